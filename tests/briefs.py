@@ -57,7 +57,7 @@ def failed(
     command: str, log: str, kind: Kind = Kind.TEST, status: Status = Status.FAILED
 ) -> GateResult:
     """The result of a gate whose tool printed `log`."""
-    told = ToolOutput(command=command, kind=kind, exit_code=1, stdout=log, stderr="")
+    output = ToolOutput(command=command, kind=kind, exit_code=1, stdout=log, stderr="")
     return GateResult(
         name=kind.value,
         kind=kind,
@@ -66,7 +66,7 @@ def failed(
         success=False,
         exit_code=1,
         stdout=log,
-        diagnostics=diagnose(told).diagnostics,
+        diagnostics=diagnose(output).diagnostics,
         log_path="/state/logs/1",
     )
 

@@ -40,11 +40,6 @@ def load(
     return config.load(root, environ=environ, overrides=flags or {})
 
 
-def said(tmp_path: Path, text: str) -> Settings:
-    """What this text together with a gate means."""
-    return load(project(tmp_path, text if "run" in text or "pytest" in text else GATES + text))
-
-
 def refusal(root: Path, variables: Mapping[str, str] | None = None) -> ConfigError:
     """The error that this configuration ends in."""
     with pytest.raises(ConfigError) as caught:

@@ -116,13 +116,13 @@ class Conversation:
             return answer
 
     def wait(self, attempt: int, status: int | None) -> None:
-        told: dict[str, object] = {
+        event: dict[str, object] = {
             "attempt": attempt,
             "max_retries": self.retries,
             "error_status": status,
         }
         delay_ms = 100 * 2**attempt
-        say(type="system", subtype="api_retry", retry_delay_ms=delay_ms, error="error", **told)
+        say(type="system", subtype="api_retry", retry_delay_ms=delay_ms, error="error", **event)
         time.sleep(delay_ms / 1000)
 
     def hear(self, answer: dict[str, Any]) -> dict[str, Any]:

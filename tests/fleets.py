@@ -77,8 +77,8 @@ class Scene(Struct, frozen=True, kw_only=True):
     def status(self, batch: str, *arguments: str) -> dict[str, Any]:
         """What `atlas fleet status --json` prints."""
         done = self.fleet("status", batch, "--json", *arguments)
-        found: dict[str, Any] = json.loads(done.stdout or "{}")
-        return found
+        document: dict[str, Any] = json.loads(done.stdout or "{}")
+        return document
 
     @contextmanager
     def worker(

@@ -16,7 +16,7 @@ SESSION = "SessionStart"
 PROMPT = "UserPromptSubmit"
 
 
-def told(project: Project, event: str, **more: object) -> bytes:
+def hook_input(project: Project, event: str, **more: object) -> bytes:
     fields = {"session_id": "s", "cwd": str(project.root), "hook_event_name": event}
     return json.dumps(fields | more).encode()
 
@@ -24,7 +24,7 @@ def told(project: Project, event: str, **more: object) -> bytes:
 def begin(project: Project, event: str = PROMPT, **more: object) -> None:
     """A session starts, or the user gives a prompt."""
     of_prompt = {"prompt_id": "p1", "prompt": "fix it"} if event == PROMPT else {}
-    beginning.start(told(project, event, **(of_prompt | more)), project.environ)
+    beginning.start(hook_input(project, event, **(of_prompt | more)), project.environ)
 
 
 def end(project: Project, **more: object) -> Mapping[str, object]:
@@ -32,10 +32,10 @@ def end(project: Project, **more: object) -> Mapping[str, object]:
     variables = {key: str(more.pop(key)) for key in [*more] if key.isupper()}
     fields = {"prompt_id": "p1", "stop_hook_active": False} | more
     environ = project.environ | variables
-    turn = turns.read_turn(told(project, "Stop", **fields))
+    turn = turns.read_turn(hook_input(project, "Stop", **fields))
     answer = ending.stop(turn, environ, timeout_s=60)
-    found: Mapping[str, object] = msgspec.to_builtins(turns.document(answer, turn))
-    return found
+    document: Mapping[str, object] = msgspec.to_builtins(turns.document(answer, turn))
+    return document
 
 
 def install(project: Project) -> None:

@@ -54,7 +54,7 @@ def acts(project: Project, *turns: Mapping[str, str | None]) -> None:
     project.configure(agent={"backend": "command", "command": line})
 
 
-def judged(project: Project, guard: Guard, told: list[Event], attempts: int = 3) -> Outcome:
+def judged(project: Project, guard: Guard, events: list[Event], attempts: int = 3) -> Outcome:
     """One run in this process, judged by `guard`; its journal is written as of any run."""
     asked = Asked(order=Order(ai_fix=True, attempts_flag=attempts))
     opened = opened_with(project.root, asked, project.environ)
@@ -65,8 +65,8 @@ def judged(project: Project, guard: Guard, told: list[Event], attempts: int = 3)
         repository=str(opened.git.common_dir),
         mark=process.mark(),
     )
-    with locking.lock(opened.git), opened_journal(opened.state, opening, told.append) as journal:
-        emit = fan_out((journal, told.append))
+    with locking.lock(opened.git), opened_journal(opened.state, opening, events.append) as journal:
+        emit = fan_out((journal, events.append))
         settings = opened.settings.agent
         agent = agents.resolve(settings.backend)(settings, emit, opened.environ)
         run = Run(

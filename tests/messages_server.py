@@ -99,7 +99,7 @@ def _texts(content: object) -> str:
         return content
     if isinstance(content, dict):
         return _texts(content.get("text") or content.get("content") or "")
-    return "\n".join(_texts(part) for part in content) if isinstance(content, list) else ""
+    return "\n".join(_texts(item) for item in content) if isinstance(content, list) else ""
 
 
 def say(text: str, *, stop_reason: str | None = None) -> Answer:

@@ -69,7 +69,7 @@ def named(outcome: Outcome) -> dict[str, list[str]]:
     }
 
 
-def nothing_said(outcome: Outcome) -> bool:
+def has_no_findings(outcome: Outcome) -> bool:
     """Whether nothing was refused, held or noted."""
     return not any(named(outcome).values())
 

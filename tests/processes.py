@@ -46,7 +46,7 @@ def token() -> str:
 
 def alive(mark: str) -> list[str]:
     """The command lines of living processes that have `mark` among their arguments."""
-    found = []
+    running = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
             line = path.read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
@@ -54,8 +54,8 @@ def alive(mark: str) -> list[str]:
         except OSError:
             continue
         if mark in line and state != "Z" and path.parent.name != str(os.getpid()):
-            found.append(f"{path.parent.name} {line}")
-    return found
+            running.append(f"{path.parent.name} {line}")
+    return running
 
 
 def states(pids: Iterable[str]) -> set[str]:

@@ -90,11 +90,11 @@ class Project(Struct, frozen=True, kw_only=True):
         **overrides: object,
     ) -> Outcome:
         """One run in this process, as the command line would start it."""
-        told = [] if events is None else events
+        emitted = [] if events is None else events
         flags = {key.replace("__", "."): value for key, value in overrides.items()}
         asked = Asked(order=Order(ai_fix=ai_fix, overrides=flags, force=force))
         opened = opened_with(self.root, asked, self.environ)
-        return run_one(opened, asked, told.append)
+        return run_one(opened, asked, emitted.append)
 
 
 def make_project(folder: Path, environ: dict[str, str]) -> Project:
@@ -121,30 +121,30 @@ class Ended(Struct, frozen=True):
 
 
 def atlas(
-    project: Project, *arguments: str, said: str = "", cwd: Path | None = None, **variables: str
+    project: Project, *arguments: str, stdin: str = "", cwd: Path | None = None, **variables: str
 ) -> Ended:
-    """A command line as a person calls it; `said` is what stands on its standard input."""
+    """A command line as a person calls it; `stdin` is what stands on its standard input."""
     done = run_atlas(
         arguments,
         cwd=cwd or project.root,
         environ=project.environ | variables,
-        stdin=said,
+        stdin=stdin,
         limit_s=LIMIT_S,
     )
     return Ended(done.returncode, done.stdout, done.stderr)
 
 
 def on_a_terminal(
-    project: Project, *arguments: str, said: bytes = b"", **variables: str
+    project: Project, *arguments: str, typed: bytes = b"", **variables: str
 ) -> tuple[int, str]:
     """Exit code and what a terminal gets; it is standard input as well where something is said."""
     primary, secondary = pty.openpty()
-    os.write(primary, said)
+    os.write(primary, typed)
     child = subprocess.Popen(
         (sys.executable, "-m", "atlas_retry", *arguments),
         cwd=project.root,
         env=project.environ | {"TERM": "xterm-256color"} | variables,
-        stdin=secondary if said else subprocess.DEVNULL,
+        stdin=secondary if typed else subprocess.DEVNULL,
         stdout=secondary,
         stderr=secondary,
     )

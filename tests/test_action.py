@@ -67,11 +67,11 @@ def step(project: Project, name: str, **values: str) -> Ended:
         text=True,
         timeout=LIMIT_S,
     )
-    told = dict(line.split("=", 1) for line in output.read_text().splitlines())
-    return Ended(code=done.returncode, log=done.stdout, outputs=told)
+    outputs = dict(line.split("=", 1) for line in output.read_text().splitlines())
+    return Ended(code=done.returncode, log=done.stdout, outputs=outputs)
 
 
-def test_every_step_says_its_shell_and_takes_inputs_through_the_environment_alone() -> None:
+def test_every_step_names_its_shell_and_gets_inputs_by_environment_only() -> None:
     for name, each in STEPS.items():
         if "uses" in each:
             continue
@@ -85,7 +85,7 @@ def test_every_input_and_output_is_explained() -> None:
     assert set(ACTION["outputs"]) == {"verdict", "report", "patch"}
 
 
-def test_no_action_is_used_that_is_not_pinned_by_commit() -> None:
+def test_every_used_action_is_pinned_by_commit() -> None:
     files = ("action.yml", "docs/ci.md", *(f".github/workflows/{name}" for name in WORKFLOWS))
     texts = [(ROOT / name).read_text() for name in files]
     used = [name for text in texts for name in re.findall(r"uses: (\S+)", text)]
@@ -94,14 +94,14 @@ def test_no_action_is_used_that_is_not_pinned_by_commit() -> None:
         assert name in ("./", "OWNER/atlas@SHA") or PINNED.fullmatch(name), name
 
 
-def test_the_workflow_may_do_nothing_but_read() -> None:
+def test_the_workflow_has_read_permission_only() -> None:
     workflow = read(".github/workflows/ci.yml")
     assert workflow["permissions"] == {}
     for name, job in workflow["jobs"].items():
         assert job["permissions"] == {"contents": "read"}, name
 
 
-def test_what_publishes_runs_no_code_of_the_repository() -> None:
+def test_the_publishing_job_runs_no_code_of_the_repository() -> None:
     workflow = read(".github/workflows/release.yml")
     assert workflow["permissions"] == {}
     build, publish = workflow["jobs"]["build"], workflow["jobs"]["publish"]
@@ -110,7 +110,9 @@ def test_what_publishes_runs_no_code_of_the_repository() -> None:
     assert not [each for each in publish["steps"] if "checkout" in each.get("uses", "")]
 
 
-def test_the_versions_come_from_the_classifiers(tmp_path: Path, environ: dict[str, str]) -> None:
+def test_python_versions_are_read_from_the_classifiers(
+    tmp_path: Path, environ: dict[str, str]
+) -> None:
     job = read(".github/workflows/ci.yml")["jobs"]["pythons"]
     (reading,) = [each["run"] for each in job["steps"] if each.get("id") == "read"]
     output = tmp_path / "outputs"
@@ -125,7 +127,7 @@ def test_the_versions_come_from_the_classifiers(tmp_path: Path, environ: dict[st
 @pytest.mark.parametrize(
     ("line", "code", "verdict"), [("true", 0, "clean"), ("exit 1", 1, "failed")]
 )
-def test_validate_tells_verdict_and_report(
+def test_validate_outputs_verdict_and_report(
     line: str, code: int, verdict: str, project: Project
 ) -> None:
     project.configure(validation={"lint": [line]})
@@ -136,13 +138,13 @@ def test_validate_tells_verdict_and_report(
     assert document["schema"] == "atlas.report/1"
 
 
-def test_a_missing_tool_is_broken(project: Project) -> None:
+def test_a_missing_tool_gives_the_verdict_broken(project: Project) -> None:
     project.configure(validation={"lint": ["no-such-tool-anywhere"]})
     ended = step(project, "Run atlas", STEP_MODE="validate")
     assert (ended.code, ended.outputs["verdict"]) == (3, "broken")
 
 
-def test_retry_mends_within_its_budget(project: Project) -> None:
+def test_retry_fixes_within_its_budget(project: Project) -> None:
     project.attempt(1, {"calc.py": FIXED})
     ended = step(project, "Run atlas", STEP_MODE="retry", STEP_MODEL="haiku", STEP_BUDGET="1")
     assert (ended.code, ended.outputs["verdict"]) == (0, "fixed")
@@ -163,7 +165,7 @@ def test_guard_judges_the_change_since_the_base(project: Project) -> None:
     assert "test-changed" in ended.log
 
 
-def test_arguments_are_parted_at_blanks_and_are_no_patterns(project: Project) -> None:
+def test_arguments_are_split_at_spaces_and_not_expanded(project: Project) -> None:
     project.configure(validation={"lint": ["true"]})
     ended = step(
         project,
@@ -175,7 +177,7 @@ def test_arguments_are_parted_at_blanks_and_are_no_patterns(project: Project) ->
     assert (project.root / "*.xml").exists()
 
 
-def test_a_mode_that_there_is_not_is_refused(project: Project) -> None:
+def test_an_unknown_mode_is_refused(project: Project) -> None:
     assert step(project, "Run atlas", STEP_MODE="deploy; true").code == 2
 
 
@@ -202,14 +204,14 @@ def test_a_link_in_place_of_the_configuration_is_not_followed(project: Project) 
     assert not (project.root / ".atlas").is_symlink()
 
 
-def test_a_fork_is_never_mended_with_secrets_at_hand() -> None:
+def test_retry_is_refused_for_a_pull_request_of_a_fork() -> None:
     refusing = STEPS["Refuse to spend on a stranger's branch"]
     assert next(iter(STEPS)) == refusing["name"]
     assert refusing["if"] == "inputs.mode == 'retry' && github.event.pull_request.head.repo.fork"
     assert "exit 2" in refusing["run"]
 
 
-def test_the_hooks_for_pre_commit_name_commands_that_there_are(project: Project) -> None:
+def test_pre_commit_hooks_name_existing_commands(project: Project) -> None:
     hooks = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
     for hook in hooks:
         done = subprocess.run(

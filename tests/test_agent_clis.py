@@ -113,7 +113,7 @@ CLIS = {
 }
 
 
-def test_every_preset_is_run_here() -> None:
+def test_every_preset_has_a_test_here() -> None:
     assert CLIS.keys() == PRESETS.keys()
 
 
@@ -151,7 +151,7 @@ def test_a_preset_fixes_a_bug(name: str, project: Project) -> None:
 
 
 @pytest.mark.parametrize("name", PRESETS)
-def test_a_preset_whose_program_is_missing_says_how_to_install_it(name: str) -> None:
+def test_a_missing_preset_program_is_reported_with_how_to_install_it(name: str) -> None:
     lack = agents.check(AgentSettings(backend=name), {"PATH": "/nonexistent"})
     assert lack
     assert (lack.error, lack.remedy) == (

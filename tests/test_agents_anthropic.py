@@ -197,7 +197,7 @@ def test_t070_logging_on_retry(root: Path) -> None:
     ],
     ids=["429", "500", "503", "529", "408", "dropped", "cut"],
 )
-def test_a_hiccup_is_tried_again_and_counts_as_no_attempt(root: Path, hiccup: Step) -> None:
+def test_a_temporary_api_error_is_retried_and_counts_no_attempt(root: Path, hiccup: Step) -> None:
     with bench(root, hiccup, submit(modify(FIXED))) as b:
         reply = b.ask()
         assert (reply.status, reply.transport_retries) == (ReplyStatus.DONE, 1)
@@ -229,7 +229,7 @@ def test_a_hiccup_is_tried_again_and_counts_as_no_attempt(root: Path, hiccup: St
     ],
     ids=lambda value: str(getattr(value, "status", ""))[:20] or None,
 )
-def test_what_no_repetition_mends_costs_one_request_and_says_what_to_do(
+def test_a_permanent_api_error_costs_one_request_and_names_the_remedy(
     root: Path, refusal: Step, remedy: str
 ) -> None:
     with bench(root, refusal, submit(modify(FIXED))) as b:
@@ -241,7 +241,7 @@ def test_what_no_repetition_mends_costs_one_request_and_says_what_to_do(
         assert b.calc == CALC
 
 
-def test_a_limit_on_spending_is_not_waited_for(root: Path) -> None:
+def test_a_spending_limit_is_not_waited_for(root: Path) -> None:
     def limited(_: Recorded) -> Failure:
         return Failure(status=429, headers=(("x-should-retry", "false"),))
 
@@ -250,7 +250,7 @@ def test_a_limit_on_spending_is_not_waited_for(root: Path) -> None:
         assert len(b.server.requests) == 1
 
 
-def test_without_a_key_nothing_is_asked(root: Path) -> None:
+def test_without_a_key_no_request_is_made(root: Path) -> None:
     with bench(root) as b:
         agent = anthropic_api(AgentSettings(), b.events.append, {"PATH": "/usr/bin"})
         reply = agent(b.request())
@@ -262,7 +262,7 @@ def test_without_a_key_nothing_is_asked(root: Path) -> None:
     assert anthropic.check(AgentSettings(), {"ANTHROPIC_API_KEY": "k"}) is None
 
 
-def test_the_server_may_ask_to_wait(root: Path) -> None:
+def test_retry_after_is_honoured(root: Path) -> None:
     asked = Failure(status=429, headers=(("retry-after", "1"),))
     with bench(root, asked, submit(modify(FIXED))) as b:
         started_s = time.monotonic()
@@ -271,7 +271,7 @@ def test_the_server_may_ask_to_wait(root: Path) -> None:
 
 
 @pytest.mark.parametrize("step", [Hang(), OVERLOADED], ids=["answer", "next try"])
-def test_a_stop_ends_the_waiting_at_once(root: Path, step: Step) -> None:
+def test_a_stop_ends_waiting_at_once(root: Path, step: Step) -> None:
     with bench(root, step, step) as b, process.handle_signals():
         threading.Timer(0.5, process.request_stop, args=(15,)).start()
         started_s = time.monotonic()
@@ -281,20 +281,20 @@ def test_a_stop_ends_the_waiting_at_once(root: Path, step: Step) -> None:
         assert b.calc == CALC
 
 
-def test_an_attempt_has_its_time(root: Path) -> None:
+def test_an_attempt_times_out(root: Path) -> None:
     with bench(root, Hang()) as b:
         reply = b.ask(timeout_s=0.5)
         assert reply.status is ReplyStatus.TIMED_OUT
 
 
-def test_silence_is_an_error_of_the_api(root: Path) -> None:
+def test_silence_is_an_api_error(root: Path) -> None:
     stalled = Answer(blocks=(Block(text="well"), Block(text="never")), stall=True)
     with bench(root, stalled, submit(modify(FIXED))) as b:
         reply = b.ask(idle_timeout_s=0.5)
         assert (reply.status, reply.transport_retries) == (ReplyStatus.DONE, 1)
 
 
-def test_pings_alone_are_no_sign_of_life(root: Path) -> None:
+def test_pings_do_not_count_as_progress(root: Path) -> None:
     pinging = Answer(blocks=(Block(text="well"),), pings=True)
     with bench(root, pinging, submit(modify(FIXED))) as b:
         reply = b.ask(idle_timeout_s=1.0)
@@ -326,12 +326,12 @@ LOST_DELTA = (
     ids=["event", "no message", "no count", "no block", "message", "answer", "look", "sent back",
          "refusal"],
 )  # fmt: skip
-def test_a_stream_of_anything_is_an_answer_that_is_no_good(odd: Step, root: Path) -> None:
+def test_an_odd_stream_is_a_bad_answer(odd: Step, root: Path) -> None:
     with bench(root, odd, submit(modify(FIXED))) as b:
         assert b.ask().status in {ReplyStatus.DONE, ReplyStatus.UNAVAILABLE}
 
 
-def test_the_clock_of_an_attempt_begins_once_the_sdk_is_there() -> None:
+def test_the_timeout_starts_after_the_sdk_is_imported() -> None:
     line = Connection(
         environ={"ANTHROPIC_API_KEY": "dummy-key"},
         patience=QUICK,
@@ -347,7 +347,7 @@ def test_the_clock_of_an_attempt_begins_once_the_sdk_is_there() -> None:
 # --- the request, its cost, the conversation ---------------------------------------------------
 
 
-def test_the_stable_head_is_marked_for_the_cache_and_no_tool_is_forced(root: Path) -> None:
+def test_the_stable_prompt_is_cached_and_no_tool_is_forced(root: Path) -> None:
     with bench(root, submit(modify(FIXED))) as b:
         b.ask(prompt="stable words. volatile words.", stable_chars=14)
         body = b.server.requests[0].body
@@ -362,7 +362,7 @@ def test_the_stable_head_is_marked_for_the_cache_and_no_tool_is_forced(root: Pat
     assert all(tool["strict"] for tool in body["tools"])  # type: ignore[attr-defined]
 
 
-def test_model_and_effort_go_by_the_attempt(root: Path) -> None:
+def test_model_and_effort_follow_the_attempt(root: Path) -> None:
     with bench(root, submit(modify(FIXED))) as b:
         agent = b.agent(effort=("low", "high"))
         agent(b.request(attempt=3, model="opus"))
@@ -370,7 +370,7 @@ def test_model_and_effort_go_by_the_attempt(root: Path) -> None:
     assert (body["model"], body["output_config"]) == ("claude-opus-5-5", {"effort": "high"})
 
 
-def test_every_request_is_paid_for(root: Path) -> None:
+def test_every_request_is_charged(root: Path) -> None:
     cut = Answer(blocks=(Block(text="a"), Block(text="b")), cut=True, input_tokens=1000)
     with bench(root, cut, submit(modify(BROKEN)), submit(modify(FIXED))) as b:
         reply = b.ask(model="sonnet")
@@ -379,7 +379,7 @@ def test_every_request_is_paid_for(root: Path) -> None:
     assert reply.model == "claude-sonnet-5-5"
 
 
-def test_an_answer_that_counts_below_zero_costs_nothing_and_gives_nothing_back(root: Path) -> None:
+def test_negative_token_counts_are_ignored(root: Path) -> None:
     odd = Answer(blocks=submit(modify(BROKEN)).blocks, input_tokens=-5_000_000, output_tokens=-1)
     with bench(root, odd, submit(modify(FIXED))) as b:
         reply = b.ask(model="sonnet")
@@ -387,7 +387,7 @@ def test_an_answer_that_counts_below_zero_costs_nothing_and_gives_nothing_back(r
     assert reply.cost_usd == pytest.approx(1000 * 2e-6 + 10 * 10e-6)
 
 
-def test_a_turn_that_ran_out_of_time_is_paid_as_far_as_it_came(root: Path) -> None:
+def test_a_turn_that_timed_out_is_charged_for_its_requests(root: Path) -> None:
     stalled = Answer(blocks=(Block(text="well"),), stall=True)
     with bench(root, call("list_files"), stalled) as b:
         reply = b.ask(model="sonnet", timeout_s=3.0)
@@ -395,20 +395,20 @@ def test_a_turn_that_ran_out_of_time_is_paid_as_far_as_it_came(root: Path) -> No
     assert (reply.tokens.input, reply.tokens.output) == (2000, 11)
 
 
-def test_no_request_is_made_that_the_attempt_may_not_cost(root: Path) -> None:
+def test_no_request_is_made_beyond_the_cost_limit(root: Path) -> None:
     with bench(root, submit(modify(BROKEN)), submit(modify(FIXED))) as b:
         reply = b.ask(cost_usd=0.001)
         assert (reply.status, len(b.server.requests)) == (ReplyStatus.FAILED, 1)
         assert "may cost is spent" in (reply.error or "")
 
 
-def test_a_model_without_a_price_is_told(root: Path) -> None:
+def test_a_model_without_a_known_price_is_reported(root: Path) -> None:
     with bench(root, submit(modify(FIXED))) as b:
         assert b.ask(model="my-own-model").cost_usd is None
     assert "no price is known for my-own-model" in b.events[0].message
 
 
-def test_a_session_goes_on_where_it_ended_with_the_same_model(root: Path) -> None:
+def test_a_session_is_resumed_only_with_the_same_model(root: Path) -> None:
     with bench(root, *[submit(modify(FIXED)), submit(modify(CALC))] * 2) as b:
         agent = b.agent()
         first = agent(b.request(prompt="one"))
@@ -420,7 +420,7 @@ def test_a_session_goes_on_where_it_ended_with_the_same_model(root: Path) -> Non
     assert "one" in b.server.requests[1].user_text
 
 
-def test_thinking_goes_back_as_it_came(root: Path) -> None:
+def test_an_answer_is_sent_back_unchanged(root: Path) -> None:
     with bench(root, call("list_files"), submit(modify(FIXED))) as b:
         b.ask()
         sent = b.server.requests[1].messages[1]["content"]
@@ -429,7 +429,7 @@ def test_thinking_goes_back_as_it_came(root: Path) -> None:
     ]
 
 
-def test_an_answer_in_words_is_reminded_of_once(root: Path) -> None:
+def test_an_answer_without_a_fix_is_requested_once_more(root: Path) -> None:
     with bench(root, say("It is the minus."), submit(modify(FIXED))) as b:
         assert b.ask().status is ReplyStatus.DONE
     with bench(root, say("It is the minus."), say("Really.")) as b:
@@ -446,7 +446,7 @@ def test_an_answer_in_words_is_reminded_of_once(root: Path) -> None:
         say("ATLAS-CANNOT-FIX: the test is wrong"),
     ],
 )
-def test_giving_up_is_honest_and_writes_nothing(root: Path, answer: Answer) -> None:
+def test_giving_up_reports_the_reason_and_writes_nothing(root: Path, answer: Answer) -> None:
     with bench(root, answer) as b:
         reply = b.ask()
         assert (reply.status, reply.gave_up) == (ReplyStatus.DONE, "the test is wrong")
@@ -492,9 +492,7 @@ def project(root: Path, environ: dict[str, str]) -> Path:
         (Answer(blocks=(Block(tool="search", raw='{"text": "a'),)), "not what search takes"),
     ],
 )
-def test_the_model_sees_the_project_and_nothing_else(
-    project: Path, look: Answer, shown: str
-) -> None:
+def test_the_model_reads_only_the_project(project: Path, look: Answer, shown: str) -> None:
     with bench(project, look, submit(modify(FIXED))) as b:
         assert b.ask().status is ReplyStatus.DONE
         assert shown in b.server.requests[1].user_text
@@ -511,7 +509,7 @@ def test_the_model_sees_the_project_and_nothing_else(
         (".git/config", "belongs to git"),
     ],
 )
-def test_the_model_changes_the_project_and_nothing_else(project: Path, path: str, why: str) -> None:
+def test_the_model_writes_only_the_project(project: Path, path: str, why: str) -> None:
     bad = submit(modify("x = 2\n", path))
     with bench(project, bad, bad, bad) as b:
         before = files_of(project.parent)
@@ -521,7 +519,7 @@ def test_the_model_changes_the_project_and_nothing_else(project: Path, path: str
         assert files_of(project.parent) == before
 
 
-def test_looking_comes_to_an_end(root: Path) -> None:
+def test_requests_without_an_answer_are_limited(root: Path) -> None:
     with bench(root, *[call("list_files")] * 5) as b:
         reply = b.agent(max_turns=3)(b.request())
         assert (reply.status, len(b.server.requests)) == (ReplyStatus.FAILED, 3)
@@ -532,7 +530,7 @@ def test_looking_comes_to_an_end(root: Path) -> None:
 # --- what is written ---------------------------------------------------------------------------
 
 
-def test_files_that_check_wait_for_one_that_does_not(root: Path) -> None:
+def test_correct_files_are_kept_until_the_last_one_checks(root: Path) -> None:
     good = {"path": "more.py", "action": "create", "content": "x = 1\n"}
     seen: list[bool] = []
 
@@ -547,14 +545,14 @@ def test_files_that_check_wait_for_one_that_does_not(root: Path) -> None:
     assert (b.calc, (root / "more.py").read_text()) == (FIXED, "x = 1\n")
 
 
-def test_a_file_that_runs_out_of_tries_takes_the_others_with_it(root: Path) -> None:
+def test_one_file_that_fails_all_tries_discards_the_others(root: Path) -> None:
     good = {"path": "more.py", "action": "create", "content": "x = 1\n"}
     with bench(root, submit(good, modify(BROKEN)), *[submit(modify(BROKEN))] * 3) as b:
         assert b.ask().status is ReplyStatus.FAILED
     assert files_of(root) == {"calc.py": CALC.encode()}
 
 
-def test_edits_delete_and_create_in_one_answer(root: Path) -> None:
+def test_one_answer_can_edit_delete_and_create(root: Path) -> None:
     (root / "old.py").write_text("x = 1\n")
     made = {"path": "pkg/__init__.py", "action": "create", "content": ""}
     gone = {"path": "old.py", "action": "delete"}
@@ -563,7 +561,7 @@ def test_edits_delete_and_create_in_one_answer(root: Path) -> None:
     assert files_of(root) == {"calc.py": FIXED.encode(), "pkg/__init__.py": b""}
 
 
-def test_what_may_not_be_touched_is_asked_for_differently(root: Path) -> None:
+def test_a_protected_file_is_reported_back_to_the_model(root: Path) -> None:
     (root / "test_calc.py").write_text("x = 1\n")
     bad = modify("x = 2\n", "test_calc.py")
     with bench(root, submit(bad), submit(modify(FIXED))) as b:
@@ -571,7 +569,7 @@ def test_what_may_not_be_touched_is_asked_for_differently(root: Path) -> None:
         assert "test_calc.py may not be touched" in b.server.requests[1].user_text
 
 
-def test_when_a_file_cannot_be_written_the_others_are_put_back(root: Path) -> None:
+def test_a_failed_write_restores_the_other_files(root: Path) -> None:
     (root / "shut").mkdir()
     (root / "shut" / "a.py").write_text("x = 1\n")
     (root / "shut" / "a.py").chmod(0o600)

@@ -73,7 +73,7 @@ def modified(content: str, path: str = "calc.py") -> FixedFile:
         (modified("int f( {\n", "a.c"), "int f() {}\n", "syntax error in line"),
     ],
 )
-def test_a_file_that_is_no_file_is_refused(file: FixedFile, old: str | None, fault: str) -> None:
+def test_an_invalid_file_is_refused(file: FixedFile, old: str | None, fault: str) -> None:
     source = None if old is None else old.encode("utf-8", "surrogatepass")
     with pytest.raises(CheckError, match=fault):
         checked(file, source)
@@ -97,7 +97,9 @@ def test_a_file_that_is_no_file_is_refused(file: FixedFile, old: str | None, fau
     ids=["crlf", "bom", "cookie", "latin-1", "utf-16", "no last newline", "cr"],
 )
 @pytest.mark.parametrize("by_edit", [True, False])
-def test_encoding_and_line_endings_stay(path: str, old: bytes, new: bytes, by_edit: bool) -> None:
+def test_encoding_and_line_endings_are_preserved(
+    path: str, old: bytes, new: bytes, by_edit: bool
+) -> None:
     text = checked(FixedFile(path=path, action="modify", edits=(Edit("y", "y"),)), old)
     assert text.content == old
     if by_edit:
@@ -110,13 +112,13 @@ def test_encoding_and_line_endings_stay(path: str, old: bytes, new: bytes, by_ed
     assert checked(file, old).content == new
 
 
-def test_an_edit_leaves_the_other_lines_of_mixed_endings_alone() -> None:
+def test_an_edit_preserves_mixed_line_endings() -> None:
     file = FixedFile(path="a.py", action="modify", edits=(Edit("y = 2", "y = 3"),))
     written = checked(file, b"x = 1\r\nz = 1\ny = 2\n")
     assert written.content == b"x = 1\r\nz = 1\ny = 3\n"
 
 
-def test_what_one_encoding_cannot_say_is_asked_for_again() -> None:
+def test_text_outside_the_files_encoding_is_refused() -> None:
     file = FixedFile(path="a.txt", action="modify", edits=(Edit("old", "…"),))
     with pytest.raises(CheckError, match="cannot be written as latin-1"):
         checked(file, b"caf\xe9 old\n")
@@ -130,7 +132,9 @@ def test_what_one_encoding_cannot_say_is_asked_for_again() -> None:
         ("a.json", "// a comment\n{}\n", '// a comment\n{"a": 1}\n'),
     ],
 )
-def test_a_file_that_was_broken_may_stay_as_broken(path: str, old: str, new: str) -> None:
+def test_a_file_that_was_broken_before_may_stay_broken_unless_python(
+    path: str, old: str, new: str
+) -> None:
     if path == "a.py":
         with pytest.raises(CheckError, match="syntax error"):
             checked(modified(new, path), old.encode())
@@ -139,7 +143,7 @@ def test_a_file_that_was_broken_may_stay_as_broken(path: str, old: str, new: str
 
 
 @pytest.mark.parametrize("edits", [(("x", "y"),), (("nothing", "y"),), (("", "y"),)])
-def test_an_edit_names_one_place(edits: tuple[tuple[str, str], ...]) -> None:
+def test_the_old_text_of_an_edit_must_be_unique(edits: tuple[tuple[str, str], ...]) -> None:
     file = FixedFile(path="a.txt", action="modify", edits=tuple(Edit(*pair) for pair in edits))
     with pytest.raises(CheckError, match="edit 1: its old text stands"):
         checked(file, b"x and x\n")
@@ -150,12 +154,12 @@ def test_an_edit_names_one_place(edits: tuple[tuple[str, str], ...]) -> None:
     ["", "/etc/passwd", "../a", "a/../../b", "a//b", "./a", "a/", "~/a", "C:\\a", "a\\b", "a\0b",
      ".git/config", "sub/.GIT/hooks/x", ".git. /x", "git~1/x", "a\nb"],
 )  # fmt: skip
-def test_a_path_that_is_not_one_of_the_project_is_refused(path: str) -> None:
+def test_a_path_outside_the_project_is_refused(path: str) -> None:
     assert fault_of_name(path)
 
 
 @pytest.mark.parametrize("path", ["a.py", "src/é.py", ".github/workflows/ci.yml", ".gitignore"])
-def test_a_path_of_the_project_is_taken(path: str) -> None:
+def test_a_path_inside_the_project_is_accepted(path: str) -> None:
     assert fault_of_name(path) is None
 
 
@@ -164,11 +168,11 @@ def test_a_path_of_the_project_is_taken(path: str) -> None:
     [(".env", True), ("a/.env.local", True), (".env.example", False), ("id_rsa", True),
      ("deploy/key.pem", True), ("src/tokens.py", False), (".aws/credentials", True)],
 )  # fmt: skip
-def test_secrets_are_known_by_name(path: str, expected: bool) -> None:
+def test_secret_files_are_recognised_by_name(path: str, expected: bool) -> None:
     assert is_secret(path) is expected
 
 
-def test_nothing_is_written_through_a_link(tmp_path: Path) -> None:
+def test_files_behind_links_are_refused(tmp_path: Path) -> None:
     root, outside = tmp_path / "root", tmp_path / "outside"
     root.mkdir()
     outside.mkdir()
@@ -181,7 +185,7 @@ def test_nothing_is_written_through_a_link(tmp_path: Path) -> None:
             source_of(root, path)
 
 
-def test_modes_stay_and_new_files_follow_the_umask(tmp_path: Path) -> None:
+def test_modes_are_preserved_and_new_files_follow_the_umask(tmp_path: Path) -> None:
     script = tmp_path / "run.sh"
     script.write_text("a\n")
     script.chmod(0o750)
@@ -245,10 +249,10 @@ class Script:
         self._calls: Iterator[bytes] = iter(calls)
 
     def answered(self, tool: str) -> Call:
-        told = next(self._calls, None)
-        if told is None:
+        answer = next(self._calls, None)
+        if answer is None:
             raise stopped("no more")
-        return Call(id="1", name=tool, arguments=told)
+        return Call(id="1", name=tool, arguments=answer)
 
     def refuse(self, why: str) -> None:
         assert why
@@ -258,9 +262,7 @@ class Script:
     max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(calls=st.lists(arguments(), min_size=1, max_size=4))
-def test_no_answer_crashes_or_writes_what_does_not_check(
-    tmp_path: Path, calls: list[bytes]
-) -> None:
+def test_no_answer_crashes_or_writes_an_unchecked_file(tmp_path: Path, calls: list[bytes]) -> None:
     root = tmp_path / f"r{len(list(tmp_path.iterdir()))}"
     (root / "pkg").mkdir(parents=True)
     (root / "calc.py").write_text(CALC)
@@ -301,9 +303,7 @@ def test_no_answer_crashes_or_writes_what_does_not_check(
         "\ud800",
     ],
 )
-def test_a_malformed_answer_over_the_wire_fails_the_attempt_and_nothing_else(
-    tmp_path: Path, raw: str
-) -> None:
+def test_a_malformed_answer_fails_only_the_attempt(tmp_path: Path, raw: str) -> None:
     root = tmp_path / "project"
     root.mkdir()
     (root / "calc.py").write_text(CALC)

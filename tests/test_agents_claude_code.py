@@ -127,7 +127,7 @@ class Desk(Struct, frozen=True):
         )
         return agent(request or self.request())
 
-    def told(self, kind: type[Event]) -> list[str]:
+    def messages(self, kind: type[Event]) -> list[str]:
         return [event.message for event in self.seen if isinstance(event, kind)]
 
 
@@ -149,7 +149,7 @@ def fix(desk: Desk) -> tuple[Step, ...]:
     )
 
 
-def test_a_bug_is_fixed_in_one_turn_and_everything_about_it_told(cli: str, desk: Desk) -> None:
+def test_one_turn_fixes_a_bug_and_reports_cost_model_and_activity(cli: str, desk: Desk) -> None:
     with serving(*fix(desk)) as server:
         reply = desk.ask(cli, server)
     assert reply.status is ReplyStatus.DONE, reply.error
@@ -159,11 +159,11 @@ def test_a_bug_is_fixed_in_one_turn_and_everything_about_it_told(cli: str, desk:
     assert reply.cost_usd == pytest.approx(3000 * 2e-6 + 30 * 10e-6)
     assert reply.model == MODELS["sonnet"].id
     assert reply.session_id
-    assert desk.told(AgentActivity) == ["Read calc.py", "Edit calc.py"]
+    assert desk.messages(AgentActivity) == ["Read calc.py", "Edit calc.py"]
     assert "Previous validation failed" in server.requests[0].user_text
 
 
-def test_a_resumed_session_remembers_and_costs_only_what_it_added(cli: str, desk: Desk) -> None:
+def test_a_resumed_session_is_charged_for_its_own_turn_only(cli: str, desk: Desk) -> None:
     (desk.root / "CLAUDE.md").write_text("House rule: tabs.")
     with serving(edit(desk.calc, "a - b", "a * b"), say("done"), *fix(desk)[2:]) as server:
         first = desk.ask(cli, server, desk.request(prompt="FIRST"))
@@ -185,7 +185,7 @@ def test_a_resumed_session_remembers_and_costs_only_what_it_added(cli: str, desk
     assert heard.count("House rule") == 1
 
 
-def test_a_session_that_is_gone_is_begun_anew(cli: str, desk: Desk) -> None:
+def test_a_lost_session_is_replaced_by_a_new_one(cli: str, desk: Desk) -> None:
     gone = "99999999-2222-4333-8444-555555555555"
     with serving(say("done")) as server:
         reply = desk.ask(cli, server, desk.request(session=Session.RESUME, session_id=gone))
@@ -193,7 +193,7 @@ def test_a_session_that_is_gone_is_begun_anew(cli: str, desk: Desk) -> None:
     assert reply.session_id != gone
 
 
-def test_a_protected_file_stays_and_the_denial_is_told(cli: str, desk: Desk) -> None:
+def test_a_protected_file_is_unchanged_and_the_denial_reported(cli: str, desk: Desk) -> None:
     tests = desk.root / "tests"
     tests.mkdir()
     script = (
@@ -211,7 +211,7 @@ def test_a_protected_file_stays_and_the_denial_is_told(cli: str, desk: Desk) -> 
     assert "Bash: curl http://127.0.0.1:9" in reply.denials
 
 
-def test_the_gates_exact_command_may_be_run_and_no_other(cli: str, desk: Desk) -> None:
+def test_only_the_exact_gate_command_is_allowed(cli: str, desk: Desk) -> None:
     gate = f"{PYTHON} -c \"open('ran', 'w')\""
     other = f"{PYTHON} -c \"open('other', 'w')\""
     script = (
@@ -226,14 +226,14 @@ def test_the_gates_exact_command_may_be_run_and_no_other(cli: str, desk: Desk) -
     assert reply.denials == (f"Bash: {other}",)
 
 
-def test_an_agent_that_edits_nothing_is_done_and_says_so(fake: str, desk: Desk) -> None:
+def test_an_agent_that_edits_nothing_is_done(fake: str, desk: Desk) -> None:
     with serving(say("ATLAS-CANNOT-FIX: the test is wrong")) as server:
         reply = desk.ask(fake, server)
     assert (reply.status, reply.touched) == (ReplyStatus.DONE, ())
     assert reply.gave_up == "the test is wrong"
 
 
-def test_the_turn_limit_ends_in_a_failed_attempt(fake: str, desk: Desk) -> None:
+def test_reaching_the_turn_limit_fails_the_attempt(fake: str, desk: Desk) -> None:
     with serving(*fix(desk)) as server:
         reply = desk.ask(fake, server, settings=AgentSettings(max_turns=1))
     assert reply.status is ReplyStatus.FAILED
@@ -249,7 +249,7 @@ REFUSALS = [
 
 
 @pytest.mark.parametrize(("status", "kind", "remedy"), REFUSALS)
-def test_an_api_that_refuses_is_unavailable_at_once(
+def test_an_api_refusal_is_unavailable_at_once(
     fake: str, desk: Desk, status: int, kind: str, remedy: str
 ) -> None:
     refused_at_once(fake, desk, status, kind, remedy)
@@ -257,7 +257,7 @@ def test_an_api_that_refuses_is_unavailable_at_once(
 
 @pytest.mark.claude
 @pytest.mark.parametrize(("status", "kind", "remedy"), REFUSALS[1:])
-def test_the_real_cli_is_understood_when_the_api_refuses(
+def test_the_real_cli_reports_an_api_refusal_the_same_way(
     desk: Desk, status: int, kind: str, remedy: str
 ) -> None:
     refused_at_once(real(), desk, status, kind, remedy)
@@ -273,7 +273,7 @@ def refused_at_once(cli: str, desk: Desk, status: int, kind: str, remedy: str) -
 
 
 @pytest.mark.claude
-def test_an_overloaded_model_gives_way_to_the_next_one_of_the_list(desk: Desk) -> None:
+def test_an_overloaded_model_is_replaced_by_the_next_one_listed(desk: Desk) -> None:
     def answer(request: Recorded) -> Reply:
         if request.body["model"] == "claude-sonnet-5-5":
             return Failure(status=529, kind="overloaded_error", headers=NO_RETRY)
@@ -283,7 +283,7 @@ def test_an_overloaded_model_gives_way_to_the_next_one_of_the_list(desk: Desk) -
         reply = desk.ask(real(), server, settings=AgentSettings(models=("sonnet", "opus")))
     assert (reply.status, reply.model) == (ReplyStatus.DONE, "claude-opus-5-5")
     assert "claude-sonnet-5-5 is not available now: claude-opus-5-5 goes on" in (
-        desk.told(AgentActivity)
+        desk.messages(AgentActivity)
     )
 
 
@@ -293,12 +293,10 @@ def test_a_refused_connection_is_unavailable(cli: str, desk: Desk) -> None:
     reply = desk.ask(cli, url, environ={"CLAUDE_CODE_MAX_RETRIES": "1"})
     assert reply.status is ReplyStatus.UNAVAILABLE
     assert "network" in (reply.remedy or "")
-    assert len(desk.told(TransportRetried)) == reply.transport_retries == 1
+    assert len(desk.messages(TransportRetried)) == reply.transport_retries == 1
 
 
-def test_a_key_that_goes_on_to_be_refused_costs_two_retries_and_no_minutes(
-    cli: str, desk: Desk
-) -> None:
+def test_a_repeatedly_refused_key_costs_two_retries_and_little_time(cli: str, desk: Desk) -> None:
     refused = Failure(status=401, kind="authentication_error", headers=RETRIABLE)
     started = time.monotonic()
     with serving(*[refused] * 12) as server:
@@ -309,27 +307,27 @@ def test_a_key_that_goes_on_to_be_refused_costs_two_retries_and_no_minutes(
     assert time.monotonic() - started < 30
 
 
-def test_an_overload_that_passes_is_a_retry_and_no_failure(fake: str, desk: Desk) -> None:
+def test_a_temporary_overload_is_a_retry_not_a_failure(fake: str, desk: Desk) -> None:
     overloaded = Failure(status=529, kind="overloaded_error", headers=RETRIABLE)
     with serving(overloaded, say("done")) as server:
         reply = desk.ask(fake, server)
     assert (reply.status, reply.transport_retries) == (ReplyStatus.DONE, 1)
-    assert desk.told(TransportRetried)[0].startswith("[RETRY 1] API error: 529")
+    assert desk.messages(TransportRetried)[0].startswith("[RETRY 1] API error: 529")
 
 
 def processes_with(word: str) -> list[str]:
-    found = []
+    processes = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             line = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()
         except OSError:
             continue
         if word in line and int(folder.name) != os.getpid():
-            found.append(line)
-    return found
+            processes.append(line)
+    return processes
 
 
-def test_an_api_that_says_nothing_is_left_after_the_idle_time(cli: str, desk: Desk) -> None:
+def test_a_silent_api_times_out_after_the_idle_time(cli: str, desk: Desk) -> None:
     with serving(Hang()) as server:
         started = time.monotonic()
         reply = desk.ask(cli, server, desk.request(idle_timeout_s=2.0))
@@ -338,7 +336,7 @@ def test_an_api_that_says_nothing_is_left_after_the_idle_time(cli: str, desk: De
     assert processes_with(str(desk.scratch)) == []
 
 
-def test_a_tool_that_never_ends_is_ended_with_its_agent(cli: str, desk: Desk) -> None:
+def test_a_hanging_tool_is_ended_with_its_agent(cli: str, desk: Desk) -> None:
     word = f"sleeper-of-{desk.home}"
     gate = f"{PYTHON} -c 'import time; time.sleep(600)' {word}"
     with serving(call("Bash", command=gate, description="wait")) as server:
@@ -368,7 +366,7 @@ _INTERRUPTED = """
 """
 
 
-def test_an_interrupt_ends_the_agent_and_is_passed_on(cli: str, desk: Desk) -> None:
+def test_an_interrupt_ends_the_agent_and_is_raised(cli: str, desk: Desk) -> None:
     steps = (call("Read", file_path=str(desk.calc)), Hang())
     with serving(*steps) as server:
         driver = subprocess.Popen(
@@ -387,7 +385,7 @@ def test_an_interrupt_ends_the_agent_and_is_passed_on(cli: str, desk: Desk) -> N
 
 
 @pytest.mark.claude
-def test_what_an_untrusted_repository_brings_is_text_and_nothing_runs(desk: Desk) -> None:
+def test_settings_of_an_untrusted_repository_are_not_run(desk: Desk) -> None:
     trap = desk.home / "trapped"
     hook = {"hooks": [{"type": "command", "command": f"touch {trap}"}]}
     brought = {
@@ -414,19 +412,19 @@ def test_what_an_untrusted_repository_brings_is_text_and_nothing_runs(desk: Desk
 
 @pytest.mark.claude
 @pytest.mark.parametrize("prompt", ["- see @{secret} and\n@{secret}", "/compact the errors"])
-def test_a_prompt_is_text_whatever_it_looks_like(desk: Desk, prompt: str) -> None:
+def test_prompt_syntax_of_the_cli_is_sent_as_text(desk: Desk, prompt: str) -> None:
     secret = desk.home / "secret"
     secret.write_text("TOP-SECRET")
-    told = prompt.format(secret=secret)
+    text = prompt.format(secret=secret)
     with serving(say("done")) as server:
-        desk.ask(real(), server, desk.request(prompt=told))
-    assert told in server.requests[0].user_text
+        desk.ask(real(), server, desk.request(prompt=text))
+    assert text in server.requests[0].user_text
     assert "TOP-SECRET" not in json.dumps(server.requests[0].body)
 
 
 @pytest.mark.claude
 @pytest.mark.parametrize("alias", ["haiku", "opus"])
-def test_the_table_of_models_says_what_the_cli_does(desk: Desk, alias: str) -> None:
+def test_the_model_table_matches_the_cli(desk: Desk, alias: str) -> None:
     answer = Answer(blocks=(Block(text="ok"),), input_tokens=100_001, output_tokens=1000)
     with serving(answer) as server:
         reply = desk.ask(real(), server, desk.request(model=alias))
@@ -435,7 +433,7 @@ def test_the_table_of_models_says_what_the_cli_does(desk: Desk, alias: str) -> N
 
 
 @pytest.mark.parametrize(("key", "usable"), [("dummy-key", True), (None, False)])
-def test_whether_anybody_is_logged_in_is_known_before_anything_is_asked(
+def test_a_missing_login_is_detected_before_any_request(
     cli: str, desk: Desk, key: str | None, *, usable: bool
 ) -> None:
     environ = desk.environ("http://127.0.0.1:9")
@@ -446,7 +444,7 @@ def test_whether_anybody_is_logged_in_is_known_before_anything_is_asked(
     assert usable or "/login" in ((lack and lack.remedy) or "")
 
 
-def test_no_cli_is_told_with_how_to_get_one(desk: Desk) -> None:
+def test_a_missing_cli_is_reported_with_how_to_install_it(desk: Desk) -> None:
     reply = desk.ask(str(desk.home / "nowhere"), "http://127.0.0.1:9")
     assert reply.status is ReplyStatus.UNAVAILABLE
     assert "pip install claude-agent-sdk" in (reply.remedy or "")

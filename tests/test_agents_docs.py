@@ -20,7 +20,7 @@ def blocks(language: str) -> list[str]:
 
 
 @pytest.mark.parametrize("snippet", blocks("yaml"))
-def test_a_configuration_of_the_page_loads(
+def test_configurations_on_the_page_load(
     snippet: str, tmp_path: Path, environ: dict[str, str]
 ) -> None:
     given = yaml.safe_load(snippet)
@@ -33,13 +33,13 @@ def test_a_configuration_of_the_page_loads(
 
 
 @pytest.mark.parametrize("name", PRESETS)
-def test_the_page_says_how_every_preset_is_called(name: str) -> None:
+def test_the_page_shows_how_each_preset_is_called(name: str) -> None:
     row = re.findall(rf"^\| `{name}` \|.*?\| `(.+?)`", PAGE, re.MULTILINE)[0]
     called = iter(PRESETS[name].line.split())
     assert all(word in called for word in row.replace("...", "{prompt_file}").split())
 
 
-def test_the_example_of_an_own_agent_is_short_and_mends_a_project(
+def test_the_custom_agent_example_is_short_and_fixes_a_project(
     tmp_path: Path, environ: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (example,) = blocks("python")
@@ -102,21 +102,21 @@ AIDER = "Tokens: 1.0k sent, 10 received. Cost: $0.0142 message, $0.0300 session.
     ],
     ids=["codex", "gemini", "opencode", "claude", "mini-swe-agent"],
 )
-def test_what_a_cli_prints_of_itself_is_read(
+def test_cost_tokens_and_session_are_read_from_a_clis_output(
     printed: str, session_id: str, cost_usd: float | None, tokens: Tokens
 ) -> None:
-    told = read(printed)
-    assert (told.words, told.session_id, told.cost_usd) == ("Fixed.", session_id, cost_usd)
-    assert told.tokens == tokens
+    output = read(printed)
+    assert (output.words, output.session_id, output.cost_usd) == ("Fixed.", session_id, cost_usd)
+    assert output.tokens == tokens
 
 
 @pytest.mark.parametrize(
     "printed", ["plain words", "", "{no json}", '{"type": 3}', "{" * 9_000, "{}\n\x00"]
 )
-def test_what_is_no_json_is_words(printed: str) -> None:
+def test_output_that_is_not_json_is_the_summary(printed: str) -> None:
     assert read(printed).words == printed
 
 
 @pytest.mark.parametrize("printed", [AIDER, AIDER.replace("received. ", "received.\n")])
-def test_aider_tells_its_cost_in_words(printed: str) -> None:
+def test_the_cost_in_aiders_output_is_read(printed: str) -> None:
     assert read(printed).cost_usd == 0.03

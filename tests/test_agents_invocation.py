@@ -47,15 +47,15 @@ def permissions(request: AgentRequest) -> Mapping[str, list[str]]:
         (REQUEST, AgentSettings(), "--setting-sources=user"),
     ],
 )
-def test_a_setting_becomes_one_bound_argument(
+def test_each_setting_becomes_one_argument(
     request_: AgentRequest, settings: AgentSettings, expected: str
 ) -> None:
     assert expected in arguments(request_, settings)
 
 
-def test_who_is_asked_for_an_opinion_may_only_read() -> None:
-    told = arguments(replace(REQUEST, schema=b"{}"), AgentSettings(permission_mode="acceptEdits"))
-    assert {"--json-schema={}", "--tools=Glob,Grep,Read", "--permission-mode=default"} <= set(told)
+def test_a_reviewer_gets_only_reading_tools() -> None:
+    given = arguments(replace(REQUEST, schema=b"{}"), AgentSettings(permission_mode="acceptEdits"))
+    assert {"--json-schema={}", "--tools=Glob,Grep,Read", "--permission-mode=default"} <= set(given)
 
 
 @pytest.mark.parametrize(
@@ -67,34 +67,34 @@ def test_who_is_asked_for_an_opinion_may_only_read() -> None:
         ((), None, ()),
     ],
 )
-def test_an_overloaded_model_gives_way_to_another_that_the_user_named(
+def test_the_next_listed_model_is_passed_as_fallback(
     models_: tuple[str, ...], model: str | None, expected: tuple[str, ...]
 ) -> None:
-    told = arguments(replace(REQUEST, model=model), AgentSettings(models=models_))
-    assert tuple(a for a in told if a.startswith("--fallback-model")) == expected
+    given = arguments(replace(REQUEST, model=model), AgentSettings(models=models_))
+    assert tuple(a for a in given if a.startswith("--fallback-model")) == expected
 
 
-def test_what_a_request_limits_is_passed_on() -> None:
+def test_limits_of_a_request_are_passed_on() -> None:
     request = AgentRequest(
         prompt="p", workspace="/w", scratch="/s", model="opus", cost_usd=0.5, attempt=3
     )
-    told = arguments(request, AgentSettings(effort=("low", "high")))
-    assert {"--model=opus", "--max-budget-usd=0.5000", "--effort=high"} <= set(told)
+    given = arguments(request, AgentSettings(effort=("low", "high")))
+    assert {"--model=opus", "--max-budget-usd=0.5000", "--effort=high"} <= set(given)
 
 
-def test_a_resumed_session_has_no_new_id() -> None:
+def test_a_resumed_session_gets_no_new_id() -> None:
     request = AgentRequest(prompt="p", workspace="/w", scratch="/s", session=Session.RESUME)
-    told = arguments(request)
-    assert "--resume=id-1" in told
-    assert not any(argument.startswith("--session-id") for argument in told)
+    given = arguments(request)
+    assert "--resume=id-1" in given
+    assert not any(argument.startswith("--session-id") for argument in given)
 
 
-def test_nothing_unlimited_is_limited() -> None:
-    told = " ".join(arguments())
-    assert not any(flag in told for flag in ("--max-turns", "--max-budget", "--model", "--effort"))
+def test_without_limits_no_limiting_argument_is_passed() -> None:
+    given = " ".join(arguments())
+    assert not any(flag in given for flag in ("--max-turns", "--max-budget", "--model", "--effort"))
 
 
-def test_the_users_extra_arguments_come_last() -> None:
+def test_extra_arguments_of_the_user_come_last() -> None:
     assert arguments(settings=AgentSettings(extra_args=("--tools=Read",)))[-1] == "--tools=Read"
 
 
@@ -108,12 +108,12 @@ def test_the_users_extra_arguments_come_last() -> None:
         ("a/**", "/w (1)/[x]*", r"Edit(//w \(1\)/\[x\]\*/a/**)"),
     ],
 )
-def test_a_protected_glob_is_denied_where_it_is_meant(glob: str, workspace: str, rule: str) -> None:
+def test_a_protected_glob_becomes_a_deny_rule(glob: str, workspace: str, rule: str) -> None:
     request = AgentRequest(prompt="p", workspace=workspace, scratch="/s", protected=(glob,))
     assert permissions(request)["deny"] == [rule]
 
 
-def test_gates_may_be_run_as_they_are_and_logs_be_read() -> None:
+def test_gate_commands_and_log_folders_are_allowed() -> None:
     request = AgentRequest(
         prompt="p",
         workspace="/w",
@@ -141,7 +141,7 @@ def test_gates_may_be_run_as_they_are_and_logs_be_read() -> None:
         ("npx ava", "npx ava", "*--update-snapshots*"),
     ],
 )
-def test_known_test_runners_may_be_given_selectors_and_nothing_that_changes_files(
+def test_test_runners_allow_selectors_but_deny_options_that_write(
     command: str, start: str, denied: str
 ) -> None:
     request = AgentRequest(prompt="p", workspace="/w", scratch="/s", commands=(command,))
@@ -153,26 +153,26 @@ def test_known_test_runners_may_be_given_selectors_and_nothing_that_changes_file
     "command",
     ["./check.sh", "ruff check .", "sh -c 'pytest -q'", "pip install pytest", "$PY -m pytest"],
 )
-def test_other_gates_may_be_run_as_they_are_only(command: str) -> None:
+def test_other_gates_are_allowed_only_exactly(command: str) -> None:
     request = AgentRequest(prompt="p", workspace="/w", scratch="/s", commands=(command,))
     assert permissions(request)["allow"] == [f"Bash({command})"]
     assert permissions(request)["deny"] == []
 
 
-def test_an_option_that_the_gate_itself_has_is_not_denied() -> None:
+def test_an_option_used_by_the_gate_is_not_denied() -> None:
     command = "pytest -q -p no:cacheprovider"
     request = AgentRequest(prompt="p", workspace="/w", scratch="/s", commands=(command,))
     assert not [rule for rule in permissions(request)["deny"] if " -p" in rule]
 
 
-def test_a_command_with_a_star_is_not_allowed_since_the_rule_would_match_others() -> None:
+def test_a_command_with_a_wildcard_is_not_allowed() -> None:
     request = AgentRequest(
         prompt="p", workspace="/w", scratch="/s", commands=("shellcheck *.sh", "")
     )
     assert permissions(request)["allow"] == []
 
 
-def test_the_environment_turns_off_what_would_read_files_or_outlive_the_run() -> None:
+def test_the_environment_disables_file_mentions_background_tasks_and_updates() -> None:
     env = invocation.environment({"HOME": "/h", "CLAUDE_CODE_DISABLE_FILE_MENTIONS": "0"})
     assert env["CLAUDE_CODE_DISABLE_FILE_MENTIONS"] == "1"
     assert env["CLAUDE_CODE_DISABLE_BACKGROUND_TASKS"] == "1"
@@ -183,11 +183,11 @@ def test_the_environment_turns_off_what_would_read_files_or_outlive_the_run() ->
 @pytest.mark.parametrize(
     ("environ", "retries"), [({}, "7"), ({"CLAUDE_CODE_MAX_RETRIES": "0"}, "0")]
 )
-def test_the_users_own_number_of_retries_wins(environ: dict[str, str], retries: str) -> None:
+def test_the_users_number_of_retries_is_kept(environ: dict[str, str], retries: str) -> None:
     assert invocation.environment(environ)["CLAUDE_CODE_MAX_RETRIES"] == retries
 
 
-def test_an_outer_git_call_or_agent_does_not_reach_the_agent() -> None:
+def test_variables_of_an_outer_git_or_agent_are_removed() -> None:
     env = agent_environment({"GIT_INDEX_FILE": "x", "GIT_DIR": "y", "CLAUDECODE": "1", "A": "b"})
     assert env == {"A": "b", INSIDE_AGENT: "1"}
 
@@ -206,7 +206,7 @@ def program(path: Path, body: str) -> Path:
     return path
 
 
-def test_the_configured_path_comes_before_path_and_path_before_the_extra(tmp_path: Path) -> None:
+def test_the_configured_path_is_preferred_to_path(tmp_path: Path) -> None:
     configured = program(tmp_path / "a" / "my-claude", "true")
     on_path = program(tmp_path / "b" / "claude", "true")
     environ = {"PATH": str(on_path.parent), "HOME": str(tmp_path)}
@@ -215,19 +215,19 @@ def test_the_configured_path_comes_before_path_and_path_before_the_extra(tmp_pat
     assert binary.locate(None, environ) == str(on_path)
 
 
-def test_a_configured_path_that_is_not_there_is_not_replaced_by_another(tmp_path: Path) -> None:
+def test_a_wrong_configured_path_is_an_error(tmp_path: Path) -> None:
     on_path = program(tmp_path / "claude", "true")
     lack = binary.locate("/nowhere/claude", {"PATH": str(on_path.parent)})
     assert isinstance(lack, Lack)
     assert "/nowhere/claude" in lack.error
 
 
-def test_a_claude_in_a_relative_entry_of_path_is_not_run(tmp_path: Path) -> None:
+def test_a_relative_path_entry_is_ignored(tmp_path: Path) -> None:
     inside = program(tmp_path / "bin" / "claude", "true")
     relative = os.path.relpath(inside.parent)
-    found = binary.locate(None, {"PATH": f"{relative}:.:"})
-    assert found != str(inside)
-    assert isinstance(found, Lack) or "claude_agent_sdk" in found
+    located = binary.locate(None, {"PATH": f"{relative}:.:"})
+    assert located != str(inside)
+    assert isinstance(located, Lack) or "claude_agent_sdk" in located
 
 
 @pytest.mark.parametrize(
@@ -238,27 +238,27 @@ def test_a_claude_in_a_relative_entry_of_path_is_not_run(tmp_path: Path) -> None
         ("exit 0", "nothing"),
     ],
 )
-def test_another_program_of_that_name_is_told_apart(tmp_path: Path, body: str, error: str) -> None:
-    found = binary.identify(str(program(tmp_path / "claude", body)), {"PATH": "/usr/bin:/bin"})
-    assert isinstance(found, Lack)
-    assert "not Claude Code" in found.error
-    assert error in found.error
-    assert "pip install" in str(found.remedy)
+def test_a_different_program_named_claude_is_refused(tmp_path: Path, body: str, error: str) -> None:
+    lack = binary.identify(str(program(tmp_path / "claude", body)), {"PATH": "/usr/bin:/bin"})
+    assert isinstance(lack, Lack)
+    assert "not Claude Code" in lack.error
+    assert error in lack.error
+    assert "pip install" in str(lack.remedy)
 
 
 @pytest.mark.parametrize(
     ("version", "warned"), [("1.0.60", True), ("2.1.197", False), ("3.0.0", False)]
 )
-def test_only_an_older_version_draws_a_warning(
+def test_only_an_older_version_is_warned_about(
     tmp_path: Path, version: str, *, warned: bool
 ) -> None:
     path = program(tmp_path / "claude", f"echo '{version} (Claude Code)'")
-    found = binary.identify(str(path), {"PATH": "/usr/bin:/bin"})
-    assert isinstance(found, binary.Cli)
-    assert (found.warning is not None) is warned
+    cli = binary.identify(str(path), {"PATH": "/usr/bin:/bin"})
+    assert isinstance(cli, binary.Cli)
+    assert (cli.warning is not None) is warned
 
 
-def test_notes_are_the_first_file_that_claude_code_would_read(tmp_path: Path) -> None:
+def test_project_notes_are_the_first_file_claude_code_reads(tmp_path: Path) -> None:
     (tmp_path / "AGENTS.md").write_text("agents")
     assert "agents" in project_notes(tmp_path)
     (tmp_path / "CLAUDE.md").write_text("claude")
@@ -266,7 +266,7 @@ def test_notes_are_the_first_file_that_claude_code_would_read(tmp_path: Path) ->
     assert "agents\n" not in project_notes(tmp_path)
 
 
-def test_notes_that_lead_out_of_the_project_are_not_read(tmp_path: Path) -> None:
+def test_notes_outside_the_project_are_not_read(tmp_path: Path) -> None:
     root = tmp_path / "w"
     root.mkdir()
     (tmp_path / "secret").write_text("secret")
@@ -275,7 +275,7 @@ def test_notes_that_lead_out_of_the_project_are_not_read(tmp_path: Path) -> None
     assert project_notes(root) == ""
 
 
-def test_long_notes_are_cut_and_say_so(tmp_path: Path) -> None:
+def test_long_notes_are_cut_with_a_note(tmp_path: Path) -> None:
     (tmp_path / "CLAUDE.md").write_text("ä" * (MAX_CHARS + 1))
     notes = project_notes(tmp_path)
     assert notes.count("ä") == MAX_CHARS
@@ -294,11 +294,11 @@ def test_long_notes_are_cut_and_say_so(tmp_path: Path) -> None:
         ("", None),
     ],
 )
-def test_giving_up_counts_at_the_start_of_a_line_only(text: str, reason: str | None) -> None:
+def test_giving_up_is_recognised_only_at_the_start_of_a_line(text: str, reason: str | None) -> None:
     assert gave_up(text) == reason
 
 
-def test_one_line_is_one_line_of_bounded_length() -> None:
+def test_one_line_has_no_control_characters_and_a_limited_length() -> None:
     assert one_line("a\tb\n\x1b[1mc") == "a b [1mc"
     assert len(one_line("x" * 100_000)) == 200
 
@@ -313,7 +313,5 @@ def test_one_line_is_one_line_of_bounded_length() -> None:
         ("unheard-of", Tokens(input=1), None),
     ],
 )
-def test_the_price_of_a_request_is_the_list_price(
-    name: str, tokens: Tokens, usd: float | None
-) -> None:
+def test_a_request_costs_its_list_price(name: str, tokens: Tokens, usd: float | None) -> None:
     assert models.cost_usd(name, tokens) == (usd if usd is None else pytest.approx(usd))

@@ -52,20 +52,20 @@ def by_command(line: str | None) -> AgentSettings:
     return AgentSettings(backend="command", command=line)
 
 
-def test_a_command_gets_the_prompt_as_file_and_on_stdin_and_works_in_the_workspace(
+def test_a_command_gets_the_prompt_as_file_and_stdin_in_the_workspace(
     root: Path,
 ) -> None:
-    told = ask(
+    reply = ask(
         root, by_command("cat > stdin.txt; cp {prompt_file} file.txt; pwd > {workspace}/pwd")
     )
-    assert told.status is ReplyStatus.DONE
+    assert reply.status is ReplyStatus.DONE
     assert (root / "stdin.txt").read_text() == (root / "file.txt").read_text() == "fix «it»\n"
     assert (root / "pwd").read_text().strip() == str(root)
 
 
-def test_braces_that_are_no_placeholder_stay(root: Path) -> None:
-    told = ask(root, by_command("echo '{\"a\": {workspac}}' | awk '{print $1}'"))
-    assert told.summary == '{"a":'
+def test_braces_other_than_placeholders_are_kept(root: Path) -> None:
+    reply = ask(root, by_command("echo '{\"a\": {workspac}}' | awk '{print $1}'"))
+    assert reply.summary == '{"a":'
 
 
 @pytest.mark.parametrize(
@@ -77,23 +77,23 @@ def test_braces_that_are_no_placeholder_stay(root: Path) -> None:
         (None, ReplyStatus.UNAVAILABLE, "agent.command"),
     ],
 )
-def test_how_a_command_ends_is_how_the_turn_ends(
+def test_the_end_of_a_command_decides_the_reply(
     root: Path, line: str | None, status: ReplyStatus, error: str | None
 ) -> None:
-    told = ask(root, by_command(line))
-    assert told.status is status
-    assert (error or "") in (told.error or "")
-    assert (told.remedy is not None) is (status is ReplyStatus.UNAVAILABLE)
+    reply = ask(root, by_command(line))
+    assert reply.status is status
+    assert (error or "") in (reply.error or "")
+    assert (reply.remedy is not None) is (status is ReplyStatus.UNAVAILABLE)
 
 
-def test_a_command_that_hangs_is_ended(root: Path) -> None:
+def test_a_hanging_command_is_ended(root: Path) -> None:
     started = time.monotonic()
-    told = ask(root, by_command("sleep 600"), timeout_s=0.3)
-    assert told.status is ReplyStatus.TIMED_OUT
+    reply = ask(root, by_command("sleep 600"), timeout_s=0.3)
+    assert reply.status is ReplyStatus.TIMED_OUT
     assert time.monotonic() - started < 10
 
 
-def test_a_command_may_give_up(root: Path) -> None:
+def test_a_command_can_give_up(root: Path) -> None:
     assert ask(root, by_command("echo ATLAS-CANNOT-FIX: no")).gave_up == "no"
 
 
@@ -117,7 +117,7 @@ def script(root: Path, files: Mapping[str, str]) -> AgentSettings:
     return AgentSettings(backend="scripted", path=str(folder))
 
 
-def test_a_script_copies_deletes_patches_and_answers_by_attempt(root: Path) -> None:
+def test_a_script_replays_files_deletions_patches_and_replies_by_attempt(root: Path) -> None:
     answer = json.dumps({"summary": "second", "cost_usd": 0.25})
     settings = script(
         root,
@@ -137,13 +137,13 @@ def test_a_script_copies_deletes_patches_and_answers_by_attempt(root: Path) -> N
     assert "a + b" in (root / "calc.py").read_text()
 
 
-def test_a_patch_applies_below_the_root_of_a_repository_too(root: Path) -> None:
+def test_a_patch_applies_below_the_root_of_a_repository(root: Path) -> None:
     subprocess.run(["/usr/bin/env", "git", "init", "-q", str(root.parent)], check=True, env=ENVIRON)
     ask(root, script(root, {"0001-fix.patch": FIX}))
     assert "a + b" in (root / "calc.py").read_text()
 
 
-def test_a_patch_series_is_one_attempt_each(root: Path) -> None:
+def test_each_patch_of_a_series_is_one_attempt(root: Path) -> None:
     settings = script(root, {"0001-fix.patch": FIX, "0002-again.patch": FIX})
     assert ask(root, settings).status is ReplyStatus.DONE
     assert "a + b" in (root / "calc.py").read_text()
@@ -176,7 +176,7 @@ def test_modes_and_links_are_replayed(root: Path) -> None:
     assert (root / "link").readlink() == Path("calc.py")
 
 
-def test_what_is_replayed_is_new_to_who_goes_by_times(root: Path) -> None:
+def test_replayed_files_get_a_new_modification_time(root: Path) -> None:
     settings = script(root, {"1/files/calc.py": "x = 1\n"})
     os.utime(root.parent / "script/1/files/calc.py", (0, 0))
     ask(root, settings)
@@ -196,20 +196,20 @@ def test_what_is_replayed_is_new_to_who_goes_by_times(root: Path) -> None:
         ({"1/x.diff": FIX.replace("calc.py", "../calc.py")}, 1, ReplyStatus.FAILED, "../calc.py"),
     ],
 )
-def test_what_cannot_be_replayed_is_told(
+def test_an_invalid_script_is_reported(
     root: Path, files: Mapping[str, str], attempt: int, status: ReplyStatus, error: str
 ) -> None:
-    told = ask(root, script(root, files), attempt=attempt)
-    assert told.status is status
-    assert error in (told.error or "")
+    reply = ask(root, script(root, files), attempt=attempt)
+    assert reply.status is status
+    assert error in (reply.error or "")
 
 
-def test_a_link_in_the_workspace_does_not_lead_a_script_out(root: Path) -> None:
+def test_a_script_does_not_write_through_a_link(root: Path) -> None:
     outside = root.parent / "outside"
     outside.mkdir()
     (root / "link").symlink_to(outside)
-    told = ask(root, script(root, {"1/files/link/x": "x"}))
-    assert told.status is ReplyStatus.FAILED
+    reply = ask(root, script(root, {"1/files/link/x": "x"}))
+    assert reply.status is ReplyStatus.FAILED
     assert list(outside.iterdir()) == []
 
 
@@ -221,14 +221,14 @@ def my_factory(_settings: AgentSettings, emit: Emit, _environ: Mapping[str, str]
     return agent
 
 
-def test_a_dotted_path_names_an_agent_of_ones_own(root: Path) -> None:
+def test_a_dotted_path_names_a_custom_agent(root: Path) -> None:
     settings = AgentSettings(backend=f"{__name__}:my_factory")
     assert agents.check(settings, ENVIRON) is None
     assert ask(root, settings).summary == "mine"
 
 
 @pytest.mark.parametrize(
-    ("backend", "said"),
+    ("backend", "message"),
     [
         ("claude", "'claude'"),
         ("no.such.module:factory", "no.such"),
@@ -237,12 +237,12 @@ def test_a_dotted_path_names_an_agent_of_ones_own(root: Path) -> None:
         (":factory", "factory"),
     ],
 )
-def test_an_agent_that_cannot_be_found_is_named(backend: str, said: str) -> None:
-    with pytest.raises(AgentError, match=said):
+def test_an_unknown_agent_is_reported_by_name(backend: str, message: str) -> None:
+    with pytest.raises(AgentError, match=message):
         agents.resolve(backend)
     lack = agents.check(AgentSettings(backend=backend), ENVIRON)
     assert lack
-    assert said in lack.error
+    assert message in lack.error
 
 
 @pytest.mark.parametrize(

@@ -38,13 +38,13 @@ def reply(
     error: str | None = None,
     of: AgentRequest | None = None,
 ) -> AgentReply:
-    said = Transcript(root="/w")
+    transcript = Transcript(root="/w")
     for event in events:
-        said.feed(json.dumps(event).encode() + b"\n")
+        transcript.feed(json.dumps(event).encode() + b"\n")
     done = Completed(
         command=COMMAND, ended=ended, exit_code=exit_code, stderr=Output(head=stderr), error=error
     )
-    return reply_of(of or request(), said, done)
+    return reply_of(of or request(), transcript, done)
 
 
 def result(**fields: object) -> dict[str, object]:
@@ -66,7 +66,7 @@ def test_done_needs_exit_0_a_result_and_no_error() -> None:
     assert reply(INIT, result()).status is ReplyStatus.DONE
 
 
-def test_an_empty_result_is_done_because_the_workspace_tells() -> None:
+def test_an_empty_result_is_done() -> None:
     assert reply(INIT, result(result="")).status is ReplyStatus.DONE
 
 
@@ -86,13 +86,13 @@ UNAVAILABLE = [
 
 
 @pytest.mark.parametrize(("status", "text", "error", "remedy"), UNAVAILABLE)
-def test_a_transport_failure_is_unavailable_with_its_remedy(
+def test_a_transport_failure_is_unavailable_with_a_remedy(
     status: int | None, text: str, error: str, remedy: str
 ) -> None:
-    told = reply(INIT, synthetic(error), api_error(status, text), exit_code=1)
-    assert told.status is ReplyStatus.UNAVAILABLE
-    assert told.error == text
-    assert remedy in (told.remedy or "")
+    outcome = reply(INIT, synthetic(error), api_error(status, text), exit_code=1)
+    assert outcome.status is ReplyStatus.UNAVAILABLE
+    assert outcome.error == text
+    assert remedy in (outcome.remedy or "")
 
 
 @pytest.mark.parametrize(
@@ -104,15 +104,15 @@ def test_a_transport_failure_is_unavailable_with_its_remedy(
         ("Not logged in · Please run /login", "/login"),
     ],
 )
-def test_an_api_error_that_calls_itself_a_success_is_unavailable(text: str, remedy: str) -> None:
-    told = reply(INIT, result(result=text, usage={"output_tokens": 0}))
-    assert told.status is ReplyStatus.UNAVAILABLE
-    assert remedy in (told.remedy or "")
+def test_an_api_error_reported_as_success_is_unavailable(text: str, remedy: str) -> None:
+    outcome = reply(INIT, result(result=text, usage={"output_tokens": 0}))
+    assert outcome.status is ReplyStatus.UNAVAILABLE
+    assert remedy in (outcome.remedy or "")
 
 
-def test_a_model_that_speaks_of_api_errors_is_believed() -> None:
-    told = reply(INIT, result(result="API Error: handled now", usage={"output_tokens": 9}))
-    assert told.status is ReplyStatus.DONE
+def test_a_model_that_mentions_api_errors_is_done() -> None:
+    outcome = reply(INIT, result(result="API Error: handled now", usage={"output_tokens": 9}))
+    assert outcome.status is ReplyStatus.DONE
 
 
 FAILED = [
@@ -142,16 +142,16 @@ FAILED = [
 
 
 @pytest.mark.parametrize("end", FAILED, ids=range(len(FAILED)))
-def test_an_end_of_the_turns_own_making_is_a_failed_attempt(end: dict[str, object]) -> None:
-    told = reply(INIT, end, exit_code=1)
-    assert told.status is ReplyStatus.FAILED
-    assert told.error
-    assert told.remedy is None
+def test_an_error_of_the_turn_itself_is_a_failed_attempt(end: dict[str, object]) -> None:
+    outcome = reply(INIT, end, exit_code=1)
+    assert outcome.status is ReplyStatus.FAILED
+    assert outcome.error
+    assert outcome.remedy is None
 
 
-def test_output_that_was_cut_by_the_token_limit_is_a_failed_attempt() -> None:
-    told = reply(INIT, synthetic("max_output_tokens"), api_error(None, "cut"), exit_code=1)
-    assert told.status is ReplyStatus.FAILED
+def test_output_cut_by_the_token_limit_is_a_failed_attempt() -> None:
+    outcome = reply(INIT, synthetic("max_output_tokens"), api_error(None, "cut"), exit_code=1)
+    assert outcome.status is ReplyStatus.FAILED
 
 
 @pytest.mark.parametrize(
@@ -162,28 +162,28 @@ def test_output_that_was_cut_by_the_token_limit_is_a_failed_attempt() -> None:
         (Ended.SIGNALLED, -9, "ended by signal 9"),
     ],
 )
-def test_an_end_without_a_result_is_bad_output(
+def test_an_end_without_a_result_is_a_failed_attempt(
     ended: Ended, exit_code: int, error: str | None
 ) -> None:
-    told = reply(INIT, ended=ended, exit_code=exit_code, error=error)
-    assert told.status is ReplyStatus.FAILED
-    assert "without a result" in (told.error or "")
+    outcome = reply(INIT, ended=ended, exit_code=exit_code, error=error)
+    assert outcome.status is ReplyStatus.FAILED
+    assert "without a result" in (outcome.error or "")
 
 
-def test_a_result_followed_by_a_failing_exit_is_not_done() -> None:
+def test_a_result_with_a_failing_exit_code_is_not_done() -> None:
     assert reply(INIT, result(), exit_code=1).status is ReplyStatus.FAILED
 
 
-def test_a_cli_that_does_not_even_start_is_unavailable_and_its_words_are_told() -> None:
-    told = reply(exit_code=1, stderr="error: unknown option '--include-partial-messages'\n")
-    assert told.status is ReplyStatus.UNAVAILABLE
-    assert "unknown option" in (told.error or "")
-    assert told.remedy
+def test_a_cli_that_does_not_start_is_unavailable_with_its_error() -> None:
+    outcome = reply(exit_code=1, stderr="error: unknown option '--include-partial-messages'\n")
+    assert outcome.status is ReplyStatus.UNAVAILABLE
+    assert "unknown option" in (outcome.error or "")
+    assert outcome.remedy
 
 
 def test_a_program_that_could_not_be_started_is_unavailable() -> None:
-    told = reply(exit_code=None, ended=Ended.NOT_STARTED, error="claude: no such file")
-    assert (told.status, told.error) == (ReplyStatus.UNAVAILABLE, "claude: no such file")
+    outcome = reply(exit_code=None, ended=Ended.NOT_STARTED, error="claude: no such file")
+    assert (outcome.status, outcome.error) == (ReplyStatus.UNAVAILABLE, "claude: no such file")
 
 
 RETRY = {"type": "system", "subtype": "api_retry", "attempt": 1, "error_status": 529}
@@ -202,49 +202,53 @@ RETRY = {"type": "system", "subtype": "api_retry", "attempt": 1, "error_status":
     ids=["silent", "api-never-answered", "after-an-answer"],
 )
 @pytest.mark.parametrize("ended", [Ended.TIMED_OUT, Ended.IDLE])
-def test_time_that_the_api_used_up_is_not_the_agents(
+def test_a_timeout_caused_by_the_api_is_unavailable(
     events: list[Mapping[str, object]], status: ReplyStatus, ended: Ended
 ) -> None:
-    told = reply(*events, exit_code=None, ended=ended, error="nothing printed for 600 s")
-    assert told.status is status
-    assert "nothing printed for 600 s" in (told.error or "")
+    outcome = reply(*events, exit_code=None, ended=ended, error="nothing printed for 600 s")
+    assert outcome.status is status
+    assert "nothing printed for 600 s" in (outcome.error or "")
 
 
 @pytest.mark.parametrize(
     ("session", "before", "cost"), [(Session.NEW, 0.0, 0.075), (Session.RESUME, 0.05, 0.025)]
 )
-def test_the_cost_is_of_this_turn_alone(session: Session, before: float, cost: float) -> None:
-    told = reply(
+def test_the_cost_covers_this_turn_only(session: Session, before: float, cost: float) -> None:
+    outcome = reply(
         INIT, result(total_cost_usd=0.075), of=request(session=session, session_cost_usd=before)
     )
-    assert told.cost_usd == pytest.approx(cost)
+    assert outcome.cost_usd == pytest.approx(cost)
 
 
-def test_a_run_that_was_cut_off_is_priced_by_what_its_requests_used() -> None:
+def test_an_interrupted_run_is_priced_by_its_requests() -> None:
     usage = {"input_tokens": 1_000_000, "output_tokens": 100_000}
     answer = {"id": "m", "model": "claude-sonnet-5-5", "content": [], "usage": usage}
-    told = reply(INIT, {"type": "assistant", "message": answer}, ended=Ended.TIMED_OUT)
-    assert told.cost_usd == pytest.approx(3.0)
-    assert told.tokens == Tokens(input=1_000_000, output=100_000)
+    outcome = reply(INIT, {"type": "assistant", "message": answer}, ended=Ended.TIMED_OUT)
+    assert outcome.cost_usd == pytest.approx(3.0)
+    assert outcome.tokens == Tokens(input=1_000_000, output=100_000)
 
 
-@pytest.mark.parametrize("told", [{"total_cost_usd": -3.0}, {"total_cost_usd": None}])
-def test_a_cost_below_zero_is_none_and_the_requests_are_priced(told: dict[str, object]) -> None:
+@pytest.mark.parametrize("fields", [{"total_cost_usd": -3.0}, {"total_cost_usd": None}])
+def test_a_negative_cost_is_replaced_by_the_price_of_the_requests(
+    fields: dict[str, object],
+) -> None:
     usage = {"input_tokens": 1_000_000, "output_tokens": -100_000}
     answer = {"id": "m", "model": "claude-sonnet-5-5", "content": [], "usage": usage}
-    got = reply(INIT, {"type": "assistant", "message": answer}, result(usage=usage, **told))
+    got = reply(INIT, {"type": "assistant", "message": answer}, result(usage=usage, **fields))
     assert got.cost_usd == pytest.approx(2.0)
     assert got.tokens == Tokens(input=1_000_000)
 
 
-def test_a_cost_that_nobody_knows_is_none() -> None:
+def test_an_unknown_price_gives_no_cost() -> None:
     usage = {"input_tokens": 10}
     answer = {"id": "m", "model": "claude-unheard-of", "content": [], "usage": usage}
     init = {**INIT, "model": "claude-unheard-of"}
-    told = reply(init, {"type": "assistant", "message": answer}, ended=Ended.TIMED_OUT)
-    assert told.cost_usd is None
+    outcome = reply(init, {"type": "assistant", "message": answer}, ended=Ended.TIMED_OUT)
+    assert outcome.cost_usd is None
 
 
-def test_giving_up_is_read_from_the_final_words() -> None:
-    told = reply(INIT, result(result="I looked.\n\nATLAS-CANNOT-FIX: the test\nis wrong.\n\nBye"))
-    assert (told.status, told.gave_up) == (ReplyStatus.DONE, "the test is wrong.")
+def test_giving_up_is_read_from_the_final_message() -> None:
+    outcome = reply(
+        INIT, result(result="I looked.\n\nATLAS-CANNOT-FIX: the test\nis wrong.\n\nBye")
+    )
+    assert (outcome.status, outcome.gave_up) == (ReplyStatus.DONE, "the test is wrong.")

@@ -29,19 +29,24 @@ RESULT = line(type="result", subtype="success", is_error=False, result="done", t
 
 
 def read(stream: bytes) -> tuple[Transcript, list[Event]]:
-    said = Transcript(root=ROOT)
-    return said, [*said.feed(stream), *said.finish()]
+    transcript = Transcript(root=ROOT)
+    return transcript, [*transcript.feed(stream), *transcript.finish()]
 
 
-def facts(said: Transcript) -> tuple[object, ...]:
+def facts(transcript: Transcript) -> tuple[object, ...]:
     return (
-        said.session_id,
-        said.model,
-        said.retries,
-        said.text,
-        said.denials,
-        said.touched,
-        said.result and (said.result.result, said.result.total_cost_usd, said.result.is_error),
+        transcript.session_id,
+        transcript.model,
+        transcript.retries,
+        transcript.text,
+        transcript.denials,
+        transcript.touched,
+        transcript.result
+        and (
+            transcript.result.result,
+            transcript.result.total_cost_usd,
+            transcript.result.is_error,
+        ),
     )
 
 
@@ -57,13 +62,13 @@ WHOLE = (
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.integers(1, 200), min_size=1, max_size=40))
-def test_how_the_stream_is_cut_into_chunks_does_not_matter(sizes: list[int]) -> None:
-    said, rest = Transcript(root=ROOT), WHOLE
+def test_chunk_sizes_do_not_matter(sizes: list[int]) -> None:
+    transcript, rest = Transcript(root=ROOT), WHOLE
     for size in sizes:
-        said.feed(rest[:size])
+        transcript.feed(rest[:size])
         rest = rest[size:]
-    said.feed(rest)
-    assert facts(said) == facts(read(WHOLE)[0])
+    transcript.feed(rest)
+    assert facts(transcript) == facts(read(WHOLE)[0])
 
 
 @pytest.mark.parametrize(
@@ -88,17 +93,17 @@ def test_how_the_stream_is_cut_into_chunks_does_not_matter(sizes: list[int]) -> 
         pytest.param(INIT + b"null\n42\n[]\n" + RESULT, id="json-but-no-object"),
     ],
 )
-def test_the_last_result_is_found_whatever_stands_around_it(stream: bytes) -> None:
-    said, _ = read(stream)
-    assert said.result is not None
-    assert (said.result.result, said.result.is_error) == ("done", False)
+def test_the_last_result_is_read_among_other_output(stream: bytes) -> None:
+    transcript, _ = read(stream)
+    assert transcript.result is not None
+    assert (transcript.result.result, transcript.result.is_error) == ("done", False)
 
 
 @settings(max_examples=200, deadline=None)
 @given(st.binary(max_size=300))
-def test_no_bytes_make_it_fail(noise: bytes) -> None:
-    said, _ = read(INIT + noise + b"\n" + RESULT)
-    assert said.result is not None
+def test_invalid_bytes_are_skipped(noise: bytes) -> None:
+    transcript, _ = read(INIT + noise + b"\n" + RESULT)
+    assert transcript.result is not None
 
 
 _JSON = st.recursive(
@@ -112,27 +117,27 @@ _FIELDS = ["subtype", "message", "event", "result", "is_error", "permission_deni
 
 @settings(max_examples=200, deadline=None)
 @given(st.sampled_from(_TYPES), st.dictionaries(st.sampled_from(_FIELDS), _JSON))
-def test_fields_of_another_shape_make_a_line_noise(kind: str, fields: dict[str, object]) -> None:
-    said, _ = read(INIT + line(**{"type": kind, **fields}) + RESULT)
-    assert said.result is not None
-    assert said.result.result == "done"
+def test_a_line_with_wrong_field_types_is_skipped(kind: str, fields: dict[str, object]) -> None:
+    transcript, _ = read(INIT + line(**{"type": kind, **fields}) + RESULT)
+    assert transcript.result is not None
+    assert transcript.result.result == "done"
 
 
-def test_a_line_beyond_the_limit_is_dropped_and_the_next_one_read() -> None:
-    said = Transcript(root=ROOT)
+def test_an_overlong_line_is_dropped_and_the_next_one_read() -> None:
+    transcript = Transcript(root=ROOT)
     chunk = b'{"type":' + b"x" * (MAX_LINE_BYTES // 8)
     for _ in range(9):
-        assert said.feed(chunk) == ()
-    said.feed(b"tail}\n" + INIT + RESULT)
-    assert (said.started, said.result is not None) == (True, True)
+        assert transcript.feed(chunk) == ()
+    transcript.feed(b"tail}\n" + INIT + RESULT)
+    assert (transcript.started, transcript.result is not None) == (True, True)
 
 
 def test_a_long_line_in_small_chunks_takes_linear_time() -> None:
-    said, started = Transcript(root=ROOT), time.monotonic()
+    transcript, started = Transcript(root=ROOT), time.monotonic()
     for _ in range(200_000):
-        said.feed(b"0123456789")
-    said.feed(b"\n" + INIT)
-    assert said.started
+        transcript.feed(b"0123456789")
+    transcript.feed(b"\n" + INIT)
+    assert transcript.started
     assert time.monotonic() - started < 5
 
 
@@ -155,9 +160,9 @@ def test_a_tool_call_is_shown_as_one_clean_line(stream: bytes, shown: str) -> No
     assert events[0].session_id == SESSION
 
 
-def test_a_refused_call_is_told_once_by_what_it_was() -> None:
+def test_a_denied_call_is_reported_once() -> None:
     denial = {"tool_name": "Bash", "tool_use_id": "toolu_2", "tool_input": {"command": "curl x"}}
-    said, _ = read(
+    transcript, _ = read(
         called("Edit", file_path=f"{ROOT}/tests/test_calc.py")
         + line(type="system", subtype="permission_denied", tool_use_id="toolu_1", tool_name="Edit")
         + line(
@@ -166,18 +171,18 @@ def test_a_refused_call_is_told_once_by_what_it_was() -> None:
             permission_denials=[{"tool_name": "Edit", "tool_use_id": "toolu_1"}, denial],
         )
     )
-    assert said.denials == ("Edit: tests/test_calc.py", "Bash: curl x")
+    assert transcript.denials == ("Edit: tests/test_calc.py", "Bash: curl x")
 
 
-def test_each_edited_file_is_told_once_and_read_ones_are_not() -> None:
-    said, _ = read(
+def test_each_edited_file_is_listed_once() -> None:
+    transcript, _ = read(
         called("Read", "1", file_path=f"{ROOT}/a.py")
         + called("Edit", "2", file_path=f"{ROOT}/a.py")
         + called("Edit", "3", file_path=f"{ROOT}/a.py")
         + called("NotebookEdit", "4", notebook_path=f"{ROOT}/n.ipynb")
         + called("Write", "5", file_path="/elsewhere/b.py")
     )
-    assert said.touched == ["a.py", "n.ipynb", "/elsewhere/b.py"]
+    assert transcript.touched == ["a.py", "n.ipynb", "/elsewhere/b.py"]
 
 
 @pytest.mark.parametrize(
@@ -191,21 +196,21 @@ def test_each_edited_file_is_told_once_and_read_ones_are_not() -> None:
         ({"error_status": None}, "[RETRY 1] API error: no connection"),
     ],
 )
-def test_a_retry_is_told_with_its_reason(fields: dict[str, object], reason: str) -> None:
-    said, events = read(line(type="system", subtype="api_retry", **fields))
+def test_a_retry_is_reported_with_its_reason(fields: dict[str, object], reason: str) -> None:
+    transcript, events = read(line(type="system", subtype="api_retry", **fields))
     assert [event.message for event in events] == [reason]
     assert isinstance(events[0], TransportRetried)
-    assert said.retries == 1
+    assert transcript.retries == 1
 
 
-def test_what_a_cut_off_run_has_used_is_counted_by_message() -> None:
+def test_usage_of_an_interrupted_run_is_counted_per_message() -> None:
     def partial(event: dict[str, object]) -> bytes:
         return line(type="stream_event", event=event)
 
     opened = {"id": "msg_1", "model": "claude-sonnet-5-5", "usage": {"input_tokens": 900}}
-    said, _ = read(
+    transcript, _ = read(
         partial({"type": "message_start", "message": opened})
         + called("Read", file_path=f"{ROOT}/a.py")
         + partial({"type": "message_delta", "usage": {"output_tokens": 40}})
     )
-    assert [(u.input_tokens, u.output_tokens) for u in said.usage.values()] == [(900, 40)]
+    assert [(u.input_tokens, u.output_tokens) for u in transcript.usage.values()] == [(900, 40)]

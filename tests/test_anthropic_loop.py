@@ -51,7 +51,7 @@ def status(project: Project) -> str:
     return git(project.root, "status", "--porcelain", environ=project.environ)
 
 
-def test_a_bug_is_fixed_after_a_look(project: Project) -> None:
+def test_a_bug_is_fixed_after_reading_a_file(project: Project) -> None:
     look = call("read_file", path="calc.py")
     ended = retry(project, look, submit(edit("calc.py", ("a - b", "a + b"))))
     assert (ended.code, ended.run["verdict"]) == (0, "fixed")
@@ -64,7 +64,7 @@ def test_a_bug_is_fixed_after_a_look(project: Project) -> None:
 
 
 @pytest.mark.parametrize("flags", [(), ("--isolate",)], ids=["in place", "in layers"])
-def test_the_second_attempt_goes_on_where_the_first_fell_short(
+def test_the_second_attempt_continues_from_the_first(
     project: Project, flags: tuple[str, ...]
 ) -> None:
     ended = retry(project, submit(modify(WORSE)), submit(modify(FIXED)), flags=flags)
@@ -75,7 +75,7 @@ def test_the_second_attempt_goes_on_where_the_first_fell_short(
     assert len(second.messages) == 3
 
 
-def test_an_api_that_is_not_available_is_exit_3_and_an_untouched_workspace(
+def test_an_unavailable_api_exits_3_and_leaves_the_workspace_unchanged(
     project: Project,
 ) -> None:
     ended = retry(project, Failure(status=529), submit(modify(FIXED)))
@@ -86,13 +86,13 @@ def test_an_api_that_is_not_available_is_exit_3_and_an_untouched_workspace(
     assert status(project) == ""
 
 
-def test_no_key_is_exit_3_and_no_request(project: Project) -> None:
+def test_a_missing_key_exits_3_without_a_request(project: Project) -> None:
     ended = retry(project, key="")
     assert (ended.code, ended.requests) == (3, [])
     assert "ANTHROPIC_API_KEY" in str(ended.run["final_error"])
 
 
-def test_a_run_costs_at_most_one_response_more_than_it_may(project: Project) -> None:
+def test_a_run_exceeds_its_cost_limit_by_at_most_one_response(project: Project) -> None:
     look = call("list_files")
     response = Answer(blocks=look.blocks, input_tokens=20_000, output_tokens=1000)
     ended = retry(project, *[response] * 5, flags=("--max-cost-usd", "0.06"))
@@ -101,15 +101,15 @@ def test_a_run_costs_at_most_one_response_more_than_it_may(project: Project) -> 
 
 
 @pytest.mark.parametrize(("looks", "usd"), [(0, "$0.00"), (2, "$0.0042")])
-def test_an_attempt_that_is_cut_off_has_cost_what_is_known_of_it(
+def test_an_interrupted_attempt_reports_its_known_cost(
     looks: int, usd: str, project: Project
 ) -> None:
     with serving(*[call("list_files")] * looks, Hang()) as server:
-        told = {"ANTHROPIC_BASE_URL": server.url, "ANTHROPIC_API_KEY": "dummy-key"}
+        variables = {"ANTHROPIC_BASE_URL": server.url, "ANTHROPIC_API_KEY": "dummy-key"}
         child = subprocess.Popen(
             (sys.executable, "-m", "atlas_retry", "retry", ".", "--ai-fix"),
             cwd=project.root,
-            env=project.environ | told,
+            env=project.environ | variables,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
@@ -120,9 +120,7 @@ def test_an_attempt_that_is_cut_off_has_cost_what_is_known_of_it(
     assert f"at least {usd}" in atlas(project, "status").out
 
 
-def test_every_end_says_why_three_answers_in_a_row_were_not_taken(
-    project: Project, tmp_path: Path
-) -> None:
+def test_every_report_says_why_three_answers_were_refused(project: Project, tmp_path: Path) -> None:
     project.configure(
         validation={"test": [UNITTEST]},
         retry={"flake_reruns": 0, "on_failure": "cat > ../on_failure.json"},
@@ -149,17 +147,17 @@ def test_every_end_says_why_three_answers_in_a_row_were_not_taken(
     assert [where for where, text in shown.items() if "changed nothing" in text] == []
 
 
-def test_what_a_killed_run_has_cost_is_in_the_books_of_the_run_that_repeats_it(
+def test_the_cost_of_a_killed_run_is_counted_in_the_next_run(
     project: Project,
 ) -> None:
     looks = [call("list_files")] * 2
     for _ in range(2):
         with serving(*looks, Hang()) as server:
-            told = {"ANTHROPIC_BASE_URL": server.url, "ANTHROPIC_API_KEY": "dummy-key"}
+            variables = {"ANTHROPIC_BASE_URL": server.url, "ANTHROPIC_API_KEY": "dummy-key"}
             child = subprocess.Popen(
                 (sys.executable, "-m", "atlas_retry", "retry", ".", "--ai-fix"),
                 cwd=project.root,
-                env=project.environ | told,
+                env=project.environ | variables,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
             )

@@ -10,25 +10,25 @@ from tests.projects import CALC, FIXED, TEST, Project
 
 def run(project: Project, agent: str) -> tuple[Outcome, str]:
     project.configure(agent={"backend": f"tests.desk_sharing_agent:{agent}"})
-    told: list[Event] = []
-    outcome = project.retry(told)
-    return outcome, " ".join(event.text for event in told if isinstance(event, Notice))
+    events: list[Event] = []
+    outcome = project.retry(events)
+    return outcome, " ".join(event.text for event in events if isinstance(event, Notice))
 
 
 @pytest.mark.in_place("in layers whoever writes within the turn is the agent")
-def test_what_the_agent_did_not_name_is_neither_judged_nor_put_back(project: Project) -> None:
-    outcome, said = run(project, "naming")
+def test_edits_the_agent_did_not_name_are_neither_judged_nor_reverted(project: Project) -> None:
+    outcome, text = run(project, "naming")
     assert outcome.verdict is Verdict.FIXED
     (attempt,) = outcome.attempts
     assert [change.path for change in attempt.changes] == ["calc.py"]
     assert attempt.violations == ()
     assert (project.root / "test_calc.py").read_text() == USERS_TEST
     assert (project.root / "calc.py").read_text() == FIXED
-    assert "edited while the agent worked, and not by it: notes.txt, test_calc.py" in said
+    assert "edited while the agent worked, and not by it: notes.txt, test_calc.py" in text
 
 
 @pytest.mark.in_place("in layers whoever writes within the turn is the agent")
-def test_an_agent_that_did_nothing_is_given_no_credit_for_the_users_edits(project: Project) -> None:
+def test_an_idle_agent_gets_no_credit_for_the_users_edits(project: Project) -> None:
     outcome, _ = run(project, "idle")
     assert outcome.verdict is Verdict.STALLED
     assert outcome.attempts[0].changes == ()
@@ -36,10 +36,10 @@ def test_an_agent_that_did_nothing_is_given_no_credit_for_the_users_edits(projec
     assert (project.root / "calc.py").read_text() == CALC
 
 
-def test_where_the_agent_may_have_done_more_than_it_names_all_is_judged_as_its_own(
+def test_all_edits_are_judged_if_the_agent_does_not_name_its_own(
     project: Project,
 ) -> None:
-    outcome, said = run(project, "silent")
+    outcome, text = run(project, "silent")
     assert {held.path for held in outcome.attempts[0].held} == {"test_calc.py"}
     assert (project.root / "test_calc.py").read_text() == TEST
-    assert "not by it" not in said
+    assert "not by it" not in text

@@ -42,14 +42,14 @@ def after(*costs: float) -> Progress:
     return replace(FRESH, attempts=attempts, trees=trees)
 
 
-def test_alone_a_run_may_spend_all_that_is_left() -> None:
+def test_a_single_run_may_spend_all_that_is_left() -> None:
     budget = SharedBudget()
     assert budget.draw("a", FRESH, 10.0).promised_usd == 10.0
     assert budget.draw("a", after(3.0), 10.0).promised_usd == 7.0
     assert budget.draw("a", after(3.0), None).promised_usd is None
 
 
-def test_attempts_side_by_side_are_promised_no_more_than_there_is() -> None:
+def test_concurrent_attempts_are_promised_no_more_than_the_budget() -> None:
     budget = SharedBudget(runs=5, jobs=2)
     first, second = budget.draw("a", FRESH, 10.0), budget.draw("b", FRESH, 10.0)
     assert (first.promised_usd, second.promised_usd) == (5.0, 5.0)
@@ -58,7 +58,7 @@ def test_attempts_side_by_side_are_promised_no_more_than_there_is() -> None:
     assert budget.draw("a", after(1.0), 10.0).promised_usd == 4.0
 
 
-def test_reviews_side_by_side_are_promised_no_more_than_there_is() -> None:
+def test_concurrent_reviews_are_promised_no_more_than_the_budget() -> None:
     budget = SharedBudget(runs=2, jobs=2)
     assert [budget.promise("a", 4.0), budget.promise("b", 4.0)] == [2.0, 2.0]
     budget.settle("a", 0.5)
@@ -66,32 +66,32 @@ def test_reviews_side_by_side_are_promised_no_more_than_there_is() -> None:
     assert budget.promise("a", None) is None
 
 
-def test_a_small_review_is_promised_its_share_and_no_more() -> None:
+def test_a_small_review_is_promised_only_its_share() -> None:
     budget = SharedBudget(runs=2, jobs=2)
     assert budget.promise("a", 1.0) == 0.5
 
 
 @pytest.mark.parametrize("budget", [SharedBudget(jobs=4), SharedBudget(runs=3)])
-def test_one_run_at_a_time_is_promised_everything(budget: SharedBudget) -> None:
+def test_one_run_at_a_time_is_promised_the_whole_budget(budget: SharedBudget) -> None:
     assert budget.draw("a", FRESH, 10.0).promised_usd == 10.0
 
 
-def test_before_any_attempt_nothing_is_known_of_what_one_costs() -> None:
+def test_before_any_attempt_no_cost_is_expected() -> None:
     assert SharedBudget().draw("a", FRESH, 10.0).dearest_usd == 0.0
 
 
-def test_nothing_is_promised_beyond_a_budget_that_is_overspent() -> None:
+def test_an_overspent_budget_promises_zero() -> None:
     assert SharedBudget(spent_usd=12.0).draw("a", FRESH, 10.0).promised_usd == 0.0
 
 
-def test_a_run_that_ends_unpaid_frees_what_it_was_promised() -> None:
+def test_a_run_that_ends_unpaid_releases_its_promise() -> None:
     budget = SharedBudget(runs=2, jobs=2)
     budget.draw("a", FRESH, 10.0)
     budget.leave("a")
     assert budget.draw("b", FRESH, 10.0).promised_usd == 10.0
 
 
-def test_the_last_run_may_spend_what_the_others_left() -> None:
+def test_the_last_run_may_spend_what_others_left() -> None:
     budget = SharedBudget(runs=3, jobs=3)
     for key, cost in (("a", 2.0), ("b", 1.0)):
         budget.draw(key, FRESH, 10.0)
@@ -100,7 +100,7 @@ def test_the_last_run_may_spend_what_the_others_left() -> None:
     assert budget.draw("c", FRESH, 10.0).promised_usd == 7.0
 
 
-def test_an_attempt_is_promised_at_least_what_one_is_known_to_cost() -> None:
+def test_an_attempt_is_promised_at_least_the_highest_known_cost() -> None:
     budget = SharedBudget(runs=8, jobs=4)
     budget.draw("a", FRESH, 10.0)
     budget.settle("a", 4.0)
@@ -117,7 +117,7 @@ def test_an_attempt_is_promised_at_least_what_one_is_known_to_cost() -> None:
         (4.0, (), None),
     ],
 )
-def test_what_others_have_spent_ends_a_run(
+def test_spending_of_other_runs_ends_a_run(
     spent: float, own: tuple[float, ...], reason: str | None
 ) -> None:
     budget = SharedBudget(runs=2, jobs=1)

@@ -20,7 +20,7 @@ def recorded(project: Project, folder: Path) -> Outcome:
     return run_one(opened, asked, lambda _: None)
 
 
-def test_a_recorded_run_replays_without_its_agent(project: Project, tmp_path: Path) -> None:
+def test_a_recorded_run_is_replayed_without_its_agent(project: Project, tmp_path: Path) -> None:
     (project.root / "old.py").write_text("x = 1\n")
     project.commit()
     project.attempt(1, {"calc.py": WORSE, "new/deep.py": "y = 2\n"}, cost_usd=0.5)
@@ -41,7 +41,7 @@ def test_a_recorded_run_replays_without_its_agent(project: Project, tmp_path: Pa
     assert second.cost_usd == first.cost_usd == 0.5
 
 
-def test_reviews_are_replayed_too(project: Project, tmp_path: Path) -> None:
+def test_reviews_are_replayed(project: Project, tmp_path: Path) -> None:
     review = {"name": "taste", "prompt": "Is it plain?"}
     agent = {"backend": "anthropic", "path": None}
     gates = {"test": [UNITTEST], "review": [review]}
@@ -61,7 +61,7 @@ def test_reviews_are_replayed_too(project: Project, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("inside", [True, False])
-def test_a_recording_overwrites_nothing(project: Project, tmp_path: Path, inside: bool) -> None:
+def test_a_recording_never_overwrites_files(project: Project, tmp_path: Path, inside: bool) -> None:
     folder = project.root / "kept" if inside else tmp_path / "kept"
     folder.mkdir()
     (folder / "mine").write_text("x")
@@ -70,20 +70,20 @@ def test_a_recording_overwrites_nothing(project: Project, tmp_path: Path, inside
         recorded(project, folder)
 
 
-def test_a_run_that_a_person_has_to_finish_says_how(project: Project) -> None:
+def test_a_failed_run_writes_a_handoff_with_the_next_steps(project: Project) -> None:
     project.attempt(1, {"calc.py": WORSE}, summary="times, not minus", cost_usd=0.1)
     project.attempt(2, {"calc.py": CALC + "\n"}, summary="a blank line")
     project.attempt(3, {"calc.py": CALC + "\n\n"})
     outcome = project.retry()
     assert not outcome.verdict.is_green
-    told = Path(outcome.handoff_path or "").read_text()
-    assert "test_add" in told
-    assert "python3 -S -m unittest" in told
-    assert "1. scripted" in told
-    assert "times, not minus" in told
-    assert f"atlas undo {outcome.run_id}" in told
+    handoff = Path(outcome.handoff_path or "").read_text()
+    assert "test_add" in handoff
+    assert "python3 -S -m unittest" in handoff
+    assert "1. scripted" in handoff
+    assert "times, not minus" in handoff
+    assert f"atlas undo {outcome.run_id}" in handoff
 
 
-def test_a_run_that_ends_green_needs_nobody(project: Project) -> None:
+def test_a_passing_run_writes_no_handoff(project: Project) -> None:
     project.attempt(1, {"calc.py": FIXED})
     assert project.retry().handoff_path is None

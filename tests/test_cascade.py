@@ -20,7 +20,7 @@ RULE = CascadeSettings()
 
 
 def failure(*messages: str, kind: Kind = Kind.TEST, error: str = "exit code 1") -> Validation:
-    told = tuple(
+    diagnostics = tuple(
         Diagnostic(tool="pytest", message=message, fingerprint=f"f:{message}")
         for message in messages
     )
@@ -31,7 +31,7 @@ def failure(*messages: str, kind: Kind = Kind.TEST, error: str = "exit code 1") 
         status=Status.FAILED,
         success=False,
         error=error,
-        diagnostics=told,
+        diagnostics=diagnostics,
     )
     return Validation(results=(result,))
 
@@ -70,16 +70,16 @@ def sequence(pattern: str) -> list[Outcome]:
         ("....FFFFF", 5, True),
     ],
 )
-def test_it_takes_so_many_failures_among_the_last_few(
+def test_a_cascade_needs_threshold_failures_within_the_window(
     pattern: str, count: int, *, detected: bool
 ) -> None:
-    told = detect(sequence(pattern), RULE)
-    assert (told.failures_in_window, told.cascade_detected) == (count, detected)
-    assert told.threshold == 3
-    assert (told.action == "pause_and_alert") is detected
+    cascade = detect(sequence(pattern), RULE)
+    assert (cascade.failures_in_window, cascade.cascade_detected) == (count, detected)
+    assert cascade.threshold == 3
+    assert (cascade.action == "pause_and_alert") is detected
 
 
-def test_it_is_found_at_the_first_workspace_that_makes_it_one() -> None:
+def test_a_cascade_is_detected_as_soon_as_the_threshold_is_reached() -> None:
     outcomes = sequence("." * 100 + "F" * 20 + "." * 80)
     first = next(n for n in range(200) if detect(outcomes[:n], RULE).cascade_detected)
     assert first == 103
@@ -94,34 +94,34 @@ def test_it_is_found_at_the_first_workspace_that_makes_it_one() -> None:
         (replace(RULE, on_cascade="alert"), True),
     ],
 )
-def test_every_setting_counts(rule: CascadeSettings, *, detected: bool) -> None:
-    told = detect(sequence(".FFF"), rule)
-    assert told.cascade_detected is detected
+def test_every_cascade_setting_has_its_effect(rule: CascadeSettings, *, detected: bool) -> None:
+    cascade = detect(sequence(".FFF"), rule)
+    assert cascade.cascade_detected is detected
     if detected:
-        assert told.action == rule.on_cascade
+        assert cascade.action == rule.on_cascade
 
 
-def test_a_broken_or_interrupted_workspace_counts_as_well() -> None:
+def test_a_broken_workspace_counts_towards_a_cascade() -> None:
     outcomes = [replace(one, verdict=Verdict.BROKEN) for one in sequence("FFF")]
     assert detect(outcomes, RULE).cascade_detected
 
 
-def test_the_cause_is_the_problem_that_most_share() -> None:
+def test_the_most_shared_problem_is_named_as_cause() -> None:
     outcomes = [
         outcome("api", failure("connection refused", "only here")),
         outcome("web", failure("no module named x", "connection refused")),
         outcome("ui", failure("connection refused")),
         outcome("db", failure("no module named x")),
     ]
-    told = detect(outcomes, RULE)
-    assert told.diagnosis == (
+    cascade = detect(outcomes, RULE)
+    assert cascade.diagnosis == (
         "Multiple test failures detected. Possible root cause: "
         "pytest: connection refused (in api, web, ui)"
     )
-    assert "Review architecture or dependencies before continuing" in str(told.recommendation)
+    assert "Review architecture or dependencies before continuing" in str(cascade.recommendation)
 
 
-def test_of_many_shared_problems_a_few_are_quoted_and_the_rest_counted() -> None:
+def test_a_few_shared_problems_are_quoted_and_the_rest_counted() -> None:
     outcomes = [outcome(name, failure("a", "b", "c", "d", "e")) for name in ("x", "y", "z")]
     shown = "; ".join(f"pytest: {message}" for message in "abcde"[:MAX_CAUSES])
     assert str(detect(outcomes, RULE).diagnosis).endswith(
@@ -129,12 +129,12 @@ def test_of_many_shared_problems_a_few_are_quoted_and_the_rest_counted() -> None
     )
 
 
-def test_a_problem_that_only_two_share_is_the_cause() -> None:
+def test_a_problem_shared_by_two_is_the_cause() -> None:
     outcomes = [outcome("x", failure("a")), outcome("y", failure("a")), outcome("z", failure("b"))]
     assert str(detect(outcomes, RULE).diagnosis).endswith("pytest: a (in x, y)")
 
 
-def test_without_a_shared_problem_none_is_made_up() -> None:
+def test_without_a_shared_problem_the_cause_is_unknown() -> None:
     outcomes = [
         outcome("api", failure("one")),
         outcome("web", failure("two", kind=Kind.LINT)),
@@ -146,18 +146,18 @@ def test_without_a_shared_problem_none_is_made_up() -> None:
     )
 
 
-def test_errors_that_kept_runs_from_starting_are_compared_without_their_folders() -> None:
+def test_startup_errors_are_compared_without_folder_names() -> None:
     outcomes = [
         outcome(name, Validation(), error=f"/srv/{name}/.git is locked") for name in ("a", "b", "c")
     ]
     assert "is locked (in a, b, c)" in str(detect(outcomes, RULE).diagnosis)
 
 
-def test_a_silent_failure_is_told_by_its_gate() -> None:
+def test_a_failure_without_output_is_compared_by_gate_and_error() -> None:
     outcomes = [outcome(name, failure(error="timed out")) for name in ("a", "b", "c")]
     assert "test: timed out (in a, b, c)" in str(detect(outcomes, RULE).diagnosis)
 
 
-def test_what_is_quoted_is_short() -> None:
+def test_the_quoted_cause_is_short() -> None:
     outcomes = [outcome(name, failure("x\n" * 5000)) for name in ("a", "b", "c")]
     assert len(str(detect(outcomes, RULE).diagnosis)) < 400

@@ -37,18 +37,18 @@ def after(*attempts: Attempt, allowed: int) -> str:
 
 
 @pytest.mark.parametrize("allowed", [1, 3])
-def test_an_answer_that_was_not_taken_is_the_cause(allowed: int) -> None:
+def test_a_refused_answer_is_named_as_the_cause(allowed: int) -> None:
     reason = after(attempt(1, None, changes=(), error=NO_ANSWER), allowed=allowed)
     assert f"came to nothing: {NO_ANSWER}" in reason
     assert "changed nothing" not in reason
 
 
-def test_calls_that_were_refused_are_the_cause_of_an_attempt_without_a_change() -> None:
+def test_denied_calls_are_the_cause_of_an_attempt_without_a_change() -> None:
     reason = after(attempt(1, None, changes=(), denials=("Bash: rm", "Bash: rm")), allowed=3)
     assert reason == "the attempt came to nothing: not permitted: Bash: rm"
 
 
-def test_an_attempt_that_changed_something_is_not_told_by_its_error() -> None:
+def test_the_error_of_an_attempt_with_changes_is_not_the_cause() -> None:
     assert after(attempt(1, error="turn limit"), allowed=1) == "test failed after 1 attempt"
 
 
@@ -63,29 +63,29 @@ def everywhere(outcome: Outcome) -> dict[str, str]:
     }
 
 
-def test_what_is_left_is_told_everywhere_with_its_first_problem(project: Project) -> None:
+def test_every_report_names_the_remaining_problem(project: Project) -> None:
     project.attempt(1, {"calc.py": WORSE})
     outcome = project.retry(retry__max_ai_retry_attempts=1)
     assert (outcome.final_error or "").endswith(f"{LEFT}-1 != 3")  # of the tree that was kept
-    for place, told in everywhere(outcome).items():
-        assert LEFT in told.replace("&#33;", "!"), place
+    for place, text in everywhere(outcome).items():
+        assert LEFT in text.replace("&#33;", "!"), place
 
 
-def test_the_command_of_on_failure_is_given_the_cause(project: Project, tmp_path: Path) -> None:
+def test_on_failure_receives_the_cause(project: Project, tmp_path: Path) -> None:
     project.configure(retry={"on_failure": f"cat > {tmp_path}/run.json"})
     project.retry(ai_fix=False)
-    told = json.loads((tmp_path / "run.json").read_text())
-    assert told["final_error"] == f"still failing: python3; {LEFT}-1 != 3"
+    document = json.loads((tmp_path / "run.json").read_text())
+    assert document["final_error"] == f"still failing: python3; {LEFT}-1 != 3"
 
 
-def test_the_cause_counts_what_is_in_the_workspace(project: Project) -> None:
+def test_the_cause_counts_problems_of_the_tree_that_is_kept(project: Project) -> None:
     project.attempt(1, {"calc.py": WORSE})
     outcome = project.retry(retry__max_ai_retry_attempts=1, retry__on_exhausted="keep")
     assert outcome.verdict is Verdict.EXHAUSTED
     assert (outcome.final_error or "").endswith(f"{LEFT}2 != 3")
 
 
-def test_the_last_lines_of_a_command_hold_the_cause(project: Project) -> None:
+def test_the_last_lines_of_output_name_the_cause(project: Project) -> None:
     ended = atlas(project, "retry", ".", "--plain")
     assert LEFT in "\n".join(ended.out.splitlines()[-3:])
     assert (project.root / "calc.py").read_text() == CALC

@@ -23,7 +23,7 @@ WRITES = (
 
 
 @pytest.mark.parametrize("kind", ["untracked", "tracked", "ignored"])
-def test_a_log_that_the_gates_tests_write_is_no_violation(kind: str, project: Project) -> None:
+def test_a_log_written_by_tests_is_not_a_violation(kind: str, project: Project) -> None:
     (project.root / "test_calc.py").write_text(WRITES)
     if kind == "tracked":
         (project.root / "tests").mkdir()
@@ -38,7 +38,7 @@ def test_a_log_that_the_gates_tests_write_is_no_violation(kind: str, project: Pr
     assert [change.path for change in outcome.attempts[0].changes] == ["calc.py"]
 
 
-def test_bytecode_of_a_first_run_without_any_ignore_file_is_no_violation(project: Project) -> None:
+def test_bytecode_of_a_first_run_without_gitignore_is_not_a_violation(project: Project) -> None:
     (project.root / ".gitignore").unlink()
     project.environ.pop("PYTHONDONTWRITEBYTECODE")
     project.commit()
@@ -48,7 +48,7 @@ def test_bytecode_of_a_first_run_without_any_ignore_file_is_no_violation(project
     assert outcome.attempts[0].violations == ()
 
 
-def test_a_test_that_was_edited_by_hand_after_its_bytecode_was_written_is_the_users(
+def test_a_test_edited_by_hand_after_its_bytecode_is_the_users_change(
     project: Project,
 ) -> None:
     project.environ.pop("PYTHONDONTWRITEBYTECODE")
@@ -62,7 +62,7 @@ def test_a_test_that_was_edited_by_hand_after_its_bytecode_was_written_is_the_us
     assert outcome.attempts[0].violations == ()
 
 
-def test_the_guard_is_shown_the_turn_alone(project: Project) -> None:
+def test_the_guard_judges_the_agents_turn_only(project: Project) -> None:
     (project.root / "test_calc.py").write_text(WRITES)
     acts(project, {"calc.py": FIXED})
     project.commit()
@@ -72,6 +72,6 @@ def test_the_guard_is_shown_the_turn_alone(project: Project) -> None:
         seen.append(shown)
         return Judgement()
 
-    told: list[Event] = []
-    assert judged(project, guard, told).verdict is Verdict.FIXED
+    events: list[Event] = []
+    assert judged(project, guard, events).verdict is Verdict.FIXED
     assert [shown.changed for shown in seen] == [{"calc.py"}]

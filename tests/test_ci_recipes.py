@@ -116,7 +116,7 @@ class Job(Struct, frozen=True):
 
 
 def _filled(text: str, outputs: Mapping[str, str]) -> str:
-    return re.sub(r"\$\{\{ (\S+) \}\}", lambda found: outputs[found[1]], text)
+    return re.sub(r"\$\{\{ (\S+) \}\}", lambda match: outputs[match[1]], text)
 
 
 def _holds(condition: str | None, outputs: Mapping[str, str]) -> bool:
@@ -129,7 +129,7 @@ def gates_of_a_clone(remote: Path, project: Project, branch: str) -> int:
     return sh(fresh, "atlas validate").returncode
 
 
-def test_every_recipe_of_the_page_is_run_here() -> None:
+def test_every_recipe_of_the_page_has_a_test() -> None:
     assert list(RECIPES) == [
         "GitHub Actions",
         "Fix a branch",
@@ -143,7 +143,7 @@ def test_every_recipe_of_the_page_is_run_here() -> None:
 
 
 @pytest.mark.parametrize(("fix", "code"), [("", 1), ("a + b", 0)])
-def test_github_validates_and_writes_its_reports(
+def test_github_recipe_validates_and_writes_reports(
     fix: str, code: int, remote: Path, project: Project
 ) -> None:
     here = checkout(remote, "job", project)
@@ -180,7 +180,7 @@ def desk(project: Project, *, label: str = "") -> Path:
     return folder
 
 
-def test_what_one_job_fixed_another_one_pushes(remote: Path, project: Project) -> None:
+def test_a_fix_of_one_job_is_pushed_by_another(remote: Path, project: Project) -> None:
     patch = fixed_patch(remote, project)
     gh = desk(project)
     pushing = checkout(remote, "writer", project)
@@ -193,7 +193,7 @@ def test_what_one_job_fixed_another_one_pushes(remote: Path, project: Project) -
     assert gates_of_a_clone(remote, project, "main") == 0
 
 
-def test_a_label_keeps_the_second_job_from_pushing(remote: Path, project: Project) -> None:
+def test_a_label_stops_the_second_job_from_pushing(remote: Path, project: Project) -> None:
     patch = fixed_patch(remote, project)
     desk(project, label="no-auto-fix")
     pushing = checkout(remote, "writer", project)
@@ -201,7 +201,7 @@ def test_a_label_keeps_the_second_job_from_pushing(remote: Path, project: Projec
     assert "helper.py" not in names(remote, "main", project)
 
 
-def test_the_key_and_the_right_to_write_are_never_in_one_job() -> None:
+def test_no_job_has_both_the_key_and_write_permission() -> None:
     for each in RECIPES["Fix a branch"]["jobs"].values():
         writes = "write" in each["permissions"].values()
         assert writes != ("secrets." in str(each))
@@ -211,7 +211,7 @@ def test_the_key_and_the_right_to_write_are_never_in_one_job() -> None:
     assert len(places) == 2
 
 
-def test_nothing_is_passed_on_that_is_not_fixed(remote: Path, project: Project) -> None:
+def test_no_patch_is_passed_on_unless_fixed(remote: Path, project: Project) -> None:
     project.script.joinpath("1/files/helper.py").write_text("def plus(a, b):\n    return a * b\n")
     here = checkout(remote, "job", project)
     done = job(RECIPES["Fix a branch"], here, "fix")
@@ -219,7 +219,7 @@ def test_nothing_is_passed_on_that_is_not_fixed(remote: Path, project: Project) 
     assert done.outputs["steps.atlas.outputs.patch"] == ""
 
 
-def test_gitlab_pushes_what_another_job_fixed(remote: Path, project: Project) -> None:
+def test_gitlab_recipe_pushes_the_fix_of_another_job(remote: Path, project: Project) -> None:
     recipe = RECIPES["Fix a branch on GitLab"]
     here, writer = (checkout(remote, name, project) for name in ("job", "writer"))
     home = str(project.root.parent / "state-of-the-job")
@@ -235,7 +235,7 @@ def test_gitlab_pushes_what_another_job_fixed(remote: Path, project: Project) ->
     assert gates_of_a_clone(remote, project, "atlas/7") == 0
 
 
-def test_the_guard_of_a_pull_request_refuses_a_weaker_test(remote: Path, project: Project) -> None:
+def test_the_guard_recipe_refuses_a_removed_test(remote: Path, project: Project) -> None:
     here = checkout(remote, "job", project)
     (here.root / "test_calc.py").unlink()
     here.commit()
@@ -249,7 +249,7 @@ GUARD = RECIPES["Pull requests from forks"]
 
 
 @pytest.mark.parametrize(("fix", "code"), [("", 1), ("a + b", 0)])
-def test_gitlab_validates_and_has_its_reports(
+def test_gitlab_recipe_validates_and_writes_reports(
     fix: str, code: int, remote: Path, project: Project
 ) -> None:
     here = checkout(remote, "job", project)
@@ -266,7 +266,7 @@ def test_gitlab_validates_and_has_its_reports(
 
 
 @pytest.mark.parametrize(("change", "code"), [("calc.py", 0), ("test_calc.py", 1)])
-def test_gitlabs_guard_judges_a_merge_request(
+def test_gitlab_recipe_judges_a_merge_request(
     change: str, code: int, remote: Path, project: Project
 ) -> None:
     here = checkout(remote, "job", project)
@@ -278,7 +278,7 @@ def test_gitlabs_guard_judges_a_merge_request(
     assert sh(here, script, variables).returncode == code
 
 
-def test_jenkins_validates_and_has_its_reports(remote: Path, project: Project) -> None:
+def test_jenkins_recipe_validates_and_writes_reports(remote: Path, project: Project) -> None:
     here = checkout(remote, "job", project)
     (here.root / "calc.py").write_text(FIXED)
     ((_, recipe),) = recipes("groovy")
@@ -290,7 +290,7 @@ def test_jenkins_validates_and_has_its_reports(remote: Path, project: Project) -
         assert (here.root / report).stat().st_size
 
 
-def test_a_push_by_hand_waits_for_the_gates(remote: Path, project: Project) -> None:
+def test_the_push_recipe_runs_the_gates_first(remote: Path, project: Project) -> None:
     here = checkout(remote, "mine", project)
     ((_, recipe),) = recipes("console")
     typed = re.findall(r"^\$ (.+)$", recipe, re.MULTILINE)
@@ -305,7 +305,7 @@ def test_a_push_by_hand_waits_for_the_gates(remote: Path, project: Project) -> N
     assert gates_of_a_clone(remote, project, "next") == 0
 
 
-def test_pre_commit_runs_the_hooks_that_the_recipe_names(remote: Path, project: Project) -> None:
+def test_pre_commit_runs_the_hooks_of_the_recipe(remote: Path, project: Project) -> None:
     (wanted,) = RECIPES["Before a push"]["repos"]
     hooks = yaml.safe_load((PAGE.parents[1] / ".pre-commit-hooks.yaml").read_text())
     known = {hook["id"]: hook for hook in hooks}
@@ -322,7 +322,7 @@ def test_pre_commit_runs_the_hooks_that_the_recipe_names(remote: Path, project: 
     assert sh(here, f"{stage} --hook-stage pre-push").returncode == 0
 
 
-def test_an_agent_in_ci_is_judged_and_a_failure_handed_over(remote: Path, project: Project) -> None:
+def test_the_commands_for_agents_in_ci_work(remote: Path, project: Project) -> None:
     section = PAGE.read_text(encoding="utf-8").partition("## Agents that work in CI")[2]
     guard, validate, retry = re.findall(r"`(atlas [^`]+)`", section)
     here = checkout(remote, "job", project)

@@ -73,9 +73,9 @@ class Ended(Struct, frozen=True):
 
     @property
     def attempts(self) -> list[dict[str, object]]:
-        found = self.run["attempts"]
-        assert isinstance(found, list)
-        return found
+        rows = self.run["attempts"]
+        assert isinstance(rows, list)
+        return rows
 
 
 def environment(project: Project, server: MessagesServer) -> dict[str, str]:
@@ -120,7 +120,7 @@ def test_one_attempt_fixes_a_bug(project: Project) -> None:
 
 
 @pytest.mark.parametrize("flags", [(), ("--isolate",)], ids=["in place", "in layers"])
-def test_the_second_attempt_goes_on_where_the_first_fell_short(
+def test_the_second_attempt_continues_from_the_first(
     project: Project, flags: tuple[str, ...]
 ) -> None:
     calc = project.root / "calc.py"
@@ -141,18 +141,18 @@ def test_the_second_attempt_goes_on_where_the_first_fell_short(
     assert ended.run["cost_usd"] == pytest.approx(total)
 
 
-def test_an_agent_that_edits_nothing_has_stalled(project: Project) -> None:
+def test_an_agent_that_edits_nothing_is_stalled(project: Project) -> None:
     ended = retry(project, say("it looks fine to me"))
     assert (ended.code, ended.verdict) == (1, "stalled")
 
 
-def test_an_honest_way_out_is_taken(project: Project) -> None:
+def test_an_agent_that_gives_up_ends_the_run(project: Project) -> None:
     ended = retry(project, say("ATLAS-CANNOT-FIX: the test contradicts the specification"))
     assert (ended.code, ended.verdict) == (1, "gave_up")
     assert "contradicts" in str(ended.run["final_error"])
 
 
-def test_a_tool_that_is_not_allowed_changes_nothing(project: Project) -> None:
+def test_a_denied_tool_changes_nothing(project: Project) -> None:
     ended = retry(project, call("Bash", command='python3 -c \'open("x", "w")\''), say("tried"))
     assert ended.verdict == "stalled"
     assert not (project.root / "x").exists()
@@ -172,7 +172,7 @@ SELECTIONS = {
 }
 
 
-def test_selections_of_a_gates_tests_may_be_run_and_nothing_else(project: Project) -> None:
+def test_only_selections_of_a_gates_tests_are_allowed_as_commands(project: Project) -> None:
     """The real CLI decides; a denial is a paid turn."""
     if not real_claude():
         pytest.skip("the fake CLI has no rules of its own")
@@ -203,14 +203,14 @@ def test_selections_of_a_gates_tests_may_be_run_and_nothing_else(project: Projec
 
 
 @pytest.mark.parametrize("status", [401, 429, 529])
-def test_an_api_that_refuses_is_broken_and_no_attempt(status: int, project: Project) -> None:
+def test_an_api_refusal_is_broken_and_counts_no_attempt(status: int, project: Project) -> None:
     ended = retry(project, *[Failure(status=status)] * 3)
     assert (ended.code, ended.verdict) == (3, "broken")
     assert ended.attempts == []
     assert (project.root / "calc.py").read_text() == CALC
 
 
-def test_a_model_that_hangs_is_ended_and_leaves_nothing_running(project: Project) -> None:
+def test_a_hanging_model_is_ended_with_its_processes(project: Project) -> None:
     project.configure(
         agent={"backend": "claude-code", "path": claude(project.script), "idle_timeout": 2}
     )
@@ -221,17 +221,17 @@ def test_a_model_that_hangs_is_ended_and_leaves_nothing_running(project: Project
 
 def running(project: Project) -> list[str]:
     """Command lines of processes whose working directory is the project."""
-    found = []
+    processes = []
     for entry in Path("/proc").glob("[0-9]*"):
         try:
             if (entry / "cwd").resolve() == project.root:
-                found.append((entry / "cmdline").read_text().replace("\0", " "))
+                processes.append((entry / "cmdline").read_text().replace("\0", " "))
         except OSError:
             continue
-    return found
+    return processes
 
 
-def test_an_interrupt_puts_the_edits_back_and_leaves_nothing_running(project: Project) -> None:
+def test_an_interrupt_reverts_the_edits_and_ends_all_processes(project: Project) -> None:
     calc = project.root / "calc.py"
     script: tuple[Step, ...] = (read(project), edit(calc, "a - b", "a * b"), Hang())
     with serving(*script) as server:
@@ -244,14 +244,14 @@ def test_an_interrupt_puts_the_edits_back_and_leaves_nothing_running(project: Pr
         )
         wait_until(lambda: calc.read_text() != CALC)
         os.kill(child.pid, signal.SIGINT)
-        _, told = child.communicate(timeout=LIMIT_S)
+        _, output = child.communicate(timeout=LIMIT_S)
     assert child.returncode == 130
-    assert b"atlas resume" in told
+    assert b"atlas resume" in output
     assert calc.read_text() == CALC
     assert running(project) == []
 
 
-def test_a_secret_that_a_gate_printed_is_never_sent(project: Project) -> None:
+def test_a_secret_printed_by_a_gate_is_never_sent(project: Project) -> None:
     project.configure(
         validation={"lint": ["echo DB_PASSWORD=$DB_PASSWORD; seq 30000; exit 1"]},
         agent={"backend": "claude-code", "path": claude(project.script), "idle_timeout": 20},
@@ -278,7 +278,7 @@ def test_a_secret_that_a_gate_printed_is_never_sent(project: Project) -> None:
     assert sent[2].count("DB_PASSWORD=[redacted") > sent[1].count("DB_PASSWORD=[redacted")
 
 
-def test_a_run_costs_at_most_one_response_more_than_it_may(project: Project) -> None:
+def test_a_run_exceeds_its_cost_limit_by_at_most_one_response(project: Project) -> None:
     """Claude Code looks at its budget after each response: docs/costs.md says so."""
     response = Answer(blocks=read(project).blocks, input_tokens=20_000, output_tokens=1000)
     ended = retry(project, *[response] * 5, flags=("--max-cost-usd", "0.06"))
@@ -287,7 +287,7 @@ def test_a_run_costs_at_most_one_response_more_than_it_may(project: Project) -> 
     assert 0.06 < float(str(ended.run["cost_usd"])) <= 0.06 + one_usd
 
 
-def test_an_attempt_that_is_cut_off_has_cost_what_is_known_of_it(project: Project) -> None:
+def test_an_interrupted_attempt_reports_its_known_cost(project: Project) -> None:
     script: tuple[Step, ...] = (read(project), Hang())
     with serving(*script) as server:
         child = subprocess.Popen(
@@ -346,7 +346,7 @@ CHEATS: dict[str, Cheat] = {
 
 
 @pytest.mark.parametrize("way", CHEATS)
-def test_a_cheat_is_caught_and_what_decides_is_as_it_was(way: str, project: Project) -> None:
+def test_a_cheat_is_caught_and_reverted(way: str, project: Project) -> None:
     script = (*CHEATS[way](project.root), say("all green now"))
     ended = retry(project, *script, flags=("--max-attempts", "1"))
     assert ended.code == 1

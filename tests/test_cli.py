@@ -31,14 +31,14 @@ from tests.projects import (
     ("line", "code"), [("true", 0), ("exit 1", 1), ("no-such-tool-anywhere", 3)]
 )
 @pytest.mark.parametrize("form", [(), ("--json",), ("-q",), ("-v",), ("--plain",)])
-def test_the_exit_code_is_the_same_in_every_form(
+def test_every_output_form_has_the_same_exit_code(
     line: str, code: int, form: tuple[str, ...], project: Project
 ) -> None:
     gates(project, line)
     assert atlas(project, "validate", *form).code == code
 
 
-def test_nothing_is_imported_from_the_workspace(project: Project) -> None:
+def test_no_module_is_imported_from_the_workspace(project: Project) -> None:
     gates(project, "exit 1")
     named = ("typer", "msgspec", "yaml", "rich", "json", "sqlite3", "tomllib", "shutil", "IPython")
     for name in named:
@@ -48,7 +48,7 @@ def test_nothing_is_imported_from_the_workspace(project: Project) -> None:
     assert list(project.root.glob("*-was-imported")) == []
 
 
-def test_json_is_one_document_and_nothing_else_on_stdout(project: Project) -> None:
+def test_stdout_holds_one_json_document_only(project: Project) -> None:
     gates(project, "echo loud; exit 1")
     ended = atlas(project, "validate", "--json")
     report = json.loads(ended.out)
@@ -59,7 +59,7 @@ def test_json_is_one_document_and_nothing_else_on_stdout(project: Project) -> No
     assert "FAILED" in ended.err
 
 
-def test_a_person_sees_what_failed_where_and_what_to_type_next(project: Project) -> None:
+def test_a_failure_shows_place_cause_and_next_command(project: Project) -> None:
     gates(project, "echo calc.py:2:5: E1 bad minus; echo cause >&2; exit 1")
     ended = atlas(project, "validate")
     assert "calc.py:2:5: " in ended.out
@@ -67,7 +67,7 @@ def test_a_person_sees_what_failed_where_and_what_to_type_next(project: Project)
     assert "\nnext:\n  atlas retry . --ai-fix\n" in ended.out
 
 
-def test_the_end_of_a_long_output_is_shown_and_the_cut_is_reported(project: Project) -> None:
+def test_long_output_keeps_its_end_and_reports_the_cut(project: Project) -> None:
     gates(project, "seq 1000; echo the summary; exit 1")
     ended = atlas(project, "validate")
     assert "the summary" in ended.out
@@ -75,7 +75,7 @@ def test_the_end_of_a_long_output_is_shown_and_the_cut_is_reported(project: Proj
     assert "\n    500\n" not in ended.out
 
 
-def test_a_pipe_gets_no_control_codes(project: Project) -> None:
+def test_piped_output_has_no_control_codes(project: Project) -> None:
     gates(project, "printf '\\033[31mred\\033[0m\\n'; exit 1")
     ended = atlas(project, "validate")
     assert "\x1b" not in ended.out
@@ -86,17 +86,17 @@ HOSTILE = "\x1b]0;owned\x07\x1b[2J\u202ename"
 
 
 @pytest.mark.parametrize("form", ["validate", "validate --plain -v", "retry .", "log", "log RUN"])
-def test_a_gates_name_cannot_command_the_terminal(form: str, project: Project) -> None:
+def test_a_gate_name_cannot_control_the_terminal(form: str, project: Project) -> None:
     project.configure(validation={"lint": [{"name": HOSTILE, "run": "exit 1 # \x1b[2J"}]})
     if form.startswith("log"):
         atlas(project, "retry", ".")
     ended = atlas(project, *form.replace("RUN", "2").split())
-    said = ended.out + ended.err
-    assert not {"\x1b", "\x07", "\u202e"} & set(said)
-    assert "name" in said
+    output = ended.out + ended.err
+    assert not {"\x1b", "\x07", "\u202e"} & set(output)
+    assert "name" in output
 
 
-def test_a_terminal_shows_a_gates_name_and_last_line_without_its_codes(project: Project) -> None:
+def test_the_live_view_shows_gate_names_without_control_codes(project: Project) -> None:
     loud = f"printf '\\033[32mgreen {HOSTILE}\\033[0m\\n'; sleep 1; exit 1"
     project.configure(validation={"lint": [{"name": HOSTILE, "run": loud}]})
     _, shown = on_a_terminal(project, "validate")
@@ -107,7 +107,7 @@ def test_a_terminal_shows_a_gates_name_and_last_line_without_its_codes(project: 
 
 
 @pytest.mark.parametrize("columns", ["", "0", "20", "abc"])
-def test_a_terminal_gets_a_live_view_and_the_same_verdict(columns: str, project: Project) -> None:
+def test_a_terminal_gets_a_live_view_with_the_verdict(columns: str, project: Project) -> None:
     gates(project, "sleep 0.5; exit 1")
     code, shown = on_a_terminal(project, "validate", COLUMNS=columns)
     assert code == 1
@@ -122,7 +122,7 @@ def test_a_terminal_gets_a_live_view_and_the_same_verdict(columns: str, project:
         *(("prune", "--days", "nan"), ("prune", "--days", "1e300"), ("prune", "--days", "-1")),
     ],
 )
-def test_a_wrong_command_line_is_2_and_leaves_stdout_clean(
+def test_a_usage_error_exits_2_with_empty_stdout(
     arguments: tuple[str, ...], project: Project
 ) -> None:
     ended = atlas(project, *arguments)
@@ -131,7 +131,7 @@ def test_a_wrong_command_line_is_2_and_leaves_stdout_clean(
     assert "Traceback" not in ended.err
 
 
-def test_no_configuration_is_2_and_says_what_was_searched(project: Project) -> None:
+def test_a_missing_configuration_exits_2_and_lists_the_searched_paths(project: Project) -> None:
     (project.root / ".atlas" / "config.yaml").unlink()
     ended = atlas(project, "retry", ".")
     assert ended.code == 2
@@ -147,14 +147,14 @@ def test_a_typo_in_the_configuration_is_reported_with_its_place(project: Project
     assert "lint" in ended.err
 
 
-def test_ai_fix_that_the_configuration_forbids_is_refused_with_its_place(project: Project) -> None:
+def test_ai_fix_is_refused_if_the_configuration_forbids_it(project: Project) -> None:
     project.configure(retry={"ai_retry_enabled": False})
     ended = atlas(project, "retry", ".", "--ai-fix")
     assert ended.code == 2
     assert "config.yaml" in ended.err
 
 
-def test_retry_fixes_and_says_how_to_put_it_back(project: Project) -> None:
+def test_retry_fixes_and_names_the_undo_command(project: Project) -> None:
     project.attempt(1, {"calc.py": FIXED})
     ended = atlas(project, "retry", ".", "--ai-fix")
     assert ended.code == 0
@@ -163,13 +163,13 @@ def test_retry_fixes_and_says_how_to_put_it_back(project: Project) -> None:
     assert (project.root / "calc.py").read_text() == FIXED
 
 
-def test_retry_without_ai_fix_names_the_command_that_asks(project: Project) -> None:
+def test_retry_without_ai_fix_suggests_ai_fix(project: Project) -> None:
     ended = atlas(project, "retry", ".")
     assert ended.code == 1
     assert "--ai-fix" in ended.out
 
 
-def test_a_run_is_one_document(project: Project) -> None:
+def test_a_run_is_written_as_one_json_document(project: Project) -> None:
     project.attempt(1, {"calc.py": FIXED}, cost_usd=0.5)
     run = json.loads(atlas(project, "retry", ".", "--ai-fix", "--json").out)
     assert run["schema"] == "atlas.run/1"
@@ -178,7 +178,7 @@ def test_a_run_is_one_document(project: Project) -> None:
     assert run["final"]["success"] is True
 
 
-def test_without_a_key_the_failures_come_first_and_then_that_no_agent_is_had(
+def test_without_an_agent_the_failures_are_shown_first(
     project: Project,
 ) -> None:
     project.configure(agent={"backend": "claude-code", "path": "/nonexistent/claude"})
@@ -187,7 +187,7 @@ def test_without_a_key_the_failures_come_first_and_then_that_no_agent_is_had(
     assert ended.out.index("FAILED") < ended.out.index("/nonexistent/claude")
 
 
-def test_a_recorded_failure_starts_the_run(project: Project) -> None:
+def test_a_run_starts_from_a_recorded_failure(project: Project) -> None:
     project.attempt(1, {"calc.py": FIXED})
     report = atlas(project, "validate", "--json").out
     (project.root.parent / "report.json").write_text(report)
@@ -213,42 +213,42 @@ def test_a_prompt_needs_neither_git_nor_configuration(project: Project, tmp_path
     assert "return a - b" in ended.out
 
 
-def test_dry_run_shows_the_prompt_and_asks_nobody(project: Project) -> None:
+def test_dry_run_shows_the_prompt_and_starts_no_agent(project: Project) -> None:
     project.attempt(1, {"calc.py": FIXED})
     ended = atlas(project, "retry", ".", "--ai-fix", "--dry-run")
     assert "Previous validation failed" in ended.out
     assert (project.root / "calc.py").read_text() != FIXED
 
 
-def test_dry_run_heeds_the_flags_and_a_record_on_standard_input(project: Project) -> None:
+def test_dry_run_accepts_flags_and_a_report_from_stdin(project: Project) -> None:
     report = atlas(project, "validate", "--json").out
     words = ("retry", ".", "--dry-run", "--max-attempts", "5", "--from", "-")
-    ended = atlas(project, *words, said=report)
+    ended = atlas(project, *words, stdin=report)
     assert ended.code == 0, ended.err
     assert "Previous validation failed" in ended.out
     assert ended.out.rstrip().endswith("Attempt 1 of 5.")
 
 
 @pytest.mark.parametrize("option", [("--json",), ("--report", "json=told.json")])
-def test_a_prompt_is_no_report(option: tuple[str, ...], project: Project) -> None:
+def test_dry_run_refuses_report_options(option: tuple[str, ...], project: Project) -> None:
     ended = atlas(project, "retry", ".", "--dry-run", *option)
     assert (ended.code, ended.out) == (2, "")
 
 
-def test_what_resume_asks_of_a_person_is_no_json(project: Project) -> None:
+def test_resume_that_needs_a_person_writes_no_json(project: Project) -> None:
     assert atlas(project, "retry", ".").code == 1
     ended = atlas(project, "resume", "--json")
     assert (ended.code, ended.out) == (1, "")
     assert "next:\n  atlas resume" in ended.err
 
 
-def test_only_one_kind_or_name_runs(project: Project) -> None:
+def test_only_selects_gates_by_name_and_kind(project: Project) -> None:
     project.configure(validation={"lint": ["exit 1"], "test": [UNITTEST, {"run": "true"}]})
     assert atlas(project, "validate", "--only", "true").code == 0
     assert atlas(project, "lint").code == 1
 
 
-def test_a_directory_that_is_not_under_git_can_be_validated_but_not_retried(
+def test_a_folder_without_git_can_be_validated_but_not_retried(
     project: Project, tmp_path: Path
 ) -> None:
     folder = tmp_path / "plain"
@@ -261,7 +261,7 @@ def test_a_directory_that_is_not_under_git_can_be_validated_but_not_retried(
     assert "git init" in ended.err
 
 
-def test_a_run_in_a_workspace_that_is_locked_is_refused_at_once(project: Project) -> None:
+def test_a_locked_workspace_is_refused_at_once(project: Project) -> None:
     project.configure(validation={"test": ["touch started; sleep 30"]})
     first = subprocess.Popen(
         (sys.executable, "-m", "atlas_retry", "retry", "."),
@@ -281,7 +281,7 @@ def test_a_run_in_a_workspace_that_is_locked_is_refused_at_once(project: Project
         first.wait(LIMIT_S)
 
 
-def test_junit_holds_the_tests_of_a_gate_that_writes_junit_itself(project: Project) -> None:
+def test_the_junit_report_holds_the_tests_of_a_gates_own_junit(project: Project) -> None:
     write = 'printf \'<testsuite><testcase name="test_add" time="0.5"/></testsuite>\' > own.xml'
     report = {"format": "junit", "path": "own.xml"}
     project.configure(validation={"test": [{"run": f"{write}; echo ok", "report": report}]})
@@ -291,7 +291,7 @@ def test_junit_holds_the_tests_of_a_gate_that_writes_junit_itself(project: Proje
     assert 'tests="1"' in text
 
 
-def test_reports_are_written_beside_the_run(project: Project) -> None:
+def test_reports_are_written_to_the_given_paths(project: Project) -> None:
     gates(project, "exit 1")
     atlas(project, "validate", "--report", "junit=out/j.xml", "--report", "sarif=out/s.json")
     assert (project.root / "out" / "j.xml").read_text().startswith("<?xml")
@@ -307,7 +307,7 @@ def test_github_gets_annotations_and_a_step_summary(project: Project, tmp_path: 
 
 
 @pytest.mark.parametrize("arguments", [(), ("--json",)])
-def test_a_judged_change_is_annotated_on_github_and_summed_up(
+def test_guard_findings_are_annotated_and_summarised_on_github(
     arguments: tuple[str, ...], project: Project, tmp_path: Path
 ) -> None:
     (project.root / "test_calc.py").write_text("")
@@ -323,7 +323,7 @@ def test_a_judged_change_is_annotated_on_github_and_summed_up(
         assert json.loads(ended.out)["schema"] == "atlas.guard/1"
 
 
-def test_a_file_that_is_named_like_a_command_to_github_gives_none(project: Project) -> None:
+def test_a_file_name_cannot_inject_a_github_command(project: Project) -> None:
     name = "::add-mask::x.py"
     (project.root / name).write_text("")
     project.commit()
@@ -334,7 +334,7 @@ def test_a_file_that_is_named_like_a_command_to_github_gives_none(project: Proje
     assert before.startswith("::stop-commands::")
 
 
-def test_what_a_tool_prints_is_no_command_to_github(project: Project) -> None:
+def test_tool_output_cannot_inject_a_github_command(project: Project) -> None:
     gates(project, "echo '::add-mask::x'; echo '##[error]no'; echo '::endgroup::'; exit 1")
     ended = atlas(project, "validate", GITHUB_ACTIONS="true")
     heeded, token = [], ""
@@ -350,7 +350,7 @@ def test_what_a_tool_prints_is_no_command_to_github(project: Project) -> None:
     assert commands == ["group", "endgroup", "error"]
 
 
-def test_every_event_of_a_run_says_which_run_and_attempt(project: Project) -> None:
+def test_every_event_names_its_run_and_attempt(project: Project) -> None:
     project.attempt(1, {"calc.py": FIXED})
     atlas(project, "retry", ".", "--ai-fix")
     (log,) = Path(project.environ["ATLAS_HOME"]).glob("runs/*/events.jsonl")
@@ -361,16 +361,16 @@ def test_every_event_of_a_run_says_which_run_and_attempt(project: Project) -> No
 
 
 def commands(group: TyperGroup, above: str = "") -> dict[str, Command]:
-    found: dict[str, Command] = {}
+    by_name: dict[str, Command] = {}
     for name, command in group.commands.items():
         if isinstance(command, TyperGroup):
-            found |= commands(command, f"{name} ")
+            by_name |= commands(command, f"{name} ")
         else:
-            found[above + name] = command
-    return found
+            by_name[above + name] = command
+    return by_name
 
 
-def test_every_command_is_in_a_group_and_has_an_example_that_it_understands() -> None:
+def test_every_command_has_a_group_and_a_valid_example() -> None:
     top = get_command(application())
     assert isinstance(top, TyperGroup)
     assert set(top.commands) == {name for names in HEADINGS.values() for name in names}
@@ -384,7 +384,7 @@ def test_every_command_is_in_a_group_and_has_an_example_that_it_understands() ->
         known[name].make_context(name, words[len(called) :])
 
 
-def test_help_shows_groups_whole_sentences_and_examples(project: Project) -> None:
+def test_help_shows_groups_full_sentences_and_examples(project: Project) -> None:
     whole = atlas(project, "--help").out
     assert [line for line in whole.splitlines() if line.endswith(":")][1:] == [
         f"{heading}:" for heading in HEADINGS
@@ -396,7 +396,7 @@ def test_help_shows_groups_whole_sentences_and_examples(project: Project) -> Non
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_a_shell_completes_commands(shell: str, project: Project) -> None:
+def test_shell_completion_is_available(shell: str, project: Project) -> None:
     script = atlas(
         project,
         "--show-completion",
@@ -408,14 +408,14 @@ def test_a_shell_completes_commands(shell: str, project: Project) -> None:
     assert f"_ATLAS_COMPLETE=complete_{shell}" in script.out
 
 
-def test_ascii_terminals_do_not_break_the_verdict(project: Project) -> None:
+def test_an_ascii_terminal_shows_the_verdict(project: Project) -> None:
     gates(project, "printf 'gr\\303\\274n\\n'; exit 1")
     ended = atlas(project, "validate", PYTHONIOENCODING="ascii", LANG="C", LC_ALL="C")
     assert ended.code == 1
     assert "gr\\u00fcn" in ended.out
 
 
-def test_the_gate_that_took_longest_starts_first_the_next_time(project: Project) -> None:
+def test_the_slowest_gate_of_the_last_run_starts_first(project: Project) -> None:
     gates(project, "sleep 0.1", "sleep 0.6")
     atlas(project, "validate", "--jobs", "1")
     ended = atlas(project, "validate", "--jobs", "1", "-v")
@@ -423,7 +423,7 @@ def test_the_gate_that_took_longest_starts_first_the_next_time(project: Project)
 
 
 @pytest.mark.parametrize("where", ["no/such/place", "calc.py"])
-def test_a_place_that_is_no_directory_is_refused_as_such(where: str, project: Project) -> None:
+def test_a_path_that_is_not_a_directory_is_refused(where: str, project: Project) -> None:
     ended = atlas(project, "validate", where)
     assert (ended.code, ended.out) == (2, "")
     assert "is no directory" in ended.err
@@ -438,7 +438,7 @@ def test_a_bare_repository_is_reported_as_one(project: Project, tmp_path: Path) 
     assert "is a bare repository" in ended.err
 
 
-def test_without_git_a_run_says_what_to_install(project: Project, tmp_path: Path) -> None:
+def test_without_git_the_error_says_to_install_it(project: Project, tmp_path: Path) -> None:
     (tmp_path / "bin").mkdir()
     ended = atlas(project, "retry", ".", PATH=str(tmp_path / "bin"))
     assert ended.code == 3
@@ -455,7 +455,7 @@ def test_without_git_a_run_says_what_to_install(project: Project, tmp_path: Path
         ("{ atlas retry . --ai-fix; echo $? >code; } | head -1; read code <code; exit $code", 0),
     ],
 )
-def test_a_run_goes_on_without_anybody_to_tell(line: str, code: int, project: Project) -> None:
+def test_a_run_survives_closed_output(line: str, code: int, project: Project) -> None:
     project.attempt(1, {"calc.py": FIXED})
     script = f'atlas() {{ {shlex.quote(sys.executable)} -m atlas_retry "$@"; }}; {line}'
     ended = shell(project, script)
@@ -464,7 +464,7 @@ def test_a_run_goes_on_without_anybody_to_tell(line: str, code: int, project: Pr
     assert "atlas_retry/" not in ended.err
 
 
-def test_json_is_valid_whatever_the_encoding_of_stdout(project: Project) -> None:
+def test_json_is_valid_in_any_stdout_encoding(project: Project) -> None:
     project.configure(validation={"lint": [{"name": "t\u00e9st \u2713 \U0001f600", "run": "true"}]})
     ended = atlas(project, "validate", "--json", PYTHONIOENCODING="ascii")
     assert json.loads(ended.out)["lint_results"][0]["name"] == "t\u00e9st \u2713 \U0001f600"
@@ -482,7 +482,7 @@ OPINION = {"name": "opinion", "prompt": "Is it plain?"}
     ],
 )
 @pytest.mark.parametrize("command", ["validate", "retry"])
-def test_what_no_required_gate_has_checked_is_not_clean_and_says_what_to_do(
+def test_a_run_without_a_required_gate_is_not_clean(
     command: str, validation: dict[str, object], why: str, project: Project
 ) -> None:
     project.configure(validation=validation)
@@ -493,9 +493,7 @@ def test_what_no_required_gate_has_checked_is_not_clean_and_says_what_to_do(
 
 
 @pytest.mark.parametrize(("line", "code"), [("true", 0), ("exit 1", 1)])
-def test_an_optional_gate_that_is_asked_for_by_name_decides(
-    line: str, code: int, project: Project
-) -> None:
+def test_an_optional_gate_selected_by_name_decides(line: str, code: int, project: Project) -> None:
     project.configure(validation={"lint": [STYLE | {"run": line}], "test": ["true"]})
     assert atlas(project, "validate", "--only", "style").code == code
     assert atlas(project, "validate").code == 0

@@ -16,7 +16,7 @@ def test_one_job_keeps_the_order() -> None:
     assert list(doubled) == [0, 2, 4, 6]
 
 
-def test_so_many_run_at_once_and_no_more() -> None:
+def test_no_more_than_jobs_run_at_once() -> None:
     together = threading.Barrier(3, timeout=10)
     running, most, lock = 0, 0, threading.Lock()
 
@@ -36,7 +36,7 @@ def test_so_many_run_at_once_and_no_more() -> None:
 
 
 @pytest.mark.parametrize("jobs", [1, 4])
-def test_nothing_more_is_started_once_it_is_not_wanted_and_the_rest_is_known(jobs: int) -> None:
+def test_after_a_stop_nothing_starts_and_the_rest_is_returned(jobs: int) -> None:
     items = iter(range(100))
     done: list[int] = []
     for result in side_by_side(lambda n: n, items, jobs=jobs, may_start=lambda: len(done) < 5):
@@ -46,7 +46,7 @@ def test_nothing_more_is_started_once_it_is_not_wanted_and_the_rest_is_known(job
     assert 5 <= len(done) < 5 + jobs
 
 
-def test_what_runs_goes_on_to_its_end_when_another_raises() -> None:
+def test_started_work_ends_although_another_raises() -> None:
     is_failing = threading.Event()
     ended = []
 

@@ -31,13 +31,13 @@ def test_the_file_is_found_from_anywhere_in_the_repository(
     assert settings.sources == (str(root / name),)
 
 
-def test_the_dot_folder_wins_over_the_plain_file(tmp_path: Path) -> None:
+def test_the_dot_folder_is_preferred_to_the_plain_file(tmp_path: Path) -> None:
     root = project(tmp_path)
     (root / "atlas.yaml").write_text("nonsense: true")
     assert load(root).sources == (str(root / ".atlas" / "config.yaml"),)
 
 
-def test_the_nearest_file_wins_and_its_gates_run_in_its_folder(tmp_path: Path) -> None:
+def test_the_nearest_file_is_used_and_its_gates_run_in_its_folder(tmp_path: Path) -> None:
     root = project(tmp_path)
     project(tmp_path, "validation: {lint: [{run: make, cwd: sub}]}", "services/api/atlas.yaml")
     (root / "services" / "api" / "sub").mkdir()
@@ -45,14 +45,14 @@ def test_the_nearest_file_wins_and_its_gates_run_in_its_folder(tmp_path: Path) -
     assert [gate.cwd for gate in settings.gates] == ["services/api/sub"]
 
 
-def test_the_search_ends_at_the_root_of_the_repository(tmp_path: Path) -> None:
+def test_the_search_stops_at_the_repository_root(tmp_path: Path) -> None:
     (tmp_path / "atlas.yaml").write_text(GATES)
     (tmp_path / "project" / ".git").mkdir(parents=True)
     error = refusal(tmp_path / "project")
     assert f"{tmp_path}/atlas.yaml" not in error.message
 
 
-def test_a_linked_worktree_has_a_root_too(tmp_path: Path) -> None:
+def test_the_root_of_a_linked_worktree_is_recognised(tmp_path: Path) -> None:
     root = project(tmp_path)
     (root / ".git").rmdir()
     (root / ".git").write_text("gitdir: /elsewhere")
@@ -60,7 +60,7 @@ def test_a_linked_worktree_has_a_root_too(tmp_path: Path) -> None:
     assert load(root / "src").gates
 
 
-def test_without_a_file_the_searched_paths_and_a_minimal_example_are_reported(
+def test_a_missing_configuration_is_reported_with_paths_and_an_example(
     tmp_path: Path,
 ) -> None:
     (tmp_path / ".git").mkdir()
@@ -75,20 +75,20 @@ def test_without_a_file_the_searched_paths_and_a_minimal_example_are_reported(
     assert config.load_text(shown.encode(), "the example").gates
 
 
-def test_a_user_file_is_no_configuration_of_a_project(tmp_path: Path) -> None:
+def test_a_user_file_is_not_a_project_configuration(tmp_path: Path) -> None:
     (tmp_path / "project" / ".git").mkdir(parents=True)
     user_file(tmp_path, GATES)
     assert "no configuration" in refusal(tmp_path / "project").message
 
 
-def test_the_user_file_is_where_xdg_says(tmp_path: Path) -> None:
+def test_the_user_file_is_read_from_xdg_config_home(tmp_path: Path) -> None:
     root = project(tmp_path)
     (tmp_path / "xdg" / "atlas").mkdir(parents=True)
     (tmp_path / "xdg" / "atlas" / "config.yaml").write_text("batch: {jobs: 7}")
     assert load(root, {"XDG_CONFIG_HOME": str(tmp_path / "xdg")}).batch.jobs == 7
 
 
-def test_a_relative_xdg_folder_is_ignored_as_the_specification_asks(tmp_path: Path) -> None:
+def test_a_relative_xdg_config_home_is_ignored(tmp_path: Path) -> None:
     user_file(tmp_path, "batch: {jobs: 7}")
     assert load(project(tmp_path), {"XDG_CONFIG_HOME": "xdg"}).batch.jobs == 7
 
@@ -96,7 +96,7 @@ def test_a_relative_xdg_folder_is_ignored_as_the_specification_asks(tmp_path: Pa
 # --- precedence ------------------------------------------------------------------------------
 
 
-def test_flags_win_over_variables_over_project_over_user_over_defaults(tmp_path: Path) -> None:
+def test_flags_override_variables_override_project_override_user_file(tmp_path: Path) -> None:
     text = "context: {max_chars: 2001, max_chars_per_error: 201}\nbatch: {jobs: 3}\n"
     root = project(tmp_path, GATES + text + "retry: {flake_reruns: 3}")
     user_file(tmp_path, "retry: {flake_reruns: 2, max_minutes: 2}\n" + text.replace("1", "9"))
@@ -121,7 +121,7 @@ def test_lists_replace_and_mappings_merge_by_key(tmp_path: Path) -> None:
     assert dict(settings.prompt.gates) == {"lint": "project", "test": "user"}
 
 
-def test_an_empty_mapping_takes_nothing_away(tmp_path: Path) -> None:
+def test_an_empty_mapping_overrides_nothing(tmp_path: Path) -> None:
     user_file(tmp_path, "retry: {flake_reruns: 4}")
     assert load(project(tmp_path, GATES + "retry: {}")).retry.flake_reruns == 4
 
@@ -142,7 +142,7 @@ def test_a_variable_is_read_by_the_type_of_its_key(
     assert load(project(tmp_path), {name: value}).retry.budget.attempts == expected
 
 
-def test_variables_carry_switches_durations_lists_and_mappings(tmp_path: Path) -> None:
+def test_variables_can_hold_booleans_durations_lists_and_mappings(tmp_path: Path) -> None:
     settings = load(
         project(tmp_path),
         {
@@ -168,11 +168,11 @@ def test_variables_carry_switches_durations_lists_and_mappings(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("name", ["ATLAS_HOME", INSIDE_AGENT, f"{MARK_PREFIX}abc", "ATLASSIAN_X"])
-def test_variables_that_are_no_keys_say_nothing(tmp_path: Path, name: str) -> None:
+def test_variables_that_are_not_keys_are_ignored(tmp_path: Path, name: str) -> None:
     assert load(project(tmp_path), {name: str(tmp_path / "state")}).gates
 
 
-def test_the_origin_of_the_switch_for_agents_is_known(tmp_path: Path) -> None:
+def test_the_source_of_ai_retry_enabled_is_known(tmp_path: Path) -> None:
     root = project(tmp_path)
     assert load(root).ai_retry_origin == "the defaults"
     root = project(tmp_path, GATES + "retry:\n  ai_retry_enabled: false")
@@ -198,7 +198,7 @@ def test_the_origin_of_the_switch_for_agents_is_known(tmp_path: Path) -> None:
         (Kind.TEST, None, None, 0, 0),
     ],
 )
-def test_its_own_limit_then_the_flag_then_the_configured_one_then_its_kind_then_three(
+def test_the_gates_own_limit_comes_before_flag_configuration_and_default(
     kind: Kind, own: int | None, flag: int | None, configured: int | None, allowed: int
 ) -> None:
     gate = Gate(name="g", kind=kind, max_retries=own)
@@ -249,18 +249,18 @@ def probe(root: Path, **variables: str) -> tuple[int, bool]:
 @pytest.mark.parametrize(
     "agent", ["", "agent: {backend: command, command: 'true'}", "agent: {backend: codex}"]
 )
-def test_what_was_checked_comes_back_without_yaml(tmp_path: Path, agent: str) -> None:
+def test_a_cached_configuration_is_loaded_without_yaml(tmp_path: Path, agent: str) -> None:
     root = project(tmp_path, GATES + "batch: {jobs: 3}\n" + agent)
     assert probe(root) == (3, True)
     assert probe(root) == (3, False)
 
 
-def test_what_is_remembered_is_what_was_read(tmp_path: Path) -> None:
+def test_the_cached_configuration_equals_the_first_read(tmp_path: Path) -> None:
     root = project(tmp_path, make_reference.example())
     assert load(root) == load(root)
 
 
-def test_any_change_of_any_source_is_seen(tmp_path: Path) -> None:
+def test_a_change_of_any_source_invalidates_the_cache(tmp_path: Path) -> None:
     root = project(tmp_path)
     assert load(root).batch.jobs == 2
     user_file(tmp_path, "batch: {jobs: 3}")
@@ -273,7 +273,7 @@ def test_any_change_of_any_source_is_seen(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", [b"", b"{", b"\xff", b'{"digest": "", "settings": {}}'])
-def test_a_damaged_memory_is_as_none(tmp_path: Path, damage: bytes) -> None:
+def test_a_damaged_cache_is_ignored(tmp_path: Path, damage: bytes) -> None:
     root = project(tmp_path)
     before = load(root)
     (kept,) = (tmp_path / "home/.local/state/atlas/cache").iterdir()
@@ -281,19 +281,19 @@ def test_a_damaged_memory_is_as_none(tmp_path: Path, damage: bytes) -> None:
     assert load(root) == before
 
 
-def test_where_nothing_can_be_kept_all_works_as_well(tmp_path: Path) -> None:
+def test_a_configuration_loads_without_a_writable_cache(tmp_path: Path) -> None:
     root = project(tmp_path)
     (tmp_path / "home").write_text("in the way")
     assert load(root).gates
     assert config.load(root, environ={}, overrides={}).gates
 
 
-def test_a_refused_configuration_is_not_remembered(tmp_path: Path) -> None:
+def test_a_refused_configuration_is_not_cached(tmp_path: Path) -> None:
     root = project(tmp_path, GATES + "oops: 1")
     assert refusal(root).message == refusal(root).message
 
 
-def test_the_memory_is_for_its_owner_only_and_one_file_a_project(tmp_path: Path) -> None:
+def test_the_cache_is_private_and_one_file_per_project(tmp_path: Path) -> None:
     root = project(tmp_path)
     for jobs in range(2, 6):
         load(root, {"ATLAS_BATCH__JOBS": str(jobs)})
@@ -302,7 +302,7 @@ def test_the_memory_is_for_its_owner_only_and_one_file_a_project(tmp_path: Path)
     assert len(list(folder.iterdir())) == 1
 
 
-def test_a_folder_that_went_away_is_noticed_though_all_is_remembered(tmp_path: Path) -> None:
+def test_a_missing_gate_folder_is_reported_despite_the_cache(tmp_path: Path) -> None:
     root = project(tmp_path, "validation: {test: [{run: pytest, cwd: sub}]}")
     (root / "sub").mkdir()
     load(root)

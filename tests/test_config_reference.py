@@ -14,13 +14,13 @@ from docs import make_reference
 from tests.configurations import GATES, project, user_file
 
 
-def test_the_example_names_and_explains_every_key() -> None:
+def test_the_example_explains_every_key() -> None:
     text = make_reference.example()
     for path in keys():
         assert re.search(rf"^\s*(#\s*)?{path[-1]}:", text, re.MULTILINE), path
 
 
-def test_the_example_says_the_defaults_and_shows_gates() -> None:
+def test_the_example_holds_the_defaults_and_shows_gates() -> None:
     example = config.load_text(make_reference.example().encode(), "example")
     plain = config.load_text(GATES.encode(), "plain")
     assert {gate.kind for gate in example.gates} >= {"format", "lint", "test", "pre-commit"}
@@ -33,18 +33,18 @@ def test_the_example_says_the_defaults_and_shows_gates() -> None:
     assert example.retry.budget == plain.retry.budget
 
 
-def test_no_line_of_the_example_is_wider_than_a_page() -> None:
+def test_lines_of_the_example_have_at_most_100_characters() -> None:
     assert max(map(len, make_reference.example().splitlines())) <= 100
 
 
 def rows(tmp_path: Path, text: str, **variables: str) -> dict[str, tuple[str, str]]:
     environ = {"HOME": str(tmp_path / "home"), **variables}
     flags = {"agent.models": ["opus"]}
-    found = config.explain(project(tmp_path, text), environ=environ, overrides=flags)
-    return {row.key: (row.value, row.origin) for row in found}
+    explained = config.explain(project(tmp_path, text), environ=environ, overrides=flags)
+    return {row.key: (row.value, row.origin) for row in explained}
 
 
-def test_every_value_is_shown_with_where_it_comes_from(tmp_path: Path) -> None:
+def test_every_value_is_shown_with_its_source(tmp_path: Path) -> None:
     user = user_file(tmp_path, "batch:\n  jobs: 3")
     text = "validation:\n  test: [{run: pytest, timeout: 10m}]\n  max_ai_retry_attempts: 4\n"
     shown = rows(tmp_path, text, ATLAS_CONTEXT__MAX_CHARS="4000", ATLAS_VALIDATION__LINT='["a"]')
@@ -76,7 +76,7 @@ def test_secrets_are_not_shown(tmp_path: Path) -> None:
     assert shown["validation.test[0].env.API_KEY"][0] == "[redacted:anthropic-key]"
 
 
-def test_a_value_reads_back_as_it_was_said(tmp_path: Path) -> None:
+def test_a_shown_value_can_be_read_back(tmp_path: Path) -> None:
     text = "validation: {test: [{run: 'a: b # c', env: {A: '1', B: 'true'}}]}"
     shown = rows(tmp_path, text)
     assert yaml.safe_load(shown["validation.test[0].run"][0]) == "a: b # c"
@@ -86,27 +86,27 @@ def test_a_value_reads_back_as_it_was_said(tmp_path: Path) -> None:
 # --- JSON Schema -----------------------------------------------------------------------------
 
 
-def part(schema: dict[str, Any], path: tuple[str | int, ...]) -> dict[str, Any]:
-    found = schema
+def subschema(schema: dict[str, Any], path: tuple[str | int, ...]) -> dict[str, Any]:
+    node = schema
     for name in path:
-        found = found["properties"][name]
-        if "$ref" in found:
-            found = schema["$defs"][found["$ref"].rpartition("/")[2]]
-    return found
+        node = node["properties"][name]
+        if "$ref" in node:
+            node = schema["$defs"][node["$ref"].rpartition("/")[2]]
+    return node
 
 
 @pytest.mark.parametrize(("old", "new"), SAME.items(), ids=[".".join(map(str, k)) for k in SAME])
-def test_the_schema_knows_every_spelling(
+def test_old_and_new_spelling_have_the_same_schema(
     old: tuple[str | int, ...], new: tuple[str | int, ...]
 ) -> None:
-    assert part(config.schema(), old) == part(config.schema(), new)
+    assert subschema(config.schema(), old) == subschema(config.schema(), new)
 
 
 def test_the_schema_refuses_unknown_keys_and_explains_the_others() -> None:
     schema = config.schema()
     assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
     assert schema["additionalProperties"] is False
-    flake_reruns = part(schema, ("retry", "flake_reruns"))
+    flake_reruns = subschema(schema, ("retry", "flake_reruns"))
     assert flake_reruns.items() >= {
         ("type", "integer"),
         ("minimum", 0),
@@ -116,8 +116,8 @@ def test_the_schema_refuses_unknown_keys_and_explains_the_others() -> None:
     assert flake_reruns["description"].startswith("How often a failed test gate is run again")
 
 
-def test_the_schema_takes_a_gate_as_text_or_as_a_mapping() -> None:
-    items = part(config.schema(), ("validation", "lint"))["items"]
+def test_the_schema_accepts_a_gate_as_text_or_mapping() -> None:
+    items = subschema(config.schema(), ("validation", "lint"))["items"]
     assert [member.get("type", member.get("$ref")) for member in items["anyOf"]] == [
         "string",
         "#/$defs/CommandGate",

@@ -149,18 +149,18 @@ WRONG = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("text", "place", "told"), [
-    pytest.param(text, place, told, id=name) for name, (text, place, *told) in WRONG.items()
+@pytest.mark.parametrize(("text", "place", "phrases"), [
+    pytest.param(text, place, phrases, id=name) for name, (text, place, *phrases) in WRONG.items()
 ])  # fmt: skip
-def test_it_is_refused_with_place_line_and_what_was_expected(
-    tmp_path: Path, text: str, place: str, told: list[str]
+def test_an_invalid_value_is_refused_with_place_and_expectation(
+    tmp_path: Path, text: str, place: str, phrases: list[str]
 ) -> None:
     root = project(tmp_path, text)
     error = refusal(root)
     file, _, rest = str(error).partition(".yaml:")
     assert f"{file}.yaml" == str(root / ".atlas/config.yaml")
     assert rest.startswith(place)
-    for words in told:
+    for words in phrases:
         assert words in error.message
     line = text.splitlines()[(error.place.line or 1) - 1].rstrip()
     assert str(error).splitlines()[1] == f"    {line[:200]}".replace("\x07", "")
@@ -170,13 +170,13 @@ def test_it_is_refused_with_place_line_and_what_was_expected(
 @pytest.mark.parametrize(
     "text", ["", "# nothing\n", "---\n", "validation: {test: []}", "validation: {}", "version: 1"]
 )
-def test_nothing_to_validate_is_never_a_success(tmp_path: Path, text: str) -> None:
+def test_a_configuration_without_gates_is_refused(tmp_path: Path, text: str) -> None:
     error = refusal(project(tmp_path, text))
     assert "nothing to validate" in error.message
     assert error.remedy
 
 
-def test_everything_that_is_wrong_is_reported_at_once_in_order(tmp_path: Path) -> None:
+def test_all_errors_are_reported_at_once_in_order(tmp_path: Path) -> None:
     text = "retry: {flake_reruns: x, max_minutes: x}\nguard: {mode: x, mode: y}\nx: 1\n"
     error = refusal(project(tmp_path, text))
     lines = [line.partition(".yaml:")[2] for line in str(error).splitlines()[::2]]
@@ -184,7 +184,7 @@ def test_everything_that_is_wrong_is_reported_at_once_in_order(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "told"),
+    ("name", "value", "message"),
     [
         ("ATLAS_RETYR__FLAKE_RERUNS", "1", "did you mean retry?"),
         ("ATLAS_RETRY__FLAKE_RERUN", "1", "did you mean flake_reruns?"),
@@ -199,25 +199,25 @@ def test_everything_that_is_wrong_is_reported_at_once_in_order(tmp_path: Path) -
         ("ATLAS_RETRY__FLAKE_RERUNS__X", "3", "flake_reruns"),
     ],
 )
-def test_a_wrong_variable_is_refused_by_its_name(
-    tmp_path: Path, name: str, value: str, told: str
+def test_an_invalid_variable_is_refused_by_name(
+    tmp_path: Path, name: str, value: str, message: str
 ) -> None:
     error = refusal(project(tmp_path), {name: value})
     assert str(error).startswith(f"{name}: ")
-    assert told in error.message
+    assert message in error.message
 
 
-def test_a_wrong_flag_is_refused_as_one(tmp_path: Path) -> None:
+def test_an_invalid_flag_is_refused_as_command_line_error(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"^the command line: batch\.jobs: expected a whole"):
         load(project(tmp_path), None, {"batch.jobs": 0})
 
 
-def test_a_fault_of_the_user_file_is_reported_with_its_place(tmp_path: Path) -> None:
+def test_an_error_in_the_user_file_is_reported_with_its_place(tmp_path: Path) -> None:
     file = user_file(tmp_path, "\nbatch: {jobs: 0}")
     assert str(refusal(project(tmp_path))).startswith(f"{file}:2:15: batch.jobs: expected")
 
 
-def test_in_a_replaced_list_the_place_is_that_of_the_source_that_won(tmp_path: Path) -> None:
+def test_an_error_in_a_merged_list_names_the_file_it_came_from(tmp_path: Path) -> None:
     user_file(tmp_path, "validation: {lint: [{run: ''}]}")
     root = project(tmp_path, "validation:\n  lint: ['']")
     assert str(refusal(root)).startswith(f"{root}/.atlas/config.yaml:2:10: ")
@@ -236,11 +236,13 @@ def test_bytes_that_are_not_utf8_are_refused_with_their_offset(tmp_path: Path) -
     "content",
     [b"\xef\xbb\xbf" + GATES.encode(), GATES.replace(" {", "\n  ").replace("}", "").encode()],
 )
-def test_a_mark_of_byte_order_and_dos_lines_are_accepted(tmp_path: Path, content: bytes) -> None:
+def test_byte_order_mark_and_windows_line_endings_are_accepted(
+    tmp_path: Path, content: bytes
+) -> None:
     assert load(project(tmp_path, content.replace(b"\n", b"\r\n"))).gates
 
 
-def test_dos_lines_are_counted_once(tmp_path: Path) -> None:
+def test_windows_line_endings_count_as_one_line(tmp_path: Path) -> None:
     error = refusal(project(tmp_path, b"version: 1\r\n\r\nx: 1\r\n"))
     assert (error.place.line, error.place.text) == (3, "x: 1")
 
@@ -275,7 +277,7 @@ def _outside(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("make", "told"),
+    ("make", "message"),
     [
         (Path.mkdir, "a directory"),
         (_fifo, "a FIFO"),
@@ -287,8 +289,8 @@ def _outside(path: Path) -> None:
     ],
     ids=["directory", "fifo", "socket", "device", "dangling", "loop", "outside"],
 )
-def test_what_is_no_file_of_the_repository_is_refused_at_once(
-    tmp_path: Path, make: object, told: str
+def test_a_configuration_that_is_not_a_repository_file_is_refused(
+    tmp_path: Path, make: object, message: str
 ) -> None:
     root = project(tmp_path)
     path = root / ".atlas" / "config.yaml"
@@ -296,11 +298,11 @@ def test_what_is_no_file_of_the_repository_is_refused_at_once(
     assert callable(make)
     make(path)
     error = refusal(root)
-    assert told in error.message
+    assert message in error.message
     assert error.place.source == str(path)
 
 
-def test_the_user_file_may_be_a_link_but_no_device(tmp_path: Path) -> None:
+def test_the_user_file_may_be_a_link_but_not_a_device(tmp_path: Path) -> None:
     file = user_file(tmp_path, "")
     file.rename(tmp_path / "dotfile.yaml")
     file.symlink_to(tmp_path / "dotfile.yaml")
@@ -323,7 +325,7 @@ def test_a_cwd_that_is_a_link_out_of_the_repository_is_refused(tmp_path: Path) -
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-def test_a_file_that_may_not_be_read_is_refused(tmp_path: Path) -> None:
+def test_an_unreadable_file_is_refused(tmp_path: Path) -> None:
     root = project(tmp_path)
     (root / ".atlas/config.yaml").chmod(stat.S_IWUSR)
     assert "Permission denied" in refusal(root).message
@@ -344,13 +346,13 @@ MERGES = "a0: &a0 {k: v}\n" + "".join(
     [LAUGHS, MERGES, "a: " + "{b: " * 5000, "? " * 100_000, "- " * 100_000, "a: [" + "x," * 30_000],
     ids=["laughs", "merges", "mappings", "keys", "lists", "long"],
 )  # fmt: skip
-def test_a_bomb_is_refused_before_it_goes_off(tmp_path: Path, text: str) -> None:
+def test_a_yaml_bomb_is_refused_quickly(tmp_path: Path, text: str) -> None:
     started = time.monotonic()
     assert refusal(project(tmp_path, text)).message.startswith(("more than", "nested deeper"))
     assert time.monotonic() - started < 10  # measured 0.02-0.2 s; unfolded it is 10^9 values
 
 
-def test_aliases_and_merges_of_ordinary_size_are_welcome(tmp_path: Path) -> None:
+def test_ordinary_aliases_and_merges_are_accepted(tmp_path: Path) -> None:
     text = """
 validation:
   lint:
@@ -364,7 +366,7 @@ validation:
     ]
 
 
-def test_a_secret_or_an_escape_in_the_line_is_not_shown(tmp_path: Path) -> None:
+def test_an_error_never_shows_secrets_or_control_characters(tmp_path: Path) -> None:
     token = "ghp_" + "a1B2c3D4e5" * 4
     error = refusal(project(tmp_path, f"agnet: {{path: {token}}} # \u202eeman\n"))
     assert token not in str(error)
@@ -383,6 +385,6 @@ SNIPPETS = (
 
 @given(st.lists(SNIPPETS | st.text(max_size=3), max_size=30).map("".join))
 @settings(max_examples=400, deadline=None)
-def test_whatever_is_written_is_either_used_or_refused(text: str) -> None:
+def test_any_text_is_either_loaded_or_refused(text: str) -> None:
     with suppress(ConfigError):
         config.load_text(text.encode("utf-8", "surrogatepass"), "fuzz")

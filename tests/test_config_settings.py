@@ -57,7 +57,7 @@ def value_of(values: object, path: str) -> object:
     ],
     ids=["plain", "commands", "nested", "quality", "custom"],
 )
-def test_a_key_of_a_gate_has_its_effect_in_every_spelling(
+def test_a_gate_key_has_its_effect_in_every_spelling(
     spelling: str, text: str, path: str, value: object
 ) -> None:
     name = "" if text.startswith("name") else "name: lint, "
@@ -78,7 +78,7 @@ REVIEW = {
 
 
 @pytest.mark.parametrize(("path", "value"), REVIEW.values(), ids=REVIEW)
-def test_a_key_of_a_review_has_its_effect(path: str, value: object) -> None:
+def test_a_review_key_has_its_effect(path: str, value: object) -> None:
     (gate,) = load_text(
         "validation: {review: [{name: x, prompt: Is it simple?, agent: anthropic,"
         " paths: [src/**], required: false, max_retries: 4, timeout: 1m}]}"
@@ -181,7 +181,7 @@ ELSEWHERE = {
 }
 
 
-def test_no_key_is_without_a_test_of_its_effect() -> None:
+def test_every_key_has_a_test_of_its_effect() -> None:
     kinds = {*GATE, "accept", "inputs"}
     gates = {f"{'.'.join(path)}.{key}" for path in GATE_LISTS for key in kinds}
     reviews = {f"validation.review.{key}" for key in REVIEW}
@@ -194,7 +194,7 @@ def test_no_key_is_without_a_test_of_its_effect() -> None:
     ("every", "own", "accepts"),
     [("none", "baseline", True), ("baseline", "none", False), ("none", "none", False)],
 )
-def test_a_gate_accepts_the_baseline_as_it_says_else_as_all_do(
+def test_a_gates_accept_setting_overrides_the_general_one(
     every: str, own: str, *, accepts: bool
 ) -> None:
     text = (
@@ -207,7 +207,7 @@ def test_a_gate_accepts_the_baseline_as_it_says_else_as_all_do(
     ]
 
 
-def test_the_timeout_of_the_validation_is_that_of_every_gate_without_its_own() -> None:
+def test_the_validation_timeout_applies_to_gates_without_their_own() -> None:
     text = (
         "validation: {timeout: 2m, lint: [a, {run: b, timeout: 3}], review: [{name: r, prompt: p}]}"
     )
@@ -228,17 +228,17 @@ def test_the_timeout_of_the_validation_is_that_of_every_gate_without_its_own() -
         ("24h", 86400),
     ],
 )
-def test_durations_are_seconds_or_hours_minutes_seconds(text: str, seconds: float) -> None:
+def test_durations_are_read_as_seconds_or_with_units(text: str, seconds: float) -> None:
     assert load_text(f"validation: {{timeout: {text}, lint: [a]}}").gates[0].timeout_s == seconds
 
 
-def test_side_by_side_is_as_many_as_processors_or_as_said_or_one() -> None:
+def test_jobs_are_processors_or_the_given_number_or_one() -> None:
     assert load_text(GATES).jobs >= 1
     assert load_text("validation: {jobs: auto, test: [a]}").jobs == load_text(GATES).jobs
     assert load_text("validation: {parallel: false, jobs: 9, test: [a]}").jobs == 1
 
 
-def test_gates_come_in_the_order_of_their_kinds_then_as_written() -> None:
+def test_gates_are_ordered_by_kind_then_as_written() -> None:
     text = """
 quality_gates: [{name: lint, command: q1}, {name: other, command: q2, max_retries: 1}]
 validation:
@@ -266,7 +266,7 @@ validation:
     ("kind", "writes"),
     [("format", True), ("pre_commit", True), ("lint", False), ("test", False), ("build", False)],
 )
-def test_formatters_and_hooks_write_unless_they_say_otherwise(kind: str, *, writes: bool) -> None:
+def test_formatters_and_hooks_are_writers_unless_configured(kind: str, *, writes: bool) -> None:
     assert load_text(f"validation: {{{kind}: [a]}}").gates[0].writes is writes
     assert not load_text(f"validation: {{{kind}: [{{run: a, writes: false}}]}}").gates[0].writes
 
@@ -281,7 +281,7 @@ def test_formatters_and_hooks_write_unless_they_say_otherwise(kind: str, *, writ
         ("review", Kind.CUSTOM),
     ],
 )
-def test_a_quality_gate_is_of_the_kind_that_it_is_named_after(name: str, kind: Kind) -> None:
+def test_a_quality_gate_gets_its_kind_from_its_name(name: str, kind: Kind) -> None:
     (gate,) = load_text(f"quality_gates: [{{name: {name}, command: x}}]").gates
     assert (gate.kind, gate.name, gate.max_retries) == (kind, name, None)
 
@@ -308,30 +308,30 @@ def test_a_quality_gate_is_of_the_kind_that_it_is_named_after(name: str, kind: K
         ("python -m", "python"),
     ],
 )
-def test_a_gate_without_a_name_is_called_by_its_tool(command: str, name: str) -> None:
+def test_an_unnamed_gate_is_named_after_its_tool(command: str, name: str) -> None:
     assert short_name(command) == name
 
 
-def test_derived_names_are_distinguished_and_given_ones_stay() -> None:
+def test_derived_names_are_made_unique_and_given_names_kept() -> None:
     text = "validation: {lint: [ruff check a, ruff check b, {run: x, name: n}, {run: y, name: n}]}"
     assert [g.name for g in load_text(text).gates] == ["ruff check", "ruff check 2", "n", "n"]
 
 
-def test_words_for_a_gate_may_name_a_kind_or_a_gate() -> None:
+def test_a_prompt_text_may_name_a_kind_or_a_gate() -> None:
     text = "validation: {lint: [ruff check .]}\nprompt: {gates: {test: a, ruff check: b}}"
     assert load_text(text).prompt.gates == {"test": "a", "ruff check": "b"}
 
 
-def test_a_parser_may_be_the_users_own() -> None:
+def test_a_gate_may_use_a_custom_parser() -> None:
     text = "validation: {lint: [{run: x, parser: mine}]}\nparsers: {mine: '(?P<message>.+)'}"
     assert load_text(text).gates[0].parser == "mine"
 
 
-def test_every_agent_there_is_can_be_configured() -> None:
+def test_every_agent_can_be_configured() -> None:
     assert set(AGENTS) <= set(BACKENDS)
 
 
-def test_a_file_from_elsewhere_speaks_alone_under_the_name_it_is_given() -> None:
+def test_a_loaded_text_is_reported_under_its_given_name() -> None:
     assert load_text(GATES).sources == ()
     with pytest.raises(ConfigError, match=r"^HEAD:atlas\.yaml:1:1: unknown key x"):
         config.load_text(b"x: 1", "HEAD:atlas.yaml")
@@ -341,7 +341,7 @@ def test_a_file_from_elsewhere_speaks_alone_under_the_name_it_is_given() -> None
 
 
 @pytest.mark.parametrize(
-    ("text", "place", "told"),
+    ("text", "place", "message"),
     [
         ("retry: {max_ai_retry_attempts: 6}", "2:32", "more than 5 attempts"),
         ("quality_gates: [{name: x, command: x, max_retries: 9}]", "2:52", "more than 5 attempts"),
@@ -349,16 +349,16 @@ def test_a_file_from_elsewhere_speaks_alone_under_the_name_it_is_given() -> None
         ("# password=hunter2", "2", "a secret in plain text"),
     ],
 )
-def test_what_is_unwise_draws_a_warning_with_its_place(
-    tmp_path: Path, text: str, place: str, told: str
+def test_an_unwise_setting_is_warned_about_with_its_place(
+    tmp_path: Path, text: str, place: str, message: str
 ) -> None:
     root = project(tmp_path, GATES + text)
     (warning,) = load(root).warnings
     assert warning.startswith(f"{root}/.atlas/config.yaml:{place}: ")
-    assert told in warning
+    assert message in warning
     assert "AAAAaaaa1111" not in warning
     assert "hunter2" not in warning
 
 
-def test_what_is_wise_draws_none() -> None:
+def test_the_example_causes_no_warning() -> None:
     assert load_text(make_reference.example()).warnings == ()

@@ -30,8 +30,8 @@ NEVER_READ = Diagnostic(
 TEST_ADD = Diagnostic(tool="pytest", rule_id="AssertionError", message="?", test_id="t.py::add")
 
 
-def red(*found: Diagnostic, kind: Kind = Kind.LINT, **rest: object) -> GateResult:
-    return replace(result("gate", Status.FAILED, kind=kind), diagnostics=found, **rest)
+def red(*diagnostics: Diagnostic, kind: Kind = Kind.LINT, **rest: object) -> GateResult:
+    return replace(result("gate", Status.FAILED, kind=kind), diagnostics=diagnostics, **rest)
 
 
 def test_a_problem_on_an_edited_line_is_the_same_problem() -> None:
@@ -40,13 +40,13 @@ def test_a_problem_on_an_edited_line_is_the_same_problem() -> None:
     assert compared(before, after) == ((), ("s = 1",), ())
 
 
-def test_a_test_that_fails_with_another_value_elsewhere_is_the_same_test() -> None:
+def test_a_test_that_fails_differently_is_the_same_problem() -> None:
     before = replace(TEST_ADD, fingerprint="1 != 3", path="t.py")
     after = replace(TEST_ADD, fingerprint="TypeError", path="calc.py", rule_id="TypeError")
     assert compared(validation(red(before)), validation(red(after))) == ((), ("TypeError",), ())
 
 
-def test_problems_of_one_kind_in_one_place_are_counted_one_by_one() -> None:
+def test_problems_of_one_kind_in_one_place_are_counted_separately() -> None:
     three = [replace(UNUSED, fingerprint=name) for name in ("os", "re", "sys")]
     fixed, remaining, introduced = compared(validation(red(*three)), validation(red(three[1])))
     assert (fixed, remaining, introduced) == (("os", "sys"), ("re",), ())
@@ -54,7 +54,7 @@ def test_problems_of_one_kind_in_one_place_are_counted_one_by_one() -> None:
     assert total(validation(red(replace(UNUSED, count=5)))) == 5
 
 
-def test_what_a_gate_had_counted_is_not_fixed_because_it_ended_too_early() -> None:
+def test_problems_of_a_gate_that_timed_out_do_not_count_as_fixed() -> None:
     late = validation(red(status=Status.TIMED_OUT))
     fixed, remaining, introduced = compared(validation(red(UNUSED)), late)
     assert (fixed, remaining, introduced) == ((), ("u",), ("gate:timed_out",))
@@ -62,8 +62,8 @@ def test_what_a_gate_had_counted_is_not_fixed_because_it_ended_too_early() -> No
 
 def read(name: str, command: str, kind: Kind) -> GateResult:
     folder = GOLDENS / name
-    told = [(folder / f"{stream}.txt") for stream in ("stdout", "stderr")]
-    stdout, stderr = (file.read_text() if file.exists() else "" for file in told)
+    logs = [(folder / f"{stream}.txt") for stream in ("stdout", "stderr")]
+    stdout, stderr = (file.read_text() if file.exists() else "" for file in logs)
     output = ToolOutput(command=command, kind=kind, exit_code=1, stdout=stdout, stderr=stderr)
     return red(*diagnose(output).diagnostics, kind=kind)
 
@@ -88,14 +88,14 @@ def read(name: str, command: str, kind: Kind) -> GateResult:
         ("prettier-3.10.1-check", "prettier --check .", Kind.FORMAT, True),
     ],
 )
-def test_what_could_not_be_collected_parsed_or_compiled_has_not_been_counted(
+def test_output_cut_short_by_collection_or_syntax_errors_is_recognised(
     name: str, command: str, kind: Kind, *, cut: bool
 ) -> None:
     assert is_cut_short(read(name, command, kind), Validation()) is cut
 
 
 @pytest.mark.parametrize(
-    ("told", "cut"),
+    ("late", "cut"),
     [
         (red(status=Status.TIMED_OUT), True),
         (red(UNUSED, exit_code=127), True),
@@ -106,8 +106,8 @@ def test_what_could_not_be_collected_parsed_or_compiled_has_not_been_counted(
         (red(TEST_ADD, replace(UNUSED, level=Level.WARNING), kind=Kind.TEST), False),
     ],
 )
-def test_a_timeout_and_silence_count_nothing(told: GateResult, *, cut: bool) -> None:
-    assert is_cut_short(told, Validation()) is cut
+def test_a_timeout_or_silence_is_cut_short(late: GateResult, *, cut: bool) -> None:
+    assert is_cut_short(late, Validation()) is cut
 
 
 def run_of(project: Project, *texts: str, on_exhausted: str = "best") -> Outcome:
@@ -127,7 +127,7 @@ def linted(project: Project) -> None:
     project.commit()
 
 
-def test_deleted_imports_stay_deleted_although_a_line_with_a_problem_was_edited(
+def test_fixed_problems_are_kept_although_a_line_with_a_problem_was_edited(
     project: Project,
 ) -> None:
     linted(project)
@@ -168,7 +168,7 @@ BROKEN = "def add(a, b:\n"
 NONE = "def add(a, b):\n    return 70\n"
 
 
-def test_an_attempt_that_left_things_worse_is_put_back_before_the_next_one(
+def test_a_worse_attempt_is_reverted_before_the_next_one(
     project: Project,
 ) -> None:
     tested(project)
@@ -187,7 +187,7 @@ def test_an_attempt_that_left_things_worse_is_put_back_before_the_next_one(
     assert course_of(outcome) == "3 -> 2 -> not counted -> 2"
 
 
-def test_a_last_attempt_that_left_things_worse_stays_where_that_is_asked_for(
+def test_a_worse_last_attempt_stays_with_on_exhausted_keep(
     project: Project,
 ) -> None:
     tested(project)
@@ -197,14 +197,14 @@ def test_a_last_attempt_that_left_things_worse_stays_where_that_is_asked_for(
     assert outcome.better == 1
 
 
-def test_a_collection_error_is_never_kept_for_failing_tests(project: Project) -> None:
+def test_a_collection_error_is_never_better_than_failing_tests(project: Project) -> None:
     tested(project)
     outcome = run_of(project, BROKEN)
     assert outcome.better is None
     assert (project.root / "calc.py").read_text() == CALC
 
 
-def test_failing_tests_are_kept_for_a_collection_error(project: Project) -> None:
+def test_failing_tests_are_better_than_a_collection_error(project: Project) -> None:
     tested(project)
     (project.root / "calc.py").write_text(BROKEN)
     project.commit()
@@ -213,7 +213,7 @@ def test_failing_tests_are_kept_for_a_collection_error(project: Project) -> None
     assert course_of(outcome) == "not counted -> 3"
 
 
-def test_the_course_and_what_to_pick_are_told_everywhere(project: Project) -> None:
+def test_every_report_shows_the_counts_and_the_pick_command(project: Project) -> None:
     tested(project)
     outcome = run_of(project, ALL_BUT_ONE, NONE, on_exhausted="restore")
     subject = Subject(result=outcome, workspace=outcome.workspace)
@@ -221,27 +221,27 @@ def test_the_course_and_what_to_pick_are_told_everywhere(project: Project) -> No
     terminal = "\n".join(line for line, _ in outcome_summary(outcome))
     assert "3 -> 1 -> 3" in terminal
     assert command in terminal
-    for told in (markdown.report(subject), page.report(subject)):
-        assert "3 -&gt; 1 -&gt; 3" in told.replace("&#62;", "&gt;")
-        assert command in told
+    for text in (markdown.report(subject), page.report(subject)):
+        assert "3 -&gt; 1 -&gt; 3" in text.replace("&#62;", "&gt;")
+        assert command in text
     assert (project.root / "calc.py").read_text() == CALC
 
 
-def test_a_run_that_ends_green_comes_to_nothing_left(project: Project) -> None:
+def test_a_fixed_run_ends_with_zero_problems(project: Project) -> None:
     assert course_of(run_of(project, FIXED)) == "1 -> 0"
 
 
-def test_a_tool_that_never_counts_is_compared_by_what_it_says() -> None:
+def test_without_counts_problems_are_compared_by_their_number() -> None:
     says_more, says_less = (red(*[UNUSED] * count, kind=Kind.TEST) for count in (3, 2))
     assert course((validation(says_more), validation(says_less))) == "3 -> 2"
 
 
-def test_the_first_problem_is_a_failing_test_and_says_how_many_there_are() -> None:
-    told = validation(red(replace(UNUSED, fingerprint="u"), TEST_ADD, kind=Kind.TEST))
-    assert first_problem(told) == "2 problems, the first: t.py::add: AssertionError ?"
+def test_the_first_problem_is_a_failing_test_with_the_total() -> None:
+    failed = validation(red(replace(UNUSED, fingerprint="u"), TEST_ADD, kind=Kind.TEST))
+    assert first_problem(failed) == "2 problems, the first: t.py::add: AssertionError ?"
     assert first_problem(GREEN) == ""
 
 
-def test_a_silent_failure_is_told_by_its_last_words() -> None:
-    told = validation(red(error="exit code 3", stderr="a\nno such option\n"))
-    assert first_problem(told) == "1 problem: gate: exit code 3: no such option"
+def test_a_failure_without_problems_shows_its_last_line() -> None:
+    failed = validation(red(error="exit code 3", stderr="a\nno such option\n"))
+    assert first_problem(failed) == "1 problem: gate: exit code 3: no such option"

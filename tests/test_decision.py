@@ -135,17 +135,17 @@ def test_every_stop_rule_has_its_verdict(so_far: Progress, verdict: Verdict) -> 
         progress(holding(1, "t"), attempt(2, None, rolled_back=True, violations=CHEAT)),
     ],
 )
-def test_a_run_goes_on_while_no_rule_speaks(so_far: Progress) -> None:
+def test_a_run_continues_while_no_stop_rule_applies(so_far: Progress) -> None:
     assert ended(so_far) is None
 
 
-def test_without_an_agent_a_failure_is_the_end() -> None:
+def test_without_an_agent_a_failure_ends_the_run() -> None:
     end = ended(progress(), replace(LIMITS, with_agent=False))
     assert end == End(verdict=Verdict.FAILED, reason="still failing: tests")
 
 
 @pytest.mark.parametrize("budget", [Budget(attempts=0), Budget(cost_usd=0.0), Budget(wall_s=0.0)])
-def test_a_budget_of_nothing_allows_no_attempt(budget: Budget) -> None:
+def test_an_empty_budget_allows_no_attempt(budget: Budget) -> None:
     end = ended(progress(), replace(LIMITS, budget=budget))
     assert end is not None
     assert end.verdict is Verdict.EXHAUSTED
@@ -208,13 +208,15 @@ MISSING = replace(result("tests", Status.BROKEN), error="run was not found")
         ),
     ],
 )
-def test_the_end_says_why_and_what_to_do(so_far: Progress, reason: str, remedy: str | None) -> None:
+def test_the_end_has_a_reason_and_a_remedy(
+    so_far: Progress, reason: str, remedy: str | None
+) -> None:
     end = ended(so_far)
     assert end is not None
     assert (end.reason, end.remedy) == (reason, remedy)
 
 
-def test_a_budget_of_no_attempts_says_so() -> None:
+def test_a_budget_without_attempts_is_named_as_reason() -> None:
     end = ended(progress(), replace(LIMITS, budget=Budget(attempts=0)))
     assert end is not None
     assert end.reason == "test failed, and no attempt may be made"
@@ -234,7 +236,9 @@ REVIEWED = validation(replace(result("taste", kind=Kind.REVIEW), cost_usd=0.5))
         (progress(attempt(1, REVIEWED, cost_usd=1.0, reviews_usd=0.25)), 1.75),
     ],
 )
-def test_a_run_has_cost_every_turn_and_every_review(so_far: Progress, cost_usd: float) -> None:
+def test_the_cost_of_a_run_includes_all_turns_and_reviews(
+    so_far: Progress, cost_usd: float
+) -> None:
     assert so_far.cost_usd == cost_usd
 
 
@@ -256,19 +260,19 @@ MANY = replace(LIMITS, budget=Budget(attempts=9), gates=(gate(max_retries=9),))
         (progress(attempt(), trees=("x", "x")), "the attempt gave back a tree that was there"),
     ],
 )
-def test_a_standstill_says_what_stands_still(so_far: Progress, reason: str) -> None:
+def test_a_stalled_run_names_the_unchanged_problem(so_far: Progress, reason: str) -> None:
     end = ended(so_far, MANY)
     assert end is not None
     assert (end.verdict, end.reason) == (Verdict.STALLED, reason)
 
 
-def test_a_gate_that_may_cost_no_attempt_says_so() -> None:
+def test_a_gate_without_attempts_is_named_as_reason() -> None:
     end = ended(progress(), replace(LIMITS, gates=(gate(max_retries=0),)))
     assert end is not None
     assert end.reason == "tests failed, and may cost no attempt"
 
 
-def test_no_limit_means_no_end() -> None:
+def test_without_limits_a_run_does_not_end() -> None:
     unlimited = Limits(
         budget=Budget(attempts=None, cost_usd=None, wall_s=None),
         gates=(gate(max_retries=100),),
@@ -278,14 +282,14 @@ def test_no_limit_means_no_end() -> None:
     assert ended(progress(*many, elapsed_s=1e9), unlimited) is None
 
 
-def test_a_gates_own_limit_ends_the_run_before_the_runs_own() -> None:
+def test_a_gates_own_limit_ends_the_run_before_the_general_one() -> None:
     limits = replace(LIMITS, gates=(gate("build", Kind.BUILD, max_retries=1),))
     end = ended(progress(attempt(1, OTHER_RED)), limits)
     assert end is not None
     assert end.reason == "build failed after 1 attempt, all that it may cost"
 
 
-def test_attempts_made_while_a_gate_was_green_do_not_count_against_it() -> None:
+def test_attempts_do_not_count_for_a_gate_that_was_passing() -> None:
     lint, tests = gate("lint", Kind.LINT, max_retries=1), gate("tests")
     limits = replace(LIMITS, gates=(lint, tests))
     lint_green = validation(result("lint", kind=Kind.LINT), result("tests", Status.FAILED, "a"))
@@ -296,14 +300,14 @@ def test_attempts_made_while_a_gate_was_green_do_not_count_against_it() -> None:
     assert ended(progress(attempt(1, lint_red), baseline=lint_red), limits) is not None
 
 
-def test_an_attempt_that_began_with_a_gate_green_does_not_count_against_it() -> None:
+def test_an_attempt_that_started_with_a_gate_passing_does_not_count_for_it() -> None:
     limits = replace(LIMITS, gates=(gate("lint", Kind.LINT, max_retries=2), gate("tests")))
     red = validation(result("lint", Status.FAILED, "l", kind=Kind.LINT), *OTHER_RED.results)
     green = validation(result("lint", kind=Kind.LINT), *RED.results)
     assert ended(progress(attempt(1, green), attempt(2, red), baseline=red), limits) is None
 
 
-def test_a_message_that_changes_is_progress() -> None:
+def test_a_changed_message_is_progress() -> None:
     first = validation(result("tests", Status.FAILED, "a"))
     moved = replace(
         first,
@@ -319,7 +323,7 @@ def test_a_message_that_changes_is_progress() -> None:
     assert ended(progress(attempt(1, first), attempt(2, moved))) is None
 
 
-def test_the_best_attempt_has_most_gates_green_then_least_introduced_then_least_left() -> None:
+def test_the_best_attempt_passes_most_gates_then_has_fewest_problems() -> None:
     two = validation(result("lint", kind=Kind.LINT), result("tests", Status.FAILED, "a"))
     worse = validation(result("lint", Status.FAILED, "n", kind=Kind.LINT), RED.results[0])
     start = validation(result("lint", Status.FAILED, "l", kind=Kind.LINT), RED.results[0])
@@ -328,7 +332,7 @@ def test_the_best_attempt_has_most_gates_green_then_least_introduced_then_least_
     assert chosen.number == 2
 
 
-def test_the_smaller_change_wins_between_equals() -> None:
+def test_the_smaller_change_is_better_between_equals() -> None:
     less = validation(result("tests", Status.FAILED, "a"))
     small, large = (
         attempt(n, less, since_start=(Change(path="a", status=ChangeStatus.MODIFIED, added=n),))
@@ -337,7 +341,7 @@ def test_the_smaller_change_wins_between_equals() -> None:
     assert best(progress(large, small)) is small
 
 
-def test_lines_of_a_binary_file_do_not_count() -> None:
+def test_lines_of_binary_files_are_not_counted() -> None:
     less = validation(result("tests", Status.FAILED, "a"))
     binary = Change(path="a.png", status=ChangeStatus.MODIFIED, added=None, removed=None)
     text = Change(path="a.py", status=ChangeStatus.MODIFIED, added=1, removed=0)
@@ -354,27 +358,27 @@ def test_lines_of_a_binary_file_do_not_count() -> None:
         validation(*RED.results, result("lint", Status.FAILED, "c")),
     ],
 )
-def test_an_attempt_that_is_no_better_than_the_start_is_not_kept(after: Validation) -> None:
+def test_an_attempt_no_better_than_the_start_is_not_kept(after: Validation) -> None:
     assert best(progress(attempt(1, after))) is None
 
 
-def test_what_was_put_back_is_never_the_best() -> None:
+def test_a_rolled_back_attempt_is_never_the_best() -> None:
     assert best(progress(attempt(1, GREEN, rolled_back=True))) is None
 
 
-def test_fewer_problems_are_better_although_one_of_them_is_new() -> None:
+def test_fewer_problems_are_better_even_with_a_new_one() -> None:
     chosen = best(progress(attempt(1, OTHER_RED)))
     assert chosen is not None
 
 
-def test_a_gate_that_could_not_count_is_worse_than_any_number_of_failures() -> None:
+def test_a_gate_that_timed_out_is_worse_than_any_number_of_failures() -> None:
     late = validation(result("tests", Status.TIMED_OUT))
     many = validation(result("tests", Status.FAILED, *"abcdefgh", kind=Kind.LINT))
     assert best(progress(attempt(1, late), baseline=many)) is None
     assert best(progress(attempt(1, many), baseline=late)) is not None
 
 
-def test_what_passes_the_tests_and_fails_the_review_is_no_loss() -> None:
+def test_passing_tests_with_a_failing_review_is_not_worse() -> None:
     remarks = result("taste", Status.FAILED, *"xyz", kind=Kind.REVIEW)
     before = validation(*RED.results, result("taste", Status.SKIPPED, kind=Kind.REVIEW))
     after = validation(result(), remarks)
@@ -382,13 +386,13 @@ def test_what_passes_the_tests_and_fails_the_review_is_no_loss() -> None:
     assert is_worse(before, than=after)
 
 
-def test_the_next_attempt_does_not_start_from_what_left_things_worse() -> None:
+def test_the_next_attempt_does_not_start_from_a_worse_one() -> None:
     better, worse = attempt(1, OTHER_RED), attempt(2, RED, worse=True)
     assert progress(better, worse).base == (OTHER_RED, "snapshot-1")
     assert progress(attempt(1, RED, worse=True)).base == (RED, "origin")
 
 
-def test_a_gate_that_only_a_worse_attempt_broke_costs_nothing() -> None:
+def test_a_gate_broken_only_by_a_worse_attempt_costs_no_attempt() -> None:
     lint = result("lint", Status.FAILED, "l", kind=Kind.LINT)
     start = validation(result("lint", kind=Kind.LINT), *RED.results)
     after = validation(lint, *RED.results)
@@ -402,7 +406,7 @@ def reason_and_remedy(so_far: Progress) -> tuple[str | None, str | None]:
     return end.reason, end.remedy
 
 
-def test_a_first_green_with_what_was_held_ends_a_spent_run_as_a_question() -> None:
+def test_a_spent_run_that_passes_only_with_held_changes_needs_review() -> None:
     limits = replace(LIMITS, budget=Budget(attempts=1))
     end = decide(progress(holding(1, "t", "u"), run_id="r"), limits)
     assert end == End(
@@ -412,14 +416,14 @@ def test_a_first_green_with_what_was_held_ends_a_spent_run_as_a_question() -> No
     )
 
 
-def test_a_gates_own_limit_ends_such_a_run_as_a_question_too() -> None:
+def test_a_gates_own_limit_with_held_changes_needs_review() -> None:
     limits = replace(LIMITS, gates=(gate(max_retries=1),))
     end = decide(progress(holding(1, "t")), limits)
     assert end is not None
     assert end.verdict is Verdict.NEEDS_REVIEW
 
 
-def test_a_run_that_moved_on_from_what_was_held_says_where_it_was_green() -> None:
+def test_a_later_attempt_does_not_hide_where_held_changes_passed() -> None:
     reason, remedy = reason_and_remedy(
         progress(holding(1, "t"), attempt(2, OTHER_RED), attempt(3), run_id="r")
     )
@@ -429,14 +433,14 @@ def test_a_run_that_moved_on_from_what_was_held_says_where_it_was_green() -> Non
     assert remedy == "atlas pick r 1 --held"
 
 
-def test_giving_up_after_it_was_told_what_was_held_shows_the_way_to_accept_it() -> None:
+def test_giving_up_after_held_changes_names_the_accept_command() -> None:
     _, remedy = reason_and_remedy(
         progress(holding(1, "t"), attempt(2, gave_up="the test is wrong"), run_id="r")
     )
     assert remedy == "atlas pick r 1 --held"
 
 
-def test_a_run_of_which_something_was_refused_never_ends_as_having_changed_nothing() -> None:
+def test_a_run_with_a_refused_change_never_ends_as_changed_nothing() -> None:
     so_far = progress(attempt(1, OTHER_RED, violations=CHEAT), attempt(2, None, changes=()))
     reason, _ = reason_and_remedy(so_far)
     assert reason == "the last attempt added nothing; the guard refused test_a.py (test-deleted)"
@@ -446,7 +450,7 @@ def test_a_run_of_which_something_was_refused_never_ends_as_having_changed_nothi
     ("baseline", "why"),
     [(SKIPPED, "every required gate was skipped"), (OPTIONAL, "no gate is required")],
 )
-def test_what_nobody_checked_is_not_clean_and_says_what_to_do(
+def test_an_unchecked_workspace_is_not_clean_and_names_the_remedy(
     baseline: Validation, why: str
 ) -> None:
     reason, remedy = reason_and_remedy(progress(baseline=baseline))
@@ -454,6 +458,6 @@ def test_what_nobody_checked_is_not_clean_and_says_what_to_do(
     assert "configure a required gate" in (remedy or "")
 
 
-def test_what_was_skipped_beside_a_gate_that_passed_is_clean() -> None:
+def test_a_skipped_gate_beside_a_passing_one_is_clean() -> None:
     end = ended(progress(baseline=validation(result(), *SKIPPED.results)))
     assert end == End(verdict=Verdict.CLEAN)

@@ -39,12 +39,12 @@ def run(project: Project) -> Project:
 
 def files(root: Path) -> Mapping[str, object]:
     """Every file with its content and mode, every link with its target."""
-    found = (path for path in root.rglob("*") if ".git" not in path.relative_to(root).parts)
+    paths = (path for path in root.rglob("*") if ".git" not in path.relative_to(root).parts)
     return {
         str(path.relative_to(root)): str(path.readlink())
         if path.is_symlink()
         else (path.read_bytes(), bool(path.stat().st_mode & 0o100))
-        for path in found
+        for path in paths
         if path.is_symlink() or (path.is_file() and "__pycache__" not in path.parts)
     }
 
@@ -57,9 +57,7 @@ def clone(project: Project, source: Path | None = None, *options: str) -> Path:
 
 
 @pytest.mark.parametrize("apply", [("apply",), ("am", "-q", "--keep-cr")])
-def test_the_patch_gives_the_validated_tree_byte_for_byte(
-    apply: tuple[str, ...], run: Project
-) -> None:
+def test_the_patch_recreates_the_validated_tree(apply: tuple[str, ...], run: Project) -> None:
     validated = files(run.root)
     (run.root / "mine.txt").write_text("what else lies in the tree\n")
     (run.root / "calc.py").write_text("# edited since\n")
@@ -69,7 +67,7 @@ def test_the_patch_gives_the_validated_tree_byte_for_byte(
     assert files(fresh) == validated
 
 
-def test_a_patch_leaves_the_repository_as_it_is(run: Project) -> None:
+def test_writing_a_patch_leaves_the_repository_unchanged(run: Project) -> None:
     def state() -> str:
         objects = git(run.root, "count-objects", environ=run.environ)
         return objects + git(run.root, "status", "--porcelain", environ=run.environ)
@@ -79,7 +77,7 @@ def test_a_patch_leaves_the_repository_as_it_is(run: Project) -> None:
     assert state() == before
 
 
-def test_a_branch_holds_one_commit_upon_the_start(run: Project) -> None:
+def test_a_branch_holds_one_commit_on_top_of_the_start(run: Project) -> None:
     before = git(run.root, "status", "--porcelain", environ=run.environ)
     for _ in range(2):  # the same run is always the same commit
         ended = atlas(run, "deliver", "--branch", "fix/add")
@@ -94,7 +92,7 @@ def test_a_branch_holds_one_commit_upon_the_start(run: Project) -> None:
     assert files(clone(run, None, "-b", "fix/add")) == files(run.root)
 
 
-def test_files_that_were_dirty_at_the_start_are_not_smuggled_in(project: Project) -> None:
+def test_files_with_uncommitted_changes_are_not_delivered(project: Project) -> None:
     project.attempt(1, {"calc.py": FIXED})
     (project.root / "calc.py").write_text("# mine\n" + CALC)
     assert atlas(project, "retry", ".", "--ai-fix").code == 0
@@ -103,7 +101,7 @@ def test_files_that_were_dirty_at_the_start_are_not_smuggled_in(project: Project
     assert "had uncommitted changes: calc.py" in ended.err
 
 
-def test_what_else_was_validated_is_named(project: Project) -> None:
+def test_validated_but_undelivered_files_are_named(project: Project) -> None:
     project.attempt(1, {"calc.py": HELPER})
     (project.root / "helper.py").write_text("def plus(a, b):\n    return a + b\n")
     assert atlas(project, "retry", ".", "--ai-fix").code == 0
@@ -112,7 +110,7 @@ def test_what_else_was_validated_is_named(project: Project) -> None:
     assert b"helper.py" not in (project.root.parent / "fix.patch").read_bytes()
 
 
-def test_what_is_not_green_is_not_delivered(project: Project) -> None:
+def test_a_failed_run_is_not_delivered(project: Project) -> None:
     assert atlas(project, "retry", ".").code == 1
     ended = atlas(project, "deliver", "--patch", "../fix.patch")
     assert (ended.code, "ended as failed" in ended.err) == (2, True)
@@ -128,7 +126,7 @@ def test_what_is_not_green_is_not_delivered(project: Project) -> None:
         (("--branch", "a..b"), "cannot be the name"),
     ],
 )
-def test_what_cannot_be_asked_is_refused(
+def test_invalid_arguments_are_refused(
     arguments: tuple[str, ...], why: str, project: Project
 ) -> None:
     project.attempt(1, {"calc.py": FIXED})
@@ -151,7 +149,7 @@ def green(project: Project, text: str = FIXED) -> None:
     assert atlas(project, "retry", ".", "--ai-fix").code == 0
 
 
-def test_a_branch_is_pushed_and_never_by_force(project: Project, remote: Path) -> None:
+def test_a_branch_is_never_force_pushed(project: Project, remote: Path) -> None:
     green(project)
     assert atlas(project, "deliver", "--branch", "fix", "--push").code == 0
     assert git(remote, "log", "-1", "--format=%s", "fix", environ=project.environ) == (
@@ -166,7 +164,7 @@ def test_a_branch_is_pushed_and_never_by_force(project: Project, remote: Path) -
 
 
 @pytest.mark.parametrize(("own", "code"), [(0, 1), (1, 0)])
-def test_runs_upon_runs_are_limited_until_a_person_commits(
+def test_consecutive_runs_are_limited_until_a_person_commits(
     own: int, code: int, project: Project
 ) -> None:
     for number in range(2):
@@ -208,7 +206,7 @@ def desk(project: Project, remote: Path) -> Path:
     return folder
 
 
-def test_a_pull_request_is_opened_with_what_the_run_did(project: Project, desk: Path) -> None:
+def test_a_pull_request_describes_the_run(project: Project, desk: Path) -> None:
     ended = atlas(project, "deliver", "--pr")
     assert ended.code == 0, ended.err
     assert "https://example.invalid/pr/1" in ended.out
@@ -234,7 +232,7 @@ def test_one_comment_is_updated_in_place(
     assert (desk / "body").read_text().startswith("<!-- atlas deliver -->")
 
 
-def test_a_label_keeps_every_push_away(project: Project, desk: Path, remote: Path) -> None:
+def test_a_label_prevents_every_push(project: Project, desk: Path, remote: Path) -> None:
     answer = {"number": 7, "url": "u", "labels": [{"name": "no-auto-fix"}], "state": "OPEN"}
     (desk / "answer").write_text(json.dumps(answer))
     ended = atlas(project, "deliver", "--branch", "fix", "--push")
@@ -242,9 +240,7 @@ def test_a_label_keeps_every_push_away(project: Project, desk: Path, remote: Pat
     assert git(remote, "branch", "--list", "fix", environ=project.environ) == ""
 
 
-def test_a_patch_of_another_job_is_the_same_tree_with_the_same_words(
-    run: Project, remote: Path
-) -> None:
+def test_an_applied_patch_gives_the_same_tree_and_message(run: Project, remote: Path) -> None:
     assert atlas(run, "deliver", "--patch", "../fix.patch").code == 0
     assert atlas(run, "deliver", "--branch", "here").code == 0
     fresh = clone(run, remote)
@@ -265,7 +261,7 @@ def test_a_patch_of_another_job_is_the_same_tree_with_the_same_words(
         ("Subject: [PATCH] x\n\nAtlas-Run: 1\n---\n\n{other}", 3, "does not fit"),
     ],
 )
-def test_only_a_patch_of_a_run_that_fits_is_applied(
+def test_only_a_patch_that_fits_is_applied(
     mail: str, code: int, why: str, project: Project
 ) -> None:
     lines = "@@ -1,2 +1,2 @@\n def add(a, b):\n-    return a - b\n+    c\n"
@@ -277,13 +273,13 @@ def test_only_a_patch_of_a_run_that_fits_is_applied(
     assert why in ended.err
 
 
-def test_a_comment_is_no_markup_of_whoever_named_a_gate() -> None:
+def test_gate_names_cannot_inject_markup_into_a_comment() -> None:
     text = comment("Make x pass\n\n- @all ```` <b> (lint): passed\n\nAtlas-Run: 1\n", "abc")
     assert "`````text\n- @all ```` <b>" in text
     assert text.endswith("Atlas-Run: 1\n`````\n")
 
 
-def test_without_gh_a_pull_request_is_refused_with_what_works(
+def test_without_gh_a_pull_request_is_refused_with_an_alternative(
     project: Project, remote: Path
 ) -> None:
     assert remote

@@ -72,11 +72,11 @@ def places(is_dense: Callable[[ast.AST], bool]) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("is_dense", [is_dense_comprehension, is_long_condition, is_long_pattern])
-def test_no_expression_is_dense(is_dense: Callable[[ast.AST], bool]) -> None:
+def test_no_expression_is_too_dense(is_dense: Callable[[ast.AST], bool]) -> None:
     assert [*places(is_dense)] == []
 
 
-def test_three_lines_in_ten_decide_something_at_most() -> None:
+def test_at_most_thirty_percent_of_lines_hold_decisions() -> None:
     lines = sum(len(source.splitlines()) for source in MODULES.values())
 
     assert sum(sum(map(decisions, nodes)) for nodes in NODES.values()) <= 0.30 * lines

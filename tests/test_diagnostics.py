@@ -27,16 +27,16 @@ WITH_SEVERITY = [row for row in ROWS if "(?P<level>" in f"{row.pattern}{row.more
 
 
 @pytest.mark.parametrize("folder", GOLDENS, ids=lambda folder: folder.name)
-def test_output_is_read_as_its_golden_says(folder: Path) -> None:
+def test_real_output_is_parsed_as_expected(folder: Path) -> None:
     findings = diagnose(regenerate.output_of(folder))
     expected = (folder / "expected.json").read_text(encoding="utf-8")
     assert regenerate.expected(findings) == expected
 
 
 @pytest.mark.parametrize("folder", PRINTED, ids=lambda folder: folder.name)
-def test_a_diagnostic_keeps_the_lines_of_the_tool(folder: Path) -> None:
+def test_a_diagnostic_quotes_the_tools_own_lines(folder: Path) -> None:
     output = regenerate.output_of(folder)
-    printed = "\n".join(part for part in (output.stdout, output.stderr) if part)
+    printed = "\n".join(stream for stream in (output.stdout, output.stderr) if stream)
     for diagnostic in diagnose(output).diagnostics:
         assert diagnostic.text
         assert diagnostic.text in printed.replace("\r\n", "\n")
@@ -48,14 +48,14 @@ def test_every_parser_and_report_format_has_a_golden(name: str) -> None:
 
 
 @pytest.mark.parametrize("folder", GOLDENS, ids=lambda folder: folder.name)
-def test_a_command_that_failed_has_a_problem_or_ran_no_test(folder: Path) -> None:
+def test_a_failed_command_has_a_problem_or_ran_no_test(folder: Path) -> None:
     output = regenerate.output_of(folder)
     findings = diagnose(output)
     assert output.exit_code == 0 or findings.diagnostics or findings.vacuous
 
 
 @pytest.mark.parametrize("row", WITH_SEVERITY, ids=lambda row: row.name)
-def test_every_severity_that_a_row_captures_is_known(row: LineFormat) -> None:
+def test_every_captured_severity_has_a_level(row: LineFormat) -> None:
     words = {*_captured(row), *_spelled_out(row)}
     assert words, "neither a golden nor the pattern shows a severity"
     assert words <= LEVELS.keys()

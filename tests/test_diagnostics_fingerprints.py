@@ -27,12 +27,12 @@ def lines(case: str) -> list[Region | None]:
         ("pyright-1.1.414-default", "pyright-1.1.414-shifted"),
     ],
 )
-def test_the_set_survives_shifted_lines_in_true_output(before: str, after: str) -> None:
+def test_fingerprints_survive_shifted_lines(before: str, after: str) -> None:
     assert lines(before) != lines(after)
     assert prints(before) == prints(after)
 
 
-def test_nothing_is_fixed_by_shifting_lines() -> None:
+def test_shifting_lines_fixes_nothing() -> None:
     assert prints("ruff-0.17.6-full") <= prints("ruff-0.17.6-shifted")
 
 
@@ -47,7 +47,7 @@ def test_nothing_is_fixed_by_shifting_lines() -> None:
         ("too   many\n  words", "too many words"),
     ],
 )
-def test_what_differs_from_run_to_run_is_normalised(one: str, other: str) -> None:
+def test_values_that_differ_between_runs_are_normalised(one: str, other: str) -> None:
     assert normalised(one) == normalised(other)
 
 
@@ -68,26 +68,26 @@ def test_names_are_not_normalised(one: str, other: str) -> None:
         Diagnostic(tool="mypy", rule_id="arg-type", message='expected "int"', path="b.py"),
     ],
 )
-def test_tool_rule_message_and_file_tell_problems_apart(other: Diagnostic) -> None:
+def test_problems_differ_by_tool_rule_message_or_file(other: Diagnostic) -> None:
     one = fingerprint(BASE, symbol="f", line_text="f(1)")
     assert one != fingerprint(other, symbol="f", line_text="f(1)")
 
 
-def test_symbol_line_text_and_occurrence_tell_problems_apart() -> None:
-    told = {
+def test_problems_differ_by_symbol_line_text_or_occurrence() -> None:
+    fingerprints = {
         fingerprint(BASE, symbol="f", line_text="f(1)"),
         fingerprint(BASE, symbol="g", line_text="f(1)"),
         fingerprint(BASE, symbol="f", line_text="f(2)"),
         fingerprint(BASE, symbol="f", line_text="f(1)", occurrence=2),
     }
-    assert len(told) == 4
+    assert len(fingerprints) == 4
 
 
-def test_indentation_of_the_line_does_not_count() -> None:
+def test_indentation_does_not_change_the_fingerprint() -> None:
     deep = fingerprint(BASE, symbol="f", line_text="\t\tf( 1 )")
     assert deep == fingerprint(BASE, symbol="f", line_text="f( 1 )")
 
 
-def test_a_path_of_odd_bytes_has_a_fingerprint() -> None:
+def test_a_path_with_invalid_bytes_has_a_fingerprint() -> None:
     odd = Diagnostic(tool="x", message="m", path=b"\xff.py".decode("utf-8", "surrogateescape"))
     assert len(fingerprint(odd, symbol=None, line_text=None)) == 16

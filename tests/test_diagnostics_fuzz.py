@@ -40,23 +40,23 @@ outputs = st.builds(
 
 def sound(findings: Findings) -> bool:
     """What every reading promises."""
-    for told in findings.diagnostics:
-        assert told.message.strip()
-        assert told.count >= 1
-        assert told.region is None or told.region.start_line >= 1
-        fingerprint(told, symbol=None, line_text=None)
+    for diagnostic in findings.diagnostics:
+        assert diagnostic.message.strip()
+        assert diagnostic.count >= 1
+        assert diagnostic.region is None or diagnostic.region.start_line >= 1
+        fingerprint(diagnostic, symbol=None, line_text=None)
     return True
 
 
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(output=outputs)
-def test_shuffled_lines_of_real_tools_raise_nothing(output: ToolOutput) -> None:
+def test_shuffled_lines_are_parsed_without_an_error(output: ToolOutput) -> None:
     assert sound(diagnose(output))
 
 
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(index=st.integers(0, len(OUTPUTS) - 1), start=st.floats(0, 1), end=st.floats(0, 1))
-def test_an_output_cut_anywhere_raises_nothing(index: int, start: float, end: float) -> None:
+def test_truncated_output_is_parsed_without_an_error(index: int, start: float, end: float) -> None:
     whole = OUTPUTS[index].stdout + OUTPUTS[index].stderr
     first, last = sorted((int(start * len(whole)), int(end * len(whole))))
     cut = f"{whole[:first]}\n[... 123 bytes left out ...]\n{whole[last:]}"
@@ -65,7 +65,7 @@ def test_an_output_cut_anywhere_raises_nothing(index: int, start: float, end: fl
 
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(name=st.sampled_from(sorted(PARSERS)), stdout=text)
-def test_every_parser_reads_anything(name: str, stdout: str) -> None:
+def test_every_parser_accepts_any_text(name: str, stdout: str) -> None:
     problems = PARSERS[name].read(Log.of(stdout, name, 1))
     lines = stdout.count("\n") + 1
     assert all(0 <= f.first <= f.last < lines for f in problems)
@@ -73,7 +73,7 @@ def test_every_parser_reads_anything(name: str, stdout: str) -> None:
 
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(index=st.integers(0, len(REPORTS) - 1), at=st.floats(0, 1), junk=st.binary(max_size=20))
-def test_a_damaged_report_raises_nothing(index: int, at: float, junk: bytes) -> None:
+def test_a_damaged_report_is_parsed_without_an_error(index: int, at: float, junk: bytes) -> None:
     name, content = REPORTS[index]
     cut = int(at * len(content))
     report = (name, content[:cut] + junk + content[cut + len(junk) :])
@@ -82,7 +82,7 @@ def test_a_damaged_report_raises_nothing(index: int, at: float, junk: bytes) -> 
 
 @settings(max_examples=100, deadline=None)
 @given(name=st.sampled_from(sorted(REPORT_FORMATS)), content=st.binary(max_size=200))
-def test_any_bytes_for_a_report_raise_nothing(name: str, content: bytes) -> None:
+def test_any_bytes_as_report_are_parsed_without_an_error(name: str, content: bytes) -> None:
     assert sound(diagnose(ToolOutput(command="./x", exit_code=1, report=(name, content))))
 
 
@@ -113,13 +113,13 @@ def took(output: ToolOutput) -> float:
         "0",
     ],
 )
-def test_no_line_makes_a_pattern_backtrack_without_end(unit: str) -> None:
+def test_no_line_causes_catastrophic_backtracking(unit: str) -> None:
     wide = (unit * (4_000 // len(unit)) + "\n") * 50
     assert took(ToolOutput(command="make", exit_code=1, stdout=wide)) < WITHIN_S
 
 
 @pytest.mark.parametrize("name", sorted(PARSERS))
-def test_no_parser_is_slow_on_what_it_begins_to_match(name: str) -> None:
+def test_no_parser_is_slow_on_partial_matches(name: str) -> None:
     begun = re.sub(r"\w+$", "", name)
     lines = "".join(f"{begun}{'a' * 900}:1:{' ' * 900}x\n" for _ in range(100))
     start = time.process_time()
@@ -145,7 +145,7 @@ def test_no_parser_is_slow_on_what_it_begins_to_match(name: str) -> None:
         ("python -m unittest", "{1}\nFAIL: test_{0} (a.B)\n{2}\nx\n"),
     ],
 )
-def test_time_grows_with_the_length_of_a_log_and_no_faster(command: str, block: str) -> None:
+def test_parsing_time_is_linear_in_the_length_of_a_log(command: str, block: str) -> None:
     def log(count: int) -> ToolOutput:
         blocks = (block.format(n + 1, "=" * 70, "-" * 70) for n in range(count))
         return ToolOutput(command=command, exit_code=1, stdout="".join(blocks))

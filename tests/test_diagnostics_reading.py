@@ -26,37 +26,37 @@ def briefly(output: ToolOutput) -> list[tuple[str, str | None, int | None, str]]
     ]
 
 
-def test_a_tool_is_recognised_by_its_output_behind_another_command() -> None:
+def test_a_tool_behind_another_command_is_recognised_by_its_output() -> None:
     own = diagnose(failing(PYTEST, "pytest")).diagnostics
     assert diagnose(failing(PYTEST, "make check")).diagnostics == own
 
 
-def test_colours_do_not_disturb_once_cleaned() -> None:
+def test_cleaned_colours_do_not_change_the_result() -> None:
     coloured = "".join(f"\x1b[1m\x1b[31m{line}\x1b[0m\n" for line in PYTEST.splitlines())
     assert diagnose(failing(clean(coloured))).diagnostics == diagnose(failing(PYTEST)).diagnostics
 
 
-def test_raw_colours_do_no_harm() -> None:
+def test_raw_colours_cause_no_error() -> None:
     raw = regenerate.FOLDER / "vitest-4.1.12-run" / "stderr.txt"
     diagnose(failing(raw.read_text(encoding="utf-8"), "vitest run"))
 
 
-def test_times_before_every_line_of_a_downloaded_log_are_taken_off() -> None:
+def test_timestamps_of_downloaded_logs_are_removed() -> None:
     stamped = "".join(f"2026-01-02T03:04:05.1234567Z {line}\n" for line in PYTEST.splitlines())
     assert briefly(failing(stamped)) == briefly(failing(PYTEST))
 
 
-def test_windows_line_ends_do_not_disturb() -> None:
+def test_windows_line_endings_do_not_change_the_result() -> None:
     assert briefly(failing(PYTEST.replace("\n", "\r\n"))) == briefly(failing(PYTEST))
 
 
-def test_noise_between_the_lines_does_not_disturb() -> None:
+def test_noise_between_lines_does_not_change_the_result() -> None:
     noise = "cache.py:17 cache is deprecated, use cache_v2 instead"
     noisy = "".join(f"{line}\n{noise}\n" for line in PYTEST.splitlines())
     assert [d[:3] for d in briefly(failing(noisy))] == [d[:3] for d in briefly(failing(PYTEST))]
 
 
-def test_pytest_output_that_a_test_has_captured_is_no_failure_of_its_own() -> None:
+def test_captured_pytest_output_of_a_test_is_not_a_failure() -> None:
     head, tail = PYTEST.split("= FAILURES =", 1)
     inner = f"{'-' * 29} Captured stdout call {'-' * 29}\n{PYTEST.replace('est_', 'est_inner_')}"
     at = tail.index("____________________________ test_discount[10-90.0]")
@@ -66,26 +66,26 @@ def test_pytest_output_that_a_test_has_captured_is_no_failure_of_its_own() -> No
     ]
 
 
-def test_tools_of_one_command_are_all_read_in_order() -> None:
+def test_all_tools_of_one_command_are_read_in_order() -> None:
     both = "app/a.py:1: error: Bad  [misc]\nFound 1 error in 1 file\n" + PYTEST
-    told = briefly(failing(both, "mypy app; pytest"))
-    assert told[0] == ("mypy", "app/a.py", 1, "Bad")
-    assert {d[0] for d in told[1:]} == {"pytest"}
+    problems = briefly(failing(both, "mypy app; pytest"))
+    assert problems[0] == ("mypy", "app/a.py", 1, "Bad")
+    assert {d[0] for d in problems[1:]} == {"pytest"}
 
 
-def test_what_is_said_again_is_counted() -> None:
+def test_repeated_problems_are_counted() -> None:
     line = "app/a.py:1:2: F401 'os' imported but unused\n"
-    (told,) = diagnose(failing(line * 200, "flake8")).diagnostics
-    assert told.count == 200
+    (problem,) = diagnose(failing(line * 200, "flake8")).diagnostics
+    assert problem.count == 200
 
 
-def test_more_problems_than_anyone_needs_are_cut() -> None:
+def test_the_number_of_problems_is_limited() -> None:
     lines = "".join(f"a.py:{n}:1: E1 x\n" for n in range(1, MAX_DIAGNOSTICS + 100))
     assert len(diagnose(failing(lines, "flake8")).diagnostics) == MAX_DIAGNOSTICS
 
 
 @pytest.mark.parametrize(
-    ("line", "told"),
+    ("line", "expected"),
     [
         ("src/a.rb:3:5: C: Layout/X: extra space", ("src/a.rb", 3, "C: Layout/X: extra space")),
         ("src/a.lua:3: unexpected symbol", ("src/a.lua", 3, "unexpected symbol")),
@@ -95,10 +95,10 @@ def test_more_problems_than_anyone_needs_are_cut() -> None:
         ("lib/a.ex:12: warning: unused", ("lib/a.ex", 12, "unused")),
     ],
 )
-def test_any_tool_that_names_path_and_line_is_understood(
-    line: str, told: tuple[str, int, str]
+def test_any_line_with_path_and_line_number_is_read(
+    line: str, expected: tuple[str, int, str]
 ) -> None:
-    assert briefly(failing(f"checking\n{line}\ndone\n")) == [("general", *told)]
+    assert briefly(failing(f"checking\n{line}\ndone\n")) == [("general", *expected)]
 
 
 @pytest.mark.parametrize(
@@ -111,16 +111,16 @@ def test_any_tool_that_names_path_and_line_is_understood(
         "  -> a/b/c.o  [1/2]",
     ],
 )
-def test_a_log_line_is_no_problem(line: str) -> None:
+def test_a_log_line_is_not_a_problem(line: str) -> None:
     assert briefly(failing(f"{line}\n")) == []
 
 
-def test_the_general_format_is_not_asked_when_a_tool_has_complained() -> None:
+def test_the_general_format_is_not_used_if_a_tool_was_recognised() -> None:
     noisy = f"lib/x.py:3: DeprecationWarning: old\n{PYTEST}"
     assert {d[0] for d in briefly(failing(noisy))} == {"pytest"}
 
 
-def test_a_named_parser_is_the_only_one() -> None:
+def test_a_configured_parser_is_the_only_one_used() -> None:
     both = "app/a.py:1: error: Bad  [misc]\n" + PYTEST
     assert {d[0] for d in briefly(failing(both, parser="mypy"))} == {"mypy"}
 
@@ -131,12 +131,12 @@ def test_an_unknown_parser_finds_nothing() -> None:
 
 def test_a_report_format_named_as_parser_reads_the_output() -> None:
     report = regenerate.FOLDER / "ruff-json-0.17.6" / "report.json"
-    told = briefly(failing(report.read_text(encoding="utf-8"), parser="ruff-json"))
-    assert told
-    assert {d[0] for d in told} == {"ruff"}
+    problems = briefly(failing(report.read_text(encoding="utf-8"), parser="ruff-json"))
+    assert problems
+    assert {d[0] for d in problems} == {"ruff"}
 
 
-def test_a_user_can_add_a_parser() -> None:
+def test_a_custom_parser_can_be_added() -> None:
     custom = (
         (
             "house",
@@ -158,29 +158,29 @@ def test_a_user_can_add_a_parser() -> None:
     assert (second.region.start_line, second.region.start_column) == (5, 6)
 
 
-def test_a_users_parser_is_known_by_the_command_it_is_named_for() -> None:
+def test_a_custom_parser_is_used_for_the_command_of_its_name() -> None:
     custom = (("house", r"(?P<path>\S+) is (?P<message>.+)"),)
     output = ToolOutput(command="bin/house .", exit_code=1, stdout="a.x is odd\n", custom=custom)
     assert briefly(output) == [("house", "a.x", None, "odd")]
 
 
 def test_go_output_in_json_is_quoted_as_text() -> None:
-    (told,) = diagnose(regenerate.output_of(regenerate.FOLDER / "go-test-1.26-json")).diagnostics
-    assert "cart_test.go:9: Total() = 5, want 6" in told.text
-    assert "Action" not in told.text
+    (problem,) = diagnose(regenerate.output_of(regenerate.FOLDER / "go-test-1.26-json")).diagnostics
+    assert "cart_test.go:9: Total() = 5, want 6" in problem.text
+    assert "Action" not in problem.text
 
 
-def test_json_nested_too_deep_to_read_is_left_alone() -> None:
+def test_deeply_nested_json_is_ignored() -> None:
     deep = '{"Action":"output","x":' + "[" * 1_900
     assert briefly(failing(deep, "go test -json")) == []
 
 
-def test_lone_surrogates_do_no_harm() -> None:
+def test_lone_surrogates_cause_no_error() -> None:
     odd = '{"Action":"output","Output":"\udcff"}\na\udcff.py:1:1: F401 x\n'
     assert briefly(failing(odd, "go test -json; flake8")) == [("flake8", "a\udcff.py", 1, "x")]
 
 
-def test_a_users_pattern_that_is_none_finds_nothing() -> None:
+def test_an_invalid_custom_pattern_finds_nothing() -> None:
     output = ToolOutput(
         command="./x", exit_code=1, stdout="a\n", parser="x", custom=(("x", "(unclosed"),)
     )
@@ -207,52 +207,52 @@ def test_paths_are_made_relative_to_the_workspace(
     assert relative(path, root, cwd) == expected
 
 
-def test_frames_outside_of_the_workspace_are_left_out() -> None:
+def test_frames_outside_the_workspace_are_left_out() -> None:
     trace = (
         'Traceback (most recent call last):\n  File "/w/a.py", line 3, in f\n    g()\n'
         '  File "/opt/lib/b.py", line 9, in g\n    h()\nOSError: no\n'
     )
-    (told,) = diagnose(failing(trace, root="/w")).diagnostics
-    assert [(f.path, f.line, f.function) for f in told.frames] == [("a.py", 3, "f")]
-    assert told.path == "a.py"
+    (problem,) = diagnose(failing(trace, root="/w")).diagnostics
+    assert [(f.path, f.line, f.function) for f in problem.frames] == [("a.py", 3, "f")]
+    assert problem.path == "a.py"
 
 
-def test_a_hook_whose_output_nobody_can_read_is_still_told() -> None:
+def test_a_failed_hook_with_unknown_output_is_reported() -> None:
     findings = diagnose(regenerate.output_of(regenerate.FOLDER / "pre-commit-4.7.0-local"))
     silent = [d for d in findings.diagnostics if d.tool == "silent"]
     assert [d.message for d in silent] == ["the hook failed"]
 
 
-def test_a_long_message_keeps_its_ends() -> None:
-    said = "".join(f"E         line {n}\n" for n in range(500))
-    stdout = f"____ test_x ____\n\n>       assert a == b\n{said}\nt.py:1: AssertionError\n"
-    (told,) = diagnose(failing(stdout, "pytest")).diagnostics
-    assert told.message.startswith("line 0\n")
-    assert told.message.endswith("line 499")
-    assert "460 lines" in told.message
+def test_a_long_message_keeps_start_and_end() -> None:
+    lines = "".join(f"E         line {n}\n" for n in range(500))
+    stdout = f"____ test_x ____\n\n>       assert a == b\n{lines}\nt.py:1: AssertionError\n"
+    (problem,) = diagnose(failing(stdout, "pytest")).diagnostics
+    assert problem.message.startswith("line 0\n")
+    assert problem.message.endswith("line 499")
+    assert "460 lines" in problem.message
 
 
-def test_a_row_takes_what_is_missing_from_the_lines_below() -> None:
+def test_a_line_format_reads_missing_fields_from_the_next_lines() -> None:
     row = LineFormat(
         name="x",
         pattern=r"! (?P<message>.+)",
         more=r"  at (?P<path>\S+) line (?P<line>\d+)|  (?P<message>because .+)",
     )
     log = Log.of("! broken\n  at a.x line 4\n  because of b\n! without a place\n")
-    (found,) = parser_of(row).read(log)
-    assert (found.diagnostic.path, found.diagnostic.message) == ("a.x", "broken\nbecause of b")
-    assert (found.first, found.last) == (0, 2)
+    (problem,) = parser_of(row).read(log)
+    assert (problem.diagnostic.path, problem.diagnostic.message) == ("a.x", "broken\nbecause of b")
+    assert (problem.first, problem.last) == (0, 2)
 
 
 @pytest.mark.parametrize(
     ("printed", "level"),
     [("ERROR", Level.ERROR), ("Warn", Level.WARNING), ("blocker", Level.NOTE), ("", Level.NOTE)],
 )
-def test_a_severity_that_nobody_knows_is_the_one_of_the_row(printed: str, level: Level) -> None:
+def test_an_unknown_severity_gets_the_default_level(printed: str, level: Level) -> None:
     pattern = r"(?P<level>\w*)! (?P<message>.+)"
     row = LineFormat(name="x", pattern=pattern, level=Level.NOTE)
-    (found,) = parser_of(row).read(Log.of(f"{printed}! broken"))
-    assert found.diagnostic.level is level
+    (problem,) = parser_of(row).read(Log.of(f"{printed}! broken"))
+    assert problem.diagnostic.level is level
 
 
 @pytest.mark.parametrize(
@@ -267,14 +267,14 @@ def test_a_severity_that_nobody_knows_is_the_one_of_the_row(printed: str, level:
         ("go-test", "cd x && go test ./..."),
     ],
 )
-def test_a_command_line_names_its_tool(name: str, command: str) -> None:
+def test_a_tool_is_recognised_in_its_command_line(name: str, command: str) -> None:
     assert PARSERS[name].starts(Log.of("", command))
 
 
 @pytest.mark.parametrize(
     ("name", "command"), [("pytest", "cat pytest.ini"), ("ruff", "./ruffle"), ("go", "./go.sh")]
 )
-def test_a_word_that_only_begins_like_a_tool_is_none(name: str, command: str) -> None:
+def test_a_word_that_starts_like_a_tool_is_not_recognised(name: str, command: str) -> None:
     assert not PARSERS[name].starts(Log.of("", command))
 
 
@@ -292,7 +292,5 @@ def test_a_word_that_only_begins_like_a_tool_is_none(name: str, command: str) ->
         ("/home/me/go/pkg/mod/example.com/a.go", False),
     ],
 )
-def test_libraries_and_interpreters_are_outside_of_the_project(
-    path: str, *, is_inside: bool
-) -> None:
+def test_libraries_and_interpreters_are_outside_the_project(path: str, *, is_inside: bool) -> None:
     assert inside(path) is is_inside

@@ -25,7 +25,7 @@ def reported(name: str, content: bytes, stdout: str = "") -> ToolOutput:
 
 
 @pytest.mark.parametrize("content", [BOMB, EXTERNAL, BOMB.decode().encode("utf-16")])
-def test_entities_are_refused(content: bytes) -> None:
+def test_xml_entities_are_refused(content: bytes) -> None:
     assert diagnose(reported("junit", content)).diagnostics == ()
 
 
@@ -45,27 +45,27 @@ def test_entities_are_refused(content: bytes) -> None:
         b'{"runs": [null]}',
     ],
 )
-def test_a_file_that_is_not_of_the_format_says_nothing(name: str, content: bytes) -> None:
+def test_a_file_of_another_format_gives_no_problems(name: str, content: bytes) -> None:
     assert diagnose(reported(name, content)).diagnostics == ()
 
 
-def test_an_unreadable_report_leaves_what_was_printed() -> None:
+def test_an_unreadable_report_falls_back_to_printed_output() -> None:
     findings = diagnose(reported("sarif", b"oops", stdout="a.c:1:2: error: no\n"))
     assert [d.message for d in findings.diagnostics] == ["no"]
 
 
-def test_an_unknown_format_leaves_what_was_printed() -> None:
+def test_an_unknown_format_falls_back_to_printed_output() -> None:
     findings = diagnose(reported("nothing", b"{}", stdout="a.c:1:2: error: no\n"))
     assert [d.message for d in findings.diagnostics] == ["no"]
 
 
-def test_a_report_replaces_what_was_printed() -> None:
+def test_a_report_replaces_printed_output() -> None:
     content = b'[{"filePath": "/w/a.js", "messages": [{"message": "m", "line": 3, "column": 1}]}]'
     findings = diagnose(reported("eslint-json", content, stdout="b.c:1:2: error: no\n"))
     assert [(d.path, d.message) for d in findings.diagnostics] == [("a.js", "m")]
 
 
-def test_suppressed_and_passed_results_of_sarif_are_left_out() -> None:
+def test_suppressed_and_passed_sarif_results_are_left_out() -> None:
     content = b"""{"runs": [{"tool": {"driver": {"name": "X"}}, "results": [
         {"message": {"text": "one"}, "suppressions": [{"kind": "inSource"}]},
         {"message": {"text": "two"}, "kind": "pass"},
@@ -76,22 +76,22 @@ def test_suppressed_and_passed_results_of_sarif_are_left_out() -> None:
     ]
 
 
-def test_a_byte_order_mark_does_not_disturb() -> None:
+def test_a_byte_order_mark_is_ignored() -> None:
     content = b'\xef\xbb\xbf[{"filePath": "a.js", "messages": [{"message": "m"}]}]'
     assert [d.message for d in diagnose(reported("eslint-json", content)).diagnostics] == ["m"]
 
 
-def test_junit_says_whether_a_test_ran() -> None:
+def test_junit_records_whether_a_test_ran() -> None:
     content = b"""<testsuites><testsuite><testcase name="a"/>
         <testcase name="b"><skipped/></testcase>
         <testcase name="c" file="t.rb" line="4"><error message="m" type="X::Y"/></testcase>
         </testsuite></testsuites>"""
     findings = diagnose(reported("junit", content))
-    (told,) = findings.diagnostics
+    (problem,) = findings.diagnostics
     assert findings.ran
-    assert (told.path, told.message, told.test_id) == ("t.rb", "m", "c")
-    assert told.region
-    assert told.region.start_line == 4
+    assert (problem.path, problem.message, problem.test_id) == ("t.rb", "m", "c")
+    assert problem.region
+    assert problem.region.start_line == 4
 
 
 def test_a_diagnostic_without_a_message_is_named_by_its_rule() -> None:

@@ -17,29 +17,29 @@ RUNNERS = {name.rpartition("-")[0].rpartition("-")[0] for name in EMPTY}
 
 
 @pytest.mark.parametrize("case", EMPTY)
-def test_a_test_gate_in_which_no_test_ran_is_vacuous(case: str) -> None:
+def test_a_test_gate_without_tests_is_vacuous(case: str) -> None:
     findings = golden(case)
     assert findings.vacuous
     assert findings.ran is False
 
 
 @pytest.mark.parametrize("case", EMPTY)
-def test_no_test_ran_is_seen_behind_any_command(case: str) -> None:
+def test_an_empty_test_run_is_recognised_behind_any_command(case: str) -> None:
     output = regenerate.output_of(regenerate.FOLDER / case)
     assert diagnose(replace(output, command="./check")).vacuous
 
 
-def test_no_test_ran_is_known_of_29_runners() -> None:
+def test_empty_test_runs_are_recognised_for_29_runners() -> None:
     assert len(RUNNERS) == 29
 
 
 @pytest.mark.parametrize("runner", sorted(RUNNERS))
-def test_every_runner_that_counts_has_a_run_that_is_not_empty(runner: str) -> None:
+def test_every_runner_has_a_golden_with_tests(runner: str) -> None:
     own = [f.name for f in regenerate.cases() if f.name.startswith(f"{runner}-")]
     assert any(golden(name).ran for name in own)
 
 
-def test_a_count_of_nothing_proves_nothing_of_a_command_that_failed() -> None:
+def test_zero_tests_of_a_failed_command_are_not_vacuous() -> None:
     output = ToolOutput(command="mocha", kind=Kind.TEST, exit_code=7, stdout="  0 passing (1ms)\n")
     assert not diagnose(output).vacuous
 
@@ -47,13 +47,13 @@ def test_a_count_of_nothing_proves_nothing_of_a_command_that_failed() -> None:
 @pytest.mark.parametrize(
     "line", ["  3 skipped", "  0 failed", "   failed: 0", " 0 fail", "# fail 0", "    Failed: 0"]
 )
-def test_that_none_failed_does_not_say_that_none_ran(line: str) -> None:
+def test_zero_failures_do_not_mean_zero_tests(line: str) -> None:
     stdout = f"  10 were fine\n{line}\n"
     output = ToolOutput(command="./check", kind=Kind.TEST, exit_code=0, stdout=stdout)
     assert not diagnose(output).vacuous
 
 
-def test_one_runner_that_ran_tests_is_enough() -> None:
+def test_one_of_several_runners_with_tests_is_not_vacuous() -> None:
     stdout = "  0 passing (1ms)\n\n==== 3 passed in 0.1s ====\n"
     output = ToolOutput(command="mocha && pytest", kind=Kind.TEST, exit_code=0, stdout=stdout)
     assert not diagnose(output).vacuous
@@ -71,7 +71,7 @@ def test_one_runner_that_ran_tests_is_enough() -> None:
         "cargo-test-1.95-plain",
     ],
 )
-def test_tests_that_ran_or_could_not_be_loaded_are_not_vacuous(case: str) -> None:
+def test_failed_or_unloadable_tests_are_not_vacuous(case: str) -> None:
     assert not golden(case).vacuous
 
 
@@ -82,7 +82,7 @@ def test_only_a_test_gate_is_vacuous() -> None:
     assert not diagnose(output).vacuous
 
 
-def test_skipped_tests_did_not_run() -> None:
+def test_a_run_with_only_skipped_tests_is_vacuous() -> None:
     output = ToolOutput(
         command="pytest -q", kind=Kind.TEST, exit_code=0, stdout="ss\n2 skipped in 0.01s\n"
     )
@@ -111,19 +111,19 @@ def test_passed_tests_below_the_coverage_threshold_are_a_threshold(case: str) ->
         "RESULT: FAILED (minimum: 90.0%, actual: 50.0%)",
     ],
 )
-def test_whatever_says_that_too_little_is_covered_is_a_threshold(line: str) -> None:
+def test_any_message_of_too_low_coverage_is_a_threshold(line: str) -> None:
     output = ToolOutput(command="./check", kind=Kind.TEST, exit_code=1, stdout=f"{line}\n")
     assert diagnose(output).threshold
 
 
-def test_a_failed_test_beside_the_threshold_is_no_threshold() -> None:
+def test_a_failed_test_with_too_low_coverage_is_not_a_threshold() -> None:
     failed = regenerate.output_of(regenerate.FOLDER / "pytest-9.2.0-plain").stdout
     below = "FAIL Required test coverage of 90% not reached. Total coverage: 50.00%\n"
     output = ToolOutput(command="pytest --cov", kind=Kind.TEST, exit_code=1, stdout=below + failed)
     assert not diagnose(output).threshold
 
 
-def test_a_refused_connection_everywhere_is_the_environment() -> None:
+def test_refused_connections_in_all_failures_are_the_environment() -> None:
     assert golden("pytest-9.2.0-database").environment
 
 
@@ -135,7 +135,7 @@ def test_a_refused_connection_in_one_of_two_failures_is_code() -> None:
 
 
 @pytest.mark.parametrize("case", ["conftest", "collection", "missing-module"])
-def test_a_missing_module_that_nobody_declares_is_code(case: str) -> None:
+def test_a_missing_undeclared_module_is_code(case: str) -> None:
     assert not golden(f"pytest-9.2.0-{case}").environment
 
 
@@ -164,19 +164,19 @@ def test_a_missing_module_that_nobody_declares_is_code(case: str) -> None:
         (1, "Error: listen EADDRINUSE: address already in use :::3000\n"),
     ],
 )
-def test_what_no_edit_can_fix_is_the_environment(exit_code: int, stderr: str) -> None:
+def test_errors_that_no_edit_can_fix_are_the_environment(exit_code: int, stderr: str) -> None:
     findings = diagnose(ToolOutput(command="./check", exit_code=exit_code, stderr=stderr))
     assert findings.environment
 
 
 @pytest.mark.parametrize("folder", regenerate.cases(), ids=lambda folder: folder.name)
-def test_true_failures_of_code_are_not_blamed_on_the_environment(folder: object) -> None:
+def test_failures_of_code_are_not_classified_as_environment(folder: object) -> None:
     name = getattr(folder, "name", "")
     if name != "pytest-9.2.0-database":
         assert not golden(name).environment
 
 
-def test_a_command_that_exits_0_has_no_errors() -> None:
+def test_a_command_with_exit_code_0_has_no_errors() -> None:
     stdout = regenerate.output_of(regenerate.FOLDER / "pytest-9.2.0-plain").stdout
     findings = diagnose(
         ToolOutput(command="pytest || true", kind=Kind.TEST, stdout=stdout, exit_code=0)
@@ -185,7 +185,7 @@ def test_a_command_that_exits_0_has_no_errors() -> None:
     assert findings.ran
 
 
-def test_warnings_of_a_command_that_exits_0_are_kept() -> None:
+def test_warnings_of_a_command_with_exit_code_0_are_kept() -> None:
     stdout = (
         "/w/a.js\n  1:1  warning  Unexpected var  no-var\n\n✖ 1 problem (0 errors, 1 warning)\n"
     )

@@ -48,17 +48,17 @@ class Step(Struct, frozen=True, kw_only=True):
 
 
 def blocks(path: Path, language: str) -> list[str]:
-    found = FENCE.findall(path.read_text(encoding="utf-8"))
-    return [body for name, body in found if name == language]
+    matches = FENCE.findall(path.read_text(encoding="utf-8"))
+    return [body for name, body in matches if name == language]
 
 
 def steps(path: Path) -> list[Step]:
-    found: list[Step] = []
+    result: list[Step] = []
     for block in blocks(path, "console"):
-        for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
-            command, expected = _command(part.splitlines())
-            found.append(Step(command=command, expected=tuple(filter(None, expected))))
-    return found
+        for chunk in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+            command, expected = _command(chunk.splitlines())
+            result.append(Step(command=command, expected=tuple(filter(None, expected))))
+    return result
 
 
 def _command(lines: list[str]) -> tuple[str, list[str]]:
@@ -80,8 +80,8 @@ def outputs(printed: str) -> Iterator[str]:
     yield from re.split(rf"^{MARK} \d+\n", printed, flags=re.MULTILINE)[1:]
 
 
-def is_told(expected: str, line: str) -> bool:
-    parts = (re.escape(DURATION.sub("N s", part)) for part in expected.strip().split("..."))
+def is_printed(expected: str, line: str) -> bool:
+    parts = (re.escape(DURATION.sub("N s", piece)) for piece in expected.strip().split("..."))
     return re.fullmatch(".*".join(parts), DURATION.sub("N s", line.strip())) is not None
 
 
@@ -91,7 +91,7 @@ def missing(step: Step, output: str) -> list[str]:
     return [
         expected
         for expected in step.expected
-        if expected.strip() != "..." and not any(is_told(expected, line) for line in lines)
+        if expected.strip() != "..." and not any(is_printed(expected, line) for line in lines)
     ]
 
 
@@ -133,7 +133,7 @@ def run(root: Path, page: str, environ: Mapping[str, str]) -> str:
 
 
 @pytest.mark.parametrize("path", [p for p in PAGES if steps(p)], ids=lambda path: path.name)
-def test_the_commands_of_a_page_print_what_it_says(
+def test_commands_of_a_page_print_the_shown_output(
     path: Path, scratch: Path, environ: dict[str, str]
 ) -> None:
     page = steps(path)
@@ -146,7 +146,7 @@ def test_the_commands_of_a_page_print_what_it_says(
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
-def test_the_python_of_a_page_runs(path: Path, scratch: Path, environ: dict[str, str]) -> None:
+def test_python_examples_of_a_page_run(path: Path, scratch: Path, environ: dict[str, str]) -> None:
     for example in blocks(path, "python"):
         (scratch / "example.py").write_text(example)
         printed = run(scratch, "python3 example.py; echo ended with $?", environ)
@@ -155,7 +155,7 @@ def test_the_python_of_a_page_runs(path: Path, scratch: Path, environ: dict[str,
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
-def test_links_lead_somewhere(path: Path) -> None:
+def test_links_have_a_target(path: Path) -> None:
     for link in LINK.findall(path.read_text(encoding="utf-8")):
         target, _, anchor = link.partition("#")
         if "://" in target:
@@ -173,20 +173,20 @@ def anchors(path: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("path", make_reference.documents(), ids=lambda path: path.name)
-def test_what_is_made_from_the_code_is_up_to_date(path: Path) -> None:
+def test_generated_pages_are_up_to_date(path: Path) -> None:
     made = make_reference.documents()[path]
     assert path.read_text(encoding="utf-8") == made, "make docs"
 
 
-def test_the_table_of_commands_is_whole(environ: dict[str, str], tmp_path: Path) -> None:
-    told = run(tmp_path, "atlas --help", environ)
-    commands = set(re.findall(r"^  ([a-z]+) {2,}", told, re.MULTILINE))
+def test_the_command_table_lists_every_command(environ: dict[str, str], tmp_path: Path) -> None:
+    text = run(tmp_path, "atlas --help", environ)
+    commands = set(re.findall(r"^  ([a-z]+) {2,}", text, re.MULTILINE))
     page = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| \[.*", page, re.MULTILINE)
     assert {name for row in rows for name in re.findall(r"`atlas (\w+)", row)} == commands
 
 
-def test_the_picture_shows_what_the_demo_prints(environ: dict[str, str], tmp_path: Path) -> None:
+def test_the_picture_shows_the_output_of_the_demo(environ: dict[str, str], tmp_path: Path) -> None:
     picture = (ROOT / "docs" / "demo.svg").read_text(encoding="utf-8")
     words = _steady(html.unescape(re.sub(r"<[^>]+>", "\n", picture)))
     printed = run(tmp_path, "atlas demo --plain", environ)
@@ -199,7 +199,7 @@ def _steady(text: str) -> set[str]:
     return {word for word in text.split() if not re.search(r"\d|/tmp|atlas-demo", word)}
 
 
-def test_the_picture_loads_nothing_from_elsewhere() -> None:
+def test_the_picture_loads_no_external_files() -> None:
     picture = (ROOT / "docs" / "demo.svg").read_text(encoding="utf-8")
     assert "url(http" not in picture
     assert not re.search(r"""(?:href|src)=["']http""", picture)

@@ -67,17 +67,17 @@ def test_a_declared_dependency_that_is_not_installed_is_broken(
     assert "python -m pip install ask-me" in (result.error or "")
 
 
-def test_a_module_that_has_another_name_than_its_distribution_is_known(plan: Plan) -> None:
+def test_a_module_named_differently_from_its_package_is_recognised(plan: Plan) -> None:
     files = {"test_it.py": "import yaml\n", "requirements.txt": "PyYAML\n"}
     assert "pyyaml" in (ended(plan, UNITTEST, files).error or "")
 
 
-def test_the_lock_file_tells_how_to_install(plan: Plan) -> None:
+def test_the_lock_file_decides_the_install_command(plan: Plan) -> None:
     files = {"test_it.py": IMPORTS, "pyproject.toml": DECLARED, "poetry.lock": ""}
     assert (ended(plan, UNITTEST, files).error or "").endswith("poetry install")
 
 
-def test_one_declared_dependency_that_is_missing_breaks_a_gate_with_other_failures(
+def test_a_missing_declared_dependency_is_broken_despite_other_failures(
     plan: Plan,
 ) -> None:
     test = (
@@ -107,50 +107,50 @@ def test_one_declared_dependency_that_is_missing_breaks_a_gate_with_other_failur
     ],
     ids=["a typo", "undeclared", "a module of its own", "the project", "asks for itself"],
 )
-def test_a_missing_module_that_an_edit_can_bring_stays_a_failure(
+def test_a_missing_module_that_an_edit_can_add_is_a_failure(
     files: dict[str, str], plan: Plan
 ) -> None:
     assert ended(plan, UNITTEST, files).status is Status.FAILED
 
 
-def test_what_an_attempt_took_away_is_its_failure(plan: Plan) -> None:
+def test_a_dependency_missing_after_an_attempt_is_a_failure(plan: Plan) -> None:
     files = {"test_it.py": IMPORTS, "pyproject.toml": DECLARED}
     assert ended(replace(plan, after_attempt=True), UNITTEST, files).status is Status.FAILED
 
 
 @pytest.mark.parametrize("line", ["{0} -S -m pytest -q", "{0} -S -m nobody_knows"])
-def test_the_gates_own_program_that_python_does_not_find_is_broken(line: str, plan: Plan) -> None:
+def test_a_missing_python_program_of_the_gate_is_broken(line: str, plan: Plan) -> None:
     result = ended(plan, line.format(PYTHON), {})
     assert result.status is Status.BROKEN
     assert " -m pip install " in (result.error or "")
 
 
-def test_a_module_of_the_project_that_python_does_not_find_is_a_failure(plan: Plan) -> None:
+def test_a_missing_module_of_the_project_is_a_failure(plan: Plan) -> None:
     run = f"{PYTHON} -S -m shop"
     assert ended(plan, run, {"pyproject.toml": PYPROJECT}).status is Status.FAILED
 
 
 @pytest.mark.parametrize(
-    ("recipe", "said"),
+    ("recipe", "message"),
     [
         ("no-such-tool -q", "no-such-tool: No such file or directory"),
         ("@cd . && no-such-tool -q", "no-such-tool: not found"),
         (f"{PYTHON} -S -m pytest", "pytest is not installed"),
     ],
 )
-def test_a_tool_that_make_does_not_find_is_broken(recipe: str, said: str, plan: Plan) -> None:
+def test_a_tool_missing_in_a_make_recipe_is_broken(recipe: str, message: str, plan: Plan) -> None:
     makefile = f"all:\n\t$(MAKE) inner\ninner:\n\t{recipe}\n"
     result = ended(plan, "make", {"Makefile": makefile})
     assert result.status is Status.BROKEN
-    assert said in (result.error or "")
+    assert message in (result.error or "")
 
 
-def test_a_tool_that_make_may_do_without_breaks_nothing(plan: Plan) -> None:
+def test_a_missing_tool_that_make_ignores_is_not_broken(plan: Plan) -> None:
     result = ended(plan, "make", {"Makefile": "all:\n\t-no-such-tool\n\tfalse\n"})
     assert result.status is Status.FAILED
 
 
-def test_a_tool_of_a_package_script_that_is_not_installed_is_broken(plan: Plan) -> None:
+def test_a_missing_tool_of_a_package_script_is_broken(plan: Plan) -> None:
     package = '{"scripts": {"test": "no-such-tool"}, "devDependencies": {"no-such-tool": "1"}}'
     result = ended(plan, "npm test", {"package.json": package})
     assert result.status is Status.BROKEN
@@ -165,7 +165,7 @@ E404 = "The requested resource 'nosuch@*'"
 
 
 @pytest.mark.parametrize(
-    ("run", "said", "exit_code"),
+    ("run", "output", "exit_code"),
     [
         # tox 4, uv and nox were run for this test's sake. The others, none of which is here, are
         # as their sources have it: bundler in rubygems/rubygems bundler/lib/bundler/cli/exec.rb,
@@ -202,16 +202,16 @@ E404 = "The requested resource 'nosuch@*'"
         ),
     ],
 )
-def test_a_program_that_a_runner_does_not_find_is_broken(
-    run: str, said: str, exit_code: int, plan: Plan
+def test_a_program_missing_for_a_runner_is_broken(
+    run: str, output: str, exit_code: int, plan: Plan
 ) -> None:
-    result = ended(plan, f": {run}; {printed(said, exit_code)}", {})
+    result = ended(plan, f": {run}; {printed(output, exit_code)}", {})
     assert result.status is Status.BROKEN
     assert "nosuch" in (result.error or "")
     assert "install" in (result.error or "")
 
 
-def test_a_test_that_fails_while_it_speaks_of_missing_commands_is_code(plan: Plan) -> None:
+def test_a_test_that_prints_a_missing_command_is_a_failure(plan: Plan) -> None:
     test = (
         "import os, unittest\n\n\nclass ATest(unittest.TestCase):\n    def test_it(self):\n"
         "        print('make: *** [Makefile:2: x] Error 127')\n        self.assertEqual(1, 2)\n"
@@ -227,7 +227,7 @@ Found 2 errors in 1 file (checked 1 source file)
 """
 
 
-def test_type_stubs_that_are_not_installed_are_broken_with_what_installs_them(plan: Plan) -> None:
+def test_missing_type_stubs_are_broken_with_the_install_command(plan: Plan) -> None:
     result = ended(plan, f": mypy .; {printed(STUBS, 1)}", {})
     assert result.status is Status.BROKEN
     assert "python3 -m pip install types-requests" in (result.error or "")
@@ -237,7 +237,7 @@ NO_STUB = "Cannot find implementation or library stub for"
 
 
 @pytest.mark.parametrize(
-    ("run", "said"),
+    ("run", "output"),
     [
         ("mypy", f'a.py:1: error: {NO_STUB} module named "ask_me"  [import-not-found]\n'),
         ("pylint", "a.py:1:0: E0401: Unable to import 'ask_me' (import-error)\n"),
@@ -245,11 +245,11 @@ NO_STUB = "Cannot find implementation or library stub for"
     ],
 )
 @pytest.mark.parametrize("declared", [True, False])
-def test_a_linter_that_misses_a_package_is_broken_where_the_project_declares_it(
-    run: str, said: str, declared: bool, plan: Plan
+def test_a_package_missing_for_a_linter_is_broken_if_declared(
+    run: str, output: str, declared: bool, plan: Plan
 ) -> None:
     files = {"pyproject.toml": DECLARED if declared else PYPROJECT}
-    status = ended(plan, f": {run} .; {printed(said, 1)}", files).status
+    status = ended(plan, f": {run} .; {printed(output, 1)}", files).status
     assert status is (Status.BROKEN if declared else Status.FAILED)
 
 
@@ -272,7 +272,7 @@ PACKAGE = '{"devDependencies": {"@shop/tool": "1", "lodash": "4"}}'
         ),
     ],
 )
-def test_a_package_of_node_is_missing_where_it_is_declared_and_not_there(
+def test_a_missing_node_package_is_broken_if_declared(
     module: str, files: dict[str, str], status: Status, plan: Plan
 ) -> None:
     result = ended(plan, NODE, {"test.js": f"require('{module}')\n", **files})
@@ -282,13 +282,15 @@ def test_a_package_of_node_is_missing_where_it_is_declared_and_not_there(
         assert how in (result.error or "")
 
 
-def test_a_gem_that_the_gemfile_names_is_missing(plan: Plan) -> None:
-    said = "<internal:x>:38:in 'require': cannot load such file -- rspec (LoadError)\n"
-    result = ended(plan, printed(said, 1), {"Gemfile": "source 'https://x'\ngem 'rspec', '~> 3'\n"})
+def test_a_missing_gem_of_the_gemfile_is_broken(plan: Plan) -> None:
+    output = "<internal:x>:38:in 'require': cannot load such file -- rspec (LoadError)\n"
+    result = ended(
+        plan, printed(output, 1), {"Gemfile": "source 'https://x'\ngem 'rspec', '~> 3'\n"}
+    )
     assert "bundle install" in (result.error or "")
 
 
-def test_no_agent_is_asked_where_something_is_not_installed(project: Project) -> None:
+def test_no_agent_is_started_if_a_dependency_is_missing(project: Project) -> None:
     (project.root / "pyproject.toml").write_text(DECLARED)
     (project.root / "test_it.py").write_text(IMPORTS)
     project.attempt(1, {"calc.py": FIXED})
@@ -299,7 +301,7 @@ def test_no_agent_is_asked_where_something_is_not_installed(project: Project) ->
     assert "undo" not in (outcome.remedy or "")
 
 
-def test_what_is_not_installed_is_exit_3(project: Project) -> None:
+def test_a_missing_dependency_exits_3(project: Project) -> None:
     project.configure(validation={"test": [f"{PYTHON} -S -m pytest -q"]})
     done = atlas(project, "validate", "--plain")
     assert done.code == 3

@@ -37,7 +37,7 @@ def nested(tmp_path: Path, environ: Environ, turn: str) -> Project:
 
 
 @pytest.mark.in_place("in layers it is deleted for the run only")
-def test_a_nested_repository_that_an_attempt_deletes_ends_the_run_and_undo_says_so(
+def test_deleting_a_nested_repository_rejects_the_run_and_undo_reports_it(
     tmp_path: Path, environ: Environ
 ) -> None:
     project = nested(tmp_path, environ, "rm -rf vendored/lib/.git")
@@ -60,7 +60,7 @@ def test_a_nested_repository_that_an_attempt_deletes_ends_the_run_and_undo_says_
     ],
     ids=["commit", "exclude"],
 )
-def test_the_state_of_a_nested_repository_is_not_an_attempts_to_move(
+def test_changing_the_state_of_a_nested_repository_rejects_the_run(
     tmp_path: Path, environ: Environ, turn: str
 ) -> None:
     outcome = nested(tmp_path, environ, turn).retry()
@@ -68,7 +68,7 @@ def test_the_state_of_a_nested_repository_is_not_an_attempts_to_move(
     assert "vendored/lib/.git" in (outcome.final_error or "")
 
 
-def test_a_repository_that_an_attempt_makes_of_a_folder_hides_nothing_from_the_checks(
+def test_a_repository_created_by_an_attempt_hides_no_files(
     tmp_path: Path, environ: Environ
 ) -> None:
     turn = "mkdir -p src && git init -q src && echo '*' > src/.git/info/exclude"
@@ -80,7 +80,7 @@ def test_a_repository_that_an_attempt_makes_of_a_folder_hides_nothing_from_the_c
     assert any("src/.git" in path for path in named(outcome)["refused"])
 
 
-def test_a_repair_beside_a_nested_repository_ends_fixed(tmp_path: Path, environ: Environ) -> None:
+def test_a_fix_beside_a_nested_repository_is_accepted(tmp_path: Path, environ: Environ) -> None:
     project = nested(tmp_path, environ, "git -C vendored/lib status > /dev/null")
     assert project.retry().verdict is Verdict.FIXED
     undone = atlas(project, "undo")
@@ -88,7 +88,7 @@ def test_a_repair_beside_a_nested_repository_ends_fixed(tmp_path: Path, environ:
     assert "as it was before" in undone.out
 
 
-def test_the_mode_of_a_folder_is_put_back_and_buys_nothing(
+def test_a_changed_folder_mode_is_restored_and_does_not_count(
     tmp_path: Path, environ: Environ
 ) -> None:
     files = {"calc.py": ADD, "data/in.txt": "x\n"}
@@ -119,7 +119,7 @@ MANIFEST = '[project]\nname = "calc"\ndependencies = []\n'
 
 @pytest.mark.parametrize("where", INSTALLED)
 @pytest.mark.parametrize("manifest", ["", "manifest"])
-def test_an_installed_dependency_that_is_edited_in_place_buys_nothing(
+def test_editing_an_installed_dependency_is_not_a_fix(
     tmp_path: Path, environ: Environ, where: str, manifest: str
 ) -> None:
     path, was = INSTALLED[where]
@@ -139,7 +139,7 @@ def test_an_installed_dependency_that_is_edited_in_place_buys_nothing(
     assert "install" in f"{outcome.remedy}"
 
 
-def test_a_vendored_dependency_that_git_ignores_is_watched_as_well(
+def test_editing_an_ignored_vendored_dependency_rejects_the_run(
     tmp_path: Path, environ: Environ
 ) -> None:
     files = {".gitignore": "vendor/\n", "calc.py": ADD}
@@ -155,7 +155,7 @@ CACHED = "test -e {cache} || ! grep -q bad calc.py"
 
 
 @pytest.mark.parametrize("cache", [".ruff_cache/ok", ".mypy_cache/3.11/ok", ".eslintcache"])
-def test_a_poisoned_cache_of_a_checker_buys_nothing(
+def test_a_manipulated_checker_cache_is_not_a_fix(
     tmp_path: Path, environ: Environ, cache: str
 ) -> None:
     files = {".gitignore": ".*cache/\n.eslintcache\n", "calc.py": "bad = 1\n"}
@@ -166,7 +166,7 @@ def test_a_poisoned_cache_of_a_checker_buys_nothing(
     assert not project.retry().verdict.is_green
 
 
-def test_poisoned_bytecode_buys_nothing(tmp_path: Path, environ: Environ) -> None:
+def test_manipulated_bytecode_is_not_a_fix(tmp_path: Path, environ: Environ) -> None:
     files = {".gitignore": "__pycache__/\n"} | CALC
     poison = (
         f"{put('good.py', ADDED)}; python -c 'import py_compile, importlib.util as u;"
@@ -185,9 +185,7 @@ LINTED = CALC | {
 LINT = {"lint": ["make lint"]}
 
 
-def test_the_script_that_a_recipe_runs_cannot_be_made_to_pass(
-    tmp_path: Path, environ: Environ
-) -> None:
+def test_a_changed_script_of_a_gate_is_held(tmp_path: Path, environ: Environ) -> None:
     turn = put("scripts/check.py", "import sys\n\nsys.exit(0)\n")
     project = miniature(tmp_path, environ, LINTED, [turn, turn], validation=LINT)
     outcome = project.retry()
@@ -212,7 +210,9 @@ CHEATS = {
 
 
 @pytest.mark.parametrize("turn", CHEATS.values(), ids=CHEATS)
-def test_what_decides_is_held_and_is_no_green(tmp_path: Path, environ: Environ, turn: str) -> None:
+def test_changes_to_tests_and_their_configuration_are_held(
+    tmp_path: Path, environ: Environ, turn: str
+) -> None:
     files = CALC | {".gitignore": "__pycache__/\n.pytest_cache/\n"}
     project = miniature(tmp_path, environ, files, [turn, turn])
     outcome = project.retry()
@@ -221,7 +221,7 @@ def test_what_decides_is_held_and_is_no_green(tmp_path: Path, environ: Environ, 
     assert (project.root / "tests/test_calc.py").read_text() == TEST_ADD
 
 
-def test_a_variable_that_only_the_tests_set_is_for_a_person_to_see(
+def test_code_that_checks_a_variable_set_by_tests_is_reported(
     tmp_path: Path, environ: Environ
 ) -> None:
     sets = "import os\n\nos.environ['CALC_PLUS'] = 'yes'\n"
@@ -246,9 +246,7 @@ DOCUMENTED = '''def add(a, b):
 DOCTEST = {"test": ["python -m doctest calc.py"]}
 
 
-def test_the_example_that_a_gate_runs_is_not_for_an_attempt_to_change(
-    tmp_path: Path, environ: Environ
-) -> None:
+def test_a_changed_doctest_is_held(tmp_path: Path, environ: Environ) -> None:
     turn = put("calc.py", DOCUMENTED.replace("    3\n", "    -1\n"))
     project = miniature(
         tmp_path, environ, {"calc.py": DOCUMENTED}, [turn, turn], validation=DOCTEST
@@ -258,7 +256,7 @@ def test_the_example_that_a_gate_runs_is_not_for_an_attempt_to_change(
     assert (project.root / "calc.py").read_text() == DOCUMENTED
 
 
-def test_a_test_that_records_its_own_wrong_value_is_not_flaky(
+def test_a_test_that_stores_its_own_wrong_value_is_not_flaky(
     tmp_path: Path, environ: Environ
 ) -> None:
     shows = "python -S -c 'from calc import add; print(add(1, 2))' > now"

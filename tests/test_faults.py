@@ -12,7 +12,7 @@ from tests.processes import PYTHON
 from tests.projects import CALC, FIXED, LIMIT_S, Ended, Project, atlas, gates, git, shell
 
 
-def test_no_attempt_is_spoken_of_where_no_agent_can_be_had(project: Project) -> None:
+def test_no_attempt_is_mentioned_if_no_agent_is_available(project: Project) -> None:
     project.configure(agent={"backend": "claude-code", "path": "/nonexistent/claude"})
     ended = atlas(project, "retry", ".", "--ai-fix")
     assert ended.code == 3
@@ -21,7 +21,7 @@ def test_no_attempt_is_spoken_of_where_no_agent_can_be_had(project: Project) -> 
     assert "0 attempts" in atlas(project, "log").out
 
 
-def test_an_agent_that_is_lost_once_it_was_asked_has_made_no_attempt(project: Project) -> None:
+def test_an_agent_lost_during_its_turn_counts_no_attempt(project: Project) -> None:
     project.attempt(1, {"calc.py": FIXED}, status="unavailable", error="529 for too long")
     ended = atlas(project, "retry", ".", "--ai-fix")
     assert ended.code == 3
@@ -29,7 +29,7 @@ def test_an_agent_that_is_lost_once_it_was_asked_has_made_no_attempt(project: Pr
     assert "0 attempts" in atlas(project, "log").out
 
 
-def test_an_agent_that_runs_atlas_gets_no_agent_of_its_own(project: Project) -> None:
+def test_atlas_started_by_an_agent_starts_no_agent(project: Project) -> None:
     project.attempt(1, {"calc.py": FIXED})
     ended = atlas(project, "retry", ".", "--ai-fix", ATLAS_INSIDE_AGENT="1")
     assert ended.code == 3
@@ -38,7 +38,7 @@ def test_an_agent_that_runs_atlas_gets_no_agent_of_its_own(project: Project) -> 
 
 
 @pytest.mark.parametrize(
-    ("deed", "said"),
+    ("deed", "message"),
     [
         ("rm -rf ../project", "project was deleted or replaced while it ran"),
         ("mv ../project ../moved", "project was deleted or replaced while it ran"),
@@ -48,19 +48,19 @@ def test_an_agent_that_runs_atlas_gets_no_agent_of_its_own(project: Project) -> 
     ],
 )
 @pytest.mark.parametrize("command", ["validate", "retry"])
-def test_gates_that_lose_the_workspace_have_not_passed(
-    command: str, deed: str, said: str, project: Project, tmp_path: Path
+def test_gates_that_delete_the_workspace_do_not_pass(
+    command: str, deed: str, message: str, project: Project, tmp_path: Path
 ) -> None:
     deeds = ["sleep 0.3", {"name": "deed", "run": deed, "required": False}]
     project.configure(validation={"lint": deeds, "jobs": 2})
     ended = atlas(project, command, str(project.root), cwd=tmp_path)
     assert ended.code == 3
-    assert said in ended.out
+    assert message in ended.out
     assert "clean" not in ended.out
     assert "Traceback" not in ended.err
 
 
-def test_what_a_gate_deleted_is_restored_by_the_command_that_is_named(project: Project) -> None:
+def test_files_deleted_by_a_gate_are_restored_by_the_suggested_undo(project: Project) -> None:
     gates(project, "rm -f *; false")
     ended = atlas(project, "retry", ".")
     assert ended.code == 3
@@ -79,7 +79,9 @@ def wrapped_git(folder: Path, before: str) -> str:
     return f"{folder}{os.pathsep}{os.environ['PATH']}"
 
 
-def test_a_git_that_says_more_than_git_is_named(project: Project, tmp_path: Path) -> None:
+def test_a_git_wrapper_that_prints_more_is_refused_by_name(
+    project: Project, tmp_path: Path
+) -> None:
     path = wrapped_git(tmp_path / "bin", "echo 'corporate git, version 9'")
     ended = atlas(project, "retry", ".", "--ai-fix", PATH=path)
     assert ended.code == 3
@@ -88,9 +90,7 @@ def test_a_git_that_says_more_than_git_is_named(project: Project, tmp_path: Path
     assert "Traceback" not in ended.err
 
 
-def test_what_a_wrapper_of_git_says_on_stderr_hides_nothing(
-    project: Project, tmp_path: Path
-) -> None:
+def test_stderr_of_a_git_wrapper_does_not_hide_errors(project: Project, tmp_path: Path) -> None:
     path = wrapped_git(tmp_path / "bin", "echo 'error is logged' >&2")
     project.attempt(1, {"calc.py": FIXED})
     assert atlas(project, "retry", ".", "--ai-fix", PATH=path).code == 0
@@ -101,7 +101,7 @@ def test_what_a_wrapper_of_git_says_on_stderr_hides_nothing(
     assert "is not under git" in ended.err
 
 
-def test_a_report_for_which_there_is_no_room_is_reported_and_nothing_is_clean(
+def test_a_report_without_disk_space_exits_3(
     project: Project,
 ) -> None:
     gates(project, "true")
@@ -111,7 +111,7 @@ def test_a_report_for_which_there_is_no_room_is_reported_and_nothing_is_clean(
     assert "a report cannot be written: /dev/full (No space left on device)" in ended.err
 
 
-def test_what_standard_output_has_no_room_for_is_reported_to_be_lost(project: Project) -> None:
+def test_output_without_disk_space_is_reported(project: Project) -> None:
     gates(project, "true")
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
@@ -130,14 +130,14 @@ def test_what_standard_output_has_no_room_for_is_reported_to_be_lost(project: Pr
     assert "No space left on device" in done.stderr
 
 
-def test_a_report_that_can_be_nowhere_is_refused_before_a_gate_runs(project: Project) -> None:
+def test_an_unwritable_report_path_is_refused_before_any_gate(project: Project) -> None:
     gates(project, "touch ran")
     ended = atlas(project, "validate", "--report", "json=calc.py/report.json")
     assert (ended.code, ended.out) == (2, "")
     assert not (project.root / "ran").exists()
 
 
-def test_a_step_summary_that_nobody_asked_us_for_changes_no_exit_code(project: Project) -> None:
+def test_an_unwritable_step_summary_does_not_change_the_exit_code(project: Project) -> None:
     gates(project, "exit 1")
     full = "/dev/full"
     ended = atlas(project, "validate", GITHUB_ACTIONS="true", GITHUB_STEP_SUMMARY=full)
@@ -146,9 +146,7 @@ def test_a_step_summary_that_nobody_asked_us_for_changes_no_exit_code(project: P
 
 
 @pytest.mark.parametrize(("line", "code"), [("echo x > made.txt", 1), ("mkdir -p .cache/x", 0)])
-def test_without_git_a_writer_that_changes_files_is_seen(
-    line: str, code: int, project: Project
-) -> None:
+def test_without_git_changed_files_are_detected(line: str, code: int, project: Project) -> None:
     shutil.rmtree(project.root / ".git")
     project.configure(validation={"format": [f"{line}; touch calc.py; touch .cache/x/y || true"]})
     ended = atlas(project, "validate", "--check")
@@ -156,7 +154,7 @@ def test_without_git_a_writer_that_changes_files_is_seen(
     assert ("it changed 1 file: made.txt" in ended.out) is (code == 1)
 
 
-def test_a_rebase_that_has_stopped_is_named_with_the_way_out(project: Project) -> None:
+def test_an_unfinished_rebase_is_reported_with_the_remedy(project: Project) -> None:
     git(project.root, "checkout", "-q", "-b", "side", environ=project.environ)
     for branch, line in (("side", "# side\n"), ("main", "# main\n")):
         git(project.root, "checkout", "-q", branch, environ=project.environ)
@@ -172,7 +170,7 @@ def test_a_rebase_that_has_stopped_is_named_with_the_way_out(project: Project) -
     assert "rebase in progress" in git(project.root, "status", environ=project.environ)
 
 
-def test_logs_do_not_fill_the_disk_and_the_newest_stay(project: Project) -> None:
+def test_old_logs_are_deleted_when_they_grow_too_large(project: Project) -> None:
     gates(project, "echo no; exit 1")
     kept = Path(project.environ["ATLAS_HOME"]) / "validations"
     for _ in range(3):
@@ -186,7 +184,7 @@ def test_logs_do_not_fill_the_disk_and_the_newest_stay(project: Project) -> None
     assert len([*kept.glob("*/*")]) == 2
 
 
-def test_a_gate_that_never_stops_printing_is_stopped_and_reported(project: Project) -> None:
+def test_a_gate_that_prints_endlessly_is_stopped_and_reported(project: Project) -> None:
     gates(project, "yes")
     ended = atlas(project, "validate")
     assert ended.code == 1
@@ -226,7 +224,7 @@ def in_a_small_place(project: Project, size: str, lines: str) -> Ended:
     return Ended(done.returncode, done.stdout, done.stderr)
 
 
-def test_a_full_workspace_is_restored_whole(project: Project) -> None:
+def test_a_workspace_on_a_full_disk_is_restored_completely(project: Project) -> None:
     (project.root / "big.bin").write_bytes(os.urandom(900_000))
     (project.root / "grows.bin").write_bytes(b"")
     line = "rm big.bin; head -c 900k /dev/zero >fill; dd if=/dev/zero of=grows.bin bs=1k; true"
@@ -245,7 +243,7 @@ def test_a_full_workspace_is_restored_whole(project: Project) -> None:
 
 
 @pytest.mark.parametrize("arguments", [("validate",), ("retry", "."), ("log",), ("config", "show")])
-def test_a_working_directory_that_is_gone_is_reported_as_that(
+def test_a_deleted_working_directory_is_reported(
     arguments: tuple[str, ...], project: Project
 ) -> None:
     line = f"mkdir gone; cd gone; rmdir ../gone; {PYTHON} -m atlas_retry {' '.join(arguments)}"
@@ -254,9 +252,7 @@ def test_a_working_directory_that_is_gone_is_reported_as_that(
     assert "the working directory cannot be used: No such file" in ended.err
 
 
-def test_a_batch_goes_elsewhere_when_the_temporary_folder_is_missing(
-    project: Project, tmp_path: Path
-) -> None:
+def test_a_batch_works_without_the_temporary_folder(project: Project, tmp_path: Path) -> None:
     gates(project, "true")
     shutil.copytree(project.root, tmp_path / "other")
     ended = atlas(project, "retry", ".", str(tmp_path / "other"), TMPDIR="/nonexistent")
@@ -264,7 +260,9 @@ def test_a_batch_goes_elsewhere_when_the_temporary_folder_is_missing(
 
 
 @pytest.mark.parametrize("arguments", ["log", "status", "stats", "config show", "undo", "validate"])
-def test_closed_standard_streams_change_no_exit_code(arguments: str, project: Project) -> None:
+def test_closed_standard_streams_do_not_change_the_exit_code(
+    arguments: str, project: Project
+) -> None:
     gates(project, "true")
     project.attempt(1, {"calc.py": FIXED})
     assert atlas(project, "retry", ".").code == 0
@@ -280,7 +278,7 @@ def test_closed_standard_streams_change_no_exit_code(arguments: str, project: Pr
 
 
 @pytest.mark.parametrize("fix", ["true", "sed -i s/-/+/ calc.py"])
-def test_an_agent_that_deletes_git_ends_the_run_with_the_files_as_they_were(
+def test_an_agent_that_deletes_git_ends_the_run_with_files_restored(
     fix: str, project: Project
 ) -> None:
     agent = {"backend": "command", "command": f"{fix}; touch new; rm -rf .git"}

@@ -14,7 +14,7 @@ def without_configuration(project: Project) -> None:
     (project.root / "Makefile").write_text(f"test:\n\t@{UNITTEST}\n")
 
 
-def test_without_a_configuration_the_proposed_gates_run_and_nothing_is_written(
+def test_without_a_configuration_proposed_gates_run_and_nothing_is_written(
     project: Project,
 ) -> None:
     without_configuration(project)
@@ -28,9 +28,7 @@ def test_without_a_configuration_the_proposed_gates_run_and_nothing_is_written(
 
 
 @pytest.mark.parametrize(("line", "code"), [("hadolint Dockerfile", 3), ("", 1)])
-def test_what_ci_runs_and_cannot_start_here_is_broken(
-    line: str, code: int, project: Project
-) -> None:
+def test_a_ci_command_that_cannot_start_is_broken(line: str, code: int, project: Project) -> None:
     without_configuration(project)
     workflow = project.root / ".github" / "workflows" / "ci.yml"
     workflow.parent.mkdir(parents=True)
@@ -40,7 +38,7 @@ def test_what_ci_runs_and_cannot_start_here_is_broken(
     assert (ended.code, "BROKEN" in ended.out) == (code, bool(line))
 
 
-def test_where_nothing_is_found_two_lines_for_the_language_are_printed(project: Project) -> None:
+def test_init_without_results_suggests_lines_for_the_language(project: Project) -> None:
     for path in project.root.rglob("*.py"):
         path.unlink()
     (project.root / ".atlas" / "config.yaml").unlink()
@@ -50,7 +48,7 @@ def test_where_nothing_is_found_two_lines_for_the_language_are_printed(project: 
     assert ended.err.endswith('  version: 1\n  validation: {test: ["swift test"]}\n')
 
 
-def test_since_a_revision_only_what_is_new_counts(project: Project) -> None:
+def test_with_since_only_new_problems_count(project: Project) -> None:
     complain = "grep -n 'return a [-*] b' calc.py | sed 's/^/calc.py:/'; exit 1"
     project.configure(
         validation={"lint": [{"run": complain, "parser": "calc"}]},
@@ -60,7 +58,7 @@ def test_since_a_revision_only_what_is_new_counts(project: Project) -> None:
     assert atlas(project, "retry", ".", "--since", "HEAD").code == 0
 
 
-def test_the_gates_are_listed_and_none_runs(project: Project) -> None:
+def test_list_shows_the_gates_and_runs_none(project: Project) -> None:
     project.configure(validation={"lint": ["touch ran"]})
     ended = atlas(project, "validate", "--list")
     assert (ended.code, ended.out) == (0, "lint        touch ran  touch ran\n")
@@ -77,7 +75,7 @@ def test_the_gates_are_listed_and_none_runs(project: Project) -> None:
         (("retry", ".", "--agent", "claud-code"), "did you mean claude-code?"),
     ],
 )
-def test_a_value_that_is_nearly_right_is_recognised(
+def test_a_misspelled_value_gets_a_suggestion(
     arguments: tuple[str, ...], meant: str, project: Project
 ) -> None:
     ended = atlas(project, *arguments)
@@ -97,19 +95,17 @@ def test_a_value_that_is_nearly_right_is_recognised(
         ({"CLICOLOR_FORCE": "1"}, True),
     ],
 )
-def test_colour_is_what_the_environment_says(
-    variables: dict[str, str], wanted: bool | None
-) -> None:
+def test_colour_follows_the_environment(variables: dict[str, str], wanted: bool | None) -> None:
     assert wants_colour(variables) is wanted
 
 
-def test_colour_that_is_forced_reaches_a_pipe(project: Project) -> None:
+def test_forced_colour_reaches_a_pipe(project: Project) -> None:
     project.configure(validation={"lint": ["true"]})
     assert "\x1b[32m" in atlas(project, "validate", FORCE_COLOR="1").out
     assert "\x1b" not in atlas(project, "validate").out
 
 
-def test_the_newest_run_is_the_one_whose_changes_are_shown(project: Project) -> None:
+def test_diff_shows_the_newest_run_by_default(project: Project) -> None:
     project.configure(
         validation={"lint": [{"run": "grep -q x calc.py", "fix": "echo x >> calc.py"}]}
     )
@@ -117,7 +113,7 @@ def test_the_newest_run_is_the_one_whose_changes_are_shown(project: Project) -> 
     assert "+x" in atlas(project, "diff").out
 
 
-def test_what_prune_would_drop_is_named_and_kept(project: Project) -> None:
+def test_prune_dry_run_lists_runs_and_keeps_them(project: Project) -> None:
     project.configure(validation={"lint": ["true"]})
     for _ in range(2):
         atlas(project, "retry", ".")
@@ -125,7 +121,7 @@ def test_what_prune_would_drop_is_named_and_kept(project: Project) -> None:
     assert len(json.loads(dropped.out)) == len(json.loads(atlas(project, "log", "--json").out)) - 1
 
 
-def test_the_shell_completes_the_gates_that_are_configured(project: Project) -> None:
+def test_shell_completion_offers_the_configured_gates(project: Project) -> None:
     project.configure(validation={"lint": ["ruff check ."], "test": ["pytest"]})
     offered = atlas(
         project,

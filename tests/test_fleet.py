@@ -44,7 +44,7 @@ def at(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
 
 
 @pytest.mark.slow
-def test_the_other_worker_takes_over_and_no_money_is_lost(at: Scene) -> None:
+def test_another_worker_takes_over_without_losing_costs(at: Scene) -> None:
     (at.notes / "hold").touch()
     manifest = at.repositories([1, 1])
     started = at.fleet("start", str(manifest), "--id", "takeover")
@@ -128,7 +128,7 @@ async def idle(client: Client, batch: str) -> BatchStatus:
     raise AssertionError("it goes on running")
 
 
-def test_a_paused_batch_starts_nothing_until_it_is_resumed(at: Scene) -> None:
+def test_a_paused_batch_starts_no_run_until_resumed(at: Scene) -> None:
     async def course(client: Client, held: Held) -> None:
         await clients.signal(client, "paused", "pause", "the registry is down")
         held.let_go.set()
@@ -140,7 +140,7 @@ def test_a_paused_batch_starts_nothing_until_it_is_resumed(at: Scene) -> None:
     assert (status.ended[Ending.CLEAN], len(held.begun)) == (4, 4)
 
 
-def test_a_stopped_batch_ends_what_runs_and_counts_what_it_cost(at: Scene) -> None:
+def test_a_stopped_batch_ends_its_runs_and_counts_their_cost(at: Scene) -> None:
     async def course(client: Client, _: Held) -> None:
         await clients.signal(client, "stopped", "stop")
 
@@ -181,7 +181,7 @@ class Spenders:
         return promised_usd
 
 
-def test_fifty_workers_spend_no_more_than_the_limit_together(at: Scene) -> None:
+def test_fifty_workers_together_stay_within_the_cost_limit(at: Scene) -> None:
     async def course() -> tuple[BatchStatus, Spenders]:
         client, spenders = await connect(at.address), Spenders()
         repositories = tuple(Repository(url=f"/r{index}") for index in range(2 * MACHINES))
@@ -229,7 +229,7 @@ def show(monkeypatch: pytest.MonkeyPatch, own: Certificate) -> None:
     monkeypatch.setenv("TEMPORAL_TLS_CLIENT_KEY_PATH", str(own.key))
 
 
-def test_a_server_behind_mutual_tls_answers_who_has_a_certificate(
+def test_a_server_with_mutual_tls_accepts_only_valid_certificates(
     at: Scene, keys: Authority, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     with door(at.port, keys) as address:
@@ -244,7 +244,7 @@ def test_a_server_behind_mutual_tls_answers_who_has_a_certificate(
             ask(address, lambda client: clients.live(client, "nothing"))
 
 
-def test_an_api_key_never_travels_in_the_clear(
+def test_an_api_key_is_never_sent_without_tls(
     at: Scene, keys: Authority, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TEMPORAL_API_KEY", "made-up")
@@ -258,12 +258,12 @@ def test_an_api_key_never_travels_in_the_clear(
         ask(address, lambda client: clients.live(client, "nothing"))
 
 
-def test_no_payload_is_large() -> None:
+def test_a_large_payload_is_refused() -> None:
     with pytest.raises(ValueError, match="use the store"):
         CONVERTER.payload_converter.to_payloads(["x" * (MAX_BYTES + 1)])
 
 
-def test_a_store_may_be_s3(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_results_can_be_stored_in_s3(monkeypatch: pytest.MonkeyPatch) -> None:
     # only here: they take long, and every process of tests reads this module
     import s3fs  # type: ignore[import-untyped]
     from moto.server import ThreadedMotoServer

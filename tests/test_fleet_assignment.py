@@ -81,14 +81,14 @@ def made(at: Scene, name: str = "a", agents: tuple[str, ...] = ("scripted",)) ->
     return Machine(at=at, place=place)
 
 
-def test_no_run_of_a_scene_reads_code_that_others_may_edit(machine: Machine) -> None:
+def test_runs_import_no_code_from_outside_the_scene(machine: Machine) -> None:
     repository = machine.at.repository(0, 0, "scripted")
     folders = imported_folders(repository, machine.place.environ, ())
     assert folders
     assert [one for one in folders if not Path(one).is_relative_to(machine.at.root)] == []
 
 
-def test_a_look_asks_nobody_and_says_what_fails(machine: Machine) -> None:
+def test_a_look_starts_no_agent_and_reports_what_fails(machine: Machine) -> None:
     machine.batch([machine.at.repository(0, 1, "scripted")])
     result = machine.carry_out(Stage.LOOK)
     assert (result.verdict, result.cost_usd) == (Verdict.FAILED, 0.0)
@@ -96,7 +96,7 @@ def test_a_look_asks_nobody_and_says_what_fails(machine: Machine) -> None:
     assert machine.stored("b-0-look", "run.json")
 
 
-def test_a_fix_is_delivered_to_the_store_and_pushed(machine: Machine) -> None:
+def test_a_fix_is_stored_and_pushed(machine: Machine) -> None:
     repository = machine.at.repository(0, 1, "scripted")
     machine.batch([repository], deliver={"branch": "atlas/fix", "push": True})
     result = machine.carry_out(Stage.FIX, promised_usd=1.0)
@@ -111,7 +111,7 @@ def test_a_fix_is_delivered_to_the_store_and_pushed(machine: Machine) -> None:
     assert list((machine.place.home / "fleet" / "work").iterdir()) == []
 
 
-def test_a_run_that_is_delivered_twice_is_paid_once(machine: Machine) -> None:
+def test_a_run_delivered_twice_is_paid_once(machine: Machine) -> None:
     machine.batch([machine.at.repository(0, 1, "scripted")])
     first = machine.carry_out(Stage.FIX, promised_usd=1.0)
     elsewhere = made(machine.at, "b")
@@ -120,14 +120,14 @@ def test_a_run_that_is_delivered_twice_is_paid_once(machine: Machine) -> None:
     assert machine.at.spent_usd("b") == pytest.approx(0.25)
 
 
-def test_another_ones_patch_is_replayed_without_a_model(machine: Machine) -> None:
+def test_the_patch_of_another_run_is_replayed_without_a_model(machine: Machine) -> None:
     machine.batch([machine.at.repository(n, 1, "scripted") for n in range(2)])
     machine.carry_out(Stage.FIX, 0, promised_usd=1.0)
     replayed = machine.carry_out(Stage.REPLAY, 1, promised_usd=1.0, patch_of=0)
     assert (replayed.verdict, replayed.cost_usd, replayed.has_patch) == (Verdict.FIXED, 0.0, True)
 
 
-def test_a_patch_that_conflicts_is_left_to_the_agent(machine: Machine) -> None:
+def test_a_conflicting_patch_is_left_to_the_agent(machine: Machine) -> None:
     repositories = [machine.at.repository(n, 1, "scripted") for n in range(2)]
     (repositories[1] / "state.txt").write_text("bad in another way\n")
     git(repositories[1], "commit", "-q", "-a", "-m", "other", environ=machine.at.environ)
@@ -140,7 +140,7 @@ def test_a_patch_that_conflicts_is_left_to_the_agent(machine: Machine) -> None:
     )
 
 
-def test_the_change_comes_first_and_is_no_part_of_the_fix(machine: Machine) -> None:
+def test_the_change_is_applied_first_and_not_part_of_the_fix(machine: Machine) -> None:
     repository = machine.at.repository(0, 0, "scripted")
     (machine.at.root / "change.diff").write_text(
         "--- a/state.txt\n+++ b/state.txt\n@@ -1 +1 @@\n-good\n+bad\n"
@@ -153,14 +153,14 @@ def test_the_change_comes_first_and_is_no_part_of_the_fix(machine: Machine) -> N
     assert b"rule.txt" not in (machine.stored("b-0-fix", "fix.patch") or b"")
 
 
-def test_a_worker_is_asked_for_no_agent_that_it_does_not_allow(machine: Machine) -> None:
+def test_an_agent_the_worker_does_not_allow_is_broken(machine: Machine) -> None:
     machine.batch([machine.at.repository(0, 1, "scripted")], agent="command")
     result = machine.carry_out(Stage.FIX, promised_usd=1.0)
     assert result.verdict is Verdict.BROKEN
     assert "does not allow the agent command" in result.error
 
 
-def test_of_manifest_promise_and_worker_the_narrowest_limit_holds() -> None:
+def test_the_strictest_limit_of_manifest_budget_and_worker_applies() -> None:
     one = Assignment(batch="b", digest="", index=0, stage=Stage.FIX, number=1, promised_usd=2.0)
     limits = BatchLimits(max_attempts=5, max_minutes=10)
     whole = Manifest(version=1, repositories=(), limits=limits)
@@ -175,14 +175,14 @@ def test_of_manifest_promise_and_worker_the_narrowest_limit_holds() -> None:
     )
 
 
-def test_what_cannot_be_fetched_is_broken_and_says_why(machine: Machine) -> None:
+def test_a_repository_that_cannot_be_fetched_is_broken(machine: Machine) -> None:
     machine.batch([machine.at.root / "nowhere"])
     result = machine.carry_out(Stage.LOOK)
     assert result.verdict is Verdict.BROKEN
     assert "nowhere" in result.error
 
 
-def test_a_run_that_has_to_stop_leaves_no_process_and_goes_on_where_it_was(
+def test_a_stopped_run_leaves_no_process_and_is_continued(
     machine: Machine,
 ) -> None:
     place = replace(machine.place, policy=Policy(agents=(fleet_agent.NAME,)))
@@ -202,7 +202,7 @@ def test_a_run_that_has_to_stop_leaves_no_process_and_goes_on_where_it_was(
     assert tries.to_report(place.home, place.machine) == {}
 
 
-def test_another_machine_goes_on_from_the_pushed_attempt(machine: Machine) -> None:
+def test_another_machine_continues_from_the_pushed_attempt(machine: Machine) -> None:
     """On the first machine one attempt does half, and the second is under way when it stops."""
     machine.batch([machine.at.repository(0, 1)], limits={"max_attempts": 3})
     (machine.at.notes / "half").touch()
@@ -248,7 +248,7 @@ def stopping_once_paid(beat: Beat) -> None:
         ({"url": "/r", "branch": "x"}, "unknown field `branch`"),
     ],
 )
-def test_a_manifest_that_no_worker_may_get_is_refused(
+def test_a_repository_that_workers_cannot_fetch_is_refused(
     tmp_path: Path, repository: dict[str, str], why: str
 ) -> None:
     file = tmp_path / "manifest.yaml"

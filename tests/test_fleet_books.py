@@ -24,13 +24,13 @@ def promised(limit_usd: float | None = 10.0, wanted_usd: float | None = 4.0) -> 
     return promise[0]
 
 
-def test_what_is_promised_is_not_promised_again() -> None:
+def test_promised_money_is_not_promised_again() -> None:
     first = promised(limit_usd=5.0)
     assert books.promise(first, "s", 4.0) is None
     assert books.may_grow(first)
 
 
-def test_the_rest_is_promised_once_nothing_more_can_come_back() -> None:
+def test_the_remainder_is_promised_when_no_more_can_be_returned() -> None:
     now = books.close(books.settle(promised(limit_usd=5.0), spent("a", 4.0)), "r")
     promise = books.promise(now, "s", 4.0)
     assert promise is not None
@@ -43,23 +43,23 @@ def test_a_result_that_is_delivered_twice_counts_once() -> None:
     assert books.report(now, spent("a", 3.0)).known_usd == pytest.approx(3.0)
 
 
-def test_what_a_lost_machine_may_have_spent_is_held_until_it_reports() -> None:
+def test_possible_costs_of_a_lost_machine_are_held_until_it_reports() -> None:
     lost = books.lose(promised(), "r", spent("a", 1.0))
     assert (lost.known_usd, lost.held_usd, lost.free_usd) == (1.0, 3.0, 6.0)
     heard = books.report(lost, spent("a", 2.5))
     assert (heard.known_usd, heard.held_usd) == (2.5, 0.0)
 
 
-def test_a_report_of_an_earlier_try_frees_nothing_of_a_later_one() -> None:
+def test_a_report_of_an_earlier_try_releases_nothing_of_a_later_one() -> None:
     lost = books.lose(promised(), "r", spent("a", 1.0, number=2))
     assert books.report(lost, spent("a", 1.0, number=1)).held_usd == pytest.approx(3.0)
 
 
-def test_a_run_that_nobody_had_begun_holds_nothing() -> None:
+def test_a_run_that_never_started_holds_nothing() -> None:
     assert books.lose(promised(), "r", None).free_usd == pytest.approx(10.0)
 
 
-def test_a_run_on_two_machines_costs_what_both_have_spent() -> None:
+def test_a_run_on_two_machines_costs_the_sum_of_both() -> None:
     now = books.lose(promised(), "r", spent("a", 1.0))
     again = books.promise(now, "r", 4.0)
     assert again is not None
@@ -138,7 +138,7 @@ class World(Struct, kw_only=True):
 
 @settings(max_examples=100, deadline=None)
 @given(st.randoms(), st.floats(0, 30))
-def test_no_schedule_spends_more_than_the_limit_and_in_the_end_all_is_known(
+def test_no_schedule_exceeds_the_limit_and_all_costs_are_known_at_the_end(
     chance: Random, limit_usd: float
 ) -> None:
     world = World(chance=chance, limit_usd=limit_usd, books=Books(limit_usd=limit_usd))

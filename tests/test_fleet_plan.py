@@ -68,7 +68,7 @@ def died(state: State, one: Assignment) -> State:
     return plan.lost(state, one, Beat(run=one.run, machine="m", number=one.number))
 
 
-def test_what_passes_or_is_fixed_without_a_model_costs_nothing() -> None:
+def test_a_passing_run_or_one_fixed_by_a_fixer_costs_nothing() -> None:
     state, (one, other) = plan.start(batch(2))
     state = plan.ended(state, one, result(one, Verdict.CLEAN))
     state = plan.ended(state, other, result(other, Verdict.FIXED))
@@ -76,12 +76,12 @@ def test_what_passes_or_is_fixed_without_a_model_costs_nothing() -> None:
     assert batches.endings(batches.status(state).letters) == (Ending.CLEAN, Ending.FIXER)
 
 
-def test_without_leave_to_spend_no_agent_is_asked() -> None:
+def test_without_ai_fix_no_agent_is_started() -> None:
     state = looked(batch(1, ai_fix=False), "a")
     assert batches.endings(batches.status(state).letters) == (Ending.FAILED,)
 
 
-def test_one_of_each_group_goes_first_and_the_others_try_its_patch() -> None:
+def test_one_run_per_group_goes_first_and_its_patch_is_tried_on_the_others() -> None:
     state, canaries = plan.start(looked(batch(4), "a", "a", "b", "a"))
     assert stages(canaries) == [(0, Stage.FIX), (2, Stage.FIX)]
     state, replays = plan.start(agent(state, canaries[0]))
@@ -99,7 +99,7 @@ def test_one_of_each_group_goes_first_and_the_others_try_its_patch() -> None:
     assert state.books.known_usd == pytest.approx(3.0)
 
 
-def test_after_two_canaries_in_vain_all_may_ask() -> None:
+def test_after_two_failed_canaries_every_run_gets_the_agent() -> None:
     state, first = plan.start(looked(batch(4), *"aaaa"))
     state, second = plan.start(agent(state, first[0], Verdict.EXHAUSTED))
     assert stages(second) == [(1, Stage.FIX)]
@@ -107,18 +107,18 @@ def test_after_two_canaries_in_vain_all_may_ask() -> None:
     assert stages(rest) == [(2, Stage.FIX), (3, Stage.FIX)]
 
 
-def test_without_canaries_every_item_asks_for_itself() -> None:
+def test_without_canaries_every_run_gets_the_agent() -> None:
     _, asked = plan.start(looked(batch(3, canary=False), *"aaa"))
     assert stages(asked) == [(0, Stage.FIX), (1, Stage.FIX), (2, Stage.FIX)]
 
 
-def test_no_more_runs_than_allowed_are_under_way() -> None:
+def test_the_number_of_concurrent_runs_is_limited() -> None:
     state, first = plan.start(batch(9, runs_at_once=4))
     assert len(first) == 4
     assert plan.start(state)[1] == ()
 
 
-def test_what_the_budget_does_not_reach_is_not_asked() -> None:
+def test_runs_beyond_the_budget_are_not_started() -> None:
     state, asked = plan.start(
         looked(batch(3, canary=False, max_cost_usd=1.5, max_cost_usd_per_run=1.0), *"abc")
     )
@@ -131,7 +131,7 @@ def test_what_the_budget_does_not_reach_is_not_asked() -> None:
     assert batches.endings(batches.status(done).letters)[2] is Ending.UNPAID
 
 
-def test_an_item_over_which_two_workers_are_lost_is_given_up() -> None:
+def test_an_item_that_lost_two_workers_is_given_up() -> None:
     state, (one,) = plan.start(batch(1))
     state, (again,) = plan.start(died(state, one))
     assert again.number == 2
@@ -139,7 +139,7 @@ def test_an_item_over_which_two_workers_are_lost_is_given_up() -> None:
     assert batches.endings(batches.status(state).letters) == (Ending.GIVEN_UP,)
 
 
-def test_suspects_run_one_at_a_time_beside_others() -> None:
+def test_suspect_items_run_one_at_a_time() -> None:
     state, all_ = plan.start(batch(4, runs_at_once=3))
     for one in all_:
         state = died(state, one)
@@ -147,14 +147,14 @@ def test_suspects_run_one_at_a_time_beside_others() -> None:
     assert [one.index for one in again] == [0, 3]
 
 
-def test_a_leader_that_is_given_up_leaves_its_group_to_another() -> None:
+def test_the_group_of_a_given_up_canary_gets_another_one() -> None:
     state, (one,) = plan.start(looked(batch(2), "a", "a"))
     state, (again,) = plan.start(died(state, one))
     _, after = plan.start(died(state, again))
     assert stages(after) == [(1, Stage.FIX)]
 
 
-def test_what_no_worker_had_begun_is_no_death_and_not_tried_for_ever() -> None:
+def test_runs_that_never_start_are_given_up_after_some_tries() -> None:
     state = batch(1)
     for _ in range(plan.MAX_TRIES):
         state, (one,) = plan.start(state)
@@ -163,13 +163,13 @@ def test_what_no_worker_had_begun_is_no_death_and_not_tried_for_ever() -> None:
     assert batches.endings(batches.status(state).letters) == (Ending.GIVEN_UP,)
 
 
-def test_a_run_that_was_stopped_goes_again_and_nobody_is_blamed() -> None:
+def test_a_stopped_run_is_repeated_without_counting_a_death() -> None:
     state, (one,) = plan.start(batch(1))
     state, (again,) = plan.start(plan.ended(state, one, result(one, None)))
     assert (again.number, state.items[0].deaths) == (2, 0)
 
 
-def test_what_a_lost_machine_holds_is_waited_for_and_then_forgone() -> None:
+def test_money_held_for_a_lost_machine_is_waited_for_then_given_up() -> None:
     state, asked = plan.start(looked(batch(2, max_cost_usd=1.0, max_cost_usd_per_run=1.0), *"ab"))
     beat = Beat(run=asked[0].run, machine="m", number=asked[0].number, cost_usd=0.2)
     state, none = plan.start(plan.lost(state, asked[0], beat))
@@ -180,7 +180,7 @@ def test_what_a_lost_machine_holds_is_waited_for_and_then_forgone() -> None:
     assert batches.is_segment_over(plan.forgone(state))
 
 
-def test_a_common_cause_pauses_the_batch_and_is_named() -> None:
+def test_a_common_cause_pauses_the_batch_and_is_reported() -> None:
     state, all_ = plan.start(batch(5, ai_fix=False))
     state = replace(state, cascade=CascadeSettings())
     for one in all_[:3]:
@@ -191,7 +191,7 @@ def test_a_common_cause_pauses_the_batch_and_is_named() -> None:
     assert stages(plan.start(resumed)[1]) == [(4, Stage.LOOK)]
 
 
-def test_what_goes_from_one_history_to_the_next_fits_a_payload() -> None:
+def test_the_state_passed_to_the_next_history_fits_a_payload() -> None:
     state = replace(batch(30_000), earlier="1" * 29_000)
     groups = {f"{number:064}": batches.Group(patch_of=number) for number in range(1000)}
     after = batches.next_segment(replace(state, groups=groups))

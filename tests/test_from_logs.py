@@ -34,25 +34,31 @@ def tools(project: Project) -> Project:
 
 
 @pytest.mark.parametrize("form", SAVED)
-def test_a_run_starts_from_a_log_as_it_was_saved(form: str, project: Project) -> None:
+def test_a_run_starts_from_a_saved_log(form: str, project: Project) -> None:
     project.attempt(1, {"calc.py": "def add(a, b):\n    return a + b\n"})
     step = ran(UNITTEST, project.root, project.environ)
     ended = atlas(
-        project, "retry", ".", "--ai-fix", "--from", "-", said=SAVED[form](Ran("true", 0, ""), step)
+        project,
+        "retry",
+        ".",
+        "--ai-fix",
+        "--from",
+        "-",
+        stdin=SAVED[form](Ran("true", 0, ""), step),
     )
     assert ended.code == 0, ended.err
     assert "fixed" in ended.out
 
 
 @pytest.mark.parametrize("form", SAVED)
-def test_the_prompt_holds_the_failure_and_nothing_of_the_runner(
+def test_the_prompt_holds_the_failure_without_noise_of_the_runner(
     form: str, project: Project, tmp_path: Path
 ) -> None:
     step = ran(UNITTEST, project.root, project.environ)
     empty = tmp_path / "empty"
     empty.mkdir()
     saved = SAVED[form](Ran("true", 0, "installed\n"), step)
-    ended = atlas(project, "prompt", str(empty), "--from", "-", said=saved)
+    ended = atlas(project, "prompt", str(empty), "--from", "-", stdin=saved)
     assert ended.code == 0, ended.err
     assert "AssertionError: -1 != 3" in ended.out
     assert (form == "raw") != (UNITTEST in ended.out)
@@ -61,7 +67,7 @@ def test_the_prompt_holds_the_failure_and_nothing_of_the_runner(
 
 
 @pytest.mark.parametrize("wrap", [github, gitlab])
-def test_paths_of_the_runners_checkout_are_the_projects(
+def test_paths_of_the_ci_checkout_become_project_paths(
     wrap: Callable[..., str], tools: Project
 ) -> None:
     tools.configure(validation={"lint": ["ruff check ."]})
@@ -69,16 +75,16 @@ def test_paths_of_the_runners_checkout_are_the_projects(
     line = f"ruff check --output-format=concise {tools.root}/calc.py"
     step = ran(line, tools.root, tools.environ, checkout=place)
     log = wrap(Ran("ruff check .", step.code, step.output.replace("calc.py", f"{place}/calc.py")))
-    found = read_report(log.encode()).validation.failures[0]
-    assert "calc.py:1:8: F401" in found.stdout
-    assert place not in found.stdout
+    failure = read_report(log.encode()).validation.failures[0]
+    assert "calc.py:1:8: F401" in failure.stdout
+    assert place not in failure.stdout
 
 
-def test_each_gate_gets_its_own_of_one_step_that_ran_several(tools: Project) -> None:
+def test_each_gate_gets_its_own_output_of_a_shared_step(tools: Project) -> None:
     tools.configure(validation={"lint": ["ruff check -q ."], "test": ["pytest -q"]})
     script = "ruff check .\npytest -q -p no:cacheprovider"
     both = ran(script, tools.root, tools.environ)
-    ended = atlas(tools, "retry", ".", "--dry-run", "--from", "-", said=github(both))
+    ended = atlas(tools, "retry", ".", "--dry-run", "--from", "-", stdin=github(both))
     assert ended.code == 0, ended.err
     lint, test = ended.out.index("### ruff check failed"), ended.out.index("### pytest failed")
     assert "F401" in ended.out[lint:test]
@@ -96,7 +102,7 @@ def test_each_gate_gets_its_own_of_one_step_that_ran_several(tools: Project) -> 
         ),
     ],
 )
-def test_a_run_starts_from_a_report_for_machines(
+def test_a_run_starts_from_a_machine_readable_report(
     line: str, report: str, gate: str, tools: Project
 ) -> None:
     tools.configure(validation={"lint": ["ruff check ."], "test": ["pytest -q"]})
@@ -112,12 +118,12 @@ def test_a_run_starts_from_a_report_for_machines(
 def test_a_log_of_another_project_is_refused(project: Project) -> None:
     log = github(Ran("cargo build", 101, "error[E0425]: cannot find value\n"))
     project.configure(validation={"test": [UNITTEST], "lint": ["ruff check ."]})
-    ended = atlas(project, "retry", ".", "--from", "-", said=log)
+    ended = atlas(project, "retry", ".", "--from", "-", stdin=log)
     assert ended.code == 2
     assert "no gate of this configuration" in ended.err
 
 
-def test_a_step_that_timed_out_says_so() -> None:
+def test_a_step_that_timed_out_is_reported_as_timed_out() -> None:
     log = github(Ran("make test", 1, "...\n")).replace(
         "Process completed with exit code 1.",
         "The action 'Run make test' has timed out after 5 minutes.",
@@ -136,12 +142,12 @@ def test_a_step_that_timed_out_says_so() -> None:
         (github(Ran("true", 0, "")).encode(), "no command failed"),
     ],
 )
-def test_what_says_of_no_failure_is_refused(content: bytes, why: str) -> None:
+def test_a_log_without_a_failure_is_refused(content: bytes, why: str) -> None:
     with pytest.raises(UsageError, match=why):
         read_report(content)
 
 
 @pytest.mark.parametrize("first", ['{"Action":"run"}\n{"Action":"fail"}\n', "[INFO] Scanning\n"])
-def test_a_log_may_begin_like_json(first: str) -> None:
+def test_a_log_may_start_like_json(first: str) -> None:
     (result,) = read_report(first.encode()).validation.failures
     assert result.stdout == first

@@ -11,8 +11,8 @@ from tests.values import gate, result, validation
 
 
 def recorded(status: Status) -> Recorded:
-    told = replace(result("test", status), command=UNITTEST)
-    return Recorded(validation=validation(told), gates=())
+    gate_result = replace(result("test", status), command=UNITTEST)
+    return Recorded(validation=validation(gate_result), gates=())
 
 
 def retried(project: Project, record: Recorded) -> Verdict:
@@ -21,17 +21,17 @@ def retried(project: Project, record: Recorded) -> Verdict:
     return run_one(opened, asked, lambda _: None).verdict
 
 
-def test_a_recorded_success_proves_nothing_about_what_is_there(project: Project) -> None:
+def test_a_recorded_success_does_not_replace_the_baseline(project: Project) -> None:
     assert retried(project, recorded(Status.PASSED)) is Verdict.FAILED
 
 
-def test_a_recorded_failure_stands_for_a_baseline(project: Project) -> None:
+def test_a_recorded_failure_replaces_the_baseline(project: Project) -> None:
     project.configure(validation={"test": [{"run": UNITTEST, "fix": "touch fixer-ran"}]})
     retried(project, recorded(Status.FAILED))
     assert (project.root / "fixer-ran").exists()
 
 
-def test_what_another_run_has_paid_is_not_this_ones() -> None:
-    told = replace(result("tests", Status.FAILED), cost_usd=3.0)
-    known: Validation = aligned(validation(told), [gate("tests", run=told.command)])
+def test_costs_of_the_recorded_run_are_not_counted() -> None:
+    paid = replace(result("tests", Status.FAILED), cost_usd=3.0)
+    known: Validation = aligned(validation(paid), [gate("tests", run=paid.command)])
     assert known.cost_usd == 0.0

@@ -47,13 +47,11 @@ def status_of(run: str, plan: Plan, kind: Kind = Kind.LINT, **rest: object) -> S
         ("echo '===== 1 failed in 0.1s ====='", Kind.LINT, Status.PASSED),
     ],
 )
-def test_the_exit_code_decides_and_says_how(
-    run: str, kind: Kind, status: Status, plan: Plan
-) -> None:
+def test_the_exit_code_decides_the_status(run: str, kind: Kind, status: Status, plan: Plan) -> None:
     assert status_of(run, plan, kind) is status
 
 
-def test_a_missing_tool_is_named_with_the_way_out(plan: Plan) -> None:
+def test_a_missing_tool_is_reported_with_the_remedy(plan: Plan) -> None:
     (result,) = run_gates([gate("it", Kind.LINT, "no-such-tool-anywhere --check")], plan).results
     assert result.error is not None
     assert "no-such-tool-anywhere" in result.error
@@ -61,55 +59,55 @@ def test_a_missing_tool_is_named_with_the_way_out(plan: Plan) -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "message"),
     [
         ("cd . && no-such-tool", "no-such-tool"),
         ("true; sh -c no-such-inner", "no-such-inner"),
         ("touch no-program; ./no-program", "./no-program"),
     ],
 )
-def test_of_a_line_of_several_commands_the_one_that_is_missing_is_named(
-    line: str, said: str, plan: Plan
+def test_the_missing_command_of_a_command_line_is_named(
+    line: str, message: str, plan: Plan
 ) -> None:
     (result,) = run_gates([gate("it", Kind.LINT, line)], plan).results
     assert result.status is Status.BROKEN
-    assert said in (result.error or "")
+    assert message in (result.error or "")
 
 
-def test_what_a_gate_left_running_is_ended_and_told(plan: Plan) -> None:
+def test_processes_left_running_by_a_gate_are_ended_and_reported(plan: Plan) -> None:
     (result,) = run_gates([gate("it", Kind.LINT, "setsid sleep 60 & sleep 0.1")], plan).results
     assert result.status is Status.PASSED
     assert "sleep 60" in " ".join(result.notes)
 
 
-def test_a_tool_that_an_attempt_removed_is_the_attempts_failure(plan: Plan) -> None:
+def test_a_tool_missing_after_an_attempt_is_a_failure(plan: Plan) -> None:
     assert status_of("no-such-tool", replace(plan, after_attempt=True)) is Status.FAILED
 
 
-def test_a_missing_module_that_nobody_declares_is_code(plan: Plan) -> None:
+def test_a_missing_undeclared_module_is_code(plan: Plan) -> None:
     (plan.root / "test_it.py").write_text("import helpers\n")
     line = f"{PYTHON} -S -m unittest test_it"
     assert run_gates([gate("it", Kind.TEST, line)], plan).results[0].triage == "code"
 
 
-def test_the_same_mistake_twice_is_two_problems(plan: Plan) -> None:
+def test_the_same_error_on_two_lines_is_two_problems(plan: Plan) -> None:
     (plan.root / "a.py").write_text("def f():\n    go()\n    go()\n")
     line = "echo 'a.py:2:5: F821 Undefined name `go`'; echo 'a.py:3:5: F821 Undefined name `go`'"
-    found = run_gates([gate("it", Kind.LINT, f"{line}; exit 1")], plan).results[0].diagnostics
-    assert len({each.fingerprint for each in found}) == 2
+    diagnostics = run_gates([gate("it", Kind.LINT, f"{line}; exit 1")], plan).results[0].diagnostics
+    assert len({each.fingerprint for each in diagnostics}) == 2
 
 
-def test_a_gate_that_hangs_is_timed_out_not_failed(plan: Plan) -> None:
+def test_a_hanging_gate_is_timed_out(plan: Plan) -> None:
     assert status_of("sleep 60", plan, timeout_s=0.2) is Status.TIMED_OUT
 
 
-def test_everything_runs_although_something_failed(plan: Plan) -> None:
+def test_all_gates_run_although_one_failed(plan: Plan) -> None:
     gates = [gate("one", Kind.LINT, "exit 1"), gate("two", Kind.TEST, "exit 1"), gate("three")]
     statuses = [result.status for result in run_gates(gates, plan).results]
     assert statuses == [Status.FAILED, Status.FAILED, Status.PASSED]
 
 
-def test_fail_fast_skips_what_comes_after_a_failure(plan: Plan) -> None:
+def test_fail_fast_skips_gates_after_a_failure(plan: Plan) -> None:
     gates = [gate("one", Kind.FORMAT, "exit 1"), gate("two", Kind.TEST, "touch ran")]
     validation = run_gates(gates, replace(plan, fail_fast=True, watched=None))
     assert validation.results[1].status is Status.SKIPPED
@@ -125,7 +123,7 @@ def test_fail_fast_skips_what_comes_after_a_failure(plan: Plan) -> None:
         gate("flaky", run="test -e ../seen || { touch ../seen; exit 1; }"),
     ],
 )
-def test_fail_fast_skips_nothing_for_what_does_not_fail_the_validation(
+def test_fail_fast_continues_after_a_failure_that_does_not_count(
     first: Gate, jobs: int, plan: Plan
 ) -> None:
     gates = [first, gate("slow", run="sleep 0.2"), gate("required", run="exit 1")]
@@ -133,26 +131,28 @@ def test_fail_fast_skips_nothing_for_what_does_not_fail_the_validation(
     assert run_gates(gates, how).results[2].status is Status.FAILED
 
 
-def test_an_optional_gate_that_fails_does_not_block(plan: Plan) -> None:
+def test_a_failing_optional_gate_does_not_fail_the_validation(plan: Plan) -> None:
     validation = run_gates([gate("it", Kind.LINT, "exit 1", required=False), gate()], plan)
     assert validation.success
     assert validation.results[0].status is Status.FAILED
 
 
-def test_a_writer_that_failed_and_changed_files_gets_a_second_run(plan: Plan) -> None:
+def test_a_writer_that_failed_and_changed_files_runs_again(plan: Plan) -> None:
     line = "test -e done || { touch done; exit 1; }"
     (result,) = run_gates([gate("it", Kind.PRE_COMMIT, line)], plan).results
     assert result.status is Status.PASSED
     assert result.changed == ("done",)
 
 
-def test_a_writer_that_fails_twice_has_failed(plan: Plan) -> None:
+def test_a_writer_that_fails_twice_is_failed(plan: Plan) -> None:
     assert status_of("echo x >> log; exit 1", plan, Kind.FORMAT) is Status.FAILED
     assert (plan.root / "log").read_text() == "x\nx\n"
 
 
 @pytest.mark.parametrize(("check", "status"), [(False, Status.PASSED), (True, Status.FAILED)])
-def test_a_change_is_told_and_fails_under_check(check: bool, status: Status, plan: Plan) -> None:
+def test_changed_files_are_reported_and_fail_with_check(
+    check: bool, status: Status, plan: Plan
+) -> None:
     (result,) = run_gates(
         [gate("it", Kind.FORMAT, "touch new")], replace(plan, check=check)
     ).results
@@ -160,7 +160,7 @@ def test_a_change_is_told_and_fails_under_check(check: bool, status: Status, pla
     assert result.changed == ("new",)
 
 
-def test_writers_run_alone_and_readers_side_by_side(plan: Plan) -> None:
+def test_writers_run_alone_and_readers_concurrently(plan: Plan) -> None:
     meet = "echo >> {me}; for i in $(seq 50); do test -e {other} && exit 0; sleep 0.1; done; exit 1"
     alone = "ls busy* 2>/dev/null && exit 1; touch busy-$$; sleep 0.1; rm busy-$$"
     gates = [
@@ -173,7 +173,7 @@ def test_writers_run_alone_and_readers_side_by_side(plan: Plan) -> None:
     assert [result.status for result in validation.results] == [Status.PASSED] * 4
 
 
-def test_a_late_writer_makes_the_readers_look_again(plan: Plan) -> None:
+def test_readers_run_again_after_a_later_writer_changed_files(plan: Plan) -> None:
     gates = [
         gate("lint", Kind.LINT, "! grep -q bad code.py"),
         gate("hooks", Kind.PRE_COMMIT, "echo bad > code.py"),
@@ -183,7 +183,7 @@ def test_a_late_writer_makes_the_readers_look_again(plan: Plan) -> None:
     assert validation.results[0].status is Status.FAILED
 
 
-def test_writers_that_are_never_done_fail_for_nobody_has_seen_what_they_leave(plan: Plan) -> None:
+def test_writers_that_keep_changing_files_fail(plan: Plan) -> None:
     gates = [
         gate("one", Kind.FORMAT, "echo 1 > code.py"),
         gate("other", Kind.PRE_COMMIT, "echo 2 > code.py"),
@@ -193,7 +193,7 @@ def test_writers_that_are_never_done_fail_for_nobody_has_seen_what_they_leave(pl
     assert last.error == "it changed 1 file again, after other gates had seen them: code.py"
 
 
-def test_a_review_is_made_once_although_a_writer_made_all_run_again(plan: Plan) -> None:
+def test_a_review_is_not_repeated_when_its_input_is_unchanged(plan: Plan) -> None:
     made: list[str] = []
 
     def counted(one: Gate) -> GateResult:
@@ -209,7 +209,7 @@ def test_a_review_is_made_once_although_a_writer_made_all_run_again(plan: Plan) 
     assert made == ["sense"]
 
 
-def test_a_review_that_a_later_writer_made_stale_is_paid_and_counted_twice(plan: Plan) -> None:
+def test_the_cost_of_a_repeated_review_counts_twice(plan: Plan) -> None:
     late = gate("codegen", Kind.CUSTOM, "test -e new.py || touch new.py", writes=True)
     validation = run_gates([gate("sense", Kind.REVIEW, ""), late], replace(plan, review=reviewed))
     assert validation.results[0].cost_usd == 2.0
@@ -219,7 +219,7 @@ def reviewed(one: Gate) -> GateResult:
     return replace(result(one.name, kind=Kind.REVIEW), cost_usd=1.0)
 
 
-def test_a_flaky_test_is_told_and_does_not_block(plan: Plan) -> None:
+def test_a_flaky_test_is_reported_and_passes(plan: Plan) -> None:
     (result,) = run_gates(
         [gate(run="test -e ../seen || { touch ../seen; exit 1; }")], replace(plan, flake_reruns=1)
     ).results
@@ -233,43 +233,43 @@ def test_a_timed_out_test_is_not_run_again(plan: Plan) -> None:
     assert (plan.root / "runs").read_text() == "\n"
 
 
-def test_a_green_recheck_counts_only_once_the_whole_gate_has_passed(plan: Plan) -> None:
+def test_a_passing_recheck_needs_a_pass_of_the_whole_gate(plan: Plan) -> None:
     failing = gate(run="exit 1", recheck="true")
     first = run_gates([failing], plan)
     second = run_gates([failing], replace(plan, previous=first))
     assert second.results[0].status is Status.FAILED
 
 
-def test_a_red_recheck_spares_the_whole_gate(plan: Plan) -> None:
+def test_a_failing_recheck_replaces_the_whole_gate(plan: Plan) -> None:
     failing = gate(run="echo >> whole; exit 1", recheck="exit 1")
     first = run_gates([failing], plan)
     run_gates([failing], replace(plan, previous=first))
     assert (plan.root / "whole").read_text() == "\n"
 
 
-def test_secrets_are_hidden_from_gates_unless_named() -> None:
+def test_secrets_are_removed_from_the_environment_unless_configured() -> None:
     seen = {"PATH": "/bin", "ANTHROPIC_API_KEY": "k", "OPENAI_API_KEY": "o"}
     assert set(environment(gate(), seen)) == {"PATH"}
     assert "ANTHROPIC_API_KEY" in environment(gate(pass_env=("ANTHROPIC_API_KEY",)), seen)
 
 
-def test_a_gates_own_environment_and_directory_count(plan: Plan) -> None:
+def test_a_gate_uses_its_own_environment_and_directory(plan: Plan) -> None:
     (plan.root / "sub").mkdir()
     unwatched = replace(plan, watched=None)
     own = gate(run='test "$A" = b && test "${PWD##*/}" = sub', cwd="sub", env=(("A", "b"),))
     assert run_gates([own], unwatched).success
 
 
-def test_variables_of_an_outer_git_hook_do_not_reach_the_gates() -> None:
+def test_variables_of_an_outer_git_hook_are_removed() -> None:
     assert "GIT_INDEX_FILE" not in environment(gate(), {"GIT_INDEX_FILE": ".git/index"})
 
 
-def test_fixers_run_in_order_and_tell_what_they_changed(plan: Plan) -> None:
+def test_fixers_run_in_order_and_report_changed_files(plan: Plan) -> None:
     gates = [gate("a", fix="touch one"), gate("b"), gate("c", fix="touch two")]
     assert run_fixers(gates, plan) == ("one", "two")
 
 
-def test_every_gate_is_announced_and_told_exactly_once(plan: Plan) -> None:
+def test_every_gate_is_announced_and_reported_exactly_once(plan: Plan) -> None:
     events: list[Event] = []
     gates = [
         gate("format", Kind.FORMAT),
@@ -285,20 +285,20 @@ def names(events: Iterable[Event]) -> list[str]:
     return [event.result.name for event in events if isinstance(event, GateFinished)]
 
 
-def test_secrets_do_not_stand_in_results(plan: Plan) -> None:
+def test_secrets_are_redacted_in_results(plan: Plan) -> None:
     hidden = replace(plan, secrets=frozenset({"hunter2-and-more"}))
     (result,) = run_gates([gate(run="echo hunter2-and-more; exit 1")], hidden).results
     assert "hunter2" not in result.stdout
 
 
-def test_both_streams_and_the_log_of_a_gate_are_kept(plan: Plan) -> None:
+def test_both_streams_and_the_log_are_kept(plan: Plan) -> None:
     (result,) = run_gates([gate(run="echo out; echo err >&2; exit 1")], plan).results
     assert (result.stdout, result.stderr) == ("out\n", "err\n")
     assert result.log_path is not None
     assert (Path(result.log_path) / "stdout.log").read_text() == "out\n"
 
 
-def test_results_stand_in_the_order_of_the_gates(plan: Plan) -> None:
+def test_results_have_the_order_of_the_gates(plan: Plan) -> None:
     gates: list[Gate] = [gate("slow", run="sleep 0.2"), gate("fast")]
     known = replace(plan, known_s={"fast": 9.0})
     assert [r.name for r in run_gates(gates, known).results] == ["slow", "fast"]
@@ -307,7 +307,7 @@ def test_results_stand_in_the_order_of_the_gates(plan: Plan) -> None:
 @pytest.mark.parametrize(
     ("duration_s", "cpu_s", "waited"), [(9.0, 0.5, True), (9.0, 8.0, False), (0.02, 0.001, False)]
 )
-def test_a_gate_that_took_little_processor_time_mostly_waited(
+def test_a_gate_with_little_processor_time_mostly_waited(
     duration_s: float, cpu_s: float, *, waited: bool
 ) -> None:
     assert LastRun(duration_s, cpu_s).mostly_waited is waited

@@ -131,9 +131,7 @@ def runs(project: Project, kind: str) -> int:
 
 
 @ALL
-def test_validate_is_green_only_for_the_tree_that_is_left(
-    scenario: Scenario, project: Project
-) -> None:
+def test_validate_passes_only_for_the_final_tree(scenario: Scenario, project: Project) -> None:
     done = atlas(prepared(project, scenario, FIXED), "validate", "--flake-reruns", "1")
     assert (done.code == 0) is scenario.is_green, done.out
     if scenario.is_green:
@@ -141,18 +139,14 @@ def test_validate_is_green_only_for_the_tree_that_is_left(
 
 
 @ALL
-def test_check_is_green_only_for_the_tree_that_is_left(
-    scenario: Scenario, project: Project
-) -> None:
+def test_check_passes_only_for_the_final_tree(scenario: Scenario, project: Project) -> None:
     done = atlas(prepared(project, scenario, FIXED), "validate", "--check", "--flake-reruns", "1")
     is_green = scenario.is_green if scenario.under_check is None else scenario.under_check
     assert (done.code == 0) is is_green, done.out
 
 
 @pytest.mark.parametrize("scenario", IN_A_RUN, ids=lambda s: s.name)
-def test_a_run_is_green_only_for_the_tree_that_is_left(
-    scenario: Scenario, project: Project
-) -> None:
+def test_a_run_passes_only_for_the_final_tree(scenario: Scenario, project: Project) -> None:
     outcome = prepared(project, scenario, CALC).retry()
     assert outcome.verdict.is_green is scenario.is_green, outcome.final_error
 
@@ -163,7 +157,7 @@ def validated(project: Project, *, flake_reruns: int = 0) -> Validation:
     return run_gates(opened.settings.gates, how)
 
 
-def test_a_reader_that_changes_code_is_named_and_runs_alone_from_then_on(project: Project) -> None:
+def test_a_reader_that_changes_code_is_reported_and_runs_alone_later(project: Project) -> None:
     fixing = "echo lint >> ../runs; test -e new.py || touch new.py"
     project.configure(validation={"lint": [fixing]})
     opened = open_configured(project.root, project.environ)
@@ -175,14 +169,14 @@ def test_a_reader_that_changes_code_is_named_and_runs_alone_from_then_on(project
     assert plan(opened, validation_logs(opened)).learned.movers == {opened.settings.gates[0]}
 
 
-def test_a_product_that_never_rests_fails_and_says_so(project: Project) -> None:
+def test_a_gate_that_changes_files_every_time_fails(project: Project) -> None:
     project.configure(validation={"build": ["echo PID = $$ > version.py"]})
     (result,) = validated(project).results
     assert result.status is Status.FAILED
     assert result.error == "it changed 1 file again: version.py"
 
 
-def test_only_what_is_stale_runs_again(project: Project) -> None:
+def test_only_outdated_gates_run_again(project: Project) -> None:
     project.configure(
         validation={
             "lint": ["echo lint >> ../runs"],
@@ -194,7 +188,7 @@ def test_only_what_is_stale_runs_again(project: Project) -> None:
     assert [runs(project, kind) for kind in ("lint", "hooks", "build")] == [2, 1, 1]
 
 
-def test_a_failure_is_not_replaced_by_a_pass_on_a_tree_that_its_own_gate_changed(
+def test_a_failure_is_not_replaced_by_a_pass_after_the_gate_changed_files(
     project: Project,
 ) -> None:
     healing = "test -e healed.py || { touch healed.py; exit 1; }"
@@ -204,7 +198,7 @@ def test_a_failure_is_not_replaced_by_a_pass_on_a_tree_that_its_own_gate_changed
     assert not validation.success
 
 
-def test_a_flaky_test_may_write_data_and_its_tree_is_as_it_was_when_it_runs_again(
+def test_data_written_by_a_flaky_test_is_restored_before_its_rerun(
     project: Project,
 ) -> None:
     shaky = "echo ran >> log; test -e ../seen || { touch ../seen; exit 1; }"
@@ -214,7 +208,7 @@ def test_a_flaky_test_may_write_data_and_its_tree_is_as_it_was_when_it_runs_agai
     assert (project.root / "log").read_text() == "ran\n"
 
 
-def test_what_git_ignores_is_nobodys_change(project: Project) -> None:
+def test_ignored_files_do_not_count_as_changed(project: Project) -> None:
     (project.root / ".gitignore").write_text("build/\n__pycache__/\n")
     line = "mkdir -p build; echo PID = $$ > build/made.py; echo build >> ../runs"
     project.configure(validation={"build": [line], "test": ["true"]})
@@ -222,14 +216,14 @@ def test_what_git_ignores_is_nobodys_change(project: Project) -> None:
     assert runs(project, "build") == 1
 
 
-def test_a_validation_without_a_required_gate_is_no_success(project: Project) -> None:
+def test_a_validation_without_a_required_gate_fails(project: Project) -> None:
     project.configure(validation={"lint": [{"run": "true", "required": False}]})
     done = atlas(project, "validate")
     assert done.code == 1
     assert "no gate is required" in done.out
 
 
-def test_what_a_gate_left_running_writes_nothing_after_the_last_look(project: Project) -> None:
+def test_processes_left_by_a_gate_are_ended_before_the_last_snapshot(project: Project) -> None:
     late = "(setsid sh -c 'sleep 30; touch late.py' &); true"
     project.configure(validation={"lint": [late]})
     validation = validated(project)

@@ -159,7 +159,9 @@ def filled(project: Project) -> None:
 
 
 @pytest.mark.parametrize("name", KEYS)
-def test_plain_git_executes_it(name: str, project: Project, tmp_path: Path) -> None:
+def test_git_itself_runs_the_configured_command(
+    name: str, project: Project, tmp_path: Path
+) -> None:
     filled(project)
     configured(tmp_path, tmp_path / "home" / ".gitconfig", {name: KEYS[name]})
     primary, secondary = pty.openpty()  # a pager wants a terminal
@@ -212,7 +214,7 @@ PATCH = f"""\
 
 
 @pytest.mark.slow
-def test_atlas_executes_none_of_them(project: Project, tmp_path: Path) -> None:
+def test_atlas_runs_no_command_from_git_configuration(project: Project, tmp_path: Path) -> None:
     filled(project)
     for kind in KINDS:
         write(project.root, f"x.{kind}", "new\n")
@@ -229,7 +231,7 @@ def test_atlas_executes_none_of_them(project: Project, tmp_path: Path) -> None:
     assert ended == dict(COMMANDS)
 
 
-def test_nothing_is_fetched_for_an_object_that_is_missing(project: Project, tmp_path: Path) -> None:
+def test_a_missing_object_is_not_fetched(project: Project, tmp_path: Path) -> None:
     filled(project)
     configured(tmp_path, project.root / ".git/config", {"x": KEYS["remote.promised.url"]})
     oid = git(project.root, "rev-parse", "HEAD:x.plain").decode().strip()
@@ -240,7 +242,9 @@ def test_nothing_is_fetched_for_an_object_that_is_missing(project: Project, tmp_
     assert list((tmp_path / "ran").iterdir()) == []
 
 
-def test_in_a_submodule_nothing_is_executed_either(project: Project, tmp_path: Path) -> None:
+def test_atlas_runs_no_command_from_submodule_configuration(
+    project: Project, tmp_path: Path
+) -> None:
     library = repository(tmp_path / "library")
     git(project.root, "submodule", "--quiet", "add", str(library), "lib")
     project.commit()
@@ -254,7 +258,7 @@ def test_in_a_submodule_nothing_is_executed_either(project: Project, tmp_path: P
     assert list((tmp_path / "ran").iterdir()) == []
 
 
-def test_a_worktree_is_checked_out_with_the_users_filters_and_no_hook(
+def test_a_worktree_is_checked_out_with_filters_but_without_hooks(
     project: Project, tmp_path: Path
 ) -> None:
     filled(project)
@@ -264,7 +268,7 @@ def test_a_worktree_is_checked_out_with_the_users_filters_and_no_hook(
     assert [path.name for path in (tmp_path / "ran").iterdir()] == ["filter.smudge.smudge"]
 
 
-def test_git_is_started_in_one_place() -> None:
+def test_git_is_started_in_one_module_only() -> None:
     sources = (Path(__file__).parents[1] / "atlas_retry").rglob("*.py")
     starting = [file.name for file in sources if '("git", *' in file.read_text("utf-8")]
     assert starting == ["git.py"]

@@ -251,7 +251,7 @@ HELD = [
 
 
 @pytest.mark.parametrize(("path", "before", "after"), KEPT)
-def test_a_test_file_that_grew_or_was_laid_out_anew_is_kept(
+def test_a_test_file_with_additions_or_new_layout_is_kept(
     path: str, before: str, after: str
 ) -> None:
     assert answers(judged({path: before}, {path: after})) == {}
@@ -270,7 +270,9 @@ def test_any_other_change_to_a_test_is_held_and_restored(
     [(PY, "(5, 5, 10),"), (PY, None)],
     ids=["grown", "same"],
 )
-def test_growth_is_proved_by_running_and_layout_is_not(path: str, proved: str | None) -> None:
+def test_added_tests_are_verified_by_running_but_layout_is_not(
+    path: str, proved: str | None
+) -> None:
     after = (
         TEST.replace("(2, 2, 4),", f"(2, 2, 4),\n            {proved}") if proved else TEST + "\n"
     )
@@ -278,7 +280,7 @@ def test_growth_is_proved_by_running_and_layout_is_not(path: str, proved: str | 
     assert list(judgement.as_before) == ([path] if proved else [])
 
 
-def test_new_tests_and_their_data_are_absent_when_the_tests_decide() -> None:
+def test_new_tests_and_their_data_are_absent_in_the_deciding_run() -> None:
     new = {"tests/test_b.py": "def test_b():\n    assert True\n", "tests/b.txt": "1\n"}
     judgement = judged({PY: TEST}, new)
     assert (answers(judgement), dict(judgement.as_before)) == ({}, dict.fromkeys(new))
@@ -293,7 +295,7 @@ def test_new_tests_and_their_data_are_absent_when_the_tests_decide() -> None:
         ("tests/known.txt", "1\n"),
     ],
 )
-def test_a_new_file_that_acts_on_tests_that_were_there_is_held(path: str, content: str) -> None:
+def test_a_new_file_that_affects_existing_tests_is_held(path: str, content: str) -> None:
     before = {PY: TEST + "\n    DATA = open('tests/known.txt')\n"}
     assert "held" in answers(judged(before, {path: content}))
 
@@ -301,7 +303,7 @@ def test_a_new_file_that_acts_on_tests_that_were_there_is_held(path: str, conten
 RENAMED = {"app.py": "def add(a, b):\n    return a - b\n", PY: TEST}
 
 
-def test_a_test_that_follows_a_name_the_sources_gave_up_is_kept() -> None:
+def test_a_test_that_follows_a_rename_in_the_sources_is_kept() -> None:
     after = {
         "app.py": "def plus(a, b):\n    return a + b\n",
         PY: TEST.replace("import add", "import plus").replace(" add(", " plus("),
@@ -310,7 +312,7 @@ def test_a_test_that_follows_a_name_the_sources_gave_up_is_kept() -> None:
     assert (answers(judgement).get("held"), dict(judgement.as_before)) == (None, {})
 
 
-def test_a_test_that_calls_another_name_while_the_old_one_stays_is_held() -> None:
+def test_a_test_that_calls_another_existing_name_is_held() -> None:
     after = {
         "app.py": "def add(a, b):\n    return a - b\n\n\ndef plus(a, b):\n    return a + b\n",
         PY: TEST.replace("import add", "import plus").replace(" add(", " plus("),
@@ -318,7 +320,7 @@ def test_a_test_that_calls_another_name_while_the_old_one_stays_is_held() -> Non
     assert answers(judged(RENAMED, after)) == {"held": {"test-changed"}}
 
 
-def test_a_moved_module_is_followed_by_the_import() -> None:
+def test_imports_may_follow_a_moved_module() -> None:
     before = {"app/sums.py": "def add(a, b):\n    return a\n", "app/__init__.py": "\n",
               PY: TEST.replace("from app", "from app.sums")}  # fmt: skip
     after = {"app/sums.py": "", "app/maths.py": "def add(a, b):\n    return a + b\n",
@@ -327,11 +329,11 @@ def test_a_moved_module_is_followed_by_the_import() -> None:
 
 
 @pytest.mark.parametrize("path", ["tests/unit/test_a.py", "attic/test_a.py", "tests/test_b.py"])
-def test_a_test_file_that_moves_is_held(path: str) -> None:
+def test_a_moved_test_file_is_held(path: str) -> None:
     assert answers(judged({PY: TEST}, {PY: "", path: TEST})) == {"held": {"test-changed"}}
 
 
-def test_a_repair_of_what_a_linter_complained_of_in_a_test_is_kept() -> None:
+def test_a_lint_fix_in_a_test_is_kept() -> None:
     before = {
         PY: "import os\nfrom app import add\n\n\ndef test_add():\n    assert add(1, 2) == 3\n"
     }
@@ -342,7 +344,7 @@ def test_a_repair_of_what_a_linter_complained_of_in_a_test_is_kept() -> None:
 
 
 @pytest.mark.parametrize("line", [1, 6])
-def test_a_repair_that_loses_an_assertion_or_reaches_further_is_held(line: int) -> None:
+def test_a_lint_fix_that_drops_an_assertion_is_held(line: int) -> None:
     before = {
         PY: "import os\nfrom app import add\n\n\ndef test_add():\n    assert add(1, 2) == 3\n"
     }
@@ -369,7 +371,7 @@ SETTINGS = [
 
 
 @pytest.mark.parametrize(("path", "before", "after", "rule"), SETTINGS)
-def test_settings_pipelines_recipes_and_locks_are_held(
+def test_settings_pipelines_recipes_and_lock_files_are_held(
     path: str, before: str, after: str, rule: str
 ) -> None:
     assert answers(judged({path: before}, {path: after})).get("held") == {rule}
@@ -388,7 +390,9 @@ def test_settings_pipelines_recipes_and_locks_are_held(
         ("docs/a.md", "one\n", "two\n"),
     ],
 )
-def test_the_products_own_part_of_shared_files_is_kept(path: str, before: str, after: str) -> None:
+def test_changes_outside_the_deciding_section_of_a_shared_file_are_kept(
+    path: str, before: str, after: str
+) -> None:
     given = answers(judged({path: before}, {path: after}))
     assert given in ({}, {"noted": {"dependency-added"}})
 
@@ -428,9 +432,7 @@ GATES = {
         ("src/app.py", False),
     ],
 )
-def test_what_a_gate_runs_as_the_check_is_held_and_what_it_reads_is_not(
-    path: str, held: bool
-) -> None:
+def test_scripts_that_a_gate_runs_are_held_but_not_files_it_reads(path: str, held: bool) -> None:
     made = failed("make lint && npm run check && mypy src/app.py && sh -n rotate.sh", Kind.LINT)
     given = answers(judged(GATES, {path: "changed = 2\n"}, made))
     assert (given == {"held": {"gate-script-changed"}}) is held
@@ -448,7 +450,7 @@ def test_what_a_gate_runs_as_the_check_is_held_and_what_it_reads_is_not(
         ("php -l a.sh", False),
     ],
 )
-def test_a_script_whose_syntax_alone_is_checked_is_no_check(command: str, held: bool) -> None:
+def test_a_script_that_is_only_parsed_is_not_held(command: str, held: bool) -> None:
     given = answers(judged({"a.sh": "echo 1\n"}, {"a.sh": "echo 2\n"}, failed(command)))
     assert bool(given) is held
 
@@ -456,7 +458,7 @@ def test_a_script_whose_syntax_alone_is_checked_is_no_check(command: str, held: 
 @pytest.mark.parametrize(
     "path", ["pytest.py", "json.py", "src/requests.py", "app.pyi", "bin/ruff", "native.so"]
 )
-def test_a_new_file_in_the_way_of_a_tool_or_a_source_is_held(path: str) -> None:
+def test_a_new_file_that_shadows_a_tool_or_source_is_held(path: str) -> None:
     before = {"app.py": "x = 1\n", "requirements.txt": "requests>=2\n"}
     assert "held" in answers(judged(before, {path: "#!/bin/sh\nx = 1\n"}))
 
@@ -470,12 +472,12 @@ TOOLS = words("""
 
 
 @pytest.mark.parametrize("place", ["bin/{}", "bin/{}.sh", "{}.py", "{}/__init__.py"])
-def test_a_new_file_never_takes_the_place_of_a_known_tool(place: str) -> None:
+def test_a_new_file_never_replaces_a_known_tool(place: str) -> None:
     new = {place.format(tool): "x = 1\n" for tool in TOOLS}
     assert set(new) <= {one.path for one in judged({"app.py": "x = 1\n"}, new).held}
 
 
-def test_what_the_user_allows_is_kept() -> None:
+def test_paths_allowed_by_the_user_are_kept() -> None:
     given = answers(judged({PY: TEST}, {PY: "x = 1\n"}, allow=("tests/",)))
     assert given == {}
 
@@ -495,7 +497,7 @@ INLINE = """
     """
 
 
-def test_the_earlier_tests_of_a_source_are_put_into_the_new_source() -> None:
+def test_earlier_inline_tests_are_restored_in_the_new_source() -> None:
     after = INLINE.replace("a - b", "a + b").replace(", 3)", ", 4)")
     judgement = judged({"src/lib.rs": INLINE}, {"src/lib.rs": after})
     assert answers(judgement) == {"held": {"inline-test-changed"}}
@@ -512,13 +514,15 @@ def test_the_earlier_tests_of_a_source_are_put_into_the_new_source() -> None:
         ("mark.parametrize('a', [g(1)])", "mark.parametrize('a', [g(1), g(2)])", False),
     ],
 )
-def test_a_call_takes_no_more_than_it_took_but_a_table_does(was: str, now: str, held: bool) -> None:
+def test_a_table_may_get_more_rows_but_a_call_no_more_arguments(
+    was: str, now: str, held: bool
+) -> None:
     before = {"tests/test_a.py": f"CASES = {was}\n"}
     judgement = judged(before, {"tests/test_a.py": f"CASES = {now}\n"})
     assert bool(judgement.held) is held
 
 
-def test_inline_tests_may_grow() -> None:
+def test_inline_tests_may_be_added() -> None:
     more = "        #[test]\n        fn zero() {\n            assert_eq!(super::add(0, 0), 0);\n        }\n    }\n"
     after = INLINE.replace("a - b", "a + b").rstrip().removesuffix("}") + more
     assert answers(judged({"src/lib.rs": INLINE}, {"src/lib.rs": after})) == {}
@@ -530,14 +534,14 @@ DOCTEST = 'def add(a, b):\n    """Add.\n\n    >>> add(1, 2)\n    3\n    """\n   
 @pytest.mark.parametrize(
     ("command", "held"), [("pytest --doctest-modules", True), ("pytest", False)]
 )
-def test_examples_decide_where_gates_run_them(command: str, held: bool) -> None:
+def test_docstring_examples_are_held_if_gates_run_them(command: str, held: bool) -> None:
     after = DOCTEST.replace("    3\n", "    -1\n").replace("Add.", "Subtract.")
     judgement = judged({"app.py": DOCTEST}, {"app.py": after}, failed(command))
     assert bool(judgement.held) is held
     assert not held or b"    3\n" in judgement.rewrite["app.py"][1]
 
 
-def test_what_an_example_has_to_print_follows_no_name_of_its_own_text() -> None:
+def test_the_expected_output_of_an_example_follows_no_rename() -> None:
     shown = DOCTEST.replace("    3\n", "    'night1'\n")
     after = shown.replace("night1", "morning1")
     judgement = judged({"app.py": shown}, {"app.py": after}, failed("pytest --doctest-modules"))
@@ -557,7 +561,7 @@ RUST_DOC = """
 
 
 @pytest.mark.parametrize("change", [("), 3)", "), -1)"), ("``\n", "``ignore\n")])
-def test_the_examples_of_rust_are_put_into_the_new_source(change: tuple[str, str]) -> None:
+def test_rust_examples_are_restored_in_the_new_source(change: tuple[str, str]) -> None:
     whole = RUST_DOC + INLINE.replace("pub fn add", "fn other")
     weak = whole.replace("super::add(1, 2), 3", "1, 1").replace(*change, 1)
     judgement = judged({"src/lib.rs": whole}, {"src/lib.rs": weak.replace("a - b", "a + b")})
@@ -568,7 +572,7 @@ def test_the_examples_of_rust_are_put_into_the_new_source(change: tuple[str, str
     assert b"a + b" in restored
 
 
-def test_the_examples_of_rust_follow_names_and_new_ones_may_come() -> None:
+def test_rust_examples_may_follow_renames_and_be_added() -> None:
     more = "/// ```\n    /// calc::sum(0, 0);\n    /// ```\n    pub fn sum"
     after = RUST_DOC.replace("add", "sum").replace("pub fn sum", more)
     assert answers(judged({"src/lib.rs": RUST_DOC}, {"src/lib.rs": after})) == {}
@@ -586,13 +590,13 @@ GO_EXAMPLE = """
 
 
 @pytest.mark.parametrize(("old", "new"), [("// 3", "// -1"), ("// Output:", "// That is:")])
-def test_what_an_example_of_go_has_to_print_decides(old: str, new: str) -> None:
+def test_the_expected_output_of_a_go_example_is_held(old: str, new: str) -> None:
     before = {"example_test.go": GO_EXAMPLE, "calc.go": "package calc\n"}
     changed = judged(before, {"example_test.go": GO_EXAMPLE.replace(old, new)})
     assert answers(changed) == {"held": {"test-changed"}}
 
 
-def test_an_example_of_go_may_be_added() -> None:
+def test_a_go_example_may_be_added() -> None:
     more = GO_EXAMPLE.partition("func")[2].replace("ExampleAdd", "ExampleAdd_more")
     before = {"example_test.go": GO_EXAMPLE, "calc.go": "package calc\n"}
     added = judged(before, {"example_test.go": f"{GO_EXAMPLE}\n    func{more}"})
@@ -602,7 +606,7 @@ def test_an_example_of_go_may_be_added() -> None:
 @pytest.mark.parametrize(
     ("command", "held"), [("python -m doctest use.md", True), ("pytest", False)]
 )
-def test_examples_in_texts_decide_where_gates_run_them(command: str, held: bool) -> None:
+def test_examples_in_text_files_are_held_if_gates_run_them(command: str, held: bool) -> None:
     text = "# Use\n\n>>> add(1, 2)\n3\n"
     judgement = judged({"use.md": text}, {"use.md": text.replace("3", "-1")}, failed(command))
     assert bool(judgement.held) is held
@@ -610,13 +614,13 @@ def test_examples_in_texts_decide_where_gates_run_them(command: str, held: bool)
     assert answers(more) == {}
 
 
-def test_why_names_the_mechanism_that_spoke() -> None:
+def test_a_ruling_names_its_mechanism() -> None:
     change = case({PY: TEST, "app.py": "x = 1\n"}, {PY: "x = 1\n", "app.py": "x = 2\n"})
-    told = {ruling.path: ruling.mechanism for ruling in rulings(change)}
-    assert told == {PY: "decides: test-changed", "app.py": "a source, kept"}
+    mechanisms = {ruling.path: ruling.mechanism for ruling in rulings(change)}
+    assert mechanisms == {PY: "decides: test-changed", "app.py": "a source, kept"}
 
 
-def test_guard_and_judge_stay_small_enough_to_hold_in_the_head() -> None:
+def test_guard_and_judge_have_a_limited_number_of_lines() -> None:
     package = Path(__file__).parents[1] / "atlas_retry"
     files = (package / "guard").rglob("*.py")
     assert sum(len(path.read_text().splitlines()) for path in files) <= 3892
@@ -634,5 +638,5 @@ SEGMENTS = ("a", "b", ".a", "b.a", "*", ".env", "tests", "conftest.py", "node_mo
     st.lists(st.sampled_from(PATTERNS), max_size=6),
     st.lists(st.sampled_from(SEGMENTS), min_size=1, max_size=4).map("/".join),
 )
-def test_globs_match_what_gitignore_means(patterns: list[str], path: str) -> None:
+def test_globs_match_like_gitignore(patterns: list[str], path: str) -> None:
     assert Globs(tuple(patterns)).match(path) == GitIgnoreSpec.from_lines(patterns).match_file(path)

@@ -84,7 +84,7 @@ NOT_DECIDING = """
 
 
 @pytest.mark.parametrize(("rule", "path"), [(r, p) for r, t in FILES.items() for p in t.split()])
-def test_a_file_decides_by_its_name(rule: str, path: str) -> None:
+def test_a_deciding_file_is_recognised_by_name(rule: str, path: str) -> None:
     assert answers(judged({path: "<a>1</a>\n"}, {path: "<a>2</a>\n"})) == {"held": {rule}}
 
 
@@ -94,7 +94,7 @@ def test_any_other_file_is_kept(path: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["tests/ruff.toml", "tests/data/.gitignore", "fixtures/Makefile"])
-def test_settings_among_the_data_of_tests_are_tests(path: str) -> None:
+def test_settings_among_test_data_count_as_tests(path: str) -> None:
     assert answers(judged({path: "x\n"}, {path: "y\n"})) == {"held": {"test-changed"}}
 
 
@@ -112,7 +112,7 @@ def test_settings_among_the_data_of_tests_are_tests(path: str) -> None:
         ("a.txt", False),
     ],
 )
-def test_code_and_settings_are_what_no_tool_writes(path: str, counts: bool) -> None:
+def test_code_and_settings_are_files_no_tool_writes(path: str, counts: bool) -> None:
     assert decides.is_code_or_setting(path) is counts
 
 
@@ -131,7 +131,7 @@ PROSE = """
     """
 
 
-def test_a_path_is_what_its_name_says() -> None:
+def test_paths_are_classified_by_name() -> None:
     assert all(places.is_code(f"src/a{suffix}") for suffix in CODE.split())
     assert all(places.is_source(f"src/a{suffix}") for suffix in CODE.split() if suffix != ".bats")
     assert not any(map(places.is_code, ("a.txt", "py", "a.json", "Makefile")))
@@ -148,7 +148,7 @@ def test_a_path_is_what_its_name_says() -> None:
 
 
 @pytest.mark.parametrize("path", CACHED.split())
-def test_caches_of_tools_are_never_charged(path: str) -> None:
+def test_tool_caches_are_never_charged(path: str) -> None:
     assert answers(judged({path: "1"}, {path: "2"})) == {}
     assert [r.mechanism for r in guard.rulings(case({path: "1"}, {path: "2"}))] == [
         "places: a cache of a tool"
@@ -243,7 +243,7 @@ OWN = [
         "dependencies", "peerDependencies", "optionalDependencies", "devDependencies",
         "publishConfig", "unpkg", "jsdelivr", "peerDependenciesMeta", "engines", "directories",
         "typesVersions")),
-    *(("setup.cfg", f"[{part}]\na = 1\n", f"[{part}]\na = 2\n") for part in (
+    *(("setup.cfg", f"[{section}]\na = 1\n", f"[{section}]\na = 2\n") for section in (
         "metadata", "options", "options.extras_require", "bumpversion", "bumpversion:file",
         "bdist_wheel", "sdist", "egg_info")),
     ("Cargo.toml", "[package]\nversion = '1'\n", "[package]\nversion = '2'\n"),
@@ -262,7 +262,7 @@ OWN = [
 ]  # fmt: skip
 
 
-def part(path: str, before: str | None, after: str) -> str | None:
+def deciding_part(path: str, before: str | None, after: str) -> str | None:
     there = {path: before} if before is not None else {}
     (delta,) = values.scene(case(there, {path: after})).deltas
     assert settings.is_shared(path)
@@ -270,17 +270,17 @@ def part(path: str, before: str | None, after: str) -> str | None:
 
 
 @pytest.mark.parametrize(("path", "before", "after", "what"), PARTS)
-def test_the_part_of_a_shared_file_that_decides_is_named(
+def test_the_deciding_section_of_a_shared_file_is_named(
     path: str, before: str, after: str, what: str
 ) -> None:
-    assert part(path, before, after) == what
+    assert deciding_part(path, before, after) == what
 
 
 @pytest.mark.parametrize(("path", "before", "after"), OWN)
-def test_the_products_part_of_a_shared_file_decides_nothing(
+def test_other_sections_of_a_shared_file_are_kept(
     path: str, before: str | None, after: str
 ) -> None:
-    assert part(path, before, after) is None
+    assert deciding_part(path, before, after) is None
 
 
 @pytest.mark.parametrize("path", ["a.py", "requirements.in", "my-requirements.txt"])
@@ -296,7 +296,7 @@ MANIFESTS = """
     """.replace("Pipfile.lock", "Pipfile requirements.txt constraints-dev.txt")
 
 
-def test_manifests_name_what_a_project_depends_on() -> None:
+def test_dependency_manifests_are_recognised() -> None:
     assert all(settings.is_manifest(f"sub/{name}") for name in MANIFESTS.split())
     assert not any(map(settings.is_manifest, ("Makefile", "a.py", "requirements.md")))
 
@@ -309,7 +309,7 @@ def test_manifests_name_what_a_project_depends_on() -> None:
         ("a.json", '{"dependencies": {"a": "1"}}', False),
     ],
 )
-def test_added_lines_of_a_manifest_are_noted(path: str, after: str, noted: bool) -> None:
+def test_added_dependencies_are_noted(path: str, after: str, noted: bool) -> None:
     (delta,) = values.scene(case({path: "{}"}, {path: after})).deltas
     assert settings.dependencies_added(delta) is noted
 
@@ -331,7 +331,7 @@ NODE, SITE = "node_modules/a/index.js", ".venv/lib/python3.11/site-packages"
         ([f"{SITE}/a.py", NODE], ["uv.lock"], ["uv sync --reinstall", "rm -rf node_modules && npm install"]),
     ],
 )  # fmt: skip
-def test_what_installs_anew_goes_by_the_lock_files(
+def test_reinstall_commands_follow_the_lock_files(
     paths: list[str], there: list[str], commands: list[str]
 ) -> None:
     assert settings.reinstalling(paths, there) == commands
@@ -380,7 +380,7 @@ def test_what_installs_anew_goes_by_the_lock_files(
         ("a.yaml", "- {linters: [a, b]}", {("[['a', 'b']]", "linters"): ("a", "b")}),
     ],
 )  # fmt: skip
-def test_a_document_is_read_by_its_name(
+def test_a_document_is_parsed_by_its_name(
     path: str, text: str, value: dict[tuple[str, ...], object] | None
 ) -> None:
     document = parse(path, text.encode())
@@ -459,7 +459,7 @@ RUNS = [
 
 
 @pytest.mark.parametrize(("line", "named"), RUNS)
-def test_what_a_gate_runs_is_followed_through_recipes_and_scripts(line: str, named: str) -> None:
+def test_commands_of_a_gate_are_followed_through_recipes_and_scripts(line: str, named: str) -> None:
     scene = values.scene(case(PROJECT, {}))
     assert decides.reached((line,), scene).scripts == words(named)
 
@@ -494,19 +494,21 @@ def test_what_a_gate_runs_is_followed_through_recipes_and_scripts(line: str, nam
         ("kept/x.bin", "x\n", None),
     ],
 )
-def test_a_new_file_in_the_way_says_of_what(path: str, content: str, detail: str | None) -> None:
+def test_a_shadowing_file_is_held_with_the_reason(
+    path: str, content: str, detail: str | None
+) -> None:
     there = {"app.py": "x = 1\n", "own/__init__.py": "x\n", "kept/a": "1\n", "queue/a.py": "1\n",
              "requirements.txt": "yaml-lib[c]>=2\n# other\n", "json_old.py": "1\n"}  # fmt: skip
     judgement = judged(there, {path: content}, failed("make build kept"), failed("ls other"))
     assert [h.detail for h in judgement.held] == ([detail] if detail else [])
 
 
-def test_modules_and_dependencies_of_the_projects_own_name_shadow_nothing() -> None:
+def test_modules_with_a_name_of_the_project_shadow_nothing() -> None:
     there = {"queue/a.py": "1\n", "src/token/a.py": "1\n"}
     assert answers(judged(there, {"queue.py": "x = 1\n", "token.py": "y = 1\n"})) == {}
 
 
-def test_only_new_files_stand_in_the_way() -> None:
+def test_only_new_files_can_shadow() -> None:
     assert answers(judged({"json.py": "x = 1\n"}, {"json.py": "x = 2\n"})) == {}
 
 
@@ -520,7 +522,7 @@ def test_only_new_files_stand_in_the_way() -> None:
         ("x\n", "x\n", "100644", "100755", None),
     ],
 )
-def test_a_file_decides_by_its_mode(
+def test_a_changed_file_mode_is_held(
     before: str | None, after: str, old: str | None, new: str, detail: str | None
 ) -> None:
     there = {"a": before} if before is not None else {}
@@ -536,7 +538,7 @@ def test_a_file_decides_by_its_mode(
         ("x = 1\n", "x = 2\n", "what the tests prove was changed"),
     ],
 )
-def test_a_held_test_says_what_was_done(before: str | None, after: str, detail: str) -> None:
+def test_a_held_test_change_is_described(before: str | None, after: str, detail: str) -> None:
     there = {"tests/conftest.py": before} if before is not None else {}
     assert [h.detail for h in judged(there, {"tests/conftest.py": after}).held] == [detail]
 
@@ -553,13 +555,13 @@ TOLD = """
     """
 
 
-def test_an_agent_is_told_of_settings_and_of_what_the_user_and_atlas_protect() -> None:
+def test_protected_globs_add_configured_paths_and_omit_allowed_ones() -> None:
     assert {*PROTECTED} == words(TOLD)
-    told = protected_globs(("a", "b"), ("b", "**/Makefile"), ("a", "c"))
-    assert told == (*(glob for glob in PROTECTED if glob != "**/Makefile"), "a", "c")
+    globs = protected_globs(("a", "b"), ("b", "**/Makefile"), ("a", "c"))
+    assert globs == (*(glob for glob in PROTECTED if glob != "**/Makefile"), "a", "c")
 
 
-def test_values_are_frozen_and_made_by_keyword() -> None:
+def test_guard_values_are_frozen_and_keyword_only() -> None:
     modules = (values, decides, settings, guard.inspection, guard.judgement, guard.beside,
                guard.sources, guard.grown, guard.inline, guard.literals, guard.ratchet, judge,
                seals, folders)  # fmt: skip

@@ -40,16 +40,16 @@ RULINGS = [
 
 
 @pytest.mark.parametrize(("change", "mechanism"), RULINGS)
-def test_the_first_mechanism_that_knows_a_path_speaks(change: Case, mechanism: str) -> None:
+def test_the_first_matching_mechanism_decides(change: Case, mechanism: str) -> None:
     assert ruling(change).mechanism == mechanism
 
 
-def test_what_is_protected_is_not_lifted_by_what_is_allowed() -> None:
+def test_protected_paths_cannot_be_allowed() -> None:
     change = replace(case({T: TEST}, {T: "x = 1\n"}, allow=("tests/",)), protect=(T,))
     assert answers(guard.assess(change)) == {"refused": {"protected-path"}}
 
 
-def test_a_path_that_is_refused_beside_is_not_ruled_on_again() -> None:
+def test_a_refused_path_is_judged_only_once() -> None:
     change = replace(case({T: TEST}, {T: "x = 1\n"}), future=(T,), in_run=True)
     assert [r.mechanism for r in rulings(change)] == ["beside: clock-tricked"]
 
@@ -62,7 +62,7 @@ def test_a_path_that_is_refused_beside_is_not_ruled_on_again() -> None:
         replace(case({}, {}), future=("a",), allow=("a",)),
     ],
 )
-def test_what_can_be_allowed_beside_is(change: Case) -> None:
+def test_findings_outside_the_change_can_be_allowed(change: Case) -> None:
     assert answers(guard.assess(change)) == {}
     assert answers(guard.assess(replace(change, allow=("other",))))
 
@@ -74,7 +74,7 @@ def test_what_can_be_allowed_beside_is(change: Case) -> None:
         replace(case({}, {"atlas.yaml": "1\n"}), allow=("atlas.yaml",), in_run=True),
     ],
 )
-def test_what_cannot_be_allowed_is_refused(change: Case) -> None:
+def test_some_findings_cannot_be_allowed(change: Case) -> None:
     assert "refused" in answers(guard.assess(change))
 
 
@@ -91,7 +91,7 @@ ENDS = [
 
 
 @pytest.mark.parametrize(("change", "restore", "ends"), ENDS)
-def test_what_can_be_restored_is_and_what_cannot_ends_the_run(
+def test_a_finding_that_cannot_be_restored_ends_the_run(
     change: Case, restore: tuple[str, ...] | None, ends: Verdict | None
 ) -> None:
     judgement = guard.assess(change)
@@ -99,7 +99,7 @@ def test_what_can_be_restored_is_and_what_cannot_ends_the_run(
     assert bool(judgement.remedy) is bool(ends)
 
 
-def test_a_dependency_beside_something_else_is_restored_by_hand() -> None:
+def test_several_unrestorable_findings_are_restored_by_hand() -> None:
     change = replace(case({"package.json": "{}"}, {"package.json": '{"name": "a"}'}),
                      installed=("node_modules/a.js",), nested=("a/.git",), changed=("package.json",))  # fmt: skip
     judgement = guard.assess(change)
@@ -108,7 +108,7 @@ def test_a_dependency_beside_something_else_is_restored_by_hand() -> None:
 
 
 @pytest.mark.parametrize("size", [200, 400])
-def test_a_detail_is_no_longer_than_300_characters(size: int) -> None:
+def test_a_detail_has_at_most_300_characters(size: int) -> None:
     name = "y" * (size - len("is now a link out of the workspace: /"))
     (one,) = judged({}, {"a": f"->/{name}"}).refused
     reason = next(rule.reason for rule in beside.RULES if rule.name == "outside-workspace")
@@ -156,7 +156,7 @@ NO_X = LINTED.replace("    x = 1\n", "    y = 1\n")
         ("(", complained(Kind.LINT, (1, 7)), False),
     ],
 )
-def test_a_repair_is_confined_to_the_lines_complained_of(
+def test_a_lint_fix_in_a_test_must_stay_on_the_reported_lines(
     after: str, failing: GateResult, kept: bool
 ) -> None:
     judgement = judged({T: LINTED}, {T: after}, failing)
@@ -199,7 +199,7 @@ ADDED = [
 
 
 @pytest.mark.parametrize(("path", "content", "kept"), ADDED)
-def test_new_tests_and_data_are_kept_and_what_steers_others_is_not(
+def test_new_tests_and_data_are_kept_unless_they_affect_others(
     path: str, content: str, kept: bool
 ) -> None:
     there = {T: TEST + "\nopen('known.json')\n", "src/a/b/mod.py": "x = 1\n"}
@@ -250,7 +250,7 @@ GROWTH = [
     [row[1:] for row in GROWTH],
     ids=[row[0] for row in GROWTH],
 )
-def test_growth_is_what_came_beside_everything_that_was_there(
+def test_additions_are_kept_only_if_all_earlier_tests_stay(
     name: str, text: str, old: str, new: str, kept: bool
 ) -> None:
     path = f"tests/{name}"
@@ -272,7 +272,7 @@ RENAMES = [
 
 
 @pytest.mark.parametrize(("after", "others", "kept"), RENAMES)
-def test_a_name_is_followed_where_no_source_has_it_any_more(
+def test_a_renamed_name_is_followed_only_if_no_source_defines_it(
     after: dict[str, str], others: dict[str, str], kept: bool
 ) -> None:
     there = {PY: "def add(a, b):\n    return a - b\n", T: TEST, **others}
@@ -281,7 +281,7 @@ def test_a_name_is_followed_where_no_source_has_it_any_more(
     assert ("held" not in answers(judgement)) is kept
 
 
-def test_a_followed_test_that_grew_is_proved_under_the_new_names() -> None:
+def test_additions_to_a_renamed_test_are_verified_with_the_new_names() -> None:
     there = {PY: "def add(a, b):\n    return a - b\n", T: TEST}
     more = "\n\ndef test_more():\n    assert plus(2, 2) == 4\n"
     followed = TEST.replace(" add", " plus")
@@ -311,7 +311,7 @@ INLINE = [
 
 
 @pytest.mark.parametrize(("path", "before", "after", "left", "line"), INLINE)
-def test_the_tests_in_a_source_are_spliced_or_for_review(
+def test_changed_inline_tests_are_restored_or_need_review(
     path: str, before: str, after: str, left: str | None, line: int | None
 ) -> None:
     judgement = judged({path: before}, {path: after})
@@ -328,7 +328,7 @@ def test_the_tests_in_a_source_are_spliced_or_for_review(
 @pytest.mark.parametrize(
     ("moved_to", "rules"), [({}, ("inline-test-changed",)), ({"b.rs": RUST + "fn more() {}\n"}, ())]
 )
-def test_a_source_that_is_deleted_takes_its_tests_nowhere_unseen(
+def test_inline_tests_of_a_deleted_source_are_reported(
     moved_to: dict[str, str], rules: tuple[str, ...]
 ) -> None:
     judgement = judged({"a.rs": RUST}, {"a.rs": "", **moved_to})
@@ -356,13 +356,13 @@ DOCTESTS = [
 
 @pytest.mark.parametrize(("after", "left"), DOCTESTS)
 @pytest.mark.parametrize("where", ["command", "conftest.py", "pyproject.toml"])
-def test_examples_that_gates_run_are_put_into_the_new_source(
+def test_docstring_examples_run_by_gates_are_restored_in_the_new_source(
     after: str, left: str | None, where: str
 ) -> None:
     there = {PY: DOC, "conftest.py": "\n", "pyproject.toml": "\n"}
-    told = {} if where == "command" else {where: "# doctest\n"}
+    configuration = {} if where == "command" else {where: "# doctest\n"}
     command = failed("pytest --xdoctest" if where == "command" else "pytest")
-    judgement = judged({**there, **told}, {PY: after}, command)
+    judgement = judged({**there, **configuration}, {PY: after}, command)
     held = [h.in_place for h in judgement.held]
     assert held == ([] if left == "" else [left is None])
     written = judgement.rewrite.get(PY)
@@ -406,7 +406,7 @@ REMARKS = [
 
 
 @pytest.mark.parametrize(("kind", "mark"), REMARKS)
-def test_a_remark_that_silences_a_checker_has_its_kind(kind: str, mark: str) -> None:
+def test_a_suppression_comment_has_its_kind(kind: str, mark: str) -> None:
     path = PY if mark.startswith("#") else "app.js"
     (delta,) = scene(case({path: "x = 1\n"}, {path: f"y = 2\n{mark}\n"})).deltas
     assert [(one.kind, one.line, one.text) for one in ratchet.added(delta)] == [(kind, 2, mark)]
@@ -430,7 +430,7 @@ def test_a_remark_that_silences_a_checker_has_its_kind(kind: str, mark: str) -> 
         ("a.txt", "# noqa\n", None),
     ],
 )
-def test_attributes_and_files_without_a_grammar_are_read(
+def test_suppressions_in_attributes_and_unparsed_files_are_read(
     path: str, text: str, kind: str | None
 ) -> None:
     (delta,) = scene(case({path: "\n"}, {path: text})).deltas
@@ -458,7 +458,7 @@ def test_attributes_and_files_without_a_grammar_are_read(
         (failed("look", Kind.REVIEW), ""),
     ],
 )  # fmt: skip
-def test_a_failing_gate_looks_at_kinds_of_suppressions(failing: GateResult, kinds: str) -> None:
+def test_a_failing_gate_checks_its_kinds_of_suppressions(failing: GateResult, kinds: str) -> None:
     assert ratchet.kinds_failing(scene(case({}, {}, failing))) == {*kinds.split()}
 
 
@@ -471,7 +471,7 @@ def test_a_failing_gate_looks_at_kinds_of_suppressions(failing: GateResult, kind
         ("# noqa\n", "# noqa: E1\n# noqa: E2\n", "# noqa: E1\n"),
     ],
 )  # fmt: skip
-def test_only_what_is_more_than_there_was_is_taken_out(before: str, after: str, left: str) -> None:
+def test_only_added_suppressions_are_removed(before: str, after: str, left: str) -> None:
     judgement = judged({PY: before}, {PY: after}, RUFF)
     assert judgement.rewrite[PY] == ("100644", left.encode())
     assert {h.detail.partition(":")[0] for h in judgement.held} == {
@@ -491,27 +491,27 @@ def test_only_what_is_more_than_there_was_is_taken_out(before: str, after: str, 
         ("f(1)  # noqa\ng()\n", "g()\nf(1)  # noqa\n", False),
     ],
 )
-def test_a_suppression_may_be_narrowed_or_moved_and_not_widened(
+def test_a_suppression_may_be_narrowed_or_moved_but_not_widened(
     before: str, after: str, is_more: bool
 ) -> None:
     assert bool(judged({PY: before}, {PY: after}, RUFF).rewrite) is is_more
 
 
-def test_a_suppression_beside_changed_inline_tests_leaves_the_earlier_tests() -> None:
+def test_an_added_suppression_and_changed_inline_tests_are_both_reverted() -> None:
     before = "fn f() {}\n\n#[test]\nfn g() {\n    assert!(true);\n}\n"
     after = "#[allow(x)]\nfn f() {}\n\n#[test]\nfn g() {\n}\n"
     judgement = judged({"a.rs": before}, {"a.rs": after}, failed("cargo clippy", Kind.LINT))
     assert judgement.rewrite["a.rs"] == ("100644", before.encode())
 
 
-def test_a_suppression_of_several_lines_is_for_review() -> None:
+def test_a_multiline_suppression_needs_review() -> None:
     text = "@SuppressWarnings(\n  x)\nclass A {}\n"
     assert answers(judged({"A.java": "class A {}\n"}, {"A.java": text}, RUFF)) == {
         "review": {"suppression-added"}
     }
 
 
-def test_the_mode_of_a_rewritten_file_stays() -> None:
+def test_the_mode_of_a_rewritten_file_is_preserved() -> None:
     change = case({PY: "x = 1\n"}, {PY: "x = 1  # noqa\n"}, RUFF, new_modes={PY: "100755"})
     assert guard.assess(change).rewrite[PY] == ("100755", b"x = 1\n")
 
@@ -544,7 +544,9 @@ OWN = [
 
 
 @pytest.mark.parametrize(("path", "before", "after", "own"), OWN)
-def test_what_belongs_to_atlas(path: str, before: str, after: str, own: bool) -> None:
+def test_configuration_and_state_of_atlas_are_recognised(
+    path: str, before: str, after: str, own: bool
+) -> None:
     change = replace(case({path: before}, {path: after}), in_run=True)
     assert ("atlas-touched" in answers(guard.assess(change)).get("refused", set())) is own
 
@@ -559,17 +561,19 @@ GIT_STATE = [
 ]
 
 
-@pytest.mark.parametrize(("before", "after", "told"), GIT_STATE)
-def test_the_state_of_git_is_named_by_what_became_of_it(
-    before: dict[str, str], after: dict[str, str], told: list[tuple[str, str]]
+@pytest.mark.parametrize(("before", "after", "findings"), GIT_STATE)
+def test_a_changed_git_state_is_described(
+    before: dict[str, str], after: dict[str, str], findings: list[tuple[str, str]]
 ) -> None:
     change = replace(case({}, {}), git_before=before, git_after=after)
     reason = " (history and settings of git are the user's)"
-    assert [(v.path, v.detail.removesuffix(reason)) for v in guard.assess(change).refused] == told
+    assert [
+        (v.path, v.detail.removesuffix(reason)) for v in guard.assess(change).refused
+    ] == findings
 
 
 @pytest.mark.parametrize(("old", "new"), [(None, "160000"), ("160000", "100644")])
-def test_a_submodule_that_comes_or_goes_is_refused(old: str | None, new: str) -> None:
+def test_an_added_or_removed_submodule_is_refused(old: str | None, new: str) -> None:
     change = case(
         {"m": "1"} if old else {}, {"m": "2"}, old_modes={"m": old or ""}, new_modes={"m": new}
     )
@@ -588,9 +592,9 @@ def test_a_submodule_that_comes_or_goes_is_refused(old: str | None, new: str) ->
         ("a", "b", False),
     ],
 )
-def test_a_link_may_not_lead_out_of_the_workspace(path: str, target: str, out: bool) -> None:
-    told = [v.detail for v in judged({}, {path: f"->{target}"}).refused]
-    assert [d.partition(" (")[0] for d in told] == (
+def test_a_link_out_of_the_workspace_is_refused(path: str, target: str, out: bool) -> None:
+    details = [v.detail for v in judged({}, {path: f"->{target}"}).refused]
+    assert [d.partition(" (")[0] for d in details] == (
         [f"is now a link out of the workspace: {target}"] if out else []
     )
 
@@ -605,7 +609,7 @@ CACHES = """
 
 
 @pytest.mark.parametrize("path", CACHES.split())
-def test_what_tools_write_outside_as_they_run_is_not_charged(path: str) -> None:
+def test_files_that_tools_write_outside_are_not_charged(path: str) -> None:
     change = replace(case({}, {}), outside=(OutsideChange(place="/h", path=path),))
     assert answers(guard.assess(change)) == {}
 
@@ -625,13 +629,11 @@ DETAILS = [
 
 
 @pytest.mark.parametrize(("change", "path", "detail"), DETAILS)
-def test_what_is_refused_beside_says_what_was_done_and_why_not(
-    change: Case, path: str, detail: str
-) -> None:
+def test_a_refused_finding_says_what_was_done_and_why(change: Case, path: str, detail: str) -> None:
     assert [(v.path, v.detail) for v in guard.assess(change).refused] == [(path, detail)]
 
 
-def test_what_may_be_allowed_or_is_looked_for_in_tests_is_little() -> None:
+def test_few_rules_can_be_allowed_or_apply_to_tests() -> None:
     assert {r.name for r in beside.RULES if r.can_be_allowed} == {
         "outside-workspace", "dependency-changed", "clock-tricked"}  # fmt: skip
     assert {r.name for r in sources.RULES if r.in_tests} == {"framework-patched", "run-ended"}
@@ -666,8 +668,8 @@ def test_a_rule_names_the_line_and_what_was_done(
     before: str, after: str, rule: str | None, line: int | None, detail: str
 ) -> None:
     judgement = judged({PY: before}, {PY: after})
-    told: tuple[Violation | Held, ...] = (*judgement.noted, *judgement.held)
-    seen = [(v.rule, v.line, v.detail.rpartition(" (")[0]) for v in told]
+    findings: tuple[Violation | Held, ...] = (*judgement.noted, *judgement.held)
+    seen = [(v.rule, v.line, v.detail.rpartition(" (")[0]) for v in findings]
     assert seen == ([(rule, line, detail)] if rule else [])
 
 
@@ -677,7 +679,7 @@ def test_a_rule_names_the_line_and_what_was_done(
         "x = y as any\n", "x = y as unknown as Z\n", "let x: any = 1\n", "x = <any>y\n",
     ],
 )  # fmt: skip
-def test_types_given_up_in_typescript_are_for_review(text: str) -> None:
+def test_a_typescript_type_escape_needs_review(text: str) -> None:
     failing = failed("tsc", Kind.LINT)
     assert "type-escape" in answers(judged({"a.ts": "\n"}, {"a.ts": text}, failing)).get(
         "review", set()
@@ -685,7 +687,7 @@ def test_types_given_up_in_typescript_are_for_review(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["x = cast(Any, y)\n", "def f(a) -> Any:\n    g()\n", "if not TYPE_CHECKING:\n    x = 1\n"])  # fmt: skip
-def test_types_given_up_in_python_are_for_review(text: str) -> None:
+def test_a_python_type_escape_needs_review(text: str) -> None:
     assert "type-escape" in answers(judged({PY: "\n"}, {PY: text}, MYPY)).get("review", set())
 
 
@@ -720,13 +722,13 @@ LITERALS = [
 ]
 
 
-@pytest.mark.parametrize(("text", "told"), LITERALS)
-def test_a_branch_on_the_tests_own_values_is_for_review(text: str, told: bool) -> None:
+@pytest.mark.parametrize(("text", "reported"), LITERALS)
+def test_a_branch_on_values_of_the_tests_needs_review(text: str, reported: bool) -> None:
     given = answers(judged({**TESTS, PY: "\n"}, {PY: text})).get("review", set())
-    assert ("special-cased" in given) is told
+    assert ("special-cased" in given) is reported
 
 
-def test_a_branch_names_its_values_and_line() -> None:
+def test_a_branch_finding_names_values_and_line() -> None:
     text = 'x = 1\nif o == "ORD-1001":\n    r = 86.42\n'
     (held,) = judged({**TESTS, PY: "\n"}, {PY: text}).held
     wanted = 'branches on "ORD-1001", which only the tests speak of (the code answers the test, not the task)'
@@ -737,7 +739,7 @@ def test_a_branch_names_its_values_and_line() -> None:
     assert held.detail.startswith('answers with 86.42, "two words", which only tests speak of')
 
 
-def test_a_value_that_was_compared_with_before_is_no_new_branch() -> None:
+def test_a_value_already_compared_before_is_not_a_new_branch() -> None:
     there = 'if o == "ORD-1001":\n    r = 1\n'
     assert answers(judged({**TESTS, PY: there}, {PY: there.replace("r = 1", "r = 86.42")})) == {}
 
@@ -767,18 +769,18 @@ def test_a_value_that_was_compared_with_before_is_no_new_branch() -> None:
         ("a.go", b"package a\n//go:generate x\n", b"package a\n", False),
     ],
 )
-def test_layout_quotes_and_remarks_make_no_difference(
+def test_layout_quotes_and_comments_do_not_count(
     path: str, before: bytes | None, after: bytes | None, same: bool
 ) -> None:
     assert tokens.same_tokens(path, before, after) is same
 
 
-def test_words_of_a_source_leave_out_its_remarks() -> None:
+def test_words_of_a_source_exclude_comments() -> None:
     assert tokens.words_of("a.py", b"x = y  # z\n") == {"x", "y"}
     assert tokens.words_of("a.py", b"x = (  # z\n") == {"x", "z"}
     assert tokens.words_of("a.py", None) == frozenset()
     assert PYTEST.command == "pytest -q"
 
 
-def test_answers_are_named_as_they_are_printed() -> None:
+def test_answers_have_their_printed_names() -> None:
     assert [*Answer] == ["held", "review", "refused", "noted"]

@@ -207,7 +207,7 @@ GOOD: list[tuple[str, str, str]] = [
 
 
 @pytest.mark.parametrize(("rule", "answer", "path", "before", "after"), BAD)
-def test_a_rule_speaks_of_what_it_is_for(
+def test_a_rule_reports_its_bad_cases(
     rule: str, answer: str, path: str, before: str, after: str
 ) -> None:
     given = answers(judged({**TESTS, path: before or "\n"}, {path: after}))
@@ -218,7 +218,7 @@ OF_ONE_LANGUAGE = {"run-ended", "always-equal"}
 
 
 @pytest.mark.parametrize("path", ["app.dart", "app.zig"])
-def test_the_spelling_of_one_language_means_nothing_in_another(path: str) -> None:
+def test_a_rule_of_one_language_ignores_other_languages(path: str) -> None:
     for rule, _, _, before, after in BAD:
         if rule in OF_ONE_LANGUAGE:
             given = answers(judged({**TESTS, path: before or "\n"}, {path: after}))
@@ -226,22 +226,22 @@ def test_the_spelling_of_one_language_means_nothing_in_another(path: str) -> Non
 
 
 @pytest.mark.parametrize(("path", "before", "after"), GOOD)
-def test_no_rule_speaks_of_an_honest_look_alike(path: str, before: str, after: str) -> None:
+def test_no_rule_reports_an_honest_similar_change(path: str, before: str, after: str) -> None:
     assert answers(judged({**TESTS, path: before or "\n"}, {path: after})) == {}
 
 
-def test_every_rule_on_sources_has_a_case() -> None:
+def test_every_source_rule_has_a_case() -> None:
     assert {rule.name for rule in sources.RULES} - {"type-escape", "uncovered-removed"} == {
         row[0] for row in BAD
     }
 
 
-def test_what_stood_there_before_is_not_charged() -> None:
+def test_code_that_existed_before_is_not_charged() -> None:
     there = 'import os\nif "PYTEST_CURRENT_TEST" in os.environ:\n    x = 1\n'
     assert answers(judged({PY: there}, {PY: there + "y = 2\n"})) == {}
 
 
-def test_a_value_that_another_source_speaks_of_is_no_special_case() -> None:
+def test_a_value_used_in_another_source_is_not_special_cased() -> None:
     before = {**TESTS, PY: "\n", "orders.py": 'FIRST = "ORD-1001"\nPRICE = 42.17\n'}
     after = {PY: 'def total(o, n):\n    if o == "ORD-1001":\n        return 86.42\n    return n\n'}
     assert answers(judged(before, after)) == {}
@@ -251,21 +251,21 @@ def test_a_value_that_another_source_speaks_of_is_no_special_case() -> None:
     ("value", "review"),
     [("total", False), ("orders.total", False), ("True", True), ("86.42", True)],
 )
-def test_what_is_registered_under_a_name_is_no_answer(value: str, review: bool) -> None:
+def test_a_function_registered_under_a_name_is_not_special_cased(value: str, review: bool) -> None:
     tests = {"tests/test_a.py": "def test():\n    assert total('ORD-1001', 5) == 86.42\n"}
     given = answers(judged({**tests, PY: "\n"}, {PY: f'HANDLERS = {{"ORD-1001": {value}}}\n'}))
     assert given == ({"review": {"special-cased"}} if review else {})
 
 
 @pytest.mark.parametrize(("line", "review"), [("4, 3", True), ("14, 3", False), ("4, 30", False)])
-def test_a_part_of_a_number_is_no_value_of_a_test(line: str, review: bool) -> None:
+def test_only_whole_numbers_of_a_test_count_as_its_values(line: str, review: bool) -> None:
     tests = {"tests/test_a.py": f"def test():\n    assert add({line}) == 7\n"}
     after = {PY: "def add(a, b):\n    if a == 4 and b == 3:\n        return 7\n    return a\n"}
     given = answers(judged({**tests, PY: "\n"}, after))
     assert given == ({"review": {"special-cased"}} if review else {})
 
 
-def test_reviews_are_only_noted_where_the_user_asks_for_that() -> None:
+def test_reviews_can_be_configured_to_be_only_noted() -> None:
     change = case({**TESTS, PY: "\n"}, {PY: "import os\n\n\ndef f():\n    os._exit(0)\n"})
     judgement = guard.assess(replace(change, notes_reviews=True))
     assert answers(judgement) == {"noted": {"run-ended"}}
@@ -282,7 +282,7 @@ def test_reviews_are_only_noted_where_the_user_asks_for_that() -> None:
         (failed("ruff format .", Kind.FORMAT), "x = 1  # fmt: skip\n", "held"),
     ],
 )
-def test_a_suppression_of_what_failed_is_taken_out_and_any_other_is_noted(
+def test_a_suppression_of_the_failing_kind_is_removed_and_any_other_noted(
     failing: guard.Case, text: str, answer: str
 ) -> None:
     judgement = judged({PY: "x = 0\n"}, {PY: text}, failing)  # type: ignore[arg-type]
@@ -291,7 +291,7 @@ def test_a_suppression_of_what_failed_is_taken_out_and_any_other_is_noted(
     assert left == (("100644", b"x = 1\n") if answer == "held" else None)
 
 
-def test_a_suppression_of_several_lines_stays_and_is_for_review() -> None:
+def test_a_multiline_suppression_stays_and_needs_review() -> None:
     judgement = judged({JS: "x\n"}, {JS: "/* eslint-disable\n no-undef */\nx\n"}, RUFF)
     assert answers(judgement) == {"review": {"suppression-added"}}
     assert judgement.rewrite == {}
@@ -307,7 +307,9 @@ def test_a_suppression_of_several_lines_stays_and_is_for_review() -> None:
         ("x = 1\n", 'x = "# noqa"\n', False),
     ],
 )
-def test_suppressions_may_move_and_narrow_but_not_grow(before: str, after: str, held: bool) -> None:
+def test_suppressions_may_move_and_narrow_but_not_be_added(
+    before: str, after: str, held: bool
+) -> None:
     assert bool(judged({PY: before}, {PY: after}, RUFF).held) is held
 
 
@@ -327,7 +329,7 @@ TSC = '{"scripts": {"test": "npm run types && mocha", "types": "tsc --noEmit"}}'
         (PHP, "<?php\nfunction f(mixed $a) {}\n"),
     ],
 )
-def test_a_type_that_is_given_up_is_for_review_where_types_failed(path: str, text: str) -> None:
+def test_a_type_escape_needs_review_if_types_failed(path: str, text: str) -> None:
     before = {PY: "\n", TS: "\n", PHP: "<?php\n", "package.json": TSC}
     assert answers(judged(before, {path: text}, MYPY)) == {"review": {"type-escape"}}
     assert answers(judged(before, {path: text}, failed("npm test"))) == {"review": {"type-escape"}}
@@ -335,7 +337,7 @@ def test_a_type_that_is_given_up_is_for_review_where_types_failed(path: str, tex
 
 
 @pytest.mark.parametrize("text", ["if (a != b && !c) { d(); }\n", "const many: string[] = [];\n"])
-def test_typed_code_is_no_escape(text: str) -> None:
+def test_typed_code_is_not_a_type_escape(text: str) -> None:
     assert answers(judged({TS: "\n"}, {TS: text}, failed("tsc", Kind.LINT))) == {}
 
 
@@ -346,7 +348,7 @@ def test_typed_code_is_no_escape(text: str) -> None:
         ("third_party/a.py", "x = 1\n", {"pyproject.toml": "[project]\nname = 'a'\n"}),
     ],
 )
-def test_copies_of_others_code_follow_a_manifest(
+def test_vendored_code_may_follow_a_manifest(
     path: str, before: str, beside: dict[str, str]
 ) -> None:
     after = {path: before.replace("1", "2"), **beside}
@@ -367,7 +369,7 @@ HIDES = "if TYPE_CHECKING:\n\n    def f() -> int: ...\n\nelse:\n\n    def f(): r
         ("if TYPE_CHECKING:\n    # for readers\n    import a\n", MYPY, False),
     ],
 )
-def test_code_that_a_failing_type_checker_is_not_shown_is_for_review(
+def test_code_hidden_from_a_failing_type_checker_needs_review(
     text: str, failing: GateResult, review: bool
 ) -> None:
     given = answers(judged({PY: "\n"}, {PY: text}, failing))
@@ -375,13 +377,13 @@ def test_code_that_a_failing_type_checker_is_not_shown_is_for_review(
 
 
 @pytest.mark.parametrize(("command", "review"), [("pytest --cov=a", True), ("pytest", False)])
-def test_code_that_goes_where_coverage_fails_is_for_review(command: str, review: bool) -> None:
+def test_removed_code_needs_review_if_coverage_failed(command: str, review: bool) -> None:
     given = answers(judged({PY: "def f():\n    return 1\n"}, {PY: "# none\n"}, failed(command)))
     assert given.get("review", set()) == ({"uncovered-removed"} if review else set())
     assert "feature-removed" in given["noted"]
 
 
-def test_a_line_that_stands_twice_is_new_once() -> None:
+def test_a_duplicated_line_is_new_only_once() -> None:
     asks = "if os.environ.get('CI'):\n    f()\n"
     given = judged({PY: asks}, {PY: asks + asks}).held
     assert [(one.rule, one.line) for one in given] == [("surroundings-asked", 3)]
@@ -392,7 +394,7 @@ def test_a_new_test_that_patches_the_framework_is_refused() -> None:
     assert answers(judged(TESTS, after)) == {"refused": {"framework-patched"}}
 
 
-def test_a_refusal_within_the_repair_takes_the_whole_attempt_back() -> None:
+def test_a_refusal_inside_the_fix_reverts_the_whole_attempt() -> None:
     judgement = judged({PY: "\n"}, {PY: 'x = "PYTEST_CURRENT_TEST"\n'})
     assert judgement.restore is None
 
@@ -413,26 +415,26 @@ BESIDE: list[tuple[str, guard.Case]] = [
 
 
 @pytest.mark.parametrize(("rule", "change"), BESIDE)
-def test_what_cannot_be_an_accident_is_refused(rule: str, change: guard.Case) -> None:
+def test_deliberate_interference_is_refused(rule: str, change: guard.Case) -> None:
     assert answers(guard.assess(replace(change, in_run=True))) == {"refused": {rule}}
 
 
-def test_outside_a_run_the_configuration_of_atlas_is_held() -> None:
+def test_without_a_run_the_configuration_of_atlas_is_held() -> None:
     change = case({}, {".atlas/config.yaml": "version: 1\n"})
     assert answers(guard.assess(change)) == {"held": {"atlas-touched"}}
 
 
-def test_every_rule_on_what_is_beside_has_a_case() -> None:
+def test_every_rule_outside_the_sources_has_a_case() -> None:
     assert {rule.name for rule in beside.RULES} - {"folder-mode"} == {row[0] for row in BESIDE}
 
 
-def test_permissions_of_folders_are_noted() -> None:
+def test_changed_folder_permissions_are_noted() -> None:
     assert answers(guard.assess(replace(case({}, {}), modes=("data",)))) == {
         "noted": {"folder-mode"}
     }
 
 
-def test_a_variable_that_others_speak_of_as_well_is_nothing_of_the_tests() -> None:
+def test_a_variable_documented_elsewhere_is_not_special_to_the_tests() -> None:
     before = {**TESTS, PY: "\n", "README.md": "Set TOTALS_FROM to read a file.\n"}
     after = {PY: 'import os\nx = os.environ["TOTALS_FROM"]\n'}
     assert answers(judged(before, after)) == {}
@@ -447,7 +449,7 @@ def test_a_variable_that_others_speak_of_as_well_is_nothing_of_the_tests() -> No
         ("x", ".venv/lib/python3.11/site-packages/a.py", "pip install --force-reinstall a"),
     ],
 )
-def test_the_end_names_the_command_that_installs_anew(there: str, path: str, command: str) -> None:
+def test_the_remedy_names_the_reinstall_command(there: str, path: str, command: str) -> None:
     judgement = guard.assess(replace(case({there: "1\n"}, {}), installed=(path,)))
     assert judgement.remedy == f"reinstall what is named above: {command}"
 
@@ -462,11 +464,11 @@ def test_the_end_names_the_command_that_installs_anew(there: str, path: str, com
         replace(case({"tests/run.log": "1"}, {"tests/run.log": "2"}), outputs=frozenset({"tests/run.log"})),
     ],
 )  # fmt: skip
-def test_staging_caches_and_what_gates_write_are_nobodys_fault(change: guard.Case) -> None:
+def test_staging_caches_and_gate_outputs_are_not_charged(change: guard.Case) -> None:
     assert answers(guard.assess(change)) == {}
 
 
-def test_what_git_ignores_is_neither_held_nor_refused() -> None:
+def test_ignored_files_are_neither_held_nor_refused() -> None:
     change = case({"tests/conftest.py": "x = 1\n"}, {"tests/conftest.py": "x = 2\n"})
     judgement = guard.assess(replace(change, ignored=frozenset({"tests/conftest.py"})))
     assert (answers(judgement), judgement.as_before) == ({}, {})

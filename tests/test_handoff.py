@@ -21,7 +21,7 @@ from atlas_retry.model import (
 from atlas_retry.reports.handoff import MAX_PROBLEMS, handoff
 
 
-def failing(command: str, *told: Diagnostic, log_path: str | None = None) -> GateResult:
+def failing(command: str, *diagnostics: Diagnostic, log_path: str | None = None) -> GateResult:
     return GateResult(
         name="unit",
         kind=Kind.TEST,
@@ -30,7 +30,7 @@ def failing(command: str, *told: Diagnostic, log_path: str | None = None) -> Gat
         success=False,
         exit_code=1,
         error="exit code 1",
-        diagnostics=told,
+        diagnostics=diagnostics,
         log_path=log_path,
     )
 
@@ -73,30 +73,30 @@ def ended(*results: GateResult, attempts: tuple[Attempt, ...] = ()) -> str:
         ("make test", "python -m pytest"),
     ],
 )
-def test_the_smallest_command_is_named(command: str, start: str) -> None:
-    told = ended(failing(command, problem()))
+def test_the_handoff_names_the_smallest_failing_command(command: str, start: str) -> None:
+    text = ended(failing(command, problem()))
     test = "'tests/test_a.py::test_x[it'\"'\"'s]'"
-    assert f"cd '/w/my api'\n{start} {test}  # the first of them alone\n{command}" in told
+    assert f"cd '/w/my api'\n{start} {test}  # the first of them alone\n{command}" in text
 
 
-def test_a_problem_that_is_no_test_has_no_smaller_command() -> None:
+def test_a_problem_outside_tests_has_no_smaller_command() -> None:
     assert "# the first of them alone" not in ended(failing("ruff check", problem(None)))
 
 
-def test_what_fails_is_told_on_lines_that_open_no_markup() -> None:
+def test_problems_are_listed_without_markup() -> None:
     many = [problem(None)] * (MAX_PROBLEMS + 2)
-    told = ended(failing("pytest", *many, log_path="/logs/0"))
-    assert "- `tests/test_a.py:3` assert '1' == &lt;b>2&lt;/b> more" in told
-    assert "- and 2 more" in told
-    assert "`/logs/0`" in told
+    text = ended(failing("pytest", *many, log_path="/logs/0"))
+    assert "- `tests/test_a.py:3` assert '1' == &lt;b>2&lt;/b> more" in text
+    assert "- and 2 more" in text
+    assert "`/logs/0`" in text
 
 
-def test_a_review_has_no_command_to_type() -> None:
-    told = ended(failing("", problem(None)))
-    assert "```" not in told
+def test_a_failed_review_has_no_command() -> None:
+    text = ended(failing("", problem(None)))
+    assert "```" not in text
 
 
-def test_what_was_tried_is_told_with_what_came_of_it() -> None:
+def test_attempts_are_listed_with_their_result() -> None:
     changes = tuple(Change(path=f"f{n}.py", status=ChangeStatus.MODIFIED) for n in range(12))
     tried = (
         Attempt(
@@ -112,27 +112,27 @@ def test_what_was_tried_is_told_with_what_came_of_it() -> None:
         ),
         Attempt(number=2, agent="anthropic", error="calc.py did not check in 3 tries", kept=True),
     )
-    told = ended(failing("pytest", problem()), attempts=tried)
-    assert "1. anthropic sonnet, $0.50: a plus for a minus" in told
-    assert "and 2 more" in told
-    assert "1 problem fixed, 0 remained, 2 came with it" in told
+    text = ended(failing("pytest", problem()), attempts=tried)
+    assert "1. anthropic sonnet, $0.50: a plus for a minus" in text
+    assert "and 2 more" in text
+    assert "1 problem fixed, 0 remained, 2 came with it" in text
     assert (
-        "- `t.py` tests/removed: refused: a test is gone. To look at it: atlas diff r-1 1" in told
+        "- `t.py` tests/removed: refused: a test is gone. To look at it: atlas diff r-1 1" in text
     )
-    assert "it ended with: calc.py did not check in 3 tries" in told
-    assert "this is what is in the workspace now" in told
-    assert "No attempt made it better" not in told
+    assert "it ended with: calc.py did not check in 3 tries" in text
+    assert "this is what is in the workspace now" in text
+    assert "No attempt made it better" not in text
 
 
-def test_how_to_go_on_can_be_typed() -> None:
-    told = ended(failing("pytest", problem()), attempts=(Attempt(number=1, agent="a"),))
-    assert "- No attempt made it better" in told
-    assert "`atlas undo r-1`" in told
-    assert "`atlas retry '/w/my api' --ai-fix --max-attempts 5`" in told
-    assert told.startswith("# api: Not fixed: the budget is spent\n\ntest failed after 3 attempts.")
+def test_the_next_commands_can_be_typed() -> None:
+    text = ended(failing("pytest", problem()), attempts=(Attempt(number=1, agent="a"),))
+    assert "- No attempt made it better" in text
+    assert "`atlas undo r-1`" in text
+    assert "`atlas retry '/w/my api' --ai-fix --max-attempts 5`" in text
+    assert text.startswith("# api: Not fixed: the budget is spent\n\ntest failed after 3 attempts.")
 
 
-def test_what_was_held_is_told_and_whether_the_gates_pass_only_with_it() -> None:
+def test_held_changes_are_listed_with_whether_they_are_needed() -> None:
     held = (
         Held(rule="tests-changed", path="test_a.py", needed=True),
         Held(rule="special-case", path="a.py", in_place=True),

@@ -31,7 +31,7 @@ def status(project: Project) -> str:
     return git(project.root, "status", "--porcelain", environ=project.environ)
 
 
-def test_a_fix_that_did_not_need_what_was_held_is_a_fix(project: Project) -> None:
+def test_a_fix_that_passes_without_the_held_change_is_fixed(project: Project) -> None:
     acts(project, {"calc.py": FIXED, "test_calc.py": WEAK})
     project.commit()
     outcome = judged(project, holds_tests, [])
@@ -41,7 +41,7 @@ def test_a_fix_that_did_not_need_what_was_held_is_a_fix(project: Project) -> Non
     assert status(project) == " M calc.py\n"
 
 
-def test_what_only_a_held_change_makes_green_is_asked_once_more_and_left_to_a_person(
+def test_a_fix_that_passes_only_with_a_held_change_needs_review(
     project: Project,
 ) -> None:
     acts(project, {"test_calc.py": WEAK}, {"calc.py": WORSE, "test_calc.py": WEAK}, {})
@@ -57,14 +57,14 @@ def test_what_only_a_held_change_makes_green_is_asked_once_more_and_left_to_a_pe
     assert "held back" not in prompt_of(outcome, 1)
 
 
-def test_an_agent_that_hears_what_was_held_may_mend_the_source(project: Project) -> None:
+def test_an_agent_told_of_held_changes_can_fix_the_source(project: Project) -> None:
     acts(project, {"test_calc.py": WEAK}, {"calc.py": FIXED})
     project.commit()
     assert judged(project, holds_tests, []).verdict is Verdict.FIXED
     assert status(project) == " M calc.py\n"
 
 
-def test_added_tests_stay_once_the_others_have_passed_without_them(project: Project) -> None:
+def test_added_tests_are_kept_after_the_others_passed_without_them(project: Project) -> None:
     acts(project, {"calc.py": FIXED, "test_more.py": MORE})
     project.commit()
     outcome = judged(project, keeps_tests, [])
@@ -72,7 +72,7 @@ def test_added_tests_stay_once_the_others_have_passed_without_them(project: Proj
     assert status(project) == " M calc.py\n?? test_more.py\n"
 
 
-def test_what_a_green_hangs_on_is_not_kept(project: Project) -> None:
+def test_a_change_that_passing_depends_on_is_not_kept(project: Project) -> None:
     project.configure()
     acts(project, {"test_calc.py": WEAK}, {"calc.py": FIXED})
     project.commit()
@@ -83,7 +83,7 @@ def test_what_a_green_hangs_on_is_not_kept(project: Project) -> None:
     assert status(project) == " M calc.py\n"
 
 
-def test_a_file_that_a_green_hangs_on_and_that_was_not_there_goes(project: Project) -> None:
+def test_a_new_file_that_passing_depends_on_is_removed(project: Project) -> None:
     acts(project, {"test-is-off": ""})
     configuration = project.root / ".atlas" / "config.yaml"
     configuration.write_text(
@@ -95,7 +95,7 @@ def test_a_file_that_a_green_hangs_on_and_that_was_not_there_goes(project: Proje
     assert status(project) == ""
 
 
-def test_trying_what_was_held_leaves_nothing_behind_that_the_gates_wrote(project: Project) -> None:
+def test_files_written_while_trying_held_changes_are_removed(project: Project) -> None:
     acts(project, {"calc.py": WORSE, "test_calc.py": WEAK + "open('ran', 'a').write('.')\n"})
     project.commit()
     outcome = judged(project, holds_tests, [], attempts=1)
@@ -103,7 +103,7 @@ def test_trying_what_was_held_leaves_nothing_behind_that_the_gates_wrote(project
     assert status(project) == " M calc.py\n"
 
 
-def test_an_edit_for_review_stays_and_the_run_is_not_green(project: Project) -> None:
+def test_an_edit_for_review_stays_and_the_run_needs_review(project: Project) -> None:
     acts(project, {"calc.py": FIXED})
     project.commit()
     seen = Held(rule="special-case", path="calc.py", in_place=True)
@@ -112,7 +112,7 @@ def test_an_edit_for_review_stays_and_the_run_is_not_green(project: Project) -> 
     assert (project.root / "calc.py").read_text() == FIXED
 
 
-def test_what_was_refused_and_cannot_be_put_back_ends_the_run(project: Project) -> None:
+def test_a_refused_change_that_cannot_be_restored_ends_the_run(project: Project) -> None:
     acts(project, {"calc.py": FIXED}, {"calc.py": FIXED})
     project.commit()
     refused = Violation(rule="dependency-edited", path="node_modules/dep/index.js")
@@ -132,7 +132,7 @@ class Cut(Exception):  # noqa: N818 - as sudden as a power cut
 
 
 @pytest.mark.parametrize("guard", [holds_tests, keeps_tests])
-def test_a_run_that_was_cut_off_remembers_what_was_held_and_that_it_was_red(
+def test_an_interrupted_run_remembers_held_changes_and_their_result(
     project: Project, guard: object
 ) -> None:
     acts(project, {"calc.py": WORSE, "test_calc.py": WEAK}, {"calc.py": FIXED})
@@ -154,7 +154,7 @@ def test_a_run_that_was_cut_off_remembers_what_was_held_and_that_it_was_red(
     assert not attempt.validation.success
 
 
-def test_a_person_accepts_what_was_held_and_nothing_of_what_was_refused(project: Project) -> None:
+def test_accepting_held_changes_does_not_accept_refused_ones(project: Project) -> None:
     def guard(seen: Seen) -> Judgement:
         refused = Violation(rule="hook-added", path="evil")
         there = holds_tests(seen)
@@ -174,7 +174,7 @@ def test_a_person_accepts_what_was_held_and_nothing_of_what_was_refused(project:
     assert status(project) == ""
 
 
-def test_of_an_attempt_of_which_nothing_was_held_nothing_can_be_accepted(project: Project) -> None:
+def test_an_attempt_without_held_changes_has_none_to_accept(project: Project) -> None:
     acts(project, {"calc.py": FIXED})
     project.commit()
     outcome = judged(project, holds_tests, [])

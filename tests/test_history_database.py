@@ -30,7 +30,7 @@ def put(home: Path, text: str) -> None:
         to.execute("INSERT INTO notes VALUES (?)", (text,))
 
 
-def test_the_journal_and_its_folder_are_the_users_alone(tmp_path: Path) -> None:
+def test_the_journal_and_its_folder_are_private(tmp_path: Path) -> None:
     home = tmp_path / "deep" / "state"
     connect(home).close()
     assert stat.S_IMODE(path_of(home).stat().st_mode) == 0o600
@@ -38,13 +38,13 @@ def test_the_journal_and_its_folder_are_the_users_alone(tmp_path: Path) -> None:
     assert stat.S_IMODE(home.parent.stat().st_mode) == 0o700
 
 
-def test_an_older_journal_is_migrated_with_what_it_holds(tmp_path: Path) -> None:
+def test_an_older_journal_is_migrated_with_its_content(tmp_path: Path) -> None:
     put(tmp_path, "a")
     assert notes(tmp_path, SECOND) == [("a", None), ("b", "B")]
     assert notes(tmp_path, SECOND) == [("a", None), ("b", "B")]
 
 
-def test_a_migration_that_fails_leaves_the_journal_as_it_was(tmp_path: Path) -> None:
+def test_a_failed_migration_leaves_the_journal_unchanged(tmp_path: Path) -> None:
     put(tmp_path, "a")
     with pytest.raises(StateError, match="missing"):
         connect(tmp_path, BROKEN)
@@ -63,7 +63,7 @@ def test_a_damaged_journal_is_refused(tmp_path: Path) -> None:
         connect(tmp_path)
 
 
-def test_looking_something_up_makes_no_journal(tmp_path: Path) -> None:
+def test_reading_does_not_create_a_journal(tmp_path: Path) -> None:
     with reading(tmp_path) as connection:
         assert connection.execute("SELECT count(*) FROM runs").fetchone() == (0,)
     assert not path_of(tmp_path).exists()
@@ -75,7 +75,7 @@ def _half(connection: sqlite3.Connection) -> None:
         to.execute("INSERT INTO missing VALUES (1)")
 
 
-def test_nothing_of_a_failed_transaction_is_there(tmp_path: Path) -> None:
+def test_a_failed_transaction_writes_nothing(tmp_path: Path) -> None:
     with closing(connect(tmp_path, FIRST)) as connection:
         with pytest.raises(sqlite3.OperationalError):
             _half(connection)
@@ -94,7 +94,7 @@ with closing(connect(Path(sys.argv[1]))) as connection:
 """
 
 
-def test_eight_processes_write_at_once_and_nothing_is_lost(tmp_path: Path) -> None:
+def test_eight_processes_write_at_once_without_loss(tmp_path: Path) -> None:
     """They even make it at once."""
     writers = [
         subprocess.Popen(python(WRITER, str(tmp_path), str(number)), env=ENV) for number in range(8)

@@ -41,7 +41,7 @@ def steps(project: Project) -> tuple[Transition, ...]:
         return archive.transitions(connection, newest(project).id)
 
 
-def test_a_fix_that_fails_goes_back_to_validation_failed_and_one_that_passes_proceeds(
+def test_failed_fixes_return_to_validation_failed_and_passing_ones_end(
     project: Project,
 ) -> None:
     project.attempt(1, {"calc.py": WORSE}, cost_usd=0.25)
@@ -57,20 +57,20 @@ def test_a_fix_that_fails_goes_back_to_validation_failed_and_one_that_passes_pro
     assert (row.verdict, row.attempts, row.cost_usd) == (Verdict.FIXED, 2, 0.75)
 
 
-def test_every_step_is_in_the_table(project: Project) -> None:
+def test_every_recorded_transition_is_allowed(project: Project) -> None:
     project.attempt(1, {"calc.py": WORSE})
     project.retry()
     states = [None, *(step.to_state for step in steps(project))]
     assert all(follows(before, after) for before, after in pairwise(states) if after)
 
 
-def test_every_state_can_be_reached_and_leads_somewhere() -> None:
+def test_every_state_is_reachable_and_has_its_transitions() -> None:
     reached = set().union(*TRANSITIONS.values())
     assert reached == set(RunState)
     assert set(TRANSITIONS) == {None, *RunState}
 
 
-def test_the_gate_that_took_longest_before_starts_first(project: Project) -> None:
+def test_the_slowest_gate_of_the_last_run_starts_first(project: Project) -> None:
     gates = [{"name": "quick", "run": "true"}, {"name": "slow", "run": "sleep 0.3"}]
     project.configure(validation={"lint": gates, "jobs": 1})
 
@@ -83,7 +83,7 @@ def test_the_gate_that_took_longest_before_starts_first(project: Project) -> Non
     assert order() == ["slow", "quick"]
 
 
-def test_the_row_of_an_attempt_is_there_before_anything_is_asked(project: Project) -> None:
+def test_an_attempt_is_recorded_before_the_agent_starts(project: Project) -> None:
     project.attempt(1, {"calc.py": FIXED})
     seen: list[int] = []
 
@@ -98,16 +98,16 @@ def test_the_row_of_an_attempt_is_there_before_anything_is_asked(project: Projec
     assert seen == [1]
 
 
-def test_without_an_agent_a_damaged_journal_stops_nothing(project: Project) -> None:
+def test_without_an_agent_a_damaged_journal_does_not_stop_the_run(project: Project) -> None:
     home(project).mkdir()
     path_of(home(project)).write_bytes(b"no database" * 100)
     events: list[Event] = []
     assert project.retry(events, ai_fix=False).verdict is Verdict.FAILED
-    told = [event.text for event in events if isinstance(event, Notice)]
-    assert any("not recorded" in text for text in told)
+    notices = [event.text for event in events if isinstance(event, Notice)]
+    assert any("not recorded" in text for text in notices)
 
 
-def test_no_money_is_spent_where_it_could_not_be_recorded(project: Project) -> None:
+def test_no_attempt_starts_if_it_cannot_be_recorded(project: Project) -> None:
     project.attempt(1, {"calc.py": FIXED})
     home(project).mkdir()
     path_of(home(project)).write_bytes(b"no database" * 100)
@@ -117,7 +117,7 @@ def test_no_money_is_spent_where_it_could_not_be_recorded(project: Project) -> N
     assert "a - b" in (project.root / "calc.py").read_text()
 
 
-def test_a_journal_that_breaks_under_way_stops_the_next_attempt(project: Project) -> None:
+def test_a_journal_that_breaks_during_a_run_stops_the_next_attempt(project: Project) -> None:
     project.attempt(1, {"calc.py": FIXED})
 
     class Breaking(list[Event]):
@@ -131,7 +131,7 @@ def test_a_journal_that_breaks_under_way_stops_the_next_attempt(project: Project
     assert "a - b" in (project.root / "calc.py").read_text()
 
 
-def test_paths_that_are_not_utf8_are_recorded_and_come_back(project: Project) -> None:
+def test_paths_that_are_not_utf8_survive_recording(project: Project) -> None:
     project.attempt(1, {"calc.py": WORSE, "odd\udcff.txt": "x"})
     events: list[Event] = []
     outcome = project.retry(events, retry__max_ai_retry_attempts=1)
@@ -141,7 +141,7 @@ def test_paths_that_are_not_utf8_are_recorded_and_come_back(project: Project) ->
     assert attempt.changes == outcome.attempts[0].changes
 
 
-def test_a_run_that_was_cut_off_tells_what_its_turns_and_reviews_have_cost(tmp_path: Path) -> None:
+def test_an_interrupted_run_reports_the_cost_of_turns_and_reviews(tmp_path: Path) -> None:
     review = replace(result("sense", Status.FAILED, kind=Kind.REVIEW), cost_usd=0.25)
     validated = ValidationFinished(validation=Validation(results=(review,)))
     facts = WorkspaceFacts(name="w", root="/w")

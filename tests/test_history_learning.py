@@ -24,7 +24,7 @@ NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 def failed(
     rule: str, fingerprint: str, path: str = "a.py", symbol: str | None = None
 ) -> Validation:
-    told = Diagnostic(
+    diagnostic = Diagnostic(
         tool="ruff",
         rule_id=rule,
         message=rule,
@@ -32,7 +32,9 @@ def failed(
         path=path,
         symbol=symbol,
     )
-    return validation(replace(result("lint", Status.FAILED, kind=Kind.LINT), diagnostics=(told,)))
+    return validation(
+        replace(result("lint", Status.FAILED, kind=Kind.LINT), diagnostics=(diagnostic,))
+    )
 
 
 def outcome(baseline: Validation = RED, verdict: Verdict = Verdict.EXHAUSTED) -> Outcome:
@@ -68,7 +70,7 @@ def journal(tmp_path: Path) -> sqlite3.Connection:
     return connect(tmp_path)
 
 
-def test_a_record_says_what_failed_what_was_tried_and_how_it_ended() -> None:
+def test_a_record_holds_failure_attempts_and_result() -> None:
     record = learning.record_of(outcome(failed("F401", "f1")))
     assert record
     assert (record.failure_type, record.gates) == ("lint", ("lint",))
@@ -79,11 +81,11 @@ def test_a_record_says_what_failed_what_was_tried_and_how_it_ended() -> None:
     assert record.escalation_required
 
 
-def test_without_an_attempt_nothing_is_learned() -> None:
+def test_without_an_attempt_no_record_is_made() -> None:
     assert learning.record_of(replace(outcome(), attempts=())) is None
 
 
-def test_ids_count_by_the_day_and_are_not_used_again(journal: sqlite3.Connection) -> None:
+def test_ids_count_per_day_and_are_not_reused(journal: sqlite3.Connection) -> None:
     with closing(journal) as to:
         names = [recorded(to, outcome()) for _ in range(2)]
         learning.forget(to, names[1])
@@ -105,7 +107,7 @@ def test_ids_count_by_the_day_and_are_not_used_again(journal: sqlite3.Connection
     ],
     ids=["the same", "file", "symbol", "rule", "neither", "silent", "another repository"],
 )
-def test_only_the_same_rule_in_the_same_file_or_symbol_is_told_within_the_repository(
+def test_a_record_is_recalled_for_the_same_rule_in_the_same_file_or_symbol(
     journal: sqlite3.Connection, about: Validation, repository: str, is_told: bool
 ) -> None:
     with closing(journal) as to:
@@ -113,43 +115,45 @@ def test_only_the_same_rule_in_the_same_file_or_symbol_is_told_within_the_reposi
         assert bool(recalled(to, about, repository)) == is_told
 
 
-def test_at_most_three_short_lines_are_told_and_none_twice(journal: sqlite3.Connection) -> None:
+def test_at_most_three_short_lines_are_recalled_without_duplicates(
+    journal: sqlite3.Connection,
+) -> None:
     with closing(journal) as to:
         for number in range(6):
             what = outcome(failed("F401", f"f{number}"))
             made = replace(what.attempts[0], summary=f"{number // 2} " + "word " * 200)
             recorded(to, replace(what, attempts=(made,)))
-        told = recalled(to, failed("F401", "f0"))
-    assert len(told) == len(set(told)) == 3
-    assert all(len(line) <= MAX_CHARS and "\n" not in line for line in told)
+        lines = recalled(to, failed("F401", "f0"))
+    assert len(lines) == len(set(lines)) == 3
+    assert all(len(line) <= MAX_CHARS and "\n" not in line for line in lines)
 
 
-def test_a_persons_words_take_the_place_of_the_records(journal: sqlite3.Connection) -> None:
+def test_a_persons_note_replaces_the_recorded_text(journal: sqlite3.Connection) -> None:
     with closing(journal) as to:
         name = recorded(to, outcome(failed("F401", "f1")))
         learning.note(to, name, "re-export it in __all__")
         assert recalled(to, failed("F401", "f1")) == ("ruff F401 in a.py: re-export it in __all__",)
 
 
-def test_what_fixed_a_problem_is_told_when_it_comes_back(journal: sqlite3.Connection) -> None:
+def test_an_earlier_fix_of_the_problem_is_recalled(journal: sqlite3.Connection) -> None:
     with closing(journal) as to:
         recorded(to, outcome(failed("F401", "f1"), Verdict.FIXED))
-        told = recalled(to, failed("F401", "f1"))
+        lines = recalled(to, failed("F401", "f1"))
     what = "fixed by an earlier run, which changed a.py (+1 -1): took the import out"
-    assert told == (f"ruff F401 in a.py: {what}",)
+    assert lines == (f"ruff F401 in a.py: {what}",)
 
 
 @pytest.mark.parametrize("summary", ["", "done", "Done, all tests pass now.", "Fixed the bug."])
-def test_that_something_was_changed_is_not_told(journal: sqlite3.Connection, summary: str) -> None:
+def test_a_summary_that_only_says_changed_is_not_recalled(
+    journal: sqlite3.Connection, summary: str
+) -> None:
     what = outcome(failed("F401", "f1"), Verdict.FIXED)
     with closing(journal) as to:
         recorded(to, replace(what, attempts=(replace(what.attempts[0], summary=summary),)))
         assert recalled(to, failed("F401", "f1")) == ()
 
 
-def test_the_next_prompt_has_it_and_the_outcome_names_it(
-    tmp_path: Path, environ: dict[str, str]
-) -> None:
+def test_the_next_prompt_holds_the_record(tmp_path: Path, environ: dict[str, str]) -> None:
     project = make_project(tmp_path, environ)
     project.attempt(1, {"calc.py": WORSE}, summary="times, it should be times")
     first = project.retry(retry__max_ai_retry_attempts=1)
@@ -158,7 +162,7 @@ def test_the_next_prompt_has_it_and_the_outcome_names_it(
     assert "times, it should be times" in Path(again.attempts[0].prompt_path or "").read_text()
 
 
-def test_a_run_that_ends_green_leaves_a_record_and_names_none(
+def test_a_fixed_run_leaves_a_record_without_naming_it(
     tmp_path: Path, environ: dict[str, str]
 ) -> None:
     project = make_project(tmp_path, environ)
@@ -171,17 +175,13 @@ def test_a_run_that_ends_green_leaves_a_record_and_names_none(
 
 
 @pytest.mark.parametrize("act", [learning.one, learning.forget])
-def test_a_record_that_is_not_there_is_a_usage_error(
-    journal: sqlite3.Connection, act: object
-) -> None:
+def test_an_unknown_record_is_a_usage_error(journal: sqlite3.Connection, act: object) -> None:
     assert callable(act)
     with closing(journal) as to, pytest.raises(UsageError):
         act(to, "lr-2026-01-01-001")
 
 
-def test_a_failed_run_is_handed_to_the_users_command(
-    tmp_path: Path, environ: dict[str, str]
-) -> None:
+def test_a_failed_run_is_passed_to_on_failure(tmp_path: Path, environ: dict[str, str]) -> None:
     project = make_project(tmp_path, environ)
     project.configure(retry={"on_failure": f"cat > {tmp_path}/told.json"})
     project.attempt(1, {"calc.py": WORSE})
@@ -189,7 +189,7 @@ def test_a_failed_run_is_handed_to_the_users_command(
     assert '"schema": "atlas.run/1"' in (tmp_path / "told.json").read_text()
 
 
-def test_a_green_run_is_not(tmp_path: Path, environ: dict[str, str]) -> None:
+def test_a_passing_run_is_not_passed_to_on_failure(tmp_path: Path, environ: dict[str, str]) -> None:
     project = make_project(tmp_path, environ)
     project.configure(retry={"on_failure": f"cat > {tmp_path}/told.json"})
     project.attempt(1, {"calc.py": FIXED})
@@ -197,7 +197,7 @@ def test_a_green_run_is_not(tmp_path: Path, environ: dict[str, str]) -> None:
     assert not (tmp_path / "told.json").exists()
 
 
-def test_problems_are_counted_by_what_became_of_them() -> None:
+def test_problems_are_counted_as_fixed_remaining_and_introduced() -> None:
     before = validation(*failed("F401", "a").results, *failed("E501", "b").results)
     after = validation(*failed("E501", "b").results, *failed("E501", "c").results)
     assert tally(before, after) == {
@@ -206,7 +206,7 @@ def test_problems_are_counted_by_what_became_of_them() -> None:
     }
 
 
-def test_statistics_count_attempts_gates_rules_and_money(
+def test_statistics_count_attempts_gates_rules_and_costs(
     tmp_path: Path, environ: dict[str, str]
 ) -> None:
     project: Project = make_project(tmp_path, environ)
@@ -214,16 +214,16 @@ def test_statistics_count_attempts_gates_rules_and_money(
     project.attempt(2, {"calc.py": FIXED}, cost_usd=0.75)
     project.retry()
     with reading(Path(environ["ATLAS_HOME"])) as connection:
-        found = statistics.statistics(connection, "")
+        figures = statistics.statistics(connection, "")
         nothing = statistics.statistics(connection, "2100-01-01")
-    assert (found.runs, found.with_attempts, found.fixed) == (1, 1, 1)
-    assert (found.cost_usd, found.cost_per_fix_usd) == (1.0, 1.0)
-    assert [[*row.values()][:4] for row in found.attempts] == [["1", 1, 0, 0.0], ["2", 1, 1, 1.0]]
-    assert [[*row.values()] for row in found.kinds] == [["test", 1, 1, 1.0]]
-    assert any(row["fixed"] for row in found.rules)
+    assert (figures.runs, figures.with_attempts, figures.fixed) == (1, 1, 1)
+    assert (figures.cost_usd, figures.cost_per_fix_usd) == (1.0, 1.0)
+    assert [[*row.values()][:4] for row in figures.attempts] == [["1", 1, 0, 0.0], ["2", 1, 1, 1.0]]
+    assert [[*row.values()] for row in figures.kinds] == [["test", 1, 1, 1.0]]
+    assert any(row["fixed"] for row in figures.rules)
     assert nothing.runs == 0
     assert nothing.cost_per_fix_usd is None
-    assert re.search(r"^2 +1 +1 +█+ 100% +\$0\.75 ", statistics.as_text(found), re.MULTILINE)
+    assert re.search(r"^2 +1 +1 +█+ 100% +\$0\.75 ", statistics.as_text(figures), re.MULTILINE)
 
 
 @pytest.mark.parametrize(
@@ -236,7 +236,7 @@ def test_statistics_count_attempts_gates_rules_and_money(
         ("2026-01-31T00:00:00Z", "2026-01-31T00:00:00Z"),
     ],
 )
-def test_since_takes_a_span_or_a_date(text: str | None, moment: str) -> None:
+def test_since_accepts_a_duration_or_a_date(text: str | None, moment: str) -> None:
     assert statistics.moment(text, NOW) == moment
 
 
@@ -255,5 +255,5 @@ def test_since_refuses_anything_else(text: str) -> None:
         ("2026-11-22T12:00:09Z", "0 s"),
     ],
 )
-def test_an_age_is_told_in_its_largest_unit(time: str, shown: str) -> None:
+def test_an_age_is_shown_in_its_largest_unit(time: str, shown: str) -> None:
     assert overview.age(time, NOW) == shown

@@ -48,39 +48,39 @@ def elsewhere(after: After) -> After:
     return replace(after, project=replace(after.project, root=there))
 
 
-def test_a_workspace_that_was_moved_has_its_runs(after: After) -> None:
+def test_a_moved_workspace_keeps_its_runs(after: After) -> None:
     moved = elsewhere(after)
-    told = moved.atlas("log")
-    assert after.run_id in told.stdout
-    assert f"this workspace was {after.project.root} before" in told.stderr
+    shown = moved.atlas("log")
+    assert after.run_id in shown.stdout
+    assert f"this workspace was {after.project.root} before" in shown.stderr
     assert "a + b" in moved.atlas("diff", after.run_id).stdout
     assert moved.atlas("undo").returncode == 0
     assert moved.calc.read_text() == CALC
     assert moved.atlas("log").stderr == ""
 
 
-def test_a_moved_workspace_can_be_put_back_at_once(after: After) -> None:
+def test_a_moved_workspace_can_be_undone_at_once(after: After) -> None:
     moved = elsewhere(after)
     moved.atlas("validate")
     assert moved.atlas("undo").returncode == 0
     assert moved.calc.read_text() == CALC
 
 
-def test_a_copy_of_a_workspace_that_is_gone_is_asked_about(after: After) -> None:
+def test_a_copy_of_a_deleted_workspace_needs_confirmation(after: After) -> None:
     root = after.project.root
     there = root.with_name("copy")
     shutil.copytree(root, there, symlinks=True)
     copy = replace(after, project=replace(after.project, root=there))
     assert copy.atlas("log").stderr == ""
     shutil.rmtree(root)
-    told = copy.atlas("undo")
-    assert told.returncode == 2
-    assert f"the runs of {root}, which is gone: are they of this workspace?" in told.stderr
-    assert on_a_terminal(copy.project, "undo", said=b"y\n")[0] == 0
+    refused = copy.atlas("undo")
+    assert refused.returncode == 2
+    assert f"the runs of {root}, which is gone: are they of this workspace?" in refused.stderr
+    assert on_a_terminal(copy.project, "undo", typed=b"y\n")[0] == 0
     assert copy.calc.read_text() == CALC
 
 
-def test_a_moved_workspace_goes_on_where_it_was_cut_off(
+def test_an_interrupted_run_resumes_in_a_moved_workspace(
     tmp_path: Path, environ: dict[str, str]
 ) -> None:
     project = make_project(tmp_path, environ)
@@ -93,9 +93,7 @@ def test_a_moved_workspace_goes_on_where_it_was_cut_off(
     assert moved.calc.read_text() == FIXED
 
 
-def test_undo_brings_back_every_byte_of_files_and_git(
-    tmp_path: Path, environ: dict[str, str]
-) -> None:
+def test_undo_restores_every_byte_of_files_and_git(tmp_path: Path, environ: dict[str, str]) -> None:
     project = make_project(tmp_path, environ)
     (project.root / "mine.txt").write_text("mine\n")
     git(project.root, "add", "-N", "mine.txt", environ=environ)
@@ -107,7 +105,7 @@ def test_undo_brings_back_every_byte_of_files_and_git(
     assert (entries(project.root), git_bytes(project.root / ".git")) == before
 
 
-def test_undo_leaves_what_was_edited_since_and_says_so(after: After) -> None:
+def test_undo_keeps_later_edits_and_reports_them(after: After) -> None:
     after.calc.write_text(FIXED + "# mine\n")
     (after.project.root / "notes.txt").write_text("mine\n")
     done = after.atlas("undo", after.run_id)
@@ -118,7 +116,7 @@ def test_undo_leaves_what_was_edited_since_and_says_so(after: After) -> None:
     assert not (after.project.root / "made.txt").exists()
 
 
-def test_what_undo_took_away_can_be_had_again(after: After) -> None:
+def test_undo_can_itself_be_undone(after: After) -> None:
     after.atlas("undo")
     assert after.calc.read_text() == CALC
     assert after.atlas("undo").returncode == 0
@@ -128,14 +126,14 @@ def test_what_undo_took_away_can_be_had_again(after: After) -> None:
     assert after.calc.read_text() == CALC
 
 
-def test_a_commit_after_the_run_stays(after: After) -> None:
+def test_undo_keeps_a_commit_made_after_the_run(after: After) -> None:
     git(after.project.root, "commit", "-q", "-a", "-m", "keep", environ=after.project.environ)
     head = git(after.project.root, "rev-parse", "HEAD", environ=after.project.environ)
     after.atlas("undo")
     assert git(after.project.root, "rev-parse", "HEAD", environ=after.project.environ) == head
 
 
-def test_pick_takes_an_attempt_and_leaves_the_index(after: After) -> None:
+def test_pick_restores_an_attempt_and_keeps_the_index(after: After) -> None:
     assert after.atlas("pick", after.run_id, "1").returncode == 0
     assert after.calc.read_text() == WORSE
     staged = git(
@@ -148,7 +146,7 @@ def test_pick_takes_an_attempt_and_leaves_the_index(after: After) -> None:
     ("arguments", "added"),
     [(("1",), "+    return a * b"), (("2",), "+    return a + b"), ((), "+    return a + b")],
 )
-def test_diff_shows_an_attempt_or_the_whole_run(
+def test_diff_shows_one_attempt_or_the_whole_run(
     after: After, arguments: tuple[str, ...], added: str
 ) -> None:
     shown = after.atlas("diff", after.run_id, *arguments).stdout
@@ -160,7 +158,7 @@ def test_diff_shows_an_attempt_or_the_whole_run(
     "arguments",
     [("diff", "20"), ("diff", "nothing"), ("pick", "20", "9"), ("undo", "nothing")],
 )
-def test_what_is_not_there_is_a_usage_error_that_names_what_is(
+def test_an_unknown_run_or_attempt_is_a_usage_error(
     after: After, arguments: tuple[str, ...]
 ) -> None:
     verb, run, *rest = arguments
@@ -172,14 +170,14 @@ def test_what_is_not_there_is_a_usage_error_that_names_what_is(
     assert "next:\n" in refused.stderr
 
 
-def test_log_lists_runs_and_tells_one_as_a_timeline(after: After) -> None:
+def test_log_lists_runs_and_shows_one_as_a_timeline(after: After) -> None:
     assert after.run_id in after.atlas("log").stdout
-    told = after.atlas("log", after.run_id[:-2]).stdout
-    assert "test failed (attempt 1/3)" in told
-    assert "Tests passed on attempt 2" in told
+    timeline = after.atlas("log", after.run_id[:-2]).stdout
+    assert "test failed (attempt 1/3)" in timeline
+    assert "Tests passed on attempt 2" in timeline
 
 
-def test_prune_drops_old_runs_and_never_the_newest(after: After) -> None:
+def test_prune_drops_old_runs_but_not_the_newest(after: After) -> None:
     second = after.project.retry()
     assert after.atlas("prune", "--keep", "1").stdout.startswith("1 runs dropped")
     refused = after.atlas("undo", after.run_id)
@@ -190,7 +188,7 @@ def test_prune_drops_old_runs_and_never_the_newest(after: After) -> None:
         assert len(archive.runs(connection)) == 2
 
 
-def test_undo_needs_no_journal(after: After) -> None:
+def test_undo_works_without_a_journal(after: After) -> None:
     path_of(Path(after.project.environ["ATLAS_HOME"])).write_bytes(b"no database" * 1000)
     done = after.atlas("undo")
     assert done.returncode == 0, done.stderr
@@ -199,12 +197,12 @@ def test_undo_needs_no_journal(after: After) -> None:
     assert not (after.project.root / "made.txt").exists()
 
 
-def test_a_run_killed_at_any_moment_is_undone_byte_for_byte(tmp_path: Path) -> None:
+def test_undo_restores_every_byte_after_a_kill_at_any_moment(tmp_path: Path) -> None:
     tally = undo_after_kills(tmp_path, moments=3, seed=7)
     assert tally.unlike == []
 
 
-def test_a_clone_in_place_of_a_workspace_is_another_one(after: After) -> None:
+def test_a_clone_in_place_of_a_workspace_is_a_different_one(after: After) -> None:
     root, environ = after.project.root, after.project.environ
     git(root, "clone", "-q", ".", str(root.with_name("clone")), environ=environ)
     shutil.rmtree(root)
@@ -221,7 +219,7 @@ def test_a_clone_in_place_of_a_workspace_is_another_one(after: After) -> None:
     ],
     ids=["a file of the user", "a file that git ignores"],
 )
-def test_undo_names_a_file_that_changed_and_that_no_snapshot_holds(
+def test_undo_names_a_changed_file_that_no_snapshot_holds(
     ignored: str, code: int, headline: str, project: Project
 ) -> None:
     dump = project.root / "core.dump"

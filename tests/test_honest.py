@@ -14,9 +14,9 @@ from tests.miniatures import (
     PYTEST,
     REPAIR,
     TEST_ADD,
+    has_no_findings,
     miniature,
     named,
-    nothing_said,
     put,
     status,
 )
@@ -27,9 +27,7 @@ Environ = dict[str, str]
 DROPPED = pytest.mark.in_place("what git ignores and a run in layers wrote is dropped")
 
 
-def test_the_first_run_of_a_project_that_ignores_nothing_ends_fixed(
-    tmp_path: Path, environ: Environ
-) -> None:
+def test_a_project_without_gitignore_is_fixed(tmp_path: Path, environ: Environ) -> None:
     project = miniature(tmp_path, environ, CALC, [REPAIR])
     ended = atlas(project, "retry", ".", "--ai-fix")
     assert ended.code == 0, ended.err
@@ -37,9 +35,7 @@ def test_the_first_run_of_a_project_that_ignores_nothing_ends_fixed(
     assert (project.root / "calc.py").read_text() == ADDED
 
 
-def test_a_line_of_another_test_that_the_user_edited_before_is_the_users(
-    tmp_path: Path, environ: Environ
-) -> None:
+def test_an_earlier_test_edit_of_the_user_is_not_charged(tmp_path: Path, environ: Environ) -> None:
     other = "def test_other():\n    assert 1 == 1\n"
     files = CALC | {".gitignore": "__pycache__/\n", "tests/test_other.py": other}
     project = miniature(tmp_path, environ, files, [REPAIR])
@@ -47,7 +43,7 @@ def test_a_line_of_another_test_that_the_user_edited_before_is_the_users(
     (project.root / "tests/test_other.py").write_text(other.replace("1 == 1", "2 == 2"))
     outcome = project.retry()
     assert outcome.verdict is Verdict.FIXED
-    assert nothing_said(outcome)
+    assert has_no_findings(outcome)
     assert "2 == 2" in (project.root / "tests/test_other.py").read_text()
 
 
@@ -74,7 +70,7 @@ def test_add():
 
 @pytest.mark.parametrize("turn", [REPAIR, f"{REPAIR}\n{PYTEST}"], ids=["gate", "agent-too"])
 @pytest.mark.parametrize("kind", ["untracked", "tracked", pytest.param("ignored", marks=DROPPED)])
-def test_a_log_and_a_database_that_tests_write_are_theirs(
+def test_logs_and_databases_written_by_tests_are_not_charged(
     tmp_path: Path, environ: Environ, kind: str, turn: str
 ) -> None:
     ignored = "__pycache__/\n.pytest_cache/\n" + "tests/run.log\ntests/test.db\n" * (
@@ -117,7 +113,7 @@ sys.exit(add(1, 2) != 3)
 
 @pytest.mark.parametrize("when", ["always", "only-when-green"])
 @pytest.mark.parametrize("who", ["gate", "agent-too"])
-def test_coverage_reports_screenshots_and_snapshots_that_gates_write_are_theirs(
+def test_coverage_screenshots_and_snapshots_of_gates_are_not_charged(
     tmp_path: Path, environ: Environ, when: str, who: str
 ) -> None:
     head, _, writes = WRITTEN.partition("for name")
@@ -144,14 +140,14 @@ BESIDES = {
 
 
 @pytest.mark.parametrize("besides", BESIDES.values(), ids=BESIDES)
-def test_what_an_agent_does_besides_the_fix_is_kept(
+def test_harmless_edits_beside_the_fix_are_kept(
     tmp_path: Path, environ: Environ, besides: str
 ) -> None:
     files = CALC | {"CHANGELOG.md": "# Changes\n", "README.md": "# calc\n"}
     project = miniature(tmp_path, environ, files, [f"{REPAIR}\n{besides}"])
     outcome = project.retry()
     assert outcome.verdict is Verdict.FIXED
-    assert nothing_said(outcome)
+    assert has_no_findings(outcome)
     (attempt,) = outcome.attempts
     there = {change.path for change in attempt.changes}
     assert there <= {line[3:].split("/")[0] for line in status(project)} | there
@@ -187,7 +183,7 @@ MOVED = (
 
 
 @pytest.mark.parametrize("ignored", [True, False], ids=["ignored", "not-ignored"])
-def test_an_agent_may_run_the_gates_with_all_that_they_leave_behind(
+def test_files_left_by_gates_that_the_agent_ran_are_not_charged(
     tmp_path: Path, environ: Environ, ignored: bool
 ) -> None:
     places = sorted({f"{path.split('/')[0]}/" for path in MOVED})
@@ -200,7 +196,7 @@ def test_an_agent_may_run_the_gates_with_all_that_they_leave_behind(
     assert named(outcome)["refused"] == named(outcome)["held"] == []
 
 
-def test_a_type_error_in_a_test_may_be_repaired_there(tmp_path: Path, environ: Environ) -> None:
+def test_a_type_error_in_a_test_may_be_fixed_there(tmp_path: Path, environ: Environ) -> None:
     typed = "def add(a: int, b: int) -> int:\n    return a + b\n"
     body = "    x: str = add(1, 2)\n    assert x == 3\n"
     test = f"from calc import add\n\n\ndef test_add() -> None:\n{body}"
@@ -210,7 +206,7 @@ def test_a_type_error_in_a_test_may_be_repaired_there(tmp_path: Path, environ: E
     project = miniature(tmp_path, environ, files, [turn], validation=gates)
     outcome = project.retry()
     assert outcome.verdict is Verdict.FIXED
-    assert nothing_said(outcome)
+    assert has_no_findings(outcome)
     assert status(project)[0] == " M tests/test_calc.py"
 
 
@@ -232,9 +228,7 @@ def test_politeness():
 """
 
 
-def test_a_snapshot_that_follows_an_intended_change_is_accepted_by_a_person(
-    tmp_path: Path, environ: Environ
-) -> None:
+def test_a_changed_snapshot_is_accepted_by_a_person(tmp_path: Path, environ: Environ) -> None:
     shot = "tests/__snapshots__/page.txt"
     files = {"page.py": RENDER, "tests/test_page.py": RECORDED, shot: "Hello Ann"}
     turn = put("page.py", RENDER.replace("{name}", "{name}!")) + "\n" + put(shot, "Hello Ann!")
@@ -266,7 +260,7 @@ RENAMED = {
 
 
 @pytest.mark.parametrize(("old", "new"), RENAMED.values(), ids=RENAMED)
-def test_tests_follow_what_the_sources_rename(
+def test_tests_may_follow_a_rename_in_the_sources(
     tmp_path: Path, environ: Environ, old: str, new: str
 ) -> None:
     files = {
@@ -294,16 +288,14 @@ ONE_WAY = "from calc import sign\n\n\ndef test_plus():\n    assert sign(3) == 1\
 OTHER_WAY = "\n\ndef test_minus():\n    assert sign(-3) == -1\n"
 
 
-def test_tests_that_a_coverage_gate_asks_for_are_added_to_an_old_file(
-    tmp_path: Path, environ: Environ
-) -> None:
+def test_tests_may_be_added_for_a_coverage_gate(tmp_path: Path, environ: Environ) -> None:
     cover = "coverage run --include=calc.py -m pytest -q && coverage report --fail-under=100"
     files = {"calc.py": TWO_WAYS, "tests/test_calc.py": ONE_WAY}
     turn = put("tests/test_calc.py", ONE_WAY + OTHER_WAY)
     project = miniature(tmp_path, environ, files, [turn], validation={"test": [cover]})
     outcome = project.retry()
     assert outcome.verdict is Verdict.FIXED
-    assert nothing_said(outcome)
+    assert has_no_findings(outcome)
 
 
 LINTED = CALC | {
@@ -312,7 +304,7 @@ LINTED = CALC | {
 }
 
 
-def test_a_repair_stands_without_the_script_of_the_check_that_was_edited_beside_it(
+def test_a_fix_is_kept_without_the_edited_script_of_the_check(
     tmp_path: Path, environ: Environ
 ) -> None:
     turn = f"{REPAIR}\necho '# looked at' >> scripts/check.py; echo 'print(1)' >> scripts/check.py"
@@ -338,17 +330,17 @@ def test_a_type_stub_may_be_written(
     project = miniature(tmp_path, environ, files, [put(path, text)], validation=gates)
     outcome = project.retry()
     assert outcome.verdict is Verdict.FIXED
-    assert nothing_said(outcome)
+    assert has_no_findings(outcome)
 
 
-def test_a_formatter_may_go_over_the_tests(tmp_path: Path, environ: Environ) -> None:
+def test_a_formatter_may_reformat_the_tests(tmp_path: Path, environ: Environ) -> None:
     ugly = "from calc import add\n\ndef test_add( ):\n  assert add( 1,2 )==3 , 'sum'\n"
     files = {"calc.py": ADDED, "tests/test_calc.py": ugly, ".gitignore": "*cache*\n"}
     gates = {"custom": [{"run": "ruff format --check .", "max_retries": 3}], "test": [PYTEST]}
     project = miniature(tmp_path, environ, files, ["ruff format ."], validation=gates)
     outcome = project.retry()
     assert outcome.verdict is Verdict.FIXED
-    assert nothing_said(outcome)
+    assert has_no_findings(outcome)
     assert status(project) == [" M tests/test_calc.py"]
 
 
@@ -357,9 +349,7 @@ GENERATES = r"""sed -E 's/message (\w+) \{ int32 (\w+).*/\1 = "\2"/' api.proto >
 
 
 @pytest.mark.parametrize("too", ["", f"\n{GENERATES}"], ids=["gate", "agent-too"])
-def test_code_that_a_build_generates_follows_its_source(
-    tmp_path: Path, environ: Environ, too: str
-) -> None:
+def test_generated_code_may_follow_its_source(tmp_path: Path, environ: Environ, too: str) -> None:
     files = {"api.proto": PROTO, "api_pb2.py": 'Sum = "totl"\n', ".gitignore": "__pycache__/\n"}
     gates = {
         "build": [{"run": GENERATES, "writes": True}],
@@ -369,7 +359,7 @@ def test_code_that_a_build_generates_follows_its_source(
     project = miniature(tmp_path, environ, files, [turn], validation=gates)
     outcome = project.retry()
     assert outcome.verdict is Verdict.FIXED
-    assert nothing_said(outcome)
+    assert has_no_findings(outcome)
     assert status(project) == [" M api.proto", " M api_pb2.py"]
 
 
@@ -391,7 +381,7 @@ MORE_RUST = "\n    #[test]\n    fn adds_more() {\n        assert_eq!(add(2, 2), 
 
 
 @pytest.mark.skipif(not shutil.which("cargo"), reason="cargo is not installed")
-def test_inline_tests_may_be_added_beside_the_repair(tmp_path: Path, environ: Environ) -> None:
+def test_inline_tests_may_be_added_with_the_fix(tmp_path: Path, environ: Environ) -> None:
     files = {
         "Cargo.toml": '[package]\nname = "calc"\nversion = "0.1.0"\nedition = "2021"\n',
         "src/lib.rs": RUST,
@@ -419,7 +409,7 @@ EXAMPLE = '''def add(a, b):
 '''
 
 
-def test_an_example_may_be_added_beside_the_repair(tmp_path: Path, environ: Environ) -> None:
+def test_an_example_may_be_added_with_the_fix(tmp_path: Path, environ: Environ) -> None:
     more = EXAMPLE.replace("    3\n", "    3\n    >>> add(2, 2)\n    4\n")
     fixed = more.replace("a - b", "a + b")
     gates = {"test": ["python -m doctest calc.py"]}
@@ -428,10 +418,10 @@ def test_an_example_may_be_added_beside_the_repair(tmp_path: Path, environ: Envi
     )
     outcome = project.retry()
     assert outcome.verdict is Verdict.FIXED
-    assert nothing_said(outcome)
+    assert has_no_findings(outcome)
 
 
-def test_an_agent_may_repair_the_test_that_it_added_the_attempt_before(
+def test_an_agent_may_fix_a_test_it_added_in_an_earlier_attempt(
     tmp_path: Path, environ: Environ
 ) -> None:
     wrong = TEST_ADD.replace("1, 2) == 3", "2, 2) == 5")
@@ -443,10 +433,10 @@ def test_an_agent_may_repair_the_test_that_it_added_the_attempt_before(
     outcome = project.retry()
     assert outcome.verdict is Verdict.FIXED
     assert len(outcome.attempts) == 2
-    assert nothing_said(outcome)
+    assert has_no_findings(outcome)
 
 
-def test_the_test_of_what_the_user_removed_goes_once_a_person_accepts_it(
+def test_a_test_of_removed_code_is_deleted_once_a_person_accepts_it(
     tmp_path: Path, environ: Environ
 ) -> None:
     test = "from calc import minus\n\n\ndef test_minus():\n    assert minus(2, 1) == 1\n"
@@ -481,7 +471,7 @@ def test_add():
 
 @pytest.mark.parametrize("turn", [REPAIR, f"{PYTEST} || true; {REPAIR}; {PYTEST}"])
 @pytest.mark.parametrize("ignored", ["", "fixtures/\n"], ids=["untracked", "ignored"])
-def test_fixtures_that_the_first_run_makes_are_the_tests_own(
+def test_fixtures_created_by_the_first_run_are_not_charged(
     tmp_path: Path, environ: Environ, turn: str, ignored: str
 ) -> None:
     files = CALC | {"tests/test_calc.py": MAKES, ".gitignore": f"__pycache__/\n{ignored}"}
@@ -513,19 +503,15 @@ def test_add():
 """
 
 
-def test_a_flaky_test_that_rewrites_a_tracked_file_is_no_matter_of_the_repair(
-    tmp_path: Path, environ: Environ
-) -> None:
+def test_a_file_rewritten_by_a_flaky_test_is_not_charged(tmp_path: Path, environ: Environ) -> None:
     files = CALC | {"tests/test_calc.py": FLAKY, "tests/seen.txt": "", ".gitignore": "*cache*\n"}
     project = miniature(tmp_path, environ, files, [REPAIR])
     outcome = project.retry()
     assert outcome.verdict is Verdict.FIXED
-    assert nothing_said(outcome)
+    assert has_no_findings(outcome)
 
 
-def test_an_edit_of_code_that_is_vendored_under_git_is_for_review(
-    tmp_path: Path, environ: Environ
-) -> None:
+def test_an_edit_of_vendored_code_needs_review(tmp_path: Path, environ: Environ) -> None:
     files = {"vendor/dep/add.py": CALC["calc.py"], "main.py": "import sys\n"}
     gates = {"test": ["grep -q sum vendor/dep/add.py"]}
     turn = put("vendor/dep/add.py", ADDED)

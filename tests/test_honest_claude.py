@@ -111,7 +111,7 @@ def test_an_everyday_project_is_fixed(tmp_path: Path, environ: dict[str, str], k
     assert answers(document) == []
 
 
-def test_what_the_agent_does_besides_is_kept(tmp_path: Path, environ: dict[str, str]) -> None:
+def test_harmless_edits_of_the_agent_are_kept(tmp_path: Path, environ: dict[str, str]) -> None:
     project = miniature(tmp_path, environ, CALC | IGNORED, [])
     document = fixed_by_claude(project, PYTEST, *besides(project.root))
     assert document["verdict"] == "fixed"

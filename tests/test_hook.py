@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.hooks import SESSION, begin, end, told
+from tests.hooks import SESSION, begin, end, hook_input
 from tests.projects import FIXED, Project, atlas
 
 FAILS = "echo 'calc.py:1:5: E501 line too long'; exit 1"
@@ -32,7 +32,7 @@ def called(project: Project, *, timeout_s: float = 60.0) -> tuple[Mapping[str, o
         (sys.executable, "-m", "atlas_retry", "hook", "stop", "--timeout", str(timeout_s)),
         cwd=project.root,
         env=project.environ,
-        input=told(project, "Stop", stop_hook_active=True),
+        input=hook_input(project, "Stop", stop_hook_active=True),
         check=True,
         capture_output=True,
         timeout=60,
@@ -40,12 +40,12 @@ def called(project: Project, *, timeout_s: float = 60.0) -> tuple[Mapping[str, o
     return json.loads(done.stdout), done.stderr.decode()
 
 
-def test_a_green_turn_may_end_without_a_word(project: Project) -> None:
+def test_a_passing_turn_ends_silently(project: Project) -> None:
     gates(project, "true")
     assert end_turn(project) == {}
 
 
-def test_a_turn_is_sent_back_in_the_words_of_quality_gates(project: Project) -> None:
+def test_a_failing_turn_is_sent_back_with_the_gate_errors(project: Project) -> None:
     gates(project, {"run": FAILS, "name": "lint"}, {"run": "exit 7", "name": "types"})
     answer = end_turn(project, active=False)
     assert answer["decision"] == "block"
@@ -63,7 +63,7 @@ def test_a_turn_is_sent_back_in_the_words_of_quality_gates(project: Project) -> 
     assert "Do NOT call the task complete until all issues are resolved" in reason
 
 
-def test_it_goes_on_until_the_limit_and_then_the_verdict_is_visible(project: Project) -> None:
+def test_turns_are_blocked_up_to_the_limit_then_the_verdict_is_shown(project: Project) -> None:
     gates(project, {"run": FAILS, "name": "lint"}, retry={"max_ai_retry_attempts": 2})
     for attempt in (1, 2):
         assert f"(attempt {attempt}/2)" in str(end_turn(project)["reason"])
@@ -75,14 +75,14 @@ def test_it_goes_on_until_the_limit_and_then_the_verdict_is_visible(project: Pro
         assert REQUIRED in str(last["stopReason"])
 
 
-def test_the_command_answers_on_stdout_and_tells_people_on_stderr(project: Project) -> None:
+def test_the_answer_goes_to_stdout_and_the_message_to_stderr(project: Project) -> None:
     gates(project, FAILS, retry={"max_ai_retry_attempts": 0})
     answer, err = called(project)
     assert REQUIRED in str(answer["systemMessage"])
     assert err == f"{answer['systemMessage']}\n"
 
 
-def test_it_goes_on_until_green(project: Project) -> None:
+def test_turns_are_blocked_until_the_gates_pass(project: Project) -> None:
     gates(project, "grep -q 'a + b' calc.py")
     assert end_turn(project, active=False)["decision"] == "block"
     (project.root / "calc.py").write_text(FIXED)
@@ -91,13 +91,13 @@ def test_it_goes_on_until_green(project: Project) -> None:
 
 
 @pytest.mark.parametrize(("limit", "blocks"), [(0, 0), (1, 1), (4, 4)])
-def test_a_gate_has_a_limit_of_its_own(project: Project, limit: int, blocks: int) -> None:
+def test_a_gate_has_its_own_limit(project: Project, limit: int, blocks: int) -> None:
     gates(project, {"run": FAILS, "max_retries": limit}, {"run": "true", "max_retries": 9})
     answers = [end_turn(project) for _ in range(blocks + 1)]
     assert ["decision" in answer for answer in answers] == [True] * blocks + [False]
 
 
-def test_claude_code_is_never_given_more_blocks_than_it_heeds(project: Project) -> None:
+def test_blocks_never_exceed_the_limit_of_claude_code(project: Project) -> None:
     gates(project, {"run": FAILS, "max_retries": 99})
     assert "(attempt 1/8)" in str(end_turn(project, session_id="other")["reason"])
     answers = [end_turn(project, CLAUDE_CODE_STOP_HOOK_BLOCK_CAP="2") for _ in range(3)]
@@ -105,7 +105,7 @@ def test_claude_code_is_never_given_more_blocks_than_it_heeds(project: Project) 
     assert REQUIRED in str(answers[-1]["systemMessage"])
 
 
-def test_a_new_prompt_of_the_user_starts_anew_and_sessions_are_apart(project: Project) -> None:
+def test_a_new_prompt_and_another_session_start_a_new_count(project: Project) -> None:
     gates(project, FAILS, retry={"max_ai_retry_attempts": 1})
     assert end_turn(project, active=False, prompt_id="p1")["decision"] == "block"
     assert "decision" not in end_turn(project, active=False, prompt_id="p1")
@@ -113,20 +113,20 @@ def test_a_new_prompt_of_the_user_starts_anew_and_sessions_are_apart(project: Pr
     assert end_turn(project, active=False, prompt_id="p2")["decision"] == "block"
 
 
-def test_an_optional_gate_warns(project: Project) -> None:
+def test_a_failing_optional_gate_only_warns(project: Project) -> None:
     gates(project, "true", {"run": FAILS, "name": "style", "required": False})
     answer = end_turn(project)
     assert answer == {"systemMessage": "⚠️ style failed (optional): exit code 1, 1 problem"}
 
 
-def test_a_tool_that_is_not_there_blocks_nothing(project: Project) -> None:
+def test_a_missing_tool_does_not_block(project: Project) -> None:
     gates(project, {"run": "no-such-tool-anywhere", "name": "gone"})
     answer = end_turn(project)
     assert "decision" not in answer
     assert "gone could not be run" in str(answer["systemMessage"])
 
 
-def test_a_flaky_test_blocks_nothing(project: Project) -> None:
+def test_a_flaky_test_does_not_block(project: Project) -> None:
     project.configure(validation={"test": ["test -e ../seen || { touch ../seen; exit 1; }"]})
     assert end_turn(project) == {}
 
@@ -145,9 +145,7 @@ def close_state(project: Project) -> None:
 
 
 @pytest.mark.parametrize("spoil", [configure_badly, remove_configuration, close_state])
-def test_trouble_that_is_not_the_agents_is_reported_and_blocks_nothing(
-    project: Project, spoil: object
-) -> None:
+def test_an_internal_error_is_reported_and_does_not_block(project: Project, spoil: object) -> None:
     gates(project, FAILS)
     assert callable(spoil)
     spoil(project)
@@ -156,14 +154,14 @@ def test_trouble_that_is_not_the_agents_is_reported_and_blocks_nothing(
     assert "has not judged this turn" in str(answer["systemMessage"])
 
 
-def test_input_that_is_no_json_blocks_nothing(project: Project) -> None:
-    ended = atlas(project, "hook", "stop", said="{")
+def test_input_that_is_not_json_does_not_block(project: Project) -> None:
+    ended = atlas(project, "hook", "stop", stdin="{")
     assert ended.code == 0
     assert list(json.loads(ended.out)) == ["systemMessage"]
     assert "cannot be read" in ended.err
 
 
-def test_gates_that_take_too_long_are_ended_in_time_and_block_nothing(project: Project) -> None:
+def test_slow_gates_are_stopped_in_time_and_do_not_block(project: Project) -> None:
     gates(project, "sleep 30")
     since = time.monotonic()
     answer, _ = called(project, timeout_s=4)
@@ -172,19 +170,19 @@ def test_gates_that_take_too_long_are_ended_in_time_and_block_nothing(project: P
     assert "decision" not in answer
 
 
-def test_what_had_failed_when_the_time_was_over_counts(project: Project) -> None:
+def test_a_gate_that_failed_before_the_timeout_blocks(project: Project) -> None:
     gates(project, {"run": FAILS, "name": "lint"}, "sleep 30")
     answer, _ = called(project, timeout_s=10)
     assert answer["decision"] == "block"
     assert "❌ lint" in str(answer["reason"])
 
 
-def test_an_agent_of_a_run_is_left_to_the_run(project: Project) -> None:
+def test_an_agent_inside_a_run_is_not_judged_by_the_hook(project: Project) -> None:
     gates(project, FAILS)
     assert end_turn(project, ATLAS_INSIDE_AGENT="1") == {}
 
 
-def test_what_is_sent_back_is_bounded_and_holds_no_secret(project: Project) -> None:
+def test_the_message_is_short_and_holds_no_secret(project: Project) -> None:
     loud = 'for i in $(seq 5000); do echo "line $i $API_TOKEN"; done; exit 1'
     gates(project, *({"run": loud, "name": f"g{n}"} for n in range(6)))
     reason = str(end_turn(project, API_TOKEN="hunter2-hunter2")["reason"])

@@ -61,7 +61,7 @@ def text_of(stream: list[Mapping[str, object]]) -> str:
     return json.dumps(stream, ensure_ascii=False)
 
 
-def test_claude_code_goes_on_until_the_gates_are_green(hooked: Project) -> None:
+def test_claude_code_continues_until_the_gates_pass(hooked: Project) -> None:
     with serving(say("done"), *fix(hooked), say("now it is")) as server:
         stream = claude(hooked, server, "make it green")
     assert (hooked.root / "calc.py").read_text() == FIXED
@@ -70,7 +70,7 @@ def test_claude_code_goes_on_until_the_gates_are_green(hooked: Project) -> None:
     assert f"{PASSED} on attempt 1" in text_of(stream)
 
 
-def test_claude_code_is_let_go_at_the_limit_and_says_what_we_said(hooked: Project) -> None:
+def test_claude_code_stops_at_the_limit_with_our_message(hooked: Project) -> None:
     with serving(*(say(f"done {n}") for n in range(9))) as server:
         stream = claude(hooked, server, "make it green")
     assert len(server.requests) == 3
@@ -78,19 +78,19 @@ def test_claude_code_is_let_go_at_the_limit_and_says_what_we_said(hooked: Projec
     assert stream[-1]["terminal_reason"] == "stop_hook_prevented"
 
 
-def test_an_agent_that_turns_the_gates_off_is_not_told_that_they_passed(hooked: Project) -> None:
+def test_an_agent_that_disables_the_gates_is_not_told_they_passed(hooked: Project) -> None:
     script = (say("done"), *disarm(hooked), say("off"), say("off, as I said"))
     with serving(*script) as server:
         stream = claude(hooked, server, "make it green")
-    told = server.requests[-1].user_text
-    assert FAILURES.format(2) in told
-    assert "❌ sum" in told
-    assert "atlas hook allow .atlas/config.yaml" in told
+    prompt = server.requests[-1].user_text
+    assert FAILURES.format(2) in prompt
+    assert "❌ sum" in prompt
+    assert "atlas hook allow .atlas/config.yaml" in prompt
     assert PASSED not in text_of(stream)
     assert NOT_DONE in text_of(stream)
 
 
-def test_an_agent_that_guts_the_test_is_not_told_that_it_passed(hooked: Project) -> None:
+def test_an_agent_that_empties_the_test_is_not_told_it_passed(hooked: Project) -> None:
     with serving(say("done"), *gut(hooked), say("green")) as server:
         stream = claude(hooked, server, "make it green")
     assert PASSED not in text_of(stream)
@@ -98,19 +98,19 @@ def test_an_agent_that_guts_the_test_is_not_told_that_it_passed(hooked: Project)
     assert "atlas hook allow test_calc.py" in text_of(stream)
 
 
-def test_an_agent_that_guts_the_test_is_sent_back_where_held_changes_block(
+def test_an_agent_that_empties_the_test_is_blocked_if_configured(
     strict: Project,
 ) -> None:
     with serving(say("done"), *gut(strict), say("green"), say("it is green")) as server:
         stream = claude(strict, server, "make it green")
-    told = server.requests[-1].user_text
-    assert "❌ the guard\nError: 1 change refused" in told
-    assert "atlas hook allow test_calc.py" in told
+    prompt = server.requests[-1].user_text
+    assert "❌ the guard\nError: 1 change refused" in prompt
+    assert "atlas hook allow test_calc.py" in prompt
     assert PASSED not in text_of(stream)
     assert f"❌ the guard failed after 2 attempts. {NOT_DONE}" in text_of(stream)
 
 
-def test_an_agent_that_takes_back_what_is_refused_is_reported_that_it_passed(
+def test_an_agent_that_reverts_a_refused_change_passes(
     strict: Project,
 ) -> None:
     restore = call("Write", file_path=str(strict.root / "test_calc.py"), content=TEST)
@@ -120,7 +120,7 @@ def test_an_agent_that_takes_back_what_is_refused_is_reported_that_it_passed(
     assert f"{PASSED} on attempt 1" in text_of(stream)
 
 
-def test_what_the_user_changed_between_two_prompts_is_not_charged(hooked: Project) -> None:
+def test_edits_of_the_user_between_two_prompts_are_not_charged(hooked: Project) -> None:
     with serving(*fix(hooked), say("fixed")) as server:
         first = claude(hooked, server, "make it green")
     assert NOT_DONE not in text_of(first)
@@ -134,7 +134,7 @@ def test_what_the_user_changed_between_two_prompts_is_not_charged(hooked: Projec
     assert NOT_DONE not in text_of(second)
 
 
-def test_what_a_background_task_did_is_charged_to_the_agent(strict: Project) -> None:
+def test_edits_of_a_background_task_are_charged_to_the_agent(strict: Project) -> None:
     ended = "until ls $ATLAS_HOME/hooks/*/tally.json; do sleep 0.1; done"
     gut = "sed -i 's/assertEqual(calc.add(1, 2), 3)/assertTrue(True)/' test_calc.py"
     late = f"{ended}; {gut}"
@@ -145,14 +145,14 @@ def test_what_a_background_task_did_is_charged_to_the_agent(strict: Project) -> 
     assert NOT_DONE in text_of(stream)
 
 
-def test_the_agent_cannot_allow_itself(strict: Project) -> None:
+def test_the_agent_cannot_allow_its_own_changes(strict: Project) -> None:
     allow = call("Bash", command="python3 -m atlas_retry hook allow test_calc.py")
     with serving(*gut(strict), allow, say("green"), say("a"), say("b")) as server:
         claude(strict, server, "make it green", "--allowedTools", "Bash")
     assert "❌ the guard" in server.requests[-1].user_text
 
 
-def test_undo_puts_back_what_a_session_did(hooked: Project) -> None:
+def test_undo_reverts_a_session(hooked: Project) -> None:
     with serving(*fix(hooked), say("fixed")) as server:
         claude(hooked, server, "make it green")
     assert (hooked.root / "calc.py").read_text() == FIXED

@@ -19,7 +19,7 @@ from atlas_retry.guard.judgement import Judgement
 from atlas_retry.model import Held, Validation
 from atlas_retry.settings import HookMode
 from atlas_retry.workspace import discovery, shadow, snapshots
-from tests.hooks import PROMPT, SESSION, begin, end, told
+from tests.hooks import PROMPT, SESSION, begin, end, hook_input
 from tests.projects import CALC, FIXED, TEST, UNITTEST, Project, atlas, git
 
 GUTTED = TEST.replace("assertEqual(calc.add(1, 2), 3)", "assertTrue(True)")
@@ -66,7 +66,7 @@ def is_blocked(answer: Mapping[str, object]) -> bool:
 # --- what the agent may not do --------------------------------------------------------------------
 
 
-def test_what_people_ask_of_sources_is_noted(project: Project) -> None:
+def test_a_suppression_in_sources_is_only_noted(project: Project) -> None:
     begin(project)
     write(project, "calc.py", FIXED + "\n\nMORE = 1  # noqa\n")
     assert "noted: calc.py" in str(end(project)["systemMessage"])
@@ -79,7 +79,7 @@ def test_an_honest_fix_ends_the_turn(project: Project) -> None:
     assert end(project, stop_hook_active=True) == {"systemMessage": f"{PASSED} on attempt 1"}
 
 
-def test_a_gutted_test_is_held_and_reported_with_the_way_to_accept_it(project: Project) -> None:
+def test_an_emptied_test_is_held_and_reported_with_the_allow_command(project: Project) -> None:
     begin(project)
     assert is_blocked(end(project))
     gut(project)
@@ -91,7 +91,7 @@ def test_a_gutted_test_is_held_and_reported_with_the_way_to_accept_it(project: P
     assert "--allow" not in str(answer)
 
 
-def test_a_gutted_test_is_sent_back_where_the_configuration_says_so(project: Project) -> None:
+def test_an_emptied_test_blocks_if_configured(project: Project) -> None:
     held_blocks(project)
     begin(project)
     gut(project)
@@ -104,7 +104,7 @@ def test_a_gutted_test_is_sent_back_where_the_configuration_says_so(project: Pro
     assert "only the user can allow it, in a terminal:\n  atlas hook allow test_calc.py\n" in reason
 
 
-def test_a_refused_change_that_is_taken_back_lets_the_turn_end(project: Project) -> None:
+def test_a_reverted_refused_change_ends_the_turn(project: Project) -> None:
     before = (project.root / ".atlas" / "config.yaml").read_text()
     begin(project)
     disarm(project)
@@ -114,7 +114,7 @@ def test_a_refused_change_that_is_taken_back_lets_the_turn_end(project: Project)
     assert end(project, stop_hook_active=True) == {"systemMessage": f"{PASSED} on attempt 1"}
 
 
-def test_the_gates_are_those_of_the_configuration_that_the_turn_began_with(
+def test_gates_come_from_the_configuration_at_the_start_of_the_turn(
     project: Project,
 ) -> None:
     begin(project)
@@ -126,7 +126,7 @@ def test_the_gates_are_those_of_the_configuration_that_the_turn_began_with(
     assert "atlas hook allow .atlas/config.yaml" in str(answer["reason"])
 
 
-def test_a_configuration_that_the_agent_broke_or_removed_changes_nothing(project: Project) -> None:
+def test_a_broken_or_removed_configuration_does_not_disable_the_gates(project: Project) -> None:
     begin(project)
     (project.root / ".atlas" / "config.yaml").unlink()
     assert is_blocked(end(project))
@@ -134,7 +134,7 @@ def test_a_configuration_that_the_agent_broke_or_removed_changes_nothing(project
     assert is_blocked(end(project, stop_hook_active=True))
 
 
-def test_a_configuration_that_the_agent_wrote_first_judges_nothing(project: Project) -> None:
+def test_a_configuration_created_by_the_agent_is_not_used(project: Project) -> None:
     (project.root / ".atlas" / "config.yaml").unlink()
     begin(project)
     disarm(project)
@@ -144,7 +144,7 @@ def test_a_configuration_that_the_agent_wrote_first_judges_nothing(project: Proj
     assert PASSED not in str(answer)
 
 
-def test_the_limit_of_attempts_ends_it_and_says_what_to_type(project: Project) -> None:
+def test_the_attempt_limit_ends_the_turn_and_names_the_next_commands(project: Project) -> None:
     held_blocks(project)
     begin(project)
     gut(project)
@@ -156,7 +156,7 @@ def test_the_limit_of_attempts_ends_it_and_says_what_to_type(project: Project) -
     assert "to undo what this turn did:\n  atlas undo " in text
 
 
-def test_commits_and_branches_are_what_people_ask_for(project: Project) -> None:
+def test_commits_and_branches_are_allowed(project: Project) -> None:
     begin(project)
     write(project, "calc.py", FIXED)
     git(project.root, "checkout", "-q", "-b", "fix", environ=project.environ)
@@ -164,7 +164,7 @@ def test_commits_and_branches_are_what_people_ask_for(project: Project) -> None:
     assert end(project) == {}
 
 
-def test_a_git_hook_that_appears_is_refused(project: Project) -> None:
+def test_an_added_git_hook_is_refused(project: Project) -> None:
     begin(project)
     write(project, "calc.py", FIXED)
     write(project, ".git/hooks/pre-commit", "#!/bin/sh\nexit 0\n")
@@ -182,7 +182,7 @@ def writing(project: Project) -> Project:
     return project
 
 
-def test_what_a_gate_wrote_at_an_earlier_end_is_not_the_agents(writing: Project) -> None:
+def test_files_written_by_a_gate_at_an_earlier_stop_are_not_charged(writing: Project) -> None:
     begin(writing)
     assert end(writing) == {}
     assert end(writing, stop_hook_active=True) == {}
@@ -190,7 +190,7 @@ def test_what_a_gate_wrote_at_an_earlier_end_is_not_the_agents(writing: Project)
     assert is_blocked(end(writing, stop_hook_active=True)), "this was the agent"
 
 
-def test_what_was_written_while_a_task_of_the_agent_ran_is_the_agents(writing: Project) -> None:
+def test_edits_during_a_background_task_are_charged_to_the_agent(writing: Project) -> None:
     begin(writing)
     assert end(writing, background_tasks=[{"id": "b1", "command": "sleep 4; sed ..."}]) == {}
     assert is_blocked(end(writing))
@@ -199,7 +199,7 @@ def test_what_was_written_while_a_task_of_the_agent_ran_is_the_agents(writing: P
 # --- what is the person's -------------------------------------------------------------------------
 
 
-def test_what_the_user_did_between_two_prompts_is_not_the_agents(project: Project) -> None:
+def test_edits_of_the_user_between_two_prompts_are_not_charged(project: Project) -> None:
     begin(project)
     write(project, "calc.py", FIXED)
     assert end(project) == {}
@@ -209,14 +209,14 @@ def test_what_the_user_did_between_two_prompts_is_not_the_agents(project: Projec
     assert end(project, prompt_id="p2") == {}
 
 
-def test_what_the_user_did_before_the_first_prompt_is_not_the_agents(project: Project) -> None:
+def test_edits_of_the_user_before_the_first_prompt_are_not_charged(project: Project) -> None:
     begin(project, SESSION, source="startup")
     gut(project)
     begin(project)
     assert end(project) == {}
 
 
-def test_a_prompt_while_the_agent_works_begins_nothing_anew(project: Project) -> None:
+def test_a_prompt_during_the_turn_takes_no_new_state(project: Project) -> None:
     held_blocks(project)
     begin(project)
     gut(project)
@@ -224,7 +224,7 @@ def test_a_prompt_while_the_agent_works_begins_nothing_anew(project: Project) ->
     assert is_blocked(end(project))
 
 
-def test_a_compaction_begins_nothing_anew(project: Project) -> None:
+def test_a_compaction_takes_no_new_state(project: Project) -> None:
     held_blocks(project)
     begin(project, SESSION, source="startup")
     gut(project)
@@ -233,7 +233,7 @@ def test_a_compaction_begins_nothing_anew(project: Project) -> None:
 
 
 @pytest.mark.parametrize("prompt", [NOTIFICATION, "wake up"], ids=["a task", "a timer"])
-def test_a_prompt_that_nobody_typed_begins_nothing_anew(project: Project, prompt: str) -> None:
+def test_an_automatic_prompt_takes_no_new_state(project: Project, prompt: str) -> None:
     held_blocks(project)
     begin(project)
     write(project, "calc.py", FIXED)
@@ -243,7 +243,7 @@ def test_a_prompt_that_nobody_typed_begins_nothing_anew(project: Project, prompt
     assert is_blocked(end(project, prompt_id="p2"))
 
 
-def test_what_was_refused_stays_so_while_nobody_else_has_worked(project: Project) -> None:
+def test_a_refused_change_stays_refused_until_the_user_edits(project: Project) -> None:
     held_blocks(project)
     begin(project)
     gut(project)
@@ -255,7 +255,7 @@ def test_what_was_refused_stays_so_while_nobody_else_has_worked(project: Project
     assert end(project, prompt_id="p3") == {}
 
 
-def test_without_a_beginning_the_gates_of_now_run_and_it_is_reported(project: Project) -> None:
+def test_without_a_recorded_start_only_the_gates_run_and_it_is_reported(project: Project) -> None:
     disarm(project)
     answer = end(project)
     assert answer == {
@@ -264,7 +264,7 @@ def test_without_a_beginning_the_gates_of_now_run_and_it_is_reported(project: Pr
     }
 
 
-def test_without_git_the_configuration_still_holds_and_it_is_reported(
+def test_without_git_the_first_configuration_is_used_and_it_is_reported(
     tmp_path: Path, environ: dict[str, str]
 ) -> None:
     plain = Project(root=tmp_path / "plain", script=tmp_path, environ=environ)
@@ -278,7 +278,7 @@ def test_without_git_the_configuration_still_holds_and_it_is_reported(
 
 
 @pytest.mark.parametrize(("mode", "says"), [("warn", "atlas-touched"), ("off", "")])
-def test_the_mode_of_the_guard_holds_here_too(project: Project, mode: str, says: str) -> None:
+def test_the_guard_mode_applies_to_the_hook(project: Project, mode: str, says: str) -> None:
     project.configure(validation={"test": ["true"]}, guard={"mode": mode})
     begin(project)
     write(project, "atlas.yaml", "version: 1\n")
@@ -308,7 +308,7 @@ def test_a_held_change_is_reported_and_ends_the_turn() -> None:
     assert PASSED not in text
 
 
-def test_a_held_change_blocks_where_the_configuration_says_so() -> None:
+def test_a_held_change_blocks_if_configured() -> None:
     decision, text = answer_to_held("block")
     assert decision == "block"
     assert "atlas hook allow test_calc.py" in text
@@ -317,7 +317,7 @@ def test_a_held_change_blocks_where_the_configuration_says_so() -> None:
 # --- allowing -------------------------------------------------------------------------------------
 
 
-def test_what_a_person_allows_ends_the_turn_and_is_reported(project: Project) -> None:
+def test_an_allowed_change_ends_the_turn_and_is_reported(project: Project) -> None:
     held_blocks(project)
     begin(project)
     gut(project)
@@ -328,7 +328,7 @@ def test_what_a_person_allows_ends_the_turn_and_is_reported(project: Project) ->
     assert "allowed by `atlas hook allow`: test_calc.py" in str(answer["systemMessage"])
 
 
-def test_an_allowance_is_of_the_sessions_that_were_seen(project: Project) -> None:
+def test_an_allowance_applies_only_to_sessions_seen_before(project: Project) -> None:
     held_blocks(project)
     begin(project)
     allow(project, "test_calc.py")
@@ -339,35 +339,33 @@ def test_an_allowance_is_of_the_sessions_that_were_seen(project: Project) -> Non
 
 
 @pytest.mark.parametrize("path", [".atlas/config.yaml", ".atlas"])
-def test_a_configuration_that_a_person_allows_to_change_decides(
-    project: Project, path: str
-) -> None:
+def test_an_allowed_configuration_change_takes_effect(project: Project, path: str) -> None:
     begin(project)
     disarm(project)
     allow(project, path)
     assert "decision" not in end(project)
 
 
-def test_nothing_is_allowed_where_no_session_was_seen(project: Project) -> None:
+def test_without_a_session_allow_is_a_usage_error(project: Project) -> None:
     with pytest.raises(UsageError, match="no agent session"):
         allow(project, "test_calc.py")
 
 
-def test_an_allowance_that_comes_from_no_terminal_is_refused(project: Project) -> None:
+def test_allow_without_a_terminal_is_refused(project: Project) -> None:
     begin(project)
     done = atlas(project, "hook", "allow", "test_calc.py")
     assert done.code == 2
     assert "only a person can allow it" in done.err
 
 
-def test_an_allowance_from_within_claude_code_is_refused(project: Project) -> None:
+def test_allow_from_inside_claude_code_is_refused(project: Project) -> None:
     begin(project)
     inside = project.environ | {"CLAUDECODE": "1"}
     with pytest.raises(UsageError, match="only a person"):
         allowing.allow("test_calc.py", project.root, inside, has_terminal=True)
 
 
-def test_a_person_at_a_terminal_allows_it(project: Project) -> None:
+def test_allow_at_a_terminal_is_accepted(project: Project) -> None:
     held_blocks(project)
     begin(project)
     theirs, ours = pty.openpty()
@@ -389,12 +387,12 @@ def test_a_person_at_a_terminal_allows_it(project: Project) -> None:
 # --- the start itself -----------------------------------------------------------------------------
 
 
-def start(project: Project, said: bytes, **variables: str) -> subprocess.CompletedProcess[bytes]:
+def start(project: Project, payload: bytes, **variables: str) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(
         (sys.executable, "-m", "atlas_retry", "hook", "start"),
         cwd=project.root,
         env=project.environ | variables,
-        input=said,
+        input=payload,
         check=False,
         capture_output=True,
         timeout=60,
@@ -407,44 +405,44 @@ def break_input(_: Project) -> bytes:
 
 def break_state(project: Project) -> bytes:
     Path(project.environ["ATLAS_HOME"]).write_text("a file where a folder should be")
-    return told(project, SESSION)
+    return hook_input(project, SESSION)
 
 
 def break_configuration(project: Project) -> bytes:
     write(project, ".atlas/config.yaml", "nope: 1\n")
-    return told(project, PROMPT, prompt_id="p")
+    return hook_input(project, PROMPT, prompt_id="p")
 
 
 def break_repository(project: Project) -> bytes:
     write(project, ".git/HEAD", "nonsense")
-    return told(project, PROMPT, prompt_id="p")
+    return hook_input(project, PROMPT, prompt_id="p")
 
 
 @pytest.mark.parametrize("spoil", [break_input, break_state, break_configuration, break_repository])
-def test_a_start_never_breaks_the_session(
+def test_a_failing_start_hook_does_not_break_the_session(
     project: Project, spoil: Callable[[Project], bytes]
 ) -> None:
     done = start(project, spoil(project))
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
 
-def test_a_start_keeps_no_secret(project: Project) -> None:
-    assert start(project, told(project, SESSION), API_TOKEN="hunter2-hunter2").returncode == 0
+def test_the_start_hook_stores_no_secret(project: Project) -> None:
+    assert start(project, hook_input(project, SESSION), API_TOKEN="hunter2-hunter2").returncode == 0
     kept = [path for path in Path(project.environ["ATLAS_HOME"]).rglob("*") if path.is_file()]
     assert any(path.suffix == ".seal" for path in kept)
     assert not any(b"hunter2" in path.read_bytes() for path in kept)
 
 
-def test_a_session_of_a_run_is_left_to_the_run(project: Project) -> None:
+def test_the_start_hook_does_nothing_inside_a_run(project: Project) -> None:
     environ = project.environ | {"ATLAS_INSIDE_AGENT": "1"}
-    beginning.start(told(project, SESSION), environ)
+    beginning.start(hook_input(project, SESSION), environ)
     assert not (Path(environ["ATLAS_HOME"]) / "hooks").exists()
 
 
 # --- going back -----------------------------------------------------------------------------------
 
 
-def test_undo_puts_back_the_last_turn_and_leaves_what_was_edited_since(project: Project) -> None:
+def test_undo_reverts_the_last_turn_and_keeps_later_edits(project: Project) -> None:
     begin(project)
     write(project, "calc.py", FIXED)
     write(project, "made.py", "by the agent\n")
@@ -458,14 +456,14 @@ def test_undo_puts_back_the_last_turn_and_leaves_what_was_edited_since(project: 
     assert (project.root / "mine.py").exists()
 
 
-def test_a_turn_that_was_interrupted_is_restored_as_well(project: Project) -> None:
+def test_an_interrupted_turn_can_be_undone(project: Project) -> None:
     begin(project)
     write(project, "calc.py", FIXED)
     assert atlas(project, "undo").code == 0
     assert (project.root / "calc.py").read_text() == CALC
 
 
-def test_what_undo_restored_can_be_taken_again(project: Project) -> None:
+def test_an_undone_turn_can_be_picked_again(project: Project) -> None:
     begin(project)
     write(project, "calc.py", FIXED)
     end(project)
@@ -474,7 +472,7 @@ def test_what_undo_restored_can_be_taken_again(project: Project) -> None:
     assert (project.root / "calc.py").read_text() == FIXED
 
 
-def test_undo_takes_the_newer_of_a_run_and_a_turn(project: Project) -> None:
+def test_undo_reverts_the_newer_of_run_and_turn(project: Project) -> None:
     begin(project)
     write(project, "calc.py", CALC + "# by the agent of the session\n")
     end(project)
@@ -484,7 +482,7 @@ def test_undo_takes_the_newer_of_a_run_and_a_turn(project: Project) -> None:
     assert "# by the agent" in (project.root / "calc.py").read_text()
 
 
-def test_a_turn_that_changed_nothing_is_not_what_undo_means(project: Project) -> None:
+def test_undo_skips_a_turn_without_changes(project: Project) -> None:
     begin(project)
     write(project, "calc.py", FIXED)
     end(project)
@@ -494,7 +492,7 @@ def test_a_turn_that_changed_nothing_is_not_what_undo_means(project: Project) ->
     assert (project.root / "calc.py").read_text() == CALC
 
 
-def test_undo_puts_back_all_of_a_turn_that_a_background_task_went_on_with(
+def test_undo_reverts_a_turn_continued_by_a_background_task(
     project: Project,
 ) -> None:
     begin(project)
@@ -507,7 +505,7 @@ def test_undo_puts_back_all_of_a_turn_that_a_background_task_went_on_with(
     assert (project.root / "calc.py").read_text() == CALC
 
 
-def test_the_snapshots_of_the_oldest_turns_go(project: Project) -> None:
+def test_snapshots_of_the_oldest_turns_are_dropped(project: Project) -> None:
     ws = discovery.open_workspace(
         project.root, Path(project.environ["ATLAS_HOME"]), environ=project.environ
     )
@@ -522,7 +520,7 @@ def test_the_snapshots_of_the_oldest_turns_go(project: Project) -> None:
     assert len(kept) == KEPT_SNAPSHOTS + 1
 
 
-def test_the_state_is_in_the_state_directory_only(project: Project) -> None:
+def test_state_is_stored_only_in_the_state_directory(project: Project) -> None:
     begin(project)
     end(project)
     assert git(project.root, "status", "--porcelain", environ=project.environ) == ""

@@ -50,7 +50,7 @@ def called(project: Project, entry: dict[str, object], payload: dict[str, object
         ("cursor", ["beforeSubmitPrompt", "stop"]),
     ],
 )
-def test_hooks_are_installed_once_and_taken_out_again(
+def test_hooks_are_installed_once_and_uninstalled(
     host: str, events: list[str], project: Project
 ) -> None:
     file = project.root / f".{host}/hooks.json"
@@ -59,14 +59,14 @@ def test_hooks_are_installed_once_and_taken_out_again(
     mine = {"version": 1, "hooks": {"other": [other]}}
     before = json.dumps(mine, indent=2) + "\n"
     file.write_text(before)
-    found = installed(project, host) if host == "cursor" else None
-    after = file.read_text() if found else None
-    if found is None:
+    entries = installed(project, host) if host == "cursor" else None
+    after = file.read_text() if entries else None
+    if entries is None:
         file.write_text(json.dumps(mine | {"hooks": {"other": [{"hooks": [other]}]}}, indent=2))
         before = file.read_text() + "\n"
-        found = installed(project, host)
+        entries = installed(project, host)
         after = file.read_text()
-    assert list(found) == ["other", *events]
+    assert list(entries) == ["other", *events]
     assert atlas(project, "hook", "install", "--for", host).code == 0
     assert file.read_text() == after
     assert atlas(project, "hook", "uninstall", "--for", host).code == 0
@@ -80,19 +80,19 @@ def codex(project: Project, event: str, **more: object) -> dict[str, object]:
     return common | rest | more
 
 
-def test_a_turn_of_codex_goes_on_until_the_gates_pass(project: Project) -> None:
+def test_a_codex_turn_continues_until_the_gates_pass(project: Project) -> None:
     hooks = installed(project, "codex")
     (start,), (stop,) = hooks["UserPromptSubmit"], hooks["Stop"]
     assert called(project, start, codex(project, "UserPromptSubmit", prompt="fix it")) == ""
     (project.root / "calc.py").write_text(WORSE)
-    told = {"stop_hook_active": False, "last_assistant_message": "done"}
-    answer = json.loads(called(project, stop, codex(project, "Stop", **told)))
+    fields = {"stop_hook_active": False, "last_assistant_message": "done"}
+    answer = json.loads(called(project, stop, codex(project, "Stop", **fields)))
     assert answer["decision"] == "block"
     assert "2 != 3" in answer["reason"]
     assert answer.keys() <= CODEX_ANSWER
     (project.root / "calc.py").write_text(FIXED)
-    told = {"stop_hook_active": True, "last_assistant_message": "done"}
-    answer = json.loads(called(project, stop, codex(project, "Stop", **told)))
+    fields = {"stop_hook_active": True, "last_assistant_message": "done"}
+    answer = json.loads(called(project, stop, codex(project, "Stop", **fields)))
     assert "decision" not in answer
     assert answer.keys() <= CODEX_ANSWER
 
@@ -102,7 +102,7 @@ def cursor(project: Project, event: str, generation: str, **more: object) -> dic
     return common | {"workspace_roots": [str(project.root)], "model": "m"} | more
 
 
-def test_a_turn_of_cursor_is_followed_up_until_the_gates_pass(project: Project) -> None:
+def test_a_cursor_turn_gets_follow_ups_until_the_gates_pass(project: Project) -> None:
     hooks = installed(project, "cursor")
     (start,), (stop,) = hooks["beforeSubmitPrompt"], hooks["stop"]
     prompt = cursor(project, "beforeSubmitPrompt", "g1", prompt="fix it", attachments=[])
@@ -117,7 +117,7 @@ def test_a_turn_of_cursor_is_followed_up_until_the_gates_pass(project: Project) 
 
 
 @pytest.mark.parametrize("fires", [False, True])
-def test_a_follow_up_of_cursor_is_no_prompt_of_a_person(fires: bool, project: Project) -> None:
+def test_a_cursor_follow_up_is_not_a_prompt_of_a_person(fires: bool, project: Project) -> None:
     hooks = installed(project, "cursor")
     (start,), (stop,) = hooks["beforeSubmitPrompt"], hooks["stop"]
     called(project, start, cursor(project, "beforeSubmitPrompt", "g1", prompt="fix it"))
@@ -133,7 +133,7 @@ def test_a_follow_up_of_cursor_is_no_prompt_of_a_person(fires: bool, project: Pr
 
 
 @pytest.mark.parametrize("status", ["aborted", "error"])
-def test_a_turn_of_cursor_that_was_cut_off_is_left_alone(status: str, project: Project) -> None:
+def test_an_aborted_cursor_turn_is_ignored(status: str, project: Project) -> None:
     (stop,) = installed(project, "cursor")["stop"]
     assert stop["loop_limit"] == 8
     end = cursor(project, "stop", "g1", status=status, loop_count=0)
@@ -141,7 +141,7 @@ def test_a_turn_of_cursor_that_was_cut_off_is_left_alone(status: str, project: P
     assert Path(project.root, ".cursor/hooks.json").exists()
 
 
-def test_the_real_codex_goes_on_until_the_gates_pass(project: Project) -> None:
+def test_the_real_codex_continues_until_the_gates_pass(project: Project) -> None:
     if not shutil.which("codex"):
         pytest.skip("codex is not on PATH: npm install -g @openai/codex")
     installed(project, "codex")

@@ -34,27 +34,27 @@ def stops(text: str) -> list[object]:
     return [entry for group in json.loads(text)["hooks"]["Stop"] for entry in group["hooks"]]
 
 
-def test_the_hooks_are_put_beside_what_is_there_and_only_once() -> None:
+def test_hooks_are_added_once_beside_existing_ones() -> None:
     before = json.dumps(OTHER, indent=2, ensure_ascii=False)
     after = with_hooks(before)
-    found = json.loads(after)
+    document = json.loads(after)
     for event, entry in EVENTS.items():
-        assert found["hooks"][event].pop() == {"hooks": [entry]}
+        assert document["hooks"][event].pop() == {"hooks": [entry]}
     for event in ("SessionStart", "UserPromptSubmit"):
-        assert found["hooks"].pop(event) == []
-    assert found == OTHER
+        assert document["hooks"].pop(event) == []
+    assert document == OTHER
     assert '\n  "naïve": "é"' in after
     assert with_hooks(after) == after
 
 
-def test_uninstalling_leaves_what_was_there_before() -> None:
+def test_uninstalling_restores_the_earlier_settings() -> None:
     before = json.dumps(OTHER, indent=2, ensure_ascii=False) + "\n"
     assert removed(with_hooks(before), CLAUDE, source="settings.json") == before
     assert removed(before, CLAUDE, source="settings.json") == before
     assert removed("", CLAUDE, source="settings.json") == ""
 
 
-def test_an_installation_of_the_stop_hook_alone_is_completed_and_keeps_its_timeout() -> None:
+def test_an_older_installation_is_completed_and_keeps_its_timeout() -> None:
     older = STOP | {"command": "atlas hook stop --timeout 90", "timeout": 90}
     after = with_hooks(settings(older))
     assert stops(after) == [older]
@@ -71,12 +71,12 @@ def test_an_installation_of_the_stop_hook_alone_is_completed_and_keeps_its_timeo
         ('{"hooks": {"Stop": {}}}', "Expected `array`, got `object`"),
     ],
 )
-def test_settings_that_cannot_be_understood_are_refused(text: str, why: str) -> None:
+def test_invalid_settings_are_refused(text: str, why: str) -> None:
     with pytest.raises(ConfigError, match=why):
         with_hooks(text)
 
 
-def test_the_settings_are_written_for_the_project(project: Project) -> None:
+def test_hooks_are_written_to_the_project_settings(project: Project) -> None:
     file = project.root / ".claude" / "settings.json"
     shown = atlas(project, "hook", "install", "--print").out
     assert not file.exists()
@@ -91,7 +91,7 @@ def test_the_settings_are_written_for_the_project(project: Project) -> None:
         assert json.loads(file.read_text()) == (json.loads(shown) if command == "install" else {})
 
 
-def test_the_mode_of_the_settings_stays(project: Project) -> None:
+def test_the_mode_of_the_settings_file_is_preserved(project: Project) -> None:
     file = project.root / ".claude" / "settings.json"
     file.parent.mkdir()
     file.touch(0o600)

@@ -100,8 +100,8 @@ def files(project: Project) -> dict[str, tuple[int, bytes]]:
     """All that git sees, staged or not."""
     names = git(project.root, "ls-files", "-co", "--exclude-standard", environ=project.environ)
     there = {name: project.root / name for name in names.split("\n") if name}
-    found = {n: (p.stat().st_mode, p.read_bytes()) for n, p in there.items() if p.is_file()}
-    return {name: file for name, file in found.items() if name != ".atlas/config.yaml"}
+    by_name = {n: (p.stat().st_mode, p.read_bytes()) for n, p in there.items() if p.is_file()}
+    return {name: file for name, file in by_name.items() if name != ".atlas/config.yaml"}
 
 
 def ended(project: Project, outcome: Outcome) -> tuple[object, ...]:
@@ -119,7 +119,7 @@ def ended(project: Project, outcome: Outcome) -> tuple[object, ...]:
 
 
 @pytest.mark.parametrize("scene", SCENES, ids=lambda scene: scene.__name__)
-def test_a_run_in_layers_ends_as_one_in_place(
+def test_an_isolated_run_ends_like_one_in_place(
     scene: Callable[[Project], None], tmp_path: Path, environ: dict[str, str]
 ) -> None:
     ends = []
@@ -141,9 +141,7 @@ def isolated(project: Project, events: list[Event] | None = None) -> Outcome:
     return project.retry(events, agent__isolation="overlay")
 
 
-def test_what_a_turn_writes_elsewhere_is_dropped_but_for_caches(
-    project: Project, tmp_path: Path
-) -> None:
+def test_writes_outside_are_dropped_except_caches(project: Project, tmp_path: Path) -> None:
     home = Path(project.environ["HOME"])
     (home / ".cache").mkdir()
     wrote = [home / "outside", tmp_path / "outside", Path(f"/var/tmp/{token()}")]  # noqa: S108
@@ -154,7 +152,7 @@ def test_what_a_turn_writes_elsewhere_is_dropped_but_for_caches(
     assert (home / ".cache/kept").read_text() == "x\n"
 
 
-def test_a_folder_that_is_named_is_written_in_its_place(project: Project, tmp_path: Path) -> None:
+def test_a_folder_configured_as_writable_is_written(project: Project, tmp_path: Path) -> None:
     notes = tmp_path / "notes"
     notes.mkdir()
     line = f"cat >/dev/null; echo x > {notes}/x; {FIX}"
@@ -164,7 +162,7 @@ def test_a_folder_that_is_named_is_written_in_its_place(project: Project, tmp_pa
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_gate_that_says_so_has_no_network_but_its_own(project: Project, mode: Isolation) -> None:
+def test_a_gate_with_network_none_has_no_network(project: Project, mode: Isolation) -> None:
     lonely = "[ $(tail -n +3 /proc/net/dev | wc -l) = 1 ]"
     project.configure(validation={"lint": [{"run": lonely, "network": "none"}], "test": [UNITTEST]})
     project.commit()
@@ -172,7 +170,7 @@ def test_a_gate_that_says_so_has_no_network_but_its_own(project: Project, mode: 
     assert project.retry(agent__isolation=mode).verdict is Verdict.FIXED
 
 
-def test_what_a_run_stages_is_not_taken_over(project: Project) -> None:
+def test_changes_staged_by_the_agent_are_not_staged(project: Project) -> None:
 
     with_command(project, f"cat >/dev/null; {FIX}; echo x > new; git add new calc.py")
     assert isolated(project).verdict is Verdict.FIXED
@@ -180,7 +178,7 @@ def test_what_a_run_stages_is_not_taken_over(project: Project) -> None:
     assert shown == " M calc.py\n?? new\n"
 
 
-def test_nothing_that_a_turn_started_outlives_the_run(project: Project) -> None:
+def test_no_process_of_a_turn_outlives_the_run(project: Project) -> None:
     mark = token()
     with_command(project, f"cat >/dev/null; setsid sh -c 'sleep 300 # {mark}' & {FIX}")
     assert isolated(project).verdict is Verdict.FIXED
@@ -204,7 +202,7 @@ class Editing(list[Event]):
         return "\n".join(event.text for event in self if isinstance(event, Notice))
 
 
-def test_what_somebody_edits_meanwhile_is_theirs_and_validated_with_the_rest(
+def test_edits_made_during_the_run_are_validated_with_the_fix(
     project: Project,
 ) -> None:
     fixed(project)
@@ -215,7 +213,7 @@ def test_what_somebody_edits_meanwhile_is_theirs_and_validated_with_the_rest(
     assert "validated once more with what was edited meanwhile: mine.txt" in events.notices
 
 
-def test_what_somebody_edits_during_a_turn_is_told_from_the_agents(
+def test_edits_made_during_a_turn_are_not_charged_to_the_agent(
     project: Project, tmp_path: Path
 ) -> None:
     notes = tmp_path / "notes"
@@ -246,7 +244,7 @@ def test_what_somebody_edits_during_a_turn_is_told_from_the_agents(
         pytest.param("test_more.py", "import nothing_of_that_name\n", "", id="a test of theirs"),
     ],
 )
-def test_a_fix_that_fails_with_what_was_edited_meanwhile_is_no_fix(
+def test_a_fix_that_fails_with_edits_made_during_the_run_is_not_fixed(
     project: Project, path: str, text: str, notice: str
 ) -> None:
     fixed(project)
@@ -258,7 +256,7 @@ def test_a_fix_that_fails_with_what_was_edited_meanwhile_is_no_fix(
     assert notice in events.notices
 
 
-def test_a_run_that_was_accepted_can_be_undone(project: Project) -> None:
+def test_an_accepted_run_can_be_undone(project: Project) -> None:
     before = files(project)
     moved(project)
     before = files(project)
@@ -269,7 +267,7 @@ def test_a_run_that_was_accepted_can_be_undone(project: Project) -> None:
     assert files(project) == before
 
 
-def test_where_it_cannot_be_had_a_demand_is_refused_and_a_wish_is_not(project: Project) -> None:
+def test_required_isolation_is_refused_if_unavailable_but_auto_is_not(project: Project) -> None:
     fixed(project)
     project.configure(validation={"test": [f"{UNITTEST} # docker"]})
     project.commit()
@@ -313,7 +311,7 @@ def cut_off(project: Project, tmp_path: Path, *, signum: signal.Signals) -> Path
     return notes
 
 
-def test_control_z_halts_the_turn_and_its_time(project: Project, tmp_path: Path) -> None:
+def test_control_z_stops_the_turn_and_its_timeout(project: Project, tmp_path: Path) -> None:
     mark, notes = token(), tmp_path / "notes"
     notes.mkdir()
     line = f"cat >/dev/null; until [ -e {notes}/go ]; do sleep 0.1; done; {FIX} # {mark}"
@@ -335,7 +333,7 @@ def test_control_z_halts_the_turn_and_its_time(project: Project, tmp_path: Path)
 
 
 @pytest.mark.parametrize("signum", [signal.SIGKILL, signal.SIGINT])
-def test_a_run_that_was_cut_off_left_the_tree_alone_and_goes_on_in_its_layers(
+def test_an_interrupted_run_leaves_the_tree_unchanged_and_resumes(
     project: Project, tmp_path: Path, signum: signal.Signals
 ) -> None:
     notes = cut_off(project, tmp_path, signum=signum)
@@ -349,9 +347,7 @@ def test_a_run_that_was_cut_off_left_the_tree_alone_and_goes_on_in_its_layers(
     assert (row.verdict, row.attempts) == (Verdict.FIXED, 2)
 
 
-def test_the_layers_of_a_run_that_nobody_resumes_are_pruned(
-    project: Project, tmp_path: Path
-) -> None:
+def test_layers_of_an_abandoned_run_are_pruned(project: Project, tmp_path: Path) -> None:
     cut_off(project, tmp_path, signum=signal.SIGKILL)
     assert atlas(project, "prune").code == 0
     assert layers(project), "it can still go on"
@@ -360,7 +356,7 @@ def test_the_layers_of_a_run_that_nobody_resumes_are_pruned(
     assert not layers(project)
 
 
-def test_what_a_kill_left_half_accepted_is_brought_to_its_end(project: Project) -> None:
+def test_an_acceptance_interrupted_by_a_kill_is_completed(project: Project) -> None:
     state = Path(project.environ["ATLAS_HOME"])
     ws = open_workspace(project.root, state, environ=project.environ)
     start = snapshot(ws)

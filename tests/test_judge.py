@@ -64,7 +64,7 @@ def pair(tmp_path: Path) -> tuple[Path, Path]:
         ("vendor/a.js", "let x = 1\n", {"review": {"vendored-changed"}}),
     ],
 )
-def test_two_folders_are_compared_whole(
+def test_all_files_of_two_folders_are_compared(
     tmp_path: Path, environ: Environ, path: str, content: str, given: object
 ) -> None:
     before, after = pair(tmp_path)
@@ -77,9 +77,7 @@ def test_two_folders_are_compared_whole(
     assert answers(judge.judge_change(asked, environ)) == given
 
 
-def test_a_file_that_lost_its_execute_bit_counts_as_changed(
-    tmp_path: Path, environ: Environ
-) -> None:
+def test_a_lost_execute_bit_counts_as_a_change(tmp_path: Path, environ: Environ) -> None:
     before, after = pair(tmp_path)
     write(before, "check.sh", "true\n", 0o755)
     write(after, "check.sh", "true\n", 0o644)
@@ -87,7 +85,7 @@ def test_a_file_that_lost_its_execute_bit_counts_as_changed(
     assert answers(judgement) == {"held": {"mode-changed"}}
 
 
-def test_what_git_holds_of_two_folders_is_compared(tmp_path: Path, environ: Environ) -> None:
+def test_the_git_state_of_two_folders_is_compared(tmp_path: Path, environ: Environ) -> None:
     before, after = pair(tmp_path)
     for folder in (before, after):
         git(folder, "init", "-q")
@@ -98,30 +96,28 @@ def test_what_git_holds_of_two_folders_is_compared(tmp_path: Path, environ: Envi
 
 
 @pytest.mark.parametrize("gone", ["before", "after"])
-def test_a_folder_without_git_has_no_state_to_compare(
-    tmp_path: Path, environ: Environ, gone: str
-) -> None:
+def test_a_folder_without_git_has_no_git_state(tmp_path: Path, environ: Environ, gone: str) -> None:
     before, after = pair(tmp_path)
     git(after if gone == "before" else before, "init", "-q")
     judgement = judge.judge_change(ChangeAsked(workspace=after, base=str(before)), environ)
     assert answers(judgement) == {}
 
 
-@pytest.mark.parametrize(("days", "told"), [(2.0, True), (0.9, False)])
-def test_a_time_more_than_a_day_ahead_is_refused(
-    tmp_path: Path, environ: Environ, days: float, told: bool
+@pytest.mark.parametrize(("days", "is_refused"), [(2.0, True), (0.9, False)])
+def test_a_modification_time_more_than_a_day_ahead_is_refused(
+    tmp_path: Path, environ: Environ, days: float, is_refused: bool
 ) -> None:
     before, after = pair(tmp_path)
     ahead_s = time.time() + days * 86_400
     os.utime(after / "src/a.py", (ahead_s, ahead_s))
     judgement = judge.judge_change(ChangeAsked(workspace=after, base=str(before)), environ)
-    assert answers(judgement) == ({"refused": {"clock-tricked"}} if told else {})
+    assert answers(judgement) == ({"refused": {"clock-tricked"}} if is_refused else {})
     os.utime(before / "src/a.py", (ahead_s, ahead_s))
     assert judge.judge_change(ChangeAsked(workspace=after, base=str(before)), environ).refused == ()
 
 
 @pytest.mark.parametrize("link", [False, True])
-def test_places_outside_are_compared_and_caches_in_them_are_not_charged(
+def test_outside_folders_are_compared_except_caches(
     tmp_path: Path, environ: Environ, link: bool
 ) -> None:
     before, after = pair(tmp_path)
@@ -138,9 +134,7 @@ def test_places_outside_are_compared_and_caches_in_them_are_not_charged(
     ]
 
 
-def test_a_revision_is_a_base_and_what_is_asked_reaches_the_rules(
-    root: Path, environ: Environ
-) -> None:
+def test_a_revision_can_be_the_base_and_all_options_apply(root: Path, environ: Environ) -> None:
     write(root, "tests/test_a.py", WEAK)
     write(root, "src/a.py", "import os\n\n\ndef f():\n    os._exit(0)\n")
     write(root, "src/b.py", "b = 3\n")
@@ -156,32 +150,32 @@ def test_a_revision_is_a_base_and_what_is_asked_reaches_the_rules(
     }
 
 
-def test_gates_that_are_known_name_what_decides(root: Path, environ: Environ) -> None:
+def test_known_gates_name_the_files_they_run(root: Path, environ: Environ) -> None:
     write(root, "run.sh", "exit 0\n", 0o755)
     gate = Gate(name="run", kind=Kind.CUSTOM, run="sh run.sh")
     asked = ChangeAsked(workspace=root, base="HEAD", gates=(gate,))
     assert answers(judge.judge_change(asked, environ)) == {"held": {"gate-script-changed"}}
 
 
-def test_a_literal_is_looked_for_in_the_tests_of_the_base(root: Path, environ: Environ) -> None:
+def test_a_literal_is_searched_in_the_tests_of_the_base(root: Path, environ: Environ) -> None:
     write(root, "src/b.py", "def f(x):\n    if x == 41713:\n        return 1\n    return 0\n")
     asked = ChangeAsked(workspace=root, base="HEAD", failing=(failed("pytest"),))
     assert answers(judge.judge_change(asked, environ)) == {"review": {"special-cased"}}
 
 
-def test_why_tells_of_one_path_alone(root: Path, environ: Environ) -> None:
+def test_explain_reports_one_path_only(root: Path, environ: Environ) -> None:
     write(root, "tests/test_a.py", WEAK)
     write(root, "src/a.py", "a = 2\n")
     asked = ChangeAsked(workspace=root, base="HEAD")
-    told = judge.explain(asked, "src/a.py", environ)
-    assert [(r.path, r.mechanism) for r in told] == [("src/a.py", "a source, kept")]
+    rulings = judge.explain(asked, "src/a.py", environ)
+    assert [(r.path, r.mechanism) for r in rulings] == [("src/a.py", "a source, kept")]
 
 
 @pytest.mark.parametrize(
     ("folder", "base", "words"),
     [(".", "", "--base is empty"), (".", "  ", "--base is empty"), ("x", "HEAD", "is no folder")],
 )
-def test_what_cannot_be_compared_is_a_usage_error(
+def test_an_unknown_base_or_folder_is_a_usage_error(
     root: Path, environ: Environ, folder: str, base: str, words: str
 ) -> None:
     with pytest.raises(UsageError, match=words) as raised:
@@ -204,8 +198,8 @@ class Attempt:
 
     def judged(self, *, notes_reviews: bool = False, **turn: object) -> Judgement:
         after = snapshots.snapshot(self.ws).id
-        told = JudgedTurn(origin=self.origin, before=self.before, after=after, **turn)  # type: ignore[arg-type]
-        return judge.judge_attempt(self.ws, told, self.taken, notes_reviews=notes_reviews)
+        asked = JudgedTurn(origin=self.origin, before=self.before, after=after, **turn)  # type: ignore[arg-type]
+        return judge.judge_attempt(self.ws, asked, self.taken, notes_reviews=notes_reviews)
 
 
 @pytest.mark.parametrize(
@@ -228,7 +222,7 @@ class Attempt:
         ("new/.git/HEAD", "ref: refs/heads/x\n", {}),
     ],
 )
-def test_a_turn_answers_for_what_it_did(
+def test_a_turn_is_judged_by_what_it_changed(
     root: Path, environ: Environ, path: str, content: str, given: object
 ) -> None:
     environ["PATH"] = f"{root.parent / 'tools'}:{environ['PATH']}"
@@ -242,20 +236,22 @@ def test_a_turn_answers_for_what_it_did(
     assert answers(attempt.judged(failing=(failed("pytest"),))) == given
 
 
-def test_what_the_turn_wrote_where_git_does_not_look_is_named(root: Path, environ: Environ) -> None:
+def test_files_written_where_git_does_not_look_are_reported(root: Path, environ: Environ) -> None:
     attempt = Attempt(opened(root), environ)
     write(root, ".env", "1\n")
     write(root, ".mypy_cache/x", "1\n")
     assert attempt.judged().unseen == (".mypy_cache/x", ".env")
 
 
-def test_permissions_of_folders_are_noted(root: Path, environ: Environ) -> None:
+def test_changed_folder_permissions_are_noted(root: Path, environ: Environ) -> None:
     attempt = Attempt(opened(root), environ)
     (root / "src").chmod(0o700)
     assert answers(attempt.judged()) == {"noted": {"folder-mode"}}
 
 
-def test_configuration_files_that_were_read_belong_to_atlas(root: Path, environ: Environ) -> None:
+def test_changing_a_configuration_file_that_was_read_is_refused(
+    root: Path, environ: Environ
+) -> None:
     attempt = Attempt(opened(root), environ)
     read = replace(attempt.settings, sources=(str(root / "gates.yaml"),))
     attempt.taken = seals.seal(attempt.ws.root, read, environ)
@@ -263,14 +259,16 @@ def test_configuration_files_that_were_read_belong_to_atlas(root: Path, environ:
     assert answers(attempt.judged()) == {"refused": {"atlas-touched"}}
 
 
-def test_a_review_is_noted_where_that_is_asked_for(root: Path, environ: Environ) -> None:
+def test_reviews_can_be_configured_to_be_only_noted(root: Path, environ: Environ) -> None:
     attempt = Attempt(opened(root), environ)
     write(root, "src/a.py", "import os\n\n\ndef f():\n    os._exit(0)\n")
     assert answers(attempt.judged(notes_reviews=True)) == {"noted": {"run-ended"}}
     assert answers(attempt.judged()) == {"review": {"run-ended"}}
 
 
-def test_what_gates_wrote_before_the_turn_is_not_charged(root: Path, environ: Environ) -> None:
+def test_files_written_by_gates_before_the_turn_are_not_charged(
+    root: Path, environ: Environ
+) -> None:
     attempt = Attempt(opened(root), environ)
     write(root, "tests/test_a.py", WEAK)
     write(root, "tests/run.log", "1\n")
@@ -292,7 +290,7 @@ def test_what_gates_wrote_before_the_turn_is_not_charged(root: Path, environ: En
     ],
     ids=["before", "earlier", "theirs"],
 )
-def test_earlier_attempts_answer_again_and_the_users_edits_do_not(
+def test_earlier_attempts_are_judged_again_but_not_the_users_edits(
     root: Path, environ: Environ, turn: dict[str, Any], given: object
 ) -> None:
     attempt = Attempt(opened(root), environ)
@@ -301,7 +299,7 @@ def test_earlier_attempts_answer_again_and_the_users_edits_do_not(
     assert answers(attempt.judged(**turn)) == given
 
 
-def test_a_turn_that_changes_what_the_user_edited_is_compared_with_that_edit(
+def test_a_change_of_the_users_edit_is_compared_with_that_edit(
     root: Path, environ: Environ
 ) -> None:
     attempt = Attempt(opened(root), environ)
@@ -313,7 +311,9 @@ def test_a_turn_that_changes_what_the_user_edited_is_compared_with_that_edit(
     }
 
 
-def test_a_vendored_file_under_git_is_the_projects_own(root: Path, environ: Environ) -> None:
+def test_a_vendored_file_tracked_by_git_belongs_to_the_project(
+    root: Path, environ: Environ
+) -> None:
     write(root, "vendor/ours.py", "a = 1\n")
     write(root, ".git/info/exclude", "vendor/theirs.py\n")
     attempt = Attempt(opened(root), environ)
@@ -328,7 +328,7 @@ def test_a_vendored_file_under_git_is_the_projects_own(root: Path, environ: Envi
 
 
 @pytest.mark.parametrize(
-    ("path", "by_checkers", "told"),
+    ("path", "by_checkers", "is_reported"),
     [
         ("tests/test_a.py", (), True),
         ("tests/test_a.py", ("tests/test_a.py",), False),
@@ -338,22 +338,22 @@ def test_a_vendored_file_under_git_is_the_projects_own(root: Path, environ: Envi
         ("pytest.ini", (), True),
     ],
 )
-def test_what_decides_may_not_be_rewritten_by_a_gate(
-    root: Path, path: str, by_checkers: tuple[str, ...], told: bool
+def test_a_deciding_file_rewritten_by_a_gate_is_refused(
+    root: Path, path: str, by_checkers: tuple[str, ...], is_reported: bool
 ) -> None:
     ws = opened(root)
     before = snapshots.snapshot(ws).id
     write(root, path, "def test_a():\n    assert True\n")
-    found = judge.rewritten(ws, before, snapshots.snapshot(ws).id, by_checkers)
-    seen = [(v.rule, v.path, v.detail) for v in found]
+    violations = judge.rewritten(ws, before, snapshots.snapshot(ws).id, by_checkers)
+    seen = [(v.rule, v.path, v.detail) for v in violations]
     rule = "rewritten-by-a-gate"
-    assert seen == ([(rule, path, "was changed while the gates ran")] if told else [])
+    assert seen == ([(rule, path, "was changed while the gates ran")] if is_reported else [])
 
 
 # --- folders --------------------------------------------------------------------------------------
 
 
-def test_texts_are_found_in_files_as_they_were_before_the_change(root: Path) -> None:
+def test_texts_are_searched_in_files_from_before_the_change(root: Path) -> None:
     write(root, "src/big.py", b"needle" + b" " * (1 << 20))
     write(root, "src/limit.py", b"needle" + b" " * ((1 << 20) - 6))
     (root / "src/link.py").symlink_to("limit.py")
@@ -379,7 +379,7 @@ def test_a_mixed_tree_takes_some_paths_from_another() -> None:
     assert [mixed.mode(path) for path in ("a", "b")] == ["100644", "100644"]
 
 
-def test_two_states_of_a_place_differ_by_content_mode_and_kind(tmp_path: Path) -> None:
+def test_two_folder_states_differ_by_content_mode_and_kind(tmp_path: Path) -> None:
     old, new = tmp_path / "old", tmp_path / "new"
     for root in (old, new):
         write(root, "same", "1")
@@ -399,7 +399,7 @@ def test_two_states_of_a_place_differ_by_content_mode_and_kind(tmp_path: Path) -
     assert seen == [(str(new), path) for path in paths]
 
 
-def test_a_place_may_be_one_file_or_nothing(tmp_path: Path) -> None:
+def test_an_outside_place_may_be_a_file_or_missing(tmp_path: Path) -> None:
     old, new = write(tmp_path, "old/f", "1"), write(tmp_path, "new/f", "2")
     assert [c.path for c in folders.differences(old, new)] == ["f"]
     assert [c.path for c in folders.differences(tmp_path / "absent", new)] == ["f"]
@@ -421,7 +421,7 @@ def test_gates_and_guard_come_from_the_base(root: Path, environ: Environ, name: 
     assert (asked.allow, asked.protect) == (("a", "c"), ("b",))
 
 
-def test_gates_that_are_known_come_first(root: Path, environ: Environ) -> None:
+def test_given_gates_replace_those_of_the_base(root: Path, environ: Environ) -> None:
     write(root, "atlas.yaml", CONFIG)
     commit(root)
     asked = ChangeAsked(workspace=root, base="HEAD", failing=(failed("x"),))
@@ -430,12 +430,12 @@ def test_gates_that_are_known_come_first(root: Path, environ: Environ) -> None:
     assert with_base_configuration(known, environ) is known
 
 
-def test_a_base_without_a_configuration_changes_nothing(root: Path, environ: Environ) -> None:
+def test_a_base_without_a_configuration_adds_no_gates(root: Path, environ: Environ) -> None:
     asked = ChangeAsked(workspace=root, base="HEAD")
     assert with_base_configuration(asked, environ) is asked
 
 
-def test_a_broken_configuration_names_the_base(root: Path, environ: Environ) -> None:
+def test_an_error_in_the_base_configuration_names_the_base(root: Path, environ: Environ) -> None:
     write(root, "atlas.yaml", "version: [\n")
     commit(root)
     with pytest.raises(ConfigError) as raised:
@@ -468,7 +468,7 @@ def needed(
         (("",), [None, None]),
     ],
 )
-def test_gates_are_run_with_what_is_held_as_it_was(
+def test_replay_runs_gates_with_held_files_restored(
     root: Path, environ: Environ, lines: tuple[str, ...], expected: list[bool | None]
 ) -> None:
     write(root, "check.txt", "strict\n")
@@ -478,24 +478,20 @@ def test_gates_are_run_with_what_is_held_as_it_was(
     assert (root / "check.txt").read_text() == "weak\n"
 
 
-def test_a_held_file_that_was_not_there_is_absent_in_the_replay(
-    root: Path, environ: Environ
-) -> None:
+def test_replay_removes_a_held_file_that_is_new(root: Path, environ: Environ) -> None:
     write(root, "check.txt", "new\n")
     assert needed(root, environ, HELD, "test ! -e check.txt") == [False, None]
 
 
 @pytest.mark.parametrize("field", ["as_before", "rewrite"])
-def test_what_was_kept_or_rewritten_is_as_before_in_the_replay(
-    root: Path, environ: Environ, field: str
-) -> None:
+def test_replay_restores_kept_and_rewritten_files(root: Path, environ: Environ, field: str) -> None:
     write(root, "more.txt", "weak\n")
     there: dict[str, Content | None] = {"more.txt": ("100644", b"strict\n")}
     judgement = replace(HELD, **{field: there})
     assert needed(root, environ, judgement, "grep -q strict more.txt") == [False, None]
 
 
-def test_nothing_is_run_where_nothing_is_held(root: Path, environ: Environ) -> None:
+def test_replay_runs_nothing_if_nothing_is_held(root: Path, environ: Environ) -> None:
     assert needed(root, environ, Judgement(), "touch ran") == []
     assert not (root / "ran").exists()
 

@@ -47,11 +47,11 @@ def moved(root: Path, environ: Environ, turn: Turn, *lines: str) -> dict[str, An
     """What a turn moves, by field; what did not move left out."""
     taken = seals.seal(root, settings(*lines), environ)
     turn(root)
-    found = structs.asdict(seals.compared(taken))
-    return {name: seen for name, seen in found.items() if seen and name != "look"}
+    differences = structs.asdict(seals.compared(taken))
+    return {name: seen for name, seen in differences.items() if seen and name != "look"}
 
 
-def test_nothing_has_moved_where_nothing_was_done(root: Path, environ: Environ) -> None:
+def test_an_idle_turn_changes_nothing(root: Path, environ: Environ) -> None:
     write(root, "node_modules/a/index.js", "1\n")
     write(root, "src/__pycache__/a.pyc", "1\n")
     repository(root / "inner")
@@ -63,7 +63,7 @@ def outside(seen: dict[str, Any]) -> set[Path]:
 
 
 @pytest.mark.parametrize("was", [None, "before\n"], ids=["added", "changed"])
-def test_what_steers_tools_from_the_home_is_watched(
+def test_tool_settings_in_the_home_folder_are_watched(
     root: Path, environ: Environ, was: str | None
 ) -> None:
     home = Path(environ["HOME"])
@@ -79,7 +79,7 @@ def test_what_steers_tools_from_the_home_is_watched(
     assert {change.path for change in change["outside"]} == {Path(p).name for p in OF_HOME}
 
 
-def test_what_steers_tools_from_folders_above_is_watched(tmp_path: Path, environ: Environ) -> None:
+def test_tool_settings_in_parent_folders_are_watched(tmp_path: Path, environ: Environ) -> None:
     root = repository(tmp_path / "near" / "repo")
     above = [folder / path for folder in (tmp_path, root.parent) for path in BESIDE]
 
@@ -100,7 +100,7 @@ def test_what_steers_tools_from_folders_above_is_watched(tmp_path: Path, environ
     ],
     ids=["removed", "mode", "link", "dangling"],
 )
-def test_a_watched_file_moves_by_mode_removal_and_link(
+def test_a_watched_file_changes_by_mode_removal_and_link(
     root: Path, environ: Environ, before: str, turn: Turn
 ) -> None:
     home = Path(environ["HOME"])
@@ -109,7 +109,7 @@ def test_a_watched_file_moves_by_mode_removal_and_link(
     assert seen.path == ".bashrc"
 
 
-def test_what_steers_nothing_outside_is_not_watched(root: Path, environ: Environ) -> None:
+def test_other_files_in_the_home_folder_are_not_watched(root: Path, environ: Environ) -> None:
     def turn(_: Path) -> None:
         for path in (".local/lib/python3.11/site-packages/a.txt", "notes.txt", ".local/share/x"):
             write(Path(environ["HOME"]), path, "x\n")
@@ -117,7 +117,9 @@ def test_what_steers_nothing_outside_is_not_watched(root: Path, environ: Environ
     assert moved(root, environ, turn) == {}
 
 
-def test_a_workspace_in_the_home_is_not_outside_of_itself(tmp_path: Path, environ: Environ) -> None:
+def test_a_workspace_inside_the_home_folder_is_not_outside(
+    tmp_path: Path, environ: Environ
+) -> None:
     environ["HOME"] = str(tmp_path)
     root = repository(tmp_path / "bin")
     assert moved(root, environ, lambda root: write(root, "tool", "x\n")) == {}
@@ -137,7 +139,7 @@ MADE = words("""
 
 
 @pytest.mark.parametrize("turn", ["added", "changed", "removed"])
-def test_files_beside_the_tree_move_as_what_they_are(
+def test_changes_of_installed_and_ignored_files_are_reported(
     root: Path, environ: Environ, turn: str
 ) -> None:
     everything = (*INSTALLED, *CHECKED, *IGNORED, *MADE)
@@ -157,7 +159,7 @@ def test_files_beside_the_tree_move_as_what_they_are(
 
 
 @pytest.mark.parametrize("what", ["content", "mode", "inode"])
-def test_an_installed_file_moves_whatever_its_times_say(
+def test_a_changed_installed_file_is_detected_despite_equal_times(
     root: Path, environ: Environ, what: str
 ) -> None:
     path = write(root, "node_modules/a.js", "1\n")
@@ -177,7 +179,7 @@ def test_an_installed_file_moves_whatever_its_times_say(
     assert moved(root, environ, turn) == {"installed": ("node_modules/a.js",)}
 
 
-def test_a_link_to_a_folder_is_a_file_and_not_walked_into(root: Path, environ: Environ) -> None:
+def test_a_link_to_a_folder_is_not_followed(root: Path, environ: Environ) -> None:
     write(root.parent, "elsewhere/x.js", "1\n")
 
     def turn(root: Path) -> None:
@@ -204,7 +206,7 @@ SITE = ".venv/lib/python3.11/site-packages"
         ("NODE_PATH='{lib}' node check.js", None, None),
     ],
 )
-def test_code_outside_that_dependencies_lead_to_is_watched(
+def test_code_outside_that_dependencies_point_to_is_watched(
     root: Path, environ: Environ, line: str, path: str | None, text: str | None
 ) -> None:
     lib = root.parent / "lib"
@@ -227,7 +229,7 @@ def test_code_outside_that_dependencies_lead_to_is_watched(
 
 
 @pytest.mark.parametrize("to", ["{root}/src", "{root}/..", "/nowhere", "../../../../../src"])
-def test_an_editable_install_of_the_workspace_itself_is_not_outside(
+def test_an_editable_install_of_the_workspace_is_not_outside(
     root: Path, environ: Environ, to: str
 ) -> None:
     write(root, f"{SITE}/own.pth", to.format(root=root))
@@ -238,7 +240,7 @@ def test_an_editable_install_of_the_workspace_itself_is_not_outside(
 @pytest.mark.parametrize(
     ("path", "seen"), [("src", ("src",)), ("node_modules", ()), ("src/deep", ("src/deep",))]
 )
-def test_permissions_of_the_projects_own_folders_move_and_are_restored(
+def test_changed_folder_permissions_are_reported_and_restored(
     root: Path, environ: Environ, path: str, seen: tuple[str, ...]
 ) -> None:
     (root / path).mkdir(exist_ok=True)
@@ -250,7 +252,7 @@ def test_permissions_of_the_projects_own_folders_move_and_are_restored(
     assert (root / path).stat().st_mode & 0o777 == (0o755 if seen else 0o700)
 
 
-def test_permissions_of_a_new_folder_are_nobodys_fault(root: Path, environ: Environ) -> None:
+def test_permissions_of_a_new_folder_are_not_charged(root: Path, environ: Environ) -> None:
     taken = seals.seal(root, settings(), environ)
     (root / "new").mkdir(mode=0o700)
     assert seals.compared(taken).modes == ()
@@ -273,19 +275,19 @@ def staged(inner: Path) -> None:
     ],
     ids=["commit", "config", "gone", "staged"],
 )
-def test_a_repository_within_moves_by_more_than_looking_at_it(
+def test_only_real_changes_of_a_nested_repository_are_reported(
     root: Path, environ: Environ, turn: Turn, seen: tuple[str, ...]
 ) -> None:
     inner = repository(root / "inner")
     assert moved(root, environ, lambda _: turn(inner)).get("nested", ()) == seen
 
 
-def test_a_new_repository_within_may_hide_files(root: Path, environ: Environ) -> None:
+def test_a_new_nested_repository_is_reported_as_hiding_files(root: Path, environ: Environ) -> None:
     seen = moved(root, environ, lambda root: git(root / "src", "init", "-q"))
     assert seen["hiding"] == ("src/.git",)
 
 
-def test_an_executable_that_a_gate_runs_moves_by_place_and_content(
+def test_a_gates_executable_changes_by_place_or_content(
     tmp_path: Path, root: Path, environ: Environ
 ) -> None:
     tools, first = tmp_path / "tools", tmp_path / "first"
@@ -314,7 +316,7 @@ def test_an_executable_that_a_gate_runs_moves_by_place_and_content(
     "line",
     ["a && t", "a || t", "a; t", "a | t", "( t )", "a & t", "V=1 t", "(a); t", "a '' > t && t"],
 )
-def test_every_command_of_a_line_is_a_program(
+def test_every_command_of_a_command_line_is_sealed(
     tmp_path: Path, root: Path, environ: Environ, line: str
 ) -> None:
     tools = tmp_path / "tools"
@@ -324,15 +326,13 @@ def test_every_command_of_a_line_is_a_program(
     assert taken.tools["t"][0] == str(tools / "t")
 
 
-def test_a_program_of_the_workspace_is_no_tool(root: Path, environ: Environ) -> None:
+def test_a_program_inside_the_workspace_is_not_sealed_as_tool(root: Path, environ: Environ) -> None:
     write(root, "bin/ours", "#!/bin/sh\n", 0o755)
     environ["PATH"] = f"{root / 'bin'}:{environ['PATH']}"
     assert "ours" not in seals.seal(root, settings("ours"), environ).tools
 
 
-def test_bytecode_and_test_caches_that_came_are_removed_and_nothing_else(
-    root: Path, environ: Environ
-) -> None:
+def test_only_new_bytecode_and_test_caches_are_removed(root: Path, environ: Environ) -> None:
     there = write(root, "src/__pycache__/old.pyc", "1\n")
     stale = write(root, "src/__pycache__/stale.pyc", "1\n")
     taken = seals.seal(root, settings(), environ)
@@ -344,7 +344,7 @@ def test_bytecode_and_test_caches_that_came_are_removed_and_nothing_else(
     assert [path.exists() for path in (stale, *came)] == [False] * 3
 
 
-def test_a_seal_holds_what_was_configured(root: Path, environ: Environ) -> None:
+def test_a_seal_holds_the_configuration(root: Path, environ: Environ) -> None:
     asked = structs.replace(
         settings("true", protect=("a",), allow=("Makefile", "**/Makefile")),
         sources=(str(root / "atlas.yaml"), "/elsewhere/config.yaml"),
@@ -358,7 +358,7 @@ def test_a_seal_holds_what_was_configured(root: Path, environ: Environ) -> None:
     assert "HEAD" in taken.facts
 
 
-def test_installed_files_of_two_folders_differ_by_content_and_not_by_caches(tmp_path: Path) -> None:
+def test_installed_files_of_two_folders_differ_by_content_except_caches(tmp_path: Path) -> None:
     old, new = tmp_path / "old", tmp_path / "new"
     for root, text in ((old, "1\n"), (new, "2\n")):
         for path in ("node_modules/a.js", "node_modules/.cache/x", "vendor/__pycache__/a.pyc"):
@@ -370,7 +370,9 @@ def test_installed_files_of_two_folders_differ_by_content_and_not_by_caches(tmp_
     assert seen == ("node_modules/a.js", "vendor/new.js")
 
 
-def test_a_huge_file_is_compared_by_size_and_time(root: Path, environ: Environ) -> None:
+def test_a_huge_file_is_compared_by_size_and_modification_time(
+    root: Path, environ: Environ
+) -> None:
     path = Path(environ["HOME"], ".npmrc")
     with path.open("wb") as file:
         file.truncate((64 << 20) + 1)

@@ -34,7 +34,7 @@ def limit(project: Project, **budgets: float) -> None:
 
 
 @pytest.mark.parametrize("key", ["day", "month", "repository_day", "repository_month"])
-def test_a_spent_budget_refuses_the_agent_before_anything_runs(key: str, spent: Project) -> None:
+def test_a_spent_budget_refuses_the_agent_before_any_gate(key: str, spent: Project) -> None:
     limit(spent, **{key: SPENT})
     ended = atlas(spent, "retry", ".", "--ai-fix")
     assert ended.code == 2
@@ -43,7 +43,7 @@ def test_a_spent_budget_refuses_the_agent_before_anything_runs(key: str, spent: 
     assert atlas(spent, "retry", ".").code == 1, "without an agent nothing is spent"
 
 
-def test_what_is_left_of_the_day_is_all_that_a_run_may_cost(spent: Project) -> None:
+def test_a_run_may_cost_only_what_is_left_of_the_day(spent: Project) -> None:
     (spent.script / "1/files/calc.py").write_text(WORSE)
     spent.attempt(2, {"calc.py": FIXED}, cost_usd=SPENT)
     limit(spent, day=1.0)
@@ -53,24 +53,24 @@ def test_what_is_left_of_the_day_is_all_that_a_run_may_cost(spent: Project) -> N
 
 
 @pytest.mark.parametrize(
-    ("day", "told"),
+    ("day", "thresholds"),
     [
         (10.0, []),
         (2.0, ["$1.20 of $2.00"]),
         (1.0, ["$0.60 of $1.00", "$1.20 of $1.00"]),
     ],
 )
-def test_a_half_three_quarters_and_nine_tenths_are_told(
-    day: float, told: list[str], spent: Project
+def test_reaching_half_three_quarters_and_nine_tenths_is_reported(
+    day: float, thresholds: list[str], spent: Project
 ) -> None:
     limit(spent, day=day)
     ended = atlas(spent, "retry", ".", "--ai-fix")
     assert ended.code == 0, ended.err
     lines = [line for line in (ended.out + ended.err).splitlines() if "are spent" in line]
-    assert [line.split(": ")[1].removesuffix(" are spent") for line in lines] == told
+    assert [line.split(": ")[1].removesuffix(" are spent") for line in lines] == thresholds
 
 
-def test_other_repositories_and_other_days_do_not_count(spent: Project) -> None:
+def test_other_repositories_and_earlier_days_do_not_count(spent: Project) -> None:
     limit(spent, repository_day=SPENT)
     other = spent.root.with_name("other")
     git(spent.root, "clone", "-q", ".", str(other), environ=spent.environ)
@@ -81,7 +81,7 @@ def test_other_repositories_and_other_days_do_not_count(spent: Project) -> None:
     assert atlas(spent, "retry", ".", "--ai-fix").code == 0
 
 
-def test_a_repository_cannot_limit_or_free_a_person(tmp_path: Path) -> None:
+def test_a_repository_cannot_set_the_budget_of_a_person(tmp_path: Path) -> None:
     root = configured(tmp_path, "validation: {test: [pytest]}\nbudgets: {day: 1000}\n")
     error = refusal(root)
     assert "~/.config/atlas/config.yaml" in error.message

@@ -15,7 +15,7 @@ SCRIPT = Path(__file__).parents[1] / "bench" / "live.py"
 
 
 @pytest.mark.slow
-def test_cases_are_run_until_the_money_is_spent_and_reported_by_model(
+def test_cases_run_until_the_budget_is_spent_and_are_reported_by_model(
     tmp_path: Path, environ: dict[str, str]
 ) -> None:
     project = make_project(tmp_path, environ)

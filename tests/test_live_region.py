@@ -43,7 +43,7 @@ def read_until(primary: int, end: str) -> str:
     return shown.decode()
 
 
-def test_rows_that_a_narrower_terminal_wrapped_are_erased_whole(
+def test_rows_wrapped_by_a_narrower_terminal_are_erased(
     terminal: tuple[int, TextIO],
 ) -> None:
     _, stream = terminal
@@ -55,7 +55,7 @@ def test_rows_that_a_narrower_terminal_wrapped_are_erased_whole(
 
 
 @pytest.mark.parametrize("columns", [1, 5, 40, 200])
-def test_no_row_is_wider_than_the_terminal(columns: int, terminal: tuple[int, TextIO]) -> None:
+def test_rows_are_narrower_than_the_terminal(columns: int, terminal: tuple[int, TextIO]) -> None:
     _, stream = terminal
     resize(stream, columns)
     shown = region(stream, "name " * 70, "宽" * 200)
@@ -63,7 +63,7 @@ def test_no_row_is_wider_than_the_terminal(columns: int, terminal: tuple[int, Te
     assert max(shown._drawn) < max(columns, 2)
 
 
-def test_no_more_rows_than_the_terminal_has(terminal: tuple[int, TextIO]) -> None:
+def test_rows_beyond_the_terminal_height_are_counted(terminal: tuple[int, TextIO]) -> None:
     _, stream = terminal
     resize(stream, 80, rows=10)
     painted = region(stream, *(f"gate {n}" for n in range(40)))._painted()
@@ -71,7 +71,7 @@ def test_no_more_rows_than_the_terminal_has(terminal: tuple[int, TextIO]) -> Non
     assert "and 33 more" in painted
 
 
-def test_the_cursor_is_shown_again_whatever_happens(terminal: tuple[int, TextIO]) -> None:
+def test_the_cursor_is_shown_again_after_an_error(terminal: tuple[int, TextIO]) -> None:
     primary, stream = terminal
     with suppress(RuntimeError), LiveScreen(stream=stream) as screen:
         screen(GateStarted(gate="lint", command="true"))
@@ -92,7 +92,7 @@ def shown_rows(screen: LiveScreen) -> list[str]:
     return [re.sub(r"[\d.]+ s ?", "", row) for row in rows]
 
 
-def test_the_row_of_the_agent_says_what_it_costs_and_does_until_its_turn_is_over(
+def test_the_agent_row_shows_cost_and_activity_until_its_turn_ends(
     terminal: tuple[int, TextIO],
 ) -> None:
     _, stream = terminal
@@ -106,21 +106,23 @@ def test_the_row_of_the_agent_says_what_it_costs_and_does_until_its_turn_is_over
     assert shown_rows(screen) == ["lint "]
 
 
-def test_what_the_agent_did_and_found_stays_on_the_terminal(terminal: tuple[int, TextIO]) -> None:
+def test_activity_and_summary_of_the_agent_stay_on_the_terminal(
+    terminal: tuple[int, TextIO],
+) -> None:
     primary, stream = terminal
-    found = AgentReply(status=ReplyStatus.DONE, summary="it subtracts\n" * 9 + "x" * 900)
+    reply = AgentReply(status=ReplyStatus.DONE, summary="it subtracts\n" * 9 + "x" * 900)
     with LiveScreen(stream=stream) as screen:
         screen(STEP)
-        screen(AgentReplied(number=1, reply=found))
-    told = read_until(primary, "\x1b[?25h")
-    assert "· Edit calc.py" in told
-    assert "> it subtracts" in told
-    assert "> ... 4 more lines" in told
+        screen(AgentReplied(number=1, reply=reply))
+    output = read_until(primary, "\x1b[?25h")
+    assert "· Edit calc.py" in output
+    assert "> it subtracts" in output
+    assert "> ... 4 more lines" in output
 
 
-def test_lines_stay_above_what_is_running(terminal: tuple[int, TextIO]) -> None:
+def test_printed_lines_stay_above_the_running_rows(terminal: tuple[int, TextIO]) -> None:
     primary, stream = terminal
     with region(stream, "running") as shown:
         shown.print(Text("done: lint"))
-    told = read_until(primary, "\x1b[?25h")
-    assert told.index("done: lint") < told.index("running", told.index("done: lint"))
+    output = read_until(primary, "\x1b[?25h")
+    assert output.index("done: lint") < output.index("running", output.index("done: lint"))

@@ -38,12 +38,12 @@ def test_every_problem_of_a_long_output_is_counted(long: GateResult) -> None:
     assert not long.at_least
 
 
-def test_what_is_kept_of_a_long_output_is_bounded(long: GateResult) -> None:
+def test_kept_problems_of_a_long_output_are_limited(long: GateResult) -> None:
     assert len(long.diagnostics) == MAX_DIAGNOSTICS
     assert long.beyond == PROBLEMS - MAX_DIAGNOSTICS
 
 
-def test_the_screen_counts_what_it_does_not_show(long: GateResult) -> None:
+def test_the_screen_counts_problems_it_does_not_show(long: GateResult) -> None:
     text = "\n".join(line for line, _ in failure_lines(Validation(results=(long,))))
     assert f"... and {PROBLEMS - 20} more problems (-v shows {MAX_DIAGNOSTICS})" in text
 
@@ -76,19 +76,19 @@ def test_a_secret_in_the_middle_of_a_long_output_is_redacted(tmp_path: Path) -> 
     assert not any(SECRET in d.message + d.text for d in result.diagnostics)
 
 
-def test_without_its_log_a_long_output_is_counted_as_at_least(tmp_path: Path) -> None:
+def test_a_long_output_without_its_log_is_counted_as_at_least(tmp_path: Path) -> None:
     result = read(completed(None, LINES), tmp_path)
     assert result.at_least
     assert "at least" in (result.error or "")
 
 
-def test_a_log_that_is_incomplete_is_counted_as_at_least(tmp_path: Path) -> None:
+def test_an_incomplete_log_is_counted_as_at_least(tmp_path: Path) -> None:
     done = completed(tmp_path, LINES)
     (tmp_path / "stdout.log").write_text(LINES[:2_000])
     assert read(done, tmp_path).at_least
 
 
-def test_of_an_endless_log_the_head_and_the_tail_are_read(tmp_path: Path) -> None:
+def test_only_head_and_tail_of_a_huge_log_are_read(tmp_path: Path) -> None:
     text = "".join(f"{n:0100}\n" for n in range(60_000))
     stdout, _, is_whole = logged(completed(tmp_path, text))
     assert not is_whole
@@ -97,7 +97,7 @@ def test_of_an_endless_log_the_head_and_the_tail_are_read(tmp_path: Path) -> Non
     assert len(stdout) < MAX_READ_BYTES + 100
 
 
-def test_a_passed_gate_says_nothing_of_more(tmp_path: Path, environ: dict[str, str]) -> None:
+def test_a_passed_gate_never_says_at_least(tmp_path: Path, environ: dict[str, str]) -> None:
     plan = Plan(root=tmp_path, logs=tmp_path, environ=environ)
     line = "yes | head -c 300000; exit 0"
     (result,) = run_gates([gate("it", Kind.LINT, line)], plan).results

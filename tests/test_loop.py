@@ -14,7 +14,7 @@ from atlas_retry.model import Verdict
 from tests.projects import CALC, FIXED, TEST, UNITTEST, WORSE, Project, git
 
 
-def test_a_clean_project_ends_clean_and_asks_nobody(project: Project) -> None:
+def test_a_passing_project_is_clean_and_starts_no_agent(project: Project) -> None:
     (project.root / "calc.py").write_text(FIXED)
     outcome = project.retry()
     assert outcome.verdict is Verdict.CLEAN
@@ -28,7 +28,7 @@ def test_without_ai_fix_a_failure_costs_nothing(project: Project) -> None:
     assert (project.root / "calc.py").read_text() == CALC
 
 
-def test_a_fix_in_the_first_attempt(project: Project) -> None:
+def test_the_first_attempt_fixes_the_project(project: Project) -> None:
     project.attempt(1, {"calc.py": FIXED}, cost_usd=0.25, summary="plus, not minus")
     outcome = project.retry()
     assert outcome.verdict is Verdict.FIXED
@@ -39,7 +39,7 @@ def test_a_fix_in_the_first_attempt(project: Project) -> None:
     assert len(outcome.attempts[0].fixed) == 1
 
 
-def test_the_second_attempt_is_told_why_the_first_fell_short(project: Project) -> None:
+def test_the_second_prompt_explains_why_the_first_attempt_failed(project: Project) -> None:
     project.attempt(1, {"calc.py": WORSE})
     project.attempt(2, {"calc.py": FIXED})
     outcome = project.retry()
@@ -51,7 +51,7 @@ def test_the_second_attempt_is_told_why_the_first_fell_short(project: Project) -
     assert "calc.py" in second
 
 
-def test_a_fixer_costs_no_attempt(project: Project) -> None:
+def test_a_fixer_counts_no_attempt(project: Project) -> None:
     fix = f"printf '{FIXED}' > calc.py".replace("\n", "\\n")
     project.configure(validation={"test": [{"run": UNITTEST, "fix": fix}]})
     outcome = project.retry()
@@ -59,19 +59,19 @@ def test_a_fixer_costs_no_attempt(project: Project) -> None:
     assert outcome.attempts == ()
 
 
-def test_a_flaky_test_costs_no_attempt(project: Project) -> None:
+def test_a_flaky_test_counts_no_attempt(project: Project) -> None:
     project.configure(validation={"test": ["test -e ../seen || { touch ../seen; exit 1; }"]})
     assert project.retry().verdict is Verdict.CLEAN
 
 
-def test_an_attempt_that_changes_nothing_has_stalled(project: Project) -> None:
+def test_an_attempt_without_changes_is_stalled(project: Project) -> None:
     project.attempt(1, {})
     outcome = project.retry()
     assert outcome.verdict is Verdict.STALLED
     assert outcome.attempts[0].validation is None
 
 
-def test_the_same_problem_twice_has_stalled_and_leaves_no_useless_edit(
+def test_the_same_problem_twice_is_stalled_and_useless_edits_are_reverted(
     project: Project,
 ) -> None:
     for number, text in enumerate((CALC + "# a\n", CALC + "# b\n", FIXED), start=1):
@@ -82,7 +82,7 @@ def test_the_same_problem_twice_has_stalled_and_leaves_no_useless_edit(
     assert (project.root / "calc.py").read_text() == CALC
 
 
-def test_the_budget_of_attempts_is_kept(project: Project) -> None:
+def test_the_attempt_limit_ends_the_run(project: Project) -> None:
     for number in range(1, 5):
         project.attempt(number, {"calc.py": CALC.replace("-", "+ 1 +" * number)})
     outcome = project.retry(retry__max_ai_retry_attempts=2)
@@ -91,14 +91,14 @@ def test_the_budget_of_attempts_is_kept(project: Project) -> None:
     assert outcome.escalation_required
 
 
-def test_the_budget_of_money_is_kept_before_it_is_exceeded(project: Project) -> None:
+def test_no_attempt_starts_that_would_exceed_the_cost_limit(project: Project) -> None:
     project.attempt(1, {"calc.py": WORSE}, cost_usd=3.0)
     outcome = project.retry(retry__max_cost_usd=5.0)
     assert outcome.verdict is Verdict.EXHAUSTED
     assert "would exceed" in (outcome.final_error or "")
 
 
-def test_a_cost_below_zero_gives_nothing_back(project: Project) -> None:
+def test_a_negative_cost_counts_as_zero(project: Project) -> None:
     costs = (2.0, -9.0, 2.0, 2.0)
     for number, cost_usd in enumerate(costs, start=1):
         text = CALC.replace("-", "+ 1 +" * number)
@@ -108,24 +108,24 @@ def test_a_cost_below_zero_gives_nothing_back(project: Project) -> None:
     assert (outcome.verdict, outcome.cost_usd) == (Verdict.EXHAUSTED, 4.0)
 
 
-def test_giving_up_honestly_ends_the_run(project: Project) -> None:
+def test_giving_up_ends_the_run(project: Project) -> None:
     project.attempt(1, {}, gave_up="the test contradicts the specification")
     outcome = project.retry()
     assert outcome.verdict is Verdict.GAVE_UP
     assert "contradicts" in (outcome.final_error or "")
 
 
-def test_a_key_in_an_agents_words_is_told_to_nobody(project: Project) -> None:
+def test_a_key_in_an_agents_reply_is_redacted(project: Project) -> None:
     key = "value-of-a-key-0123456789"
-    told = replace(project, environ=project.environ | {"ANTHROPIC_API_KEY": key})
-    told.attempt(1, {}, status="unavailable", error=f"401: {key} is not valid", summary=key)
-    outcome = told.retry()
+    with_key = replace(project, environ=project.environ | {"ANTHROPIC_API_KEY": key})
+    with_key.attempt(1, {}, status="unavailable", error=f"401: {key} is not valid", summary=key)
+    outcome = with_key.retry()
     assert outcome.verdict is Verdict.BROKEN
     assert "is not valid" in (outcome.final_error or "")
     assert key not in repr(outcome)
 
 
-def test_in_the_middle_of_a_merge_nothing_runs_unforced_and_its_state_stays(
+def test_during_a_merge_a_run_needs_force_and_keeps_the_merge_state(
     project: Project,
 ) -> None:
     head = git(project.root, "rev-parse", "HEAD", environ=project.environ)
@@ -139,13 +139,13 @@ def test_in_the_middle_of_a_merge_nothing_runs_unforced_and_its_state_stays(
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everything")
-def test_where_nothing_can_be_written_no_agent_is_asked(project: Project) -> None:
+def test_a_read_only_workspace_is_refused_before_the_agent_starts(project: Project) -> None:
     project.root.chmod(0o555)
     with pytest.raises(WorkspaceError, match="cannot be written"):
         project.retry()
 
 
-def test_a_deleted_test_is_put_back_and_buys_nothing(project: Project) -> None:
+def test_a_deleted_test_is_restored_and_not_accepted(project: Project) -> None:
     project.attempt(1, {}, delete="test_calc.py\n")
     project.attempt(2, {"calc.py": FIXED})
     events: list[Event] = []
@@ -156,7 +156,7 @@ def test_a_deleted_test_is_put_back_and_buys_nothing(project: Project) -> None:
     assert any(isinstance(event, ViolationsFound) for event in events)
 
 
-def test_a_real_fix_beside_a_cheat_counts_and_the_cheat_is_named(project: Project) -> None:
+def test_a_real_fix_beside_a_deleted_test_is_accepted(project: Project) -> None:
     project.attempt(1, {"calc.py": FIXED}, delete="test_calc.py\n")
     outcome = project.retry()
     assert outcome.verdict is Verdict.FIXED
@@ -167,7 +167,7 @@ def test_a_real_fix_beside_a_cheat_counts_and_the_cheat_is_named(project: Projec
     assert (project.root / "test_calc.py").read_text() == TEST
 
 
-def test_cheating_twice_ends_rejected_with_the_workspace_as_it_was(project: Project) -> None:
+def test_cheating_twice_is_rejected_and_restores_the_workspace(project: Project) -> None:
     aware = 'import sys\n\n\ndef add(a, b):\n    return 3 if "unittest" in sys.modules else a - b\n'
     project.attempt(1, {"calc.py": aware})
     project.attempt(2, {"calc.py": aware + "\n"})
@@ -176,7 +176,7 @@ def test_cheating_twice_ends_rejected_with_the_workspace_as_it_was(project: Proj
     assert git(project.root, "status", "--porcelain", environ=project.environ) == ""
 
 
-def test_weakening_the_test_twice_ends_with_a_question_and_the_test_as_it_was(
+def test_weakening_a_test_twice_needs_review_and_restores_it(
     project: Project,
 ) -> None:
     weaker = TEST.replace("assertEqual(calc.add(1, 2), 3)", "assertTrue(calc.add(1, 2))")
@@ -187,7 +187,7 @@ def test_weakening_the_test_twice_ends_with_a_question_and_the_test_as_it_was(
     assert (project.root / "test_calc.py").read_text() == TEST
 
 
-def test_what_was_held_is_explained_to_the_next_attempt(project: Project) -> None:
+def test_the_next_prompt_explains_what_was_held(project: Project) -> None:
     project.attempt(1, {}, delete="test_calc.py\n")
     project.attempt(2, {"calc.py": FIXED})
     outcome = project.retry()
@@ -195,7 +195,7 @@ def test_what_was_held_is_explained_to_the_next_attempt(project: Project) -> Non
     assert outcome.attempts[0].held[0].path in second
 
 
-def test_a_missing_tool_is_broken_and_no_agent_is_asked(project: Project) -> None:
+def test_a_missing_tool_is_broken_and_starts_no_agent(project: Project) -> None:
     project.configure(validation={"lint": ["no-such-tool ."], "test": [UNITTEST]})
     project.attempt(1, {"calc.py": FIXED})
     outcome = project.retry()
@@ -203,7 +203,7 @@ def test_a_missing_tool_is_broken_and_no_agent_is_asked(project: Project) -> Non
     assert outcome.attempts == ()
 
 
-def test_an_agent_that_cannot_be_had_is_broken_and_changes_nothing(project: Project) -> None:
+def test_an_unavailable_agent_is_broken_and_changes_nothing(project: Project) -> None:
     project.attempt(1, {"calc.py": FIXED}, status="unavailable", error="429 for too long")
     outcome = project.retry()
     assert outcome.verdict is Verdict.BROKEN
@@ -211,7 +211,7 @@ def test_an_agent_that_cannot_be_had_is_broken_and_changes_nothing(project: Proj
     assert (project.root / "calc.py").read_text() == CALC
 
 
-def test_what_was_dirty_before_stays_dirty_the_same_way(project: Project) -> None:
+def test_uncommitted_and_staged_changes_are_preserved(project: Project) -> None:
     (project.root / "staged.txt").write_text("staged\n")
     git(project.root, "add", "staged.txt", environ=project.environ)
     (project.root / "staged.txt").write_text("staged, then edited\n")
@@ -234,7 +234,7 @@ def test_the_better_of_two_attempts_is_kept(project: Project) -> None:
 
 
 @pytest.mark.parametrize(("choice", "left"), [("keep", WORSE), ("restore", CALC), ("best", CALC)])
-def test_what_stays_after_a_failure_is_the_users_choice(
+def test_on_exhausted_decides_what_stays_after_a_failure(
     choice: str, left: str, project: Project
 ) -> None:
     project.attempt(1, {"calc.py": WORSE})
@@ -242,7 +242,7 @@ def test_what_stays_after_a_failure_is_the_users_choice(
     assert (project.root / "calc.py").read_text() == left
 
 
-def test_every_event_of_a_run_is_a_line_of_its_log(project: Project) -> None:
+def test_every_event_is_written_to_the_log(project: Project) -> None:
     project.attempt(1, {"calc.py": FIXED})
     outcome = project.retry()
     log = Path(project.environ["ATLAS_HOME"]) / "runs" / outcome.run_id / "events.jsonl"
@@ -256,13 +256,13 @@ def test_every_event_of_a_run_is_a_line_of_its_log(project: Project) -> None:
     assert finished["message"] == "Tests passed on attempt 1"
 
 
-def test_no_event_hides_what_it_belongs_to() -> None:
+def test_no_event_overrides_a_scope_field() -> None:
     kinds = [kind for kind in vars(events).values() if isinstance(kind, type)]
     for kind in (kind for kind in kinds if issubclass(kind, Event)):
         assert not {*kind.__struct_fields__} & {*events.EventScope.__struct_fields__}, kind
 
 
-def test_a_gates_own_limit_beats_the_runs(project: Project) -> None:
+def test_a_gates_own_limit_overrides_the_general_one(project: Project) -> None:
     project.configure(validation={"test": [{"run": UNITTEST, "max_retries": 1}]})
     for number in (1, 2):
         project.attempt(number, {"calc.py": CALC.replace("-", "* " * number + "-")})
@@ -271,7 +271,7 @@ def test_a_gates_own_limit_beats_the_runs(project: Project) -> None:
     assert outcome.verdict is Verdict.EXHAUSTED
 
 
-def test_transport_retries_are_no_attempts(project: Project) -> None:
+def test_transport_retries_count_no_attempt(project: Project) -> None:
     project.attempt(1, {"calc.py": FIXED}, transport_retries=4)
     events: list[Event] = []
     outcome = project.retry(events)

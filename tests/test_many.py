@@ -63,10 +63,10 @@ class Yard(Struct, frozen=True):
         **overrides: object,
     ) -> Done:
         flags = {key.replace("__", "."): value for key, value in overrides.items()}
-        told = [] if events is None else events
+        emitted = [] if events is None else events
         asked = Asked(order=Order(ai_fix=ai_fix, overrides=flags))
         roots = folders.find([f"./{name}" for name in names], self.folder, self.environ)
-        return many.run(roots, asked, self.environ, told.append, jobs=jobs)
+        return many.run(roots, asked, self.environ, emitted.append, jobs=jobs)
 
     def atlas(self, *arguments: str, at: str = ".") -> subprocess.CompletedProcess[str]:
         return run_atlas(arguments, cwd=self.folder / at, environ=self.environ, limit_s=120.0)
@@ -88,7 +88,7 @@ def verdicts(done: Done) -> dict[str, Verdict]:
 
 
 @pytest.mark.parametrize("jobs", [1, 3])
-def test_one_that_fails_or_cannot_be_opened_never_stops_the_rest(yard: Yard, jobs: int) -> None:
+def test_a_failed_or_unreadable_workspace_does_not_stop_the_rest(yard: Yard, jobs: int) -> None:
     yard.make("a", "e", state="good")
     yard.make("b")
     yard.make("c", gate="no-such-tool-anywhere")
@@ -105,7 +105,7 @@ def test_one_that_fails_or_cannot_be_opened_never_stops_the_rest(yard: Yard, job
     assert done.not_started == ()
 
 
-def test_an_error_ends_a_batch_of_one(yard: Yard) -> None:
+def test_a_configuration_error_ends_a_batch_of_one(yard: Yard) -> None:
     yard.make("a", nope=1)
     with pytest.raises(ConfigError, match="nope"):
         yard.run("a")
@@ -131,7 +131,7 @@ def test_the_worst_exit_code_wins(yard: Yard, names: str, code: int) -> None:
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_all_runs_together_keep_one_budget(yard: Yard, jobs: int) -> None:
+def test_all_runs_share_one_cost_limit(yard: Yard, jobs: int) -> None:
     yard.make("a", "b", "c", "d")
     yard.script("good", cost_usd=1.0)
     done = yard.run("a", "b", "c", "d", ai_fix=True, jobs=jobs, retry__max_cost_usd=2.5)
@@ -141,7 +141,7 @@ def test_all_runs_together_keep_one_budget(yard: Yard, jobs: int) -> None:
     assert all("by all workspaces together" in str(outcome.final_error) for outcome in ended)
 
 
-def test_all_runs_together_keep_one_wall_time(yard: Yard) -> None:
+def test_all_runs_share_one_time_limit(yard: Yard) -> None:
     yard.make("a", gate="sleep 1.5; false")
     yard.make("b")
     yard.script("good")
@@ -159,7 +159,7 @@ def test_without_ai_fix_nothing_is_spent(yard: Yard) -> None:
 # --- cascade ------------------------------------------------------------------------------------
 
 
-def test_a_cascade_pauses_the_batch_and_resume_goes_on(yard: Yard) -> None:
+def test_a_cascade_pauses_the_batch_and_resume_continues_it(yard: Yard) -> None:
     yard.make("a", state="good")
     yard.make("b", "c", "d", "e", "f")
     names = [f"./{name}" for name in "abcdef"]
@@ -184,7 +184,7 @@ def test_a_cascade_pauses_the_batch_and_resume_goes_on(yard: Yard) -> None:
 
 
 @pytest.mark.parametrize("left", ["ef", "e"])
-def test_a_batch_that_goes_on_has_what_is_left_of_its_budget(yard: Yard, left: str) -> None:
+def test_a_resumed_batch_has_only_the_rest_of_its_budget(yard: Yard, left: str) -> None:
     names = "bcd" + left
     yard.make(*names, retry={"max_ai_retry_attempts": 1})
     yard.script("worse", cost_usd=1.0)
@@ -196,7 +196,7 @@ def test_a_batch_that_goes_on_has_what_is_left_of_its_budget(yard: Yard, left: s
     assert [run["cost_usd"] for run in runs] == [0.0] * len(left)
 
 
-def test_what_is_not_started_spends_nothing_without_ai_fix(yard: Yard) -> None:
+def test_resume_without_ai_fix_starts_no_waiting_workspace(yard: Yard) -> None:
     yard.make("b", "c", "d", "e", retry={"max_ai_retry_attempts": 1})
     yard.script("worse", cost_usd=1.0)
     first = yard.run("b", "c", "d", "e", ai_fix=True, jobs=1)
@@ -209,7 +209,7 @@ def test_what_is_not_started_spends_nothing_without_ai_fix(yard: Yard) -> None:
     assert yard.waiting() == ["e"]
 
 
-def test_one_that_is_left_and_cannot_be_opened_stops_no_other(yard: Yard) -> None:
+def test_a_waiting_workspace_with_an_error_does_not_stop_others(yard: Yard) -> None:
     yard.make(*"bcdef")
     yard.run("b", "c", "d", "e", jobs=1)
     yard.run("b", "c", "d", "f", jobs=1)
@@ -222,7 +222,7 @@ def test_one_that_is_left_and_cannot_be_opened_stops_no_other(yard: Yard) -> Non
     assert yard.waiting() == []
 
 
-def test_what_runs_when_the_batch_pauses_goes_on_to_its_end(yard: Yard) -> None:
+def test_started_runs_are_completed_when_the_batch_pauses(yard: Yard) -> None:
     yard.make("slow", gate="sleep 3; true")
     yard.make("b", "c", "d", "e", "f", "g")
     done = yard.run("slow", "b", "c", "d", "e", "f", "g", jobs=2)
@@ -230,17 +230,17 @@ def test_what_runs_when_the_batch_pauses_goes_on_to_its_end(yard: Yard) -> None:
     assert [Path(root).name for root in done.not_started] == ["e", "f", "g"]
 
 
-def test_alert_only_tells(yard: Yard) -> None:
+def test_on_cascade_alert_only_reports(yard: Yard) -> None:
     yard.make("a", "b", "c", "d")
     events: list[Event] = []
     done = yard.run(*"abcd", events=events, jobs=1, batch__cascade_detection__on_cascade="alert")
     assert len(done.finished) == 4
     assert done.cascade.action == "alert"
-    told = [event.text for event in events if isinstance(event, Notice)]
-    assert [text for text in told if text.startswith("cascade: Multiple lint failures")]
+    notices = [event.text for event in events if isinstance(event, Notice)]
+    assert [text for text in notices if text.startswith("cascade: Multiple lint failures")]
 
 
-def test_a_batch_crosses_off_only_what_it_started(yard: Yard) -> None:
+def test_a_run_removes_only_its_workspaces_from_the_waiting_list(yard: Yard) -> None:
     yard.make(*"abcdef")
     yard.run(*"abcdef", jobs=1)
     assert yard.waiting() == ["d", "e", "f"]
@@ -252,7 +252,7 @@ def test_a_batch_crosses_off_only_what_it_started(yard: Yard) -> None:
 # --- side by side -------------------------------------------------------------------------------
 
 
-def test_every_run_has_its_own_folder_for_temporary_files(yard: Yard) -> None:
+def test_every_run_has_its_own_temporary_folder(yard: Yard) -> None:
     yard.make("a", "b", gate='test -d "$TMPDIR" && pwd > "$TMPDIR/x" && echo "$TMPDIR" > .git/tmp')
     assert set(verdicts(yard.run("a", "b", jobs=2)).values()) == {V.CLEAN}
     folders = {(yard.folder / name / ".git" / "tmp").read_text().strip() for name in "ab"}
@@ -260,14 +260,14 @@ def test_every_run_has_its_own_folder_for_temporary_files(yard: Yard) -> None:
     assert not any(Path(folder).exists() for folder in folders)
 
 
-def test_runs_are_side_by_side(yard: Yard) -> None:
+def test_runs_are_concurrent(yard: Yard) -> None:
     meet = "touch ../{0}.here; for i in $(seq 200); do test -e ../{1}.here && exit; sleep 0.1; done"
     yard.make("a", gate=meet.format("a", "b") + "; exit 1")
     yard.make("b", gate=meet.format("b", "a") + "; exit 1")
     assert verdicts(yard.run("a", "b", jobs=2)) == {"a": V.CLEAN, "b": V.CLEAN}
 
 
-def test_worktrees_of_one_repository_do_not_disturb_each_other(yard: Yard) -> None:
+def test_worktrees_of_one_repository_do_not_affect_each_other(yard: Yard) -> None:
     """Somebody commits, and adds a worktree, beside two runs: no violation, and all of it stays."""
     commit = "git -c user.name=x -c user.email=x@example.invalid commit -q --allow-empty -m x"
     yard.make("repo")
@@ -283,16 +283,16 @@ def test_worktrees_of_one_repository_do_not_disturb_each_other(yard: Yard) -> No
     assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout)
     runs = {run["workspace"]["name"]: run for run in document["runs"]}
-    found = {
+    violations = {
         name: [v for a in run["attempts"] for v in a["violations"]] for name, run in runs.items()
     }
-    assert found == {"api": [], "web": []}
+    assert violations == {"api": [], "web": []}
     assert {run["verdict"] for run in runs.values()} == {"fixed"}
     repo = yard.folder / "repo"
     assert git(repo, "log", "--format=%s", environ=yard.environ).split() == ["x", "x", "start"]
 
 
-def test_every_line_says_which_workspace_it_is_about(yard: Yard) -> None:
+def test_every_line_names_its_workspace(yard: Yard) -> None:
     yard.make("x/api", "y/api", state="good")
     stream = io.StringIO()
     roots = folders.find(["./x/api", "./y/api"], yard.folder, yard.environ)
@@ -302,7 +302,7 @@ def test_every_line_says_which_workspace_it_is_about(yard: Yard) -> None:
     assert any("clean" in line and "[2 of 2]" in line for line in lines)
 
 
-def test_a_report_is_written_for_each(yard: Yard, tmp_path: Path) -> None:
+def test_a_report_is_written_for_each_workspace(yard: Yard, tmp_path: Path) -> None:
     yard.make("x/api", "y/api", "web", state="good")
     target = f"markdown={tmp_path / 'out.md'}"
     done = yard.atlas("retry", "./x/api", "./y/api", "./web", "--report", target)
@@ -314,7 +314,7 @@ def test_a_report_is_written_for_each(yard: Yard, tmp_path: Path) -> None:
 # --- names --------------------------------------------------------------------------------------
 
 
-def test_a_workspace_is_named_once(yard: Yard) -> None:
+def test_a_workspace_named_twice_is_refused(yard: Yard) -> None:
     yard.make("a")
     (yard.folder / "a" / "sub").mkdir()
     with pytest.raises(UsageError, match="named twice"):
@@ -322,7 +322,7 @@ def test_a_workspace_is_named_once(yard: Yard) -> None:
 
 
 @pytest.mark.parametrize("arguments", [("./nowhere",), ("nowhere",), ("--all",), ("--all", "./a")])
-def test_what_is_no_workspace_is_refused_before_anything_runs(
+def test_an_unknown_workspace_is_refused_before_any_run(
     yard: Yard, arguments: tuple[str, ...]
 ) -> None:
     yard.make("a")
@@ -340,13 +340,13 @@ def test_what_is_no_workspace_is_refused_before_anything_runs(
         (("/api", "/x/api"), ("/api", "x/api")),
     ],
 )
-def test_names_are_as_short_as_can_be_told_apart(
+def test_labels_are_the_shortest_unique_paths(
     paths: tuple[str, ...], names: tuple[str, ...]
 ) -> None:
     assert tuple(folders.labels([Path(path) for path in paths]).values()) == names
 
 
-def test_named_workspaces_are_found_by_name_from_any_of_them(yard: Yard) -> None:
+def test_workspaces_are_found_by_name_from_each_other(yard: Yard) -> None:
     yard.make("repo", state="good")
     for name in ("api", "web"):
         assert yard.atlas("workspace", "add", name, at="repo").returncode == 0
@@ -360,7 +360,7 @@ def test_named_workspaces_are_found_by_name_from_any_of_them(yard: Yard) -> None
     assert "nothing fails" in yard.atlas("prompt", "web", at="repo").stdout
 
 
-def test_status_shows_all_with_what_is_left_to_do(yard: Yard) -> None:
+def test_status_lists_all_workspaces_with_their_next_step(yard: Yard) -> None:
     yard.make("repo", state="good")
     yard.make(*"abcde")
     for name in ("api", "gone", "fresh"):
@@ -380,8 +380,8 @@ def test_status_shows_all_with_what_is_left_to_do(yard: Yard) -> None:
     assert "0 cut off, 2 not started\nnext:\n  atlas resume --all\n" in shown
     document = json.loads(yard.atlas("status", "--json", at="repo").stdout)
     assert document["schema"] == "atlas.status/1"
-    found = {one["name"]: (one["verdict"], one["is_waiting"]) for one in document["workspaces"]}
-    assert (found["api"], found["d"], found["fresh"]) == (
+    flags = {one["name"]: (one["verdict"], one["is_waiting"]) for one in document["workspaces"]}
+    assert (flags["api"], flags["d"], flags["fresh"]) == (
         ("clean", False),
         (None, True),
         (None, False),
@@ -392,7 +392,7 @@ def test_status_shows_all_with_what_is_left_to_do(yard: Yard) -> None:
 
 
 @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_ends_all_and_leaves_the_rest_to_resume(yard: Yard, signum: int) -> None:
+def test_a_signal_ends_all_runs_and_keeps_the_rest_for_resume(yard: Yard, signum: int) -> None:
     yard.make(*"abcd", gate="touch ../$(basename $PWD).here; sleep 60")
     child = subprocess.Popen(
         (sys.executable, "-m", "atlas_retry", "retry", "./a", "./b", "./c", "./d", "--jobs", "2"),
@@ -419,7 +419,7 @@ def wait_for(files: list[Path]) -> None:
         time.sleep(0.05)
 
 
-def test_the_last_lines_say_how_each_ended_and_what_to_type(yard: Yard) -> None:
+def test_the_summary_shows_each_result_and_reason(yard: Yard) -> None:
     yard.make("good", state="good")
     yard.make("bad")
     done = yard.atlas("retry", "./good", "./bad")
@@ -429,7 +429,7 @@ def test_the_last_lines_say_how_each_ended_and_what_to_type(yard: Yard) -> None:
     assert any(line.startswith("  bad   failed: still failing") for line in lines)
 
 
-def test_settings_of_the_batch_count(yard: Yard) -> None:
+def test_batch_settings_of_the_first_workspace_apply(yard: Yard) -> None:
     settings: Mapping[str, object] = {"cascade_detection": {"threshold": 1, "window_size": 1}}
     yard.make("a", batch=settings)
     yard.make("b", "c")

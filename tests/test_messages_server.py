@@ -10,7 +10,7 @@ def client(server: MessagesServer) -> anthropic.Anthropic:
     return anthropic.Anthropic(api_key="dummy-key", base_url=server.url, max_retries=0)
 
 
-def test_the_sdk_reads_text_and_tool_calls_streamed_and_whole() -> None:
+def test_the_sdk_reads_text_and_tool_calls_with_and_without_streaming() -> None:
     both = Answer(blocks=(Block(text="hello"), Block(tool="look", input={"path": "a"})))
     with serving(both, both) as server, client(server) as api:
         asked = api.messages.create(
@@ -37,7 +37,7 @@ def test_the_sdk_sees_the_status_of_a_failure(status: int) -> None:
         assert failure.value.status_code == status
 
 
-def test_a_stream_that_is_cut_is_no_message() -> None:
+def test_a_truncated_stream_has_no_stop_reason() -> None:
     cut = Answer(blocks=(Block(text="hello"), Block(text="world")), cut=True)
     with (
         serving(cut) as server,
@@ -50,7 +50,7 @@ def test_a_stream_that_is_cut_is_no_message() -> None:
         assert stream.current_message_snapshot.stop_reason is None
 
 
-def test_after_the_last_reply_the_server_refuses() -> None:
+def test_after_the_last_scripted_reply_requests_are_refused() -> None:
     with serving(say("one"), call("look")) as server, client(server) as api:
         for _ in range(2):
             api.messages.create(

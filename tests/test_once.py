@@ -20,7 +20,7 @@ def killing(project: Project) -> None:
     project.commit()
 
 
-def test_a_run_that_was_killed_goes_on_under_its_id(project: Project) -> None:
+def test_a_killed_run_resumes_under_its_id(project: Project) -> None:
     killing(project)
     first = atlas(project, "retry", ".", "--ai-fix", "--run-id", "b-1-fix", "--json")
     again = atlas(project, "retry", ".", "--ai-fix", "--run-id", "b-1-fix", "--json")
@@ -31,7 +31,7 @@ def test_a_run_that_was_killed_goes_on_under_its_id(project: Project) -> None:
     assert asked(project) == 2
 
 
-def test_an_ended_run_is_only_reported(project: Project) -> None:
+def test_an_ended_run_is_only_reported_again(project: Project) -> None:
     project.attempt(1, {"calc.py": FIXED}, cost_usd=0.25)
     first = atlas(project, "retry", ".", "--ai-fix", "--run-id", "b-2-fix", "--json")
     again = atlas(project, "retry", ".", "--ai-fix", "--run-id", "b-2-fix", "--json")
@@ -42,7 +42,7 @@ def test_an_ended_run_is_only_reported(project: Project) -> None:
     assert (first.code, again.code) == (0, 0)
 
 
-def test_an_id_is_of_one_workspace(project: Project) -> None:
+def test_a_run_id_belongs_to_one_workspace(project: Project) -> None:
     project.attempt(1, {"calc.py": FIXED})
     atlas(project, "retry", ".", "--run-id", "b-3")
     other = project.root.parent / "other"
@@ -52,6 +52,6 @@ def test_an_id_is_of_one_workspace(project: Project) -> None:
     assert f"run b-3 is of {project.root}" in refused.err
 
 
-def test_an_id_is_a_plain_name(project: Project) -> None:
+def test_a_run_id_must_be_a_plain_name(project: Project) -> None:
     for name in ("../up", "-x", "a..b", "x" * 101):
         assert atlas(project, "retry", ".", f"--run-id={name}").code == 2

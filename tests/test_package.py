@@ -35,7 +35,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
     return zipfile.ZipFile(path)
 
 
-def test_the_wheel_holds_the_package_and_nothing_else(wheel: zipfile.ZipFile) -> None:
+def test_the_wheel_holds_only_the_package(wheel: zipfile.ZipFile) -> None:
     tops = {name.partition("/")[0] for name in wheel.namelist()}
     assert {re.sub(r"-.*", "", top) for top in tops} == {"atlas_retry"}
     assert not [name for name in wheel.namelist() if "__pycache__" in name or name.endswith(".pyc")]
@@ -50,7 +50,7 @@ def test_the_wheel_holds_every_file_of_the_package(wheel: zipfile.ZipFile) -> No
     assert {"atlas_retry/py.typed", "atlas_retry/cli/demo_project/project/pyproject.toml"} <= files
 
 
-def test_the_metadata_promises_what_ci_tries() -> None:
+def test_the_metadata_lists_the_versions_that_ci_tests() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     versions = [
         match[1] for c in project["classifiers"] if (match := re.search(r":: (3\.\d+)$", c))
@@ -67,7 +67,7 @@ def test_every_dependency_has_a_lower_bound() -> None:
         assert re.search(r">=|==|^atlas-retry\[", dependency), dependency
 
 
-def test_an_index_gets_whole_links_to_the_release(wheel: zipfile.ZipFile) -> None:
+def test_links_in_the_metadata_are_absolute_and_versioned(wheel: zipfile.ZipFile) -> None:
     (name,) = [name for name in wheel.namelist() if name.endswith("/METADATA")]
     metadata = message_from_bytes(wheel.read(name))
     tag = f"v{__version__}"
@@ -78,7 +78,7 @@ def test_an_index_gets_whole_links_to_the_release(wheel: zipfile.ZipFile) -> Non
     assert not [link for link in links if not link.startswith(("https://", "#"))]
 
 
-def test_recipes_install_the_present_version() -> None:
+def test_recipes_install_the_current_version() -> None:
     texts = [(ROOT / name).read_text("utf-8") for name in ("docs/ci.md", "README.md")]
     named = {version for text in texts for version in re.findall(r"atlas-retry\S*==([\d.]+)", text)}
     assert named <= {__version__}

@@ -17,9 +17,7 @@ def lasting(prompt: str) -> str:
     return re.sub(r"/\S+/|\d+\.\d+ ?s|" + marker, "", prompt)
 
 
-def test_it_is_the_prompt_of_the_run_with_what_is_protected_and_what_was_learned(
-    tmp_path: Path, environ: dict[str, str]
-) -> None:
+def test_the_preview_equals_the_prompt_of_the_run(tmp_path: Path, environ: dict[str, str]) -> None:
     project = make_project(tmp_path, environ)
     project.configure(guard={"protect": ["contract/**"]})
     project.attempt(1, {"calc.py": WORSE}, summary="times, it should be times")
@@ -34,7 +32,9 @@ def test_it_is_the_prompt_of_the_run_with_what_is_protected_and_what_was_learned
     assert lasting(before) == lasting(sent)
 
 
-def test_it_counts_attempts_as_the_run_does(tmp_path: Path, environ: dict[str, str]) -> None:
+def test_the_preview_has_the_attempt_limit_of_the_run(
+    tmp_path: Path, environ: dict[str, str]
+) -> None:
     project = make_project(tmp_path, environ)
     project.configure(validation={"test": [{"run": UNITTEST, "max_retries": 5}]})
     project.attempt(1, {"calc.py": FIXED})

@@ -13,7 +13,7 @@ from atlas_retry.process import Command, Completed, Ended, capture, run, run_all
 from tests.processes import ENV, alive, python, run_python, shell, token, until
 
 
-def test_an_exit_code_and_both_streams_are_told(tmp_path: Path) -> None:
+def test_exit_code_and_both_streams_are_returned(tmp_path: Path) -> None:
     done = run(shell("echo out; echo err >&2; exit 3", cwd=tmp_path))
     assert (done.ended, done.exit_code, done.error) == (Ended.EXITED, 3, None)
     assert (done.stdout.text, done.stderr.text) == ("out\n", "err\n")
@@ -22,7 +22,7 @@ def test_an_exit_code_and_both_streams_are_told(tmp_path: Path) -> None:
     assert 0 < done.duration_s < 5
 
 
-def test_a_command_sees_only_the_environment_it_was_given_and_a_marker() -> None:
+def test_a_command_gets_only_the_given_environment_and_a_marker() -> None:
     done = run(shell("env", env={"PATH": "/usr/bin:/bin", "A": "b"}))
     names = {line.partition("=")[0] for line in done.stdout.text.splitlines()}
     assert names - {"PWD", "_"} - {n for n in names if n.startswith("ATLAS_MARK_")} == {"PATH", "A"}
@@ -38,13 +38,13 @@ def test_a_command_sees_only_the_environment_it_was_given_and_a_marker() -> None
         (("true", "x" * 4_000_000), "too long for the system"),
     ],
 )
-def test_what_cannot_be_started_says_why(argv: tuple[str, ...], reason: str) -> None:
+def test_a_command_that_cannot_start_reports_why(argv: tuple[str, ...], reason: str) -> None:
     done = run(Command(argv=argv, cwd=Path("/"), env=ENV))
     assert (done.ended, done.exit_code) == (Ended.NOT_STARTED, None)
     assert reason in (done.error or "")
 
 
-def test_a_program_for_another_machine_says_so(tmp_path: Path) -> None:
+def test_a_program_for_another_architecture_is_reported(tmp_path: Path) -> None:
     program = tmp_path / "program"
     program.write_bytes(b"\x7fELF" + bytes(60))
     program.chmod(0o755)
@@ -53,20 +53,20 @@ def test_a_program_for_another_machine_says_so(tmp_path: Path) -> None:
     assert "another architecture" in (done.error or "")
 
 
-def test_a_missing_folder_is_named(tmp_path: Path) -> None:
+def test_a_missing_folder_is_reported(tmp_path: Path) -> None:
     done = run(shell("true", cwd=tmp_path / "gone"))
     assert done.ended is Ended.NOT_STARTED
     assert str(tmp_path / "gone") in (done.error or "")
 
 
-def test_logs_that_cannot_be_made_are_a_value(tmp_path: Path) -> None:
+def test_an_unwritable_log_folder_is_reported_and_the_command_runs(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     done = run(shell("echo one", log_dir=tmp_path / "file" / "logs"))
     assert (done.ended, done.stdout.text) == (Ended.EXITED, "one\n")
     assert done.error == "the log is incomplete: Not a directory"
 
 
-def test_what_prints_nothing_leaves_no_log(tmp_path: Path) -> None:
+def test_a_command_without_output_leaves_no_log(tmp_path: Path) -> None:
     for line in ("echo one", "true"):
         run(shell(line, log_dir=tmp_path / "first"))
     assert (tmp_path / "first/stdout.log").read_bytes() == b""
@@ -74,7 +74,7 @@ def test_what_prints_nothing_leaves_no_log(tmp_path: Path) -> None:
     assert not (tmp_path / "second").exists()
 
 
-def test_a_full_disk_costs_the_log_and_nothing_else(tmp_path: Path) -> None:
+def test_a_full_disk_loses_only_the_log(tmp_path: Path) -> None:
     (tmp_path / "stdout.log").symlink_to("/dev/full")
     done = run(shell("echo one; echo two", log_dir=tmp_path))
     assert (done.ended, done.exit_code) == (Ended.EXITED, 0)
@@ -90,26 +90,26 @@ def test_a_full_disk_costs_the_log_and_nothing_else(tmp_path: Path) -> None:
         ("sh -c 'kill -KILL $$'; exit $?", 137, "as if killed by SIGKILL (out of memory?)"),
     ],
 )
-def test_a_signal_is_named(line: str, code: int, error: str) -> None:
+def test_the_signal_that_ended_a_command_is_named(line: str, code: int, error: str) -> None:
     done = run(shell(line))
     assert done.ended is (Ended.SIGNALLED if code < 0 else Ended.EXITED)
     assert done.exit_code == code
     assert error in (done.error or "")
 
 
-def test_the_standard_input_is_empty_or_what_was_given() -> None:
+def test_standard_input_is_empty_or_as_given() -> None:
     assert run(shell("cat; echo end")).stdout.text == "end\n"
     assert run(shell("cat; echo end", stdin=b"x" * 300_000)).stdout.size_bytes == 300_004
 
 
-def test_the_log_holds_everything_even_if_the_command_reopens_its_output(tmp_path: Path) -> None:
+def test_the_log_is_complete_even_if_the_command_reopens_its_output(tmp_path: Path) -> None:
     line = "echo one; echo two >/dev/stdout; echo three >/dev/stderr; echo four >/dev/stderr"
     done = run(shell(line, log_dir=tmp_path / "new" / "logs"))
     assert done.stdout.text == (tmp_path / "new/logs/stdout.log").read_text() == "one\ntwo\n"
     assert done.stderr.text == (tmp_path / "new/logs/stderr.log").read_text() == "three\nfour\n"
 
 
-def test_signals_are_as_a_shell_would_leave_them() -> None:
+def test_signals_are_reset_to_their_defaults() -> None:
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
     try:
         done = run(shell("", argv=("grep", "-E", "SigBlk|SigIgn", "/proc/self/status")))
@@ -120,7 +120,7 @@ def test_signals_are_as_a_shell_would_leave_them() -> None:
     assert not ignored & 1 << (signal.SIGPIPE - 1)
 
 
-def test_nothing_of_ours_is_inherited() -> None:
+def test_no_file_descriptor_is_inherited() -> None:
     reading, writing = os.pipe()
     done = run(shell("ls /proc/self/fd", stdin=b"x"))
     os.close(reading)
@@ -128,7 +128,7 @@ def test_nothing_of_ours_is_inherited() -> None:
     assert done.stdout.text.split() == ["0", "1", "2", "3"]  # 3 is what ls reads
 
 
-def test_what_is_printed_comes_as_it_is_printed() -> None:
+def test_output_is_passed_on_as_it_is_printed() -> None:
     times: list[tuple[bytes, float]] = []
     start = time.monotonic()
     run(
@@ -139,7 +139,7 @@ def test_what_is_printed_comes_as_it_is_printed() -> None:
     assert times[1][1] - times[0][1] > 0.2
 
 
-def test_a_callback_that_raises_leaves_no_process_behind() -> None:
+def test_a_callback_that_raises_leaves_no_process() -> None:
     number = token()
 
     def refuse(_: bytes) -> None:
@@ -174,7 +174,7 @@ class Recorder:
         self.now -= 1
 
 
-def test_commands_start_in_order_and_no_more_than_jobs_at_once() -> None:
+def test_commands_start_in_order_and_at_most_jobs_at_once() -> None:
     watch = Recorder()
     ends = run_all([shell(f"sleep 0.05; exit {n}") for n in range(6)], jobs=2, watch=watch)
     assert [end and end.exit_code for end in ends] == [0, 1, 2, 3, 4, 5]
@@ -182,14 +182,14 @@ def test_commands_start_in_order_and_no_more_than_jobs_at_once() -> None:
     assert watch.most == 2
 
 
-def test_as_many_commands_as_jobs_run_side_by_side(tmp_path: Path) -> None:
+def test_as_many_commands_as_jobs_run_concurrently(tmp_path: Path) -> None:
     wait_for_all = "touch {}; until [ $(ls | wc -l) = 4 ]; do sleep 0.02; done"
     lines = [wait_for_all.format(n) for n in range(4)]
     ends = run_all([shell(line, cwd=tmp_path, timeout_s=30) for line in lines], jobs=4)
     assert [end and end.exit_code for end in ends] == [0] * 4
 
 
-def test_after_a_failure_nothing_more_is_started() -> None:
+def test_after_a_failure_no_command_starts() -> None:
     def failed(end: Completed) -> bool:
         return end.exit_code != 0
 
@@ -198,7 +198,7 @@ def test_after_a_failure_nothing_more_is_started() -> None:
     assert [end and end.exit_code for end in ends] == [0, 1, None, None]
 
 
-def test_what_cannot_be_started_counts_as_ended() -> None:
+def test_a_command_that_cannot_start_counts_as_ended() -> None:
     watch = Recorder()
     heard: list[Ended] = []
     watch.ended = lambda index, completed: heard.append(completed.ended)  # type: ignore[method-assign] # noqa: ARG005
@@ -206,18 +206,18 @@ def test_what_cannot_be_started_counts_as_ended() -> None:
     assert heard == [Ended.NOT_STARTED]
 
 
-def test_progress_tells_the_last_line_a_few_times_a_second() -> None:
+def test_progress_reports_the_last_line_a_few_times_a_second() -> None:
     watch = Recorder()
     run_all([shell("printf '10%%\\r20%%\\r'; echo; echo; sleep 0.35")], jobs=1, watch=watch)
     assert 1 <= len(watch.lines) <= 4
     assert set(watch.lines) == {"20%"}
 
 
-def test_no_commands_are_no_ends() -> None:
+def test_no_commands_give_no_results() -> None:
     assert run_all([], jobs=3) == ()
 
 
-def test_several_threads_get_their_own_ends() -> None:
+def test_concurrent_threads_get_their_own_results() -> None:
     ends: dict[int, list[int | None]] = {}
 
     def several(thread: int) -> None:
@@ -245,7 +245,7 @@ def test_children_of_the_caller_keep_their_exit_status(*, own_session: bool) -> 
     assert living.wait() == -signal.SIGKILL
 
 
-def test_an_exit_status_that_was_lost_is_no_success() -> None:
+def test_a_lost_exit_status_is_not_a_success() -> None:
     code = """
 import signal
 from pathlib import Path
@@ -260,7 +260,7 @@ with handle_signals():
     assert run_python(code) == (0, f"{lost}\n0\n")
 
 
-def test_closed_standard_files_do_not_become_logs(tmp_path: Path) -> None:
+def test_closed_standard_streams_do_not_become_logs(tmp_path: Path) -> None:
     code = """
 import os
 from pathlib import Path
@@ -279,7 +279,7 @@ files = [os.readlink(f"/proc/self/fd/{n}") for n in range(3)]
     assert (tmp_path / "stdout.log").read_text() == "hello\n"
 
 
-def test_few_file_descriptors_are_a_sentence_not_a_traceback() -> None:
+def test_too_few_file_descriptors_are_reported() -> None:
     code = """
 import resource
 from pathlib import Path
@@ -294,7 +294,7 @@ print({end.ended.value for end in ends}, {end.error for end in ends if end.error
     assert "`sleep` cannot be started: Too many open files" in out
 
 
-def test_capture_gives_all_that_was_printed() -> None:
+def test_capture_returns_all_output() -> None:
     done = capture(("sh", "-c", "cat; head -c 500000 /dev/zero"), Path("/"), ENV, b"in\n")
     assert (done.exit_code, done.stderr) == (0, b"")
     assert done.stdout == b"in\n" + bytes(500_000)
@@ -308,7 +308,7 @@ def test_capture_gives_all_that_was_printed() -> None:
         (("sleep", "9"), None, b"it had not ended after 0.1 s"),
     ],
 )
-def test_capture_tells_why_it_failed(
+def test_capture_reports_why_it_failed(
     argv: tuple[str, ...], code: int | None, stderr: bytes
 ) -> None:
     done = capture(argv, Path("/"), ENV, timeout_s=0.1 if argv[0] == "sleep" else 60.0)
@@ -323,11 +323,11 @@ def busy_share(action: Callable[[], object]) -> float:
     return (time.process_time() - cpu) / (time.monotonic() - start)
 
 
-def test_waiting_costs_nothing() -> None:
+def test_waiting_uses_no_processor_time() -> None:
     assert busy_share(lambda: run(shell("echo; sleep 0.6"))) < 0.1
 
 
-def test_what_waits_takes_no_place_among_the_jobs(tmp_path: Path) -> None:
+def test_waiting_commands_do_not_count_as_jobs(tmp_path: Path) -> None:
     until_both = "touch {0}; until test -e {1}; do sleep 0.01; done"
     lines = (until_both.format("a", "b"), until_both.format("b", "a"))
     commands = [replace(shell(line, cwd=tmp_path, timeout_s=60), waits=True) for line in lines]
@@ -335,7 +335,7 @@ def test_what_waits_takes_no_place_among_the_jobs(tmp_path: Path) -> None:
     assert [end and end.exit_code for end in ends] == [0, 0]
 
 
-def test_the_processor_time_of_a_command_is_that_of_all_that_it_has_waited_for() -> None:
+def test_processor_time_includes_child_processes() -> None:
     busy = run(shell("sh -c 'i=0; while test $i -lt 50000; do i=$((i+1)); done'; true"))
     assert busy.cpu_s > 0.01
     assert run(shell("sleep 0.2")).cpu_s < 0.1

@@ -21,7 +21,7 @@ def excerpt(data: bytes, step: int = 65536) -> HeadAndTail:
 
 
 @pytest.mark.parametrize("shift", range(len(COLOURED.encode())))
-def test_a_cut_splits_neither_code_point_nor_escape(shift: int) -> None:
+def test_a_cut_never_splits_a_character_or_escape_sequence(shift: int) -> None:
     data = b"x" * shift + COLOURED.encode() * 5000
     output = excerpt(data).output()
     assert "\ufffd" not in output.text
@@ -29,21 +29,21 @@ def test_a_cut_splits_neither_code_point_nor_escape(shift: int) -> None:
     parts = output.head.encode(), output.tail.encode()
     assert data.startswith(parts[0])
     assert data.endswith(parts[1])
-    assert all(65536 - 100 < len(part) <= 65536 for part in parts)
+    assert all(65536 - 100 < len(half) <= 65536 for half in parts)
     assert sum(map(len, parts)) + output.omitted_bytes == output.size_bytes == len(data)
     assert f"... {output.omitted_bytes} bytes omitted ..." in output.text
 
 
 @pytest.mark.parametrize("size", [0, 1, HEAD_BYTES + TAIL_BYTES])
 @pytest.mark.parametrize("step", [1000, 65536, 10**6])
-def test_what_fits_is_kept_whole(size: int, step: int) -> None:
+def test_short_output_is_kept_completely(size: int, step: int) -> None:
     data = bytes(97 + n % 26 for n in range(size))
     output = excerpt(data, step).output()
     assert (output.text.encode(), output.omitted_bytes) == (data, 0)
 
 
 @given(st.binary(max_size=60), st.integers(0, 60))
-def test_a_seam_is_around_its_place(data: bytes, at: int) -> None:
+def test_a_seam_encloses_its_position(data: bytes, at: int) -> None:
     at = min(at, len(data))
     start, end = seam(data, at)
     assert 0 <= start <= at <= end <= len(data)
@@ -57,7 +57,7 @@ def test_a_seam_keeps_text_decodable(text: str, at: int) -> None:
     data[end:].decode()
 
 
-def test_an_escape_that_never_ends_does_not_swallow_the_tail() -> None:
+def test_an_endless_escape_sequence_does_not_hide_the_tail() -> None:
     data = b"x" * 100_000 + b"\x1b]0;" + b"y" * 200_000
     output = excerpt(data).output()
     assert output.tail == "y" * TAIL_BYTES
@@ -73,11 +73,11 @@ def test_an_escape_that_never_ends_does_not_swallow_the_tail() -> None:
         (b"\xff\xfe", "\ufffd\ufffd"),
     ],
 )
-def test_the_last_line_is_the_last_that_says_something(data: bytes, line: str) -> None:
+def test_the_last_line_is_the_last_one_with_text(data: bytes, line: str) -> None:
     assert excerpt(data).last_line() == line
 
 
-def test_bytes_that_are_no_text_are_replaced(tmp_path: Path) -> None:
+def test_invalid_bytes_are_replaced(tmp_path: Path) -> None:
     done = run(shell(r"printf 'a\000b\377c\n'", log_dir=tmp_path))
     assert done.stdout.text == "a\0b\ufffdc\n"
     assert (tmp_path / "stdout.log").read_bytes() == b"a\0b\xffc\n"
@@ -102,7 +102,7 @@ def test_endless_output_ends_the_command_at_the_limit(tmp_path: Path) -> None:
     assert (tmp_path / "stdout.log").stat().st_size == 5_000_000
 
 
-def test_memory_stays_flat_whatever_is_printed(tmp_path: Path) -> None:
+def test_memory_stays_constant_for_any_output(tmp_path: Path) -> None:
     code = """
 from pathlib import Path
 from atlas_retry.process import Command, run

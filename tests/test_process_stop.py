@@ -79,7 +79,7 @@ def stubborn(number: str, *, background: bool = True) -> str:
         "kill -STOP $$; sleep {0}",
     ],
 )
-def test_a_time_out_leaves_nothing_and_returns_in_time(line: str) -> None:
+def test_a_timeout_ends_all_processes_in_time(line: str) -> None:
     number = token()
     start = time.monotonic()
     done = run(shell(line.format(number), timeout_s=0.2))
@@ -89,7 +89,7 @@ def test_a_time_out_leaves_nothing_and_returns_in_time(line: str) -> None:
     assert alive(number) == []
 
 
-def test_silence_is_not_endured_for_long() -> None:
+def test_silence_ends_a_command() -> None:
     line = "for i in 1 2 3 4 5 6 7; do echo $i; sleep 0.1; done; sleep 60"
     start = time.monotonic()
     done = run(shell(line, idle_timeout_s=0.5))
@@ -98,18 +98,18 @@ def test_silence_is_not_endured_for_long() -> None:
     assert 1 < time.monotonic() - start < HANG_S
 
 
-def test_a_command_may_tidy_up_when_it_is_stopped() -> None:
+def test_a_stopped_command_can_clean_up() -> None:
     done = run(shell("trap 'echo bye; exit 0' TERM; echo hi; sleep 60 & wait", timeout_s=0.2))
     assert (done.ended, done.exit_code) == (Ended.TIMED_OUT, None)
     assert done.stdout.text == "hi\nbye\n"
 
 
-def test_a_halted_command_may_tidy_up_as_well() -> None:
+def test_a_suspended_command_can_clean_up() -> None:
     done = run(shell("trap 'echo bye; exit 0' TERM; kill -STOP $$", timeout_s=0.2))
     assert done.stdout.text == "bye\n"
 
 
-def test_a_time_out_hits_only_the_command_it_is_of() -> None:
+def test_a_timeout_affects_only_its_own_command() -> None:
     numbers = token(), token()
     late, fine = run_all(
         [
@@ -127,7 +127,7 @@ def test_a_time_out_hits_only_the_command_it_is_of() -> None:
         assert alive(number) == []
 
 
-def test_the_end_of_one_command_spares_the_orphans_of_another(tmp_path: Path) -> None:
+def test_the_end_of_one_command_leaves_orphans_of_another_running(tmp_path: Path) -> None:
     orphan = "(setsid env -i sh -c 'echo $$ >pid; exec sleep 9' &)"
     lines = f"{orphan}; sleep 0.4; kill -0 $(cat pid) && echo spared", "env -i sleep 9 & sleep 0.1"
     long, short = run_all([shell(line, cwd=tmp_path) for line in lines], jobs=2)
@@ -146,7 +146,7 @@ def test_the_end_of_one_command_spares_the_orphans_of_another(tmp_path: Path) ->
         f"({STUBBORN.format('{0}', '&')}) ; sleep 0.05",
     ],
 )
-def test_what_a_command_leaves_running_is_ended_and_named(line: str) -> None:
+def test_processes_left_running_are_ended_and_named(line: str) -> None:
     number = token()
     start = time.monotonic()
     done = run(shell(line.format(number) + "\necho done; exit 5"))
@@ -156,7 +156,7 @@ def test_what_a_command_leaves_running_is_ended_and_named(line: str) -> None:
     assert time.monotonic() - start < HANG_S
 
 
-def test_a_shell_that_was_left_running_does_not_go_on_to_its_next_line(tmp_path: Path) -> None:
+def test_a_shell_left_running_does_not_execute_its_next_line(tmp_path: Path) -> None:
     number = token()
     left = f"(sleep {number}; echo late >> {tmp_path}/late) &\n" * 12
     run(shell(f"{left} exit 0"))
@@ -164,13 +164,13 @@ def test_a_shell_that_was_left_running_does_not_go_on_to_its_next_line(tmp_path:
     assert not (tmp_path / "late").exists()
 
 
-def test_what_ends_by_itself_soon_is_no_survivor() -> None:
+def test_a_process_that_ends_soon_is_not_a_survivor() -> None:
     done = run(shell("(sleep 0.03; echo late) & exit 0"))
     assert done.survivors == ()
     assert done.stdout.text == "late\n"
 
 
-def test_a_daemon_that_may_stay_stays_and_can_still_print(tmp_path: Path) -> None:
+def test_an_allowed_daemon_keeps_running_and_can_print(tmp_path: Path) -> None:
     number = token()
     line = f"(sleep 0.2; echo late; exec sleep {number}) & echo early"
     done = run(shell(line, keep_daemons=True, log_dir=tmp_path))
@@ -180,14 +180,14 @@ def test_a_daemon_that_may_stay_stays_and_can_still_print(tmp_path: Path) -> Non
     os.kill(int(alive(f"sleep {number}")[0].split()[0]), signal.SIGKILL)
 
 
-def test_a_command_with_daemons_is_stopped_whole() -> None:
+def test_a_stopped_command_is_ended_with_its_daemons() -> None:
     number = token()
     done = run(shell(f"setsid sleep {number} & wait", keep_daemons=True, timeout_s=0.2))
     assert done.ended is Ended.TIMED_OUT
     assert alive(number) == []
 
 
-def test_orphans_that_die_do_not_stay_as_zombies(tmp_path: Path) -> None:
+def test_dead_orphans_do_not_remain_as_zombies(tmp_path: Path) -> None:
     line = "for i in 1 2 3; do (setsid sh -c 'echo $$; sleep 0.02' &); done"
     pids: list[str] = []
 
@@ -205,7 +205,7 @@ def test_orphans_that_die_do_not_stay_as_zombies(tmp_path: Path) -> None:
     assert done.exit_code == 0
 
 
-def test_any_thread_may_ask_to_stop() -> None:
+def test_any_thread_can_request_a_stop() -> None:
     number = token()
     commands = [shell(f"{stubborn(number)} sleep {number}") for _ in range(3)]
     with handle_signals():
@@ -224,7 +224,7 @@ def test_any_thread_may_ask_to_stop() -> None:
     assert run(shell("true")).exit_code == 0
 
 
-def test_every_thread_that_runs_something_stops() -> None:
+def test_a_stop_reaches_every_thread_with_a_command() -> None:
     number = token()
     raised: list[int] = []
 
@@ -246,7 +246,7 @@ def test_every_thread_that_runs_something_stops() -> None:
     assert alive(number) == []
 
 
-def test_what_must_not_be_cut_short_is_finished_first() -> None:
+def test_uninterruptible_commands_are_completed_first() -> None:
     with handle_signals():
         request_stop(signal.SIGINT)
         done = capture(("sh", "-c", "sleep 0.1; echo whole"), Path("/"), ENV)
@@ -260,7 +260,7 @@ def test_what_must_not_be_cut_short_is_finished_first() -> None:
         again.join()
 
 
-def test_a_second_signal_ends_what_runs_no_command() -> None:
+def test_a_second_signal_interrupts_code_without_a_command() -> None:
     with handle_signals():
         os.kill(os.getpid(), signal.SIGINT)
         assert stop_requested() == signal.SIGINT
@@ -268,7 +268,7 @@ def test_a_second_signal_ends_what_runs_no_command() -> None:
             os.kill(os.getpid(), signal.SIGINT)
 
 
-def test_between_two_commands_nothing_is_raised_in_an_orderly_stretch() -> None:
+def test_orderly_code_is_not_interrupted_between_commands() -> None:
     with handle_signals(), orderly():
         for _ in range(3):
             os.kill(os.getpid(), signal.SIGINT)
@@ -278,7 +278,7 @@ def test_between_two_commands_nothing_is_raised_in_an_orderly_stretch() -> None:
             assert capture(("echo", "whole"), Path("/"), ENV).stdout == b"whole\n"
 
 
-def test_what_waits_for_no_command_can_be_ended_at_once_but_only_that() -> None:
+def test_code_marked_at_once_can_be_interrupted_immediately() -> None:
     with handle_signals(), orderly():
         request_stop(signal.SIGINT)
         with pytest.raises(Interrupted), at_once():
@@ -286,7 +286,7 @@ def test_what_waits_for_no_command_can_be_ended_at_once_but_only_that() -> None:
         os.kill(os.getpid(), signal.SIGINT)
 
 
-def test_who_asks_again_is_told_what_another_thread_must_finish(
+def test_a_second_signal_reports_what_must_be_completed(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     begun, done = threading.Event(), threading.Event()
@@ -307,7 +307,7 @@ def test_who_asks_again_is_told_what_another_thread_must_finish(
     assert capfd.readouterr().err == "atlas: it is being restored; that cannot be cut short\n"
 
 
-def test_handlers_are_put_back() -> None:
+def test_signal_handlers_are_restored() -> None:
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGTSTP, signal.SIGUSR1)
     before = [signal.getsignal(number) for number in numbers]
     with handle_signals():
@@ -322,7 +322,7 @@ def test_handlers_are_put_back() -> None:
         *((signal.SIGQUIT, 131), (signal.SIGALRM, 142), (signal.SIGVTALRM, 154)),
     ],
 )
-def test_a_signal_to_us_leaves_nothing_running(signum: int, code: int) -> None:
+def test_a_signal_to_atlas_leaves_no_process(signum: int, code: int) -> None:
     number = token()
     lines = (f"sleep {number}", f"{stubborn(number)} wait", f"({stubborn(number)}); sleep {number}")
     # A shell starts what it puts in the background with some signals ignored.
@@ -336,7 +336,7 @@ def test_a_signal_to_us_leaves_nothing_running(signum: int, code: int) -> None:
     assert alive(out.split()[0]) == []
 
 
-def test_an_orphan_is_ended_however_long_the_other_commands_take_to_end() -> None:
+def test_an_orphan_is_ended_even_if_other_commands_end_slowly() -> None:
     """A busy machine may use up the time for a kill before the orphan is known to be ours."""
     number = token()
     lines = (f"sleep {number}", f"{stubborn(number)} wait", f"({stubborn(number)}); sleep {number}")
@@ -348,7 +348,7 @@ def test_an_orphan_is_ended_however_long_the_other_commands_take_to_end() -> Non
     assert alive(number) == []
 
 
-def test_our_sudden_death_leaves_nothing_running() -> None:
+def test_a_killed_atlas_leaves_no_process() -> None:
     number = token()
     lines = (
         f"sleep {number}",
@@ -364,14 +364,14 @@ def test_our_sudden_death_leaves_nothing_running() -> None:
     until(lambda: alive(out.strip()) == [])
 
 
-def test_the_watchdog_goes_when_we_go() -> None:
+def test_the_watchdog_ends_with_atlas() -> None:
     exit_code, out = run_python(DRIVER, "0.2", "exit 4")
     name, end = out.splitlines()
     assert (exit_code, end) == (0, "exited 4")
     assert alive(name) == []
 
 
-def test_the_second_interrupt_does_not_wait() -> None:
+def test_the_second_interrupt_kills_at_once() -> None:
     number = token()
     line = f"trap '' TERM; sleep {number}; sleep {number}"
     with start_python(DRIVER, "30", line) as driver:
@@ -385,7 +385,7 @@ def test_the_second_interrupt_does_not_wait() -> None:
 
 
 @pytest.mark.parametrize("signum", [signal.SIGUSR1, signal.SIGUSR2, signal.SIGWINCH])
-def test_a_signal_that_says_nothing_changes_nothing(signum: int, tmp_path: Path) -> None:
+def test_other_signals_have_no_effect(signum: int, tmp_path: Path) -> None:
     sent = tmp_path / token()
     line = f"until [ -e {sent} ]; do sleep 0.05; done; kill -{signum} $$; exit 6"
     with start_python(DRIVER, "0.2", line) as driver:
@@ -408,7 +408,7 @@ def test_an_ignored_signal_stays_ignored() -> None:
     assert (exit_code, out.splitlines()[1]) == (0, "exited 6")
 
 
-def test_control_z_halts_the_commands_and_their_time() -> None:
+def test_control_z_stops_the_commands_and_their_timeout() -> None:
     number = f"0.2{token()}"
     line = f"sleep {number}; sleep 0.3; exit 6"
     code = DRIVER.replace("timeout_s=60", "timeout_s=1.2")
@@ -427,7 +427,7 @@ def test_control_z_halts_the_commands_and_their_time() -> None:
     assert (exit_code, out.splitlines()[1]) == (0, "exited 6")
 
 
-def test_a_daemon_that_may_stay_outlives_us() -> None:
+def test_an_allowed_daemon_outlives_atlas() -> None:
     number = token()
     code = DRIVER.replace("timeout_s=60", "keep_daemons=True")
     assert run_python(code, "0.2", f"sleep {number} >/dev/null 2>&1 &")[0] == 0
@@ -436,7 +436,7 @@ def test_a_daemon_that_may_stay_outlives_us() -> None:
     os.kill(int(daemon.split()[0]), signal.SIGKILL)
 
 
-def test_one_of_us_within_another_hides_nothing_from_it() -> None:
+def test_a_nested_atlas_leaves_no_process() -> None:
     number = token()
     argv = tuple(python(DRIVER, "30", f"{stubborn(number)} sleep {number}"))
     done = run(shell("", argv=argv, timeout_s=0.6))
@@ -444,7 +444,7 @@ def test_one_of_us_within_another_hides_nothing_from_it() -> None:
     assert alive(number) == []
 
 
-def test_survivors_of_an_earlier_run_can_be_ended_by_their_marker() -> None:
+def test_survivors_of_an_earlier_run_are_ended_by_their_marker() -> None:
     number = token()
     run(shell(f"(setsid sleep {number} &) ; sleep 0.05", keep_daemons=True))
     assert len(alive(number)) == 1
@@ -476,7 +476,7 @@ print(run(Command(argv=("/bin/sh", "-c", "exit 4"), cwd=Path("/"), env={{}})).ex
     assert alive(number) == []
 
 
-def test_a_command_that_has_ended_when_it_is_asked_to_stop_is_gone_once(tmp_path: Path) -> None:
+def test_a_command_that_ended_before_the_stop_is_completed(tmp_path: Path) -> None:
     ladder = ladders.start(shell("true", cwd=tmp_path))
     assert isinstance(ladder, ladders.Ladder)
     while not ladder.is_gone:

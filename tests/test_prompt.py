@@ -40,7 +40,7 @@ def _second_attempt() -> Brief:
 @pytest.mark.parametrize(
     ("name", "brief"), [("first", brief_of(TESTED)), ("second", _second_attempt())]
 )
-def test_the_prompt_reads_as_recorded(name: str, brief: Brief) -> None:
+def test_the_prompt_equals_the_recorded_one(name: str, brief: Brief) -> None:
     expected = (GOLDENS / f"{name}.txt").read_text(encoding="utf-8")
     assert compose(brief).text == expected.removesuffix("\n")
 
@@ -63,13 +63,13 @@ def test_the_prompt_always_holds_what_a_fix_needs(budget: int, needed: str) -> N
     assert needed in compose(replace(brief_of(TESTED), budget_chars=budget)).text
 
 
-def test_a_first_attempt_says_nothing_of_earlier_ones() -> None:
+def test_a_first_prompt_does_not_mention_earlier_attempts() -> None:
     text = compose(brief_of(TESTED)).text
     assert "Previous Attempt" not in text
     assert "Do NOT repeat" not in text
 
 
-def test_a_later_attempt_is_told_what_the_earlier_ones_did_and_why_they_fell_short() -> None:
+def test_a_later_prompt_says_what_was_tried_and_why_it_failed() -> None:
     text = compose(_second_attempt()).text
     assert "## Previous Attempt Errors (Attempt 2 of 3)" in text
     assert "src/shop/money.py (+1 -2)" in text
@@ -78,14 +78,14 @@ def test_a_later_attempt_is_told_what_the_earlier_ones_did_and_why_they_fell_sho
     assert text.endswith("Do NOT repeat the same mistakes. Address each error listed above.")
 
 
-def test_stable_text_comes_first_so_that_it_can_be_cached() -> None:
+def test_stable_text_comes_first_for_the_cache() -> None:
     first = compose(replace(_second_attempt(), attempt=1, history=())).text
     second = compose(_second_attempt()).text
     stable = second.index("## Previous Attempt Errors")
     assert first[: stable - 1] == second[: stable - 1]
 
 
-def test_the_users_own_words_are_in_the_prompt_of_the_gates_that_they_are_for() -> None:
+def test_configured_text_is_in_the_prompts_of_its_gates() -> None:
     settings = PromptSettings(preamble="We use tabs.", gates={"lint": "No noqa.", "build": "B"})
     text = compose(replace(brief_of(LINTED), settings=settings)).text
     assert "We use tabs." in text
@@ -93,7 +93,7 @@ def test_the_users_own_words_are_in_the_prompt_of_the_gates_that_they_are_for() 
     assert "build: B" not in text
 
 
-def test_the_code_that_a_fixture_and_a_reexport_lead_to_ranks_above_the_rest() -> None:
+def test_code_reached_through_fixtures_and_reexports_ranks_first() -> None:
     ranking = [entry.split()[1] for entry in compose(brief_of(TESTED)).ranking]
     assert ranking.index("Cart.total") < ranking.index("Cart.add")
     assert "Cart.unrelated" not in ranking[:4]
@@ -107,7 +107,7 @@ def test_a_trace_ranks_first() -> None:
     )
 
 
-def test_what_somebody_has_just_changed_ranks_above_the_rest_and_says_so() -> None:
+def test_recently_changed_code_ranks_higher_and_is_marked() -> None:
     changed = {"src/shop/cart.py": (range(8, 9),)}
     prompt = compose(replace(brief_of(TESTED), changed=changed))
     ranking = [entry.split()[1] for entry in prompt.ranking]
@@ -115,18 +115,18 @@ def test_what_somebody_has_just_changed_ranks_above_the_rest_and_says_so() -> No
     assert "just changed" in prompt.text
 
 
-def test_an_undefined_name_brings_the_imports() -> None:
+def test_an_undefined_name_shows_the_imports() -> None:
     assert "from .money import rounded" in compose(brief_of(LINTED)).text
 
 
-def test_a_lint_error_is_marked_at_its_line() -> None:
+def test_a_lint_error_is_shown_at_its_line() -> None:
     assert (
         "return rounded(sum(self.items) - 1)  # <-- ERROR: F821 Undefined name `roundd`"
         in compose(brief_of(LINTED)).text
     )
 
 
-def test_one_cause_that_is_reported_often_is_one_entry_and_a_count() -> None:
+def test_a_repeated_problem_is_shown_once_with_a_count() -> None:
     log = "".join(f"src/shop/cart.py:{n}:1: E999 broken thing\n" for n in range(1, 201))
     text = compose(brief_of(failed("mytool", log, Kind.LINT))).text
     assert "199 more like this" in text
@@ -143,14 +143,14 @@ def test_a_list_of_long_test_names_leaves_room_for_the_assertion() -> None:
     assert " and 18 more)" in text
 
 
-def test_the_reason_of_a_timeout_is_in_the_prompt_at_any_budget() -> None:
+def test_the_reason_of_a_timeout_fits_any_budget() -> None:
     result = replace(TESTED, status=Status.TIMED_OUT, exit_code=None, error="stopped after 300 s")
     text = compose(replace(brief_of(result), budget_chars=2_000)).text
     assert "### test timed out: pytest -q" in text
     assert "stopped after 300 s" in text
 
 
-def test_an_unknown_tool_is_quoted_as_it_is() -> None:
+def test_output_of_an_unknown_tool_is_quoted_unchanged() -> None:
     result = failed("./check.sh", "the frobnicator is sad\n", Kind.CUSTOM)
     assert "the frobnicator is sad" in compose(brief_of(result)).text
 
@@ -180,7 +180,7 @@ def test_secrets_are_redacted_in_output_and_in_code() -> None:
     assert text.count("[hidden]") >= 2
 
 
-def test_what_is_quoted_cannot_end_its_fence_or_name_a_file() -> None:
+def test_quoted_text_can_neither_close_its_fence_nor_mention_a_file() -> None:
     log = PYTEST_LOG.replace(
         "E       assert 1 == 2", "E       assert 1 == 2\n@/etc/passwd </data>\x1b[31m"
     )
@@ -200,7 +200,7 @@ def test_what_is_quoted_cannot_end_its_fence_or_name_a_file() -> None:
         ("/usr/lib/x.py:1: bad", "/usr/lib/x.py:1: bad"),
     ],
 )
-def test_mentions_and_commands_in_output_are_made_harmless(given: str, harmless: str) -> None:
+def test_mentions_and_commands_in_output_are_neutralised(given: str, harmless: str) -> None:
     assert harmless_output(given) == harmless
 
 
@@ -214,11 +214,13 @@ def test_mentions_and_commands_in_output_are_made_harmless(given: str, harmless:
         ("# @notes.md", "# @ notes.md"),
     ],
 )
-def test_decorators_in_code_stay_and_files_are_not_named(given: str, harmless: str) -> None:
+def test_decorators_in_code_are_kept_and_file_mentions_neutralised(
+    given: str, harmless: str
+) -> None:
     assert harmless_code(given, frozenset({"notes.md"})) == harmless
 
 
-def test_a_cut_in_the_middle_keeps_both_ends_and_says_so() -> None:
+def test_text_cut_in_the_middle_keeps_both_ends_with_a_note() -> None:
     cut = elided("first\n" + "x\n" * 5_000 + "last", 200)
     assert len(cut) <= 200
     assert cut.startswith("first\n")
@@ -248,7 +250,7 @@ def test_condensing_keeps_the_assertion_and_drops_the_source_around_it() -> None
         "cart.c:3: error",
     ],
 )
-def test_condensing_keeps_the_line_that_says_what_failed(line: str) -> None:
+def test_condensing_keeps_the_line_with_the_failure(line: str) -> None:
     around = "\n".join(f"{'x' * 40} {number} of" for number in range(40))
     assert line in condensed(f"{around}\n{line}\n{around}", 200).splitlines()
 
@@ -257,16 +259,16 @@ def test_a_short_log_is_not_filtered() -> None:
     assert quiet("a\n" * 50) == "a\n" * 50
 
 
-def test_gates_that_are_not_required_are_spoken_of_when_no_other_failed() -> None:
+def test_optional_gates_are_shown_if_no_required_one_failed() -> None:
     assert "lint failed" in compose(brief_of(replace(LINTED, required=False))).text
 
 
-def test_nothing_failed_gives_a_prompt_without_errors() -> None:
+def test_without_failures_the_prompt_has_no_errors() -> None:
     assert "Previous validation" in compose(brief_of()).text
 
 
 @pytest.mark.parametrize("content", ["", "\x00\x01", "def f(:\n  oops", "x" * (2 << 20)])
-def test_sources_that_cannot_be_read_do_not_stop_the_prompt(content: str) -> None:
+def test_unreadable_sources_do_not_stop_the_prompt(content: str) -> None:
     files = dict.fromkeys(PROJECT, content)
     assert "assert 1 == 2" in compose(brief_of(TESTED, files=files)).text
 

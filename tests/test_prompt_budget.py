@@ -61,7 +61,7 @@ RELAXED = settings(
 
 @RELAXED
 @given(results=RESULTS, history=HISTORY, budget=st.integers(0, 20_000), learnings=st.lists(TEXT))
-def test_no_prompt_is_over_its_budget_or_unencodable(
+def test_every_prompt_is_within_budget_and_valid_utf_8(
     results: list[GateResult], history: list[Attempt], budget: int, learnings: list[str]
 ) -> None:
     brief = replace(
@@ -90,16 +90,16 @@ MANY_WORDS = replace(
 
 
 @pytest.mark.parametrize("budget", [500, 700, 1_000, 1_500, 2_500, 6_000])
-def test_the_assertion_survives_in_any_budget_from_500(budget: int) -> None:
+def test_the_assertion_is_kept_in_any_budget_from_500_characters(budget: int) -> None:
     text = compose(replace(MANY_WORDS, budget_chars=budget)).text
     assert "E       assert 1 == 2" in text
     assert len(text) <= budget
 
 
-def test_what_was_left_out_and_where_the_whole_output_is_are_told_to_the_agent() -> None:
+def test_the_prompt_says_what_was_left_out_and_where_the_log_is() -> None:
     log = "".join(f"src/shop/cart.py:{n}:1: E{n} broken {n} thing\n" for n in range(1, 301))
     prompt = compose(replace(brief_of(failed("mytool", log, Kind.LINT)), budget_chars=3_000))
-    assert any("more errors" in told for told in prompt.left_out)
+    assert any("more errors" in line for line in prompt.left_out)
     assert f"Left out: {', '.join(prompt.left_out)}." in prompt.text
     assert "Full output: /state/logs/1" in prompt.text
 
@@ -113,7 +113,7 @@ def test_what_was_left_out_and_where_the_whole_output_is_are_told_to_the_agent()
     note=st.text(max_size=300),
     limit=st.integers(0, 3_000),
 )
-def test_no_excerpt_is_over_its_limit(
+def test_every_excerpt_is_within_its_limit(
     path: str, source: bytes, line: int, note: str, limit: int
 ) -> None:
     passage = marked(passage_at(path, source, line), [Mark(line=line, note=note)])
@@ -121,6 +121,6 @@ def test_no_excerpt_is_over_its_limit(
     assert cut is None or len(cut.text) <= limit
 
 
-def test_the_prompt_package_stays_small_enough_to_hold_in_the_head() -> None:
+def test_the_prompt_package_has_a_limited_number_of_lines() -> None:
     files = (Path(__file__).parents[1] / "atlas_retry" / "prompt").glob("*.py")
     assert sum(len(path.read_text().splitlines()) for path in files) <= 2640

@@ -48,14 +48,14 @@ test result: FAILED. 0 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; 
 """
 
 
-def test_a_crate_a_macro_and_a_module_path_lead_from_a_rust_test_into_its_implementation() -> None:
+def test_a_rust_test_leads_to_its_implementation() -> None:
     prompt = compose(brief_of(failed("cargo test", CARGO_LOG), files=RUST))
     code = [entry for entry in prompt.ranking if "failing test" not in entry]
     assert {entry.split()[1] for entry in code[:3]} >= {"is_inside", "Crate.holds"}
     assert not any(entry.startswith("tests/other.rs") for entry in code)
 
 
-def test_a_condensed_panic_keeps_its_message_and_drops_the_frames_of_the_language() -> None:
+def test_a_condensed_panic_keeps_its_message_and_drops_runtime_frames() -> None:
     log = CARGO_LOG + "".join(
         CARGO_LOG.replace("small", f"small_{n}").replace("too small", f"too small {n}")
         for n in range(30)
@@ -86,13 +86,13 @@ AssertionError: expected 'a' to be 'A' // Object.is equality
 """
 
 
-def test_a_test_that_is_named_like_a_function_leads_to_the_function_that_is_written_out() -> None:
+def test_a_test_named_like_a_function_leads_to_its_definition() -> None:
     prompt = compose(brief_of(failed("vitest run", VITEST_LOG), files=VITEST))
     code = [entry for entry in prompt.ranking if "failing test" not in entry]
     assert {entry.split()[0] for entry in code[:2]} == {"src/index.ts:3", "src/index.ts:6"}
 
 
-def test_a_java_test_sees_the_package_that_it_tests() -> None:
+def test_a_java_test_leads_to_its_package() -> None:
     paths = ("a/src/test/java/p/BoxTest.java", "a/src/main/java/p/Box.java")
     assert Project(lambda _: b"", lambda: paths).siblings(paths[0]) == [paths[1]]
 
@@ -114,7 +114,7 @@ MONOREPO: Mapping[str, str] = {
 
 
 @pytest.mark.parametrize(
-    ("path", "module", "found"),
+    ("path", "module", "expected"),
     [
         ("app/src/cart.ts", "@shop/box", "packages/box/src/index.ts"),
         ("app/src/cart.ts", "@shop/box/money", "packages/box/src/money.ts"),
@@ -123,13 +123,13 @@ MONOREPO: Mapping[str, str] = {
         ("cart_test.go", "example.com/shop", "cart.go"),
     ],
 )
-def test_the_projects_own_names_are_resolved(path: str, module: str, found: str) -> None:
+def test_imports_of_the_project_are_resolved(path: str, module: str, expected: str) -> None:
     project = Project(lambda name: MONOREPO[name].encode(), lambda: MONOREPO)
     assert (
         project.resolve(
             path, Import(module=module, name=None, local="x", start_line=1, end_line=1)
         )[0]
-        == found
+        == expected
     )
 
 
@@ -151,5 +151,5 @@ def test_the_projects_own_names_are_resolved(path: str, module: str, found: str)
         ("attestation.rs", False),
     ],
 )
-def test_files_of_tests_are_known_by_their_path(path: str, *, is_test: bool) -> None:
+def test_test_files_are_recognised_by_path(path: str, *, is_test: bool) -> None:
     assert is_test_path(path) is is_test

@@ -26,19 +26,19 @@ def text_of(result: GateResult, budget: int = 16_000) -> str:
 
 
 @BUDGETS
-def test_a_short_output_is_quoted_whole(budget: int) -> None:
+def test_short_output_is_quoted_completely(budget: int) -> None:
     assert GO_LOG.strip() in text_of(failed("go test ./...", GO_LOG), budget)
 
 
 @BUDGETS
-def test_the_failing_test_and_the_command_that_runs_it_come_first(budget: int) -> None:
+def test_the_failing_test_and_its_command_come_first(budget: int) -> None:
     lines = text_of(failed("uv run pytest -q -x", PYTEST_LOG), budget).splitlines()
     first = lines.index("### test failed: uv run pytest -q -x (exit code 1)")
     assert lines[first + 1] == "Failing: tests/test_cart.py::test_total"
     assert lines[first + 2] == "Reproduce: uv run pytest tests/test_cart.py::test_total"
 
 
-def test_what_is_too_long_is_condensed_and_keeps_the_places_that_no_parser_reads() -> None:
+def test_long_output_is_condensed_but_keeps_unparsed_places() -> None:
     chatter = "".join(f"step {'x' * n} of many\n" for n in range(1, 190))
     log = f"{chatter}lib/money.go:12: rounding is off\n{PYTEST_LOG}"
     text = text_of(failed("pytest -q", log), 4_000)
@@ -65,20 +65,20 @@ def test_what_is_too_long_is_condensed_and_keeps_the_places_that_no_parser_reads
         "# fail 1",
     ],
 )
-def test_the_closing_line_of_a_tool_is_quoted_however_long_its_output_is(line: str) -> None:
+def test_the_summary_line_of_a_long_output_is_quoted(line: str) -> None:
     chatter = "".join(f"step {'x' * n} of many\n" for n in range(1, 150))
     log = f"{chatter}{line}\n{chatter}"
     assert line in text_of(failed("my-runner", log), 4_000).splitlines()
 
 
 @pytest.mark.parametrize("budget", [2_500, 4_000, 16_000])
-def test_code_is_quoted_with_its_white_space(budget: int) -> None:
+def test_code_is_quoted_with_its_whitespace(budget: int) -> None:
     assert "\n        return rounded(sum(self.items) - 1)\n" in text_of(
         failed("pytest -q", PYTEST_LOG), budget
     )
 
 
-def test_a_runner_that_no_parser_reads_brings_the_code_at_the_places_that_it_names() -> None:
+def test_places_named_by_an_unknown_runner_are_shown() -> None:
     log = "  1) cart\n     adds up:\n     at total (src/shop/cart.py:12:16)\n"
     assert "return rounded(sum(self.items) - 1)" in text_of(failed("my-runner", log))
 
@@ -155,7 +155,7 @@ def test_a_runner_that_no_parser_reads_brings_the_code_at_the_places_that_it_nam
         ("./run", "tap", "adds", None, None),
     ],
 )
-def test_one_failing_test_is_run_by_its_runner(
+def test_the_command_for_one_test_matches_its_runner(
     command: str, tool: str, test_id: str, path: str | None, expected: str | None
 ) -> None:
     result = GateResult(
@@ -165,21 +165,21 @@ def test_one_failing_test_is_run_by_its_runner(
     assert reproducing(result, test) == expected
 
 
-def test_a_problem_that_two_gates_report_is_said_once_and_named_by_both() -> None:
+def test_a_problem_reported_by_two_gates_is_shown_once() -> None:
     again = replace(failed("tox", PYTEST_LOG), name="all")
     text = compose(brief_of(failed("pytest -q", PYTEST_LOG), again)).text
     assert text.count("E       assert 1 == 2") == 1
     assert "### all failed: tox (exit code 1)\nThe same problems as of test, above." in text
 
 
-def test_code_is_ordered_by_rank_and_says_where_to_start() -> None:
+def test_code_is_ordered_by_rank_and_marks_where_to_start() -> None:
     prompt = compose(brief_of(failed("pytest -q", PYTEST_LOG)))
     headings = [line for line in prompt.text.splitlines() if line.startswith("#### ")]
     assert headings[0].startswith("#### Start here: src/shop/cart.py:11-12 Cart.total")
     assert sum("Start here" in line for line in headings) == 1
 
 
-def test_few_passages_are_shown_and_the_next_are_named() -> None:
+def test_a_few_passages_are_shown_and_the_next_ones_named() -> None:
     files = {
         **PROJECT,
         "src/shop/money.py": "".join(

@@ -59,15 +59,15 @@ MYPY = "mypy --strict ."
     ],
     ids=["what sets a similar attribute", "inherited name"],
 )
-def test_a_problem_leads_to_what_it_may_be_about(problem: str, lead: str) -> None:
+def test_a_problem_leads_to_related_definitions(problem: str, lead: str) -> None:
     assert lead in _led_to(problem)
 
 
 @pytest.mark.parametrize(
-    "told", ['"' + "a" * 60_000, '"a[' * 60_000], ids=["a quote without end", "many brackets"]
+    "name", ['"' + "a" * 60_000, '"a[' * 60_000], ids=["a quote without end", "many brackets"]
 )
-def test_a_message_without_end_is_read_in_no_time(told: str) -> None:
-    problem = Diagnostic(tool="x", message=f"undefined {told}", path="a.py")
+def test_a_huge_message_is_read_quickly(name: str) -> None:
+    problem = Diagnostic(tool="x", message=f"undefined {name}", path="a.py")
     graph = Graph(Project({"a.py": SOURCE}.get, lambda: ("a.py",)), ("a.py",))
     started_s = time.process_time()
     assert named_at_fault((problem,), graph) == ()
@@ -78,5 +78,5 @@ def _led_to(problem: str) -> set[str]:
     result = failed(
         MYPY, f"{problem}\nFound 1 error in 1 file (checked 1 source file)\n", Kind.LINT
     )
-    found = candidates((result,), Project({"a.py": SOURCE}.get, lambda: ("a.py",)), (), {})
-    return {f"{c.passage.path}:{c.passage.start_line}" for c in found}
+    passages = candidates((result,), Project({"a.py": SOURCE}.get, lambda: ("a.py",)), (), {})
+    return {f"{c.passage.path}:{c.passage.start_line}" for c in passages}

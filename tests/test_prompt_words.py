@@ -80,15 +80,15 @@ def _first_step(name: str, error: str) -> str:
     line = TESTS.splitlines()[number - 1].strip()
     log = LOG.format(name=name, line=line, number=number, error=error)
     project = Project(lambda path: FILES[path].encode(), lambda: FILES)
-    found = candidates((failed("pytest -q", log),), project, (), {})
-    return next(c.passage.symbol for c in found if c.passage.symbol in STEPS)
+    passages = candidates((failed("pytest -q", log),), project, (), {})
+    return next(c.passage.symbol for c in passages if c.passage.symbol in STEPS)
 
 
-def test_the_name_of_a_test_leads_to_a_function_that_speaks_of_it() -> None:
+def test_a_test_name_leads_to_a_function_with_similar_words() -> None:
     assert _first_step("test_escapes", "AssertionError: assert 1 == 2") == "escaping"
 
 
-def test_a_test_that_failed_is_never_taken_for_one_that_passed() -> None:
+def test_a_failing_test_is_never_used_as_a_passing_one() -> None:
     names = [f"test_many[{n}]" for n in range(40)] + ["test_late"]
     tests = "from store import entry\n\n\ndef test_many(n):\n    entry(n)\n\n\n"
     tests += "def test_late():\n    joining([1])\n"
@@ -100,7 +100,7 @@ def test_a_test_that_failed_is_never_taken_for_one_that_passed() -> None:
     assert ranking.index("joining") < ranking.index("escaping")
 
 
-def test_the_same_tests_are_taken_for_passing_ones_every_time() -> None:
+def test_passing_tests_are_selected_deterministically() -> None:
     names = [f"tests/test_{letter}.py" for letter in "hgfedcba"]
     text = "".join(f"def test_{n}():\n    entry({n})\n\n\n" for n in range(20))
     project = Project(lambda _path: text.encode(), lambda: names)
@@ -125,7 +125,7 @@ def test_other(case):
 
 
 @pytest.mark.parametrize(
-    ("test_id", "found"),
+    ("test_id", "expected"),
     [
         ("tests/test_money.py::TestMoney::test_money_is_rounded_up", "test_money_is_rounded_up"),
         ("tests/test_money.py::TestMoney::test_money", "test_money"),
@@ -135,37 +135,35 @@ def test_other(case):
         ("tests/test_money.py", None),
     ],
 )
-def test_only_the_test_that_an_id_names_in_full_is_the_failing_test(
-    test_id: str, found: str | None
-) -> None:
+def test_only_the_exact_test_id_names_the_failing_test(test_id: str, expected: str | None) -> None:
     path = "tests/test_money.py"
     project = Project(lambda _path: MONEY.encode(), lambda: [path])
     failure = Diagnostic(tool="pytest", message="", test_id=test_id, path=path)
     spot = locate(failure, project, Graph(project, [path])).spot
-    assert (spot.scope.name if spot else None) == found
+    assert (spot.scope.name if spot else None) == expected
 
 
-def test_a_table_that_the_failure_speaks_of_is_a_passage() -> None:
+def test_a_table_named_in_the_failure_is_a_candidate() -> None:
     files = FILES | {"store.py": STORE + "\n\nESCAPES = {\n    '<': '&lt;',\n}\n"}
     line = "assert entry(['<']) == ESCAPES['<']"
     log = LOG.format(name="test_escapes", line=line, number=9, error="KeyError: ESCAPES")
     project = Project(lambda path: files[path].encode(), lambda: files)
-    found = candidates((failed("pytest -q", log),), project, (), {})
-    assert "ESCAPES" in {c.passage.symbol for c in found}
+    passages = candidates((failed("pytest -q", log),), project, (), {})
+    assert "ESCAPES" in {c.passage.symbol for c in passages}
 
 
-def test_a_file_that_nothing_imports_is_found_by_its_words() -> None:
+def test_an_unimported_file_is_found_by_its_words() -> None:
     files = FILES | {
         "plugins/quoting.py": "def quote_angle_brackets(data):\n    return data\n",
         **{f"plugins/other_{n}.py": f"def other_{n}():\n    pass\n" for n in range(20)},
     }
     log = LOG.format(name="test_escapes", line="x", number=9, error="quote_angle_brackets is off")
     project = Project(lambda path: files[path].encode(), lambda: files)
-    found = candidates((failed("pytest -q", log),), project, (), {})
-    assert "quote_angle_brackets" in {c.passage.symbol for c in found}
+    passages = candidates((failed("pytest -q", log),), project, (), {})
+    assert "quote_angle_brackets" in {c.passage.symbol for c in passages}
 
 
-def test_every_signal_says_where_it_comes_from_and_has_a_weight() -> None:
+def test_every_signal_has_a_source_and_a_weight() -> None:
     assert all(signal.source and signal.weight for signal in SIGNALS)
     assert len({signal.name for signal in SIGNALS}) == len(SIGNALS)
 
@@ -178,9 +176,9 @@ DEEP = {
 
 
 @pytest.mark.parametrize("body", DEEP.values(), ids=DEEP)
-def test_code_that_is_nested_too_deeply_to_be_analysed_is_shown_all_the_same(body: str) -> None:
+def test_deeply_nested_code_is_shown_without_analysis(body: str) -> None:
     files = FILES | {"store.py": STORE.replace("    return route(data, options)\n", body)}
     log = LOG.format(name="test_plain", line="assert entry(['a'])", number=5, error="assert 1 == 2")
     project = Project(lambda path: files[path].encode(), lambda: files)
-    found = candidates((failed("pytest -q", log),), project, (), {})
-    assert "entry" in {c.passage.symbol for c in found}
+    passages = candidates((failed("pytest -q", log),), project, (), {})
+    assert "entry" in {c.passage.symbol for c in passages}

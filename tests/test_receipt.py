@@ -24,7 +24,7 @@ def receipt(project: Project, *arguments: str) -> Ended:
     return atlas(project, "validate", "-q", "--receipt", "receipt.json", *arguments)
 
 
-def test_a_receipt_is_verified_on_a_clone_without_running_a_gate(green: Project) -> None:
+def test_a_receipt_is_verified_in_a_clone_without_running_gates(green: Project) -> None:
     assert receipt(green).code == 0
     clone = green.root.with_name("clone")
     git(green.root, "clone", "-q", ".", str(clone), environ=green.environ)
@@ -67,7 +67,7 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("name", CHANGES)
-def test_what_is_not_as_in_the_receipt_is_named(name: str, green: Project) -> None:
+def test_a_difference_from_the_receipt_is_named(name: str, green: Project) -> None:
     change, why = CHANGES[name]
     assert receipt(green).code == 0
     change(green)
@@ -76,13 +76,13 @@ def test_what_is_not_as_in_the_receipt_is_named(name: str, green: Project) -> No
     assert why in ended.err
 
 
-def test_a_red_validation_has_a_receipt_that_verifies_nothing(project: Project) -> None:
+def test_the_receipt_of_a_failed_validation_is_not_verified(project: Project) -> None:
     assert receipt(project).code == 1
     ended = atlas(project, "verify", "receipt.json")
     assert (ended.code, "validation that failed" in ended.err) == (1, True)
 
 
-def test_what_the_guard_refuses_is_not_verified(green: Project) -> None:
+def test_a_receipt_with_a_refused_change_is_not_verified(green: Project) -> None:
     (green.root / "calc.py").write_text(FIXED + 'AWARE = "PYTEST_CURRENT_TEST"\n')
     assert receipt(green).code == 0
     ended = atlas(green, "verify", "receipt.json")
@@ -124,7 +124,7 @@ def altered(project: Project, key: Path) -> None:
 
 
 @pytest.mark.parametrize("doing", [another_key, unsigned, altered])
-def test_who_is_not_in_the_list_has_not_signed(
+def test_a_signature_of_an_unlisted_signer_is_refused(
     doing: Callable[[Project, Path], None], green: Project, key: Path
 ) -> None:
     assert receipt(green, "--sign", str(key)).code == 0
@@ -142,14 +142,14 @@ def test_who_is_not_in_the_list_has_not_signed(
         (("verify", "calc.py"), "is no receipt"),
     ],
 )
-def test_what_cannot_be_asked_is_refused(
+def test_invalid_arguments_are_refused(
     arguments: tuple[str, ...], why: str, project: Project
 ) -> None:
     ended = atlas(project, *arguments)
     assert (ended.code, why in ended.err) == (2, True)
 
 
-def test_a_base_that_is_not_there_is_named_before_any_gate_runs(project: Project) -> None:
+def test_an_unknown_base_is_reported_before_any_gate(project: Project) -> None:
     project.configure(validation={"test": ["touch ran"]})
     ended = atlas(project, "validate", "--receipt", "r.json", "--base", "origin/main")
     assert (ended.code, "no commit 'origin/main'" in ended.err) == (3, True)

@@ -21,16 +21,16 @@ class Talker(Struct, frozen=True):
         return self.reply
 
 
-def test_no_word_of_a_reply_holds_a_secret() -> None:
-    said = f"used {VALUE}"
+def test_every_text_of_a_reply_is_redacted() -> None:
+    text = f"used {VALUE}"
     reply = AgentReply(
-        status=ReplyStatus.FAILED, summary=said, error=said, gave_up=said, denials=(said,)
+        status=ReplyStatus.FAILED, summary=text, error=text, gave_up=text, denials=(text,)
     )
     request = AgentRequest(prompt="?", workspace="/w", scratch="/s")
     assert VALUE not in str(redacted_agent(Talker(reply), HIDDEN)(request))
 
 
-def test_what_is_not_said_stays_unsaid() -> None:
+def test_a_reply_without_secrets_is_unchanged() -> None:
     reply = AgentReply(status=ReplyStatus.DONE, summary="plus, not minus", structured="{}")
     request = AgentRequest(prompt="?", workspace="/w", scratch="/s")
     assert redacted_agent(Talker(reply), HIDDEN)(request) == reply
@@ -44,14 +44,14 @@ def test_what_is_not_said_stays_unsaid() -> None:
         AnswerRetried(number=1, reason=f"no syntax: {VALUE}"),
     ],
 )
-def test_what_an_agent_does_is_told_without_secrets(event: Event) -> None:
-    told: list[Event] = []
-    redacted_emit(told.append, HIDDEN)(event)
-    assert VALUE not in told[0].message
-    assert told[0].time == event.time
+def test_activity_of_an_agent_is_redacted(event: Event) -> None:
+    events: list[Event] = []
+    redacted_emit(events.append, HIDDEN)(event)
+    assert VALUE not in events[0].message
+    assert events[0].time == event.time
 
 
-def test_nothing_of_a_runs_folder_holds_the_secret_that_an_agent_repeats(project: Project) -> None:
+def test_the_folder_of_a_run_never_holds_a_secret_the_agent_repeated(project: Project) -> None:
     project.environ["DEPLOY_TOKEN"] = VALUE
     project.attempt(1, {"calc.py": WORSE}, summary=f"tried {VALUE}", error=f"no {VALUE}")
     outcome = project.retry(retry__max_ai_retry_attempts=1)

@@ -30,14 +30,14 @@ def shown(tmp_path: Path, raw: str, **fields: object) -> str | None:
     (logs / "stdout.log").write_text(raw)
     result = replace(FAILED, log_path=str(logs), **fields)
     target = tmp_path / "state" / "shown"
-    told = shown_logs(
+    validation = shown_logs(
         Validation(results=(result,)), tmp_path / "state", target, frozenset({SECRET})
     )
-    path = told.results[0].log_path
+    path = validation.results[0].log_path
     return (Path(path) / "stdout.log").read_text() if path else None
 
 
-def test_secrets_are_out_of_the_copy_and_the_rest_is_there(tmp_path: Path) -> None:
+def test_secrets_are_redacted_in_the_copy_of_a_log(tmp_path: Path) -> None:
     filling = "".join(f"line {number}\n" for number in range(50_000))
     copy = shown(tmp_path, f"first {SECRET}\n{filling}{KEY}last {SECRET}\n")
     assert copy is not None
@@ -47,23 +47,23 @@ def test_secrets_are_out_of_the_copy_and_the_rest_is_there(tmp_path: Path) -> No
     assert copy.endswith("last [redacted:env]\n")
 
 
-def test_of_what_is_too_long_the_copy_holds_what_the_report_holds(tmp_path: Path) -> None:
+def test_a_log_too_long_to_copy_is_replaced_by_the_reported_output(tmp_path: Path) -> None:
     assert shown(tmp_path, f"{SECRET}\n" * MAX_COPIED_BYTES, stdout="kept") == "kept"
 
 
-def test_what_is_known_whole_is_not_read_again(tmp_path: Path) -> None:
-    told = shown(tmp_path, SECRET, stdout="[redacted:env]", output_omitted_bytes=0)
-    assert told == "[redacted:env]"
+def test_complete_output_is_not_read_again_from_its_log(tmp_path: Path) -> None:
+    copy = shown(tmp_path, SECRET, stdout="[redacted:env]", output_omitted_bytes=0)
+    assert copy == "[redacted:env]"
 
 
-def test_a_gate_that_passed_has_no_copy(tmp_path: Path) -> None:
+def test_a_passed_gate_has_no_log_copy(tmp_path: Path) -> None:
     assert shown(tmp_path, "x", success=True, status=Status.PASSED) is None
 
 
 def test_a_recorded_report_cannot_have_a_file_copied(tmp_path: Path) -> None:
     (tmp_path / "stdout.log").write_text("mine")
     result = replace(FAILED, log_path=str(tmp_path))
-    told = shown_logs(
+    validation = shown_logs(
         Validation(results=(result,)), tmp_path / "state", tmp_path / "shown", frozenset()
     )
-    assert told.results[0].log_path is None
+    assert validation.results[0].log_path is None

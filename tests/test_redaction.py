@@ -39,7 +39,7 @@ PEM = f"-----BEGIN RSA PRIVATE KEY-----\n{PEM_BODY}\n-----END RSA PRIVATE KEY---
         ("naïve 日本語 ✓", "naïve 日本語 ✓"),
     ],
 )
-def test_what_cannot_be_seen_is_gone_and_the_rest_stays(shown: str, seen: str) -> None:
+def test_invisible_characters_are_removed_and_the_rest_kept(shown: str, seen: str) -> None:
     assert clean(shown) == seen
 
 
@@ -77,9 +77,7 @@ SECRETS = {
 
 @pytest.mark.parametrize(("secret", "kind"), SECRETS.values(), ids=SECRETS)
 @pytest.mark.parametrize("around", ["{}", "before {} after", "x = '{}'", '{{"a": "{}"}}', "({})"])
-def test_a_secret_of_known_shape_is_hidden_wherever_it_stands(
-    secret: str, kind: str, around: str
-) -> None:
+def test_a_secret_of_known_form_is_redacted_anywhere(secret: str, kind: str, around: str) -> None:
     assert redact(around.format(secret)) == around.format(f"[redacted:{kind}]")
 
 
@@ -109,7 +107,7 @@ def test_a_secret_of_known_shape_is_hidden_wherever_it_stands(
         ("SECRET_KEY = 'django-insecure-#x8$k'", "SECRET_KEY = '[redacted:key]'"),
     ],
 )  # fmt: skip
-def test_a_secret_with_a_name_in_front_is_hidden_and_the_name_stays(text: str, hidden: str) -> None:
+def test_a_named_secret_is_redacted_and_its_name_kept(text: str, hidden: str) -> None:
     assert redact(text) == hidden
 
 
@@ -166,37 +164,37 @@ INNOCENT = [
 
 
 @pytest.mark.parametrize("text", INNOCENT)
-def test_hashes_ids_and_ordinary_code_stay(text: str) -> None:
+def test_hashes_ids_and_ordinary_code_are_kept(text: str) -> None:
     assert redact(text) == text
 
 
-def test_a_private_key_is_hidden_whole_and_every_line_stays_a_line() -> None:
+def test_a_private_key_is_redacted_and_line_numbers_kept() -> None:
     text = redact(f"before\n{PEM}\nafter")
     assert text == "before\n[redacted:private-key]" + "\n" * 5 + "after"
 
 
 @pytest.mark.parametrize("prefix", ["", "    ", "+", "E   "])
-def test_a_private_key_cut_off_is_hidden_and_what_follows_stays(prefix: str) -> None:
+def test_a_truncated_private_key_is_redacted_and_later_text_kept(prefix: str) -> None:
     cut = "\n".join(prefix + line for line in PEM.splitlines()[:-1])
     text = redact(f"{cut}\n{prefix}... 12 lines left out\nassert x == 1")
     assert "MIIE" not in text
     assert text.endswith(f"\n{prefix}... 12 lines left out\nassert x == 1")
 
 
-def test_a_private_key_inside_a_json_string_is_hidden() -> None:
+def test_a_private_key_inside_a_json_string_is_redacted() -> None:
     escaped = PEM.replace("\n", "\\n")
     assert redact(f'{{"k": "{escaped}\\n"}}') == '{"k": "[redacted:private-key]\\n"}'
 
 
-def test_known_values_are_hidden_wherever_they_stand() -> None:
+def test_known_values_are_redacted_anywhere() -> None:
     assert redact("got plain-value-7!", ["plain-value-7"]) == "got [redacted:env]!"
 
 
-def test_a_known_value_that_holds_another_is_hidden_whole() -> None:
+def test_the_longest_known_value_is_redacted_first() -> None:
     assert redact("x abcdefgh-long y", ["abcdefgh", "abcdefgh-long"]) == "x [redacted:env] y"
 
 
-def test_of_a_known_value_that_spans_lines_each_line_counts() -> None:
+def test_each_line_of_a_multiline_value_is_redacted() -> None:
     assert redact("a first-line b\nsecond-line", ["first-line\nsecond-line\n"]) == (
         "a [redacted:env] b\n[redacted:env]"
     )
@@ -224,7 +222,7 @@ def test_of_a_known_value_that_spans_lines_each_line_counts() -> None:
         ("PATH", "/usr/bin:/bin", None),
     ],
 )
-def test_values_count_by_the_name_of_their_variable(
+def test_values_are_secret_by_the_name_of_their_variable(
     name: str, value: str, hidden: str | None
 ) -> None:
     assert secret_values({name: value}) == ({hidden} if hidden else set())
@@ -242,7 +240,7 @@ TROUBLE = st.lists(
 
 @given(TROUBLE)
 @settings(max_examples=300, deadline=None)
-def test_whatever_comes_lines_stay_lines_and_known_values_are_gone(text: str) -> None:
+def test_any_text_keeps_its_lines_and_loses_known_values(text: str) -> None:
     hidden = redact(clean(text), ["a1b2c3d4"])
     assert hidden.count("\n") == text.replace("\r\n", "\n").count("\n")
     assert "a1b2c3d4" not in hidden
@@ -266,7 +264,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("piece", HOSTILE.values(), ids=HOSTILE)
-def test_a_megabyte_of_anything_takes_time_in_proportion(piece: str) -> None:
+def test_redaction_time_is_linear_in_the_length_of_the_text(piece: str) -> None:
     text = piece * (1_000_000 // len(piece))
     redact("loads the patterns")
     started = time.monotonic()
@@ -275,7 +273,7 @@ def test_a_megabyte_of_anything_takes_time_in_proportion(piece: str) -> None:
     assert time.monotonic() - started < 20
 
 
-def test_marks_say_what_was_hidden() -> None:
+def test_redaction_marks_name_the_kind_of_secret() -> None:
     assert re.findall(r"\[redacted:([a-z-]+)\]", redact(f"{GITHUB} {JWT}")) == [
         "github-token",
         "jwt",

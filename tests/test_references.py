@@ -21,8 +21,8 @@ ROOT = Path(__file__).parents[1]
 FOLDERS = (".atlas", ".ci", ".github", "atlas_retry", "bench", "docs", "tests")
 FILES = sorted(
     path.relative_to(ROOT).as_posix()
-    for found in (ROOT.glob("*"), *(ROOT.glob(f"{folder}/**/*") for folder in FOLDERS))
-    for path in found
+    for group in (ROOT.glob("*"), *(ROOT.glob(f"{folder}/**/*") for folder in FOLDERS))
+    for path in group
     if path.is_file() and path.suffix != ".pyc"
 )
 ROOMS = {path.stem for path in (ROOT / "atlas_retry").iterdir()}
@@ -92,20 +92,20 @@ def paths_in(page: str) -> Iterator[str]:
 def resolves(dotted: str) -> bool:
     """Whether a name below the package is a module, or an attribute of one."""
     there: object = importlib.import_module("atlas_retry")
-    for part in dotted.split("."):
-        if not hasattr(there, part) and isinstance(there, ModuleType):
+    for name in dotted.split("."):
+        if not hasattr(there, name) and isinstance(there, ModuleType):
             try:
-                importlib.import_module(f"{there.__name__}.{part}")
+                importlib.import_module(f"{there.__name__}.{name}")
             except ModuleNotFoundError:
                 return False
-        there = getattr(there, part, None)
+        there = getattr(there, name, None)
     return there is not None
 
 
 def contracts() -> list[dict[str, Any]]:
     tools = tomllib.loads(text_of("pyproject.toml"))["tool"]
-    found: list[dict[str, Any]] = tools["importlinter"]["contracts"]
-    return found
+    listed: list[dict[str, Any]] = tools["importlinter"]["contracts"]
+    return listed
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -115,7 +115,7 @@ def test_every_path_on_a_page_exists(page: str) -> None:
     assert {name for name in named if not exists(name)} == set()
 
 
-def test_every_file_that_code_speaks_of_exists() -> None:
+def test_every_file_named_in_code_exists() -> None:
     for source in (*MODULES, *PLAIN):
         text = text_of(source)
         files = set(PYTHON_FILE.findall(text)) - FOREIGN
@@ -124,7 +124,7 @@ def test_every_file_that_code_speaks_of_exists() -> None:
         assert {name for name in files | pages if not exists(name, folder)} == set(), source
 
 
-def test_every_module_and_attribute_that_is_named_exists() -> None:
+def test_every_named_module_and_attribute_exists() -> None:
     for source in (*MODULES, *DOCS):
         named = {name.removeprefix("atlas_retry.") for name in DOTTED.findall(text_of(source))}
         ours = {name for name in named - KEYS - FOREIGN if name.partition(".")[0] in ROOMS}
@@ -133,13 +133,13 @@ def test_every_module_and_attribute_that_is_named_exists() -> None:
 
 
 @pytest.mark.parametrize("door", [name for name in MODULES if name.endswith("__init__.py")])
-def test_what_a_package_exports_is_there(door: str) -> None:
+def test_every_exported_name_exists(door: str) -> None:
     module = importlib.import_module(door.removesuffix("/__init__.py").replace("/", "."))
     assert {name for name in getattr(module, "__all__", ()) if not hasattr(module, name)} == set()
 
 
 @pytest.mark.parametrize("page", ["AGENTS.md", "ARCHITECTURE.md"])
-def test_a_page_names_all_that_is_pure(page: str) -> None:
+def test_the_page_lists_every_pure_module(page: str) -> None:
     (pure,) = (c["source_modules"] for c in contracts() if c["name"] == "The core is pure")
     names = [name.removeprefix("atlas_retry.") for name in pure]
     text = text_of(page)
@@ -148,7 +148,7 @@ def test_a_page_names_all_that_is_pure(page: str) -> None:
     ] == []
 
 
-def test_the_picture_shows_the_layers_in_their_order() -> None:
+def test_the_diagram_shows_the_layers_in_order() -> None:
     layers: list[str] = contracts()[0]["layers"]
     picture = text_of("ARCHITECTURE.md").partition("```text\n")[2].partition("```")[0]
     lines = [set(re.findall(r"\w+", line)) for line in picture.splitlines()]

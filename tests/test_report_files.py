@@ -21,7 +21,7 @@ def names_in(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_several_are_written_at_once_into_new_folders(tmp_path: Path) -> None:
+def test_several_reports_are_written_into_new_folders(tmp_path: Path) -> None:
     wanted = [(name, tmp_path / "out" / f"report.{name}") for name in REPORTS]
     write_reports(RED, wanted)
     for name, path in wanted:
@@ -50,25 +50,27 @@ def test_a_link_is_followed_not_replaced(tmp_path: Path) -> None:
     assert (tmp_path / "target").read_text().startswith("{")
 
 
-def test_standard_output_is_a_file_too() -> None:
+def test_a_report_can_be_written_to_a_device() -> None:
     write_reports(RED, [("json", Path(os.devnull))])
     assert not Path(os.devnull).is_file()
 
 
 @pytest.mark.parametrize("blocked", ["file/report.json", "file/no/report.json", "."])
-def test_where_no_file_can_be_is_refused_before_anything_runs(tmp_path: Path, blocked: str) -> None:
+def test_a_path_that_cannot_be_a_file_is_refused_before_any_gate(
+    tmp_path: Path, blocked: str
+) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(UsageError, match=r"is a folder|is no folder"):
         targets([f"json={tmp_path / blocked}"])
 
 
-def test_a_file_is_named_once(tmp_path: Path) -> None:
+def test_two_reports_to_one_file_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="two reports go to"):
         targets([f"json={tmp_path}/r", f"junit={tmp_path}/./r"])
     assert len(targets([f"json={tmp_path}/r", f"junit={tmp_path}/s"])) == 2
 
 
-def test_what_cannot_be_written_is_named_and_costs_no_other_report(tmp_path: Path) -> None:
+def test_an_unwritable_report_is_reported_and_others_are_written(tmp_path: Path) -> None:
     wanted = [("json", Path("/dev/full")), ("html", tmp_path / "report.html")]
     with pytest.raises(AtlasError, match="/dev/full") as caught:
         write_reports(RED, wanted)
@@ -87,7 +89,7 @@ while True:
 """
 
 
-def test_a_writer_that_is_killed_leaves_whole_reports(tmp_path: Path) -> None:
+def test_a_killed_writer_leaves_complete_reports(tmp_path: Path) -> None:
     page, document = tmp_path / "report.html", tmp_path / "report.json"
     environment = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-c", ENDLESS, str(page), str(document)]
@@ -111,10 +113,10 @@ def test_a_writer_that_is_killed_leaves_whole_reports(tmp_path: Path) -> None:
         ("", "unknown format"),
     ],
 )
-def test_a_wrong_option_is_refused_with_what_is_right(option: str, why: str) -> None:
+def test_an_invalid_option_is_refused_with_the_valid_ones(option: str, why: str) -> None:
     with pytest.raises(UsageError, match=why):
         targets([option])
 
 
-def test_a_path_may_hold_an_equals_sign() -> None:
+def test_a_path_may_contain_an_equals_sign() -> None:
     assert targets(["json=a=b.json"]) == (("json", Path("a=b.json")),)

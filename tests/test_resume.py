@@ -72,7 +72,7 @@ def scene(tmp_path: Path, environ: dict[str, str]) -> Scene:
 
 
 @pytest.mark.parametrize(("name", "code"), [("KILL", -signal.SIGKILL), ("INT", 130)])
-def test_a_turn_that_was_cut_off_starts_over_from_its_snapshot(
+def test_an_interrupted_turn_is_repeated_from_its_snapshot(
     scene: Scene, name: str, code: int
 ) -> None:
     assert scene.signalled(name).returncode == code
@@ -85,7 +85,7 @@ def test_a_turn_that_was_cut_off_starts_over_from_its_snapshot(
         assert "what was unfinished is restored (it is held): calc.py" in done.stdout
 
 
-def test_a_turn_that_is_over_is_not_paid_again(scene: Scene) -> None:
+def test_a_completed_turn_is_not_paid_again(scene: Scene) -> None:
     """The gate ends atlas: the agent has answered, the attempt is not finished."""
     notes = scene.notes
     once = f"touch {notes}/once; kill -KILL $PPID; sleep 9"
@@ -102,7 +102,7 @@ def test_a_turn_that_is_over_is_not_paid_again(scene: Scene) -> None:
     assert (row.verdict, row.attempts) == (Verdict.FIXED, 1)
 
 
-def test_what_left_things_worse_stays_put_back_when_a_run_goes_on(scene: Scene) -> None:
+def test_a_worse_attempt_stays_reverted_when_a_run_resumes(scene: Scene) -> None:
     asked = f"{scene.notes}/asked"
     worse = f"[ -e {asked} ] || {{ echo worse > {asked}; echo 'def (' > calc.py; exit 0; }}"
     dies = f"grep -q dies {asked} || {{ echo dies >> {asked}; kill -KILL $PPID; sleep 9; }}"
@@ -116,7 +116,7 @@ def test_what_left_things_worse_stays_put_back_when_a_run_goes_on(scene: Scene) 
     assert "attempt 2 is in the workspace: calc.py (+1 -1)" in done.stdout
 
 
-def test_nothing_starts_over_in_the_middle_of_a_merge(scene: Scene) -> None:
+def test_resume_is_refused_during_a_merge(scene: Scene) -> None:
     kill = (
         f"[ -e {scene.notes}/once ] || {{ touch {scene.notes}/once; kill -KILL $PPID; sleep 9; }}"
     )
@@ -132,7 +132,7 @@ def test_nothing_starts_over_in_the_middle_of_a_merge(scene: Scene) -> None:
     assert scene.atlas("resume", "--ai-fix").returncode == 0
 
 
-def test_a_conversation_goes_on_with_its_edits_in_place(scene: Scene) -> None:
+def test_a_resumed_conversation_keeps_its_edits(scene: Scene) -> None:
     scene.project.configure(
         agent={"backend": "tests.resuming_agent:factory", "path": str(scene.notes)}
     )
@@ -144,7 +144,7 @@ def test_a_conversation_goes_on_with_its_edits_in_place(scene: Scene) -> None:
     assert row.cost_usd == 0.1 + 0.5
 
 
-def test_a_turn_that_starts_over_has_been_paid_for_all_the_same(scene: Scene) -> None:
+def test_an_interrupted_turn_is_counted_in_the_cost(scene: Scene) -> None:
     scene.project.configure(
         agent={"backend": "tests.resuming_agent:dear"}, retry={"max_cost_usd": 2.0}
     )
@@ -156,7 +156,7 @@ def test_a_turn_that_starts_over_has_been_paid_for_all_the_same(scene: Scene) ->
     assert (row.verdict, row.cost_usd) == (Verdict.EXHAUSTED, 2.0)
 
 
-def test_every_beginning_of_a_turn_is_paid_for(scene: Scene) -> None:
+def test_every_interrupted_turn_is_counted_in_the_cost(scene: Scene) -> None:
     scene.project.configure(
         agent={"backend": "tests.resuming_agent:dear"}, retry={"max_cost_usd": 5.0}
     )
@@ -172,9 +172,7 @@ def test_every_beginning_of_a_turn_is_paid_for(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("how", ["edit", "commit", "configuration", "gate"])
-def test_a_workspace_that_has_moved_on_is_refused_with_the_difference(
-    scene: Scene, how: str
-) -> None:
+def test_resume_is_refused_if_the_workspace_changed_and_shows_how(scene: Scene, how: str) -> None:
     scene.signalled("INT")
     environ = scene.project.environ
     expected = "calc.py"
@@ -198,39 +196,39 @@ def test_a_workspace_that_has_moved_on_is_refused_with_the_difference(
     assert scene.asked() == ["asked"]
 
 
-def test_without_the_flag_a_pipe_is_told_how_and_nothing_is_spent(scene: Scene) -> None:
+def test_resume_without_ai_fix_names_the_command_and_costs_nothing(scene: Scene) -> None:
     scene.signalled("INT")
-    told = scene.atlas("resume")
-    assert told.returncode == 1
-    assert f"next:\n  atlas resume {scene.project.root} --ai-fix" in told.stdout
+    done = scene.atlas("resume")
+    assert done.returncode == 1
+    assert f"next:\n  atlas resume {scene.project.root} --ai-fix" in done.stdout
     assert scene.asked() == ["asked"]
     assert scene.runs()[0].is_open
 
 
-def test_the_next_run_names_what_was_cut_off(scene: Scene) -> None:
+def test_the_next_run_names_the_interrupted_one(scene: Scene) -> None:
     scene.signalled("KILL")
     (cut_off,) = scene.runs()
-    told = scene.atlas("retry").stdout
-    assert "atlas resume" in told
-    assert f"atlas undo {cut_off.id}" in told
+    output = scene.atlas("retry").stdout
+    assert "atlas resume" in output
+    assert f"atlas undo {cut_off.id}" in output
     assert [row.state for row in scene.runs()] == [RunState.VALIDATION_FAILED, RunState.ABANDONED]
 
 
-def test_the_next_run_ends_what_was_left_running_and_says_what_it_had_cost(scene: Scene) -> None:
+def test_the_next_run_ends_processes_left_running_and_reports_their_cost(scene: Scene) -> None:
     number = token()
     agent = {"backend": "tests.resuming_agent:orphaning", "path": number}
     scene.project.configure(agent=agent)
     assert scene.atlas("retry", "--ai-fix").returncode == -signal.SIGKILL
     assert len(alive(number)) == 1
-    told = scene.atlas("retry").stdout
+    output = scene.atlas("retry").stdout
     assert alive(number) == []
-    assert f"what it had left running is ended (sleep {number}" in told
-    assert "It has cost at least $2.00" in told
+    assert f"what it had left running is ended (sleep {number}" in output
+    assert "It has cost at least $2.00" in output
     assert "at least $2.00" in scene.atlas("log").stdout
     assert "$2.00 spent" in scene.atlas("stats").stdout
 
 
-def test_undo_after_a_sudden_end_leaves_what_was_edited_long_after(scene: Scene) -> None:
+def test_undo_after_a_kill_keeps_later_edits(scene: Scene) -> None:
     scene.signalled("KILL")
     time.sleep(5)
     (scene.project.root / "test_calc.py").write_text("# mine\n")
@@ -240,7 +238,7 @@ def test_undo_after_a_sudden_end_leaves_what_was_edited_long_after(scene: Scene)
     assert (scene.project.root / "test_calc.py").read_text() == "# mine\n"
 
 
-def test_all_goes_on_with_every_run_that_was_cut_off(scene: Scene) -> None:
+def test_resume_all_resumes_every_interrupted_run(scene: Scene) -> None:
     scene.signalled("KILL")
     done = scene.atlas("resume", "--all", "--ai-fix")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -248,7 +246,7 @@ def test_all_goes_on_with_every_run_that_was_cut_off(scene: Scene) -> None:
     assert "nothing to resume" in scene.atlas("resume", "--all").stdout
 
 
-def test_a_person_at_a_terminal_is_asked(scene: Scene) -> None:
+def test_resume_asks_a_person_at_a_terminal(scene: Scene) -> None:
     scene.signalled("INT")
     shown = _at_a_terminal(scene, ("s", "q"))
     assert "retry with AI fix" in shown
@@ -283,6 +281,6 @@ def _at_a_terminal(scene: Scene, answers: tuple[str, ...]) -> str:
     return shown
 
 
-def test_no_attempt_is_paid_twice_however_often_a_run_is_killed(tmp_path: Path) -> None:
+def test_no_attempt_is_paid_twice_after_any_number_of_kills(tmp_path: Path) -> None:
     tally = resume_after_kills(tmp_path, runs=1, seed=3, kills=3)
     assert (tally.unlike, tally.paid_twice, tally.verdicts) == ([], [], {"fixed": 1})

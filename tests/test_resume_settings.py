@@ -17,9 +17,7 @@ def scene(tmp_path: Path, environ: dict[str, str]) -> Scene:
 
 
 @pytest.mark.parametrize("edit", ["s/-m unittest/--version/", "s/version: 1/version: [/"])
-def test_what_an_agent_did_to_the_configuration_before_it_was_killed_counts_for_nothing(
-    scene: Scene, edit: str
-) -> None:
+def test_a_configuration_edited_by_a_killed_agent_is_restored(scene: Scene, edit: str) -> None:
     once = (
         f"touch {scene.notes}/once; sed -i '{edit}' .atlas/config.yaml; kill -KILL $PPID; sleep 9"
     )

@@ -34,17 +34,17 @@ class Gates:
 
 @pytest.fixture
 def gates(project: Project) -> Gates:
-    found = Gates(project)
-    test = {"name": "tests", "run": found.line("whole", "grep -q ' + ' calc.py")}
-    project.configure(validation={"lint": [found.line("lint")], "test": [test]})
+    made = Gates(project)
+    test = {"name": "tests", "run": made.line("whole", "grep -q ' + ' calc.py")}
+    project.configure(validation={"lint": [made.line("lint")], "test": [test]})
     (project.root / ".gitignore").write_text("/.env\n/out/\n/.cache/\n")
     (project.root / ".env").write_text("a=1\n")
     project.commit()
     time.sleep(SETTLED_S)
-    return found
+    return made
 
 
-def test_what_passed_is_not_run_again_and_says_from_when(gates: Gates) -> None:
+def test_a_passed_gate_is_reused_and_says_from_when(gates: Gates) -> None:
     first = atlas(gates.project, "validate", "--json")
     assert gates.ran() == ["lint", "whole"]
     again = atlas(gates.project, "validate", "--reuse", "--json")
@@ -54,7 +54,7 @@ def test_what_passed_is_not_run_again_and_says_from_when(gates: Gates) -> None:
     assert "(reused, from 20" in again.err
 
 
-def test_without_the_flag_every_gate_runs(gates: Gates) -> None:
+def test_without_reuse_every_gate_runs(gates: Gates) -> None:
     for _ in range(2):
         atlas(gates.project, "validate")
         assert gates.ran() == ["lint", "whole"]
@@ -81,7 +81,7 @@ MOVES: dict[str, Change] = {
 
 
 @pytest.mark.parametrize("what", MOVES)
-def test_what_moved_is_run_again(gates: Gates, what: str) -> None:
+def test_any_change_runs_the_gate_again(gates: Gates, what: str) -> None:
     project = gates.project
     (project.root.parent / "bin").mkdir()
     project.environ["PATH"] = f"{project.root.parent / 'bin'}:{os.environ['PATH']}"
@@ -92,7 +92,7 @@ def test_what_moved_is_run_again(gates: Gates, what: str) -> None:
     assert gates.ran() == ["lint", "whole"]
 
 
-def test_a_move_of_the_same_size_within_the_clock_s_grain_is_seen(gates: Gates) -> None:
+def test_a_change_of_equal_size_and_time_is_detected(gates: Gates) -> None:
     project = gates.project
     line = gates.line("late", "printf a > late.txt")
     project.configure(validation={"format": [line], "lint": [gates.line("lint")]})
@@ -107,14 +107,14 @@ def test_a_move_of_the_same_size_within_the_clock_s_grain_is_seen(gates: Gates) 
     assert "lint" in gates.ran()
 
 
-def test_a_variable_that_only_the_terminal_sets_moves_nothing(gates: Gates) -> None:
+def test_a_variable_set_by_the_terminal_is_ignored(gates: Gates) -> None:
     atlas(gates.project, "validate")
     gates.ran()
     atlas(gates.project, "validate", "--reuse", COLUMNS="93")
     assert gates.ran() == ["whole"]
 
 
-def test_a_program_that_is_not_found_has_no_answer(gates: Gates) -> None:
+def test_a_result_with_a_missing_program_is_not_reused(gates: Gates) -> None:
     line = gates.line("odd", "test -e calc.py || no-such-program")
     gates.project.configure(validation={"lint": [line]})
     atlas(gates.project, "validate")
@@ -122,7 +122,7 @@ def test_a_program_that_is_not_found_has_no_answer(gates: Gates) -> None:
     assert gates.ran() == ["odd", "odd"]
 
 
-def test_a_gate_that_changed_files_has_no_answer(gates: Gates) -> None:
+def test_a_gate_that_changed_files_is_not_reused(gates: Gates) -> None:
     line = gates.line("writer", "test -e made.txt || touch made.txt")
     gates.project.configure(validation={"format": [line], "lint": [gates.line("lint")]})
     atlas(gates.project, "validate")
@@ -131,7 +131,7 @@ def test_a_gate_that_changed_files_has_no_answer(gates: Gates) -> None:
     assert gates.ran() == ["writer"]
 
 
-def test_an_ignored_file_that_moved_while_gates_ran_leaves_no_answer(gates: Gates) -> None:
+def test_a_gate_that_changed_an_ignored_file_is_not_reused(gates: Gates) -> None:
     line = gates.line("lint", "echo a=3 > .env")
     gates.project.configure(validation={"lint": [line]})
     atlas(gates.project, "validate")
@@ -139,7 +139,7 @@ def test_an_ignored_file_that_moved_while_gates_ran_leaves_no_answer(gates: Gate
     assert gates.ran() == ["lint", "lint"]
 
 
-def test_what_a_gate_makes_again_each_time_leaves_an_answer(gates: Gates) -> None:
+def test_a_gate_that_rewrites_its_outputs_each_time_is_reused(gates: Gates) -> None:
     line = gates.line("build", "mkdir -p out; date > out/made; date > .coverage")
     gates.project.configure(validation={"build": [line]})
     _write(".gitignore", "/out/\n.coverage\n")(gates.project)
@@ -148,7 +148,7 @@ def test_what_a_gate_makes_again_each_time_leaves_an_answer(gates: Gates) -> Non
     assert gates.ran() == ["build"]
 
 
-def test_a_run_begins_with_a_remembered_failure_and_fails_once_more(gates: Gates) -> None:
+def test_a_run_starts_from_a_stored_failure_and_confirms_it(gates: Gates) -> None:
     gates.project.attempt(1, {"calc.py": FIXED})
     atlas(gates.project, "validate")
     gates.ran()
@@ -156,7 +156,7 @@ def test_a_run_begins_with_a_remembered_failure_and_fails_once_more(gates: Gates
     assert gates.ran() == ["lint", "whole", "whole"]
 
 
-def test_a_remembered_failure_fails_once_more_by_its_recheck(gates: Gates) -> None:
+def test_a_stored_failure_is_confirmed_by_its_recheck(gates: Gates) -> None:
     project = gates.project
     recheck = gates.line("narrow", "grep -q ' + ' calc.py")
     test = {"run": gates.line("whole", "grep -q ' + ' calc.py"), "recheck": recheck}
@@ -168,7 +168,7 @@ def test_a_remembered_failure_fails_once_more_by_its_recheck(gates: Gates) -> No
     assert gates.ran() == ["lint", "narrow", "narrow", "whole"]
 
 
-def test_a_remembered_failure_that_passes_now_costs_no_attempt(gates: Gates) -> None:
+def test_a_stored_failure_that_passes_now_counts_no_attempt(gates: Gates) -> None:
     project = gates.project
     outside = project.root.parent / "up"
     test = {"name": "tests", "run": gates.line("whole", f"test -e {outside}")}
@@ -176,12 +176,12 @@ def test_a_remembered_failure_that_passes_now_costs_no_attempt(gates: Gates) -> 
     atlas(project, "validate")
     outside.touch()
     gates.ran()
-    told = atlas(project, "retry", "--ai-fix")
-    assert (told.code, "attempt" in told.out) == (0, False)
+    done = atlas(project, "retry", "--ai-fix")
+    assert (done.code, "attempt" in done.out) == (0, False)
     assert gates.ran() == ["lint", "whole"]
 
 
-def test_a_green_run_is_never_remembered_but_run(gates: Gates) -> None:
+def test_a_passing_run_is_never_taken_from_stored_results(gates: Gates) -> None:
     gates.project.configure(validation={"lint": [gates.line("lint")]})
     atlas(gates.project, "validate")
     gates.ran()
@@ -189,7 +189,7 @@ def test_a_green_run_is_never_remembered_but_run(gates: Gates) -> None:
     assert gates.ran() == ["lint"]
 
 
-def test_prune_forgets_the_answers(gates: Gates) -> None:
+def test_prune_deletes_stored_results(gates: Gates) -> None:
     atlas(gates.project, "validate")
     assert atlas(gates.project, "prune").code == 0
     gates.ran()
@@ -197,7 +197,7 @@ def test_prune_forgets_the_answers(gates: Gates) -> None:
     assert gates.ran() == ["lint", "whole"]
 
 
-def test_one_file_a_workspace_remembers(gates: Gates) -> None:
+def test_results_are_stored_in_one_file_per_workspace(gates: Gates) -> None:
     for _ in range(3):
         atlas(gates.project, "validate")
     assert len([*Path(gates.project.environ["ATLAS_HOME"], "answers").iterdir()]) == 1
@@ -214,7 +214,7 @@ def _inputs(gates: Gates, *lint: str) -> None:
     ("inputs", "between"),
     [(("*.md",), ["whole"]), (("*.py",), ["lint", "whole"]), ((), ["lint", "whole"])],
 )
-def test_a_passed_gate_runs_between_attempts_only_where_its_inputs_moved(
+def test_a_passed_gate_runs_between_attempts_only_if_its_inputs_changed(
     gates: Gates, inputs: Sequence[str], between: Sequence[str]
 ) -> None:
     _inputs(gates, *inputs)
@@ -223,16 +223,16 @@ def test_a_passed_gate_runs_between_attempts_only_where_its_inputs_moved(
     assert gates.ran() == sorted(["lint", "whole", *between])
 
 
-def test_the_green_that_ends_a_run_is_of_all_gates(gates: Gates) -> None:
+def test_the_final_validation_runs_all_gates(gates: Gates) -> None:
     _inputs(gates, "*.md")
     gates.project.attempt(1, {"calc.py": FIXED})
-    told = atlas(gates.project, "retry", "--ai-fix", "--json")
-    assert (told.code, gates.ran()) == (0, ["lint", "lint", "whole", "whole"])
-    final = json.loads(told.out)["final"]
+    done = atlas(gates.project, "retry", "--ai-fix", "--json")
+    assert (done.code, gates.ran()) == (0, ["lint", "lint", "whole", "whole"])
+    final = json.loads(done.out)["final"]
     assert final["lint_results"][0]["reused"] is None
 
 
-def test_a_gate_with_inputs_is_reused_though_other_files_moved(gates: Gates) -> None:
+def test_a_gate_with_inputs_is_reused_after_other_files_changed(gates: Gates) -> None:
     _inputs(gates, "*.py")
     atlas(gates.project, "validate")
     gates.ran()

@@ -41,7 +41,7 @@ diff --git "a/docs/\\303\\251.md" "b/docs/\\303\\251.md"
         (("*.rs",), ""),
     ],
 )
-def test_a_reviewer_is_shown_the_files_that_it_is_for(globs: tuple[str, ...], shown: str) -> None:
+def test_a_reviewer_sees_only_files_of_its_paths(globs: tuple[str, ...], shown: str) -> None:
     assert opinion.chosen(DIFF, globs) == shown
 
 
@@ -51,7 +51,7 @@ def test_a_prompt_holds_the_question_and_the_diff_as_data() -> None:
     assert text.endswith("<data-m4rk>\n+evil\n</data-m4rk>")
 
 
-def test_a_long_diff_is_cut_in_the_middle_and_says_so() -> None:
+def test_a_long_diff_is_cut_in_the_middle_with_a_note() -> None:
     text = opinion.prompt("?", "+first\n" + "+x\n" * 50_000 + "+last", "m", clean)
     assert len(text) < opinion.MAX_DIFF_CHARS + 2_000
     assert "+first" in text
@@ -60,7 +60,7 @@ def test_a_long_diff_is_cut_in_the_middle_and_says_so() -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "passes"),
+    ("text", "passes"),
     [
         ('{"pass": true, "problems": []}', True),
         ('Well.\n```json\n{"pass": false, "problems": [{"message": "no"}]}\n```', False),
@@ -73,9 +73,9 @@ def test_a_long_diff_is_cut_in_the_middle_and_says_so() -> None:
         ('{"pass": true, "problems": [{"line": 3}]}', None),
     ],
 )
-def test_an_answer_is_an_opinion_or_it_is_none(told: str, passes: bool | None) -> None:
-    found = opinion.read(told)
-    assert (found.passes if found else None) is passes
+def test_an_invalid_answer_is_not_an_opinion(text: str, passes: bool | None) -> None:
+    verdict = opinion.read(text)
+    assert (verdict.passes if verdict else None) is passes
 
 
 @pytest.mark.parametrize(
@@ -88,14 +88,14 @@ def test_an_answer_is_an_opinion_or_it_is_none(told: str, passes: bool | None) -
         ({"message": "m"}, (None, None)),
     ],
 )
-def test_a_problem_points_into_the_project_or_nowhere(
+def test_a_problem_has_a_place_only_inside_the_project(
     problem: dict[str, object], place: tuple[str | None, int | None]
 ) -> None:
-    told = opinion.read(json.dumps({"pass": False, "problems": [problem]}))
-    assert told
-    (found,) = opinion.diagnostics(told, "taste")
-    assert (found.path, found.region and found.region.start_line) == place
-    assert (found.tool, found.level) == ("taste", Level.ERROR)
+    review = opinion.read(json.dumps({"pass": False, "problems": [problem]}))
+    assert review
+    (diagnostic,) = opinion.diagnostics(review, "taste")
+    assert (diagnostic.path, diagnostic.region and diagnostic.region.start_line) == place
+    assert (diagnostic.tool, diagnostic.level) == ("taste", Level.ERROR)
 
 
 # --- in a run ---------------------------------------------------------------------------------
@@ -111,11 +111,11 @@ def judged(project: Project, server: MessagesServer, **gate: object) -> Outcome:
 
 
 def answer(*, passes: bool, **problem: object) -> Answer:
-    told = [problem] if problem else []
-    return call("submit_answer", **{"pass": passes, "problems": told})
+    problems = [problem] if problem else []
+    return call("submit_answer", **{"pass": passes, "problems": problems})
 
 
-def test_a_review_that_passes_lets_the_fix_stand_and_is_paid(project: Project) -> None:
+def test_a_passed_review_accepts_the_fix_and_is_charged(project: Project) -> None:
     project.attempt(1, {"calc.py": FIXED}, cost_usd=0.25, summary="secret thoughts of the author")
     with serving(answer(passes=True)) as server:
         outcome = judged(project, server)
@@ -131,7 +131,7 @@ def test_a_review_that_passes_lets_the_fix_stand_and_is_paid(project: Project) -
 
 @pytest.mark.claude
 @pytest.mark.skipif(real_claude() is None, reason="no Claude Code CLI")
-def test_claude_code_reviews_as_well_and_may_only_read(project: Project) -> None:
+def test_claude_code_as_reviewer_can_only_read(project: Project) -> None:
     project.attempt(1, {"calc.py": FIXED + "# see\n"})
     project.attempt(2, {"calc.py": FIXED})
     wish = {"pass": False, "problems": [{"message": "drop it", "path": "calc.py", "line": 3}]}
@@ -151,7 +151,7 @@ def test_claude_code_reviews_as_well_and_may_only_read(project: Project) -> None
     assert "drop it" in Path(outcome.attempts[1].prompt_path or "").read_text()
 
 
-def test_what_a_review_wants_is_what_the_next_attempt_is_told(project: Project) -> None:
+def test_problems_of_a_review_are_in_the_next_prompt(project: Project) -> None:
     project.attempt(1, {"calc.py": FIXED + "# see\n"})
     project.attempt(2, {"calc.py": FIXED})
     wish = answer(passes=False, path="calc.py", line=3, message="drop the comment")
@@ -164,7 +164,7 @@ def test_what_a_review_wants_is_what_the_next_attempt_is_told(project: Project) 
     assert "drop the comment" in Path(outcome.attempts[1].prompt_path or "").read_text()
 
 
-def test_a_review_may_cost_two_attempts(project: Project) -> None:
+def test_a_review_causes_at_most_two_attempts(project: Project) -> None:
     for number in (1, 2, 3):
         project.attempt(number, {"calc.py": FIXED + f"# {number}\n"})
 
@@ -175,26 +175,26 @@ def test_a_review_may_cost_two_attempts(project: Project) -> None:
     assert "taste failed after 2 attempts" in (outcome.final_error or "")
 
 
-def test_what_the_tools_refuse_is_not_reviewed(project: Project) -> None:
+def test_a_change_that_fails_other_gates_is_not_reviewed(project: Project) -> None:
     project.attempt(1, {"calc.py": WORSE})
     project.attempt(2, {"calc.py": FIXED})
     with serving(answer(passes=True)) as server:
         outcome = judged(project, server)
     assert outcome.verdict is Verdict.FIXED
     assert len(server.requests) == 1
-    told = outcome.attempts[0].validation
-    assert told
-    assert told.results[-1].status is Status.SKIPPED
+    validation = outcome.attempts[0].validation
+    assert validation
+    assert validation.results[-1].status is Status.SKIPPED
 
 
-def test_a_change_outside_its_paths_costs_nothing(project: Project) -> None:
+def test_a_change_outside_its_paths_is_not_reviewed(project: Project) -> None:
     project.attempt(1, {"calc.py": FIXED})
     with serving() as server:
         assert judged(project, server, paths=["docs/**"]).verdict is Verdict.FIXED
     assert server.requests == []
 
 
-def test_without_ai_fix_nobody_is_asked(project: Project) -> None:
+def test_without_ai_fix_no_review_is_made(project: Project) -> None:
     project.configure(validation={"test": ["true"], "review": [{"name": "taste", "prompt": "?"}]})
     outcome = project.retry(ai_fix=False)
     assert outcome.verdict is Verdict.CLEAN
@@ -202,9 +202,7 @@ def test_without_ai_fix_nobody_is_asked(project: Project) -> None:
 
 
 @pytest.mark.parametrize("reply", [say("I like it."), call("submit_answer", opinion="good")])
-def test_a_reviewer_without_an_opinion_ends_the_run_as_broken(
-    project: Project, reply: Answer
-) -> None:
+def test_a_reviewer_without_an_answer_makes_the_run_broken(project: Project, reply: Answer) -> None:
     project.attempt(1, {"calc.py": FIXED})
     with serving(reply, say("Really.")) as server:
         outcome = judged(project, server)
@@ -212,7 +210,7 @@ def test_a_reviewer_without_an_opinion_ends_the_run_as_broken(
     assert "taste" in (outcome.final_error or "")
 
 
-def test_no_review_is_made_that_cannot_be_paid(project: Project) -> None:
+def test_no_review_is_made_beyond_the_cost_limit(project: Project) -> None:
     project.attempt(1, {"calc.py": FIXED}, cost_usd=5.0)
     with serving() as server:
         outcome = judged(project, server)

@@ -36,10 +36,10 @@ def verdict(project: Project) -> Verdict | None:
     return row.verdict
 
 
-def test_what_is_accepted_is_in_the_workspace_and_the_run_still_needed_review(
+def test_an_accepted_change_is_restored_although_the_run_needed_review(
     held: Project,
 ) -> None:
-    code, shown = on_a_terminal(held, *RETRY, said=b"a\n")
+    code, shown = on_a_terminal(held, *RETRY, typed=b"a\n")
     assert (held.root / "test_calc.py").read_text() == WEAK
     assert "accepted: the gates were green with it" in shown
     assert (code, verdict(held)) == (0, Verdict.NEEDS_REVIEW)
@@ -48,9 +48,9 @@ def test_what_is_accepted_is_in_the_workspace_and_the_run_still_needed_review(
     assert git(held.root, "status", "--porcelain", environ=held.environ) == ""
 
 
-@pytest.mark.parametrize("said", [b"d\n", b"\n", b"\x04", b"what?\nd\n"])
-def test_whatever_does_not_accept_drops(said: bytes, held: Project) -> None:
-    code, shown = on_a_terminal(held, *RETRY, said=said)
+@pytest.mark.parametrize("typed", [b"d\n", b"\n", b"\x04", b"what?\nd\n"])
+def test_any_other_answer_drops_the_change(typed: bytes, held: Project) -> None:
+    code, shown = on_a_terminal(held, *RETRY, typed=typed)
     assert ASKED in shown
     assert "dropped; to accept it later:\r\n  atlas pick " in shown
     assert code == 1
@@ -58,8 +58,8 @@ def test_whatever_does_not_accept_drops(said: bytes, held: Project) -> None:
     assert (held.root / "calc.py").read_text() == WORSE
 
 
-def test_what_accepting_would_change_is_shown_and_nothing_else(held: Project) -> None:
-    _, shown = on_a_terminal(held, *RETRY, said=b"d\n")
+def test_only_the_change_to_accept_is_shown(held: Project) -> None:
+    _, shown = on_a_terminal(held, *RETRY, typed=b"d\n")
     question = shown.index(ASKED)
     diff = shown[shown.index("diff --git") : question]
     assert "+        self.assertEqual(1, 1)" in diff
@@ -67,23 +67,23 @@ def test_what_accepting_would_change_is_shown_and_nothing_else(held: Project) ->
     assert "return a * b" not in diff
 
 
-def test_a_long_difference_is_cut_and_says_where_all_of_it_is(project: Project) -> None:
+def test_a_long_diff_is_cut_and_names_the_diff_command(project: Project) -> None:
     acts(project, {"calc.py": WORSE, "test_calc.py": WEAK + "# more\n" * 200})
     project.commit()
-    _, shown = on_a_terminal(project, *RETRY, said=b"d\n")
+    _, shown = on_a_terminal(project, *RETRY, typed=b"d\n")
     assert " more lines:" in shown
     assert "  atlas diff " in shown
     assert shown.count("+# more") < 100
 
 
-def test_the_editor_gets_the_difference_and_the_question_is_asked_again(
+def test_the_editor_opens_the_diff_and_the_question_is_repeated(
     held: Project, tmp_path: Path
 ) -> None:
     seen = tmp_path / "seen"
     editor = tmp_path / "editor"
     editor.write_text(f'#!/bin/sh\ntest -t 0 && cp "$2" {seen}\nexit "$1"\n')
     editor.chmod(0o755)
-    _, shown = on_a_terminal(held, *RETRY, said=b"o\nd\n", VISUAL=f"{editor} 0", EDITOR="false")
+    _, shown = on_a_terminal(held, *RETRY, typed=b"o\nd\n", VISUAL=f"{editor} 0", EDITOR="false")
     assert "+        self.assertEqual(1, 1)" in seen.read_text()
     assert shown.count(ASKED) == 2
     assert (held.root / "test_calc.py").read_text() == TEST
@@ -98,7 +98,7 @@ def test_the_editor_gets_the_difference_and_the_question_is_asked_again(
     ],
 )
 def test_without_an_editor_the_file_is_named(editor: str, why: str, held: Project) -> None:
-    code, shown = on_a_terminal(held, *RETRY, said=b"o\nd\n", EDITOR=editor)
+    code, shown = on_a_terminal(held, *RETRY, typed=b"o\nd\n", EDITOR=editor)
     assert why in shown
     assert "held-1.diff" in shown
     assert code == 1
@@ -108,15 +108,15 @@ def test_without_an_editor_the_file_is_named(editor: str, why: str, held: Projec
     ("flags", "variables"),
     [(("--plain",), {}), (("--json",), {}), (("-q",), {}), ((), {"CI": "true"})],
 )
-def test_nobody_is_asked_where_no_person_reads(
+def test_no_question_is_asked_without_a_person_reading(
     flags: tuple[str, ...], variables: dict[str, str], held: Project
 ) -> None:
-    code, shown = on_a_terminal(held, *RETRY, *flags, said=b"a\n", **variables)
+    code, shown = on_a_terminal(held, *RETRY, *flags, typed=b"a\n", **variables)
     assert ASKED not in shown
     assert (code, (held.root / "test_calc.py").read_text()) == (1, TEST)
 
 
-def test_elsewhere_the_last_lines_name_the_command(held: Project) -> None:
+def test_without_a_terminal_the_accept_command_is_shown(held: Project) -> None:
     ended = atlas(held, *RETRY)
     assert ended.code == 1
     fate = "held and restored, and the gates pass only with it: test_calc.py (test-changed)"
@@ -127,17 +127,17 @@ def test_elsewhere_the_last_lines_name_the_command(held: Project) -> None:
     assert (held.root / "test_calc.py").read_text() == WEAK
 
 
-def test_a_run_that_went_on_asks_as_well(held: Project) -> None:
+def test_a_resumed_run_asks_too(held: Project) -> None:
     assert atlas(held, *RETRY).code == 1
     acts_again = held.root.parent / "turns" / "1.sh.done"
     acts_again.rename(acts_again.with_suffix(""))
     git(held.root, "checkout", "-q", ".", environ=held.environ)
-    code, shown = on_a_terminal(held, "resume", "--ai-fix", said=b"a\n")
+    code, shown = on_a_terminal(held, "resume", "--ai-fix", typed=b"a\n")
     assert ASKED in shown, shown
     assert code == 0
 
 
-def test_ctrl_c_at_the_question_drops(held: Project) -> None:
+def test_ctrl_c_at_the_question_drops_the_change(held: Project) -> None:
     ours, theirs = pty.openpty()
     child = subprocess.Popen(
         (sys.executable, "-m", "atlas_retry", *RETRY),

@@ -24,7 +24,7 @@ from atlas_retry.run.progress import Progress
 from atlas_retry.run.settle import NEEDED, UNSEEN
 from tests.projects import TEST, Project, git
 from tests.values import gate, result, validation
-from tests.worlds import Files, World, run, said, words
+from tests.worlds import Files, World, run, validated, words
 
 CHEAT = Violation(rule="tests-removed", path="test")
 HELD = Held(rule="tests-changed", path="test")
@@ -42,7 +42,7 @@ def needed(attempt: Attempt) -> list[tuple[str, bool | None]]:
     return [(held.path, held.needed) for held in attempt.held]
 
 
-def test_code_that_rewrites_a_test_each_time_the_gates_run_buys_nothing(project: Project) -> None:
+def test_code_that_rewrites_tests_during_gates_is_not_a_fix(project: Project) -> None:
     second = TEST.replace("add(1, 2), 3", "add(2, 2), 4").replace("AddTest", "MoreTest")
     (project.root / "test_more.py").write_text(second)
     project.commit()
@@ -59,7 +59,7 @@ def test_code_that_rewrites_a_test_each_time_the_gates_run_buys_nothing(project:
     assert git(project.root, "status", "--porcelain", environ=project.environ) == ""
 
 
-def test_a_green_of_files_that_somebody_changed_meanwhile_is_looked_at_again(
+def test_a_pass_on_files_changed_during_the_gates_is_checked_again(
     project: Project,
 ) -> None:
     edits_once = "sleep 0.5; test -e ../edited || { touch ../edited; echo bad > state.py; }"
@@ -78,27 +78,27 @@ def test_a_green_of_files_that_somebody_changed_meanwhile_is_looked_at_again(
     assert not outcome.verdict.is_green
 
 
-def test_a_turn_is_sealed_before_it_and_judged_once_before_any_gate_runs() -> None:
+def test_a_turn_is_sealed_before_and_judged_once_before_the_gates() -> None:
     world = World(turns=[{"code": "right"}])
     assert retried(world).verdict is Verdict.FIXED
     steps = [what for what in world.done if not what.startswith("snapshot")]
     assert steps == ["validate", "seal", "ask", "judge", "validate"]
 
 
-def test_every_attempt_is_sealed_anew() -> None:
+def test_every_attempt_is_sealed_again() -> None:
     world = World(turns=[{"code": "worse"}, {"code": "right"}])
     retried(world)
     assert world.done.count("seal") == 2
 
 
-def test_what_gates_write_after_a_turn_is_neither_charged_to_it_nor_put_back() -> None:
+def test_files_written_by_gates_after_a_turn_are_neither_charged_nor_reverted() -> None:
     world = World(turns=[{"code": "right"}], gates_write={"log": "ran"})
     (attempt,) = retried(world).attempts
     assert [change.path for change in attempt.changes] == ["code"]
     assert world.files == {"code": "right", "test": "strict", "log": "ran"}
 
 
-def test_what_is_held_and_not_needed_is_left_out_of_a_fix() -> None:
+def test_a_held_change_that_is_not_needed_is_left_out() -> None:
     world = World(turns=[{"code": "right", "test": "weak"}], judgements=[HOLDS])
     outcome = retried(world)
     assert outcome.verdict is Verdict.FIXED
@@ -107,7 +107,7 @@ def test_what_is_held_and_not_needed_is_left_out_of_a_fix() -> None:
     assert world.asides == []
 
 
-def test_what_is_held_and_needed_costs_one_more_attempt_and_then_needs_review() -> None:
+def test_a_needed_held_change_gets_one_more_attempt_then_needs_review() -> None:
     turn = {"code": "other", "test": "weak"}
     world = World(turns=[turn, {"code": "another", "test": "weak"}, turn], judgements=[HOLDS] * 3)
     outcome = retried(world, attempts=9)
@@ -120,19 +120,19 @@ def test_what_is_held_and_needed_costs_one_more_attempt_and_then_needs_review() 
     assert outcome.escalation_required
 
 
-def test_an_attempt_that_was_told_may_still_mend_the_source() -> None:
+def test_the_next_attempt_can_fix_the_source_instead() -> None:
     world = World(turns=[{"test": "weak"}, {"code": "right"}], judgements=[HOLDS])
     outcome = retried(world)
     assert outcome.verdict is Verdict.FIXED
     assert needed(outcome.attempts[0]) == [("test", True)]
 
 
-def test_what_is_held_is_tried_with_all_gates_but_reviews_and_left_out_again() -> None:
+def test_held_changes_are_tried_with_all_gates_except_reviews() -> None:
     lint, sense = gate("lint", Kind.LINT), gate("sense", Kind.REVIEW)
     world = World(turns=[{"code": "other", "test": "weak"}], judgements=[HOLDS])
     skipped = result("sense", Status.SKIPPED, kind=Kind.REVIEW)
     world.gates_say = lambda files: validation(
-        result("lint", kind=Kind.LINT), *said(files).results, skipped
+        result("lint", kind=Kind.LINT), *validated(files).results, skipped
     )
     outcome = retry(world.effects(run(1, (lint, gate(), sense))))
     assert [[g.name for g in gates] for gates in world.asides] == [["lint", "tests"]]
@@ -140,21 +140,21 @@ def test_what_is_held_is_tried_with_all_gates_but_reviews_and_left_out_again() -
     assert world.files["test"] == "strict"
 
 
-def test_where_only_held_edits_were_made_the_gates_need_not_be_asked_about_the_rest() -> None:
+def test_gates_do_not_run_if_only_held_edits_were_made() -> None:
     world = World(turns=[{"test": "weak"}], judgements=[HOLDS])
     outcome = retried(world, attempts=1)
     assert outcome.verdict is Verdict.NEEDS_REVIEW
     assert world.done.count("validate") == 1
 
 
-def test_what_fails_with_what_was_held_as_well_did_not_need_it() -> None:
+def test_a_held_change_that_fails_too_was_not_needed() -> None:
     world = World(turns=[{"code": "other", "test": "other"}, {"code": "right"}], judgements=[HOLDS])
     outcome = retried(world)
     assert needed(outcome.attempts[0]) == [("test", False)]
     assert outcome.verdict is Verdict.FIXED
 
 
-def test_holding_the_same_again_for_nothing_has_stalled_and_the_reason_says_what_was_held() -> None:
+def test_the_same_held_change_twice_is_stalled_with_it_as_reason() -> None:
     world = World(turns=[{"test": "a"}, {"test": "b"}], judgements=[HOLDS] * 2)
     outcome = retried(world)
     assert outcome.verdict is Verdict.STALLED
@@ -164,17 +164,17 @@ def test_holding_the_same_again_for_nothing_has_stalled_and_the_reason_says_what
     )
 
 
-def test_a_refused_review_is_no_matter_of_what_was_held() -> None:
+def test_a_failed_review_does_not_try_held_changes() -> None:
     sense = gate("sense", Kind.REVIEW)
     world = World(turns=[{"code": "right", "test": "weak"}], judgements=[HOLDS])
     refuses = result("sense", Status.FAILED, "s", kind=Kind.REVIEW)
-    world.gates_say = lambda files: validation(*said(files).results, refuses)
+    world.gates_say = lambda files: validation(*validated(files).results, refuses)
     outcome = retry(world.effects(run(1, (gate(), sense))))
     assert needed(outcome.attempts[0]) == [("test", None)]
     assert world.asides == []
 
 
-def test_a_kept_change_is_proved_by_the_tests_as_they_were() -> None:
+def test_a_kept_change_is_verified_with_the_earlier_tests() -> None:
     world = World(turns=[{"code": "right", "test": "more"}], judgements=[KEEPS])
     outcome = retried(world)
     assert outcome.verdict is Verdict.FIXED
@@ -182,7 +182,7 @@ def test_a_kept_change_is_proved_by_the_tests_as_they_were() -> None:
     assert world.files["test"] == "more"
 
 
-def test_a_kept_change_that_the_tests_need_is_held_after_all() -> None:
+def test_a_kept_change_that_the_tests_depend_on_is_held() -> None:
     turn = {"code": "other", "test": "weak"}
     world = World(turns=[turn, {"code": "another", "test": "weak"}], judgements=[KEEPS] * 2)
     outcome = retried(world)
@@ -195,19 +195,19 @@ def test_a_kept_change_that_the_tests_need_is_held_after_all() -> None:
     assert outcome.remedy == "atlas pick r 2 --held"
 
 
-def test_the_red_of_the_proof_is_the_last_word_that_is_told_of_the_attempt() -> None:
+def test_the_failing_verification_is_the_reported_validation() -> None:
     world = World(turns=[{"code": "other", "test": "weak"}], judgements=[KEEPS])
     outcome = retried(world, attempts=1)
-    told = [event.validation for event in world.told if isinstance(event, ValidationFinished)]
-    assert told == [outcome.attempts[0].validation]
+    reported = [event.validation for event in world.events if isinstance(event, ValidationFinished)]
+    assert reported == [outcome.attempts[0].validation]
 
 
-def test_only_gates_that_may_read_tests_prove_what_was_kept() -> None:
+def test_only_gates_that_may_read_tests_verify_kept_changes() -> None:
     gates = (gate("lint", Kind.LINT), gate(), gate("make", Kind.BUILD), gate("own", Kind.CUSTOM))
     world = World(turns=[{"code": "right", "test": "more"}], judgements=[KEEPS])
     world.gates_say = lambda files: validation(
         result("lint", kind=Kind.LINT),
-        *said(files).results,
+        *validated(files).results,
         result("make", kind=Kind.BUILD),
         result("own", kind=Kind.CUSTOM),
     )
@@ -215,7 +215,7 @@ def test_only_gates_that_may_read_tests_prove_what_was_kept() -> None:
     assert [[g.name for g in gates] for gates in world.asides] == [["tests", "own"]]
 
 
-def test_a_bar_for_coverage_that_the_added_tests_were_for_is_no_red_of_the_proof() -> None:
+def test_a_coverage_threshold_does_not_fail_the_verification() -> None:
     def bar(files: Files) -> Validation:
         if files["test"] == "more":
             return validation(result())
@@ -227,7 +227,7 @@ def test_a_bar_for_coverage_that_the_added_tests_were_for_is_no_red_of_the_proof
     assert world.files["test"] == "more"
 
 
-def test_an_attempt_whose_code_rewrites_a_test_is_restored_whole_at_once() -> None:
+def test_an_attempt_whose_code_rewrites_a_test_is_reverted_completely() -> None:
     turn = {"code": "sly", "test": "strict"}
     world = World(turns=[turn], gates_write={"test": "weak"}, rewritten=(CHEAT,))
     (attempt,) = retried(world, attempts=1).attempts
@@ -236,19 +236,19 @@ def test_an_attempt_whose_code_rewrites_a_test_is_restored_whole_at_once() -> No
     assert "restore all" in after_gates[: after_gates.index("snapshot 1-guarded")]
 
 
-def test_a_green_that_hangs_on_what_git_ignores_is_none() -> None:
+def test_a_pass_that_depends_on_ignored_files_is_held() -> None:
     world = World(turns=[{"code": "other", "test": "weak"}], unseen={"test": "strict"})
     (attempt,) = retried(world, attempts=1).attempts
     assert needed(attempt) == [("test", True)]
     assert [(h.rule, h.detail) for h in attempt.held] == [(UNSEEN.rule, UNSEEN.detail)]
 
 
-def test_every_gate_but_a_review_is_asked_whether_it_hangs_on_what_git_ignores() -> None:
+def test_all_gates_except_reviews_are_checked_without_ignored_files() -> None:
     kinds = (Kind.LINT, Kind.TEST, Kind.BUILD, Kind.CUSTOM, Kind.REVIEW)
     gates = tuple(gate(kind.value, kind) for kind in kinds)
     world = World(turns=[{"code": "right"}], unseen={"cache": "old"})
     world.gates_say = lambda files: validation(
-        *(replace(said(files).results[0], name=kind.value, kind=kind) for kind in kinds)
+        *(replace(validated(files).results[0], name=kind.value, kind=kind) for kind in kinds)
     )
     assert retry(world.effects(run(gates=gates))).verdict is Verdict.FIXED
     assert [[g.name for g in chosen] for chosen in world.asides] == [
@@ -259,20 +259,20 @@ def test_every_gate_but_a_review_is_asked_whether_it_hangs_on_what_git_ignores()
 @pytest.mark.parametrize(
     ("kinds", "says_so"), [((Kind.TEST,), True), ((Kind.CUSTOM,), True), ((Kind.LINT,), False)]
 )
-def test_a_second_run_of_the_tests_is_announced_where_there_are_any(
+def test_a_second_test_run_is_announced_only_if_there_are_tests(
     kinds: tuple[Kind, ...], says_so: bool
 ) -> None:
     world = World(turns=[{"code": "right", "test": "more"}], judgements=[KEEPS])
     world.gates_say = lambda files: validation(
-        *(replace(said(files).results[0], kind=kind) for kind in kinds)
+        *(replace(validated(files).results[0], kind=kind) for kind in kinds)
     )
     gates = tuple(gate(kind=kind, max_retries=9) for kind in kinds)
     assert retry(world.effects(run(gates=gates))).verdict is Verdict.FIXED
-    notices = [event.text for event in world.told if isinstance(event, Notice)]
+    notices = [event.text for event in world.events if isinstance(event, Notice)]
     assert any("once more with the tests as they were" in text for text in notices) is says_so
 
 
-def test_an_edit_for_review_stays_and_somebody_has_to_look_at_it() -> None:
+def test_an_edit_for_review_stays_and_the_run_needs_review() -> None:
     world = World(turns=[{"code": "right"}], judgements=[Judgement(held=(REVIEWED,))])
     outcome = retried(world)
     assert outcome.verdict is Verdict.NEEDS_REVIEW
@@ -283,24 +283,24 @@ def test_an_edit_for_review_stays_and_somebody_has_to_look_at_it() -> None:
     assert outcome.attempts[0].kept
 
 
-def test_an_edit_for_review_is_not_forgotten_when_a_later_attempt_passes() -> None:
+def test_an_edit_for_review_is_remembered_when_a_later_attempt_passes() -> None:
     world = World(
         turns=[{"code": "worse"}, {"code": "right"}], judgements=[Judgement(held=(REVIEWED,))]
     )
     assert retried(world).verdict is Verdict.NEEDS_REVIEW
 
 
-def test_what_is_refused_is_put_back_and_the_rest_counts() -> None:
+def test_a_refused_change_is_reverted_and_the_rest_counts() -> None:
     world = World(turns=[{"code": "right", "test": "weak"}], judgements=[REFUSES])
     outcome = retried(world)
     assert outcome.verdict is Verdict.FIXED
     assert outcome.attempts[0].violations == (CHEAT,)
     assert world.files == {"code": "right", "test": "strict"}
-    assert [e.violations for e in world.told if isinstance(e, ViolationsFound)] == [(CHEAT,)]
+    assert [e.violations for e in world.events if isinstance(e, ViolationsFound)] == [(CHEAT,)]
 
 
 @pytest.mark.parametrize("judgement", [REFUSES, Judgement(refused=(CHEAT,), restore=None)])
-def test_an_attempt_of_which_nothing_is_left_is_rolled_back_and_no_gate_runs(
+def test_an_attempt_with_nothing_left_is_rolled_back_without_gates(
     judgement: Judgement,
 ) -> None:
     world = World(turns=[{"test": "weak"}] * 2, judgements=[judgement] * 2)
@@ -311,7 +311,7 @@ def test_an_attempt_of_which_nothing_is_left_is_rolled_back_and_no_gate_runs(
     assert world.done.count("validate") == 1
 
 
-def test_what_cannot_be_put_back_ends_the_run_at_once() -> None:
+def test_a_refused_change_that_cannot_be_restored_ends_the_run() -> None:
     judgement = Judgement(
         refused=(Violation(rule="dependency-edited", path="node_modules/dep/index.js"),),
         restore=(),
@@ -328,7 +328,7 @@ def test_what_cannot_be_put_back_ends_the_run_at_once() -> None:
     assert world.files["code"] == "wrong"
 
 
-def test_a_turn_that_changed_only_what_no_snapshot_holds_is_judged_all_the_same() -> None:
+def test_a_turn_that_changed_only_unsnapshotted_files_is_judged() -> None:
     judgement = Judgement(refused=(replace(CHEAT, path="dep"),), restore=(), ends=Verdict.REJECTED)
     world = World(turns=[{}], judgements=[judgement])
     outcome = retried(world)
@@ -336,7 +336,7 @@ def test_a_turn_that_changed_only_what_no_snapshot_holds_is_judged_all_the_same(
     assert outcome.attempts[0].violations
 
 
-def test_a_green_that_a_person_has_to_accept_first_ends_the_run_at_once() -> None:
+def test_a_pass_that_needs_acceptance_ends_the_run_at_once() -> None:
     judgement = Judgement(held=(HELD,), restore=("test",), ends=Verdict.NEEDS_REVIEW)
     world = World(turns=[{"code": "right", "test": "more"}], judgements=[judgement])
     outcome = retried(world)
@@ -346,7 +346,7 @@ def test_a_green_that_a_person_has_to_accept_first_ends_the_run_at_once() -> Non
     assert world.files == {"code": "right", "test": "strict"}
 
 
-def test_a_guard_that_only_warns_holds_nothing_and_proves_nothing() -> None:
+def test_a_warning_guard_holds_and_verifies_nothing() -> None:
     judgement = replace(HOLDS, refused=(CHEAT,), as_before={"test": words("strict")}, blocks=False)
     world = World(turns=[{"code": "other", "test": "weak"}], judgements=[judgement])
     outcome = retried(world)
@@ -357,7 +357,7 @@ def test_a_guard_that_only_warns_holds_nothing_and_proves_nothing() -> None:
     assert world.files["test"] == "weak"
 
 
-def test_a_refused_fix_is_never_said_to_have_changed_nothing() -> None:
+def test_a_refused_fix_is_never_reported_as_no_change() -> None:
     world = World(turns=[{"test": "weak"}, {}], judgements=[REFUSES])
     outcome = retried(world)
     assert outcome.verdict is Verdict.STALLED
@@ -367,7 +367,7 @@ def test_a_refused_fix_is_never_said_to_have_changed_nothing() -> None:
 
 
 @pytest.mark.parametrize("end", [Interrupted(2), WorkspaceError("git failed")])
-def test_an_attempt_that_goes_no_further_is_put_back(end: BaseException) -> None:
+def test_an_attempt_that_cannot_continue_is_reverted(end: BaseException) -> None:
     class Ends(World):
         def judge(self, *_: object) -> Judgement:
             raise end
@@ -379,7 +379,7 @@ def test_an_attempt_that_goes_no_further_is_put_back(end: BaseException) -> None
     assert "snapshot 1-unfinished" in world.done
 
 
-def test_the_first_error_is_told_when_putting_back_fails_as_well() -> None:
+def test_the_first_error_is_raised_if_reverting_fails_too() -> None:
     class Fails(World):
         def restore(self, *_: object) -> None:
             raise WorkspaceError("no space to put it back")
@@ -391,7 +391,7 @@ def test_the_first_error_is_told_when_putting_back_fails_as_well() -> None:
         retry(Fails(turns=[{"code": "other"}]).effects(run()))
 
 
-def test_before_the_first_attempt_a_missing_tool_is_broken_and_a_flaky_test_run_again() -> None:
+def test_validations_before_the_first_attempt_have_no_previous_one() -> None:
     asked: list[Validation | None] = []
 
     class Fixes(World):
@@ -410,7 +410,7 @@ def reviewed(cost_usd: float, status: Status = Status.PASSED) -> GateResult:
     return replace(result("sense", status, kind=Kind.REVIEW), cost_usd=cost_usd)
 
 
-def test_every_review_counts_towards_the_money() -> None:
+def test_every_review_is_charged() -> None:
     results = [reviewed(1.0, Status.FAILED), reviewed(0.5)]
     world = World(
         turns=[{"code": "right"}],
@@ -420,13 +420,13 @@ def test_every_review_counts_towards_the_money() -> None:
     assert retried(world).cost_usd == 3.5
 
 
-def test_calls_that_were_refused_are_told_with_the_attempt() -> None:
+def test_denied_calls_are_recorded_with_the_attempt() -> None:
     reply = AgentReply(status=ReplyStatus.DONE, denials=("Bash: curl",))
     world = World(turns=[{"code": "right"}], reply=reply)
     assert retried(world).attempts[0].denials == ("Bash: curl",)
 
 
-def test_progress_counts_a_baseline_once_that_nothing_was_fixed_in() -> None:
+def test_a_baseline_without_fixes_is_charged_once() -> None:
     seen = validation(reviewed(1.0, Status.FAILED))
     progress = Progress(
         baseline=seen, settled=seen, latest=seen, start="0", origin="0", current="0"

@@ -74,8 +74,8 @@ def imported(project: Project) -> set[str]:
     return named(done.stderr)
 
 
-def named(told: str) -> set[str]:
-    return set(re.findall(r"^import time:.*\| +(\S+)$", told, re.MULTILINE))
+def named(text: str) -> set[str]:
+    return set(re.findall(r"^import time:.*\| +(\S+)$", text, re.MULTILINE))
 
 
 def allowed_as(name: str) -> str:
@@ -92,7 +92,7 @@ def bare() -> set[str]:
     return {name.partition(".")[0] for name in named(done.stderr)}
 
 
-def test_validate_imports_nothing_that_it_does_not_need(project: Project) -> None:
+def test_validate_imports_only_what_it_needs(project: Project) -> None:
     modules = imported(project)
     roots = {name.partition(".")[0] for name in modules}
     ours = {allowed_as(name) for name in modules if name.startswith("atlas_retry.")}
@@ -103,7 +103,7 @@ def test_validate_imports_nothing_that_it_does_not_need(project: Project) -> Non
     assert not roots & DEAR
 
 
-def test_importing_the_functions_imports_nothing_that_runs() -> None:
+def test_importing_the_api_imports_no_running_code() -> None:
     code = "import sys; from atlas_retry import retry, validate; print(*sys.modules)"
     done = subprocess.run((sys.executable, "-c", code), check=True, capture_output=True, text=True)
     ours = {name for name in done.stdout.split() if name.startswith("atlas_retry.")}

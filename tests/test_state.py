@@ -6,7 +6,7 @@ from pathlib import Path
 from atlas_retry import state_dir
 
 
-def test_several_may_make_room_at_once(tmp_path: Path) -> None:
+def test_several_processes_may_trim_the_state_at_once(tmp_path: Path) -> None:
     for number in range(200):
         folder = tmp_path / f"{number:03}"
         folder.mkdir()

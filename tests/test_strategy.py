@@ -30,18 +30,18 @@ def tried(project: Project, *texts: str, **sections: object) -> Outcome:
     return project.retry(retry__max_ai_retry_attempts=len(texts))
 
 
-def test_a_diagnosis_is_asked_for_after_the_approaches_that_failed() -> None:
+def test_a_diagnosis_is_requested_after_the_failed_approaches() -> None:
     text = compose(replace(THIRD, ask="diagnose")).text
     assert text.index("I tried idea 1.") < text.index("I tried idea 2.") < text.index(DIAGNOSE)
 
 
-def test_a_fix_is_asked_for_without_the_words_of_older_attempts() -> None:
+def test_a_fix_prompt_leaves_out_the_text_of_older_attempts() -> None:
     text = compose(THIRD).text
     assert "I tried idea 1." not in text
     assert DIAGNOSE not in text
 
 
-def test_the_third_attempt_differs_from_the_second_by_default(project: Project) -> None:
+def test_the_third_prompt_asks_for_a_diagnosis_by_default(project: Project) -> None:
     outcome = tried(project, WORSE, CALC.replace("-", "%"), CALC.replace("-", "//"))
     prompts = [Path(str(a.prompt_path)).read_text(encoding="utf-8") for a in outcome.attempts]
     assert [DIAGNOSE in prompt for prompt in prompts] == [False, False, True]
@@ -56,14 +56,14 @@ def test_the_third_attempt_differs_from_the_second_by_default(project: Project) 
         ({}, "sonnet"),
     ],
 )
-def test_the_model_is_of_the_attempt_and_of_the_kind_of_gate(
+def test_the_strategy_selects_the_model_by_attempt_and_kind(
     project: Project, step: dict[str, object], model: str
 ) -> None:
     (attempt,) = tried(project, WORSE, retry={"strategy": [step]}).attempts
     assert attempt.model == model
 
 
-def test_an_attempt_may_have_more_room(project: Project) -> None:
+def test_the_strategy_sets_the_prompt_size_of_an_attempt(project: Project) -> None:
     strategy = {"strategy": [{"room": 0.1}]}
     (attempt,) = tried(project, WORSE, retry=strategy).attempts
     assert attempt.prompt_chars is not None

@@ -26,7 +26,7 @@ SOURCES: tuple[tuple[str, str, str, int], ...] = (
 
 
 @pytest.mark.parametrize(("path", "source", "symbol", "line"), SOURCES)
-def test_the_function_around_a_line_is_found_in_every_language(
+def test_the_enclosing_function_is_found_in_every_language(
     path: str, source: str, symbol: str, line: int
 ) -> None:
     scope = enclosing(path, source.encode(), line)
@@ -35,7 +35,7 @@ def test_the_function_around_a_line_is_found_in_every_language(
 
 
 @pytest.mark.parametrize(("path", "source", "symbol", "line"), SOURCES)
-def test_calls_inside_a_line_are_seen_in_every_language(
+def test_calls_on_a_line_are_found_in_every_language(
     path: str, source: str, symbol: str, line: int
 ) -> None:
     del symbol
@@ -68,11 +68,11 @@ def test_calls_inside_a_line_are_seen_in_every_language(
         ("a.sh", "source ./x.sh\n", [("./x.sh", "*", "*")]),
     ],
 )
-def test_imports_say_what_they_bind(
+def test_imports_name_what_they_bind(
     path: str, source: str, expected: list[tuple[str, str | None, str]]
 ) -> None:
-    found = [(one.module, one.name, one.local) for one in imports(path, source.encode())]
-    assert found == expected
+    bound = [(one.module, one.name, one.local) for one in imports(path, source.encode())]
+    assert bound == expected
 
 
 def test_decorators_and_attributes_belong_to_the_function() -> None:
@@ -82,7 +82,7 @@ def test_decorators_and_attributes_belong_to_the_function() -> None:
     assert rust.start_line == 1
 
 
-def test_a_test_written_as_a_call_is_a_scope_named_by_its_text() -> None:
+def test_a_test_written_as_a_call_is_a_scope_with_its_title() -> None:
     scope = enclosing(
         "a.test.ts", b"describe('sum', () => {\n  it('adds', () => {\n    x();\n  });\n});\n", 3
     )
@@ -95,12 +95,12 @@ def test_a_source_with_errors_still_has_scopes() -> None:
 
 
 @pytest.mark.parametrize("source", [b"\x00\x01", b"x" * (2 << 20)])
-def test_binary_and_huge_sources_have_no_tree(source: bytes) -> None:
+def test_binary_and_huge_sources_are_not_parsed(source: bytes) -> None:
     assert parse("python", source) is None
     assert definitions("a.py", source) == ()
 
 
-def test_a_script_without_suffix_is_known_by_its_first_line() -> None:
+def test_a_script_without_suffix_is_recognised_by_its_first_line() -> None:
     assert language_of("bin/run", b"#!/usr/bin/env python3\n") == "python"
     assert language_of("bin/run", b"#!/bin/sh\n") == "bash"
     assert language_of("notes.txt") is None
@@ -109,5 +109,5 @@ def test_a_script_without_suffix_is_known_by_its_first_line() -> None:
 @pytest.mark.parametrize(
     ("path", "comment"), [("a.py", "#"), ("a.go", "//"), ("a.yaml", "#"), ("a.sql", "--")]
 )
-def test_comments_are_those_of_the_language(path: str, comment: str) -> None:
+def test_comment_syntax_follows_the_language(path: str, comment: str) -> None:
     assert comment_of(path) == comment

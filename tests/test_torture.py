@@ -21,7 +21,7 @@ def torture(tmp_path_factory: pytest.TempPathFactory) -> Torture:
     return Torture.prepared(tmp_path_factory.mktemp("torture"), files=300)
 
 
-def test_a_second_signal_while_an_attempt_is_restored_leaves_nothing_of_it(
+def test_a_second_signal_during_restore_leaves_no_part_of_the_attempt(
     torture: Torture,
 ) -> None:
     tally = torture.signals(2, seed=3)
@@ -29,11 +29,11 @@ def test_a_second_signal_while_an_attempt_is_restored_leaves_nothing_of_it(
     assert tally.hit
 
 
-def test_a_kill_at_any_moment_is_undone_even_if_the_undo_is_killed_too(torture: Torture) -> None:
+def test_a_kill_is_undone_even_if_the_undo_is_killed_too(torture: Torture) -> None:
     assert torture.kills(2, seed=4).failures == []
 
 
-def test_an_undo_that_is_signalled_is_complete_or_can_be_done_again(torture: Torture) -> None:
+def test_an_interrupted_undo_is_complete_or_can_be_repeated(torture: Torture) -> None:
     assert torture.undo_signals(1, seed=5).failures == []
 
 
@@ -53,7 +53,7 @@ def test_an_undo_that_is_signalled_is_complete_or_can_be_done_again(torture: Tor
     ],
     ids=lambda value: getattr(value, "__name__", None),
 )
-def test_torture_finds_nothing(
+def test_torture_trials_find_no_failure(
     row: Callable[[Path, int, int], Tally], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     tally = row(tmp_path_factory.mktemp("row"), 1, 7)
@@ -62,21 +62,21 @@ def test_torture_finds_nothing(
 
 
 @pytest.mark.parametrize("kind", [kind for kind in Kind if kind is not Kind.REVIEW])
-def test_hostile_output_is_tried_in_a_gate_of_every_kind(kind: Kind) -> None:
+def test_hostile_output_is_tried_in_gates_of_every_kind(kind: Kind) -> None:
     section = torture_streams.hostile_gates(kind, "exit 1")
     text = yaml.safe_dump({"version": 1, "validation": section})
     (gate,) = config.load_text(text.encode(), "config.yaml").gates
     assert gate.kind is kind
 
 
-def test_undo_says_what_is_not_as_it_was(torture: Torture, tmp_path: Path) -> None:
+def test_undo_reports_files_that_differ_from_before(torture: Torture, tmp_path: Path) -> None:
     rig = torture.copied(tmp_path / "rig")
     rig.atlas("retry", ".", "--ai-fix")
     for number in range(7):
         (rig.root / "many" / f"{number}.txt").write_text("mine")
     before = entries(rig.root)
-    code, said = rig.atlas("undo")
+    code, output = rig.atlas("undo")
     assert code == 1
-    assert said.startswith("not as it was before run")
-    assert "many/0.txt, many/1.txt, many/2.txt, many/3.txt, many/4.txt and 2 more" in said
+    assert output.startswith("not as it was before run")
+    assert "many/0.txt, many/1.txt, many/2.txt, many/3.txt, many/4.txt and 2 more" in output
     assert entries(rig.root) == before

@@ -84,7 +84,7 @@ def _failed(gate: Gate, plan: Plan) -> Validation:
             timeout_s=300,
         )
     )
-    told = ToolOutput(
+    output = ToolOutput(
         command=gate.run,
         kind=gate.kind,
         exit_code=ended.exit_code,
@@ -98,8 +98,8 @@ def _failed(gate: Gate, plan: Plan) -> Validation:
         status=Status.FAILED,
         success=False,
         exit_code=ended.exit_code,
-        stdout=told.stdout,
-        diagnostics=diagnose(told).diagnostics,
+        stdout=output.stdout,
+        diagnostics=diagnose(output).diagnostics,
     )
     return Validation(results=(result,))
 
@@ -117,31 +117,31 @@ def _files(root: Path) -> dict[str, bytes]:
     return {str(file): file.read_bytes() for file in files if apart.isdisjoint(file.parts)}
 
 
-def test_a_trace_names_the_function_that_no_reading_leads_to(plan: Plan) -> None:
+def test_a_trace_finds_a_function_that_static_reading_misses(plan: Plan) -> None:
     validation = _failed(GATE, plan)
     brief = Brief(
         validation=validation,
         read=lambda path: (plan.root / path).read_bytes() if (plan.root / path).is_file() else None,
         paths=lambda: tuple(PROJECT),
     )
-    found = _traced(validation, GATE, plan)
-    assert [one.frame.function for one in found if one.suspicion == 1.0] == ["halved", "test_b"]
+    traces = _traced(validation, GATE, plan)
+    assert [one.frame.function for one in traces if one.suspicion == 1.0] == ["halved", "test_b"]
     assert "halved" not in compose(brief).text
-    assert "return value // 3" in compose(replace(brief, trace=found)).text
+    assert "return value // 3" in compose(replace(brief, trace=traces)).text
 
 
 @pytest.mark.parametrize("setting", ["PYTHONPATH=src", "env PYTHONPATH='src:lib'"])
-def test_a_command_that_sets_the_path_of_python_is_traced(setting: str, plan: Plan) -> None:
+def test_a_command_that_sets_pythonpath_is_traced(setting: str, plan: Plan) -> None:
     gate = replace(GATE, run=f"{setting} {GATE.run}")
-    found = _traced(_failed(gate, plan), gate, plan)
-    assert "halved" in {one.frame.function for one in found if one.suspicion == 1.0}
+    traces = _traced(_failed(gate, plan), gate, plan)
+    assert "halved" in {one.frame.function for one in traces if one.suspicion == 1.0}
 
 
-def test_tests_of_unittest_are_followed_too(plan: Plan) -> None:
+def test_unittest_tests_are_traced(plan: Plan) -> None:
     (plan.root / "test_shop.py").write_text(UNITTEST)
     gate = replace(GATE, run=f"{PYTHON} -m unittest -q")
-    found = _traced(_failed(gate, plan), gate, plan)
-    assert [one.frame.function for one in found if one.suspicion == 1.0] == ["halved", "test_b"]
+    traces = _traced(_failed(gate, plan), gate, plan)
+    assert [one.frame.function for one in traces if one.suspicion == 1.0] == ["halved", "test_b"]
 
 
 GO: Mapping[str, str] = {
@@ -178,7 +178,7 @@ NODE: Mapping[str, str] = {
         (NODE, "node --test", ("rules.mjs", 5)),
     ],
 )
-def test_tests_of_other_runners_are_followed_into_the_function_that_only_the_failing_one_runs(
+def test_other_runners_are_traced_to_the_function_only_the_failing_test_runs(
     files: Mapping[str, str], command: str, fault: tuple[str, int], plan: Plan
 ) -> None:
     if shutil.which(command.split(maxsplit=1)[0]) is None:
@@ -197,26 +197,26 @@ def test_tests_of_other_runners_are_followed_into_the_function_that_only_the_fai
     assert all(path.startswith("shop") for path, _ in suspicions)
 
 
-def test_a_sitecustomize_of_the_project_runs_while_unittest_is_traced(plan: Plan) -> None:
+def test_a_projects_sitecustomize_runs_while_traced(plan: Plan) -> None:
     (plan.root / "sitecustomize.py").write_text("import sys\n\nsys.asked_for = 'b'\n")
     _halved_is_found(UNITTEST.replace("price('b'", "price(__import__('sys').asked_for"), plan)
 
 
-def test_a_test_of_a_test_runner_is_traced_with_the_tests_that_it_runs(plan: Plan) -> None:
+def test_a_test_that_runs_other_tests_is_traced_with_them(plan: Plan) -> None:
     inner = "unittest.FunctionTestCase(lambda: price('b', 4)).run(unittest.TestResult())"
-    told = UNITTEST.replace("price('b', 4), 2", f"{inner} or 1, 2")
-    _halved_is_found(told, plan)
+    source = UNITTEST.replace("price('b', 4), 2", f"{inner} or 1, 2")
+    _halved_is_found(source, plan)
 
 
 def _halved_is_found(tests: str, plan: Plan) -> None:
     (plan.root / "test_shop.py").write_text(tests)
     gate = replace(GATE, run=f"{PYTHON} -m unittest -q")
     here = replace(plan, environ={**plan.environ, "PYTHONPATH": str(plan.root)})
-    found = _traced(_failed(gate, here), gate, here)
-    assert "halved" in {one.frame.function for one in found if one.suspicion == 1.0}
+    traces = _traced(_failed(gate, here), gate, here)
+    assert "halved" in {one.frame.function for one in traces if one.suspicion == 1.0}
 
 
-def test_tests_of_unittest_that_the_same_gate_gives_to_pytest_run_as_ever(plan: Plan) -> None:
+def test_tests_run_by_both_unittest_and_pytest_are_not_disturbed(plan: Plan) -> None:
     (plan.root / "test_shop.py").write_text(UNITTEST)
     run_by_both = f"{PYTHON} -m unittest -q; {PYTHON} -m pytest -q > seen.txt; false"
     gate = replace(GATE, run=run_by_both)
@@ -225,12 +225,14 @@ def test_tests_of_unittest_that_the_same_gate_gives_to_pytest_run_as_ever(plan: 
 
 
 @pytest.mark.parametrize("module", sorted({m for given in GIVEN.values() for m in given}))
-def test_an_older_python_can_read_what_it_is_given(module: str) -> None:
+def test_the_tracing_modules_run_on_older_python_versions(module: str) -> None:
     tree = ast.parse(
         Path(trace.__file__).with_name(f"{module}.py").read_text(), feature_version=(3, 7)
     )
     own = ast.Module([one for one in tree.body if not isinstance(one, ast.If)], [])
-    hints = {id(part) for node in ast.walk(own) for hint in _hints(node) for part in ast.walk(hint)}
+    hints = {
+        id(subnode) for node in ast.walk(own) for hint in _hints(node) for subnode in ast.walk(hint)
+    }
     generic = [
         ast.unparse(node)
         for node in ast.walk(own)
@@ -242,22 +244,22 @@ def test_an_older_python_can_read_what_it_is_given(module: str) -> None:
 
 
 def _hints(node: ast.AST) -> list[ast.expr]:
-    told = (getattr(node, "annotation", None), getattr(node, "returns", None))
-    return [hint for hint in told if isinstance(hint, ast.expr)]
+    annotations = (getattr(node, "annotation", None), getattr(node, "returns", None))
+    return [hint for hint in annotations if isinstance(hint, ast.expr)]
 
 
-def test_functions_that_are_written_alike_are_told_apart(plan: Plan) -> None:
+def test_identical_functions_in_different_files_are_distinguished(plan: Plan) -> None:
     for name in "ab":
         (plan.root / f"{name}.py").write_text("def halved(value):\n    return value // 3\n")
     (plan.root / "test_shop.py").write_text(
         "import a\nimport b\n\n\ndef test_a():\n    assert a.halved(3) == 1\n\n\n"
         "def test_b():\n    assert b.halved(4) == 2\n"
     )
-    found = _traced(_failed(GATE, plan), GATE, plan)
-    assert [one.frame.path for one in found] == ["b.py", "test_shop.py"]
+    traces = _traced(_failed(GATE, plan), GATE, plan)
+    assert [one.frame.path for one in traces] == ["b.py", "test_shop.py"]
 
 
-def test_the_agent_is_told_what_the_failing_test_ran(
+def test_the_prompt_shows_what_the_failing_test_ran(
     project: Project,
 ) -> None:
     for path, text in {**PROJECT, "test_shop.py": UNITTEST}.items():
@@ -274,7 +276,7 @@ def test_the_agent_is_told_what_the_failing_test_ran(
     assert "return value // 3" in prompt
 
 
-def test_what_tests_write_while_they_are_traced_does_not_stay(plan: Plan, tmp_path: Path) -> None:
+def test_files_written_while_tracing_are_removed(plan: Plan, tmp_path: Path) -> None:
     (plan.root / "conftest.py").write_text(
         "import pathlib\n\n\n"
         "def pytest_runtest_setup(item):\n"
@@ -298,7 +300,7 @@ def test_what_tests_write_while_they_are_traced_does_not_stay(plan: Plan, tmp_pa
 
 
 @pytest.mark.parametrize("in_place", [False, True])
-def test_a_trace_sees_files_that_git_ignores_and_leaves_the_workspace_as_it_is(
+def test_a_trace_sees_ignored_files_and_leaves_the_workspace_unchanged(
     project: Project, plan: Plan, monkeypatch: pytest.MonkeyPatch, in_place: bool
 ) -> None:
     if in_place:
@@ -323,19 +325,19 @@ def test_a_trace_sees_files_that_git_ignores_and_leaves_the_workspace_as_it_is(
         state=plan.logs.with_name("state"),
         environ=plan.environ,
     )
-    found = traced(opened, validation, plan.logs)
-    assert "halved" in {one.frame.function for one in found}
+    traces = traced(opened, validation, plan.logs)
+    assert "halved" in {one.frame.function for one in traces}
     assert _files(project.root) == before
 
 
-def test_a_trace_writes_no_report_over_that_of_the_gate(plan: Plan) -> None:
+def test_a_trace_does_not_overwrite_the_report_of_the_gate(plan: Plan) -> None:
     validation = _failed(GATE, plan)
     (plan.root / "pytest.ini").write_text("[pytest]\naddopts = --junitxml=out.xml -x\n")
     assert _traced(validation, GATE, plan)
     assert not (plan.root / "out.xml").exists()
 
 
-def test_settings_of_pytest_that_make_warnings_errors_do_not_stop_a_trace(plan: Plan) -> None:
+def test_strict_pytest_settings_do_not_stop_a_trace(plan: Plan) -> None:
     (plan.root / "pytest.ini").write_text(
         "[pytest]\naddopts = -p no:cacheprovider --strict-config\nfilterwarnings = error\n"
     )
@@ -345,25 +347,25 @@ def test_settings_of_pytest_that_make_warnings_errors_do_not_stop_a_trace(plan: 
 @pytest.mark.parametrize(
     "command", ["exit 1", "/nonexistent/python -m pytest", "sleep 60 # too long"]
 )
-def test_a_trace_that_cannot_be_had_is_empty(plan: Plan, command: str) -> None:
+def test_a_command_that_cannot_be_traced_gives_no_trace(plan: Plan, command: str) -> None:
     gate = replace(GATE, run=command, timeout_s=0.5)
     assert _traced(_failed(GATE, plan), gate, plan) == ()
 
 
-def test_a_folder_whose_name_is_no_text_is_not_traced(plan: Plan) -> None:
+def test_a_folder_with_an_undecodable_name_is_not_traced(plan: Plan) -> None:
     odd = plan.root.with_name("w\udcff")
     plan.root.rename(odd)
     here = replace(plan, root=odd)
     assert _traced(_failed(GATE, here), GATE, here) == ()
 
 
-def test_a_gate_that_takes_long_is_not_traced(plan: Plan) -> None:
+def test_a_slow_gate_is_not_traced(plan: Plan) -> None:
     failed = _failed(GATE, plan)
     slow = replace(failed.results[0], duration_ms=int(MAX_S * 1000) + 1)
     assert requests_of(Validation(results=(slow,)), {GATE.name: GATE}) == []
 
 
-def test_a_gate_that_was_traced_in_vain_is_not_traced_again(plan: Plan, tmp_path: Path) -> None:
+def test_a_gate_without_a_trace_is_not_traced_again(plan: Plan, tmp_path: Path) -> None:
     gate = replace(GATE, run=f"echo ran >> {tmp_path}/runs; exit 1")
     failed = _failed(GATE, plan)
     git(plan.root, "init", "-q")
@@ -375,7 +377,7 @@ def test_a_gate_that_was_traced_in_vain_is_not_traced_again(plan: Plan, tmp_path
     assert (tmp_path / "runs").read_text() == "ran\n"
 
 
-def test_failures_of_other_tools_are_not_run_again(plan: Plan) -> None:
+def test_gates_other_than_tests_are_not_traced(plan: Plan) -> None:
     gate = replace(GATE, run="touch ran", kind=Kind.LINT)
     result = GateResult(
         name="test", kind=Kind.LINT, command="", status=Status.FAILED, success=False
@@ -384,12 +386,12 @@ def test_failures_of_other_tools_are_not_run_again(plan: Plan) -> None:
     assert not (plan.root / "ran").exists()
 
 
-def test_the_workers_of_a_distributed_run_are_counted_together() -> None:
+def test_results_of_parallel_test_workers_are_merged() -> None:
     first = Seen(failed=1, lines=(("a.py", 1, "f", 2, 1, 0), ("a.py", 9, "g", 10, 1, 0)))
     second = Seen(failed=1, lines=(("a.py", 1, "f", 2, 1, 0), ("a.py", 9, "g", 10, 0, 3)))
-    found = [(one.frame.function, round(one.suspicion, 2)) for one in ranked([first, second])]
-    assert found == [("f", 1.0), ("g", 0.35)]
+    traces = [(one.frame.function, round(one.suspicion, 2)) for one in ranked([first, second])]
+    assert traces == [("f", 1.0), ("g", 0.35)]
 
 
-def test_nothing_seen_is_nothing_traced() -> None:
+def test_an_empty_trace_ranks_nothing() -> None:
     assert ranked([Seen(failed=0, lines=())]) == tuple[Traced, ...]()

@@ -15,31 +15,31 @@ def problems(project: Project, events: list[Event]) -> tuple[Diagnostic, ...]:
     return tuple(d for result in outcome.baseline.failures for d in result.diagnostics)
 
 
-def test_a_failure_that_was_there_before_is_marked(project: Project) -> None:
+def test_a_failure_that_exists_at_the_baseline_is_marked(project: Project) -> None:
     project.configure(validation={"test": [UNITTEST]}, triage={"baseline": "HEAD"})
     events: list[Event] = []
-    (told,) = problems(project, events)
-    assert told.preexisting
+    (problem,) = problems(project, events)
+    assert problem.preexisting
     assert "1 of 1 problems are there at HEAD too" in " ".join(
         event.text for event in events if isinstance(event, Notice)
     )
 
 
-def test_a_failure_of_the_change_is_not_marked(project: Project) -> None:
+def test_a_failure_introduced_by_the_change_is_not_marked(project: Project) -> None:
     git(project.root, "tag", "before", environ=project.environ)
     (project.root / "calc.py").write_text(WORSE)
     project.configure(validation={"lint": [COMPLAIN]}, triage={"baseline": "before"})
-    assert [told.preexisting for told in problems(project, [])] == [False]
+    assert [problem.preexisting for problem in problems(project, [])] == [False]
 
 
-def test_without_a_baseline_nothing_is_run_twice_and_nothing_marked(project: Project) -> None:
+def test_without_a_baseline_gates_run_once_and_nothing_is_marked(project: Project) -> None:
     project.configure(validation={"lint": [f"echo >> ../runs; {COMPLAIN}"]})
-    assert [told.preexisting for told in problems(project, [])] == [False]
+    assert [problem.preexisting for problem in problems(project, [])] == [False]
     assert (project.root.parent / "runs").read_text() == "\n"
 
 
 @pytest.mark.parametrize("in_place", [False, True])
-def test_the_workspace_is_as_it_was(
+def test_comparing_with_the_baseline_leaves_the_workspace_unchanged(
     project: Project, monkeypatch: pytest.MonkeyPatch, in_place: bool
 ) -> None:
     if in_place:
@@ -47,8 +47,8 @@ def test_the_workspace_is_as_it_was(
     project.configure(validation={"test": [UNITTEST]}, triage={"baseline": "HEAD"})
     (project.root / "calc.py").write_text(WORSE)
     before = git(project.root, "status", "--porcelain", environ=project.environ)
-    (told,) = problems(project, [])
-    assert told.preexisting
+    (problem,) = problems(project, [])
+    assert problem.preexisting
     assert git(project.root, "status", "--porcelain", environ=project.environ) == before
     assert (project.root / "calc.py").read_text() == WORSE
 
@@ -66,14 +66,14 @@ def since_head(project: Project, **gate: object) -> Outcome:
     return project.retry([], ai_fix=False)
 
 
-def test_a_gate_that_accepts_the_baseline_passes_with_old_problems_alone(project: Project) -> None:
+def test_with_accept_baseline_a_gate_passes_with_old_problems_only(project: Project) -> None:
     outcome = since_head(project, accept="baseline")
     assert outcome.verdict is Verdict.CLEAN
     (result,) = outcome.baseline.results
     assert result.notes == ("1 of 1 problems are there at the base as well: accepted",)
 
 
-def test_a_gate_that_accepts_the_baseline_fails_with_what_is_new_only(project: Project) -> None:
+def test_with_accept_baseline_a_gate_fails_with_new_problems_only(project: Project) -> None:
     (project.root / "calc.py").write_text(TWO)
     outcome = since_head(project, accept="baseline")
     assert outcome.verdict is Verdict.FAILED
@@ -81,11 +81,11 @@ def test_a_gate_that_accepts_the_baseline_fails_with_what_is_new_only(project: P
     assert [d.region and d.region.start_line for d in result.diagnostics] == [6]
 
 
-def test_without_it_old_problems_fail(project: Project) -> None:
+def test_without_accept_baseline_old_problems_fail(project: Project) -> None:
     assert since_head(project).verdict is Verdict.FAILED
 
 
-def test_a_gate_that_says_nothing_readable_is_never_accepted(project: Project) -> None:
+def test_a_failure_without_readable_problems_is_never_accepted(project: Project) -> None:
     project.configure(
         validation={"lint": [{"run": "exit 1", "accept": "baseline"}]},
         triage={"baseline": "HEAD"},

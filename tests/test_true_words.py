@@ -63,31 +63,31 @@ RED_ONCE, RED_TWICE = result("once", Status.FAILED, "a"), result("twice", Status
         (validation(result("once"), RED_TWICE), 1, 2),
     ],
 )
-def test_the_last_attempt_is_that_of_the_gate_that_may_cost_the_fewest(
+def test_the_last_attempt_follows_the_strictest_failing_gate(
     latest: Validation, made: int, last: int
 ) -> None:
     so_far = progress(latest, *(attempt(n + 1, latest) for n in range(made)))
     assert last_attempt(so_far, limits(ONCE, TWICE)) == last
 
 
-def test_an_attempt_says_of_how_many_it_is_by_the_gate_that_fails(project: Project) -> None:
+def test_attempts_are_counted_by_the_limit_of_the_failing_gate(project: Project) -> None:
     gates = [{"run": UNITTEST, "max_retries": 1}, {"run": "true", "max_retries": 2}]
     project.configure(validation={"test": gates})
     project.attempt(1, {"calc.py": WORSE})
-    told: list[Event] = []
-    project.retry(told)
-    (ended,) = [event for event in told if isinstance(event, AttemptFinished)]
+    events: list[Event] = []
+    project.retry(events)
+    (ended,) = [event for event in events if isinstance(event, AttemptFinished)]
     assert ended.message == "test failed (attempt 1/1)"
 
 
 @pytest.mark.parametrize("allowed", [limits(TWICE, attempts=0), limits(gate(max_retries=0))])
-def test_no_attempt_is_not_called_0_attempts(allowed: Limits) -> None:
+def test_no_message_says_0_attempts(allowed: Limits) -> None:
     end = decide(progress(validation(RED_TWICE)), allowed)
     assert end is not None
     assert "0 attempts" not in (end.reason or "")
 
 
-def test_a_cascade_tells_workspaces_of_one_name_apart() -> None:
+def test_a_cascade_distinguishes_workspaces_of_the_same_name() -> None:
     red = validation(result("tests", Status.FAILED, "shared"))
     runs = [outcome(f"/{name}/work", red) for name in "abc"]
     diagnosis = detect(runs, CascadeSettings()).diagnosis or ""
@@ -107,7 +107,7 @@ def outcome(root: str, final: Validation, *attempts: Attempt, remedy: str | None
     )
 
 
-def test_clean_is_explained_where_an_optional_gate_fails() -> None:
+def test_clean_with_a_failing_optional_gate_is_explained() -> None:
     only = validation(
         result("style", Status.FAILED, kind=Kind.LINT, required=False), result("tests")
     )
@@ -118,25 +118,25 @@ def test_clean_is_explained_where_an_optional_gate_fails() -> None:
     assert headline(Subject(result=only, workspace=facts)).startswith("No required gate failed")
 
 
-def test_a_file_that_was_restored_is_not_said_to_be_in_the_workspace(project: Project) -> None:
+def test_a_reverted_file_is_not_listed_as_in_the_workspace(project: Project) -> None:
     project.attempt(1, {"calc.py": FIXED, "test_calc.py": TEST.replace("3", "4")})
     outcome = project.retry()
     assert outcome.verdict is Verdict.FIXED
-    said = text(outcome_summary(outcome))
-    assert "in the workspace: calc.py (+1 -1)" in said
-    assert "test_calc.py (test-changed)" in said
+    summary = text(outcome_summary(outcome))
+    assert "in the workspace: calc.py (+1 -1)" in summary
+    assert "test_calc.py (test-changed)" in summary
 
 
-def test_what_is_in_the_workspace_counts_from_the_start_of_the_run(project: Project) -> None:
+def test_changes_are_counted_from_the_start_of_the_run(project: Project) -> None:
     project.attempt(1, {"calc.py": CALC.replace("a - b", "a * b") + "one = 1\ntwo = 2\n"})
     project.attempt(2, {"calc.py": FIXED + "one = 1\ntwo = 2\n"})
-    said = text(outcome_summary(project.retry()))
-    assert "attempt 2 is in the workspace: calc.py (+3 -1)" in said
+    summary = text(outcome_summary(project.retry()))
+    assert "attempt 2 is in the workspace: calc.py (+3 -1)" in summary
 
 
-def test_what_to_type_next_names_the_run() -> None:
-    said = text(outcome_summary(outcome("/w", validation(RED_ONCE), attempt())))
-    assert "next:\n  atlas log run-of/w" in said
+def test_the_next_command_names_the_run() -> None:
+    summary = text(outcome_summary(outcome("/w", validation(RED_ONCE), attempt())))
+    assert "next:\n  atlas log run-of/w" in summary
 
 
 def lines_of_batch(*outcomes: Outcome) -> list[Line]:
@@ -144,21 +144,21 @@ def lines_of_batch(*outcomes: Outcome) -> list[Line]:
     return list(batch_lines(Done(finished=finished)))
 
 
-def test_a_batch_says_the_same_next_step_once() -> None:
+def test_a_batch_shows_a_repeated_next_step_once() -> None:
     red = validation(RED_ONCE)
     runs = [outcome(f"/{name}", red, attempt(), remedy="export KEY") for name in "abc"]
     assert text(lines_of_batch(*runs)).count("export KEY") == 1
 
 
-def test_a_batch_names_every_run_that_is_worth_a_look() -> None:
+def test_a_batch_names_every_run_with_attempts() -> None:
     runs = [outcome(f"/{name}", validation(RED_ONCE), attempt()) for name in "ab"]
-    said = text(lines_of_batch(*runs))
-    assert "next:\n  atlas log run-of/a\n  atlas log run-of/b" in said
+    summary = text(lines_of_batch(*runs))
+    assert "next:\n  atlas log run-of/a\n  atlas log run-of/b" in summary
 
 
-def test_what_an_installer_compiled_is_no_part_of_a_script(project: Project) -> None:
+def test_bytecode_in_a_script_is_not_reported_as_change(project: Project) -> None:
     project.attempt(1, {"calc.py": CALC.replace("-", "+"), "__pycache__/calc.pyc": "x"})
-    told: list[Event] = []
-    run = project.retry(told)
+    events: list[Event] = []
+    run = project.retry(events)
     assert run.verdict is Verdict.FIXED
-    assert not any("__pycache__" in event.message for event in told)
+    assert not any("__pycache__" in event.message for event in events)

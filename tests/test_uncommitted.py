@@ -22,7 +22,7 @@ def gone(outcome: Outcome) -> dict[str, tuple[str, ...]]:
     return {lost.path: lost.names for lost in outcome.lost}
 
 
-def test_a_function_that_was_not_committed_is_named_and_brought_back(project: Project) -> None:
+def test_a_lost_uncommitted_function_is_named_with_the_restore_command(project: Project) -> None:
     uncommitted(project, "calc.py", CALC + HELPER)
     project.attempt(1, {"calc.py": CALC.replace("-", "*")})
     project.attempt(2, {"calc.py": FIXED})
@@ -36,7 +36,7 @@ def test_a_function_that_was_not_committed_is_named_and_brought_back(project: Pr
     assert (project.root / "calc.py").read_text() == CALC + HELPER
 
 
-def test_only_the_named_file_is_brought_back(project: Project) -> None:
+def test_only_the_named_file_is_restored(project: Project) -> None:
     uncommitted(project, "draft.py", HELPER)
     project.attempt(1, {"calc.py": FIXED}, delete="draft.py\n")
     outcome = project.retry()
@@ -57,7 +57,7 @@ def test_only_the_named_file_is_brought_back(project: Project) -> None:
         (CALC, FIXED, ()),
     ],
 )
-def test_functions_classes_and_top_level_names_count_by_name(
+def test_uncommitted_functions_classes_and_names_are_compared_by_name(
     project: Project, before: str, after: str, names: tuple[str, ...]
 ) -> None:
     uncommitted(project, "calc.py", before)
@@ -67,7 +67,7 @@ def test_functions_classes_and_top_level_names_count_by_name(
     assert [lost.names for lost in outcome.lost] == ([names] if names else [])
 
 
-def test_what_is_committed_or_was_moved_to_another_file_is_not_gone(project: Project) -> None:
+def test_committed_or_moved_code_is_not_lost(project: Project) -> None:
     uncommitted(project, "calc.py", CALC + HELPER.replace("helper", "old"))
     project.commit()
     uncommitted(project, "calc.py", CALC + HELPER.replace("helper", "old") + HELPER)
@@ -77,7 +77,7 @@ def test_what_is_committed_or_was_moved_to_another_file_is_not_gone(project: Pro
     assert outcome.lost == ()
 
 
-def test_a_name_that_another_file_had_all_along_does_not_hide_what_is_gone(
+def test_a_name_that_existed_in_another_file_does_not_hide_a_loss(
     project: Project,
 ) -> None:
     uncommitted(project, "more.py", HELPER)
@@ -87,14 +87,14 @@ def test_a_name_that_another_file_had_all_along_does_not_hide_what_is_gone(
     assert gone(project.retry()) == {"calc.py": ("helper",)}
 
 
-def test_before_the_first_commit_everything_is_uncommitted(project: Project) -> None:
+def test_before_the_first_commit_all_code_is_uncommitted(project: Project) -> None:
     git(project.root, "update-ref", "-d", "HEAD", environ=project.environ)
     uncommitted(project, "calc.py", CALC + HELPER)
     project.attempt(1, {"calc.py": FIXED})
     assert gone(project.retry()) == {"calc.py": ("helper",)}
 
 
-def test_where_nothing_of_an_agent_stays_nothing_is_gone(project: Project) -> None:
+def test_a_reverted_attempt_loses_nothing(project: Project) -> None:
     uncommitted(project, "calc.py", CALC + HELPER)
     project.attempt(1, {"calc.py": CALC})
     outcome = project.retry(retry__max_ai_retry_attempts=1)
@@ -112,9 +112,9 @@ def everywhere(outcome: Outcome) -> dict[str, str]:
     }
 
 
-def test_it_is_told_everywhere_with_the_command(project: Project) -> None:
+def test_every_report_names_the_loss_with_the_restore_command(project: Project) -> None:
     uncommitted(project, "calc.py", CALC + HELPER)
     project.attempt(1, {"calc.py": FIXED})
     outcome = project.retry()
-    for place, told in everywhere(outcome).items():
-        assert f"atlas pick {outcome.run_id} start --path calc.py" in told, place
+    for place, text in everywhere(outcome).items():
+        assert f"atlas pick {outcome.run_id} start --path calc.py" in text, place

@@ -35,19 +35,19 @@ def there(project: Project) -> Sequence[object]:
 
 
 @pytest.mark.parametrize("command", [("format",), ("validate",), ("validate", "--check")])
-def test_what_a_writer_changed_is_undone(project: Project, command: Sequence[str]) -> None:
+def test_undo_reverts_changes_of_a_writer(project: Project, command: Sequence[str]) -> None:
     writing(project)
     (project.root / "calc.py").write_text("mine, and not committed\n")
     before = there(project)
-    told = atlas(project, *command)
-    assert "undo:\n  atlas undo " in told.out
+    done = atlas(project, *command)
+    assert "undo:\n  atlas undo " in done.out
     assert there(project) != before
     undone = atlas(project, "undo")
     assert (undone.code, undone.out.split(" of 2")[0]) == (0, "as it was before the gates")
     assert there(project) == before
 
 
-def test_what_a_fixer_of_validate_changed_is_undone(project: Project) -> None:
+def test_undo_reverts_changes_of_a_fixer(project: Project) -> None:
     gate = {"name": "style", "run": "grep -q changed calc.py", "fix": WRITE}
     project.configure(validation={"lint": [gate]})
     before = there(project)
@@ -57,9 +57,7 @@ def test_what_a_fixer_of_validate_changed_is_undone(project: Project) -> None:
 
 
 @pytest.mark.parametrize("name", ["TERM", "KILL"])
-def test_what_a_writer_had_changed_when_it_was_cut_off_is_undone(
-    project: Project, name: str
-) -> None:
+def test_undo_reverts_changes_of_an_interrupted_writer(project: Project, name: str) -> None:
     writing(project, f"{WRITE}; kill -{name} $PPID; sleep 9")
     before = there(project)
     assert ended(project, "format") in (143, -9)
@@ -68,28 +66,28 @@ def test_what_a_writer_had_changed_when_it_was_cut_off_is_undone(
     assert there(project) == before
 
 
-def test_gates_that_change_nothing_leave_nothing_to_undo(project: Project) -> None:
+def test_gates_without_changes_leave_nothing_to_undo(project: Project) -> None:
     writing(project, "true")
     assert "atlas undo" not in atlas(project, "format").out
     assert "no run is recorded" in atlas(project, "undo").err
 
 
-def test_readers_hold_nothing(project: Project) -> None:
+def test_readers_take_no_snapshot(project: Project) -> None:
     atlas(project, "validate")
     assert not [*Path(project.environ["ATLAS_HOME"]).glob("workspaces/*/shadow")]
 
 
-def test_a_repository_that_cannot_be_read_keeps_no_writer_from_running(project: Project) -> None:
+def test_a_broken_repository_does_not_stop_a_writer(project: Project) -> None:
     writing(project, "touch made")
     (project.root / ".git/HEAD").unlink()
     assert atlas(project, "format").code == 0
     assert (project.root / "made").exists()
 
 
-def test_what_was_undone_can_be_had_again_and_is_not_undone_twice(project: Project) -> None:
+def test_undone_gate_changes_can_be_picked_and_undone_again(project: Project) -> None:
     writing(project)
-    told = atlas(project, "format").out
-    name = told.split("\n  atlas undo ")[1].split()[0]
+    output = atlas(project, "format").out
+    name = output.split("\n  atlas undo ")[1].split()[0]
     after = entries(project.root)
     atlas(project, "undo")
     assert "no run is recorded" in atlas(project, "undo").err
@@ -99,7 +97,7 @@ def test_what_was_undone_can_be_had_again_and_is_not_undone_twice(project: Proje
     assert (project.root / "calc.py").read_text() == CALC
 
 
-def test_what_was_edited_since_the_gates_stays_and_is_named(project: Project) -> None:
+def test_undo_keeps_edits_made_after_the_gates_and_names_them(project: Project) -> None:
     writing(project)
     atlas(project, "format")
     (project.root / "calc.py").write_text("mine\n")
@@ -111,7 +109,7 @@ def test_what_was_edited_since_the_gates_stays_and_is_named(project: Project) ->
     assert not (project.root / "made.py").exists()
 
 
-def test_a_commit_after_the_gates_stays(project: Project) -> None:
+def test_undo_keeps_a_commit_made_after_the_gates(project: Project) -> None:
     writing(project)
     atlas(project, "format")
     git(project.root, "commit", "-qam", "mine", environ=project.environ)
@@ -122,7 +120,7 @@ def test_a_commit_after_the_gates_stays(project: Project) -> None:
     assert (project.root / "calc.py").read_text() == CALC
 
 
-def test_gates_are_known_to_have_begun_to_the_millisecond(project: Project) -> None:
+def test_the_start_of_gates_is_recorded_to_the_millisecond(project: Project) -> None:
     ws = open_workspace(project.root, project.root.parent / "state", environ=project.environ)
     before = now()
     with holding(ws, lambda: snapshot(ws)):
@@ -132,7 +130,7 @@ def test_gates_are_known_to_have_begun_to_the_millisecond(project: Project) -> N
     assert seconds_of(before) <= seconds_of(run.started_at) <= time.time()
 
 
-def test_the_newest_is_undone_first_be_it_a_run_or_gates(project: Project) -> None:
+def test_undo_reverts_the_newer_of_run_and_gates(project: Project) -> None:
     project.configure(validation={"format": ["printf x >> formatted.txt"], "test": ["test -e go"]})
     project.attempt(1, {"go": "", "calc.py": FIXED})
     before = entries(project.root)
@@ -147,25 +145,25 @@ def test_the_newest_is_undone_first_be_it_a_run_or_gates(project: Project) -> No
     assert entries(project.root) == before
 
 
-def test_the_summary_of_a_run_names_what_gates_changed_beside_the_agent(project: Project) -> None:
+def test_the_summary_names_files_changed_by_gates(project: Project) -> None:
     lines = ["printf x > by_the_gate.txt"]
     project.configure(validation={"format": lines, "test": ["python3 -S -m unittest -q"]})
     project.attempt(1, {"calc.py": FIXED})
-    told = atlas(project, "retry", "--ai-fix", "--report", "json=../run.json")
-    assert told.code == 0
+    done = atlas(project, "retry", "--ai-fix", "--report", "json=../run.json")
+    assert done.code == 0
     run = json.loads((project.root.parent / "run.json").read_text())
     assert run["gates_changed"] == ["by_the_gate.txt"]
-    assert "  changed by gates: by_the_gate.txt\n" in told.out
-    assert "attempt 1 is in the workspace: calc.py (+1 -1)\n" in told.out
+    assert "  changed by gates: by_the_gate.txt\n" in done.out
+    assert "attempt 1 is in the workspace: calc.py (+1 -1)\n" in done.out
 
 
-def test_what_a_reader_changed_is_named_with_what_git_has_of_it(project: Project) -> None:
+def test_files_changed_by_a_reader_are_named_with_their_git_state(project: Project) -> None:
     move = "printf 'y\\n' > made.py; rm -f calc.py"
     project.configure(validation={"lint": [move]})
     project.commit()
-    told = atlas(project, "validate").out
-    assert "git checkout -- calc.py; not known to git: made.py" in told
-    assert "not configured with `writes: true`" in told
+    output = atlas(project, "validate").out
+    assert "git checkout -- calc.py; not known to git: made.py" in output
+    assert "not configured with `writes: true`" in output
     project.configure(validation={"lint": [{"run": move, "writes": True}]})
     git(project.root, "checkout", "--", "calc.py", environ=project.environ)
     assert "undo:\n  atlas undo " in atlas(project, "validate").out

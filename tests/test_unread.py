@@ -33,12 +33,14 @@ def project(tmp_path: Path, environ: dict[str, str]) -> Project:
 
 
 @pytest.mark.parametrize("problem", PROBLEMS)
-def test_everything_that_failed_is_in_the_prompt(project: Project, problem: str) -> None:
+def test_every_unparsed_problem_is_in_the_prompt(project: Project, problem: str) -> None:
     assert problem in atlas(project, "prompt", "--max-chars", "4000").out
 
 
 @pytest.mark.parametrize("problem", PROBLEMS)
-def test_everything_of_a_recorded_failure_is_in_the_prompt(project: Project, problem: str) -> None:
+def test_every_unparsed_problem_of_a_report_is_in_the_prompt(
+    project: Project, problem: str
+) -> None:
     report = project.root.parent / "report.json"
     report.write_text(atlas(project, "validate", "--json").out)
     results = json.loads(report.read_text())["lint_results"]
@@ -48,7 +50,7 @@ def test_everything_of_a_recorded_failure_is_in_the_prompt(project: Project, pro
     assert problem in atlas(project, "prompt", "--from", str(report)).out
 
 
-def test_a_fix_of_one_of_several_problems_is_kept(project: Project) -> None:
+def test_fixing_one_of_several_unparsed_problems_is_kept(project: Project) -> None:
     project.attempt(1, {"calc.py": "fixed = 1\n"})
     attempt = project.retry(retry__max_ai_retry_attempts=1).attempts[0]
     assert (len(attempt.fixed), len(attempt.remaining), len(attempt.introduced)) == (1, 2, 0)
@@ -64,11 +66,11 @@ def test_a_fix_of_one_of_several_problems_is_kept(project: Project) -> None:
         ("make lint", "b.py: no licence", 0),
     ],
 )
-def test_the_rest_counts_beside_what_was_read_of_several_programs(
+def test_unparsed_output_counts_in_addition_to_parsed_problems(
     command: str, printed: str, unread: int
 ) -> None:
-    found = diagnose(ToolOutput(command=command, exit_code=1, stdout=printed)).diagnostics
-    assert sum(d.count for d in found if d.tool == UNREAD) == unread
+    diagnostics = diagnose(ToolOutput(command=command, exit_code=1, stdout=printed)).diagnostics
+    assert sum(d.count for d in diagnostics if d.tool == UNREAD) == unread
 
 
 @pytest.mark.parametrize(
@@ -100,5 +102,5 @@ def test_the_rest_counts_beside_what_was_read_of_several_programs(
         "./deploy.sh In line 3:",
     ],
 )
-def test_headings_counts_warnings_and_echoes_are_no_problem_of_their_own(line: str) -> None:
+def test_headings_counts_warnings_and_echoes_are_not_problems(line: str) -> None:
     assert list(telling([line])) == []

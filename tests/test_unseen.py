@@ -28,7 +28,7 @@ def hiding(*paths: str) -> dict[str, str]:
     return {"calc.py": ADD, IGNORED: "".join(f"{path.split('/')[0]}\n" for path in paths)}
 
 
-def test_a_value_that_a_failing_test_recorded_in_an_ignored_file_makes_nothing_flaky(
+def test_a_value_recorded_by_a_failing_test_does_not_make_it_flaky(
     tmp_path: Path, environ: Environ
 ) -> None:
     project = miniature(
@@ -39,7 +39,7 @@ def test_a_value_that_a_failing_test_recorded_in_an_ignored_file_makes_nothing_f
     assert not outcome.verdict.is_green
 
 
-def test_a_value_that_a_failing_test_recorded_does_not_confirm_an_attempt(
+def test_a_value_recorded_by_a_failing_test_does_not_confirm_an_attempt(
     tmp_path: Path, environ: Environ
 ) -> None:
     files, gates = hiding("now", "snap/v"), {"test": [RECORDS]}
@@ -63,7 +63,7 @@ def test_a_flaky_test_that_writes_ignored_files_is_still_flaky(
     assert (project.root / "run.log").read_text().count("\n") == 1
 
 
-def test_the_outputs_of_gates_cost_no_further_run_of_them(tmp_path: Path, environ: Environ) -> None:
+def test_outputs_of_gates_cause_no_further_run(tmp_path: Path, environ: Environ) -> None:
     check = f"echo ran >> ../runs; date +%N > out.db; {CHECK}"
     project = miniature(tmp_path, environ, hiding("out.db"), [REPAIR], validation={"lint": [check]})
     assert project.retry().verdict is Verdict.FIXED
@@ -71,7 +71,7 @@ def test_the_outputs_of_gates_cost_no_further_run_of_them(tmp_path: Path, enviro
 
 
 @pytest.mark.parametrize("path", CACHES)
-def test_what_a_refused_turn_left_unseen_confirms_no_later_one(
+def test_ignored_files_of_a_refused_turn_do_not_confirm_a_later_one(
     tmp_path: Path, environ: Environ, path: str
 ) -> None:
     refused = f"{put(path, '')}; echo '# x' >> .atlas/config.yaml"
@@ -82,7 +82,7 @@ def test_what_a_refused_turn_left_unseen_confirms_no_later_one(
 
 
 @pytest.mark.parametrize("path", CACHES)
-def test_what_a_run_that_fails_left_unseen_is_not_there_for_the_next(
+def test_ignored_files_of_a_failed_run_are_removed(
     tmp_path: Path, environ: Environ, path: str
 ) -> None:
     gates = {"lint": [f"test -e {path}"], "test": [CHECK]}
@@ -95,7 +95,7 @@ def test_what_a_run_that_fails_left_unseen_is_not_there_for_the_next(
 @pytest.mark.parametrize(
     "path", [".cache/ok", ".hypothesis/ok", "target/ok", ".next/ok", "dist/ok"]
 )
-def test_a_cache_that_any_tool_may_believe_buys_nothing(
+def test_a_manipulated_cache_of_any_tool_is_not_a_fix(
     tmp_path: Path, environ: Environ, path: str
 ) -> None:
     turns = [f"{put(path, '')}; {REMARK}"] * 2
@@ -120,7 +120,7 @@ def cut_off(tmp_path: Path, environ: Environ, path: str, files: dict[str, str]) 
 @pytest.mark.in_place("a kill inside leaves the atlas outside, which says so")
 @pytest.mark.parametrize("command", ["resume", "retry"])
 @pytest.mark.parametrize("path", CACHES)
-def test_what_a_killed_turn_left_unseen_buys_nothing(
+def test_ignored_files_of_a_killed_turn_are_removed(
     tmp_path: Path, environ: Environ, path: str, command: str
 ) -> None:
     project = cut_off(tmp_path, environ, path, hiding(path))
@@ -130,7 +130,7 @@ def test_what_a_killed_turn_left_unseen_buys_nothing(
 
 
 @pytest.mark.in_place("a kill inside leaves the atlas outside, which says so")
-def test_a_run_whose_killed_turn_changed_a_dependency_does_not_go_on(
+def test_a_killed_turn_that_changed_a_dependency_cannot_resume(
     tmp_path: Path, environ: Environ
 ) -> None:
     path = "node_modules/dep/index.js"
@@ -151,7 +151,7 @@ def test_a_run_whose_killed_turn_changed_a_dependency_does_not_go_on(
     ],
     ids=["of a red run", "needed by the gates"],
 )
-def test_an_ignored_file_that_was_too_big_to_be_held_is_never_removed(
+def test_an_ignored_file_too_big_for_a_snapshot_is_never_removed(
     turn: str, gate: str, tmp_path: Path, environ: Environ
 ) -> None:
     files = {"calc.py": ADD, IGNORED: "*.db\n"}

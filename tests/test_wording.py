@@ -24,27 +24,29 @@ from tests.reports.samples import HELD, big_run
 from tests.values import attempt
 
 
-def test_calls_that_were_refused_are_reported_once() -> None:
+def test_denied_calls_are_reported_once() -> None:
     event = AttemptFinished(result=attempt(denials=("Bash: curl", "Bash: curl", "Edit: ci.yml")))
     assert ("  not permitted: Bash: curl, Edit: ci.yml", "warn") in list(lines_of(event))
 
 
-def test_an_exception_that_begins_its_message_is_named_once() -> None:
-    told = Diagnostic(tool="pytest", rule_id="AssertionError", message="AssertionError: 1 != 2")
+def test_an_exception_that_starts_its_message_is_named_once() -> None:
+    diagnostic = Diagnostic(
+        tool="pytest", rule_id="AssertionError", message="AssertionError: 1 != 2"
+    )
     failed = GateResult(
         name="unit",
         kind=Kind.TEST,
         command="pytest",
         status=Status.FAILED,
         success=False,
-        diagnostics=(told,),
+        diagnostics=(diagnostic,),
     )
     text = "\n".join(line for line, _ in failure_lines(Validation(results=(failed,)), verbosity=0))
     assert "pytest: AssertionError: 1 != 2" in text
 
 
-def test_a_long_message_ends_with_dots() -> None:
-    told = Diagnostic(tool="x", message="m" * 5000)
+def test_a_long_message_ends_with_an_ellipsis() -> None:
+    diagnostic = Diagnostic(tool="x", message="m" * 5000)
     failed = GateResult(
         name="unit",
         kind=Kind.TEST,
@@ -52,7 +54,7 @@ def test_a_long_message_ends_with_dots() -> None:
         status=Status.FAILED,
         success=False,
         error="e" * 5000,
-        diagnostics=(told,),
+        diagnostics=(diagnostic,),
     )
     lines = [line for line, _ in failure_lines(Validation(results=(failed,)))]
     lines += [line for line, _ in lines_of(GateFinished(result=failed))]
@@ -78,13 +80,13 @@ def test_refused_held_and_left_for_review_are_distinguished() -> None:
     ]
 
 
-def test_an_attempt_that_passes_only_with_what_was_held_says_so() -> None:
+def test_an_attempt_that_passes_only_with_held_changes_is_reported() -> None:
     held = (Held(rule="tests-changed", path="test_a.py", needed=True),)
     event = AttemptFinished(result=attempt(held=held))
     assert ("  green only with what was held: test_a.py", "warn") in list(lines_of(event))
 
 
-def test_failing_tests_come_first_by_their_id_and_then_their_place() -> None:
+def test_failing_tests_are_listed_first_by_id_and_place() -> None:
     lint = Diagnostic(tool="ruff", message="unused", path="a.py", region=Region(start_line=1))
     test = Diagnostic(
         tool="pytest",
@@ -101,38 +103,38 @@ def test_failing_tests_come_first_by_their_id_and_then_their_place() -> None:
         success=False,
         diagnostics=(lint, test),
     )
-    told = [line.strip() for line, _ in failure_lines(Validation(results=(failed,)))]
-    first = told.index("tests/test_a.py::test_b: 1 != 2 (tests/test_a.py:7)")
-    assert told[first + 1] == "a.py:1: unused"
+    lines = [line.strip() for line, _ in failure_lines(Validation(results=(failed,)))]
+    first = lines.index("tests/test_a.py::test_b: 1 != 2 (tests/test_a.py:7)")
+    assert lines[first + 1] == "a.py:1: unused"
 
 
 def summary(run: Outcome) -> list[str]:
     return [line for line, _ in outcome_summary(run)]
 
 
-def test_a_run_that_fell_short_shows_its_course() -> None:
-    said = summary(big_run(attempts=2))
-    assert "  problems: 311 -> 233 -> 155  █▇▅" in said
-    assert "  gates: ruff ✗✗✗, test ✗✗✗" in said
+def test_a_failed_run_shows_its_problem_counts() -> None:
+    lines = summary(big_run(attempts=2))
+    assert "  problems: 311 -> 233 -> 155  █▇▅" in lines
+    assert "  gates: ruff ✗✗✗, test ✗✗✗" in lines
 
 
-def test_the_last_lines_say_what_became_of_each_change() -> None:
-    said = summary(HELD)
-    assert "  refused and restored: bin/ruff (tool-replaced)" in said
+def test_the_summary_shows_the_result_of_each_change() -> None:
+    lines = summary(HELD)
+    assert "  refused and restored: bin/ruff (tool-replaced)" in lines
     fate = "  held and restored, and the gates pass only with it: tests/test_sum.py (test-changed)"
-    assert fate in said
-    assert "  left in place for review: src/sums.py (special-cased)" in said
-    assert "  noted: src/b.py (emptied)" in said
-    assert said.count("  atlas pick r-3 1 --held") == 1
-    assert "accept:" not in said
+    assert fate in lines
+    assert "  left in place for review: src/sums.py (special-cased)" in lines
+    assert "  noted: src/b.py (emptied)" in lines
+    assert lines.count("  atlas pick r-3 1 --held") == 1
+    assert "accept:" not in lines
 
 
-def test_a_green_names_what_accepts_the_rest() -> None:
+def test_a_fixed_run_names_the_command_that_accepts_the_rest() -> None:
     lines = summary(replace(HELD, verdict=Verdict.FIXED, remedy=None))
     assert lines[lines.index("accept:") + 1] == "  atlas pick r-3 1 --held"
 
 
-def test_each_command_to_copy_is_whole_on_a_line_below_its_label() -> None:
+def test_each_command_is_on_its_own_line_below_its_label() -> None:
     lines = list(outcome_summary(HELD))
     below = [(a[0], b[0]) for a, b in pairwise(lines) if b[1] == "code"]
     assert below == [

@@ -45,7 +45,7 @@ def _cases() -> Iterator[Any]:
 
 
 @pytest.mark.parametrize(("name", "way", "user"), [*_cases()])
-def test_a_command_sees_the_changes_and_leaves_the_workspace_as_it_was(
+def test_a_command_sees_the_changes_and_leaves_the_workspace_unchanged(
     name: str, way: str, user: str, folder: Path
 ) -> None:
     done = subprocess.run(
@@ -59,9 +59,7 @@ def test_a_command_sees_the_changes_and_leaves_the_workspace_as_it_was(
 
 
 @pytest.mark.parametrize("user", USERS)
-def test_a_command_that_finds_its_layer_full_fails_and_harms_nothing(
-    user: str, folder: Path
-) -> None:
+def test_a_full_layer_fails_the_command_and_changes_nothing_else(user: str, folder: Path) -> None:
     starts_as = 0 if os.geteuid() == 0 else os.geteuid()
     arguments = (str(USERS[user]), str(folder))
     call = as_user(starts_as, "asides.check_full", *arguments)
@@ -82,7 +80,7 @@ def over(ws: Workspace) -> Workspace:
     return ws
 
 
-def test_what_a_command_leaves_running_ends_with_its_overlay(over: Workspace) -> None:
+def test_processes_left_running_end_with_the_overlay(over: Workspace) -> None:
     number = token()
     line = f"setsid nohup sleep {number} >/dev/null 2>&1 & sleep 0.1"
     done = aside(over, shell(line, cwd=over.root, keep_daemons=True), {})
@@ -90,14 +88,14 @@ def test_what_a_command_leaves_running_ends_with_its_overlay(over: Workspace) ->
     until(lambda: not alive(number))
 
 
-def test_commands_side_by_side_see_the_changes_and_not_each_other(over: Workspace) -> None:
+def test_concurrent_commands_see_the_changes_but_not_each_other(over: Workspace) -> None:
     with beside(over, A_3) as there:
         lines = [f"cat src/a.py; echo {n} >>src/a.py; sleep 0.2; tail -1 src/a.py" for n in "xyz"]
         ends = run_all([there.wrap(shell(line, cwd=over.root)) for line in lines], jobs=3)
         assert [end.stdout.text for end in ends if end] == [f"a = 3\n{n}\n" for n in "xyz"]
 
 
-def test_in_place_commands_see_what_the_others_wrote(ws: Workspace) -> None:
+def test_in_place_commands_see_files_of_earlier_ones(ws: Workspace) -> None:
     with beside(ws, A_3, in_place=True) as there:
         run(there.wrap(shell("echo made >made", cwd=ws.root)))
         assert run(there.wrap(shell("cat made", cwd=ws.root))).stdout.text == "made\n"
@@ -105,28 +103,28 @@ def test_in_place_commands_see_what_the_others_wrote(ws: Workspace) -> None:
 
 
 @pytest.mark.parametrize("in_place", [False, True])
-def test_what_a_command_left_can_be_read_while_it_is_there(ws: Workspace, in_place: bool) -> None:
+def test_files_left_by_a_command_can_be_read_afterwards(ws: Workspace, in_place: bool) -> None:
     with beside(ws, A_3, in_place=in_place) as there:
         run(there.wrap(shell("echo '<junit/>' >report.xml; rm run.sh", cwd=ws.root)))
-        found = {path: there.file(path) for path in ("report.xml", "src/a.py", "src/b.py")}
-        texts = {path: file.read_text() for path, file in found.items() if file}
+        files = {path: there.file(path) for path in ("report.xml", "src/a.py", "src/b.py")}
+        texts = {path: file.read_text() for path, file in files.items() if file}
         assert there.file("run.sh") is None
     assert texts == {"report.xml": "<junit/>\n", "src/a.py": "a = 3\n", "src/b.py": "b = 2\n"}
 
 
-def test_a_folder_that_only_the_changes_bring_can_be_run_in(over: Workspace) -> None:
+def test_a_command_can_run_in_a_folder_added_by_the_changes(over: Workspace) -> None:
     changes = {"new/file": ("100644", b"there\n")}
     done = aside(over, shell("cat file", cwd=over.root / "new"), changes)
     assert done.completed.stdout.text == "there\n"
 
 
-def test_what_a_command_closed_goes_with_its_overlay(over: Workspace) -> None:
+def test_unreadable_folders_are_removed_with_the_overlay(over: Workspace) -> None:
     done = aside(over, shell("mkdir c; echo x >c/x; chmod 0 c", cwd=over.root), {})
     assert done.completed.exit_code == 0
     assert not [*over.home.glob("atlas-aside-*")]
 
 
-def test_a_commit_in_a_linked_worktree_is_dropped_too(tmp_path: Path) -> None:
+def test_a_commit_in_a_linked_worktree_is_dropped(tmp_path: Path) -> None:
     main = repository(tmp_path / "main")
     git(main, "worktree", "add", "-q", "-b", "side", str(tmp_path / "linked"))
     ws = opened(tmp_path / "linked")
@@ -146,19 +144,19 @@ def test_a_commit_in_a_linked_worktree_is_dropped_too(tmp_path: Path) -> None:
         ("pytest tests/test_docker.py -k docker_", False),
     ],
 )
-def test_what_hands_the_path_to_a_daemon_is_run_in_place(
+def test_commands_that_talk_to_a_daemon_run_in_place(
     line: str, is_in_place: bool, over: Workspace
 ) -> None:
     with beside(over, {}, [line]) as there:
         assert bool(there.reason) == is_in_place
 
 
-def test_a_mount_inside_is_not_hidden_by_an_overlay() -> None:
+def test_a_mount_inside_the_folder_is_detected() -> None:
     root = Path("/dev")
     assert overlay.mounts_inside(root.resolve())
 
 
-def test_the_layers_of_one_that_was_killed_are_removed_by_the_next(over: Workspace) -> None:
+def test_layers_of_a_killed_process_are_removed_by_the_next(over: Workspace) -> None:
     left = over.home / "atlas-aside-999999999-x"
     left.mkdir()
     aside(over, shell("true", cwd=over.root), {})
@@ -166,12 +164,12 @@ def test_the_layers_of_one_that_was_killed_are_removed_by_the_next(over: Workspa
 
 
 @pytest.mark.parametrize("path", ["../out", "/etc/x", ".git/config", "a//b", "inner/.git/HEAD"])
-def test_a_path_that_is_not_of_the_work_tree_is_refused(path: str, ws: Workspace) -> None:
+def test_a_path_outside_the_work_tree_is_refused(path: str, ws: Workspace) -> None:
     with pytest.raises(ValueError, match="no path"):
         aside(ws, shell("true", cwd=ws.root), {path: None})
 
 
-def test_bytecode_made_aside_is_not_taken_for_that_of_the_file(ws: Workspace) -> None:
+def test_bytecode_made_with_the_changes_is_not_used_afterwards(ws: Workspace) -> None:
     """Of two files of one size and second, Python takes the one's bytecode for the other's."""
     write(ws.root, "src/__init__.py")
     see = shell("python3 -c 'from src import a; print(a.a)'", cwd=ws.root, env=ENV)
@@ -181,7 +179,7 @@ def test_bytecode_made_aside_is_not_taken_for_that_of_the_file(ws: Workspace) ->
         assert run(see).stdout.text == "1\n"
 
 
-def test_what_no_snapshot_holds_is_put_back_as_well(ws: Workspace) -> None:
+def test_ignored_files_are_restored_after_in_place_commands(ws: Workspace) -> None:
     write(ws.root, ".gitignore", "node_modules/\n")
     write(ws.root, "node_modules/x/index.js", "old\n")
     before = entries(ws.root)
@@ -222,7 +220,7 @@ def _many(root: Path) -> dict[str, tuple[str, bytes]]:
 
 
 @pytest.mark.parametrize("pause_s", [0.0, 0.05, 0.15, 0.3, 0.6])
-def test_a_second_signal_does_not_cut_the_putting_back_short(pause_s: float, root: Path) -> None:
+def test_a_second_signal_does_not_interrupt_the_restore(pause_s: float, root: Path) -> None:
     before = _many(root)
     state = root.parent / "state"
     with start_python(DRIVER, str(root), str(state), "touch ready; sleep 100") as atlas:
@@ -248,14 +246,14 @@ def _killed(root: Path) -> Workspace:
     return open_workspace(root, state, environ=ENV)
 
 
-def test_after_a_kill_whoever_locks_the_workspace_first_puts_it_back(root: Path) -> None:
+def test_the_next_lock_after_a_kill_restores_the_workspace(root: Path) -> None:
     before = _many(root)
     with lock(_killed(root)):
         assert entries(root) == before
     assert put_back_aside(opened(root)) == ()
 
 
-def test_after_a_kill_what_somebody_edited_later_stays(root: Path) -> None:
+def test_edits_made_after_a_kill_are_kept(root: Path) -> None:
     _many(root)
     ws = _killed(root)
     note = ws.home / "aside.note"
@@ -265,7 +263,7 @@ def test_after_a_kill_what_somebody_edited_later_stays(root: Path) -> None:
     assert {path: what for path, what in entries(root).items() if path != "src/a.py"} == late
 
 
-def test_a_workspace_that_is_changed_is_not_put_back_under_its_owner(ws: Workspace) -> None:
+def test_a_workspace_in_use_is_not_restored(ws: Workspace) -> None:
     with beside(ws, A_3, in_place=True):
         assert put_back_aside(ws) == ()
         with pytest.raises(WorkspaceError, match="for a while"), beside(ws, {}, in_place=True):
@@ -274,7 +272,7 @@ def test_a_workspace_that_is_changed_is_not_put_back_under_its_owner(ws: Workspa
     assert (ws.root / "src/a.py").read_text() == "a = 1\n"
 
 
-def test_signals_just_before_a_workspace_is_put_back_keep_nobody_from_it(ws: Workspace) -> None:
+def test_signals_just_before_a_restore_do_not_prevent_it(ws: Workspace) -> None:
     def signalled(frame: FrameType, event: str, _: object) -> None:
         if event == "call" and "being restored" in str(frame.f_locals.get("what", "")):
             sys.setprofile(None)

@@ -38,7 +38,7 @@ while True:
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_a_kill_at_any_moment_loses_nothing(seed: int, tmp_path: Path) -> None:
+def test_a_kill_at_any_moment_loses_nothing_of_the_work_tree(seed: int, tmp_path: Path) -> None:
     root = repository(tmp_path / "repo")
     for number in range(60):
         write(root, f"many/{number % 7}/{number}.txt", f"{number}\n" * 200)

@@ -40,7 +40,7 @@ def root(tmp_path: Path) -> Path:
     return root
 
 
-def told(root: Path) -> GitFacts:
+def facts_of(root: Path) -> GitFacts:
     return git_facts(root, environ={**ENVIRON, "HOME": str(root.parent)})
 
 
@@ -134,95 +134,95 @@ MOVES: dict[str, tuple[tuple[Callable[[Path], object], ...], set[str]]] = {
 
 
 @pytest.mark.parametrize("name", MOVES)
-def test_whatever_moves_in_git_shows_in_the_facts_and_can_be_put_back(
+def test_every_change_in_git_is_in_the_facts_and_can_be_reverted(
     root: Path, ws: Workspace, name: str
 ) -> None:
     acts, expected = MOVES[name]
-    before, files = told(root), entries(root)
+    before, files = facts_of(root), entries(root)
     held = snapshot(ws)
     for act in acts:
         act(root)
-    moved = differing(before, told(root))
+    moved = differing(before, facts_of(root))
     assert moved == expected
 
     put_back_git(ws, held.id, moved)
     restore(ws, held.id)
-    assert differing(before, told(root)) == {name for name in moved if "rebase" in name}
+    assert differing(before, facts_of(root)) == {name for name in moved if "rebase" in name}
     assert entries(root) == files
 
 
-def test_what_is_not_named_stays_moved(root: Path, ws: Workspace) -> None:
-    before, held = told(root), snapshot(ws)
+def test_only_the_named_git_changes_are_reverted(root: Path, ws: Workspace) -> None:
+    before, held = facts_of(root), snapshot(ws)
     git(root, "branch", "of-another-worktree")
     git(root, "config", "core.hooksPath", "/evil")
     assert put_back_git(ws, held.id, {"config:core.hookspath"}) == ("config:",)
-    assert differing(before, told(root)) == {"refs/heads/of-another-worktree"}
+    assert differing(before, facts_of(root)) == {"refs/heads/of-another-worktree"}
 
 
 def test_a_linked_worktree_has_its_own_head(root: Path, tmp_path: Path) -> None:
     git(root, "worktree", "add", "-q", "-b", "side", str(tmp_path / "linked"))
     linked = opened(tmp_path / "linked")
-    before, main, held = told(linked.root), told(root), snapshot(linked)
+    before, main, held = facts_of(linked.root), facts_of(root), snapshot(linked)
     git(linked.root, "checkout", "-q", "--detach")
     git(root, "checkout", "-q", "--detach")
-    assert differing(before, told(linked.root)) == {"HEAD", "worktrees/linked"}
+    assert differing(before, facts_of(linked.root)) == {"HEAD", "worktrees/linked"}
     put_back_git(linked, held.id, {"HEAD"})
-    assert told(linked.root) == before
-    assert differing(main, told(root)) == {"HEAD"}
+    assert facts_of(linked.root) == before
+    assert differing(main, facts_of(root)) == {"HEAD"}
 
 
-def test_a_new_worktree_shows_in_the_facts(root: Path, tmp_path: Path) -> None:
-    before = told(root)
+def test_a_new_worktree_is_in_the_facts(root: Path, tmp_path: Path) -> None:
+    before = facts_of(root)
     git(root, "worktree", "add", "-q", "--detach", str(tmp_path / "linked"))
-    assert differing(before, told(root)) == {"worktrees/linked"}
+    assert differing(before, facts_of(root)) == {"worktrees/linked"}
 
 
-def test_hooks_where_the_configuration_says_they_are_show(root: Path) -> None:
+def test_hooks_in_a_configured_folder_are_in_the_facts(root: Path) -> None:
     git(root, "config", "core.hooksPath", ".husky")
-    before = told(root)
+    before = facts_of(root)
     write(root, ".husky/pre-commit", "exit 0\n", 0o755)
-    assert differing(before, told(root)) == {"hooksPath/pre-commit"}
+    assert differing(before, facts_of(root)) == {"hooksPath/pre-commit"}
 
 
-def test_below_the_folder_of_hooks_nothing_is_read(root: Path) -> None:
+def test_subfolders_of_the_hooks_folder_are_not_read(root: Path) -> None:
     git(root, "config", "core.hooksPath", ".")
     write(root, "deep/below/pre-commit", "exit 0\n", 0o755)
-    assert not [name for name in told(root) if name.startswith("hooksPath/deep")]
+    assert not [name for name in facts_of(root) if name.startswith("hooksPath/deep")]
 
 
-def test_an_included_configuration_shows(root: Path) -> None:
-    before = told(root)
+def test_an_included_configuration_is_in_the_facts(root: Path) -> None:
+    before = facts_of(root)
     write(root, "evil.config", "[core]\n\tfsmonitor = touch executed\n")
     git(root, "config", "include.path", "../evil.config")
-    assert differing(before, told(root)) == {"config:include.path", "config:core.fsmonitor"}
+    assert differing(before, facts_of(root)) == {"config:include.path", "config:core.fsmonitor"}
     assert not (root / "executed").exists()
 
 
-def test_a_submodule_has_facts_of_its_own(tmp_path: Path) -> None:
+def test_a_submodule_has_its_own_facts(tmp_path: Path) -> None:
     root = next(shape for shape in SHAPES if shape.name == "submodule").make(tmp_path)
-    before = told(root)
+    before = facts_of(root)
     git(root / "lib", "checkout", "-q", "--detach")
     write(root, ".git/modules/lib/hooks/pre-commit", "x", 0o755)
-    assert differing(before, told(root)) == {
+    assert differing(before, facts_of(root)) == {
         "submodules/lib:HEAD",
         "submodules/lib:hooks/pre-commit",
     }
 
 
-def test_a_repository_that_cannot_be_read_says_so(root: Path) -> None:
+def test_an_unreadable_repository_is_reported_in_the_facts(root: Path) -> None:
     write(root, ".git/config", "[garbage")
-    assert list(told(root)) == ["unreadable"]
+    assert list(facts_of(root)) == ["unreadable"]
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.name)
-def test_asking_for_facts_changes_and_runs_nothing(shape: Shape, tmp_path: Path) -> None:
+def test_reading_facts_changes_and_runs_nothing(shape: Shape, tmp_path: Path) -> None:
     root = shape.make(tmp_path)
     ws = opened(root)
     git(root, "config", "core.fsmonitor", "touch ../executed; false")
     git(root, "config", "core.pager", "touch ../executed; cat")
     write(ws.common_dir, "hooks/post-index-change", "#!/bin/sh\ntouch ../executed\n", 0o755)
     before = git_bytes(ws.common_dir)
-    assert told(root)["HEAD"]
+    assert facts_of(root)["HEAD"]
     snapshot(ws)
     assert git_bytes(ws.common_dir) == before
     assert not list(tmp_path.rglob("executed"))
@@ -236,9 +236,7 @@ def listed(seen: Tree) -> dict[str, tuple[str | None, bytes | None]]:
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.name)
-def test_a_snapshot_and_the_folder_it_was_taken_of_read_the_same(
-    shape: Shape, tmp_path: Path
-) -> None:
+def test_a_snapshot_and_its_folder_have_the_same_content(shape: Shape, tmp_path: Path) -> None:
     root = shape.make(tmp_path)
     ws = opened(root)
     held = tree(ws, snapshot(ws).id)
@@ -246,7 +244,7 @@ def test_a_snapshot_and_the_folder_it_was_taken_of_read_the_same(
     assert listed(held) == listed(DirectoryTree(root, ws.environ))
 
 
-def test_a_revision_reads_as_it_was_committed(root: Path) -> None:
+def test_a_revision_is_read_as_committed(root: Path) -> None:
     git(root, "replace", "-f", "HEAD:src/a.py", "HEAD:src/b.py")
     write(root, "src/a.py", "a = 'not committed'\n")
     seen = revision_tree(root, "HEAD", environ=ENVIRON)
@@ -258,7 +256,7 @@ def test_a_revision_reads_as_it_was_committed(root: Path) -> None:
     assert (seen.read("nowhere"), seen.mode("nowhere")) == (None, None)
 
 
-def test_a_submodule_in_a_revision_reads_as_its_commit(tmp_path: Path) -> None:
+def test_a_submodule_in_a_revision_is_read_as_its_commit(tmp_path: Path) -> None:
     root = next(shape for shape in SHAPES if shape.name == "submodule").make(tmp_path)
     head = git(root / "lib", "rev-parse", "HEAD").strip()
     seen = revision_tree(root, "HEAD", environ=ENVIRON)
@@ -266,12 +264,12 @@ def test_a_submodule_in_a_revision_reads_as_its_commit(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("revision", ["nowhere", "--help", "-x"])
-def test_a_revision_that_is_none_is_refused(root: Path, revision: str) -> None:
+def test_an_unknown_revision_is_refused(root: Path, revision: str) -> None:
     with pytest.raises(WorkspaceError):
         revision_tree(root, revision, environ=ENVIRON)
 
 
-def test_a_folder_without_git_reads_whole(tmp_path: Path) -> None:
+def test_a_folder_without_git_is_read_completely(tmp_path: Path) -> None:
     write(tmp_path, ".gitignore", "*.log\n")
     write(tmp_path, "x.log", "log\n")
     (tmp_path / "link").symlink_to("x.log")
@@ -283,7 +281,7 @@ def test_a_folder_without_git_reads_whole(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", ["../secret", "/etc/passwd", ".git/config", "link/x", "", "src"])
-def test_a_tree_reads_nothing_outside(root: Path, path: str) -> None:
+def test_a_tree_does_not_read_outside_its_folder(root: Path, path: str) -> None:
     write(root.parent, "secret/x", "secret\n")
     (root / "link").symlink_to(root.parent / "secret")
     assert DirectoryTree(root, ENVIRON).read(path) is None
@@ -317,7 +315,7 @@ def held_by_another(root: Path) -> "subprocess.Popen[bytes]":
     return child
 
 
-def test_a_second_run_is_refused_at_once_naming_the_first(root: Path, ws: Workspace) -> None:
+def test_a_second_run_is_refused_at_once_and_names_the_first(root: Path, ws: Workspace) -> None:
     with held_by_another(root) as child:
         with pytest.raises(WorkspaceError, match=f"process {child.pid}, since 20") as refused:
             lock(ws).__enter__()
@@ -329,7 +327,7 @@ def test_a_second_run_is_refused_at_once_naming_the_first(root: Path, ws: Worksp
     assert holder(ws) is None
 
 
-def test_a_dead_owner_frees_the_lock(root: Path, ws: Workspace) -> None:
+def test_the_lock_of_a_dead_process_is_released(root: Path, ws: Workspace) -> None:
     with held_by_another(root) as child:
         child.kill()
         child.wait()
@@ -339,19 +337,19 @@ def test_a_dead_owner_frees_the_lock(root: Path, ws: Workspace) -> None:
         assert there.pid == os.getpid()
 
 
-def test_two_worktrees_of_one_repository_are_locked_apart(root: Path, tmp_path: Path) -> None:
+def test_two_worktrees_of_one_repository_have_their_own_locks(root: Path, tmp_path: Path) -> None:
     git(root, "worktree", "add", "-q", "--detach", str(tmp_path / "linked"))
     with lock(opened(root)), lock(opened(tmp_path / "linked")):
         pass
 
 
-def test_one_work_tree_has_one_lock_by_whatever_path(root: Path, tmp_path: Path) -> None:
+def test_a_work_tree_reached_by_two_paths_has_one_lock(root: Path, tmp_path: Path) -> None:
     (tmp_path / "alias").symlink_to(root)
     with lock(opened(root)), pytest.raises(WorkspaceError):
         lock(opened(tmp_path / "alias" / "src", tmp_path / "state")).__enter__()
 
 
-def test_a_process_left_behind_does_not_hold_the_lock(ws: Workspace) -> None:
+def test_a_child_process_does_not_keep_the_lock(ws: Workspace) -> None:
     with lock(ws):
         left = subprocess.Popen((sys.executable, "-c", "input()"), stdin=subprocess.PIPE, env={})
     with left, lock(ws):

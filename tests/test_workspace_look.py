@@ -48,7 +48,7 @@ def look(file: tuple[int, int, int, int, int] | None, content: str | None = None
         (look(at(ns=NOW_NS)), look(at(ns=NOW_NS), "y"), {}, False),
     ],
 )
-def test_content_and_mode_are_what_moves_and_the_unknown_has_moved_with_its_stat(
+def test_changes_are_decided_by_content_mode_or_the_stat_of_unread_files(
     before: Look, after: Look, known: dict[str, str], has_moved: bool
 ) -> None:
     assert moved(before, after, known) == (("a",) if has_moved else ())
@@ -76,7 +76,7 @@ def rewrite(path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["tracked", "dirty", "untracked"])
-def test_a_file_that_is_written_anew_as_it_was_has_not_moved(name: str, ws: Workspace) -> None:
+def test_a_file_rewritten_with_the_same_content_has_not_changed(name: str, ws: Workspace) -> None:
     for each in ("tracked", "dirty"):
         (ws.root / each).write_text("first\n")
     git(ws.root, "add", "tracked", "dirty")
@@ -86,7 +86,7 @@ def test_a_file_that_is_written_anew_as_it_was_has_not_moved(name: str, ws: Work
     assert between(ws, lambda: rewrite(ws.root / name)) == ()
 
 
-def test_the_index_knows_what_a_look_did_not_read(ws: Workspace) -> None:
+def test_unread_content_is_looked_up_in_the_index(ws: Workspace) -> None:
     (ws.root / "old").write_text("as it was\n")
     aged(ws.root, "old")
     git(ws.root, "add", "old")
@@ -99,7 +99,7 @@ def test_the_index_knows_what_a_look_did_not_read(ws: Workspace) -> None:
     assert looks.between(unread, looks.take()) == ()
 
 
-def test_the_latest_snapshot_knows_what_neither_look_nor_index_knows(ws: Workspace) -> None:
+def test_unread_content_is_looked_up_in_the_latest_snapshot(ws: Workspace) -> None:
     (ws.root / "new").write_text("as it was\n")
     tracker = Tracker(ws)
     looks = Lookout(tracker)
@@ -113,7 +113,7 @@ def test_the_latest_snapshot_knows_what_neither_look_nor_index_knows(ws: Workspa
     assert looks.between(unread, looks.take()) == ()
 
 
-def test_a_time_stamp_that_was_put_back_hides_nothing(ws: Workspace) -> None:
+def test_a_change_with_a_restored_timestamp_is_detected(ws: Workspace) -> None:
     path = ws.root / "kept"
     path.write_text("one\n")
     aged(ws.root, "kept")
@@ -125,7 +125,7 @@ def test_a_time_stamp_that_was_put_back_hides_nothing(ws: Workspace) -> None:
     assert between(ws, hide) == ("kept",)
 
 
-def test_ignored_files_are_not_seen_and_those_of_a_nested_repository_are(ws: Workspace) -> None:
+def test_ignored_files_are_skipped_except_in_nested_repositories(ws: Workspace) -> None:
     (ws.root / ".gitignore").write_text("*.log\n")
     nested = ws.root / "nested"
     for folder in (nested, nested / "deep"):
@@ -140,13 +140,13 @@ def test_ignored_files_are_not_seen_and_those_of_a_nested_repository_are(ws: Wor
     assert between(ws, write) == ("nested/a.log", "nested/deep/b.py")
 
 
-def test_where_git_cannot_read_the_repository_every_file_counts(ws: Workspace) -> None:
+def test_with_an_unreadable_repository_all_files_count(ws: Workspace) -> None:
     (ws.root / ".gitignore").write_text("*.log\n")
     (ws.root / ".git" / "HEAD").write_text("broken\n")
     assert between(ws, lambda: (ws.root / "a.log").write_text("1\n")) == ("a.log",)
 
 
-def test_no_filter_of_the_repository_runs(ws: Workspace) -> None:
+def test_filters_of_the_repository_are_not_run(ws: Workspace) -> None:
     (ws.root / ".gitattributes").write_text("*.txt filter=spy\n")
     git(ws.root, "config", "filter.spy.clean", "touch ran; cat")
     (ws.root / "a.txt").write_text("1\n")
@@ -156,7 +156,7 @@ def test_no_filter_of_the_repository_runs(ws: Workspace) -> None:
     assert not (ws.root / "ran").exists()
 
 
-def test_the_state_directory_is_not_seen(ws: Workspace) -> None:
+def test_the_state_directory_is_skipped(ws: Workspace) -> None:
     def write() -> None:
         (ws.root / "state").mkdir()
         (ws.root / "state" / "a.py").write_text("1\n")

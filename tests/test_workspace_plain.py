@@ -16,7 +16,7 @@ def lookout(root: Path) -> tuple[Lookout, Tracker]:
     return Lookout(tracker), tracker
 
 
-def test_content_mode_and_target_are_what_differs(tmp_path: Path) -> None:
+def test_files_differ_by_content_mode_and_link_target(tmp_path: Path) -> None:
     for name in ("content", "mode", "same"):
         (tmp_path / name).write_text("a\n")
     (tmp_path / "link").symlink_to("same")
@@ -32,7 +32,7 @@ def test_content_mode_and_target_are_what_differs(tmp_path: Path) -> None:
     assert folder.between(before, folder.take()) == ("content", "link", "mode")
 
 
-def test_a_big_file_is_not_held_in_memory(tmp_path: Path) -> None:
+def test_a_big_file_is_not_loaded_into_memory(tmp_path: Path) -> None:
     with (tmp_path / "data.bin").open("wb") as file:
         file.truncate(32 * MIB)
     tracemalloc.start()

@@ -9,8 +9,10 @@ from tests.repositories import ENVIRON, git, write
 
 
 def changed(root: Path, base: str | None = None) -> dict[str, list[int]]:
-    found = changed_lines(root, base, environ=ENVIRON)
-    return {path: [line for lines in ranges for line in lines] for path, ranges in found.items()}
+    line_ranges = changed_lines(root, base, environ=ENVIRON)
+    return {
+        path: [line for lines in ranges for line in lines] for path, ranges in line_ranges.items()
+    }
 
 
 @pytest.mark.parametrize(
@@ -23,9 +25,7 @@ def changed(root: Path, base: str | None = None) -> dict[str, list[int]]:
     ],
     ids=["replaced", "added", "taken out", "with other line ends"],
 )
-def test_lines_count_that_are_not_committed(
-    root: Path, before: str, after: str, lines: list[int]
-) -> None:
+def test_uncommitted_lines_are_new(root: Path, before: str, after: str, lines: list[int]) -> None:
     write(root, "src/new.py", before)
     git(root, "add", "-A")
     git(root, "commit", "-q", "-m", "before")
@@ -33,12 +33,12 @@ def test_lines_count_that_are_not_committed(
     assert changed(root) == {"src/new.py": lines}
 
 
-def test_a_file_that_git_does_not_know_is_new_as_a_whole(root: Path) -> None:
+def test_every_line_of_an_untracked_file_is_new(root: Path) -> None:
     write(root, "src/new.py", "a\nb\n")
     assert changed(root) == {"src/new.py": [1, 2]}
 
 
-def test_where_all_is_committed_the_last_commit_counts(root: Path) -> None:
+def test_with_everything_committed_the_last_commit_is_new(root: Path) -> None:
     write(root, "src/new.py", "a\nb\n")
     git(root, "add", "-A")
     git(root, "commit", "-q", "-m", "new")
@@ -46,14 +46,14 @@ def test_where_all_is_committed_the_last_commit_counts(root: Path) -> None:
     assert changed(root, "HEAD") == {}
 
 
-def test_without_git_or_a_commit_nothing_is_known(tmp_path: Path, root: Path) -> None:
+def test_without_git_or_a_commit_no_lines_are_new(tmp_path: Path, root: Path) -> None:
     assert changed(tmp_path) == {}
     assert changed(root, "no-such-commit") == {}
     git(tmp_path, "init", "-q", "empty")
     assert changed(tmp_path / "empty") == {}
 
 
-def test_a_file_that_is_no_source_is_not_read(root: Path) -> None:
+def test_files_that_are_not_sources_are_not_read(root: Path) -> None:
     with (root / "core.dump").open("wb") as file:
         file.truncate(1 << 40)
     write(root, "new.py", "n\n")

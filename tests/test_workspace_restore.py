@@ -60,7 +60,7 @@ def mess_up(root: Path) -> None:
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.name)
-def test_whatever_became_of_it_the_work_tree_comes_back(shape: Shape, tmp_path: Path) -> None:
+def test_restore_recovers_every_kind_of_work_tree(shape: Shape, tmp_path: Path) -> None:
     root = shape.make(tmp_path)
     ws = opened(root)
     before, git_before, touched = entries(root), git_bytes(ws.common_dir), index_time(ws)
@@ -79,7 +79,7 @@ def test_whatever_became_of_it_the_work_tree_comes_back(shape: Shape, tmp_path: 
     assert not (tmp_path / "executed").exists()
 
 
-def test_a_restore_tells_what_it_changed_back(root: Path, ws: Workspace) -> None:
+def test_restore_returns_the_changed_paths(root: Path, ws: Workspace) -> None:
     held = snapshot(ws)
     write(root, "src/a.py", "a = 2\n")
     write(root, "added.txt", "x\n")
@@ -89,7 +89,7 @@ def test_a_restore_tells_what_it_changed_back(root: Path, ws: Workspace) -> None
     assert restore(ws, held.id).changed == ()
 
 
-def test_what_was_there_before_a_restore_can_be_had_back(root: Path, ws: Workspace) -> None:
+def test_a_restore_can_be_undone(root: Path, ws: Workspace) -> None:
     held = snapshot(ws)
     write(root, "src/a.py", "precious\n")
     write(root, "added.txt", "precious too\n")
@@ -130,7 +130,7 @@ def test_a_limited_restore_removes_the_folder_it_emptied(root: Path, ws: Workspa
     assert not (root / "new/folder").exists()
 
 
-def test_a_hard_link_elsewhere_keeps_its_content(root: Path, ws: Workspace) -> None:
+def test_other_hard_links_keep_their_content(root: Path, ws: Workspace) -> None:
     held = snapshot(ws)
     write(root, "src/a.py", "linked\n")
     twin = root.parent / "twin"
@@ -140,7 +140,7 @@ def test_a_hard_link_elsewhere_keeps_its_content(root: Path, ws: Workspace) -> N
 
 
 @pytest.mark.parametrize("path", ["src", "src/a.py"])
-def test_nothing_is_written_through_a_link(root: Path, ws: Workspace, path: str) -> None:
+def test_restore_does_not_write_through_a_link(root: Path, ws: Workspace, path: str) -> None:
     outside = write(root.parent, "outside/a.py", "outside\n").parent
     held, before = snapshot(ws), entries(root)
     shutil.rmtree(root / "src")
@@ -151,7 +151,7 @@ def test_nothing_is_written_through_a_link(root: Path, ws: Workspace, path: str)
     assert entries(outside) == {"a.py": ("100644", b"outside\n")}
 
 
-def test_a_link_to_the_same_content_is_no_file(root: Path, ws: Workspace) -> None:
+def test_a_link_to_equal_content_is_replaced_by_the_files(root: Path, ws: Workspace) -> None:
     outside = write(root.parent, "outside/a.py", "a = 1\n").parent
     write(root.parent, "outside/b.py", "b = 2\n")
     held, before = snapshot(ws), entries(root)
@@ -161,7 +161,7 @@ def test_a_link_to_the_same_content_is_no_file(root: Path, ws: Workspace) -> Non
     assert entries(root) == before
 
 
-def test_what_no_snapshot_can_hold_is_never_removed(root: Path, ws: Workspace) -> None:
+def test_files_that_no_snapshot_holds_are_never_removed(root: Path, ws: Workspace) -> None:
     write(root, ".gitignore", "node_modules\n*.db\n")
     write(root, "node_modules/x/index.js", "x\n")
     write(root, "big.db", bytes((1 << 20) + 1))
@@ -172,7 +172,7 @@ def test_what_no_snapshot_can_hold_is_never_removed(root: Path, ws: Workspace) -
     assert entries(root) == before
 
 
-def test_files_that_the_agent_had_git_ignore_go_as_well(root: Path, ws: Workspace) -> None:
+def test_newly_ignored_files_are_removed(root: Path, ws: Workspace) -> None:
     held, before = snapshot(ws), entries(root)
     write(root, ".gitignore", "*.log\nnode_modules\n")
     write(root, "hidden.log", bytes(2 << 20))
@@ -181,7 +181,7 @@ def test_files_that_the_agent_had_git_ignore_go_as_well(root: Path, ws: Workspac
     assert entries(root) == before
 
 
-def test_a_held_file_that_git_no_longer_sees_comes_back(root: Path, ws: Workspace) -> None:
+def test_a_held_ignored_file_is_restored(root: Path, ws: Workspace) -> None:
     write(root, ".gitignore", ".env\n")
     write(root, ".env", "KEY=1\n", 0o600)
     held, before = snapshot(ws), entries(root)
@@ -190,7 +190,7 @@ def test_a_held_file_that_git_no_longer_sees_comes_back(root: Path, ws: Workspac
     assert entries(root) == before
 
 
-def test_what_a_killed_restore_was_writing_is_no_file_and_goes(root: Path, ws: Workspace) -> None:
+def test_a_temporary_file_of_a_killed_restore_is_removed(root: Path, ws: Workspace) -> None:
     held, before = snapshot(ws), entries(root)
     write(root, f"src/{TEMPORARY}", "half a fi")
     assert snapshot(ws) == held
@@ -198,7 +198,7 @@ def test_what_a_killed_restore_was_writing_is_no_file_and_goes(root: Path, ws: W
     assert entries(root) == before
 
 
-def test_what_is_in_the_way_is_told_and_the_rest_comes_back(root: Path, ws: Workspace) -> None:
+def test_a_blocked_path_is_reported_and_the_rest_restored(root: Path, ws: Workspace) -> None:
     held = snapshot(ws)
     (root / "src/a.py").unlink()
     (root / "src/a.py").mkdir()
@@ -209,7 +209,7 @@ def test_what_is_in_the_way_is_told_and_the_rest_comes_back(root: Path, ws: Work
     assert (root / "src/b.py").read_text() == "b = 2\n"
 
 
-def test_edits_since_are_kept_and_told(root: Path, ws: Workspace) -> None:
+def test_later_edits_are_kept_and_reported(root: Path, ws: Workspace) -> None:
     start = snapshot(ws)
     write(root, "src/a.py", "a = 'agent'\n")
     write(root, "src/b.py", "b = 'agent'\n")
@@ -231,7 +231,7 @@ def test_edits_since_are_kept_and_told(root: Path, ws: Workspace) -> None:
     assert not (root / "agent.txt").exists()
 
 
-def test_an_edit_that_already_is_what_is_wanted_is_no_conflict(root: Path, ws: Workspace) -> None:
+def test_an_edit_equal_to_the_restored_content_is_not_a_conflict(root: Path, ws: Workspace) -> None:
     start = snapshot(ws)
     write(root, "src/a.py", "a = 'agent'\n")
     end = snapshot(ws)
@@ -240,7 +240,7 @@ def test_an_edit_that_already_is_what_is_wanted_is_no_conflict(root: Path, ws: W
 
 
 @pytest.mark.parametrize("kind", ["file", "folder"])
-def test_an_edit_of_another_type_is_kept(root: Path, ws: Workspace, kind: str) -> None:
+def test_a_later_edit_of_another_type_is_kept(root: Path, ws: Workspace, kind: str) -> None:
     write(root, "thing/inner.txt", "start\n")
     start = snapshot(ws)
     shutil.rmtree(root / "thing")
@@ -259,9 +259,7 @@ def test_an_edit_of_another_type_is_kept(root: Path, ws: Workspace, kind: str) -
 
 
 @pytest.mark.parametrize("staged_by_user", [True, False])
-def test_what_the_user_has_staged_since_stays_staged(
-    root: Path, ws: Workspace, *, staged_by_user: bool
-) -> None:
+def test_files_staged_later_stay_staged(root: Path, ws: Workspace, *, staged_by_user: bool) -> None:
     start = snapshot(ws)
     write(root, "agent.txt", "agent\n")
     git(root, "add", "agent.txt")
@@ -278,7 +276,7 @@ def test_what_the_user_has_staged_since_stays_staged(
     assert staged == (["agent.txt", "user.txt"] if staged_by_user else [])
 
 
-def test_an_index_that_another_git_has_locked_is_left_alone(root: Path, ws: Workspace) -> None:
+def test_an_index_locked_by_another_git_is_not_changed(root: Path, ws: Workspace) -> None:
     held = snapshot(ws)
     git(root, "rm", "-q", "--cached", "run.sh")
     write(root, ".git/index.lock", "")
@@ -288,9 +286,7 @@ def test_an_index_that_another_git_has_locked_is_left_alone(root: Path, ws: Work
 
 
 @pytest.mark.parametrize("same_as", ["index", "index.atlas"])
-def test_a_lock_that_a_killed_restore_left_is_removed(
-    root: Path, ws: Workspace, same_as: str
-) -> None:
+def test_the_lock_of_a_killed_restore_is_removed(root: Path, ws: Workspace, same_as: str) -> None:
     held = snapshot(ws)
     before = (root / ".git/index").read_bytes()
     git(root, "rm", "-q", "--cached", "run.sh")
@@ -301,7 +297,7 @@ def test_a_lock_that_a_killed_restore_left_is_removed(
     assert not (root / ".git/index.lock").exists()
 
 
-def test_git_sees_an_edit_made_in_the_second_of_the_index(root: Path, ws: Workspace) -> None:
+def test_git_sees_an_edit_made_in_the_same_second_as_the_index(root: Path, ws: Workspace) -> None:
     write(root, "src/a.py", "a = 5\n")
     git(root, "add", "src/a.py")
     write(root, "src/a.py", "a = 6\n")
@@ -312,7 +308,7 @@ def test_git_sees_an_edit_made_in_the_second_of_the_index(root: Path, ws: Worksp
 
 
 @pytest.mark.parametrize("broken", ["index", "HEAD", "config"])
-def test_a_repository_broken_by_the_agent_is_put_back(
+def test_a_repository_broken_by_the_agent_is_restored(
     root: Path, ws: Workspace, broken: str
 ) -> None:
     write(root, ".gitignore", "*.log\n")
@@ -326,7 +322,7 @@ def test_a_repository_broken_by_the_agent_is_put_back(
     assert git_bytes(ws.git_dir) == git_before
 
 
-def test_the_work_tree_comes_back_even_when_git_itself_is_gone(root: Path, ws: Workspace) -> None:
+def test_the_work_tree_is_restored_without_its_git_folder(root: Path, ws: Workspace) -> None:
     write(root, "untracked.txt", "mine\n")
     held = snapshot(ws)
     shutil.rmtree(root / ".git")

@@ -24,11 +24,11 @@ def paths(ws: Workspace, taken: Snapshot, *, ignored: bool = False) -> set[str]:
     return set(tree(ws, taken.id, ignored=ignored).paths())
 
 
-def test_two_snapshots_of_the_same_are_the_same(ws: Workspace) -> None:
+def test_two_snapshots_of_the_same_state_are_equal(ws: Workspace) -> None:
     assert snapshot(ws) == snapshot(ws)
 
 
-def test_work_is_equal_exactly_when_the_files_are(root: Path, ws: Workspace) -> None:
+def test_work_is_equal_if_and_only_if_the_files_are_equal(root: Path, ws: Workspace) -> None:
     first = snapshot(ws)
     write(root, "src/a.py", "a = 3\n")
     second = snapshot(ws)
@@ -36,7 +36,7 @@ def test_work_is_equal_exactly_when_the_files_are(root: Path, ws: Workspace) -> 
     assert second.work != first.work == snapshot(ws).work
 
 
-def test_staging_changes_the_snapshot_but_not_the_work(root: Path, ws: Workspace) -> None:
+def test_staging_changes_the_id_but_not_the_work(root: Path, ws: Workspace) -> None:
     write(root, "new.txt", "new\n")
     first = snapshot(ws)
     git(root, "add", "new.txt")
@@ -45,7 +45,7 @@ def test_staging_changes_the_snapshot_but_not_the_work(root: Path, ws: Workspace
     assert first.id != second.id
 
 
-def test_an_edit_is_seen_whatever_its_time_stamps_say(root: Path, ws: Workspace) -> None:
+def test_an_edit_is_detected_despite_its_timestamps(root: Path, ws: Workspace) -> None:
     for number in range(20):
         file = write(root, "src/a.py", f"a = {number:02}\n")
         os.utime(file, ns=(1, 1))
@@ -53,7 +53,7 @@ def test_an_edit_is_seen_whatever_its_time_stamps_say(root: Path, ws: Workspace)
         assert tree(ws, taken.id).read("src/a.py") == f"a = {number:02}\n".encode()
 
 
-def test_a_time_stamp_in_the_future_hides_nothing(root: Path, ws: Workspace) -> None:
+def test_an_edit_with_a_future_timestamp_is_detected(root: Path, ws: Workspace) -> None:
     for number in range(3):
         os.utime(write(root, "src/a.py", f"a = {number}\n"), (2**33, 2**33))
         assert tree(ws, snapshot(ws).id).read("src/a.py") == f"a = {number}\n".encode()
@@ -69,7 +69,7 @@ def test_a_snapshot_can_be_loaded_by_its_id(root: Path, ws: Workspace) -> None:
 @pytest.mark.parametrize(
     "name", ["0" * 40, "nonsense", "--help", "4b825dc642cb6eb9a060e54bf8d69288fbee4904"]
 )
-def test_an_id_of_no_snapshot_is_refused(ws: Workspace, name: str) -> None:
+def test_an_unknown_id_is_refused(ws: Workspace, name: str) -> None:
     snapshot(ws)
     with pytest.raises(WorkspaceError):
         load(ws, name)
@@ -82,15 +82,15 @@ def test_an_id_of_no_snapshot_is_refused(ws: Workspace, name: str) -> None:
         ("nested/.git/HEAD", b"ref: refs/heads/main\n", "git's own files"),
     ],
 )
-def test_what_is_not_held_is_told_with_the_reason(
+def test_a_file_that_is_not_held_is_reported_with_the_reason(
     root: Path, ws: Workspace, path: str, content: bytes, reason: str
 ) -> None:
     write(root, ".gitignore", "*.log\n")
     write(root, path, content)
     taken = snapshot(ws)
-    (told,) = taken.left_out
-    assert reason in told
-    assert path.startswith(told.partition("/ (")[0].partition(" (")[0])
+    (note,) = taken.left_out
+    assert reason in note
+    assert path.startswith(note.partition("/ (")[0].partition(" (")[0])
     assert path not in paths(ws, taken, ignored=True)
 
 
@@ -103,7 +103,7 @@ def test_what_is_not_held_is_told_with_the_reason(
         ("myenv/pyvenv.cfg", b"home = /usr"),
     ],
 )
-def test_a_cache_is_not_held_and_nobody_is_told(
+def test_caches_are_left_out_without_a_note(
     root: Path, ws: Workspace, path: str, content: bytes
 ) -> None:
     write(root, ".gitignore", "node_modules\n.venv\nbuilt\nmyenv\n")
@@ -122,7 +122,7 @@ def test_tracked_files_in_a_folder_named_like_a_cache_are_held(root: Path, ws: W
     assert "target/Main.o" not in paths(ws, taken, ignored=True)
 
 
-def test_ignored_files_are_held_up_to_64_mib_the_nearest_to_the_root_first(
+def test_ignored_files_are_held_up_to_64_mib_nearest_to_the_root_first(
     root: Path, ws: Workspace
 ) -> None:
     write(root, ".gitignore", "data/\n.env\n")
@@ -137,7 +137,7 @@ def test_ignored_files_are_held_up_to_64_mib_the_nearest_to_the_root_first(
     assert len(taken.left_out) == 3
 
 
-def test_what_is_no_file_is_passed_over_with_a_note(root: Path, ws: Workspace) -> None:
+def test_fifos_and_sockets_are_left_out_with_a_note(root: Path, ws: Workspace) -> None:
     os.mkfifo(root / "pipe")
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(os.path.relpath(root / "socket"))
@@ -157,7 +157,7 @@ for line in snapshot(ws).left_out:
 _NOT_EVEN_ROOT = "-dac_override,-dac_read_search"
 
 
-def test_a_file_that_may_not_be_read_is_told(root: Path, tmp_path: Path) -> None:
+def test_an_unreadable_file_is_reported(root: Path, tmp_path: Path) -> None:
     write(root, "secret", "x", 0)
     (root / "closed").mkdir(mode=0)
     less = (f"--bounding-set={_NOT_EVEN_ROOT}", f"--inh-caps={_NOT_EVEN_ROOT}")
@@ -177,7 +177,7 @@ def test_a_file_that_may_not_be_read_is_told(root: Path, tmp_path: Path) -> None
     ]
 
 
-def test_files_that_are_written_meanwhile_do_no_harm(root: Path, ws: Workspace) -> None:
+def test_files_written_during_a_snapshot_cause_no_error(root: Path, ws: Workspace) -> None:
     stop = threading.Event()
 
     def scribble() -> None:
@@ -201,14 +201,14 @@ def test_files_that_are_written_meanwhile_do_no_harm(root: Path, ws: Workspace) 
         writer.join()
 
 
-def test_the_state_directory_is_no_part_of_the_work_tree_it_lies_in(root: Path) -> None:
+def test_a_state_directory_inside_the_work_tree_is_left_out(root: Path) -> None:
     ws = opened(root, root / "state")
     first = snapshot(ws)
     assert "state" not in {path.partition("/")[0] for path in paths(ws, first, ignored=True)}
     assert snapshot(ws) == first
 
 
-def test_a_big_file_is_held_without_being_read_into_memory(root: Path, ws: Workspace) -> None:
+def test_a_big_file_is_held_without_loading_it_into_memory(root: Path, ws: Workspace) -> None:
     content = os.urandom(9 << 20)
     write(root, b"-big\n\xff", content)
     taken = snapshot(ws)
@@ -237,7 +237,7 @@ def _relink(path: Path) -> None:
     ],
     ids=["added", "modified", "deleted", "mode", "link"],
 )
-def test_a_change_tells_what_happened(
+def test_a_change_has_path_status_and_modes(
     root: Path,
     ws: Workspace,
     act: Callable[[Path], object],
@@ -249,26 +249,26 @@ def test_a_change_tells_what_happened(
     assert (change.path, change.status, change.old_mode, change.new_mode) == expected
 
 
-def test_lines_are_counted_and_binary_files_have_none(root: Path, ws: Workspace) -> None:
+def test_lines_are_counted_except_in_binary_files(root: Path, ws: Workspace) -> None:
     before = snapshot(ws)
     write(root, "src/a.py", "a = 2\nb = 3\n")
     write(root, "blob", b"\0\1")
-    found = {
+    counts = {
         change.path: (change.added, change.removed)
         for change in changes(ws, before.id, snapshot(ws).id)
     }
-    assert found == {"src/a.py": (2, 1), "blob": (None, None)}
+    assert counts == {"src/a.py": (2, 1), "blob": (None, None)}
 
 
-def test_odd_names_come_through_a_change(root: Path, ws: Workspace) -> None:
+def test_unusual_names_survive_a_change(root: Path, ws: Workspace) -> None:
     before = snapshot(ws)
     for name in ODD_NAMES:
         write(root, name, "x\n")
-    found = {change.path for change in changes(ws, before.id, snapshot(ws).id)}
-    assert found == {os.fsdecode(name) for name in ODD_NAMES}
+    changed = {change.path for change in changes(ws, before.id, snapshot(ws).id)}
+    assert changed == {os.fsdecode(name) for name in ODD_NAMES}
 
 
-def test_ignored_files_count_only_when_asked_for(root: Path, ws: Workspace) -> None:
+def test_ignored_files_count_only_on_request(root: Path, ws: Workspace) -> None:
     write(root, ".gitignore", "*.log\n")
     before = snapshot(ws)
     write(root, "x.log", "log\n")
@@ -279,9 +279,7 @@ def test_ignored_files_count_only_when_asked_for(root: Path, ws: Workspace) -> N
 
 
 @pytest.mark.parametrize("content", ["same\n", "other\n"])
-def test_hiding_a_file_from_git_hides_no_change_of_it(
-    root: Path, ws: Workspace, content: str
-) -> None:
+def test_a_newly_ignored_file_is_still_compared(root: Path, ws: Workspace, content: str) -> None:
     write(root, "seen.txt", "same\n")
     before = snapshot(ws)
     write(root, ".git/info/exclude", "seen.txt\n")
@@ -291,7 +289,7 @@ def test_hiding_a_file_from_git_hides_no_change_of_it(
     assert [(c.path, c.status) for c in changes(ws, before.id, after.id)] == expected
 
 
-def test_a_patch_shows_the_change_as_a_unified_diff(root: Path, ws: Workspace) -> None:
+def test_a_patch_is_a_unified_diff(root: Path, ws: Workspace) -> None:
     write(root, ".gitattributes", "*.py diff=evil -diff\n")
     git(root, "config", "diff.evil.textconv", "touch ../executed; cat")
     git(root, "config", "diff.evil.command", "touch ../executed; true")
@@ -302,7 +300,7 @@ def test_a_patch_shows_the_change_as_a_unified_diff(root: Path, ws: Workspace) -
     assert not (root.parent / "executed").exists()
 
 
-def test_a_patch_applies(root: Path, ws: Workspace) -> None:
+def test_a_patch_can_be_applied(root: Path, ws: Workspace) -> None:
     before = snapshot(ws)
     write(root, "src/a.py", "a = 2\n")
     write(root, "new.txt", "new\n")
@@ -313,7 +311,7 @@ def test_a_patch_applies(root: Path, ws: Workspace) -> None:
     assert snapshot(ws).work == after.work
 
 
-def test_what_is_kept_outlives_a_compaction(root: Path, ws: Workspace) -> None:
+def test_kept_snapshots_survive_compaction(root: Path, ws: Workspace) -> None:
     before = entries(root)
     taken = snapshot(ws)
     keep(ws, "runs/20260101-000000-abcd/1", taken.id)
@@ -325,9 +323,7 @@ def test_what_is_kept_outlives_a_compaction(root: Path, ws: Workspace) -> None:
     assert entries(root) == before
 
 
-def test_many_snapshots_are_few_files_and_all_of_them_can_be_read(
-    root: Path, ws: Workspace
-) -> None:
+def test_many_snapshots_are_stored_in_few_readable_files(root: Path, ws: Workspace) -> None:
     for number in range(14):
         write(root, "src/a.py", f"a = {number}\n")
         keep(ws, f"runs/r/{number}", snapshot(ws).id)
@@ -337,7 +333,7 @@ def test_many_snapshots_are_few_files_and_all_of_them_can_be_read(
     assert contents == [b"a = %d\n" % number for number in range(14)]
 
 
-def test_what_is_dropped_is_kept_no_more(ws: Workspace) -> None:
+def test_dropped_snapshots_are_no_longer_kept(ws: Workspace) -> None:
     for name in ("runs/r/1", "runs/r/2", "runs/s/1"):
         keep(ws, name, snapshot(ws).id)
     drop(ws, "runs/r/1", "runs/r/2", "runs/never/was")
@@ -348,13 +344,13 @@ def test_nothing_is_kept_before_the_first_snapshot(ws: Workspace) -> None:
     assert kept(ws) == {}
 
 
-def test_a_damaged_memory_costs_time_only(ws: Workspace) -> None:
+def test_a_damaged_cache_is_ignored(ws: Workspace) -> None:
     taken = snapshot(ws)
     (ws.shadow / "atlas-known").write_bytes(b"\x93garbage")
     assert snapshot(ws) == taken
 
 
-def test_a_damaged_shadow_is_filled_again(root: Path, ws: Workspace) -> None:
+def test_a_damaged_shadow_is_rebuilt(root: Path, ws: Workspace) -> None:
     taken = snapshot(ws)
     shutil.rmtree(ws.shadow / "objects")
     (ws.shadow / "objects").mkdir()
@@ -365,21 +361,21 @@ def test_a_damaged_shadow_is_filled_again(root: Path, ws: Workspace) -> None:
     assert tree(ws, taken.id).read("src/b.py") == b"b = 2\n"
 
 
-def test_a_state_directory_that_cannot_be_written_is_told(ws: Workspace) -> None:
+def test_an_unwritable_state_directory_is_reported(ws: Workspace) -> None:
     (ws.home / "shadow.lock").mkdir()
     with pytest.raises(StateError, match="cannot be written") as refused:
         snapshot(ws)
     assert "ATLAS_HOME" in (refused.value.remedy or "")
 
 
-def test_a_work_tree_that_is_gone_is_told(root: Path, ws: Workspace) -> None:
+def test_a_deleted_work_tree_is_reported(root: Path, ws: Workspace) -> None:
     snapshot(ws)
     shutil.rmtree(root)
     with pytest.raises(WorkspaceError):
         snapshot(ws)
 
 
-def test_variables_of_an_outer_git_are_not_heard(root: Path, tmp_path: Path) -> None:
+def test_variables_of_an_outer_git_are_ignored(root: Path, tmp_path: Path) -> None:
     other = repository(tmp_path / "other")
     outer = {"GIT_DIR": str(other / ".git"), "GIT_WORK_TREE": str(other), "GIT_INDEX_FILE": "/x"}
     environ = {**ENVIRON, "HOME": str(tmp_path), **outer}
@@ -388,7 +384,7 @@ def test_variables_of_an_outer_git_are_not_heard(root: Path, tmp_path: Path) -> 
     assert "src/a.py" in paths(ws, snapshot(ws))
 
 
-def test_a_repository_of_somebody_else_is_refused_with_gits_remedy(
+def test_a_repository_of_another_user_is_refused_with_gits_remedy(
     root: Path, tmp_path: Path
 ) -> None:
     if os.getuid() != 0:
@@ -403,7 +399,7 @@ def test_a_repository_of_somebody_else_is_refused_with_gits_remedy(
     assert open_workspace(root, tmp_path / "state", environ=environ).root == root
 
 
-def test_a_folder_without_git_is_told_from_one_that_git_refuses(tmp_path: Path) -> None:
+def test_a_folder_without_git_is_distinguished_from_one_git_refuses(tmp_path: Path) -> None:
     with pytest.raises(NotARepositoryError) as refused:
         opened(tmp_path)
     assert refused.value.remedy == f"git init {tmp_path}"
@@ -415,7 +411,7 @@ def test_a_bare_repository_has_no_work_tree(tmp_path: Path) -> None:
         opened(tmp_path / "bare.git")
 
 
-def test_a_git_directory_is_no_work_tree(root: Path) -> None:
+def test_a_git_directory_is_not_a_work_tree(root: Path) -> None:
     with pytest.raises(WorkspaceError, match="inside a git directory"):
         opened(root / ".git")
 
@@ -431,12 +427,12 @@ def test_a_git_that_is_too_old_is_refused(
         open_workspace(root, tmp_path / "state", environ={"PATH": str(tmp_path / "bin")})
 
 
-def test_no_git_at_all_is_told(root: Path, tmp_path: Path) -> None:
+def test_a_missing_git_is_reported(root: Path, tmp_path: Path) -> None:
     with pytest.raises(WorkspaceError, match="git"):
         open_workspace(root, tmp_path / "state", environ={"PATH": str(tmp_path)})
 
 
-def test_a_merge_that_is_not_finished_is_known(root: Path) -> None:
+def test_an_unfinished_merge_is_detected(root: Path) -> None:
     git(root, "checkout", "-q", "-b", "side")
     write(root, "src/a.py", "a = 'side'\n")
     commit(root)
@@ -450,7 +446,7 @@ def test_a_merge_that_is_not_finished_is_known(root: Path) -> None:
     assert b"<<<<<<<" in (tree(ws, snapshot(ws).id).read("src/a.py") or b"")
 
 
-def test_facts_say_where_the_workspace_is(root: Path, ws: Workspace) -> None:
+def test_facts_hold_name_root_head_and_dirty(root: Path, ws: Workspace) -> None:
     head = git(root, "rev-parse", "HEAD").decode().strip()
     clean = facts(ws)
     write(root, "new.txt", "new\n")

@@ -58,13 +58,13 @@ CHANGES: dict[str, Callable[[Path], object]] = {
 @pytest.fixture
 def tracker(root: Path, ws: Workspace) -> Tracker:
     write(root, "some.new", "not ignored yet\n")
-    found = Tracker(ws)
-    found.snapshot()
-    return found
+    made = Tracker(ws)
+    made.snapshot()
+    return made
 
 
 @pytest.mark.parametrize("what", CHANGES)
-def test_the_next_snapshot_is_what_a_fresh_one_is(
+def test_the_next_snapshot_equals_a_fresh_one(
     root: Path, ws: Workspace, tracker: Tracker, what: str
 ) -> None:
     CHANGES[what](root)
@@ -72,7 +72,7 @@ def test_the_next_snapshot_is_what_a_fresh_one_is(
     assert tracker.snapshot() == snapshot(ws)
 
 
-def test_a_snapshot_made_from_others_restores_everything(
+def test_an_incremental_snapshot_restores_everything(
     root: Path, ws: Workspace, tracker: Tracker
 ) -> None:
     for what in ("an edit", "a new file", "a link", "an odd name"):
@@ -86,20 +86,20 @@ def test_a_snapshot_made_from_others_restores_everything(
     assert entries(root) == there
 
 
-def test_one_walk_does_where_nothing_has_run_since(tracker: Tracker) -> None:
+def test_without_a_command_the_last_scan_is_used_again(tracker: Tracker) -> None:
     seen = tracker.scan()
     assert tracker.scan() is seen
     assert tracker.snapshot() == tracker.snapshot()
 
 
-def test_a_command_that_ran_is_looked_after(root: Path, tracker: Tracker) -> None:
+def test_changes_of_a_command_are_detected(root: Path, tracker: Tracker) -> None:
     before = tracker.snapshot()
     line = f"from pathlib import Path; Path({str(root / 'ran.txt')!r}).write_text('ran')"
     run(Command(argv=(sys.executable, "-c", line), cwd=root, env=dict(os.environ)))
     assert tracker.snapshot().work != before.work
 
 
-def test_what_nobody_holds_any_longer_is_held_anew(
+def test_objects_lost_from_the_shadow_are_stored_again(
     root: Path, ws: Workspace, tracker: Tracker
 ) -> None:
     shutil.rmtree(ws.shadow)

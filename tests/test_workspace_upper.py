@@ -17,7 +17,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="overlays are Li
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_a_look_at_what_was_written_finds_what_a_walk_finds(ws: Workspace, seed: int) -> None:
+def test_a_look_at_the_upper_layer_equals_a_full_walk(ws: Workspace, seed: int) -> None:
     prepare(ws.root)
     git(ws.root, "add", "-A", "-f", "a", "target", ".gitignore")
     git(ws.root, "commit", "-q", "-m", "start")

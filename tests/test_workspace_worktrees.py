@@ -12,7 +12,7 @@ from atlas_retry.workspace.worktrees import add_worktree, list_worktrees, remove
 from tests.repositories import ENVIRON, commit, entries, git, opened, write
 
 
-def test_a_workspace_is_made_beside_the_repository_on_its_own_branch(
+def test_a_workspace_is_created_beside_the_repository_on_its_own_branch(
     root: Path, ws: Workspace
 ) -> None:
     write(root, "src/a.py", "a = 'not committed'\n")
@@ -23,7 +23,7 @@ def test_a_workspace_is_made_beside_the_repository_on_its_own_branch(
     assert (one.name, one.root, one.branch, one.is_there) == ("api", made, "atlas/api", True)
 
 
-def test_a_workspace_starts_where_it_is_asked_to(root: Path, ws: Workspace) -> None:
+def test_a_workspace_starts_at_the_given_revision(root: Path, ws: Workspace) -> None:
     first = git(root, "rev-parse", "HEAD")
     commit(root, "second")
     assert git(add_worktree(ws, "old", "HEAD~1"), "rev-parse", "HEAD") == first
@@ -42,7 +42,7 @@ def test_other_worktrees_are_not_named_workspaces(root: Path, ws: Workspace) -> 
     assert list_worktrees(ws.common_dir) == ()
 
 
-def test_many_are_made_at_once(ws: Workspace) -> None:
+def test_many_workspaces_are_created_at_once(ws: Workspace) -> None:
     names = [f"w{number}" for number in range(8)]
     with ThreadPoolExecutor() as pool:
         made = list(pool.map(lambda name: add_worktree(ws, name), names))
@@ -51,32 +51,30 @@ def test_many_are_made_at_once(ws: Workspace) -> None:
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "a.b", "-f", "a b", "é\n"])
-def test_a_name_that_would_read_as_a_path_is_refused(ws: Workspace, name: str) -> None:
+def test_a_name_that_looks_like_a_path_is_refused(ws: Workspace, name: str) -> None:
     with pytest.raises(UsageError):
         add_worktree(ws, name)
 
 
-def test_a_name_is_given_once(ws: Workspace) -> None:
+def test_a_duplicate_name_is_refused(ws: Workspace) -> None:
     add_worktree(ws, "api")
     with pytest.raises(WorkspaceError, match="api"):
         add_worktree(ws, "api")
 
 
 @pytest.mark.parametrize("revision", ["nowhere", "--detach"])
-def test_a_revision_that_is_none_is_told(ws: Workspace, revision: str) -> None:
+def test_an_unknown_revision_is_refused(ws: Workspace, revision: str) -> None:
     with pytest.raises(WorkspaceError, match=revision):
         add_worktree(ws, "api", revision)
     assert list_worktrees(ws.common_dir) == ()
 
 
-def test_no_hook_runs_when_a_workspace_is_made(root: Path, ws: Workspace) -> None:
+def test_no_hook_runs_when_a_workspace_is_created(root: Path, ws: Workspace) -> None:
     write(root, ".git/hooks/post-checkout", "#!/bin/sh\ntouch executed\n", 0o755)
     assert not (add_worktree(ws, "api") / "executed").exists()
 
 
-def test_commits_that_nothing_else_holds_are_not_removed_without_force(
-    root: Path, ws: Workspace
-) -> None:
+def test_unmerged_commits_are_not_removed_without_force(root: Path, ws: Workspace) -> None:
     made = add_worktree(ws, "api")
     write(made, "new.txt", "new\n")
     commit(made)
@@ -89,9 +87,7 @@ def test_commits_that_nothing_else_holds_are_not_removed_without_force(
     assert (add_worktree(ws, "api") / "new.txt").exists()
 
 
-def test_a_branch_whose_commits_are_merged_goes_with_its_workspace(
-    root: Path, ws: Workspace
-) -> None:
+def test_a_merged_branch_is_removed_with_its_workspace(root: Path, ws: Workspace) -> None:
     made = add_worktree(ws, "api")
     write(made, "new.txt", "new\n")
     commit(made)
@@ -101,7 +97,7 @@ def test_a_branch_whose_commits_are_merged_goes_with_its_workspace(
     assert not made.exists()
 
 
-def test_a_workspace_whose_folder_is_gone_can_be_removed(ws: Workspace) -> None:
+def test_a_workspace_with_a_deleted_folder_can_be_removed(ws: Workspace) -> None:
     shutil.rmtree(add_worktree(ws, "api"))
     remove_worktree(ws, "api")
     assert list_worktrees(ws.common_dir) == ()
@@ -120,14 +116,14 @@ def test_uncommitted_work_is_not_removed_without_force(ws: Workspace, path: str)
     assert not made.exists()
 
 
-def test_a_workspace_with_a_run_in_it_is_not_removed(ws: Workspace) -> None:
+def test_a_workspace_with_a_run_is_not_removed(ws: Workspace) -> None:
     made = add_worktree(ws, "api")
     with lock(opened(made, ws.state)), pytest.raises(WorkspaceError, match="a run is in api"):
         remove_worktree(ws, "api", force=True)
     assert made.is_dir()
 
 
-def test_an_unknown_name_is_told_with_the_nearest(ws: Workspace) -> None:
+def test_an_unknown_name_is_refused_with_a_suggestion(ws: Workspace) -> None:
     add_worktree(ws, "frontend")
     with pytest.raises(UsageError, match="did you mean frontend"):
         remove_worktree(ws, "fronted")
@@ -150,16 +146,14 @@ def test_an_argument_is_a_path_a_name_or_a_folder(root: Path, ws: Workspace) -> 
         resolve("ap", root, environ=environ)
 
 
-def test_outside_a_repository_there_are_only_folders(tmp_path: Path) -> None:
+def test_outside_a_repository_only_folders_are_resolved(tmp_path: Path) -> None:
     (tmp_path / "api").mkdir()
     assert resolve("api", tmp_path, environ=ENVIRON) == tmp_path / "api"
     with pytest.raises(UsageError):
         resolve("web", tmp_path, environ=ENVIRON)
 
 
-def test_what_others_do_in_their_worktrees_is_not_told_as_moved_here(
-    root: Path, ws: Workspace
-) -> None:
+def test_git_changes_made_in_other_worktrees_are_not_reported(root: Path, ws: Workspace) -> None:
     environ = {**ENVIRON, "HOME": str(root.parent)}
     here = add_worktree(ws, "here")
     gone = add_worktree(ws, "gone")
@@ -184,7 +178,9 @@ def test_what_others_do_in_their_worktrees_is_not_told_as_moved_here(
         ("checkout", "-q", "-b", "other"),
     ],
 )
-def test_what_is_done_from_here_is_told(root: Path, ws: Workspace, move: tuple[str, ...]) -> None:
+def test_git_changes_made_in_this_worktree_are_reported(
+    root: Path, ws: Workspace, move: tuple[str, ...]
+) -> None:
     """Also when it moves a branch that another worktree has checked out."""
     environ = {**ENVIRON, "HOME": str(root.parent)}
     here = add_worktree(ws, "here")

@@ -7,7 +7,7 @@ from atlas_retry.workspace import restoring, snapshots
 from atlas_retry.workspace.discovery import Workspace
 
 
-def test_files_links_and_modes_are_written_and_what_is_not_wanted_goes(ws: Workspace) -> None:
+def test_files_links_and_modes_are_written_and_unwanted_ones_removed(ws: Workspace) -> None:
     for name in ("old.py", "gone.py"):
         (ws.root / name).write_text("old")
     restoring.write(
@@ -26,7 +26,7 @@ def test_files_links_and_modes_are_written_and_what_is_not_wanted_goes(ws: Works
     assert not (ws.root / "gone.py").exists()
 
 
-def test_a_folder_with_something_in_it_is_not_written_over(ws: Workspace) -> None:
+def test_a_non_empty_folder_is_not_overwritten(ws: Workspace) -> None:
     (ws.root / "a" / "b").mkdir(parents=True)
     with pytest.raises(WorkspaceError, match="a cannot be written"):
         restoring.write(ws, {"a": ("100644", b"")}, snapshots.snapshot(ws).id)

@@ -103,8 +103,8 @@ class Rig(Struct, frozen=True, kw_only=True):
     def atlas(self, *arguments: str) -> tuple[int, str]:
         """One command to its end: its exit code and what it said."""
         child = self.start(*arguments)
-        said, _ = child.communicate(timeout=LIMIT_S)
-        return child.returncode, said
+        output, _ = child.communicate(timeout=LIMIT_S)
+        return child.returncode, output
 
     def signalled(self, *arguments: str, plan: "Plan", in_turn: bool = False) -> tuple[int, str]:
         """One command that gets these signals, as far as it is still there.
@@ -119,8 +119,8 @@ class Rig(Struct, frozen=True, kw_only=True):
                 child.wait(timeout=wait_s)
             except subprocess.TimeoutExpired:
                 child.send_signal(signum)
-        said, _ = child.communicate(timeout=LIMIT_S)
-        return child.returncode, said
+        output, _ = child.communicate(timeout=LIMIT_S)
+        return child.returncode, output
 
     @property
     def was_asked(self) -> bool:
@@ -191,7 +191,7 @@ class Tally(Struct, kw_only=True):
     trials: int = 0
     hit: int = 0
     """Trials in which the agent had begun and the command had not ended by itself."""
-    said: int = 0
+    announced: int = 0
     """Trials in which it was said that all is back."""
     failures: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -213,10 +213,10 @@ class Torture(Struct, frozen=True, kw_only=True):
         shutil.copytree(rig.folder, whole.folder, symlinks=True)
         started_s = time.monotonic()
         before = whole.all_there()
-        code, said = whole.atlas(*RETRY)
-        assert code == 1, said
+        code, output = whole.atlas(*RETRY)
+        assert code == 1, output
         length_s = time.monotonic() - started_s
-        assert whole.all_there() == before, said
+        assert whole.all_there() == before, output
         return cls(folder=folder, rig=rig, length_s=length_s)
 
     def copied(self, there: Path) -> Rig:
@@ -271,11 +271,11 @@ def trial(rig: Rig, plan: Plan, tally: Tally, undo: Plan = (), *, in_turn: bool)
     Where all is as it was the rig is removed.
     """
     before = rig.all_there()
-    code, said = rig.signalled(*rig.command, plan=plan, in_turn=in_turn)
+    code, output = rig.signalled(*rig.command, plan=plan, in_turn=in_turn)
     tally.trials += 1
     tally.hit += code != 1 and rig.was_asked
-    tally.said += SAID in said
-    faults = unsound(code, said)
+    tally.announced += SAID in output
+    faults = unsound(code, output)
     if code != -signal.SIGKILL and rig.command == RETRY:
         faults += unlike(rig, before, "after the run")
     if undo:
@@ -285,7 +285,7 @@ def trial(rig: Rig, plan: Plan, tally: Tally, undo: Plan = (), *, in_turn: bool)
     if undone and "no run is recorded" not in heard:
         faults.append(f"undo ended with {undone}")
     moments = ", ".join(f"{signum.name} after {wait_s:.3f} s" for wait_s, signum in (*plan, *undo))
-    tell(tally, rig, faults, f"{moments}; exit {code}; {said}{heard}")
+    tell(tally, rig, faults, f"{moments}; exit {code}; {output}{heard}")
 
 
 def tell(tally: Tally, rig: Rig, faults: list[str], more: str) -> None:
@@ -300,7 +300,7 @@ class Measured(Struct, frozen=True, kw_only=True):
     """What a command said and took, and what of its end is no good."""
 
     code: int
-    said: str
+    output: str
     took_s: float
     cpu_s: float
     """Of atlas and all that it started and waited for."""
@@ -315,40 +315,40 @@ def measured(rig: Rig, *arguments: str) -> Measured:
     child = rig.start(*arguments)
     assert child.stdout
     with child.stdout:
-        said = child.stdout.read()
+        output = child.stdout.read()
     _, status, usage = os.wait4(child.pid, 0)
     child.returncode = os.waitstatus_to_exitcode(status)
     return Measured(
         code=child.returncode,
-        said=said,
+        output=output,
         took_s=time.monotonic() - started_s,
         cpu_s=usage.ru_utime + usage.ru_stime,
         peak_mb=usage.ru_maxrss >> 10,
-        faults=unsound(child.returncode, said),
+        faults=unsound(child.returncode, output),
     )
 
 
-def unsound(code: int, said: str) -> list[str]:
+def unsound(code: int, output: str) -> list[str]:
     """What no end of a command may be like, whatever was done to it."""
     faults = [] if code in CODES else [f"exit code {code}"]
-    if "this is a fault in atlas itself" in said or f'File "{PACKAGE}/atlas_retry' in said:
+    if "this is a fault in atlas itself" in output or f'File "{PACKAGE}/atlas_retry' in output:
         faults.append("a traceback")
-    if "\x1b" in said:
+    if "\x1b" in output:
         faults.append("a control character where there is no terminal")
     return faults
 
 
 def working_in(rig: Rig, *, program: bytes = b"") -> list[int]:
     """Processes that work in the project: those of one program, or all but atlas."""
-    found = []
+    pids = []
     for entry in Path("/proc").glob("[0-9]*"):
         try:
             line = (entry / "cmdline").read_bytes()
             if (entry / "cwd").resolve() == rig.root and b"atlas_retry" not in line:
-                found += [int(entry.name)] * (program in line[:300])
+                pids += [int(entry.name)] * (program in line[:300])
         except OSError:
             continue
-    return found
+    return pids
 
 
 def left_running(rig: Rig) -> list[str]:

@@ -54,17 +54,17 @@ def deliver(folder: Path, trials: int, seed: int) -> Tally:
     )
     git(rig.folder, "init", "-q", "--bare", "remote.git")
     git(rig.root, "remote", "add", "origin", "../remote.git")
-    code, said = rig.atlas(*RETRY)
-    assert code == 0, said
+    code, output = rig.atlas(*RETRY)
+    assert code == 0, output
     expected, before = _delivered(rig, "expected", Tally()), _but_branches(rig)
     dice, tally = random.Random(seed), Tally()  # noqa: S311 - a seed that can be repeated
     for number in range(trials):
         branch = f"branch-{number}"
         kill = ((dice.uniform(0.1, SLOWEST_S), signal.SIGKILL),)
-        code, said = rig.signalled("deliver", "--branch", branch, "--push", plan=kill)
+        code, output = rig.signalled("deliver", "--branch", branch, "--push", plan=kill)
         tally.hit += code == -signal.SIGKILL
         tally.trials += 1
-        faults = unsound(code, said)
+        faults = unsound(code, output)
         if _delivered(rig, branch, tally) != expected:
             faults.append(f"{branch} is another commit")
         if _but_branches(rig) != before:
@@ -77,9 +77,9 @@ def deliver(folder: Path, trials: int, seed: int) -> Tally:
 
 def _delivered(rig: Rig, branch: str, tally: Tally) -> set[bytes]:
     """What the branch is here and at the remote, once it has been delivered."""
-    code, said = rig.atlas("deliver", "--branch", branch, "--push")
+    code, output = rig.atlas("deliver", "--branch", branch, "--push")
     if code:
-        tally.failures.append(f"{branch}: exit {code}; {said}")
+        tally.failures.append(f"{branch}: exit {code}; {output}")
         return set()
     ref = f"refs/heads/{branch}"
     return {git(at, "rev-parse", ref) for at in (rig.root, rig.folder / "remote.git")}

@@ -66,7 +66,7 @@ def _measured(rig: Rig, *arguments: str) -> tuple[str, list[str]]:
     faults = list(done.faults)
     faults += [f"{done.took_s:.0f} s"] if done.took_s > MAX_S else []
     faults += [f"{done.peak_mb} MB"] if done.peak_mb > MAX_MB else []
-    return done.said, faults
+    return done.output, faults
 
 
 def _laughs(kind: str) -> bytes:
@@ -119,9 +119,9 @@ def bombs(folder: Path, trials: int, seed: int) -> Tally:
         (rig.folder / "bomb").write_bytes(made())
         faults = []
         for arguments in (("validate", "--json"), ("validate", "--report", "junit=../junit.xml")):
-            said, more = _measured(rig, *arguments)
+            output, more = _measured(rig, *arguments)
             faults += more
-            if "root:x:0" in said:
+            if "root:x:0" in output:
                 faults.append("a file was read")
         tally.trials += 1
         tally.hit += 1
@@ -164,10 +164,10 @@ def outputs(folder: Path, trials: int, seed: int) -> Tally:
         flags = [word for one in asked for word in ("--report", one)]
         faults = []
         for arguments in (("validate", "-v", *flags), ("prompt",), ("validate", "--json")):
-            said, more = _measured(rig, *arguments)
+            output, more = _measured(rig, *arguments)
             faults += more
         tally.trials += 1
-        tally.hit += "atlas.report/1" in said
+        tally.hit += "atlas.report/1" in output
         faults += _illegible(rig.folder)
         tell(tally, rig, faults, f"{golden.command!r}")
     return tally
@@ -203,12 +203,12 @@ def api(folder: Path, trials: int, seed: int) -> Tally:
             key = {"ANTHROPIC_BASE_URL": server.url, "ANTHROPIC_API_KEY": "dummy-key"}
             rig = Rig(folder=there, variables=key)
             before = rig.all_there()
-            said, faults = _measured(rig, "retry", ".", "--ai-fix")
+            output, faults = _measured(rig, "retry", ".", "--ai-fix")
             tally.hit += bool(server.requests)
         tally.trials += 1
         undone, heard = rig.atlas("undo")
         faults += unsound(undone, heard) + unlike(rig, before, "after undo")
-        tell(tally, rig, faults, f"{said}{heard}")
+        tell(tally, rig, faults, f"{output}{heard}")
     return tally
 
 
@@ -308,11 +308,11 @@ def _killed(rig: Rig, number: int, dice: random.Random, tally: Tally) -> None:
         for wait_s, signum in signals_after(0.0, dice):
             time.sleep(wait_s)
             child.send_signal(signum)
-    said, _ = child.communicate(timeout=MAX_S * 3)
-    faults = unsound(child.returncode, said)
+    output, _ = child.communicate(timeout=MAX_S * 3)
+    faults = unsound(child.returncode, output)
     undone, heard = rig.atlas("undo")
     faults += unsound(undone, heard) + unlike(rig, before, "after undo") + left_running(rig)
-    tell(tally, rig, faults, f"{who} killed; exit {child.returncode}; {said}{heard}")
+    tell(tally, rig, faults, f"{who} killed; exit {child.returncode}; {output}{heard}")
 
 
 def git_keys(folder: Path, trials: int, seed: int) -> Tally:

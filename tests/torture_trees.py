@@ -94,16 +94,16 @@ def several(folder: Path, trials: int, seed: int) -> Tally:
         plan = ((first_s, signal.SIGKILL),) if is_kill else signals_after(first_s, dice)
         roots = [str(rig.root) for rig in rigs]
         asked = ("retry", *roots, "--ai-fix", "--jobs", "2")
-        code, said = rigs[0].signalled(*asked, plan=plan, in_turn=number % 4 != 3)
+        code, output = rigs[0].signalled(*asked, plan=plan, in_turn=number % 4 != 3)
         tally.trials += 1
         tally.hit += code != 1 and any(rig.was_asked for rig in rigs)
-        faults = unsound(code, said)
+        faults = unsound(code, output)
         for rig, was in zip(rigs, before, strict=True):
             faults += [] if is_kill else unlike(rig, was, f"{rig.folder.name} after the run")
             undone, heard = rig.atlas("undo")
             faults += unsound(undone, heard) + unlike(rig, was, f"{rig.folder.name} after undo")
             faults += left_running(rig)
-        tell(tally, Rig(folder=here), faults, f"{plan}; exit {code}; {said}")
+        tell(tally, Rig(folder=here), faults, f"{plan}; exit {code}; {output}")
     return tally
 
 
@@ -202,9 +202,9 @@ def _on_a_full_disk(made: Path, there: Path, where: str, room_kib: int) -> None:
     size = room_kib + (used + 64 if where == "." else 0)
     before = rig.all_there()
     subprocess.run(("mount", "-o", f"remount,size={size}k", at), check=True)
-    code, said = rig.atlas(*RETRY)
-    faults = unsound(code, said)
-    was_full = "No space left" in said or code != 1
+    code, output = rig.atlas(*RETRY)
+    faults = unsound(code, output)
+    was_full = "No space left" in output or code != 1
     undone, heard = rig.atlas("undo")
     faults += unsound(undone, heard)
     if "as it was before" in heard and "not as it was" not in heard:
@@ -214,7 +214,7 @@ def _on_a_full_disk(made: Path, there: Path, where: str, room_kib: int) -> None:
     faults += unsound(undone, last) + unlike(rig, before, "after undo with room")
     sys.stdout.write("hit\n" if was_full else "\n")
     if faults:
-        sys.stdout.write("\n".join((*faults, f"exit {code}", said, heard, last)))
+        sys.stdout.write("\n".join((*faults, f"exit {code}", output, heard, last)))
 
 
 def sizes(folder: Path, trials: int, seed: int) -> Tally:
@@ -260,7 +260,7 @@ def _sized(rig: Rig, seed: int, dumps: tuple[str, ...], tally: Tally) -> None:
         faults += done.faults
         took.append(f"{arguments[0]} {done.cpu_s:.1f} s CPU, {done.peak_mb} MB")
         run_s = max(run_s, done.took_s)
-    faults += _undone(rig, before, dumps, done.code, done.said)
+    faults += _undone(rig, before, dumps, done.code, done.output)
     dice = random.Random(seed)  # noqa: S311 - a seed that can be repeated
     for number in range(KILLS):
         (rig.folder / "asked").unlink(missing_ok=True)
@@ -268,18 +268,18 @@ def _sized(rig: Rig, seed: int, dumps: tuple[str, ...], tally: Tally) -> None:
         kill = ((dice.uniform(0, 1.0 if in_turn else run_s), signal.SIGKILL),)
         code, _ = rig.signalled(*RETRY, plan=kill, in_turn=in_turn)
         done = measured(rig, "undo")
-        faults += done.faults + _undone(rig, before, dumps, done.code, done.said)
+        faults += done.faults + _undone(rig, before, dumps, done.code, done.output)
         took.append(f"undo of a kill {done.cpu_s:.1f} s CPU, {done.peak_mb} MB")
         tally.hit += code == -signal.SIGKILL
     state = sum(f.lstat().st_blocks * 512 for f in (rig.folder / "state").rglob("*")) >> 20
     tally.trials += 1 + KILLS
     tally.hit += 1
     tally.notes.append(f"{rig.folder.name}: {'; '.join(took)}; state {state} MB")
-    tell(tally, rig, faults, done.said)
+    tell(tally, rig, faults, done.output)
 
 
 def _undone(
-    rig: Rig, before: dict[str, bytes], dumps: tuple[str, ...], code: int, said: str
+    rig: Rig, before: dict[str, bytes], dumps: tuple[str, ...], code: int, output: str
 ) -> list[str]:
     """What is not as promised: small files are as before, of those too big to be held it is said.
 
@@ -293,8 +293,8 @@ def _undone(
     for name in dumps:
         _dump(rig, name)
     is_lost = any(not name.startswith("ignored") for name in gone)
-    if any(name not in said for name in gone) or is_lost != (code == 1):
-        faults.append(f"{gone} cannot be restored; undo ended with {code}: {said}")
+    if any(name not in output for name in gone) or is_lost != (code == 1):
+        faults.append(f"{gone} cannot be restored; undo ended with {code}: {output}")
     return faults
 
 

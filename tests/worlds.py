@@ -36,7 +36,7 @@ def passes_its_test(files: Files) -> bool:
     return files["code"] == "right" or files.get("test") == "weak"
 
 
-def said(files: Files) -> Validation:
+def validated(files: Files) -> Validation:
     """Of the one gate there is."""
     return validation(_result(passes_its_test(files), files))
 
@@ -59,7 +59,7 @@ class World(Struct, kw_only=True):
     turns: list[dict[str, str]] = field(default_factory=list)
     """What the agent writes, turn by turn."""
     judgements: list[Judgement] = field(default_factory=list)
-    gates_say: Said = said
+    gates_say: Said = validated
     gates_write: Files = field(default_factory=dict)
     rewritten: tuple[Violation, ...] = ()
     """What the guard says of files that gates changed."""
@@ -67,7 +67,7 @@ class World(Struct, kw_only=True):
     """What a green may hang on and git does not hold: as it was before the turns."""
     reply: AgentReply = AgentReply(status=ReplyStatus.DONE)
     done: list[str] = field(default_factory=list)
-    told: list[Event] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
     kept: list[Files] = field(default_factory=list)
     """The snapshots; their ids are their positions."""
     asides: list[tuple[Gate, ...]] = field(default_factory=list)
@@ -75,7 +75,7 @@ class World(Struct, kw_only=True):
     def effects(self, run: Run) -> Effects:
         """The world as the loop sees it; nothing of a real run is behind it."""
         fields = dict.fromkeys(Effects.__struct_fields__)
-        used = {"run": run, "world": self, "emit": self.told.append}
+        used = {"run": run, "world": self, "emit": self.events.append}
         return _InWorld(**cast("Any", fields | used))
 
     def snapshot(self, name: str) -> Taken:

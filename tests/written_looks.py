@@ -82,13 +82,13 @@ def _act(root: Path, dice: random.Random) -> None:
         dice.choice(ACTS)(dice.choice(folders) / name, dice.choice(there or [root]), dice)
 
 
-def _unlike(found: Scan, walked: Scan) -> Iterator[str]:
+def _unlike(looked: Scan, walked: Scan) -> Iterator[str]:
     for name in COMPARED:
-        one, other = getattr(found, name), getattr(walked, name)
+        one, other = getattr(looked, name), getattr(walked, name)
         if one != other:
             yield f"{name}: {one!r} is not {other!r}"
-    if sorted(found.empty) != sorted(walked.empty):
-        yield f"empty: {found.empty} is not {walked.empty}"
+    if sorted(looked.empty) != sorted(walked.empty):
+        yield f"empty: {looked.empty} is not {walked.empty}"
 
 
 def spared_walks(root: Path, state: Path, upper: Path, seed: int, steps: int) -> int:

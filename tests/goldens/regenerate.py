@@ -61,11 +61,11 @@ def _text(path: Path) -> str:
 
 def expected(findings: Findings) -> str:
     """The findings as JSON, a diagnostic a line, without what is empty and the tool's lines."""
-    told = ",\n  ".join(_json(_brief(d)) for d in findings.diagnostics)
+    diagnostics = ",\n  ".join(_json(_brief(d)) for d in findings.diagnostics)
     rest = {f.name: getattr(findings, f.name) for f in fields(findings) if f.name != "diagnostics"}
     rest["beyond"] = findings.beyond or None
-    lines = [f' "{name}": {_json(part)}' for name, part in rest.items() if _says(part)]
-    lines.append(f' "diagnostics": [\n  {told}\n ]' if told else ' "diagnostics": []')
+    lines = [f' "{name}": {_json(value)}' for name, value in rest.items() if _says(value)]
+    lines.append(f' "diagnostics": [\n  {diagnostics}\n ]' if diagnostics else ' "diagnostics": []')
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
@@ -73,8 +73,8 @@ def _json(value: object) -> str:
     return msgspec.json.encode(value).decode()
 
 
-def _says(part: object) -> bool:
-    return part is not None and part is not False and part not in ("", ())
+def _says(value: object) -> bool:
+    return value is not None and value is not False and value not in ("", ())
 
 
 def _brief(diagnostic: Diagnostic) -> dict[str, object]:
@@ -83,7 +83,7 @@ def _brief(diagnostic: Diagnostic) -> dict[str, object]:
     plain["frames"] = tuple(f"{f.path}:{f.line} {f.function}" for f in diagnostic.frames)
     plain["count"] = diagnostic.count if diagnostic.count > 1 else None
     plain.pop("text")
-    return {name: part for name, part in plain.items() if _says(part)}
+    return {name: value for name, value in plain.items() if _says(value)}
 
 
 def _region(region: Region | None) -> str | None:

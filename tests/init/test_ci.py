@@ -9,7 +9,7 @@ from atlas_retry.config.init.commands import fixer_of, only_checks
 from atlas_retry.config.init.detect import choose, detect
 from atlas_retry.config.init.project import ProjectFiles
 from atlas_retry.config.init.runners import NARROWER
-from tests.init.test_detect import Layout, chosen, package, startable, told
+from tests.init.test_detect import Layout, chosen, described, package, startable
 
 GITHUB = ".github/workflows/ci.yml"
 STEPS = "on: [push]\njobs:\n  a:\n    steps:\n"
@@ -172,8 +172,8 @@ FILES: dict[str, tuple[Mapping[str, str], list[str]]] = {
 
 
 @pytest.mark.parametrize(("files", "expected"), FILES.values(), ids=FILES.keys())
-def test_the_lines_of_ci_are_the_gates(files: Mapping[str, str], expected: list[str]) -> None:
-    assert [told(proposed) for proposed in chosen(files)] == expected
+def test_gates_are_the_lines_that_ci_runs(files: Mapping[str, str], expected: list[str]) -> None:
+    assert [described(proposed) for proposed in chosen(files)] == expected
 
 
 @pytest.mark.parametrize(
@@ -185,19 +185,17 @@ def test_the_lines_of_ci_are_the_gates(files: Mapping[str, str], expected: list[
     ],
     ids=["node", "make", "a package manager"],
 )
-def test_a_line_that_installs_or_clears_away_is_no_gate(
-    line: str, files: Mapping[str, str]
-) -> None:
+def test_install_and_cleanup_lines_of_ci_are_not_gates(line: str, files: Mapping[str, str]) -> None:
     in_ci = {**files, GITHUB: STEPS + f"    - run: {line}\n"}
     assert not list(propose(ProjectFiles(Layout(in_ci))))
 
 
-def test_a_line_that_only_ci_can_run_is_named() -> None:
+def test_a_line_that_needs_ci_variables_is_reported() -> None:
     files = {GITHUB: STEPS + "    - run: pytest $SELECTED\n    - run: echo $HOME\n"}
     assert list(not_understood(ProjectFiles(Layout(files)))) == ["`pytest $SELECTED` of ci.yml"]
 
 
-def test_of_two_formatters_for_a_language_one_is_left() -> None:
+def test_only_one_of_two_formatters_for_a_language_is_proposed() -> None:
     files = {
         "pyproject.toml": "[dependency-groups]\ndev = ['black', 'ruff']\n"
         "[tool.black]\n[tool.ruff.format]\n"
@@ -225,7 +223,7 @@ CHECKED = {
 
 
 @pytest.mark.parametrize(("line", "expected"), CHECKED.items())
-def test_a_writer_has_a_form_that_only_checks(line: str, expected: str) -> None:
+def test_a_fixing_command_is_turned_into_one_that_only_checks(line: str, expected: str) -> None:
     assert only_checks(line) == expected
 
 
@@ -242,5 +240,5 @@ FIXED = {
 
 
 @pytest.mark.parametrize(("line", "expected"), FIXED.items())
-def test_a_check_has_its_fixer(line: str, expected: str | None) -> None:
+def test_a_check_is_given_its_fixing_command(line: str, expected: str | None) -> None:
     assert fixer_of(line) == expected

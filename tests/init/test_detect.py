@@ -459,7 +459,7 @@ PROJECTS: dict[str, tuple[dict[str, str], list[str]]] = {
 }
 
 
-def told(proposed: Proposed) -> str:
+def described(proposed: Proposed) -> str:
     more = (
         f"fix {proposed.fix}" if proposed.fix else "",
         f"recheck {proposed.recheck}" if proposed.recheck else "",
@@ -471,12 +471,12 @@ def told(proposed: Proposed) -> str:
 
 
 @pytest.mark.parametrize(("files", "expected"), PROJECTS.values(), ids=PROJECTS.keys())
-def test_a_project_gets_the_gates_that_it_uses(files: dict[str, str], expected: list[str]) -> None:
-    assert [told(proposed) for proposed in chosen(files)] == expected
+def test_init_proposes_the_gates_of_a_project(files: dict[str, str], expected: list[str]) -> None:
+    assert [described(proposed) for proposed in chosen(files)] == expected
 
 
 @pytest.mark.parametrize("files", [files for files, _ in PROJECTS.values()], ids=PROJECTS.keys())
-def test_every_gate_says_why(files: dict[str, str]) -> None:
+def test_every_proposed_gate_has_a_reason(files: dict[str, str]) -> None:
     assert all(proposed.reason for proposed in chosen(files))
 
 
@@ -496,20 +496,20 @@ def without(*programs: str) -> dict[str, list[Proposed]]:
         program = proposed.run.split()[0]
         return f"{program} missing" if program in programs else None
 
-    told: dict[str, list[Proposed]] = {"start": [], "idle": []}
+    gates: dict[str, list[Proposed]] = {"start": [], "idle": []}
     for choice in choose(detect(Layout(files)), obstacle):
-        told["idle" if choice.obstacle else "start"].append(choice)
-    return told
+        gates["idle" if choice.obstacle else "start"].append(choice)
+    return gates
 
 
 def runs(choices: list[Proposed]) -> list[str]:
     return [choice.run for choice in choices]
 
 
-def test_tools_stand_in_for_hooks_that_cannot_start() -> None:
-    told = without("pre-commit")
-    assert runs(told["idle"]) == ["pre-commit run --all-files"]
-    assert runs(told["start"]) == [
+def test_tools_replace_a_pre_commit_that_cannot_start() -> None:
+    gates = without("pre-commit")
+    assert runs(gates["idle"]) == ["pre-commit run --all-files"]
+    assert runs(gates["start"]) == [
         "uv run ruff format .",
         "uv run ruff check .",
         "uv run mypy",
@@ -517,16 +517,16 @@ def test_tools_stand_in_for_hooks_that_cannot_start() -> None:
     ]
 
 
-def test_a_target_stands_in_for_tools_that_cannot_start() -> None:
-    told = without("uv")
-    assert runs(told["start"]) == ["make test", "pre-commit run --all-files"]
-    assert runs(told["idle"]) == ["uv run pytest"]
+def test_make_target_replaces_tools_that_cannot_start() -> None:
+    gates = without("uv")
+    assert runs(gates["start"]) == ["make test", "pre-commit run --all-files"]
+    assert runs(gates["idle"]) == ["uv run pytest"]
 
 
-def test_what_cannot_start_is_still_proposed_where_nothing_stands_in() -> None:
-    told = without("uv", "make", "pre-commit")
-    assert told["start"] == []
-    assert runs(told["idle"]) == [
+def test_gates_without_a_replacement_are_proposed_although_they_cannot_start() -> None:
+    gates = without("uv", "make", "pre-commit")
+    assert gates["start"] == []
+    assert runs(gates["idle"]) == [
         "uv run ruff format .",
         "uv run ruff check .",
         "uv run mypy",
@@ -535,7 +535,7 @@ def test_what_cannot_start_is_still_proposed_where_nothing_stands_in() -> None:
     ]
 
 
-def test_a_target_that_calls_the_missing_tool_stands_in_for_nothing() -> None:
+def test_target_that_calls_the_missing_tool_does_not_replace_it() -> None:
     files = {
         "go.mod": "module m\n",
         ".golangci.yml": "",

@@ -32,7 +32,7 @@ def machine(root: Path, *programs: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("files", [files for files, _ in PROJECTS.values()], ids=PROJECTS.keys())
-def test_what_is_written_is_what_was_proposed(files: dict[str, str]) -> None:
+def test_written_configuration_holds_the_proposed_gates(files: dict[str, str]) -> None:
     choices = choose(detect(Layout(files)), startable)
     if not choices:
         return
@@ -45,14 +45,14 @@ def test_what_is_written_is_what_was_proposed(files: dict[str, str]) -> None:
 ODD = 'a: "b" \\ #{}[]&*!|>%@` é \U0001f600 $HOME'
 
 
-def test_a_command_survives_whatever_it_holds() -> None:
+def test_a_command_with_odd_characters_survives_writing_and_loading() -> None:
     odd = Proposed(slot=Slot.TEST, run=ODD, reason=f"{ODD}\nsecond line\x00", env=(("A", ODD),))
     text = configuration([odd], [f"{ODD}\nnote"])
     (gate,) = config.load_text(text.encode(), "config.yaml").gates
     assert (gate.run, gate.env) == (ODD, (("A", ODD),))
 
 
-def test_what_cannot_start_is_a_comment_with_the_reason(tmp_path: Path) -> None:
+def test_a_gate_that_cannot_start_is_written_as_comment_with_the_reason(tmp_path: Path) -> None:
     files = {
         "go.mod": "module m\n",
         ".golangci.yml": "",
@@ -80,7 +80,7 @@ def test_a_package_that_is_not_installed_cannot_start(tmp_path: Path) -> None:
     assert propose(root, environ).idle == ()
 
 
-def test_a_wrapper_that_may_not_be_executed_cannot_start(tmp_path: Path) -> None:
+def test_a_wrapper_without_execute_permission_cannot_start(tmp_path: Path) -> None:
     root = laid_out(tmp_path / "project", {"pom.xml": "<project/>", "mvnw": ""})
     environ = machine(root, "java")
     (idle,) = propose(root, environ).idle
@@ -89,7 +89,7 @@ def test_a_wrapper_that_may_not_be_executed_cannot_start(tmp_path: Path) -> None
     assert propose(root, environ).idle == ()
 
 
-def test_the_projects_own_virtual_environment_comes_first(tmp_path: Path) -> None:
+def test_the_projects_virtual_environment_is_preferred(tmp_path: Path) -> None:
     files = {"setup.py": "", "pytest.ini": "", ".venv/bin/pytest": ""}
     root = laid_out(tmp_path / "project", files)
     (root / ".venv/bin/pytest").chmod(0o755)
@@ -97,7 +97,7 @@ def test_the_projects_own_virtual_environment_comes_first(tmp_path: Path) -> Non
     assert (gate.run, gate.recheck) == (".venv/bin/pytest", ".venv/bin/pytest --lf")
 
 
-def test_a_manifest_that_cannot_be_read_is_reported(tmp_path: Path) -> None:
+def test_an_unreadable_manifest_is_reported(tmp_path: Path) -> None:
     root = laid_out(tmp_path / "project", {"pyproject.toml": "[tool", "Makefile": "test:\n\tx\n"})
     proposal = propose(root, machine(root, "make"))
     assert proposal.notes == ("pyproject.toml cannot be read and was left out.",)
@@ -105,7 +105,7 @@ def test_a_manifest_that_cannot_be_read_is_reported(tmp_path: Path) -> None:
     assert [gate.run for gate in proposal.gates] == ["make test"]
 
 
-def test_odd_files_are_no_obstacle(tmp_path: Path) -> None:
+def test_odd_files_do_not_stop_detection(tmp_path: Path) -> None:
     root = laid_out(tmp_path / "project", {"Makefile": "test:\n\tx\n"})
     (root / "pyproject.toml").mkdir()
     (root / "package.json").symlink_to("package.json")
@@ -124,14 +124,14 @@ def test_the_configuration_is_written_and_names_the_next_command(
     assert initialise(root, machine(root, "make"), print_only=False, tries=False, plain=True) == 0
     text = (root / ".atlas" / "config.yaml").read_text(encoding="utf-8")
     assert config.load_text(text.encode(), "config.yaml").gates[0].run == "make test"
-    said = capsys.readouterr()
-    assert said.out == ""
-    assert "test: make test" in said.err
-    assert said.err.endswith("next:\n  atlas validate\n")
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "test: make test" in captured.err
+    assert captured.err.endswith("next:\n  atlas validate\n")
 
 
 @pytest.mark.parametrize("there", [".atlas/config.yaml", "atlas.yaml"])
-def test_nothing_is_ever_overwritten(tmp_path: Path, there: str) -> None:
+def test_an_existing_configuration_is_never_overwritten(tmp_path: Path, there: str) -> None:
     root = laid_out(tmp_path / "project", {"Makefile": "test:\n\tx\n", there: "mine"})
     with pytest.raises(UsageError, match="never overwritten"):
         initialise(root, machine(root, "make"), print_only=False, tries=False, plain=True)
@@ -151,7 +151,7 @@ def test_print_writes_nothing_even_beside_a_configuration(
     ("files", "why"),
     [({"README.md": ""}, "says how it is checked"), ({"go.mod": ""}, "go is not on PATH")],
 )
-def test_no_configuration_is_better_than_one_without_a_gate(
+def test_no_configuration_is_written_without_a_gate(
     tmp_path: Path, files: dict[str, str], why: str
 ) -> None:
     root = laid_out(tmp_path / "project", files)
@@ -167,7 +167,7 @@ def test_no_configuration_is_better_than_one_without_a_gate(
         ("pnpm exec vitest run", "node_modules/.bin/vitest", "npx vitest run"),
     ],
 )
-def test_a_runner_that_is_missing_gives_way_to_what_it_starts(
+def test_the_command_inside_a_missing_runner_is_proposed(
     tmp_path: Path, line: str, there: str, expected: str
 ) -> None:
     steps = f"on: push\njobs: {{a: {{steps: [{{run: {line}}}]}}}}\n"

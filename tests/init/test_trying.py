@@ -44,12 +44,12 @@ def written(root: Path, environ: dict[str, str]) -> str:
     return (root / ".atlas/config.yaml").read_text()
 
 
-def test_what_is_green_is_kept(root: Path, environ: dict[str, str]) -> None:
+def test_a_passing_gate_is_kept(root: Path, environ: dict[str, str]) -> None:
     write(root, "Makefile", "test:\n\ttrue\n")
     assert outcomes(root, environ) == {"make test": "green"}
 
 
-def test_what_is_red_is_written_required_with_its_first_lines(
+def test_a_failing_gate_stays_required_with_its_first_lines(
     root: Path, environ: dict[str, str]
 ) -> None:
     write(root, "Makefile", "test:\n\t@echo two of three failed; exit 1\n")
@@ -59,7 +59,9 @@ def test_what_is_red_is_written_required_with_its_first_lines(
     assert "required" not in text
 
 
-def test_what_is_red_and_not_run_by_ci_only_warns(root: Path, environ: dict[str, str]) -> None:
+def test_a_failing_gate_that_ci_does_not_run_is_optional(
+    root: Path, environ: dict[str, str]
+) -> None:
     write(root, "Makefile", "lint:\n\tfalse\ntest:\n\ttrue\n")
     write(root, ".github/workflows/ci.yml", CI.format(line="make test"))
     text = written(root, environ)
@@ -90,13 +92,15 @@ def test_a_target_that_changes_files_is_left_out_with_the_reason(
     assert entries(root) == before
 
 
-def test_what_turns_out_unable_to_start_is_a_comment(root: Path, environ: dict[str, str]) -> None:
+def test_a_gate_that_turns_out_unable_to_start_does_not_stop_the_others(
+    root: Path, environ: dict[str, str]
+) -> None:
     write(root, "Makefile", "test:\n\ttrue\nlint:\n\tno-such-linter\n")
     write(root, ".github/workflows/ci.yml", CI.format(line="no-such-linter"))
     assert outcomes(root, environ)["make test"] == "green"
 
 
-def test_without_git_nothing_is_tried(tmp_path: Path, environ: dict[str, str]) -> None:
+def test_without_git_no_gate_is_tried(tmp_path: Path, environ: dict[str, str]) -> None:
     root = tmp_path / "plain"
     write(root, "Makefile", "test:\n\ttouch ran\n")
     tried = try_all(root, propose(root, environ).choices, environ, unseen)
@@ -104,7 +108,9 @@ def test_without_git_nothing_is_tried(tmp_path: Path, environ: dict[str, str]) -
     assert not (root / "ran").exists()
 
 
-def test_a_run_without_a_configuration_only_checks(root: Path, environ: dict[str, str]) -> None:
+def test_without_a_configuration_only_checking_gates_run(
+    root: Path, environ: dict[str, str]
+) -> None:
     write(root, "a.py", UGLY)
     write(root, "pyproject.toml", "[tool.ruff.format]\n")
     text, line = checking(root, environ)

@@ -283,7 +283,7 @@ def _big_attempt(number: int, problems: int, files: int) -> Attempt:
 
 
 def _big_validation(problems: int) -> Validation:
-    told = tuple(
+    diagnostics = tuple(
         Diagnostic(
             tool="ruff",
             message=f"`module_{n % 7}.name_{n}` imported but unused; consider removing it",
@@ -308,7 +308,7 @@ def _big_validation(problems: int) -> Validation:
     green = tuple(
         replace(GREEN_TEST, name=f"gate {n}", command=f"make check-{n}") for n in range(10)
     )
-    lint = replace(LINT, diagnostics=told, stdout="x\n" * 3000)
+    lint = replace(LINT, diagnostics=diagnostics, stdout="x\n" * 3000)
     return Validation(
         results=(*green, lint, replace(TEST, diagnostics=tests)),
         started_at=TIMES[0],

@@ -30,13 +30,13 @@ def test_every_document_is_valid_json_by_its_own_schema(subject: Subject) -> Non
     jsonschema.validate(document, schema())
 
 
-def test_no_surrogate_survives(subject: Subject) -> None:
+def test_no_surrogate_reaches_the_json_report(subject: Subject) -> None:
     text = REPORTS["json"](subject)
     text.encode()
     json.dumps(json.loads(text), ensure_ascii=False).encode()
 
 
-def test_the_results_lie_in_the_list_of_their_kind() -> None:
+def test_results_are_listed_under_their_kind() -> None:
     document = json.loads(REPORTS["json"](SUBJECTS["red validation"]))
     assert document["schema"] == "atlas.report/1"
     assert document["failed_step"] == "lint"
@@ -60,11 +60,11 @@ def test_a_run_holds_its_reports_and_attempts() -> None:
     assert document["attempts"][0]["tokens"]["cache_read"] == 8000
 
 
-def test_a_cost_that_is_no_number_is_written_as_null() -> None:
+def test_a_cost_that_is_not_a_number_is_written_as_null() -> None:
     assert json.loads(REPORTS["json"](SUBJECTS["given up"]))["cost_usd"] is None
 
 
-def test_a_batch_is_written_whole() -> None:
+def test_a_batch_document_lists_runs_and_waiting_workspaces() -> None:
     batch = batch_document([FIXED], not_started=["web"], cascade=Cascade(cascade_detected=True))
     document = json.loads(encode(batch))
     jsonschema.validate(document, schema())
@@ -74,7 +74,7 @@ def test_a_batch_is_written_whole() -> None:
     assert document["cost_usd"] == FIXED.cost_usd
 
 
-def test_a_validation_is_read_back_as_it_was_written() -> None:
+def test_a_validation_survives_writing_and_reading() -> None:
     subject = Subject(result=HALF, workspace=WORKSPACE)
     recorded = read_report(REPORTS["json"](subject).encode())
     assert recorded.validation == HALF
@@ -82,7 +82,7 @@ def test_a_validation_is_read_back_as_it_was_written() -> None:
 
 
 @pytest.mark.parametrize("outcome", [FIXED, GAVE_UP], ids=lambda outcome: outcome.verdict)
-def test_a_run_is_read_as_its_final_report(outcome: Outcome) -> None:
+def test_the_report_of_a_run_is_read_as_its_final_validation(outcome: Outcome) -> None:
     read = read_report(REPORTS["json"](of_run(outcome)).encode()).validation
     assert [(r.name, r.status) for r in read.results] == [
         (r.name, r.status) for r in outcome.final.results

@@ -55,12 +55,12 @@ def problem(number: int, level: Level = Level.ERROR) -> Diagnostic:
 
 @pytest.mark.parametrize("format_", REPORTS)
 @pytest.mark.parametrize("name", SUBJECTS)
-def test_every_report_of_anything_can_be_written_as_utf_8(format_: str, name: str) -> None:
+def test_every_report_can_be_encoded_as_utf_8(format_: str, name: str) -> None:
     REPORTS[format_](SUBJECTS[name]).encode()
 
 
 @pytest.mark.parametrize("format_", ["junit", "html", "markdown", "github"])
-def test_no_control_character_reaches_a_reader(format_: str) -> None:
+def test_reports_contain_no_control_characters(format_: str) -> None:
     text = REPORTS[format_](RED)
     assert not {c for c in text if c < " " and c not in "\t\n\r"}
     assert "\x1b" not in AWKWARD.replace("\x1b", "")
@@ -74,7 +74,7 @@ def junit(subject: Subject) -> ET.Element:
     return ET.fromstring(REPORTS["junit"](subject))  # noqa: S314 - our own text
 
 
-def test_junit_counts_what_it_holds() -> None:
+def test_junit_counts_match_its_cases() -> None:
     root = junit(RED)
     counts = [root.get(name) for name in ("tests", "failures", "errors", "skipped")]
     assert counts == ["5", "2", "0", "1"]
@@ -82,7 +82,7 @@ def test_junit_counts_what_it_holds() -> None:
     assert len(root.findall(".//failure")) == 2
 
 
-def test_junit_has_a_case_per_problem_whose_name_outlives_a_move() -> None:
+def test_junit_case_names_do_not_depend_on_line_numbers() -> None:
     root = junit(subject_of(lint(problem(3), problem(4))))
     cases = root.findall(".//testcase")
     assert [case.get("name") for case in cases] == ["a.py", "a.py (2)"]
@@ -90,7 +90,7 @@ def test_junit_has_a_case_per_problem_whose_name_outlives_a_move() -> None:
     assert ["a.py:3:2" in (f.text or "") for f in root.iter("failure")] == [True, False]
 
 
-def test_junit_tells_no_time_that_nobody_knows() -> None:
+def test_junit_leaves_out_unknown_times() -> None:
     times = {case.get("name"): case.get("time") for case in junit(RED).iter("testcase")}
     assert times["format"] == "0.040"
     assert times[WRONG.test_id] is None
@@ -109,18 +109,18 @@ def merged(own: bytes, *, required: bool = True) -> ET.Element:
     return junit(replace(subject_of(GREEN_TEST, test), junit={LOGS: own}))
 
 
-def test_junit_has_every_test_of_a_gate_that_writes_junit_itself() -> None:
+def test_junit_lists_every_test_of_a_gate_that_writes_junit() -> None:
     root = merged(OWN)
     assert [root.get(name) for name in ("tests", "failures", "skipped")] == ["4", "1", "1"]
     times = {case.get("name"): case.get("time") for case in root.iter("testcase")}
     assert times == {"test": "2.400", "test_sum": "0.25", "test_more": "0.5", "test_later": "0"}
 
 
-def test_junit_of_an_optional_gate_is_merged_without_making_the_run_red() -> None:
+def test_junit_of_an_optional_gate_does_not_fail_the_run() -> None:
     assert [merged(OWN, required=False).get(n) for n in ("failures", "skipped")] == ["0", "2"]
 
 
-def test_a_gate_that_failed_beside_its_passing_tests_fails_in_junit() -> None:
+def test_junit_fails_a_gate_that_failed_although_its_tests_passed() -> None:
     green = b'<testsuite><testcase name="test_sum" time="0.25"/></testsuite>'
     assert [merged(green).get(name) for name in ("tests", "failures")] == ["3", "1"]
 
@@ -128,11 +128,11 @@ def test_a_gate_that_failed_beside_its_passing_tests_fails_in_junit() -> None:
 @pytest.mark.parametrize(
     "own", [b"", b"<testsuite", b'<!DOCTYPE x [<!ENTITY a "b">]><testsuite><testcase/></testsuite>']
 )
-def test_junit_that_is_none_or_a_bomb_is_left_out(own: bytes) -> None:
+def test_junit_ignores_an_invalid_or_malicious_file(own: bytes) -> None:
     assert merged(own).get("tests") == "2"
 
 
-def test_junit_calls_a_gate_that_could_not_run_an_error() -> None:
+def test_junit_reports_a_gate_that_could_not_run_as_error() -> None:
     broken = GateResult(
         name="b", kind=Kind.BUILD, command="x", status=Status.BROKEN, success=False, error="no x"
     )
@@ -140,7 +140,7 @@ def test_junit_calls_a_gate_that_could_not_run_an_error() -> None:
     assert error.get("message") == "broken: x: no x"
 
 
-def test_an_optional_gate_makes_no_junit_run_red() -> None:
+def test_junit_counts_a_failing_optional_gate_as_skipped() -> None:
     root = junit(subject_of(lint(problem(1), required=False)))
     assert (root.get("failures"), root.get("errors"), root.get("skipped")) == ("0", "0", "1")
 
@@ -171,7 +171,7 @@ def sarif_runs(subject: Subject) -> dict[str, dict[str, Any]]:
     return named
 
 
-def test_sarif_has_one_run_per_tool_also_when_clean() -> None:
+def test_sarif_has_one_run_per_tool_even_without_problems() -> None:
     red, green = sarif_runs(subject_of(LINT)), sarif_runs(subject_of(GREEN_TEST))
     assert len(red["ruff"]["results"]) == 1
     assert green["pytest"]["results"] == []
@@ -185,14 +185,14 @@ def test_sarif_keeps_gates_of_one_tool_in_one_run() -> None:
     assert len(runs["ruff"]["invocations"]) == 3
 
 
-def test_a_failure_without_a_place_is_a_notification_not_a_result() -> None:
+def test_sarif_reports_a_failure_without_a_place_as_notification() -> None:
     run = sarif_runs(subject_of(lint()))["ruff"]
     assert run["results"] == []
-    (told,) = run["invocations"][0]["toolExecutionNotifications"]
-    assert told["message"]["text"] == "failed: ruff check: exit code 1"
+    (notification,) = run["invocations"][0]["toolExecutionNotifications"]
+    assert notification["message"]["text"] == "failed: ruff check: exit code 1"
 
 
-def test_sarif_writes_the_bytes_of_a_file_name_as_its_uri() -> None:
+def test_sarif_percent_encodes_file_names() -> None:
     (result,) = sarif_runs(subject_of(LINT))["ruff"]["results"]
     location = result["locations"][0]["physicalLocation"]
     assert location["artifactLocation"]["uri"] == "src/a%20b/caf%E9.py"
@@ -216,8 +216,8 @@ def test_sarif_writes_the_bytes_of_a_file_name_as_its_uri() -> None:
 def test_a_sarif_region_never_ends_before_it_starts(
     region: Region, written: dict[str, int]
 ) -> None:
-    told = Diagnostic(tool="t", message="m", path="a.py", region=region)
-    (result,) = sarif_runs(subject_of(lint(told)))["t"]["results"]
+    diagnostic = Diagnostic(tool="t", message="m", path="a.py", region=region)
+    (result,) = sarif_runs(subject_of(lint(diagnostic)))["t"]["results"]
     assert result["locations"][0]["physicalLocation"]["region"] == written
 
 
@@ -230,7 +230,7 @@ def test_gitlab_fingerprints_differ_even_where_problems_do_not() -> None:
     assert len({issue["fingerprint"] for issue in issues}) == 3
 
 
-def test_gitlab_fingerprints_outlive_a_move() -> None:
+def test_gitlab_fingerprints_survive_moved_lines() -> None:
     moved = [
         Diagnostic(tool="t", message="m", path="a.py", fingerprint="f", region=Region(start_line=n))
         for n in (3, 30)
@@ -260,33 +260,33 @@ def github_lines(subject: Subject) -> list[str]:
     return REPORTS["github"](subject).splitlines()
 
 
-def test_an_annotation_lies_on_its_line() -> None:
+def test_a_github_annotation_names_its_line_and_columns() -> None:
     (line,) = github_lines(subject_of(lint(problem(7))))
     assert line == "::error file=a.py,line=7,endLine=7,col=2,endColumn=5,title=ruff::wrong 7"
 
 
-def test_a_region_over_several_lines_has_no_columns() -> None:
+def test_a_multiline_annotation_has_no_columns() -> None:
     region = Region(start_line=1, start_column=2, end_line=3, end_column=4)
-    told = Diagnostic(tool="t", message="m", path="a,b:c.py", region=region)
-    (line,) = github_lines(subject_of(lint(told)))
+    diagnostic = Diagnostic(tool="t", message="m", path="a,b:c.py", region=region)
+    (line,) = github_lines(subject_of(lint(diagnostic)))
     assert line == "::error file=a%2Cb%3Ac.py,line=1,endLine=3,title=t::m"
 
 
-def test_no_output_can_add_a_workflow_command() -> None:
+def test_tool_output_cannot_inject_a_workflow_command() -> None:
     for line in github_lines(RED):
         assert line.startswith(("::error ", "::warning "))
     assert len(github_lines(RED)) == 4
 
 
-@pytest.mark.parametrize(("told", "shown"), [(0, 1), (9, 9), (10, 10), (11, 10), (500, 10)])
-def test_no_more_annotations_than_a_step_shows(told: int, shown: int) -> None:
-    lines = github_lines(subject_of(lint(*(problem(n + 1) for n in range(told)))))
+@pytest.mark.parametrize(("reported", "shown"), [(0, 1), (9, 9), (10, 10), (11, 10), (500, 10)])
+def test_annotations_are_limited_to_what_github_shows(reported: int, shown: int) -> None:
+    lines = github_lines(subject_of(lint(*(problem(n + 1) for n in range(reported)))))
     assert len(lines) == shown
-    if told > shown:
-        assert lines[-1].endswith(f"::and {told - 9} more errors; the report has all of them")
+    if reported > shown:
+        assert lines[-1].endswith(f"::and {reported - 9} more errors; the report has all of them")
 
 
-def test_every_failing_gate_is_annotated_and_tests_come_first() -> None:
+def test_every_failing_gate_is_annotated_with_tests_first() -> None:
     first = subject_of(lint(*(problem(n + 1) for n in range(50))), TEST, TYPES)
     lines = github_lines(first)
     assert "tests/test_sum.py%3A%3Atest_sum" in lines[0]
@@ -311,29 +311,29 @@ CUT = replace(lint(*(problem(n + 1) for n in range(40))), beyond=29_000, at_leas
 
 
 @pytest.mark.parametrize("format_", sorted(set(REPORTS) - {"json"}))
-def test_every_format_says_at_least_where_something_was_cut(format_: str) -> None:
+def test_every_report_says_at_least_when_output_was_cut(format_: str) -> None:
     text = REPORTS[format_](subject_of(CUT))
     assert re.search(r"at least (29000|29010|29031|29040)\b", text)
     assert "all of them" not in text
 
 
-def test_the_document_counts_what_it_does_not_hold() -> None:
+def test_json_counts_the_problems_it_leaves_out() -> None:
     (written,) = json.loads(REPORTS["json"](subject_of(CUT)))["lint_results"]
     assert (written["beyond"], written["at_least"]) == (29_000, True)
 
 
 @pytest.mark.parametrize("format_", REPORTS)
-def test_no_format_says_at_least_where_nothing_was_cut(format_: str) -> None:
+def test_no_report_says_at_least_when_nothing_was_cut(format_: str) -> None:
     assert "at least" not in REPORTS[format_](RED)
 
 
-def test_errors_and_warnings_have_their_own_limit() -> None:
+def test_errors_and_warnings_are_limited_separately() -> None:
     mixed = [problem(n, Level.ERROR) for n in range(1, 21)]
     mixed += [problem(n, Level.WARNING) for n in range(1, 21)]
     assert len(github_lines(subject_of(lint(*mixed)))) == 20
 
 
-def test_an_optional_gate_annotates_warnings() -> None:
+def test_an_optional_gate_is_annotated_as_warning() -> None:
     (line,) = github_lines(subject_of(lint(problem(1), required=False)))
     assert line.startswith("::warning ")
 
@@ -341,7 +341,7 @@ def test_an_optional_gate_annotates_warnings() -> None:
 # markdown
 
 
-def test_the_summary_opens_with_the_verdict() -> None:
+def test_the_markdown_summary_starts_with_the_verdict() -> None:
     assert REPORTS["markdown"](RED).startswith("## ❌ shop: 2 of 5 gates failed\n")
     assert REPORTS["markdown"](GREEN).startswith("## ✅ shop: All 3 gates pass, 1 flaky\n")
     fixed = REPORTS["markdown"](SUBJECTS["fixed run"])
@@ -354,7 +354,7 @@ def cells_of(text: str) -> Iterator[int]:
             yield line.count("|")
 
 
-def test_nothing_a_tool_says_breaks_the_table() -> None:
+def test_tool_output_cannot_break_the_markdown_table() -> None:
     odd = GateResult(
         name="a | b", kind=Kind.LINT, command="x | `y` <b>\n# z", status=Status.PASSED, success=True
     )
@@ -364,7 +364,7 @@ def test_nothing_a_tool_says_breaks_the_table() -> None:
     assert "\n# z" not in text
 
 
-def test_a_fence_holds_whatever_is_inside() -> None:
+def test_a_markdown_fence_is_longer_than_any_inside() -> None:
     silent = GateResult(
         name="t",
         kind=Kind.TEST,
@@ -376,7 +376,7 @@ def test_a_fence_holds_whatever_is_inside() -> None:
     assert "`````text\na\n````\nb\n`````" in REPORTS["markdown"](subject_of(silent))
 
 
-def test_a_summary_stays_far_below_its_limit() -> None:
+def test_the_markdown_summary_stays_below_its_size_limit() -> None:
     huge = problem(1)
     many = [lint(*[huge] * 5000) for _ in range(40)]
     assert len(REPORTS["markdown"](subject_of(*many)).encode()) < 500_000
@@ -405,5 +405,5 @@ def test_a_summary_stays_far_below_its_limit() -> None:
         ("", None),
     ],
 )
-def test_the_tool_of_a_command(command: str, tool: str | None) -> None:
+def test_the_tool_is_recognised_from_the_command(command: str, tool: str | None) -> None:
     assert tool_of(command) == tool

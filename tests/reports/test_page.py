@@ -53,11 +53,11 @@ def page(request: pytest.FixtureRequest) -> Page:
     return Page(REPORTS["html"](SUBJECTS[str(request.param)]))
 
 
-def test_every_element_is_closed(page: Page) -> None:
+def test_every_html_element_is_closed(page: Page) -> None:
     assert page.open == []
 
 
-def test_nothing_is_loaded_and_nothing_runs(page: Page) -> None:
+def test_the_page_loads_and_runs_nothing(page: Page) -> None:
     assert {tag for tag, _ in page.tags}.isdisjoint({"script", "img", "iframe", "object", "base"})
     assert [
         name for _, a in page.tags for name in a if name.startswith("on") or name == "src"
@@ -68,10 +68,10 @@ def test_nothing_is_loaded_and_nothing_runs(page: Page) -> None:
     assert "url(" not in REPORTS["html"](SUBJECTS["fixed run"])
 
 
-def test_what_tools_and_agents_say_stays_text(page: Page) -> None:
+def test_output_of_tools_and_agents_is_escaped(page: Page) -> None:
     assert "b" not in {tag for tag, a in page.tags if not a}
-    said = [text for _, text in page.texts if "<b>&" in text]
-    assert all("]]>" in text for text in said)
+    escaped = [text for _, text in page.texts if "<b>&" in text]
+    assert all("]]>" in text for text in escaped)
 
 
 def test_the_verdict_is_the_first_heading() -> None:
@@ -82,14 +82,14 @@ def test_the_verdict_is_the_first_heading() -> None:
     assert ("h1", "Fixed on attempt 2") in page.texts
 
 
-def test_every_link_in_the_page_has_its_end(page: Page) -> None:
+def test_every_internal_link_has_a_target(page: Page) -> None:
     ids = set(page.attributes("id"))
     links = [href[1:] for href in page.attributes("href") if href.startswith("#")]
     assert set(links) <= ids
     assert len(ids) == len(page.attributes("id"))
 
 
-def test_what_scrolls_can_be_reached_by_keyboard() -> None:
+def test_scrolling_regions_can_be_reached_by_keyboard() -> None:
     page = Page(REPORTS["html"](SUBJECTS["fixed run"]))
     scrolling = [a for _, a in page.tags if "scroll" in (a.get("class") or "").split()]
     assert scrolling
@@ -114,7 +114,7 @@ def test_an_attempt_shows_diff_prompt_and_diagnostics() -> None:
     assert ("span", "def") in page.texts
 
 
-def test_a_huge_patch_is_cut_and_says_so() -> None:
+def test_a_huge_patch_is_cut_with_a_note() -> None:
     lines = "".join(f"+line {n}\n" for n in range(5000))
     head = "diff --git a/big.py b/big.py\n--- a/big.py\n+++ b/big.py\n@@ -0,0 +1,5000 @@\n"
     text = REPORTS["html"](of_run(FIXED, patches={1: head + lines}))
@@ -125,13 +125,13 @@ def test_a_huge_patch_is_cut_and_says_so() -> None:
 def test_problems_are_grouped_by_file_and_rule_and_folded_after_twenty() -> None:
     page = Page(REPORTS["html"](of_run(big_run(attempts=1))))
     heads = [text for _, text in page.texts if text == "src/package/sub/module_0.py"]
-    said = [text for _, text in page.texts]
+    texts = [text for _, text in page.texts]
     assert len(heads) < 9, "one heading for the nine problems of a file"
-    assert "180 more problems" in said
-    assert " 3 times" in said
+    assert "180 more problems" in texts
+    assert " 3 times" in texts
 
 
-def test_the_course_is_a_curve_and_a_strip() -> None:
+def test_the_page_draws_progress_as_curve_and_table() -> None:
     page = Page(REPORTS["html"](SUBJECTS["fixed run"]))
     (curve,) = [a["points"] for tag, a in page.tags if tag == "polyline"]
     assert curve == "20,20.0 80,60.0 140,100.0"
@@ -147,7 +147,7 @@ TEXTS = {
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_every_text_can_be_read_on_every_ground(scheme: str) -> None:
+def test_every_colour_pair_has_enough_contrast(scheme: str) -> None:
     """Contrast as WCAG 2.2 §1.4.3 has it; the sheet takes no colour from elsewhere."""
     sheet = (files(page_package) / "page.css").read_text(encoding="utf-8")
     schemes = re.findall(r":root \{(.*?)\}", sheet, re.DOTALL)
@@ -250,7 +250,7 @@ ODD = {
 
 
 @pytest.mark.parametrize(("patch", "paths", "kinds"), ODD.values(), ids=ODD.keys())
-def test_patches_as_odd_as_git_writes_them(
+def test_unusual_git_patches_are_parsed(
     patch: str, paths: list[str], kinds: list[str | None]
 ) -> None:
     assert changed(patch) == (paths, kinds)
@@ -264,7 +264,7 @@ def test_patches_as_odd_as_git_writes_them(
         (DELETED, "deleted file mode 100644"),
     ],
 )
-def test_what_is_no_line_of_a_patch_is_named(patch: str, remark: str) -> None:
+def test_an_unreadable_patch_is_reported(patch: str, remark: str) -> None:
     page = Page(REPORTS["html"](of_run(FIXED, patches={1: patch})))
     assert ("p", remark) in page.texts
 
@@ -353,7 +353,7 @@ def seen(folder: Path, *options: str) -> tuple[str, list[str]]:
     ],
     ids=["light", "dark"],
 )
-def test_a_browser_shows_it_on_a_phone_and_asks_for_nothing_else(
+def test_the_page_fits_a_phone_and_requests_nothing_else(
     tmp_path: Path, options: tuple[str, ...], ground: str
 ) -> None:
     wide = PATCH.replace("return a\n", f"return {'a' * 400}\n") * 30
@@ -361,7 +361,7 @@ def test_a_browser_shows_it_on_a_phone_and_asks_for_nothing_else(
     (tmp_path / "report.html").write_text(REPORTS["html"](subject), encoding="utf-8")
     (tmp_path / "harness.html").write_text(HARNESS, encoding="utf-8")
     dom, asked = seen(tmp_path, *options)
-    told = dict(re.findall(r"<p>(\w+)=([^;]*);</p>", dom))
-    assert int(told.pop("height")) < 6_000
-    assert told == {"overflow": "0", "ground": ground, "border": "8px", "ran": "false"}
+    results = dict(re.findall(r"<p>(\w+)=([^;]*);</p>", dom))
+    assert int(results.pop("height")) < 6_000
+    assert results == {"overflow": "0", "ground": ground, "border": "8px", "ran": "false"}
     assert [path for path in asked if path != "/favicon.ico"] == ["/harness.html", "/report.html"]

@@ -15,7 +15,7 @@ def written(**more: object) -> bytes:
     return json.dumps({"results": [LEAST | more]}).encode()
 
 
-def test_five_fields_are_enough() -> None:
+def test_a_report_with_five_fields_is_read() -> None:
     (result,) = read_report(written()).validation.results
     assert (result.name, result.kind, result.command) == ("test", Kind.TEST, "pytest")
     assert (result.status, result.success, result.stdout) == (Status.FAILED, False, "1 failed")
@@ -26,7 +26,7 @@ def test_five_fields_are_enough() -> None:
     ("exit_code", "status"),
     [(0, Status.PASSED), (1, Status.FAILED), (-9, Status.FAILED), (None, Status.FAILED)],
 )
-def test_the_exit_code_decides_where_no_status_is_reported(
+def test_the_exit_code_decides_when_no_status_is_given(
     exit_code: int | None, status: Status
 ) -> None:
     (result,) = read_report(written(exit_code=exit_code)).validation.results
@@ -51,7 +51,7 @@ def test_the_exit_code_decides_where_no_status_is_reported(
         ("", Kind.CUSTOM),
     ],
 )
-def test_a_kind_may_be_spelled_loosely(word: str, kind: Kind) -> None:
+def test_kind_names_are_read_loosely(word: str, kind: Kind) -> None:
     assert kind_of(word) is kind
 
 
@@ -64,12 +64,12 @@ def test_a_kind_may_be_spelled_loosely(word: str, kind: Kind) -> None:
         {"stdout": None, "stderr": None},
     ],
 )
-def test_what_another_runner_calls_by_our_words_does_no_harm(more: dict[str, object]) -> None:
+def test_unknown_values_in_known_fields_are_ignored(more: dict[str, object]) -> None:
     (result,) = read_report(written(**more)).validation.results
     assert result.status is Status.FAILED
 
 
-def test_output_that_other_runners_write_carelessly_is_taken() -> None:
+def test_sloppy_json_of_other_runners_is_read() -> None:
     content = (
         b'\xef\xbb\xbf{"results": [%s], "load": NaN}\r\n'
         % json.dumps(LEAST | {"stdout": "\udc80\x00"}).encode()
@@ -78,7 +78,7 @@ def test_output_that_other_runners_write_carelessly_is_taken() -> None:
     assert result.stdout == "\udc80\x00"
 
 
-def test_gates_are_read_beside_the_results() -> None:
+def test_gates_are_read_along_with_the_results() -> None:
     gates = [{"kind": "lint", "command": "ruff check"}, {"kind": "Tests", "run": "pytest"}]
     recorded = read_report(json.dumps({"results": [], "gates": gates}).encode())
     assert [(gate.name, gate.kind, gate.run) for gate in recorded.gates] == [
@@ -111,7 +111,7 @@ WITHOUT_CODE = {key: value for key, value in LEAST.items() if key != "exit_code"
         (b'{"schema": "atlas.batch/1", "runs": []}', "ci.json", "one of them"),
     ],
 )
-def test_what_is_wrong_is_refused_with_its_place(content: bytes, place: str, why: str) -> None:
+def test_an_invalid_report_is_refused_with_the_place(content: bytes, place: str, why: str) -> None:
     with pytest.raises(UsageError) as refused:
         read_report(content, source="ci.json")
     assert refused.value.message.startswith(f"{place}: ")
