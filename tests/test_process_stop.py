@@ -479,6 +479,8 @@ print(run(Command(argv=("/bin/sh", "-c", "exit 4"), cwd=Path("/"), env={{}})).ex
 def test_a_command_that_ended_before_the_stop_is_completed(tmp_path: Path) -> None:
     ladder = ladders.start(shell("true", cwd=tmp_path))
     assert isinstance(ladder, ladders.Ladder)
+    assert ladder.family.leader
+    os.waitid(os.P_PID, ladder.family.leader, os.WEXITED | os.WNOWAIT)
     while not ladder.is_gone:
         ladder.may_have_ended = True
         ladder.stop(time.monotonic())
