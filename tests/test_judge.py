@@ -213,6 +213,7 @@ class Attempt:
         ("run.sh", "exit 0\n", {"held": {"gate-script-changed"}}),
         ("src/b.py", "if x == 41713:\n    y = 1\n", {"review": {"special-cased"}}),
         ("node_modules/a.js", "1\n", {"refused": {"dependency-changed"}}),
+        ("new/node_modules/a.js", "1\n", {}),
         ("src/vendor/a.py", "a = 1\n", {"review": {"vendored-changed"}}),
         ("local/tests/conftest.py", "x = 1\n", {}),
         (".git/hooks/pre-commit", "#!/bin/sh\n", {"refused": {"git-state"}}),
@@ -229,6 +230,7 @@ def test_a_turn_is_judged_by_what_it_changed(
     write(root, "../tools/checker", "#!/bin/sh\n", 0o755)
     write(root, "allowed/test_a.py", TEST)
     write(root, "src/vendor/a.py", "a = 0\n")
+    write(root, "node_modules/b.js", "1\n")
     attempt = Attempt(
         opened(root), environ, "sh run.sh", "checker", allow=("allowed/",), protect=("kept.txt",)
     )

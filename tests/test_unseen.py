@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from atlas_retry.model import Status, Verdict
-from tests.miniatures import ADD, ADDED, REPAIR, miniature, named, put
+from tests.miniatures import ADD, ADDED, REPAIR, has_no_findings, miniature, named, put
 from tests.projects import Project, atlas
 
 Environ = dict[str, str]
@@ -101,6 +101,86 @@ def test_a_manipulated_cache_of_any_tool_is_not_a_fix(
     turns = [f"{put(path, '')}; {REMARK}"] * 2
     project = miniature(tmp_path, environ, hiding(path), turns, validation=believing(path))
     assert not project.retry().verdict.is_green
+
+
+PACKAGES = "lib/python3.11/site-packages"
+ENVIRONMENTS = {
+    "tox": (".tox/py/pyvenv.cfg", ".tox/py/bin/python", f".tox/py/{PACKAGES}/dep.py"),
+    "venv": (".venv2/pyvenv.cfg", ".venv2/bin/python", f".venv2/{PACKAGES}/sitecustomize.py"),
+    "npm": ("web/node_modules/dep/index.js", "web/node_modules/.bin/dep"),
+    "composer": ("vendor/dep/dep.php",),
+}
+IGNORES_THEM = {IGNORED: ".tox/\n.venv*/\nnode_modules/\nvendor/\n"}
+"""As `.tox` itself does."""
+
+
+def making(*paths: str) -> str:
+    return "; ".join(put(path, "made") for path in paths)
+
+
+@pytest.mark.parametrize("paths", ENVIRONMENTS.values(), ids=ENVIRONMENTS)
+def test_a_repair_that_also_makes_an_environment_ends_fixed(
+    tmp_path: Path, environ: Environ, paths: tuple[str, ...]
+) -> None:
+    files, again = {"calc.py": ADD} | IGNORES_THEM, "echo more | tee -a"
+    turns = [f"{REMARK}; {making(*paths)}", f"{REPAIR}; {again} {' '.join(paths)}"]
+    project = miniature(tmp_path, environ, files, turns, validation={"test": [CHECK]})
+    other = project.root / ".tox/other" / PACKAGES / "dep.py"
+    other.parent.mkdir(parents=True)
+    other.write_text("was there\n")
+    outcome = project.retry()
+    assert outcome.verdict is Verdict.FIXED, outcome.final_error
+    assert (len(outcome.attempts), has_no_findings(outcome)) == (2, True)
+    assert all((project.root / path).exists() for path in paths)
+
+
+@pytest.mark.parametrize("paths", ENVIRONMENTS.values(), ids=ENVIRONMENTS)
+@pytest.mark.parametrize("at", [0, -1], ids=["first", "last"])
+def test_an_environment_that_a_turn_makes_buys_nothing(
+    tmp_path: Path, environ: Environ, paths: tuple[str, ...], at: int
+) -> None:
+    files, gates = {"calc.py": ADD} | IGNORES_THEM, believing(paths[at])
+    turns = [f"{making(*paths)}; {REMARK}"] * 2
+    project = miniature(tmp_path, environ, files, turns, validation=gates)
+    assert not project.retry().verdict.is_green
+    assert not any((project.root / path).exists() for path in paths)
+
+
+@pytest.mark.parametrize(
+    "turns",
+    [
+        (making(".memo/pyvenv.cfg", ".memo/ok"), REMARK),
+        (making(".memo/pyvenv.cfg"), making(".memo/ok")),
+    ],
+    ids=["at once", "one after the other"],
+)
+def test_no_folder_becomes_an_environment_by_a_turn_that_says_so(
+    tmp_path: Path, environ: Environ, turns: tuple[str, ...]
+) -> None:
+    files, gates = hiding(".memo/ok"), believing(".memo/ok")
+    scripts = [f"{turn}; {REMARK}" for turn in turns]
+    project = miniature(tmp_path, environ, files, scripts, validation=gates)
+    assert not project.retry().verdict.is_green
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *(f".venv/{PACKAGES}/{name}" for name in ("sitecustomize.py", "new.pth", "dep/new.py")),
+        *("node_modules/new/index.js", "node_modules/dep/node_modules/new/index.js"),
+    ],
+)
+def test_a_file_that_a_turn_adds_to_an_environment_is_refused(
+    tmp_path: Path, environ: Environ, path: str
+) -> None:
+    files = {"calc.py": ADD} | IGNORES_THEM
+    turn = f"{REPAIR}; {making(path)}"
+    project = miniature(tmp_path, environ, files, [turn], validation={"test": [CHECK]})
+    for there in (f".venv/{PACKAGES}", "node_modules/dep"):
+        (project.root / there).mkdir(parents=True)
+    outcome = project.retry()
+    assert outcome.verdict is Verdict.REJECTED
+    assert path in named(outcome)["refused"]
 
 
 def cut_off(tmp_path: Path, environ: Environ, path: str, files: dict[str, str]) -> Project:

@@ -162,7 +162,7 @@ class _InWorld(Effects, kw_only=True):
     def lack(self) -> None:
         return None
 
-    def seal(self) -> None:
+    def seal(self, _progress: Progress) -> None:
         self.world.done.append("seal")
 
     def ask(self, request: AgentRequest) -> AgentReply:

@@ -349,11 +349,13 @@ class Effects(Struct, kw_only=True):
 
     # --- the guard
 
-    def seal(self) -> None:
+    def seal(self, progress: Progress) -> None:
         """Take what decides besides the files of the workspace: the next `judge` compares."""
         opened = self.opened
-        scan = opened.tracker.scan()
-        self.sealed = seals.seal(opened.root, opened.settings, opened.environ, scan)
+        wrote = chain.from_iterable(attempt.unseen for attempt in progress.attempts)
+        self.sealed = seals.seal(
+            opened.root, opened.settings, opened.environ, opened.tracker.scan(), wrote=wrote
+        )
 
     def judge(self, before: str, after: str, progress: Progress) -> Judgement:
         """What the guard says of the change between two snapshots."""

@@ -97,7 +97,7 @@ def _attempt(progress: Progress, do: Effects) -> Progress:
     do = do.within(scope)
     progress = _on_its_base(progress, do)
     before = do.snapshot(f"{number}-before")
-    do.seal()
+    do.seal(progress)
     try:
         return _turn(progress, before, number, do)
     except Interrupted:

@@ -87,6 +87,10 @@ class Scan(Struct, kw_only=True):
             return self.files
         return {path: seen for path, seen in self.files.items() if path not in self.ignored}
 
+    def is_visible(self, path: str) -> bool:
+        """Whether it is one of those."""
+        return path in self.files and path not in self.ignored
+
 
 class _Folder(Struct, frozen=True, kw_only=True):
     prefix: str

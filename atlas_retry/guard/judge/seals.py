@@ -52,7 +52,8 @@ _ASIDE_FOLDERS = words(
 _CHECK_FILES = (".eslintcache", ".tsbuildinfo")
 """Of CHECK_CACHES, those that are in no folder aside."""
 _ENVIRONMENT = "pyvenv.cfg"
-"""Marks an environment of Python: no gate makes it again, so nothing of it is hidden."""
+"""Marks an environment of Python: no gate makes it again, so nothing of one that was there before
+the run is hidden."""
 
 
 class Seal(Struct, frozen=True, kw_only=True):
@@ -75,6 +76,8 @@ class Seal(Struct, frozen=True, kw_only=True):
     linked: tuple[str, ...]
     """Folders outside the workspace that programs import from."""
     look: "FolderStat"
+    environments: frozenset[str]
+    """Those of `look` that no turn of the run has made."""
     nested: Mapping[str, GitFacts]
     """Of each repository within the workspace, by the path of its `.git`."""
     environ: Mapping[str, str]
@@ -93,13 +96,24 @@ class FolderStat(Struct, frozen=True, kw_only=True):
     """`.git` of each repository within."""
     linked: set[str]
     """Folders outside to which installed dependencies lead."""
+    environments: set[str]
+    """The outermost folders of dependencies and caches, and environments of Python."""
 
 
 def seal(
-    root: Path, settings: Settings, environ: Mapping[str, str], scan: Scan | None = None
+    root: Path,
+    settings: Settings,
+    environ: Mapping[str, str],
+    scan: Scan | None = None,
+    *,
+    wrote: Iterable[str] = (),
 ) -> Seal:
-    """Take the state of everything that decides what passes. `scan` is a walk over the root."""
+    """Take the state of everything that decides what passes.
+
+    `scan` is a walk over the root, `wrote` what earlier turns of the run wrote unseen.
+    """
     look = _look(root, scan or walk(root, environ))
+    environments = look.environments.difference(_made_in(wrote))
     imported = imported_folders(root, environ, (gate.run for gate in settings.gates))
     linked = tuple(sorted({*look.linked, *imported}))
     return Seal(
@@ -107,7 +121,8 @@ def seal(
         allow=settings.guard.allow, sources=_sources(root, settings), protected=protected(root,
         settings), facts=git_facts(root, environ=environ), tools=_resolved(settings.gates, root,
         environ), watched=_watched(root, environ, linked), linked=linked, look=look,
-        nested={path: _facts(root / path, environ) for path in look.nested}, environ=environ,
+        environments=frozenset(environments), nested={path: _facts(root / path, environ) for path in
+        look.nested}, environ=environ,
     )  # fmt: skip
 
 
@@ -142,16 +157,34 @@ class Moved(Struct, frozen=True, kw_only=True):
 
 def compared(taken: Seal, scan: Scan | None = None) -> Moved:
     """What has moved since the seal was taken. `scan` is a walk over the root."""
-    look, was = _look(taken.root, scan or walk(taken.root, taken.environ)), taken.look
+    scan, was = scan or walk(taken.root, taken.environ), taken.look
+    look = _look(taken.root, scan, taken.environments)
     paths = differing(was.aside, look.aside)
     caches = [path for path in paths if CHECK_CACHES.match(path)]
+    installed = _installed(paths)
+    new = {path for path in installed if _is_new(path, taken, scan)}
     return Moved(
-        outside=changes_outside(taken), tools=moved_tools(taken), installed=_installed(paths),
-        unseen=(*caches, *differing(was.ignored, look.ignored)), nested=tuple(path for path in
-        was.nested if _has_moved(path, taken)), hiding=tuple(path for path in look.nested if path
-        not in was.nested), modes=tuple(p for p, mode in look.modes.items() if was.modes.get(p,
-        mode) != mode), look=look,
+        outside=changes_outside(taken), tools=moved_tools(taken), installed=tuple(path for path in
+        installed if path not in new), unseen=(*caches, *sorted(new), *differing(was.ignored,
+        look.ignored)), nested=tuple(path for path in was.nested if _has_moved(path, taken)),
+        hiding=tuple(path for path in look.nested if path not in was.nested), modes=tuple(p for p,
+        mode in look.modes.items() if was.modes.get(p, mode) != mode), look=look,
     )  # fmt: skip
+
+
+def _is_new(path: str, taken: Seal, scan: Scan) -> bool:
+    """Whether a path aside lies, unseen by git, in a folder that came with the run's turns."""
+    return _aside_folder(path) not in taken.environments and not scan.is_visible(path)
+
+
+def _made_in(wrote: Iterable[str]) -> Iterator[str]:
+    """The environments that were made by turns which wrote these paths unseen."""
+    for path in wrote:
+        folder, _, name = path.rpartition("/")
+        if name == _ENVIRONMENT:
+            yield folder
+        elif not _is_cache(path):
+            yield _aside_folder(path)
 
 
 def _is_cache(path: str, *, checks: bool = True) -> bool:
@@ -230,28 +263,35 @@ def restore_modes(taken: Seal, look: FolderStat | None = None) -> None:
                 (taken.root / path).chmod(taken.look.modes[path])
 
 
-def _look(root: Path, scan: Scan | None = None) -> FolderStat:
+def _look(
+    root: Path, scan: Scan | None = None, environments: Collection[str] | None = None
+) -> FolderStat:
     """One look at the stat data of everything below a folder.
 
     `scan` is a walk that knows the project's own files: only what it left out is walked here.
-    Without it nothing counts as ignored.
+    Without it nothing counts as ignored. Of `environments` of Python nothing does, if not given of
+    none at all.
     """
-    seen = FolderStat(aside={}, ignored={}, modes={}, nested=[], linked=set())
+    seen = FolderStat(aside={}, ignored={}, modes={}, nested=[], linked=set(), environments=set())
     waiting = _unwalked(root, scan, seen) if scan else [_Unwalked(prefix="")]
     while waiting:
         folder = waiting.pop()
         with suppress(OSError):
-            waiting += _look_into(root, folder, list(os.scandir(root / folder.prefix)), seen)
+            entries = list(os.scandir(root / folder.prefix))
+            folder = _known(folder, {entry.name for entry in entries}, environments)
+            waiting += _look_into(root, folder, entries, seen)
     return seen
 
 
 class _Unwalked(Struct, frozen=True, kw_only=True):
     prefix: str
     """`` or `a/b/`."""
-    is_aside: bool = False
-    """It lies among installed dependencies, or is a cache."""
+    aside: str = ""
+    """The outermost folder of installed dependencies, or cache, that it is or lies in."""
     is_hidden: bool = False
     """Git does not look into it."""
+    is_environment: bool = False
+    """It is an environment of Python."""
     is_nested: bool = False
     """It is a repository of its own."""
 
@@ -259,10 +299,8 @@ class _Unwalked(Struct, frozen=True, kw_only=True):
 def _look_into(
     root: Path, folder: _Unwalked, entries: "list[os.DirEntry[str]]", seen: FolderStat
 ) -> Iterator[_Unwalked]:
-    """Note what lies directly in a folder; yields the folders there."""
-    folder = _known(folder, {entry.name for entry in entries})
-    if folder.is_nested:
-        seen.nested.append(f"{folder.prefix}.git")
+    """Note a folder and what lies directly in it; yields the folders there."""
+    _note_folder(folder, seen)
     for entry in [one for one in entries if one.name != ".git"]:
         path = f"{folder.prefix}{entry.name}"
         if not entry.is_dir(follow_symlinks=False):
@@ -270,32 +308,46 @@ def _look_into(
         else:
             below = _within(folder, entry.name)
             yield below
-            if not below.is_aside and (status := stamp(entry)):
+            if not below.aside and (status := stamp(entry)):
                 seen.modes[path] = stat.S_IMODE(status[0])
 
 
-def _known(folder: _Unwalked, names: Collection[str]) -> _Unwalked:
-    """A folder, by what lies in it."""
+def _known(
+    folder: _Unwalked, names: Collection[str], environments: Collection[str] | None
+) -> _Unwalked:
+    """A folder, by what lies in it. `environments` as for `_look`."""
     if folder.prefix and ".git" in names:
         return replace(folder, is_hidden=True, is_nested=True)
-    return replace(folder, is_hidden=False) if _ENVIRONMENT in names else folder
+    if _ENVIRONMENT not in names:
+        return folder
+    is_new = environments is not None and folder.prefix[:-1] not in environments
+    return replace(folder, is_hidden=folder.is_hidden and is_new, is_environment=True)
 
 
 def _within(folder: _Unwalked, name: str) -> _Unwalked:
     """A folder in another one."""
     return _Unwalked(
         prefix=f"{folder.prefix}{name}/",
-        is_aside=folder.is_aside or name in _ASIDE_FOLDERS,
+        aside=folder.aside or _aside_folder(f"{folder.prefix}{name}"),
         is_hidden=folder.is_hidden,
     )
+
+
+def _note_folder(folder: _Unwalked, seen: FolderStat) -> None:
+    if folder.is_nested:
+        seen.nested.append(f"{folder.prefix}.git")
+    if folder.is_environment:
+        seen.environments.add(folder.prefix[:-1])
+    if folder.aside:
+        seen.environments.add(folder.aside)
 
 
 def _note_file(
     root: Path, path: str, entry: "os.DirEntry[str]", folder: _Unwalked, seen: FolderStat
 ) -> None:
-    if folder.is_aside:
+    if folder.aside:
         seen.linked.update(linked_folders(root, entry))
-    if folder.is_aside or _is_check(path):
+    if folder.aside or _is_check(path):
         seen.aside[path] = stamp(entry)
     elif folder.is_hidden:
         seen.ignored[path] = stamp(entry)
@@ -310,7 +362,7 @@ def _unwalked(root: Path, scan: Scan, seen: FolderStat) -> list[_Unwalked]:
     for path in _outside_of(folders, checks | scan.ignored):
         (seen.aside if _is_check(path) else seen.ignored)[path] = scan.files[path]
     seen.ignored.update(_statuses(root, _big_ignored(scan)))
-    entered = (path for path, folder in folders.items() if not folder.is_aside)
+    entered = (path for path, folder in folders.items() if not folder.aside)
     seen.modes.update((path, stat.S_IMODE(there[0])) for path, there in _statuses(root, entered))
     return [*folders.values()]
 
@@ -339,12 +391,14 @@ def _left_out(scan: Scan) -> Iterator[_Unwalked]:
     every = closed | aside | nested
     for path in every:
         if every.isdisjoint(parents(path)):
-            names = path.split("/")
-            yield _Unwalked(
-                prefix=f"{path}/",
-                is_aside=not _ASIDE_FOLDERS.isdisjoint(names),
-                is_hidden=path in closed,
-            )
+            yield _Unwalked(prefix=f"{path}/", aside=_aside_folder(path), is_hidden=path in closed)
+
+
+def _aside_folder(path: str) -> str:
+    """The outermost folder aside that a path is or lies in; empty where there is none."""
+    names = path.split("/")
+    at = next((at for at, name in enumerate(names) if name in _ASIDE_FOLDERS), None)
+    return "" if at is None else "/".join(names[: at + 1])
 
 
 def _is_check(path: str) -> bool:
