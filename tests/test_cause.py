@@ -39,13 +39,13 @@ def after(*attempts: Attempt, allowed: int) -> str:
 @pytest.mark.parametrize("allowed", [1, 3])
 def test_a_refused_answer_is_named_as_the_cause(allowed: int) -> None:
     reason = after(attempt(1, None, changes=(), error=NO_ANSWER), allowed=allowed)
-    assert f"came to nothing: {NO_ANSWER}" in reason
+    assert f"attempt failed: {NO_ANSWER}" in reason
     assert "changed nothing" not in reason
 
 
 def test_denied_calls_are_the_cause_of_an_attempt_without_a_change() -> None:
     reason = after(attempt(1, None, changes=(), denials=("Bash: rm", "Bash: rm")), allowed=3)
-    assert reason == "the attempt came to nothing: not permitted: Bash: rm"
+    assert reason == "the attempt failed: not permitted: Bash: rm"
 
 
 def test_the_error_of_an_attempt_with_changes_is_not_the_cause() -> None:

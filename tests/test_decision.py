@@ -195,15 +195,12 @@ MISSING = replace(result("tests", Status.BROKEN), error="run was not found")
         ),
         (
             progress(attempt(1, None, changes=(), error="cut off", cost_usd=5.0)),
-            "the budget of $5.00 is spent; the last attempt came to nothing: cut off",
+            "the budget of $5.00 is spent; the last attempt failed: cut off",
             None,
         ),
         (
             progress(attempt(1, None, changes=(), denials=("Bash(rm a)",), cost_usd=5.0)),
-            (
-                "the budget of $5.00 is spent;"
-                " the last attempt came to nothing: not permitted: Bash(rm a)"
-            ),
+            ("the budget of $5.00 is spent; the last attempt failed: not permitted: Bash(rm a)"),
             None,
         ),
     ],
@@ -255,9 +252,12 @@ MANY = replace(LIMITS, budget=Budget(attempts=9), gates=(gate(max_retries=9),))
         (progress(attempt(1, None, changes=())), "the attempt changed nothing"),
         (
             progress(attempt(1, None, changes=(), error="cut off")),
-            "the attempt came to nothing: cut off",
+            "the attempt failed: cut off",
         ),
-        (progress(attempt(), trees=("x", "x")), "the attempt gave back a tree that was there"),
+        (
+            progress(attempt(), trees=("x", "x")),
+            "the attempt reproduced an earlier state of the files",
+        ),
     ],
 )
 def test_a_stalled_run_names_the_unchanged_problem(so_far: Progress, reason: str) -> None:

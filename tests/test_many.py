@@ -173,7 +173,7 @@ def test_a_cascade_pauses_the_batch_and_resume_continues_it(yard: Yard) -> None:
     assert (cascade["failures_in_window"], cascade["threshold"]) == (3, 3)
     assert cascade["action"] == "pause_and_alert"
     assert "S001: it is bad (in b, c, d)" in cascade["diagnosis"]
-    assert "not started: e, f\nto go on:\n  atlas resume --all" in done.stderr
+    assert "not started: e, f\nto continue:\n  atlas resume --all" in done.stderr
     for name in "ef":
         (yard.folder / name / "state.txt").write_text("good\n")
     assert yard.waiting() == ["e", "f"]
@@ -205,7 +205,7 @@ def test_resume_without_ai_fix_starts_no_waiting_workspace(yard: Yard) -> None:
     assert again.returncode == 1
     document = json.loads(again.stdout)
     assert (document["runs"], document["not_started"]) == ([], list(first.not_started))
-    assert "not started: e\nto go on:\n  atlas resume --all --ai-fix" in again.stderr
+    assert "not started: e\nto continue:\n  atlas resume --all --ai-fix" in again.stderr
     assert yard.waiting() == ["e"]
 
 
@@ -377,7 +377,7 @@ def test_status_lists_all_workspaces_with_their_next_step(yard: Yard) -> None:
     }
     assert (states["d"], states["e"], states["fresh"]) == ("not started", "not started", "no run")
     assert "gone" not in states
-    assert "0 cut off, 2 not started\nnext:\n  atlas resume --all\n" in shown
+    assert "0 interrupted, 2 not started\nnext:\n  atlas resume --all\n" in shown
     document = json.loads(yard.atlas("status", "--json", at="repo").stdout)
     assert document["schema"] == "atlas.status/1"
     flags = {one["name"]: (one["verdict"], one["is_waiting"]) for one in document["workspaces"]}
@@ -408,7 +408,7 @@ def test_a_signal_ends_all_runs_and_keeps_the_rest_for_resume(yard: Yard, signum
         os.kill(child.pid, signum)
         output, _ = child.communicate(timeout=30)
     assert child.returncode == 128 + signum
-    assert "not started: c, d\nto go on:\n  atlas resume --all" in output
+    assert "not started: c, d\nto continue:\n  atlas resume --all" in output
     assert yard.waiting() == ["c", "d"]
 
 

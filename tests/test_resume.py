@@ -223,7 +223,7 @@ def test_the_next_run_ends_processes_left_running_and_reports_their_cost(scene: 
     output = scene.atlas("retry").stdout
     assert alive(number) == []
     assert f"what it had left running is ended (sleep {number}" in output
-    assert "It has cost at least $2.00" in output
+    assert "It cost at least $2.00" in output
     assert "at least $2.00" in scene.atlas("log").stdout
     assert "$2.00 spent" in scene.atlas("stats").stdout
 

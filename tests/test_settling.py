@@ -160,7 +160,7 @@ def test_the_same_held_change_twice_is_stalled_with_it_as_reason() -> None:
     assert outcome.verdict is Verdict.STALLED
     assert len(outcome.attempts) == 2
     assert (outcome.final_error or "").startswith(
-        "nothing new was left of the attempt; held for a person to accept: test (tests-changed); "
+        "the attempt left no new change; held for a person to accept: test (tests-changed); "
     )
 
 
@@ -269,7 +269,7 @@ def test_a_second_test_run_is_announced_only_if_there_are_tests(
     gates = tuple(gate(kind=kind, max_retries=9) for kind in kinds)
     assert retry(world.effects(run(gates=gates))).verdict is Verdict.FIXED
     notices = [event.text for event in world.events if isinstance(event, Notice)]
-    assert any("once more with the tests as they were" in text for text in notices) is says_so
+    assert any("running again with the original tests" in text for text in notices) is says_so
 
 
 def test_an_edit_for_review_stays_and_the_run_needs_review() -> None:

@@ -295,7 +295,7 @@ def _mover(course: Course, number: int, result: GateResult, names: str) -> tuple
     if is_new:
         movers.add(gate)
         course.again.discard(number)
-        note = f"code or settings changed while {names} ran: from now on it runs alone, and first"
+        note = f"code or settings changed while {names} ran: it now runs alone, before the others"
         result = replace(result, notes=(*result.notes, note))
     if result.success and is_restless:
         return changing(result, paths, " again"), True

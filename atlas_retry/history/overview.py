@@ -133,7 +133,7 @@ def _next(entries: Sequence[StatusEntry]) -> Iterator[str]:
     interrupted = [entry.root for entry in entries if entry.was_cut_off]
     waiting = sum(entry.is_waiting for entry in entries)
     if waiting or len(interrupted) > 1:
-        yield f"{len(interrupted)} cut off, {waiting} not started"
+        yield f"{len(interrupted)} interrupted, {waiting} not started"
         yield from copyable("next", "atlas resume --all")
     elif interrupted:
         yield from copyable("next", f"atlas resume {interrupted[0]}")

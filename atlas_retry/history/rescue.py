@@ -115,7 +115,7 @@ def pick(ws: discovery.Workspace, run: RunRow, name: str, but: Collection[str] =
     since = run.left_behind or held.get(ORIGIN)
     if run.is_open or since is None:
         raise WorkspaceError(
-            f"run {run.id} was cut off, so nobody knows what in the workspace is its doing",
+            f"run {run.id} was interrupted, so its changes in the workspace are unknown",
             remedy=f"atlas resume, or atlas undo {run.id}",
         )
     shadow.keep(ws, held_under(run.id, HELD), snapshot(ws).id)

@@ -45,10 +45,10 @@ def decide(progress: Progress, limits: Limits) -> End | None:
 
 
 def _with_whereabouts(end: End, progress: Progress) -> End:
-    """With what was restored and why the last answer came to nothing: where a fix has gone."""
+    """With what was restored and why the last attempt failed: where a fix has gone."""
     error = _error(progress)
     if end.verdict is Verdict.EXHAUSTED and error:
-        end = replace(end, reason=f"{end.reason}; the last attempt came to nothing: {error}")
+        end = replace(end, reason=f"{end.reason}; the last attempt failed: {error}")
     gone = held.account(progress.attempts)
     if not gone or end.verdict not in (Verdict.EXHAUSTED, Verdict.STALLED, Verdict.GAVE_UP):
         return end
@@ -234,10 +234,10 @@ def _standstill(progress: Progress, attempts: held.Attempts) -> str | None:
     if not attempts[-1].changes:
         what = "last attempt added" if held.account(attempts) else "attempt changed"
         error = _error(progress)
-        return f"the attempt came to nothing: {error}" if error else f"the {what} nothing"
+        return f"the attempt failed: {error}" if error else f"the {what} nothing"
     if progress.trees[-1] in progress.trees[:-1]:
-        gave = "the attempt gave back a tree that was there"
-        return "nothing new was left of the attempt" if gone else gave
+        gave = "the attempt reproduced an earlier state of the files"
+        return "the attempt left no new change" if gone else gave
     problems = [_problems(attempt) for attempt in attempts[-2:]]
     if len(problems) > 1 and problems[0] == problems[1] is not None:
         return "two attempts in a row ended with the same diagnostics"

@@ -149,7 +149,7 @@ class Effects(Struct, kw_only=True):
             raise WorkspaceError(f"{git.git_dir} {text}", remedy="copy it from a clone")
         if done.conflicts:
             names = ", ".join(done.conflicts)
-            text = f"edited meanwhile by somebody else, and left as it is: {names}"
+            text = f"edited by someone else during the run, so left as it is: {names}"
             self.emit(Notice(level=Level.WARNING, text=text))
         if paths is None and (left := restoring.unheld(git, target)):
             text = f"not as before, and no snapshot holds it: {', '.join(left)}"

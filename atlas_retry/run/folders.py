@@ -26,7 +26,7 @@ def find(
     if every:
         named = worktrees.names_around(cwd, environ=environ)
         if not named:
-            raise UsageError("there is no named workspace here", remedy="atlas workspace add NAME")
+            raise UsageError("no named workspaces here", remedy="atlas workspace add NAME")
         return tuple(named.values())
     folders: dict[Path, Path] = {}
     for argument in arguments or ["."]:

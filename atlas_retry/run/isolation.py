@@ -88,7 +88,7 @@ def _accepted(opened: OpenWorkspace, emit: Emit, end: str, outcome: Outcome) -> 
     conflicts = accept(opened.git, start, end, opened.tracker)
     if conflicts:
         names = some(sorted(conflicts), MAX_SHOWN)
-        text = f"edited meanwhile by somebody else, and left as it is: {names}"
+        text = f"edited by someone else during the run, so left as it is: {names}"
         emit(Notice(level=Level.WARNING, text=text))
     if opened.tracker.snapshot().work == wanted:
         return outcome

@@ -205,7 +205,7 @@ def _broken(folder: Path, error: AtlasError | OSError) -> Outcome:
 
 
 def _not_started(names: Sequence[str], command: str) -> Notice:
-    lines = (f"not started: {', '.join(names)}", *copyable("to go on", command))
+    lines = (f"not started: {', '.join(names)}", *copyable("to continue", command))
     return Notice(level=Level.WARNING, text="\n".join(lines))
 
 

@@ -219,7 +219,7 @@ def run_here(
         except Interrupted:
             lines = (
                 "interrupted: what the attempt had changed is restored",
-                *copyable("to go on", f"atlas resume {opened.root} --ai-fix"),
+                *copyable("to continue", f"atlas resume {opened.root} --ai-fix"),
                 *copyable("to restore what was there before the run", f"atlas undo {run_id}"),
             )
             emit(Notice(level=Level.WARNING, text="\n".join(lines)))
@@ -273,10 +273,10 @@ def _name_unfinished(opened: OpenWorkspace, journal: Journal, emit: Emit, run_id
     ended = f", and what it had left running is ended ({some(left, 4)})" if left else ""
     installed = attempt and clear(opened.git, other, attempt, run_folder(opened, other.id))
     cleared = f" Reinstall what its turn changed: {some(installed, 4)}" if installed else ""
-    cost = f"It has cost {usd(other.cost_usd, at_least=True)}{ended}.{cleared}"
+    cost = f"It cost {usd(other.cost_usd, at_least=True)}{ended}.{cleared}"
     lines = (
-        f"run {other.id} was cut off in this workspace. {cost}",
-        *copyable("it could have gone on with", f"atlas resume {opened.root}"),
+        f"run {other.id} was interrupted in this workspace. {cost}",
+        *copyable("it could have been resumed with", f"atlas resume {opened.root}"),
         *copyable("to restore what was there before it", f"atlas undo {other.id}"),
     )
     emit(Notice(level=Level.WARNING, text="\n".join(lines)))

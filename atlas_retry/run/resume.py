@@ -91,7 +91,8 @@ def resume(run: RunRow, environ: Mapping[str, str], emit: Emit, *, ai_fix: bool)
     with locking.lock(git):
         process.end_marked(run.mark)
         if not remains.validations or rescue.ORIGIN not in rescue.snapshots(git, run):
-            emit(Notice(text=f"run {run.id} had asked nobody yet: it starts over"))
+            text = f"run {run.id} had not started the agent yet: it starts from the beginning"
+            emit(Notice(text=text))
             opened = opened_with(git.root, asked, environ)
             return Finished(opened=opened, outcome=run_locked(opened, asked, emit))
         if not isolation.is_apart(home, run.id):
@@ -106,8 +107,8 @@ def _apart(opened: OpenWorkspace, run: RunRow, asked: Asked, emit: Emit) -> Outc
     layers = isolation.prepared(opened, run.id)
     if isinstance(layers, str):
         raise WorkspaceError(
-            f"run {run.id} cannot go on in its layers: {layers}",
-            remedy=f"atlas retry {run.root} --ai-fix starts anew",
+            f"run {run.id} cannot be resumed in its layers: {layers}",
+            remedy=f"atlas retry {run.root} --ai-fix starts a new run",
         )
     errand = partial(_gone_on_apart, run, asked, {**opened.environ})
     budget = budget_of(opened.state, asked.order.batch, but=run.id)
@@ -176,7 +177,7 @@ def _continued_run(
     """How the run goes on; the journal has it."""
     elapsed_s = scene.run.spent_ms / 1000 + max(0.0, alive_s - seconds_of(scene.run.segment_at))
     with database.opened(opened.state) as connection:
-        reason = "it was cut off, and goes on"
+        reason = "it was interrupted and is resumed"
         entries.record(connection, scene.run, states.RunState.INTERRUPTED, reason)
         entries.continued(connection, scene.run, now(), round(elapsed_s * 1000))
     return Segment(
@@ -207,9 +208,9 @@ def _difference(scene: _CutOffRun, there: str, quiet_s: float) -> tuple[str, ...
 def _refusal(scene: _CutOffRun, why: str) -> WorkspaceError:
     run = scene.run
     return WorkspaceError(
-        f"run {run.id} cannot go on: {why}",
-        remedy=f"atlas retry {run.root} --ai-fix starts anew; atlas undo {run.id} restores what "
-        "was there before the run",
+        f"run {run.id} cannot be resumed: {why}",
+        remedy=f"atlas retry {run.root} --ai-fix starts a new run; atlas undo {run.id} restores "
+        "what was there before the run",
     )
 
 
@@ -309,8 +310,9 @@ def run_once(
     """One run for this id, whatever became of earlier calls: money is spent once, up to one limit.
 
     One that was cut off goes on, of one that has ended the outcome comes from the journal. One that
-    had asked nobody yet starts over, and has the id only as its batch. Raises UsageError for an id
-    that cannot be or is another workspace's, and as `run_one` and `resume`.
+    had not started the agent yet starts from the beginning, and has the id only as its batch.
+    Raises UsageError for an id that cannot be or is another workspace's, and as `run_one` and
+    `resume`.
     """
     if len(run_id) > MAX_ID_CHARS or not _ID.fullmatch(run_id):
         raise UsageError(

@@ -42,7 +42,7 @@ NEEDED = Proof(
 """What was kept. These gates may read what decides, and are not about what is to be left behind."""
 UNSEEN = Proof(
     rule="not-under-git",
-    detail="The gates pass only with it, and git ignores it: nobody else would get it.",
+    detail="The gates pass only with it, but git ignores it, so no commit would contain it.",
     proving=frozenset(Kind) - {Kind.REVIEW},
     most=20,
 )
@@ -137,7 +137,7 @@ def _validated(
     if not judgement.blocks or not judgement.as_before:
         return attempt, end, validation
     if any(gate.kind in NEEDED.proving for gate in do.run.limits.gates):
-        do.emit(Notice(text="  once more with the tests as they were, for some were changed:"))
+        do.emit(Notice(text="  running again with the original tests, because some were changed:"))
     as_before = judgement.as_before
     attempt, proved = _confirmed(attempt, validation, as_before, NEEDED, do)
     if proved is validation:

@@ -119,7 +119,7 @@ def aligned(validation: Validation, gates: Sequence[Gate]) -> Validation:
     if all(result.status is Status.SKIPPED for result in results):
         commands = ", ".join(gate.run for gate in gates)
         raise UsageError(
-            "the report speaks of no gate of this configuration",
+            "no gate of this configuration is in the report",
             remedy=f"the commands are: {commands}",
         )
     return replace(validation, results=results)
