@@ -78,22 +78,25 @@ def checking(root: Path, environ: Mapping[str, str]) -> tuple[str, str]:
     """The configuration of what init would propose, changing no file, and a line that says so.
 
     What CI runs is among the gates even where it cannot start here: then it is broken, and the
-    validation no success. A formatter that cannot only check is left out, and so is what nothing
-    but a file of settings asks for and cannot start. Raises UsageError where nothing is found.
+    validation no success. Left out are a formatter that cannot only check, what installs something
+    on the way, and what nothing but a file of settings asks for and cannot start. Raises UsageError
+    where nothing is found.
     """
     from atlas_retry.config import init as proposing
     from atlas_retry.config.init.commands import only_checks
 
     proposal = proposing.propose(root, environ)
     idle = proposal.idle
-    asked = [*proposal.gates, *(p for p in idle if p.in_ci)]
+    in_ci = [p for p in idle if (p.in_ci, p.installs) == (True, None)]
+    absent = [p for p in idle if p not in in_ci]
+    asked = [*proposal.gates, *in_ci]
     only = [replace(p, run=only_checks(p.run), obstacle=None) for p in asked]
     writers = [p for p, was in zip(only, asked, strict=True) if _writes(p, was)]
     kept = [p for p in only if p not in writers]
     if not kept:
         raise proposing.nothing_found(root, proposal)
     line = f"no configuration: running the {counted(len(kept), 'gate')} that atlas init proposes"
-    without = [*(p.run for p in writers), *(p.run for p in idle if not p.in_ci)]
+    without = [*(p.run for p in writers), *(p.run for p in absent)]
     left = f"; left out: {', '.join(without)}" if without else ""
     return proposing.text_of(replace(proposal, choices=tuple(kept))), line + left
 

@@ -69,9 +69,13 @@ def _optional(tried: TriedGate) -> TriedGate:
 def untried(choices: Sequence[Proposed]) -> tuple[TriedGate, ...]:
     """The same table where nobody wants to wait, or nothing could be restored."""
     return tuple(
-        TriedGate(choice=choice, outcome="cannot start" if choice.obstacle else "not tried")
+        _not_started(choice) if choice.obstacle else TriedGate(choice=choice, outcome="not tried")
         for choice in choices
     )
+
+
+def _not_started(choice: Proposed) -> TriedGate:
+    return TriedGate(choice=choice, outcome="left out" if choice.installs else "cannot start")
 
 
 def _try(
@@ -82,7 +86,7 @@ def _try(
     below: str = "",
 ) -> TriedGate:
     if choice.obstacle:
-        return TriedGate(choice=choice, outcome="cannot start")
+        return _not_started(choice)
     emit(Notice(text=f"trying {choice.run}"))
     gate = _gate_of(choice, below)
     with suppress(WorkspaceError):

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pytest
 
 from atlas_retry.config.init.ci_gates import not_understood, propose
-from atlas_retry.config.init.commands import fixer_of, only_checks
+from atlas_retry.config.init.commands import fixer_of, installs, only_checks
 from atlas_retry.config.init.detect import choose, detect
 from atlas_retry.config.init.project import ProjectFiles
 from atlas_retry.config.init.runners import NARROWER
@@ -188,6 +188,32 @@ def test_gates_are_the_lines_that_ci_runs(files: Mapping[str, str], expected: li
 def test_install_and_cleanup_lines_of_ci_are_not_gates(line: str, files: Mapping[str, str]) -> None:
     in_ci = {**files, GITHUB: STEPS + f"    - run: {line}\n"}
     assert not list(propose(ProjectFiles(Layout(in_ci))))
+
+
+INSTALL_LINES = {
+    "python3 -m pip install -U -r x.txt": True,
+    "uv pip install -e .": True,
+    "go install x@latest": True,
+    "sudo apt-get install -y x": True,
+    "mvn install": False,
+    "echo install x": False,
+    "pytest -k install": False,
+    "node install.js": False,
+}
+
+
+@pytest.mark.parametrize(("line", "expected"), INSTALL_LINES.items())
+def test_install_lines_are_recognised(line: str, *, expected: bool) -> None:
+    assert installs(line) is expected
+
+
+@pytest.mark.parametrize("name", ["package", "build", "docs"])
+def test_a_packaging_target_is_labelled_build(name: str) -> None:
+    files = {
+        "Makefile": f"{name}:\n\tsome-packer\n\ttwine check dist/*\n",
+        GITHUB: STEPS + f"    - run: make {name}\n",
+    }
+    assert [p.slot for p in propose(ProjectFiles(Layout(files)))] == ["build"]
 
 
 def test_a_line_that_needs_ci_variables_is_reported() -> None:

@@ -100,6 +100,50 @@ def test_a_gate_that_turns_out_unable_to_start_does_not_stop_the_others(
     assert outcomes(root, environ)["make test"] == "green"
 
 
+INSTALLING = {
+    "make test": {
+        "Makefile": "test:\n\t@python -m pip install --upgrade -r x.txt\n\ttouch $(RAN)\n"
+    },
+    "make tests": {"Makefile": "tests: ready\n\ttouch $(RAN)\nready:\n\tuv sync\n"},
+    "just test": {"justfile": "test: ready\n  touch $RAN\nready:\n  cargo install nextest\n"},
+    "npm test": {"package.json": '{"scripts": {"test": "npm run x && jest", "x": "npm ci"}}'},
+}
+
+
+@pytest.mark.parametrize(("line", "files"), INSTALLING.items())
+def test_a_gate_that_installs_something_is_never_tried(
+    root: Path, environ: dict[str, str], line: str, files: dict[str, str]
+) -> None:
+    for path, text in files.items():
+        write(root, path, text)
+    commit(root)
+    write(root, ".github/workflows/ci.yml", CI.format(line=line))
+    (one,) = try_all(root, propose(root, environ).choices, environ, unseen)
+    assert (one.choice.run, one.outcome, one.duration_s) == (line, "left out", None)
+    assert f"{one.choice.obstacle}".startswith("it installs on this machine: ")
+
+
+def test_a_target_that_installs_nothing_replaces_one_that_does(
+    root: Path, environ: dict[str, str]
+) -> None:
+    target = "pip install coverage\n\tcoverage run -m unittest"
+    write(root, "Makefile", f"cov:\n\t{target}\ntest:\n\ttrue unittest\n")
+    write(root, ".github/workflows/ci.yml", CI.format(line="make cov"))
+    text = written(root, environ)
+    assert "    # Left out here: it installs on this machine: pip install coverage." in text
+    assert '    - run: "make test"' in text
+
+
+def test_a_run_without_a_configuration_installs_nothing(
+    root: Path, environ: dict[str, str]
+) -> None:
+    write(root, "Makefile", "test:\n\ttrue\ncov:\n\tpip install coverage\n")
+    write(root, ".github/workflows/ci.yml", CI.format(line="make cov"))
+    text, line = checking(root, environ)
+    assert "make cov" not in text
+    assert line.endswith("; left out: make cov")
+
+
 def test_without_git_no_gate_is_tried(tmp_path: Path, environ: dict[str, str]) -> None:
     root = tmp_path / "plain"
     write(root, "Makefile", "test:\n\ttouch ran\n")

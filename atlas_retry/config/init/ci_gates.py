@@ -9,6 +9,7 @@ from atlas_retry.config.init import tasks
 from atlas_retry.config.init.ci import CiLine, lines_of
 from atlas_retry.config.init.commands import (
     UnderstoodCommand,
+    installs,
     only_asked_to_check,
     slot_of_name,
     understand,
@@ -25,14 +26,13 @@ WHOLE = {"tox", "nox", "rake"}
 INTERPRETERS = {"sh", "bash", "bun", "node", "ruby"}
 NEVER = re.compile(
     r"""
-      (?:npm|pnpm|yarn|bun)[ ](?:install|i|ci|add|publish|pack|dlx|config|cache|audit|version)\b
+      (?:npm|pnpm|yarn|bun)[ ](?:publish|pack|dlx|config|cache|audit|version)\b
     | make[ ](?:install|deps|setup|clean)
-    | (?:pdm|composer|poetry|uv)[ ](?:install|sync|update|require)
     | \|\|[ ]*(?:true|:)\s*$
     """,
     re.VERBOSE,
 )
-"""Lines that install, publish or clean, or whose end does not count: they check nothing."""
+"""Lines that publish or clean, or whose end does not count: they check nothing."""
 REPORTED = re.compile(r"^python[\d.]* -m (?=pytest)| (?:-v+|-q+|--verbose|--quiet)(?= |$)")
 """What changes only how a line reports: two lines that differ in it are one gate."""
 PREPARES = re.compile(r"setup|install|prepare|deps|init|start|build|clean")
@@ -72,11 +72,11 @@ def _settled(line: CiLine) -> CiLine:
 
 
 def _gate(project: ProjectFiles, line: CiLine) -> Proposed | None:
-    if NEVER.search(line.line):
+    if NEVER.search(line.line) or installs(line.line):
         return None
     known, task = understand(line.line), None
     if not known:
-        task = _called(project.at(line.cwd), line.line)
+        task = called(project.at(line.cwd), line.line)
         known = _work_of(task) if task else only_asked_to_check(line.line)
     if not known:
         return None
@@ -97,7 +97,7 @@ def _gate(project: ProjectFiles, line: CiLine) -> Proposed | None:
     )
 
 
-def _called(project: ProjectFiles, line: str) -> Task | None:
+def called(project: ProjectFiles, line: str) -> Task | None:
     """The target, script or session that a line calls, as far as the project has it."""
     plain = re.sub(rf"^{ASSIGNED}", "", line)
     calls = (_target(project, line) for line in dict.fromkeys((plain, bare(line))))

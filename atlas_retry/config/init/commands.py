@@ -56,7 +56,7 @@ TOOLS = (
     ToolRow(Slot.FORMAT, "jvm", rf"{_JVM}(?:fmt|formatter):\w+"),
     ToolRow(Slot.LINT, "python", r"ruff(?: check)?", "--fix"),
     ToolRow(Slot.LINT, "python", r"flake8|pylint|pyflakes|pycodestyle|pydocstyle|bandit|vulture"),
-    ToolRow(Slot.LINT, "python", r"interrogate|check-manifest|validate-pyproject|twine check"),
+    ToolRow(Slot.LINT, "python", r"interrogate|check-manifest|validate-pyproject"),
     ToolRow(Slot.LINT, "rust", r"cargo(?: \+\S+)? (?:clippy|deny|machete|udeps|hack clippy)"),
     ToolRow(Slot.LINT, "go", r"golangci-lint run", "--fix"),
     ToolRow(Slot.LINT, "go", r"golangci-lint|go vet|staticcheck|revive|gosec|go mod tidy -diff"),
@@ -103,7 +103,7 @@ TOOLS = (
     ToolRow(Slot.BUILD, "rust", r"cargo(?: \+\S+)? (?:build|doc)"),
     ToolRow(Slot.BUILD, "", r"(?:go|dotnet|swift|mkdocs|vite) build|sphinx-build"),
     ToolRow(Slot.BUILD, "elixir", r"mix compile"),
-    ToolRow(Slot.BUILD, "", r"build|uv build|hatch build"),
+    ToolRow(Slot.BUILD, "", r"(?:(?:uv|hatch|flit|poetry|pdm) )?build|twine check"),
 )
 """The first row whose start fits counts."""
 _STARTS = tuple((tool, re.compile(rf"({tool.start})(?![\w.-])")) for tool in TOOLS)
@@ -118,6 +118,17 @@ WORDS = {
     Slot.BUILD: "build compile bundle docs doc",
 }
 """The words in the name of a target, script or session that say what it is for, the best first."""
+
+
+INSTALLS = re.compile(
+    r"""
+      (?:(?!echo|printf)\S+[ ]+){1,4}install(?!\S)
+    | (?:npm|pnpm|yarn|bun)[ ](?:i|ci|add)(?!\S)
+    | (?:pdm|composer|poetry|uv)[ ](?:sync|update|require)(?!\S)
+    """,
+    re.VERBOSE,
+)
+"""How a line begins that puts packages or programs somewhere."""
 
 
 class UnderstoodCommand(Struct, frozen=True, kw_only=True):
@@ -144,6 +155,11 @@ def _tool_of(rest: str) -> tuple[ToolRow | None, str]:
     """The row of a bare line, and how the line begins."""
     matches = ((tool, start.match(rest)) for tool, start in _STARTS)
     return next(((tool, match[1]) for tool, match in matches if match), (None, ""))
+
+
+def installs(line: str) -> bool:
+    """Whether a line installs and checks nothing; Maven's `install` runs the tests as well."""
+    return bool(INSTALLS.match(line)) and understand(line) is None
 
 
 def only_asked_to_check(line: str) -> UnderstoodCommand | None:

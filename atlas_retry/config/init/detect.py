@@ -6,7 +6,7 @@ from posixpath import normpath
 
 from msgspec.structs import replace
 
-from atlas_retry.config.init import ci_gates, rows, tasks
+from atlas_retry.config.init import ci_gates, installing, rows, tasks
 from atlas_retry.config.init.commands import fixer_of
 from atlas_retry.config.init.project import Files, ProjectFiles
 from atlas_retry.config.init.runners import recheck_of
@@ -104,8 +104,10 @@ def _at(project: ProjectFiles) -> Iterator[Proposed]:
     own = [row for row in rows.propose(project) if (row.language, row.slot) not in scripted]
     later = [target for target in targets if target.task]
     for proposed in (*ci_gates.propose(project), *scripts, *own, *later):
-        known = _known_of_its_line(project.at(proposed.cwd), proposed)
-        yield replace(known, in_hooks=_is_in(hooks, proposed))
+        here = project.at(proposed.cwd)
+        known = _known_of_its_line(here, proposed)
+        line = installing.line_of(here, proposed.run)
+        yield replace(known, in_hooks=_is_in(hooks, proposed), installs=line)
 
 
 def _is_in(hooks: str, proposed: Proposed) -> bool:
@@ -228,6 +230,6 @@ def _one_layout(choices: list[Proposed]) -> Iterator[Proposed]:
 
 def _first_that_starts(targets: Iterable[Proposed], idle: Iterable[Proposed]) -> Proposed | None:
     """The first target that can start and does not only call one of the tools that cannot."""
-    missing = {choice.tool for choice in idle} - {""}
+    missing = {choice.tool for choice in idle if not choice.installs} - {""}
     started = _started(targets)
     return next((t for t in started if not any(tool in t.body for tool in missing)), None)

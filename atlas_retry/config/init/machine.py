@@ -43,10 +43,12 @@ class Machine(Struct, frozen=True):
     files: Files
 
     def obstacle(self, proposed: Proposed) -> str | None:
-        """What is missing for a command to start, with its remedy; None if nothing is."""
+        """Why a command is not started here, with the remedy if something is missing."""
         return next(self._obstacles(proposed), None)
 
     def _obstacles(self, proposed: Proposed) -> Iterator[str]:
+        if proposed.installs:
+            yield f"it installs on this machine: {proposed.installs}"
         folder = self.root / proposed.cwd
         if not folder.is_dir():
             yield f"{proposed.cwd} is not there"

@@ -57,6 +57,8 @@ class Proposed(Struct, frozen=True, kw_only=True):
     required: bool = True
     note: str = ""
     """What was seen when it was tried, for the configuration."""
+    installs: str | None = None
+    """A line of its own, or of a target that it runs, which installs something on this machine."""
     in_hooks: bool = False
     """Already run by the project's hooks."""
     obstacle: str | None = None
