@@ -10,6 +10,7 @@ import pytest
 from atlas_retry.events import now, seconds_of
 from atlas_retry.history.validated import holding, run_of
 from atlas_retry.workspace.discovery import open_workspace
+from atlas_retry.workspace.restoring import AFTERMATH_S
 from atlas_retry.workspace.snapshots import snapshot
 from tests.commands import run_atlas
 from tests.crashes import PACKAGE
@@ -64,6 +65,23 @@ def test_undo_reverts_changes_of_an_interrupted_writer(project: Project, name: s
     assert there(project) != before
     assert atlas(project, "undo").code == 0
     assert there(project) == before
+
+
+def test_undo_after_gates_were_killed_keeps_later_edits_and_commits(project: Project) -> None:
+    (project.root / "mine.py").write_text("x = 1\n")
+    writing(project, f"{WRITE}; echo more >> mine.py; kill -KILL $PPID; sleep 9")
+    before = (project.root / "calc.py").read_text()
+    assert ended(project, "format") == -9
+    time.sleep(AFTERMATH_S + 1)
+    (project.root / "mine.py").write_text("x = 2\n")
+    git(project.root, "commit", "-qm", "mine", "mine.py", environ=project.environ)
+    head = git(project.root, "rev-parse", "HEAD", environ=project.environ)
+    done = atlas(project, "undo")
+    assert "edited since, so left as it is: " in done.out
+    assert (project.root / "mine.py").read_text() == "x = 2\n"
+    assert git(project.root, "rev-parse", "HEAD", environ=project.environ) == head
+    assert (project.root / "calc.py").read_text() == before
+    assert not (project.root / "made.py").exists()
 
 
 def test_gates_without_changes_leave_nothing_to_undo(project: Project) -> None:

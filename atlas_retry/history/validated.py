@@ -6,15 +6,16 @@ Only its snapshots are kept: of what was there before the gates, and of what the
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
+from pathlib import Path
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from atlas_retry import process
+from atlas_retry import process, state_dir
 from atlas_retry.errors import AtlasError
 from atlas_retry.history.rescue import END, START, held_runs, held_under
 from atlas_retry.history.values import RunRow
-from atlas_retry.workspace import discovery, locking, shadow, snapshots
+from atlas_retry.workspace import discovery, locking, restoring, shadow, snapshots
 
 SUFFIX = "-validation"
 """Behind the id of a validation: what tells it from a run."""
@@ -43,10 +44,11 @@ def holding(
     None where a run holds it already, or where nothing can be held: gates run all the same.
     """
     held = None
-    with suppress(AtlasError):
+    with suppress(AtlasError, OSError):
         if locking.holder(ws) is None:
             new_id = datetime.now(UTC).strftime(_ID_TIME)
             start = snapshot()
+            _pulse(ws, new_id).touch(0o600)
             shadow.keep(ws, held_under(new_id, START), start.id)
             held = HeldBefore(id=new_id, start=start)
     if held is None:
@@ -54,15 +56,22 @@ def holding(
         return
     with process.orderly():
         try:
-            yield held
+            with state_dir.beating(_pulse(ws, held.id)):
+                yield held
         finally:
             with suppress(AtlasError), process.uninterruptible("what gates changed is being held"):
                 _end(ws, held, snapshot)
 
 
+def _pulse(ws: discovery.Workspace, run_id: str) -> Path:
+    """A file whose time is that of the last sign of life; only a kill leaves it behind."""
+    return ws.home / f"{run_id}.pulse"
+
+
 def _end(
     ws: discovery.Workspace, held: HeldBefore, snapshot: Callable[[], snapshots.Snapshot]
 ) -> None:
+    _pulse(ws, held.id).unlink(missing_ok=True)
     after = snapshot() if held.changed else held.start
     held.changed = after.work != held.start.work
     if held.changed:
@@ -70,6 +79,7 @@ def _end(
         runs = held_runs(ws)
         for old in sorted(filter(is_validation, runs))[:-KEPT]:
             shadow.drop(ws, *(held_under(old, name) for name in runs[old]))
+            _pulse(ws, old).unlink(missing_ok=True)
     else:
         shadow.drop(ws, held_under(held.id, START))
 
@@ -97,6 +107,14 @@ def bring(ws: discovery.Workspace, run_id: str, snapshot_id: str) -> None:
 
 def _run(ws: discovery.Workspace, run_id: str, start: str, end: str | None) -> RunRow:
     begun = datetime.strptime(run_id, _ID_TIME).replace(tzinfo=UTC).isoformat()
-    now = datetime.now(UTC).isoformat()
-    run = RunRow.of_snapshots(run_id, str(ws.root), begun, start=start, ended_at=now)
+    run = RunRow.of_snapshots(run_id, str(ws.root), begun, start=start, ended_at=_ended(ws, run_id))
     return replace(run, left_behind=end)
+
+
+def _ended(ws: discovery.Workspace, run_id: str) -> str:
+    """When it had surely ended: now, or where it was killed, soon after its last sign of life."""
+    ended = datetime.now(UTC)
+    with suppress(OSError):
+        pulse_s = _pulse(ws, run_id).stat().st_mtime
+        ended = datetime.fromtimestamp(pulse_s + restoring.AFTERMATH_S, UTC)
+    return ended.isoformat()
