@@ -1,5 +1,6 @@
 """What is not installed is found before any money is spent; what an edit can fix is not."""
 
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -123,6 +124,17 @@ def test_a_missing_python_program_of_the_gate_is_broken(line: str, plan: Plan) -
     result = ended(plan, line.format(PYTHON), {})
     assert result.status is Status.BROKEN
     assert " -m pip install " in (result.error or "")
+
+
+def test_a_missing_program_is_found_missing_by_a_python_whose_path_has_a_space(
+    plan: Plan, tmp_path: Path
+) -> None:
+    python = tmp_path / "a b" / "python3"
+    python.parent.mkdir()
+    python.symlink_to(sys.executable)
+    result = ended(plan, f"'{python}' -S -m pytest -q", {})
+    assert result.status is Status.BROKEN
+    assert f"'{python}' -m pip install pytest" in (result.error or "")
 
 
 def test_a_missing_module_of_the_project_is_a_failure(plan: Plan) -> None:

@@ -1,6 +1,7 @@
 """Tells what is not installed, and what else is no fault of the code. In doubt it is the code's."""
 
 import re
+import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
@@ -94,7 +95,8 @@ _PROGRAM: Final = re.compile(
 """A tool that runs programs says itself which one it did not find."""
 
 _INTERPRETER = re.compile(
-    r"^(?P<python>(?:\S{0,300}/)?(?:python|pypy)[\d.]{0,8}): No module named '?(?P<name>\w+)'?$"
+    r"^(?P<python>(?:/.{0,300}/|\S{0,300}/)?(?:python|pypy)[\d.]{0,8})"
+    r": No module named '?(?P<name>\w+)'?$"
 )
 _STUBS = re.compile(r'^Library stubs not installed for "(?P<name>[^"]+)"')
 _STUBS_HINT = re.compile(r'note: Hint: "(?P<line>[^"]* pip install [^"]+)"')
@@ -228,8 +230,8 @@ def _program(output: ToolOutput, log: Log, tools: frozenset[str]) -> str | None:
             return _get(next(filter(None, match.groups())), output.declared())
         match = _INTERPRETER.match(line)
         if match and _is_program(match["name"], output, tools):
-            name = match["name"]
-            return f"{name} is not installed: {match['python']} -m pip install {name}"
+            name, python = match["name"], shlex.quote(match["python"])
+            return f"{name} is not installed: {python} -m pip install {name}"
         if _NOT_FOUND.match(line):
             line_of_shell = line.strip()
         if _STATUS_127.match(line):
