@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from atlas_retry.events import Event, GateFinished, GateStarted
+from atlas_retry.events import Event, GateFinished, GateStarted, Notice
 from atlas_retry.gates.lines import run_fixers
 from atlas_retry.gates.plan import Plan, Watched, environment
 from atlas_retry.gates.validation import run_gates
@@ -279,6 +279,9 @@ def test_every_gate_is_announced_and_reported_exactly_once(plan: Plan) -> None:
     run_gates(gates, replace(plan, flake_reruns=1), events.append)
     assert sorted(names(events)) == ["flaky", "format", "lint"]
     assert {e.gate for e in events if isinstance(e, GateStarted)} == {"format", "lint", "flaky"}
+    assert [e.text for e in events if isinstance(e, Notice)] == [
+        "  flaky failed; running it again, because it may be flaky"
+    ]
 
 
 def names(events: Iterable[Event]) -> list[str]:

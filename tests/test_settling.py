@@ -241,6 +241,8 @@ def test_a_pass_that_depends_on_ignored_files_is_held() -> None:
     (attempt,) = retried(world, attempts=1).attempts
     assert needed(attempt) == [("test", True)]
     assert [(h.rule, h.detail) for h in attempt.held] == [(UNSEEN.rule, UNSEEN.detail)]
+    notices = [event.text for event in world.events if isinstance(event, Notice)]
+    assert f"  {UNSEEN.announced}: test" in notices
 
 
 def test_all_gates_except_reviews_are_checked_without_ignored_files() -> None:

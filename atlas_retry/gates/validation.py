@@ -18,6 +18,7 @@ from atlas_retry.events import (
     Emit,
     GateFinished,
     GateStarted,
+    Notice,
     ValidationFinished,
     ValidationStarted,
     now,
@@ -343,6 +344,9 @@ def _rerun(course: Course, number: int, before: "Look | None", held: str | None)
             note = f"not run again, for what it wrote cannot be restored: {', '.join(left[:5])}"
             return replace(result, notes=(*result.notes, note))
         moves = len(course.moves)
+        course.emit(
+            Notice(text=f"  {result.name} failed; running it again, because it may be flaky")
+        )
         second = _run_one(course, number, f"-rerun{again}")
         course.look((number,))
         if len(course.moves) > moves:

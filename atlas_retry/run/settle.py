@@ -30,6 +30,8 @@ class Proof(Struct, frozen=True, kw_only=True):
 
     rule: str
     detail: str
+    announced: str
+    """What the second run is without, as it is said when that starts."""
     proving: frozenset[Kind]
     most: int | None = None
 
@@ -37,12 +39,14 @@ class Proof(Struct, frozen=True, kw_only=True):
 NEEDED = Proof(
     rule="needed-by-tests",
     detail="The tests pass only with this change.",
+    announced="running again with the original tests, because some were changed",
     proving=frozenset({Kind.TEST, Kind.CUSTOM}),
 )
 """What was kept. These gates may read what decides, and are not about what is to be left behind."""
 UNSEEN = Proof(
     rule="not-under-git",
     detail="The gates pass only with it, but git ignores it, so no commit would contain it.",
+    announced="green; running again without ignored files that the run wrote",
     proving=frozenset(Kind) - {Kind.REVIEW},
     most=20,
 )
@@ -136,10 +140,7 @@ def _validated(
     attempt = _marked(attempt, needed=False)
     if not judgement.blocks or not judgement.as_before:
         return attempt, end, validation
-    if any(gate.kind in NEEDED.proving for gate in do.run.limits.gates):
-        do.emit(Notice(text="  running again with the original tests, because some were changed:"))
-    as_before = judgement.as_before
-    attempt, proved = _confirmed(attempt, validation, as_before, NEEDED, do)
+    attempt, proved = _confirmed(attempt, validation, judgement.as_before, NEEDED, do)
     if proved is validation:
         return attempt, end, validation
     return attempt, do.snapshot(f"{attempt.number}-end"), proved
@@ -168,6 +169,7 @@ def _confirmed(
     proving, green = _chosen(gates, validation, lambda gate: gate.kind in proof.proving)
     if not files or not proving:
         return attempt, validation
+    do.emit(Notice(text=f"  {proof.announced}: {some(files, MAX_SHOWN)}"))
     seen = do.aside(proving, files, green)
     # a bar for coverage is not held against tests that are left out
     if not any(result.blocks and result.triage != "threshold" for result in seen.results):
