@@ -324,6 +324,15 @@ class Held(Violation, frozen=True, kw_only=True):
     """It was left in the workspace, for review; else it was restored."""
 
 
+class LeftBehind(Struct, frozen=True, kw_only=True):
+    """What was refused and cannot be restored."""
+
+    path: str
+    """As the violation names it."""
+    states: Mapping[str, str]
+    """By absolute path, what tells whether a file was written since; empty where there was none."""
+
+
 GitFacts = Mapping[str, str]
 """What git holds beside the work tree, one flat name each: `HEAD`, `refs/...`, `config:KEY`,
 `hooks/NAME`, `info/NAME`, `index-flags:PATH`, `index`, `stash`, `worktrees/NAME`,
@@ -485,6 +494,8 @@ class Attempt(Struct, frozen=True, kw_only=True):
     """The run goes no further, whatever the gates say."""
     remedy: str | None = None
     """What to type then."""
+    left: tuple[LeftBehind, ...] = ()
+    """Of the violations, what cannot be restored, as the turn left it."""
     unseen: tuple[str, ...] = ()
     """Files that the turn wrote where git does not look."""
     rolled_back: bool = False

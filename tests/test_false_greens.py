@@ -265,3 +265,67 @@ def test_a_test_that_stores_its_own_wrong_value_is_not_flaky(
     project = miniature(tmp_path, environ, files, ["true"], validation={"test": [check]})
     outcome = project.retry()
     assert not outcome.verdict.is_green
+
+
+LEFT_BEHIND = {
+    "changed": ("node_modules/dep/index.js", MENDED["node_modules"]),
+    "added": (f"{PACKAGES}/speed.pth", "import sys\n"),
+    "removed": ("node_modules/dep/old.js", None),
+    "in the home": ("../home/.npmrc", "script-shell=/bin/true\n"),
+}
+
+
+def with_left_behind(tmp_path: Path, environ: Environ, path: str, text: str | None) -> Project:
+    """A project whose gate believes a file that no snapshot holds, and an agent that writes it."""
+    check = f"! test -e {path}" if text is None else f"test -s {path} && ! grep -q bad {path}"
+    turn = f"{REMARK}; rm {path}" if text is None else f"{REMARK}; {put(path, text)}"
+    files = {".gitignore": ".venv/\nnode_modules/\n", "calc.py": ADD}
+    turns = [turn, REMARK, REMARK]
+    project = miniature(tmp_path, environ, files, turns, validation={"test": [check]})
+    for name in ("node_modules/dep/index.js", "node_modules/dep/old.js", f"{PACKAGES}/dep.py"):
+        target = project.root / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text("bad\n")
+    (tmp_path / "home").mkdir(exist_ok=True)
+    return project
+
+
+@pytest.mark.in_place("what a run in layers wrote is dropped with them")
+@pytest.mark.parametrize("command", ["retry", "resume"])
+@pytest.mark.parametrize("which", LEFT_BEHIND)
+def test_what_was_refused_and_could_not_be_restored_makes_no_later_run_green(
+    tmp_path: Path, environ: Environ, which: str, command: str
+) -> None:
+    path, text = LEFT_BEHIND[which]
+    project = with_left_behind(tmp_path, environ, path, text)
+    refused = atlas(project, "retry", ".", "--ai-fix")
+    assert refused.code == 1, refused.out + refused.err
+    remedy = refused.out.rpartition("next:\n")[2].splitlines()[0].strip()
+    for _ in range(2):
+        again = atlas(project, command, ".", "--ai-fix")
+        assert again.code == 3, again.out + again.err
+        assert f"{path.removeprefix('../')} (" in again.err
+        assert remedy in again.err
+    assert atlas(project, "retry", ".").code == 3
+    restore(project.root / path, text)
+    gone_on = atlas(project, command, ".", "--ai-fix")
+    assert gone_on.code == 1, gone_on.out + gone_on.err
+
+
+def restore(target: Path, text: str | None) -> None:
+    """As installing anew does, or a person who removes what was not there."""
+    target.unlink(missing_ok=True)
+    if text is None or target.name == "index.js":
+        target.write_text("bad\n")
+
+
+@pytest.mark.in_place("what a run in layers wrote is dropped with them")
+def test_what_the_user_allows_since_is_no_longer_in_the_way(
+    tmp_path: Path, environ: Environ
+) -> None:
+    path, text = LEFT_BEHIND["changed"]
+    project = with_left_behind(tmp_path, environ, path, text)
+    assert atlas(project, "retry", ".", "--ai-fix").code == 1
+    assert atlas(project, "retry", ".", "--ai-fix").code == 3
+    allowed = atlas(project, "retry", ".", "--ai-fix", "--allow", path)
+    assert allowed.code == 0, allowed.out + allowed.err

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct, field
 
-from atlas_retry.model import Held, Verdict, Violation
+from atlas_retry.model import Held, LeftBehind, Verdict, Violation
 
 Content = tuple[str, bytes]
 """Mode, as git writes it, and bytes of a file."""
@@ -26,6 +26,8 @@ class Judgement(Struct, frozen=True, kw_only=True):
     ends: Verdict | None = None
     """Ends the run at once: what was changed cannot be restored."""
     remedy: str | None = None
+    left: tuple[LeftBehind, ...] = ()
+    """Of what is refused, what cannot be restored."""
     unseen: tuple[str, ...] = ()
     """What the turn wrote where git does not look: a green is confirmed without it."""
     blocks: bool = True

@@ -29,7 +29,7 @@ from atlas_retry.gates.lines import run_fixers
 from atlas_retry.gates.plan import Plan, Reuse
 from atlas_retry.gates.validation import run_gates
 from atlas_retry.guard import judge
-from atlas_retry.guard.judge import seals
+from atlas_retry.guard.judge import lasting, seals
 from atlas_retry.guard.judgement import Judgement
 from atlas_retry.guard.places import is_made
 from atlas_retry.history.journal import Journal
@@ -42,6 +42,7 @@ from atlas_retry.model import (
     GateResult,
     GitFacts,
     Kind,
+    LeftBehind,
     Level,
     Lost,
     Outcome,
@@ -382,7 +383,17 @@ class Effects(Struct, kw_only=True):
             self.opened.tracker.moved()
         if guard.mode == "block":
             seals.restore_modes(self.sealed, beside.look)
-        return replace(judgement, blocks=guard.mode == "block")
+        stays = self._lasting(self.sealed, beside, judgement) if judgement.ends else ()
+        return replace(judgement, blocks=guard.mode == "block", left=stays)
+
+    def _lasting(
+        self, taken: seals.Seal, moved: seals.Moved, judgement: Judgement
+    ) -> tuple[LeftBehind, ...]:
+        """What is refused and stays behind; what was written in layers goes with them."""
+        left = lasting.lasting(taken, moved, {one.path for one in judgement.refused})
+        if self.door is None:
+            return left
+        return tuple(one for one in left if self.door.layers.shows_through(one.states))
 
     def _written_by_gates(self, progress: Progress) -> frozenset[str]:
         """What moved during the baseline, but for what the fixers were asked to change."""

@@ -3,9 +3,9 @@
 import os
 import time
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
-from itertools import count
+from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,22 +15,23 @@ from msgspec.structs import replace
 from atlas_retry import agents, process, state_dir
 from atlas_retry.agents import capture
 from atlas_retry.agents.redacted import redacted_agent, redacted_emit
-from atlas_retry.errors import Interrupted, UsageError, WorkspaceError
+from atlas_retry.errors import Interrupted, StateError, UsageError, WorkspaceError
 from atlas_retry.events import Emit, EventScope, Notice, fan_out, following, seconds_of
-from atlas_retry.guard.judge import seals
+from atlas_retry.guard.judge import lasting, seals
 from atlas_retry.history import archive, database, event_log, rescue, values
 from atlas_retry.history.event_log import EventLog
 from atlas_retry.history.journal import Journal, opened_journal
-from atlas_retry.model import Agent, Gate, Level, Outcome, Validation
+from atlas_retry.model import Agent, Attempt, Gate, Level, Outcome, Validation
 from atlas_retry.reports.documents import Cascade
 from atlas_retry.reports.subject import Recorded, Subject, of_run
-from atlas_retry.run import ledger, on_failure
+from atlas_retry.run import held, ledger, on_failure
 from atlas_retry.run.budget import SharedBudget
 from atlas_retry.run.effects import Effects, run_folder
 from atlas_retry.run.loop import retry
 from atlas_retry.run.open import OpenWorkspace, open_configured
 from atlas_retry.run.progress import Progress, Run, limits
 from atlas_retry.run.triage import aligned, completed
+from atlas_retry.text.globs import Globs
 from atlas_retry.text.redaction import redact, secret_values
 from atlas_retry.text.units import copyable, some, usd
 from atlas_retry.workspace import (
@@ -161,7 +162,11 @@ class Segment(Struct, frozen=True, kw_only=True):
 def run_locked(
     opened: OpenWorkspace, asked: Asked, emit: Emit, budget: SharedBudget | None = None
 ) -> Outcome:
-    """As `run_one`, for who holds the lock already."""
+    """As `run_one`, for who holds the lock already.
+
+    Raises WorkspaceError where what the last run was refused is still there.
+    """
+    _refuse_left(opened)
     run_id = asked.run_id or state_dir.new_run_id()
     budget = budget or budget_of(opened.state, asked.order.batch, but=run_id)
     layers = None
@@ -174,6 +179,33 @@ def run_locked(
     anew = replace(opened, environ={**opened.environ})  # with nothing that was found out
     errand = partial(run_here, anew, asked, Segment(run_id=run_id))
     return isolation.run_apart(errand, layers, opened, emit, budget)
+
+
+def _refuse_left(opened: OpenWorkspace) -> None:
+    """Raise WorkspaceError where what the last run was refused and could not be restored is there.
+
+    A baseline would take it for the user's, and pass with it.
+    """
+    newest, attempts = _newest(opened) if opened.settings.guard.mode == "block" else ("", ())
+    allowed = Globs(opened.settings.guard.allow)
+    left = filter(lasting.is_as_left, chain.from_iterable(one.left for one in attempts))
+    there = {one.path for one in left if not allowed.match(one.path)}
+    if there:
+        violations = chain.from_iterable(attempt.violations for attempt in attempts)
+        names = held.named(one for one in violations if one.path in there)
+        raise WorkspaceError(
+            f"the guard refused {names} in run {newest}: it is still as the refused turn left it, "
+            "and atlas cannot restore it",
+            remedy=next(attempt.remedy for attempt in attempts if attempt.left),
+        )
+
+
+def _newest(opened: OpenWorkspace) -> tuple[str, tuple[Attempt, ...]]:
+    """The workspace's newest run and its attempts; none where the journal cannot be read."""
+    with suppress(StateError), database.reading(opened.state) as connection:
+        for row in archive.runs(connection, str(opened.root), limit=1):
+            return row.id, archive.attempts(connection, row.id)
+    return "", ()
 
 
 def run_here(

@@ -89,6 +89,7 @@ def _answered(attempt: Attempt, judgement: Judgement) -> Attempt:
             unseen=judgement.unseen,
             ends=judgement.ends,
             remedy=judgement.remedy,
+            left=judgement.left,
         )
     would = tuple(
         Violation(rule=h.rule, path=h.path, line=h.line, detail=h.detail) for h in judgement.held

@@ -7,7 +7,7 @@ who takes the workspace's lock brings the rest.
 """
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -79,6 +79,10 @@ class RunLayers(Struct, frozen=True, kw_only=True):
     def wrote(self, path: str) -> bool:
         """Whether the run wrote what is at this path of the work tree, or removed it."""
         return overlay.is_in_layer(self.tree, path)
+
+    def shows_through(self, paths: Iterable[str]) -> bool:
+        """Whether the run writes one of these absolute paths in its true place."""
+        return any(not {*self.writable}.isdisjoint((p, *p.parents)) for p in map(Path, paths))
 
     def _through(self) -> Iterator[tuple[Path, tuple[str, ...]]]:
         """What shows through the overlays, as it is or read-only."""
