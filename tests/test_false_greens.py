@@ -1,8 +1,10 @@
 """A green is never bought: what decides, beside and in the tree, in small whole projects."""
 
+import venv
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from atlas_retry.model import Verdict
 from tests.miniatures import (
@@ -137,6 +139,53 @@ def test_editing_an_installed_dependency_is_not_a_fix(
     assert len(outcome.attempts) == 1
     assert path in (outcome.final_error or "")
     assert "install" in f"{outcome.remedy}"
+
+
+OUTER = {
+    "an edited package": ("dep/__init__.py", MENDED["site-packages"]),
+    "a hook at start": ("fast.pth", "import sys, operator; sys.modules['calc'] = operator"),
+}
+
+
+@pytest.mark.parametrize("way", OUTER)
+@pytest.mark.parametrize("manifest", ["", "manifest"])
+def test_an_activated_environment_outside_that_is_edited_buys_nothing(
+    tmp_path: Path, environ: Environ, way: str, manifest: str
+) -> None:
+    outer = tmp_path / "outer"
+    venv.create(outer, symlinks=True)
+    packages = next(outer.glob("lib/python*/site-packages"))
+    path, text = packages / OUTER[way][0], OUTER[way][1]
+    (packages / "dep").mkdir()
+    (packages / "dep/__init__.py").write_text(INSTALLED["site-packages"][1])
+    turn = put(str(path), text) + "\n" + put("calc.py", f"# looked at\n{USES}")
+    if manifest:
+        turn += "\n" + put("pyproject.toml", MANIFEST.replace("[]", '["dep>2"]'))
+    gate = "python -c 'from calc import add; assert add(1, 2) == 3'"
+    files = {"calc.py": USES, "pyproject.toml": MANIFEST, ".gitignore": "__pycache__/\n"}
+    project = miniature(tmp_path, environ, files, [turn, turn], validation={"test": [gate]})
+    path_of = f"{outer}/bin:{project.environ['PATH']}"
+    project = replace(project, environ={**project.environ, "PATH": path_of})
+    outcome = project.retry()
+    assert outcome.verdict is (Verdict.NEEDS_REVIEW if manifest else Verdict.REJECTED)
+    assert str(path) in (outcome.final_error or "")
+    assert "pip install" in f"{outcome.remedy}"
+
+
+def test_bytecode_in_an_activated_environment_outside_refuses_no_repair(
+    tmp_path: Path, environ: Environ
+) -> None:
+    outer = tmp_path / "outer"
+    venv.create(outer, symlinks=True)
+    packages = next(outer.glob("lib/python*/site-packages"))
+    (packages / "dep.py").write_text("x = 1\n")
+    gate = "python -c 'import dep; from calc import add; assert add(1, 2) == 3'"
+    turn = f"python -c 'import dep'\n{REPAIR}"
+    project = miniature(tmp_path, environ, {"calc.py": ADD}, [turn], validation={"test": [gate]})
+    path = f"{outer}/bin:{project.environ['PATH']}"
+    project = replace(project, environ={**project.environ, "PATH": path})
+    assert project.retry().verdict is Verdict.FIXED
+    assert list(packages.glob("__pycache__/dep.*"))
 
 
 def test_editing_an_ignored_vendored_dependency_rejects_the_run(

@@ -378,3 +378,82 @@ def test_a_huge_file_is_compared_by_size_and_modification_time(
         file.truncate((64 << 20) + 1)
     taken = seals.seal(root, settings(), environ)
     assert str(path.stat().st_mtime_ns) in taken.watched[str(path)]
+
+
+def outer(root: Path) -> tuple[Path, Path]:
+    """A virtual environment beside the workspace, with one package; and its packages."""
+    place = root.parent / "outer"
+    packages = place / "lib/python3.11/site-packages"
+    write(place, "pyvenv.cfg", "home = /usr/bin\n")
+    write(place, "bin/checks", "#!/bin/sh\n")
+    (place / "bin/checks").chmod(0o755)
+    write(packages, "dep/__init__.py", "1\n")
+    write(packages, "virtualenv/.cache/data.txt", "1\n")
+    return place, packages
+
+
+@pytest.mark.parametrize("by", ["path", "relative path", "variable", "program", "link"])
+def test_packages_of_an_environment_outside_that_gates_run_in_are_watched(
+    root: Path, environ: Environ, by: str
+) -> None:
+    place, packages = outer(root)
+    (root.parent / "tools").mkdir()
+    (root.parent / "tools/checks").symlink_to(place / "bin/checks")
+    variables = {
+        "path": {"PATH": f"{place}/bin:{environ['PATH']}"},
+        "relative path": {"PATH": f"../outer/bin/:{environ['PATH']}"},
+        "variable": {"VIRTUAL_ENV": str(place)},
+        "link": {"PATH": f"{root.parent}/tools:{environ['PATH']}"},
+    }
+    line = {"program": "A=1 ../outer/bin/checks --all", "link": "checks"}.get(by, "true")
+    own = {"lib/python3.11/site-packages/fast.pth"}
+    own |= {
+        f"lib/python3.11/site-packages/{name}" for name in ("dep/__init__.py", "usercustomize.py")
+    }
+    own |= {"lib/python3.11/site-packages/virtualenv/.cache/data.txt"}
+
+    def turn(_: Path) -> None:
+        for path in own:
+            write(place, path, "other\n")
+        write(packages, "dep/__pycache__/__init__.cpython-311.pyc", "2\n")
+        write(place, "share/notes.txt", "2\n")
+        write(place, "pyvenv.cfg", "home = /elsewhere\n")
+
+    seen = moved(root, environ | variables.get(by, {}), turn, line)
+    assert {*seen.pop("installed")} == {f"{place}/{path}" for path in own}
+    assert outside(seen) == {place / "pyvenv.cfg"}
+
+
+def test_an_environment_outside_to_which_nothing_leads_is_not_watched(
+    root: Path, environ: Environ
+) -> None:
+    place, packages = outer(root)
+    plain = root.parent / "plain"
+    write(plain, "bin/x", "1\n")
+    write(plain, "lib/python3.11/site-packages/dep.py", "1\n")
+
+    def turn(_: Path) -> None:
+        write(packages, "dep/__init__.py", "2\n")
+        write(plain, "lib/python3.11/site-packages/dep.py", "2\n")
+
+    assert moved(root, environ | {"PATH": f"{plain}/bin:{environ['PATH']}"}, turn) == {}
+    assert place.exists()
+
+
+def test_code_that_is_linked_into_an_environment_outside_is_watched(
+    root: Path, environ: Environ
+) -> None:
+    place, packages = outer(root)
+    lib = root.parent / "lib"
+    write(lib, "dep.py", "1\n")
+    write(packages, "dep.pth", f"{lib}\n{root}\n")
+    seen = moved(root, environ | {"VIRTUAL_ENV": str(place)}, lambda _: write(lib, "dep.py", "2\n"))
+    assert outside(seen) == {lib / "dep.py"}
+
+
+def test_a_package_that_gets_another_name_has_not_moved(root: Path, environ: Environ) -> None:
+    place, packages = outer(root)
+    path = packages / "dep/__init__.py"
+    os.link(path, root.parent / "store")
+    turn = lambda _: os.link(path, root.parent / "other")  # noqa: E731
+    assert moved(root, environ | {"VIRTUAL_ENV": str(place)}, turn) == {}

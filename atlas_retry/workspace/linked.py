@@ -1,11 +1,11 @@
-"""Code outside a workspace that its programs import: links, editable installs, PYTHONPATH.
+"""Code outside a workspace that its programs import: by links, by PYTHONPATH, by environments.
 
 Stat data and paths only; judges nothing.
 """
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from itertools import chain, islice
 from pathlib import Path
 
@@ -18,6 +18,10 @@ _QUOTED_PATH = re.compile(r"""["'](?:file://)?(/[^"']+)["']""")
 _IMPORT_PATH = re.compile(r"""\b(?:PYTHONPATH|NODE_PATH)=["']?([^\s"']+)""")
 _MAX_FILES = 50_000
 """A link may lead to a whole disk; code that programs share is far below."""
+ENVIRONMENT_MARK = "pyvenv.cfg"
+"""Lies beside the `bin` of a virtual environment. Source: PEP 405."""
+_BYTECODE = frozenset({"__pycache__"})
+_PASSED_OVER = CACHES | {".git"}
 
 
 def stamp(entry: "os.DirEntry[str]") -> Stat | None:
@@ -62,23 +66,84 @@ def _outside(root: Path, base: Path, named: Iterable[str]) -> Iterator[str]:
             yield str(folder)
 
 
+def outer_environments(
+    root: Path, environ: Mapping[str, str], programs: Iterable[str] = ()
+) -> tuple[str, ...]:
+    """The virtual environments outside the workspace to which PATH and VIRTUAL_ENV lead.
+
+    `programs` are paths of executables: theirs as well, also where one is a link to a script there.
+    """
+    folders = [path.rstrip("/") for path in environ.get("PATH", "").split(os.pathsep)]
+    for program in programs:
+        path = os.path.join(root, program)  # noqa: PTH118
+        folders += [os.path.dirname(each) for each in (path, os.path.realpath(path))]  # noqa: PTH120
+    named = [os.path.dirname(path) for path in folders if path]  # noqa: PTH120
+    active = filter(None, [environ.get("VIRTUAL_ENV", "")])
+    there = dict.fromkeys(_outside(root, root, [*named, *active]))
+    return tuple(folder for folder in there if Path(folder, ENVIRONMENT_MARK).is_file())
+
+
+def _places(environment: str) -> list[Path]:
+    """Where a virtual environment holds what is installed in it."""
+    found = Path(environment).glob("lib*/python*/site-packages")
+    return sorted({path.resolve() for path in found})
+
+
+def led_to(root: Path, environment: str) -> Iterator[str]:
+    """The folders outside the workspace to which the packages of an environment lead.
+
+    By what lies directly in `site-packages`: Python reads no `.pth` further down.
+    """
+    for folder in _places(environment):
+        for entry in _listed(str(folder)):
+            yield from linked_folders(root, entry)
+
+
+def packages(environment: str) -> dict[str, Stat | None]:
+    """The stat data of the packages of a virtual environment, by absolute path; no bytecode.
+
+    A file that has several names moves its ctime whenever another name comes or goes, as when an
+    installer links it from its store: of such a file it is left out.
+    """
+    found: dict[str, Stat | None] = {}
+    for folder in _places(environment):
+        found.update(_files(str(folder), _BYTECODE, _stamp_of_shared))
+    return found
+
+
+def _stamp_of_shared(entry: "os.DirEntry[str]") -> Stat | None:
+    try:
+        status = entry.stat(follow_symlinks=False)
+    except OSError:
+        return None
+    mode, size, mtime_ns, ctime_ns, inode = stat_of(status)
+    return mode, size, mtime_ns, ctime_ns if status.st_nlink == 1 else 0, inode
+
+
 def stamps(folders: Iterable[str]) -> dict[str, Stat | None]:
     """The stat data of the files in folders, by absolute path; without dependencies and caches."""
     by_path: dict[str, Stat | None] = {}
     for folder in folders:
-        by_path.update(islice(_files(folder), _MAX_FILES))
+        by_path.update(islice(_files(folder, _PASSED_OVER, stamp), _MAX_FILES))
     return by_path
 
 
-def _files(folder: str) -> Iterator[tuple[str, Stat | None]]:
+def _listed(folder: str) -> "list[os.DirEntry[str]]":
+    try:
+        return list(os.scandir(folder))
+    except OSError:
+        return []
+
+
+def _files(
+    folder: str,
+    passed_over: Collection[str],
+    stamped: "Callable[[os.DirEntry[str]], Stat | None]",
+) -> Iterator[tuple[str, Stat | None]]:
     waiting = [folder]
     while waiting:
-        try:
-            entries = list(os.scandir(waiting.pop()))
-        except OSError:
-            continue
-        for entry in entries:
+        for entry in _listed(waiting.pop()):
             if not entry.is_dir(follow_symlinks=False):
-                yield entry.path, stamp(entry)
-            elif entry.name not in CACHES and entry.name != ".git":
+                yield entry.path, stamped(entry)
+            elif entry.name not in passed_over:
                 waiting.append(entry.path)

@@ -22,7 +22,16 @@ from atlas_retry.settings import Settings
 from atlas_retry.text.globs import words
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.gitfacts import git_facts
-from atlas_retry.workspace.linked import imported_folders, linked_folders, stamp, stamps
+from atlas_retry.workspace.linked import (
+    ENVIRONMENT_MARK,
+    imported_folders,
+    led_to,
+    linked_folders,
+    outer_environments,
+    packages,
+    stamp,
+    stamps,
+)
 from atlas_retry.workspace.place import parents
 from atlas_retry.workspace.scan import CACHE, Scan, Stat, is_ignored, stat_of
 from atlas_retry.workspace.trees import walk
@@ -51,9 +60,6 @@ _ASIDE_FOLDERS = words(
 )
 _CHECK_FILES = (".eslintcache", ".tsbuildinfo")
 """Of CHECK_CACHES, those that are in no folder aside."""
-_ENVIRONMENT = "pyvenv.cfg"
-"""Marks an environment of Python: no gate makes it again, so nothing of one that was there before
-the run is hidden."""
 
 
 class Seal(Struct, frozen=True, kw_only=True):
@@ -75,6 +81,11 @@ class Seal(Struct, frozen=True, kw_only=True):
     stat data, by absolute path."""
     linked: tuple[str, ...]
     """Folders outside the workspace that programs import from."""
+    packages: Mapping[str, Stat | None]
+    """Of each file that is installed in a virtual environment outside the workspace, by absolute
+    path."""
+    outer: tuple[str, ...]
+    """The folders of those environments."""
     look: "FolderStat"
     environments: frozenset[str]
     """Those of `look` that no turn of the run has made."""
@@ -114,16 +125,32 @@ def seal(
     """
     look = _look(root, scan or walk(root, environ))
     environments = look.environments.difference(_made_in(wrote))
+    tools = _resolved(settings.gates, root, environ)
+    outer = _outer(root, settings.gates, environ, tools)
     imported = imported_folders(root, environ, (gate.run for gate in settings.gates))
-    linked = tuple(sorted({*look.linked, *imported}))
+    leading = chain.from_iterable(led_to(root, environment) for environment in outer)
+    linked = tuple(sorted({*look.linked, *imported, *leading}))
     return Seal(
         root=root, gates=settings.gates, protect=settings.guard.protect,
         allow=settings.guard.allow, sources=_sources(root, settings), protected=protected(root,
-        settings), facts=git_facts(root, environ=environ), tools=_resolved(settings.gates, root,
-        environ), watched=_watched(root, environ, linked), linked=linked, look=look,
+        settings), facts=git_facts(root, environ=environ), tools=tools, watched=_watched(root,
+        environ, linked, outer), linked=linked, outer=outer, packages=_packages(outer), look=look,
         environments=frozenset(environments), nested={path: _facts(root / path, environ) for path in
         look.nested}, environ=environ,
     )  # fmt: skip
+
+
+def _outer(
+    root: Path,
+    gates: Iterable[Gate],
+    environ: Mapping[str, str],
+    tools: Mapping[str, tuple[str, str]],
+) -> tuple[str, ...]:
+    """The virtual environments outside that gates run in."""
+    lines = chain.from_iterable(commands(gate.run) for gate in gates)
+    named = [line[0] for line in lines if "/" in line[0]]
+    found = [path for path, _ in tools.values() if path]
+    return outer_environments(root, environ, [*found, *named])
 
 
 def protected(root: Path, settings: Settings) -> tuple[str, ...]:
@@ -163,12 +190,14 @@ def compared(taken: Seal, scan: Scan | None = None) -> Moved:
     caches = [path for path in paths if CHECK_CACHES.match(path)]
     installed = _installed(paths)
     new = {path for path in installed if _is_new(path, taken, scan)}
+    old = (path for path in installed if path not in new)
     return Moved(
-        outside=changes_outside(taken), tools=moved_tools(taken), installed=tuple(path for path in
-        installed if path not in new), unseen=(*caches, *sorted(new), *differing(was.ignored,
-        look.ignored)), nested=tuple(path for path in was.nested if _has_moved(path, taken)),
-        hiding=tuple(path for path in look.nested if path not in was.nested), modes=tuple(p for p,
-        mode in look.modes.items() if was.modes.get(p, mode) != mode), look=look,
+        outside=changes_outside(taken), tools=moved_tools(taken), installed=(*old,
+        *differing(taken.packages, _packages(taken.outer))), unseen=(*caches, *sorted(new),
+        *differing(was.ignored, look.ignored)), nested=tuple(path for path in was.nested if
+        _has_moved(path, taken)), hiding=tuple(path for path in look.nested if path not in
+        was.nested), modes=tuple(p for p, mode in look.modes.items() if was.modes.get(p, mode)
+        != mode), look=look,
     )  # fmt: skip
 
 
@@ -181,10 +210,17 @@ def _made_in(wrote: Iterable[str]) -> Iterator[str]:
     """The environments that were made by turns which wrote these paths unseen."""
     for path in wrote:
         folder, _, name = path.rpartition("/")
-        if name == _ENVIRONMENT:
+        if name == ENVIRONMENT_MARK:
             yield folder
         elif not _is_cache(path):
             yield _aside_folder(path)
+
+
+def _packages(folders: Iterable[str]) -> dict[str, Stat | None]:
+    found: dict[str, Stat | None] = {}
+    for folder in folders:
+        found.update(packages(folder))
+    return found
 
 
 def _is_cache(path: str, *, checks: bool = True) -> bool:
@@ -239,9 +275,16 @@ def clean_between(
     times_s = {path: stamp[3] / 1e9 for path, stamp in (look.aside | built).items() if stamp}
     moved = {path for path, time_s in times_s.items() if since_s <= time_s <= until_s}
     moved.difference_update(tracked)
-    installed = _installed(sorted(moved - built.keys()))
-    _drop(ws.root, moved.difference(installed))
-    return installed
+    ours = _installed(sorted(moved - built.keys()))
+    _drop(ws.root, moved.difference(ours))
+    return (*ours, *_installed_between(ws, since_s, until_s))
+
+
+def _installed_between(ws: Workspace, since_s: float, until_s: float) -> Iterator[str]:
+    """The files of virtual environments outside the workspace that were written in this time."""
+    for path, seen in _packages(outer_environments(ws.root, ws.environ)).items():
+        if seen and since_s <= max(seen[2], seen[3]) / 1e9 <= until_s:
+            yield path
 
 
 def _is_left_out(path: str, scan: Scan) -> bool:
@@ -318,7 +361,7 @@ def _known(
     """A folder, by what lies in it. `environments` as for `_look`."""
     if folder.prefix and ".git" in names:
         return replace(folder, is_hidden=True, is_nested=True)
-    if _ENVIRONMENT not in names:
+    if ENVIRONMENT_MARK not in names:
         return folder
     is_new = environments is not None and folder.prefix[:-1] not in environments
     return replace(folder, is_hidden=folder.is_hidden and is_new, is_environment=True)
@@ -417,7 +460,8 @@ def moved_tools(taken: Seal) -> tuple[Tool, ...]:
 
 def changes_outside(taken: Seal) -> tuple[OutsideChange, ...]:
     """Watched files outside the workspace that are not as they were."""
-    moved = map(Path, differing(taken.watched, _watched(taken.root, taken.environ, taken.linked)))
+    now = _watched(taken.root, taken.environ, taken.linked, taken.outer)
+    moved = map(Path, differing(taken.watched, now))
     return tuple(OutsideChange(place=str(path.parent), path=path.name) for path in moved)
 
 
@@ -437,9 +481,12 @@ def _resolved(
     return tools
 
 
-def _watched(root: Path, environ: Mapping[str, str], linked: Iterable[str]) -> dict[str, str]:
+def _watched(
+    root: Path, environ: Mapping[str, str], linked: Iterable[str], outer: Iterable[str]
+) -> dict[str, str]:
     home = Path(environ.get("HOME") or "/nonexistent")
-    paths = [home / name for name in _OF_HOME]
+    paths = [*map(home.joinpath, _OF_HOME)]
+    paths += [Path(environment, ENVIRONMENT_MARK) for environment in outer]
     for folder in _OF_HOME_FOLDERS:
         paths += (home / folder).glob("*")
     packages = home.glob(".local/lib/python*/site-packages/*")
