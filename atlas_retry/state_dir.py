@@ -22,7 +22,7 @@ def locate(environ: Mapping[str, str]) -> Path:
         return Path(base).absolute() / "atlas"
     if not environ.get("HOME"):
         raise StateError(
-            "there is no place for the state directory: neither ATLAS_HOME nor HOME is set",
+            "no location for the state directory: neither ATLAS_HOME nor HOME is set",
             remedy="export ATLAS_HOME=/some/folder",
         )
     return Path(environ["HOME"]).absolute() / ".local" / "state" / "atlas"

@@ -488,7 +488,7 @@ def project(root: Path, environ: dict[str, str]) -> Path:
         (call("read_file", path=".git/config"), "belongs to git"),
         (call("read_file", path="absent.py"), "no file of the project"),
         (call("read_file", line=3), "the arguments are not what read_file takes"),
-        (call("run", command="id"), "there is no tool 'run'"),
+        (call("run", command="id"), "unknown tool 'run'"),
         (Answer(blocks=(Block(tool="search", raw='{"text": "a'),)), "not what search takes"),
     ],
 )

@@ -45,7 +45,7 @@ def modified(content: str, path: str = "calc.py") -> FixedFile:
         (modified(LONG + "# The rest stays as before.\n"), LONG, "leaves something out"),
         (modified("def f3():\n    return 4\n"), LONG, "is a fragment: 2 of 80 lines, 19 of 20"),
         (modified("a line\n", "notes.txt"), "line\n" * 50, "is a fragment"),
-        (modified("key = '[redacted:key]'\n"), "key = 'abc'\n", "stands for a secret"),
+        (modified("key = '[redacted:key]'\n"), "key = 'abc'\n", "a redacted secret"),
         (modified("x = '\ud800'\n"), CALC, "cannot be written as utf-8"),
         (modified("x = '\0'\n"), CALC, "cannot be parsed|null bytes"),
         (modified("x = 1\n" * 200_000), CALC, "larger than 1 MiB"),
@@ -145,7 +145,7 @@ def test_a_file_that_was_broken_before_may_stay_broken_unless_python(
 @pytest.mark.parametrize("edits", [(("x", "y"),), (("nothing", "y"),), (("", "y"),)])
 def test_the_old_text_of_an_edit_must_be_unique(edits: tuple[tuple[str, str], ...]) -> None:
     file = FixedFile(path="a.txt", action="modify", edits=tuple(Edit(*pair) for pair in edits))
-    with pytest.raises(CheckError, match="edit 1: its old text stands"):
+    with pytest.raises(CheckError, match="edit 1: its old text occurs"):
         checked(file, b"x and x\n")
 
 

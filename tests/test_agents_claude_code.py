@@ -282,7 +282,7 @@ def test_an_overloaded_model_is_replaced_by_the_next_one_listed(desk: Desk) -> N
     with serving(*[answer] * 12) as server:
         reply = desk.ask(real(), server, settings=AgentSettings(models=("sonnet", "opus")))
     assert (reply.status, reply.model) == (ReplyStatus.DONE, "claude-opus-5-5")
-    assert "claude-sonnet-5-5 is not available now: claude-opus-5-5 goes on" in (
+    assert "claude-sonnet-5-5 is not available now: continuing with claude-opus-5-5" in (
         desk.messages(AgentActivity)
     )
 

@@ -426,7 +426,7 @@ def test_the_slowest_gate_of_the_last_run_starts_first(project: Project) -> None
 def test_a_path_that_is_not_a_directory_is_refused(where: str, project: Project) -> None:
     ended = atlas(project, "validate", where)
     assert (ended.code, ended.out) == (2, "")
-    assert "is no directory" in ended.err
+    assert "is not a directory" in ended.err
 
 
 def test_a_bare_repository_is_reported_as_one(project: Project, tmp_path: Path) -> None:

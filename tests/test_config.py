@@ -307,4 +307,4 @@ def test_a_missing_gate_folder_is_reported_despite_the_cache(tmp_path: Path) -> 
     (root / "sub").mkdir()
     load(root)
     (root / "sub").rmdir()
-    assert "sub is no folder" in refusal(root).message
+    assert "sub is not a folder" in refusal(root).message

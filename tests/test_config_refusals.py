@@ -61,7 +61,7 @@ WRONG = {
     "absolute cwd": ("validation: {lint: [{run: x, cwd: /}]}", "1:35", "inside the project"),
     "home as cwd": ("validation: {lint: [{run: x, cwd: '~'}]}", "1:35", "inside the project"),
     "cwd outside": ("validation: {lint: [{run: x, cwd: a/../..}]}", "1:35", "without .."),
-    "missing cwd": ("validation: {lint: [{run: x, cwd: nope}]}", "1:35", "nope is no folder"),
+    "missing cwd": ("validation: {lint: [{run: x, cwd: nope}]}", "1:35", "nope is not a folder"),
     "unknown parser": ("validation: {lint: [{run: x, parser: mipy}]}", "1:38", "did you mean mypy"),
     "unknown report": (
         "validation: {lint: [{run: x, report: {format: junti, path: a}}]}",
@@ -137,11 +137,11 @@ WRONG = {
     "a key that is no text": ("? [a]\n: b", "1:3", "a key must be text"),
     "a merge of nothing": ("retry:\n  <<: 3", "2:7", "<< takes a mapping"),
     "a control character": ("retry: {}\na: \x07", "2:4", "U+0007"),
-    "a merge of itself": ("retry: &a {<<: *a}", "1:8", "brings in what it stands in itself"),
+    "a merge of itself": ("retry: &a {<<: *a}", "1:8", "merges a mapping into itself"),
     "a merge of what merges it": (
         "retry: &a {<<: [{k: &b {<<: *a}}]}",
         "1:17",
-        "brings in what it stands in itself",
+        "merges a mapping into itself",
     ),
     "an anchor in itself": ("retry: &a {on_failure: *a}", "1:8", "nested deeper than 64"),
     "too deep": ("a: " + "[" * 100_000, "1:67", "nested deeper than 64"),
@@ -321,7 +321,7 @@ def test_a_link_inside_the_repository_is_followed(tmp_path: Path) -> None:
 def test_a_cwd_that_is_a_link_out_of_the_repository_is_refused(tmp_path: Path) -> None:
     root = project(tmp_path, "validation: {lint: [{run: x, cwd: out}]}")
     (root / "out").symlink_to(tmp_path)
-    assert "out is no folder of the repository" in refusal(root).message
+    assert "out is not a folder of the repository" in refusal(root).message
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")

@@ -85,7 +85,7 @@ def test_a_git_wrapper_that_prints_more_is_refused_by_name(
     path = wrapped_git(tmp_path / "bin", "echo 'corporate git, version 9'")
     ended = atlas(project, "retry", ".", "--ai-fix", PATH=path)
     assert ended.code == 3
-    assert f"{tmp_path}/bin/git is not git alone" in ended.err
+    assert f"{tmp_path}/bin/git is not plain git" in ended.err
     assert "corporate git" in ended.err
     assert "Traceback" not in ended.err
 

@@ -136,7 +136,7 @@ def test_a_step_that_timed_out_is_reported_as_timed_out() -> None:
 @pytest.mark.parametrize(
     ("content", "why"),
     [
-        (b"PK\x03\x04\0\0", "is no text"),
+        (b"PK\x03\x04\0\0", "is not a text file"),
         (b"<html></html", "cannot be read as junit"),
         (b'{"runs": 1}', "cannot be read as sarif"),
         (github(Ran("true", 0, "")).encode(), "no command failed"),

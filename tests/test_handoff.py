@@ -76,11 +76,11 @@ def ended(*results: GateResult, attempts: tuple[Attempt, ...] = ()) -> str:
 def test_the_handoff_names_the_smallest_failing_command(command: str, start: str) -> None:
     text = ended(failing(command, problem()))
     test = "'tests/test_a.py::test_x[it'\"'\"'s]'"
-    assert f"cd '/w/my api'\n{start} {test}  # the first of them alone\n{command}" in text
+    assert f"cd '/w/my api'\n{start} {test}  # only the first one\n{command}" in text
 
 
 def test_a_problem_outside_tests_has_no_smaller_command() -> None:
-    assert "# the first of them alone" not in ended(failing("ruff check", problem(None)))
+    assert "# only the first one" not in ended(failing("ruff check", problem(None)))
 
 
 def test_problems_are_listed_without_markup() -> None:
@@ -121,12 +121,12 @@ def test_attempts_are_listed_with_their_result() -> None:
     )
     assert "it ended with: calc.py did not check in 3 tries" in text
     assert "this is what is in the workspace now" in text
-    assert "No attempt made it better" not in text
+    assert "No attempt improved the result" not in text
 
 
 def test_the_next_commands_can_be_typed() -> None:
     text = ended(failing("pytest", problem()), attempts=(Attempt(number=1, agent="a"),))
-    assert "- No attempt made it better" in text
+    assert "- No attempt improved the result" in text
     assert "`atlas undo r-1`" in text
     assert "`atlas retry '/w/my api' --ai-fix --max-attempts 5`" in text
     assert text.startswith("# api: Not fixed: the budget is spent\n\ntest failed after 3 attempts.")

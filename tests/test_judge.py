@@ -173,7 +173,11 @@ def test_explain_reports_one_path_only(root: Path, environ: Environ) -> None:
 
 @pytest.mark.parametrize(
     ("folder", "base", "words"),
-    [(".", "", "--base is empty"), (".", "  ", "--base is empty"), ("x", "HEAD", "is no folder")],
+    [
+        (".", "", "--base is empty"),
+        (".", "  ", "--base is empty"),
+        ("x", "HEAD", "is not a folder"),
+    ],
 )
 def test_an_unknown_base_or_folder_is_a_usage_error(
     root: Path, environ: Environ, folder: str, base: str, words: str

@@ -256,7 +256,7 @@ print(run(command).exit_code, run(command).error)
 with handle_signals():
     print(run(command).exit_code)
 """
-    lost = "None its exit status was lost: somebody else waited for it"
+    lost = "None its exit status was lost: another process waited for it"
     assert run_python(code) == (0, f"{lost}\n0\n")
 
 

@@ -139,7 +139,7 @@ def test_a_signature_of_an_unlisted_signer_is_refused(
     [
         (("validate", "--sign", "k"), "--sign needs a receipt"),
         (("verify", "missing.json"), "No such file"),
-        (("verify", "calc.py"), "is no receipt"),
+        (("verify", "calc.py"), "is not a receipt"),
     ],
 )
 def test_invalid_arguments_are_refused(

@@ -60,7 +60,7 @@ def test_a_path_that_cannot_be_a_file_is_refused_before_any_gate(
     tmp_path: Path, blocked: str
 ) -> None:
     (tmp_path / "file").write_text("in the way")
-    with pytest.raises(UsageError, match=r"is a folder|is no folder"):
+    with pytest.raises(UsageError, match=r"is a folder|is not a folder"):
         targets([f"json={tmp_path / blocked}"])
 
 

@@ -417,7 +417,7 @@ def test_a_git_directory_is_not_a_work_tree(root: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("says", "message"), [("git version 2.10.0", "2.31 or newer"), ("hello", "not git alone")]
+    ("says", "message"), [("git version 2.10.0", "2.31 or newer"), ("hello", "not plain git")]
 )
 def test_a_git_that_is_too_old_is_refused(
     root: Path, tmp_path: Path, says: str, message: str

@@ -47,7 +47,8 @@ def resolve(backend: str) -> Factory:
     except (ImportError, AttributeError, ValueError) as error:
         raise AgentError(
             f"agent.backend: {backend}: {error}",
-            remedy=f"install what holds {module_name!r} beside atlas, or fix the name",
+            remedy=f"install the package with {module_name!r} in the environment of atlas, "
+            "or correct the name",
         ) from error
     if not callable(factory):
         raise AgentError(f"agent.backend: {backend} cannot be called")

@@ -87,7 +87,7 @@ def _reviewed(file: Path) -> AgentReply:
         reply = _reply_in(file)
     except (OSError, msgspec.DecodeError) as error:
         return AgentReply(status=ReplyStatus.FAILED, error=f"{file}: {error}")
-    return reply or AgentReply(status=ReplyStatus.FAILED, error=f"there is no {file}")
+    return reply or AgentReply(status=ReplyStatus.FAILED, error=f"{file} does not exist")
 
 
 def _steps(script: Path) -> tuple[Path, ...]:

@@ -143,7 +143,7 @@ def _span(ws: Workspace, row: RunRow, delivery: Delivery) -> tuple[str, str]:
     held = rescue.snapshots(ws, row)
     after = delivery.attempts[-1].result if delivery.attempts else held.get(rescue.ORIGIN)
     if rescue.START not in held or after is None:
-        raise WorkspaceError(f"the snapshots of run {row.id} are no longer held: it was pruned")
+        raise WorkspaceError(f"the snapshots of run {row.id} were pruned")
     return held[rescue.START], after
 
 

@@ -133,7 +133,7 @@ def pause(
     *,
     server: Server = None,
     why: Annotated[
-        str, typer.Option("--why", metavar="TEXT", help="The reason, for whoever looks.")
+        str, typer.Option("--why", metavar="TEXT", help="The reason, shown in the status.")
     ] = "by hand",
 ) -> int:
     """Start no more runs; those under way continue to their end."""

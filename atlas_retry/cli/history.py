@@ -220,7 +220,7 @@ def workspace_of(row: RunRow) -> Workspace:
     """The workspace that a run was in. Raises UsageError where it is gone."""
     if not Path(row.root).is_dir():
         raise UsageError(
-            f"{row.root}, where run {row.id} was, is no longer there",
+            f"{row.root}, the folder of run {row.id}, no longer exists",
             remedy=f"clone the repository to {row.root} again, then: atlas undo {row.id}",
         )
     return here.workspace_at(row.root)

@@ -66,7 +66,7 @@ def _why_no_file(path: Path) -> str | None:
         return None if os.access(path, os.W_OK) else f"{path} cannot be written"
     above = next(folder for folder in path.parents if os.path.lexists(folder))
     if not above.is_dir():
-        return f"{above} is no folder"
+        return f"{above} is not a folder"
     return None if os.access(above, os.W_OK | os.X_OK) else f"{above} cannot be written"
 
 

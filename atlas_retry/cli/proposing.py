@@ -53,7 +53,7 @@ def initialise(
     from atlas_retry.run.trying import try_all, untried
 
     if not root.is_dir():
-        raise UsageError(f"{root} is no directory")
+        raise UsageError(f"{root} is not a directory")
     if not print_only:
         proposing.refuse_to_overwrite(root)
     proposal = proposing.propose(root, environ)

@@ -157,7 +157,7 @@ class _Reading:
         here = self.places[path]
         for source in reversed(sources):
             if source in self._merging:
-                message = "<< brings in what it stands in itself"
+                message = "<< merges a mapping into itself"
                 raise ConfigError(message, place=self._place(source.start_mark))
             self._merging.append(source)
             value = self.value(source, path)

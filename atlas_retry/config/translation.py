@@ -188,7 +188,7 @@ def _impossible(
         return
     cwd = _joined(around.folder, each.gate.cwd)
     if not around.is_folder(cwd):
-        yield refused((*each.path, "cwd"), f"{cwd} is no folder of the repository", layer)
+        yield refused((*each.path, "cwd"), f"{cwd} is not a folder of the repository", layer)
     if each.gate.accept == "baseline" and top.triage.baseline is None:
         yield refused((*each.path, "accept"), "needs triage.baseline, a revision", layer)
     if each.gate.parser or each.gate.report:

@@ -57,7 +57,7 @@ def understand(
 
 def _nothing(layer: Layer) -> ConfigError:
     return ConfigError(
-        "nothing to validate: there is no gate",
+        "nothing to validate: no gate is configured",
         place=layer.place(("validation",), of_key=True),
         remedy='add one, such as  validation: {test: ["pytest -q"]}',
     )

@@ -55,8 +55,9 @@ def find(connection: sqlite3.Connection, name: str | None, root: str | None) -> 
     if len(exact) == 1:
         return exact[0]
     known = ", ".join(row.id for row in (rows or runs(connection, root, limit=5))[:5])
-    problem = "is the start of several runs" if rows else "is no run"
-    raise UsageError(f"{name} {problem}", remedy=f"atlas log RUN, as {known or 'there is none'}")
+    problem = f"{name} is the start of several runs" if rows else f"no run {name}"
+    remedy = f"atlas log RUN, as {known}" if known else "atlas log, in another workspace"
+    raise UsageError(problem, remedy=remedy)
 
 
 def _select(

@@ -238,7 +238,7 @@ def one(connection: sqlite3.Connection, name: str) -> Kept:
     query = f"{_COLUMNS} WHERE id = ? AND document NOT NULL"
     for kept in _kept(connection.execute(query, (name,))):
         return kept
-    raise UsageError(f"{name} is no learning record", remedy="atlas learnings")
+    raise UsageError(f"{name} is not a learning record", remedy="atlas learnings")
 
 
 def note(connection: sqlite3.Connection, name: str, text: str) -> None:

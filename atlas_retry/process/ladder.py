@@ -314,7 +314,7 @@ def _sentence(ended: Ended, code: int | None, command: Command) -> str | None:
     if ended in sentences:
         return sentences[ended]
     if code is None:
-        return "its exit status was lost: somebody else waited for it"
+        return "its exit status was lost: another process waited for it"
     if code < 0:
         return f"it was killed by {_signal_name(-code)}"
     if _SIGNALLED < code < _SIGNALLED + signal.NSIG:

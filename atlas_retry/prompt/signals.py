@@ -136,7 +136,7 @@ SIGNALS = (
     ),
     Signal(
         name="touched",
-        source="git: somebody has just changed it",
+        source="git: changed recently",
         weight=4.5,
         of=_touched,
     ),

@@ -9,7 +9,7 @@ from atlas_retry.reports.page.elements import html, table, tag
 from atlas_retry.text.units import usd
 
 WAYS = {
-    "clean": "passed as it was",
+    "clean": "passed without changes",
     "fixer": "fixed by the gates' fixers",
     "replay": "fixed by another one's patch",
     "agent": "fixed by an agent",

@@ -38,7 +38,7 @@ def handoff(outcome: Outcome) -> str:
     lines += ["## What was tried", ""]
     for attempt in outcome.attempts:
         lines += _attempt(outcome, attempt)
-    lines += ["", "## How to go on", "", *_ways(outcome, root)]
+    lines += ["", "## Next steps", "", *_ways(outcome, root)]
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -55,7 +55,7 @@ def _failure(result: GateResult, root: str) -> Iterator[str]:
     if result.command:
         tests = filter(None, (reproducing(result, problem) for problem in shown))
         yield from ("```sh", f"cd {root}")
-        yield from (f"{test}  # the first of them alone" for test in islice(tests, 1))
+        yield from (f"{test}  # only the first one" for test in islice(tests, 1))
         yield from (result.command, "```", "")
     if result.log_path:
         yield from (f"The whole output: `{result.log_path}`", "")
@@ -86,7 +86,7 @@ def _ways(outcome: Outcome, root: str) -> Iterator[str]:
         yield f"- {_line(text)}: `{plain(command)}`"
     kept = any(attempt.kept for attempt in outcome.attempts)
     if outcome.attempts and outcome.better is None and not kept:
-        yield "- No attempt made it better: the workspace is as it was before the first one."
+        yield "- No attempt improved the result; the workspace was restored."
     yield f"- See what an attempt changed: `atlas diff {outcome.run_id} N`"
     yield f"- Take an attempt's files: `atlas pick {outcome.run_id} N`"
     yield f"- Restore what was there before the run: `atlas undo {outcome.run_id}`"

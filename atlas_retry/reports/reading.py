@@ -128,7 +128,7 @@ def _machine_format(name: str, content: bytes, source: str) -> Recorded:
 
 def _log(content: bytes, source: str) -> Recorded:
     if b"\0" in content:
-        raise _refused(source, "is no text")
+        raise _refused(source, "is not a text file")
     text = content.decode("utf-8", "replace")
     results = tuple(_step_result(step) for step in job_log.steps(text))
     if results and all(result.success for result in results):

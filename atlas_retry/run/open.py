@@ -100,7 +100,7 @@ def open_configured(
 def _located(path: Path, environ: Mapping[str, str]) -> tuple[Path, Path]:
     """Root and state directory of a workspace, as it was before an atlas that was killed."""
     if not path.is_dir():
-        raise UsageError(f"{path} is no directory")
+        raise UsageError(f"{path} is not a directory")
     home = state_dir.locate(environ)
     root = config.root_of(path)
     notes = (home / "workspaces" / state_dir.key_of(root)).glob("*.note")

@@ -105,7 +105,7 @@ def commit_patch(ws: Workspace, mail: bytes) -> tuple[Made, str]:
         headers = dict(line.split(": ", 1) for line in head.decode().splitlines() if ": " in line)
         text = f"{headers.get('Subject', '')}\n\n{body}\n"
         if not body.rpartition("\n")[2].startswith(f"{TRAILER}: "):
-            raise UsageError(f"it is no patch of `atlas deliver --patch`: no {TRAILER} in it")
+            raise UsageError(f"not a patch from `atlas deliver --patch`: no {TRAILER} in it")
         tree = desk.git("write-tree").decode().strip()
         commit = desk.commit(base, tree, text)
     return Made(commit=commit, base=base, tree=tree, patch=mail), text

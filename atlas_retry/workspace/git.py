@@ -185,7 +185,7 @@ def check_version(path: str | None) -> None:
     version = re.fullmatch(r"git version (\d+)\.(\d+).*\n", out)
     if not version:
         raise WorkspaceError(
-            f"{_program(path)} is not git alone: asked for its version it says {out.strip()!r}",
+            f"{_program(path)} is not plain git: its version output is {out.strip()!r}",
             remedy=f"put git {wanted} or newer itself first on PATH",
         )
     if (int(version[1]), int(version[2])) < MINIMUM:

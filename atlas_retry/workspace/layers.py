@@ -143,7 +143,7 @@ def _misplaced(ws: Workspace, home: Path) -> str:
         return f"{inside[0]} is a mount of its own"
     for name, path in (("the home", home), ("the state directory", ws.state)):
         if path.is_relative_to(ws.root):
-            return f"{name} {path} lies in the workspace"
+            return f"{name} {path} is inside the workspace"
     return ""
 
 

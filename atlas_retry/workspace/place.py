@@ -118,7 +118,7 @@ _OUTSIDE = frozenset({"", ".", "..", ".git"})
 def require_inside(path: str) -> None:
     """Raise ValueError for a path that cannot be one of the work tree's."""
     if not _OUTSIDE.isdisjoint(path.split("/")):
-        raise ValueError(f"{path!r} is no path of a file in the work tree")
+        raise ValueError(f"{path!r} is not a file path in the work tree")
 
 
 @contextmanager

@@ -133,7 +133,7 @@ def read_state(ws: Workspace, snapshot_id: str) -> TreeState:
         return known
     entries = dict(list_tree(shadow_git(ws, "ls-tree", "-r", "-z", snapshot_id)))
     if _MANIFEST not in entries:
-        raise GitError(f"{snapshot_id} is no snapshot", status=None)
+        raise GitError(f"{snapshot_id} is not a snapshot", status=None)
     oid = entries[_MANIFEST].oid
     manifest = msgspec.msgpack.decode(read_blobs(ws, [oid])[oid], type=SnapshotManifest)
     special = {os.fsdecode(path): bits for path, bits in manifest.permissions}

@@ -192,7 +192,7 @@ def _edited(source: Text, edits: tuple[Edit, ...]) -> str:
         times = text.count(old) if old else 0
         if times != 1:
             raise CheckError(
-                f"edit {number}: its old text stands {times} times in the file, not once; "
+                f"edit {number}: its old text occurs {times} times in the file, not once; "
                 "take the lines as the file has them, white space included, and enough of them"
             )
         text = text.replace(old, new)
@@ -208,7 +208,7 @@ def _no_markup(file: FixedFile, text: str, old: str) -> None:
     suffix = PurePosixPath(file.path).suffix
     if suffix not in _PROSE:
         fenced = _FENCED.match(text) and not _FENCED.match(old)
-        _must_be(not fenced, "stands in a Markdown fence: the file itself is wanted")
+        _must_be(not fenced, "is wrapped in a Markdown fence: send only the file content")
     if suffix not in _DIFFS:
         is_diff = _DIFF.search(text) and not _DIFF.search(old)
         _must_be(not is_diff, "is a diff: the whole new content is wanted, or edits")
@@ -220,7 +220,9 @@ def _nothing_left_out(_: FixedFile, text: str, old: str) -> None:
         shown = min(marks).strip()
         raise CheckError(f"leaves something out ({shown!r}): the whole content is wanted, or edits")
     more = text.count(_REDACTED) > old.count(_REDACTED)
-    _must_be(not more, f"holds {_REDACTED}...], which stands for a secret: use edits around it")
+    _must_be(
+        not more, f"holds {_REDACTED}...], a redacted secret: change the lines around it by edits"
+    )
 
 
 def _not_a_fragment(file: FixedFile, text: str, old: str) -> None:

@@ -38,7 +38,7 @@ class Looker(Struct, frozen=True, kw_only=True):
     def look(self, call: Call) -> str:
         """What the model gets to see. Raises LookError."""
         if call.name not in LOOKS:
-            raise LookError(f"there is no tool {call.name!r}: {', '.join(LOOKS)}")
+            raise LookError(f"unknown tool {call.name!r}: {', '.join(LOOKS)}")
         try:
             asked = msgspec.json.decode(call.arguments, type=LOOKS[call.name])
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
@@ -58,7 +58,7 @@ class Looker(Struct, frozen=True, kw_only=True):
         if is_secret(path):
             raise LookError(f"{path} is not shown: it may hold secrets")
         if self.tree.mode(path) not in _FILES:
-            raise LookError(f"{path} is no file of the project, or git ignores it")
+            raise LookError(f"{path} is not a file of the project, or git ignores it")
         source = self.tree.read(path) or b""
         text = read_text(source, is_python=path.endswith(".py"))
         if text is None or len(source) > MAX_FILE_BYTES:
@@ -69,7 +69,7 @@ class Looker(Struct, frozen=True, kw_only=True):
         try:
             spec = GitIgnoreSpec.from_lines([glob]) if glob else None
         except ValueError as error:
-            raise LookError(f"{glob!r} is no .gitignore pattern: {error}") from error
+            raise LookError(f"{glob!r} is not a .gitignore pattern: {error}") from error
         for path in self.tree.paths():
             wanted = spec is None or spec.match_file(path)
             if wanted and self.tree.mode(path) in _FILES and not is_secret(path):
@@ -126,7 +126,7 @@ def fault_of_name(path: str) -> str | None:
     """Why a path cannot be one of the project; None when it can."""
     names = path.split("/")
     if not path or not path.isprintable():
-        return "is no path of a file"
+        return "is not a file path"
     if path.startswith(("/", "~")) or "\\" in path or path[1:2] == ":":
         return "has to be relative to the root of the project, with forward slashes"
     if ".." in names:
@@ -152,7 +152,7 @@ def source_of(root: Path, path: str) -> bytes | None:
     for folder in PurePosixPath(path).parents[:-1]:
         above = root / folder
         if os.path.lexists(above) and (above.is_symlink() or not above.is_dir()):
-            raise CheckError("lies behind a link or a file, not in a folder of the project")
+            raise CheckError("is inside a link or a file, not in a folder of the project")
     target = root / path
     if not os.path.lexists(target):
         return None

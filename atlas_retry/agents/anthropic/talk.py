@@ -223,7 +223,7 @@ def _only(answer: FixAnswer, path: str) -> FixedFile:
     named = [file for file in answer.files if file.path == path]
     files = named or list(answer.files)
     if len(files) != 1:
-        raise CheckError("was asked for alone, once")
+        raise CheckError("must be sent alone, exactly once")
     return files[0]
 
 
@@ -231,7 +231,7 @@ def _again(path: str, fault: str, kept: dict[str, Write]) -> str:
     others = f"These are right and kept: {', '.join(sorted(kept))}. " if kept else ""
     return (
         f"{others}This file cannot be written: {path} {fault}. "
-        f"Call {ANSWER} with this file alone, fixed."
+        f"Call {ANSWER} with only this file, corrected."
     )
 
 

@@ -252,7 +252,7 @@ class Connection(Struct, kw_only=True):
             return faults.broken_connection(f"{cause or type(cause).__name__}")
         except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
             # what SDK and hearing trip over when the stream holds no message
-            return faults.broken_connection(f"the answer is no message: {error}")
+            return faults.broken_connection(f"the answer is not a message: {error}")
         return None if heard.is_whole else faults.broken_connection("the answer was cut")
 
     async def _hear(self, question: Question, heard: Hearing) -> None:

@@ -81,7 +81,7 @@ class Edit(Struct, frozen=True):
     """One place of a file to be changed."""
 
     old: Annotated[
-        str, Meta(description="Text that stands exactly once in the file, white space included.")
+        str, Meta(description="Text that occurs exactly once in the file, white space included.")
     ]
     new: str
 

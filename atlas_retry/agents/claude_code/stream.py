@@ -193,7 +193,7 @@ class Transcript(Struct):
             case "system", "model_fallback" if line.fallback_model:
                 self.model = line.fallback_model
                 gone = f"{line.original_model} is not available now"
-                yield self.activity(f"{gone}: {line.fallback_model} goes on")
+                yield self.activity(f"{gone}: continuing with {line.fallback_model}")
             case "system", "permission_denied":
                 self._denied[line.tool_use_id] = None
                 yield self.activity(f"denied: {self._calls.get(line.tool_use_id, line.tool_name)}")

@@ -86,7 +86,7 @@ def _judged(gate: Gate, desk: Desk, reply: AgentReply) -> GateResult:
         return _ended(gate, Status.BROKEN, error=why or "no reviewer is available")
     answer = opinion.read(reply.structured or reply.summary)
     if answer is None:
-        return _ended(gate, Status.BROKEN, error="the reviewer's answer is no opinion")
+        return _ended(gate, Status.BROKEN, error="the reviewer gave no valid answer")
     problems = anchor(opinion.diagnostics(answer, gate.name), source_tree(desk.root).read)
     text = desk.redact(clean("".join(f"{diagnostic.text}\n" for diagnostic in problems)))
     if answer.passes:

@@ -43,7 +43,7 @@ def allow(path: str, at: Path, environ: Mapping[str, str], *, has_terminal: bool
     if not memory.allow(state_dir.locate(environ), root, recorded):
         raise UsageError(
             f"no agent session has been seen in {root}",
-            remedy="in the workspace of the session; for ever: guard.allow in the configuration",
+            remedy="run it in the workspace of the session; to allow it always, set guard.allow",
         )
     return recorded
 

@@ -67,7 +67,7 @@ def _case(asked: ChangeAsked, environ: Mapping[str, str]) -> Case:
     if not asked.base.strip():
         raise UsageError("--base is empty", remedy="name a commit or a folder: --base main")
     if not root.is_dir():
-        raise UsageError(f"{root} is no folder", remedy="Name the workspace that was changed.")
+        raise UsageError(f"{root} is not a folder", remedy="Name the workspace that was changed.")
     is_folder = base.is_dir()
     before = base_tree(asked, environ)
     after = DirectoryTree(root, environ)

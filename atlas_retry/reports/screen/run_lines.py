@@ -35,7 +35,7 @@ def outcome_summary(outcome: Outcome, *, with_commands: bool = True) -> Iterator
     if outcome.learning_record_id:
         yield f"  recorded as {outcome.learning_record_id} (atlas learnings)", "dim"
     if outcome.handoff_path:
-        yield f"  for whoever goes on: {outcome.handoff_path}", ""
+        yield f"  notes for continuing by hand: {outcome.handoff_path}", ""
     if with_commands:
         yield from _commands(outcome)
     yield from lost_lines(outcome)
@@ -73,7 +73,7 @@ def _course(outcome: Outcome, kept: Sequence[Attempt]) -> Iterator[Line]:
     if outcome.better is not None:
         yield f"  attempt {outcome.better} came closest, and is not kept", "warn"
     elif outcome.attempts and not kept:
-        yield "  no attempt was better: the workspace is as it was before the first one", ""
+        yield "  no attempt improved the result: the workspace was restored", ""
 
 
 def _sign(result: GateResult | None) -> str:
