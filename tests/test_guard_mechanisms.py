@@ -22,13 +22,13 @@ def ruling(change: Case) -> guard.Ruling:
 # --- rulings --------------------------------------------------------------------------------------
 
 RULINGS = [
-    (case({T: TEST}, {T: TEST + "\n"}), "grown: the same, laid out or named anew"),
+    (case({T: TEST}, {T: TEST + "\n"}), "grown: the same, reformatted or renamed"),
     (case({T: TEST}, {T: TEST + "\n\ndef test_b():\n    assert add(0, 0) == 0\n"}), "grown"),
     (case({T: TEST}, {T: "x = 1\n"}, allow=("tests/",)), "allowed"),
     (replace(case({T: TEST}, {T: "x = 1\n"}), ignored=frozenset({T})), "ignored by git: a green is confirmed without"),
     (replace(case({"a.log": "1"}, {"a.log": "2"}), outputs=frozenset({"a.log"})), "attribution: gates write it"),
     (replace(case({T: TEST}, {T: "x = 1\n"}), outputs=frozenset({T})), "decides: test-changed"),
-    (case({"ruff.toml": "a = 1\n"}, {"ruff.toml": "a=1\n"}), "grown: the same, laid out or named anew"),
+    (case({"ruff.toml": "a = 1\n"}, {"ruff.toml": "a=1\n"}), "grown: the same, reformatted or renamed"),
     (case({}, {"ruff.toml": "a=1\n"}), "decides: settings-changed"),
     (case({"ruff.toml": "a = 1\n"}, {"ruff.toml": ""}), "decides: settings-changed"),
     (case({"Makefile": "a:\n"}, {"Makefile": "a:\n"}, new_modes={"Makefile": "100755"}), "decides: recipe-changed"),
@@ -474,9 +474,7 @@ def test_a_failing_gate_checks_its_kinds_of_suppressions(failing: GateResult, ki
 def test_only_added_suppressions_are_removed(before: str, after: str, left: str) -> None:
     judgement = judged({PY: before}, {PY: after}, RUFF)
     assert judgement.rewrite[PY] == ("100644", left.encode())
-    assert {h.detail.partition(":")[0] for h in judgement.held} == {
-        "a checker is told to look away"
-    }
+    assert {h.detail.partition(":")[0] for h in judgement.held} == {"a suppression was added"}
 
 
 @pytest.mark.parametrize(
@@ -731,12 +729,14 @@ def test_a_branch_on_values_of_the_tests_needs_review(text: str, reported: bool)
 def test_a_branch_finding_names_values_and_line() -> None:
     text = 'x = 1\nif o == "ORD-1001":\n    r = 86.42\n'
     (held,) = judged({**TESTS, PY: "\n"}, {PY: text}).held
-    wanted = 'branches on "ORD-1001", which only the tests speak of (the code answers the test, not the task)'
+    wanted = (
+        'branches on "ORD-1001", found only in the tests (the code answers the test, not the task)'
+    )
     assert (held.line, held.detail) == (2, wanted)
     (held,) = judged({**TESTS, PY: "\n"}, {PY: "if n == 4 and m == 3:\n    r = 7\n"}).held
     assert held.detail.startswith("branches on 4, 3, as one line of a test has")
     (held,) = judged({**TESTS, PY: "\n"}, {PY: "T = {1: 86.42, 2: 'two words'}\n"}).held
-    assert held.detail.startswith('answers with 86.42, "two words", which only tests speak of')
+    assert held.detail.startswith('answers with 86.42, "two words", found only in tests')
 
 
 def test_a_value_already_compared_before_is_not_a_new_branch() -> None:

@@ -122,15 +122,15 @@ def _kept(delta: Delta, reason: RuleFinding, change: Scene, led: grown.Renames) 
     if growth is None:
         return None
     was = (delta.old_mode, growth.as_before) if delta.old_mode and growth.as_before else None
-    mechanism = "grown: the same, laid out or named anew" if growth.is_same else "grown"
+    mechanism = "grown: the same, reformatted or renamed" if growth.is_same else "grown"
     return Ruling(path=delta.path, mechanism=mechanism, as_before=was, is_proved=not growth.is_same)
 
 
 def _confined(delta: Delta, lines: dict[str, frozenset[int]]) -> Ruling | None:
-    """The ruling on a repair of what a gate complained of, and of nothing else."""
+    """The ruling on a repair of what a gate reported, and of nothing else."""
     if not delta.old_mode or delta.before is None or not grown.confined(delta, lines):
         return None
-    mechanism = "grown: confined to what a gate complained of"
+    mechanism = "grown: changes only what a gate reported"
     was = (delta.old_mode, delta.before)
     return Ruling(path=delta.path, mechanism=mechanism, as_before=was, is_proved=True)
 
@@ -182,7 +182,7 @@ def _suppressions(delta: Delta, change: Scene) -> Iterator[Ruling]:
             rule="suppression-added",
             path=delta.path,
             line=mark.line,
-            detail=f"a checker is told to look away: {mark.text.splitlines()[0][:80]}",
+            detail=f"a suppression was added: {mark.text.splitlines()[0][:80]}",
             answer=answer_to_own if mark in own else Answer.NOTED,
         )
         rewrite = left if mark in own else None

@@ -77,7 +77,7 @@ def special_cases(delta: Delta, scene: Scene) -> Iterator[tuple[int, str]]:
     for branch in branches:
         asked = [text for text in branch.asked if text in of_tests]
         if asked and _answers_test(branch, asked, of_tests):
-            yield branch.line, f"branches on {', '.join(asked[:3])}, which only the tests speak of"
+            yield branch.line, f"branches on {', '.join(asked[:3])}, found only in the tests"
         elif _is_one_line_of_a_test(branch, scene):
             asked = list(branch.asked[:3])
             yield branch.line, f"branches on {', '.join(asked)}, as one line of a test has"
@@ -110,7 +110,7 @@ def _answer_tables(
             answers.setdefault(branch.table, []).extend(branch.answers)
     for table, given in answers.items():
         if len(given) > 1 and all(answer in of_tests for answer in given):
-            yield lines[table], f"answers with {', '.join(given[:3])}, which only tests speak of"
+            yield lines[table], f"answers with {', '.join(given[:3])}, found only in tests"
 
 
 def _answers_test(

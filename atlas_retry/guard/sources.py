@@ -260,7 +260,7 @@ def _more_often(delta: Delta, spellings: Mapping[str, str]) -> Iterator[int]:
 def _typed_away(delta: Delta, scene: Scene) -> Iterator[Seen]:
     if "type" not in ratchet.kinds_failing(scene):
         return
-    yield from _lines(_ESCAPES, "the type checker is silenced, not answered")(delta, scene)
+    yield from _lines(_ESCAPES, "the type checker is silenced, not satisfied")(delta, scene)
     for line in _more_often(delta, _HIDDEN):
         yield line, "the type checker is shown other code than what runs"
 
@@ -298,27 +298,29 @@ RULES: tuple[SourceRule, ...] = tuple(
          _lines({"": _RUNNER_NAMES}, "asks for what only a test runner sets"),
          "code must behave the same when it is not tested"),
         ("framework-patched", Answer.REFUSED, True, _patched,
-         "the checks must be the ones everybody knows"),
+         "the test framework must not be changed"),
         ("special-cased", Answer.REVIEW, False, literals.special_cases,
          "the code answers the test, not the task"),
         ("surroundings-asked", Answer.REVIEW, False, _lines(_LOOKS_AROUND, "asks where it runs"),
          "code must behave the same when it is not tested"),
         ("run-ended", Answer.REVIEW, True, _run_ended,
-         "the run may end before a check has spoken"),
+         "the process may exit before the checks finish"),
         ("always-equal", Answer.REVIEW, False,
          _lines(_EQUALITY, "what counts as equal was written by hand"),
          "a comparison that always holds proves nothing"),
         ("type-escape", Answer.REVIEW, False, _typed_away,
-         "the checker is silenced, not answered"),
+         "the checker is silenced, not satisfied"),
         ("vendored-changed", Answer.REVIEW, False, _vendored, "the next update undoes it"),
         ("uncovered-removed", Answer.REVIEW, False, _uncovered_removed,
          "what no test covers was removed, not tested"),
         ("errors-swallowed", Answer.NOTED, False, _swallowed,
          "an error that is hidden is not fixed"),
-        ("variable-of-tests", Answer.NOTED, False, _known_to_tests, "nobody else may ever set it"),
+        ("variable-of-tests", Answer.NOTED, False, _known_to_tests,
+         "outside the tests it may never be set"),
         ("stub", Answer.NOTED, False, _lines({"": _STUBS}, "does not do its work"),
          "the work is yet to be done"),
-        ("feature-removed", Answer.NOTED, False, _removed, "removing what is checked is no fix"),
+        ("feature-removed", Answer.NOTED, False, _removed,
+         "removing the checked code is not a fix"),
     )
 )  # fmt: skip
 
