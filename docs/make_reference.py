@@ -30,7 +30,7 @@ one file.
 `.atlas/config.yaml`, else `atlas.yaml`, is looked for from the directory named upwards to the root
 of the repository. Flags win over `ATLAS_*` variables, these over the project's file, this over
 `~/.config/atlas/config.yaml`, this over the defaults. A variable names a key with `__` between its
-parts: `ATLAS_RETRY__MAX_AI_RETRY_ATTEMPTS=5`. `ATLAS_HOME` is no key but the folder for state
+parts: `ATLAS_RETRY__MAX_AI_RETRY_ATTEMPTS=5`. `ATLAS_HOME` is not a key but the folder for state
 (`$XDG_STATE_HOME/atlas`, else `~/.local/state/atlas`).
 
 `atlas config show` prints every value with its origin, `atlas config check` says what is wrong or

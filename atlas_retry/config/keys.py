@@ -112,7 +112,7 @@ class CommandKeys(Check, frozen=True, kw_only=True):
     Between attempts a gate that passed runs again only where one of them moved; the last green of a
     run is always of all gates."""
     writes: bool | None = None
-    """It changes files, so nothing runs beside it; by default true for format and pre_commit."""
+    """It changes files, so it runs alone; by default true for format and pre_commit."""
     keep_daemons: bool = False
     """Leave processes alive that outlive it (build servers)."""
     network: Literal["host", "none"] = "host"
@@ -139,7 +139,7 @@ class CustomGate(CommandGate, frozen=True, kw_only=True):
 
 
 class QualityGate(CommandKeys, frozen=True, kw_only=True):
-    """A mapping with these keys, beside those of a gate."""
+    """A mapping with these keys, in addition to those of a gate."""
 
     name: Text
     """lint, test ... make it a gate of that kind; any other a custom one."""
@@ -171,7 +171,7 @@ class ValidationKeys(ConfigSection, frozen=True, kw_only=True):
     lint: tuple[Command, ...] = ()
     """Linters and type checkers."""
     test: tuple[Command, ...] = ()
-    """Tests. A run in which no test ran is no success."""
+    """Tests. A run in which no test ran is not a success."""
     pre_commit: tuple[Command, ...] = ()
     """Hooks. They change files, so they run one at a time."""
     build: tuple[Command, ...] = ()
@@ -185,7 +185,7 @@ class ValidationKeys(ConfigSection, frozen=True, kw_only=True):
     parallel: bool = True
     """Run lint, test, build and custom gates side by side."""
     jobs: Jobs = "auto"
-    """How many side by side; auto = one per processor, and beside them those that mostly wait."""
+    """Gates to run at once; auto = one per processor, not counting those that mostly wait."""
 
 
 # --- the whole -------------------------------------------------------------------------------

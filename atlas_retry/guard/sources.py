@@ -315,12 +315,10 @@ RULES: tuple[SourceRule, ...] = tuple(
          "what no test covers was removed, not tested"),
         ("errors-swallowed", Answer.NOTED, False, _swallowed,
          "an error that is hidden is not fixed"),
-        ("variable-of-tests", Answer.NOTED, False, _known_to_tests,
-         "outside the tests it may never be set"),
+        ("variable-of-tests", Answer.NOTED, False, _known_to_tests, "it may be unset elsewhere"),
         ("stub", Answer.NOTED, False, _lines({"": _STUBS}, "does not do its work"),
          "the work is yet to be done"),
-        ("feature-removed", Answer.NOTED, False, _removed,
-         "removing the checked code is not a fix"),
+        ("feature-removed", Answer.NOTED, False, _removed, "removing checked code is not a fix"),
     )
 )  # fmt: skip
 
