@@ -322,6 +322,8 @@ class Held(Violation, frozen=True, kw_only=True):
     """Whether the gates are green only with it; None: nobody tried."""
     in_place: bool = False
     """It was left in the workspace, for review; else it was restored."""
+    by_hand: bool = False
+    """No snapshot holds it: who accepts it has to make it again."""
 
 
 class LeftBehind(Struct, frozen=True, kw_only=True):

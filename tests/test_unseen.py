@@ -243,3 +243,19 @@ def test_an_ignored_file_too_big_for_a_snapshot_is_never_removed(
     undone = atlas(project, "undo")
     assert "no snapshot holds it: big.db (ignored, and more than 1 MiB)" in undone.out
     assert (project.root / "big.db").exists()
+
+
+@pytest.mark.parametrize(("path", "is_held"), [(".memo/ok", True), ("target/debug/ok", False)])
+def test_accepting_an_ignored_file_is_offered_only_if_a_snapshot_holds_it(
+    tmp_path: Path, environ: Environ, path: str, *, is_held: bool
+) -> None:
+    turns = [f"{put(path, 'made')}; {REMARK}"] * 2
+    project = miniature(tmp_path, environ, hiding(path), turns, validation=believing(path))
+    outcome = project.retry()
+    assert outcome.verdict is Verdict.NEEDS_REVIEW
+    assert (outcome.remedy is not None) is is_held
+    if outcome.remedy:
+        assert atlas(project, *outcome.remedy.split()[1:]).code == 0
+        assert (project.root / path).read_text() == "made"
+    else:
+        assert "by hand" in (outcome.final_error or "")

@@ -154,7 +154,7 @@ def _fate(answer: AnswerWord, seen: Violation | Held, attempt: Attempt) -> str:
 def _command(seen: Violation | Held, run: Outcome, attempt: Attempt) -> str:
     """What was not kept is not to be picked over a green, nor what fails all the same."""
     look = f"atlas diff {run.run_id} {attempt.number}"
-    if not isinstance(seen, Held) or seen.in_place:
+    if not isinstance(seen, Held) or seen.in_place or seen.by_hand:
         return look
     is_of_use = attempt.kept if run.verdict.is_green else seen.needed is not False
     return pick_command(run, attempt) if is_of_use else look

@@ -67,7 +67,9 @@ def _error(progress: Progress) -> str:
     return " ".join(why.split())[:MAX_ERROR_CHARS]
 
 
-def _pick(progress: Progress, attempt: Attempt) -> str:
+def _pick(progress: Progress, attempt: Attempt) -> str | None:
+    if held.is_by_hand(attempt):
+        return None
     return f"atlas pick {progress.run_id} {attempt.number} --held"
 
 
@@ -266,7 +268,9 @@ def _needs_review(progress: Progress, limits: Limits) -> End | None:
     if not held.repeats(progress.attempts) and not any(stop(progress, limits) for stop in STOPS):
         return None
     reason = f"green only with what was held: {some(sorted(needed), held.MAX_SHOWN)}"
-    return End(verdict=Verdict.NEEDS_REVIEW, reason=reason, remedy=_pick(progress, last))
+    remedy = _pick(progress, last)
+    by_hand = "" if remedy else "; no snapshot holds that: make it again by hand to accept it"
+    return End(verdict=Verdict.NEEDS_REVIEW, reason=reason + by_hand, remedy=remedy)
 
 
 RULES: tuple[Rule, ...] = (

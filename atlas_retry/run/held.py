@@ -26,6 +26,12 @@ def needed_paths(attempt: Attempt) -> frozenset[str]:
     return frozenset(held.path for held in restored(attempt) if held.needed)
 
 
+def is_by_hand(attempt: Attempt) -> bool:
+    """Whether `atlas pick` could bring back nothing of what was held."""
+    every = restored(attempt)
+    return bool(every) and all(held.by_hand for held in every)
+
+
 def for_review(attempts: Attempts) -> tuple[tuple[int, Held], ...]:
     """What is in the workspace for a person to look at, with the number of its attempt."""
     seen: list[tuple[int, Held]] = []

@@ -137,7 +137,8 @@ def _validated(
         files = do.unseen(progress.start, end.id, paths, validation)
         attempt, validation = _confirmed(attempt, validation, files, UNSEEN, do)
     if not validation.success:
-        return attempt, end, validation
+        # without the ignored files: `pick` compares with what is there now
+        return attempt, do.snapshot(f"{attempt.number}-end") if attempt.held else end, validation
     attempt = _marked(attempt, needed=False)
     if not judgement.blocks or not judgement.as_before:
         return attempt, end, validation
@@ -178,8 +179,15 @@ def _confirmed(
     do.write(files)
     validation = _with(validation, seen, gates, proving)
     do.emit(ValidationFinished(validation=validation))
+    made = do.read(attempt.snapshot or "", files)
     held = tuple(
-        Held(rule=proof.rule, path=path, needed=True, detail=proof.detail)
+        Held(
+            rule=proof.rule,
+            path=path,
+            needed=True,
+            detail=proof.detail,
+            by_hand=proof is UNSEEN and made[path] is None,
+        )
         for path in list(files)[: proof.most]
     )
     return replace(attempt, held=(*attempt.held, *held)), validation
