@@ -255,6 +255,8 @@ class ViolationsFound(Event, frozen=True, kw_only=True):
 
     violations: tuple[Violation, ...]
     held: tuple[Held, ...] = ()
+    left: tuple[str, ...] = ()
+    """Paths of violations that cannot be restored."""
     rolled_back: bool
 
     @property

@@ -155,7 +155,11 @@ def test_changes_of_installed_and_ignored_files_are_reported(
             (root / path).unlink() if turn == "removed" else write(root, path, "after\n")
 
     seen = moved(root, environ, act)
-    assert seen == {"installed": (*sorted(INSTALLED),), "unseen": (*sorted(CHECKED), *IGNORED)}
+    new = {"added": frozenset(INSTALLED)} if turn == "added" else {}
+    assert seen == new | {
+        "installed": (*sorted(INSTALLED),),
+        "unseen": (*sorted(CHECKED), *IGNORED),
+    }
 
 
 @pytest.mark.parametrize("what", ["content", "mode", "inode"])
@@ -186,7 +190,8 @@ def test_a_link_to_a_folder_is_not_followed(root: Path, environ: Environ) -> Non
         (root / "vendor").mkdir()
         (root / "vendor" / "linked").symlink_to(root.parent / "elsewhere")
 
-    assert moved(root, environ, turn) == {"installed": ("vendor/linked",)}
+    linked = "vendor/linked"
+    assert moved(root, environ, turn) == {"installed": (linked,), "added": frozenset({linked})}
 
 
 SITE = ".venv/lib/python3.11/site-packages"

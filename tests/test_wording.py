@@ -80,6 +80,22 @@ def test_refused_held_and_left_for_review_are_distinguished() -> None:
     ]
 
 
+def test_what_cannot_be_restored_is_not_said_to_be() -> None:
+    home, own = Violation(rule="outside-workspace", path="/h/.npmrc"), Violation(rule="r", path="a")
+    event = ViolationsFound(violations=(home,), left=("/h/.npmrc",), rolled_back=True)
+    heads = [line for line, _ in lines_of(event) if line.endswith(":")]
+    assert heads == [
+        "  the guard refuses 1 change that atlas cannot restore; the rest is reverted:"
+    ]
+    heads = [
+        line for line, _ in lines_of(replace(event, violations=(home, own))) if line.endswith(":")
+    ]
+    assert heads == [
+        "  the guard refuses 1 change; all of the attempt is reverted:",
+        "  the guard refuses 1 change that atlas cannot restore:",
+    ]
+
+
 def test_an_attempt_that_passes_only_with_held_changes_is_reported() -> None:
     held = (Held(rule="tests-changed", path="test_a.py", needed=True),)
     event = AttemptFinished(result=attempt(held=held))

@@ -99,13 +99,23 @@ def _outside(scene: Scene) -> Iterator[Seen]:
     """Files beyond the workspace, and links that lead there."""
     for change in scene.case.outside:
         if not _CACHES.match(change.path):
-            where = f"{change.place.rstrip('/')}/{change.path}"
-            yield where, "is outside the workspace and was changed"
+            where = str(change)
+            yield where, f"is outside the workspace and was {_how(where, scene)}"
     for delta in scene.deltas:
         target = delta.new_text if delta.new_mode == "120000" else ""
         inside = posixpath.normpath(posixpath.join(posixpath.dirname(delta.path), target))
         if target and (target.startswith("/") or inside.startswith("../")):
             yield delta.path, f"is now a link out of the workspace: {target}"
+
+
+def _installed(scene: Scene) -> Iterator[Seen]:
+    """Files of installed dependencies."""
+    for path in scene.case.installed:
+        yield path, f"is a file of a dependency and was {_how(path, scene)}"
+
+
+def _how(path: str, scene: Scene) -> str:
+    return "added" if path in scene.case.added else "changed"
 
 
 def _tools(scene: Scene) -> Iterator[Seen]:
@@ -139,8 +149,8 @@ RULES: tuple[BesideRule, ...] = tuple(
         ("outside-workspace", _outside, "only the workspace may change",
          {"can_be_allowed": True, **_LOST}),
         ("tool-replaced", _tools, "the gate would run something else", _LOST),
-        ("dependency-changed", _each("installed", "is a file of a dependency and was changed"),
-         "reinstall it: the gates would run with other code than others have",
+        ("dependency-changed", _installed,
+         "the gates would run with other code than others have",
          {"can_be_allowed": True, **_LOST}),
         ("clock-tricked", _each("future", "its modification time was set into the future"),
          "old results would be taken for fresh ones", {"can_be_allowed": True}),

@@ -40,6 +40,9 @@ class OutsideChange(Struct, frozen=True, kw_only=True):
     path: str
     """POSIX, relative to the place."""
 
+    def __str__(self) -> str:
+        return f"{self.place.rstrip('/')}/{self.path}"
+
 
 class Tool(Struct, frozen=True, kw_only=True):
     """An executable that a gate would find elsewhere now, or other than it was."""
@@ -87,6 +90,8 @@ class Case(Struct, frozen=True, kw_only=True):
     """Folders whose permissions the change moved."""
     installed: tuple[str, ...] = ()
     """Files of installed dependencies that the change touched."""
+    added: frozenset[str] = frozenset()
+    """Of these and of what is outside, by absolute path, files that were not there before."""
     future: tuple[str, ...] = ()
     """Files whose modification time was moved into the future: build tools trust it."""
 

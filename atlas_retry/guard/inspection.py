@@ -1,5 +1,6 @@
 """Puts the mechanisms together: one ruling for each thing that changed, and what follows."""
 
+import shlex
 from collections.abc import Iterator, Sequence
 from itertools import chain
 
@@ -12,6 +13,8 @@ from atlas_retry.guard.judgement import Content, Judgement
 from atlas_retry.model import Held, Kind, Verdict, Violation
 from atlas_retry.text.globs import Globs
 from atlas_retry.text.units import bounded
+
+MAX_REMOVED = 4
 
 
 class Ruling(Struct, frozen=True, kw_only=True):
@@ -214,11 +217,15 @@ def assess(case: Case) -> Judgement:
 
 def _remedy(lost: Sequence[RuleFinding], case: Case) -> str:
     """What brings back what no snapshot holds."""
-    paths = [finding.path for finding in lost if finding.rule == "dependency-changed"]
-    if len(paths) < len(lost):
+    paths = {finding.path: finding.rule for finding in lost}
+    new = [*filter(settings.is_stray, filter(case.added.__contains__, paths))]
+    rest = [path for path in paths if path not in new]
+    if len(new) > MAX_REMOVED or any(paths[path] != "dependency-changed" for path in rest):
         return "restore what is named above by hand"
-    commands = settings.reinstalling(paths, frozenset(case.before.paths()))
-    return f"reinstall what is named above: {' && '.join(commands)}"
+    commands = settings.reinstalling(rest, frozenset(case.before.paths()))
+    if not new:
+        return f"reinstall what is named above: {' && '.join(commands)}"
+    return f"remove what was added: {' && '.join((f'rm {shlex.join(new)}', *commands))}"
 
 
 def _end(lost: Sequence[RuleFinding], case: Case) -> Verdict | None:

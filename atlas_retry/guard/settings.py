@@ -173,6 +173,13 @@ _REINSTALLED_PYTHON = {
 }
 
 
+def is_stray(path: str) -> bool:
+    """Whether a file that was added would outlive that its dependency is installed anew."""
+    if "site-packages/" in path:
+        return "/" not in path.rsplit("site-packages/", maxsplit=1)[-1]
+    return path.startswith("/")
+
+
 def reinstalling(paths: Sequence[str], there: Collection[str]) -> list[str]:
     """The commands that install anew what holds the files, by the lock files that are there."""
     in_python = [p.split("site-packages/")[1] for p in paths if "site-packages/" in p]

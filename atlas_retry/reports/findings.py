@@ -134,6 +134,8 @@ def _fate_of_change(answer: AnswerWord, seen: Violation | Held) -> str:
 
 def _fate(answer: AnswerWord, seen: Violation | Held, attempt: Attempt) -> str:
     match answer:
+        case AnswerWord.REFUSED if seen.path in (left.path for left in attempt.left):
+            return "refused, and still there: atlas cannot restore it"
         case AnswerWord.REFUSED if attempt.rolled_back:
             return "refused, all of the attempt restored"
         case AnswerWord.REFUSED:

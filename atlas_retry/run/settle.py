@@ -116,6 +116,7 @@ def _put_back(
                 level=Level.WARNING,
                 violations=attempt.violations,
                 held=attempt.held,
+                left=tuple(one.path for one in attempt.left),
                 rolled_back=rolled_back,
             )
         )

@@ -183,7 +183,8 @@ def judge_attempt(
         environ=taken.environ), outside=beside.outside, tools=beside.tools, nested=(*beside.nested,
         *(git for git in beside.hiding if _hides(git, before))), modes=beside.modes,
         installed=_untracked(beside.installed, (tree(ws, s) for s in (turn.before, turn.after))),
-        notes_reviews=notes_reviews, mentions=folders.searching(taken.root, base, lambda: paths),
+        added=beside.added, notes_reviews=notes_reviews,
+        mentions=folders.searching(taken.root, base, lambda: paths),
     )  # fmt: skip
     return replace(assess(case), unseen=beside.unseen)
 

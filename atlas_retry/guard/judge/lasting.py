@@ -24,8 +24,7 @@ def is_as_left(left: LeftBehind) -> bool:
 def _files(taken: Seal, moved: Moved) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Each path as the guard names it, with the absolute paths that restoring it writes."""
     for change in moved.outside:
-        path = f"{change.place.rstrip('/')}/{change.path}"
-        yield path, (path,)
+        yield str(change), (str(change),)
     for path in (*moved.installed, *moved.nested):
         yield path, (str(taken.root / path),)
     for tool in moved.tools:

@@ -170,6 +170,8 @@ class Moved(Struct, frozen=True, kw_only=True):
     outside: tuple[OutsideChange, ...]
     tools: tuple[Tool, ...]
     installed: tuple[str, ...]
+    added: frozenset[str]
+    """Of the files outside, by absolute path, and of the installed ones: those that are new."""
     unseen: tuple[str, ...]
     """Files where git does not look: what it ignores, and caches of checkers."""
     nested: tuple[str, ...]
@@ -190,10 +192,13 @@ def compared(taken: Seal, scan: Scan | None = None) -> Moved:
     caches = [path for path in paths if CHECK_CACHES.match(path)]
     installed = _installed(paths)
     new = {path for path in installed if _is_new(path, taken, scan)}
-    old = (path for path in installed if path not in new)
+    outside = changes_outside(taken)
+    old = [path for path in installed if path not in new]
+    old += differing(taken.packages, _packages(taken.outer))
+    there = taken.watched.keys() | was.aside.keys() | taken.packages.keys()
     return Moved(
-        outside=changes_outside(taken), tools=moved_tools(taken), installed=(*old,
-        *differing(taken.packages, _packages(taken.outer))), unseen=(*caches, *sorted(new),
+        outside=outside, tools=moved_tools(taken), installed=tuple(old),
+        added=frozenset({*map(str, outside), *old} - there), unseen=(*caches, *sorted(new),
         *differing(was.ignored, look.ignored)), nested=tuple(path for path in was.nested if
         _has_moved(path, taken)), hiding=tuple(path for path in look.nested if path not in
         was.nested), modes=tuple(p for p, mode in look.modes.items() if was.modes.get(p, mode)

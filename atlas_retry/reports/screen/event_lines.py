@@ -63,8 +63,13 @@ def lines_of(event: Event, *, verbosity: int = 0) -> Iterator[Line]:
 
 def _violations(event: ViolationsFound) -> Iterator[Line]:
     done = "all of the attempt is reverted" if event.rolled_back else "these files are reverted"
-    count = counted(len(event.violations), "change")
-    yield from _changes(f"the guard refuses {count}; {done}", event.violations, "bad")
+    back = [change for change in event.violations if change.path not in event.left]
+    count = counted(len(back), "change")
+    yield from _changes(f"the guard refuses {count}; {done}", back, "bad")
+    left = [change for change in event.violations if change.path in event.left]
+    count = counted(len(left), "change")
+    rest = "; the rest is reverted" if event.rolled_back and not back else ""
+    yield from _changes(f"the guard refuses {count} that atlas cannot restore{rest}", left, "bad")
     held = [change for change in event.held if not change.in_place]
     count = counted(len(held), "change")
     yield from _changes(f"{count} for a person to accept, reverted meanwhile", held)

@@ -73,7 +73,9 @@ def _course(outcome: Outcome, kept: Sequence[Attempt]) -> Iterator[Line]:
     if outcome.better is not None:
         yield f"  attempt {outcome.better} came closest, and is not kept", "warn"
     elif outcome.attempts and not kept:
-        yield "  no attempt improved the result: the workspace was restored", ""
+        stays = any(attempt.left for attempt in outcome.attempts)
+        but = ", but for what atlas cannot restore" * stays
+        yield f"  no attempt improved the result: the workspace was restored{but}", ""
 
 
 def _sign(result: GateResult | None) -> str:
