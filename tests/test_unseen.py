@@ -1,11 +1,12 @@
 """What git does not see buys no green: neither what turns wrote there, nor what gates recorded."""
 
+import re
 from pathlib import Path
 
 import pytest
 
 from atlas_retry.model import Status, Verdict
-from tests.miniatures import ADD, ADDED, REPAIR, has_no_findings, miniature, named, put
+from tests.miniatures import ADD, ADDED, REPAIR, TEST_ADD, has_no_findings, miniature, named, put
 from tests.projects import Project, atlas
 
 Environ = dict[str, str]
@@ -220,6 +221,37 @@ def test_a_killed_turn_that_changed_a_dependency_cannot_resume(
     assert path in ended.err + ended.out
     (project.root / path).unlink()
     assert atlas(project, "resume", ".", "--ai-fix").code == 1
+
+
+CONFIG = ".atlas/config.yaml"
+
+
+@pytest.mark.in_place("a kill inside leaves the atlas outside, which says so")
+@pytest.mark.parametrize(
+    ("path", "ignored"), [("test_calc.py", ""), (CONFIG, ""), (CONFIG, ".atlas\n")]
+)
+def test_what_a_killed_turn_changed_of_what_decides_is_not_believed(
+    tmp_path: Path, environ: Environ, path: str, ignored: str
+) -> None:
+    files = {"calc.py": ADD, "test_calc.py": TEST_ADD, IGNORED: ignored}
+    project = miniature(tmp_path, environ, files, [])
+    kill = f"sed -i -e s/==/!=/ -e s/calc/true/g {path}; kill -9 $PPID; sleep 9"
+    gate = "python -S -B -c 'from test_calc import test_add; test_add()'"
+    agent = {"backend": "command", "command": kill}
+    project.configure(validation={"test": [gate]}, agent=agent)
+    if not ignored:
+        project.commit()
+    assert atlas(project, "retry", ".", "--ai-fix").code == -9
+    for _ in range(2):
+        refused = atlas(project, "retry", ".")
+        assert refused.code == 2, refused.err + refused.out
+        assert path in refused.err
+        assert "atlas resume" in refused.err
+        assert "atlas undo" in refused.err
+    run = re.search(r"atlas undo (\S+)", refused.err)
+    assert run
+    assert atlas(project, "undo", run[1]).code == 0
+    assert atlas(project, "retry", ".").code == 1
 
 
 @pytest.mark.in_place("what git ignores and a run in layers wrote is dropped")

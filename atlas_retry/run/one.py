@@ -24,7 +24,7 @@ from atlas_retry.history.journal import Journal, opened_journal
 from atlas_retry.model import Agent, Attempt, Gate, Level, Outcome, Validation
 from atlas_retry.reports.documents import Cascade
 from atlas_retry.reports.subject import Recorded, Subject, of_run
-from atlas_retry.run import held, ledger, on_failure
+from atlas_retry.run import cut_off, held, ledger, on_failure
 from atlas_retry.run.budget import SharedBudget
 from atlas_retry.run.effects import Effects, run_folder
 from atlas_retry.run.loop import retry
@@ -167,6 +167,7 @@ def run_locked(
     Raises WorkspaceError where what the last run was refused is still there.
     """
     _refuse_left(opened)
+    cut_off.refuse_undecided(opened, emit)
     run_id = asked.run_id or state_dir.new_run_id()
     budget = budget or budget_of(opened.state, asked.order.batch, but=run_id)
     layers = None
