@@ -37,7 +37,7 @@ class Recorder:
 
     def write(self, lines: Iterable[Line]) -> None:
         for text, style in lines:
-            self.console.print(Text(text, style=STYLES[style]), highlight=False)
+            self.console.print(Text.from_ansi(f"{STYLES[style]}{text}"), highlight=False)
 
 
 def without_fonts(picture: str) -> str:
