@@ -623,7 +623,7 @@ def test_a_ruling_names_its_mechanism() -> None:
 def test_guard_and_judge_have_a_limited_number_of_lines() -> None:
     package = Path(__file__).parents[1] / "atlas_retry"
     files = (package / "guard").rglob("*.py")
-    assert sum(len(path.read_text().splitlines()) for path in files) <= 3892
+    assert sum(len(path.read_text().splitlines()) for path in files) <= 4_000
 
 
 PATTERNS = (

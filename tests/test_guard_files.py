@@ -1,6 +1,7 @@
 """Which files decide, by name, by the part that moved and by what a gate runs."""
 
 from inspect import Parameter, signature
+from pathlib import Path
 
 import pytest
 from msgspec import Struct
@@ -10,7 +11,8 @@ from atlas_retry.guard import case as values
 from atlas_retry.guard import decides, judge, places, settings
 from atlas_retry.guard.documents import flat, parse
 from atlas_retry.guard.judge import folders, seals
-from atlas_retry.guard.protection import PROTECTED, protected_globs
+from atlas_retry.guard.judge.seals import PROTECTED, protected
+from atlas_retry.settings import GuardSettings, Settings
 from atlas_retry.text.globs import words
 from tests.guardcases import answers, case, failed, judged
 
@@ -557,7 +559,8 @@ TOLD = """
 
 def test_protected_globs_add_configured_paths_and_omit_allowed_ones() -> None:
     assert {*PROTECTED} == words(TOLD)
-    globs = protected_globs(("a", "b"), ("b", "**/Makefile"), ("a", "c"))
+    guard = GuardSettings(protect=("a", "b"), allow=("b", "**/Makefile"))
+    globs = protected(Path("/x"), Settings(gates=(), guard=guard, sources=("/x/a", "/x/c", "/y/d")))
     assert globs == (*(glob for glob in PROTECTED if glob != "**/Makefile"), "a", "c")
 
 

@@ -11,8 +11,7 @@ from msgspec.structs import replace
 
 from atlas_retry.errors import ConfigError, UsageError
 from atlas_retry.guard import Content, Judgement, judge
-from atlas_retry.guard.judge import ChangeAsked, JudgedTurn, folders, seals
-from atlas_retry.guard.judge.base import with_base_configuration
+from atlas_retry.guard.judge import ChangeAsked, JudgedTurn, folders, seals, with_base_configuration
 from atlas_retry.guard.judge.replay import replayed
 from atlas_retry.model import Gate, Held, Kind, Verdict
 from atlas_retry.settings import GuardSettings, Settings

@@ -70,7 +70,7 @@ def guard(
     Runs nothing of the project without --replay.
     """
     from atlas_retry.guard import judge
-    from atlas_retry.guard.judge.base import with_base_configuration
+    from atlas_retry.guard.judge import with_base_configuration
 
     recorded = output.recorded(start_from)
     asked = with_base_configuration(

@@ -113,7 +113,7 @@ def _configuration(opened: OpenWorkspace) -> str:
 
 def _guard(opened: OpenWorkspace, base: str) -> GuardReceipt:
     from atlas_retry.guard import judge
-    from atlas_retry.guard.judge.base import with_base_configuration
+    from atlas_retry.guard.judge import with_base_configuration
 
     commit = commit_id(opened.root, opened.git.environ, base)
     asked = judge.ChangeAsked(workspace=opened.root, base=commit)

@@ -29,7 +29,7 @@ from atlas_retry.gates.lines import run_fixers
 from atlas_retry.gates.plan import Plan, Reuse
 from atlas_retry.gates.validation import run_gates
 from atlas_retry.guard import judge
-from atlas_retry.guard.judge import lasting, seals
+from atlas_retry.guard.judge import seals
 from atlas_retry.guard.judgement import Judgement
 from atlas_retry.guard.places import is_made
 from atlas_retry.history.journal import Journal
@@ -50,6 +50,7 @@ from atlas_retry.model import (
     Violation,
 )
 from atlas_retry.prompt import compose
+from atlas_retry.run import lasting
 from atlas_retry.run.briefing import next_request, step_of, traced_brief
 from atlas_retry.run.budget import SharedBudget
 from atlas_retry.run.decide import decide, last_attempt

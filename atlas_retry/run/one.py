@@ -17,14 +17,14 @@ from atlas_retry.agents import capture
 from atlas_retry.agents.redacted import redacted_agent, redacted_emit
 from atlas_retry.errors import Interrupted, StateError, UsageError, WorkspaceError
 from atlas_retry.events import Emit, EventScope, Notice, fan_out, following, seconds_of
-from atlas_retry.guard.judge import lasting, seals
+from atlas_retry.guard.judge import seals
 from atlas_retry.history import archive, database, event_log, rescue, values
 from atlas_retry.history.event_log import EventLog
 from atlas_retry.history.journal import Journal, opened_journal
 from atlas_retry.model import Agent, Attempt, Gate, Level, Outcome, Validation
 from atlas_retry.reports.documents import Cascade
 from atlas_retry.reports.subject import Recorded, Subject, of_run
-from atlas_retry.run import cut_off, held, ledger, on_failure
+from atlas_retry.run import cut_off, held, lasting, ledger, on_failure
 from atlas_retry.run.budget import SharedBudget
 from atlas_retry.run.effects import Effects, run_folder
 from atlas_retry.run.loop import retry

@@ -10,6 +10,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
+from atlas_retry import config
 from atlas_retry.errors import UsageError
 from atlas_retry.guard import Case, Judgement, Ruling, assess, rulings
 from atlas_retry.guard.decides import is_code_or_setting
@@ -30,6 +31,7 @@ __all__ = [
     "judge_attempt",
     "judge_change",
     "rewritten",
+    "with_base_configuration",
 ]
 
 
@@ -134,6 +136,25 @@ def _with_folder(case: Case, base: Path, root: Path, environ: Mapping[str, str])
         installed=_untracked(seals.installed_differences(base, root), (case.before, case.after)),
         future=folders.from_the_future(base, root),
     )
+
+
+CONFIGURATIONS = (".atlas/config.yaml", "atlas.yaml")
+
+
+def with_base_configuration(asked: ChangeAsked, environ: Mapping[str, str]) -> ChangeAsked:
+    """The same with the base's gates and `guard` section, unless gates are known already.
+
+    Raises ConfigError for a configuration that cannot be used, GitError for an unknown revision.
+    """
+    if asked.gates or asked.failing:
+        return asked
+    base = base_tree(asked, environ)
+    for name in CONFIGURATIONS:
+        if (content := base.read(name)) is not None:
+            settings = config.load_text(content, f"{asked.base}:{name}")
+            allow = (*settings.guard.allow, *asked.allow)
+            return replace(asked, gates=settings.gates, allow=allow, protect=settings.guard.protect)
+    return asked
 
 
 class JudgedTurn(Struct, frozen=True, kw_only=True):

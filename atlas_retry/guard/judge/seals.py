@@ -16,7 +16,6 @@ from atlas_retry.guard.case import OutsideChange, Tool, differing
 from atlas_retry.guard.decides import commands
 from atlas_retry.guard.judge.folders import digest
 from atlas_retry.guard.places import CHECK_CACHES, RUN_CACHES, is_code
-from atlas_retry.guard.protection import protected_globs
 from atlas_retry.model import Gate, GitFacts
 from atlas_retry.settings import Settings
 from atlas_retry.text.globs import words
@@ -60,6 +59,19 @@ _ASIDE_FOLDERS = words(
 )
 _CHECK_FILES = (".eslintcache", ".tsbuildinfo")
 """Of CHECK_CACHES, those that are in no folder aside."""
+
+
+PROTECTED = tuple(sorted(words("""
+    .atlas/** atlas.yaml .git/** .github/** .gitlab-ci.yml .circleci/** .husky/** lefthook.yml
+    .pre-commit-config.yaml **/ruff.toml **/.ruff.toml **/mypy.ini **/.mypy.ini **/pytest.ini
+    **/tox.ini **/.coveragerc **/.flake8 **/.pylintrc **/pyrightconfig.json **/.eslintrc*
+    **/eslint.config.* **/.eslintignore **/.prettierrc* **/.prettierignore **/tsconfig*.json
+    **/jest.config.* **/vitest.config.* **/.golangci.* **/clippy.toml **/rustfmt.toml
+    **/.shellcheckrc **/sitecustomize.py **/usercustomize.py noxfile.py **/Makefile
+    **/GNUmakefile
+    """)))  # fmt: skip
+"""Files that are nothing but settings of checks. Tests are not among them: a lint or type error
+may have to be fixed there; the rules watch over what they prove."""
 
 
 class Seal(Struct, frozen=True, kw_only=True):
@@ -154,9 +166,9 @@ def _outer(
 
 
 def protected(root: Path, settings: Settings) -> tuple[str, ...]:
-    """Globs that an agent is told not to edit."""
-    guard = settings.guard
-    return protected_globs(guard.protect, guard.allow, _sources(root, settings))
+    """Globs that an agent is told not to edit: ours, the user's and atlas's own files."""
+    wanted = (*PROTECTED, *settings.guard.protect, *_sources(root, settings))
+    return tuple(glob for glob in dict.fromkeys(wanted) if glob not in settings.guard.allow)
 
 
 def _sources(root: Path, settings: Settings) -> tuple[str, ...]:
@@ -222,10 +234,7 @@ def _made_in(wrote: Iterable[str]) -> Iterator[str]:
 
 
 def _packages(folders: Iterable[str]) -> dict[str, Stat | None]:
-    found: dict[str, Stat | None] = {}
-    for folder in folders:
-        found.update(packages(folder))
-    return found
+    return dict(chain.from_iterable(packages(folder).items() for folder in folders))
 
 
 def _is_cache(path: str, *, checks: bool = True) -> bool:
