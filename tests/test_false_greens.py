@@ -169,7 +169,8 @@ def test_an_activated_environment_outside_that_is_edited_buys_nothing(
     outcome = project.retry()
     assert outcome.verdict is (Verdict.NEEDS_REVIEW if manifest else Verdict.REJECTED)
     assert str(path) in (outcome.final_error or "")
-    assert "pip install" in f"{outcome.remedy}"
+    remedy = "remove what was added: rm " if path.suffix == ".pth" else "pip install"
+    assert remedy in f"{outcome.remedy}"
 
 
 def test_bytecode_in_an_activated_environment_outside_refuses_no_repair(
