@@ -3,9 +3,9 @@
 import os
 import time
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from functools import partial
-from itertools import chain, count
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,23 +15,21 @@ from msgspec.structs import replace
 from atlas_retry import agents, process, state_dir
 from atlas_retry.agents import capture
 from atlas_retry.agents.redacted import redacted_agent, redacted_emit
-from atlas_retry.errors import Interrupted, StateError, UsageError, WorkspaceError
-from atlas_retry.events import Emit, EventScope, Notice, fan_out, following, seconds_of
-from atlas_retry.guard.judge import seals
-from atlas_retry.history import archive, database, event_log, rescue, values
+from atlas_retry.errors import Interrupted, UsageError, WorkspaceError
+from atlas_retry.events import Emit, EventScope, Notice, fan_out, following
+from atlas_retry.history import archive, database, event_log, values
 from atlas_retry.history.event_log import EventLog
 from atlas_retry.history.journal import Journal, opened_journal
-from atlas_retry.model import Agent, Attempt, Gate, Level, Outcome, Validation
+from atlas_retry.model import Agent, Gate, Level, Outcome, Validation
 from atlas_retry.reports.documents import Cascade
 from atlas_retry.reports.subject import Recorded, Subject, of_run
-from atlas_retry.run import cut_off, held, lasting, ledger, on_failure
+from atlas_retry.run import isolation, ledger, on_failure, previous
 from atlas_retry.run.budget import SharedBudget
 from atlas_retry.run.effects import Effects, run_folder
 from atlas_retry.run.loop import retry
 from atlas_retry.run.open import OpenWorkspace, open_configured
 from atlas_retry.run.progress import Progress, Run, limits
 from atlas_retry.run.triage import aligned, completed
-from atlas_retry.text.globs import Globs
 from atlas_retry.text.redaction import redact, secret_values
 from atlas_retry.text.units import copyable, some, usd
 from atlas_retry.workspace import (
@@ -39,11 +37,8 @@ from atlas_retry.workspace import (
     gitfacts,
     identity,
     locking,
-    restoring,
     shadow,
-    snapshots,
     state,
-    trees,
 )
 
 if TYPE_CHECKING:
@@ -164,49 +159,19 @@ def run_locked(
 ) -> Outcome:
     """As `run_one`, for who holds the lock already.
 
-    Raises WorkspaceError where what the last run was refused is still there.
+    Raises as `refuse_leftovers`.
     """
-    _refuse_left(opened)
-    cut_off.refuse_undecided(opened, emit)
+    previous.refuse_leftovers(opened, emit)
     run_id = asked.run_id or state_dir.new_run_id()
     budget = budget or budget_of(opened.state, asked.order.batch, but=run_id)
     layers = None
     if asked.order.ai_fix and opened.settings.agent.isolation != "none":
-        from atlas_retry.run import isolation
-
         layers = isolation.layers(opened, run_id, asked.record, emit)
     if layers is None:
         return run_here(opened, asked, Segment(run_id=run_id), budget, emit)
     anew = replace(opened, environ={**opened.environ})  # with nothing that was found out
     errand = partial(run_here, anew, asked, Segment(run_id=run_id))
     return isolation.run_apart(errand, layers, opened, emit, budget)
-
-
-def _refuse_left(opened: OpenWorkspace) -> None:
-    """Raise WorkspaceError where what the last run was refused and could not be restored is there.
-
-    A baseline would take it for the user's, and pass with it.
-    """
-    newest, attempts = _newest(opened) if opened.settings.guard.mode == "block" else ("", ())
-    allowed = Globs(opened.settings.guard.allow)
-    left = filter(lasting.is_as_left, chain.from_iterable(one.left for one in attempts))
-    there = {one.path for one in left if not allowed.match(one.path)}
-    if there:
-        violations = chain.from_iterable(attempt.violations for attempt in attempts)
-        names = held.named(one for one in violations if one.path in there)
-        raise WorkspaceError(
-            f"the guard refused {names} in run {newest}: it is still as the refused turn left it, "
-            "and atlas cannot restore it",
-            remedy=next(attempt.remedy for attempt in attempts if attempt.left),
-        )
-
-
-def _newest(opened: OpenWorkspace) -> tuple[str, tuple[Attempt, ...]]:
-    """The workspace's newest run and its attempts; none where the journal cannot be read."""
-    with suppress(StateError), database.reading(opened.state) as connection:
-        for row in archive.runs(connection, str(opened.root), limit=1):
-            return row.id, archive.attempts(connection, row.id)
-    return "", ()
 
 
 def run_here(
@@ -304,7 +269,7 @@ def _name_unfinished(opened: OpenWorkspace, journal: Journal, emit: Emit, run_id
     other, attempt = unfinished
     left = process.end_marked(other.mark)
     ended = f", and what it had left running is ended ({some(left, 4)})" if left else ""
-    installed = attempt and clear(opened.git, other, attempt, run_folder(opened, other.id))
+    installed = attempt and previous.clear(opened.git, other, attempt, run_folder(opened, other.id))
     cleared = f" Reinstall what its turn changed: {some(installed, 4)}" if installed else ""
     cost = f"It cost {usd(other.cost_usd, at_least=True)}{ended}.{cleared}"
     lines = (
@@ -313,27 +278,6 @@ def _name_unfinished(opened: OpenWorkspace, journal: Journal, emit: Emit, run_id
         *copyable("to restore what was there before it", f"atlas undo {other.id}"),
     )
     emit(Notice(level=Level.WARNING, text="\n".join(lines)))
-
-
-def clear(
-    git: discovery.Workspace, run: values.RunRow, attempt: values.OpenAttempt, folder: Path
-) -> tuple[str, ...]:
-    """Restore what git ignores and a cut-off turn wrote; the files of dependencies among it.
-
-    The next baseline would take it for the user's. Caches go, and what somebody wrote since stays;
-    what goes is held. The workspace's lock is held by the caller. Raises WorkspaceError.
-    """
-    there = snapshots.snapshot(git).id
-    quiet_s = rescue.quiet_since_s(run, folder)
-    moved = {c.path for c in state.changes(git, attempt.snapshot, there, ignored=True)}
-    moved -= {c.path for c in state.changes(git, attempt.snapshot, there)}
-    moved -= restoring.edited_after(git, moved, quiet_s)
-    if moved:
-        shadow.keep(git, rescue.held_under(run.id, rescue.unfinished(attempt)), there)
-        restoring.restore(git, attempt.snapshot, moved)
-    began_s = max(map(seconds_of, (run.segment_at, attempt.started_at)))
-    tracked = frozenset(trees.tree(git, there).paths())
-    return seals.clean_between(git, began_s, quiet_s, tracked)
 
 
 def _effects(

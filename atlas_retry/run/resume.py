@@ -27,14 +27,13 @@ from atlas_retry.model import (
     Verdict,
     WorkspaceFacts,
 )
-from atlas_retry.run import isolation
+from atlas_retry.run import isolation, previous
 from atlas_retry.run.door import Door
 from atlas_retry.run.one import (
     Asked,
     Finished,
     Segment,
     budget_of,
-    clear,
     opened_with,
     refuse_begun,
     run_here,
@@ -157,7 +156,7 @@ def _put_in_order(scene: _CutOffRun) -> str | None:
     attempt = scene.remains.open_attempt
     with process.uninterruptible(what):
         # before the next sign of life: what is older is the run's own
-        installed = attempt and clear(scene.git, scene.run, attempt, scene.folder)
+        installed = attempt and previous.clear(scene.git, scene.run, attempt, scene.folder)
         if installed:
             raise _refusal(scene, f"its turn changed dependencies: {some(installed, MAX_SHOWN)}")
     log = scene.folder / event_log.NAME

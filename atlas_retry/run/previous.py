@@ -1,0 +1,139 @@
+"""The run before this one: what it left in the workspace that the next must not start from."""
+
+from contextlib import suppress
+from itertools import chain
+from pathlib import Path
+
+from atlas_retry import process
+from atlas_retry.errors import StateError, UsageError, WorkspaceError
+from atlas_retry.events import Emit, Notice, seconds_of
+from atlas_retry.guard.beside import OWN
+from atlas_retry.guard.judge import folders, seals
+from atlas_retry.history import archive, database, rescue, values
+from atlas_retry.model import Attempt, Level
+from atlas_retry.run import held, isolation, lasting
+from atlas_retry.run.effects import run_folder
+from atlas_retry.run.open import OpenWorkspace
+from atlas_retry.text.globs import Globs
+from atlas_retry.text.units import some
+from atlas_retry.workspace import discovery, restoring, shadow, snapshots, state, trees
+
+MAX_SHOWN = 8
+
+
+def refuse_leftovers(opened: OpenWorkspace, emit: Emit) -> None:
+    """Let no run start from what the guard refused, or has not judged yet.
+
+    The caller holds the workspace's lock, so a run that has no end was cut off. Raises
+    WorkspaceError where what the last run was refused and could not be restored is still there,
+    and UsageError where the turn in which it was cut off changed what decides.
+    """
+    run, attempts, attempt = _newest(opened)
+    if run is None:
+        return
+    if opened.settings.guard.mode == "block":
+        _refuse_as_left(opened, run, attempts)
+    if attempt and not attempt.restored and not isolation.is_apart(opened.state, run.id):
+        _refuse_undecided(opened, run, attempt, emit)
+
+
+def clear(
+    git: discovery.Workspace, run: values.RunRow, attempt: values.OpenAttempt, folder: Path
+) -> tuple[str, ...]:
+    """Restore what git ignores and a cut-off turn wrote; the files of dependencies among it.
+
+    The next baseline would take it for the user's. Caches go, and what somebody wrote since stays;
+    what goes is held. The workspace's lock is held by the caller. Raises WorkspaceError.
+    """
+    quiet_s = rescue.quiet_since_s(run, folder)
+    there, _, ignored = _leftovers(git, attempt, quiet_s)
+    if ignored:
+        shadow.keep(git, rescue.held_under(run.id, rescue.unfinished(attempt)), there)
+        restoring.restore(git, attempt.snapshot, ignored)
+    began_s = max(map(seconds_of, (run.segment_at, attempt.started_at)))
+    tracked = frozenset(trees.tree(git, there).paths())
+    return seals.clean_between(git, began_s, quiet_s, tracked)
+
+
+def _newest(
+    opened: OpenWorkspace,
+) -> tuple[values.RunRow | None, tuple[Attempt, ...], values.OpenAttempt | None]:
+    """The newest run, its attempts and the one it was cut off in; none without a journal."""
+    with suppress(StateError), database.reading(opened.state) as connection:
+        for run in archive.runs(connection, str(opened.root), limit=1):
+            attempts = archive.attempts(connection, run.id)
+            return run, attempts, archive.open_attempt(connection, run.id) if run.is_open else None
+    return None, (), None
+
+
+def _refuse_as_left(
+    opened: OpenWorkspace, run: values.RunRow, attempts: tuple[Attempt, ...]
+) -> None:
+    """A baseline would take it for the user's, and pass with it."""
+    allowed = Globs(opened.settings.guard.allow)
+    left = filter(lasting.is_as_left, chain.from_iterable(one.left for one in attempts))
+    there = {one.path for one in left if not allowed.match(one.path)}
+    if not there:
+        return
+    violations = chain.from_iterable(attempt.violations for attempt in attempts)
+    names = held.named(one for one in violations if one.path in there)
+    raise WorkspaceError(
+        f"the guard refused {names} in run {run.id}: it is still as the refused turn left "
+        "it, and atlas cannot restore it",
+        remedy=next(attempt.remedy for attempt in attempts if attempt.left),
+    )
+
+
+def _refuse_undecided(
+    opened: OpenWorkspace, run: values.RunRow, attempt: values.OpenAttempt, emit: Emit
+) -> None:
+    if ended := process.end_marked(run.mark):
+        text = f"run {run.id}: what it had left running is ended ({some(ended, 4)})"
+        emit(Notice(level=Level.WARNING, text=text))
+    if paths := _undecided(opened, run, attempt):
+        raise UsageError(
+            f"run {run.id} was interrupted in this workspace, and its turn changed what decides: "
+            f"{some(paths, MAX_SHOWN)}",
+            remedy=f"atlas resume {opened.root} --ai-fix judges it and goes on; "
+            f"atlas undo {run.id} restores what was there before it",
+        )
+
+
+def _undecided(
+    opened: OpenWorkspace, run: values.RunRow, attempt: values.OpenAttempt
+) -> tuple[str, ...]:
+    """What the guard would hold or refuse of a turn's changes, as they are in the workspace."""
+    git, guard = opened.git, opened.settings.guard
+    quiet_s = rescue.quiet_since_s(run, run_folder(opened, run.id))
+    there, moved, ignored = _leftovers(git, attempt, quiet_s)
+    if not moved:
+        return ()
+    from atlas_retry.guard import Case, assess
+
+    before = trees.tree(git, attempt.snapshot, ignored=True)
+    judgement = assess(
+        Case(
+            before=before,
+            after=trees.tree(git, there, ignored=True),
+            changed=tuple(sorted(moved)),
+            in_run=True,
+            ignored=frozenset(path for path in ignored if not OWN.match(path)),
+            gates=opened.settings.gates,
+            protect=guard.protect,
+            allow=guard.allow,
+            mentions=folders.searching(opened.root, before, lambda: moved),
+        )
+    )
+    refused = (violation.path for violation in judgement.refused)
+    paths = dict.fromkeys((*refused, *judgement.held_paths))
+    return tuple(paths if guard.mode == "block" else filter(OWN.match, paths))
+
+
+def _leftovers(
+    git: discovery.Workspace, attempt: values.OpenAttempt, quiet_s: float
+) -> tuple[str, set[str], set[str]]:
+    """A snapshot now; what the turn changed and nobody edited since; what of it git ignores."""
+    there = snapshots.snapshot(git).id
+    moved = {c.path for c in state.changes(git, attempt.snapshot, there, ignored=True)}
+    moved -= restoring.edited_after(git, moved, quiet_s)
+    return there, moved, moved - {c.path for c in state.changes(git, attempt.snapshot, there)}
