@@ -1,6 +1,5 @@
 """What happens, as frozen values; observers are callables that take one. Nothing prints here."""
 
-import re
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 
@@ -20,6 +19,7 @@ from atlas_retry.model import (
     Violation,
     WorkspaceFacts,
 )
+from atlas_retry.patterns import regex
 
 
 def now() -> str:
@@ -61,7 +61,7 @@ class Event(Struct, frozen=True, kw_only=True):
         return self.kind.replace("_", " ")
 
 
-_CAPITAL = re.compile(r"(?<!^)(?=[A-Z])")
+_CAPITAL = regex(r"(?<!^)(?=[A-Z])")
 Emit = Callable[[Event], None]
 
 

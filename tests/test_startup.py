@@ -33,6 +33,7 @@ OURS = {
     "atlas_retry.gates.logs",
     "atlas_retry.gates.memory",
     "atlas_retry.model",
+    "atlas_retry.patterns",
     "atlas_retry.process",
     "atlas_retry.text.redaction",
     "atlas_retry.settings",
@@ -107,4 +108,4 @@ def test_importing_the_api_imports_no_running_code() -> None:
     code = "import sys; from atlas_retry import retry, validate; print(*sys.modules)"
     done = subprocess.run((sys.executable, "-c", code), check=True, capture_output=True, text=True)
     ours = {name for name in done.stdout.split() if name.startswith("atlas_retry.")}
-    assert ours == {f"atlas_retry.{name}" for name in ("api", "events", "model")}
+    assert ours == {f"atlas_retry.{name}" for name in ("api", "events", "model", "patterns")}

@@ -5,6 +5,8 @@ from typing import TypeVar
 
 import msgspec
 
+from atlas_retry.patterns import regex
+
 _Shape = TypeVar("_Shape")
 
 GIVE_UP = "ATLAS-CANNOT-FIX:"
@@ -14,7 +16,7 @@ CUT_OFF = "cut off"
 """The last activity of an agent whose turn is interrupted: it says what is known of the cost."""
 
 _MARKUP = " \t>*_`#-"
-_GAVE_UP = re.compile(
+_GAVE_UP = regex(
     rf"^[{re.escape(_MARKUP)}]*{GIVE_UP}(.*?)(?:\n[ \t]*\n|\Z)", re.MULTILINE | re.DOTALL
 )
 MAX_REASON_CHARS = 1000

@@ -1,6 +1,5 @@
 """Any command as an agent: it gets the prompt and edits the workspace."""
 
-import re
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,10 +11,11 @@ from atlas_retry.agents.command_output import read
 from atlas_retry.agents.lack import Lack, agent_environment, nested
 from atlas_retry.events import AgentActivity, Emit
 from atlas_retry.model import Agent, AgentReply, AgentRequest, ReplyStatus
+from atlas_retry.patterns import regex
 from atlas_retry.process import Completed, Ended
 from atlas_retry.settings import AgentSettings
 
-_PLACEHOLDER: Final = re.compile(r"\{(prompt_file|workspace|scratch)\}")
+_PLACEHOLDER: Final = regex(r"\{(prompt_file|workspace|scratch)\}")
 _CANNOT_RUN: Final = frozenset({126, 127})
 """POSIX shell: found but not executable, not found."""
 MAX_SUMMARY_CHARS: Final = 4000

@@ -5,7 +5,6 @@ json`, `claude --output-format json` and mini-swe-agent's trajectory; text that 
 alone.
 """
 
-import re
 from collections.abc import Iterator, Mapping
 from itertools import chain
 from typing import Final
@@ -15,9 +14,10 @@ from msgspec import Struct, field
 from atlas_retry.agents.answers import decoded
 from atlas_retry.diagnostics.report_formats import value_at
 from atlas_retry.model import Tokens, paid, total_tokens
+from atlas_retry.patterns import regex
 
 MAX_JSON_CHARS: Final = 1 << 24
-_COST_IN_TEXT: Final = re.compile(r"\bCost:\s+\$[\d.]+\s+message,\s+\$(\d+\.\d+)\s+session\b")
+_COST_IN_TEXT: Final = regex(r"\bCost:\s+\$[\d.]+\s+message,\s+\$(\d+\.\d+)\s+session\b")
 """As aider ends; it breaks the line at 80 characters, wherever that is."""
 _SESSIONS: Final = ("session_id", "sessionID", "thread_id")
 _COSTS: Final = ("info.model_stats.instance_cost", "total_cost_usd", "part.cost")

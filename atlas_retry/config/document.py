@@ -1,12 +1,12 @@
 """YAML to values with the line and column of each. Knows no key of the configuration."""
 
-import re
 from typing import Protocol
 
 import yaml
 
 from atlas_retry.config.layers import Layer, Path, Tree, leaves
 from atlas_retry.errors import ConfigError, Place
+from atlas_retry.patterns import regex
 
 MAX_NODES = 20_000
 """Values of one file, repeated ones (aliases) counted each time: YAML bombs end here."""
@@ -21,7 +21,7 @@ TEXT_TAGS = frozenset(TAG + name for name in ("str", "timestamp", "value"))
 PLAIN_TAGS = frozenset(TAG + name for name in ("int", "float", "bool", "null"))
 
 # YAML 1.1 §5.4: these end a line for the marks as well.
-LINE_BREAK = re.compile("\r\n|[\r\n\x85\u2028\u2029]")
+LINE_BREAK = regex("\r\n|[\r\n\x85\u2028\u2029]")
 
 
 def read(content: bytes, source: str) -> Layer:

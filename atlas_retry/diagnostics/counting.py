@@ -19,21 +19,22 @@ from atlas_retry.model import (
     Status,
     Validation,
 )
+from atlas_retry.patterns import regex
 
 Key = tuple[str, ...]
 Compared = tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]
 """Fingerprints fixed, remaining and introduced, each as often as the problem is there."""
 
 _CUT_SHORT = frozenset({Status.TIMED_OUT, Status.BROKEN, Status.VACUOUS})
-_UNREADABLE = re.compile(
+_UNREADABLE = regex(
     r"^(?:E999|invalid-syntax|syntax|syntax-error|SyntaxError|IndentationError|TabError|TS1\d{3})$"
 )
 """Rules by which linters, type checkers and interpreters name a file that they cannot read."""
-_UNPARSED = re.compile(
+_UNPARSED = regex(
     r"^(?:\w+: )?(?:ParseError|Parsing (?:error|failed)|syntax error|(?:Failed to|Cannot) parse)\b",
     re.IGNORECASE,
 )
-_FILE = re.compile(r"\.(?:py|[cm]?[jt]sx?|vue|svelte|rb|php|exs?|lua|dart)$")
+_FILE = regex(r"\.(?:py|[cm]?[jt]sx?|vue|svelte|rb|php|exs?|lua|dart)$")
 _NOT_LOADED = "unittest.loader._FailedTest"
 _BAR = "fail-under"
 """The rule of a bar for coverage: the tests have run."""

@@ -7,39 +7,31 @@ from typing import Final, NamedTuple
 
 from atlas_retry.diagnostics.values import Declared, Log, ToolOutput
 from atlas_retry.model import Diagnostic
+from atlas_retry.patterns import regex
 
 _KILLED: Final = (-9, 137)
 """Most often for want of memory."""
-_RESOURCES: Final = re.compile(
-    r"""
+_RESOURCES: Final = regex(r"""(?x)
     No[ ]space[ ]left[ ]on[ ]device | \bENOSPC\b | Disk[ ]quota[ ]exceeded
     | JavaScript[ ]heap[ ]out[ ]of[ ]memory | Cannot[ ]allocate[ ]memory | \bENOMEM\b
     | Cannot[ ]connect[ ]to[ ]the[ ]Docker[ ]daemon
     | ^bwrap:[ ]
     | [Tt]oo[ ]many[ ]open[ ]files | \bEMFILE\b
-    """,
-    re.VERBOSE,
-)
-_NETWORK: Final = re.compile(
-    r"""
+    """)
+_NETWORK: Final = regex(r"""(?x)
     [Cc]onnection[ ]?refused | \bECONNREFUSED\b | could[ ]not[ ]connect[ ]to[ ]server
     | Temporary[ ]failure[ ]in[ ]name[ ]resolution | Name[ ]or[ ]service[ ]not[ ]known
     | \bENOTFOUND\b | \bEAI_AGAIN\b | Could[ ]?n[o']t[ ]resolve[ ]host | Unknown[ ]host
     | dial[ ]tcp:[ ]lookup | Network[ ]is[ ]unreachable
     | Address[ ]already[ ]in[ ]use | \bEADDRINUSE\b
-    """,
-    re.VERBOSE,
-)
-_DOWNLOADS: Final = re.compile(
-    r"""^(?:
+    """)
+_DOWNLOADS: Final = regex(r"""(?x)^(?:
         npm[ ](?:ERR!|error)[ ](?:network|code[ ](?:ETIMEDOUT|ECONNREFUSED))
       | error:[ ]failed[ ]to[ ](?:download|fetch|get)[ ]
       | go:[ ].+:[ ]dial[ ]tcp
       | fatal:[ ]unable[ ]to[ ]access[ ]'
       | \[ERROR\][ ].*Could[ ]not[ ]transfer[ ]artifact[ ]
-    )""",
-    re.VERBOSE,
-)
+    )""")
 
 
 def is_to_blame(output: ToolOutput, log: Log, errors: Sequence[Diagnostic]) -> bool:
@@ -58,28 +50,21 @@ def _is_outside(text: str) -> bool:
     return bool(_RESOURCES.search(text) or _NETWORK.search(text))
 
 
-_NOT_FOUND: Final = re.compile(
-    r"""
+_NOT_FOUND: Final = regex(r"""(?x)
     ^(?:(?:/usr)?/bin/)?(?:ba|da|z|k)?sh:[ ](?:line[ ])?(?:\d{1,9}:[ ])?
         \S{1,200}:[ ](?:command[ ])?not[ ]found$
     | ^g?make(?:\[\d{1,3}\])?:[ ]\S{1,200}:[ ]No[ ]such[ ]file[ ]or[ ]directory$
-    """,
-    re.VERBOSE,
-)
+    """)
 """How a shell, and make where it needs none, name the program that is missing."""
 
-_STATUS_127: Final = re.compile(
-    r"""
+_STATUS_127: Final = regex(r"""(?x)
     ^g?make(?:\[\d{1,3}\])?:[ ]\*\*\*[ ].{1,300}[ ]Error[ ]127$
     | ^npm[ ](?:ERR!|error)[ ]code[ ]127$
     | ^(?:\S{1,100}:|error:?|\s?ELIFECYCLE\s)[ ].{0,200}\bexit[ ](?:(?:code|status)[ ])?127\b
-    """,
-    re.VERBOSE,
-)
+    """)
 """A tool that runs commands reports that one of them was not found (POSIX, XCU 2.8.2)."""
 
-_PROGRAM: Final = re.compile(
-    r"""
+_PROGRAM: Final = regex(r"""(?x)
     ^\S{1,100}:[ ]Exception[ ]running[ ]subprocess[ ]
         .{1,50}No[ ]such[ ]file[ ]or[ ]directory:[ ]'([^']{1,200})'  # tox
     | ^error:[ ]Failed[ ]to[ ]spawn:[ ]`?([^`\s]{1,200})  # uv
@@ -89,30 +74,24 @@ _PROGRAM: Final = re.compile(
     | ^\s?ERR_PNPM_\w+\s{1,3}Command[ ]failed[ ]with[ ]ENOENT:[ ](\S{1,200})
     | ^npm[ ](?:ERR!|error)[ ]npx[ ]canceled[ ].*?\["([^"]{1,200})"
     | ^npm[ ](?:ERR!|error)[ ]404\s[^']{0,50}'([^']{1,200})'[ ](?:could[ ]not|is[ ]not)[ ]
-    """,
-    re.VERBOSE,
-)
+    """)
 """A tool that runs programs says itself which one it did not find."""
 
-_INTERPRETER = re.compile(
+_INTERPRETER = regex(
     r"^(?P<python>(?:/.{0,300}/|\S{0,300}/)?(?:python|pypy)[\d.]{0,8})"
     r": No module named '?(?P<name>\w+)'?$"
 )
-_STUBS = re.compile(r'^Library stubs not installed for "(?P<name>[^"]+)"')
-_STUBS_HINT = re.compile(r'note: Hint: "(?P<line>[^"]* pip install [^"]+)"')
+_STUBS = regex(r'^Library stubs not installed for "(?P<name>[^"]+)"')
+_STUBS_HINT = regex(r'note: Hint: "(?P<line>[^"]* pip install [^"]+)"')
 
-_PYTHON = re.compile(
-    r"""
+_PYTHON = regex(r"""(?x)
     (?:^|:[ ])No[ ]module[ ]named[ ]'(\w+)'
     | library[ ]stub[ ]for[ ]module[ ]named[ ]"(\w+)[".]
     | ^Unable[ ]to[ ]import[ ]'(\w+)[.']
     | ^Import[ ]"(\w+)(?:\.\w+)*"[ ]could[ ]not[ ]be[ ]resolved
     | (?:^|:[ ])Cannot[ ]resolve[ ]imported[ ]module[ ]`(\w+)
-    """,
-    re.VERBOSE,
-)
-_NPM = re.compile(
-    r"""
+    """)
+_NPM = regex(r"""(?x)
     (?: Cannot[ ]find[ ](?:module|package)
       | Failed[ ]to[ ]resolve[ ]import
       | Can't[ ]resolve
@@ -122,10 +101,8 @@ _NPM = re.compile(
       | couldn't[ ]find[ ]the[ ](?:plugin|config)
     )
     [ ]['"](@[\w.-]+/[\w.-]+|[\w-][\w.-]*)
-    """,
-    re.VERBOSE,
-)
-_GEM = re.compile(
+    """)
+_GEM = regex(
     r"cannot load such file -- ([\w-]+)|^Could not find (?:gem '|)([\w.-]+?)(?:-[\d.]+| |')"
 )
 

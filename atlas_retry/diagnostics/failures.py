@@ -10,19 +10,17 @@ from msgspec.structs import replace
 from atlas_retry.diagnostics.table import region_of
 from atlas_retry.diagnostics.values import Located, Log, Parser
 from atlas_retry.model import Diagnostic, Frame
+from atlas_retry.patterns import regex
 
 MESSAGE_LINES = 40
 """A longer message keeps its head and its last quarter: assertions stand first, hints last."""
-RAISED = re.compile(r"^(?:\w+: )?(\w*Error)(?: \[\w+\])?:")
-_OUTSIDE = re.compile(
-    r"""
+RAISED = regex(r"^(?:\w+: )?(\w*Error)(?: \[\w+\])?:")
+_OUTSIDE = regex(r"""(?x)
     (?:^|/)(?:site-packages|dist-packages|node_modules|\.cargo|rustc|\.rustup|\.m2)/
     | ^(?:/usr/|/opt/|/nix/|<|node:|internal/|java\.|jdk\.)
     | /lib/python3(?:\.\d+)?/
     | /pkg/mod/
-    """,
-    re.VERBOSE,
-)
+    """)
 
 
 def inside(path: str) -> bool:
@@ -99,25 +97,22 @@ def placed(
 
 
 # https://v8.dev/docs/stack-trace-api; vitest marks its frames with an arrow.
-_JS = re.compile(
-    r"""^
+_JS = regex(r"""(?x)^
     [\s#]*(?:at|\u276f)[ ](?:async[ ])?
     (?:(?P<function>[^\s(:][^(:]{0,200}?)[ ]\(?)?
     (?:file://)?(?P<path>[^\s:()]+):(?P<line>\d{1,9}):\d{1,9}\)?
-    $""",
-    re.VERBOSE,
-)
-_JS_BARE = re.compile(
+    $""")
+_JS_BARE = regex(
     r"^\s+(?:async )?(?P<function>[^\s(:][^(:]{0,200}?) \((?:file://)?(?P<path>[^\s:()]+):(?P<line>\d{1,9}):\d+\)$"
 )
 # https://pkg.go.dev/runtime/debug#Stack: the function, then its place behind a tab.
-_GO_CALL = re.compile(r"^(\S+)\([^()]*\)$")
-_GO_PLACE = re.compile(r"^\t(\S+\.go):(\d{1,9})(?: \+0x[0-9a-f]+)?$")
+_GO_CALL = regex(r"^(\S+)\([^()]*\)$")
+_GO_PLACE = regex(r"^\t(\S+\.go):(\d{1,9})(?: \+0x[0-9a-f]+)?$")
 # https://doc.rust-lang.org/std/backtrace/index.html
-_RUST_FUNCTION = re.compile(r"^ +\d+: (?:0x[0-9a-f]+ - )?(.+)$")
-_RUST_PLACE = re.compile(r"^ +at (\S+?):(\d{1,9})(?::\d+)?$")
+_RUST_FUNCTION = regex(r"^ +\d+: (?:0x[0-9a-f]+ - )?(.+)$")
+_RUST_PLACE = regex(r"^ +at (\S+?):(\d{1,9})(?::\d+)?$")
 # https://docs.oracle.com/javase/8/docs/api/java/lang/Throwable.html#printStackTrace--
-_JAVA = re.compile(
+_JAVA = regex(
     r"^\s+at (?:[\w.@-]+/)?([\w.$<>]+)\.([\w$<>]+)\((\w+\.(?:java|kt|scala|groovy)):(\d+)\)$"
 )
 
@@ -187,18 +182,18 @@ def java_path(owner: str, file: str) -> str:
 
 
 # https://docs.python.org/3/library/traceback.html
-_FRAME = re.compile(r'^ *File "([^"]+)", line (\d{1,9})(?:,? in (.+))?$')
-_EXCEPTION = re.compile(r"^([A-Za-z_][\w.]{0,200})(?:: (.*))?$")
-_BAR = re.compile(r"^ *\| ?")
-_BETWEEN = re.compile(r"^ *\+(?:-[-+]*(?: [\d.]+ -+)?| Exception Group .*)$")
+_FRAME = regex(r'^ *File "([^"]+)", line (\d{1,9})(?:,? in (.+))?$')
+_EXCEPTION = regex(r"^([A-Za-z_][\w.]{0,200})(?:: (.*))?$")
+_BAR = regex(r"^ *\| ?")
+_BETWEEN = regex(r"^ *\+(?:-[-+]*(?: [\d.]+ -+)?| Exception Group .*)$")
 # https://docs.python.org/3/library/faulthandler.html: the innermost frame comes first.
-_FATAL = re.compile(r"^Fatal Python error: (.+)$")
+_FATAL = regex(r"^Fatal Python error: (.+)$")
 _START = "Traceback (most recent call last):"
 _CHAINED = ("During handling of", "The above exception")
 _NEXT = (_START, *_CHAINED)
-_BLANK = re.compile(r"\s*$")
+_BLANK = regex(r"\s*$")
 # A module that does not compile has no traceback above it.
-_SYNTAX = re.compile(r'^  File "[^"]+", line \d{1,9}$')
+_SYNTAX = regex(r'^  File "[^"]+", line \d{1,9}$')
 
 
 def python_frames(lines: Iterable[str]) -> tuple[Frame, ...]:
@@ -280,11 +275,9 @@ PYTHON = Parser(
 )
 
 # https://docs.python.org/3/library/unittest.html; unittest/runner.py: printErrorList
-_UNITTEST_TITLE = re.compile(
-    r"^(ERROR|FAIL|UNEXPECTED SUCCESS): (\S+)(?: \(([^()\s]+)\))?(?: (.*))?$"
-)
-_UNITTEST_RULE = re.compile(r"^(?:={70}|-{70})$")
-_UNITTEST_RAN = re.compile(r"^Ran (\d{1,9}) tests? in ")
+_UNITTEST_TITLE = regex(r"^(ERROR|FAIL|UNEXPECTED SUCCESS): (\S+)(?: \(([^()\s]+)\))?(?: (.*))?$")
+_UNITTEST_RULE = regex(r"^(?:={70}|-{70})$")
+_UNITTEST_RAN = regex(r"^Ran (\d{1,9}) tests? in ")
 
 
 def _read_unittest(log: Log) -> Iterator[Located]:

@@ -1,15 +1,15 @@
 """Names a problem so that it is known again after lines have moved. Compares nothing."""
 
 import hashlib
-import re
 
 from atlas_retry.model import Diagnostic
+from atlas_retry.patterns import regex
 
-_ADDRESS = re.compile(r"\b0x[0-9a-fA-F]+\b")
-_ABSOLUTE = re.compile(r"(?<![\w.])(?:[A-Za-z]:)?/(?:[^\s/'\":,()]+/)+")
-_NUMBER = re.compile(r"(?<![\w.])[-+]?\d+(?:\.\d+)*(?:e[-+]?\d+)?(?![\w])")
-_DURATION = re.compile(r"\b\d+(?:\.\d+)?\s?(?:ms|s|sec|seconds)\b")
-_QUOTE = re.compile('[`"\u00b4\u2018\u2019\u201c\u201d]')
+_ADDRESS = regex(r"\b0x[0-9a-fA-F]+\b")
+_ABSOLUTE = regex(r"(?<![\w.])(?:[A-Za-z]:)?/(?:[^\s/'\":,()]+/)+")
+_NUMBER = regex(r"(?<![\w.])[-+]?\d+(?:\.\d+)*(?:e[-+]?\d+)?(?![\w])")
+_DURATION = regex(r"\b\d+(?:\.\d+)?\s?(?:ms|s|sec|seconds)\b")
+_QUOTE = regex('[`"\u00b4\u2018\u2019\u201c\u201d]')
 _DIGEST_CHARS = 16
 
 

@@ -12,31 +12,32 @@ from atlas_retry.diagnostics.failures import above, crash, inside, matching, pla
 from atlas_retry.diagnostics.table import region_of
 from atlas_retry.diagnostics.values import Located, Log, Parser
 from atlas_retry.model import Diagnostic, Frame
+from atlas_retry.patterns import regex
 
 # https://docs.pytest.org/en/stable/how-to/output.html
-_BANNER = re.compile(r"^={2,} (\S.{0,300}) ={2,}$")
-_TITLE = re.compile(r"^_{1,200} (?!_ )(\S.{0,600}) _{1,200}$")
-_STAGE = re.compile(r"^ERROR (?:at (setup|teardown) of|(collecting)) (.+)$")
-_CONFTEST = re.compile(r"^ImportError while loading conftest '([^']*)'")
-_BLANK = re.compile(r"\s*$")
-_USAGE = re.compile(r"^(?:ERROR: (?!Coverage|usage:)|pytest: error: )(\S.*)$")
-_CRASHED = re.compile(r"^worker '\w+' crashed while running '(.+)'$")
+_BANNER = regex(r"^={2,} (\S.{0,300}) ={2,}$")
+_TITLE = regex(r"^_{1,200} (?!_ )(\S.{0,600}) _{1,200}$")
+_STAGE = regex(r"^ERROR (?:at (setup|teardown) of|(collecting)) (.+)$")
+_CONFTEST = regex(r"^ImportError while loading conftest '([^']*)'")
+_BLANK = regex(r"\s*$")
+_USAGE = regex(r"^(?:ERROR: (?!Coverage|usage:)|pytest: error: )(\S.*)$")
+_CRASHED = regex(r"^worker '\w+' crashed while running '(.+)'$")
 _INTERNAL = "INTERNALERROR> "
 _NEAR = 50
 """Places among which an entry looks for its own: `--tb=line` keeps the order of the summary."""
-_CAPTURED = re.compile(r"^-{3,} Captured .+ -{3,}$")
-_ONE_LINE = re.compile(r"^([^\s:][^:]*):(\d{1,9}): (\S.*)$")
-_RAISED = re.compile(r"^(?:\w+\.)*([A-Z]\w*)(?:: |:?$)")
-_MARK = re.compile(r"^E(?: {3}(.*)|\s*)$")
-_LONG = re.compile(r"^([^\s:][^:]*):(\d{1,9}): ?([\w.]*)$")
-_SHORT = re.compile(r"^([^\s:][^:]*):(\d{1,9}): in (.+)$")
-_SYNTAX = re.compile(r'^E\s+File "([^"]+)", line (\d{1,9})')
-_DEF = re.compile(r"^[ >] +(?:async )?def (\w+)")
-_WORKER = re.compile(r"^\[gw\d+\] \w+ -- Python ")
-_HEADING = re.compile(r"^={2,} short test summary info ={2,}$")
-_ENTRY = re.compile(r"^(FAILED|ERROR|SUBFAILED\S*) (\S.*)$")
-_NODE = re.compile(r"^[^\s:]\S*\.\w{1,20}(?:::|$)")
-_COUNTS = re.compile(
+_CAPTURED = regex(r"^-{3,} Captured .+ -{3,}$")
+_ONE_LINE = regex(r"^([^\s:][^:]*):(\d{1,9}): (\S.*)$")
+_RAISED = regex(r"^(?:\w+\.)*([A-Z]\w*)(?:: |:?$)")
+_MARK = regex(r"^E(?: {3}(.*)|\s*)$")
+_LONG = regex(r"^([^\s:][^:]*):(\d{1,9}): ?([\w.]*)$")
+_SHORT = regex(r"^([^\s:][^:]*):(\d{1,9}): in (.+)$")
+_SYNTAX = regex(r'^E\s+File "([^"]+)", line (\d{1,9})')
+_DEF = regex(r"^[ >] +(?:async )?def (\w+)")
+_WORKER = regex(r"^\[gw\d+\] \w+ -- Python ")
+_HEADING = regex(r"^={2,} short test summary info ={2,}$")
+_ENTRY = regex(r"^(FAILED|ERROR|SUBFAILED\S*) (\S.*)$")
+_NODE = regex(r"^[^\s:]\S*\.\w{1,20}(?:::|$)")
+_COUNTS = regex(
     r"^(?:=+ )?(?:\d{1,9} [a-z ]{1,41}(?:, \d{1,9} [a-z ]{1,41})*|no tests ran) in [\d.]+s\b"
 )
 

@@ -35,6 +35,7 @@ from atlas_retry.diagnostics.values import (
     ToolOutput,
 )
 from atlas_retry.model import Diagnostic, Frame, Kind, Level, Region
+from atlas_retry.patterns import regex
 
 FALLBACKS: tuple[Parser, ...] = (PYTHON, *map(parser_of, lines.FALLBACKS), PRE_COMMIT)
 """Asked only when no tool was found to complain, and of hooks, which run any tool."""
@@ -98,14 +99,14 @@ def _at(diagnostic: Diagnostic, frame: Frame) -> Diagnostic:
 
 # GitHub's runner writes the time of a line with seven digits behind the point; `gh run view --log`
 # puts job and step before it, with tabs (cli/cli, pkg/cmd/run/view). Each step begins with a BOM.
-_GITHUB = re.compile(
+_GITHUB = regex(
     r"^(?:[^\t\n]*\t[^\t\n]*\t)?\ufeff?\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{7}Z(?: |$)", re.MULTILINE
 )
 # GitLab's runner, with FF_TIMESTAMPS: the time, the number of the stream, O or E for its kind, and
 # `+` where the line goes on with the one before it (docs.gitlab.com, "CI/CD job logs").
 _GITLAB = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?Z [\da-f]{2}[OE]"
-_GITLAB_MORE = re.compile(rf"\n{_GITLAB}\+")
-_GITLAB_LINE = re.compile(rf"^{_GITLAB} ?", re.MULTILINE)
+_GITLAB_MORE = regex(rf"\n{_GITLAB}\+")
+_GITLAB_LINE = regex(rf"^{_GITLAB} ?", re.MULTILINE)
 
 
 def unstamped(text: str) -> str:

@@ -4,7 +4,6 @@ Entities and DTDs of JUnit's XML are refused; https://github.com/testmoapp/junit
 runners put into it.
 """
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
@@ -25,6 +24,7 @@ from atlas_retry.diagnostics.failures import (
 from atlas_retry.diagnostics.pytest_log import explain
 from atlas_retry.diagnostics.table import LEVELS, region_of
 from atlas_retry.model import Diagnostic, Frame, Level, Region
+from atlas_retry.patterns import regex
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
@@ -162,7 +162,7 @@ def _number(one: Mapping[str, object], path: str) -> int | None:
     return value if isinstance(value, int) and value > 0 else None
 
 
-_STACK = re.compile(r"^\s*(?:at |\u276f )")
+_STACK = regex(r"^\s*(?:at |\u276f )")
 
 
 def junit(content: bytes) -> Report:

@@ -24,14 +24,15 @@ from atlas_retry.diagnostics.lines import NODE
 from atlas_retry.diagnostics.table import parser_of
 from atlas_retry.diagnostics.values import Located, Log, Parser
 from atlas_retry.model import Diagnostic, Frame
+from atlas_retry.patterns import regex
 
 # https://pkg.go.dev/cmd/go#hdr-Test_packages; https://pkg.go.dev/cmd/test2json
-_GO_FAIL = re.compile(r"^ *--- FAIL: (\S+) \([\d.]+s\)$")
-_GO_ENDED = re.compile(r"^ *--- (?:PASS|FAIL|SKIP): \S+ \([\d.]+s\)$")
-_GO_NOW = re.compile(r"^=== (?:RUN|CONT|NAME|PAUSE) +(\S+)$")
-_GO_LINE = re.compile(r"^( +)(?P<path>[\w./-]+\.go):(?P<line>\d{1,9}): ?(.*)$")
-_GO_PACKAGE = re.compile(r"^(?:FAIL|ok  )\t(\S+)(?:\t| \[)(.*)$")
-_GO_PANIC = re.compile(r"^(?:panic|fatal error): (.*)$")
+_GO_FAIL = regex(r"^ *--- FAIL: (\S+) \([\d.]+s\)$")
+_GO_ENDED = regex(r"^ *--- (?:PASS|FAIL|SKIP): \S+ \([\d.]+s\)$")
+_GO_NOW = regex(r"^=== (?:RUN|CONT|NAME|PAUSE) +(\S+)$")
+_GO_LINE = regex(r"^( +)(?P<path>[\w./-]+\.go):(?P<line>\d{1,9}): ?(.*)$")
+_GO_PACKAGE = regex(r"^(?:FAIL|ok  )\t(\S+)(?:\t| \[)(.*)$")
+_GO_PANIC = regex(r"^(?:panic|fatal error): (.*)$")
 _GO_JSON = '"Action":"output"'
 _HOSTS = ("github.com/", "gitlab.com/", "bitbucket.org/", "codeberg.org/")
 
@@ -163,18 +164,15 @@ GO_TEST = Parser(
 )
 
 # https://maven.apache.org/surefire/maven-surefire-plugin/
-_MAVEN_TITLE = re.compile(
-    r"""^
+_MAVEN_TITLE = regex(r"""(?x)^
     (?:\[ERROR\][ ])?
     (?P<name>[\w.$]+(?:\(.*?\))?(?:\[[^\]]*\])?)  # a method, its parameters and their number
     (?:\((?P<owner>[\w.$]+)\))?
     (?:[ ]--|)[ ]{1,2}Time[ ]elapsed:[ ][\d.,]+[ ]s(?:ec)?
     [ ]+<<<[ ](?:FAILURE|ERROR)!
-    $""",
-    re.VERBOSE,
-)
-_MAVEN_RAISED = re.compile(r"^([\w.$]+)(?::|$)")
-_MAVEN_STACK = re.compile(r"\tat ")
+    $""")
+_MAVEN_RAISED = regex(r"^([\w.$]+)(?::|$)")
+_MAVEN_STACK = regex(r"\tat ")
 
 
 def _maven(log: Log) -> Iterator[Located]:
@@ -215,14 +213,14 @@ MAVEN = Parser(
 )
 
 
-_STACK = re.compile(r"^ +at | \u276f ")
+_STACK = regex(r"^ +at | \u276f ")
 
 # https://mochajs.org/running/reporters; lib/reporters/base.js: Base.list, epilogue
-_MOCHA_LIST = re.compile(r"^  \d+ failing$")
-_MOCHA_TITLE = re.compile(r"^  \d+\) (\S.*)$")
-_MOCHA_END = re.compile(r"^(?:-{5,}|={5,}|npm (?:ERR!|error) )")
-_MOCHA_HOOK = re.compile(r'^"(?:before|after)(?: each| all)?" hook(?:: .+)? for "(.+)"$')
-_MOCHA_TIMED_OUT = re.compile(r"^ *Error: Timeout of .+ \((\S+)\)$")
+_MOCHA_LIST = regex(r"^  \d+ failing$")
+_MOCHA_TITLE = regex(r"^  \d+\) (\S.*)$")
+_MOCHA_END = regex(r"^(?:-{5,}|={5,}|npm (?:ERR!|error) )")
+_MOCHA_HOOK = regex(r'^"(?:before|after)(?: each| all)?" hook(?:: .+)? for "(.+)"$')
+_MOCHA_TIMED_OUT = regex(r"^ *Error: Timeout of .+ \((\S+)\)$")
 
 
 def _mocha(log: Log) -> Iterator[Located]:
@@ -258,12 +256,12 @@ def _mocha_names(lines: Sequence[str]) -> list[str]:
 
 
 # https://nodejs.org/api/test.html#test-reporters; https://testanything.org
-_NODE_AT = re.compile(r"^test at (?P<path>.+?):(?P<line>\d+):(?P<column>\d+)$")
-_NODE_SPEC = re.compile(r"^✖ (.+?) \([\d.]+ms\)$")
-_TAP = re.compile(r"^ *not ok \d+(?: - (.+))?$")
-_TAP_END = re.compile(r"^ *\.\.\.$")
-_TAP_PLACE = re.compile(r"^ *location: '?(?P<path>[^']+?):(?P<line>\d+):(?P<column>\d+)'?$")
-_TAP_ERROR = re.compile(r"^( *)error: (?:\|-?|'(.*)'|\"(.*)\"|(.*))$")
+_NODE_AT = regex(r"^test at (?P<path>.+?):(?P<line>\d+):(?P<column>\d+)$")
+_NODE_SPEC = regex(r"^✖ (.+?) \([\d.]+ms\)$")
+_TAP = regex(r"^ *not ok \d+(?: - (.+))?$")
+_TAP_END = regex(r"^ *\.\.\.$")
+_TAP_PLACE = regex(r"^ *location: '?(?P<path>[^']+?):(?P<line>\d+):(?P<column>\d+)'?$")
+_TAP_ERROR = regex(r"^( *)error: (?:\|-?|'(.*)'|\"(.*)\"|(.*))$")
 _MAX_TAP_LINES = 200
 _NODE_CRASH = parser_of(NODE)
 _NODE_FILE_FAILED = "test failed"
@@ -331,8 +329,8 @@ NODE_TEST = Parser(
 
 
 # https://pre-commit.com/#pre-commit-run; pre_commit/commands/run.py: _run_single_hook
-_HOOK = re.compile(r"^- hook id: (\S+)$")
-_FACT = re.compile(r"^- (?:hook id|exit code|duration|files were modified by this hook)\b")
+_HOOK = regex(r"^- hook id: (\S+)$")
+_FACT = regex(r"^- (?:hook id|exit code|duration|files were modified by this hook)\b")
 _MODIFIED = "- files were modified by this hook"
 _OUTCOMES = ("Passed", "Failed", "Skipped")
 

@@ -8,14 +8,15 @@ from collections.abc import Callable, Iterator, Mapping
 from msgspec import Struct
 
 from atlas_retry.model import Diagnostic, GateResult
+from atlas_retry.patterns import regex
 
-_SEPARATOR = re.compile(r"\s*(?:&&|\|\||[;|\n])\s*")
-_ENTER = re.compile(r"cd (?P<folder>[\w@.+-]+(?:/[\w@.+-]+)*)/? && (?!.*\bcd )")
+_SEPARATOR = regex(r"\s*(?:&&|\|\||[;|\n])\s*")
+_ENTER = regex(r"cd (?P<folder>[\w@.+-]+(?:/[\w@.+-]+)*)/? && (?!.*\bcd )")
 """Only where the command stays in that folder."""
-_SPECIAL = re.compile(r"[*$`'\"(){}<>\\]")
-_SYNTAX = re.compile(r"[\\^$.*+?()\[\]{}|]")
+_SPECIAL = regex(r"[*$`'\"(){}<>\\]")
+_SYNTAX = regex(r"[\\^$.*+?()\[\]{}|]")
 """What a title must not mean in a regular expression of JavaScript's."""
-_PARAMETER = re.compile(r"\[.*\]$", re.DOTALL)
+_PARAMETER = regex(r"\[.*\]$", re.DOTALL)
 
 
 _JAVASCRIPT = (

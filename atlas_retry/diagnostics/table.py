@@ -8,13 +8,14 @@ from msgspec import Struct
 
 from atlas_retry.diagnostics.values import Located, Log, Parser
 from atlas_retry.model import Diagnostic, Level, Region
+from atlas_retry.patterns import regex
 
 SLACK = 2
 """Foreign lines (another process writes to the same terminal) that may stand inside a block."""
 
 NEVER = r"(?!)"
 """A pattern that no line matches."""
-_DIGITS = re.compile(r"[0-9]{1,9}")
+_DIGITS = regex(r"[0-9]{1,9}")
 
 LEVELS: Mapping[str, Level] = {
     **dict.fromkeys(("error", "fatal error", "e", "f", "high", "✖", "\u00d7"), Level.ERROR),

@@ -7,6 +7,7 @@ runner's name. Sources: the runners' own reporters, and the goldens.
 import re
 
 from atlas_retry.diagnostics.values import Log
+from atlas_retry.patterns import regex
 
 _PYTEST_NOTHING = 5
 """https://docs.pytest.org/en/stable/reference/exit-codes.html; unittest takes it as well."""
@@ -57,8 +58,7 @@ _COUNTS = (
 number is one test, nothing is none. That none failed or was skipped says nothing of the others: a
 pattern that takes a 0 has to be about all tests, or those that passed."""
 
-_NONE = re.compile(
-    r"""
+_NONE = regex(r"""(?x)
     no[ ]tests[ ]ran[ ]in[ ] | =+[ ]no[ ]tests[ ]ran[ ]in[ ]                # pytest
     | No[ ]tests[ ]found,[ ]exiting[ ]with[ ]code                            # jest
     | No[ ]test[ ]files[ ]found                                              # vitest, tap
@@ -79,12 +79,10 @@ _NONE = re.compile(
     | \[info\][ ]No[ ]tests[ ](?:were[ ]executed\.|to[ ]run[ ]for[ ])        # sbt
     | \?[ ]{3}\t\S+\t\[no[ ]test[ ]files\]$ | ok[ ]{2}\t.*\[no[ ]tests[ ]to[ ]run\]$
     | (?:\[INFO\][ ])?No[ ]tests[ ]to[ ]run\.                                # Maven
-    """,
-    re.VERBOSE,
-)
+    """)
 """Says in words that no test ran, whatever the exit code."""
-_COUNTING = tuple(map(re.compile, _COUNTS))
-_SAYS = re.compile("|".join(re.sub(r"\?P<\w+>", "?:", count) for count in _COUNTS))
+_COUNTING = tuple(map(regex, _COUNTS))
+_SAYS = regex("|".join(re.sub(r"\?P<\w+>", "?:", count) for count in _COUNTS))
 
 
 def tests_ran(log: Log) -> bool | None:

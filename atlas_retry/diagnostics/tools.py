@@ -2,17 +2,19 @@
 
 import re
 
+from atlas_retry.patterns import regex
+
 ASSIGNED = r"(?:[A-Za-z_]\w*=(?:'[^']*'|\"[^\"]*\"|\S*)\s+)*"
 _VALUED = "group|only-group|extra|with|python|package|project|isolated|env-file|filter|C|p"
 OPTIONS = rf"(?:--?(?:{_VALUED})[ =]\S+\s+|-{{1,2}}[\w-]+(?:=\S+)?\s+)*"
-LAUNCHER = re.compile(
+LAUNCHER = regex(
     r"(?:(?:uv|poetry|pdm|pipenv|rye|hatch|pixi) run|uvx|pipx run|npx|bunx"
     r"|(?:pnpm|npm|yarn|bundle|composer) exec|(?:pnpm|yarn) dlx|yarn run|yarn|pnpm|python[\d.]* -m"
     r"|coverage run -m|xvfb-run|cross-env|env|nice|time"
     rf"|bun run|sudo|mise exec --|rtx exec --)\s+{OPTIONS}(?:--\s+)?"
 )
 """What starts another program: taken off before the program is looked up."""
-_PLACE = re.compile(r"(?:\./)?(?:node_modules/\.bin|vendor/bin|bin|\.venv/bin|venv/bin)/")
+_PLACE = regex(r"(?:\./)?(?:node_modules/\.bin|vendor/bin|bin|\.venv/bin|venv/bin)/")
 
 
 ALIASES = {

@@ -1,21 +1,18 @@
 """What a command that runs several programs printed and no parser read. Judges no tool's output."""
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from atlas_retry.diagnostics.values import Located, Log
 from atlas_retry.model import Diagnostic
+from atlas_retry.patterns import regex
 
 UNREAD = "unread"
 """Tool of the diagnostic that stands for all such lines of one gate."""
 MAX_LINES = 200
 MAX_MESSAGE_CHARS = 500
-_SEVERAL = re.compile(
-    r"[;&|\n]|^\s*(?:\S*/)?(?:make|just|task|tox|nox|npm|pnpm|yarn|sh|bash|\./\S+)\b"
-)
+_SEVERAL = regex(r"[;&|\n]|^\s*(?:\S*/)?(?:make|just|task|tox|nox|npm|pnpm|yarn|sh|bash|\./\S+)\b")
 """A shell line that runs more than one program, or a script or task that may."""
-_NOISE = re.compile(
-    r"""
+_NOISE = regex(r"""(?x)
     \s
     | \W*$
     | \S+/?\S*:?$
@@ -37,9 +34,7 @@ _NOISE = re.compile(
     | error:[ ](?:could[ ]not[ ]compile|aborting[ ]due[ ]to)
     | .+\.{3}\w+$
     | \S+[ ](?:In|At)[ ]
-    """,
-    re.VERBOSE,
-)
+    """)
 """Headings, counts, warnings and echoed commands: no problem of their own."""
 
 

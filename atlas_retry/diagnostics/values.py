@@ -1,14 +1,14 @@
 """What goes into and comes out of reading a tool's output. No parsing here."""
 
-import re
 from collections.abc import Callable, Iterable
 
 from msgspec import Struct
 
 from atlas_retry.model import Diagnostic, Kind
+from atlas_retry.patterns import regex
 
-_BETWEEN_WORDS = re.compile(r"[\s/;&|()='\"]+")
-_VERSION = re.compile(r"(?<=\w)@[\w.]+")
+_BETWEEN_WORDS = regex(r"[\s/;&|()='\"]+")
+_VERSION = regex(r"(?<=\w)@[\w.]+")
 
 LINE_CHARS = 2_000
 """Longer lines are cut before a pattern sees them: minified code needs more, no message does."""

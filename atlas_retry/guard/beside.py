@@ -4,7 +4,6 @@ Each rule is one function over the whole change; what it sees is refused, but fo
 """
 
 import posixpath
-import re
 from collections.abc import Callable, Iterable, Iterator
 
 from msgspec import Struct
@@ -12,6 +11,7 @@ from msgspec import Struct
 from atlas_retry.guard import places
 from atlas_retry.guard.case import Answer, Delta, RuleFinding, Scene, differing
 from atlas_retry.guard.documents import flat, parse
+from atlas_retry.patterns import regex
 from atlas_retry.text.globs import Globs, globs
 
 Seen = tuple[str, str]
@@ -33,8 +33,8 @@ class BesideRule(Struct, frozen=True, kw_only=True):
 
 
 OWN = Globs(("/.atlas/", "/atlas.yaml", "/atlas.yml", "/.atlas.yaml"))
-_PART = re.compile(r"^(tool:)?atlas([-_]retry)?$")
-_VARIABLE = re.compile(r"\bATLAS_(HOME|[A-Z]+__[A-Z_]+)['\"]?\s*[:?]?[=:]")
+_PART = regex(r"^(tool:)?atlas([-_]retry)?$")
+_VARIABLE = regex(r"\bATLAS_(HOME|[A-Z]+__[A-Z_]+)['\"]?\s*[:?]?[=:]")
 _STEERED = globs(
     """
     .env .env.* .envrc Makefile justfile mise.toml package.json docker-compose*.y*ml *.mk

@@ -13,6 +13,7 @@ from atlas_retry.guard import places
 from atlas_retry.guard.case import Answer, Delta, RuleFinding, Scene
 from atlas_retry.guard.documents import Key, flat, parse
 from atlas_retry.guard.settings import deciding_part, is_shared
+from atlas_retry.patterns import regex
 from atlas_retry.text.globs import Globs, globs, words
 
 
@@ -225,14 +226,11 @@ def _satisfies_make(path: PurePosixPath, scene: Scene) -> bool:
     return any("make" in line and first in line.split() for line in scene.commands)
 
 
-_SPELLED = re.compile(r"(?<![\w/])(?:\.{0,2}/)*([\w-][\w./-]*\.(?!md\b|rst\b)[A-Za-z]\w*)")
-_OF_PROGRAM = re.compile(
-    r"""
+_SPELLED = regex(r"(?<![\w/])(?:\.{0,2}/)*([\w-][\w./-]*\.(?!md\b|rst\b)[A-Za-z]\w*)")
+_OF_PROGRAM = regex(r"""(?x)
     ^(?P<dot>\.)? (?P<name>[\w-]+?) (?P<mark>[-_.]?(rc|ignore|config|version))?
     (?P<form>\.(toml|jsonc?|json5|ya?ml|cfg|ini|conf|xml|[cm]?[jt]s))?$
-    """,
-    re.VERBOSE,
-)
+    """)
 """Files that programs look for by their own name, without being asked to."""
 
 
@@ -257,17 +255,17 @@ def reached(asked: Iterable[str], scene: Scene) -> Reached:
                    programs=frozenset(programs), spelled=spelled)  # fmt: skip
 
 
-_BETWEEN = re.compile(r"&&|\|\||[;|\n&]|\b(?:then|do|else)\b")
+_BETWEEN = regex(r"&&|\|\||[;|\n&]|\b(?:then|do|else)\b")
 _AROUND = words("exec time env sudo nice if ! then do else command xargs npx bunx uvx")
-_RUNNERS = re.compile(r"^(uv|poetry|pdm|hatch|pipenv|rye|coverage|dotenv|bundle) (run|exec)$")
-_INTERPRETERS = re.compile(
+_RUNNERS = regex(r"^(uv|poetry|pdm|hatch|pipenv|rye|coverage|dotenv|bundle) (run|exec)$")
+_INTERPRETERS = regex(
     r"^(\.|source|(ba|da|z|k)?sh|python[\d.]*|node|deno|bun|tsx|ts-node|ruby|perl|php|Rscript|pwsh)$"
 )
-_ONLY_READS = re.compile(
+_ONLY_READS = regex(
     r"^(\w*sh( -\w+)*? -\w*n|(ruby|perl)( -\w+)*? -\w*c|node (-c|--check)|php( -\w+)*? -l)\b"
 )
 """An interpreter that only checks the syntax: what it is given is its subject."""
-_PRODUCT = re.compile(r"^(src|lib|app|cmd|pkg|internal|packages)/")
+_PRODUCT = regex(r"^(src|lib|app|cmd|pkg|internal|packages)/")
 
 
 def commands(line: str) -> Iterator[list[str]]:
@@ -286,7 +284,7 @@ def commands(line: str) -> Iterator[list[str]]:
             yield words
 
 
-_OPTION_OR_VARIABLE = re.compile(r"^-|=")
+_OPTION_OR_VARIABLE = regex(r"^-|=")
 
 
 def _behind(command: list[str], scene: Scene) -> list[str]:
@@ -322,7 +320,7 @@ def _values(path: str, scene: Scene, is_wanted: Callable[[Key], bool]) -> list[s
 
 
 _MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
-_TARGETS = re.compile(r"^(?!\.)([\w./-]+(?: [\w./-]+)*)\s*:(?![:=])([^;#]*)")
+_TARGETS = regex(r"^(?!\.)([\w./-]+(?: [\w./-]+)*)\s*:(?![:=])([^;#]*)")
 
 
 def _recipes(makefile: str, targets: list[str]) -> Iterator[str]:

@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable
 
 from atlas_retry.guard import places
+from atlas_retry.patterns import regex
 from atlas_retry.text.globs import words
 
 Value = object
@@ -13,8 +14,8 @@ Key = tuple[str, ...]
 _INI = words(".ini .cfg .flake8 .coveragerc .pylintrc .pydocstyle .bandit pylintrc .editorconfig")
 _YAML = words(".clang-tidy .clang-format .yamllint")
 _JSON = words(".json .jsonc .json5")
-_COMMENT = re.compile(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
-_TRAILING = re.compile(r'("(?:\\.|[^"\\])*")|,(?=\s*[}\]])', re.DOTALL)
+_COMMENT = regex(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
+_TRAILING = regex(r'("(?:\\.|[^"\\])*")|,(?=\s*[}\]])', re.DOTALL)
 
 
 def parse(path: str, content: bytes) -> Value:

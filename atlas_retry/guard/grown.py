@@ -18,13 +18,14 @@ from msgspec import Struct, field
 from atlas_retry.guard import places, tokens
 from atlas_retry.guard.case import Delta, Scene
 from atlas_retry.guard.documents import parse
+from atlas_retry.patterns import regex
 from atlas_retry.source import Import, imports, language_of
 from atlas_retry.text.globs import words
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-_WORD = re.compile(r"[A-Za-z_]\w*")
+_WORD = regex(r"[A-Za-z_]\w*")
 _CONTAINERS = words("""
     module program source_file translation_unit compilation_unit class_body declaration_list
     interface_body enum_body
@@ -35,7 +36,7 @@ _BODIES = words("block statement_block body_statement block_body do_block")
 _CLASSES = words(
     "class_definition class_declaration class module namespace_definition internal_module"
 )
-_GROUPS = re.compile(r"^(RSpec\.)?(describe|context|suite|shared_examples\w*)\b")
+_GROUPS = regex(r"^(RSpec\.)?(describe|context|suite|shared_examples\w*)\b")
 _TABLES = words("""
     list array tuple set dictionary object literal_value array_expression initializer_list
     array_initializer array_creation_expression hash element_value_array_initializer
@@ -54,33 +55,24 @@ _DEFINITIONS = words("""
     record_declaration enum_declaration const_item static_item attribute_item use_declaration
     struct_specifier field_declaration public_field_definition
     """)
-_TEST_CALLS = re.compile(r"^(it|test|describe|context|suite|specify|scenario|TEST|TEST_F|TEST_P)\b")
-_FOCUS = re.compile(r"\.(only|skip|todo|failing|fails)\b|^(fit|fdescribe|xit|xdescribe|xtest)\b")
-_ASSERTION = re.compile(
-    r"""
+_TEST_CALLS = regex(r"^(it|test|describe|context|suite|specify|scenario|TEST|TEST_F|TEST_P)\b")
+_FOCUS = regex(r"\.(only|skip|todo|failing|fails)\b|^(fit|fdescribe|xit|xdescribe|xtest)\b")
+_ASSERTION = regex(r"""(?x)
     ^( assert\b | (self|this|\$this)(\.|->)assert\w+\( | (await\s+)?expect\([^=]*\)\.
      | (debug_)?assert(_\w+)?!\( | (Assert\w*\.|Assertions\.)?assert[A-Z]\w*\(
      | (assert|require)(\.\w+)?\( )
-    """,
-    re.VERBOSE,
-)
+    """)
 """A statement that can only ask for more."""
-_SETS_UP = re.compile(
-    r"""
+_SETS_UP = regex(r"""(?ix)
     ^(set_?up|tear_?down|setup\w*|teardown\w*|init|main|TestMain|load_tests|before\w*|after\w*
       |around|let!|subject!|pytest\w*|collect_ignore\w*|__\w+__|inherit_doc)$
-    """,
-    re.VERBOSE | re.IGNORECASE,
-)
+    """)
 """Names by which a definition reaches tests beside it without being called."""
-_REACHES_OUT = re.compile(
-    r"""
+_REACHES_OUT = regex(r"""(?x)
     \bautouse\b | @(Before|After|Rule|ClassRule|Disabled|Ignore)\w* | \bcfg\s*\( | \bctor\b
     | \bskip | \bxfail\b | \bexpectedFailure\b | \[ignore
-    """,
-    re.VERBOSE,
-)
-_SNAPSHOTS = re.compile(r"\.(snap|ambr)$")
+    """)
+_SNAPSHOTS = regex(r"\.(snap|ambr)$")
 
 
 class Renames:
@@ -178,19 +170,16 @@ def _may_be_added(delta: Delta, scene: Scene) -> bool:
     return not scene.case.mentions([name]).get(name)
 
 
-_STEERING = re.compile(
-    r"""
+_STEERING = regex(r"""(?ix)
     ^(conftest\.py|__init__\.py|sitecustomize\.py|usercustomize\.py|\..*|rails_helper\.rb
       |(jest|vitest|test|mocha)[-.]?set-?up\..*|set-?up\w*\.[cm]?[jt]sx?|spec_helper\.rb
       |test_helper\.rb|.*\.config\.[cm]?[jt]s|.*\.(ini|cfg|toml)|phpunit.*|bootstrap\.php
       |package\.json|tsconfig.*|pytest_.*|.*_plugin\.py|go\.mod|junit-platform\.properties)$
-    """,
-    re.VERBOSE | re.IGNORECASE,
-)
+    """)
 """Names of files that act on tests beside them."""
 
 
-_FOR_ALL = re.compile(r"^func (TestMain|init)\(|\bRSpec\.configure\b", re.MULTILINE)
+_FOR_ALL = regex(r"^func (TestMain|init)\(|\bRSpec\.configure\b", re.MULTILINE)
 """What in a new file of tests acts on those beside it as well."""
 
 
@@ -449,7 +438,7 @@ def _touches(node: "Node", lines: frozenset[int]) -> bool:
     return any(node.start_point[0] < line <= node.end_point[0] + 1 for line in lines)
 
 
-_PROOF = re.compile(
+_PROOF = regex(
     r"^(assert\w*|expect\w*|should\w*|verify|require|raises|fail|t|Errorf|Fatalf)$|^[\"'\d]"
 )
 

@@ -12,13 +12,14 @@ from msgspec import Struct
 from atlas_retry.guard import places, tokens
 from atlas_retry.guard.case import Delta, Scene
 from atlas_retry.guard.grown import Renames, SourceChange
+from atlas_retry.patterns import regex
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-_RUST_TEST = re.compile(r"#\[\s*(cfg\s*\(\s*(all\s*\()?\s*test\b|test\b|\w+(::\w+)*::test\b)")
-_VITEST = re.compile(r"^if\s*\(\s*import\.meta\.vitest\s*\)")
-_DOCTESTS = re.compile(r"doctest|xdoctest")
+_RUST_TEST = regex(r"#\[\s*(cfg\s*\(\s*(all\s*\()?\s*test\b|test\b|\w+(::\w+)*::test\b)")
+_VITEST = regex(r"^if\s*\(\s*import\.meta\.vitest\s*\)")
+_DOCTESTS = regex(r"doctest|xdoctest")
 
 
 class Inline(Struct, frozen=True, kw_only=True):
@@ -104,22 +105,16 @@ def _spliced(after: bytes, old: "list[Node]", new: "list[Node]") -> bytes | None
     return after
 
 
-_FENCED = re.compile(
-    r"""
+_FENCED = regex(r"""(?mx)
     ^[ \t]*//[/!][ \t]*```.*\n
     (?: [ \t]*//[/!](?![ \t]*```).*\n )*
     (?: [ \t]*//[/!][ \t]*```.*\n )?
-    """,
-    re.VERBOSE | re.MULTILINE,
-)
+    """)
 """An example in the comments of Rust, fences included."""
-_PROMPTED = re.compile(
-    r"""
+_PROMPTED = regex(r"""(?mx)
     ^[ \t]*>>>.*\n?
     (?: (?! [ \t]*(?:$|>>>|\"{3}|'{3}|```) ).*\n? )*
-    """,
-    re.VERBOSE | re.MULTILINE,
-)
+    """)
 """An example of Python, with what it has to print."""
 
 

@@ -16,35 +16,30 @@ from msgspec.structs import replace
 
 from atlas_retry.guard import places, tokens
 from atlas_retry.guard.case import Delta, Scene
+from atlas_retry.patterns import regex
 from atlas_retry.source import nodes_of_types
 from atlas_retry.text.globs import words
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-_LITERAL = re.compile(
-    r"""
+_LITERAL = regex(r"""(?x)
     ^( string | template_string | number | integer | float | interpreted_string_literal
      | raw_string_literal | int_literal | float_literal | rune_literal | string_literal
      | char_literal | integer_literal | decimal_integer_literal | decimal_floating_point_literal
      | character_literal | hex_integer_literal | number_literal | encapsed_string )$
-    """,
-    re.VERBOSE,
-)
+    """)
 _COMPARISONS = words("""
     comparison_operator binary_expression binary equality_expression match_expression case_clause
     switch_case match_arm expression_case switch_label case_pattern match_pattern test_command
     case_item when pattern case_statement match_condition_list switch_block_statement_group
     unary_expression test_operator
     """)
-_EQUALS = re.compile(r"===?|!==?|\bin\b|\bis\b|\bnot\b|-eq|-ne|(?<![<>=!])=(?!=)|=~")
-_CALLS_THAT_COMPARE = re.compile(
-    r"""
+_EQUALS = regex(r"===?|!==?|\bin\b|\bis\b|\bnot\b|-eq|-ne|(?<![<>=!])=(?!=)|=~")
+_CALLS_THAT_COMPARE = regex(r"""(?x)
     (equals\w*|[sS]tarts?_?[wW]ith\??|[eE]nds?_?[wW]ith\??|HasPrefix|HasSuffix|includes|include\?
      |contains|[cC]ompareTo|strn?cmp|EqualFold|DeepEqual|eql\?|isclose|has|matches)$
-    """,
-    re.VERBOSE,
-)
+    """)
 _TABLES = words("dictionary object literal_value hash array_creation_expression")
 _PAIRS = words("pair keyed_element array_element_initializer")
 _CASES = words("switch_case expression_case case_statement when case_item")
@@ -131,9 +126,9 @@ def _is_peculiar(text: str) -> bool:
     return bool(_DATA.search(bare)) or not bare.isascii()
 
 
-_EXACT = re.compile(r"[1-9](\D*\d){3}")
+_EXACT = regex(r"[1-9](\D*\d){3}")
 """A literal with so many digits that to ask for it is to know the test."""
-_DATA = re.compile(r"\w\W*\s+\w|\d{3}|[A-Z].*\d|\d.*[A-Z]|@|.{24}")
+_DATA = regex(r"\w\W*\s+\w|\d{3}|[A-Z].*\d|\d.*[A-Z]|@|.{24}")
 """Several words, numbers of some length, names with digits: what no vocabulary has."""
 
 
@@ -192,7 +187,7 @@ def _asked(branches: Iterable[Branch]) -> set[str]:
     return set(chain.from_iterable(branch.asked for branch in branches))
 
 
-_MAY_HOLD_LITERAL = re.compile(r"[\d\"'`]")
+_MAY_HOLD_LITERAL = regex(r"[\d\"'`]")
 
 
 def _branches(
@@ -259,7 +254,7 @@ def _entry(pair: "Node", child: "Node") -> "Node | None":
     return pair if is_entry and not _NAME.fullmatch(tokens.text_of(value).strip()) else None
 
 
-_NAME = re.compile(r"(?!(true|false|null|nil|none)$)[a-z_][\w.]*", re.IGNORECASE)
+_NAME = regex(r"(?!(true|false|null|nil|none)$)[a-z_][\w.]*", re.IGNORECASE)
 
 
 def _is_asked(above: "Node", node: "Node") -> bool:

@@ -11,6 +11,7 @@ from msgspec import Struct
 from atlas_retry.guard import decides, places, tokens
 from atlas_retry.guard.case import Delta, Scene
 from atlas_retry.model import Kind
+from atlas_retry.patterns import regex
 from atlas_retry.source import nodes_of_types
 
 Remark = tuple[int, str]
@@ -18,7 +19,7 @@ Remark = tuple[int, str]
 
 
 def _marks(*patterns: str) -> tuple[re.Pattern[str], ...]:
-    return tuple(re.compile(pattern, re.IGNORECASE) for pattern in patterns)
+    return tuple(regex(pattern, re.IGNORECASE) for pattern in patterns)
 
 
 MARKS: dict[str, tuple[re.Pattern[str], ...]] = {
@@ -63,9 +64,9 @@ MARKS: dict[str, tuple[re.Pattern[str], ...]] = {
 }
 """Ways to silence a checker, by what is silenced."""
 _TOOLS = {
-    "type": re.compile(r"\b(mypy|(based)?pyright|tsc|vue-tsc|pyre|pytype|ty|phpstan|psalm)\b"),
-    "coverage": re.compile(r"--cov|\b(coverage|nyc|c8)\b|tarpaulin|llvm-cov|-cover\b|jacoco"),
-    "security": re.compile(r"\b(bandit|semgrep|gosec|gitleaks|trivy|checkov)\b"),
+    "type": regex(r"\b(mypy|(based)?pyright|tsc|vue-tsc|pyre|pytype|ty|phpstan|psalm)\b"),
+    "coverage": regex(r"--cov|\b(coverage|nyc|c8)\b|tarpaulin|llvm-cov|-cover\b|jacoco"),
+    "security": regex(r"\b(bandit|semgrep|gosec|gitleaks|trivy|checkov)\b"),
 }
 
 
@@ -156,9 +157,7 @@ def _remarks(path: str, source: bytes) -> Iterator[Remark]:
         yield node.start_point[0] + 1, tokens.text_of(node).strip()
 
 
-_REMARKS = re.compile(
-    r"comment|^((inner_)?attribute_item|(marker_)?annotation|preproc_call|decorator)$"
-)
+_REMARKS = regex(r"comment|^((inner_)?attribute_item|(marker_)?annotation|preproc_call|decorator)$")
 
 
 def without(delta: Delta, marks: tuple[Suppression, ...]) -> bytes | None:

@@ -7,6 +7,7 @@ from pathlib import PurePosixPath
 from atlas_retry.guard import places
 from atlas_retry.guard.case import Delta, differing
 from atlas_retry.guard.documents import Key, flat, parse
+from atlas_retry.patterns import regex
 from atlas_retry.text.globs import words
 
 _PACKAGING = words("poetry pdm hatch setuptools flit uv rye scikit-build maturin commitizen")
@@ -17,7 +18,7 @@ _OF_PACKAGE_JSON = words("""
     dependencies peerDependencies optionalDependencies devDependencies publishConfig unpkg jsdelivr
     peerDependenciesMeta engines directories typesVersions
     """)
-_OF_SETUP_CFG = re.compile(r"^(metadata|options(\..*)?|bumpversion.*|bdist\w*|sdist|egg_info)$")
+_OF_SETUP_CFG = regex(r"^(metadata|options(\..*)?|bumpversion.*|bdist\w*|sdist|egg_info)$")
 _OF_CARGO = words("lints profile patch replace test bench")
 
 
@@ -64,20 +65,20 @@ BY_KEY: dict[str, Callable[[Key], bool]] = {
 """Whether the setting at a key path decides, by the name of the file."""
 
 BY_LINE: dict[str, re.Pattern[str]] = {
-    "go.mod": re.compile(r"^\s*(replace|exclude|toolchain|tool)\b|=>"),
-    "CMakeLists.txt": re.compile(r"(?i)test|check|-W|sanitiz|fail"),
-    "build.gradle": re.compile(r"(?i)test|check|lint|jacoco|verif|ignore|exclude"),
-    "build.gradle.kts": re.compile(r"(?i)test|check|lint|jacoco|verif|ignore|exclude"),
-    "setup.py": re.compile(r"(?i)test|cmdclass|entry_points|pytest"),
-    "meson.build": re.compile(r"(?i)test|check|-W|sanitiz|fail"),
-    "Package.swift": re.compile(r"(?i)test"),
-    "mix.exs": re.compile(r"(?i)test|alias|elixirc_options"),
-    "Gemfile": re.compile(r"path:|git:|github:|source|rspec|minitest|rubocop"),
+    "go.mod": regex(r"^\s*(replace|exclude|toolchain|tool)\b|=>"),
+    "CMakeLists.txt": regex(r"(?i)test|check|-W|sanitiz|fail"),
+    "build.gradle": regex(r"(?i)test|check|lint|jacoco|verif|ignore|exclude"),
+    "build.gradle.kts": regex(r"(?i)test|check|lint|jacoco|verif|ignore|exclude"),
+    "setup.py": regex(r"(?i)test|cmdclass|entry_points|pytest"),
+    "meson.build": regex(r"(?i)test|check|-W|sanitiz|fail"),
+    "Package.swift": regex(r"(?i)test"),
+    "mix.exs": regex(r"(?i)test|alias|elixirc_options"),
+    "Gemfile": regex(r"path:|git:|github:|source|rspec|minitest|rubocop"),
 }
 """Lines that decide, in files without a structure that is read here."""
 
-_REQUIREMENTS = re.compile(r"^(requirements|constraints)[\w.-]*\.txt$")
-_REDIRECTED = re.compile(r"^\s*-|://|git\+|file:|@")
+_REQUIREMENTS = regex(r"^(requirements|constraints)[\w.-]*\.txt$")
+_REDIRECTED = regex(r"^\s*-|://|git\+|file:|@")
 
 
 def is_shared(path: str) -> bool:

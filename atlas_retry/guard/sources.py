@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from atlas_retry.guard import literals, places, ratchet, settings
 from atlas_retry.guard.case import Answer, Delta, RuleFinding, Scene
+from atlas_retry.patterns import regex
 from atlas_retry.source import definitions, imports
 from atlas_retry.text.globs import globs, words
 
@@ -71,13 +72,10 @@ _LOOKS_AROUND = {
     "php": r"\bdebug_(print_)?backtrace\(",
     "c": r"\bbacktrace(_symbols)?\s*\( | \b__builtin_return_address\b | \bstacktrace::current\b",
 }
-_FRAMEWORK = re.compile(
-    r"""
+_FRAMEWORK = regex(r"""(?x)
     ^(node:)? (assert|test|chai|vitest|expect|jest|sinon|mocha|ava|tap|should|uvu
     |@jest|@vitest|@playwright|unittest|_?pytest|doctest|pluggy|hypothesis|nose2?)\b (?!-)
-    """,
-    re.VERBOSE,
-)
+    """)
 _PATCHES = r"""
     \brequire\(\s*["'](node:)?(assert|test|chai|vitest|expect)[\w/]*["']\s*\)(\.\w+)*\s*=(?![=>])
     | \bsys\.(modules\[\s*["'](_?pytest|unittest|pluggy)|meta_path\b|settrace\()
@@ -113,13 +111,10 @@ _ENDS_RUN = {
         | ^\s*((Process|Kernel)\.)?exit(\s*\(?\s*(0|true)\s*\)?)?(\s+(if|unless)\b.*)?$""",
     "php": r"\bregister_shutdown_function\( | \b(exit|die)\s*(\(\s*0?\s*\))?\s*;",
 }
-_PROGRAM = re.compile(
-    r"""
+_PROGRAM = regex(r"""(?mx)
     ^\#! | ^(static\s+)?(int|void)\s+main\s*\( | ^func\s+main\( | \bfn\s+main\( | \bfun\s+main\(
     | \bstatic\s+.*\b[mM]ain\s*\( | ^@main\b
-    """,
-    re.VERBOSE | re.MULTILINE,
-)
+    """)
 """Programs end as they like: a library that does so ends its caller."""
 _EQUALITY = {
     "py": r"def\s+(__eq__|__ne__|__[lg][te]__|__hash__|__(instance|subclass)check__)\b",
@@ -167,7 +162,7 @@ _HIDDEN = {
 }
 """Conditions that show a type checker other code than what runs."""
 _VENDORED = globs("vendor/ _vendor/ vendored/ third_party/ third-party/ thirdparty/ 3rdparty/")
-_REMARK = re.compile(r"^\s*(#(?![!\[]|\s*define)|//|\*(\s|/|$)|/\*)")
+_REMARK = regex(r"^\s*(#(?![!\[]|\s*define)|//|\*(\s|/|$)|/\*)")
 
 
 @lru_cache(maxsize=256)
@@ -274,11 +269,8 @@ def _vendored(delta: Delta, scene: Scene) -> Iterator[Seen]:
         yield None, "is a copy of what others maintain"
 
 
-_VARIABLE = re.compile(
-    r"""\b(?:environ|getenv|env|ENV|Getenv|LookupEnv|getProperty|var|var_os)\b
-        (?:\.(?:get|fetch))? \s* [\[(.] \s* ["'`]? ([A-Z][A-Z0-9_]{2,}) \b""",
-    re.VERBOSE,
-)
+_VARIABLE = regex(r"""(?x)\b(?:environ|getenv|env|ENV|Getenv|LookupEnv|getProperty|var|var_os)\b
+        (?:\.(?:get|fetch))? \s* [\[(.] \s* ["'`]? ([A-Z][A-Z0-9_]{2,}) \b""")
 
 
 def _known_to_tests(delta: Delta, scene: Scene) -> Iterator[Seen]:

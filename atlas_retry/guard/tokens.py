@@ -10,25 +10,23 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from atlas_retry.guard import places
+from atlas_retry.patterns import regex
 from atlas_retry.source import language_of, parse
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-DIRECTIVE = re.compile(
-    r"""
+DIRECTIVE = regex(r"""(?ix)
     \b(noqa|nosec|pragma|nolint|istanbul|shellcheck|rubocop|eslint|biome|prettier|standard|tslint)\b
     | \b(type|mypy|pyright|pylint|ruff|flake8|fmt|isort|yapf|c8|v8|phpcs|phpstan|psalm)\s*:
     | @ts- | @jest- | @vitest- | go:\w | ^//\s*\+build | NOLINT | NOSONAR | @phpstan | -\*-
-    """,
-    re.VERBOSE | re.IGNORECASE,
-)
+    """)
 """What a comment says to a tool, not to people."""
-_OUTPUT = re.compile(r"//\s*(unordered )?output:", re.IGNORECASE)
+_OUTPUT = regex(r"//\s*(unordered )?output:", re.IGNORECASE)
 """Where the expected output of an example begins. Source: the documentation of Go's `testing`."""
 _STRINGS = frozenset({"string", "template_string", "interpreted_string_literal", "string_literal"})
 _CLOSING = frozenset(")]}")
-_QUOTES = re.compile(r"^([rRbBuUfF]*)(\"\"\"|'''|\"|'|`)(.*)\2$", re.DOTALL)
+_QUOTES = regex(r"^([rRbBuUfF]*)(\"\"\"|'''|\"|'|`)(.*)\2$", re.DOTALL)
 
 
 def text_of(node: "Node") -> str:
@@ -146,7 +144,7 @@ def _directives(path: str, source: bytes) -> list[str]:
     return sorted(text_of(comment).strip() for comment in comments if speaks(comment))
 
 
-_WORD = re.compile(r"[A-Za-z_]\w*")
+_WORD = regex(r"[A-Za-z_]\w*")
 
 
 def words_of(path: str, source: bytes | None) -> frozenset[str]:

@@ -6,12 +6,14 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
+from atlas_retry.patterns import regex
+
 Aliases = tuple[tuple[str, str], ...]
 """Pattern and target, each with one `*` at most; in the order of trust."""
-_BUILT = re.compile(r"(^|/)(?:dist|lib|build|out|es|esm|cjs)/")
-_ENDING = re.compile(r"(?:\.d)?\.[cm]?[jt]sx?$")
-_REMARK = re.compile(r'("(?:[^"\\\\]|\\\\.)*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
-_TRAILING = re.compile(r",(?=\s*[}\]])")
+_BUILT = regex(r"(^|/)(?:dist|lib|build|out|es|esm|cjs)/")
+_ENDING = regex(r"(?:\.d)?\.[cm]?[jt]sx?$")
+_REMARK = regex(r'("(?:[^"\\\\]|\\\\.)*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
+_TRAILING = regex(r",(?=\s*[}\]])")
 
 
 def aliases_of(manifests: Iterable[tuple[str, bytes]]) -> Aliases:

@@ -1,6 +1,5 @@
 """Gathers the code that failures may be about, from tests and from problems. Fills no budget."""
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from itertools import chain
@@ -9,6 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from atlas_retry.model import Diagnostic, GateResult, Kind
+from atlas_retry.patterns import regex
 from atlas_retry.prompt.brief import Traced
 from atlas_retry.prompt.condense import quiet
 from atlas_retry.prompt.failing import (
@@ -34,7 +34,7 @@ MAX_OUTPUT_CHARS = 20_000
 MAX_START_FILES = 60
 MIN_REACHED, MAX_BEYOND, MAX_SOUGHT = 3, 12, 60
 """Where imports lead to fewer files: how many are found by how many words."""
-_IDENTIFIER = re.compile(r"[A-Za-z_]\w{3,}")
+_IDENTIFIER = regex(r"[A-Za-z_]\w{3,}")
 MAX_MARKS = 2_000
 MAX_SHOWN_TESTS = 3
 MAX_CLASS_LINES = 25

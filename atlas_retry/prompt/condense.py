@@ -5,11 +5,11 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import groupby
 
+from atlas_retry.patterns import regex
 from atlas_retry.source.excerpt import shortened
 
-_ASSERTED = re.compile(r"^E\s+\S|^[\w./-]+\.\w+:\d+: \w+$")
-_DECISIVE = re.compile(
-    r"""
+_ASSERTED = regex(r"^E\s+\S|^[\w./-]+\.\w+:\d+: \w+$")
+_DECISIVE = regex(r"""(?x)
     ^\s*(FAIL|FAILED|ERROR|panic|thread[ ]'.*panicked|✕|✗|●
       |Expected|Received|expected|actual|got|want|left|right)\b
     | ^\s*assert
@@ -17,21 +17,19 @@ _DECISIVE = re.compile(
     | timed?[ ]?out
     | \berror(\[\w+\])?:
     | :[ ]error\b
-    """,
-    re.VERBOSE,
-)
-_OUTSIDE = re.compile(
+    """)
+_OUTSIDE = regex(
     r"^\s*(?:at )?.*(?:/rustc/|node:internal|/node_modules/|/site-packages/|\(native\))"
 )
-_NEXT = re.compile(r'^>|^\s*File "|^\S+:\d+(:\d+)?[: ]|^\s+at |^\s*-->')
-_EMPTY = re.compile(r"^[\s_^~|=-]*$")
+_NEXT = regex(r'^>|^\s*File "|^\S+:\d+(:\d+)?[: ]|^\s+at |^\s*-->')
+_EMPTY = regex(r"^[\s_^~|=-]*$")
 MAX_LINE_CHARS = 240
 MIN_LINES = 200
 """A shorter log is not filtered."""
 MAX_SHARE = 0.02
 MIN_FAMILY = 40
-_VARYING = re.compile(r"0x[0-9a-f]+|\b[0-9a-f]{6,}\b|\d+|\b[\w.-]+(?:[/\\][\w.-]+)+\b")
-_WORD = re.compile(r"[A-Za-z_]\w*")
+_VARYING = regex(r"0x[0-9a-f]+|\b[0-9a-f]{6,}\b|\d+|\b[\w.-]+(?:[/\\][\w.-]+)+\b")
+_WORD = regex(r"[A-Za-z_]\w*")
 
 
 def condensed(text: str, limit: int) -> str:

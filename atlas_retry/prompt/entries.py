@@ -1,6 +1,5 @@
 """Turns the failed gates into the part of the prompt that quotes them. Reads no source."""
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Hashable, Sequence
 from itertools import accumulate
@@ -9,6 +8,7 @@ from msgspec import Struct, field
 
 from atlas_retry.diagnostics.selecting import reproducing
 from atlas_retry.model import Attempt, Diagnostic, GateResult
+from atlas_retry.patterns import regex
 from atlas_retry.prompt.condense import condensed, quiet
 from atlas_retry.prompt.problems import family, gravity
 from atlas_retry.prompt.untrusted import elided, harmless_output
@@ -31,9 +31,8 @@ ENTRIES_SHARE, REST_SHARE = 0.45, 0.1
 TESTS_SHARE = 0.15
 """Of the room, the most that naming the failing tests and how to run one may take, each."""
 MAX_TESTS, MAX_ID_CHARS, MAX_TEST_CHARS = 5, 80, 400
-_PLACED = re.compile(r"\s*(?:[\w.@+-]+/)*[\w.@+-]+\.\w{1,5}:\d+\b")
-_SUMMARY = re.compile(
-    r"""
+_PLACED = regex(r"\s*(?:[\w.@+-]+/)*[\w.@+-]+\.\w{1,5}:\d+\b")
+_SUMMARY = regex(r"""(?x)
     ^=+[ ].*\b(passed|failed|errors?|no[ ]tests[ ]ran)\b.*[ ]=+$
     | ^\d+[ ](passed|failed)\b.*
     | ^Found[ ]\d+[ ].*
@@ -47,9 +46,7 @@ _SUMMARY = re.compile(
     | ^BUILD[ ]FAILED.*
     | ^\[ERROR\][ ]Tests[ ]run:[ ].*
     | ^\#[ ](pass|fail)[ ]\d+
-    """,
-    re.VERBOSE,
-)
+    """)
 
 
 class Quoting(Struct, frozen=True, kw_only=True):

@@ -9,17 +9,18 @@ from pathlib import PurePosixPath
 from msgspec import Struct
 
 from atlas_retry.model import Diagnostic, Frame
+from atlas_retry.patterns import regex
 from atlas_retry.prompt.graph import Graph, Spot
 from atlas_retry.prompt.project import Project, is_test_path
 from atlas_retry.source import Scope, ScopeKind
 
-_TEST_NAME = re.compile(r"^(test|Test|it$|should|spec)|_test$|Test$")
+_TEST_NAME = regex(r"^(test|Test|it$|should|spec)|_test$|Test$")
 _PLACES = (
-    re.compile(r'File "([^"\n]+)", line (\d+)(?:, in ([\w<>.]+))?'),
-    re.compile(r"(?:^|[\s(\[])((?:[\w.@+-]+/)*[\w.@+-]+\.\w{1,5}):(\d+)", re.MULTILINE),
+    regex(r'File "([^"\n]+)", line (\d+)(?:, in ([\w<>.]+))?'),
+    regex(r"(?:^|[\s(\[])((?:[\w.@+-]+/)*[\w.@+-]+\.\w{1,5}):(\d+)", re.MULTILINE),
 )
-_PARAMETER = re.compile(r"\[.*\]$", re.DOTALL)
-_BETWEEN = re.compile(r"::|/| [>\u203a] ")
+_PARAMETER = regex(r"\[.*\]$", re.DOTALL)
+_BETWEEN = regex(r"::|/| [>\u203a] ")
 MAX_PASSING = 20
 """More say no more; of more, every second or third is taken."""
 

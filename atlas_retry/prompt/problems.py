@@ -9,6 +9,7 @@ from itertools import chain
 from msgspec.structs import replace
 
 from atlas_retry.model import Diagnostic, Level
+from atlas_retry.patterns import regex
 from atlas_retry.prompt.failing import known_path
 from atlas_retry.prompt.graph import Graph, Spot
 from atlas_retry.prompt.signals import Suspect
@@ -21,35 +22,29 @@ MAX_FAMILY_CHARS = 2_000
 """Of a message, that tell its family."""
 NAMED, SETS_IT = 0.6, 0.8
 
-_QUOTED = re.compile(
+_QUOTED = regex(
     r"[`\"'\u2018\u201c«]([\w$.]+(?:::\w+)*)(?:\[[^\]]{0,500}\]\*?|\*)?[`\"'\u2019\u201d»]"
 )
-_PARTICULARS = re.compile(r"\"[^\"]*\"|`[^`]*`|'[^']*'|\u2018.*?\u2019|\u201c.*?\u201d|\d+")
-_OF_CLASS = re.compile(
+_PARTICULARS = regex(r"\"[^\"]*\"|`[^`]*`|'[^']*'|\u2018.*?\u2019|\u201c.*?\u201d|\d+")
+_OF_CLASS = regex(
     r"(?:of|class|for class|supertype|type|in) [`\"'\u2018\u201c]([\w.]+)"
     r"|[`\"']([\w.]++)[^`\"']*+[`\"'] has no"
 )
-_RUN_TIME = re.compile(
-    r"""
+_RUN_TIME = regex(r"""(?ix)
     undefined | not[ ]defined | unbound | undeclared
     | syntax | unexpected
     | cannot[ ](find|access) | does[ ]not[ ]exist | not[ ]a[ ]known
     | no[ ]attribute | no[ ]member
     | missing[ ](positional|return|required) | too[ ]many[ ]arg
-    """,
-    re.IGNORECASE | re.VERBOSE,
-)
-_MAYBE_NONE = re.compile(r"of [\"'`]None[\"'`]|Optional|possibly")
-_COSMETIC = re.compile(r"unused|redundant|style|format|deprecated|docstring|overlap", re.IGNORECASE)
-_SET = re.compile(r"\b(?:self|cls|this)\.(\w+)(?: *: *[^=\n]{1,200})? *=(?!=)")
-UNDEFINED = re.compile(
-    r"""
+    """)
+_MAYBE_NONE = regex(r"of [\"'`]None[\"'`]|Optional|possibly")
+_COSMETIC = regex(r"unused|redundant|style|format|deprecated|docstring|overlap", re.IGNORECASE)
+_SET = regex(r"\b(?:self|cls|this)\.(\w+)(?: *: *[^=\n]{1,200})? *=(?!=)")
+UNDEFINED = regex(r"""(?ix)
     undefined | not[ ]defined | unbound | unresolved | undeclared | not[ ]declared | unimported
     | cannot[ ]find | can't[ ]find | not[ ]found | cannot[ ]access | does[ ]not[ ]exist | unknown
     | no[ ]attribute | has[ ]no | no[ ]member
-    """,
-    re.IGNORECASE | re.VERBOSE,
-)
+    """)
 
 
 def family(diagnostic: Diagnostic) -> tuple[str, str, str]:

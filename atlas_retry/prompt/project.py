@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import cached_property, lru_cache
 from itertools import chain, filterfalse
 
+from atlas_retry.patterns import regex
 from atlas_retry.prompt.aliases import Aliases, aliased, aliases_of
 from atlas_retry.source import Import, Scope, definitions, imports, language_of
 
@@ -20,19 +21,16 @@ _SCRIPT_SUFFIXES = (".ts", ".tsx", ".js", ".jsx", ".mjs", ".cjs", ".d.ts")
 _SCRIPTS = frozenset({"javascript", "typescript", "tsx"})
 PACKAGE_LANGUAGES = frozenset({"go", "java", "c", "cpp", "rust", "ruby", "php"})
 """Files of one folder see each other."""
-_TEST_PATH = re.compile(
-    r"""
+_TEST_PATH = regex(r"""(?x)
     (^|/)(tests?|testing|specs?|__tests__|testcases|testdata)/
     | (^|/)(test_[^/]*|conftest)\.py$
     | _(test|tests|spec)\.\w+$
     | \.(test|spec)\.\w+$
     | (^|/)tests?\.rs$
     | Tests?\.(java|kt|php|cs)$
-    """,
-    re.VERBOSE,
-)
-_CRATE = re.compile(r'^\s*name\s*=\s*"([\w-]+)"', re.MULTILINE)
-_GO_MODULE = re.compile(r"^module\s+(\S+)", re.MULTILINE)
+    """)
+_CRATE = regex(r'^\s*name\s*=\s*"([\w-]+)"', re.MULTILINE)
+_GO_MODULE = regex(r"^module\s+(\S+)", re.MULTILINE)
 _C_LIKE = frozenset({"c", "cpp"})
 _C_SUFFIXES = (".h", ".hpp", ".c", ".cc", ".cpp", ".cxx")
 

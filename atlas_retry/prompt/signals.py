@@ -5,12 +5,12 @@ nothing on human fixes. A trace's was tried on seeded faults; a fresh change's i
 """
 
 import math
-import re
 from collections.abc import Callable, Mapping
 from itertools import chain
 
 from msgspec import Struct
 
+from atlas_retry.patterns import regex
 from atlas_retry.prompt.brief import Traced
 from atlas_retry.prompt.failing import FailingTest, each_once
 from atlas_retry.prompt.flow import Weights, common, led_to, spread, usual
@@ -21,9 +21,7 @@ from atlas_retry.source import ScopeKind
 
 Changed = Mapping[str, tuple[range, ...]]
 """Lines by path that somebody has just changed."""
-_DECIDING = re.compile(
-    r"\b(?:if|elif|while|for|and|or|not|return|in|is|except)\b|[<>=!]=|[<>+\-*/%]"
-)
+_DECIDING = regex(r"\b(?:if|elif|while|for|and|or|not|return|in|is|except)\b|[<>=!]=|[<>+\-*/%]")
 RANKED = (ScopeKind.FUNCTION, ScopeKind.CLASS, ScopeKind.VARIABLE)
 
 

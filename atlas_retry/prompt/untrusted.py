@@ -7,13 +7,14 @@ measured, see the documentation of the agent.
 import re
 from collections.abc import Collection
 
+from atlas_retry.patterns import regex
 from atlas_retry.text.redaction import clean
 
 TRUNCATED = "... truncated"
-_MENTION = re.compile(r"(?:(?<=\s)|^)@(?=\S)", re.MULTILINE)
-_RISKY_MENTION = re.compile(r"(?:(?<=\s)|^)@(?=[~./\\\"']|[\w-]*[/\\])", re.MULTILINE)
-_PLAIN_MENTION = re.compile(r"(?:(?<=\s)|^)@([\w.-]+)", re.MULTILINE)
-_COMMAND = re.compile(r"^(\s*)/(?=[A-Za-z][\w:-]*(\s|$))", re.MULTILINE)
+_MENTION = regex(r"(?:(?<=\s)|^)@(?=\S)", re.MULTILINE)
+_RISKY_MENTION = regex(r"(?:(?<=\s)|^)@(?=[~./\\\"']|[\w-]*[/\\])", re.MULTILINE)
+_PLAIN_MENTION = regex(r"(?:(?<=\s)|^)@([\w.-]+)", re.MULTILINE)
+_COMMAND = regex(r"^(\s*)/(?=[A-Za-z][\w:-]*(\s|$))", re.MULTILINE)
 
 
 def harmless_output(text: str) -> str:

@@ -9,13 +9,14 @@ from itertools import chain
 
 from msgspec import Struct
 
+from atlas_retry.patterns import regex
 from atlas_retry.prompt.failing import FailingTest
 from atlas_retry.prompt.graph import Graph, Spot
 
-_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]{2,}")
-_SHOWN = re.compile(r"^\w+ = ")
-_PART = re.compile(r"[A-Z]?[a-z0-9]{3,}|[A-Z]{2,}")
-_NAME_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_WORD = regex(r"[A-Za-z_][A-Za-z0-9_]{2,}")
+_SHOWN = regex(r"^\w+ = ")
+_PART = regex(r"[A-Z]?[a-z0-9]{3,}|[A-Z]{2,}")
+_NAME_PART = regex(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _TEST_WORDS = frozenset({"test", "tests", "spec", "should", "case"})
 _SAYING_NOTHING = _TEST_WORDS | {
     *("self", "none", "true", "false", "assert", "with", "for", "and"),

@@ -7,48 +7,44 @@ from itertools import zip_longest
 from msgspec import Struct
 
 from atlas_retry.diagnostics.reader import unstamped
+from atlas_retry.patterns import regex
 from atlas_retry.text.redaction import clean
 
 # actions/runner, ScriptHandler.cs: the first line of the script, the whole script, the shell, the
 # environment. A step that `uses` an action has no shell.
-_GITHUB_STEP = re.compile(r"^##\[group\]Run (?P<title>.*)$", re.MULTILINE)
-_GITHUB_SHELL = re.compile(r"^shell: ", re.MULTILINE)
-_GITHUB_END = re.compile(
-    r"""
+_GITHUB_STEP = regex(r"^##\[group\]Run (?P<title>.*)$", re.MULTILINE)
+_GITHUB_SHELL = regex(r"^shell: ", re.MULTILINE)
+_GITHUB_END = regex(r"""(?mx)
     ^\#\#\[error\]
     (?P<why>
       Process[ ]completed[ ]with[ ]exit[ ]code[ ](?P<code>-?\d+)\.
     | The[ ]operation[ ]was[ ]canceled\.
     | The[ ]action[ ].*[ ]has[ ]timed[ ]out[ ]after[ ].*
     )$
-    """,
-    re.MULTILINE | re.VERBOSE,
-)
-_GITHUB_CLEANUP = re.compile(r"^(?:Post job cleanup\.|Cleaning up orphan processes)$", re.MULTILINE)
-_GITHUB_MARKS = re.compile(
+    """)
+_GITHUB_CLEANUP = regex(r"^(?:Post job cleanup\.|Cleaning up orphan processes)$", re.MULTILINE)
+_GITHUB_MARKS = regex(
     r"^##\[(?:(?:group|error|warning|notice|debug|command|section)\]|endgroup\]\n?)", re.MULTILINE
 )
 # gitlab-runner, shells/bash.go: every line of the script is echoed in bold green before it runs.
-_GITLAB_SCRIPT = re.compile(
+_GITLAB_SCRIPT = regex(
     r"section_start:\d+:(?P<name>step_script|build_script)\b(?P<body>.*?)"
     r"(?=section_end:\d+:(?P=name)\b|\Z)",
     re.DOTALL,
 )
-_GITLAB_COMMAND = re.compile(
+_GITLAB_COMMAND = regex(
     r"^(?:.*\r)?(?:\x1b\[0K)*\x1b\[32;1m\$ (?P<line>.*?)\x1b\[0;?m\r?$", re.MULTILINE
 )
-_GITLAB_PLAIN = re.compile(r"^\$ (?P<line>.+)$", re.MULTILINE)
+_GITLAB_PLAIN = regex(r"^\$ (?P<line>.+)$", re.MULTILINE)
 _GITLAB_MULTILINE = " # collapsed multi-line command"
-_GITLAB_END = re.compile(
+_GITLAB_END = regex(
     r"ERROR: Job failed: (?P<why>(?:.*exit (?:code|status) (?P<code>\d+))?.*?)(?:\x1b\[0;?m)?$",
     re.MULTILINE,
 )
 
 # Where runners check out: github.com/actions/runner-images, and what git prints on GitLab.
-_GITHUB_CHECKOUT = re.compile(
-    r"(?:file://)?(?:/home/runner/work|/Users/runner/work|/__w)/([^/\s]+)/\1/"
-)
-_GITLAB_CHECKOUT = re.compile(r"Git repository in (/builds/\S+?/)\.git/")
+_GITHUB_CHECKOUT = regex(r"(?:file://)?(?:/home/runner/work|/Users/runner/work|/__w)/([^/\s]+)/\1/")
+_GITLAB_CHECKOUT = regex(r"Git repository in (/builds/\S+?/)\.git/")
 
 
 class JobStep(Struct, frozen=True, kw_only=True):

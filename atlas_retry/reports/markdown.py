@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from atlas_retry.diagnostics.counting import counts_of, course_of
 from atlas_retry.model import Attempt, Diagnostic, GateResult, Outcome
+from atlas_retry.patterns import regex
 from atlas_retry.reports.findings import TOOL, AnswerWord, Finding, of_run
 from atlas_retry.reports.phrases import fraction, headline, next_steps, plain, sparkline, strip_of
 from atlas_retry.reports.problems import SIGNS, listed, more, place, position, tally
@@ -15,7 +16,7 @@ from atlas_retry.reports.subject import Subject
 from atlas_retry.text.units import counted, seconds, spent, usd
 
 MAX_PROBLEMS, MAX_MESSAGE_CHARS, MAX_TAIL_CHARS = 30, 400, 2_000
-_SPECIAL = re.compile(r"[^\w\s.,;/()'\"=+%?-]|_")
+_SPECIAL = regex(r"[^\w\s.,;/()'\"=+%?-]|_")
 
 
 def report(subject: Subject) -> str:

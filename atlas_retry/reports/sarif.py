@@ -4,7 +4,6 @@ A result needs a place to be shown at. A failure without one is a notification o
 (§3.20.21), because GitHub refuses a whole file for one result without a location.
 """
 
-import re
 from collections.abc import Sequence
 from urllib.parse import quote
 
@@ -13,6 +12,7 @@ from msgspec.structs import replace
 from atlas_retry import __version__
 from atlas_retry.diagnostics.tools import tool_of
 from atlas_retry.model import Diagnostic, GateResult, Level, Region, Status
+from atlas_retry.patterns import regex
 from atlas_retry.reports.documents import encode
 from atlas_retry.reports.findings import TOOL, AnswerWord, Finding
 from atlas_retry.reports.phrases import plain
@@ -22,7 +22,7 @@ from atlas_retry.reports.subject import Subject
 SCHEMA = (
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 )
-_NO_BYTE = re.compile("[\ud800-\udc7f\udd00-\udfff]")
+_NO_BYTE = regex("[\ud800-\udc7f\udd00-\udfff]")
 
 Json = dict[str, object]
 

@@ -3,7 +3,6 @@
 Refuses where the workspace has moved on since.
 """
 
-import re
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -27,6 +26,7 @@ from atlas_retry.model import (
     Verdict,
     WorkspaceFacts,
 )
+from atlas_retry.patterns import regex
 from atlas_retry.run import isolation, previous
 from atlas_retry.run.door import Door
 from atlas_retry.run.one import (
@@ -299,7 +299,7 @@ def _bring(scene: _CutOffRun, begun: OpenAttempt, turn: str) -> None:
         restoring.restore(scene.git, turn, paths, since=begun.snapshot)
 
 
-_ID = re.compile(r"[A-Za-z0-9]+([._-]?[A-Za-z0-9])*")
+_ID = regex(r"[A-Za-z0-9]+([._-]?[A-Za-z0-9])*")
 MAX_ID_CHARS = 100
 
 

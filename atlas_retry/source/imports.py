@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from atlas_retry.patterns import regex
 from atlas_retry.source.languages import BY_NAME, language_of, load, parse, query, text_of
 
 if TYPE_CHECKING:
@@ -29,8 +30,8 @@ class Import(Struct, frozen=True, kw_only=True):
 Names = tuple[str, str | None, str]
 """Module, name, local name."""
 
-_QUOTED = re.compile(r"""["'<]([^"'<>]+)["'>]""")
-_ALIASED = re.compile(r"(?:type\s+)?(\*|[\w$]+)(?:\s*(?:\bas\b|:)\s*([\w$]+))?")
+_QUOTED = regex(r"""["'<]([^"'<>]+)["'>]""")
+_ALIASED = regex(r"(?:type\s+)?(\*|[\w$]+)(?:\s*(?:\bas\b|:)\s*([\w$]+))?")
 
 
 def imports(path: str, source: bytes) -> tuple[Import, ...]:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from atlas_retry.patterns import regex
+
 if TYPE_CHECKING:
     from tree_sitter import Language, Node, Query, Tree
 
@@ -284,7 +286,7 @@ def query_of_types(name: str, types: re.Pattern[str]) -> "Query | None":
 MAX_SOURCE_BYTES = 1 << 20
 """Larger files are generated ones; they are read as plain lines."""
 
-_SHEBANG = re.compile(rb"#!.*?([a-z]+)[\d.]*\s*$", re.MULTILINE)
+_SHEBANG = regex(rb"#!.*?([a-z]+)[\d.]*\s*$", re.MULTILINE)
 _DASH_COMMENT = {".sql": "--", ".lua": "--", ".hs": "--", ".elm": "--"}
 _HASH_COMMENT = frozenset(
     {"", ".cfg", ".conf", ".ini", ".mk", ".pl", ".properties", ".r", ".toml", ".yaml", ".yml"}

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
+from atlas_retry.patterns import regex
 from atlas_retry.source.languages import BY_NAME, language_of, parse, query, text_of
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ _WRAPPERS = (
 )
 _PREFIXES = frozenset({"attribute_item", "decorator"})
 _ORDER = tuple(ScopeKind)
-_GENERIC = re.compile(r"<.*", re.DOTALL)
+_GENERIC = regex(r"<.*", re.DOTALL)
 _QUOTES = "\"'`"
 
 

@@ -8,9 +8,11 @@ from msgspec import Struct
 from pathspec import GitIgnoreSpec
 from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
 
-_NAME = re.compile(r"(?P<star>\*(?=\.))?(?P<text>[^!#*?\[\]\\/\s][^*?\[\]\\/\s]*)(?P<slash>/)?")
-_CLASS = re.compile(r"\[.*\]|\\.")
-_LITERAL = re.compile(r"[\w.-]+")
+from atlas_retry.patterns import regex
+
+_NAME = regex(r"(?P<star>\*(?=\.))?(?P<text>[^!#*?\[\]\\/\s][^*?\[\]\\/\s]*)(?P<slash>/)?")
+_CLASS = regex(r"\[.*\]|\\.")
+_LITERAL = regex(r"[\w.-]+")
 
 
 class Globs(Struct, frozen=True, dict=True):

@@ -8,27 +8,26 @@ import re
 from collections.abc import Iterable, Mapping
 from functools import cache
 
+from atlas_retry.patterns import regex
+
 # --- control codes ---------------------------------------------------------------------------
 
 # ECMA-48: CSI, the string sequences (OSC, DCS, SOS, PM, APC) up to their end or the line's, and
 # the short ones.
-ESCAPES = re.compile(
-    r"""
+ESCAPES = regex(r"""(?x)
       (?:\x1b\[|\x9b) [0-?]* [\x20-/]* [@-~]?
     | (?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f]) [^\x07\x1b\x9c\n]* (?:\x07|\x1b\\|\x9c)?
     | \x1b [\x20-/]* [0-~]?
-    """,
-    re.VERBOSE,
-)
-OVERSTRUCK = re.compile(r"[^\n\x08]\x08")
+    """)
+OVERSTRUCK = regex(r"[^\n\x08]\x08")
 # What a reader cannot see: C0 but tab and newline, C1, line separators, soft hyphen, zero-width,
 # bidi (Trojan Source, CVE-2021-42574), Hangul fillers, variation selectors, tag characters.
-INVISIBLE = re.compile(
+INVISIBLE = regex(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f"
     "\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb"
     "\U000e0000-\U000e0fff]"
 )
-SURROGATES = re.compile("[\ud800-\udfff]")
+SURROGATES = regex("[\ud800-\udfff]")
 
 
 def clean(text: str) -> str:
@@ -44,38 +43,29 @@ def clean(text: str) -> str:
 
 # --- secrets by their shape ------------------------------------------------------------------
 
-PRIVATE_KEY = re.compile(
-    r"""
+PRIVATE_KEY = regex(r"""(?x)
     -----BEGIN[ ](?:[A-Z0-9]+[ ]){0,3}PRIVATE[ ]KEY(?:[ ]BLOCK)?-----
     (?:
       (?:(?!-----)[\s\S]){0,16384}-----END[ ][A-Z0-9 ]{0,40}-----
       # Cut off before its end: the lines that look like its body.
     | (?: (?:\\n|\n(?:[^\w\n]|E[ ]){0,20}) [A-Za-z0-9+/=]{16,80} [^\w\n\\]{0,20} (?=\n|\\n|\Z) )*
     )
-    """,
-    re.VERBOSE,
-)
-URL_PASSWORD = re.compile(
-    r"""
+    """)
+URL_PASSWORD = regex(r"""(?x)
     (?<=://) (?P<user>[^\s:/@'"<>]{0,128}) :
     (?!\{|\$\{|\$[A-Z(]|<|%s|\*)  # a placeholder
     (?P<password>[^\s/@'"<>]{1,256}) (?=@[^\s@])
-    """,
-    re.VERBOSE,
-)
-AUTHORIZATION = re.compile(
-    r"""(?i)
+    """)
+AUTHORIZATION = regex(r"""(?x)(?i)
     (?P<kept>
       \bauthorization["']?\s{0,3}[:=]\s{0,3}["']?
       (?:(?:bearer|basic|token|digest)\s{1,3})?
     )
     (?!\[redacted) [^\s"',;{}<>$]{6,4096}
-    """,
-    re.VERBOSE,
-)
-BEARER = re.compile(r"(?P<kept>\b[Bb]earer\s)(?=[^\s\"']{0,256}\d)[A-Za-z0-9._~+/=-]{16,4096}")
-NETRC = re.compile(r"(?P<kept>\blogin\s{1,9}\S{1,256}\s{1,9}password\s{1,9})\S{1,256}")
-JWT = re.compile(r"(?<![\w-])eyJ[\w-]{8,}+\.eyJ[\w-]{8,}+(?:\.[\w-]*+)?")
+    """)
+BEARER = regex(r"(?P<kept>\b[Bb]earer\s)(?=[^\s\"']{0,256}\d)[A-Za-z0-9._~+/=-]{16,4096}")
+NETRC = regex(r"(?P<kept>\blogin\s{1,9}\S{1,256}\s{1,9}password\s{1,9})\S{1,256}")
+JWT = regex(r"(?<![\w-])eyJ[\w-]{8,}+\.eyJ[\w-]{8,}+(?:\.[\w-]*+)?")
 
 TOKENS = {
     "anthropic-key": r"sk-ant-[\w-]{20,}",
@@ -114,7 +104,7 @@ ANYWHERE = {
 its entropy, keyword, Artifactory and IBM detectors, which take hashes and ordinary code as well."""
 
 
-LONG_TOKEN = re.compile(
+LONG_TOKEN = regex(
     r"hooks\.slack\.com|AccountKey=|(?i:aws)|(?<![\w-])(?=[A-Za-z_-]{0,256}+\d)[\w-]{14,}"
 )
 """Each of ANYWHERE needs one of these, and most output has none."""
@@ -135,8 +125,7 @@ def _shapes_anywhere() -> Shapes:
 
 # --- secrets by the name in front of them ----------------------------------------------------
 
-NAMED = re.compile(
-    r"""(?i)
+NAMED = regex(r"""(?x)(?i)
     (?P<word>
       password|passwd|passphrase|pwd|secret|token
     | (?:api|access|private|secret|auth|client|signing|encryption|account)[_-]?key
@@ -146,20 +135,15 @@ NAMED = re.compile(
       (?P<quote>\\?["']) (?P<quoted>[^\s"'\\]{6,4096}+) (?=(?P=quote))
     | (?P<bare>[^\s"'`,;&|<>(){}\[\]\\]{6,4096}+) (?![(\[,)])
     )
-    """,
-    re.VERBOSE,
-)
-FLAG = re.compile(
-    r"""
+    """)
+FLAG = regex(r"""(?x)
     (?P<kept> (?<!\S)--(?:[a-z]{1,20}-){0,3}(?:password|passwd|secret|token|api-key)[ ] )
     (?=\S{0,256}\d) [^\s"'<$-]\S{5,4096}
-    """,
-    re.VERBOSE,
-)
-NO_VALUE = re.compile(r"[$%*{<]|\.{0,2}/|~|x{3}")
+    """)
+NO_VALUE = regex(r"[$%*{<]|\.{0,2}/|~|x{3}")
 """Placeholders and paths."""
-SYMBOL = re.compile(r"[^\w./-]")
-NAME_IN_CODE = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
+SYMBOL = regex(r"[^\w./-]")
+NAME_IN_CODE = regex(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
 MIN_CHARS = 8
 MIN_PASSWORD_CHARS = 6
 MANY_DIGITS = 3
@@ -206,16 +190,13 @@ def _hidden_name(match: re.Match[str]) -> str:
 
 # --- secrets by their value ------------------------------------------------------------------
 
-SECRET_NAME = re.compile(
-    r"""(?i)
+SECRET_NAME = regex(r"""(?x)(?i)
     (?:^|_)
     (?: TOKENS? | SECRETS? | PASS(?:WORD|WD|PHRASE)? | PWD | CREDENTIALS? | (?:API)?KEYS?
       | PAT | AUTH | COOKIE | JWT | DSN | WEBHOOK )
     (?:_|$)
-    """,
-    re.VERBOSE,
-)
-HARMLESS_NAME = re.compile(
+    """)
+HARMLESS_NAME = regex(
     r"(?i)^PWD$|_(?:ID|NAME|USER|FILE|PATH|DIR|SOCK|HOST|PORT|URL|URI|TYPE|MODE|TTL|COUNT|LIMIT"
     r"|ENABLED)$"
 )

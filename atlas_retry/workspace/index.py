@@ -10,25 +10,23 @@ from pathlib import Path
 from msgspec import Struct
 
 from atlas_retry.errors import WorkspaceError
+from atlas_retry.patterns import regex
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.git import GitError, git
 from atlas_retry.workspace.scan import Stat
 from atlas_retry.workspace.shadow import read_blobs
 from atlas_retry.workspace.state import TreeState
 
-_STAT = re.compile(
-    rb"""\0[ ]{2}ctime:[ ][\d:]+\n
+_STAT = regex(rb"""(?x)\0[ ]{2}ctime:[ ][\d:]+\n
     [ ]{2}mtime:[ ][\d:]+\n
     [ ]{2}dev:[ ]\d+\tino:[ ]\d+\n
     [ ]{2}uid:[ ]\d+\tgid:[ ]\d+\n
-    [ ]{2}size:[ ]\d+\t""",
-    re.VERBOSE,
-)
+    [ ]{2}size:[ ]\d+\t""")
 """What `ls-files --debug` prints of the work tree's file behind a path."""
-_ENTRY = re.compile(rb"(?P<mode>\d+) [0-9a-f]+ \d\t(?P<path>[^\0]+)\0flags: (?P<flags>\w+)\n")
-_ODD = re.compile(rb"^160000 |\0flags: (?!0\n)", re.MULTILINE)
+_ENTRY = regex(rb"(?P<mode>\d+) [0-9a-f]+ \d\t(?P<path>[^\0]+)\0flags: (?P<flags>\w+)\n")
+_ODD = regex(rb"^160000 |\0flags: (?!0\n)", re.MULTILINE)
 """Where there is none of it, no entry is a submodule or has a flag."""
-_KNOWN = re.compile(
+_KNOWN = regex(
     rb"100(?P<mode>\d+) (?P<oid>[0-9a-f]{40}) 0\t(?P<path>[^\0]+)\0"
     rb"  ctime: (?P<ctime>\d+:\d+)\n  mtime: (?P<mtime>\d+:\d+)\n"
     rb"  dev: \d+\tino: (?P<ino>\d+)\n  uid: .*\n  size: (?P<size>\d+)\tflags: \w+\n"

@@ -4,18 +4,18 @@ Stat data and paths only; judges nothing.
 """
 
 import os
-import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from itertools import chain, islice
 from pathlib import Path
 
+from atlas_retry.patterns import regex
 from atlas_retry.workspace.scan import CACHES, Stat, stat_of
 
-_EDITABLE = re.compile(r"\.pth$|\.egg-link$|^__editable__.*\.py$|^direct_url\.json$")
+_EDITABLE = regex(r"\.pth$|\.egg-link$|^__editable__.*\.py$|^direct_url\.json$")
 """What pip, setuptools and uv write into `site-packages` for a project that is installed from its
 sources. Source: PEP 610, PEP 660, the documentation of Python's `site` and of setuptools."""
-_QUOTED_PATH = re.compile(r"""["'](?:file://)?(/[^"']+)["']""")
-_IMPORT_PATH = re.compile(r"""\b(?:PYTHONPATH|NODE_PATH)=["']?([^\s"']+)""")
+_QUOTED_PATH = regex(r"""["'](?:file://)?(/[^"']+)["']""")
+_IMPORT_PATH = regex(r"""\b(?:PYTHONPATH|NODE_PATH)=["']?([^\s"']+)""")
 _MAX_FILES = 50_000
 """A link may lead to a whole disk; code that programs share is far below."""
 ENVIRONMENT_MARK = "pyvenv.cfg"

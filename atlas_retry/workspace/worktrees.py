@@ -1,7 +1,6 @@
 """Named workspaces: git worktrees beside the repository; runs nothing in them."""
 
 import os
-import re
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
@@ -9,6 +8,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from atlas_retry.errors import UsageError, WorkspaceError, near
+from atlas_retry.patterns import regex
 from atlas_retry.state_dir import alone, folder, key_of
 from atlas_retry.workspace.discovery import (
     NotARepositoryError,
@@ -20,7 +20,7 @@ from atlas_retry.workspace.discovery import (
 from atlas_retry.workspace.git import GitError, commit_id, git, user_environment
 from atlas_retry.workspace.locking import holder
 
-_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*")
+_NAME = regex(r"[A-Za-z0-9_][A-Za-z0-9_-]*")
 _BRANCH = "refs/heads/"
 
 

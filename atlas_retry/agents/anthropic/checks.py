@@ -4,7 +4,6 @@ import ast
 import codecs
 import io
 import json
-import re
 import tokenize
 import tomllib
 from collections import Counter
@@ -16,6 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from atlas_retry.agents.anthropic.wire import Edit, FixedFile
+from atlas_retry.patterns import regex
 from atlas_retry.source import definitions, language_of, parse
 
 _MARKS: Final = (
@@ -25,7 +25,7 @@ _MARKS: Final = (
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
-_ENDING: Final = re.compile(r"\r\n|\n|\r")
+_ENDING: Final = regex(r"\r\n|\n|\r")
 
 
 class Text(Struct, frozen=True, kw_only=True):
@@ -88,9 +88,8 @@ MIN_FRAGMENT_LINES: Final = 20
 _MAY_BE_EMPTY: Final = frozenset({"__init__.py", "py.typed", ".gitkeep", ".keep"})
 _DIFFS: Final = frozenset({".diff", ".patch"})
 _PROSE: Final = frozenset({".md", ".markdown", ".rst", ".txt", ".adoc", ""})
-_FENCED: Final = re.compile(r"\A\s*(```|~~~)")
-_DIFF: Final = re.compile(
-    r"""
+_FENCED: Final = regex(r"\A\s*(```|~~~)")
+_DIFF: Final = regex(r"""(?mx)
     \A\s*(?:
         diff\ --git[ ]
         | ---\ \S.*\n\+\+\+[ ]
@@ -99,21 +98,16 @@ _DIFF: Final = re.compile(
         | <{7}[ ]
     )
     | ^<{7}\ (?:SEARCH|HEAD)
-    """,
-    re.MULTILINE | re.VERBOSE,
-)
+    """)
 _COMMENT: Final = r"^\s*(?:\#|//|/\*|--|<!--|;|%)"
-_LEFT_OUT: Final = re.compile(
-    rf"""
+_LEFT_OUT: Final = regex(rf"""(?imx)
     # "... rest of the file", in a comment or not
     {_COMMENT}?\s*(?:\.\.\.|…|\[)\s*\(?(?:the\ )?
         (?:rest|remaining|remainder|existing|other|previous|unchanged|same)\b[^\n]{{0,80}}$
     # a comment as "the rest stays as before"
     | {_COMMENT}\s*[(\[]?(?:the\ )?(?:rest|remainder)\b[^\n]{{0,60}}
         \b(?:unchanged|the\ same|as\ before)\b[^\n]{{0,20}}$
-    """,
-    re.MULTILINE | re.IGNORECASE | re.VERBOSE,
-)
+    """)
 _REDACTED: Final = "[redacted"
 _MACROS: Final = frozenset({"c", "cpp"})
 """Languages whose macros no parser understands: a new file with errors may be right."""

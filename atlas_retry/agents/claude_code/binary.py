@@ -2,7 +2,6 @@
 
 import importlib.util
 import os
-import re
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,10 +13,11 @@ from msgspec import Struct
 from atlas_retry import process
 from atlas_retry.agents.answers import decoded, last_lines
 from atlas_retry.agents.lack import Lack
+from atlas_retry.patterns import regex
 
 PROBE_S: Final = 15.0
 OLDEST_MEASURED: Final = (2, 1, 197)
-_VERSION: Final = re.compile(r"(\d+)\.(\d+)\.(\d+)\S* \(Claude Code\)")
+_VERSION: Final = regex(r"(\d+)\.(\d+)\.(\d+)\S* \(Claude Code\)")
 
 INSTALL: Final = (
     "pip install claude-agent-sdk, which carries it,"

@@ -15,7 +15,6 @@ Measured on 2.1.330 (and the reason of every flag below):
 - `@path` in the prompt would be read without any permission check: file mentions are off.
 """
 
-import re
 from collections.abc import Iterator, Mapping
 from itertools import chain
 from typing import Final
@@ -26,6 +25,7 @@ from msgspec import Struct
 from atlas_retry.agents.lack import agent_environment
 from atlas_retry.diagnostics.selecting import runners_of
 from atlas_retry.model import AgentRequest, Session
+from atlas_retry.patterns import regex
 from atlas_retry.settings import AgentSettings, nth
 
 TOOLS: Final = "Bash,Edit,Glob,Grep,NotebookEdit,Read,Write"
@@ -42,7 +42,7 @@ _FORCED: Final = {
     "DISABLE_AUTOUPDATER": "1",
 }
 _DEFAULTS: Final = {MAX_RETRIES: RETRIES}
-_SPECIAL_IN_RULES: Final = re.compile(r"([\\*?\[\]()!])")
+_SPECIAL_IN_RULES: Final = regex(r"([\\*?\[\]()!])")
 
 
 class Permissions(Struct, frozen=True, kw_only=True):

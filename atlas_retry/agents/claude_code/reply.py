@@ -1,6 +1,5 @@
 """From what Claude Code printed and how it ended to an AgentReply. Pure."""
 
-import re
 from typing import Final
 
 from msgspec.structs import replace
@@ -10,6 +9,7 @@ from atlas_retry.agents.answers import gave_up, last_lines, one_line
 from atlas_retry.agents.claude_code.binary import LOG_IN
 from atlas_retry.agents.claude_code.stream import Line, Transcript, tokens_of
 from atlas_retry.model import AgentReply, AgentRequest, ReplyStatus, Session, Tokens, total_tokens
+from atlas_retry.patterns import regex
 from atlas_retry.process import Completed, Ended
 
 SESSION_GONE: Final = "No conversation found with session ID"
@@ -34,13 +34,13 @@ _OF_THE_TURN: Final = frozenset({"max_output_tokens", "invalid_request"})
 """API errors that another attempt may not meet again: they count as one."""
 
 _REMEDY_BY_TEXT: Final = (
-    (re.compile(r"Not logged in|Invalid API key"), _LOG_IN),
-    (re.compile(r"Credit balance"), lack.BILLING),
-    (re.compile(r".{0,20}hit your .{0,20}limit"), lack.LIMIT),
-    (re.compile(r"API Error"), None),
+    (regex(r"Not logged in|Invalid API key"), _LOG_IN),
+    (regex(r"Credit balance"), lack.BILLING),
+    (regex(r".{0,20}hit your .{0,20}limit"), lack.LIMIT),
+    (regex(r"API Error"), None),
 )
 """How the CLI's own texts begin, for where it tells neither status nor fault."""
-_STATUS_IN_TEXT: Final = re.compile(r"API Error: (\d{3})\b")
+_STATUS_IN_TEXT: Final = regex(r"API Error: (\d{3})\b")
 
 
 def reply_of(request: AgentRequest, transcript: Transcript, done: Completed) -> AgentReply:

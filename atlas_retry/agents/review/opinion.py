@@ -9,14 +9,15 @@ from pathspec import GitIgnoreSpec
 
 from atlas_retry.agents.answers import decoded
 from atlas_retry.model import Diagnostic, Level, Region
+from atlas_retry.patterns import regex
 from atlas_retry.prompt.untrusted import elided, fenced, harmless_code
 
 MAX_DIFF_CHARS: Final = 60_000
 MAX_PROBLEMS: Final = 50
 MAX_MESSAGE_CHARS: Final = 2_000
 
-_SECTION: Final = re.compile(r"^(?=diff --git )", re.MULTILINE)
-_HEADER: Final = re.compile(r'diff --git (?:"a/.*" "b/(?P<quoted>.*)"|a/.* b/(?P<path>.*))')
+_SECTION: Final = regex(r"^(?=diff --git )", re.MULTILINE)
+_HEADER: Final = regex(r'diff --git (?:"a/.*" "b/(?P<quoted>.*)"|a/.* b/(?P<path>.*))')
 _PROSE: Final = """\
 You review a change that was made so that the checks of this project pass. Judge the change alone, \
 by this:

@@ -12,6 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from atlas_retry.config.init.project import ProjectFiles, Table, dig, strings, table
+from atlas_retry.patterns import regex
 
 FILES = (
     ".github/workflows/*.y*ml",
@@ -48,27 +49,27 @@ LINES = ("run", "script", "bash", "command", "test_script", "tests_script")
 FOLDERS = ("working-directory", "working_directory", "workingDirectory")
 VARIABLES = ("env", "environment", "variables")
 ASIDE = {"with", "on", "True", "strategy", "services", "defaults", "before_script", "outputs"}
-OTHER_SYSTEMS = re.compile(r"windows|macos")
-NO_SYSTEM = re.compile(r"(?!)")
-OTHER_JOBS = re.compile(
+OTHER_SYSTEMS = regex(r"windows|macos")
+NO_SYSTEM = regex(r"(?!)")
+OTHER_JOBS = regex(
     r"deploy|publish|release|bench|fuzz|nightly|msrv|windows|macos|miri|wasm", re.IGNORECASE
 )
-ELSEWHERE = re.compile(
+ELSEWHERE = regex(
     r"==\s*['\"]?[^'\"&|)]*(?:windows|macos|nightly|beta|schedule|release)|refs/tags|failure\(\)",
     re.IGNORECASE,
 )
-NOISE = re.compile(
+NOISE = regex(
     r"COLOR|TERM|TOKEN|SECRET|PASSWORD|CACHE|VERBOSE|^CI$|VERSION|KEY|INCREMENTAL|BACKTRACE|DEBUG",
     re.IGNORECASE,
 )
-PIECE = re.compile(r"(?:\"[^\"]*\"|'[^']*'|\$\([^)]*\)|\\.|[^;&\n'\"\\]|(?<!&)&(?!&)|['\"\\])+")
-ASIDE_OF_IT = re.compile(r"\s+(?:\|\s*tee\s.*|\|\|\s*\w+=\$\?)$")
+PIECE = regex(r"(?:\"[^\"]*\"|'[^']*'|\$\([^)]*\)|\\.|[^;&\n'\"\\]|(?<!&)&(?!&)|['\"\\])+")
+ASIDE_OF_IT = regex(r"\s+(?:\|\s*tee\s.*|\|\|\s*\w+=\$\?)$")
 """What keeps a line's output, or its exit code for later."""
-CONTROL = re.compile(
+CONTROL = regex(
     r"(?:if|for|while|case|until|else|elif|fi|do|done|esac|then|function|set|exit|echo)\b"
 )
-EXPRESSION = re.compile(r"\$\{\{\s*(.*?)\s*\}\}|\$\[\[.*?\]\]|<<\s*(?:parameters|matrix)\S+\s*>>")
-VARIABLE = re.compile(r"(?<!\\)\$(?:\{[A-Za-z_]\w*\}|[A-Za-z_]\w*)")
+EXPRESSION = regex(r"\$\{\{\s*(.*?)\s*\}\}|\$\[\[.*?\]\]|<<\s*(?:parameters|matrix)\S+\s*>>")
+VARIABLE = regex(r"(?<!\\)\$(?:\{[A-Za-z_]\w*\}|[A-Za-z_]\w*)")
 
 
 class CiLine(Struct, frozen=True, kw_only=True):

@@ -19,25 +19,23 @@ from atlas_retry.config.init.runners import NODE
 from atlas_retry.config.init.tasks import Task
 from atlas_retry.config.init.values import Proposed, Slot
 from atlas_retry.diagnostics.tools import ASSIGNED, bare
+from atlas_retry.patterns import regex
 
 RUNNERS = {"make", "gmake", "just", "task", "rake", "composer", "poe", "pdm", "hatch", *NODE}
 WHOLE = {"tox", "nox", "rake"}
 """Runners that run tests where no target says something else."""
 INTERPRETERS = {"sh", "bash", "bun", "node", "ruby"}
-NEVER = re.compile(
-    r"""
+NEVER = regex(r"""(?x)
       (?:npm|pnpm|yarn|bun)[ ](?:publish|pack|dlx|config|cache|audit|version)\b
     | make[ ](?:install|deps|setup|clean)
     | \|\|[ ]*(?:true|:)\s*$
-    """,
-    re.VERBOSE,
-)
+    """)
 """Lines that publish or clean, or whose end does not count: they check nothing."""
-REPORTED = re.compile(r"^python[\d.]* -m (?=pytest)| (?:-v+|-q+|--verbose|--quiet)(?= |$)")
+REPORTED = regex(r"^python[\d.]* -m (?=pytest)| (?:-v+|-q+|--verbose|--quiet)(?= |$)")
 """What changes only how a line reports: two lines that differ in it are one gate."""
-PREPARES = re.compile(r"setup|install|prepare|deps|init|start|build|clean")
+PREPARES = regex(r"setup|install|prepare|deps|init|start|build|clean")
 """The name of a script that makes ready what others check."""
-CHECKING = re.compile(r".*(?:check|verify|validate)(?![a-z])")
+CHECKING = regex(r".*(?:check|verify|validate)(?![a-z])")
 """The name of a target that checks something, whatever that is."""
 
 

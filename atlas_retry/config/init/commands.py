@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from atlas_retry.config.init.values import Slot
 from atlas_retry.diagnostics.tools import bare
+from atlas_retry.patterns import regex
 
 _JVM = r"(?:\./)?(?:mvn|gradle)w?\b.*"
 
@@ -106,7 +107,7 @@ TOOLS = (
     ToolRow(Slot.BUILD, "", r"(?:(?:uv|hatch|flit|poetry|pdm) )?build|twine check"),
 )
 """The first row whose start fits counts."""
-_STARTS = tuple((tool, re.compile(rf"({tool.start})(?![\w.-])")) for tool in TOOLS)
+_STARTS = tuple((tool, regex(rf"({tool.start})(?![\w.-])")) for tool in TOOLS)
 WORDS = {
     Slot.HOOKS: "precommit prek hooks",
     Slot.TYPES: "types type typecheck typechecking typing mypy pyright ty tsc stan phpstan psalm",
@@ -120,14 +121,11 @@ WORDS = {
 """The words in the name of a target, script or session that say what it is for, the best first."""
 
 
-INSTALLS = re.compile(
-    r"""
+INSTALLS = regex(r"""(?x)
       (?:(?!echo|printf)\S+[ ]+){1,4}install(?!\S)
     | (?:npm|pnpm|yarn|bun)[ ](?:i|ci|add)(?!\S)
     | (?:pdm|composer|poetry|uv)[ ](?:sync|update|require)(?!\S)
-    """,
-    re.VERBOSE,
-)
+    """)
 """How a line begins that puts packages or programs somewhere."""
 
 

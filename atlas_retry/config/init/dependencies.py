@@ -7,9 +7,10 @@ from pathlib import Path
 
 from atlas_retry.config.init.project import Folder, ProjectFiles, strings, table
 from atlas_retry.diagnostics import Declared
+from atlas_retry.patterns import regex
 
 PLACES = MAIN, GROUP, EXTRA = "main", "group", "extra"
-_NAME = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)")
+_NAME = regex(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)")
 REQUIREMENTS = ("requirements*.txt", "requirements*.in", "requirements/*", "*requirements.txt")
 
 Where = tuple[str, str]
@@ -73,7 +74,7 @@ INSTALL_NPM = {
     "package-lock.json": "npm ci",
 }
 _PACKAGES = ("dependencies", "devDependencies", "optionalDependencies", "peerDependencies")
-_GEM = re.compile(r"^\s*(?:gem|\w+\.add_\w*dependency)[ (]+[\"']([\w.-]+)", re.MULTILINE)
+_GEM = regex(r"^\s*(?:gem|\w+\.add_\w*dependency)[ (]+[\"']([\w.-]+)", re.MULTILINE)
 
 
 def declared(root: Path, cwd: str = ".") -> Declared:

@@ -22,12 +22,13 @@ from atlas_retry.config.init.dependencies import python_packages
 from atlas_retry.config.init.project import ProjectFiles, dig, strings, table
 from atlas_retry.config.init.runners import NODE, manager_of, python_start
 from atlas_retry.config.init.values import Proposed, Slot
+from atlas_retry.patterns import regex
 
 SLOTS = (Slot.FORMAT, Slot.LINT, Slot.TYPES, Slot.TEST)
 FIX_WORDS = {"fix", "write"}
 """In the name of a script: it changes files."""
-WRITES = re.compile(r"--(?:write|fix|apply|apply-unsafe)\b")
-ONLY_CHECKS = re.compile(r"--check\b|--list-different\b| -l\b|--ci\b")
+WRITES = regex(r"--(?:write|fix|apply|apply-unsafe)\b")
+ONLY_CHECKS = regex(r"--check\b|--list-different\b| -l\b|--ci\b")
 NO_TEST = "no test specified"
 
 

@@ -19,6 +19,7 @@ from msgspec.structs import replace
 
 from atlas_retry.gates.plan import Plan, command_of, environment
 from atlas_retry.model import Diagnostic, Frame, Gate, GateResult, Kind, Validation
+from atlas_retry.patterns import regex
 from atlas_retry.process import run
 from atlas_retry.prompt import Traced
 
@@ -129,7 +130,7 @@ GIVEN: Mapping[str, Mapping[str, str]] = {
     "unittest": {RECORDING: RECORDING, "atlas_unittest": "sitecustomize"},
 }
 """Modules that the project's Python is given, by runner, and under which names."""
-_PATH_SET = re.compile(r"(?<![\w$])PYTHONPATH=[\"']?")
+_PATH_SET = regex(r"(?<![\w$])PYTHONPATH=[\"']?")
 """A line that sets the variable itself, so that what it is given has to go there."""
 
 HOOK = "atlas_coverage.cjs"
@@ -141,13 +142,13 @@ PATTERN: Mapping[str, str] = {
 }
 """How a runner is given a regular expression for the full titles of tests."""
 MIN_LEFT_S = 0.1
-_SCRIPTS = re.compile(r"^(?:npm (?:test|t|run(?:-script)? \S+))(?! --)")
-_SEPARATOR = re.compile(r"&&|\|\||[;|\n]")
+_SCRIPTS = regex(r"^(?:npm (?:test|t|run(?:-script)? \S+))(?! --)")
+_SEPARATOR = regex(r"&&|\|\||[;|\n]")
 
 MAX_FAILING, MAX_PASSING, MAX_PACKAGES = 12, 40, 2
-_MODULE = re.compile(r"^module\s+(\S+)", re.MULTILINE)
+_MODULE = regex(r"^module\s+(\S+)", re.MULTILINE)
 # https://go.dev/blog/cover: name.go:line.column,line.column numberOfStatements count
-_BLOCK = re.compile(r"^(\S+\.go):(\d+)\.\d+,\d+\.\d+ \d+ ([1-9]\d*)$", re.MULTILINE)
+_BLOCK = regex(r"^(\S+\.go):(\d+)\.\d+,\d+\.\d+ \d+ ([1-9]\d*)$", re.MULTILINE)
 _SCRIPT = """\
 go test -c -cover -coverpkg=./... -o {out}/bin {package} || exit 1
 cd {package} || exit 1

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
+from atlas_retry.patterns import regex
 from atlas_retry.reports.page.elements import Node, foldable, scrollable, tag
 from atlas_retry.text.units import counted
 
@@ -27,7 +28,7 @@ CLASSES = {
     "Token.Name.Tag": "k",
     "Token.Name.Attribute": "f",
 }
-_NAME = re.compile(r'diff --git .*? "?b/(.*?)"?')
+_NAME = regex(r'diff --git .*? "?b/(.*?)"?')
 
 
 def diff(patch: str) -> Iterator[Node]:

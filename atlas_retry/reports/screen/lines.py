@@ -1,8 +1,8 @@
 """A line on a screen: its text and style, its names and commands made harmless."""
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 
+from atlas_retry.patterns import regex
 from atlas_retry.text.units import copyable, some
 
 Line = tuple[str, str]
@@ -23,7 +23,7 @@ STYLES = {
 
 MAX_MESSAGE_CHARS = 240
 MAX_NAMES = 4
-_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+_CONTROLS = regex("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 """Control characters but tab and line feed, and what turns the direction of writing."""
 
 
