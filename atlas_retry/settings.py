@@ -23,6 +23,8 @@ DURATION = r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s?)?"
 CLI_BACKENDS = ("codex", "gemini", "opencode", "aider", "mini-swe-agent", "command")
 """Each with models of its own, chosen in its own settings."""
 BACKENDS = ("claude-code", "anthropic", *CLI_BACKENDS, "scripted")
+CONFIGURATION_FILES = (".atlas/config.yaml", "atlas.yaml")
+"""POSIX, the one that counts first."""
 
 
 def nth(values: Sequence[T], number: int) -> T | None:

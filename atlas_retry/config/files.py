@@ -8,8 +8,8 @@ from pathlib import Path
 from msgspec import Struct
 
 from atlas_retry.errors import ConfigError, Place
+from atlas_retry.settings import CONFIGURATION_FILES
 
-NAMES = (Path(".atlas", "config.yaml"), Path("atlas.yaml"))
 MAX_BYTES = 1 << 20
 PREFIX = "ATLAS_"
 NOT_KEYS = ("ATLAS_FLEET_", "ATLAS_HOME", "ATLAS_INSIDE_AGENT", "ATLAS_MARK_")
@@ -69,7 +69,7 @@ def find(start: Path, environ: Mapping[str, str], proposed: bytes | None = None)
 
 
 def _folder(path: Path) -> Path:
-    return path.parent.parent if path.name == NAMES[0].name else path.parent
+    return path.parent.parent if path.parent.name == ".atlas" else path.parent
 
 
 def root_of(start: Path) -> Path:
@@ -86,7 +86,7 @@ def is_configured(start: Path) -> bool:
 
 def _candidates(start: Path, root: Path) -> Iterator[Path]:
     for folder in (start, *start.parents):
-        yield from (folder / name for name in NAMES)
+        yield from (folder / name for name in CONFIGURATION_FILES)
         if folder == root:
             return
 
@@ -112,7 +112,7 @@ def _nothing_found(searched: tuple[Path, ...], root: Path) -> ConfigError:
     return ConfigError(
         f"no configuration. Searched:\n{listed}",
         place=Place(str(searched[0].parent.parent)),
-        remedy=f"atlas init, or write {NAMES[0]}:\n{paste(root)}",
+        remedy=f"atlas init, or write {CONFIGURATION_FILES[0]}:\n{paste(root)}",
     )
 
 

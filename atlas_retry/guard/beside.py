@@ -62,7 +62,7 @@ def _own_files(scene: Scene) -> Iterator[Seen]:
             yield delta.path, "belongs to atlas, which decides what has to pass"
         elif _moves_own_part(delta):
             yield delta.path, "its part for atlas decides what has to pass"
-        elif _STEERED.match(delta.path) and _sets_own_variable(delta):
+        elif _STEERED.match(delta.path) and any(_VARIABLE.search(t) for _, t in delta.added_lines):
             yield delta.path, "sets a variable of atlas, which decides what has to pass"
 
 
@@ -72,10 +72,6 @@ def _moves_own_part(delta: Delta) -> bool:
         return False
     old, new = (flat(parse(delta.path, side or b"")) for side in (delta.before, delta.after))
     return any(any(map(_PART.match, key[:2])) for key in differing(old, new))
-
-
-def _sets_own_variable(delta: Delta) -> bool:
-    return any(_VARIABLE.search(line) for _, line in delta.added_lines)
 
 
 def _git_state(scene: Scene) -> Iterator[Seen]:

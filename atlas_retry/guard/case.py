@@ -1,7 +1,7 @@
 """What the guard looks at, and what a rule answers. Values only, no rule."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from enum import StrEnum
 from functools import cached_property
 from typing import TypeVar
@@ -52,10 +52,6 @@ class Tool(Struct, frozen=True, kw_only=True):
     """Where the name leads now; empty when it leads nowhere."""
 
 
-def _nowhere(_: Collection[str]) -> Mapping[str, frozenset[str]]:
-    return {}
-
-
 class Case(Struct, frozen=True, kw_only=True):
     """One change to be judged: two trees, what is beside them, and what the user allows."""
 
@@ -78,7 +74,7 @@ class Case(Struct, frozen=True, kw_only=True):
     """Data that gates wrote in this run: theirs, whoever ran them."""
     notes_reviews: bool = False
     """What is for review is only noted."""
-    mentions: Callable[[Collection[str]], Mapping[str, frozenset[str]]] = _nowhere
+    mentions: Callable[[Collection[str]], Mapping[str, frozenset[str]]] = lambda _: {}
     """The files of the tree before the change that hold a text, for each of the texts given."""
     git_before: GitFacts = field(default_factory=dict)
     git_after: GitFacts = field(default_factory=dict)
@@ -130,24 +126,40 @@ class Delta(Struct, frozen=True, kw_only=True, eq=False, dict=True):
     @cached_property
     def added_lines(self) -> tuple[tuple[int, str], ...]:
         """Number and text of the lines that the file before has not, or has less often."""
-        return _more(self.new_text, self.old_text)
+        known = self.old_text.splitlines()
+        return tuple(more_often(enumerate(self.new_text.splitlines(), 1), known))
 
     @cached_property
     def loses_lines(self) -> bool:
         """Whether the file before has lines that are gone."""
-        return bool(_more(self.old_text, self.new_text))
+        known = self.new_text.splitlines()
+        return any(more_often(enumerate(self.old_text.splitlines(), 1), known))
 
 
-def _more(text: str, than: str) -> tuple[tuple[int, str], ...]:
-    """Number and text of the lines that one text has more of than another one."""
-    known = Counter(line.strip() for line in than.splitlines())
-    more = []
-    for number, line in enumerate(text.splitlines(), 1):
-        if known[line.strip()] > 0:
-            known[line.strip()] -= 1
+def more_often(texts: Iterable[tuple[int, str]], known: Iterable[str]) -> Iterator[tuple[int, str]]:
+    """Those of numbered texts that there are more of than are known; indentation is nothing."""
+    left = Counter(map(str.strip, known))
+    for number, text in texts:
+        left[text.strip()] -= 1
+        if left[text.strip()] < 0:
+            yield number, text
+
+
+_T = TypeVar("_T")
+
+
+def unpaired(
+    old: Iterable[_T], new: Iterable[_T], same: Callable[[_T, _T], bool]
+) -> tuple[list[_T], list[_T]]:
+    """What is left of both where each old one goes with the first new one that is the same."""
+    lost, came = list[_T](), list(new)
+    for one in old:
+        kept = next((other for other in came if same(one, other)), None)
+        if kept is None:
+            lost.append(one)
         else:
-            more.append((number, line))
-    return tuple(more)
+            came.remove(kept)
+    return lost, came
 
 
 _K = TypeVar("_K", str, tuple[str, ...])

@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
@@ -138,22 +139,23 @@ class Reached(Struct, frozen=True, kw_only=True):
 
 def decides(delta: Delta, scene: Scene, gates: Reached) -> RuleFinding | None:
     """Why the change of a file decides what passes; None where it does not."""
-    path = delta.path
-    row = next((row for row in TABLE if row.speaks_of(path)), None)
-    seen: tuple[str, str] | None
-    if row is not None:
-        seen = row.rule, row.detail
-    elif (named := gates.named(path)) is not None:
-        seen = "gate-script-changed", named
-    elif (setting := deciding_part(delta)) is not None:
-        seen = "settings-changed", f"{setting} decides what the checks do"
-    elif shadow := _shadows(delta, scene):
-        seen = "tool-shadowed", shadow
-    else:
-        seen = _by_entry(delta)
-    return (
-        RuleFinding(rule=seen[0], path=path, detail=seen[1], answer=Answer.HELD) if seen else None
-    )
+    seen = _by_name_or_content(delta, scene, gates) or _by_entry(delta)
+    if seen is None:
+        return None
+    return RuleFinding(rule=seen[0], path=delta.path, detail=seen[1], answer=Answer.HELD)
+
+
+def _by_name_or_content(delta: Delta, scene: Scene, gates: Reached) -> tuple[str, str] | None:
+    row = next((row for row in TABLE if row.speaks_of(delta.path)), None)
+    if row:
+        return row.rule, row.detail
+    if named := gates.named(delta.path):
+        return "gate-script-changed", named
+    if setting := deciding_part(delta):
+        return "settings-changed", f"{setting} decides what the checks do"
+    if shadow := _shadows(delta, scene):
+        return "tool-shadowed", shadow
+    return None
 
 
 def _by_entry(delta: Delta) -> tuple[str, str] | None:
@@ -162,9 +164,9 @@ def _by_entry(delta: Delta) -> tuple[str, str] | None:
         return "link-planted", f"is now a link to {delta.new_text}"
     if delta.old_mode == "100755" and delta.new_mode == "100644":
         return "mode-changed", "is no longer executable"
-    return (
-        ("test-changed", "what the tests prove was changed") if places.is_test(delta.path) else None
-    )
+    if places.is_test(delta.path):
+        return "test-changed", "what the tests prove was changed"
+    return None
 
 
 _TOOLS = words("""
@@ -193,29 +195,23 @@ def _in_the_way(path: PurePosixPath, scene: Scene) -> str | None:
     if path.suffix in (".sh", "") and stem in _TOOLS:
         return f"it would run in the place of {stem}"
     is_library = stem in _TOOLS or _is_library(stem, scene)
-    if path.suffix == ".py" and is_library and _is_import_root(folder, scene):
+    package = str(folder / "__init__.py") in scene.old_paths
+    is_import_root = not package and str(folder) in (".", "src", "lib", "tests", "test")
+    if path.suffix == ".py" and is_library and is_import_root:
         return f"it would be imported in the place of the library {stem}"
     return "make takes it for the result of a target" if _satisfies_make(path, scene) else None
 
 
-def _is_import_root(folder: PurePosixPath, scene: Scene) -> bool:
-    package = str(folder / "__init__.py") in scene.old_paths
-    return not package and str(folder) in (".", "src", "lib", "tests", "test")
-
-
 def _is_library(stem: str, scene: Scene) -> bool:
-    import sys
-
-    own = any(path.startswith((f"{stem}/", f"src/{stem}/")) for path in scene.old_paths)
-    return not own and (stem in sys.stdlib_module_names or stem in _wanted(scene))
-
-
-def _wanted(scene: Scene) -> frozenset[str]:
-    """Names of declared dependencies, as modules."""
+    """Whether Python itself has a module of this name, or a declared dependency."""
+    if any(path.startswith((f"{stem}/", f"src/{stem}/")) for path in scene.old_paths):
+        return False
+    if stem in sys.stdlib_module_names:
+        return True
     files = ("pyproject.toml", "requirements.txt", "requirements-dev.txt", "setup.cfg")
     text = "\n".join(scene.old_text(path) for path in files if path in scene.old_paths)
     names = re.findall(r"^[\s\"']*([A-Za-z][\w-]*)\s*(?:\[.*?\])?\s*[<>=~!\"']", text, re.MULTILINE)
-    return frozenset(name.replace("-", "_").lower() for name in names)
+    return stem in (name.replace("-", "_").lower() for name in names)
 
 
 def _satisfies_make(path: PurePosixPath, scene: Scene) -> bool:

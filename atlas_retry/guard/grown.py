@@ -7,7 +7,7 @@ for others to hold. That a kept change proves nothing less is shown by running, 
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain
 from pathlib import PurePosixPath
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, field
 
 from atlas_retry.guard import places, tokens
-from atlas_retry.guard.case import Delta, Scene
+from atlas_retry.guard.case import Delta, Scene, unpaired
 from atlas_retry.guard.documents import parse
 from atlas_retry.patterns import regex
 from atlas_retry.source import Import, imports, language_of
@@ -87,24 +87,20 @@ class Renames:
 
     @cached_property
     def _now(self) -> frozenset[str]:
+        """Words of the sources, and of the folders and files that they are in."""
         words = (tokens.words_of(delta.path, delta.after) for delta in self._sources)
-        there = _parts(delta.path for delta in self._sources if delta.after is not None)
-        return frozenset[str]().union(*words) | there
+        there = (delta.path for delta in self._sources if delta.after is not None)
+        names = (str(PurePosixPath(path).with_suffix("")) for path in there)
+        return frozenset(chain(*words, *map(_WORD.findall, names)))
 
     def leads(self, old: str, new: str) -> bool:
         """Whether one name took the place of another: no source has it any more."""
-        return old == new or (self.is_gone(old) and self.is_there(new))
-
-    def is_gone(self, name: str) -> bool:
-        """Whether no source has a name now."""
-        return not self.is_there(name)
+        return old == new or (self.is_there(new) and not self.is_there(old))
 
     def is_there(self, name: str) -> bool:
         """Whether any source has a name now."""
-        return name in self._now or self._in_others(name)
-
-    def _in_others(self, name: str) -> bool:
-        """Whether a source that did not change has a name."""
+        if name in self._now:
+            return True
         if name not in self._users:
             files = self._scene.case.mentions([name]).get(name, frozenset())
             others = (path for path in files if path not in self._changed)
@@ -115,12 +111,6 @@ class Renames:
                 for path in others
             )
         return self._users[name]
-
-
-def _parts(paths: Iterable[str]) -> frozenset[str]:
-    """Words of the folders and files that paths name."""
-    names = (str(PurePosixPath(path).with_suffix("")) for path in paths)
-    return frozenset(chain.from_iterable(map(_WORD.findall, names)))
 
 
 class Growth(Struct, frozen=True, kw_only=True):
@@ -146,8 +136,11 @@ def growth(delta: Delta, scene: Scene, led: Renames) -> Growth | None:
 
 
 def is_same(delta: Delta) -> bool:
-    """Whether only the layout of a file differs."""
-    return tokens.same_tokens(delta.path, delta.before, delta.after) or _same_data(delta)
+    """Whether only the layout of a file differs: it has the same tokens, or keys and values."""
+    if tokens.same_tokens(delta.path, delta.before, delta.after):
+        return True
+    old = None if places.is_code(delta.path) else parse(delta.path, delta.before or b"")
+    return old is not None and old == parse(delta.path, delta.after or b"")
 
 
 def _grown_code(delta: Delta, led: Renames) -> Growth | None:
@@ -194,14 +187,6 @@ def _hides_module(path: str, scene: Scene) -> bool:
     )
 
 
-def _same_data(delta: Delta) -> bool:
-    """Whether structured data says the same, key by key."""
-    if places.is_code(delta.path):
-        return False
-    old = parse(delta.path, delta.before or b"")
-    return old is not None and old == parse(delta.path, delta.after or b"")
-
-
 def _only_inserted(delta: Delta) -> bool:
     """Whether every line is still there, in order; snapshot files are keyed by test."""
     rest = iter(delta.new_text.splitlines())
@@ -226,14 +211,9 @@ class SourceChange(Struct, kw_only=True, dict=True):
         """Whether what was imported still is, and new imports bind new names."""
         delta = self.delta
         old, new = (imports(delta.path, source or b"") for source in (delta.before, delta.after))
-        left = list(new)
-        for one in old:
-            kept = next((other for other in left if self._same_import(one, other)), None)
-            if kept is None:
-                return False
-            left.remove(kept)
-        self.added += len(left)
-        return not any(one.name == "*" or one.local in self.known for one in left)
+        lost, came = unpaired(old, new, self._same_import)
+        self.added += len(came)
+        return not lost and not any(one.name == "*" or one.local in self.known for one in came)
 
     def _same_import(self, old: Import, new: Import) -> bool:
         return self.same_names(old.name or "", new.name or "") and (
@@ -243,7 +223,7 @@ class SourceChange(Struct, kw_only=True, dict=True):
     def _same_module(self, old: str, new: str) -> bool:
         before, after = _WORD.findall(old), _WORD.findall(new)
         gone, came = Counter(before) - Counter(after), Counter(after) - Counter(before)
-        return all(map(self.led.is_gone, gone)) and all(
+        return not any(map(self.led.is_there, gone)) and all(
             name in self.known or self.led.is_there(name) for name in came
         )
 
@@ -266,13 +246,10 @@ class SourceChange(Struct, kw_only=True, dict=True):
         renamed = _WORD.sub(lambda match: self.followed.get(match[0], match[0]), text)
         return renamed.encode("utf-8", "surrogateescape")
 
-    def _same(self, old: "Node", new: "Node") -> bool:
-        before, after = tokens.leaves(old), tokens.leaves(new)
-        return len(before) == len(after) and all(map(self.same_names, before, after))
-
     def grows(self, old: "Node", new: "Node") -> bool:
         """Whether everything of a node is still there, and what came is harmless beside it."""
-        if self._same(old, new):
+        was, now = tokens.leaves(old), tokens.leaves(new)
+        if len(was) == len(now) and all(map(self.same_names, was, now)):
             return True
         if old.type != new.type or not old.children or not new.children:
             return False

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from atlas_retry.guard import places, tokens
-from atlas_retry.guard.case import Delta, Scene
+from atlas_retry.guard.case import Delta, Scene, unpaired
 from atlas_retry.guard.grown import Renames, SourceChange
 from atlas_retry.patterns import regex
 
@@ -58,7 +58,8 @@ def _marked(delta: Delta, led: Renames) -> Inline | None:
     if after is None:
         return documented
     old, new = _items(delta.path, delta.before or b""), _items(delta.path, after)
-    if not old or _all_grew(delta, led, old, new):
+    file = SourceChange(delta=delta, led=led)
+    if not unpaired(old, new, file.grows)[0]:
         return documented
     line = new[0].start_point[0] + 1 if new else None
     return Inline(path=delta.path, restored=_spliced(after, old, new), line=line)
@@ -83,17 +84,6 @@ def _rust_items(tree: "Node") -> "Iterator[Node]":
             if marked:
                 yield child
             marked = False
-
-
-def _all_grew(delta: Delta, led: Renames, old: "list[Node]", new: "list[Node]") -> bool:
-    file = SourceChange(delta=delta, led=led)
-    rest = list(new)
-    for item in old:
-        kept = next((other for other in rest if file.grows(item, other)), None)
-        if kept is None:
-            return False
-        rest.remove(kept)
-    return True
 
 
 def _spliced(after: bytes, old: "list[Node]", new: "list[Node]") -> bytes | None:
@@ -124,28 +114,23 @@ def _examples(delta: Delta, led: Renames, pattern: re.Pattern[str]) -> Inline | 
     In Python an example is itself a text of the source: there no name follows another.
     """
     follows = SourceChange(delta=delta, led=led) if pattern is _FENCED else None
-    lost, came = list[str](), list(pattern.finditer(delta.new_text))
-    for match in pattern.finditer(delta.old_text):
-        kept = next((one for one in came if _same_example(follows, match[0], one[0])), None)
-        if kept:
-            came.remove(kept)
-        else:
-            lost.append(match[0])
+
+    def same(was: re.Match[str], now: re.Match[str]) -> bool:
+        """Whether they differ at most in indentation and in names that were given up."""
+        old, new = ("\n".join(map(str.strip, one[0].splitlines())) for one in (was, now))
+        return old == new or bool(follows and follows.same_names(old, new))
+
+    old, new = pattern.finditer(delta.old_text), pattern.finditer(delta.new_text)
+    lost, came = unpaired(old, new, same)
     if not lost:
         return None
     if len(lost) != len(came):
         return Inline(path=delta.path, restored=None)
     text = delta.new_text
     for example, there in reversed(list(zip(lost, came, strict=True))):
-        text = text[: there.start()] + example + text[there.end() :]
+        text = text[: there.start()] + example[0] + text[there.end() :]
     line = delta.new_text.count("\n", 0, came[0].start()) + 1
     return Inline(path=delta.path, restored=text.encode(), line=line)
-
-
-def _same_example(follows: SourceChange | None, old: str, new: str) -> bool:
-    """Whether two examples differ at most in indentation and in names that were given up."""
-    before, after = ("\n".join(map(str.strip, text.splitlines())) for text in (old, new))
-    return before == after or bool(follows and follows.same_names(before, after))
 
 
 def _runs_doctests(scene: Scene) -> bool:

@@ -195,7 +195,10 @@ def _suppressions(delta: Delta, change: Scene) -> Iterator[Ruling]:
 def assess(case: Case) -> Judgement:
     """The answers about a change, and what follows for the workspace."""
     made = rulings(case)
-    answers = {answer: _of(made, answer, case) for answer in Answer}
+    answers: dict[Answer | None, list[Ruling]] = {answer: [] for answer in (*Answer, None)}
+    for ruling in made:
+        noted = case.notes_reviews and ruling.answer is Answer.REVIEW
+        answers[Answer.NOTED if noted else ruling.answer].append(ruling)
     refused, held = answers[Answer.REFUSED], answers[Answer.HELD]
     rewrites = {r.path: r.rewrite for r in held if r.rewrite is not None}
     modes = {path: case.after.mode(path) or "100644" for path in rewrites}
@@ -238,15 +241,6 @@ def _end(lost: Sequence[RuleFinding], case: Case) -> Verdict | None:
         for path in case.changed or ()
     )
     return Verdict.NEEDS_REVIEW if only_installed and manifest else Verdict.REJECTED
-
-
-def _of(made: Sequence[Ruling], answer: Answer, case: Case) -> tuple[Ruling, ...]:
-    wanted = {answer}
-    if case.notes_reviews and answer is Answer.NOTED:
-        wanted.add(Answer.REVIEW)
-    if case.notes_reviews and answer is Answer.REVIEW:
-        return ()
-    return tuple(r for r in made if r.answer in wanted)
 
 
 _MAX_DETAIL_CHARS = 300

@@ -2,14 +2,14 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import lru_cache
 from itertools import chain
 
 from msgspec import Struct
 
 from atlas_retry.guard import decides, places, tokens
-from atlas_retry.guard.case import Delta, Scene
+from atlas_retry.guard.case import Delta, Scene, more_often
 from atlas_retry.model import Kind
 from atlas_retry.patterns import regex
 from atlas_retry.source import nodes_of_types
@@ -111,19 +111,10 @@ def added(delta: Delta) -> tuple[Suppression, ...]:
     broader = list((before - Counter(text for _, text in after)).elements())
     marks = (
         Suppression(kind=kind, line=line, text=text)
-        for line, text in _more_often(after, before)
+        for line, text in more_often(after, before.elements())
         if (kind := _silenced(text))
     )
     return tuple(mark for mark in marks if not _narrows(mark.text, broader))
-
-
-def _more_often(remarks: Iterable[Remark], known: Counter[str]) -> Iterator[Remark]:
-    """Those that are more than there were."""
-    left = Counter(known)
-    for line, text in remarks:
-        left[text] -= 1
-        if left[text] < 0:
-            yield line, text
 
 
 def _narrows(text: str, broader: list[str]) -> bool:

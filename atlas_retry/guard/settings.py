@@ -19,6 +19,7 @@ _OF_PACKAGE_JSON = words("""
     peerDependenciesMeta engines directories typesVersions
     """)
 _OF_SETUP_CFG = regex(r"^(metadata|options(\..*)?|bumpversion.*|bdist\w*|sdist|egg_info)$")
+_OF_COMPOSER = words("scripts config repositories extra autoload-dev")
 _OF_CARGO = words("lints profile patch replace test bench")
 
 
@@ -28,14 +29,6 @@ def _pyproject(key: Key) -> bool:
     if len(key) > 1 and key[1] in _PACKAGING:
         return bool(_STEERING & set(key[2:]))
     return True
-
-
-def _package_json(key: Key) -> bool:
-    return key[0] not in _OF_PACKAGE_JSON
-
-
-def _setup_cfg(key: Key) -> bool:
-    return not _OF_SETUP_CFG.match(key[0])
 
 
 def _cargo(key: Key) -> bool:
@@ -50,17 +43,13 @@ def _pom(key: Key) -> bool:
     return bool(steers & set(path)) or ("properties" in path and bool(named))
 
 
-def _composer(key: Key) -> bool:
-    return key[0] in ("scripts", "config", "repositories", "extra", "autoload-dev")
-
-
 BY_KEY: dict[str, Callable[[Key], bool]] = {
     "pyproject.toml": _pyproject,
-    "package.json": _package_json,
-    "setup.cfg": _setup_cfg,
+    "package.json": lambda key: key[0] not in _OF_PACKAGE_JSON,
+    "setup.cfg": lambda key: not _OF_SETUP_CFG.match(key[0]),
     "Cargo.toml": _cargo,
     "pom.xml": _pom,
-    "composer.json": _composer,
+    "composer.json": lambda key: key[0] in _OF_COMPOSER,
 }
 """Whether the setting at a key path decides, by the name of the file."""
 

@@ -4,7 +4,6 @@ Each rule is one function over one file; its bad and good cases are one table in
 """
 
 import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from itertools import chain
@@ -12,7 +11,7 @@ from itertools import chain
 from msgspec import Struct
 
 from atlas_retry.guard import literals, places, ratchet, settings
-from atlas_retry.guard.case import Answer, Delta, RuleFinding, Scene
+from atlas_retry.guard.case import Answer, Delta, RuleFinding, Scene, more_often
 from atlas_retry.patterns import regex
 from atlas_retry.source import definitions, imports
 from atlas_retry.text.globs import globs, words
@@ -165,14 +164,10 @@ _VENDORED = globs("vendor/ _vendor/ vendored/ third_party/ third-party/ thirdpar
 _REMARK = regex(r"^\s*(#(?![!\[]|\s*define)|//|\*(\s|/|$)|/\*)")
 
 
-@lru_cache(maxsize=256)
-def _compiled(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern, re.VERBOSE | re.MULTILINE)
-
-
 def _patterns(path: str, spellings: Mapping[str, str]) -> list[re.Pattern[str]]:
     """Those of every language, and those of the language of a file."""
-    return [_compiled(spellings[key]) for key in ("", places.family(path)) if key in spellings]
+    wanted = (spellings[key] for key in ("", places.family(path)) if key in spellings)
+    return [re.compile(spelling, re.VERBOSE | re.MULTILINE) for spelling in wanted]
 
 
 def _lines(spellings: Mapping[str, str], detail: str) -> Callable[[Delta, Scene], Iterator[Seen]]:
@@ -244,12 +239,10 @@ def _swallowed(delta: Delta, _: Scene) -> Iterator[Seen]:
 def _more_often(delta: Delta, spellings: Mapping[str, str]) -> Iterator[int]:
     """Lines of the texts that the new source has more often than the earlier one."""
     for pattern in _patterns(delta.path, spellings):
-        now = list(pattern.finditer(delta.new_text))
-        known = Counter(m[0].strip() for m in pattern.finditer(delta.old_text)) if now else {}
-        for match in now:
-            known[match[0].strip()] -= 1
-            if known[match[0].strip()] < 0:
-                yield delta.new_text.count("\n", 0, match.start()) + 1
+        now = [(match.start(), match[0]) for match in pattern.finditer(delta.new_text)]
+        known = [match[0] for match in pattern.finditer(delta.old_text)] if now else []
+        for start, _ in more_often(now, known):
+            yield delta.new_text.count("\n", 0, start) + 1
 
 
 def _typed_away(delta: Delta, scene: Scene) -> Iterator[Seen]:

@@ -92,7 +92,10 @@ def leaves(node: "Node") -> list[str]:
 
 def _is_token(node: "Node") -> bool:
     """Whether a node counts as one token, although it may have parts."""
-    return is_comment(node) or (node.type in _STRINGS and not _has_code(node))
+    if node.type not in _STRINGS:
+        return is_comment(node)
+    parts = " ".join(child.type for child in node.children)
+    return "interpolation" not in parts and "substitution" not in parts
 
 
 def _token(node: "Node") -> str:
@@ -101,19 +104,10 @@ def _token(node: "Node") -> str:
     if is_comment(node):
         return text.strip() if speaks(node) else ""
     if node.type in _STRINGS:
-        return _unquoted(text)
+        match = _QUOTES.match(text)
+        # in one form of quotes
+        return f'{match[1].lower()}"{match[3]}"' if match and "\\" not in text else text
     return "" if text == ";" or text.isspace() else text
-
-
-def _has_code(string: "Node") -> bool:
-    parts = " ".join(child.type for child in string.children)
-    return "interpolation" in parts or "substitution" in parts
-
-
-def _unquoted(text: str) -> str:
-    """A string in one form of quotes."""
-    match = _QUOTES.match(text)
-    return f'{match[1].lower()}"{match[3]}"' if match and "\\" not in text else text
 
 
 def same_tokens(path: str, before: bytes | None, after: bytes | None) -> bool:

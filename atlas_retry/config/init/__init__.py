@@ -14,14 +14,14 @@ from atlas_retry.config.init.values import Proposal, Proposed, Slot
 from atlas_retry.config.keys import ValidationKeys
 from atlas_retry.config.reference import descriptions
 from atlas_retry.errors import UsageError
+from atlas_retry.settings import CONFIGURATION_FILES
 
 HEAD = """\
 # Written by `atlas init`, to be read and changed by you. `atlas validate` runs these gates; each
 # must exit 0. `atlas config show` lists every other key there is, with its value.
 version: 1
 """
-CONFIGURATION = Path(".atlas/config.yaml")
-OTHERS = (CONFIGURATION, Path("atlas.yaml"))
+CONFIGURATION = Path(CONFIGURATION_FILES[0])
 COMMANDS = {
     ".py": "python -m unittest", ".swift": "swift test", ".go": "go test ./...",
     ".rs": "cargo test", ".ts": "npx tsc --noEmit", ".js": "node --test", ".rb": "rake test",
@@ -65,7 +65,7 @@ def paste(root: Path) -> str:
 
 def refuse_to_overwrite(root: Path) -> None:
     """Raises UsageError if there is a configuration already."""
-    there = next((path for path in OTHERS if (root / path).exists()), None)
+    there = next((path for path in CONFIGURATION_FILES if (root / path).exists()), None)
     if there:
         raise UsageError(
             f"{root / there} is there already, and is never overwritten",

@@ -17,6 +17,7 @@ from atlas_retry.guard.decides import is_code_or_setting
 from atlas_retry.guard.judge import folders, seals
 from atlas_retry.guard.judge.seals import Seal
 from atlas_retry.model import Gate, GateResult, Tree, Violation
+from atlas_retry.settings import CONFIGURATION_FILES
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.gitfacts import facts_since, git_facts
 from atlas_retry.workspace.state import changes
@@ -138,9 +139,6 @@ def _with_folder(case: Case, base: Path, root: Path, environ: Mapping[str, str])
     )
 
 
-CONFIGURATIONS = (".atlas/config.yaml", "atlas.yaml")
-
-
 def with_base_configuration(asked: ChangeAsked, environ: Mapping[str, str]) -> ChangeAsked:
     """The same with the base's gates and `guard` section, unless gates are known already.
 
@@ -149,7 +147,7 @@ def with_base_configuration(asked: ChangeAsked, environ: Mapping[str, str]) -> C
     if asked.gates or asked.failing:
         return asked
     base = base_tree(asked, environ)
-    for name in CONFIGURATIONS:
+    for name in CONFIGURATION_FILES:
         if (content := base.read(name)) is not None:
             settings = config.load_text(content, f"{asked.base}:{name}")
             allow = (*settings.guard.allow, *asked.allow)

@@ -161,8 +161,8 @@ def _outer(
     """The virtual environments outside that gates run in."""
     lines = chain.from_iterable(commands(gate.run) for gate in gates)
     named = [line[0] for line in lines if "/" in line[0]]
-    found = [path for path, _ in tools.values() if path]
-    return outer_environments(root, environ, [*found, *named])
+    on_path = [path for path, _ in tools.values() if path]
+    return outer_environments(root, environ, [*on_path, *named])
 
 
 def protected(root: Path, settings: Settings) -> tuple[str, ...]:
@@ -203,7 +203,9 @@ def compared(taken: Seal, scan: Scan | None = None) -> Moved:
     paths = differing(was.aside, look.aside)
     caches = [path for path in paths if CHECK_CACHES.match(path)]
     installed = _installed(paths)
-    new = {path for path in installed if _is_new(path, taken, scan)}
+    # unseen by git, in a folder that came with the run's turns
+    of_turns = (path for path in installed if _aside_folder(path) not in taken.environments)
+    new = {path for path in of_turns if not scan.is_visible(path)}
     outside = changes_outside(taken)
     old = [path for path in installed if path not in new]
     old += differing(taken.packages, _packages(taken.outer))
@@ -216,11 +218,6 @@ def compared(taken: Seal, scan: Scan | None = None) -> Moved:
         was.nested), modes=tuple(p for p, mode in look.modes.items() if was.modes.get(p, mode)
         != mode), look=look,
     )  # fmt: skip
-
-
-def _is_new(path: str, taken: Seal, scan: Scan) -> bool:
-    """Whether a path aside lies, unseen by git, in a folder that came with the run's turns."""
-    return _aside_folder(path) not in taken.environments and not scan.is_visible(path)
 
 
 def _made_in(wrote: Iterable[str]) -> Iterator[str]:
@@ -363,7 +360,8 @@ def _look_into(
         if not entry.is_dir(follow_symlinks=False):
             _note_file(root, path, entry, folder, seen)
         else:
-            below = _within(folder, entry.name)
+            aside = folder.aside or _aside_folder(path)
+            below = _Unwalked(prefix=f"{path}/", aside=aside, is_hidden=folder.is_hidden)
             yield below
             if not below.aside and (status := stamp(entry)):
                 seen.modes[path] = stat.S_IMODE(status[0])
@@ -379,15 +377,6 @@ def _known(
         return folder
     is_new = environments is not None and folder.prefix[:-1] not in environments
     return replace(folder, is_hidden=folder.is_hidden and is_new, is_environment=True)
-
-
-def _within(folder: _Unwalked, name: str) -> _Unwalked:
-    """A folder in another one."""
-    return _Unwalked(
-        prefix=f"{folder.prefix}{name}/",
-        aside=folder.aside or _aside_folder(f"{folder.prefix}{name}"),
-        is_hidden=folder.is_hidden,
-    )
 
 
 def _note_folder(folder: _Unwalked, seen: FolderStat) -> None:
@@ -418,15 +407,11 @@ def _unwalked(root: Path, scan: Scan, seen: FolderStat) -> list[_Unwalked]:
     checks = {path for path in scan.files if path.endswith(_CHECK_FILES)}
     for path in _outside_of(folders, checks | scan.ignored):
         (seen.aside if _is_check(path) else seen.ignored)[path] = scan.files[path]
-    seen.ignored.update(_statuses(root, _big_ignored(scan)))
+    big = (path for path in scan.left_out if not path.endswith("/"))
+    seen.ignored.update(_statuses(root, (p for p in big if is_ignored(scan.left_out[p]))))
     entered = (path for path, folder in folders.items() if not folder.aside)
     seen.modes.update((path, stat.S_IMODE(there[0])) for path, there in _statuses(root, entered))
     return [*folders.values()]
-
-
-def _big_ignored(scan: Scan) -> Iterator[str]:
-    files = (path for path in scan.left_out if not path.endswith("/"))
-    return (path for path in files if is_ignored(scan.left_out[path]))
 
 
 def _outside_of(folders: Mapping[str, _Unwalked], paths: Iterable[str]) -> Iterator[str]:
