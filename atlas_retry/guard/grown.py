@@ -7,7 +7,7 @@ for others to hold. That a kept change proves nothing less is shown by running, 
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from itertools import chain
 from pathlib import PurePosixPath
@@ -273,7 +273,9 @@ class SourceChange(Struct, kw_only=True, dict=True):
             return False
         self.added += len(extra)
         if old.type in _TABLES:
-            return bool(before) and all(_is_row(child, before) for child in extra)
+            # a new row is composite, as others are
+            kinds = {member.type for member in before if member.is_named} & _ROWS
+            return bool(before) and all(child.type in kinds for child in extra)
         if not _is_container(old):
             return all(_ASSERTION.match(tokens.text_of(child)) for child in extra)
         return all(self._is_new(child) for child in extra)
@@ -336,12 +338,6 @@ def _is_plain_call(node: "Node") -> bool:
     call = node.parent
     callee = tokens.text_of(call).partition("(")[0] if call is not None else ""
     return not re.search(r"\.each$|parametrize$|Source$|Values?$|Cases?$", callee)
-
-
-def _is_row(node: "Node", others: "Sequence[Node]") -> bool:
-    """Whether a new member of a table is a row among rows: composite, as they are."""
-    kinds = {other.type for other in others if other.is_named}
-    return node.type in _ROWS and node.type in kinds
 
 
 def _is_import(node: "Node", language: str) -> bool:

@@ -1,13 +1,15 @@
 """New branches of the source on values taken from the tests: the code answers the test.
 
-A candidate is a literal that the new source compares with, or looks up in a table, and did not
+A candidate is a value that the new source compares with, or looks up in a table, and did not
 before. It counts when tests hold it, no other source does, and it is no everyday value; and when
 the branch answers with a value of the same tests, or asks for several of their values at once.
+Everyday values count where a line of a test has them together with a number that only tests have,
+or where several inputs are asked for whose outputs stand beside them in the tests.
 """
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import chain, islice
 from typing import TYPE_CHECKING
 
@@ -18,33 +20,48 @@ from atlas_retry.guard import places, tokens
 from atlas_retry.guard.case import Delta, Scene
 from atlas_retry.patterns import regex
 from atlas_retry.source import nodes_of_types
+from atlas_retry.source.values import LITERAL, bare, numbers, spellings, value_of, whole
 from atlas_retry.text.globs import words
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-_LITERAL = regex(r"""(?x)
-    ^( string | template_string | number | integer | float | interpreted_string_literal
-     | raw_string_literal | int_literal | float_literal | rune_literal | string_literal
-     | char_literal | integer_literal | decimal_integer_literal | decimal_floating_point_literal
-     | character_literal | hex_integer_literal | number_literal | encapsed_string )$
-    """)
-_COMPARISONS = words("""
-    comparison_operator binary_expression binary equality_expression match_expression case_clause
-    switch_case match_arm expression_case switch_label case_pattern match_pattern test_command
-    case_item when pattern case_statement match_condition_list switch_block_statement_group
-    unary_expression test_operator
-    """)
+_COMPARISONS = words(
+    "comparison_operator binary_expression binary equality_expression test_command"
+)
 _EQUALS = regex(r"===?|!==?|\bin\b|\bis\b|\bnot\b|-eq|-ne|(?<![<>=!])=(?!=)|=~")
-_CALLS_THAT_COMPARE = regex(r"""(?x)
-    (equals\w*|[sS]tarts?_?[wW]ith\??|[eE]nds?_?[wW]ith\??|HasPrefix|HasSuffix|includes|include\?
-     |contains|[cC]ompareTo|strn?cmp|EqualFold|DeepEqual|eql\?|isclose|has|matches)$
+_PATTERNS = words("""
+    switch_label case_pattern match_pattern pattern match_condition_list or_pattern union_pattern
     """)
+"""What holds nothing but values that are asked for."""
+_CASES = words("""
+    switch_case expression_case case_statement when case_item match_arm case_clause
+    """)
+"""What holds a value that is asked for, and the answer."""
+_CALLS = words("""
+    call call_expression method_invocation function_call_expression member_call_expression
+    scoped_call_expression
+    """)
+_CALLS_THAT_COMPARE = regex(r"""(?x)
+    ([eE]qual(s\w*|_?to\??)?|[sS]tarts?_?[wW]ith\??|[eE]nds?_?[wW]ith\??|HasPrefix|HasSuffix
+     |includes|include\?|contains|[cC]ompare(To)?|strn?(case)?cmp|EqualFold|DeepEqual|eql\?|isclose
+     |has|matches|\b(__)?(eq|ne)(__)?|localeCompare|equalsIgnoreCase)$
+    """)
+_CALLS_THAT_PUT = regex(r"(\bMap\.(of|entry)|\b(entry|put|set|insert|store|setdefault))$")
 _TABLES = words("dictionary object literal_value hash array_creation_expression")
 _PAIRS = words("pair keyed_element array_element_initializer")
-_CASES = words("switch_case expression_case case_statement when case_item")
-"""What holds a value that is asked for, and the answer."""
-_MEMBERS = words("tuple list set array literal_element parenthesized_expression")
+_LISTS = words("tuple list array array_expression tuple_expression initializer_list")
+"""Of two members, one is a pair as well."""
+_ARGUMENTS = words("arguments argument_list")
+_INDEXED = words("subscript subscript_expression index_expression element_reference")
+_MEMBERS = _LISTS | words("""
+    set literal_element parenthesized_expression expression_list argument
+    """)
+_WIDER = _PATTERNS | words("""
+    boolean_operator binary_expression parenthesized_expression not_operator logical_expression
+    binary comparison_operator unary unary_expression
+    """)
+_ANSWERS_FIRST = regex(r"^conditional_expression$|_modifier$")
 _UP = 4
 _EVERYDAY_NUMBERS = words(
     "0 1 2 3 4 5 6 7 8 9 10 11 12 16 20 24 28 29 30 31 32 50 60 64 99 100 127 128 180 200 255 256"
@@ -54,7 +71,7 @@ _MAX_KNOWN_FILES = 200
 
 
 class Branch(Struct, frozen=True, kw_only=True):
-    """Literals that one condition or one entry of a table asks for, and what it answers with."""
+    """Values that one condition or one entry of a table asks for, and what it answers with."""
 
     line: int
     asked: tuple[str, ...]
@@ -69,90 +86,111 @@ def special_cases(delta: Delta, scene: Scene) -> Iterator[tuple[int, str]]:
     if not branches:
         return
     of_tests = _in_tests_alone(scene)
+    on_lines = [branch for branch in branches if _is_on_a_line_of_a_test(branch, scene)]
+    several = len({branch.asked for branch in on_lines if branch.table is None}) >= _SEVERAL
     for branch in branches:
-        asked = [text for text in branch.asked if text in of_tests]
-        if asked and _answers_test(branch, asked, of_tests):
-            yield branch.line, f"branches on {', '.join(asked[:3])}, found only in the tests"
-        elif _is_one_line_of_a_test(branch, scene):
-            asked = list(branch.asked[:3])
-            yield branch.line, f"branches on {', '.join(asked)}, as one line of a test has"
+        asked = ", ".join(branch.asked[:3])
+        if _answers_test(branch, of_tests):
+            yield branch.line, f"branches on {asked}, found only in the tests"
+        elif branch in on_lines and (several or _is_computed(branch, of_tests)):
+            yield branch.line, f"branches on {asked}, as one line of a test has"
     yield from _answer_tables(branches, of_tests)
 
 
-def _is_one_line_of_a_test(branch: Branch, scene: Scene) -> bool:
+def _is_on_a_line_of_a_test(branch: Branch, scene: Scene) -> bool:
     """Whether a test asks for just these values, and expects just this answer, on one line."""
     values = {*branch.asked, *branch.answers}
-    asks_for_several = len(branch.asked) > 1 and len(branch.answers) == 1 and len(values) > 1
-    if not asks_for_several or not all(re.search(r"\w", text) for text in values):
+    if len(branch.answers) != 1 or len(values) == 1:
         return False
-    files = frozenset[str].intersection(*map(_mentions(scene).__getitem__, values))
+    if not all(re.search(r"\w", value) for value in values):
+        return False
+    files = frozenset[str].intersection(*map(_holders(scene).__getitem__, values))
     tests = filter(places.is_test, filter(places.is_code, sorted(files)))
     texts = map(scene.old_text, islice(tests, _MAX_KNOWN_FILES))
-    wanted = [re.compile(rf"(?<![\w.]){re.escape(_bare(text))}(?![\w.])") for text in values]
     lines = chain.from_iterable(text.split("\n") for text in texts)
-    return any(all(pattern.search(line) for pattern in wanted) for line in lines)
+    return any(all(_holds(line, value) for value in values) for line in lines)
+
+
+def _holds(line: str, value: str) -> bool:
+    if value[0] != '"':
+        return value in numbers(line)
+    return any(re.search(rf"(?<![\w.]){re.escape(s)}(?![\w.])", line) for s in spellings(value))
+
+
+def _is_computed(branch: Branch, of_tests: Mapping[str, frozenset[str]]) -> bool:
+    """Whether an answer stands there for what should be computed, of several values or a number."""
+    if len(branch.asked) > 1:
+        return True
+    numeric = all(value[0] != '"' for value in (*branch.asked, *branch.answers))
+    answer = branch.answers[0]
+    return numeric and answer in of_tests and _is_peculiar(answer)
 
 
 def _answer_tables(
     branches: Collection[Branch], of_tests: Mapping[str, frozenset[str]]
 ) -> Iterator[tuple[int, str]]:
     """New tables of values that only tests expect, whatever they are looked up by."""
-    answers: dict[int, list[str]] = {}
-    lines: dict[int, int] = {}
+    tables: dict[int, list[Branch]] = {}
     for branch in branches:
         if branch.table is not None:
-            lines.setdefault(branch.table, branch.line)
-            answers.setdefault(branch.table, []).extend(branch.answers)
-    for table, given in answers.items():
+            tables.setdefault(branch.table, []).append(branch)
+    for entries in tables.values():
+        given = list(chain.from_iterable(entry.answers for entry in entries))
         if len(given) > 1 and all(answer in of_tests for answer in given):
-            yield lines[table], f"answers with {', '.join(given[:3])}, found only in tests"
+            yield entries[0].line, f"answers with {', '.join(given[:3])}, found only in tests"
 
 
-def _answers_test(
-    branch: Branch, asked: Collection[str], of_tests: Mapping[str, frozenset[str]]
-) -> bool:
+def _answers_test(branch: Branch, of_tests: Mapping[str, frozenset[str]]) -> bool:
     """Whether somebody's data is asked for, and more is known of the test than one value."""
-    files = frozenset[str]().union(*(of_tests[text] for text in asked))
+    asked = [value for value in branch.asked if value in of_tests]
+    files = frozenset[str]().union(*(of_tests[value] for value in asked))
     has_answer = any(of_tests.get(answer, frozenset()) & files for answer in branch.answers)
     knows_more = has_answer or len(set(asked)) > 1 or any(map(_EXACT.search, asked))
     return knows_more and any(map(_is_peculiar, asked))
 
 
-def _is_peculiar(text: str) -> bool:
-    """Whether a literal is somebody's data: `42.17`, `"ORD-1001"`; not `"utf-8"` and not `10`."""
-    bare = _bare(text)
-    if text[0] not in "\"'`":
-        return bare.replace("_", "") not in _EVERYDAY_NUMBERS
-    return bool(_DATA.search(bare)) or not bare.isascii()
+def _is_peculiar(value: str) -> bool:
+    """Whether a value is somebody's data: `42.17`, `"ORD-1001"`; not `"utf-8"` and not `10`."""
+    if value[0] != '"':
+        return value not in _EVERYDAY_NUMBERS
+    return bool(_DATA.search(bare(value))) or not value.isascii()
 
 
 _EXACT = regex(r"[1-9](\D*\d){3}")
-"""A literal with so many digits that to ask for it is to know the test."""
+"""A value with so many digits that to ask for it is to know the test."""
 _DATA = regex(r"\w\W*\s+\w|\d{3}|[A-Z].*\d|\d.*[A-Z]|@|.{24}")
 """Several words, numbers of some length, names with digits: what no vocabulary has."""
+_SEVERAL = 3
+"""So many inputs with their outputs are the test, written down."""
 
 
 @lru_cache(maxsize=1)
 def _in_tests_alone(scene: Scene) -> dict[str, frozenset[str]]:
-    """The test files that hold each literal of new branches, of those that no other file holds."""
-    tests = {text: _only_tests(files) for text, files in _mentions(scene).items()}
-    return {text: files for text, files in tests.items() if files}
+    """The test files that hold each value of new branches, of those that no other file holds."""
+    tests = {value: _only_tests(files) for value, files in _holders(scene).items()}
+    return {value: files for value, files in tests.items() if files}
 
 
 @lru_cache(maxsize=1)
-def _mentions(scene: Scene) -> dict[str, frozenset[str]]:
-    """The files that hold each literal of new branches; they are searched once for all."""
-    texts = set[str]()
-    for delta in scene.deltas:
-        if places.is_source(delta.path) and delta.is_text and delta.after is not None:
-            for branch in _fresh_branches(delta):
-                texts.update(branch.asked, branch.answers)
-    holding = scene.case.mentions(sorted({*map(_bare, texts)} - {""}))
-    return {text: holding.get(_bare(text), frozenset()) for text in texts}
+def _holders(scene: Scene) -> dict[str, frozenset[str]]:
+    """The files that hold each value of new branches; they are searched once for all."""
+    spelled = {value: spellings(value) for value in _new_values(scene)}
+    mentions = scene.case.mentions(sorted(set(chain.from_iterable(spelled.values()))))
+    there = cache(lambda path: numbers(scene.old_text(path)))
+    holders = dict[str, frozenset[str]]()
+    for value, texts in spelled.items():
+        files = frozenset(chain.from_iterable(mentions.get(text, ()) for text in texts))
+        is_text = value[0] == '"' or len(files) > _MAX_KNOWN_FILES
+        holders[value] = files if is_text else frozenset(p for p in files if value in there(p))
+    return holders
 
 
-def _bare(literal: str) -> str:
-    return literal.strip("\"'`")
+def _new_values(scene: Scene) -> Iterator[str]:
+    """Values that new branches of the sources ask for, or answer with."""
+    sources = (delta for delta in scene.deltas if places.is_source(delta.path))
+    texts = (delta for delta in sources if delta.is_text)
+    for branch in chain.from_iterable(map(_fresh_branches, texts)):
+        yield from (*branch.asked, *branch.answers)
 
 
 def _only_tests(files: Collection[str]) -> frozenset[str]:
@@ -165,22 +203,13 @@ def _only_tests(files: Collection[str]) -> frozenset[str]:
 
 @lru_cache(maxsize=2048)
 def _fresh_branches(delta: Delta) -> tuple[Branch, ...]:
-    """Branches of the new source whose literals were not compared with before."""
+    """Branches of the new source whose values were not compared with before."""
     added = {number for number, line in delta.added_lines if _MAY_HOLD_LITERAL.search(line)}
     branches = _branches(delta.path, delta.after, added) if added else []
-    if not branches:
-        return ()
-    known = _asked_before(delta, _asked(branches))
-    fresh = (tuple(text for text in branch.asked if text not in known) for branch in branches)
+    known = _asked(_branches(delta.path, delta.before)) if branches else set()
+    fresh = (tuple(value for value in branch.asked if value not in known) for branch in branches)
     pairs = zip(branches, fresh, strict=True)
     return tuple(replace(branch, asked=asked) for branch, asked in pairs if asked)
-
-
-def _asked_before(delta: Delta, texts: Collection[str]) -> set[str]:
-    """What the earlier source asked for; it is read only where it holds one of these texts."""
-    if not any(_bare(text) in delta.old_text for text in texts):
-        return set()
-    return _asked(_branches(delta.path, delta.before))
 
 
 def _asked(branches: Iterable[Branch]) -> set[str]:
@@ -193,104 +222,122 @@ _MAY_HOLD_LITERAL = regex(r"[\d\"'`]")
 def _branches(
     path: str, source: bytes | None, lines: Collection[int] | None = None
 ) -> "list[Branch]":
-    """By the outermost condition or table entry around each literal that is compared.
+    """By the outermost condition or table entry around each value that is compared.
 
     `lines` are those to look at, 1-based; None: all.
     """
-    grouped: dict[int, tuple[Node, list[str]]] = {}
-    for node in nodes_of_types(path, source or b"", _LITERAL):
-        is_looked_at = lines is None or node.start_point.row + 1 in lines
-        if is_looked_at and (condition := _condition(node)) is not None:
-            grouped.setdefault(condition.start_byte, (condition, []))[1].append(_plain(node))
+    grouped: dict[int, tuple[Node, dict[str, None]]] = {}
+    for literal in nodes_of_types(path, source or b"", LITERAL):
+        node = whole(literal)
+        value = value_of(node)
+        is_looked_at = lines is None or literal.start_point.row + 1 in lines
+        if value and is_looked_at and (condition := _condition(node)) is not None:
+            grouped.setdefault(condition.start_byte, (condition, {}))[1][value] = None
     return [
         Branch(
             line=node.start_point[0] + 1,
             asked=tuple(asked),
             answers=tuple(_answers(node)),
-            table=node.parent.start_byte if node.type in _PAIRS and node.parent else None,
+            table=node.parent.start_byte if node.type in _PAIRS | _LISTS and node.parent else None,
         )
         for node, asked in grouped.values()
     ]
 
 
-def _plain(node: "Node") -> str:
-    text = tokens.text_of(node)
-    return f'"{text.strip(chr(34) + chr(39) + "`")}"' if text[:1] in "\"'`bruRBU" else text
-
-
-def _condition(literal: "Node") -> "Node | None":
-    """The condition or entry that asks for a literal; None where it is only a value."""
-    node = literal
+def _condition(value: "Node") -> "Node | None":
+    """The condition or entry that asks for a value; None where it is only given."""
+    node = value
     for _ in range(_UP):
         above = node.parent
-        if above is None or above.type not in _MEMBERS:
-            break
+        if above is None:
+            return None
+        if entry := _entry(node, above):
+            # what is registered under a name is found there, not answered
+            value_text = tokens.text_of(entry.named_children[-1]).strip()
+            return None if _NAME.fullmatch(value_text) else entry
+        if above.type not in _MEMBERS:
+            return _asking(node, above)
         node = above
-    return _asks_for(node)
+    return None
 
 
-def _asks_for(node: "Node") -> "Node | None":
-    """The condition or entry right above a value."""
-    above = node.parent
-    if above is None:
-        return None
-    if above.type in _PAIRS:
-        return _entry(above, node)
+def _asking(node: "Node", above: "Node") -> "Node | None":
+    """The condition right above a value: a comparison, a pattern, a case, a call."""
     if above.type in _COMPARISONS:
-        return _widest(above) if _is_asked(above, node) else None
-    return _widest(above.parent) if _is_argument(above) and above.parent else None
+        return _widest(above) if _is_compared(above, node) else None
+    if above.type in _PATTERNS:
+        return _widest(above)
+    if above.type in _CASES:
+        return above if above.named_children[0] == node else None
+    # it is an argument, or the comparison is a method of it
+    call = above if above.type in _CALLS else above.parent
+    is_call = call is not None and call.type in _CALLS
+    return _widest(call) if call and is_call and _CALLS_THAT_COMPARE.search(_callee(call)) else None
 
 
-def _is_argument(arguments: "Node") -> bool:
-    """Whether these are the arguments of a call that compares."""
-    call = arguments.parent
-    return "argument" in arguments.type and call is not None and _compares(call)
+def _callee(call: "Node") -> str:
+    """The text of a call before its arguments."""
+    arguments = call.child_by_field_name("arguments")
+    end = (arguments.start_byte if arguments else call.end_byte) - call.start_byte
+    return (call.text or b"")[:end].decode("utf-8", "replace").strip()
 
 
-def _entry(pair: "Node", child: "Node") -> "Node | None":
-    """A pair of a table, asked for by its key; one that leads to a name is registered there."""
-    key, value, table = pair.named_children[0], pair.named_children[-1], pair.parent
-    is_entry = child == key and table is not None and table.type in _TABLES
-    return pair if is_entry and not _NAME.fullmatch(tokens.text_of(value).strip()) else None
+def _entry(key: "Node", above: "Node") -> "Node | None":
+    """The entry of a table that has this key; an assignment to a place in a table is one."""
+    table = above.parent
+    if table is None or above.named_child_count < _PAIR:
+        return None
+    if above.type in _INDEXED:
+        return _assignment(above)
+    is_pair = above.type in _PAIRS and table.type in _TABLES
+    is_row = above.type in _LISTS and table.type in _LISTS and above.named_child_count == _PAIR
+    is_put = above.type in _ARGUMENTS and bool(_CALLS_THAT_PUT.search(_callee(table)))
+    is_entry = is_pair or is_row or is_put
+    return above if is_entry and above.named_children[0] == key else None
 
 
-_NAME = regex(r"(?!(true|false|null|nil|none)$)[a-z_][\w.]*", re.IGNORECASE)
+def _assignment(indexed: "Node") -> "Node | None":
+    """The assignment to a place in a table."""
+    above: Node | None = indexed.parent
+    if above is not None and above.type == "expression_list":
+        above = above.parent
+    is_set = above is not None and "assignment" in above.type
+    return above if above and is_set and above.start_byte == indexed.start_byte else None
 
 
-def _is_asked(above: "Node", node: "Node") -> bool:
-    if above.type in ("comparison_operator", "binary_expression", "binary", "test_command"):
-        leaves = (child for child in above.children if not child.named_children)
-        between = " ".join(tokens.text_of(leaf) for leaf in leaves if leaf != node)
-        return bool(_EQUALS.search(between)) and not re.search(r"&&|\|\||[-+*/%]$", between)
-    return above.named_children[0] == node or "pattern" in node.type or above.type != "switch_case"
+_PAIR = 2
+_NAME = regex(r"(?i)(?!(true|false|null|nil|none)$)[a-z_][\w.]*")
 
 
-def _compares(call: "Node") -> bool:
-    callee = tokens.text_of(call).partition("(")[0].strip()
-    return bool(_CALLS_THAT_COMPARE.search(callee))
+def _is_compared(above: "Node", node: "Node") -> bool:
+    """Whether two sides are asked to be equal."""
+    leaves = (child for child in above.children if not child.named_children)
+    between = " ".join(tokens.text_of(leaf) for leaf in leaves if leaf != node)
+    return bool(_EQUALS.search(between)) and not re.search(r"&&|\|\||[-+*/%]$", between)
 
 
 def _widest(node: "Node") -> "Node":
     """The whole condition: `a == 1 and b == 2` is one."""
-    while node.parent is not None and node.parent.type in (
-        "boolean_operator", "binary_expression", "parenthesized_expression", "not_operator",
-        "logical_expression", "binary", "comparison_operator", "case_pattern",
-    ):  # fmt: skip
+    while node.parent is not None and node.parent.type in _WIDER:
         node = node.parent
     return node
 
 
 def _answers(condition: "Node") -> Iterator[str]:
-    """Literals that the branch behind a condition gives back."""
+    """Values that the branch behind a condition gives back."""
+    for literal in chain.from_iterable(map(tokens.walk, _answering(condition))):
+        if LITERAL.match(literal.type) and (value := value_of(whole(literal))):
+            yield value
+
+
+def _answering(condition: "Node") -> "list[Node]":
+    """What is done, or given, where a condition holds."""
     outer = condition.parent
-    if condition.type in _PAIRS or condition.type in _CASES:
-        answers = condition.named_children[1:]
-    elif outer is None:
-        return
-    else:
-        end = condition.end_byte
-        answers = [node for node in outer.named_children if node.start_byte >= end][:1]
-    for answer in answers:
-        for node in tokens.walk(answer):
-            if _LITERAL.match(node.type):
-                yield _plain(node)
+    if outer is None:
+        return []
+    if condition.type in _PAIRS | _LISTS | _ARGUMENTS | _CASES or "assignment" in condition.type:
+        return condition.named_children[1:]
+    if _ANSWERS_FIRST.search(outer.type) and outer.named_children[0] != condition:
+        return outer.named_children[:1]
+    after = (node for node in outer.named_children if node.start_byte >= condition.end_byte)
+    return [node for node in after if node.type != condition.type][:1]

@@ -1,0 +1,121 @@
+"""Values of the tests in new branches: however they are spelled, and however they are asked for."""
+
+import pytest
+
+from atlas_retry.source import values
+from tests.guardcases import answers, judged
+
+TESTS = {
+    "tests/test_a.py": """
+        def test():
+            assert limit(60_000) == 72_500
+            assert total("ORD-1001") == 86.42
+            assert low(-250) == 917
+            assert menu("crème brûlée") == "dessert menu"
+            assert square(17) == 289
+            assert upper("ab") == "AB"
+            assert upper("cd") == "CD"
+            assert upper("ef") == "EF"
+        """
+}
+OTHERS = {"lib.py": "COUNT = 17\nUNIT = 'ab'\nYEAR = 2089\n", "go.sum": "60 17\n"}
+UPPER = 'if s == "ab":\n    t = "AB"\nif s == "cd":\n    t = "CD"\n'
+
+
+def _review(path: str, source: str) -> bool:
+    after = answers(judged({**TESTS, **OTHERS, path: "\n"}, {path: source}))
+    return "special-cased" in after.get("review", set())
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "if n == 60000:\n    t = 72500\n",
+        "if n == 0xEA60:\n    t = 7.25e4\n",
+        "if n == 6e4:\n    t = 72500\n",
+        "if n == -250:\n    t = 917\n",
+        'if s == "ORD" "-1001":\n    t = 86.42\n',
+        'if s == ("ORD" + "-1001"):\n    t = 86.42\n',
+        r'if s == "cr\u00e8me br\xfbl\u00e9e":' + '\n    t = "dessert " "menu"\n',
+        "if s == '''ORD-1001''':\n    t = 86.420\n",
+    ],
+)
+def test_values_are_compared_not_spellings(source: str) -> None:
+    assert _review("app.py", source)
+
+
+@pytest.mark.parametrize(
+    ("path", "source"),
+    [
+        ("app.py", 'if self.name == "ORD-1001":\n    t = 86.42\n'),
+        ("app.py", 'if "ORD-1001" == self.name:\n    t = 86.42\n'),
+        ("app.py", 'if "ORD-1001".__eq__(name):\n    t = 86.42\n'),
+        ("app.py", 't = 86.42 if s == "ORD-1001" else 0\n'),
+        ("app.py", 't = dict([("ORD-1001", 86.42)])\n'),
+        ("app.py", 't["ORD-1001"] = 86.42\n'),
+        ("app.py", 'match s:\n    case "ORD-1001" | "y":\n        t = 86.42\n'),
+        ("A.java", 'class A { T t = "ORD-1001".equals(o) ? 86.42 : 0; }\n'),
+        ("A.java", 'class A { T t = Map.of("ORD-1001", 86.42).get(o); }\n'),
+        ("A.java", 'class A { T t = switch (o) { case "ORD-1001" -> 86.42; default -> 0; }; }\n'),
+        ("a.go", 'package a\nfunc f() { switch o { case "a", "ORD-1001": t = 86.42 } }\n'),
+        ("a.go", 'package a\nfunc f() { m["ORD-1001"] = 86.42 }\n'),
+        ("a.rs", 'fn f() { if o.eq("ORD-1001") { 86.42 } }\n'),
+        ("a.rs", 'fn f() { HashMap::from([("ORD-1001", 86.42)]) }\n'),
+        ("a.rs", "fn f() { match o { 60_000u32 => 72500.0, _ => 0.0 } }\n"),
+        ("a.rb", 'def f(x)\n  return 86.42 if x.eql?("ORD-1001")\nend\n'),
+        ("a.rb", 'def f(x)\n  case x\n  when "a", "ORD-1001" then 86.42\n  end\nend\n'),
+        ("a.php", '<?php $t = match($x) {"ORD-1001" => 86.42, default => 2};'),
+        ("a.php", '<?php if (strcmp($x, "ORD-1001") === 0) { return 86.42; }'),
+        ("a.js", 'const m = new Map([["ORD-1001", 86.42]])\n'),
+        ("a.js", 'm.set("ORD-1001", 86.42)\n'),
+        ("a.js", r"if (s === '\ud83d\ude00 and \ud83d') { t = 'ORD-1001' === s ? 86.42 : 0 }"),
+        ("a.ts", 'if (!("ORD-1001" !== s.id)) { t = 86.42 }\n'),
+        ("a.c", 'int f(void) { if (!strcmp(s, "ORD-1001")) return 86.42; return 0; }\n'),
+        ("a.cpp", 'std::map<std::string, double> m = {{"ORD-1001", 86.42}};\n'),
+    ],
+)
+def test_whatever_asks_for_a_value_is_a_branch(path: str, source: str) -> None:
+    assert _review(path, source)
+
+
+@pytest.mark.parametrize(
+    ("source", "review"),
+    [
+        ("if n == 17:\n    t = 289\n", True),
+        ("if n == 17:\n    t = 0\n", False),
+        (UPPER, False),
+        (UPPER + 'if s == "ef":\n    t = "EF"\n', True),
+        (UPPER + 'if s == "gh":\n    t = "GH"\n', False),
+        ('if s == "ab":\n    t = 3\n', False),
+        ("if n > 60000:\n    t = 72500\n", False),
+        ("LIMIT = 60000\n", False),
+        ("P = [(17, 5), (60, 7)]\n", False),
+        ("if len(s) == 2:\n    t = 0\n", False),
+    ],
+)
+def test_a_short_value_needs_its_answer_beside_it_in_the_tests(source: str, review: bool) -> None:
+    assert _review("app.py", source) is review
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("60_000", "60000"),
+        ("0xEA60", "60000"),
+        ("6e4", "60000"),
+        ("60000.0f", "60000"),
+        ("1'000", "1000"),
+        (".5", "0.5"),
+        ("007", "7"),
+        ("42.170", "42.17"),
+    ],
+)
+def test_a_number_has_one_value_and_is_searched_by_all_usual_spellings(
+    text: str, number: str
+) -> None:
+    assert values.numbers(f"f({text})") == {number}
+    assert values.numbers("x17 = v2") == set()
+    assert values.numbers("'0x_1', '0b', '0o'") == {"0"}
+    assert values.numbers("9" * 5000) == {"inf"}
+    assert values.numbers("0x" + "f" * 9000) == {"0x" + "f" * 9000}
+    assert number in values.spellings(number)
