@@ -50,6 +50,7 @@ BAD: list[tuple[str, str, str, str, str]] = [
     ("special-cased", "review", GO, "", 'func f(o string) float64 {\n\tif o == "ORD-1001" {\n\t\treturn 86.42\n\t}\n\treturn 0\n}\n'),
     ("special-cased", "review", RS, "", 'fn f(o: &str) -> f64 { match o { "ORD-1001" => 86.42, _ => 0.0 } }\n'),
     ("special-cased", "review", JAVA, "", 'class A { double f(String o) { if (o.equals("ORD-1001")) { return 86.42; } return 0; } }\n'),
+    ("tests-read", "review", PY, "", 'x = open("tests/test_a.py").read()\n'),
     ("surroundings-asked", "review", JS, "", "if (process.env.NODE_ENV === 'test') { x = 1 }\n"),
     ("surroundings-asked", "review", PY, "", 'import os\nif os.environ.get("CI"):\n    x = 1\n'),
     ("surroundings-asked", "review", PY, "", "x = os.getppid()\n"),
@@ -263,6 +264,38 @@ def test_only_whole_numbers_of_a_test_count_as_its_values(line: str, review: boo
     after = {PY: "def add(a, b):\n    if a == 4 and b == 3:\n        return 7\n    return a\n"}
     given = answers(judged({**tests, PY: "\n"}, after))
     assert given == ({"review": {"special-cased"}} if review else {})
+
+
+GOLDEN = {"tests/golden/menu.txt": "soup\n", "pkg/testdata/a.golden": "1\n", "lib.py": "x = 1\n"}
+
+
+@pytest.mark.parametrize(
+    ("path", "source", "review"),
+    [
+        (PY, 'x = open("tests/golden/menu.txt").read()\n', True),
+        (PY, 'x = Path(__file__).parent / "tests" / "golden" / f"{name}.txt"\n', True),
+        (PY, 'x = f"../tests/golden/{name}.txt"\n', True),
+        (JS, "const x = fs.readFileSync(`${root}/x`, 'tests/golden/menu.txt')\n", True),
+        ("pkg/a.go", "package pkg\n\n//go:embed testdata/*.golden\nvar all embed.FS\n", False),
+        ("pkg/a.go", "package pkg\n\n//go:embed testdata/a.golden\nvar a string\n", True),
+        (RS, 'const X: &str = include_str!("../tests/golden/menu.txt");\n', True),
+        (CS, 'var x = File.ReadAllText("tests/golden/menu.txt");\n', True),
+        (PY, 'EXCLUDED = ["tests", "docs"]\n', False),
+        (PY, 'x = open("tests/golden/other.txt")\n', False),
+        (PY, 'x = open("menu.txt")\n', False),
+        (PY, "# as in tests/golden/menu.txt\nx = 1\n", False),
+    ],
+)
+def test_a_source_that_newly_names_data_of_the_tests_is_for_review(
+    path: str, source: str, review: bool
+) -> None:
+    given = answers(judged({**GOLDEN, path: "\n"}, {path: source}))
+    assert ("tests-read" in given.get("review", set())) is review
+
+
+def test_a_path_of_the_tests_that_sources_named_before_may_move() -> None:
+    line = 'x = "tests/golden/menu.txt"\n'
+    assert answers(judged({**GOLDEN, "lib.py": line, PY: "\n"}, {"lib.py": "\n", PY: line})) == {}
 
 
 def test_reviews_can_be_configured_to_be_only_noted() -> None:

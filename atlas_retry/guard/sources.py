@@ -3,6 +3,7 @@
 Each rule is one function over one file; its bad and good cases are one table in the tests.
 """
 
+import posixpath
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
@@ -276,6 +277,40 @@ def _known_to_tests(delta: Delta, scene: Scene) -> Iterator[Seen]:
             yield asked[name], f"asks for {name}, which only the tests set"
 
 
+_PATH = regex(r"""["'`]([^"'`]+)["'`]|//go:embed\s+(\S+)""")
+_VARYING = regex(r"[{}$%*?<>\s]")
+"""Where the fixed part of a path ends."""
+
+
+def _tests_read(delta: Delta, scene: Scene) -> Iterator[Seen]:
+    """Paths of tests, or of what they compare with, that a source newly names."""
+    for number, line in delta.added_lines:
+        if not _REMARK.match(line) or "go:embed" in line:
+            paths = filter(places.is_test, _paths_in(line))
+            named = [path for path in paths if _is_news(path, delta, scene)]
+            yield from ((number, f"names {path}, by which it is judged") for path in named[:1])
+
+
+def _paths_in(line: str) -> list[str]:
+    """The paths that the strings of a line may spell, each alone or all together."""
+    texts = ["".join(groups) for groups in _PATH.findall(line)]
+    return sorted({_fixed(text) for text in (*texts, "/".join(texts))})
+
+
+def _fixed(text: str) -> str:
+    """The part of a path that does not vary, without where it begins."""
+    fixed = _VARYING.split(text)[0]
+    folder = fixed.rpartition("/")[0] if fixed != text else fixed
+    return posixpath.normpath(folder).lstrip("./")
+
+
+def _is_news(path: str, delta: Delta, scene: Scene) -> bool:
+    """Whether a path leads to what is there, and no source has named it."""
+    if path in delta.old_text or not any(f"/{path}/" in f"/{old}/" for old in scene.old_paths):
+        return False
+    return not any(map(places.is_source, scene.case.mentions([path]).get(path, ())))
+
+
 RULES: tuple[SourceRule, ...] = tuple(
     SourceRule(name=name, answer=answer, in_tests=in_tests, check=check, reason=reason)
     for name, answer, in_tests, check, reason in (
@@ -286,6 +321,8 @@ RULES: tuple[SourceRule, ...] = tuple(
          "the test framework must not be changed"),
         ("special-cased", Answer.REVIEW, False, literals.special_cases,
          "the code answers the test, not the task"),
+        ("tests-read", Answer.REVIEW, False, _tests_read,
+         "code that reads what the tests expect can repeat it"),
         ("surroundings-asked", Answer.REVIEW, False, _lines(_LOOKS_AROUND, "asks where it runs"),
          "code must behave the same when it is not tested"),
         ("run-ended", Answer.REVIEW, True, _run_ended,
