@@ -2,7 +2,7 @@
 
 import re
 import textwrap
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
@@ -69,30 +69,21 @@ def summary_start(lines: Sequence[str]) -> int:
 def entries_of(lines: Sequence[str]) -> tuple[SummaryLine, ...]:
     """The entries below the last heading, or of the whole output when the heading is cut off."""
     start = summary_start(lines) % len(lines) if lines else 0
-    entries = (_entry(i, lines[i]) for i in range(start, len(lines)))
-    return tuple(e for e in entries if e is not None)
-
-
-def _entry(number: int, line: str) -> SummaryLine | None:
-    match = _ENTRY.match(line)
-    if match is None or not _NODE.match(match[2]):
-        return None
-    node, _, message = match[2].partition(" - ")
-    if node.count("[") > node.count("]"):  # a parameter holds ` - ` itself
-        node, _, message = match[2].partition("] - ")
-        node += "]" if message else ""
-    return SummaryLine(number, match[1], node, message)
+    entries: list[SummaryLine] = []
+    for number in range(start, len(lines)):
+        match = _ENTRY.match(lines[number])
+        if match is None or not _NODE.match(match[2]):
+            continue
+        node, _, message = match[2].partition(" - ")
+        if node.count("[") > node.count("]"):  # a parameter holds ` - ` itself
+            node, _, message = match[2].partition("] - ")
+            node += "]" if message else ""
+        entries.append(SummaryLine(number, match[1], node, message))
+    return tuple(entries)
 
 
 Titled = Mapping[str, Sequence[SummaryLine]]
 """Entries by the heading of the failure; files may hold tests of the same name."""
-
-
-def _titled(entries: Sequence[SummaryLine]) -> Titled:
-    by_title: dict[str, list[SummaryLine]] = {}
-    for entry in entries:
-        by_title.setdefault(entry.title, []).append(entry)
-    return by_title
 
 
 def entry_for(title: str, entries: Titled, paths: frozenset[str]) -> SummaryLine | None:
@@ -125,7 +116,15 @@ def explain(lines: Sequence[str]) -> Diagnostic:
         fresh = not mark and bool(fresh or short or long)
     syntax = [*filter(None, map(_SYNTAX.match, lines))]
     if syntax:
-        return _syntax_error(syntax[-1], marked)
+        place = syntax[-1]
+        kind = marked[-1].strip()
+        return Diagnostic(
+            tool="pytest",
+            rule_id=kind.partition(":")[0],
+            message="\n".join((kind, *marked[1:-1])),
+            path=place[1],
+            region=region_of({"line": place[2]}),
+        )
     return _diagnostic(frames or _one_line(lines), marked, rule) if marked else _unmarked(lines)
 
 
@@ -140,17 +139,6 @@ def _one_line(lines: Sequence[str]) -> list[Frame]:
     """The place that `--tb=line` gives below the message."""
     places = filter(None, map(_ONE_LINE.match, lines))
     return [Frame(path=m[1], line=int(m[2])) for m in places if inside(m[1])][:1]
-
-
-def _syntax_error(place: re.Match[str], marked: Sequence[str]) -> Diagnostic:
-    kind = marked[-1].strip()
-    return Diagnostic(
-        tool="pytest",
-        rule_id=kind.partition(":")[0],
-        message="\n".join((kind, *marked[1:-1])),
-        path=place[1],
-        region=region_of({"line": place[2]}),
-    )
 
 
 def _unmarked(lines: Sequence[str]) -> Diagnostic:
@@ -186,7 +174,9 @@ def _rule(message: str) -> str | None:
 def _read(log: Log) -> list[Located]:
     lines = log.lines
     entries = entries_of(lines)
-    known = _titled(entries)
+    known = defaultdict(list)
+    for entry in entries:
+        known[entry.title].append(entry)
     end = summary_start(lines)
     failures = [_failure(lines, first, last, known) for first, last in _blocks(lines, known, end)]
     failures += _outside_tests(lines)
@@ -220,14 +210,12 @@ def _is_title(line: str, entries: Titled, *, captured: bool) -> bool:
     title = _TITLE.match(line)
     if title is None or title[1].startswith("coverage: "):
         return False
-    return not captured or _known(title[1], entries)
-
-
-def _known(title: str, entries: Titled) -> bool:
-    stage = _STAGE.match(title)
+    if not captured or not entries:
+        return True
+    stage = _STAGE.match(title[1])
     if stage and stage[2]:
         return any(entry.node == stage[3] for entry in entries.get("", ()))
-    return not entries or entry_for(stage[3] if stage else title, entries, frozenset()) is not None
+    return entry_for(stage[3] if stage else title[1], entries, frozenset()) is not None
 
 
 def _ends(line: str, *, captured: bool) -> bool:
@@ -300,17 +288,12 @@ def _only_listed(
         if known[entry.node]:
             known[entry.node] -= 1
             continue
-        place = _place_of(entry, places[:_NEAR])
+        start = entry.message.removesuffix("...")
+        near = places[:_NEAR] if start else []
+        place = next((place for place in near if place[3].startswith(start)), None)
         if place:
             places.remove(place)
         yield Located(_of_entry(entry, place), entry.number, entry.number)
-
-
-def _place_of(entry: SummaryLine, places: Sequence[re.Match[str]]) -> re.Match[str] | None:
-    start = entry.message.removesuffix("...")
-    if not start:
-        return None
-    return next((place for place in places if place[3].startswith(start)), None)
 
 
 def _of_entry(entry: SummaryLine, place: re.Match[str] | None) -> Diagnostic:

@@ -34,7 +34,7 @@ from atlas_retry.diagnostics.values import (
     Parser,
     ToolOutput,
 )
-from atlas_retry.model import Diagnostic, Frame, Kind, Level, Region
+from atlas_retry.model import Diagnostic, Kind, Level, Region
 from atlas_retry.patterns import regex
 
 FALLBACKS: tuple[Parser, ...] = (PYTHON, *map(parser_of, lines.FALLBACKS), PRE_COMMIT)
@@ -86,15 +86,13 @@ def settled(diagnostic: Diagnostic, root: str | None, cwd: str) -> Diagnostic:
         return replace(diagnostic, frames=frames, test_id=test_id)
     place = relative(diagnostic.path, root, cwd)
     moved = replace(diagnostic, path=place, frames=frames, test_id=test_id)
-    return _at(moved, frames[-1]) if frames and not _belongs(place, root) else moved
+    if not frames or _belongs(place, root):
+        return moved
+    return replace(moved, path=frames[-1].path, region=Region(start_line=frames[-1].line))
 
 
 def _belongs(path: str, root: str | None) -> bool:
     return inside(path) and not (root and path.startswith(("/", "../")))
-
-
-def _at(diagnostic: Diagnostic, frame: Frame) -> Diagnostic:
-    return replace(diagnostic, path=frame.path, region=Region(start_line=frame.line))
 
 
 # GitHub's runner writes the time of a line with seven digits behind the point; `gh run view --log`

@@ -104,17 +104,12 @@ def _json(row: JsonFormat, content: bytes) -> Report:
 
 
 def _problems(around: dict[str, object], lists: Sequence[str]) -> Iterator[dict[str, object]]:
-    for one in _objects(around.get(lists[0])):
+    for one in msgspec.convert(around.get(lists[0]), list[dict[str, object]]):
         problem = around | one
         if not lists[1:]:
             yield problem
         elif problem.get(lists[1]):  # a run of SARIF need not have results
             yield from _problems(problem, lists[1:])
-
-
-def _objects(value: object) -> list[dict[str, object]]:
-    """Raises ValueError for anything but a list of objects."""
-    return msgspec.convert(value, list[dict[str, object]])
 
 
 def _counts(one: Mapping[str, object]) -> bool:
@@ -193,12 +188,17 @@ def _failure(case: "Element", element: "Element") -> Diagnostic:
     place = {"path": case.get("file", ""), "line": case.get("line", "")}
     if problem.path is None and place["path"]:
         problem = replace(problem, path=place["path"], region=region_of(place))
+    # The node id where the case is pytest's, else class and name.
+    path = problem.frames[0].path if problem.frames else ""
+    module = path.removesuffix(".py").replace("/", ".")
+    if path.endswith(".py") and owner.startswith(module):
+        owner = path + owner.removeprefix(module).replace(".", "::")
     return replace(
         problem,
         rule_id=rule.rpartition(".")[2] if rule else None,
         # runners cut the attribute, or leave it out
         message=max(message, problem.message if text else "", key=len),
-        test_id=_test_id(owner, name, problem.frames),
+        test_id="::".join(filter(None, (owner, name))) or None,
         text=text or message,
     )
 
@@ -215,15 +215,6 @@ def _explained(lines: list[str], owner: str) -> Diagnostic:
     )
     frames = next(filter(None, (read(lines) for read in readers)), ())
     return failure("junit", above(lines, _STACK), frames, None, {})
-
-
-def _test_id(owner: str, name: str, frames: tuple[Frame, ...]) -> str | None:
-    """The node id where the case is pytest's, else class and name."""
-    path = frames[0].path if frames else ""
-    module = path.removesuffix(".py").replace("/", ".")
-    if path.endswith(".py") and owner.startswith(module):
-        owner = path + owner.removeprefix(module).replace(".", "::")
-    return "::".join(filter(None, (owner, name))) or None
 
 
 REPORT_FORMATS: Mapping[str, Callable[[bytes], Report]] = {

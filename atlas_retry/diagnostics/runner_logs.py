@@ -78,7 +78,11 @@ def _go(log: Log) -> Iterator[Located]:
     lines = log.lines
     for start, end, package in _go_packages(lines):
         folder = _go_folder(package)
-        yield from (_go_failure(lines, test, folder) for test in _go_failed(lines, start, end))
+        failed = [test for test in _go_tests(lines, start, end) if test.failed]
+        for test in failed:
+            # else it says no more than that a subtest failed
+            if test.printed or not any(o.name.startswith(f"{test.name}/") for o in failed):
+                yield _go_failure(lines, test, folder)
 
 
 def _go_packages(lines: Sequence[str]) -> Iterator[tuple[int, int, str]]:
@@ -99,18 +103,6 @@ def _go_folder(package: str) -> str:
     return "/".join(parts[known:])
 
 
-def _go_failed(lines: Sequence[str], start: int, end: int) -> list[_GoTest]:
-    """The failed tests of a package, but those that only say that a subtest failed."""
-    failed = [test for test in _go_tests(lines, start, end) if test.failed]
-    names = [test.name for test in failed]
-    return [test for test in failed if _tells(test, names)]
-
-
-def _tells(test: _GoTest, names: Sequence[str]) -> bool:
-    """Whether it says something itself, or no subtest of it fails."""
-    return bool(test.printed) or not any(name.startswith(f"{test.name}/") for name in names)
-
-
 def _go_tests(lines: Sequence[str], start: int, end: int) -> list[_GoTest]:
     tests: dict[str, _GoTest] = {}
     current: _GoTest | None = None
@@ -125,7 +117,10 @@ def _go_tests(lines: Sequence[str], start: int, end: int) -> list[_GoTest]:
             current = None
         elif panic := _GO_PANIC.match(line):
             current = current or tests.setdefault("", _GoTest("", number, number))
-            _go_panic(current, panic[1], number, end)
+            current.failed = True
+            current.printed.append(f"panic: {panic[1]}")
+            current.panic = (number, end)
+            current.last = end - 1
             break
         elif current and (own := _GO_LINE.match(line)):
             indent = len(own[1])
@@ -136,13 +131,6 @@ def _go_tests(lines: Sequence[str], start: int, end: int) -> list[_GoTest]:
             current.printed.append(line.strip())
             current.last = number
     return list(tests.values())
-
-
-def _go_panic(test: _GoTest, message: str, number: int, end: int) -> None:
-    test.failed = True
-    test.printed.append(f"panic: {message}")
-    test.panic = (number, end)
-    test.last = end - 1
 
 
 def _go_failure(lines: Sequence[str], test: _GoTest, folder: str) -> Located:
@@ -176,9 +164,8 @@ _MAVEN_STACK = regex(r"\tat ")
 
 
 def _maven(log: Log) -> Iterator[Located]:
-    lines = log.lines
-    titles = matching(lines, _MAVEN_TITLE)
-    return (_maven_failure(lines, *title) for title in titles.items())
+    for first, title in matching(log.lines, _MAVEN_TITLE).items():
+        yield _maven_failure(log.lines, first, title)
 
 
 def _maven_failure(lines: Sequence[str], first: int, title: re.Match[str]) -> Located:
@@ -226,20 +213,19 @@ _MOCHA_TIMED_OUT = regex(r"^ *Error: Timeout of .+ \((\S+)\)$")
 def _mocha(log: Log) -> Iterator[Located]:
     """The failures of the list at the end: the titles above it have no messages."""
     start = max(matching(log.lines, _MOCHA_LIST), default=len(log.lines))
-    blocks = titled(log.lines[start:], _MOCHA_TITLE, _MOCHA_END)
-    return (_mocha_failure(log.lines, start + a, start + b) for a, b in blocks)
-
-
-def _mocha_failure(lines: Sequence[str], first: int, last: int) -> Located:
-    names = _mocha_names(lines[first : last + 1])
-    body = lines[first + len(names) : last + 1]
-    frames = javascript_frames(body)
-    timed_out = first_match(_MOCHA_TIMED_OUT, body)
-    file = frames[0].path if frames else timed_out[1] if timed_out else ""
-    title = " > ".join(names)
-    test_id = f"{file}::{title}" if file else title
-    problem = failure("mocha", above(body, _STACK), frames, test_id, {"path": file})
-    return Located(problem, first, last)
+    lines = log.lines[start:]
+    for first, last in titled(lines, _MOCHA_TITLE, _MOCHA_END):
+        names = _mocha_names(lines[first : last + 1])
+        body = lines[first + len(names) : last + 1]
+        frames = javascript_frames(body)
+        timed_out = first_match(_MOCHA_TIMED_OUT, body)
+        file = timed_out[1] if timed_out else ""
+        if frames:
+            file = frames[0].path
+        title = " > ".join(names)
+        test_id = f"{file}::{title}" if file else title
+        problem = failure("mocha", above(body, _STACK), frames, test_id, {"path": file})
+        yield Located(problem, start + first, start + last)
 
 
 def _mocha_names(lines: Sequence[str]) -> list[str]:
