@@ -45,7 +45,10 @@ def message(delivery: Delivery) -> str:
         f"held, and not in this commit: {_plain_line(path)} ({rule})"
         for path, rule in dict.fromkeys((held.path, held.rule) for held in every)
     )
-    lines = [f"- {line}" for line in (*gates, _cost(delivery), *held)]
+    is_known = any(attempt.cost_usd is not None for attempt in delivery.attempts)
+    cost = usd(delivery.cost_usd) if is_known or not delivery.attempts else "cost not reported"
+    effort = f"{counted(len(delivery.attempts), 'attempt')}, {cost}"
+    lines = [f"- {line}" for line in (*gates, effort, *held)]
     trailer = f"{delivery.trailer}: {delivery.run_id}"
     return "\n".join([title(delivery), "", *lines, "", trailer, ""])
 
@@ -61,12 +64,6 @@ def _course(gate: GateCourse) -> str:
     if gate.before is gate.after:
         return gate.after.value.replace("_", " ")
     return f"{gate.before} -> {gate.after}".replace("_", " ")
-
-
-def _cost(delivery: Delivery) -> str:
-    is_known = any(attempt.cost_usd is not None for attempt in delivery.attempts)
-    cost = usd(delivery.cost_usd) if is_known or not delivery.attempts else "cost not reported"
-    return f"{counted(len(delivery.attempts), 'attempt')}, {cost}"
 
 
 def _plain_line(text: str) -> str:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 from xml.etree import ElementTree as ET
 
-from atlas_retry.model import Diagnostic, GateResult, Status
+from atlas_retry.model import GateResult, Status
 from atlas_retry.reports.findings import TOOL
 from atlas_retry.reports.phrases import plain
 from atlas_retry.reports.problems import position, problems
@@ -102,30 +102,23 @@ def _cases(result: GateResult) -> list[ET.Element]:
     seen: Counter[str] = Counter()
     cases = []
     for problem in problems(result):
-        name = _name(result, problem, seen)
+        # without line numbers, so that the history of a case outlives a move; each only once
+        known = (problem.path, problem.symbol, problem.rule_id)
+        name = problem.test_id or " ".join(filter(None, known)) or result.name
+        seen[name] += 1
+        if seen[name] > 1:
+            name = f"{name} ({seen[name]})"
         case = _element("testcase", classname=classname, name=name, file=problem.path)
-        case.append(_end(result, problem))
+        if result.required:
+            kind = "error" if result.status in COULD_NOT_RUN else "failure"
+            type_ = problem.rule_id or result.status
+            end = _element(kind, message=problem.message, type=type_)
+        else:
+            end = _element("skipped", message=problem.message)
+        end.text = plain(problem.text or f"{position(problem)} {problem.message}".strip())
+        case.append(end)
         cases.append(case)
     return cases
-
-
-def _end(result: GateResult, problem: Diagnostic) -> ET.Element:
-    if result.required:
-        kind = "error" if result.status in COULD_NOT_RUN else "failure"
-        type_ = problem.rule_id or result.status
-        end = _element(kind, message=problem.message, type=type_)
-    else:
-        end = _element("skipped", message=problem.message)
-    end.text = plain(problem.text or f"{position(problem)} {problem.message}".strip())
-    return end
-
-
-def _name(result: GateResult, problem: Diagnostic, seen: Counter[str]) -> str:
-    """Without line numbers, so that the history of a case outlives a move; each only once."""
-    known = (problem.path, problem.symbol, problem.rule_id)
-    name = problem.test_id or " ".join(filter(None, known)) or result.name
-    seen[name] += 1
-    return name if seen[name] == 1 else f"{name} ({seen[name]})"
 
 
 def _element(tag: str, /, **values: object) -> ET.Element:

@@ -47,18 +47,3 @@ class Subject(Struct, frozen=True, kw_only=True):
     def success(self) -> bool:
         """Whether atlas would exit 0."""
         return self.run.verdict.is_green if self.run else self.validation.success
-
-
-def of_run(
-    outcome: Outcome,
-    *,
-    patches: Mapping[int, str] | None = None,
-    prompts: Mapping[int, str] | None = None,
-) -> Subject:
-    """The subject of a run's report."""
-    return Subject(
-        result=outcome,
-        workspace=outcome.workspace,
-        patches=patches or {},
-        prompts=prompts or {},
-    )

@@ -22,7 +22,7 @@ from atlas_retry.history.event_log import EventLog
 from atlas_retry.history.journal import Journal, opened_journal
 from atlas_retry.model import Agent, Gate, Level, Outcome, Validation
 from atlas_retry.reports.documents import Cascade
-from atlas_retry.reports.subject import Recorded, Subject, of_run
+from atlas_retry.reports.subject import Recorded, Subject
 from atlas_retry.run import isolation, ledger, on_failure, previous
 from atlas_retry.run.budget import SharedBudget
 from atlas_retry.run.effects import Effects, run_folder
@@ -72,8 +72,9 @@ class Finished(Struct, frozen=True, kw_only=True):
     @property
     def subject(self) -> Subject:
         """For reports, with what each attempt was asked and what it changed."""
+        whole = Subject(result=self.outcome, workspace=self.outcome.workspace)
         if self.opened is None:
-            return of_run(self.outcome)
+            return whole
         hidden = secret_values(self.opened.environ)
         patches, prompts = {}, {}
         attempts = self.outcome.attempts
@@ -85,7 +86,7 @@ class Finished(Struct, frozen=True, kw_only=True):
                 patches[attempt.number] = redact(patch.decode(errors="replace"), hidden)
             if attempt.prompt_path:
                 prompts[attempt.number] = Path(attempt.prompt_path).read_text(encoding="utf-8")
-        return of_run(self.outcome, patches=patches, prompts=prompts)
+        return replace(whole, patches=patches, prompts=prompts)
 
 
 class Done(Struct, frozen=True, kw_only=True):

@@ -1,5 +1,7 @@
 """A validation and a run with everything that is awkward to write down."""
 
+from collections.abc import Mapping
+
 from msgspec.structs import replace
 
 from atlas_retry.model import (
@@ -21,7 +23,7 @@ from atlas_retry.model import (
     Violation,
     WorkspaceFacts,
 )
-from atlas_retry.reports.subject import Subject, of_run
+from atlas_retry.reports.subject import Subject
 
 AWKWARD = "é\udc80\ud800 \x00\x07\x1b[31m]]> <b>&\"' %0A::error::\r\n | `x` \ufffe \U0001f600"
 """Lone surrogates, control characters, the marks of every format, an emoji."""
@@ -231,6 +233,14 @@ PATCH = (
     "+++ b/src/sums.py\n@@ -1,2 +1,3 @@ def add\n def add(a, b):\n-    return a\n"
     "+    # <script>alert(1)</script>\n+    return a + b\n"
 )
+
+
+def of_run(
+    run: Outcome, patches: Mapping[int, str] | None = None, prompts: Mapping[int, str] | None = None
+) -> Subject:
+    parts = {"patches": patches or {}, "prompts": prompts or {}}
+    return Subject(result=run, workspace=run.workspace, **parts)
+
 
 SUBJECTS = {
     "red validation": Subject(result=RED, workspace=WORKSPACE),

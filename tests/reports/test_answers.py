@@ -15,8 +15,7 @@ from atlas_retry.reports.findings import TOOL
 from atlas_retry.reports.formats import REPORTS
 from atlas_retry.reports.github import annotations
 from atlas_retry.reports.markdown import guard_summary
-from atlas_retry.reports.subject import of_run
-from tests.reports.samples import FIXED, GREEN, HELD, RED
+from tests.reports.samples import FIXED, GREEN, HELD, RED, of_run
 
 FORMATS = ("junit", "sarif", "gitlab", "markdown", "github", "html")
 

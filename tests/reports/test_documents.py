@@ -9,13 +9,14 @@ from atlas_retry.model import Outcome
 from atlas_retry.reports.documents import Cascade, batch_document, encode, schema
 from atlas_retry.reports.formats import REPORTS
 from atlas_retry.reports.reading import read_report
-from atlas_retry.reports.subject import Subject, of_run
+from atlas_retry.reports.subject import Subject
 from tests.reports.samples import (
     FIXED,
     GAVE_UP,
     HALF,
     SUBJECTS,
     WORKSPACE,
+    of_run,
 )
 
 

@@ -15,8 +15,7 @@ import pytest
 
 from atlas_retry.reports import page as page_package
 from atlas_retry.reports.formats import REPORTS
-from atlas_retry.reports.subject import of_run
-from tests.reports.samples import FIXED, PATCH, SUBJECTS, big_run
+from tests.reports.samples import FIXED, PATCH, SUBJECTS, big_run, of_run
 
 VOID = {"meta", "link", "br", "rect"}
 

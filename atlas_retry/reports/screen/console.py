@@ -45,12 +45,6 @@ def wants_colour(environ: Mapping[str, str]) -> bool | None:
     return True if any(value not in ("", "0") for value in forced) else None
 
 
-def is_live(stream: TextIO, environ: Mapping[str, str], *, plain: bool = False) -> bool:
-    """Whether control codes may go to a stream; `CI` and `TERM=dumb` refuse them as well."""
-    refused = plain or environ.get("TERM") == "dumb" or environ.get("CI")
-    return stream.isatty() and not refused and wants_colour(environ) is not False
-
-
 class Printer(Struct, kw_only=True):
     """Append-only lines without control codes, but for the colour that was asked for."""
 
@@ -241,7 +235,9 @@ def screen(
 ) -> Printer:
     """The screen for people: on stderr when stdout holds a document; `named` for several runs."""
     stream = sys.stderr if to_stderr else sys.stdout
-    if is_live(stream, environ, plain=plain):
+    # `CI` and `TERM=dumb` refuse control codes as well
+    refused = plain or environ.get("TERM") == "dumb" or environ.get("CI")
+    if stream.isatty() and not refused and wants_colour(environ) is not False:
         return LiveScreen(stream=stream, verbosity=verbosity, named=named)
     if environ.get("GITHUB_ACTIONS") == "true":
         return JobLog(stream=stream, verbosity=verbosity, named=named)

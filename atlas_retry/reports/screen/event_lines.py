@@ -64,26 +64,22 @@ def lines_of(event: Event, *, verbosity: int = 0) -> Iterator[Line]:
 def _violations(event: ViolationsFound) -> Iterator[Line]:
     done = "all of the attempt is reverted" if event.rolled_back else "these files are reverted"
     back = [change for change in event.violations if change.path not in event.left]
-    count = counted(len(back), "change")
-    yield from _changes(f"the guard refuses {count}; {done}", back, "bad")
     left = [change for change in event.violations if change.path in event.left]
-    count = counted(len(left), "change")
     rest = "; the rest is reverted" if event.rolled_back and not back else ""
-    yield from _changes(f"the guard refuses {count} that atlas cannot restore{rest}", left, "bad")
     held = [change for change in event.held if not change.in_place]
-    count = counted(len(held), "change")
-    yield from _changes(f"{count} for a person to accept, reverted meanwhile", held)
     review = [change for change in event.held if change.in_place]
-    count = counted(len(review), "change")
-    yield from _changes(f"{count} for a person to look at, left in place", review)
-
-
-def _changes(head: str, changes: Sequence[Violation | Held], style: str = "warn") -> Iterator[Line]:
-    if changes:
-        yield f"  {head}:", style
-    for change in changes:
-        place = f"{change.path}:{change.line}" if change.line else change.path
-        yield f"    {printable(place)}: {change.rule}: {change.detail}", "warn"
+    rows: tuple[tuple[str, Sequence[Violation | Held], str], ...] = (
+        (f"the guard refuses {{}}; {done}", back, "bad"),
+        (f"the guard refuses {{}} that atlas cannot restore{rest}", left, "bad"),
+        ("{} for a person to accept, reverted meanwhile", held, "warn"),
+        ("{} for a person to look at, left in place", review, "warn"),
+    )
+    for text, changes, style in rows:
+        if changes:
+            yield f"  {text.format(counted(len(changes), 'change'))}:", style
+        for change in changes:
+            place = f"{change.path}:{change.line}" if change.line else change.path
+            yield f"    {printable(place)}: {change.rule}: {change.detail}", "warn"
 
 
 def _agent(event: AgentActivity | AgentReplied) -> Iterator[Line]:
