@@ -39,7 +39,10 @@ class TurnOutput(Struct, frozen=True, kw_only=True):
 
 def read(printed: str) -> TurnOutput:
     """What is known from the output of a CLI; all of the output where it is no JSON."""
-    objects = list(_objects(printed))
+    objects = [one for line in printed.splitlines() if (one := _object(line))]
+    if not objects:  # one over all lines
+        whole = _object(printed[printed.find("{") : printed.rfind("}") + 1])
+        objects = [whole] if whole else []
     words = [*filter(None, map(_words, objects))]
     costs = [cost for cost in map(_cost_usd, objects) if cost is not None]
     in_text = _COST_IN_TEXT.findall(printed)
@@ -93,13 +96,6 @@ def _tokens(counts: object) -> Tokens:
 def _sum(counts: object, *paths: str) -> int:
     values = (value_at(counts, path) for path in paths)
     return sum(value for value in values if isinstance(value, int))
-
-
-def _objects(printed: str) -> Iterator[_Printed]:
-    """One object a line, or one over all lines."""
-    lines = [one for line in printed.splitlines() if (one := _object(line))]
-    whole = None if lines else _object(printed[printed.find("{") : printed.rfind("}") + 1])
-    return iter([whole] if whole else lines)
 
 
 def _object(text: str) -> _Printed | None:

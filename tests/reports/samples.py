@@ -238,8 +238,9 @@ PATCH = (
 def of_run(
     run: Outcome, patches: Mapping[int, str] | None = None, prompts: Mapping[int, str] | None = None
 ) -> Subject:
-    parts = {"patches": patches or {}, "prompts": prompts or {}}
-    return Subject(result=run, workspace=run.workspace, **parts)
+    return Subject(
+        result=run, workspace=run.workspace, patches=patches or {}, prompts=prompts or {}
+    )
 
 
 SUBJECTS = {

@@ -71,15 +71,6 @@ def _declared(source: bytes) -> str:
         return "utf-8"
 
 
-def in_manner_of(old: Text, text: str) -> str:
-    """A text with the line endings of the old one, the last one too."""
-    plain = _ENDING.sub("\n", text)
-    is_ended = not old.text or old.plain.endswith("\n")
-    if is_ended and plain:
-        plain = plain.removesuffix("\n") + "\n"
-    return plain.replace("\n", old.ending)
-
-
 MAX_BYTES: Final = 1 << 20
 FRAGMENT_SHARE: Final = 0.5
 MIN_FRAGMENT_LINES: Final = 20
@@ -173,7 +164,11 @@ def _new_text(file: FixedFile, old: Text) -> str:
         return _edited(old, file.edits)
     if file.content is None:
         raise CheckError("has neither content nor edits")
-    return in_manner_of(old, file.content)
+    plain = _ENDING.sub("\n", file.content)
+    is_ended = not old.text or old.plain.endswith("\n")
+    if is_ended and plain:
+        plain = plain.removesuffix("\n") + "\n"
+    return plain.replace("\n", old.ending)
 
 
 def _edited(source: Text, edits: tuple[Edit, ...]) -> str:

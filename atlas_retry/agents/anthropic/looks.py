@@ -47,7 +47,7 @@ class Looker(Struct, frozen=True, kw_only=True):
             case ReadFile():
                 return self._read(asked)
             case Search():
-                return self._search(asked)
+                return _listed(self._hits(asked), MAX_HITS, "lines")
             case _:
                 return _listed(self._paths(getattr(asked, "glob", None)), MAX_PATHS, "files")
 
@@ -86,12 +86,9 @@ class Looker(Struct, frozen=True, kw_only=True):
         head = f"{asked.path}, lines {first} to {end} of {len(lines)}:\n"
         return head + "\n".join(shown)
 
-    def _search(self, asked: Search) -> str:
+    def _hits(self, asked: Search) -> Iterator[str]:
         if not asked.text.strip():
             raise LookError("there is nothing to search for")
-        return _listed(self._hits(asked), MAX_HITS, "lines")
-
-    def _hits(self, asked: Search) -> Iterator[str]:
         for path in self._paths(asked.glob):
             try:
                 text = self.text_of(path)

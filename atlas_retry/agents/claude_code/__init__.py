@@ -91,12 +91,15 @@ class _CliCaller(Struct, frozen=True, kw_only=True):
     def _command(self, cli: binary.Cli, request: AgentRequest) -> process.Command:
         settings_path = Path(request.scratch) / "claude-settings.json"
         settings_path.write_bytes(invocation.settings_json(request))
+        # A new one must never have been used: the CLI refuses it.
+        resumed = request.session_id if request.session is Session.RESUME else None
+        session_id = resumed or str(uuid.uuid4())
         return process.Command(
             argv=invocation.argv(
                 cli.path,
                 request,
                 self.settings,
-                session_id=_session_id(request),
+                session_id=session_id,
                 settings_path=str(settings_path),
             ),
             cwd=Path(request.workspace),
@@ -106,12 +109,6 @@ class _CliCaller(Struct, frozen=True, kw_only=True):
             idle_timeout_s=request.idle_timeout_s,
             log_dir=Path(request.scratch) / "claude-code",
         )
-
-
-def _session_id(request: AgentRequest) -> str:
-    """A new one must never have been used: the CLI refuses it."""
-    resumed = request.session_id if request.session is Session.RESUME else None
-    return resumed or str(uuid.uuid4())
 
 
 def _anew(request: AgentRequest) -> AgentRequest:

@@ -16,7 +16,7 @@ Measured on 2.1.330 (and the reason of every flag below):
 """
 
 from collections.abc import Iterator, Mapping
-from itertools import chain
+from itertools import chain, starmap
 from typing import Final
 
 import msgspec
@@ -71,12 +71,17 @@ def argv(
     `extra_args` come last and so win.
     """
     resumes = request.session is Session.RESUME
+    # For when the model is overloaded: another one that the user has named.
+    others = (other for other in settings.models if other != request.model)
+    fallback = next(others, None) if request.model else None
+    # The CLI refuses 0; whoever has nothing left to spend does not ask.
+    budget_usd = None if request.cost_usd is None else f"{max(request.cost_usd, LEAST_USD):.4f}"
     optional = {
         "--model": request.model,
-        "--fallback-model": _fallback(settings.models, request.model),
+        "--fallback-model": fallback,
         "--effort": nth(settings.effort, request.attempt),
         "--max-turns": settings.max_turns,
-        "--max-budget-usd": _budget(request.cost_usd),
+        "--max-budget-usd": budget_usd,
         "--json-schema": request.schema.decode() if request.schema else None,
     }
     return (
@@ -97,26 +102,16 @@ def argv(
     )
 
 
-def _fallback(models: tuple[str, ...], model: str | None) -> str | None:
-    """For when the model is overloaded: another one that the user has named."""
-    others = (other for other in models if other != model)
-    return next(others, None) if model else None
-
-
-def _budget(cost_usd: float | None) -> str | None:
-    """The CLI refuses 0; whoever has nothing left to spend does not ask."""
-    return None if cost_usd is None else f"{max(cost_usd, LEAST_USD):.4f}"
-
-
 def settings_json(request: AgentRequest) -> bytes:
     """What the agent may and may not do, for `--settings`."""
     programs = dict(chain.from_iterable(map(runners_of, request.commands)))
     named = filter(str.strip, request.commands)
     exact = (line for line in named if "*" not in line)  # a wildcard that no escape takes
+    denied = chain.from_iterable(starmap(_with, programs.items()))
     permissions = Permissions(
         deny=(
             *(f"Edit({_anchored(glob, request.workspace)})" for glob in request.protected),
-            *(f"Bash({rule})" for rule in _denied(programs)),
+            *(f"Bash({rule})" for rule in denied),
         ),
         allow=(
             *(f"Bash({line})" for line in exact),
@@ -125,11 +120,6 @@ def settings_json(request: AgentRequest) -> bytes:
         ),
     )
     return msgspec.json.encode(CliSettings(permissions=permissions))
-
-
-def _denied(programs: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
-    for start, options in programs.items():
-        yield from _with(start, options)
 
 
 def _with(start: str, options: tuple[str, ...]) -> Iterator[str]:

@@ -48,11 +48,13 @@ def reply_of(request: AgentRequest, transcript: Transcript, done: Completed) -> 
     reply = _fault(transcript, done) or AgentReply(status=ReplyStatus.DONE)
     text = (transcript.result and transcript.result.result) or transcript.text
     is_api_error = reply.status is ReplyStatus.UNAVAILABLE
+    answer = bytes(transcript.result.structured_output) if transcript.result else b""
+    structured = answer.decode("utf-8", "replace") or None
     return replace(
         _with_figures(reply, request, transcript),
         summary="" if is_api_error else text.strip()[:MAX_SUMMARY_CHARS],
         gave_up=gave_up(text),
-        structured=_structured(transcript),
+        structured=structured,
         turns=transcript.result.num_turns if transcript.result else None,
         denials=transcript.denials,
         touched_all=transcript.result is not None and not transcript.ran_more,
@@ -76,11 +78,6 @@ def _with_figures(reply: AgentReply, request: AgentRequest, transcript: Transcri
         transport_retries=transcript.retries,
         touched=tuple(transcript.touched),
     )
-
-
-def _structured(transcript: Transcript) -> str | None:
-    answer = bytes(transcript.result.structured_output) if transcript.result else b""
-    return answer.decode("utf-8", "replace") or None
 
 
 def _tokens(transcript: Transcript) -> Tokens:
