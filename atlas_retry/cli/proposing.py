@@ -14,6 +14,7 @@ from atlas_retry.cli import options
 from atlas_retry.errors import UsageError
 from atlas_retry.reports.screen.console import screen
 from atlas_retry.reports.screen.lines import aligned
+from atlas_retry.settings import CONFIGURATION_FILES
 from atlas_retry.text.units import bounded, copyable, counted
 
 if TYPE_CHECKING:
@@ -126,9 +127,7 @@ def _asked(root: Path, proposal: "Proposal") -> "Proposal":
 
 
 def _summary(tried: Sequence["TriedGate"], proposal: "Proposal") -> Iterator[str]:
-    from atlas_retry.config.init import CONFIGURATION
-
-    yield f"wrote {CONFIGURATION}"
+    yield f"wrote {CONFIGURATION_FILES[0]}"
     yield from _table([_row(one) for one in tried])
     yield from proposal.notes
     yield from copyable("next", "atlas validate")

@@ -58,7 +58,9 @@ def find(start: Path, environ: Mapping[str, str], proposed: bytes | None = None)
     if path:
         _stay_inside(path, root)
     user = _user_path(environ)
-    folder = _folder(path) if path else root
+    folder = root
+    if path:  # what holds `.atlas/config.yaml` is the folder above that
+        folder = path.parent.parent if path.name == "config.yaml" else path.parent
     return ConfigSources(
         project=_read(path) if path else ConfigFile(path="(proposed)", content=proposed or b""),
         user=_read(user) if user and os.path.lexists(user) else None,
@@ -66,10 +68,6 @@ def find(start: Path, environ: Mapping[str, str], proposed: bytes | None = None)
         folder=folder.relative_to(root).as_posix(),
         variables=_variables(environ),
     )
-
-
-def _folder(path: Path) -> Path:
-    return path.parent.parent if path.parent.name == ".atlas" else path.parent
 
 
 def root_of(start: Path) -> Path:
@@ -138,14 +136,11 @@ def _read(path: Path) -> ConfigFile:
     facts = os.fstat(descriptor)
     if not stat.S_ISREG(facts.st_mode):
         os.close(descriptor)
-        raise ConfigError(f"no regular file but {_type_name(facts.st_mode)}", place=place)
+        names = {stat.S_IFDIR: "a directory", stat.S_IFIFO: "a FIFO", stat.S_IFSOCK: "a socket"}
+        type_name = names.get(stat.S_IFMT(facts.st_mode), "a device")
+        raise ConfigError(f"no regular file but {type_name}", place=place)
     with os.fdopen(descriptor, "rb") as file:
         content = file.read(MAX_BYTES + 1)
     if len(content) > MAX_BYTES:
         raise ConfigError(f"over 1 MiB ({facts.st_size} bytes)", place=place)
     return ConfigFile(path=str(path), content=content)
-
-
-def _type_name(mode: int) -> str:
-    names = {stat.S_IFDIR: "a directory", stat.S_IFIFO: "a FIFO", stat.S_IFSOCK: "a socket"}
-    return names.get(stat.S_IFMT(mode), "a device")

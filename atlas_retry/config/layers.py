@@ -138,22 +138,17 @@ def canonical(layer: Layer) -> Layer:
         if not _is_above(old, layer.values):
             continue
         if _is_above(new, layer.values):
-            problems.append(_twice(layer, old, new))
+            first, second = sorted((old, new), key=lambda path: layer.place(path).line or 0)
+            line = layer.place(first, of_key=True).line
+            twice = f"{dotted(second)} says the same as {dotted(first)} in line {line}"
+            place = layer.place(second, of_key=True)
+            problems.append(ConfigError(f"{twice}: keep one of them", place=place))
         layer = Layer(
             values=_moved(layer.values, old, new),
             places=_moved(layer.places, old, new),
             keys=_moved(layer.keys, old, new),
         )
     return replace(layer, problems=tuple(problems))
-
-
-def _twice(layer: Layer, old: Path, new: Path) -> ConfigError:
-    first, second = sorted((old, new), key=lambda path: layer.place(path).line or 0)
-    line = layer.place(first, of_key=True).line
-    return ConfigError(
-        f"{dotted(second)} says the same as {dotted(first)} in line {line}: keep one of them",
-        place=layer.place(second, of_key=True),
-    )
 
 
 def _moved(at: Mapping[Path, T], old: Path, new: Path) -> dict[Path, T]:

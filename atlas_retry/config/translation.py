@@ -47,8 +47,13 @@ def settings_of(top: Configuration, layer: Layer, around: Surroundings) -> Setti
     configured = UNLIMITED_ATTEMPTS if unlimited else top.retry.max_ai_retry_attempts
     # the names that stand there by default are Claude's
     is_chosen = top.agent.backend not in CLI_BACKENDS or ("agent", "models") in layer.places
+    written = tuple(_written_gates(top))
+    gates = (
+        _gate(each, name, top, around.folder)
+        for each, name in zip(written, _names(written), strict=True)
+    )
     return Settings(
-        gates=_gates(top, around.folder),
+        gates=tuple(gates),
         jobs=jobs if top.validation.parallel else 1,
         auto_jobs=top.validation.jobs == "auto" and top.validation.parallel,
         retry=top.retry,
@@ -99,14 +104,6 @@ def _quality_gates(gates: Sequence[QualityGate]) -> Iterator[_WrittenGate]:
         yield _WrittenGate(("quality_gates", position), kind, gate, gate.command.strip())
 
 
-def _gates(top: Configuration, folder: str) -> tuple[Gate, ...]:
-    written = tuple(_written_gates(top))
-    names = _distinct(
-        (each.gate.name or short_name(each.run), each.gate.name is None) for each in written
-    )
-    return tuple(_gate(each, name, top, folder) for each, name in zip(written, names, strict=True))
-
-
 def short_name(command: str) -> str:
     """What a person calls this command: `ruff check .` is `ruff check`."""
     calls_script = re.match(r"(?:pnpm|yarn|bun) (?!exec |dlx )", command)
@@ -116,12 +113,13 @@ def short_name(command: str) -> str:
     return f"{tool} {words[1]}" if has_subcommand else tool
 
 
-def _distinct(names: Iterable[tuple[str, bool]]) -> Iterator[str]:
-    """The names, each derived one (True) that was there before with a number behind it."""
+def _names(gates: Iterable[_WrittenGate]) -> Iterator[str]:
+    """Their names, each derived one that was there before with a number behind it."""
     seen: Counter[str] = Counter()
-    for name, derived in names:
+    for each in gates:
+        name = each.gate.name or short_name(each.run)
         seen[name] += 1
-        yield f"{name} {seen[name]}" if derived and seen[name] > 1 else name
+        yield f"{name} {seen[name]}" if each.gate.name is None and seen[name] > 1 else name
 
 
 def _gate(written: _WrittenGate, name: str, whole: Configuration, folder: str) -> Gate:

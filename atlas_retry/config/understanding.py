@@ -46,39 +46,28 @@ def understand(
         read = [canonical(document.read(file.content, file.path)) for file in reversed(files)]
     except ConfigError as error:
         raise together((error,)) from error
-    layer = reduce(overlay, (*read, _variables(variables), _flags(overrides)))
+    place = Place("the command line")
+    said = [_variable(name, value) for name, value in variables.items()]
+    said += (said_by(place, tuple(key.split(".")), value) for key, value in overrides.items())
+    layer = reduce(overlay, (*read, *said))
     model = _checked(layer, around)
     settings = translation.settings_of(model, layer, around)
     if not settings.gates:
-        raise together((_nothing(layer),))
+        nothing = ConfigError(
+            "nothing to validate: no gate is configured",
+            place=layer.place(("validation",), of_key=True),
+            remedy='add one, such as  validation: {test: ["pytest -q"]}',
+        )
+        raise together((nothing,))
     secrets = tuple(chain.from_iterable(map(_secrets, files)))
     return Understood(settings=replace(settings, warnings=settings.warnings + secrets), layer=layer)
 
 
-def _nothing(layer: Layer) -> ConfigError:
-    return ConfigError(
-        "nothing to validate: no gate is configured",
-        place=layer.place(("validation",), of_key=True),
-        remedy='add one, such as  validation: {test: ["pytest -q"]}',
-    )
-
-
-def _flags(overrides: Mapping[str, object]) -> Layer:
-    place = Place("the command line")
-    layers = (said_by(place, tuple(key.split(".")), value) for key, value in overrides.items())
-    return reduce(overlay, layers, Layer())
-
-
-def _variables(variables: Mapping[str, str]) -> Layer:
-    """What the variables say: `ATLAS_RETRY__MAX_AI_RETRY_ATTEMPTS=5`; lists and mappings as JSON.
-
-    A variable whose JSON cannot be read is a problem of the layer.
-    """
-    layers = (_variable(name, value) for name, value in variables.items())
-    return reduce(overlay, layers, Layer())
-
-
 def _variable(name: str, text: str) -> Layer:
+    """What `ATLAS_RETRY__MAX_AI_RETRY_ATTEMPTS=5` says; lists and mappings as JSON.
+
+    JSON that cannot be read is a problem of the layer.
+    """
     place = Place(name, text=f"{name}={text}")
     spelled = tuple(name.removeprefix(PREFIX).lower().split("__"))
     path = SAME.get(spelled, spelled)

@@ -170,15 +170,19 @@ def _stops(d: Diagnostic, kind: Kind) -> bool:
     if d.level is not Level.ERROR or d.tool == UNREAD:
         return False
     if d.test_id:
-        # Runners name a file of tests that they could not load as if it were a test.
-        if _FILE.search(d.test_id) or _NOT_LOADED in d.text:
-            return True
-        files = (d.path or "", *(frame.path for frame in d.frames))
-        modules = (file.removesuffix(".py").replace("/", ".") for file in files if file)
-        return any(f".{module}".endswith(f".{d.test_id}") for module in modules)
+        return _is_whole_file(d, d.test_id)
     if kind is Kind.TEST and d.rule_id != THRESHOLD_RULE:  # below it the tests have run
         return True
     return bool(_UNREADABLE.match(d.rule_id or "") or _UNPARSED.match(d.message))
+
+
+def _is_whole_file(d: Diagnostic, test_id: str) -> bool:
+    """Runners name a file of tests that they could not load as if it were a test."""
+    if _FILE.search(test_id) or _NOT_LOADED in d.text:
+        return True
+    files = (d.path or "", *(frame.path for frame in d.frames))
+    modules = (file.removesuffix(".py").replace("/", ".") for file in files if file)
+    return any(f".{module}".endswith(f".{test_id}") for module in modules)
 
 
 def course_of(outcome: Outcome) -> str:
@@ -222,7 +226,12 @@ def first_problem(validation: Validation) -> str:
     """`3 problems, the first: calc.py:2: F401 ...`, in one line; empty where no gate blocks."""
     if not validation.failures:
         return ""
-    result = validation.failures[0]
+    several = "s, the first" if total(validation) > 1 else ""
+    return f"{_figure(validation)} problem{several}: {_first(validation.failures[0])}"
+
+
+def _first(result: GateResult) -> str:
+    """The first failing test of a gate, else its first problem, else its last line."""
     if result.diagnostics:
         d = min(result.diagnostics, key=lambda d: (d.test_id is None, d.level is not Level.ERROR))
         line = f":{d.region.start_line}" if d.region else ""
@@ -234,6 +243,4 @@ def first_problem(validation: Validation) -> str:
         last = (result.stderr.strip() or result.stdout.strip()).rpartition("\n")[2]
         text = ": ".join(filter(None, (result.name, result.error or result.status.value, last)))
     text = " ".join(text.split())
-    first = text if len(text) <= MAX_FIRST_CHARS else f"{text[: MAX_FIRST_CHARS - 4]} ..."
-    several = "s, the first" if total(validation) > 1 else ""
-    return f"{_figure(validation)} problem{several}: {first}"
+    return text if len(text) <= MAX_FIRST_CHARS else f"{text[: MAX_FIRST_CHARS - 4]} ..."

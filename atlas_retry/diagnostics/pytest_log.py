@@ -288,12 +288,17 @@ def _only_listed(
         if known[entry.node]:
             known[entry.node] -= 1
             continue
-        start = entry.message.removesuffix("...")
-        near = places[:_NEAR] if start else []
-        place = next((place for place in near if place[3].startswith(start)), None)
+        place = _place_of(entry, places[:_NEAR])
         if place:
             places.remove(place)
         yield Located(_of_entry(entry, place), entry.number, entry.number)
+
+
+def _place_of(entry: SummaryLine, places: Sequence[re.Match[str]]) -> re.Match[str] | None:
+    start = entry.message.removesuffix("...")
+    if not start:
+        return None
+    return next((place for place in places if place[3].startswith(start)), None)
 
 
 def _of_entry(entry: SummaryLine, place: re.Match[str] | None) -> Diagnostic:

@@ -29,16 +29,17 @@ def report(subject: Subject) -> str:
         same = problem.fingerprint or f"{problem.rule_id}\0{problem.message}"
         identity = "\0".join((name, problem.tool, problem.path or "", same))
         seen[identity] += 1
-        counted = f"{identity}\0{seen[identity]}".encode(errors="backslashreplace")
-        line = problem.region.start_line if problem.region else 1
-        rule = problem.rule_id or problem.test_id
-        issues.append(
-            {
-                "description": plain(problem.message) or "no message",
-                "check_name": plain(f"{problem.tool}/{rule}" if rule else problem.tool),
-                "fingerprint": sha256(counted).hexdigest()[:40],
-                "severity": SEVERITIES[problem.level],
-                "location": {"path": plain(problem.path or "."), "lines": {"begin": max(line, 1)}},
-            }
-        )
+        issues.append(_issue(problem, f"{identity}\0{seen[identity]}"))
     return encode(issues)
+
+
+def _issue(problem: Diagnostic, identity: str) -> dict[str, object]:
+    line = problem.region.start_line if problem.region else 1
+    rule = problem.rule_id or problem.test_id
+    return {
+        "description": plain(problem.message) or "no message",
+        "check_name": plain(f"{problem.tool}/{rule}" if rule else problem.tool),
+        "fingerprint": sha256(identity.encode(errors="backslashreplace")).hexdigest()[:40],
+        "severity": SEVERITIES[problem.level],
+        "location": {"path": plain(problem.path or "."), "lines": {"begin": max(line, 1)}},
+    }

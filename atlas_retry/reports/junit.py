@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 from xml.etree import ElementTree as ET
 
-from atlas_retry.model import GateResult, Status
+from atlas_retry.model import Diagnostic, GateResult, Status
 from atlas_retry.reports.findings import TOOL
 from atlas_retry.reports.phrases import plain
 from atlas_retry.reports.problems import position, problems
@@ -109,16 +109,18 @@ def _cases(result: GateResult) -> list[ET.Element]:
         if seen[name] > 1:
             name = f"{name} ({seen[name]})"
         case = _element("testcase", classname=classname, name=name, file=problem.path)
-        if result.required:
-            kind = "error" if result.status in COULD_NOT_RUN else "failure"
-            type_ = problem.rule_id or result.status
-            end = _element(kind, message=problem.message, type=type_)
-        else:
-            end = _element("skipped", message=problem.message)
-        end.text = plain(problem.text or f"{position(problem)} {problem.message}".strip())
-        case.append(end)
+        case.append(_end(result, problem))
         cases.append(case)
     return cases
+
+
+def _end(result: GateResult, problem: Diagnostic) -> ET.Element:
+    kind = "error" if result.status in COULD_NOT_RUN else "failure"
+    end = _element(kind, message=problem.message, type=problem.rule_id or result.status)
+    if not result.required:
+        end = _element("skipped", message=problem.message)
+    end.text = plain(problem.text or f"{position(problem)} {problem.message}".strip())
+    return end
 
 
 def _element(tag: str, /, **values: object) -> ET.Element:

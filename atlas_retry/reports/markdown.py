@@ -46,14 +46,19 @@ def _run(run: Outcome) -> Iterator[str]:
         yield "| --: | --- | --: | --: | --: | --: | --: | --- |"
         yield from map(_attempt, run.attempts)
         yield ""
-        columns = ["start", *(str(a.number) for a in run.attempts if a.validation)]
-        yield f"| gate | {' | '.join(columns)} |"
-        yield f"| --- |{' :-: |' * len(columns)}"
-        for name, results in strip_of(run):
-            marks = (SIGNS[result.status] if result else "" for result in results)
-            yield f"| {one_line(name)} | {' | '.join(marks)} |"
-        yield ""
+        yield from _strip(run)
     yield from _answers(of_run(run))
+
+
+def _strip(run: Outcome) -> Iterator[str]:
+    """Each gate at the start and after each attempt."""
+    columns = ["start", *(str(a.number) for a in run.attempts if a.validation)]
+    yield f"| gate | {' | '.join(columns)} |"
+    yield f"| --- |{' :-: |' * len(columns)}"
+    for name, results in strip_of(run):
+        marks = (SIGNS[result.status] if result else "" for result in results)
+        yield f"| {one_line(name)} | {' | '.join(marks)} |"
+    yield ""
 
 
 def guard_summary(findings: Sequence[Finding]) -> str:

@@ -46,6 +46,8 @@ class Looker(Struct, frozen=True, kw_only=True):
         match asked:
             case ReadFile():
                 return self._read(asked)
+            case Search() if not asked.text.strip():
+                raise LookError("there is nothing to search for")
             case Search():
                 return _listed(self._hits(asked), MAX_HITS, "lines")
             case _:
@@ -87,8 +89,6 @@ class Looker(Struct, frozen=True, kw_only=True):
         return head + "\n".join(shown)
 
     def _hits(self, asked: Search) -> Iterator[str]:
-        if not asked.text.strip():
-            raise LookError("there is nothing to search for")
         for path in self._paths(asked.glob):
             try:
                 text = self.text_of(path)

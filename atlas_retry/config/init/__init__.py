@@ -21,7 +21,6 @@ HEAD = """\
 # must exit 0. `atlas config show` lists every other key there is, with its value.
 version: 1
 """
-CONFIGURATION = Path(CONFIGURATION_FILES[0])
 COMMANDS = {
     ".py": "python -m unittest", ".swift": "swift test", ".go": "go test ./...",
     ".rs": "cargo test", ".ts": "npx tsc --noEmit", ".js": "node --test", ".rb": "rake test",
@@ -81,13 +80,13 @@ def nothing_found(root: Path, proposal: Proposal) -> UsageError:
     notes = "".join(f"\n{note}" for note in proposal.notes)
     return UsageError(
         message + notes,
-        remedy=f"atlas init at a terminal asks for it; or write {CONFIGURATION}:\n{paste(root)}",
+        remedy=f"atlas init at a terminal asks for it; or write {CONFIGURATION_FILES[0]}:\n{paste(root)}",
     )
 
 
 def write(root: Path, proposal: Proposal) -> None:
     """Write `.atlas/config.yaml` below `root`. Raises UsageError where there is one by now."""
-    path = root / CONFIGURATION
+    path = root / CONFIGURATION_FILES[0]
     path.parent.mkdir(exist_ok=True)
     try:
         with path.open("x", encoding="utf-8") as file:
@@ -125,12 +124,11 @@ def _listed(key: str, words: str, here: list[Proposed]) -> Iterator[str]:
 def _gate(choice: Proposed) -> Iterator[str]:
     yield from _comment([f"{choice.reason}."], "    ")
     yield from _comment([choice.note] if choice.note else [], "    ")
-    lines = _mapping(choice)
-    if choice.obstacle is None:
-        yield from (f"    {line}" for line in lines)
-        return
-    yield from _comment([f"Left out here: {choice.obstacle}."], "    ")
-    yield from (f"    # {line}" for line in lines)
+    mark = ""
+    if choice.obstacle is not None:
+        yield from _comment([f"Left out here: {choice.obstacle}."], "    ")
+        mark = "# "
+    yield from (f"    {mark}{line}" for line in _mapping(choice))
 
 
 def _mapping(proposed: Proposed) -> Sequence[str]:

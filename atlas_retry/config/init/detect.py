@@ -104,10 +104,17 @@ def _at(project: ProjectFiles) -> Iterator[Proposed]:
     own = [row for row in rows.propose(project) if (row.language, row.slot) not in scripted]
     later = [target for target in targets if target.task]
     for proposed in (*ci_gates.propose(project), *scripts, *own, *later):
-        here = project.at(proposed.cwd)
-        known = _known_of_its_line(here, proposed)
-        line = installing.line_of(here, proposed.run)
-        yield replace(known, in_hooks=_is_in(hooks, proposed), installs=line)
+        here, line = project.at(proposed.cwd), proposed.run
+        slow = "20m" if proposed.language in SLOW else None
+        long = proposed.slot in (Slot.TEST, Slot.BUILD, Slot.HOOKS)
+        yield replace(
+            proposed,
+            fix=proposed.fix or (None if proposed.task else fixer_of(line)),
+            recheck=None if proposed.task else recheck_of(here, line, proposed.body),
+            timeout=slow or ("15m" if long else None),
+            in_hooks=_is_in(hooks, proposed),
+            installs=installing.line_of(here, line),
+        )
 
 
 def _is_in(hooks: str, proposed: Proposed) -> bool:
@@ -120,19 +127,6 @@ def _is_in(hooks: str, proposed: Proposed) -> bool:
         rf"(?<![\w/-])(?:{'|'.join(map(re.escape, names))})(?:-(?:check|full|jupyter))?(?![\w-])"
     )
     return re.search(pattern, hooks) is not None
-
-
-def _known_of_its_line(here: ProjectFiles, proposed: Proposed) -> Proposed:
-    """The proposal with all that its line alone says."""
-    line = proposed.run
-    slow = "20m" if proposed.language in SLOW else None
-    long = proposed.slot in (Slot.TEST, Slot.BUILD, Slot.HOOKS)
-    return replace(
-        proposed,
-        fix=proposed.fix or (None if proposed.task else fixer_of(line)),
-        recheck=None if proposed.task else recheck_of(here, line, proposed.body),
-        timeout=slow or ("15m" if long else None),
-    )
 
 
 def choose(proposed_gates: Iterable[Proposed], obstacle: Obstacle) -> tuple[Proposed, ...]:
@@ -190,8 +184,11 @@ def _in_slot(here: list[Proposed], *, covered: bool) -> list[Proposed]:
 def _standing_in(best: list[Proposed], rest: list[Proposed]) -> list[Proposed]:
     """What to write where none of the best can start: a target beside them, else a default."""
     targets = [choice for choice in rest if choice.task]
-    if target := _first_that_starts(targets, best):
-        return [*best, target]
+    # a target that only calls one of the tools that cannot start is no better
+    missing = {choice.tool for choice in best if not choice.installs} - {""}
+    for target in _started(targets):
+        if not any(tool in target.body for tool in missing):
+            return [*best, target]
     weak = [choice for choice in rest if choice.weak]
     return best or weak or targets[:1]
 
@@ -226,10 +223,3 @@ def _one_layout(choices: list[Proposed]) -> Iterator[Proposed]:
         first = firsts.setdefault(language, choice.tool) if language else choice.tool
         why = f"{first} formats the same files; two formatters never agree"
         yield choice if first == choice.tool else replace(choice, obstacle=why)
-
-
-def _first_that_starts(targets: Iterable[Proposed], idle: Iterable[Proposed]) -> Proposed | None:
-    """The first target that can start and does not only call one of the tools that cannot."""
-    missing = {choice.tool for choice in idle if not choice.installs} - {""}
-    started = _started(targets)
-    return next((t for t in started if not any(tool in t.body for tool in missing)), None)

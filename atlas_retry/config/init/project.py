@@ -8,7 +8,7 @@ import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from fnmatch import fnmatch, translate
 from functools import cached_property
-from itertools import chain
+from itertools import islice
 from pathlib import Path
 from typing import Protocol
 
@@ -84,14 +84,13 @@ class ProjectFiles(Struct, frozen=True, dict=True):
 
     def files_like(self, *patterns: str) -> Iterator[str]:
         """Files at the top that a pattern names, below `**/` as deep as there are, in order."""
-        return chain.from_iterable(map(self._files_like, patterns))
-
-    def _files_like(self, pattern: str) -> Iterator[str]:
-        deep = pattern.removeprefix("**/")
-        if deep != pattern:
-            return self.below(deep, f"*/{deep}")
-        top = (path for path in self.paths if "/" not in path)
-        return (path for path in top if fnmatch(path, pattern))
+        for pattern in patterns:
+            deep = pattern.removeprefix("**/")
+            if deep != pattern:
+                yield from self.below(deep, f"*/{deep}")
+            else:
+                top = (path for path in self.paths if "/" not in path)
+                yield from (path for path in top if fnmatch(path, pattern))
 
     def first(self, *patterns: str) -> str | None:
         """The first file that one of the patterns names, in their order."""
@@ -170,7 +169,7 @@ class Folder(Struct, frozen=True, dict=True):
 
     @cached_property
     def _found(self) -> tuple[str, ...]:
-        return tuple(path for path, _ in zip(self._walk(), range(MAX_FILES), strict=False))
+        return tuple(islice(self._walk(), MAX_FILES))
 
     def _walk(self) -> Iterator[str]:
         for folder, folders, names in os.walk(self.root):

@@ -6,7 +6,6 @@ the tool itself has a fixer and tells its problems apart, the target does not.
 
 import re
 from collections.abc import Iterable, Iterator
-from functools import cache
 from itertools import chain
 
 from msgspec import Struct
@@ -30,6 +29,7 @@ FIX_WORDS = {"fix", "write"}
 WRITES = regex(r"--(?:write|fix|apply|apply-unsafe)\b")
 ONLY_CHECKS = regex(r"--check\b|--list-different\b| -l\b|--ci\b")
 NO_TEST = "no test specified"
+WORDS_IN_ORDER = " ".join(WORDS.values()).split()
 
 
 class Task(Struct, frozen=True):
@@ -47,15 +47,15 @@ class Task(Struct, frozen=True):
 def propose(project: ProjectFiles) -> list[Proposed]:
     """The best target of each runner for each slot; of the scripts of a language one."""
     done: set[tuple[Slot, str]] = set()
-    found: list[Proposed] = []
+    proposals: list[Proposed] = []
     for where, targets in _sources(project):
         tasks = list(targets)
         for slot in SLOTS:
             task = _best(slot, tasks)
             if task and (slot, task.language) not in done:
-                found.append(_proposed(slot, where, task))
-        done = {(one.slot, one.language) for one in found if one.language}
-    return found
+                proposals.append(_proposed(slot, where, task))
+        done = {(one.slot, one.language) for one in proposals if one.language}
+    return proposals
 
 
 def _best(slot: Slot, tasks: Iterable[Task]) -> Task | None:
@@ -81,21 +81,17 @@ def _fits(slot: Slot, task: Task) -> bool:
         is_types = slot is Slot.TYPES and known is not None and known.slot is Slot.TYPES
         return is_types or (slot is Slot.TEST and not task.language)
     extra = FIX_WORDS if slot is Slot.FORMAT else set()
-    is_plain = set(parts_of_name(task.name)) <= _plain_words() | extra
+    plain = {*WORDS_IN_ORDER, "check", "all", "js", "ts"} | extra
+    is_plain = plain.issuperset(parts_of_name(task.name))
     return is_plain and slot_of_name(task.name) is slot
-
-
-@cache
-def _plain_words() -> set[str]:
-    return {*" ".join(WORDS.values()).split(), "check", "all", "js", "ts"}
 
 
 def _rank(task: Task) -> tuple[bool, int, int]:
     """The lower the better: it may change files, has few words, and the plainest of them."""
     parts = parts_of_name(task.name)
-    words = " ".join(WORDS.values()).split()
-    places = [words.index(part) for part in parts if part in words]
-    return bool(ONLY_CHECKS.search(task.body)), len(parts), min(places, default=len(words))
+    places = [WORDS_IN_ORDER.index(part) for part in parts if part in WORDS_IN_ORDER]
+    plainest = min(places, default=len(WORDS_IN_ORDER))
+    return bool(ONLY_CHECKS.search(task.body)), len(parts), plainest
 
 
 def _proposed(slot: Slot, where: str, task: Task) -> Proposed:

@@ -20,11 +20,7 @@ KINDS = (("fixed", "good"), ("remaining", "warn"), ("introduced", "bad"))
 def attempts(subject: Subject, run: Outcome) -> Iterable[Node]:
     """A section per attempt, and one for what was before; open is the one kept, else the last."""
     open_number = max((a.number for a in run.attempts if a.kept), default=len(run.attempts))
-    # every diagnostic of the run by its fingerprint, the latest wording of each
-    known: dict[str, Diagnostic] = {}
-    after = (attempt.validation for attempt in run.attempts if attempt.validation)
-    for result in chain.from_iterable(one.results for one in (run.baseline, run.final, *after)):
-        known |= {diagnostic.fingerprint: diagnostic for diagnostic in result.diagnostics}
+    known = _known(run)
     for attempt in run.attempts:
         chip = tag("span", "kept", class_="chip good") if attempt.kept else None
         facts = (tag("span", fact) for fact in _facts(attempt) if fact)
@@ -47,6 +43,15 @@ def attempts(subject: Subject, run: Outcome) -> Iterable[Node]:
         yield tag("section", folded, id=f"attempt-{attempt.number}")
     before = foldable(f"Before the first attempt: {fraction(run.baseline)}", gates(run.baseline))
     yield tag("section", before, id="baseline")
+
+
+def _known(run: Outcome) -> dict[str, Diagnostic]:
+    """Every diagnostic of the run by its fingerprint, the latest wording of each."""
+    known: dict[str, Diagnostic] = {}
+    after = (attempt.validation for attempt in run.attempts if attempt.validation)
+    for result in chain.from_iterable(one.results for one in (run.baseline, run.final, *after)):
+        known |= {diagnostic.fingerprint: diagnostic for diagnostic in result.diagnostics}
+    return known
 
 
 def _facts(attempt: Attempt) -> Iterator[str]:

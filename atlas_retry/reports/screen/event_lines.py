@@ -68,18 +68,18 @@ def _violations(event: ViolationsFound) -> Iterator[Line]:
     rest = "; the rest is reverted" if event.rolled_back and not back else ""
     held = [change for change in event.held if not change.in_place]
     review = [change for change in event.held if change.in_place]
-    rows: tuple[tuple[str, Sequence[Violation | Held], str], ...] = (
-        (f"the guard refuses {{}}; {done}", back, "bad"),
-        (f"the guard refuses {{}} that atlas cannot restore{rest}", left, "bad"),
-        ("{} for a person to accept, reverted meanwhile", held, "warn"),
-        ("{} for a person to look at, left in place", review, "warn"),
-    )
-    for text, changes, style in rows:
-        if changes:
-            yield f"  {text.format(counted(len(changes), 'change'))}:", style
-        for change in changes:
-            place = f"{change.path}:{change.line}" if change.line else change.path
-            yield f"    {printable(place)}: {change.rule}: {change.detail}", "warn"
+    yield from _changes(f"the guard refuses {{}}; {done}", back, "bad")
+    yield from _changes(f"the guard refuses {{}} that atlas cannot restore{rest}", left, "bad")
+    yield from _changes("{} for a person to accept, reverted meanwhile", held)
+    yield from _changes("{} for a person to look at, left in place", review)
+
+
+def _changes(head: str, changes: Sequence[Violation | Held], style: str = "warn") -> Iterator[Line]:
+    if changes:
+        yield f"  {head.format(counted(len(changes), 'change'))}:", style
+    for change in changes:
+        place = f"{change.path}:{change.line}" if change.line else change.path
+        yield f"    {printable(place)}: {change.rule}: {change.detail}", "warn"
 
 
 def _agent(event: AgentActivity | AgentReplied) -> Iterator[Line]:
