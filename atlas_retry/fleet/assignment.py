@@ -6,7 +6,7 @@ Knows no server: `beat` is called each second, and raises Stopped where the run 
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
@@ -169,7 +169,15 @@ class _Execution(Struct, kw_only=True):
         document, printed = self._retried(root / repository.cwd, *asked)
         self._put(store.REPORT, msgspec.json.encode(document))
         self._put(store.LOG, printed.encode())
-        result = _summed_up(self.without_report(document.verdict), document)
+        final = chain.from_iterable(getattr(document.final, name) for name in LISTS)
+        failing = tuple(_slim(one) for one in final if one.blocks)
+        result = replace(
+            self.without_report(document.verdict),
+            attempts=len(document.attempts),
+            duration_ms=document.duration_ms,
+            error=(document.final_error or "")[:MAX_CHARS],
+            failing=failing[:MAX_PROBLEMS],
+        )
         has_changed = document.attempts or document.verdict is Verdict.FIXED
         if not (document.success and has_changed):
             return result
@@ -185,9 +193,15 @@ class _Execution(Struct, kw_only=True):
         policy = self.at.policy
         agent = agent_of(manifest, policy)
         if self.one.stage is Stage.REPLAY:
+            # the accepted patch of the group's first, where it applies
+            name = f"{run_of(self.one.batch, self.one.patch_of or 0, Stage.FIX)}/{store.PATCH}"
+            patch = self.at.store.get(self.one.batch, name)
+            adapted = self.clones.adapted(root, patch) if patch else None
+            if not adapted:
+                return None
+            self._write_script(adapted)
             options = flags(manifest, policy, self.one, "scripted", 1)
-            variables = {"ATLAS_AGENT__PATH": str(self.folder)}
-            return (options, variables) if self._is_scripted(root) else None
+            return options, {"ATLAS_AGENT__PATH": str(self.folder)}
         attempts = attempts_of(manifest, policy, pushed_attempts)
         if not pushed_attempts:
             return flags(manifest, policy, self.one, agent, attempts), {}
@@ -207,15 +221,6 @@ class _Execution(Struct, kw_only=True):
         attempt = msgspec.json.decode(note.read_bytes(), type=pushed.PushedAttempt)
         self._write_script(attempt.patch)
         return attempt.attempts
-
-    def _is_scripted(self, root: Path) -> bool:
-        """Make the accepted patch of the group's first a script; whether it applies."""
-        name = f"{run_of(self.one.batch, self.one.patch_of or 0, Stage.FIX)}/{store.PATCH}"
-        patch = self.at.store.get(self.one.batch, name)
-        adapted = self.clones.adapted(root, patch) if patch else None
-        if adapted:
-            self._write_script(adapted)
-        return bool(adapted)
 
     def _write_script(self, patch: bytes) -> None:
         """Something that the scripted agent replays as its first attempt."""
@@ -267,18 +272,6 @@ def _last_words(done: Completed) -> str:
     return next((line for line in lines if line.startswith("atlas: ")), "\n".join(lines[-3:]))
 
 
-def _summed_up(result: ItemResult, document: RunDocument) -> ItemResult:
-    final = chain.from_iterable(getattr(document.final, name) for name in LISTS)
-    failing = tuple(_slim(one) for one in final if one.blocks)
-    return replace(
-        result,
-        attempts=len(document.attempts),
-        duration_ms=document.duration_ms,
-        error=(document.final_error or "")[:MAX_CHARS],
-        failing=failing[:MAX_PROBLEMS],
-    )
-
-
 def _slim(result: GateResult) -> GateResult:
     """A gate without its output, and with its first problems in short."""
     few = tuple(
@@ -325,13 +318,8 @@ def flags(
         "--max-cost-usd": _least(one.promised_usd, policy.max_cost_usd),
         "--max-minutes": _least(manifest.limits.max_minutes, policy.max_minutes),
     }
-    return ("--ai-fix", *_written(options))
-
-
-def _written(options: Mapping[str, object]) -> Iterator[str]:
-    for name, value in options.items():
-        if value is not None:
-            yield f"{name}={value}"
+    given = (f"{name}={value}" for name, value in options.items() if value is not None)
+    return ("--ai-fix", *given)
 
 
 def _least(*limits: float | None) -> float | None:

@@ -35,17 +35,14 @@ class Hands:
     def run(self, one: Assignment) -> ItemResult:
         """Carry it out; whatever goes wrong says which machine may have spent money."""
         now = tries.beat_of(self._at.home, self._at.machine, one.run, one.number)
-        self._confirm(now)
+        # raises where the server does not hear who has the run: then nothing may be spent
+        handle = self._client.get_async_activity_handle(task_token=activity.info().task_token)
+        sent = asyncio.run_coroutine_threadsafe(handle.heartbeat(now), self._loop)
+        sent.result(CONFIRM_S)
         try:
             return carry_out(self._at, one, _beat)
         except Exception as error:
             raise ApplicationError(str(error), now) from error
-
-    def _confirm(self, beat: Beat) -> None:
-        """Raise where the server does not hear who has the run: then nothing may be spent."""
-        handle = self._client.get_async_activity_handle(task_token=activity.info().task_token)
-        sent = asyncio.run_coroutine_threadsafe(handle.heartbeat(beat), self._loop)
-        sent.result(CONFIRM_S)
 
 
 def _beat(beat: Beat) -> None:

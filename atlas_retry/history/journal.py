@@ -40,7 +40,10 @@ class Journal:
 
     def __call__(self, event: Event) -> None:
         if isinstance(event, AgentActivity):
-            self._hear(event)
+            news = (event.session_id, paid(event.cost_usd))
+            if news not in (self._heard, (None, None)):
+                self._heard = news
+                self._try(lambda to: heard(to, self.opening.run_id, *news))
         elif isinstance(event, AttemptStarted):
             self._must_write(event)
         else:
@@ -74,12 +77,6 @@ class Journal:
     def cut_off(self, reason: str) -> None:
         """The run goes no further."""
         self._try(lambda to: move(to, self.opening.run_id, RunState.INTERRUPTED, reason))
-
-    def _hear(self, event: AgentActivity) -> None:
-        news = (event.session_id, paid(event.cost_usd))
-        if news not in (self._heard, (None, None)):
-            self._heard = news
-            self._try(lambda to: heard(to, self.opening.run_id, *news))
 
     def _must_write(self, event: AttemptStarted) -> None:
         refusal = f"attempt {event.number} is not started, because the journal cannot be written"

@@ -4,7 +4,6 @@ Remembered results of gates go as well: to run the gates makes them again.
 """
 
 import shutil
-import sqlite3
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import groupby
@@ -35,7 +34,12 @@ def prune(
         _drop_layers(home, known)
         for root, some in groupby(sorted(rows, key=lambda row: row.root), lambda row: row.root):
             _drop(home, Path(root), [*some], environ)
-        _pruned(connection, rows)
+        names = [(row.id,) for row in rows]
+        with writing(connection) as to:  # what statistics need stays
+            to.executemany("UPDATE runs SET pruned = 1, final = NULL WHERE id = ?", names)
+            to.executemany("DELETE FROM outputs WHERE run = ?", names)
+            to.executemany("UPDATE attempts SET document = NULL, reply = NULL WHERE run = ?", names)
+        connection.execute("VACUUM")
     shutil.rmtree(home / "answers", ignore_errors=True)
     return rows
 
@@ -77,13 +81,3 @@ def _drop(home: Path, root: Path, rows: list[RunRow], environ: Mapping[str, str]
     prefixes = tuple(f"runs/{row.id}/" for row in rows)
     shadow.drop(ws, *(name for name in shadow.kept(ws) if name.startswith(prefixes)))
     shadow.compact(ws)
-
-
-def _pruned(to: sqlite3.Connection, rows: Sequence[RunRow]) -> None:
-    """Their snapshots and folders are gone; what statistics need stays."""
-    with writing(to):
-        names = [(row.id,) for row in rows]
-        to.executemany("UPDATE runs SET pruned = 1, final = NULL WHERE id = ?", names)
-        to.executemany("DELETE FROM outputs WHERE run = ?", names)
-        to.executemany("UPDATE attempts SET document = NULL, reply = NULL WHERE run = ?", names)
-    to.execute("VACUUM")
