@@ -71,7 +71,7 @@ class _Watch(Struct, kw_only=True):
             import_module("atlas_retry.diagnostics")
 
     def ended(self, index: int, completed: Completed) -> None:
-        result = _void(result_of(self.jobs[index].gate, completed, self.plan.reading), self.plan)
+        result = _void(result_of(self.jobs[index].gate, completed, self.plan), self.plan)
         self.results[index] = result
         self.plan.learned.cpu_s[result.name] = completed.cpu_s
         if self.tell:

@@ -65,10 +65,9 @@ class Learned(Struct, kw_only=True):
     """Names of gates whose failing tests were traced in vain."""
 
 
-class Plan(Struct, frozen=True, kw_only=True):
-    """How to run gates in one workspace."""
+class Plan(OutputContext, frozen=True, kw_only=True):
+    """How to run gates in one workspace, and to read their ends."""
 
-    root: Path
     logs: Path
     """An existing folder for the whole output of every gate."""
     environ: Mapping[str, str]
@@ -81,36 +80,19 @@ class Plan(Struct, frozen=True, kw_only=True):
     learns: bool = True
     """What the gates find is remembered: not of what an agent has left, whose caches have yet to be
     done without."""
-    after_attempt: bool = False
-    """A missing tool is then the attempt's doing: failed, not broken."""
     previous: Validation | None = None
     """The validation of the same gates before; its failures try their `recheck` first."""
     watched: Watched | None = None
     review: Callable[[Gate], GateResult] | None = None
-    parsers: tuple[tuple[str, str], ...] = ()
-    secrets: frozenset[str] = frozenset()
-    """Values that never leave in a result."""
     lost: Callable[[], str | None] = lambda: None
     """What has gone of the tree since the validation began, in one sentence."""
     wrap: Callable[[Command], Command] | None = None
     """What to run instead of a command: the same, on a changed workspace."""
-    locate: Callable[[str], Path | None] | None = None
-    """Where such a command left a file of the workspace."""
     known_s: Mapping[str, float] = field(default_factory=dict)
     """How long a gate took before, by name."""
     waiting: Collection[str] = frozenset()
     """Names of gates that took next to no processor time before: they run beside the `jobs`."""
     learned: Learned = field(default_factory=Learned)
-
-    @property
-    def reading(self) -> OutputContext:
-        return OutputContext(
-            root=self.root,
-            secrets=self.secrets,
-            parsers=self.parsers,
-            locate=self.locate,
-            after_attempt=self.after_attempt,
-        )
 
     def seen(self) -> "Look | None":
         return self.watched.lookout().take() if self.watched else None

@@ -34,10 +34,10 @@ class OutputContext(Struct, frozen=True, kw_only=True):
 
     root: Path
     secrets: frozenset[str] = frozenset()
-    """Values that never leave: those of secret-looking variables."""
+    """Values that never leave in a result: those of secret-looking variables."""
     parsers: tuple[tuple[str, str], ...] = ()
     locate: Callable[[str], Path | None] | None = None
-    """Where a gate's report lies, where that is not in the workspace."""
+    """Where a gate that ran elsewhere left a file of the workspace."""
     after_attempt: bool = False
     """A missing tool is then the attempt's doing: failed, not broken."""
 
@@ -155,7 +155,7 @@ def _findings(
         stderr=stderr,
         parser=gate.parser,
         custom=reading.parsers,
-        report=_kept(_report_file(gate, reading), completed.command.log_dir),
+        report=_report_of(gate, reading, completed.command.log_dir),
         root=str(reading.root),
         cwd=gate.cwd,
         project_names=_project_names(reading.root, gate.cwd)
@@ -216,7 +216,8 @@ def _declared(root: Path, cwd: str) -> "Declared":
     return declared(root, cwd)
 
 
-def _report_file(gate: Gate, reading: OutputContext) -> tuple[str, bytes] | None:
+def _report_of(gate: Gate, reading: OutputContext, logs: Path | None) -> tuple[str, bytes] | None:
+    """What the gate wrote; JUnit is left beside the logs, for the next run writes over it."""
     if gate.report is None:
         return None
     named = (PurePosixPath(gate.cwd) / gate.report.path).as_posix()
@@ -225,18 +226,14 @@ def _report_file(gate: Gate, reading: OutputContext) -> tuple[str, bytes] | None
         return None
     try:
         with path.open("rb") as file:
-            return gate.report.format, file.read(MAX_REPORT_BYTES)
+            content = file.read(MAX_REPORT_BYTES)
     except OSError:
         return None
-
-
-def _kept(report: tuple[str, bytes] | None, logs: Path | None) -> tuple[str, bytes] | None:
-    """The same report; JUnit is left beside the logs, for the next run writes over it."""
-    if report and logs and report[0] == "junit":
+    if logs and gate.report.format == "junit":
         with suppress(OSError):
             logs.mkdir(mode=0o700, parents=True, exist_ok=True)
-            (logs / OWN_JUNIT).write_bytes(report[1])
-    return report
+            (logs / OWN_JUNIT).write_bytes(content)
+    return gate.report.format, content
 
 
 def _anchored(diagnostics: tuple[Diagnostic, ...], root: Path) -> tuple[Diagnostic, ...]:
@@ -288,15 +285,10 @@ def _error(
         return "no test ran"
     if broken or completed.error:
         return broken or completed.error
-    return f"exit code {completed.exit_code}{_count(findings)}"
-
-
-def _count(findings: "Findings | None") -> str:
-    if findings is None:
-        return ""
-    count = sum(d.count for d in findings.diagnostics) + findings.beyond
-    least = "at least " if findings.cut else ""
-    return f", {least}{counted(count, 'problem')}" if count else ""
+    count = sum(d.count for d in findings.diagnostics) + findings.beyond if findings else 0
+    least = "at least " if findings and findings.cut else ""
+    problems = f", {least}{counted(count, 'problem')}" if count else ""
+    return f"exit code {completed.exit_code}{problems}"
 
 
 def _triage(status: Status, findings: "Findings | None") -> str | None:
