@@ -101,7 +101,13 @@ def _committed(run: str | None, *, store: bool) -> tuple[Workspace, Made, str]:
     bases = (*([row.head] if row.head else ()), "HEAD")
     note = commits.CommitMessage(text=message(delivery), at=row.ended_at or row.last_at)
     with locking.lock(ws):
-        made = commits.commit_run(ws, _span(ws, row, delivery), bases, note, store=store)
+        # from the start to what was validated last, whatever was undone or picked since
+        held = rescue.snapshots(ws, row)
+        after = delivery.attempts[-1].result if delivery.attempts else held.get(rescue.ORIGIN)
+        if rescue.START not in held or after is None:
+            raise WorkspaceError(f"the snapshots of run {row.id} were pruned")
+        span = held[rescue.START], after
+        made = commits.commit_run(ws, span, bases, note, store=store)
     return ws, made, note.text
 
 
@@ -136,15 +142,6 @@ def _delivery(row: RunRow) -> Delivery:
             cost_usd=row.cost_usd,
             trailer=commits.TRAILER,
         )
-
-
-def _span(ws: Workspace, row: RunRow, delivery: Delivery) -> tuple[str, str]:
-    """From the start to what was validated last, whatever was undone or picked since."""
-    held = rescue.snapshots(ws, row)
-    after = delivery.attempts[-1].result if delivery.attempts else held.get(rescue.ORIGIN)
-    if rescue.START not in held or after is None:
-        raise WorkspaceError(f"the snapshots of run {row.id} were pruned")
-    return held[rescue.START], after
 
 
 def _to_branch(ws: Workspace, text: str, made: Made, branch: str, remote: str, *, pr: bool) -> int:

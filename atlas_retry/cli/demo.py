@@ -45,7 +45,9 @@ def show(agent: str, environ: Mapping[str, str], on: Printer) -> int:
 
     with tempfile.TemporaryDirectory(prefix="atlas-demo-") as scratch:
         folder = Path(scratch)
-        own = _environment(environ, folder)
+        beside = str(Path(sys.executable).parent)
+        path = f"{beside}:{environ.get('PATH', '/usr/bin:/bin')}"
+        own = {**environ, "PATH": path, "ATLAS_HOME": str(folder / "state")}
         missing = [name for name in TOOLS if shutil.which(name, path=own["PATH"]) is None]
         root = _project(folder, own, gates=PYTHON_ALONE if missing else None)
         with as_file(files("atlas_retry.cli") / "demo_project" / "script") as script:
@@ -60,13 +62,6 @@ def show(agent: str, environ: Mapping[str, str], on: Printer) -> int:
                 shown.write(outcome_summary(outcome, with_commands=False))
                 shown.write(_last_lines(outcome, missing, environ))
     return 0 if outcome.verdict.is_green else 1
-
-
-def _environment(environ: Mapping[str, str], folder: Path) -> dict[str, str]:
-    """The caller's, with the tools beside our interpreter first and a state of its own."""
-    beside = str(Path(sys.executable).parent)
-    path = f"{beside}:{environ.get('PATH', '/usr/bin:/bin')}"
-    return {**environ, "PATH": path, "ATLAS_HOME": str(folder / "state")}
 
 
 def _project(folder: Path, environ: Mapping[str, str], *, gates: str | None) -> Path:

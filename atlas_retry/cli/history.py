@@ -121,7 +121,7 @@ def undo(run: Run = None) -> int:
     attempt, is_readable = None, True
     try:
         row = _newest_or(run)
-        if _is_in_journal(row):
+        if not (validated.is_validation(row.id) or memory.is_turn(row.id)):
             with here.journal() as connection:
                 attempt = archive.open_attempt(connection, row.id)
     except StateError as error:
@@ -134,10 +134,6 @@ def undo(run: Run = None) -> int:
         if is_readable:
             _record(ws, row, done.now, RunState.UNDONE, "atlas undo")
     return _report(row, done, f"as it was before {_named(row)}")
-
-
-def _is_in_journal(row: RunRow) -> bool:
-    return not (validated.is_validation(row.id) or memory.is_turn(row.id))
 
 
 def _record(ws: Workspace, row: RunRow, snapshot_id: str, state: RunState, by: str) -> None:

@@ -128,7 +128,12 @@ def _asked(root: Path, proposal: "Proposal") -> "Proposal":
 
 def _summary(tried: Sequence["TriedGate"], proposal: "Proposal") -> Iterator[str]:
     yield f"wrote {CONFIGURATION_FILES[0]}"
-    yield from _table([_row(one) for one in tried])
+    every = [("gate", "why", "tried", "time"), *map(_row, tried)]
+    first, _, *last = (max(map(len, column)) for column in zip(*every, strict=True))
+    room = min(shutil.get_terminal_size().columns, 120) - sum(last) - 2 * MARGINS
+    gate = min(room * 3 // 5, first)
+    cells = ((bounded(row[0], gate), bounded(row[1], room - gate), *row[2:]) for row in every)
+    yield from (f"  {line}" for line in aligned([*cells]).splitlines())
     yield from proposal.notes
     yield from copyable("next", "atlas validate")
 
@@ -137,13 +142,3 @@ def _row(one: "TriedGate") -> tuple[str, str, str, str]:
     took = "" if one.duration_s is None else f"{one.duration_s:.1f} s"
     proposed = one.choice
     return f"{proposed.slot.kind}: {proposed.run}", proposed.reason, one.outcome, took
-
-
-def _table(rows: list[tuple[str, str, str, str]]) -> Iterator[str]:
-    """Four columns in the width of the terminal; what is too long ends in `...`."""
-    every = [("gate", "why", "tried", "time"), *rows]
-    first, _, *last = (max(map(len, column)) for column in zip(*every, strict=True))
-    room = min(shutil.get_terminal_size().columns, 120) - sum(last) - 2 * MARGINS
-    gate = min(room * 3 // 5, first)
-    cells = ((bounded(row[0], gate), bounded(row[1], room - gate), *row[2:]) for row in every)
-    yield from (f"  {line}" for line in aligned([*cells]).splitlines())

@@ -42,16 +42,13 @@ def settle() -> None:
         with suppress(OSError):  # no file behind it: the program that called us captures the output
             stream = getattr(sys, name)
             if stream.fileno() == number:
-                setattr(sys, name, _lossy(stream, number))
-
-
-def _lossy(stream: io.TextIOWrapper, number: int) -> io.TextIOWrapper:
-    return io.TextIOWrapper(
-        io.BufferedWriter(_Lossy(number, "w", closefd=False)),
-        encoding=stream.encoding,
-        errors="atlas-escaped",
-        line_buffering=stream.line_buffering,
-    )
+                lossy = io.TextIOWrapper(
+                    io.BufferedWriter(_Lossy(number, "w", closefd=False)),
+                    encoding=stream.encoding,
+                    errors="atlas-escaped",
+                    line_buffering=stream.line_buffering,
+                )
+                setattr(sys, name, lossy)
 
 
 def escaped(error: UnicodeError) -> tuple[str, int]:

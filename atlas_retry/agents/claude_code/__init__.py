@@ -91,7 +91,7 @@ class _CliCaller(Struct, frozen=True, kw_only=True):
     def _command(self, cli: binary.Cli, request: AgentRequest) -> process.Command:
         settings_path = Path(request.scratch) / "claude-settings.json"
         settings_path.write_bytes(invocation.settings_json(request))
-        # A new one must never have been used: the CLI refuses it.
+        # a new one must never have been used: the CLI refuses it
         resumed = request.session_id if request.session is Session.RESUME else None
         session_id = resumed or str(uuid.uuid4())
         return process.Command(

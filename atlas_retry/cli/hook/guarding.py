@@ -13,7 +13,7 @@ from atlas_retry.events import now
 from atlas_retry.guard import judge
 from atlas_retry.guard.judge import seals
 from atlas_retry.guard.judgement import Judgement
-from atlas_retry.model import GateResult, GitFacts
+from atlas_retry.model import GateResult
 from atlas_retry.run.open import OpenWorkspace
 from atlas_retry.workspace import gitfacts, shadow, snapshots, state
 
@@ -55,18 +55,15 @@ def _unsealed(content: bytes, environ: Mapping[str, str]) -> judge.Seal:
         taken = msgspec.msgpack.decode(content, type=judge.Seal, dec_hook=_path)
     except msgspec.MsgspecError as error:
         raise StateError(f"the state at the turn's beginning cannot be read: {error}") from error
-    facts = gitfacts.facts_since(taken.root, taken.facts, environ=environ)
-    return replace(taken, environ=environ, facts=_but_ordinary(taken.facts, facts))
+    now_facts = gitfacts.facts_since(taken.root, taken.facts, environ=environ)
+    # of before, but for commits, branches, stashes and the like as they are now
+    facts = {name: value for name, value in taken.facts.items() if not _is_ordinary(name)}
+    facts |= {name: value for name, value in now_facts.items() if _is_ordinary(name)}
+    return replace(taken, environ=environ, facts=facts)
 
 
 def _path(kind: type, value: object) -> object:
     return Path(str(value)) if kind is Path else value
-
-
-def _but_ordinary(before: GitFacts, now: GitFacts) -> GitFacts:
-    """The facts of before, but for commits, branches, stashes and the like as they are now."""
-    strange = {name: value for name, value in before.items() if not _is_ordinary(name)}
-    return strange | {name: value for name, value in now.items() if _is_ordinary(name)}
 
 
 def _is_ordinary(name: str) -> bool:

@@ -81,7 +81,9 @@ def install(
     """Add the hooks to the agent's settings of the project."""
     file = _file(path, HOSTS[host])
     before = _text(file)
-    after = merged(before, _program(), HOSTS[host], source=str(file))
+    # by its name where it is on PATH, so that a team can share it
+    program = "atlas" if shutil.which("atlas") else f"{shlex.quote(sys.executable)} -m atlas_retry"
+    after = merged(before, program, HOSTS[host], source=str(file))
     if print_only:
         print(after, end="")
         return 0
@@ -124,11 +126,6 @@ def _write(file: Path, text: str) -> None:
             file.chmod(mode)
     except OSError as error:
         raise WorkspaceError(f"{file} cannot be written: {error.strerror}") from error
-
-
-def _program() -> str:
-    """How the hooks call atlas: by its name where it is on PATH, so that a team can share it."""
-    return "atlas" if shutil.which("atlas") else f"{shlex.quote(sys.executable)} -m atlas_retry"
 
 
 def merged(text: str, call: str, host: Host, *, source: str) -> str:

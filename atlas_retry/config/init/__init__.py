@@ -78,10 +78,8 @@ def nothing_found(root: Path, proposal: Proposal) -> UsageError:
     why = f"no gate of {root} can start here: {reasons}"
     message = why if reasons else f"nothing in {root} says how it is checked"
     notes = "".join(f"\n{note}" for note in proposal.notes)
-    return UsageError(
-        message + notes,
-        remedy=f"atlas init at a terminal asks for it; or write {CONFIGURATION_FILES[0]}:\n{paste(root)}",
-    )
+    write = f"write {CONFIGURATION_FILES[0]}:\n{paste(root)}"
+    return UsageError(message + notes, remedy=f"atlas init at a terminal asks for it; or {write}")
 
 
 def write(root: Path, proposal: Proposal) -> None:
@@ -118,17 +116,13 @@ def _listed(key: str, words: str, here: list[Proposed]) -> Iterator[str]:
     active = any(choice.obstacle is None for choice in here)
     yield f"  {key}:" if active else f"  # {key}:"
     for choice in here:
-        yield from _gate(choice)
-
-
-def _gate(choice: Proposed) -> Iterator[str]:
-    yield from _comment([f"{choice.reason}."], "    ")
-    yield from _comment([choice.note] if choice.note else [], "    ")
-    mark = ""
-    if choice.obstacle is not None:
-        yield from _comment([f"Left out here: {choice.obstacle}."], "    ")
-        mark = "# "
-    yield from (f"    {mark}{line}" for line in _mapping(choice))
+        yield from _comment([f"{choice.reason}."], "    ")
+        yield from _comment([choice.note] if choice.note else [], "    ")
+        mark = ""
+        if choice.obstacle is not None:
+            yield from _comment([f"Left out here: {choice.obstacle}."], "    ")
+            mark = "# "
+        yield from (f"    {mark}{line}" for line in _mapping(choice))
 
 
 def _mapping(proposed: Proposed) -> Sequence[str]:

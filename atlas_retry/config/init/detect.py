@@ -140,7 +140,11 @@ def choose(proposed_gates: Iterable[Proposed], obstacle: Obstacle) -> tuple[Prop
     covered = set(map(_place, left))
     chosen: list[Proposed] = []
     kept = [choice for choice in choices if choice not in left]
-    for place in _in_order(map(_place, kept)):
+    places = [*dict.fromkeys(map(_place, kept))]
+    folders = [*dict.fromkeys(cwd for cwd, _ in places)]
+    # by slot, and of one slot as the folders were found
+    places.sort(key=lambda place: ([*Slot].index(place[1]), folders.index(place[0])))
+    for place in places:
         here = [choice for choice in kept if _place(choice) == place]
         chosen += _one_layout(_in_slot(here, covered=place in covered))
     return tuple(chosen)
@@ -151,13 +155,6 @@ def _left_to_hooks(choices: list[Proposed]) -> list[Proposed]:
     if not any(choice.slot is Slot.HOOKS for choice in _started(choices)):
         return []
     return [choice for choice in choices if (choice.in_hooks, choice.in_ci) == (True, False)]
-
-
-def _in_order(places: Iterable[Place]) -> list[Place]:
-    """By slot, and of one slot as the folders were found."""
-    every = [*dict.fromkeys(places)]
-    folders = [*dict.fromkeys(cwd for cwd, _ in every)]
-    return sorted(every, key=lambda place: ([*Slot].index(place[1]), folders.index(place[0])))
 
 
 def _place(choice: Proposed) -> Place:

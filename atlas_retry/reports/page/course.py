@@ -16,10 +16,13 @@ STEP, HEIGHT, MARGIN = 60, 120, 20
 
 def course(run: Outcome) -> Node:
     """The curve where problems were counted, the strip and the timeline."""
+    columns = ("gate", "start", *(str(a.number) for a in run.attempts if a.validation))
+    rows = ((tag("th", name), *map(_cell, results)) for name, results in strip_of(run))
+    strip = table("Gates by attempt", columns, rows, class_="strip")
     return tag(
         "section",
         tag("h2", "Course"),
-        tag("div", _curve(run), _strip(run), class_="progress"),
+        tag("div", _curve(run), strip, class_="progress"),
         _timeline(run),
     )
 
@@ -45,12 +48,6 @@ def _curve(run: Outcome) -> Node | None:
         class_="curve",
         aria_label=f"Problems: {course_of(run)}",
     )
-
-
-def _strip(run: Outcome) -> Node:
-    columns = ("gate", "start", *(str(a.number) for a in run.attempts if a.validation))
-    rows = ((tag("th", name), *map(_cell, results)) for name, results in strip_of(run))
-    return table("Gates by attempt", columns, rows, class_="strip")
 
 
 def _cell(result: GateResult | None) -> Node:
