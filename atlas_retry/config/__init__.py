@@ -1,15 +1,20 @@
 """The configuration: found, read, checked, explained. The only package that knows YAML's keys.
 
-Imports here stay light: what was checked before comes back without YAML and the checks.
+Checked settings are kept by the content of all that they came from: YAML and the checks are so
+needed only after a change. Imports here stay light.
 """
 
+import hashlib
 import os
+import zlib
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from atlas_retry import state_dir
-from atlas_retry.config import remembered
+import msgspec
+
+from atlas_retry import __version__, state_dir
 from atlas_retry.config.files import ConfigFile, ConfigSources, find, is_configured, root_of
 from atlas_retry.errors import StateError
 from atlas_retry.settings import Settings
@@ -38,13 +43,16 @@ def load(start: Path, *, environ: Mapping[str, str], overrides: Mapping[str, obj
     sources = find(start, environ)
     processors = _processors()
     file = _slot(sources, environ)
-    wanted = remembered.digest(sources, overrides, processors)
-    settings = remembered.recall(file, wanted) if file else None
+    wanted = _digest(sources, overrides, processors)
+    settings = _recalled(file, wanted) if file else None
     if settings and all(_is_folder(sources.root, gate.cwd) for gate in settings.gates):
         return settings
     settings = _understood(sources, overrides, processors).settings
     if file:
-        remembered.remember(file, wanted, settings)
+        with suppress(OSError, ValueError, StateError):  # else the next one reads all anew
+            state_dir.folder(file.parent)
+            content = msgspec.json.encode(_Remembered(digest=wanted, settings=settings))
+            state_dir.replace_file(file, content)
     return settings
 
 
@@ -84,11 +92,40 @@ def schema() -> dict[str, object]:
     return json_schema()
 
 
+class _Remembered(msgspec.Struct):
+    digest: str
+    settings: Settings
+
+
+def _digest(sources: ConfigSources, overrides: Mapping[str, object], processors: int) -> str:
+    """Of everything that decides what the settings are."""
+    parts = (
+        __version__,
+        processors,
+        os.fsencode(sources.root),
+        [(os.fsencode(file.path), file.content) for file in sources.files],
+        [(name, os.fsencode(value)) for name, value in sources.variables.items()],
+        sorted((key, repr(value)) for key, value in overrides.items()),
+    )
+    return hashlib.sha256(msgspec.json.encode(parts)).hexdigest()
+
+
 def _slot(sources: ConfigSources, environ: Mapping[str, str]) -> Path | None:
+    """The one file for this project: a new state of it replaces the old one."""
+    name = f"config-{zlib.crc32(os.fsencode(sources.project.path)):08x}.json"
     try:
-        return remembered.slot(state_dir.locate(environ) / "cache", sources)
+        return state_dir.locate(environ) / "cache" / name
     except StateError:
         return None
+
+
+def _recalled(file: Path, wanted: str) -> Settings | None:
+    """What is kept there under this digest; None when it cannot be read, whatever the reason."""
+    try:
+        entry = msgspec.json.decode(file.read_bytes(), type=_Remembered)
+    except (OSError, ValueError):
+        return None
+    return entry.settings if entry.digest == wanted else None
 
 
 def _understood(

@@ -6,11 +6,13 @@ from posixpath import normpath
 
 from msgspec.structs import replace
 
-from atlas_retry.config.init import ci_gates, installing, rows, tasks
-from atlas_retry.config.init.commands import fixer_of
+from atlas_retry.config.init import ci_gates, rows, tasks
+from atlas_retry.config.init.ci import PIECE
+from atlas_retry.config.init.commands import fixer_of, installs
 from atlas_retry.config.init.project import Files, ProjectFiles
 from atlas_retry.config.init.runners import recheck_of
 from atlas_retry.config.init.values import Proposed, Slot
+from atlas_retry.diagnostics.tools import ASSIGNED
 
 Obstacle = Callable[[Proposed], str | None]
 """Why a proposal cannot start here; None if it can."""
@@ -113,7 +115,7 @@ def _at(project: ProjectFiles) -> Iterator[Proposed]:
             recheck=None if proposed.task else recheck_of(here, line, proposed.body),
             timeout=slow or ("15m" if long else None),
             in_hooks=_is_in(hooks, proposed),
-            installs=installing.line_of(here, line),
+            installs=_installing_line(here, line),
         )
 
 
@@ -127,6 +129,41 @@ def _is_in(hooks: str, proposed: Proposed) -> bool:
         rf"(?<![\w/-])(?:{'|'.join(map(re.escape, names))})(?:-(?:check|full|jupyter))?(?![\w-])"
     )
     return re.search(pattern, hooks) is not None
+
+
+OWN_ENVIRONMENT = ("tox ", "nox ")
+"""Runners that install into an environment of their own."""
+WITH_NEEDS = ("make", "just")
+"""Runners whose targets name other targets behind the colon, which run first."""
+MARKS_OF_A_RECIPE = " \t@+-"
+
+
+def _installing_line(project: ProjectFiles, line: str) -> str | None:
+    """The first line that installs of all that a command runs; None if there is none."""
+    return next(filter(installs, _lines_run(project, line, set())), None)
+
+
+def _lines_run(project: ProjectFiles, line: str, known: set[str]) -> Iterator[str]:
+    """The line, and those of each target that it calls, once."""
+    if line in known:
+        return
+    known.add(line)
+    yield line
+    task = ci_gates.called(project, line) if line.split() else None
+    if task and not task.run.startswith(OWN_ENVIRONMENT):
+        for inner in _lines_in(task):
+            yield from _lines_run(project, inner, known)
+
+
+def _lines_in(task: tasks.Task) -> Iterator[str]:
+    runner, body = task.run.partition(" ")[0], task.body
+    if runner in WITH_NEEDS:
+        needs, _, body = body.partition("\n")
+        yield from (f"{runner} {name}" for name in needs.partition("#")[0].split())
+    body = re.sub(r"\\\n\s*", " ", re.sub(r"(?m)^\s*#.*$", "", body))
+    body = re.sub(r"\|\|?", "\n", body.replace("$(MAKE)", "make"))
+    for piece in PIECE.findall(body):
+        yield re.sub(rf"^{ASSIGNED}", "", " ".join(piece.strip(MARKS_OF_A_RECIPE).split()))
 
 
 def choose(proposed_gates: Iterable[Proposed], obstacle: Obstacle) -> tuple[Proposed, ...]:
