@@ -60,7 +60,7 @@ def find(start: Path, environ: Mapping[str, str], proposed: bytes | None = None)
     user = _user_path(environ)
     folder = root
     if path:  # what holds `.atlas/config.yaml` is the folder above that
-        folder = path.parent.parent if path.name == "config.yaml" else path.parent
+        folder = path.parent.parent if path.parent.name == ".atlas" else path.parent
     return ConfigSources(
         project=_read(path) if path else ConfigFile(path="(proposed)", content=proposed or b""),
         user=_read(user) if user and os.path.lexists(user) else None,

@@ -9,6 +9,7 @@ from itertools import chain, takewhile
 from typing import TYPE_CHECKING
 
 from atlas_retry.model import Attempt, Diagnostic, Outcome, Tokens
+from atlas_retry.patterns import regex
 from atlas_retry.reports.findings import Finding, of_attempt
 from atlas_retry.reports.page.elements import Node, foldable, scrollable, tag
 from atlas_retry.reports.page.gates import MAX_LISTED, gates, problems
@@ -37,7 +38,7 @@ CLASSES = {
     "Token.Name.Tag": "k",
     "Token.Name.Attribute": "f",
 }
-_NAME = re.compile(r'diff --git .*? "?b/(.*?)"?')
+_NAME = regex(r'diff --git .*? "?b/(.*?)"?')
 
 
 def attempts(subject: Subject, run: Outcome) -> Iterable[Node]:
