@@ -4,7 +4,7 @@ import pytest
 
 from atlas_retry.diagnostics import PARSERS, ToolOutput, diagnose, inside, relative
 from atlas_retry.diagnostics.reader import MAX_DIAGNOSTICS
-from atlas_retry.diagnostics.table import LineFormat, parser_of
+from atlas_retry.diagnostics.table import LineFormat
 from atlas_retry.diagnostics.values import Log
 from atlas_retry.model import Level
 from atlas_retry.text.redaction import clean
@@ -239,7 +239,7 @@ def test_a_line_format_reads_missing_fields_from_the_next_lines() -> None:
         more=r"  at (?P<path>\S+) line (?P<line>\d+)|  (?P<message>because .+)",
     )
     log = Log.of("! broken\n  at a.x line 4\n  because of b\n! without a place\n")
-    (problem,) = parser_of(row).read(log)
+    (problem,) = row.read(log)
     assert (problem.diagnostic.path, problem.diagnostic.message) == ("a.x", "broken\nbecause of b")
     assert (problem.first, problem.last) == (0, 2)
 
@@ -251,7 +251,7 @@ def test_a_line_format_reads_missing_fields_from_the_next_lines() -> None:
 def test_an_unknown_severity_gets_the_default_level(printed: str, level: Level) -> None:
     pattern = r"(?P<level>\w*)! (?P<message>.+)"
     row = LineFormat(name="x", pattern=pattern, level=Level.NOTE)
-    (problem,) = parser_of(row).read(Log.of(f"{printed}! broken"))
+    (problem,) = row.read(Log.of(f"{printed}! broken"))
     assert problem.diagnostic.level is level
 
 

@@ -3,9 +3,7 @@
 import re
 from bisect import bisect
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from atlas_retry.diagnostics.failures import (
@@ -22,13 +20,9 @@ from atlas_retry.diagnostics.values import Located, Log, Parser
 from atlas_retry.model import Frame
 
 
-class BlockFormat(Struct, frozen=True, kw_only=True):
+class BlockFormat(Parser, frozen=True, kw_only=True):
     """A runner. Groups of the patterns: path, test, line, column, message."""
 
-    name: str
-    commands: tuple[str, ...] = ()
-    """Words that start the runner; none = its name."""
-    marks: tuple[str, ...]
     title: str
     """The first line of a failure."""
     heading: str = NEVER
@@ -48,26 +42,15 @@ class BlockFormat(Struct, frozen=True, kw_only=True):
     """A test is named together with its file."""
     frames: Callable[[Sequence[str]], tuple[Frame, ...]] = javascript_frames
 
-
-def parser_of(row: BlockFormat) -> Parser:
-    """The parser that a row describes."""
-    return Parser(
-        name=row.name,
-        commands=row.commands or (row.name,),
-        marks=row.marks,
-        read=partial(_read, row),
-    )
-
-
-def _read(row: BlockFormat, log: Log) -> Iterator[Located]:
-    lines = above(log.lines, re.compile(row.over))
-    headings = matching(lines, re.compile(row.heading))
-    numbers = [*headings]
-    end = re.compile(f"{row.heading}|{row.end}")
-    for first, last in titled(lines, re.compile(row.title), end):
-        before = bisect(numbers, first)
-        path = headings[numbers[before - 1]]["path"] if before else ""
-        yield _failure(row, lines[first : last + 1], path, first)
+    def read(self, log: Log) -> Iterator[Located]:
+        lines = above(log.lines, re.compile(self.over))
+        headings = matching(lines, re.compile(self.heading))
+        numbers = [*headings]
+        end = re.compile(f"{self.heading}|{self.end}")
+        for first, last in titled(lines, re.compile(self.title), end):
+            before = bisect(numbers, first)
+            path = headings[numbers[before - 1]]["path"] if before else ""
+            yield _failure(self, lines[first : last + 1], path, first)
 
 
 def _failure(row: BlockFormat, block: Sequence[str], path: str, first: int) -> Located:

@@ -8,7 +8,7 @@ from itertools import filterfalse, pairwise, takewhile
 from msgspec.structs import replace
 
 from atlas_retry.diagnostics.table import region_of
-from atlas_retry.diagnostics.values import Located, Log, Parser
+from atlas_retry.diagnostics.values import Located, Log, OwnParser
 from atlas_retry.model import Diagnostic, Frame
 from atlas_retry.patterns import regex
 
@@ -267,11 +267,11 @@ def _end(lines: Sequence[str], start: int) -> int:
     return last
 
 
-PYTHON = Parser(
+PYTHON = OwnParser(
     name="python",
     commands=("python", "python3"),
     marks=(_START, "SyntaxError: ", "IndentationError: ", "Fatal Python error: "),
-    read=_read_python,
+    by=_read_python,
 )
 
 # https://docs.python.org/3/library/unittest.html; unittest/runner.py: printErrorList
@@ -320,9 +320,9 @@ def _test_id(name: str, owner: str | None) -> str:
     return owner if owner.endswith(f".{name}") else f"{owner}.{name}"
 
 
-UNITTEST = Parser(
+UNITTEST = OwnParser(
     name="unittest",
     commands=("-m unittest", "manage.py test"),
     marks=("\nFAILED (failures=", "\nFAILED (errors=", "\nNO TESTS RAN", "\nRan "),
-    read=_read_unittest,
+    by=_read_unittest,
 )

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from atlas_retry.diagnostics.failures import above, crash, inside, matching, placed, shortened
 from atlas_retry.diagnostics.table import region_of
-from atlas_retry.diagnostics.values import Located, Log, Parser
+from atlas_retry.diagnostics.values import Located, Log, OwnParser
 from atlas_retry.model import Diagnostic, Frame
 from atlas_retry.patterns import regex
 
@@ -316,7 +316,7 @@ def _of_entry(entry: SummaryLine, place: re.Match[str] | None) -> Diagnostic:
     )
 
 
-PYTEST = Parser(
+PYTEST = OwnParser(
     name="pytest",
     commands=("pytest", "py.test", "-m pytest"),
     marks=(
@@ -331,5 +331,5 @@ PYTEST = Parser(
         " deselected in ",
         "ImportError while loading conftest '",
     ),
-    read=_read,
+    by=_read,
 )

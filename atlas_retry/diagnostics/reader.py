@@ -23,7 +23,7 @@ from atlas_retry.diagnostics.runner_logs import (
     hooks_of,
 )
 from atlas_retry.diagnostics.selecting import folder_of
-from atlas_retry.diagnostics.table import LineFormat, parser_of
+from atlas_retry.diagnostics.table import LineFormat
 from atlas_retry.diagnostics.tests_ran import tests_ran
 from atlas_retry.diagnostics.unread import unread
 from atlas_retry.diagnostics.values import (
@@ -37,19 +37,19 @@ from atlas_retry.diagnostics.values import (
 from atlas_retry.model import Diagnostic, Kind, Level, Region
 from atlas_retry.patterns import regex
 
-FALLBACKS: tuple[Parser, ...] = (PYTHON, *map(parser_of, lines.FALLBACKS), PRE_COMMIT)
+FALLBACKS: tuple[Parser, ...] = (PYTHON, *lines.FALLBACKS, PRE_COMMIT)
 """Asked only when no tool was found to complain, and of hooks, which run any tool."""
 
 _PARSERS = (
-    parser_of(lines.COVERAGE),
+    lines.COVERAGE,
     PYTEST,
     UNITTEST,
-    *map(blocks.parser_of, blocks.ROWS),
+    *blocks.ROWS,
     NODE_TEST,
     MOCHA,
     GO_TEST,
     MAVEN,
-    *map(parser_of, lines.ROWS),
+    *lines.ROWS,
     *FALLBACKS,
 )
 
@@ -116,7 +116,7 @@ def unstamped(text: str) -> str:
 MAX_DIAGNOSTICS = 10_000
 """Distinct ones kept of one output; whoever has more has a misconfigured tool."""
 _TOOLS = tuple(parser for parser in PARSERS.values() if parser not in FALLBACKS)
-_PROGRAMS = frozenset(chain.from_iterable(parser.commands for parser in _TOOLS))
+_PROGRAMS = frozenset(chain.from_iterable(parser.programs for parser in _TOOLS))
 _NOWHERE = -1, -1
 """Lines of what a report file says."""
 _TEXT_LINES = 400
@@ -182,7 +182,7 @@ def _custom(name: str, pattern: str) -> Parser | None:
         re.compile(pattern)
     except re.error:
         return None
-    return parser_of(LineFormat(name=name, pattern=pattern, message="failed"))
+    return LineFormat(name=name, pattern=pattern, message="failed")
 
 
 def _claims(lines: int, problems: Iterable[Located]) -> list[Located]:

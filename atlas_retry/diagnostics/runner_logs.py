@@ -21,8 +21,7 @@ from atlas_retry.diagnostics.failures import (
     titled,
 )
 from atlas_retry.diagnostics.lines import NODE
-from atlas_retry.diagnostics.table import parser_of
-from atlas_retry.diagnostics.values import Located, Log, Parser
+from atlas_retry.diagnostics.values import Located, Log, OwnParser
 from atlas_retry.model import Diagnostic, Frame
 from atlas_retry.patterns import regex
 
@@ -144,11 +143,11 @@ def _go_failure(lines: Sequence[str], test: _GoTest, folder: str) -> Located:
     return Located(replace(problem, rule_id=rule), test.first, max(test.last, test.first))
 
 
-GO_TEST = Parser(
+GO_TEST = OwnParser(
     name="go-test",
     commands=("go test", "gotestsum"),
     marks=("--- FAIL: ", "[no test files]", "[no tests to run]", "\nFAIL\t"),
-    read=_go,
+    by=_go,
 )
 
 # https://maven.apache.org/surefire/maven-surefire-plugin/
@@ -192,11 +191,11 @@ def _ends_stack(lines: Sequence[str], number: int) -> bool:
     return not lines[number].strip() and bool(is_over)
 
 
-MAVEN = Parser(
+MAVEN = OwnParser(
     name="maven",
     commands=("mvn", "mvnw", "mvnd"),
     marks=("Tests run: ", "No tests to run."),
-    read=_maven,
+    by=_maven,
 )
 
 
@@ -249,7 +248,6 @@ _TAP_END = regex(r"^ *\.\.\.$")
 _TAP_PLACE = regex(r"^ *location: '?(?P<path>[^']+?):(?P<line>\d+):(?P<column>\d+)'?$")
 _TAP_ERROR = regex(r"^( *)error: (?:\|-?|'(.*)'|\"(.*)\"|(.*))$")
 _MAX_TAP_LINES = 200
-_NODE_CRASH = parser_of(NODE)
 _NODE_FILE_FAILED = "test failed"
 
 
@@ -258,7 +256,7 @@ def _node_test(log: Log) -> list[Located]:
     failures = [*_node_spec(lines), *_tap(lines)]
     if any(f.diagnostic.message == _NODE_FILE_FAILED for f in failures):
         plain = tuple(line.removeprefix("# ") for line in lines)
-        failures += _NODE_CRASH.read(Log(plain, ""))
+        failures += NODE.read(Log(plain, ""))
     return failures
 
 
@@ -305,12 +303,12 @@ def _node_failure(
     return failure("node-test", message, frames, test_id, place)
 
 
-MOCHA = Parser(name="mocha", commands=("mocha",), marks=(" passing (",), read=_mocha)
-NODE_TEST = Parser(
+MOCHA = OwnParser(name="mocha", commands=("mocha",), marks=(" passing (",), by=_mocha)
+NODE_TEST = OwnParser(
     name="node-test",
     commands=("--test",),
     marks=("TAP version 1", "\n\u2139 tests "),
-    read=_node_test,
+    by=_node_test,
 )
 
 
@@ -347,9 +345,9 @@ def _hook(name: str, lines: Sequence[str]) -> Diagnostic:
     return Diagnostic(tool=name, rule_id="hook", message=shortened([modified, *printed]))
 
 
-PRE_COMMIT = Parser(
+PRE_COMMIT = OwnParser(
     name="pre-commit",
     commands=("pre-commit", "prek"),
     marks=("\n- hook id: ",),
-    read=_pre_commit,
+    by=_pre_commit,
 )

@@ -2,9 +2,6 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from functools import partial
-
-from msgspec import Struct
 
 from atlas_retry.diagnostics.values import Located, Log, Parser
 from atlas_retry.model import Diagnostic, Level, Region
@@ -26,25 +23,19 @@ LEVELS: Mapping[str, Level] = {
 """Words, letters and signs for severities, in lower case."""
 
 
-class LineFormat(Struct, frozen=True, kw_only=True):
+class LineFormat(Parser, frozen=True, kw_only=True):
     """A tool whose problems are lines.
 
     Groups of the patterns: path, line, column, end_line, end_column, rule, level, message, test;
     rest is a message that goes on in the same sentence.
     """
 
-    name: str
     pattern: str
     """The first line of a problem."""
     heading: str | None = None
     """A line that gives what the problems below it leave out."""
     more: str | None = None
     """Lines that go on with a problem; their groups fill what is missing, messages are joined."""
-    marks: tuple[str, ...] = ()
-    """Texts, not patterns. Where the output holds one of them the row reads it, although the
-    command does not name the tool: `make lint`, `npm test`."""
-    commands: tuple[str, ...] = ()
-    """Words that start the tool; none = its name."""
     tool: str | None = None
     """Name in the diagnostic, when several rows serve one tool."""
     level: Level = Level.ERROR
@@ -58,36 +49,26 @@ class LineFormat(Struct, frozen=True, kw_only=True):
     zero_based: bool = False
     """The tool counts columns from 0."""
 
-
-def parser_of(row: LineFormat) -> Parser:
-    """The parser that a row describes. Its reading raises re.error for a pattern that is none."""
-    return Parser(
-        name=row.name,
-        commands=row.commands or (row.name,),
-        marks=row.marks,
-        read=partial(_read, row),
-    )
-
-
-def _read(row: LineFormat, log: Log) -> Iterator[Located]:
-    lines = log.lines
-    begins = re.compile(row.pattern).match
-    heads = re.compile(row.heading or NEVER).match
-    above: dict[str, str] = {}
-    number = 0
-    while number < len(lines):
-        match = begins(lines[number])
-        if match is None:
-            heading = heads(lines[number])
-            above = groups(heading) or above
-            number += 1
-            continue
-        parts = above | groups(match)
-        last = _go_on(row, lines, number, parts)
-        diagnostic = diagnostic_of(row, parts)
-        if diagnostic is not None:
-            yield Located(diagnostic, number, last)
-        number = (last if diagnostic else number) + 1
+    def read(self, log: Log) -> Iterator[Located]:
+        """Raises re.error for a pattern that is none."""
+        lines = log.lines
+        begins = re.compile(self.pattern).match
+        heads = re.compile(self.heading or NEVER).match
+        above: dict[str, str] = {}
+        number = 0
+        while number < len(lines):
+            match = begins(lines[number])
+            if match is None:
+                heading = heads(lines[number])
+                above = groups(heading) or above
+                number += 1
+                continue
+            parts = above | groups(match)
+            last = _go_on(self, lines, number, parts)
+            diagnostic = diagnostic_of(self, parts)
+            if diagnostic is not None:
+                yield Located(diagnostic, number, last)
+            number = (last if diagnostic else number) + 1
 
 
 def _go_on(row: LineFormat, lines: tuple[str, ...], first: int, parts: dict[str, str]) -> int:

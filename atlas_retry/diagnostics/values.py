@@ -109,14 +109,22 @@ class Located(Struct, frozen=True):
 
 
 class Parser(Struct, frozen=True, kw_only=True):
-    """Reads the output of one tool. Never raises; what it does not know it leaves alone."""
+    """A tool, and how its output is read."""
 
     name: str
-    commands: tuple[str, ...]
-    """Words that start the tool on a command line, `pytest` or `go test`."""
+    commands: tuple[str, ...] = ()
+    """Words that start the tool on a command line, `pytest` or `go test`; none = its name."""
     marks: tuple[str, ...] = ()
-    """The output is the tool's when any of these is in it."""
-    read: Callable[[Log], Iterable[Located]]
+    """Texts, not patterns. The output is the tool's where it holds any of them, although the
+    command does not name the tool: `make lint`, `npm test`."""
+
+    def read(self, log: Log) -> Iterable[Located]:
+        """What it finds. Never raises; what it does not know it leaves alone."""
+        raise NotImplementedError
+
+    @property
+    def programs(self) -> tuple[str, ...]:
+        return self.commands or (self.name,)
 
     def recognises(self, log: Log) -> bool:
         return self.starts(log) or any(mark in log.text for mark in self.marks)
@@ -124,4 +132,13 @@ class Parser(Struct, frozen=True, kw_only=True):
     def starts(self, log: Log) -> bool:
         """Whether the command line names the tool."""
         words = log.words
-        return any(f" {name} " in words for name in self.commands)
+        return any(f" {name} " in words for name in self.programs)
+
+
+class OwnParser(Parser, frozen=True, kw_only=True):
+    """A parser that no row describes."""
+
+    by: Callable[[Log], Iterable[Located]]
+
+    def read(self, log: Log) -> Iterable[Located]:
+        return self.by(log)
