@@ -42,7 +42,10 @@ def load(start: Path, *, environ: Mapping[str, str], overrides: Mapping[str, obj
     """
     sources = find(start, environ)
     processors = _processors()
-    file = _slot(sources, environ)
+    file = None
+    with suppress(StateError):  # one file for this project: a new state of it replaces the old one
+        name = f"config-{zlib.crc32(os.fsencode(sources.project.path)):08x}.json"
+        file = state_dir.locate(environ) / "cache" / name
     wanted = _digest(sources, overrides, processors)
     settings = _recalled(file, wanted) if file else None
     if settings and all(_is_folder(sources.root, gate.cwd) for gate in settings.gates):
@@ -108,15 +111,6 @@ def _digest(sources: ConfigSources, overrides: Mapping[str, object], processors:
         sorted((key, repr(value)) for key, value in overrides.items()),
     )
     return hashlib.sha256(msgspec.json.encode(parts)).hexdigest()
-
-
-def _slot(sources: ConfigSources, environ: Mapping[str, str]) -> Path | None:
-    """The one file for this project: a new state of it replaces the old one."""
-    name = f"config-{zlib.crc32(os.fsencode(sources.project.path)):08x}.json"
-    try:
-        return state_dir.locate(environ) / "cache" / name
-    except StateError:
-        return None
 
 
 def _recalled(file: Path, wanted: str) -> Settings | None:

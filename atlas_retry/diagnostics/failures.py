@@ -305,19 +305,15 @@ def _unittest_failure(lines: Sequence[str], first: int, last: int) -> Located:
     match = _UNITTEST_TITLE.match(lines[first])
     word, name, owner, case = match.groups() if match else ("FAIL", lines[first], None, None)
     problem = crash("unittest", lines[first : last + 1])
-    test_id = _test_id(name, owner)
+    test_id = name
+    # the dotted name that unittest takes on its command line; before 3.11 without the method
+    if owner and not owner.startswith("unittest.loader."):
+        test_id = owner if owner.endswith(f".{name}") else f"{owner}.{name}"
     if problem is None:
         problem = Diagnostic(tool="unittest", message=word.lower(), rule_id=word.lower())
     elif case and case.startswith(("(", "[")):
         problem = replace(problem, message=f"{case} {problem.message}")
     return Located(replace(problem, test_id=test_id), first, last)
-
-
-def _test_id(name: str, owner: str | None) -> str:
-    """The dotted name that unittest takes on its command line; before 3.11 without the method."""
-    if owner is None or owner.startswith("unittest.loader."):
-        return name
-    return owner if owner.endswith(f".{name}") else f"{owner}.{name}"
 
 
 UNITTEST = OwnParser(

@@ -76,8 +76,8 @@ def entries_of(lines: Sequence[str]) -> tuple[SummaryLine, ...]:
             continue
         node, _, message = match[2].partition(" - ")
         if node.count("[") > node.count("]"):  # a parameter holds ` - ` itself
-            node, _, message = match[2].partition("] - ")
-            node += "]" if message else ""
+            node, end, message = match[2].partition("] - ")
+            node += end[:1]
         entries.append(SummaryLine(number, match[1], node, message))
     return tuple(entries)
 

@@ -363,10 +363,9 @@ def _put_back(course: Course, before: "Look | None", held: str | None) -> tuple[
     What git ignores as well: a test may have recorded there what it compares with.
     """
     watched = course.plan.watched
-    if held is None or not watched or not watched.put_back:
-        return course.plan.between(before, course.seen) or None
-    watched.put_back(held)
-    course.seen = course.plan.seen()
+    if held is not None and watched and watched.put_back:
+        watched.put_back(held)
+        course.seen = course.plan.seen()
     return course.plan.between(before, course.seen) or None
 
 

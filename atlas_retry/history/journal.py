@@ -114,8 +114,11 @@ def opened_journal(home: Path, opening: Opening, emit: Emit) -> Iterator[Journal
     kept = Journal(connection, opening, emit)
     try:
         yield kept
-    except (AtlasError, Interrupted) as error:
-        kept.cut_off(_reason(error))
+    except AtlasError as error:
+        kept.cut_off(error.message)
+        raise
+    except Interrupted as end:
+        kept.cut_off(f"ended by {signal.Signals(end.signum).name}")
         raise
     finally:
         if connection:
@@ -134,9 +137,3 @@ def _connected(home: Path, opening: Opening, emit: Emit) -> sqlite3.Connection |
         text = f"this run is not recorded: {error.message}"
         emit(Notice(level=Level.WARNING, text=text))
         return None
-
-
-def _reason(error: AtlasError | Interrupted) -> str:
-    if isinstance(error, Interrupted):
-        return f"ended by {signal.Signals(error.signum).name}"
-    return error.message

@@ -84,11 +84,14 @@ def of_status(refusal: "anthropic.APIStatusError") -> ApiFault:
     is_final = refusal.error_code in _NEVER
     # the server's own word against a repetition counts, as in the official SDKs
     may_repeat = not is_final and headers.get("x-should-retry") != "false"
+    retry_after_s = None
+    with suppress(ValueError):  # a date (RFC 9110 §10.2.3) is not read
+        retry_after_s = max(float(headers.get("retry-after", "")), 0.0)
     return ApiFault(
         error=one_line(f"{status} {kind} {message}", limit=600),
         remedy=_SPEND_LIMIT if is_final else _remedy(status, message.casefold()),
         is_transient=may_repeat and (status in _TRANSIENT or status >= _SERVER),
-        retry_after_s=_retry_after_s(headers.get("retry-after", "")),
+        retry_after_s=retry_after_s,
     )
 
 
@@ -100,13 +103,6 @@ def _remedy(status: int, message: str) -> str:
     if status != _CLIENT:
         return by_status
     return next((remedy for words, remedy in _BY_TEXT if words in message), by_status)
-
-
-def _retry_after_s(asked: str) -> float | None:
-    """How long the server asks to wait; a date (RFC 9110 §10.2.3) is not read."""
-    with suppress(ValueError):
-        return max(float(asked), 0.0)
-    return None
 
 
 def broken_connection(why: str) -> ApiFault:

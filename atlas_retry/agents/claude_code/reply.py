@@ -8,7 +8,7 @@ from atlas_retry.agents import lack
 from atlas_retry.agents.answers import gave_up, last_lines, one_line
 from atlas_retry.agents.claude_code.binary import LOG_IN
 from atlas_retry.agents.claude_code.stream import Line, Transcript, tokens_of
-from atlas_retry.model import AgentReply, AgentRequest, ReplyStatus, Session, Tokens, total_tokens
+from atlas_retry.model import AgentReply, AgentRequest, ReplyStatus, Session, total_tokens
 from atlas_retry.patterns import regex
 from atlas_retry.process import Completed, Ended
 
@@ -69,35 +69,28 @@ def login_refused(request: AgentRequest, transcript: Transcript) -> AgentReply:
 
 
 def _with_figures(reply: AgentReply, request: AgentRequest, transcript: Transcript) -> AgentReply:
-    return replace(
-        reply,
-        session_id=transcript.session_id,
-        model=transcript.model,
-        cost_usd=_cost_usd(request, transcript),
-        tokens=_tokens(transcript),
-        transport_retries=transcript.retries,
-        touched=tuple(transcript.touched),
-    )
-
-
-def _tokens(transcript: Transcript) -> Tokens:
-    if transcript.result and transcript.result.usage:
-        return tokens_of(transcript.result.usage)
-    return total_tokens(map(tokens_of, transcript.usage.values()))
-
-
-def _cost_usd(request: AgentRequest, transcript: Transcript) -> float | None:
-    """What the CLI charges to its session, less what the session had cost; else the list price.
+    """With what this turn has used; the cost is less what the session had cost before.
 
     `total_cost_usd` is cumulative over a session. A run that was cut off tells no cost, and one
     below 0 is none: what its requests used is priced from our own table, so that a budget holds for
     it as well.
     """
-    total_usd = transcript.result.total_cost_usd if transcript.result else None
-    if total_usd is None or total_usd < 0:
-        return transcript.cost_usd
-    before = request.session_cost_usd if request.session is Session.RESUME else 0.0
-    return max(0.0, total_usd - before)
+    result = transcript.result
+    total_usd = result.total_cost_usd if result else None
+    cost_usd = transcript.cost_usd
+    if total_usd is not None and total_usd >= 0:
+        before_usd = request.session_cost_usd if request.session is Session.RESUME else 0.0
+        cost_usd = max(0.0, total_usd - before_usd)
+    usages = [result.usage] if result and result.usage else transcript.usage.values()
+    return replace(
+        reply,
+        session_id=transcript.session_id,
+        model=transcript.model,
+        cost_usd=cost_usd,
+        tokens=total_tokens(map(tokens_of, usages)),
+        transport_retries=transcript.retries,
+        touched=tuple(transcript.touched),
+    )
 
 
 def _fault(transcript: Transcript, done: Completed) -> AgentReply | None:

@@ -39,18 +39,13 @@ def allow(path: str, at: Path, environ: Mapping[str, str], *, has_terminal: bool
             remedy=f"in a terminal of your own: atlas hook allow {path}",
         )
     root = config.root_of(at)
-    recorded = _recorded(path, at, root)
+    recorded = os.path.normpath(path)  # it may be a deleted file, named from the root
+    if os.path.lexists(at / path):
+        there = Path(os.path.realpath((at / path).parent), Path(path).name)
+        recorded = there.relative_to(root).as_posix() if there.is_relative_to(root) else str(there)
     if not memory.allow(state_dir.locate(environ), root, recorded):
         raise UsageError(
             f"no agent session has been seen in {root}",
             remedy="run it in the workspace of the session; to allow it always, set guard.allow",
         )
     return recorded
-
-
-def _recorded(path: str, at: Path, root: Path) -> str:
-    """As the guard names it; what is not there may be a deleted file, named from the root."""
-    if not os.path.lexists(at / path):
-        return os.path.normpath(path)
-    there = Path(os.path.realpath((at / path).parent), Path(path).name)
-    return there.relative_to(root).as_posix() if there.is_relative_to(root) else str(there)

@@ -34,15 +34,14 @@ def _listed(value: object, path: tuple[str, ...]) -> Iterator[tuple[str, Where]]
     names = list(keys) if is_poetry else []
     if any(step.endswith(("dependencies", "dependency-groups")) for step in path):
         names += strings(value)
-    yield from ((name, _where(path)) for name in names)
+    where = MAIN, ""
+    if "optional-dependencies" in path:
+        where = EXTRA, path[-1]
+    elif path[:1] == ("dependency-groups",):
+        where = GROUP, path[-1]
+    yield from ((name, where) for name in names)
     for key, inner in {} if is_poetry else keys.items():
         yield from _listed(inner, (*path, key))
-
-
-def _where(path: tuple[str, ...]) -> Where:
-    if "optional-dependencies" in path:
-        return EXTRA, path[-1]
-    return (GROUP, path[-1]) if path[0] == "dependency-groups" else (MAIN, "")
 
 
 def _older(project: ProjectFiles) -> Iterator[tuple[str, Where]]:
