@@ -51,7 +51,18 @@ def calling(
         emit(AgentActivity(text=line))
         done = process.run(_command(line, request, env))
         answer = Path(request.scratch) / (answer_file or "")
-        return _reply(done, answer.read_text() if answer.is_file() else done.stdout.text)
+        output = read(answer.read_text() if answer.is_file() else done.stdout.text)
+        status = _status(done)
+        return AgentReply(
+            status=status,
+            summary=output.words.strip()[-MAX_SUMMARY_CHARS:],
+            error=None if status is ReplyStatus.DONE else _error(done),
+            remedy="see agent.command" if status is ReplyStatus.UNAVAILABLE else None,
+            gave_up=gave_up(output.words),
+            session_id=output.session_id,
+            cost_usd=output.cost_usd,
+            tokens=output.tokens,
+        )
 
     return ask
 
@@ -78,21 +89,6 @@ def _command(line: str, request: AgentRequest, env: Mapping[str, str]) -> proces
         timeout_s=request.timeout_s,
         idle_timeout_s=request.idle_timeout_s,
         log_dir=scratch / "agent",
-    )
-
-
-def _reply(done: Completed, answer: str) -> AgentReply:
-    output = read(answer)
-    status = _status(done)
-    return AgentReply(
-        status=status,
-        summary=output.words.strip()[-MAX_SUMMARY_CHARS:],
-        error=None if status is ReplyStatus.DONE else _error(done),
-        remedy="see agent.command" if status is ReplyStatus.UNAVAILABLE else None,
-        gave_up=gave_up(output.words),
-        session_id=output.session_id,
-        cost_usd=output.cost_usd,
-        tokens=output.tokens,
     )
 
 

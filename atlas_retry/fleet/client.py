@@ -2,7 +2,7 @@
 
 import asyncio
 import dataclasses
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import TypeVar
 
@@ -28,9 +28,9 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from atlas_retry.errors import AtlasError, UsageError
 from atlas_retry.fleet import manifest
-from atlas_retry.fleet.batch import BatchStatus, Ending, ItemResult, Stage, begun, endings, run_of
+from atlas_retry.fleet.batch import BatchStatus, Stage, begun, endings, run_of
 from atlas_retry.fleet.books import Beat
-from atlas_retry.fleet.manifest import Manifest, Repository
+from atlas_retry.fleet.manifest import Manifest
 from atlas_retry.fleet.store import REPORT, Store
 from atlas_retry.fleet.workflow import Fleet
 from atlas_retry.reports.fleet_page import ItemRow
@@ -118,28 +118,20 @@ def rows(store: Store, status: BatchStatus) -> tuple[ItemRow, ...]:
     for index, ending in enumerate(endings(status.letters)):
         runs = [run_of(status.batch, index, stage) for stage in Stage]
         ended = [results[run] for run in runs if run in results]
-        every.append(_row(store, status.batch, whole.repositories[index], ending, ended))
+        last = ended[-1] if ended else None
+        every.append(
+            ItemRow(
+                name=whole.repositories[index].label,
+                ending=ending.value if ending else "",
+                is_green=bool(ending and ending.is_green),
+                cost_usd=sum(run.cost_usd for run in ended),
+                attempts=last.attempts if last else 0,
+                delivered=last.delivered if last else "",
+                error=last.error if last else "",
+                report=store.address(status.batch, f"{last.run}/{REPORT}") if last else "",
+            )
+        )
     return tuple(every)
-
-
-def _row(
-    store: Store,
-    batch: str,
-    repository: Repository,
-    ending: Ending | None,
-    runs: Sequence[ItemResult],
-) -> ItemRow:
-    last = runs[-1] if runs else None
-    return ItemRow(
-        name=repository.label,
-        ending=ending.value if ending else "",
-        is_green=bool(ending and ending.is_green),
-        cost_usd=sum(run.cost_usd for run in runs),
-        attempts=last.attempts if last else 0,
-        delivered=last.delivered if last else "",
-        error=last.error if last else "",
-        report=store.address(batch, f"{last.run}/{REPORT}") if last else "",
-    )
 
 
 def _refusal(batch: str, error: Exception) -> AtlasError:

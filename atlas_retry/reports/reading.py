@@ -88,10 +88,6 @@ def read_report(content: bytes, *, source: str = "report") -> Recorded:
         return _log(content, source)
     if "runs" in document and document.get("schema") != BATCH:
         return _machine_format("sarif", plain, source)
-    return _report(document, source)
-
-
-def _report(document: Mapping[str, object], source: str) -> Recorded:
     if document.get("schema") == BATCH:
         raise _refused(source, "a batch holds several runs: give the report of one of them")
     if document.get("schema") == RUN:

@@ -200,7 +200,12 @@ class Transcript(Struct):
             case "assistant", _:
                 yield from self._answered(line)
             case "stream_event", _:
-                self._count(line.event)
+                event = line.event
+                if event.message:
+                    self._message_id = event.message.id
+                    self.usage[self._message_id] = event.message.usage
+                elif event.usage and self._message_id in self.usage:
+                    self.usage[self._message_id].output_tokens = event.usage.output_tokens
             case "result", _:
                 self._end(line)
 
@@ -242,13 +247,6 @@ class Transcript(Struct):
         wait = f", again in {line.retry_delay_ms / 1000:.1f} s" if line.retry_delay_ms else ""
         reason = f"API error: {what or 'no connection'}{wait}"
         return TransportRetried(number=self.retries, reason=reason)
-
-    def _count(self, event: ApiEvent) -> None:
-        if event.message:
-            self._message_id = event.message.id
-            self.usage[self._message_id] = event.message.usage
-        elif event.usage and self._message_id in self.usage:
-            self.usage[self._message_id].output_tokens = event.usage.output_tokens
 
     def _end(self, result: Line) -> None:
         self.result = result
