@@ -24,17 +24,6 @@ def is_writer(gate: Gate) -> bool:
     return gate.writes or gate.kind in WRITERS
 
 
-def counts(path: str) -> bool:
-    """Whether the verdict of a gate may depend on a file: code and settings.
-
-    Everything else that a gate writes (logs, databases, coverage, snapshots) is its output.
-    """
-    # start-up: wanted only where files moved
-    from atlas_retry.guard.decides import is_code_or_setting
-
-    return is_code_or_setting(path)
-
-
 class Move(Struct, frozen=True, kw_only=True):
     """Code or settings that are not as they were before some gates ran."""
 
@@ -84,9 +73,13 @@ class Course(Struct, kw_only=True):
         changed = self.plan.between(before, self.seen)
         self.is_quiet = not changed
         if changed:
+            # start-up: wanted only where files moved
+            from atlas_retry.guard.decides import is_code_or_setting
+
             self.steady.clear()
-        if paths := tuple(filter(counts, changed)):
-            self.moves.append(Move(numbers=numbers, paths=paths))
+            # all else that a gate writes (logs, databases, coverage, snapshots) is its output
+            if paths := tuple(filter(is_code_or_setting, changed)):
+                self.moves.append(Move(numbers=numbers, paths=paths))
         return changed
 
     def record(self, number: int, result: GateResult, *, ended_on: int | None = None) -> None:
