@@ -262,15 +262,14 @@ def list_of(records: tuple[Kept, ...]) -> str:
     """One line a record."""
     if not records:
         return "nothing has been learned yet: a run in which an agent was asked leaves a record\n"
-    return "".join(f"{_row(kept)}\n" for kept in records)
-
-
-def _row(kept: Kept) -> str:
-    record = kept.record
-    tail = kept.note or record.final_error or record.attempts[-1].summary
-    attempts = counted(len(record.attempts), "attempt")
-    head = f"{kept.id}  {record.failure_type:<10}  {record.verdict:<9}  {attempts:<10}"
-    return f"{head}  {', '.join(record.gates)}: {tail}".rstrip(": ")
+    lines = ""
+    for kept in records:
+        record = kept.record
+        tail = kept.note or record.final_error or record.attempts[-1].summary
+        attempts = counted(len(record.attempts), "attempt")
+        head = f"{kept.id}  {record.failure_type:<10}  {record.verdict:<9}  {attempts:<10}"
+        lines += f"{head}  {', '.join(record.gates)}: {tail}".rstrip(": ") + "\n"
+    return lines
 
 
 def page_of(kept: Kept) -> str:

@@ -37,16 +37,15 @@ def list_of(rows: Sequence[RunRow]) -> str:
     """One line a run, the newest first."""
     if not rows:
         return "no run is recorded here; atlas retry makes one\n"
-    return "".join(f"{_row(row)}\n" for row in rows)
-
-
-def _row(row: RunRow) -> str:
-    began = row.started_at[:16].replace("T", " ")
-    attempts = counted(row.attempts, "attempt")
-    cost = usd(row.cost_usd, at_least=row.unpaid)
-    took = seconds(row.duration_ms) if row.duration_ms is not None else ""
-    line = f"{row.id}  {began}  {state_of(row):<17}  {attempts:<10}  {cost:>8}  {took:>8}"
-    return f"{line}  {harmless(row.reason or '')}".rstrip()
+    lines = ""
+    for row in rows:
+        began = row.started_at[:16].replace("T", " ")
+        attempts = counted(row.attempts, "attempt")
+        cost = usd(row.cost_usd, at_least=row.unpaid)
+        took = seconds(row.duration_ms) if row.duration_ms is not None else ""
+        line = f"{row.id}  {began}  {state_of(row):<17}  {attempts:<10}  {cost:>8}  {took:>8}"
+        lines += f"{line}  {harmless(row.reason or '')}".rstrip() + "\n"
+    return lines
 
 
 def state_of(row: RunRow) -> str:

@@ -91,19 +91,18 @@ class Talk(Struct, kw_only=True):
         return turn
 
     def _look(self, calls: tuple[Call, ...]) -> None:
-        results = [self._shown(call) for call in calls]
+        results = []
+        for call in calls:
+            arguments = call.arguments.decode("utf-8", "replace")
+            text = one_line(f"{call.name} {arguments}")
+            self.line.emit(AgentActivity(text=text, cost_usd=self.line.cost_usd))
+            try:
+                results.append(_result(call, self.looker.look(call), is_error=False))
+            except LookError as error:
+                results.append(_result(call, str(error), is_error=True))
         if self._asked == self.max_requests - 1:
             results.append(_text("There is no more time to look: answer now."))
         self._add_user(tuple(results))
-
-    def _shown(self, call: Call) -> Block:
-        arguments = call.arguments.decode("utf-8", "replace")
-        text = one_line(f"{call.name} {arguments}")
-        self.line.emit(AgentActivity(text=text, cost_usd=self.line.cost_usd))
-        try:
-            return _result(call, self.looker.look(call), is_error=False)
-        except LookError as error:
-            return _result(call, str(error), is_error=True)
 
     def _add_user(self, blocks: tuple[Block, ...]) -> None:
         self.messages.append({"role": "user", "content": list(blocks)})

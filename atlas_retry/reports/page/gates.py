@@ -26,24 +26,21 @@ def gates(validation: Validation, *, unfolded: bool = False) -> Node:
     """A row per gate, which opens to its output: those that block first, the first one open."""
     results = sorted(validation.results, key=lambda result: not result.blocks)
     longest = max((result.duration_ms for result in results), default=0)
-    rows = [
-        _gate(result, longest, unfolded=unfolded and result.blocks and not number)
-        for number, result in enumerate(results)
-    ]
+    rows = []
+    for number, result in enumerate(results):
+        status = f"{SIGNS[result.status]} {result.status.replace('_', ' ')}"
+        title = tag(
+            "span",
+            tag("span", status, class_="status"),
+            tag("span", result.name + ("" if result.required else " (optional)"), class_="name"),
+            bar(result.duration_ms, longest),
+            tag("span", seconds(result.duration_ms), class_="time"),
+            class_="row",
+        )
+        is_open = unfolded and result.blocks and not number
+        style = f"gate {weight(result)}"
+        rows.append(foldable(title, *_details(result), class_=style, unfolded=is_open))
     return tag("div", *rows, class_="gates") if rows else tag("p", "No gate ran.", class_="dim")
-
-
-def _gate(result: GateResult, longest_ms: int, *, unfolded: bool) -> Node:
-    optional = "" if result.required else " (optional)"
-    title = tag(
-        "span",
-        tag("span", f"{SIGNS[result.status]} {result.status.replace('_', ' ')}", class_="status"),
-        tag("span", result.name + optional, class_="name"),
-        bar(result.duration_ms, longest_ms),
-        tag("span", seconds(result.duration_ms), class_="time"),
-        class_="row",
-    )
-    return foldable(title, *_details(result), class_=f"gate {weight(result)}", unfolded=unfolded)
 
 
 def _details(result: GateResult) -> Iterator[Node]:
