@@ -5,14 +5,13 @@ from atlas_retry.diagnostics.failures import inside
 from atlas_retry.diagnostics.fingerprints import fingerprint, normalised
 from atlas_retry.diagnostics.reader import PARSERS, diagnose, relative
 from atlas_retry.diagnostics.report_formats import REPORT_FORMATS
-from atlas_retry.diagnostics.values import Declared, Findings, Parser, ToolOutput
+from atlas_retry.diagnostics.values import Declared, Findings, ToolOutput
 
 __all__ = [
     "PARSERS",
     "REPORT_FORMATS",
     "Declared",
     "Findings",
-    "Parser",
     "ToolOutput",
     "diagnose",
     "fingerprint",

@@ -55,11 +55,6 @@ def write(to: sqlite3.Connection, opening: Opening, event: Event) -> None:
         move(to, run_id, state, event.message)
 
 
-def _insert(to: sqlite3.Connection, table: str, **values: object) -> None:
-    marks = ", ".join(f":{name}" for name in values)
-    to.execute(f"INSERT INTO {table} ({', '.join(values)}) VALUES ({marks})", values)  # noqa: S608 - constants
-
-
 def _update(to: sqlite3.Connection, table: str, row: dict[str, object], **values: object) -> None:
     pairs = ", ".join(f"{name} = :{name}" for name in values)
     key = " AND ".join(f"{name} = :{name}" for name in row)
@@ -87,23 +82,23 @@ def _run_started(to: sqlite3.Connection, opening: Opening, event: RunStarted) ->
     ).fetchall()
     for (other,) in left:
         move(to, other, RunState.ABANDONED, f"run {run_id} was started in its place")
-    _insert(
-        to,
-        "runs",
-        id=run_id,
-        root=root,
-        name=event.facts.name,
-        repository=opening.repository,
-        head=event.facts.head,
-        state=RunState.PENDING,
-        with_agent=opening.order.ai_fix,
-        started_at=event.time,
-        segment_at=event.time,
-        last_at=event.time,
-        start=event.start_snapshot,
-        asked=text_of(opening.order),
-        mark=opening.mark,
-    )
+    row = {
+        "id": run_id,
+        "root": root,
+        "name": event.facts.name,
+        "repository": opening.repository,
+        "head": event.facts.head,
+        "state": RunState.PENDING,
+        "with_agent": opening.order.ai_fix,
+        "started_at": event.time,
+        "segment_at": event.time,
+        "last_at": event.time,
+        "start": event.start_snapshot,
+        "asked": text_of(opening.order),
+        "mark": opening.mark,
+    }
+    marks = ", ".join(f":{name}" for name in row)
+    to.execute(f"INSERT INTO runs ({', '.join(row)}) VALUES ({marks})", row)  # noqa: S608 - constants
     note(to, run_id, None, RunState.PENDING, event.message)
     if opening.recorded:
         _validated(to, run_id, opening.recorded, None, event.time)
