@@ -41,6 +41,8 @@ WHOLE = {"rust", "jvm", "dotnet"}
 """Languages whose gates at the root see every member."""
 SLOW = {"rust", "jvm", "cpp", "swift"}
 """Languages whose gates compile everything first."""
+LONG = dict.fromkeys((Slot.TEST, Slot.BUILD, Slot.HOOKS), "15m")
+"""Slots that may take longer than the default allows."""
 
 
 def detect(files: Files) -> tuple[Proposed, ...]:
@@ -107,13 +109,11 @@ def _at(project: ProjectFiles) -> Iterator[Proposed]:
     later = [target for target in targets if target.task]
     for proposed in (*ci_gates.propose(project), *scripts, *own, *later):
         here, line = project.at(proposed.cwd), proposed.run
-        slow = "20m" if proposed.language in SLOW else None
-        long = proposed.slot in (Slot.TEST, Slot.BUILD, Slot.HOOKS)
         yield replace(
             proposed,
             fix=proposed.fix or (None if proposed.task else fixer_of(line)),
             recheck=None if proposed.task else recheck_of(here, line, proposed.body),
-            timeout=slow or ("15m" if long else None),
+            timeout="20m" if proposed.language in SLOW else LONG.get(proposed.slot),
             in_hooks=_is_in(hooks, proposed),
             installs=_installing_line(here, line),
         )
