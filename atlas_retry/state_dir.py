@@ -32,10 +32,11 @@ def folder(*parts: str | Path) -> Path:
     """The folder of these parts, made with mode 0700 where it is missing. Raises StateError."""
     path = Path(*parts)
     try:
-        for above in reversed(path.parents):
-            if not above.exists():
-                above.mkdir(mode=0o700, exist_ok=True)
-        path.mkdir(mode=0o700, exist_ok=True)
+        if not path.is_dir():
+            for above in reversed(path.parents):
+                if not above.exists():
+                    above.mkdir(mode=0o700, exist_ok=True)
+            path.mkdir(mode=0o700, exist_ok=True)
     except OSError as error:
         raise StateError(
             f"the state directory cannot be written: {error}",
@@ -123,8 +124,8 @@ def _log_bytes(parent: Path) -> int:
 
 def key_of(root: Path) -> str:
     """A short name for a work tree that no other has: its folder's name and a hash of its path."""
-    digest = hashlib.sha256(os.fsencode(root.resolve())).hexdigest()[:16]
-    return f"{root.resolve().name}-{digest}"
+    place = Path(os.path.realpath(root))
+    return f"{place.name}-{hashlib.sha256(os.fsencode(place)).hexdigest()[:16]}"
 
 
 def new_run_id() -> str:

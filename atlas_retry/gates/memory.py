@@ -10,7 +10,7 @@ import itertools
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
-from functools import lru_cache
+from functools import cache
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -72,7 +72,7 @@ class Memory:
         files = self._all(look()) if there and is_wanted else None
         if files is None:
             return {}
-        digest = lru_cache(lambda inputs: _digest(_inputs(files, inputs)))
+        digest = cache(lambda inputs: _digest(_inputs(files, inputs)))
         known = {}
         for gate, answer in there.items():
             if digest(gate.inputs) == answer.tree and answer.unsettled == self._contents(
@@ -88,8 +88,8 @@ class Memory:
         if not entry:
             return {}
         known = {}
-        for gate in gates:
-            answer = entry.get(self._key(gate) or "")
+        for gate, key in self._keys(gates).items():
+            answer = entry.get(key)
             if answer and (answer.result.success or Path(answer.result.log_path or "/").exists()):
                 result = replace(answer.result, required=gate.required)
                 known[gate] = replace(answer, result=result)
@@ -101,8 +101,7 @@ class Memory:
         Nothing is kept where an ignored file moved meanwhile that no tool makes: who saw it as it
         was is unknown.
         """
-        keys = {gate: self._key(gate) for gate, result in results.items() if result.reused is None}
-        ran = {gate: key for gate, key in keys.items() if key}
+        ran = self._keys(gate for gate, result in results.items() if result.reused is None)
         there = self._all(look.files) if ran else None
         if there is None or _moved_meanwhile(there, look.files, began_s):
             return
@@ -143,11 +142,19 @@ class Memory:
             if content is not None
         }
 
-    def _key(self, gate: Gate) -> str | None:
-        """Of all that the gate's result depends on beside the files; None: not known."""
-        tools = programs(gate.run, self._root, self._root / gate.cwd, self._environ)
-        if tools is None or gate.kind is Kind.REVIEW:
-            return None
+    def _keys(self, gates: Iterable[Gate]) -> dict[Gate, str]:
+        """Of all that a gate's result depends on beside the files; without what is not known."""
+        path = self._environ.get("PATH", "/usr/bin:/bin").split(":")
+        around = cache(lambda cwd: _around(str(self._root), cwd, path))
+        keys = {}
+        for gate in gates:
+            cwd = str(self._root / gate.cwd)
+            tools = programs(gate.run, cwd, path)
+            if tools is not None and gate.kind is not Kind.REVIEW:
+                keys[gate] = self._key(gate, (*tools, *around(cwd)))
+        return keys
+
+    def _key(self, gate: Gate, tools: "tuple[Stamp, ...]") -> str:
         of_session = _OF_SESSION - {*gate.pass_env, *dict(gate.env)}
         names = sorted(self._environ.keys() - of_session)
         environ = [(name, os.fsencode(self._environ[name])) for name in names]
@@ -243,23 +250,23 @@ Stamp = tuple[str, int, int, int]
 """Real path, size, mtime in ns, inode."""
 
 
-def programs(
-    line: str, root: Path, cwd: Path, environ: Mapping[str, str]
-) -> tuple[Stamp, ...] | None:
-    """Stat data of the programs of a line, of the folders they are in, and of dependencies.
-
-    A folder shows what is installed into it and removed. None where a program is not found.
-    """
+def programs(line: str, cwd: str, path: Iterable[str]) -> tuple[Stamp, ...] | None:
+    """Stat data of the programs that a line names; None where one is not found on the path."""
     names = [*dict.fromkeys(_commands(line))]
-    folders = [Path(cwd, name) for name in environ.get("PATH", "/usr/bin:/bin").split(":")]
-    stamps = [_program(name, cwd, folders) for name in names if name not in _SHELL]
-    if not names or None in stamps:
-        return None
-    places = [*folders]
-    for top in dict.fromkeys((root, cwd)):
-        places += [top / name for name in _INSTALLED]
+    stamps = [_program(name, cwd, path) for name in names if name not in _SHELL]
+    return None if not names or None in stamps else (*filter(None, stamps),)
+
+
+def _around(root: str, cwd: str, path: Iterable[str]) -> tuple[Stamp, ...]:
+    """Stat data of the folders of programs and of dependencies.
+
+    A folder shows what is installed into it and removed.
+    """
+    places = [str(Path(cwd, name)) for name in path]
+    places += [f"{root}/{name}" for name in _INSTALLED]
+    places += [f"{cwd}/{name}" for name in _INSTALLED if cwd != root]
     inner = chain.from_iterable(map(_packages, places))
-    return (*filter(None, stamps), *filter(None, map(_stamp, (*places, *inner))))
+    return (*filter(None, map(_stamp, (*places, *inner))),)
 
 
 def _commands(line: str) -> Iterator[str]:
@@ -279,28 +286,28 @@ def _commands(line: str) -> Iterator[str]:
             yield word
 
 
-def _program(name: str, cwd: Path, folders: list[Path]) -> Stamp | None:
+def _program(name: str, cwd: str, path: Iterable[str]) -> Stamp | None:
     if "/" in name:
-        return _stamp(cwd / name)
-    for folder in folders:
-        if name and os.access(folder / name, os.X_OK) and (folder / name).is_file():
-            return _stamp(folder / name)
+        return _stamp(str(Path(cwd, name)))
+    for folder in path:
+        place = Path(cwd, folder, name)
+        if name and os.access(place, os.X_OK) and place.is_file():
+            return _stamp(str(place))
     return None
 
 
-def _packages(place: Path) -> Iterator[Path]:
+def _packages(place: str) -> Iterator[str]:
     """Where Python keeps what is installed beside a `bin` folder, or in a virtual environment."""
-    base = place.parent if place.name == "bin" else place
-    with suppress(OSError), os.scandir(base / "lib") as entries:
+    with suppress(OSError), os.scandir(f"{place.removesuffix('/bin')}/lib") as entries:
         for entry in entries:
             if entry.name.startswith("python3"):
-                yield Path(entry.path, "site-packages")
-                yield Path(entry.path, "dist-packages")
+                yield f"{entry.path}/site-packages"
+                yield f"{entry.path}/dist-packages"
 
 
-def _stamp(path: Path) -> Stamp | None:
+def _stamp(path: str) -> Stamp | None:
     try:
-        seen = path.stat()
+        seen = Path(path).stat()
     except OSError:
         return None
     return os.path.realpath(path), seen.st_size, seen.st_mtime_ns, seen.st_ino

@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Collection, Mapping
 from enum import StrEnum
-from fnmatch import fnmatchcase
+from fnmatch import filter as matching
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -108,14 +109,10 @@ def environment(gate: Gate, environ: Mapping[str, str]) -> dict[str, str]:
     """What a gate's command sees: the user's environment without the agents' secrets."""
     from atlas_retry.workspace.git import GIT_LOCAL
 
-    secret = {*filter(_is_secret, environ)} - {*gate.pass_env}
-    withheld = GIT_LOCAL | secret
+    secret = {*chain.from_iterable(matching(environ, pattern) for pattern in AGENT_SECRETS)}
+    withheld = GIT_LOCAL | (secret - {*gate.pass_env})
     inherited = {name: value for name, value in environ.items() if name not in withheld}
     return inherited | dict(gate.env)
-
-
-def _is_secret(name: str) -> bool:
-    return any(fnmatchcase(name, pattern) for pattern in AGENT_SECRETS)
 
 
 def command_of(gate: Gate, line: str, plan: Plan, log_name: str) -> Command:

@@ -30,11 +30,18 @@ INVISIBLE = regex(
 SURROGATES = regex("[\ud800-\udfff]")
 
 
+def is_plain(text: str) -> bool:
+    """Whether it is printable ASCII, tabs and line feeds, as nearly all text."""
+    return text.isascii() and text.replace("\n", "").replace("\t", "").isprintable()
+
+
 def clean(text: str) -> str:
     """The text as a terminal leaves it on the screen, with nothing in it that cannot be seen.
 
     A line that was overwritten by carriage returns is its last state. The number of lines stays.
     """
+    if is_plain(text):
+        return text
     text = ESCAPES.sub("", text.replace("\r\n", "\n"))
     if "\r" in text:
         text = "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n"))
@@ -56,7 +63,7 @@ URL_PASSWORD = regex(r"""(?x)
     (?!\{|\$\{|\$[A-Z(]|<|%s|\*)  # a placeholder
     (?P<password>[^\s/@'"<>]{1,256}) (?=@[^\s@])
     """)
-AUTHORIZATION = regex(r"""(?x)(?i)
+AUTHORIZATION = regex(r"""(?ix)
     (?P<kept>
       \bauthorization["']?\s{0,3}[:=]\s{0,3}["']?
       (?:(?:bearer|basic|token|digest)\s{1,3})?
@@ -125,7 +132,7 @@ def _shapes_anywhere() -> Shapes:
 
 # --- secrets by the name in front of them ----------------------------------------------------
 
-NAMED = regex(r"""(?x)(?i)
+NAMED = regex(r"""(?ix)
     (?P<word>
       password|passwd|passphrase|pwd|secret|token
     | (?:api|access|private|secret|auth|client|signing|encryption|account)[_-]?key
@@ -190,16 +197,15 @@ def _hidden_name(match: re.Match[str]) -> str:
 
 # --- secrets by their value ------------------------------------------------------------------
 
-SECRET_NAME = regex(r"""(?x)(?i)
-    (?:^|_)
-    (?: TOKENS? | SECRETS? | PASS(?:WORD|WD|PHRASE)? | PWD | CREDENTIALS? | (?:API)?KEYS?
-      | PAT | AUTH | COOKIE | JWT | DSN | WEBHOOK )
-    (?:_|$)
-    """)
-HARMLESS_NAME = regex(
-    r"(?i)^PWD$|_(?:ID|NAME|USER|FILE|PATH|DIR|SOCK|HOST|PORT|URL|URI|TYPE|MODE|TTL|COUNT|LIMIT"
-    r"|ENABLED)$"
-)
+SECRET_WORDS = {
+    *("TOKEN", "TOKENS", "SECRET", "SECRETS", "CREDENTIAL", "CREDENTIALS", "KEY", "KEYS"),
+    *("PASS", "PASSWORD", "PASSWD", "PASSPHRASE", "PWD", "APIKEY", "APIKEYS"),
+    *("PAT", "AUTH", "COOKIE", "JWT", "DSN", "WEBHOOK"),
+}
+HARMLESS_ENDINGS = {
+    *("ID", "NAME", "USER", "FILE", "PATH", "DIR", "SOCK", "HOST", "PORT", "URL", "URI"),
+    *("TYPE", "MODE", "TTL", "COUNT", "LIMIT", "ENABLED"),
+}
 MIN_PLAIN_WORD_CHARS = 16
 """`postgres` as a password would take every `postgres` out of every log."""
 
@@ -211,9 +217,12 @@ def secret_values(environ: Mapping[str, str]) -> frozenset[str]:
     """
     values = set()
     for name, value in environ.items():
-        if SECRET_NAME.search(name) and not HARMLESS_NAME.search(name):
+        words = name.upper().split("_")
+        is_secret = not SECRET_WORDS.isdisjoint(words) and words[-1] not in HARMLESS_ENDINGS
+        if is_secret and words != ["PWD"]:
             values.add(value)
-        values.update(match["password"] for match in URL_PASSWORD.finditer(value))
+        if "://" in value:
+            values.update(match["password"] for match in URL_PASSWORD.finditer(value))
     return frozenset(filter(_can_be_hidden, values))
 
 

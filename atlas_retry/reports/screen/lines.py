@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from atlas_retry.patterns import regex
+from atlas_retry.text.redaction import is_plain
 from atlas_retry.text.units import copyable, some
 
 Line = tuple[str, str]
@@ -29,6 +30,8 @@ _CONTROLS = regex("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u
 
 def harmless(text: str) -> str:
     """Any text as a terminal may get it: whatever would command it is escaped."""
+    if is_plain(text):
+        return text
     return _CONTROLS.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
 
 
