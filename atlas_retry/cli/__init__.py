@@ -19,13 +19,13 @@ def main(arguments: "Sequence[str] | None" = None) -> None:
     if (sys.argv[1:] if arguments is None else list(arguments)) in (["--version"], ["-V"]):
         print(f"atlas {__version__}")  # start-up: before anything else is imported
         return
-    _keep_out("typing_extensions")
     import gc
 
+    gc.set_threshold(GARBAGE_AFTER)
+    _keep_out("typing_extensions")
     from atlas_retry.cli import streams
     from atlas_retry.errors import AtlasError
 
-    gc.set_threshold(GARBAGE_AFTER)
     streams.settle()
     code = _exit_code(arguments)
     gc.freeze()  # Python ends by collecting all there is, three times: a tenth of a short command

@@ -2,8 +2,6 @@
 
 from collections.abc import Callable, Collection, Mapping
 from enum import StrEnum
-from fnmatch import filter as matching
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,15 +15,10 @@ if TYPE_CHECKING:
     from atlas_retry.gates.memory import Memory
     from atlas_retry.workspace.look import Look, Lookout
 
-AGENT_SECRETS = (
-    "ANTHROPIC_*",
-    "CLAUDE_CODE_*",
-    "OPENAI_API_KEY",
-    "GEMINI_API_KEY",
-    "GOOGLE_API_KEY",
-    "AWS_BEARER_TOKEN_BEDROCK",
-)
-"""Names of variables that a gate sees only when its `pass_env` names them."""
+AGENT_KEYS = {"OPENAI_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY", "AWS_BEARER_TOKEN_BEDROCK"}
+"""Variables that a gate sees only when its `pass_env` names them."""
+OF_AGENTS = ("ANTHROPIC_", "CLAUDE_CODE_")
+"""How the names of others begin."""
 
 
 class Reuse(StrEnum):
@@ -109,7 +102,7 @@ def environment(gate: Gate, environ: Mapping[str, str]) -> dict[str, str]:
     """What a gate's command sees: the user's environment without the agents' secrets."""
     from atlas_retry.workspace.git import GIT_LOCAL
 
-    secret = {*chain.from_iterable(matching(environ, pattern) for pattern in AGENT_SECRETS)}
+    secret = AGENT_KEYS | {name for name in environ if name.startswith(OF_AGENTS)}
     withheld = GIT_LOCAL | (secret - {*gate.pass_env})
     inherited = {name: value for name, value in environ.items() if name not in withheld}
     return inherited | dict(gate.env)

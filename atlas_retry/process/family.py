@@ -28,6 +28,7 @@ class _Household:
         _fill_standard_files()
         self.active: dict[int, Family] = {}
         self.count = 0
+        self.outer = {k: v for k, v in os.environ.items() if k.startswith(MARK_PREFIX)}
         self.mark = MARK_PREFIX + os.urandom(8).hex()
         self.strangers: set[tuple[int, str]] = set()
         """Children that are not ours to end: the caller's own, and daemons that are kept."""
@@ -139,8 +140,7 @@ class Family:
     @property
     def markers(self) -> dict[str, str]:
         """For the environment: ours, and those of every atlas that we run under."""
-        outer = {k: v for k, v in os.environ.items() if k.startswith(MARK_PREFIX)}
-        return outer | {self._household.mark: f"{self._number}."}
+        return self._household.outer | {self._household.mark: f"{self._number}."}
 
     def begin(self, leader: int) -> None:
         """The command has been started with this pid."""

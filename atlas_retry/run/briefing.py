@@ -1,6 +1,6 @@
 """The brief that every prompt of a workspace starts from. Knows no attempt, and asks nobody."""
 
-import secrets
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from itertools import chain
@@ -65,7 +65,7 @@ def first_brief(
         settings=settings.prompt,
         budget_chars=settings.context.max_chars,
         error_chars=settings.context.max_chars_per_error,
-        marker=secrets.token_hex(4),
+        marker=os.urandom(4).hex(),
         redact=lambda text: redact(clean(text), hidden),
     )
 

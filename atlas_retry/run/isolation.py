@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -14,13 +15,15 @@ from atlas_retry.gates.validation import run_gates
 from atlas_retry.model import Level, Outcome, Verdict
 from atlas_retry.run import on_failure
 from atlas_retry.run.budget import SharedBudget
-from atlas_retry.run.door import Answers, Errand, budget_answers, run_inside
 from atlas_retry.run.effects import run_folder
 from atlas_retry.run.open import OpenWorkspace, plan
 from atlas_retry.run.triage import against_baseline
 from atlas_retry.text.units import some
 from atlas_retry.workspace import isolated, overlay, snapshots, state
 from atlas_retry.workspace.layers import RunLayers, accept, layers_folder, prepare_layers
+
+if TYPE_CHECKING:
+    from atlas_retry.run.door import Answers, Errand
 
 MAX_SHOWN = 4
 
@@ -60,7 +63,7 @@ def prepared(opened: OpenWorkspace, run_id: str, record: Iterable[Path] = ()) ->
 
 
 def run_apart(
-    errand: Errand,
+    errand: "Errand",
     layers: RunLayers,
     opened: OpenWorkspace,
     emit: Emit,
@@ -70,6 +73,8 @@ def run_apart(
 
     Raises as the errand, and WorkspaceError.
     """
+    from atlas_retry.run.door import budget_answers, run_inside
+
     accept = partial(_accepted, opened, emit)
     with process.orderly():
         answers: Answers = {"emit": emit, "accept": accept, **budget_answers(budget)}

@@ -94,7 +94,7 @@ def open_configured(
         settings = config.load(path, environ=environ, overrides=overrides or {})
     else:
         settings = config.load_proposed(root, proposed, environ=environ)
-    return OpenWorkspace(root=root, settings=settings, state=home, environ=environ)
+    return OpenWorkspace(root=root, settings=settings, state=home, environ=dict(environ))
 
 
 def _located(path: Path, environ: Mapping[str, str]) -> tuple[Path, Path]:

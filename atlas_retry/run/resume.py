@@ -6,6 +6,7 @@ Refuses where the workspace has moved on since.
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -28,7 +29,6 @@ from atlas_retry.model import (
 )
 from atlas_retry.patterns import regex
 from atlas_retry.run import isolation, previous
-from atlas_retry.run.door import Door
 from atlas_retry.run.one import (
     Asked,
     Finished,
@@ -44,6 +44,9 @@ from atlas_retry.run.open import OpenWorkspace
 from atlas_retry.run.progress import Progress
 from atlas_retry.text.units import some
 from atlas_retry.workspace import discovery, locking, putback, restoring, shadow, snapshots, state
+
+if TYPE_CHECKING:
+    from atlas_retry.run.door import Door
 
 MAX_SHOWN = 8
 
@@ -114,12 +117,12 @@ def _apart(opened: OpenWorkspace, run: RunRow, asked: Asked, emit: Emit) -> Outc
     return isolation.run_apart(errand, layers, opened, emit, budget)
 
 
-def _gone_on_apart(run: RunRow, asked: Asked, environ: Mapping[str, str], door: Door) -> Outcome:
+def _gone_on_apart(run: RunRow, asked: Asked, environ: Mapping[str, str], door: "Door") -> Outcome:
     return _gone_on(run, asked, environ, door.emit, door).outcome
 
 
 def _gone_on(
-    run: RunRow, asked: Asked, environ: Mapping[str, str], emit: Emit, door: Door | None = None
+    run: RunRow, asked: Asked, environ: Mapping[str, str], emit: Emit, door: "Door | None" = None
 ) -> Finished:
     """Put the tree in order that is at the workspace's path here, and go on in it."""
     home = state_dir.locate(environ)

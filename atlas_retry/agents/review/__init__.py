@@ -1,6 +1,6 @@
 """Review gates: an agent judges the run's diff. It sees no author's words, and edits nothing."""
 
-import secrets
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -63,7 +63,7 @@ def _result(gate: Gate, desk: Desk) -> GateResult:
 def _request(gate: Gate, desk: Desk, diff: str, promised_usd: float | None) -> AgentRequest:
     name = "".join(char if char.isalnum() else "-" for char in gate.name)[:40]
     scratch = state_dir.folder(desk.scratch, f"review-{name}")
-    text = opinion.prompt(gate.prompt or "", diff, secrets.token_hex(4), desk.redact)
+    text = opinion.prompt(gate.prompt or "", diff, os.urandom(4).hex(), desk.redact)
     (scratch / "prompt.md").write_text(text, encoding="utf-8", errors="replace")
     return AgentRequest(
         prompt=text,
