@@ -47,6 +47,7 @@ def environ(tmp_path: Path, request: pytest.FixtureRequest) -> dict[str, str]:
         "LANG": "C.UTF-8",
         "ATLAS_HOME": str(tmp_path / "state"),
         "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
         "GIT_CONFIG_NOSYSTEM": "1",
     }
 

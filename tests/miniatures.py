@@ -39,7 +39,7 @@ def miniature(
     Nothing is ignored by git unless `files` say so, and Python writes its bytecode.
     """
     tools = f"{Path(sys.executable).parent}{os.pathsep}{environ['PATH']}"
-    own = {**environ, "PATH": tools, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    own = {**environ, "PATH": tools}
     del own["PYTHONDONTWRITEBYTECODE"]
     project = Project(root=folder / "mini", script=folder / "turns", environ=own)
     for path, text in files.items():
