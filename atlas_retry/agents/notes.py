@@ -1,5 +1,6 @@
 """The project's own notes for agents (CLAUDE.md, AGENTS.md) as text. Follows no import in them."""
 
+from contextlib import suppress
 from pathlib import Path
 
 NAMES = ("CLAUDE.md", ".claude/CLAUDE.md", "AGENTS.md")
@@ -18,20 +19,14 @@ def project_notes(root: Path) -> str:
     Only a regular file inside the project counts: a link out of it could show any file.
     """
     for name in NAMES:
-        text = _text_of(root, name)
+        text = ""
+        with suppress(OSError):
+            path = (root / name).resolve(strict=True)
+            if path.is_file() and path.is_relative_to(root.resolve()):
+                with path.open("rb") as file:
+                    text = file.read(MAX_CHARS * 4).decode("utf-8", "replace").strip()
         if text:
             if len(text) > MAX_CHARS:
                 text = f"{text[:MAX_CHARS]}\n... (the rest of these notes is left out)"
             return f"{_OPENING.format(name=name)}\n{text}\n\n---\n\n"
     return ""
-
-
-def _text_of(root: Path, name: str) -> str:
-    try:
-        path = (root / name).resolve(strict=True)
-        if not path.is_file() or not path.is_relative_to(root.resolve()):
-            return ""
-        with path.open("rb") as file:
-            return file.read(MAX_CHARS * 4).decode("utf-8", "replace").strip()
-    except OSError:
-        return ""

@@ -65,13 +65,15 @@ def _ask(path: str | None, emit: Emit, env: Mapping[str, str], request: AgentReq
     script = Path(path or "")
     if lack := _lack(path):
         return lack.reply
-    if request.schema is not None:
-        return _reviewed(reviews_file(script, request))
     steps = _steps(script)
-    if request.attempt > len(steps):
-        error = f"{path} ends with attempt {len(steps)}"
-        return AgentReply(status=ReplyStatus.FAILED, error=error)
     try:
+        if request.schema is not None:
+            file = reviews_file(script, request)
+            missing = AgentReply(status=ReplyStatus.FAILED, error=f"{file} does not exist")
+            return _reply_in(file) or missing
+        if request.attempt > len(steps):
+            ended = f"{path} ends with attempt {len(steps)}"
+            return AgentReply(status=ReplyStatus.FAILED, error=ended)
         return _replay(steps[request.attempt - 1], request, emit, env)
     except (ScriptError, OSError, msgspec.DecodeError) as error:
         return AgentReply(status=ReplyStatus.FAILED, error=f"{path}: {error}")
@@ -80,14 +82,6 @@ def _ask(path: str | None, emit: Emit, env: Mapping[str, str], request: AgentReq
 def reviews_file(script: Path, request: AgentRequest) -> Path:
     """Where the reply to a review is kept; its scratch folder bears the gate's name."""
     return script / "reviews" / f"{request.attempt}-{Path(request.scratch).name}.json"
-
-
-def _reviewed(file: Path) -> AgentReply:
-    try:
-        reply = _reply_in(file)
-    except (OSError, msgspec.DecodeError) as error:
-        return AgentReply(status=ReplyStatus.FAILED, error=f"{file}: {error}")
-    return reply or AgentReply(status=ReplyStatus.FAILED, error=f"{file} does not exist")
 
 
 def _steps(script: Path) -> tuple[Path, ...]:

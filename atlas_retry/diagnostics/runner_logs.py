@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from itertools import chain, filterfalse, pairwise
 
 import msgspec
@@ -61,16 +62,12 @@ def go_text(text: str) -> str:
         return text
     packages: dict[str, list[str]] = {}
     for line in text.splitlines(keepends=True):
-        event = _go_event(line) or _GoEvent(Output=line)
+        event = _GoEvent(Output=line)
+        if line.startswith("{"):
+            with suppress(msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+                event = msgspec.json.decode(line, type=_GoEvent)
         packages.setdefault(event.Package, []).append(event.Output)
     return "".join(chain.from_iterable(packages.values()))
-
-
-def _go_event(line: str) -> _GoEvent | None:
-    try:
-        return msgspec.json.decode(line, type=_GoEvent) if line.startswith("{") else None
-    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
-        return None
 
 
 def _go(log: Log) -> Iterator[Located]:

@@ -110,7 +110,17 @@ def opened_journal(home: Path, opening: Opening, emit: Emit) -> Iterator[Journal
     Where it cannot be used, a run that may spend money is refused with StateError, any other one
     goes on without, with a warning.
     """
-    connection = _connected(home, opening, emit)
+    connection = None
+    try:
+        connection = connect(home)
+    except StateError as error:
+        if opening.order.ai_fix:
+            raise StateError(
+                f"no attempt can be started, for nothing could be recorded of it: {error.message}",
+                remedy=error.remedy,
+            ) from error
+        text = f"this run is not recorded: {error.message}"
+        emit(Notice(level=Level.WARNING, text=text))
     kept = Journal(connection, opening, emit)
     try:
         yield kept
@@ -123,17 +133,3 @@ def opened_journal(home: Path, opening: Opening, emit: Emit) -> Iterator[Journal
     finally:
         if connection:
             connection.close()
-
-
-def _connected(home: Path, opening: Opening, emit: Emit) -> sqlite3.Connection | None:
-    try:
-        return connect(home)
-    except StateError as error:
-        if opening.order.ai_fix:
-            raise StateError(
-                f"no attempt can be started, for nothing could be recorded of it: {error.message}",
-                remedy=error.remedy,
-            ) from error
-        text = f"this run is not recorded: {error.message}"
-        emit(Notice(level=Level.WARNING, text=text))
-        return None

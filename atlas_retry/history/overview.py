@@ -2,6 +2,7 @@
 
 import sqlite3
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
@@ -104,16 +105,14 @@ def _newest(
 ) -> Iterator[tuple[RunRow, float, bool]]:
     """The newest run of each workspace, what all its runs have cost, and whether it is running."""
     for run, cost_usd in archive.newest_of_each(connection):
-        if Path(run.root).is_dir():
-            yield run, cost_usd, run.is_open and _is_held(run, home, environ)
-
-
-def _is_held(run: RunRow, home: Path, environ: Mapping[str, str]) -> bool:
-    try:
-        ws = discovery.open_workspace(Path(run.root), home, environ=environ)
-    except WorkspaceError:
-        return False
-    return locking.holder(ws) is not None
+        if not Path(run.root).is_dir():
+            continue
+        is_running = False
+        with suppress(WorkspaceError):
+            if run.is_open:
+                ws = discovery.open_workspace(Path(run.root), home, environ=environ)
+                is_running = locking.holder(ws) is not None
+        yield run, cost_usd, is_running
 
 
 def table(entries: Sequence[StatusEntry], now: datetime) -> str:

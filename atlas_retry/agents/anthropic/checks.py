@@ -120,6 +120,7 @@ def checked(file: FixedFile, source: bytes | None) -> Write:
 
     Raises CheckError saying what is wrong with it.
     """
+    old: Text | None
     match file.action:
         case "delete":
             _must_be(source is not None, "does not exist, so it cannot be deleted")
@@ -129,7 +130,9 @@ def checked(file: FixedFile, source: bytes | None) -> Write:
             old = Text()
         case "modify":
             _must_be(source is not None, "does not exist: the action is create")
-            old = _old_text(file.path, source or b"")
+            old = read_text(source or b"", is_python=file.path.endswith(".py"))
+            if old is None:
+                raise CheckError("is binary and cannot be changed")
         case _:
             raise CheckError(f"has the action {file.action!r}: modify, create or delete")
     new = replace(old, text=_new_text(file, old))
@@ -148,13 +151,6 @@ def checked(file: FixedFile, source: bytes | None) -> Write:
 def _must_be(condition: bool, otherwise: str) -> None:  # noqa: FBT001 - an assertion reads so
     if not condition:
         raise CheckError(otherwise)
-
-
-def _old_text(path: str, source: bytes) -> Text:
-    old = read_text(source, is_python=path.endswith(".py"))
-    if old is None:
-        raise CheckError("is binary and cannot be changed")
-    return old
 
 
 def _new_text(file: FixedFile, old: Text) -> str:
