@@ -14,7 +14,7 @@ from atlas_retry.diagnostics import ToolOutput, diagnose
 from atlas_retry.gates import trace
 from atlas_retry.gates.plan import Plan
 from atlas_retry.gates.trace import GIVEN, MAX_S, Seen, ranked, requests_of, seen_of
-from atlas_retry.model import Gate, GateResult, Kind, Status, Validation
+from atlas_retry.model import Diagnostic, Gate, GateResult, Kind, Status, Validation
 from atlas_retry.process import Command, run
 from atlas_retry.prompt import Brief, Traced, compose
 from atlas_retry.run.briefing import traced, traced_brief
@@ -357,6 +357,14 @@ def test_a_folder_with_an_undecodable_name_is_not_traced(plan: Plan) -> None:
     plan.root.rename(odd)
     here = replace(plan, root=odd)
     assert _traced(_failed(GATE, here), GATE, here) == ()
+
+
+def test_a_go_trace_has_time_to_compile(plan: Plan) -> None:
+    test = Diagnostic(tool="go-test", message="m", test_id="TestSum")
+    quick = replace(_failed(GATE, plan).results[0], duration_ms=900)
+    of_go = replace(quick, diagnostics=(test,))
+    requests = requests_of(Validation(results=(of_go, quick)), {GATE.name: GATE})
+    assert [request.timeout_s for request in requests] == [12.0, 5.0]
 
 
 def test_a_slow_gate_is_not_traced(plan: Plan) -> None:

@@ -23,8 +23,8 @@ from atlas_retry.patterns import regex
 from atlas_retry.process import run
 from atlas_retry.prompt import Traced
 
-MAX_S, MIN_S = 20.0, 5.0
-"""Of one gate's trace: a gate that itself takes longer is not traced."""
+MAX_S, MIN_S, MIN_GO_S = 20.0, 5.0, 12.0
+"""Of one gate's trace: a gate that itself takes longer is not traced. Go compiles it anew."""
 MAX_TIMES = 2
 """How much longer than the gate a trace may take."""
 MAX_TRACED = 1_000
@@ -71,13 +71,14 @@ def requests_of(failed: Validation, gates: Mapping[str, Gate]) -> list[TraceRequ
 
 def _request(result: GateResult, gate: Gate, runner: str, tests: list[Diagnostic]) -> TraceRequest:
     twice_s = MAX_TIMES * result.duration_ms / 1000
+    least_s = MIN_GO_S if runner == "go-test" else MIN_S
     safe = "".join(char if char.isalnum() else "-" for char in gate.name)
     return TraceRequest(
         gate=gate,
         runner=runner,
         tests=tuple(tests),
         name=f"trace-{safe}-{runner}",
-        timeout_s=min(MAX_S, max(MIN_S, twice_s), gate.timeout_s or MAX_S),
+        timeout_s=min(MAX_S, max(least_s, twice_s), gate.timeout_s or MAX_S),
     )
 
 
