@@ -7,8 +7,11 @@ from msgspec.structs import replace
 
 from atlas_retry.model import Attempt, Diagnostic, Frame, Gate, GateResult, Kind, Region, Status
 from atlas_retry.prompt import compose
+from atlas_retry.prompt.candidates import Candidate
+from atlas_retry.prompt.code import Cutting, code
+from atlas_retry.prompt.project import Project
 from atlas_retry.settings import PromptSettings
-from atlas_retry.source.excerpt import Mark, excerpt, marked, passage_at
+from atlas_retry.source.excerpt import Mark, Passage, excerpt, marked, passage_at
 from tests.briefs import PROJECT, PYTEST_LOG, brief_of, failed
 
 TEXT = st.text(max_size=400)
@@ -104,6 +107,27 @@ def test_the_prompt_says_what_was_left_out_and_where_the_log_is() -> None:
     assert "Full output: /state/logs/1" in prompt.text
 
 
+def test_what_is_clearly_likeliest_is_whole_before_a_test_takes_room() -> None:
+    lines = [f"    value_{n} = rounded(total_{n})" for n in range(60)]
+    sources = {"a.py": "\n".join(("def long():", *lines)), "test_a.py": "# a test\n" * 40}
+    project = Project(lambda path: sources[path].encode(), lambda: tuple(sources))
+    found = [
+        Candidate(passage=_all_lines(path, sources), score=1.0, why="x", is_test="test" in path)
+        for path in sources
+    ]
+    other = replace(found[0].passage, start_line=2, end_line=3)
+    for rival, is_whole in ((0.3, True), (0.9, False)):
+        second = Candidate(passage=other, score=rival, why="x")
+        cutting = Cutting(project=project, room=len(sources["a.py"]) + 100, redact=str)
+        shown = code((*found, second), cutting)
+        assert ("value_59" in "".join(block.text for block in shown)) is is_whole
+
+
+def _all_lines(path: str, sources: dict[str, str]) -> Passage:
+    count = len(sources[path].splitlines())
+    return Passage(path=path, start_line=1, end_line=count, def_line=1)
+
+
 @RELAXED
 @given(
     path=st.sampled_from(["a.py", "a.go", "a.rs", "a.ts", "a.rb", "a.txt", "a"]),
@@ -123,4 +147,4 @@ def test_every_excerpt_is_within_its_limit(
 
 def test_the_prompt_package_has_a_limited_number_of_lines() -> None:
     files = (Path(__file__).parents[1] / "atlas_retry" / "prompt").glob("*.py")
-    assert sum(len(path.read_text().splitlines()) for path in files) <= 2640
+    assert sum(len(path.read_text().splitlines()) for path in files) <= 2596

@@ -87,15 +87,12 @@ def candidates(
 def _diagnostics(results: tuple[GateResult, ...], *, testing: bool) -> tuple[Diagnostic, ...]:
     diagnostics: list[Diagnostic] = []
     for result in results:
-        of_gate = result.diagnostics or (_whole_output(result),)
+        of_gate = result.diagnostics
+        if not of_gate:  # no parser reads this runner: the places and words of its output count
+            text = quiet(f"{result.stdout}\n{result.stderr}")[-MAX_OUTPUT_CHARS:]
+            of_gate = (Diagnostic(tool=result.name, message=text, text=text),)
         diagnostics += [d for d in of_gate if _is_of_test(result, d) is testing]
     return tuple(diagnostics)
-
-
-def _whole_output(result: GateResult) -> Diagnostic:
-    """Stands for the output of a runner that no parser reads: its places and words count."""
-    text = quiet(f"{result.stdout}\n{result.stderr}")[-MAX_OUTPUT_CHARS:]
-    return Diagnostic(tool=result.name, message=text, text=text)
 
 
 def _is_of_test(result: GateResult, diagnostic: Diagnostic) -> bool:

@@ -15,6 +15,8 @@ TEST_SHARE = 0.15
 """Of the room, for the failing tests' own sources."""
 WINDOW_SHARE, MIN_WINDOW_CHARS = 0.25, 300
 """Of the room that is left, for the marked lines of what does not fit whole."""
+CLEARLY = 2.0
+"""How much likelier than the next a passage must be to get its room before any other."""
 MAX_CONSIDERED = 400
 MANY_CHARS = 8_000
 """Room in which more than one failing test is shown."""
@@ -47,18 +49,18 @@ class Block(Struct, frozen=True, kw_only=True):
 
 
 def code(all_candidates: tuple[Candidate, ...], cutting: Cutting) -> tuple[Block, ...]:
-    """The best passages, whole where they fit, likeliest first."""
+    """The failing tests, then the best passages by rank, whole where they fit."""
     others = [candidate for candidate in all_candidates if not candidate.is_test][:MAX_CONSIDERED]
     blocks: list[Block] = []
     room = cutting.room
+    if len(others) > 1 and others[0].score > CLEARLY * others[1].score:
+        room -= _take(others[0], blocks, cutting, room)
     for candidate in _tests(all_candidates, cutting):
         room -= _take(candidate, blocks, cutting, min(room, int(cutting.room * TEST_SHARE)))
-    tests = len(blocks)
     for candidate in sorted(others, key=lambda c: -_value(c, cutting)):
-        if len(blocks) - tests < MAX_PASSAGES:
+        if sum(not block.candidate.is_test for block in blocks) < MAX_PASSAGES:
             room -= _take(candidate, blocks, cutting, room)
-    likeliest = sorted(blocks[tests:], key=lambda block: -block.candidate.score)
-    return (*blocks[:tests], *likeliest)
+    return tuple(sorted(blocks, key=lambda b: (not b.candidate.is_test, -b.candidate.score)))
 
 
 def _tests(all_candidates: tuple[Candidate, ...], cutting: Cutting) -> list[Candidate]:

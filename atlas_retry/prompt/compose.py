@@ -109,10 +109,14 @@ def _fixed(brief: Brief, results: tuple[GateResult, ...], budget: int) -> _Parts
     """Everything but errors and code, each within its share; less of it in a tiny budget."""
     logs = dict.fromkeys(f"Full output: {one.log_path}" for one in results if one.log_path)
     closing = (wording.CLOSING,) if brief.history else ()
+    plain = (brief.redact(" ".join(learning.split())) for learning in brief.learnings)
+    learned = "\n".join(
+        ("## Learned from earlier runs", *(f"- {harmless_output(p)}" for p in plain))
+    )
     parts = _Parts(
         opening=wording.opening(brief.gates, brief.protected, brief.marker, budget),
         own=elided("\n".join(_own_words(brief, results)), int(budget * OWN_WORDS_SHARE)),
-        learnings=elided("\n".join(_learnings(brief)), int(budget * OWN_WORDS_SHARE)),
+        learnings=elided(learned, int(budget * OWN_WORDS_SHARE)) if brief.learnings else "",
         history=_history(brief, budget),
         please="" if budget < wording.SHORT_BELOW_CHARS else wording.PLEASE,
         logs="\n".join([*logs][:4]),
@@ -139,13 +143,6 @@ def _own_words(brief: Brief, results: tuple[GateResult, ...]) -> Iterator[str]:
     for name, words in brief.settings.gates.items():
         if name in failed:
             yield f"{name}: {words.strip()}"
-
-
-def _learnings(brief: Brief) -> Iterator[str]:
-    if brief.learnings:
-        yield "## Learned from earlier runs"
-        for learning in brief.learnings:
-            yield f"- {harmless_output(brief.redact(' '.join(learning.split())))}"
 
 
 def _history(brief: Brief, budget: int) -> str:

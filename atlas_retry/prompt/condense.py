@@ -36,9 +36,11 @@ def condensed(text: str, limit: int) -> str:
     """The lines of a problem that say most, in their order, at most `limit` characters."""
     lines = [line.rstrip() for line in text.splitlines()]
     ranks = _ranks(lines)
+    # the last decisive line of the first run of them: what was asserted
+    centre = next((index for index, rank in enumerate(ranks) if rank == 0), len(ranks) - 1)
     kept = set[int]()
     room = limit
-    for index in sorted(range(len(lines)), key=lambda i: (ranks[i], abs(i - _centre(ranks)))):
+    for index in sorted(range(len(lines)), key=lambda i: (ranks[i], abs(i - centre))):
         line = lines[index]
         cost = min(len(line), MAX_LINE_CHARS, limit) + 5
         if ranks[index] < _DROPPED and cost <= room:
@@ -68,11 +70,6 @@ def _rank(line: str, decisive: re.Pattern[str]) -> int:
     if decisive.search(line):
         return 0
     return 1 if _NEXT.match(line) else SOURCE
-
-
-def _centre(ranks: list[int]) -> int:
-    """The last decisive line of the first run of them: what was asserted."""
-    return next((index for index, rank in enumerate(ranks) if rank == 0), len(ranks) - 1)
 
 
 def _joined(lines: list[str], kept: set[int], limit: int) -> str:

@@ -93,7 +93,7 @@ Involved = tuple[Spot, float, str]
 def _involved(diagnostic: Diagnostic, path: str, graph: Graph) -> Iterator[Involved]:
     line = diagnostic.region.start_line if diagnostic.region else None
     lacking = UNDEFINED.search(diagnostic.message) is not None
-    owners = _owners(diagnostic.message, graph) if lacking else ()
+    owner = _OF_CLASS.search(diagnostic.message) if lacking else None
     names = _names(diagnostic)
     here = graph.at(path, line) if line is not None else None
     if here:
@@ -101,6 +101,8 @@ def _involved(diagnostic: Diagnostic, path: str, graph: Graph) -> Iterator[Invol
     defined = chain.from_iterable(_defined(path, name, graph) for name in names)
     yield from ((spot, NAMED, "named") for spot in defined)
     if lacking:
+        # the classes that lack something, and what they are made from
+        owners = graph.lineage((owner[1] or owner[2]).rpartition(".")[2]) if owner else ()
         setting = _setting(names, owners, graph)
         yield from ((spot, SETS_IT, "similar name") for spot in setting)
 
@@ -119,12 +121,6 @@ def _defined(path: str, name: str, graph: Graph) -> list[Spot]:
         return direct
     everywhere = graph.by_name.get(last, [])
     return everywhere if len(everywhere) <= MAX_NAMES else []
-
-
-def _owners(message: str, graph: Graph) -> tuple[Spot, ...]:
-    """The classes that a message says lack something, and what they are made from."""
-    match = _OF_CLASS.search(message)
-    return graph.lineage(((match[1] or match[2]) if match else "").rpartition(".")[2])
 
 
 def _setting(names: list[str], owners: tuple[Spot, ...], graph: Graph) -> Iterator[Spot]:

@@ -1,7 +1,7 @@
 """Ranks definitions that may be at fault for failing tests, by a table of named signals. Guesses.
 
 Weights: what fits seeded and human faults together best, less the signals whose removal costs
-nothing on human fixes. A trace's was tried on seeded faults; a fresh change's is set by judgement.
+nothing on human fixes. A trace's was tried on human fixes; a fresh change's is set by judgement.
 """
 
 import math
@@ -13,7 +13,7 @@ from msgspec import Struct
 from atlas_retry.patterns import regex
 from atlas_retry.prompt.brief import Traced
 from atlas_retry.prompt.failing import FailingTest, each_once
-from atlas_retry.prompt.flow import Weights, common, led_to, spread, usual
+from atlas_retry.prompt.flow import Weights, led_to, spread, usual
 from atlas_retry.prompt.graph import Graph, Spot
 from atlas_retry.prompt.project import is_test_path
 from atlas_retry.prompt.words import Topic, bm25, is_namesake, said_share, stems, topic, words
@@ -42,7 +42,7 @@ class RankingScene(Struct, frozen=True, kw_only=True):
     framed: frozenset[Spot]
     """Functions in the tracebacks."""
     common: Weights
-    """How strongly the failing tests lead to a definition: high for what every one leads to."""
+    """How strongly the failing tests lead to a definition."""
     healthy: Weights
     """How strongly the passing tests beside them lead to it."""
     pressing: Weights
@@ -74,7 +74,7 @@ def _touched(spot: Spot, scene: RankingScene) -> float:
 SIGNALS = (
     Signal(
         name="common",
-        source="call graph: what every failing test leads to",
+        source="call graph: what failing tests lead to",
         weight=0.3,
         of=lambda spot, scene: scene.common.get(spot, 0.0),
     ),
@@ -129,7 +129,7 @@ SIGNALS = (
     Signal(
         name="traced",
         source="trace: what failing tests ran and passing ones did not",
-        weight=12.0,
+        weight=5.0,
         of=lambda spot, scene: scene.traced.get(spot, 0.0),
     ),
     Signal(
@@ -148,9 +148,12 @@ def suspects(
     trace: tuple[Traced, ...],
     changed: Changed,
 ) -> tuple[Suspect, ...]:
-    """Candidates, likeliest first."""
+    """Candidates, likeliest first; a rating is the logarithm of a likelihood."""
     scene = _scene(tests, passed, graph, trace, changed)
-    rated = {spot: _rating(spot, scene) for spot in _considered(tests, scene)}
+    rated = {
+        spot: sum(signal.weight * signal.of(spot, scene) for signal in SIGNALS)
+        for spot in _considered(tests, scene)
+    }
     top = max(rated.values(), default=0.0)
     chances = {spot: math.exp(rating - top) for spot, rating in rated.items()}
     unordered = [
@@ -164,11 +167,6 @@ def _considered(tests: tuple[FailingTest, ...], scene: RankingScene) -> set[Spot
     spots = {*_sources(scene.graph), *scene.common, *scene.framed, *scene.traced}
     spots -= {test.spot for test in tests if test.spot}
     return {spot for spot in spots if spot.scope.kind in RANKED}
-
-
-def _rating(spot: Spot, scene: RankingScene) -> float:
-    """Logarithm of a likelihood; only differences mean something."""
-    return sum(signal.weight * signal.of(spot, scene) for signal in SIGNALS)
 
 
 def _scene(
@@ -186,7 +184,7 @@ def _scene(
         graph=graph,
         about=about,
         framed=frozenset(filter(None, framed)),
-        common=common([led_to(test, graph) for test in each_once(tests)]),
+        common=usual([led_to(test, graph) for test in each_once(tests)]),
         healthy=usual([spread({spot: 1.0}, graph.edges) for spot in passed]),
         pressing=bm25(about.pressing, {spot: tuple(words(text)) for spot, text in texts.items()}),
         titles=bm25(about.titles, {spot: tuple(stems(text)) for spot, text in texts.items()}),

@@ -46,16 +46,12 @@ def elided(text: str, limit: int) -> str:
     room = limit - len(note)
     if room < 2:  # noqa: PLR2004 - one character on each side
         return text[: max(limit, 0)]
-    head = _to_line_end(text[: room // 2])
-    tail = text[len(text) - (room - len(head)) :]
-    return head + note + _from_line_start(tail)
-
-
-def _to_line_end(head: str) -> str:
+    head = text[: room // 2]
     end = head.rfind("\n")
-    return head[:end] if end > len(head) // 2 else head
-
-
-def _from_line_start(tail: str) -> str:
+    if end > len(head) // 2:
+        head = head[:end]
+    tail = text[len(text) - (room - len(head)) :]
     start = tail.find("\n")
-    return tail[start + 1 :] if 0 <= start < len(tail) // 2 else tail
+    if 0 <= start < len(tail) // 2:
+        tail = tail[start + 1 :]
+    return head + note + tail
