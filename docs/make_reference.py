@@ -190,10 +190,32 @@ def _comment(text: str, indent: str, lead: str = "# ") -> list[str]:
     )
 
 
+_OF_MECHANISMS = (
+    ("gate-script-changed", "held", "a gate runs it, or a script of one names it"),
+    ("tool-shadowed", "held", "it would be run, read or imported in the place of something else"),
+    ("link-planted", "held", "a file became a link"),
+    ("mode-changed", "held", "what a gate runs is no longer executable"),
+    ("test-changed", "held", "what the tests prove was changed"),
+    (
+        "inline-test-changed",
+        "held",
+        "the tests in a source were changed; review where they cannot be restored",
+    ),
+    ("suppression-added", "held", "the checker that fails is silenced; noted where another one is"),
+    ("needed-by-tests", "held", "the tests pass only with a change that was kept"),
+    ("not-under-git", "held", "the gates pass only with files that git ignores"),
+    ("rewritten-by-a-gate", "refused", "code of the attempt changes what decides while gates run"),
+    ("dependency-added", "noted", "what the project depends on was changed"),
+)
+"""Rules that are in no table of the code; a test holds that none is missing."""
+
+
 def _rules() -> Iterator[str]:
     yield "| rule | answer | because |\n| --- | --- | --- |\n"
     for row in TABLE:
         yield f"| `{row.rule}` | held | {_line(row.detail)} |\n"
+    for name, kind, because in _OF_MECHANISMS:
+        yield f"| `{name}` | {kind} | {because} |\n"
     for rule in sources.RULES:
         yield f"| `{rule.name}` | {rule.answer.value} | {_line(rule.reason)} |\n"
     for besides in beside.RULES:

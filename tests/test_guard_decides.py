@@ -1,5 +1,7 @@
 """What decides is held; what grew, was laid out anew or follows the sources is kept."""
 
+import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -7,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pathspec import GitIgnoreSpec
 
-from atlas_retry.guard import decides, places, rulings
+from atlas_retry import guard
+from atlas_retry.guard import beside, decides, places, rulings, sources
 from atlas_retry.model import Kind
 from atlas_retry.text.globs import Globs, words
 from tests.guardcases import answers, case, failed, judged
@@ -618,6 +621,27 @@ def test_a_ruling_names_its_mechanism() -> None:
     change = case({PY: TEST, "app.py": "x = 1\n"}, {PY: "x = 1\n", "app.py": "x = 2\n"})
     mechanisms = {ruling.path: ruling.mechanism for ruling in rulings(change)}
     assert mechanisms == {PY: "decides: test-changed", "app.py": "a source, kept"}
+
+
+def _rules_in_code() -> set[str]:
+    """Ids of all rules: of the tables, those given as `rule=`, and those returned with a detail."""
+    package = Path(guard.__file__).parents[1]
+    files = (*(package / "guard").rglob("*.py"), *(package / "run").glob("*.py"))
+    nodes = [node for file in files for node in ast.walk(ast.parse(file.read_text()))]
+    keywords = (node for node in nodes if isinstance(node, ast.keyword) and node.arg == "rule")
+    given = [keyword.value for keyword in keywords]
+    pairs = (node.value for node in nodes if isinstance(node, ast.Return))
+    given += [pair.elts[0] for pair in pairs if isinstance(pair, ast.Tuple) and pair.elts]
+    texts = (node.value for node in given if isinstance(node, ast.Constant))
+    rules = {text for text in texts if isinstance(text, str) and re.fullmatch(r"\w+(-\w+)+", text)}
+    rules |= {rule.name for rule in beside.RULES} | {rule.name for rule in sources.RULES}
+    return rules | {row.rule for row in decides.TABLE}
+
+
+def test_every_rule_is_in_the_table_of_the_page() -> None:
+    page = Path(__file__).parents[1].joinpath("docs/guard.md").read_text()
+    table = page.partition("<!-- rules -->")[2].partition("<!-- end of rules -->")[0]
+    assert set(re.findall(r"^\| `([\w-]+)` \|", table, re.MULTILINE)) == _rules_in_code()
 
 
 def test_guard_and_judge_have_a_limited_number_of_lines() -> None:
