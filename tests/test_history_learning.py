@@ -223,7 +223,10 @@ def test_statistics_count_attempts_gates_rules_and_costs(
     assert any(row["fixed"] for row in figures.rules)
     assert nothing.runs == 0
     assert nothing.cost_per_fix_usd is None
-    assert re.search(r"^2 +1 +1 +█+ 100% +\$0\.75 ", statistics.as_text(figures), re.MULTILINE)
+    text = statistics.as_text(figures)
+    assert re.search(r"^2 +1 +1 +█+ 100% +\$0\.75 ", text, re.MULTILINE)
+    assert re.search(r"^attempt +made +fixed +share", text, re.MULTILINE)
+    assert "an agent was asked in 1 runs and fixed 1 (100%)" in text
 
 
 @pytest.mark.parametrize(

@@ -63,7 +63,8 @@ _VERDICTS = """
 _TURNS = """
     SELECT {} AS name, count(*) AS failed, coalesce(sum(passed), 0) AS fixed,
       avg(coalesce(passed, 0)) AS share, avg(cost_usd) AS cost_usd, avg(duration_ms) AS duration_ms
-    FROM attempts WHERE ended_at NOT NULL AND started_at >= ? GROUP BY 1 ORDER BY {}
+    FROM attempts WHERE ended_at NOT NULL AND run IN (SELECT id FROM runs WHERE started_at >= ?)
+    GROUP BY 1 ORDER BY {}
 """
 _KINDS = """
     WITH first AS (
@@ -99,6 +100,13 @@ _RUNS = """
       coalesce(verdict, state) AS verdict, attempts, cost_usd, duration_ms
     FROM runs WHERE started_at >= ? ORDER BY started_at, rowid
 """
+_COUNTED = {
+    "attempts": "attempt made fixed",
+    "agents": "agent attempts fixed",
+    "kinds": "gates failed fixed",
+    "rules": "problems failed fixed",
+}
+"""By table, what its rows are and what its first two numbers count."""
 _TABLES = {
     "verdicts": _VERDICTS,
     "attempts": _TURNS.format("cast(number AS TEXT)", "min(number)"),
@@ -150,6 +158,8 @@ def _table(title: str, rows: Sequence[Row]) -> str:
     if not rows:
         return ""
     columns = [name.removesuffix("_ms").removesuffix("_usd") for name in rows[0]]
+    counted = _COUNTED.get(title, "").split()
+    columns[: len(counted)] = counted
     cells = [[_cell(name, value) for name, value in row.items()] for row in rows]
     return f"\n{title}\n{aligned([columns, *cells], numbers=True)}"
 
@@ -162,7 +172,7 @@ def _headlines(statistics: Statistics) -> Iterator[str]:
     yield f"{statistics.runs} runs: {', '.join(ends)}; {usd(statistics.cost_usd)} spent\n"
     if asked := statistics.with_attempts:
         share = f"{statistics.fixed / asked:.0%}"
-        yield f"an agent was asked in {asked} and fixed {statistics.fixed} ({share})\n"
+        yield f"an agent was asked in {asked} runs and fixed {statistics.fixed} ({share})\n"
     if statistics.cost_per_fix_usd is not None and statistics.duration_per_fix_ms is not None:
         took = seconds(round(statistics.duration_per_fix_ms))
         yield f"a fix costs {usd(statistics.cost_per_fix_usd)} and takes {took}\n"
