@@ -13,7 +13,7 @@ Environ = dict[str, str]
 CHECK = "python -S -B -c 'from calc import add; assert add(1, 2) == 3'"
 REMARK = "echo '# looked at' >> calc.py"
 IGNORED = ".gitignore"
-CACHES = [".memo/ok", ".mypy_cache/ok", "target/debug/ok"]
+CACHES = [".memo/ok", ".mypy_cache/ok", "target/debug/ok", "dist/ok"]
 RECORDS = (
     "python -S -B -c 'from calc import add; print(add(1, 2))' > now; "
     "test -e snap/v && cmp -s now snap/v || { mkdir -p snap; cp now snap/v; exit 1; }"
@@ -91,6 +91,27 @@ def test_ignored_files_of_a_failed_run_are_removed(
     project = miniature(tmp_path, environ, hiding(path), [turn] * 3, validation=gates)
     assert not project.retry(retry__max_ai_retry_attempts=1).verdict.is_green
     assert not (project.root / path).exists()
+
+
+@pytest.mark.in_place("what git ignores and a run in layers wrote is dropped")
+def test_what_a_turn_built_is_built_again_after_a_failed_run(
+    tmp_path: Path, environ: Environ
+) -> None:
+    """A product of other sources, or a memo beside it, would pass for one of what is left."""
+    files = {"calc.py": ADD, IGNORED: "dist/\n"}
+    build = "mkdir -p dist; test dist/calc.py -nt calc.py || cp calc.py dist/"
+    test = "cd dist && python -S -B -c 'from calc import add; assert add(1, 2) == 3'"
+    gates = {"build": [build], "test": [test], "lint": ["test -e never"]}
+    turn = f"{REMARK}; {put('dist/calc.py', ADDED)}; touch -d tomorrow dist/calc.py"
+    project = miniature(tmp_path, environ, files, [turn], validation=gates)
+    (project.root / "dist").mkdir()
+    (project.root / "dist/calc.py").write_text(ADD)
+    outcome = project.retry(retry__max_ai_retry_attempts=1)
+    assert not outcome.verdict.is_green
+    assert (project.root / "dist/calc.py").read_text() == ADD
+    again = atlas(project, "validate", "--only", "build", "--only", "test")
+    assert again.code == 1, again.err + again.out
+    assert "looked at" in (project.root / "dist/calc.py").read_text()
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """A workspace of a few words, with gates, a guard and an agent that do what a test says."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from msgspec import Struct, field
@@ -148,6 +148,9 @@ class _InWorld(Effects, kw_only=True):
 
     def write(self, files: Contents) -> None:
         self.world.write(files)
+
+    def outdate(self, paths: Iterable[str]) -> None:
+        pass
 
     def validate(self, previous: Validation | None) -> Validation:
         return self.world.validate(previous)

@@ -1,9 +1,11 @@
 """What one run does to the world, as methods that the loop calls. Decides nothing."""
 
 import itertools
+import os
 import shlex
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -74,6 +76,10 @@ from atlas_retry.workspace import (
 
 if TYPE_CHECKING:
     from atlas_retry.run.door import Door
+
+
+LONG_AGO_S = 315_619_200
+"""2 January 1980: no archive holds an earlier time."""
 
 
 def run_folder(opened: OpenWorkspace, run_id: str) -> Path:
@@ -171,6 +177,13 @@ class Effects(Struct, kw_only=True):
     def write(self, files: Contents) -> None:
         """Give these files these contents; what was there and could not be held stays."""
         restoring.write(self.opened.git, files, self._start())
+        self.opened.tracker.moved()
+
+    def outdate(self, paths: Iterable[str]) -> None:
+        """Give files a time so long ago that whatever builds them finds them stale."""
+        for path in paths:
+            with suppress(OSError):
+                os.utime(self.opened.root / path, (LONG_AGO_S, LONG_AGO_S), follow_symlinks=False)
         self.opened.tracker.moved()
 
     def _start(self) -> str:

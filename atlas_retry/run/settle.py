@@ -218,7 +218,11 @@ def forget(progress: Progress, do: Effects) -> None:
     attempts = [attempt for attempt in wrote if attempt.snapshot]
     left = do.snapshot("left").id if attempts else ""
     for attempt in attempts:
-        do.write(_as_before(attempt, progress.origin, left, do))
+        files = _as_before(attempt, progress.origin, left, do)
+        do.write(files)
+        # what was built from other sources must be built again
+        there = (path for path in files if files[path])
+        do.outdate(filter(is_made, there))
 
 
 def _as_before(attempt: Attempt, origin: str, left: str, do: Effects) -> Contents:
@@ -228,7 +232,7 @@ def _as_before(attempt: Attempt, origin: str, left: str, do: Effects) -> Content
     unheld = dict.fromkeys(path for path in paths if now[path] is None)
     there = (path for path in paths if now[path])
     ours = (path for path in there if now[path] == wrote[path] != was[path])
-    return unheld | {path: was[path] for path in ours if not is_made(path)}
+    return unheld | {path: was[path] for path in ours}
 
 
 def _tried(settled: Settled, turn: Turn, before: Validation, do: Effects) -> Settled:
