@@ -1,7 +1,6 @@
 """Gathers the code that failures may be about, from tests and from problems. Fills no budget."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator
 from itertools import chain
 
 from msgspec import Struct
@@ -51,6 +50,11 @@ class Candidate(Struct, frozen=True, kw_only=True):
     why: str
     is_test: bool = False
     """A failing test's own source."""
+
+    @property
+    def place(self) -> str:
+        """`path:line symbol`."""
+        return f"{self.passage.path}:{self.passage.start_line} {self.passage.symbol or ''}".rstrip()
 
 
 def candidates(
@@ -140,7 +144,10 @@ def _passage(spot: Spot, project: Project) -> Passage:
     scope = spot.scope
     end = scope.end_line
     if scope.kind is ScopeKind.CLASS and scope.lines > MAX_CLASS_LINES:
-        end = min(_inner_functions(spot, project), default=end + 1) - 1
+        functions = (s for s in project.definitions(spot.path) if s.kind is ScopeKind.FUNCTION)
+        starts = (function.start_line for function in functions)
+        inside = (line for line in starts if scope.def_line < line < scope.end_line)
+        end = min(inside, default=end + 1) - 1
     return Passage(
         path=spot.path,
         start_line=scope.start_line,
@@ -148,14 +155,6 @@ def _passage(spot: Spot, project: Project) -> Passage:
         def_line=scope.def_line,
         symbol=scope.qualified_name,
     )
-
-
-def _inner_functions(spot: Spot, project: Project) -> Iterator[int]:
-    """The first lines of the functions inside a definition."""
-    for scope in project.definitions(spot.path):
-        is_inside = spot.scope.def_line < scope.start_line < spot.scope.end_line
-        if scope.kind is ScopeKind.FUNCTION and is_inside:
-            yield scope.start_line
 
 
 def _own_sources(tests: tuple[FailingTest, ...], project: Project) -> list[Candidate]:

@@ -156,9 +156,7 @@ def elsewhere(rest: tuple[Candidate, ...], room: int) -> str:
     """Where else to look: `path:line symbol` of the next likeliest, as many as fit."""
     lines = [OTHERS.format(len(rest))]
     for candidate in rest:
-        passage = candidate.passage
-        line = f"{passage.path}:{passage.start_line} {passage.symbol or ''}".rstrip()
-        if sum(map(len, lines)) + len(lines) + len(line) > room:
+        if sum(map(len, lines)) + len(lines) + len(candidate.place) > room:
             break
-        lines.append(line)
+        lines.append(candidate.place)
     return "\n".join(dict.fromkeys(lines)) if len(lines) > 1 else ""

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from atlas_retry.model import GateResult
 from atlas_retry.prompt import wording
 from atlas_retry.prompt.brief import Brief, Prompt
-from atlas_retry.prompt.candidates import Candidate, candidates
+from atlas_retry.prompt.candidates import candidates
 from atlas_retry.prompt.code import Cutting, code, elsewhere, shown, unshown
 from atlas_retry.prompt.entries import Quoting, quoted
 from atlas_retry.prompt.ledger import held_back, ledger
@@ -88,7 +88,7 @@ def compose(brief: Brief) -> Prompt:
         text=text,
         stable_chars=text.rfind("\n", 0, max(text.find(brief.marker), 0)) + 1,
         left_out=errors.left_out,
-        ranking=tuple(_ranked(all_candidates)),
+        ranking=tuple(f"{one.place} ({one.why})" for one in all_candidates[:MAX_RANKING]),
     )
 
 
@@ -182,9 +182,3 @@ def _valid(parts: _Parts, marker: str, budget: int) -> str:
 
 def _encodable(text: str) -> str:
     return text.encode("utf-8", "replace").decode("utf-8")
-
-
-def _ranked(all_candidates: tuple[Candidate, ...]) -> Iterator[str]:
-    for candidate in all_candidates[:MAX_RANKING]:
-        passage = candidate.passage
-        yield f"{passage.path}:{passage.start_line} {passage.symbol or ''} ({candidate.why})"

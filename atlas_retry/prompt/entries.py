@@ -213,9 +213,7 @@ def _those(diagnostics: Sequence[Diagnostic], named: Collection[str]) -> list[Di
 
 
 def _line_of(diagnostic: Diagnostic) -> str:
-    line = diagnostic.region.start_line if diagnostic.region else None
-    place = ":".join(str(value) for value in (diagnostic.path, line) if value)
-    return " ".join(filter(None, (place, diagnostic.rule_id, diagnostic.message)))
+    return " ".join(filter(None, (_place(diagnostic), diagnostic.rule_id, diagnostic.message)))
 
 
 def _others(cause: Cause) -> str:

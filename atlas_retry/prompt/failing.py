@@ -134,13 +134,10 @@ def _by_id(diagnostic: Diagnostic, path: str, graph: Graph) -> Spot | None:
 
 def _is_named(scope: Scope, dotted: str) -> bool:
     if scope.kind is ScopeKind.FUNCTION:
-        return _ends(dotted, scope.qualified_name)
+        # the test is the last of the id, or the function of which that is a subtest
+        name = f".{scope.qualified_name}."
+        return dotted.endswith(name) or dotted.startswith(name)
     return scope.kind is ScopeKind.TEST and f".{_BETWEEN.sub('.', scope.name)}." in dotted
-
-
-def _ends(dotted: str, name: str) -> bool:
-    """Whether the test is the last of the id, or the function of which that is a subtest."""
-    return dotted.endswith(f".{name}.") or dotted.startswith(f".{name}.")
 
 
 def passing(failed: Iterable[FailingTest], graph: Graph) -> tuple[Spot, ...]:

@@ -2,7 +2,7 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 from atlas_retry.prompt.failing import FailingTest
 from atlas_retry.prompt.graph import Edge, Graph, Spot
@@ -56,10 +56,26 @@ def _passed_on(amount: float, used: tuple[Edge, ...]) -> Iterator[tuple[Spot, fl
             yield target, flow / len(edge.targets)
 
 
+def common(parts: Collection[Weights]) -> Weights:
+    """The average of the logarithms: high for what every test leads to, not for what one does."""
+    return _sums(
+        {spot: _logarithm(a) / len(parts) for spot, a in weights.items()} for weights in parts
+    )
+
+
 def usual(parts: Collection[Weights]) -> Weights:
-    """The logarithm of the average: high for what the tests lead to."""
+    """The logarithm of the average: high for what any test leads to."""
+    sums = _sums(parts)
+    return {spot: _logarithm(amount / len(parts)) for spot, amount in sums.items()}
+
+
+def _logarithm(amount: float) -> float:
+    return math.log(1 + amount / FLOOR)
+
+
+def _sums(parts: Iterable[Weights]) -> Weights:
     sums: Weights = defaultdict(float)
     for weights in parts:
         for spot, amount in weights.items():
             sums[spot] += amount
-    return {spot: math.log(1 + amount / len(parts) / FLOOR) for spot, amount in sums.items()}
+    return sums

@@ -13,7 +13,7 @@ from msgspec import Struct
 from atlas_retry.patterns import regex
 from atlas_retry.prompt.brief import Traced
 from atlas_retry.prompt.failing import FailingTest, each_once
-from atlas_retry.prompt.flow import Weights, led_to, spread, usual
+from atlas_retry.prompt.flow import Weights, common, led_to, spread, usual
 from atlas_retry.prompt.graph import Graph, Spot
 from atlas_retry.prompt.project import is_test_path
 from atlas_retry.prompt.words import Topic, bm25, is_namesake, said_share, stems, topic, words
@@ -42,7 +42,7 @@ class RankingScene(Struct, frozen=True, kw_only=True):
     framed: frozenset[Spot]
     """Functions in the tracebacks."""
     common: Weights
-    """How strongly the failing tests lead to a definition."""
+    """How strongly the failing tests lead to a definition: high for what every one leads to."""
     healthy: Weights
     """How strongly the passing tests beside them lead to it."""
     pressing: Weights
@@ -74,7 +74,7 @@ def _touched(spot: Spot, scene: RankingScene) -> float:
 SIGNALS = (
     Signal(
         name="common",
-        source="call graph: what failing tests lead to",
+        source="call graph: what every failing test leads to",
         weight=0.3,
         of=lambda spot, scene: scene.common.get(spot, 0.0),
     ),
@@ -148,11 +148,17 @@ def suspects(
     trace: tuple[Traced, ...],
     changed: Changed,
 ) -> tuple[Suspect, ...]:
-    """Candidates, likeliest first; a rating is the logarithm of a likelihood."""
+    """The source, and what else the tests lead to, but the failing tests themselves.
+
+    Likeliest first; a rating is the logarithm of a likelihood.
+    """
     scene = _scene(tests, passed, graph, trace, changed)
+    spots = {*_sources(graph), *scene.common, *scene.framed, *scene.traced}
+    spots -= {test.spot for test in tests if test.spot}
     rated = {
         spot: sum(signal.weight * signal.of(spot, scene) for signal in SIGNALS)
-        for spot in _considered(tests, scene)
+        for spot in spots
+        if spot.scope.kind in RANKED
     }
     top = max(rated.values(), default=0.0)
     chances = {spot: math.exp(rating - top) for spot, rating in rated.items()}
@@ -160,13 +166,6 @@ def suspects(
         Suspect(spot=spot, score=chance, why=_why(spot, scene)) for spot, chance in chances.items()
     ]
     return tuple(sorted(unordered, key=lambda s: (-s.score, s.spot.path, s.spot.scope.start_line)))
-
-
-def _considered(tests: tuple[FailingTest, ...], scene: RankingScene) -> set[Spot]:
-    """The source, and what else the tests lead to, but the failing tests themselves."""
-    spots = {*_sources(scene.graph), *scene.common, *scene.framed, *scene.traced}
-    spots -= {test.spot for test in tests if test.spot}
-    return {spot for spot in spots if spot.scope.kind in RANKED}
 
 
 def _scene(
@@ -184,7 +183,7 @@ def _scene(
         graph=graph,
         about=about,
         framed=frozenset(filter(None, framed)),
-        common=usual([led_to(test, graph) for test in each_once(tests)]),
+        common=common([led_to(test, graph) for test in each_once(tests)]),
         healthy=usual([spread({spot: 1.0}, graph.edges) for spot in passed]),
         pressing=bm25(about.pressing, {spot: tuple(words(text)) for spot, text in texts.items()}),
         titles=bm25(about.titles, {spot: tuple(stems(text)) for spot, text in texts.items()}),

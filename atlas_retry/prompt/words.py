@@ -132,14 +132,11 @@ def bm25(asked: Mapping[str, float], texts: Mapping[Spot, Sequence[str]]) -> dic
     scored: dict[Spot, float] = {}
     for spot, own in held.items():
         if own:
-            ratio = len(texts[spot]) / usual
-            scored[spot] = sum(weights[word] * _saturated(own[word], ratio) for word in own)
+            slack = SATURATION * (1 - LENGTH + LENGTH * len(texts[spot]) / usual)
+            gains = (weights[word] * count / (count + slack) for word, count in own.items())
+            scored[spot] = (SATURATION + 1) * sum(gains)
     top = max(scored.values(), default=0.0) or 1.0
     return {spot: value / top for spot, value in scored.items()}
-
-
-def _saturated(times: int, ratio: float) -> float:
-    return times * (SATURATION + 1) / (times + SATURATION * (1 - LENGTH + LENGTH * ratio))
 
 
 def is_namesake(spot: Spot, about: Topic) -> bool:
