@@ -14,7 +14,6 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from atlas_retry import agents, process, state_dir
-from atlas_retry.agents import review
 from atlas_retry.agents.lack import Lack
 from atlas_retry.errors import WorkspaceError
 from atlas_retry.events import (
@@ -221,9 +220,10 @@ class Effects(Struct, kw_only=True):
         """Run the gates; `previous` is None before the first attempt."""
         settings, number = self.opened.settings, next(self.validations)
         with_agent = self.run.limits.with_agent
+        has_review = any(gate.kind is Kind.REVIEW for gate in settings.gates)
         chosen = replace(
             plan(self.opened, self._logs("logs", number)),
-            review=self._reviewer_of(number) if with_agent else None,
+            review=self._reviewer_of(number) if with_agent and has_review else None,
             flake_reruns=settings.retry.flake_reruns if previous is None else 0,
             after_attempt=previous is not None,
             previous=previous,
@@ -244,6 +244,8 @@ class Effects(Struct, kw_only=True):
 
     def _reviewer_of(self, number: int) -> Callable[[Gate], GateResult]:
         """How the n-th validation's reviews are made, and paid."""
+        from atlas_retry.agents import review  # start-up
+
         settings, root, number = self.opened.settings, self.opened.root, max(number, 1)
         hidden = secret_values(self.opened.environ)
 

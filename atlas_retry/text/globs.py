@@ -1,16 +1,20 @@
 """Globs as `.gitignore` understands them, for `allow`, `protect` and ignore files."""
 
 import re
-from collections.abc import Collection, Iterable, Iterator
-from functools import cached_property
+from collections.abc import Collection, Iterable
+from functools import cache, cached_property
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
-from pathspec import GitIgnoreSpec
-from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
 
 from atlas_retry.patterns import regex
 
+if TYPE_CHECKING:
+    from pathspec import GitIgnoreSpec
+
 _NAME = regex(r"(?P<star>\*(?=\.))?(?P<text>[^!#*?\[\]\\/\s][^*?\[\]\\/\s]*)(?P<slash>/)?")
+_PLACE = regex(r"/?(?P<text>[^!#*?\[\]\\/\s][^*?\[\]\\\s]*?)(?P<below>/(?:\*\*)?)?")
+"""A path without wildcards from the top down, or all that is below it."""
 _CLASS = regex(r"\[.*\]|\\.")
 _LITERAL = regex(r"[\w.-]+")
 
@@ -35,31 +39,30 @@ class Globs(Struct, frozen=True, dict=True):
         return frozenset(names), frozenset(folders), tuple(endings)
 
     @cached_property
-    def _rest(self) -> re.Pattern[str]:
-        return re.compile("|".join(f"(?:{regex})" for regex in self._regexes()) or r"(?!)")
-
-    def _regexes(self) -> Iterator[str]:
-        for pattern in self.patterns:
-            match = _NAME.fullmatch(pattern)
-            if match and not (match["star"] and match["slash"]):
-                continue
-            regex, is_included = GitIgnoreSpecPattern.pattern_to_regex(pattern)
-            if regex and is_included:
-                # pathspec names a group of each pattern, and a name may stand once in a regex
-                anywhere = "" if regex.startswith("^") else ".*"
-                yield anywhere + regex.replace("?P<ps_d>", "?:")
+    def _rest(self) -> tuple[tuple[str, str], ...]:
+        """The other patterns, each behind a text that stands in every path that it matches."""
+        taken = (p for p in self.patterns if not p.startswith("!"))
+        matches = ((pattern, _NAME.fullmatch(pattern)) for pattern in taken)
+        others = (p for p, plain in matches if not plain or (plain["star"] and plain["slash"]))
+        return tuple((_longest_literal(pattern), pattern) for pattern in others)
 
     @cached_property
-    def _takes_back(self) -> GitIgnoreSpec | None:
-        """What decides where a pattern takes back what another one has matched."""
-        takes_back = any(pattern.startswith("!") for pattern in self.patterns)
-        return GitIgnoreSpec.from_lines(self.patterns) if takes_back else None
+    def _taking_back(self) -> tuple[str, ...]:
+        """A text of each pattern that takes back what another one has matched."""
+        return tuple(_longest_literal(p) for p in self.patterns if p.startswith("!"))
+
+    @cached_property
+    def _whole(self) -> "GitIgnoreSpec":
+        from pathspec import GitIgnoreSpec  # start-up
+
+        return GitIgnoreSpec.from_lines(self.patterns)
 
     def match(self, path: str) -> bool:
         below = path.removeprefix("/").removeprefix("./")
-        if not (self._matches_plainly(below) or self._rest.match(below)):
+        if not (self._matches_plainly(below) or self._matches_otherwise(below)):
             return False
-        return self._takes_back is None or self._takes_back.match_file(path)
+        may_be_taken_back = any(text in below for text in self._taking_back)
+        return not may_be_taken_back or self._whole.match_file(path)
 
     def _matches_plainly(self, path: str) -> bool:
         names, folders, endings = self._plain
@@ -68,22 +71,46 @@ class Globs(Struct, frozen=True, dict=True):
             return True
         return any(ending in closed for ending in endings)
 
+    def _matches_otherwise(self, path: str) -> bool:
+        """A regex is compiled only where a path holds the text of its pattern."""
+        return any(text in path and _compiled(pattern).match(path) for text, pattern in self._rest)
+
+
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    if place := _PLACE.fullmatch(pattern):
+        return re.compile(re.escape(place["text"]) + ("/" if place["below"] else "(?:/|$)"))
+    from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern  # start-up
+
+    found, is_included = GitIgnoreSpecPattern.pattern_to_regex(pattern)
+    if not (found and is_included):
+        return re.compile(r"(?!)")
+    return re.compile(found if found.startswith("^") else f".*{found}")
+
+
+def _literals(pattern: str) -> list[str]:
+    """What a pattern says without wildcards stands in each path that it matches."""
+    return _LITERAL.findall(_CLASS.sub("*", pattern))
+
+
+def _longest_literal(pattern: str) -> str:
+    return max(_literals(pattern), key=len, default="")
+
 
 def with_a_match(patterns: Iterable[str], paths: Collection[str]) -> frozenset[str]:
     """Those of the patterns that match any of the paths.
 
-    What a pattern says without wildcards stands in each path that it matches: most are out by one
-    search in all paths together.
+    Most are out by one search in all paths together.
     """
     text = "\n".join(paths)
     return frozenset(pattern for pattern in patterns if _has_match(pattern, paths, text))
 
 
 def _has_match(pattern: str, paths: Iterable[str], text: str) -> bool:
-    literals = _LITERAL.findall(_CLASS.sub("*", pattern))
+    literals = _literals(pattern)
     if not all(literal in text for literal in literals):
         return False
-    longest, one = max(literals, key=len, default=""), Globs((pattern,))
+    longest, one = _longest_literal(pattern), Globs((pattern,))
     return any(one.match(path) for path in paths if longest in path)
 
 

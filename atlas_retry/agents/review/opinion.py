@@ -5,12 +5,12 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 import msgspec
-from pathspec import GitIgnoreSpec
 
 from atlas_retry.agents.answers import decoded
 from atlas_retry.model import Diagnostic, Level, Region
 from atlas_retry.patterns import regex
 from atlas_retry.prompt.untrusted import elided, fenced, harmless_code
+from atlas_retry.text.globs import Globs
 
 MAX_DIFF_CHARS: Final = 60_000
 MAX_PROBLEMS: Final = 50
@@ -62,11 +62,11 @@ def chosen(diff: str, globs: Iterable[str]) -> str:
     patterns = tuple(globs)
     if not patterns:
         return diff
-    spec = GitIgnoreSpec.from_lines(patterns)
+    wanted = Globs(patterns)
     kept: list[str] = []
     for section in _SECTION.split(diff):
         header = _HEADER.match(section)
-        if header and spec.match_file(header["quoted"] or header["path"]):
+        if header and wanted.match(header["quoted"] or header["path"]):
             kept.append(section)
     return "".join(kept)
 
