@@ -12,8 +12,8 @@ from atlas_retry.workspace.scan import stat_of
 
 def lasting(taken: Seal, moved: Moved, refused: Collection[str]) -> tuple[LeftBehind, ...]:
     """Of the refused paths, those that cannot be restored, as they are now."""
-    found = (LeftBehind(path=path, states=_states(files)) for path, files in _files(taken, moved))
-    return tuple(left for left in found if left.path in refused)
+    every = (LeftBehind(path=path, states=_states(files)) for path, files in _files(taken, moved))
+    return tuple(left for left in every if left.path in refused)
 
 
 def is_as_left(left: LeftBehind) -> bool:

@@ -85,8 +85,8 @@ def outer_environments(
 
 def _places(environment: str) -> list[Path]:
     """Where a virtual environment holds what is installed in it."""
-    found = Path(environment).glob("lib*/python*/site-packages")
-    return sorted({path.resolve() for path in found})
+    folders = Path(environment).glob("lib*/python*/site-packages")
+    return sorted({path.resolve() for path in folders})
 
 
 def led_to(root: Path, environment: str) -> Iterator[str]:
@@ -105,19 +105,18 @@ def packages(environment: str) -> dict[str, Stat | None]:
     A file that has several names moves its ctime whenever another name comes or goes, as when an
     installer links it from its store: of such a file it is left out.
     """
-    found: dict[str, Stat | None] = {}
+    by_path: dict[str, Stat | None] = {}
     for folder in _places(environment):
-        found.update(_files(str(folder), _BYTECODE, _stamp_of_shared))
-    return found
+        by_path.update(_files(str(folder), _BYTECODE, _stamp_of_shared))
+    return by_path
 
 
 def _stamp_of_shared(entry: "os.DirEntry[str]") -> Stat | None:
-    try:
-        status = entry.stat(follow_symlinks=False)
-    except OSError:
-        return None
-    mode, size, mtime_ns, ctime_ns, inode = stat_of(status)
-    return mode, size, mtime_ns, ctime_ns if status.st_nlink == 1 else 0, inode
+    seen = stamp(entry)
+    if seen is None or entry.stat(follow_symlinks=False).st_nlink == 1:
+        return seen
+    mode, size, mtime_ns, _, inode = seen
+    return mode, size, mtime_ns, 0, inode
 
 
 def stamps(folders: Iterable[str]) -> dict[str, Stat | None]:
