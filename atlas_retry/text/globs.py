@@ -41,10 +41,13 @@ class Globs(Struct, frozen=True, dict=True):
     @cached_property
     def _rest(self) -> tuple[tuple[str, str], ...]:
         """The other patterns, each behind a text that stands in every path that it matches."""
-        taken = (p for p in self.patterns if not p.startswith("!"))
-        matches = ((pattern, _NAME.fullmatch(pattern)) for pattern in taken)
-        others = (p for p, plain in matches if not plain or (plain["star"] and plain["slash"]))
-        return tuple((_longest_literal(pattern), pattern) for pattern in others)
+        others = []
+        for pattern in self.patterns:
+            plain = _NAME.fullmatch(pattern)
+            is_folder_ending = plain and plain["star"] and plain["slash"]
+            if is_folder_ending or not (plain or pattern.startswith("!")):
+                others.append((_longest_literal(pattern), pattern))
+        return tuple(others)
 
     @cached_property
     def _taking_back(self) -> tuple[str, ...]:
