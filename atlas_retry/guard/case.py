@@ -106,10 +106,6 @@ class Delta(Struct, frozen=True, kw_only=True, eq=False, dict=True):
         return self.old_mode is None
 
     @property
-    def is_deleted(self) -> bool:
-        return self.new_mode is None
-
-    @property
     def is_text(self) -> bool:
         """Whether both sides are ordinary files without binary content."""
         special = {self.old_mode, self.new_mode} & {"120000", "160000"}
