@@ -66,3 +66,26 @@ def factory(settings: AgentSettings, emit: Emit, environ: Mapping[str, str]) -> 
         return AgentReply(status=ReplyStatus.DONE, cost_usd=0.5, session_id=request.session_id)
 
     return ask
+
+
+def forgetful(settings: AgentSettings, emit: Emit, environ: Mapping[str, str]) -> Agent:
+    """Guts the test in the part of its turn that is cut off; names later edits alone."""
+    notes = Path(settings.path or environ["HOME"])
+
+    def ask(request: AgentRequest) -> AgentReply:
+        root = Path(request.workspace)
+        emit(AgentActivity(text="reading", session_id="conversation-1"))
+        asked = notes / "asked"
+        if not asked.exists():
+            asked.touch()
+            (root / "test_calc.py").write_text("def test_add():\n    pass\n")
+            os.kill(os.getpid(), signal.SIGKILL)
+        (root / "README.md").write_text("# calc\n")
+        return AgentReply(
+            status=ReplyStatus.DONE,
+            session_id=request.session_id,
+            touched=("README.md",),
+            touched_all=True,
+        )
+
+    return ask

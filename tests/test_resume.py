@@ -144,6 +144,20 @@ def test_a_resumed_conversation_keeps_its_edits(scene: Scene) -> None:
     assert row.cost_usd == 0.1 + 0.5
 
 
+def test_edits_from_before_the_interruption_are_judged_with_the_turn(scene: Scene) -> None:
+    scene.project.configure(
+        agent={"backend": "tests.resuming_agent:forgetful", "path": str(scene.notes)}
+    )
+    test = scene.project.root / "test_calc.py"
+    before = test.read_text()
+    assert scene.atlas("retry", "--ai-fix").returncode == -signal.SIGKILL
+    done = scene.atlas("resume", "--ai-fix")
+    assert "goes on from what it had not finished: test_calc.py" in done.stdout
+    assert "not by it" not in done.stdout
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert test.read_text() == before
+
+
 def test_an_interrupted_turn_is_counted_in_the_cost(scene: Scene) -> None:
     scene.project.configure(
         agent={"backend": "tests.resuming_agent:dear"}, retry={"max_cost_usd": 2.0}

@@ -168,7 +168,11 @@ def _put_in_order(scene: _CutOffRun) -> str | None:
             return _turn(scene, None)
         turn = _turn(scene, there.id)
         restoring.restore(scene.git, scene.expected)
-        text = f"what was unfinished is restored (it is held): {some(ours, MAX_SHOWN)}"
+        goes_on = attempt and (attempt.reply or attempt.session_id)
+        unfinished = some(ours, MAX_SHOWN)
+        text = f"what was unfinished is restored (it is held): {unfinished}"
+        if goes_on:
+            text = f"the agent goes on from what it had not finished: {unfinished}"
         scene.emit(Notice(level=Level.WARNING, text=text))
         return turn
 
@@ -279,12 +283,11 @@ def _taking_up(scene: _CutOffRun, turn: str | None, agent: Agent) -> Agent:
     def ask(request: AgentRequest) -> AgentReply:
         if request.attempt != begun.number or not (begun.reply or begun.session_id):
             return agent(request)
-        if turn:
-            _bring(scene, begun, turn)
+        brought = _bring(scene, begun, turn) if turn else ()
         if begun.reply:
             return begun.reply
         done = (a for a in scene.remains.attempts if a.session_id == begun.session_id)
-        return agent(
+        reply = agent(
             replace(
                 request,
                 session=Session.RESUME,
@@ -292,14 +295,19 @@ def _taking_up(scene: _CutOffRun, turn: str | None, agent: Agent) -> Agent:
                 session_cost_usd=sum((a.cost_usd or 0.0 for a in done), begun.lost_usd),
             )
         )
+        # what the part before the cut edited is of this turn as well, though it names it nowhere
+        return replace(reply, touched=(*reply.touched, *brought))
 
     return ask
 
 
-def _bring(scene: _CutOffRun, begun: OpenAttempt, turn: str) -> None:
-    paths = [c.path for c in state.changes(scene.git, begun.snapshot, turn, ignored=True)]
+def _bring(scene: _CutOffRun, begun: OpenAttempt, turn: str) -> tuple[str, ...]:
+    """Put the edits back with which the turn was cut off; their paths."""
+    changes = state.changes(scene.git, begun.snapshot, turn, ignored=True)
+    paths = tuple(change.path for change in changes)
     if paths:
         restoring.restore(scene.git, turn, paths, since=begun.snapshot)
+    return paths
 
 
 _ID = regex(r"[A-Za-z0-9]+([._-]?[A-Za-z0-9])*")
