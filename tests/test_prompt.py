@@ -1,4 +1,6 @@
+from itertools import product
 from pathlib import Path
+from string import ascii_lowercase
 
 import pytest
 from msgspec.structs import replace
@@ -257,6 +259,12 @@ def test_condensing_keeps_the_line_with_the_failure(line: str) -> None:
 
 def test_a_short_log_is_not_filtered() -> None:
     assert quiet("a\n" * 50) == "a\n" * 50
+
+
+def test_lines_that_differ_only_in_their_words_are_repetition() -> None:
+    names = ("".join(pair) for pair in product(ascii_lowercase, repeat=2))
+    lines = [f"now at {name} of {name}" for name in names]
+    assert quiet("\n".join(lines)) == "... (676 lines of progress or repetition left out)"
 
 
 def test_optional_gates_are_shown_if_no_required_one_failed() -> None:

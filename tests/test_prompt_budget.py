@@ -10,6 +10,7 @@ from atlas_retry.prompt import compose
 from atlas_retry.prompt.candidates import Candidate
 from atlas_retry.prompt.code import Cutting, code
 from atlas_retry.prompt.project import Project
+from atlas_retry.prompt.wording import FENCE, PREVIOUS
 from atlas_retry.settings import PromptSettings
 from atlas_retry.source.excerpt import Mark, Passage, excerpt, marked, passage_at
 from tests.briefs import PROJECT, PYTEST_LOG, brief_of, failed
@@ -97,6 +98,14 @@ def test_the_assertion_is_kept_in_any_budget_from_500_characters(budget: int) ->
     text = compose(replace(MANY_WORDS, budget_chars=budget)).text
     assert "E       assert 1 == 2" in text
     assert len(text) <= budget
+
+
+def test_what_gives_way_to_the_errors_leaves_no_line_behind() -> None:
+    text = compose(replace(MANY_WORDS, budget_chars=500)).text
+    fence = FENCE.format("c0ffee")
+    assert text.startswith(f"{fence}\n\n{PREVIOUS}\n<data-c0ffee>\n")
+    _, _, after = text.rpartition("</data-c0ffee>\n")
+    assert after.splitlines() == ["Less likely, not shown (6):", "src/shop/cart.py:11 Cart.total"]
 
 
 def test_the_prompt_says_what_was_left_out_and_where_the_log_is() -> None:

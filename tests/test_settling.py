@@ -19,6 +19,7 @@ from atlas_retry.model import (
     Verdict,
     Violation,
 )
+from atlas_retry.run.held import account
 from atlas_retry.run.loop import retry
 from atlas_retry.run.progress import Progress
 from atlas_retry.run.settle import NEEDED, UNSEEN
@@ -368,6 +369,13 @@ def test_a_refused_fix_is_never_reported_as_no_change() -> None:
     )
 
 
+def test_what_was_refused_and_what_was_held_are_listed_apart() -> None:
+    both = Attempt(number=1, agent="x", violations=(CHEAT,), held=(HELD,))
+    assert account((both,)) == (
+        "the guard refused test (tests-removed); held for a person to accept: test (tests-changed)"
+    )
+
+
 @pytest.mark.parametrize("end", [Interrupted(2), WorkspaceError("git failed")])
 def test_an_attempt_that_cannot_continue_is_reverted(end: BaseException) -> None:
     class Ends(World):
@@ -420,6 +428,12 @@ def test_every_review_is_charged() -> None:
         reply=AgentReply(status=ReplyStatus.DONE, cost_usd=2.0),
     )
     assert retried(world).cost_usd == 3.5
+
+
+def test_attempts_and_runs_are_timed_in_milliseconds() -> None:
+    outcome = retried(World(turns=[{"code": "worse"}, {"code": "right"}], turn_s=1.5))
+    assert [attempt.duration_ms for attempt in outcome.attempts] == [1500, 1500]
+    assert outcome.duration_ms == 3000
 
 
 def test_denied_calls_are_recorded_with_the_attempt() -> None:

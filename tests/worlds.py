@@ -66,6 +66,9 @@ class World(Struct, kw_only=True):
     unseen: Files = field(default_factory=dict)
     """What a green may hang on and git does not hold: as it was before the turns."""
     reply: AgentReply = AgentReply(status=ReplyStatus.DONE)
+    turn_s: float = 0.0
+    """How long a turn takes; nothing else takes any time."""
+    elapsed_s: float = 0.0
     done: list[str] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
     kept: list[Files] = field(default_factory=list)
@@ -79,6 +82,8 @@ class World(Struct, kw_only=True):
         return _InWorld(**cast("Any", fields | used))
 
     def snapshot(self, name: str) -> Taken:
+        is_as_left = name.isdecimal()
+        assert not (is_as_left and f"snapshot {name}" in self.done), "what the turn left is gone"
         self.done.append(f"snapshot {name}")
         self.kept.append(dict(self.files))
         return Taken(id=str(len(self.kept) - 1), tree=repr(sorted(self.files.items())))
@@ -112,6 +117,7 @@ class World(Struct, kw_only=True):
 
     def ask(self, _: AgentRequest) -> AgentReply:
         self.done.append("ask")
+        self.elapsed_s += self.turn_s
         self.files |= self.turns.pop(0)
         return self.reply
 
@@ -132,7 +138,7 @@ class _InWorld(Effects, kw_only=True):
     world: World
 
     def elapsed_s(self) -> float:
-        return 0.0
+        return self.world.elapsed_s
 
     def snapshot(self, name: str) -> Taken:
         return self.world.snapshot(name)

@@ -1,0 +1,73 @@
+"""What a run does to the world, each effect by itself over a real repository."""
+
+import time
+from pathlib import Path
+from typing import Any, cast
+
+from msgspec.structs import replace
+
+from atlas_retry.model import AgentReply, AgentRequest, Budget, ReplyStatus
+from atlas_retry.run.budget import SharedBudget
+from atlas_retry.run.effects import Effects
+from atlas_retry.run.open import OpenWorkspace
+from atlas_retry.run.progress import Progress
+from tests.repositories import opened, write
+from tests.values import RED
+from tests.worlds import run, words
+
+REQUEST = AgentRequest(prompt="?", workspace="/w", scratch="/s", attempt=1)
+
+
+def effects_in(root: Path, **used: object) -> Effects:
+    """Of a run in this repository, with what a test does not use left out."""
+    ws = opened(root)
+    there = OpenWorkspace(root=root, settings=cast("Any", None), state=ws.state, environ=ws.environ)
+    fields = dict.fromkeys(Effects.__struct_fields__) | {
+        "run": run(),
+        "opened": there,
+        "facts": {},
+        "budget": SharedBudget(),
+        "started_s": time.monotonic(),
+    }
+    return Effects(**cast("Any", fields | used))
+
+
+def account_of(do: Effects) -> Progress:
+    return do.account(
+        Progress(baseline=RED, settled=RED, latest=RED, start="0", origin="0", current="0")
+    )
+
+
+def test_time_counts_from_the_start_of_the_run_or_of_its_batch(root: Path) -> None:
+    began_s = time.monotonic() - 100
+    assert account_of(effects_in(root, started_s=began_s)).elapsed_s >= 100
+    assert account_of(effects_in(root, started_s=began_s + 200)).elapsed_s >= 0
+
+
+def test_a_run_that_is_over_is_promised_nothing_of_the_shared_budget(root: Path) -> None:
+    budget = SharedBudget()
+    for attempts, promised_usd in ((0, None), (1, 10.0)):
+        given = run(attempts)
+        limits = replace(given.limits, budget=Budget(attempts=attempts, cost_usd=10.0))
+        do = effects_in(root, run=replace(given, limits=limits), budget=budget)
+        assert account_of(do).elsewhere.promised_usd == promised_usd
+
+
+def test_what_atlas_itself_writes_is_in_the_next_snapshot(root: Path) -> None:
+    do = effects_in(root)
+    start = do.snapshot("start")
+    do.write({"src/a.py": words("written\n")})
+    assert do.read(do.snapshot("1").id, ["src/a.py"]) == {"src/a.py": words("written\n")}
+    do.restore(start.id, do.snapshot("1").id, ["src/a.py"])
+    assert do.snapshot("2").tree == start.tree
+
+
+def test_what_an_agent_writes_without_a_process_is_in_the_next_snapshot(root: Path) -> None:
+    def agent(_: AgentRequest) -> AgentReply:
+        write(root, "src/a.py", "by the agent\n")
+        return AgentReply(status=ReplyStatus.DONE)
+
+    do = effects_in(root, agent=agent)
+    do.snapshot("start")
+    do.ask(REQUEST)
+    assert do.read(do.snapshot("1").id, ["src/a.py"]) == {"src/a.py": words("by the agent\n")}
