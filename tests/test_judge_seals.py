@@ -13,6 +13,7 @@ from atlas_retry.guard.judge import seals
 from atlas_retry.model import Gate, Kind
 from atlas_retry.settings import GuardSettings, Settings
 from atlas_retry.text.globs import words
+from atlas_retry.workspace import linked
 from tests.repositories import git, repository, write
 
 Environ = dict[str, str]
@@ -231,6 +232,70 @@ def test_code_outside_that_dependencies_point_to_is_watched(
 
     seen = moved(root, environ, turn, line.format(lib=lib))
     assert outside(seen) == {lib / "dep.py", lib / "new.py"}
+
+
+@pytest.mark.parametrize(
+    ("link", "to", "is_seen"),
+    [
+        ("tests/golden", "{shared}", True),
+        ("tests/golden", "../../shared", True),
+        ("tests/golden.txt", "{shared}/a/want.txt", True),
+        ("tests/golden", "../src", False),
+        ("tests/golden", "../..", False),
+        ("tests/golden", "/dev/null", False),
+        ("tests/golden", "golden", False),
+        ("out", "{shared}", False),
+        ("ignored", "{shared}", False),
+    ],
+)
+def test_what_links_of_the_project_lead_to_outside_is_watched(
+    root: Path, environ: Environ, link: str, to: str, is_seen: bool
+) -> None:
+    shared = root.parent / "shared"
+    write(root, ".gitignore", "ignored\n")
+    write(root, "src/a.py", "1\n")
+    write(shared, "a/want.txt", "48.20\n")
+    (root / "tests").mkdir(exist_ok=True)
+    (root / link).symlink_to(to.format(shared=shared))
+
+    def turn(_: Path) -> None:
+        write(shared, "a/want.txt", "44.83\n")
+        write(shared, "__pycache__/a.pyc", "1\n")
+
+    seen = moved(root, environ, turn)
+    assert seen == {} or outside(seen) == {shared / "a/want.txt"}
+    assert bool(seen) == is_seen
+
+
+def test_a_file_that_comes_where_a_link_leads_and_a_link_led_elsewhere_are_seen(
+    root: Path, environ: Environ
+) -> None:
+    shared, other = root.parent / "shared", root.parent / "other"
+    write(other, "a.txt", "1\n")
+    write(shared, "a.txt", "1\n")
+    (root.parent / "current").symlink_to(shared)
+    (root / "data").symlink_to("../current")
+
+    def led_elsewhere(_: Path) -> None:
+        (root.parent / "current").unlink()
+        (root.parent / "current").symlink_to(other)
+
+    seen = moved(root, environ, lambda _: write(shared, "new.txt", "1\n"))
+    assert seen["added"] == {str(shared / "new.txt")}
+    assert outside(moved(root, environ, led_elsewhere)) >= {shared / "a.txt", other / "a.txt"}
+
+
+def test_no_more_is_looked_at_behind_links_than_a_turn_allows(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(4):
+        write(root.parent / "shared", f"{number}.txt", "1\n")
+        (root / f"link{number}").symlink_to(root.parent / "shared" / f"{number}.txt")
+    monkeypatch.setattr(linked, "_MAX_LINKS", 2)
+    monkeypatch.setattr(linked, "_MAX_FILES", 3)
+    assert len(linked.behind(root, [f"link{number}" for number in range(4)])) == 2
+    (root / "all").symlink_to(root.parent / "shared")
+    assert len(linked.behind(root, ["all"])) == 3
 
 
 @pytest.mark.parametrize("to", ["{root}/src", "{root}/..", "/nowhere", "../../../../../src"])

@@ -1,4 +1,4 @@
-"""Code outside a workspace that its programs import: by links, by PYTHONPATH, by environments.
+"""What is outside a workspace and read from it: by links, by PYTHONPATH, by environments.
 
 Stat data and paths only; judges nothing.
 """
@@ -18,10 +18,11 @@ _QUOTED_PATH = regex(r"""["'](?:file://)?(/[^"']+)["']""")
 _IMPORT_PATH = regex(r"""\b(?:PYTHONPATH|NODE_PATH)=["']?([^\s"']+)""")
 _MAX_FILES = 50_000
 """A link may lead to a whole disk; code that programs share is far below."""
+_MAX_LINKS = 1_000
 ENVIRONMENT_MARK = "pyvenv.cfg"
 """Lies beside the `bin` of a virtual environment. Source: PEP 405."""
 _BYTECODE = frozenset({"__pycache__"})
-_PASSED_OVER = CACHES | {".git"}
+_PASSED_OVER = CACHES | {".git", ".vite"}
 
 
 def stamp(entry: "os.DirEntry[str]") -> Stat | None:
@@ -124,6 +125,23 @@ def stamps(folders: Iterable[str]) -> dict[str, Stat | None]:
     by_path: dict[str, Stat | None] = {}
     for folder in folders:
         by_path.update(islice(_files(folder, _PASSED_OVER, stamp), _MAX_FILES))
+    return by_path
+
+
+def behind(root: Path, links: Iterable[str]) -> dict[str, Stat | None]:
+    """The stat data of the files outside to which links of the workspace lead, by absolute path.
+
+    Without dependencies and caches, and no more than a look at every turn allows.
+    """
+    by_path: dict[str, Stat | None] = {}
+    for link in islice(links, _MAX_LINKS):
+        target = Path(os.path.realpath(root / link))  # a loop is no error
+        if target.is_relative_to(root) or root.is_relative_to(target):
+            continue
+        if target.is_file():
+            by_path[str(target)] = stat_of(target.stat())
+        below = _files(str(target), _PASSED_OVER, stamp)
+        by_path.update(islice(below, max(0, _MAX_FILES - len(by_path))))
     return by_path
 
 

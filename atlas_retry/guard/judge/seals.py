@@ -15,7 +15,7 @@ from atlas_retry.guard.beside import INNOCENT_FACTS
 from atlas_retry.guard.case import OutsideChange, Tool, differing
 from atlas_retry.guard.decides import commands
 from atlas_retry.guard.judge.folders import digest
-from atlas_retry.guard.places import CHECK_CACHES, RUN_CACHES, is_code
+from atlas_retry.guard.places import CHECK_CACHES, RUN_CACHES, is_code, is_made
 from atlas_retry.model import Gate, GitFacts
 from atlas_retry.settings import Settings
 from atlas_retry.text.globs import words
@@ -23,6 +23,7 @@ from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.gitfacts import git_facts
 from atlas_retry.workspace.linked import (
     ENVIRONMENT_MARK,
+    behind,
     imported_folders,
     led_to,
     linked_folders,
@@ -93,6 +94,8 @@ class Seal(Struct, frozen=True, kw_only=True):
     stat data, by absolute path."""
     linked: tuple[str, ...]
     """Folders outside the workspace that programs import from."""
+    links: tuple[str, ...]
+    """The project's own links, but for those in the place of what tools make."""
     packages: Mapping[str, Stat | None]
     """Of each file that is installed in a virtual environment outside the workspace, by absolute
     path."""
@@ -135,20 +138,23 @@ def seal(
 
     `scan` is a walk over the root, `wrote` what earlier turns of the run wrote unseen.
     """
-    look = _look(root, scan or walk(root, environ))
+    scan = scan or walk(root, environ)
+    look = _look(root, scan)
     environments = look.environments.difference(_made_in(wrote))
     tools = _resolved(settings.gates, root, environ)
     outer = _outer(root, settings.gates, environ, tools)
     imported = imported_folders(root, environ, (gate.run for gate in settings.gates))
     leading = chain.from_iterable(led_to(root, environment) for environment in outer)
     linked = tuple(sorted({*look.linked, *imported, *leading}))
+    of_tree = (path for path, seen in scan.visible().items() if stat.S_ISLNK(seen[0]))
+    links = tuple(sorted(p for p in of_tree if not is_made(f"{p}/") and not _aside_folder(p)))
     return Seal(
         root=root, gates=settings.gates, protect=settings.guard.protect,
         allow=settings.guard.allow, sources=_sources(root, settings), protected=protected(root,
         settings), facts=git_facts(root, environ=environ), tools=tools, watched=_watched(root,
-        environ, linked, outer), linked=linked, outer=outer, packages=_packages(outer), look=look,
-        environments=frozenset(environments), nested={path: _facts(root / path, environ) for path in
-        look.nested}, environ=environ,
+        environ, linked, links, outer), linked=linked, links=links, outer=outer,
+        packages=_packages(outer), look=look, environments=frozenset(environments),
+        nested={path: _facts(root / path, environ) for path in look.nested}, environ=environ,
     )  # fmt: skip
 
 
@@ -459,7 +465,7 @@ def moved_tools(taken: Seal) -> tuple[Tool, ...]:
 
 def changes_outside(taken: Seal) -> tuple[OutsideChange, ...]:
     """Watched files outside the workspace that are not as they were."""
-    now = _watched(taken.root, taken.environ, taken.linked, taken.outer)
+    now = _watched(taken.root, taken.environ, taken.linked, taken.links, taken.outer)
     moved = map(Path, differing(taken.watched, now))
     return tuple(OutsideChange(place=str(path.parent), path=path.name) for path in moved)
 
@@ -481,7 +487,11 @@ def _resolved(
 
 
 def _watched(
-    root: Path, environ: Mapping[str, str], linked: Iterable[str], outer: Iterable[str]
+    root: Path,
+    environ: Mapping[str, str],
+    linked: Iterable[str],
+    links: Iterable[str],
+    outer: Iterable[str],
 ) -> dict[str, str]:
     home = Path(environ.get("HOME") or "/nonexistent")
     paths = [*map(home.joinpath, _OF_HOME)]
@@ -493,6 +503,7 @@ def _watched(
     for parent in root.parents[:-1]:
         paths += [parent / name for name in _OF_PARENTS]
     code = {path: str(status) for path, status in stamps(linked).items() if is_code(path)}
+    code |= {path: str(status) for path, status in behind(root, links).items()}
 
     def is_watched(path: Path) -> bool:
         is_outside = not path.is_relative_to(root)
