@@ -664,3 +664,29 @@ SEGMENTS = ("a", "b", ".a", "b.a", "*", ".env", "tests", "conftest.py", "node_mo
 )
 def test_globs_match_like_gitignore(patterns: list[str], path: str) -> None:
     assert Globs(tuple(patterns)).match(path) == GitIgnoreSpec.from_lines(patterns).match_file(path)
+
+
+@pytest.mark.parametrize(
+    ("path", "before", "after", "is_kept"),
+    [
+        ("tests/golden/a.txt", "a   1\nb   2\n", "a    1\nb    2\n", False),
+        ("tests/golden/a.txt", "a 1\nb 2\n", "a 1\n\nb 2\n", False),
+        ("tests/golden/a.csv", "a, 1\n", "a,1\n", False),
+        ("tests/golden/a.md", "- a\n- b\n", "- a\n  - b\n", False),
+        ("tests/golden/a.yaml", "a:\n  b: 1\nc: 2\n", "a:\n  b: 1\n  c: 2\n", False),
+        ("tests/golden/a.yaml", "a: {b: 1}\n", "a:\n  b:  1\n", True),
+        ("tests/golden/a.toml", "a = 1\n", "a=1\n", True),
+        ("tests/golden/a.json", '{"a": [1, "x y"]}', '{\n  "a": [1, "x y"]\n}\n', True),
+        ("tests/golden/a.json", '{"a": [1, "x y"]}', '{"a": [1, "x  y"]}', False),
+        ("tests/golden/a.json", '{"a": true, "b": [1]}', '{"a": 1, "b": [1]}', False),
+        ("tests/golden/a.json", '{"a": 1, "b": 2}', '{"b": 2, "a": 1}', True),
+        ("tests/test_a.js", "f(1,2)\n", "f(\n  1,\n  2,\n)\n", True),
+        ("Makefile", "test:\n\tpytest\n", "test:\n        pytest\n", False),
+    ],
+)
+def test_white_space_is_layout_only_where_a_file_is_read_as_code_or_values(
+    path: str, before: str, after: str, is_kept: bool
+) -> None:
+    judgement = judged({path: before.encode()}, {path: after.encode()})
+    assert (answers(judgement) == {}) is is_kept
+    assert judgement.as_before == {}

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 from itertools import chain
 from pathlib import PurePosixPath
+from pprint import pformat
 from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
@@ -140,7 +141,8 @@ def is_same(delta: Delta) -> bool:
     if tokens.same_tokens(delta.path, delta.before, delta.after):
         return True
     old = None if places.is_code(delta.path) else parse(delta.path, delta.before or b"")
-    return old is not None and old == parse(delta.path, delta.after or b"")
+    # as text: `true` is not `1` there, although they are equal
+    return old is not None and pformat(old) == pformat(parse(delta.path, delta.after or b""))
 
 
 def _grown_code(delta: Delta, led: Renames) -> Growth | None:
