@@ -152,7 +152,7 @@ def seal(
         root=root, gates=settings.gates, protect=settings.guard.protect,
         allow=settings.guard.allow, sources=_sources(root, settings), protected=protected(root,
         settings), facts=git_facts(root, environ=environ), tools=tools, watched=_watched(root,
-        environ, linked, links, outer), linked=linked, links=links, outer=outer,
+        environ, outer, _read(root, linked, links)), linked=linked, links=links, outer=outer,
         packages=_packages(outer), look=look, environments=frozenset(environments),
         nested={path: _facts(root / path, environ) for path in look.nested}, environ=environ,
     )  # fmt: skip
@@ -465,7 +465,8 @@ def moved_tools(taken: Seal) -> tuple[Tool, ...]:
 
 def changes_outside(taken: Seal) -> tuple[OutsideChange, ...]:
     """Watched files outside the workspace that are not as they were."""
-    now = _watched(taken.root, taken.environ, taken.linked, taken.links, taken.outer)
+    read = _read(taken.root, taken.linked, taken.links)
+    now = _watched(taken.root, taken.environ, taken.outer, read)
     moved = map(Path, differing(taken.watched, now))
     return tuple(OutsideChange(place=str(path.parent), path=path.name) for path in moved)
 
@@ -486,12 +487,14 @@ def _resolved(
     return tools
 
 
+def _read(root: Path, linked: Iterable[str], links: Iterable[str]) -> dict[str, Stat | None]:
+    """The stat data of what is outside and imported, or read by a link of the project."""
+    code = {path: status for path, status in stamps(linked).items() if is_code(path)}
+    return code | behind(root, links)
+
+
 def _watched(
-    root: Path,
-    environ: Mapping[str, str],
-    linked: Iterable[str],
-    links: Iterable[str],
-    outer: Iterable[str],
+    root: Path, environ: Mapping[str, str], outer: Iterable[str], read: Mapping[str, Stat | None]
 ) -> dict[str, str]:
     home = Path(environ.get("HOME") or "/nonexistent")
     paths = [*map(home.joinpath, _OF_HOME)]
@@ -502,11 +505,10 @@ def _watched(
     paths += [path for path in packages if path.suffix in (".pth", ".py")]
     for parent in root.parents[:-1]:
         paths += [parent / name for name in _OF_PARENTS]
-    code = {path: str(status) for path, status in stamps(linked).items() if is_code(path)}
-    code |= {path: str(status) for path, status in behind(root, links).items()}
 
     def is_watched(path: Path) -> bool:
         is_outside = not path.is_relative_to(root)
         return is_outside and (path.is_file() or path.is_symlink())
 
-    return code | {str(path): digest(path) for path in filter(is_watched, paths)}
+    statuses = {path: str(status) for path, status in read.items()}
+    return statuses | {str(path): digest(path) for path in filter(is_watched, paths)}
