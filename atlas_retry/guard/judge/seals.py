@@ -146,8 +146,7 @@ def seal(
     imported = imported_folders(root, environ, (gate.run for gate in settings.gates))
     leading = chain.from_iterable(led_to(root, environment) for environment in outer)
     linked = tuple(sorted({*look.linked, *imported, *leading}))
-    of_tree = (path for path, seen in scan.visible().items() if stat.S_ISLNK(seen[0]))
-    links = tuple(sorted(p for p in of_tree if not is_made(f"{p}/") and not _aside_folder(p)))
+    links = tuple(sorted(_own_links(scan)))
     return Seal(
         root=root, gates=settings.gates, protect=settings.guard.protect,
         allow=settings.guard.allow, sources=_sources(root, settings), protected=protected(root,
@@ -156,6 +155,12 @@ def seal(
         packages=_packages(outer), look=look, environments=frozenset(environments),
         nested={path: _facts(root / path, environ) for path in look.nested}, environ=environ,
     )  # fmt: skip
+
+
+def _own_links(scan: Scan) -> Iterator[str]:
+    for path, seen in scan.visible().items():
+        if stat.S_ISLNK(seen[0]) and not is_made(f"{path}/") and not _aside_folder(path):
+            yield path
 
 
 def _outer(
