@@ -1,4 +1,5 @@
 import os
+import secrets
 import shutil
 import socket
 import subprocess
@@ -348,6 +349,25 @@ def test_a_damaged_cache_is_ignored(ws: Workspace) -> None:
     taken = snapshot(ws)
     (ws.shadow / "atlas-known").write_bytes(b"\x93garbage")
     assert snapshot(ws) == taken
+
+
+def test_small_packs_are_merged_and_big_ones_stay(root: Path, ws: Workspace) -> None:
+    packs = ws.shadow / "objects/pack"
+    for name in ("one", "two"):
+        write(root, f"{name}.txt", secrets.token_hex(100_000))
+        snapshot(ws)
+    big = {pack.name for pack in packs.glob("*.pack") if pack.stat().st_size > 50_000}
+    taken = [snapshot(ws)]
+    for number in range(12):
+        write(root, "src/a.py", f"a = {number}\n")
+        taken.append(snapshot(ws))
+    there = {pack.name for pack in packs.glob("*.pack")}
+    assert len(big) == 2
+    assert big < there
+    assert len(there) < 7
+    assert [tree(ws, one.id).read("src/a.py") for one in taken[1:]] == [
+        b"a = %d\n" % number for number in range(12)
+    ]
 
 
 def test_a_damaged_shadow_is_rebuilt(root: Path, ws: Workspace) -> None:

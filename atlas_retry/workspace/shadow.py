@@ -33,6 +33,8 @@ _CONFIG = (
     *("-c", "core.attributesFile="),
 )
 _MAX_PACKS = 4
+_MUCH_BIGGER = 4
+"""Than all smaller ones together: such a pack is left as it is."""
 _BIG_BYTES = 8 << 20
 """From here on git reads the file itself, so that it need not fit into memory."""
 _BATCH_BYTES = 16 << 20
@@ -89,9 +91,15 @@ def _clear(shadow: Path) -> None:
 
 
 def merge_packs(ws: Workspace) -> None:
-    """Make one of all packs but the biggest, where there are many; older gits have many files."""
+    """Make one of all small packs, where there are many; older gits have many files.
+
+    The biggest is never copied, others only once there is something like it to add to them.
+    """
     folder = ws.shadow / "objects" / "pack"
-    *small, _ = sorted(folder.glob("*.idx"), key=lambda idx: idx.stat().st_size) or [folder]
+    sizes = {idx: idx.with_suffix(".pack").stat().st_size for idx in folder.glob("*.idx")}
+    *small, _ = sorted(sizes, key=sizes.__getitem__) or [folder]
+    while small and sizes[small[-1]] > _MUCH_BIGGER * sum(map(sizes.__getitem__, small[:-1])):
+        small.pop()
     if len(small) < _MAX_PACKS:
         return
     names = "".join(f"{idx.stem}.pack\n" for idx in small).encode()
