@@ -18,6 +18,7 @@ from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.git import GitError, commit_id, git, split
 from atlas_retry.workspace.shadow import read_blobs
 from atlas_retry.workspace.state import changes, list_tree, read_state
+from atlas_retry.workspace.versions import differing
 
 _SUBMODULE = "160000"
 _NOBODY = {"NAME": "atlas", "EMAIL": "atlas@users.noreply.github.com"}
@@ -189,7 +190,7 @@ class _Desk(Struct, frozen=True, kw_only=True):
         held = {path: entry.oid for path, entry in read_state(self.ws, after).work.items()}
         lines = self.git("ls-tree", "-r", "-z", tree)
         ours = {path: entry.oid for path, entry in list_tree(lines)}
-        whole = self.tree(base, after, [*place.differing(held, ours), *self._paths_of(base, tree)])
+        whole = self.tree(base, after, [*differing(held, ours), *self._paths_of(base, tree)])
         return self._paths_of(tree, whole)
 
     def _paths_of(self, one: str, other: str) -> tuple[str, ...]:

@@ -20,7 +20,6 @@ from atlas_retry import process
 from atlas_retry.errors import AtlasError, WorkspaceError
 from atlas_retry.workspace.discovery import Uncommitted, Workspace, uncommitted
 from atlas_retry.workspace.git import git, split, user_environment
-from atlas_retry.workspace.place import differing
 from atlas_retry.workspace.scan import (
     Scan,
     Stat,
@@ -30,6 +29,7 @@ from atlas_retry.workspace.scan import (
     without_git,
 )
 from atlas_retry.workspace.store import Known, git_mode
+from atlas_retry.workspace.versions import Version, differing
 from atlas_retry.workspace.walking import look_again, look_over
 
 if TYPE_CHECKING:
@@ -103,9 +103,9 @@ class Tracker:
         self._until_s = 0.0
         self._held: HeldTree | None = None
         self._held_from: Scan | None = None
-        self._seen: Mapping[str, Stat] = {}
+        self._seen = Version[Stat]()
         self._status: tuple[Scan, Uncommitted] | None = None
-        self._seen_from: dict[str, Stat] | None = None
+        self._seen_from: Scan | None = None
 
     def moved(self) -> None:
         """Look again the next time."""
@@ -178,9 +178,14 @@ class Tracker:
             scan = self.scan()
         except WorkspaceError:
             scan = without_git(self.ws.root, self.ws.state)
-        if scan.files is not self._seen_from:
+        last, self._seen_from = self._seen_from, scan
+        if not scan.ignored:
+            self._seen = scan.files
+        elif last is None or last.ignored != scan.ignored:
             self._seen = scan.visible()
-            self._seen_from = scan.files
+        elif moved := differing(last.files, scan.files) - scan.ignored:
+            there = {path: scan.files[path] for path in moved if path in scan.files}
+            self._seen = self._seen.amended(there, moved - there.keys())
         return scan.taken_ns, self._seen
 
 

@@ -161,10 +161,3 @@ def parents(path: str) -> Iterator[str]:
 def folders_above(paths: Iterable[str]) -> set[str]:
     """All folders that any of the paths is in."""
     return set(chain.from_iterable(map(parents, paths)))
-
-
-def differing(old: Mapping[str, object], new: Mapping[str, object]) -> set[str]:
-    """The paths whose values differ; none, at no cost, where both are the same mapping."""
-    if old is new:
-        return set()
-    return {path for path, seen in new.items() if old.get(path) != seen} | (old.keys() - new.keys())

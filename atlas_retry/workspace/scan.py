@@ -9,6 +9,8 @@ from pathlib import Path
 
 from msgspec import Struct, field
 
+from atlas_retry.workspace.versions import Version
+
 TEMPORARY = ".atlas-restore.tmp"
 """Name of a file that a restore is writing; never part of a snapshot."""
 MAX_FILE_BYTES = 1 << 30
@@ -55,7 +57,7 @@ Unheld = tuple[int, int]
 class Scan(Struct, kw_only=True):
     """What a walk has found so far."""
 
-    files: dict[str, Stat] = field(default_factory=dict)
+    files: Version[Stat] = field(default_factory=Version)
     """Of each file and link that a snapshot should hold."""
     ignored: set[str] = field(default_factory=set)
     """Those of them that git ignores."""
@@ -81,11 +83,11 @@ class Scan(Struct, kw_only=True):
     upper: Mapping[str, Stat] | None = None
     """What the upper layer held when it began, see `Workspace.upper`; None where there is none."""
 
-    def visible(self) -> Mapping[str, Stat]:
+    def visible(self) -> Version[Stat]:
         """The files that git does not ignore."""
         if not self.ignored:
             return self.files
-        return {path: seen for path, seen in self.files.items() if path not in self.ignored}
+        return Version(one for one in self.files.items() if one[0] not in self.ignored)
 
     def is_visible(self, path: str) -> bool:
         """Whether it is one of those."""
@@ -165,10 +167,27 @@ def _look_into(
     is_wanted: Callable[[str], bool],
     scan: Scan,
 ) -> Iterator[_Folder]:
-    inside = _listed(base, folder, scan)
-    if inside is None:
+    try:
+        there = os.open(base + folder.prefix, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as error:
+        scan.left_out[folder.prefix] = why(error)
         return
+    try:
+        folders = _note_inside(there, folder, seen, scan)
+    finally:
+        os.close(there)
+    for name in folders:
+        if is_wanted(folder.prefix + name):
+            yield from _enter(folder.prefix + name, name, folder, seen, scan)
+
+
+def _note_inside(there: int, folder: _Folder, seen: _Seen | None, scan: Scan) -> list[str]:
+    """Note what lies directly in an open folder; the names of the folders there.
+
+    Stat data are read by name in the open folder: the system need not find the way to each file.
+    """
     noted, folders = _noted(scan), list[str]()
+    inside = _listed(there, folder, scan)
     for entry in inside:
         path = folder.prefix + entry.name
         if entry.name == ".git":
@@ -181,23 +200,21 @@ def _look_into(
             _note_entry(entry, path, folder, seen, scan)
     if folder.prefix and not folders and _noted(scan) == noted:
         scan.empty.append(folder.prefix[:-1])
-    for name in folders:
-        if is_wanted(folder.prefix + name):
-            yield from _enter(folder.prefix + name, name, folder, seen, scan)
+    return folders
 
 
-def _listed(base: str, folder: _Folder, scan: Scan) -> "list[os.DirEntry[str]] | None":
-    """What is in a folder, which is noted; None where it is left out."""
+def _listed(there: int, folder: _Folder, scan: Scan) -> "list[os.DirEntry[str]]":
+    """What is in an open folder, which is noted; nothing where it is left out."""
     try:
-        status = stat_of(os.stat(base + folder.prefix))  # noqa: PTH116 - once for each folder
-        with os.scandir(base + folder.prefix) as entries:
+        status = stat_of(os.fstat(there))
+        with os.scandir(there) as entries:
             inside = sorted(entries, key=lambda entry: entry.name)
     except OSError as error:
         scan.left_out[folder.prefix] = why(error)
-        return None
+        return []
     if folder.ignored and (reason := _why_not_enter(inside, scan)):
         scan.left_out[folder.prefix] = reason
-        return None
+        return []
     if folder.prefix:
         scan.folders[folder.prefix[:-1]] = status
     else:
@@ -296,9 +313,12 @@ def is_settled(seen: Stat, now_ns: int) -> bool:
 
 def unsettled(files: Mapping[str, Stat], paths: Iterable[str], taken_ns: int) -> frozenset[str]:
     """Those of these files that may change after a look without a move of their stat data."""
-    recent_ns = taken_ns - SURELY_SETTLED_NS
-    recent = (path for path in paths if max(files[path][2], files[path][3]) > recent_ns)
-    return frozenset(path for path in recent if not is_settled(files[path], taken_ns))
+    recent_ns, late = taken_ns - SURELY_SETTLED_NS, set[str]()
+    for path in paths:
+        seen = files[path]
+        if (seen[3] > recent_ns or seen[2] > recent_ns) and not is_settled(seen, taken_ns):
+            late.add(path)
+    return frozenset(late)
 
 
 def _why_not_hold(status: os.stat_result, scan: Scan, *, ignored: bool) -> str | None:

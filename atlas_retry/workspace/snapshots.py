@@ -31,6 +31,7 @@ from atlas_retry.workspace.store import (
     StoredFile,
     entry_of,
 )
+from atlas_retry.workspace.versions import Version, differing
 from atlas_retry.workspace.walking import look_over
 
 
@@ -70,27 +71,31 @@ class HeldTree(Struct, frozen=True, kw_only=True):
     snapshot: Snapshot
     state: TreeState
     manifest: str = ""
-    files: Mapping[str, Known] = {}
+    files: Version[Known]
     known: Collection[str] = ()
     """Blobs that are there."""
-    listed: Mapping[str, Stat] | None = None
+    listed: Version[Stat] | None = None
     """The files of the walk that it was made from, where that was in this process."""
+    unsure: frozenset[str] = frozenset()
+    """Those of them that are not held, or may change without a move of their stat data."""
 
 
-_NOTHING = HeldTree(
-    snapshot=Snapshot(id=EMPTY_TREE, work=EMPTY_TREE),
-    state=TreeState(work={}, ignored={}, git={}, index=None),
-)
+def _nothing() -> HeldTree:
+    return HeldTree(
+        snapshot=Snapshot(id=EMPTY_TREE, work=EMPTY_TREE),
+        state=TreeState(work=Version(), ignored=Version(), git={}, index=None),
+        files=Version(),
+    )
 
 
 def take_from(ws: Workspace, scan: Scan, before: HeldTree | None) -> HeldTree:
     """Hold what a walk has found; `before` is the last snapshot, else what is remembered counts."""
     with exclusive(ws):
-        last = before or _recalled(ws) or _NOTHING
+        last = before or _recalled(ws) or _nothing()
         try:
             held = _next(ws, scan, last)
         except GitError:  # what was remembered may be gone
-            held = _next(ws, look_over(ws), _NOTHING)
+            held = _next(ws, look_over(ws), _nothing())
         if held.snapshot.id != last.snapshot.id:
             merge_packs(ws)
         if before is None and (held.snapshot.id, held.files) != (last.snapshot.id, last.files):
@@ -114,9 +119,9 @@ class Remembered(Struct, frozen=True, array_like=True, gc=False):
     manifest: str
 
     @property
-    def files(self) -> dict[str, Known]:
+    def files(self) -> Version[Known]:
         """What is known of each file of the work tree."""
-        return dict(zip(split(self.paths), self.known, strict=True))
+        return Version(zip(split(self.paths), self.known, strict=True))
 
 
 def _remembered(ws: Workspace) -> Remembered | None:
@@ -138,10 +143,12 @@ def _recalled(ws: Workspace) -> HeldTree | None:
     if last is None:
         return None
     files, ignored = last.files, frozenset(split(last.ignored))
-    entries = {path: entry_of(one.status[0], one.oid) for path, one in files.items()}
+    entries = Version[StoredFile](
+        (path, entry_of(one.status[0], one.oid)) for path, one in files.items()
+    )
     state = TreeState(
-        work={path: entry for path, entry in entries.items() if path not in ignored},
-        ignored={path: entries[path] for path in ignored},
+        work=entries.amended({}, ignored),
+        ignored=Version((path, entries[path]) for path in ignored),
         git={os.fsdecode(name): entry for name, entry in last.git.items()},
         index=last.index,
     )
@@ -177,10 +184,7 @@ def _joined(paths: Iterable[str]) -> bytes:
 def _next(ws: Workspace, scan: Scan, before: HeldTree) -> HeldTree:
     """Hold what differs from the last snapshot."""
     blobs = Blobs(ws, before.known)
-    if scan.files is before.listed and all(one.settled for one in before.files.values()):
-        files = before.files
-    else:
-        files = _hold_all(ws, scan, before.files, blobs)
+    files, unsure = _hold_all(ws, scan, before, blobs)
     state = _state(ws, scan, files, blobs, before)
     manifest = blobs.add(manifest_of(state))
     last = before.snapshot
@@ -195,44 +199,56 @@ def _next(ws: Workspace, scan: Scan, before: HeldTree) -> HeldTree:
         files=files,
         known=blobs.known,
         listed=scan.files,
+        unsure=unsure,
     )
 
 
 def _hold_all(
-    ws: Workspace, scan: Scan, before: Mapping[str, Known], blobs: Blobs
-) -> dict[str, Known]:
-    held: dict[str, Known] = {}
-    base = f"{ws.root}/"
-    for path, status in scan.files.items():
-        known = before.get(path)
-        if known is not None and known.settled and known.status == status:
-            held[path] = known
+    ws: Workspace, scan: Scan, before: HeldTree, blobs: Blobs
+) -> tuple[Version[Known], frozenset[str]]:
+    """What is known of each file now, and the paths of which the next snapshot cannot be sure.
+
+    After a walk that was made from the one before, only what moved is gone through.
+    """
+    held, unsure, gone, base = dict[str, Known](), set[str](), set[str](), f"{ws.root}/"
+    for path in _to_compare(scan, before):
+        known, status = before.files.get(path), scan.files.get(path)
+        if status is None:
+            gone.add(path)
+            continue
+        if known and known.settled and known.status == status:
             continue
         now = hold(base + path, blobs)
-        if isinstance(now, str):
-            scan.left_out[path] = now
-        elif now:
+        if isinstance(now, Known):
             held[path] = now
-    return held
+        elif now:
+            scan.left_out[path] = now
+        if not isinstance(now, Known) or not now.settled or now.status != status:
+            unsure.add(path)
+    gone.update(unsure - held.keys())
+    return before.files.amended(held, gone), frozenset(unsure)
+
+
+def _to_compare(scan: Scan, before: HeldTree) -> Iterable[str]:
+    """The files that may not be as the last snapshot holds them."""
+    if before.listed is None:
+        return [*scan.files, *(before.files.keys() - scan.files.keys())]
+    return differing(before.listed, scan.files) | before.unsure
 
 
 def _state(
-    ws: Workspace, scan: Scan, files: Mapping[str, Known], blobs: Blobs, before: HeldTree
+    ws: Workspace, scan: Scan, files: Version[Known], blobs: Blobs, before: HeldTree
 ) -> TreeState:
     index = ws.git_dir / "index"
     work, ignored = before.state.work, before.state.ignored
-    if files is not before.files:
-        entries, was = before.state.files, before.files
-        groups: tuple[dict[str, StoredFile], dict[str, StoredFile]] = ({}, {})
-        for path, known in files.items():
-            is_same = known is was.get(path)
-            group = groups[path in scan.ignored]
-            group[path] = entries[path] if is_same else entry_of(known.status[0], known.oid)
-        work, ignored = groups
+    moved = differing(before.files, files) | (ignored.keys() ^ (scan.ignored & files.keys()))
+    entries = {p: entry_of(files[p].status[0], files[p].oid) for p in moved if p in files}
+    hidden = {path: entry for path, entry in entries.items() if path in scan.ignored}
+    seen = {path: entry for path, entry in entries.items() if path not in hidden}
     own_files = git_files(ws.git_dir, ws.common_dir)
     return TreeState(
-        work=work,
-        ignored=ignored,
+        work=work.amended(seen, moved - seen.keys()),
+        ignored=ignored.amended(hidden, moved - hidden.keys()),
         git={name: entry for name, path in own_files if (entry := _small(path, blobs))},
         index=_small(index, blobs),
         index_mtime_ns=index.stat().st_mtime_ns if index.exists() else 0,

@@ -11,10 +11,10 @@ from msgspec import Struct
 from atlas_retry.model import Change, ChangeStatus
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.git import EMPTY_TREE, GitError, split
-from atlas_retry.workspace.place import differing
 from atlas_retry.workspace.scan import CACHE, Unheld
 from atlas_retry.workspace.shadow import read_blobs, shadow_git
 from atlas_retry.workspace.store import FILE, StoredFile
+from atlas_retry.workspace.versions import Version, differing
 
 WORK, IGNORED, GIT = "work/", "ignored/", "git/"
 _INDEX, _MANIFEST = "index", "manifest"
@@ -38,8 +38,8 @@ class SnapshotManifest(msgspec.Struct, frozen=True, array_like=True):
 class TreeState(Struct, frozen=True, kw_only=True, dict=True):
     """A work tree, its index and git's own small files at one time."""
 
-    work: Mapping[str, StoredFile]
-    ignored: Mapping[str, StoredFile]
+    work: Version[StoredFile]
+    ignored: Version[StoredFile]
     git: Mapping[str, StoredFile]
     """`common/...` and `own/...`, see `gitfiles`."""
     index: StoredFile | None
@@ -55,7 +55,7 @@ class TreeState(Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def files(self) -> Mapping[str, StoredFile]:
         """All files and links of the work tree that are held."""
-        return {**self.work, **self.ignored}
+        return {**self.work, **self.ignored} if self.ignored else self.work
 
     def may_lack(self, path: str) -> bool:
         """Whether a file may have been there that is not held, and that nobody can make again."""
@@ -169,13 +169,12 @@ def list_tree(out: bytes) -> Iterator[tuple[str, StoredFile]]:
 
 def _below(
     prefix: str, entries: Mapping[str, StoredFile], special: Mapping[str, int]
-) -> dict[str, StoredFile]:
+) -> Version[StoredFile]:
     start = len(prefix)
-    return {
-        path[start:]: StoredFile(entry.mode, entry.oid, special.get(path[start:]))
-        for path, entry in entries.items()
-        if path.startswith(prefix)
-    }
+    inside = ((path[start:], entry) for path, entry in entries.items() if path.startswith(prefix))
+    return Version(
+        (path, StoredFile(entry.mode, entry.oid, special.get(path))) for path, entry in inside
+    )
 
 
 _DIFF = ("diff-tree", "-r", "--no-renames", "--full-index")

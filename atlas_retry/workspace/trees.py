@@ -9,7 +9,7 @@ from atlas_retry.workspace import place
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.git import commit_id, git, user_environment
 from atlas_retry.workspace.place import Contents, parents
-from atlas_retry.workspace.scan import Scan, scan
+from atlas_retry.workspace.scan import Scan, Stat, scan
 from atlas_retry.workspace.shadow import parse_batch, shadow_git
 from atlas_retry.workspace.state import list_tree, read_state
 from atlas_retry.workspace.store import RECENT, StoredFile, git_mode
@@ -93,18 +93,18 @@ class DirectoryTree:
         self._scan = scan
 
     def paths(self) -> Iterable[str]:
-        return sorted(self._modes)
+        return sorted(self._files)
 
     def mode(self, path: str) -> str | None:
-        return self._modes.get(path)
+        status = self._files.get(path)
+        return git_mode(status[0]) if status else None
 
     def read(self, path: str) -> bytes | None:
         return place.read(self._root, path, self._max_bytes)
 
     @cached_property
-    def _modes(self) -> Mapping[str, str]:
-        scan = self._scan or walk(self._root, self._environ)
-        return {path: git_mode(status[0]) for path, status in scan.visible().items()}
+    def _files(self) -> Mapping[str, Stat]:
+        return (self._scan or walk(self._root, self._environ)).visible()
 
 
 def walk(root: Path, environ: Mapping[str, str]) -> Scan:

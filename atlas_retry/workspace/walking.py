@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.git import GitError, git, split
-from atlas_retry.workspace.place import differing, folders_above, parents
+from atlas_retry.workspace.place import folders_above, parents
 from atlas_retry.workspace.scan import (
     CACHES,
     MAX_FILE_BYTES,
@@ -30,6 +30,9 @@ from atlas_retry.workspace.scan import (
     scan,
     stat_of,
 )
+from atlas_retry.workspace.versions import Version, differing
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
 def look_over(ws: Workspace) -> Scan:
@@ -45,9 +48,16 @@ def look_again(ws: Workspace, last: Scan) -> Scan:
 
     Under an overlay only what was written is looked at.
     """
-    if last.rules != _rules(ws):
-        return look_over(ws)
-    return (look_at_written(ws, last) if ws.upper else again(ws.root, last)) or look_over(ws)
+    seen = None
+    if last.rules == _rules(ws):
+        seen = look_at_written(ws, last) if ws.upper else again(ws.root, last)
+    return seen or _after(last, look_over(ws))
+
+
+def _after(last: Scan, scan: Scan) -> Scan:
+    """A walk whose files are compared with the last one's here, and nowhere again."""
+    scan.files = last.files.amended(scan.files, last.files.keys() - scan.files.keys())
+    return scan
 
 
 def _rules(ws: Workspace) -> tuple[Stat | None, ...]:
@@ -129,17 +139,35 @@ def _names(folder: str) -> frozenset[str]:
         return frozenset()
 
 
-def _moved_files(base: str, last: Scan) -> dict[str, Stat] | None:
+def _moved_files(base: str, last: Scan) -> Version[Stat] | None:
     """The same files where no stat data moved; None where it takes a walk to tell."""
-    lstat, moved = os.lstat, dict[str, Stat]()
-    for path, was in last.files.items():
-        status = stat_of(lstat(base + path))
+    moved = dict[str, Stat]()
+    for path, was, status in _statuses(base, last.files):
         if status != was:
             is_plain = stat.S_ISREG(status[0]) and status[1] <= MAX_FILE_BYTES
             if path in last.ignored or not is_plain or path.endswith(".gitignore"):
                 return None
             moved[path] = status
-    return {**last.files, **moved} if moved else last.files
+    return last.files.amended(moved)
+
+
+def _statuses(base: str, files: Mapping[str, Stat]) -> Iterator[tuple[str, Stat, Stat]]:
+    """Each path with the stat data that it has, and those of the file there now. Raises OSError.
+
+    By name in the open folder: the system need not find the way to each file.
+    """
+    read, folder, there = os.stat, "", os.open(base, _FOLDER)
+    try:
+        for path, was in files.items():
+            above, _, name = path.rpartition("/")
+            if above != folder:
+                os.close(there)
+                there = -1
+                there, folder = os.open(base + above, _FOLDER), above
+            yield path, was, stat_of(read(name, dir_fd=there, follow_symlinks=False))
+    finally:
+        if there >= 0:
+            os.close(there)
 
 
 def entries(upper: Path) -> Mapping[str, Stat] | None:
@@ -235,12 +263,12 @@ def _joined(last: Scan, scan: Scan, kept: Collection[str]) -> Scan:
     def of(paths: Collection[str]) -> Iterator[str]:
         return (path for path in paths if stays(path.rstrip("/").rpartition("/")[0]))
 
-    files = {path: last.files[path] for path in of(last.files)}
-    ignored = {path for path in last.ignored if path in files}
+    files = {*of(last.files)}
+    ignored = last.ignored & files
     left_out = {p: why for p, why in last.left_out.items() if stays(p.rstrip("/"))}
     return replace(
         scan,
-        files=files | scan.files,
+        files=last.files.amended(scan.files, last.files.keys() - files - scan.files.keys()),
         ignored=ignored | scan.ignored,
         folders={p: seen for p, seen in last.folders.items() if stays(p)} | scan.folders,
         fresh={p: names for p, names in last.fresh.items() if stays(p[:-1])} | scan.fresh,
@@ -248,5 +276,5 @@ def _joined(last: Scan, scan: Scan, kept: Collection[str]) -> Scan:
         empty=[*filter(stays, last.empty), *scan.empty],
         left_out=left_out | scan.left_out,
         unheld={path: last.unheld[path] for path in of(last.unheld)} | scan.unheld,
-        ignored_bytes=scan.ignored_bytes + sum(files[path][1] for path in ignored),
+        ignored_bytes=scan.ignored_bytes + sum(last.files[path][1] for path in ignored),
     )
