@@ -1,11 +1,14 @@
 """What a run does to the world, each effect by itself over a real repository."""
 
+import shutil
 import time
 from pathlib import Path
 from typing import Any, cast
 
+import pytest
 from msgspec.structs import replace
 
+from atlas_retry.errors import WorkspaceError
 from atlas_retry.model import AgentReply, AgentRequest, Budget, ReplyStatus
 from atlas_retry.run.budget import SharedBudget
 from atlas_retry.run.effects import Effects
@@ -60,6 +63,18 @@ def test_what_atlas_itself_writes_is_in_the_next_snapshot(root: Path) -> None:
     assert do.read(do.snapshot("1").id, ["src/a.py"]) == {"src/a.py": words("written\n")}
     do.restore(start.id, do.snapshot("1").id, ["src/a.py"])
     assert do.snapshot("2").tree == start.tree
+
+
+def test_a_removed_git_folder_is_reported_after_the_files_are_restored(root: Path) -> None:
+    do = effects_in(root)
+    start = do.snapshot("start")
+    do.write({"src/a.py": words("by the agent\n")})
+    after = do.snapshot("1")
+    shutil.rmtree(root / ".git")
+    with pytest.raises(WorkspaceError, match="with the commits that no snapshot holds") as error:
+        do.restore(start.id, after.id, None)
+    assert error.value.remedy == "copy it from a clone"
+    assert (root / "src/a.py").read_text() == "a = 1\n"
 
 
 def test_what_an_agent_writes_without_a_process_is_in_the_next_snapshot(root: Path) -> None:
