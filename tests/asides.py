@@ -58,6 +58,11 @@ def _dependencies(root: Path) -> None:
     write(root, "old.log", "old\n")
 
 
+def _deep(root: Path) -> None:
+    for name in "xyz":
+        write(root, f"deep/er/{name}", "d\n")
+
+
 def _links(root: Path) -> None:
     (root / "to-a").symlink_to("src/a.py")
     (root / "to-src").symlink_to("src")
@@ -96,9 +101,10 @@ CASES: dict[str, Case] = {
         line="echo x >src/a.py; echo 'a = 3' >src/a.py; touch src/b.py",
     ),
     "a deletion": Case(
-        changes={"src/a.py": None, "run.sh": None, "not/there": None},
-        line="ls . src; rm src/b.py",
-        sees=".:\nsrc\n\nsrc:\nb.py\n",
+        make=_deep,
+        changes=dict.fromkeys(("src/a.py", "run.sh", "not/there", "deep/er/x", "deep/er/y")),
+        line="ls . src deep/er; rm src/b.py",
+        sees=".:\ndeep\nsrc\n\ndeep/er:\nz\n\nsrc:\nb.py\n",
         overwrote=("src/b.py",),
     ),
     "a folder's last file": Case(
