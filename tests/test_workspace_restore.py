@@ -172,6 +172,19 @@ def test_files_that_no_snapshot_holds_are_never_removed(root: Path, ws: Workspac
     assert entries(root) == before
 
 
+def test_ignore_rules_return_before_what_they_cover_even_from_under_a_folder(
+    root: Path, ws: Workspace
+) -> None:
+    write(root, ".gitignore", "target\n")
+    held = snapshot(ws)
+    (root / ".gitignore").unlink()
+    write(root, ".gitignore/in/the/way", "x\n")
+    write(root, "target/built", "built meanwhile\n")
+    restore(ws, held.id)
+    assert (root / ".gitignore").read_text() == "target\n"
+    assert (root / "target/built").exists()
+
+
 def test_newly_ignored_files_are_removed(root: Path, ws: Workspace) -> None:
     held, before = snapshot(ws), entries(root)
     write(root, ".gitignore", "*.log\nnode_modules\n")
@@ -307,16 +320,18 @@ def test_git_sees_an_edit_made_in_the_same_second_as_the_index(root: Path, ws: W
     assert b"src/a.py" in git(root, "diff", "--name-only")
 
 
-@pytest.mark.parametrize("broken", ["index", "HEAD", "config"])
+@pytest.mark.parametrize(
+    ("broken", "named"), [("index", ()), ("HEAD", ("HEAD",)), ("config", ("config:",))]
+)
 def test_a_repository_broken_by_the_agent_is_restored(
-    root: Path, ws: Workspace, broken: str
+    root: Path, ws: Workspace, broken: str, named: tuple[str, ...]
 ) -> None:
     write(root, ".gitignore", "*.log\n")
     write(root, "x.log", "log\n")
     held, before, git_before = snapshot(ws), entries(root), git_bytes(ws.git_dir)
     write(root, f".git/{broken}", "[garbage")
     write(root, "src/a.py", "garbage\n")
-    put_back_moved(ws, held.id)
+    assert put_back_moved(ws, held.id) == (named, ())
     restore(ws, held.id)
     assert entries(root) == before
     assert git_bytes(ws.git_dir) == git_before
