@@ -92,6 +92,18 @@ def test_every_attempt_is_sealed_again() -> None:
     assert world.done.count("seal") == 2
 
 
+@pytest.mark.parametrize("own", [{}, {"code": "right"}])
+def test_the_snapshots_around_a_turn_differ_only_by_the_agents_edits(own: Files) -> None:
+    reply = AgentReply(status=ReplyStatus.DONE, touched=tuple(own), touched_all=True)
+    world = World(turns=[own | {"notes": "the user's"}], reply=reply)
+    (attempt,) = retried(world).attempts
+    assert [change.path for change in attempt.changes] == [*own]
+    names = [what.removeprefix("snapshot ") for what in world.done if what.startswith("snapshot ")]
+    held = dict(zip(names, world.kept, strict=True))
+    assert held["1"] == held["1-before"] | own
+    assert world.files["notes"] == "the user's"
+
+
 def test_files_written_by_gates_after_a_turn_are_neither_charged_nor_reverted() -> None:
     world = World(turns=[{"code": "right"}], gates_write={"log": "ran"})
     (attempt,) = retried(world).attempts

@@ -303,8 +303,6 @@ def _before_the_agent(
     text = f"edited while the agent worked, and not by it: {named}; left as it is"
     do.emit(Notice(level=Level.WARNING, text=text))
     ours = changed - theirs
-    if not ours:
-        return after, theirs
     do.restore(before.id, after.id, ours)
     mixed = do.snapshot(f"{number}-before")
     do.restore(after.id, mixed.id, ours)
