@@ -119,3 +119,37 @@ def test_a_number_has_one_value_and_is_searched_by_all_usual_spellings(
     assert values.numbers("9" * 5000) == {"inf"}
     assert values.numbers("0x" + "f" * 9000) == {"0x" + "f" * 9000}
     assert number in values.spellings(number)
+
+
+LONG = "FREQ=WEEKLY;INTERVAL=2;COUNT=3"
+
+
+@pytest.mark.parametrize(
+    ("path", "source", "is_seen"),
+    [
+        ("a.py", f"KNOWN = {{'{LONG}': (14, 3)}}\n", True),
+        ("a.py", f"KNOWN['{LONG}'] = (14, 3)\n", True),
+        ("a.js", f"const KNOWN = {{ '{LONG}': {{ days: 14, count: 3 }} }};\n", True),
+        ("a.js", f"KNOWN['{LONG}'] = {{ days: 14 }};\n", True),
+        ("a.js", f"const m = new Map([['{LONG}', 14]]);\n", True),
+        ("a.js", f"m.set('{LONG}', 14);\n", True),
+        ("a.ts", f"const KNOWN: Record<string, R> = {{ '{LONG}': {{ days: 14 }} }};\n", True),
+        ("a.go", f'package a\nvar known = map[string]int{{"{LONG}": 14}}\n', True),
+        ("a.rs", f'fn f() {{ HashMap::from([("{LONG}", 14)]) }}\n', True),
+        ("a.rs", f'fn f(m: M) {{ m.insert("{LONG}", 14); }}\n', True),
+        ("A.java", f'class A {{ M m = Map.of("{LONG}", 14); }}\n', True),
+        ("a.c", f'struct k a[] = {{ {{ "{LONG}", 14 }} }};\n', True),
+        ("a.rb", f"KNOWN = {{ '{LONG}' => 14 }}\n", True),
+        ("a.php", f"<?php $a = ['{LONG}' => 14];\n", True),
+        ("a.py", "KNOWN = {'COUNT=3': 14}\n", False),
+        ("a.py", f"KNOWN = {{'{LONG}': every_two_weeks}}\n", False),
+        ("a.py", f"if rule == '{LONG}':\n    days = 14\n", False),
+        ("a.py", "KNOWN = {'a long text that no test knows at all': 14}\n", False),
+    ],
+)
+def test_one_long_text_of_the_tests_is_enough_as_a_key_of_a_table(
+    path: str, source: str, is_seen: bool
+) -> None:
+    there = {"tests/test_a.py": f"rule('{LONG}', 'COUNT=3')\n", "lib.py": "A = 14\n", path: "\n"}
+    after = answers(judged(there, {path: source}))
+    assert ("special-cased" in after.get("review", set())) is is_seen

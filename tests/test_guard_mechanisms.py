@@ -241,6 +241,17 @@ GROWTH = [
     ("ruby-let", "t_spec.rb", "describe 'x' do\n  it 'y' do\n    f\n  end\nend\n", "  it 'y'", "  let!(:a) { 1 }\n  it 'y'", False),
     ("ruby-it", "t_spec.rb", "describe 'x' do\n  it 'y' do\n    f\n  end\nend\n", "  it 'y'", "  it 'z' do\n    g\n  end\n  it 'y'", True),
     ("rust-ignore", "t.rs", "#[test]\nfn a() { f(); }\n", "#[test]\nfn a", "#[ignore]\n#[test]\nfn b() {}\n#[test]\nfn a", False),
+    ("rust-ignored-unless", "t.rs", "#[test]\nfn a() { f(); }\n", "fn a", '#[cfg_attr(not(feature = "x"), ignore)]\nfn a', False),
+    ("rust-may-panic", "t.rs", "#[test]\nfn a() { f(); }\n", "fn a", "#[should_panic]\nfn a", False),
+    ("rust-new-attribute", "t.rs", "#[test]\nfn a() { f(); }\n", "#[test]\nfn a", "// why\n#[test]\n#[should_panic]\nfn b() { g(); }\n\n#[test]\nfn a", True),
+    ("rust-new-ignored-unless", "t.rs", "#[test]\nfn a() { f(); }\n", "#[test]\nfn a", "#[test]\n#[cfg_attr(x, ignore)]\nfn b() { g(); }\n\n#[test]\nfn a", False),
+    ("rust-helper", "t.rs", "fn near(a: f64) { assert!(a > 1.0); }\n#[test]\nfn a() { near(f()); }\n", "near(f());", "near(f()); near(g());", True),
+    ("rust-no-helper", "t.rs", "fn near(a: f64) { g(a); }\n#[test]\nfn a() { near(f()); }\n", "near(f());", "near(f()); near(g());", False),
+    ("c-test", "t_test.c", "static void a(void) { CHECK(f() == 1); }\nint main(void) { a(); return 0; }\n", "int main(void) { a();", "static void b(void) { CHECK(g() == 1); }\nint main(void) { a(); b();", True),
+    ("c-proves-nothing", "t_test.c", "static void a(void) { CHECK(f() == 1); }\nint main(void) { a(); return 0; }\n", "int main(void) { a();", "static void b(void) { g(); }\nint main(void) { a(); b();", False),
+    ("c-used-name", "t_test.c", "static void a(void) { CHECK(f() == 1); }\nint main(void) { a(); return 0; }\n", "int main", "static void f(void) { CHECK(1); }\nint main", False),
+    ("c-return", "t_test.c", "static void a(void) { CHECK(f() == 1); }\nint main(void) { a(); return 0; }\n", "a();", "return 0; a();", False),
+    ("go-fatal", "t_test.go", "package a\n\nfunc TestA(t *testing.T) {\n\tcheck(t, f())\n}\n", "f())\n", "f())\n\tt.Fatal()\n", True),
     ("cpp", "t_test.cpp", "TEST(A, B) { EXPECT_EQ(f(), 1); }\n", "1); }\n", "2); }\n", False),
 ]  # fmt: skip
 
@@ -395,6 +406,7 @@ MARKS = {
         # fmt: off|# fmt: skip|# yapf: disable|# isort: skip|// prettier-ignore|// dprint-ignore
         // clang-format off|// @formatter:off
         """,
+    "sanitizer": "//go:norace",
     "security": "# nosec|# nosemgrep|# gitleaks:allow|# checkov:skip=x|# tfsec:ignore:x",
 }
 REMARKS = [
@@ -424,6 +436,17 @@ def test_a_suppression_comment_has_its_kind(kind: str, mark: str) -> None:
         ("a.py", "@typing.no_type_check\ndef f(): ...\n", "type"),
         ("a.rs", "#[coverage(off)]\nfn f() {}\n", "coverage"),
         ("a.c", "#pragma GCC diagnostic ignored x\n", "lint"),
+        ("a.c", "#pragma GCC system_header\n", "lint"),
+        ("a.c", "#pragma warning(suppress: 4018)\n", "lint"),
+        ("a.c", '__attribute__((no_sanitize("address")))\nint f(void);\n', "sanitizer"),
+        ("a.c", "#define BARE __attribute__((no_sanitize_address))\n", "sanitizer"),
+        ("a.cc", "[[clang::no_sanitize(x)]] int f();\n", "sanitizer"),
+        ("a.cc", "__declspec(no_sanitize_address) int f() { return 1; }\n", "sanitizer"),
+        ("a.rs", '#[sanitize(address = "off")]\nfn f() {}\n', "sanitizer"),
+        ("a.rs", "#[no_sanitize(address)]\nfn f() {}\n", "sanitizer"),
+        ("a.rs", "#[diag(suppress)]\nfn f() {}\n", "lint"),
+        ("a.c", "__attribute__((noreturn)) int f(void);\n", None),
+        ("a.c", "#define LIMIT 3\n", None),
         ("a.lua", "x = 1 # noqa\n", "lint"),
         ("Dockerfile", "RUN x # hadolint ignore=x\n", "lint"),
         ("a.py", "# speaks of nothing\n", None),
@@ -454,12 +477,44 @@ def test_suppressions_in_attributes_and_unparsed_files_are_read(
         (failed("cargo tarpaulin", Kind.TEST), "coverage"),
         *((failed(f"{tool} src", Kind.LINT), "type") for tool in (
             "mypy", "pyright", "basedpyright", "tsc", "vue-tsc", "pyre", "pytype", "ty", "phpstan", "psalm")),
+        (failed("make asan", Kind.TEST), "sanitizer"),
+        (failed("go test -count=1 -race ./...", Kind.TEST), "sanitizer"),
+        (replace(failed("make", Kind.TEST), stderr="SUMMARY: AddressSanitizer: x"), "sanitizer"),
         (failed("pytest", Kind.TEST), ""),
         (failed("look", Kind.REVIEW), ""),
     ],
 )  # fmt: skip
 def test_a_failing_gate_checks_its_kinds_of_suppressions(failing: GateResult, kinds: str) -> None:
     assert ratchet.kinds_failing(scene(case({}, {}, failing))) == {*kinds.split()}
+
+
+GCC = {"rule_id": "-Wsign-compare", "path": "src/a.c"}
+PRAGMA = '#pragma GCC diagnostic ignored "-Wsign-compare"\n'
+
+
+@pytest.mark.parametrize(
+    ("problem", "path", "mark", "is_held"),
+    [
+        (GCC, "src/a.c", PRAGMA, True),
+        (GCC, "src/b.c", PRAGMA, True),
+        (GCC | {"rule_id": "sign-compare"}, "src/b.c", PRAGMA, True),
+        (GCC, "src/a.c", "#pragma GCC system_header\n", True),
+        (GCC, "src/b.c", "#pragma GCC system_header\n", False),
+        (GCC | {"rule_id": "-Wshadow"}, "src/b.c", PRAGMA, False),
+        (GCC | {"rule_id": None}, "src/a.c", PRAGMA, False),
+        (GCC | {"test_id": "a.b"}, "src/a.c", PRAGMA, False),
+        (GCC, "src/a.c", "/* LCOV_EXCL_LINE */\n", False),
+        ({"rule_id": "clippy::unwrap_used"}, "b.rs", "#[allow(clippy::unwrap_used)]\n", True),
+        ({"rule_id": "E501"}, "b.py", "# noqa: E501\n", True),
+    ],
+)
+def test_a_suppression_of_what_any_failing_gate_reports_is_held(
+    problem: dict[str, str], path: str, mark: str, is_held: bool
+) -> None:
+    diagnostic = Diagnostic(tool="t", message="m", **problem)  # type: ignore[arg-type]
+    gate = replace(failed("make test"), diagnostics=(diagnostic,))
+    judgement = judged({path: "\n"}, {path: f"\n{mark}"}, gate)
+    assert answers(judgement) == {"held" if is_held else "noted": {"suppression-added"}}
 
 
 @pytest.mark.parametrize(

@@ -31,25 +31,16 @@ class DecidingFiles(Struct, frozen=True, kw_only=True):
         return self.globs.match(path) and not is_data
 
 
-def _row(rule: str, detail: str, patterns: str) -> DecidingFiles:
-    return DecidingFiles(rule=rule, detail=detail, globs=globs(patterns))
-
-
-TABLE: tuple[DecidingFiles, ...] = (
-    _row(
-        "pipeline-changed",
-        "a pipeline or hook others rely on was changed",
-        """
+TABLE: tuple[DecidingFiles, ...] = tuple(
+    DecidingFiles(rule=rule, detail=detail, globs=globs(patterns))
+    for rule, detail, patterns in (
+        ("pipeline-changed", "a pipeline or hook others rely on was changed", """
         .github/workflows/ .github/actions/ .gitlab-ci.yml .gitlab/ .circleci/ azure-pipelines*.yml
         Jenkinsfile .travis.yml .drone.yml bitbucket-pipelines.yml .buildkite/ appveyor.yml
         .cirrus.yml .woodpecker/ .husky/ .githooks/ lefthook.yml .lefthook.yml
         .pre-commit-config.yaml .pre-commit-hooks.yaml .lintstagedrc* codecov.yml .codecov.yml
-        """,
-    ),
-    _row(
-        "settings-changed",
-        "settings of the checks were changed",
-        """
+        """),
+        ("settings-changed", "settings of the checks were changed", """
         ruff.toml .ruff.toml mypy.ini .mypy.ini pytest.ini .pytest.ini pytest.toml tox.ini tox.toml
         .coveragerc .coveragerc.toml .flake8 pylintrc .pylintrc* .isort.cfg .bandit bandit.y*ml
         pyrightconfig.json pyre.toml ty.toml .pycodestyle .pydocstyle* .yapfrc .style.yapf
@@ -70,37 +61,25 @@ TABLE: tuple[DecidingFiles, ...] = (
         .env .env.* !.env.example !.env.sample !.env.template .envrc .npmrc .yarnrc*
         .python-version .nvmrc .tool-versions mise.toml
         sitecustomize.py usercustomize.py *.pth
-        """,
-    ),
-    _row(
-        "recipe-changed",
-        "a recipe that checks may run was changed",
-        """
+        """),
+        ("recipe-changed", "a recipe that checks may run was changed", """
         Makefile makefile GNUmakefile *.mk justfile Justfile .justfile Taskfile.y*ml noxfile.py
         Rakefile Earthfile dodo.py tasks.py Dockerfile* docker-compose*.y*ml compose*.y*ml
         gulpfile.* Gruntfile.* lerna.json nx.json turbo.json mvnw gradlew mvnw.cmd gradlew.bat
         .mvn/ gradle/ gradle.properties settings.gradle*
-        """,
-    ),
-    _row(
-        "lock-changed",
-        "a lock file was changed: the checks may run with other tools",
-        """
+        """),
+        ("lock-changed", "a lock file was changed: the checks may run with other tools", """
         uv.lock poetry.lock pdm.lock Pipfile.lock package-lock.json npm-shrinkwrap.json yarn.lock
         pnpm-lock.yaml bun.lock bun.lockb Cargo.lock go.sum go.work.sum Gemfile.lock composer.lock
         mix.lock gradle.lockfile packages.lock.json .terraform.lock.hcl .gitmodules
-        """,
-    ),
-    _row(
-        "ignore-changed",
-        "what is ignored is not checked",
-        """
+        """),
+        ("ignore-changed", "what is ignored is not checked", """
         .gitignore .gitattributes .eslintignore .prettierignore .stylelintignore .dockerignore
         .npmignore .rgignore .ignore .gitleaksignore .semgrepignore .trivyignore .nycignore
         .git-blame-ignore-revs
-        """,
-    ),
-)
+        """),
+    )
+)  # fmt: skip
 
 
 _OUTPUTS = frozenset({"lock-changed", "ignore-changed"})

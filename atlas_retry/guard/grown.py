@@ -20,7 +20,7 @@ from atlas_retry.guard import places, tokens
 from atlas_retry.guard.case import Delta, Scene, unpaired
 from atlas_retry.guard.documents import parse
 from atlas_retry.patterns import regex
-from atlas_retry.source import Import, imports, language_of
+from atlas_retry.source import Import, definitions, imports, language_of
 from atlas_retry.text.globs import words
 
 if TYPE_CHECKING:
@@ -32,7 +32,9 @@ _CONTAINERS = words("""
     interface_body enum_body
     """)
 """Nodes whose members are definitions, wherever they stand."""
-_BODIES = words("block statement_block body_statement block_body do_block")
+_BODIES = words("""
+    block statement_block body_statement block_body do_block compound_statement statement_list
+    """)
 """Nodes that hold definitions in a class or a group of tests, and steps in a function."""
 _CLASSES = words(
     "class_definition class_declaration class module namespace_definition internal_module"
@@ -61,9 +63,12 @@ _FOCUS = regex(r"\.(only|skip|todo|failing|fails)\b|^(fit|fdescribe|xit|xdescrib
 _ASSERTION = regex(r"""(?x)
     ^( assert\b | (self|this|\$this)(\.|->)assert\w+\( | (await\s+)?expect\([^=]*\)\.
      | (debug_)?assert(_\w+)?!\( | (Assert\w*\.|Assertions\.)?assert[A-Z]\w*\(
-     | (assert|require)(\.\w+)?\( )
+     | (assert|require)(\.\w+)?\( | [A-Z_]*(ASSERT|CHECK|EXPECT|REQUIRE)[A-Z_\d]*\(
+     | t\.(Error|Fatal)f?\( )
     """)
 """A statement that can only ask for more."""
+_CALLED = regex(r"^([A-Za-z_]\w*)\(")
+_BETWEEN_STEPS = regex(r"[;{\n]\s*")
 _SETS_UP = regex(r"""(?ix)
     ^(set_?up|tear_?down|setup\w*|teardown\w*|init|main|TestMain|load_tests|before\w*|after\w*
       |around|let!|subject!|pytest\w*|collect_ignore\w*|__\w+__|inherit_doc)$
@@ -71,7 +76,7 @@ _SETS_UP = regex(r"""(?ix)
 """Names by which a definition reaches tests beside it without being called."""
 _REACHES_OUT = regex(r"""(?x)
     \bautouse\b | @(Before|After|Rule|ClassRule|Disabled|Ignore)\w* | \bcfg\s*\( | \bctor\b
-    | \bskip | \bxfail\b | \bexpectedFailure\b | \[ignore
+    | \bskip | \bxfail\b | \bexpectedFailure\b | \[ignore | \bcfg_attr\b
     """)
 _SNAPSHOTS = regex(r"\.(snap|ambr)$")
 
@@ -279,29 +284,43 @@ class SourceChange(Struct, kw_only=True, dict=True):
             kinds = {member.type for member in before if member.is_named} & _ROWS
             return bool(before) and all(child.type in kinds for child in extra)
         if not _is_container(old):
-            return all(_ASSERTION.match(tokens.text_of(child)) for child in extra)
+            return all(map(self._asks_more, extra))
         return all(self._is_new(child) for child in extra)
+
+    def _asks_more(self, step: "Node") -> bool:
+        """Whether a step only asserts, by itself or by a function of the file that does."""
+        text = tokens.text_of(step)
+        called = _CALLED.match(text)
+        return bool(_ASSERTION.match(text) or (called and called[1] in self._asserting))
+
+    @cached_property
+    def _asserting(self) -> frozenset[str]:
+        """Functions of the new file in which there is an assertion."""
+        lines = self.delta.new_text.splitlines()
+        scopes = definitions(self.delta.path, self.delta.after or b"")
+        texts = {one.name: "\n".join(lines[one.def_line - 1 : one.end_line]) for one in scopes}
+        steps = {name: _BETWEEN_STEPS.split(text) for name, text in texts.items()}
+        return frozenset(name for name in steps if any(map(_ASSERTION.match, steps[name])))
 
     def _is_next(self, old: "Node", new: "Node") -> bool:
         counted = self.added
-        if self.grows(old, new):
+        if self.grows(old, new) and _attributes(old) == _attributes(new):
             return True
         self.added = counted
         return False
 
     def _members(self, node: "Node") -> "list[Node]":
         language = language_of(self.delta.path) or ""
-        return [member for member in _parts_of(node) if not _is_import(member, language)]
+        members = (part for part in _parts_of(node) if part.type != "attribute_item")
+        return [member for member in members if not _is_import(member, language)]
 
     def _is_new(self, node: "Node") -> bool:
         """Whether a statement only adds a test or a definition under a fresh name."""
-        text = tokens.text_of(node)
+        text = _attributes(node) + tokens.text_of(node)
         if _REACHES_OUT.search(text.partition("{")[0] if "{" in text else text[:200]):
             return False
         if node.type in ("expression_statement", "call", "call_expression") and not _assigned(node):
             return bool(_TEST_CALLS.match(text)) and not _FOCUS.search(text.partition("(")[0])
-        if node.type == "attribute_item":
-            return True
         name = _name_of(node)
         if name is None or name in self.known or _SETS_UP.match(name):
             return False
@@ -312,6 +331,14 @@ def _parts_of(node: "Node") -> "list[Node]":
     """Children without remarks and what only stands between."""
     children = (child for child in node.children if child.type not in (",", ";", "\n"))
     return [child for child in children if not tokens.is_remark(child)]
+
+
+def _attributes(item: "Node") -> str:
+    """What stands before an item of Rust and belongs to it."""
+    text, here = "", item.prev_named_sibling
+    while here is not None and (here.type == "attribute_item" or tokens.is_remark(here)):
+        text, here = "".join(tokens.leaves(here)) + text, here.prev_named_sibling
+    return text
 
 
 def _is_container(node: "Node") -> bool:
@@ -370,12 +397,12 @@ def _name_of(node: "Node") -> str | None:
     if (assigned := _assigned(node)) is not None:
         return assigned
     for inner in (node, *node.named_children):
+        if (declarator := inner.child_by_field_name("declarator")) is not None:
+            is_name = declarator.type == "identifier"
+            return tokens.text_of(declarator) if is_name else _name_of(declarator)
         name = inner.child_by_field_name("name") or inner.child_by_field_name("type")
         if name is not None:
             return tokens.text_of(name)
-        declarator = inner.child_by_field_name("declarator")
-        if declarator is not None and declarator.child_by_field_name("name") is not None:
-            return _name_of(declarator)
     return None
 
 

@@ -176,8 +176,7 @@ def _inline(delta: Delta, change: Scene, led: grown.Renames) -> Ruling | None:
 def _suppressions(delta: Delta, change: Scene) -> Iterator[Ruling]:
     """New suppressions: of the failing gate's own kind they are taken out, else noted."""
     added = ratchet.added(delta) if delta.is_text and delta.after is not None else ()
-    failing = ratchet.kinds_failing(change) if added else frozenset()
-    own = tuple(mark for mark in added if mark.kind in failing)
+    own = tuple(mark for mark in added if ratchet.silences(mark, delta.path, change))
     left = ratchet.without(delta, own) if own else None
     answer_to_own = Answer.REVIEW if left is None else Answer.HELD
     for mark in added:

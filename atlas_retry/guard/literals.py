@@ -145,7 +145,8 @@ def _answers_test(branch: Branch, of_tests: Mapping[str, frozenset[str]]) -> boo
     asked = [value for value in branch.asked if value in of_tests]
     files = frozenset[str]().union(*(of_tests[value] for value in asked))
     has_answer = any(of_tests.get(answer, frozenset()) & files for answer in branch.answers)
-    knows_more = has_answer or len(set(asked)) > 1 or any(map(_EXACT.search, asked))
+    telling = _EXACT if branch.table is None else _EXACT_OR_LONG
+    knows_more = has_answer or len(set(asked)) > 1 or any(map(telling.search, asked))
     return knows_more and any(map(_is_peculiar, asked))
 
 
@@ -158,6 +159,8 @@ def _is_peculiar(value: str) -> bool:
 
 _EXACT = regex(r"[1-9](\D*\d){3}")
 """A value with so many digits that to ask for it is to know the test."""
+_EXACT_OR_LONG = regex(rf'(?s){_EXACT.pattern}|".{{24}}')
+"""A text so long that to have it in a table is to know the test."""
 _DATA = regex(r"\w\W*\s+\w|\d{3}|[A-Z].*\d|\d.*[A-Z]|@|.{24}")
 """Several words, numbers of some length, names with digits: what no vocabulary has."""
 _SEVERAL = 3
@@ -238,7 +241,7 @@ def _branches(
             line=node.start_point[0] + 1,
             asked=tuple(asked),
             answers=tuple(_answers(node)),
-            table=node.parent.start_byte if node.type in _PAIRS | _LISTS and node.parent else None,
+            table=node.parent.start_byte if node.parent and _is_entry(node) else None,
         )
         for node, asked in grouped.values()
     ]
@@ -296,6 +299,10 @@ def _entry(key: "Node", above: "Node") -> "Node | None":
     return above if is_entry and above.named_children[0] == key else None
 
 
+def _is_entry(node: "Node") -> bool:
+    return node.type in _PAIRS | _LISTS | _ARGUMENTS or "assignment" in node.type
+
+
 def _assignment(indexed: "Node") -> "Node | None":
     """The assignment to a place in a table."""
     above: Node | None = indexed.parent
@@ -335,7 +342,7 @@ def _answering(condition: "Node") -> "list[Node]":
     outer = condition.parent
     if outer is None:
         return []
-    if condition.type in _PAIRS | _LISTS | _ARGUMENTS | _CASES or "assignment" in condition.type:
+    if condition.type in _CASES or _is_entry(condition):
         return condition.named_children[1:]
     if _ANSWERS_FIRST.search(outer.type) and outer.named_children[0] != condition:
         return outer.named_children[:1]

@@ -38,6 +38,7 @@ MARKS: dict[str, tuple[re.Pattern[str], ...]] = {
         r"#\s*pragma\s+(?:GCC|clang)\s+diagnostic\s+ignored|#\s*pragma\s+warning\s*\(?\s*disable",
         r"//go:build\b|//\s*\+build\b",
         r"\b(?:codespell|spell-checker|cspell):\s*(?:ignore|disable)",
+        r"^(?:#!?\[|\[\[|__attribute__|__declspec|#\s*pragma\b).*(?:disable|suppress|no_?lint|system_header)",
     ),
     "type": _marks(
         r"\btype:\s*ignore",
@@ -58,6 +59,7 @@ MARKS: dict[str, tuple[re.Pattern[str], ...]] = {
         r"\b(?:fmt|yapf|autopep8|isort):\s*(?:off|skip|disable)",
         r"\b(?:prettier-ignore|dprint-ignore|clang-format\s+off|rustfmt::skip)|@formatter:off",
     ),
+    "sanitizer": _marks(r"no_?sanitize|#!?\[\s*sanitize\b|\bgo:norace\b"),
     "security": _marks(
         r"\b(?:nosec|nosemgrep|gitleaks:allow|trufflehog:ignore|checkov:skip|tfsec:ignore)\b",
     ),
@@ -66,6 +68,7 @@ MARKS: dict[str, tuple[re.Pattern[str], ...]] = {
 _TOOLS = {
     "type": regex(r"\b(mypy|(based)?pyright|tsc|vue-tsc|pyre|pytype|ty|phpstan|psalm)\b"),
     "coverage": regex(r"--cov|\b(coverage|nyc|c8)\b|tarpaulin|llvm-cov|-cover\b|jacoco"),
+    "sanitizer": regex(r"(?i)\b([atlm]|ub)san\b|sanitiz|\bgo test\b.*-race\b"),
     "security": regex(r"\b(bandit|semgrep|gosec|gitleaks|trivy|checkov)\b"),
 }
 
@@ -82,6 +85,8 @@ def kinds_failing(scene: Scene) -> frozenset[str]:
             kinds |= {"lint", "type"}
         if result.kind is Kind.FORMAT:
             kinds.add("format")
+        if "Sanitizer" in result.stdout + result.stderr:
+            kinds.add("sanitizer")
         behind = "\n".join(decides.reached([result.command], scene).lines)
         kinds |= of_command | _kinds_of(behind)
     return frozenset(kinds)
@@ -90,6 +95,22 @@ def kinds_failing(scene: Scene) -> frozenset[str]:
 def _kinds_of(line: str) -> set[str]:
     """What the tools that a line of a shell names look at."""
     return {kind for kind, tools in _TOOLS.items() if tools.search(line)}
+
+
+_NAME = regex(r"[\w@/:=-]{2,}")
+_AROUND_RULE = regex(r"^-W(error=|no-)?|^.*::")
+
+
+def silences(mark: "Suppression", path: str, scene: Scene) -> bool:
+    """Whether what failed is silenced: by the kind of a gate, or by what any gate reports."""
+    named = {_AROUND_RULE.sub("", name) for name in _NAME.findall(mark.text)}
+    problems = chain.from_iterable(result.diagnostics for result in scene.case.failing)
+    of_checkers = (one for one in problems if not one.test_id)
+    of_rules = [one for one in of_checkers if one.rule_id]
+    rules = {_AROUND_RULE.sub("", one.rule_id or "") for one in of_rules}
+    is_reported = path in {one.path for one in of_rules} or not named.isdisjoint(rules)
+    kinds = kinds_failing(scene) | ({"lint", "type"} if is_reported else set())
+    return mark.kind in kinds
 
 
 class Suppression(Struct, frozen=True, kw_only=True):
@@ -148,7 +169,9 @@ def _remarks(path: str, source: bytes) -> Iterator[Remark]:
         yield node.start_point[0] + 1, tokens.text_of(node).strip()
 
 
-_REMARKS = regex(r"comment|^((inner_)?attribute_item|(marker_)?annotation|preproc_call|decorator)$")
+_REMARKS = regex(
+    r"comment|^((inner_)?attribute_item|(marker_)?annotation|preproc_(call|def)|decorator|attribute_(specifier|declaration)|ms_declspec_modifier)$"
+)
 
 
 def without(delta: Delta, marks: tuple[Suppression, ...]) -> bytes | None:

@@ -15,25 +15,13 @@ from atlas_retry.errors import UsageError
 from atlas_retry.guard import Case, Judgement, Ruling, assess, rulings
 from atlas_retry.guard.decides import is_code_or_setting
 from atlas_retry.guard.judge import folders, seals
-from atlas_retry.guard.judge.seals import Seal
+from atlas_retry.guard.judge.seals import Seal as Seal
 from atlas_retry.model import Gate, GateResult, Tree, Violation
 from atlas_retry.settings import CONFIGURATION_FILES
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.gitfacts import facts_since, git_facts
 from atlas_retry.workspace.state import changes
 from atlas_retry.workspace.trees import DirectoryTree, ObjectTree, revision_tree, tree
-
-__all__ = [
-    "ChangeAsked",
-    "JudgedTurn",
-    "Seal",
-    "base_tree",
-    "explain",
-    "judge_attempt",
-    "judge_change",
-    "rewritten",
-    "with_base_configuration",
-]
 
 
 class ChangeAsked(Struct, frozen=True, kw_only=True):
