@@ -1,9 +1,12 @@
 """A run's snapshots are made from the last one, and are what a fresh one would be."""
 
 import os
+import random
 import shutil
+import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -70,6 +73,27 @@ def test_the_next_snapshot_equals_a_fresh_one(
     CHANGES[what](root)
     tracker.moved()
     assert tracker.snapshot() == snapshot(ws)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_snapshots_equal_fresh_ones_after_any_sequence_of_changes(
+    root: Path, ws: Workspace, tracker: Tracker, seed: int
+) -> None:
+    dice = random.Random(seed)  # noqa: S311 - no secret
+    held = [tracker.snapshot().id]
+    for _ in range(12):
+        with suppress(OSError, subprocess.CalledProcessError):  # what is to change may be gone
+            dice.choice(list(CHANGES.values()))(root)
+        with suppress(OSError):
+            write(root, dice.choice(("src/a.py", "some.new", "b.new")), f"a = {dice.random()}\n")
+        if dice.random() < 0.5:
+            tracker.moved()
+            assert tracker.snapshot() == snapshot(ws)
+            held.append(tracker.snapshot().id)
+        elif dice.random() < 0.3:
+            restore(ws, dice.choice(held))
+        if dice.random() < 0.3:
+            write(root, ".gitignore", dice.choice(("*.new\n", "src/\n", "", "deep/\n!b.new\n")))
 
 
 def test_an_incremental_snapshot_restores_everything(
