@@ -14,8 +14,8 @@ from atlas_retry.model import (
     Held,
     Level,
     Outcome,
-    Status,
     Validation,
+    Verdict,
     Violation,
     WorkspaceFacts,
 )
@@ -288,13 +288,21 @@ class AttemptFinished(Event, frozen=True, kw_only=True):
     def message(self) -> str:
         attempt, validation = self.result, self.result.validation
         if validation is None:
-            return f"attempt {attempt.number}: nothing validated"
+            return f"attempt {attempt.number} {_unvalidated(attempt)}"
         if validation.success:
-            tested = any(r.kind == "test" and r.status is Status.PASSED for r in validation.results)
-            subject = "Tests passed" if tested else "Gates passed"
+            subject = "Tests passed" if self.scope.failed_step == "test" else "All checks passed"
             return f"{subject} on attempt {attempt.number}"
         of = f"/{self.scope.max_attempts}" if self.scope.max_attempts else ""
         return f"{validation.failed_step} failed (attempt {attempt.number}{of})"
+
+
+def _unvalidated(attempt: Attempt) -> str:
+    """Why no gate ran on what an attempt left."""
+    if not attempt.changes:
+        return "changed nothing"
+    if attempt.ends is Verdict.REJECTED:
+        return "was not validated: the guard ended the run"
+    return "left nothing to validate: what it changed was restored"
 
 
 class RunFinished(Event, frozen=True, kw_only=True):

@@ -323,7 +323,7 @@ class Held(Violation, frozen=True, kw_only=True):
     in_place: bool = False
     """It was left in the workspace, for review; else it was restored."""
     by_hand: bool = False
-    """No snapshot holds it: who accepts it has to make it again."""
+    """No snapshot holds it, or a build makes it: who accepts it has to make it again."""
 
 
 class LeftBehind(Struct, frozen=True, kw_only=True):

@@ -9,7 +9,7 @@ from atlas_retry.model import Attempt, Budget, Outcome, Verdict
 from atlas_retry.reports import markdown, page
 from atlas_retry.reports.screen.run_lines import outcome_summary
 from atlas_retry.reports.subject import Subject
-from atlas_retry.run.decide import decide
+from atlas_retry.run.decide import End, decide, permitting
 from atlas_retry.run.progress import Limits, Progress
 from tests.projects import CALC, WORSE, Project, atlas
 from tests.values import RED, attempt, gate
@@ -46,6 +46,32 @@ def test_a_refused_answer_is_named_as_the_cause(allowed: int) -> None:
 def test_denied_calls_are_the_cause_of_an_attempt_without_a_change() -> None:
     reason = after(attempt(1, None, changes=(), denials=("Bash: rm", "Bash: rm")), allowed=3)
     assert reason == "the attempt failed: not permitted: Bash: rm"
+
+
+@pytest.mark.parametrize(
+    ("denials", "reason", "remedy"),
+    [
+        (
+            ("Edit: node_modules/a b.js", "Bash: rm"),
+            "the agent is not permitted to edit node_modules/a b.js",
+            "atlas retry '/my project' --ai-fix --allow 'node_modules/a b.js'",
+        ),
+        (
+            ("Write: .git/config", "Edit: node_modules/a.js"),
+            "the agent is not permitted to edit .git/config, node_modules/a.js: change it by hand",
+            None,
+        ),
+        (("Edit: /a/node_modules/b.js",), "/a/node_modules/b.js: change it by hand", None),
+    ],
+)
+def test_a_denied_edit_is_named_with_what_permits_it(
+    denials: tuple[str, ...], reason: str, remedy: str | None
+) -> None:
+    attempts = (attempt(1, denials=denials), attempt(2, None, changes=()))
+    assert after(*attempts, allowed=2).endswith(reason)
+    end = End(verdict=Verdict.EXHAUSTED)
+    assert permitting(end, attempts, "/my project") == remedy
+    assert permitting(End(verdict=Verdict.NEEDS_REVIEW), attempts, "/p") is None
 
 
 def test_the_error_of_an_attempt_with_changes_is_not_the_cause() -> None:

@@ -9,6 +9,7 @@ from atlas_retry.model import (
     ChangeStatus,
     Held,
     Kind,
+    LeftBehind,
     ReplyStatus,
     Status,
     Validation,
@@ -414,6 +415,31 @@ def test_a_spent_run_that_passes_only_with_held_changes_needs_review() -> None:
         reason="green only with what was held: t, u",
         remedy="atlas pick r 1 --held",
     )
+
+
+def test_products_that_a_green_needs_are_not_offered_for_acceptance() -> None:
+    made = holding(1, "build/a.o", "build/b.o")
+    made = replace(made, held=tuple(replace(one, by_hand=True) for one in made.held))
+    end = decide(progress(made), replace(LIMITS, budget=Budget(attempts=1)))
+    assert end == End(
+        verdict=Verdict.NEEDS_REVIEW,
+        reason="green only with ignored files that the run wrote, so a clean checkout fails: "
+        "build/a.o, build/b.o",
+        remedy="atlas validate",
+    )
+
+
+def test_what_was_restored_whole_is_not_to_be_restored_by_hand() -> None:
+    refused = attempt(1, None, ends=Verdict.REJECTED, remedy="by hand", rolled_back=True)
+    left = replace(refused, left=(LeftBehind(path="x", states={}),))
+    assert reason_and_remedy(progress(refused))[1] is None
+    assert reason_and_remedy(progress(left))[1] == "by hand"
+
+
+def test_what_is_not_installed_is_installed_next() -> None:
+    error = "a is declared by the project, but not installed: python -m pip install a"
+    start = validation(replace(MISSING, error=error))
+    assert reason_and_remedy(progress(baseline=start))[1] == "python -m pip install a"
 
 
 def test_a_gates_own_limit_with_held_changes_needs_review() -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from atlas_retry.diagnostics.environment import installing
 from atlas_retry.gates.plan import Plan
 from atlas_retry.gates.validation import run_gates
 from atlas_retry.model import GateResult, Kind, Status, Verdict
@@ -318,3 +319,17 @@ def test_a_missing_dependency_exits_3(project: Project) -> None:
     done = atlas(project, "validate", "--plain")
     assert done.code == 3
     assert "pytest is not installed" in done.out
+
+
+@pytest.mark.parametrize(
+    ("sentence", "command"),
+    [
+        ("a is declared by the project, but not installed: poetry install", "poetry install"),
+        ("the command eslint was not found: install it (npm ci)", "npm ci"),
+        ("x is not installed: '/a b/python' -m pip install x", "'/a b/python' -m pip install x"),
+        ("a command was not found (sh: 1: npm install: not found): install it", None),
+        ("the command jest was not found: install it", None),
+    ],
+)
+def test_the_command_that_installs_what_is_missing(sentence: str, command: str | None) -> None:
+    assert installing(sentence) == command

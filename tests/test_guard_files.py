@@ -547,21 +547,26 @@ def test_a_held_test_change_is_described(before: str | None, after: str, detail:
 
 # --- what an agent is told ------------------------------------------------------------------------
 
-TOLD = """
-    .atlas/** atlas.yaml .git/** .github/** .gitlab-ci.yml .circleci/** .husky/** lefthook.yml
-    .pre-commit-config.yaml **/ruff.toml **/.ruff.toml **/mypy.ini **/.mypy.ini **/pytest.ini
-    **/tox.ini **/.coveragerc **/.flake8 **/.pylintrc **/pyrightconfig.json **/.eslintrc*
-    **/eslint.config.* **/.eslintignore **/.prettierrc* **/.prettierignore **/tsconfig*.json
-    **/jest.config.* **/vitest.config.* **/.golangci.* **/clippy.toml **/rustfmt.toml
-    **/.shellcheckrc **/sitecustomize.py **/usercustomize.py noxfile.py **/Makefile **/GNUmakefile
-    """
 
-
-def test_protected_globs_add_configured_paths_and_omit_allowed_ones() -> None:
-    assert {*PROTECTED} == words(TOLD)
-    guard = GuardSettings(protect=("a", "b"), allow=("b", "**/Makefile"))
+def test_denied_globs_are_what_would_be_refused() -> None:
+    """Whatever the guard holds is let through: a person can accept it."""
+    guard = GuardSettings(protect=("a", "b"), allow=("b/c", "/Makefile"))
     globs = protected(Path("/x"), Settings(gates=(), guard=guard, sources=("/x/a", "/x/c", "/y/d")))
-    assert globs == (*(glob for glob in PROTECTED if glob != "**/Makefile"), "a", "c")
+    assert globs == (*PROTECTED, *places.INSTALLED, "a", "b", "c")
+    assert {*PROTECTED} == {".atlas/**", "atlas.yaml", ".git/**"}
+
+
+@pytest.mark.parametrize("allow", ["node_modules/left-pad/index.js", "*.js", "web/", "Makefile"])
+def test_what_is_allowed_is_not_denied(allow: str) -> None:
+    globs = protected(Path("/x"), Settings(gates=(), guard=GuardSettings(allow=(allow,))))
+    assert "**/node_modules/**" not in globs
+    assert ".git/**" in globs
+
+
+def test_what_is_allowed_elsewhere_lifts_no_denial() -> None:
+    guard = GuardSettings(allow=("/Makefile", "web/tsconfig.json", "!node_modules/"))
+    globs = protected(Path("/x"), Settings(gates=(), guard=guard))
+    assert globs == (*PROTECTED, *places.INSTALLED)
 
 
 def test_guard_values_are_frozen_and_keyword_only() -> None:

@@ -423,8 +423,6 @@ def test_a_seal_holds_the_configuration(root: Path, environ: Environ) -> None:
     assert (taken.root, taken.gates, taken.protect) == (root, asked.gates, ("a",))
     assert (taken.allow, taken.sources) == (("Makefile", "**/Makefile"), ("atlas.yaml",))
     assert taken.environ == environ
-    assert {"a", "atlas.yaml", ".git/**"} <= {*taken.protected}
-    assert "**/Makefile" not in taken.protected
     assert "HEAD" in taken.facts
 
 

@@ -2,10 +2,12 @@
 
 from itertools import pairwise
 
+import pytest
 from msgspec.structs import replace
 
-from atlas_retry.events import AttemptFinished, GateFinished, ViolationsFound
+from atlas_retry.events import AttemptFinished, EventScope, GateFinished, ViolationsFound
 from atlas_retry.model import (
+    Attempt,
     Diagnostic,
     GateResult,
     Held,
@@ -21,12 +23,39 @@ from atlas_retry.reports.screen.event_lines import lines_of
 from atlas_retry.reports.screen.gate_lines import failure_lines
 from atlas_retry.reports.screen.run_lines import outcome_summary
 from tests.reports.samples import HELD, big_run
-from tests.values import attempt
+from tests.values import GREEN, attempt
 
 
 def test_denied_calls_are_reported_once() -> None:
     event = AttemptFinished(result=attempt(denials=("Bash: curl", "Bash: curl", "Edit: ci.yml")))
     assert ("  not permitted: Bash: curl, Edit: ci.yml", "warn") in list(lines_of(event))
+
+
+@pytest.mark.parametrize(
+    ("result", "message"),
+    [
+        (attempt(2, None, changes=()), "attempt 2 changed nothing"),
+        (attempt(1, None), "attempt 1 left nothing to validate: what it changed was restored"),
+        (
+            attempt(1, None, ends=Verdict.REJECTED),
+            "attempt 1 was not validated: the guard ended the run",
+        ),
+    ],
+)
+def test_an_attempt_without_a_validation_says_why(result: Attempt, message: str) -> None:
+    assert AttemptFinished(result=result).message == message
+
+
+@pytest.mark.parametrize(("step", "subject"), [("test", "Tests"), ("lint", "All checks")])
+def test_a_green_attempt_names_what_had_failed(step: str, subject: str) -> None:
+    event = AttemptFinished(result=attempt(1, GREEN), scope=EventScope(failed_step=step))
+    assert event.message == f"{subject} passed on attempt 1"
+
+
+def test_an_attempt_of_which_nothing_is_left_is_not_in_the_workspace() -> None:
+    outcome = replace(big_run(), attempts=(attempt(1, kept=True, since_start=()),))
+    lines = [line for line, _ in outcome_summary(outcome)]
+    assert "  attempt 1 left no change in the workspace" in lines
 
 
 def test_an_exception_that_starts_its_message_is_named_once() -> None:

@@ -106,9 +106,12 @@ def _refused(row: RunRow, number: str) -> frozenset[str]:
         attempts = archive.attempts(connection, row.id)
     holding = {str(attempt.number): attempt for attempt in attempts if held_paths(attempt)}
     if number not in holding:
+        held = any(str(attempt.number) == number and attempt.held for attempt in attempts)
+        other = f"atlas pick {row.id} {min(holding)} --held" if holding else f"atlas log {row.id}"
+        why = ": what is for review is in the workspace already; to drop it" if held else ""
         raise UsageError(
-            f"nothing was held of attempt {number} of run {row.id}",
-            remedy=f"attempts with held changes: {', '.join(holding) or 'none'}",
+            f"nothing was held of attempt {number} of run {row.id}{why}",
+            remedy=f"atlas undo {row.id}" if held else other,
         )
     return frozenset(violation.path for violation in holding[number].violations)
 

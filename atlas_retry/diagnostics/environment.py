@@ -157,6 +157,22 @@ def lack(
     )
 
 
+_HOW = regex(
+    r"""(?x) (?: :[ ] | \( )
+    (
+        (?: (?:'[^']*'|[^\s']+) [ ]-m[ ] )?
+        (?:bun|bundle|npm|pdm|pip|pipenv|pnpm|poetry|uv|yarn) [ ] (?:ci|install|sync) \b [^:()]*
+    )
+    \)? $"""
+)
+
+
+def installing(sentence: str) -> str | None:
+    """The command in a sentence of `lack`; None where it names none."""
+    match = _HOW.search(sentence)
+    return match[1] if match else None
+
+
 def missing_program(text: str) -> str | None:
     """The line in which a shell says what it did not find; None when it says nothing."""
     return next((line for line in text.splitlines() if _NOT_FOUND.match(line)), None)

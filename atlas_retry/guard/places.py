@@ -44,6 +44,8 @@ _PROSE = globs(
     """
 )
 
+INSTALLED = ("**/node_modules/**", "**/site-packages/**")
+"""What package managers install, by where they put it."""
 CACHES = globs(
     """
     __pycache__/ .pytest_cache/ .mypy_cache/ .ruff_cache/ .hypothesis/ .coverage .coverage.*.*
@@ -92,6 +94,11 @@ def is_source(path: str) -> bool:
 def is_made(path: str) -> bool:
     """Whether a file lies where tools put what they make again."""
     return _MADE.match(path)
+
+
+def is_product(path: str) -> bool:
+    """Whether a build or a tool makes a file anew from the sources."""
+    return _MADE.match(path) or CACHES.match(path)
 
 
 def is_prose(path: str) -> bool:

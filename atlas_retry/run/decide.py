@@ -1,5 +1,6 @@
 """When a run ends and as what: every stop rule in one pure function, and the order of attempts."""
 
+import shlex
 from collections.abc import Callable, Iterator
 from itertools import chain
 
@@ -7,7 +8,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from atlas_retry.diagnostics.counting import compared, cut_short, total
+from atlas_retry.diagnostics.environment import installing
 from atlas_retry.diagnostics.fingerprints import steady
+from atlas_retry.guard.places import INSTALLED
 from atlas_retry.model import (
     TO_CHECK,
     Attempt,
@@ -21,10 +24,13 @@ from atlas_retry.model import (
 from atlas_retry.run import held
 from atlas_retry.run.progress import Limits, Progress
 from atlas_retry.settings import attempts_allowed
+from atlas_retry.text.globs import Globs
 from atlas_retry.text.units import counted, some
 
 MAX_REJECTIONS = 2
 MAX_ERROR_CHARS = 400
+UNFIXED = (Verdict.EXHAUSTED, Verdict.STALLED, Verdict.GAVE_UP)
+_INSTALLED = Globs(INSTALLED)
 
 
 class End(Struct, frozen=True, kw_only=True):
@@ -49,12 +55,40 @@ def _with_whereabouts(end: End, progress: Progress) -> End:
     error = _error(progress)
     if end.verdict is Verdict.EXHAUSTED and error:
         end = replace(end, reason=f"{end.reason}; the last attempt failed: {error}")
-    gone = held.account(progress.attempts)
-    if not gone or end.verdict not in (Verdict.EXHAUSTED, Verdict.STALLED, Verdict.GAVE_UP):
+    if end.verdict not in UNFIXED:
         return end
     green = next((a for a in reversed(progress.attempts) if held.needed_paths(a)), None)
     remedy = _pick(progress, green) if green else end.remedy
-    return replace(end, reason=f"{end.reason}; {gone}", remedy=remedy)
+    parts = (end.reason, held.account(progress.attempts), _not_permitted(progress.attempts))
+    return replace(end, reason="; ".join(filter(None, parts)), remedy=remedy)
+
+
+def _not_permitted(attempts: held.Attempts) -> str:
+    """What an agent tried to edit in vain, and who can."""
+    denied = _denied(attempts)
+    by_hand = "" if all(map(_is_installed, denied)) else ": change it by hand"
+    names = some(denied, held.MAX_SHOWN)
+    return f"the agent is not permitted to edit {names}{by_hand}" if denied else ""
+
+
+def permitting(end: End, attempts: held.Attempts, root: str) -> str | None:
+    """The command that lets the next run edit what was denied; None where none does.
+
+    Of what an agent is denied, only what is installed may be allowed.
+    """
+    denied = _denied(attempts)
+    if end.verdict not in UNFIXED or not denied or not all(map(_is_installed, denied)):
+        return None
+    flags = " ".join(f"--allow {shlex.quote(path)}" for path in denied)
+    return f"atlas retry {shlex.quote(root)} --ai-fix {flags}"
+
+
+def _denied(attempts: held.Attempts) -> list[str]:
+    return [*dict.fromkeys(chain.from_iterable(map(held.denied_edits, attempts)))]
+
+
+def _is_installed(path: str) -> bool:
+    return not path.startswith("/") and _INSTALLED.match(path)
 
 
 def _error(progress: Progress) -> str:
@@ -80,7 +114,10 @@ def _barred(progress: Progress, _: Limits) -> End | None:
         return None
     reason = held.account((last,)) or "the guard ended the run"
     accept = _pick(progress, last) if held.held_paths(last) else None
-    return End(verdict=last.ends, reason=reason, remedy=last.remedy or accept)
+    is_restored = last.rolled_back and not last.left
+    return End(
+        verdict=last.ends, reason=reason, remedy=accept if is_restored else last.remedy or accept
+    )
 
 
 def _passed(progress: Progress, _: Limits) -> End | None:
@@ -119,7 +156,8 @@ def _blamed(gate: GateResult) -> End:
     is_void = gate.triage == "void"
     reason = f"{gate.name} {'is void' if is_void else 'cannot be run'}: {gate.error}"
     see = f"see it for yourself: {gate.command}" if gate.command else None
-    return End(verdict=Verdict.BROKEN, reason=reason, remedy="atlas undo" if is_void else see)
+    remedy = "atlas undo" if is_void else installing(gate.error or "") or see
+    return End(verdict=Verdict.BROKEN, reason=reason, remedy=remedy)
 
 
 def _no_agent(progress: Progress, limits: Limits) -> End | None:
@@ -267,10 +305,11 @@ def _needs_review(progress: Progress, limits: Limits) -> End | None:
         return None
     if not held.repeats(progress.attempts) and not any(stop(progress, limits) for stop in STOPS):
         return None
-    reason = f"green only with what was held: {some(sorted(needed), held.MAX_SHOWN)}"
-    remedy = _pick(progress, last)
-    by_hand = "" if remedy else "; no snapshot holds that: make it again by hand to accept it"
-    return End(verdict=Verdict.NEEDS_REVIEW, reason=reason + by_hand, remedy=remedy)
+    what, remedy = "what was held", _pick(progress, last)
+    if remedy is None:
+        what = "ignored files that the run wrote, so a clean checkout fails"
+    reason = f"green only with {what}: {some(sorted(needed), held.MAX_SHOWN)}"
+    return End(verdict=Verdict.NEEDS_REVIEW, reason=reason, remedy=remedy or "atlas validate")
 
 
 RULES: tuple[Rule, ...] = (

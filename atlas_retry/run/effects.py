@@ -20,6 +20,7 @@ from atlas_retry.events import (
     Emit,
     Event,
     EventScope,
+    GateFinished,
     Notice,
     ValidationFinished,
     ValidationStarted,
@@ -284,22 +285,33 @@ class Effects(Struct, kw_only=True):
         """
         how = plan(self.opened, self._logs("asides", next(self.asides)))
         how = replace(how, after_attempt=True, previous=previous)
-        seen, is_in_place = self._beside(chosen, files, how)
-        if is_in_place or seen.success or not previous.success:
-            return seen
-        # in an overlay no gate sees what another wrote: only a red in place is one
-        return self._beside(chosen, files, how, in_place=True)[0]
+        finished: list[Event] = []
+        seen, is_in_place = self._beside(chosen, files, how, finished.append)
+        if not (is_in_place or seen.success or not previous.success):
+            # in an overlay no gate sees what another wrote: only a red in place is one
+            return self._beside(chosen, files, how, self.emit, in_place=True)[0]
+        for event in finished:
+            self.emit(event)
+        return seen
 
     def _beside(
-        self, chosen: Sequence[Gate], files: Contents, how: Plan, *, in_place: bool = False
+        self,
+        chosen: Sequence[Gate],
+        files: Contents,
+        how: Plan,
+        finished: Emit,
+        *,
+        in_place: bool = False,
     ) -> tuple[Validation, bool]:
         """It is no validation of the run: of its events only the gates' own are reported.
 
-        With it whether it was in place.
+        `finished` gets how each gate ended. With the result whether it was in place.
         """
 
         def gates_only(event: Event) -> None:
-            if not isinstance(event, ValidationStarted | ValidationFinished):
+            if isinstance(event, GateFinished):
+                finished(event)
+            elif not isinstance(event, ValidationStarted | ValidationFinished):
                 self.emit(event)
 
         lines = [gate.run for gate in chosen]

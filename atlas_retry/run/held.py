@@ -8,6 +8,8 @@ from atlas_retry.text.units import some
 
 MAX_SHOWN = 4
 
+_EDITING = ("Edit", "MultiEdit", "NotebookEdit", "Write")
+
 Attempts = Sequence[Attempt]
 
 
@@ -30,6 +32,16 @@ def is_by_hand(attempt: Attempt) -> bool:
     """Whether `atlas pick` could bring back nothing of what was held."""
     every = restored(attempt)
     return bool(every) and all(held.by_hand for held in every)
+
+
+def denied_edits(attempt: Attempt) -> tuple[str, ...]:
+    """What its agent was not permitted to edit, each path once."""
+    paths: dict[str, None] = {}
+    for call in attempt.denials:
+        tool, _, path = call.partition(": ")
+        if path and tool in _EDITING:
+            paths[path] = None
+    return tuple(paths)
 
 
 def for_review(attempts: Attempts) -> tuple[tuple[int, Held], ...]:

@@ -31,7 +31,7 @@ from atlas_retry.model import (
     Verdict,
 )
 from atlas_retry.process import uninterruptible
-from atlas_retry.run.decide import End, best, decide, is_worse, last_attempt
+from atlas_retry.run.decide import End, best, decide, is_worse, last_attempt, permitting
 from atlas_retry.run.effects import Effects
 from atlas_retry.run.held import needed_paths, standing
 from atlas_retry.run.progress import Progress, Run, Taken
@@ -275,7 +275,7 @@ def _outcome(progress: Progress, end: End, final: Validation, do: Effects) -> Ou
         final=final,
         attempts=progress.attempts,
         final_error=f"{end.reason}; {problems}" if problems and is_spent else end.reason,
-        remedy=end.remedy,
+        remedy=end.remedy or permitting(end, progress.attempts, run.workspace.root),
         cost_usd=progress.cost_usd,
         interrupted_usd=run.interrupted_usd,
         duration_ms=round(do.elapsed_s() * 1000),

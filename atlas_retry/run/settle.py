@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from atlas_retry.events import Notice, ValidationFinished, ViolationsFound
 from atlas_retry.guard.judgement import Judgement
-from atlas_retry.guard.places import is_made
+from atlas_retry.guard.places import is_made, is_product
 from atlas_retry.model import (
     Attempt,
     Gate,
@@ -187,7 +187,7 @@ def _confirmed(
             path=path,
             needed=True,
             detail=proof.detail,
-            by_hand=proof is UNSEEN and made[path] is None,
+            by_hand=proof is UNSEEN and (made[path] is None or is_product(path)),
         )
         for path in list(files)[: proof.most]
     )

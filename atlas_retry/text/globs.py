@@ -1,7 +1,7 @@
 """Globs as `.gitignore` understands them, for `allow`, `protect` and ignore files."""
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
@@ -115,6 +115,35 @@ def _has_match(pattern: str, paths: Iterable[str], text: str) -> bool:
         return False
     longest, one = _longest_literal(pattern), Globs((pattern,))
     return any(one.match(path) for path in paths if longest in path)
+
+
+def overlap(one: str, other: str) -> bool:
+    """Whether a path may be matched by both patterns; a class counts as any character."""
+    return _meet(_segments(one), _segments(other), "**", _names_meet)
+
+
+def _segments(pattern: str) -> list[str]:
+    """A pattern from the top down; one that ends with a slash is of all that is below."""
+    plain = _CLASS.sub("?", pattern).removeprefix("./")
+    anywhere = [] if "/" in plain.rstrip("/") else ["**"]
+    below = ["**"] if plain.endswith("/") else []
+    return [*anywhere, *plain.strip("/").split("/"), *below]
+
+
+def _names_meet(one: str, other: str) -> bool:
+    return _meet(one, other, "*", lambda a, b: a == b or "?" in (a, b))
+
+
+def _meet(
+    one: Sequence[str], other: Sequence[str], star: str, same: Callable[[str, str], bool]
+) -> bool:
+    """Whether two sequences can be one, where a star stands for any number of items."""
+    if not one or not other:
+        return all(item == star for item in (*one, *other))
+    if star in (one[0], other[0]):
+        starred, rest = (one, other) if one[0] == star else (other, one)
+        return _meet(starred[1:], rest, star, same) or _meet(starred, rest[1:], star, same)
+    return same(one[0], other[0]) and _meet(one[1:], other[1:], star, same)
 
 
 def globs(text: str) -> Globs:

@@ -15,10 +15,10 @@ from atlas_retry.guard.beside import INNOCENT_FACTS
 from atlas_retry.guard.case import OutsideChange, Tool, differing
 from atlas_retry.guard.decides import commands
 from atlas_retry.guard.judge.folders import digest
-from atlas_retry.guard.places import CHECK_CACHES, RUN_CACHES, is_code, is_made
+from atlas_retry.guard.places import CHECK_CACHES, INSTALLED, RUN_CACHES, is_code, is_made
 from atlas_retry.model import Gate, GitFacts
 from atlas_retry.settings import Settings
-from atlas_retry.text.globs import words
+from atlas_retry.text.globs import overlap, words
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.gitfacts import git_facts
 from atlas_retry.workspace.linked import (
@@ -62,17 +62,9 @@ _CHECK_FILES = (".eslintcache", ".tsbuildinfo")
 """Of CHECK_CACHES, those that are in no folder aside."""
 
 
-PROTECTED = tuple(sorted(words("""
-    .atlas/** atlas.yaml .git/** .github/** .gitlab-ci.yml .circleci/** .husky/** lefthook.yml
-    .pre-commit-config.yaml **/ruff.toml **/.ruff.toml **/mypy.ini **/.mypy.ini **/pytest.ini
-    **/tox.ini **/.coveragerc **/.flake8 **/.pylintrc **/pyrightconfig.json **/.eslintrc*
-    **/eslint.config.* **/.eslintignore **/.prettierrc* **/.prettierignore **/tsconfig*.json
-    **/jest.config.* **/vitest.config.* **/.golangci.* **/clippy.toml **/rustfmt.toml
-    **/.shellcheckrc **/sitecustomize.py **/usercustomize.py noxfile.py **/Makefile
-    **/GNUmakefile
-    """)))  # fmt: skip
-"""Files that are nothing but settings of checks. Tests are not among them: a lint or type error
-may have to be fixed there; the rules watch over what they prove."""
+PROTECTED = (".atlas/**", "atlas.yaml", ".git/**")
+"""What the guard refuses whatever is allowed. What it holds is let through, for a person can accept
+it."""
 
 
 class Seal(Struct, frozen=True, kw_only=True):
@@ -84,8 +76,6 @@ class Seal(Struct, frozen=True, kw_only=True):
     allow: tuple[str, ...]
     sources: tuple[str, ...]
     """Atlas's configuration files within the workspace."""
-    protected: tuple[str, ...]
-    """Globs that an agent is told not to edit."""
     facts: GitFacts
     tools: Mapping[str, tuple[str, str]]
     """Of each executable of the gates: where it is, and its digest."""
@@ -149,11 +139,11 @@ def seal(
     links = tuple(sorted(_own_links(scan)))
     return Seal(
         root=root, gates=settings.gates, protect=settings.guard.protect,
-        allow=settings.guard.allow, sources=_sources(root, settings), protected=protected(root,
-        settings), facts=git_facts(root, environ=environ), tools=tools, watched=_watched(root,
-        environ, outer, _read(root, linked, links)), linked=linked, links=links, outer=outer,
-        packages=_packages(outer), look=look, environments=frozenset(environments),
-        nested={path: _facts(root / path, environ) for path in look.nested}, environ=environ,
+        allow=settings.guard.allow, sources=_sources(root, settings), facts=git_facts(root,
+        environ=environ), tools=tools, watched=_watched(root, environ, outer, _read(root, linked,
+        links)), linked=linked, links=links, outer=outer, packages=_packages(outer), look=look,
+        environments=frozenset(environments), nested={path: _facts(root / path, environ) for path in
+        look.nested}, environ=environ,
     )  # fmt: skip
 
 
@@ -177,9 +167,16 @@ def _outer(
 
 
 def protected(root: Path, settings: Settings) -> tuple[str, ...]:
-    """Globs that an agent is told not to edit: ours, the user's and atlas's own files."""
-    wanted = (*PROTECTED, *settings.guard.protect, *_sources(root, settings))
-    return tuple(glob for glob in dict.fromkeys(wanted) if glob not in settings.guard.allow)
+    """Globs that an agent may not edit: what would be refused.
+
+    The guard allows by path, an agent denies by glob: one that has any path in common with what is
+    allowed is left out.
+    """
+    given = [glob for glob in settings.guard.allow if not glob.startswith("!")]
+    allow = [f"{glob}/" if (root / glob.strip("/")).is_dir() else glob for glob in given]
+    installed = (one for one in INSTALLED if not any(overlap(one, other) for other in allow))
+    wanted = (*PROTECTED, *installed, *settings.guard.protect, *_sources(root, settings))
+    return tuple(dict.fromkeys(wanted))
 
 
 def _sources(root: Path, settings: Settings) -> tuple[str, ...]:

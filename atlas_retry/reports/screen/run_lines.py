@@ -26,7 +26,9 @@ def outcome_summary(outcome: Outcome, *, with_commands: bool = True) -> Iterator
     yield headline(outcome), "good" if outcome.verdict.is_green else "bad"
     kept = [attempt for attempt in outcome.attempts if attempt.kept]
     for attempt in kept:
-        yield f"  attempt {attempt.number} is in the workspace: {_changes(outcome, attempt)}", ""
+        changes = _changes(outcome, attempt)
+        what = f"is in the workspace: {changes}" if changes else "left no change in the workspace"
+        yield f"  attempt {attempt.number} {what}", ""
     if outcome.gates_changed:
         yield f"  changed by gates: {names_of(outcome.gates_changed)}", ""
     if not outcome.verdict.is_green:
@@ -46,7 +48,7 @@ def _changes(outcome: Outcome, attempt: Attempt) -> str:
     own = [change for change in attempt.since_start if change.path not in outcome.gates_changed]
     changes = "; ".join(printable(changed(change)) for change in own[:MAX_CHANGES])
     more = f"; and {len(own) - MAX_CHANGES} more" if len(own) > MAX_CHANGES else ""
-    return changes + more or "no change"
+    return changes + more
 
 
 def headline(outcome: Outcome) -> str:
