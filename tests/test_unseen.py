@@ -306,9 +306,10 @@ def test_accepting_an_ignored_file_is_offered_only_if_a_snapshot_holds_it(
     project = miniature(tmp_path, environ, hiding(path), turns, validation=believing(path))
     outcome = project.retry()
     assert outcome.verdict is Verdict.NEEDS_REVIEW
-    assert (outcome.remedy is not None) is is_held
-    if outcome.remedy:
-        assert atlas(project, *outcome.remedy.split()[1:]).code == 0
+    command = (outcome.remedy or "").split()[1:]
+    assert command[0] == ("pick" if is_held else "validate")
+    assert atlas(project, *command).code == (0 if is_held else 1)
+    if is_held:
         assert (project.root / path).read_text() == "made"
     else:
-        assert "by hand" in (outcome.final_error or "")
+        assert "a clean checkout fails" in (outcome.final_error or "")
