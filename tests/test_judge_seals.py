@@ -244,6 +244,7 @@ def test_code_outside_that_dependencies_point_to_is_watched(
         ("tests/golden", "../..", False),
         ("tests/golden", "/dev/null", False),
         ("tests/golden", "golden", False),
+        pytest.param("tests/golden", "/" + "n" * 300, False, id="a name that cannot be read"),
         ("out", "{shared}", False),
         ("ignored", "{shared}", False),
     ],

@@ -4,7 +4,9 @@ Stat data and paths only; judges nothing.
 """
 
 import os
+import stat
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from itertools import chain, islice
 from pathlib import Path
 
@@ -138,8 +140,10 @@ def behind(root: Path, links: Iterable[str]) -> dict[str, Stat | None]:
         target = Path(os.path.realpath(root / link))  # a loop is no error
         if target.is_relative_to(root) or root.is_relative_to(target):
             continue
-        if target.is_file():
-            by_path[str(target)] = stat_of(target.stat())
+        with suppress(OSError):
+            status = target.stat()
+            if stat.S_ISREG(status.st_mode):
+                by_path[str(target)] = stat_of(status)
         below = _files(str(target), _PASSED_OVER, stamp)
         by_path.update(islice(below, max(0, _MAX_FILES - len(by_path))))
     return by_path
