@@ -433,6 +433,10 @@ class AgentRequest(Struct, frozen=True, kw_only=True):
     its answer."""
 
 
+EDITING_TOOLS = frozenset({"Edit", "MultiEdit", "NotebookEdit", "Write"})
+"""Names in `AgentReply.denials` of the tools that write files."""
+
+
 class AgentReply(Struct, frozen=True, kw_only=True):
     """What came back. Every figure is of this turn alone."""
 

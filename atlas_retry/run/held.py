@@ -3,12 +3,10 @@
 from collections.abc import Iterator, Sequence
 from itertools import chain
 
-from atlas_retry.model import Attempt, Held, Violation
+from atlas_retry.model import EDITING_TOOLS, Attempt, Held, Violation
 from atlas_retry.text.units import some
 
 MAX_SHOWN = 4
-
-_EDITING = ("Edit", "MultiEdit", "NotebookEdit", "Write")
 
 Attempts = Sequence[Attempt]
 
@@ -39,7 +37,7 @@ def denied_edits(attempt: Attempt) -> tuple[str, ...]:
     paths: dict[str, None] = {}
     for call in attempt.denials:
         tool, _, path = call.partition(": ")
-        if path and tool in _EDITING:
+        if path and tool in EDITING_TOOLS:
             paths[path] = None
     return tuple(paths)
 

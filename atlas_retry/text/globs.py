@@ -85,10 +85,10 @@ def _compiled(pattern: str) -> re.Pattern[str]:
         return re.compile(re.escape(place["text"]) + ("/" if place["below"] else "(?:/|$)"))
     from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern  # start-up
 
-    found, is_included = GitIgnoreSpecPattern.pattern_to_regex(pattern)
-    if not (found and is_included):
+    regular, is_included = GitIgnoreSpecPattern.pattern_to_regex(pattern)
+    if not (regular and is_included):
         return re.compile(r"(?!)")
-    return re.compile(found if found.startswith("^") else f".*{found}")
+    return re.compile(regular if regular.startswith("^") else f".*{regular}")
 
 
 def _literals(pattern: str) -> list[str]:

@@ -11,6 +11,8 @@ from msgspec import Struct, field
 
 from atlas_retry.workspace.versions import Version
 
+FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+"""How a folder is opened whose files are read by name."""
 TEMPORARY = ".atlas-restore.tmp"
 """Name of a file that a restore is writing; never part of a snapshot."""
 MAX_FILE_BYTES = 1 << 30
@@ -168,7 +170,7 @@ def _look_into(
     scan: Scan,
 ) -> Iterator[_Folder]:
     try:
-        there = os.open(base + folder.prefix, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        there = os.open(base + folder.prefix, FOLDER)
     except OSError as error:
         scan.left_out[folder.prefix] = why(error)
         return

@@ -20,6 +20,7 @@ from atlas_retry.workspace.git import GitError, git, split
 from atlas_retry.workspace.place import folders_above, parents
 from atlas_retry.workspace.scan import (
     CACHES,
+    FOLDER,
     MAX_FILE_BYTES,
     NESTED,
     UNREADABLE,
@@ -31,8 +32,6 @@ from atlas_retry.workspace.scan import (
     stat_of,
 )
 from atlas_retry.workspace.versions import Version, differing
-
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
 def look_over(ws: Workspace) -> Scan:
@@ -156,14 +155,14 @@ def _statuses(base: str, files: Mapping[str, Stat]) -> Iterator[tuple[str, Stat,
 
     By name in the open folder: the system need not find the way to each file.
     """
-    read, folder, there = os.stat, "", os.open(base, _FOLDER)
+    read, folder, there = os.stat, "", os.open(base, FOLDER)
     try:
         for path, was in files.items():
             above, _, name = path.rpartition("/")
             if above != folder:
                 os.close(there)
                 there = -1
-                there, folder = os.open(base + above, _FOLDER), above
+                there, folder = os.open(base + above, FOLDER), above
             yield path, was, stat_of(read(name, dir_fd=there, follow_symlinks=False))
     finally:
         if there >= 0:

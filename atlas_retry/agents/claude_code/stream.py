@@ -15,11 +15,10 @@ from msgspec import Struct, field
 from atlas_retry.agents import models
 from atlas_retry.agents.answers import decoded, one_line
 from atlas_retry.events import AgentActivity, Event, TransportRetried
-from atlas_retry.model import Tokens
+from atlas_retry.model import EDITING_TOOLS, Tokens
 
 MAX_LINE_BYTES: Final = 64 << 20
 """A longer line is cut, and then no JSON: nothing that counts is that long."""
-EDITING_TOOLS: Final = frozenset({"Edit", "MultiEdit", "NotebookEdit", "Write"})
 READING_TOOLS: Final = frozenset({"Glob", "Grep", "LS", "NotebookRead", "Read", "TodoWrite"})
 
 _REFUSED_LOGIN: Final = frozenset({401, 403})
