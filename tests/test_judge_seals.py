@@ -509,6 +509,17 @@ def test_an_environment_outside_to_which_nothing_leads_is_not_watched(
     assert place.exists()
 
 
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may enter everything")
+def test_a_folder_of_path_that_may_not_be_entered_is_no_environment(
+    root: Path, environ: Environ
+) -> None:
+    place, _ = outer(root)
+    place.chmod(0o400)
+    environments = linked.outer_environments(root, environ | {"PATH": f"{place}/bin"})
+    place.chmod(0o700)
+    assert environments == ()
+
+
 def test_code_that_is_linked_into_an_environment_outside_is_watched(
     root: Path, environ: Environ
 ) -> None:

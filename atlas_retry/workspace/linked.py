@@ -83,7 +83,8 @@ def outer_environments(
     named = [os.path.dirname(path) for path in folders if path]  # noqa: PTH120
     active = filter(None, [environ.get("VIRTUAL_ENV", "")])
     there = dict.fromkeys(_outside(root, root, [*named, *active]))
-    return tuple(folder for folder in there if Path(folder, ENVIRONMENT_MARK).is_file())
+    marks = ((folder, f"{folder}/{ENVIRONMENT_MARK}") for folder in there)
+    return tuple(folder for folder, mark in marks if os.path.isfile(mark))  # noqa: PTH113 - Path raises where it may not look
 
 
 def _places(environment: str) -> list[Path]:
