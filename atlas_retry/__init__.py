@@ -1,7 +1,7 @@
 """atlas makes a project's checks pass; see `atlas --help`, or `retry` and `validate` here."""
 
 TYPE_CHECKING = False
-"""As in `typing`, which is not imported: `atlas --version` would pay for it."""
+"""As in `typing`, which is not imported because that would slow `atlas --version` down."""
 if TYPE_CHECKING:
     from atlas_retry.api import retry, validate
 
@@ -10,7 +10,7 @@ __all__ = ["__version__", "retry", "validate"]
 
 
 def __getattr__(name: str) -> object:
-    """Start-up: the command line imports this module first and pays for nothing else."""
+    """Import the API when it is first used, so that the command line starts fast."""
     if name in ("retry", "validate"):
         from importlib import import_module
 

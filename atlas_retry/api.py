@@ -1,6 +1,6 @@
 """Validation and the loop for Python programs, as the command line runs them. Prints nothing.
 
-What runs is imported where it is used: whoever imports these two functions pays when they call.
+Heavy modules are imported when one of the functions is called, so importing this one is cheap.
 """
 
 import os
@@ -19,11 +19,11 @@ def validate(
     settings: Mapping[str, object] | None = None,
     on_event: Emit = unseen,
 ) -> Validation:
-    """Run the gates of a workspace; asks no agent. The configuration and `os.environ` count.
+    """Run the gates of a workspace without an agent; reads the configuration and `os.environ`.
 
     `only` are kinds or names of gates, `check` fails gates that change files, `settings` are keys
     of the configuration with dots: {"validation.timeout": "1m"}. Raises an AtlasError for what
-    has to be fixed first: ConfigError, UsageError, WorkspaceError.
+    must be fixed first: ConfigError, UsageError, WorkspaceError.
     """
     from msgspec.structs import replace
 
@@ -42,11 +42,11 @@ def retry(
     settings: Mapping[str, object] | None = None,
     on_event: Emit = unseen,
 ) -> Outcome:
-    """Validate and fix what fails; with `ai_fix` by asking the agent, which may cost.
+    """Validate and fix what fails; with `ai_fix` by asking the agent, which may cost money.
 
-    How it ended is `Outcome.verdict`; nothing that an agent does raises. `settings` as for
-    `validate`: {"retry.max_cost_usd": 1}. Raises an AtlasError for what has to be fixed first, and
-    Interrupted once everything is restored, where signals are handled by
+    `Outcome.verdict` says how it ended; nothing that an agent does raises. `settings` as for
+    `validate`: {"retry.max_cost_usd": 1}. Raises an AtlasError for what must be fixed first, and
+    Interrupted once everything is restored, if signals are handled by
     `atlas_retry.process.handle_signals`.
     """
     from atlas_retry.history.values import Order

@@ -1,12 +1,12 @@
 """Errors that the user must fix; expected ends (a failing gate, an agent that errs) are values.
 
-AtlasError                  something a person has to change; `remedy` is the next thing to type
-├── UsageError              exit 2: the command line asks for what cannot be
+AtlasError                  something a person must change; `remedy` is the next thing to type
+├── UsageError              exit 2: the command line asks for something impossible
 ├── ConfigError             exit 2: a configuration that cannot be used, with its place
 ├── WorkspaceError          exit 3: git, the work tree or its lock
 ├── StateError              exit 3: the state directory or its database
 └── AgentError              exit 3: no agent is available
-Interrupted                 ended by a signal; not an error of anybody
+Interrupted                 ended by a signal; not an error
 """
 
 from collections.abc import Iterable, Sequence
@@ -27,13 +27,13 @@ class AtlasError(Exception):
 
 
 class UsageError(AtlasError):
-    """The command line asks for something that cannot be."""
+    """The command line asks for something impossible."""
 
     exit_code: ClassVar[int] = 2
 
 
 class Place(Struct, frozen=True):
-    """Where in a configuration: a file with 1-based line and column, or another source's name."""
+    """Place in a configuration: a file with 1-based line and column, or the name of a source."""
 
     source: str
     line: int | None = None
@@ -61,7 +61,7 @@ class ConfigError(AtlasError):
         super().__init__(message, remedy=remedy)
         self.place = place
         self.also = tuple(also)
-        """What else is wrong, in the order of the file."""
+        """Further errors, in the order of the file."""
 
     def __str__(self) -> str:
         shown = f"\n    {self.place.text}" if self.place.text else ""
@@ -69,7 +69,7 @@ class ConfigError(AtlasError):
 
 
 class WorkspaceError(AtlasError):
-    """Git, the work tree or its lock does not allow what was asked."""
+    """Git, the work tree or its lock does not allow the operation."""
 
 
 class StateError(AtlasError):
@@ -81,7 +81,7 @@ class AgentError(AtlasError):
 
 
 class Interrupted(BaseException):
-    """Raised once every child has been ended, after HUP, INT or TERM.
+    """Raised after HUP, INT or TERM, once all child processes have ended.
 
     Not an `Exception`, so that no `except Exception` on the way swallows it.
     """
@@ -96,13 +96,13 @@ class Interrupted(BaseException):
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
-    """The known word that was probably meant."""
+    """The known word most like this one, or None."""
     from difflib import get_close_matches
 
     return next(iter(get_close_matches(word, list(known), n=1)), None)
 
 
 def near(word: str, known: Iterable[str]) -> str:
-    """`; did you mean X?`, or nothing where no known word is like it."""
+    """`; did you mean X?`, or nothing if no known word is similar."""
     meant = nearest(word, known)
     return f"; did you mean {meant}?" if meant else ""

@@ -1,4 +1,4 @@
-"""What happens, as frozen values; observers are callables that take one. Nothing prints here."""
+"""Events as frozen values; an observer is a callable that takes one. Nothing is printed here."""
 
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
@@ -28,18 +28,18 @@ def now() -> str:
 
 
 def seconds_of(time: str) -> float:
-    """A time as `now` writes it, in seconds since the epoch."""
+    """Seconds since the epoch of a time that `now` wrote."""
     return datetime.fromisoformat(time).timestamp()
 
 
 class EventScope(Struct, frozen=True, kw_only=True):
-    """What an event belongs to; filled in by the emitter, not by who reports."""
+    """What an event belongs to; filled in by the emitter, not by the code that reports it."""
 
     workspace: str | None = None
     run: str | None = None
     attempt: int | None = None
     max_attempts: int | None = None
-    """None = unlimited, or no attempt is under way."""
+    """None if unlimited, or if no attempt is running."""
     failed_step: str | None = None
     """Kind of the first gate that blocked in the latest validation."""
 
@@ -53,7 +53,7 @@ class Event(Struct, frozen=True, kw_only=True):
 
     @property
     def kind(self) -> str:
-        """Its name in the log: `GateStarted` is `gate_started`."""
+        """Name of the event in the log: `GateStarted` is `gate_started`."""
         return _CAPITAL.sub("_", type(self).__name__).lower()
 
     @property
@@ -66,7 +66,7 @@ Emit = Callable[[Event], None]
 
 
 def unseen(_: Event) -> None:
-    """An emitter for who does not watch."""
+    """An emitter that drops every event."""
 
 
 def fan_out(observers: Iterable[Emit]) -> Emit:
@@ -81,7 +81,7 @@ def fan_out(observers: Iterable[Emit]) -> Emit:
 
 
 def within(emit: Emit, scope: EventScope) -> Emit:
-    """An emitter that stamps `scope` on every event which has none of its own."""
+    """An emitter that sets `scope` on every event that has none."""
 
     def stamped(event: Event) -> None:
         emit(event if event.scope != EventScope() else replace(event, scope=scope))
@@ -90,7 +90,7 @@ def within(emit: Emit, scope: EventScope) -> Emit:
 
 
 def following(emit: Emit, scope: EventScope) -> Emit:
-    """An emitter for one run: what gates and agents say gets the scope that was last seen."""
+    """An emitter for one run: events without a scope get the latest one."""
     latest = scope
 
     def stamped(event: Event) -> None:
@@ -102,7 +102,7 @@ def following(emit: Emit, scope: EventScope) -> Emit:
 
 
 class Notice(Event, frozen=True, kw_only=True):
-    """Anything a person should read that has no event of its own."""
+    """A message for a person that has no event of its own."""
 
     text: str
 
@@ -122,7 +122,7 @@ class ValidationStarted(Event, frozen=True, kw_only=True):
 
 
 class GateStarted(Event, frozen=True, kw_only=True):
-    """A command of a gate runs now."""
+    """A command of a gate starts."""
 
     gate: str
     command: str
@@ -133,7 +133,7 @@ class GateStarted(Event, frozen=True, kw_only=True):
 
 
 class GateProgress(Event, frozen=True, kw_only=True):
-    """A sign of life; not stored."""
+    """The latest output of a running gate; not stored."""
 
     gate: str
     last_line: str
@@ -141,7 +141,7 @@ class GateProgress(Event, frozen=True, kw_only=True):
 
 
 class GateFinished(Event, frozen=True, kw_only=True):
-    """The last word on one gate in this validation."""
+    """The final result of one gate in this validation."""
 
     result: GateResult
 
@@ -177,7 +177,7 @@ class FixerFinished(Event, frozen=True, kw_only=True):
 
 
 class RunStarted(Event, frozen=True, kw_only=True):
-    """A snapshot holds what is there; nothing has been changed yet."""
+    """The start snapshot is taken; nothing has been changed yet."""
 
     facts: WorkspaceFacts
     start_snapshot: str
@@ -197,7 +197,7 @@ class AttemptStarted(Event, frozen=True, kw_only=True):
     model: str | None
     session_id: str | None
     snapshot: str
-    """Of the tree that the agent is given."""
+    """Snapshot of the tree that the agent starts from."""
     prompt_chars: int
     prompt_path: str
 
@@ -208,13 +208,13 @@ class AttemptStarted(Event, frozen=True, kw_only=True):
 
 
 class AgentActivity(Event, frozen=True, kw_only=True):
-    """What the agent is doing: which tool, which file."""
+    """What the agent is doing: the tool and the file."""
 
     text: str
     session_id: str | None = None
     cost_usd: float | None = None
     turns: int | None = None
-    """Of the model so far, the present one included; None: the agent does not tell."""
+    """Turns of the model so far, the current one included; None if the agent does not report it."""
 
     @property
     def message(self) -> str:
@@ -223,7 +223,7 @@ class AgentActivity(Event, frozen=True, kw_only=True):
 
 class _Retried(Event, frozen=True, kw_only=True):
     number: int
-    """Of the try that failed, the last one too."""
+    """Number of the try that failed, the last one included."""
     reason: str
 
     @property
@@ -232,7 +232,7 @@ class _Retried(Event, frozen=True, kw_only=True):
 
 
 class TransportRetried(_Retried, frozen=True, kw_only=True):
-    """The agent repeats a request by itself; `[RETRY n] ...`. Never counts as an attempt."""
+    """The agent repeats a request on its own; `[RETRY n] ...`. Never counts as an attempt."""
 
 
 class AnswerRetried(_Retried, frozen=True, kw_only=True):
@@ -240,7 +240,7 @@ class AnswerRetried(_Retried, frozen=True, kw_only=True):
 
 
 class AgentReplied(Event, frozen=True, kw_only=True):
-    """The agent's turn is over, and paid; nothing has been judged yet."""
+    """The agent's turn is over and paid for, but not judged yet."""
 
     number: int
     reply: AgentReply
@@ -251,12 +251,12 @@ class AgentReplied(Event, frozen=True, kw_only=True):
 
 
 class ViolationsFound(Event, frozen=True, kw_only=True):
-    """The guard refused or held changes of an attempt, and they were restored."""
+    """The guard refused or held changes of an attempt, and reverted them."""
 
     violations: tuple[Violation, ...]
     held: tuple[Held, ...] = ()
     left: tuple[str, ...] = ()
-    """Paths of violations that cannot be restored."""
+    """Paths of violations that cannot be reverted."""
     rolled_back: bool
 
     @property
@@ -270,13 +270,13 @@ class ViolationsFound(Event, frozen=True, kw_only=True):
 
 
 class AttemptRestored(Event, frozen=True, kw_only=True):
-    """An attempt goes no further, and all that it had changed is as it was before it."""
+    """An attempt was abandoned and all its changes were reverted."""
 
     number: int
 
     @property
     def message(self) -> str:
-        return f"attempt {self.number}: what it had changed is restored"
+        return f"attempt {self.number}: its changes are reverted"
 
 
 class AttemptFinished(Event, frozen=True, kw_only=True):
@@ -297,12 +297,12 @@ class AttemptFinished(Event, frozen=True, kw_only=True):
 
 
 def _unvalidated(attempt: Attempt) -> str:
-    """Why no gate ran on what an attempt left."""
+    """Why no gate ran after an attempt."""
     if not attempt.changes:
         return "changed nothing"
     if attempt.ends is Verdict.REJECTED:
         return "was not validated: the guard ended the run"
-    return "left nothing to validate: what it changed was restored"
+    return "left nothing to validate: its changes were reverted"
 
 
 class RunFinished(Event, frozen=True, kw_only=True):

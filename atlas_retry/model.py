@@ -1,4 +1,4 @@
-"""The values everything else speaks in: frozen, slotted, serialisable; no behaviour.
+"""The values that all other modules use: frozen, slotted, serialisable; no behaviour.
 
 Units are in the names (`_s`, `_ms`, `_usd`, `_chars`, `_bytes`). `None` means unlimited or
 unknown, as the field says. Times are UTC, ISO 8601. Paths are POSIX and relative to the root of
@@ -16,7 +16,7 @@ from msgspec.structs import force_setattr
 CANNOT_EXECUTE, NOT_FOUND = 126, 127
 """Exit codes of a shell that could not start a command (POSIX, Shell Command Language 2.8.2)."""
 OWN_JUNIT = "junit.xml"
-"""In the folder of a gate's logs: the JUnit report that its runner wrote."""
+"""Name of the JUnit report that a test runner writes into the folder of the gate's logs."""
 
 
 class Kind(StrEnum):
@@ -61,7 +61,7 @@ class Verdict(StrEnum):
     FAILED = "failed"
     """Gates fail and no agent was asked for."""
     NEEDS_REVIEW = "needs_review"
-    """Green only with changes that were held, or with an edit that a person has to look at."""
+    """Green only with held changes, or with an edit that a person must review."""
     EXHAUSTED = "exhausted"
     STALLED = "stalled"
     REJECTED = "rejected"
@@ -75,7 +75,7 @@ class Verdict(StrEnum):
 
 
 class ReportFile(Struct, frozen=True, kw_only=True):
-    """A machine-readable file that a gate writes beside its output."""
+    """A machine-readable file that a gate writes in addition to its output."""
 
     format: str
     """A key of `diagnostics.REPORT_FORMATS`: junit, sarif, eslint-json, ruff-json ..."""
@@ -93,25 +93,25 @@ class Gate(Struct, frozen=True, kw_only=True):
     fix: str | None = None
     """The gate's own fixer, run before any money is spent."""
     recheck: str | None = None
-    """A narrower command for validations after an attempt; a green counts only after `run`."""
+    """Narrower command for validations after an attempt; a pass counts only after `run`."""
     required: bool = True
     max_retries: int | None = None
-    """Attempts that this gate may cost; None = the run's own limit."""
+    """Most attempts for this gate; None = the limit of the run or of its kind."""
     timeout_s: float = 300.0
     cwd: str = "."
     env: tuple[tuple[str, str], ...] = ()
     pass_env: tuple[str, ...] = ()
     """Names of secrets the gate may see."""
     inputs: tuple[str, ...] = ()
-    """Globs of the files that its result depends on; empty = all."""
+    """Globs of the files that the result depends on; empty = all files."""
     writes: bool = False
-    """Runs alone, because it changes files."""
+    """Changes files, so it runs alone."""
     keep_daemons: bool = False
     network: bool = True
     parser: str | None = None
     report: ReportFile | None = None
     accepts_baseline: bool = False
-    """Green where it shows no problem that the revision `triage.baseline` lacks."""
+    """Passes if all its problems are also reported at the revision `triage.baseline`."""
     agent: str | None = None
     """Backend of a review gate; None = the configured agent."""
     paths: tuple[str, ...] = ()
@@ -119,7 +119,7 @@ class Gate(Struct, frozen=True, kw_only=True):
 
 
 class Region(Struct, frozen=True, kw_only=True):
-    """1-based, end inclusive (SARIF 2.1.0 §3.30); None = the tool does not say."""
+    """Place in a file, 1-based, end inclusive (SARIF 2.1.0 §3.30); None = not reported."""
 
     start_line: int
     start_column: int | None = None
@@ -128,7 +128,7 @@ class Region(Struct, frozen=True, kw_only=True):
 
 
 class Frame(Struct, frozen=True, kw_only=True):
-    """One level of a traceback, outermost first."""
+    """One frame of a traceback; tracebacks are listed outermost first."""
 
     path: str
     line: int
@@ -153,13 +153,13 @@ class Diagnostic(Struct, frozen=True, kw_only=True):
     text: str = ""
     """The tool's own lines, unchanged."""
     count: int = 1
-    """How often the tool reported the same."""
+    """Number of times the tool reported the same problem."""
     preexisting: bool = False
-    """It is there at `triage.baseline` too, without the change."""
+    """Also reported at `triage.baseline`, so not caused by the change."""
 
 
 class GateResult(Struct, frozen=True, kw_only=True):
-    """What one run of one gate did. `stdout` and `stderr` keep head and tail, cut in the middle."""
+    """Result of one run of a gate. `stdout` and `stderr` keep head and tail, cut in the middle."""
 
     name: str
     kind: Kind
@@ -167,40 +167,40 @@ class GateResult(Struct, frozen=True, kw_only=True):
     required: bool = True
     status: Status
     success: bool
-    """passed, flaky or skipped."""
+    """Whether the status is passed, flaky or skipped."""
     exit_code: int | None = None
-    """Negative: ended by that signal. None: never started, or ended by us."""
+    """Negative if a signal ended it; None if it never started, or atlas ended it."""
     stdout: str = ""
     stderr: str = ""
     output_omitted_bytes: int = 0
     log_path: str | None = None
-    """Absolute path of the folder with the whole `stdout.log` and `stderr.log`, of each stream that
-    was printed to; None where nothing was."""
+    """Absolute path of the folder with the full `stdout.log` and `stderr.log`, one per stream that
+    has output; None without output."""
     duration_ms: int = 0
     error: str | None = None
-    """Why it is not passed, in one sentence."""
+    """Why the gate did not pass, in one sentence."""
     started_at: str = ""
     completed_at: str = ""
     diagnostics: tuple[Diagnostic, ...] = ()
     beyond: int = 0
-    """Problems that the tool reported beyond those in `diagnostics`."""
+    """Number of reported problems that are not in `diagnostics`."""
     at_least: bool = False
-    """Not all of the output could be read: there may be still more problems."""
+    """Not all output could be read, so there may be more problems."""
     changed: tuple[str, ...] = ()
-    """Files that it changed; of what only reads none but code and settings."""
+    """Files that the gate changed; if it should only read, just code and settings."""
     notes: tuple[str, ...] = ()
-    """What is odd about it and decides nothing: such as what it left running."""
+    """Remarks that do not affect the status, for example processes that it left running."""
     triage: str | None = None
-    """code, flaky, environment, vacuous, threshold, or void (what it was to judge has gone); None
-    when it passed."""
+    """Cause of the failure: code, flaky, environment, vacuous, threshold, or void (what it should
+    judge is gone); None if it passed."""
     cost_usd: float | None = None
-    """Of a review; None: nothing, or nobody tells."""
+    """Cost of a review; None if there was none or its cost is unknown."""
     reused: str | None = None
-    """When it ran, in UTC; it has not run now, for nothing has moved since. None: it ran."""
+    """UTC time of the earlier result that was used, as nothing changed since; None if it ran."""
 
     @property
     def problems(self) -> int:
-        """How often the tool complained; with `at_least`, at least so often."""
+        """Number of problems that the tool reported; a lower bound with `at_least`."""
         return sum(diagnostic.count for diagnostic in self.diagnostics) + self.beyond
 
     @property
@@ -217,7 +217,7 @@ class GateCourse(Struct, frozen=True, kw_only=True):
 
 
 TO_CHECK = "configure a required gate with a command; reviews are made by atlas retry --ai-fix"
-"""What to do where no required gate has run."""
+"""Remedy if no required gate has run."""
 
 
 class Validation(Struct, frozen=True, kw_only=True):
@@ -228,12 +228,12 @@ class Validation(Struct, frozen=True, kw_only=True):
 
     @property
     def success(self) -> bool:
-        """Nothing blocks, and a required gate has run: what nobody checked is not in order."""
+        """Whether no gate blocks and a required gate has run; unchecked code does not pass."""
         return not self.failures and self.unchecked is None
 
     @property
     def unchecked(self) -> str | None:
-        """Why nothing says that all is in order; None where a required gate has run."""
+        """Why the validation proves nothing; None if a required gate has run."""
         required = [result for result in self.results if result.required]
         if not required:
             return "no gate is required"
@@ -246,7 +246,7 @@ class Validation(Struct, frozen=True, kw_only=True):
 
     @property
     def failed_step(self) -> str | None:
-        """Kind of the first gate that blocks, as spec and report call it."""
+        """Kind of the first gate that blocks, as named in the report."""
         return self.failures[0].kind.value if self.failures else None
 
     @property
@@ -255,17 +255,17 @@ class Validation(Struct, frozen=True, kw_only=True):
 
     @property
     def cost_usd(self) -> float:
-        """Of its reviews."""
+        """Cost of the reviews."""
         return sum(result.cost_usd or 0.0 for result in self.results)
 
     @property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
-        """Those of all gates that block."""
+        """Diagnostics of all gates that block."""
         return tuple(chain.from_iterable(result.diagnostics for result in self.failures))
 
     @property
     def fingerprints(self) -> frozenset[str]:
-        """Of every diagnostic of the gates that block; a silent failure has one."""
+        """Fingerprints of all gates that block; a gate without diagnostics has one, too."""
         return frozenset().union(*map(_fingerprints_of, self.failures))
 
 
@@ -275,7 +275,7 @@ def _fingerprints_of(result: GateResult) -> frozenset[str]:
 
 
 class Budget(Struct, frozen=True, kw_only=True):
-    """Of a run. None = unlimited, 0 = none at all."""
+    """Limits of a run. None = unlimited, 0 = none at all."""
 
     attempts: int | None = 3
     cost_usd: float | None = 5.0
@@ -289,7 +289,7 @@ class ChangeStatus(StrEnum):
     MODIFIED = "modified"
     DELETED = "deleted"
     MODE = "mode"
-    """Only the mode or the type of the entry."""
+    """Only the mode or the type of the entry changed."""
 
 
 class Change(Struct, frozen=True, kw_only=True):
@@ -298,7 +298,7 @@ class Change(Struct, frozen=True, kw_only=True):
     path: str
     status: ChangeStatus
     added: int | None = None
-    """Lines; None for binary files."""
+    """Number of lines; None for binary files."""
     removed: int | None = None
     old_mode: str | None = None
     """As git writes it: 100644, 100755, 120000 (link), 160000 (submodule)."""
@@ -306,37 +306,37 @@ class Change(Struct, frozen=True, kw_only=True):
 
 
 class Violation(Struct, frozen=True, kw_only=True):
-    """One thing that an attempt may not do."""
+    """A change of an attempt that the guard refuses or notes."""
 
     rule: str
     path: str
     line: int | None = None
     detail: str = ""
-    """For a person: what was done and how to allow it."""
+    """What was done and how to allow it, for a person."""
 
 
 class Held(Violation, frozen=True, kw_only=True):
     """A change that only a person can accept."""
 
     needed: bool | None = None
-    """Whether the gates are green only with it; None: nobody tried."""
+    """Whether the gates pass only with this change; None if not tried."""
     in_place: bool = False
-    """It was left in the workspace, for review; else it was restored."""
+    """Left in the workspace for review; otherwise reverted."""
     by_hand: bool = False
-    """No snapshot holds it, or a build makes it: who accepts it has to make it again."""
+    """Not in a snapshot, or made by a build: to accept it, a person must make it again."""
 
 
 class LeftBehind(Struct, frozen=True, kw_only=True):
-    """What was refused and cannot be restored."""
+    """A refused change that cannot be reverted."""
 
     path: str
     """As the violation names it."""
     states: Mapping[str, str]
-    """By absolute path, what tells whether a file was written since; empty where there was none."""
+    """State of each file, by absolute path, that differs once it is written; empty if missing."""
 
 
 GitFacts = Mapping[str, str]
-"""What git holds beside the work tree, one flat name each: `HEAD`, `refs/...`, `config:KEY`,
+"""State of git apart from the work tree, by flat names: `HEAD`, `refs/...`, `config:KEY`,
 `hooks/NAME`, `info/NAME`, `index-flags:PATH`, `index`, `stash`, `worktrees/NAME`,
 `state:MERGE_HEAD` ...; values are ids, digests or text."""
 
@@ -348,14 +348,14 @@ class Tree(Protocol):
         """Every file and link, submodules included, in order."""
 
     def read(self, path: str) -> bytes | None:
-        """Content of a file, target of a link; None where there is nothing."""
+        """Content of a file or target of a link; None if the path does not exist."""
 
     def mode(self, path: str) -> str | None:
-        """As in `Change.old_mode`; None where there is nothing."""
+        """Mode as in `Change.old_mode`; None if the path does not exist."""
 
 
 class Tokens(Struct, frozen=True, kw_only=True):
-    """Usage as the Messages API counts it; never below 0, whatever was told."""
+    """Token usage as the Messages API counts it; negative numbers become 0."""
 
     input: int = 0
     output: int = 0
@@ -379,7 +379,7 @@ def total_tokens(many: Iterable[Tokens]) -> Tokens:
 
 
 def paid(cost_usd: float | None) -> float | None:
-    """What somebody says that it has cost; nobody is ever paid for asking (nor is NaN a price)."""
+    """A reported cost, in which negative numbers and NaN become 0."""
     return None if cost_usd is None else max(0.0, cost_usd)
 
 
@@ -391,35 +391,35 @@ class Session(StrEnum):
 
 
 class ReplyStatus(StrEnum):
-    """How an agent's turn ended, whatever the gates say afterwards."""
+    """How an agent's turn ended, before the gates run."""
 
     DONE = "done"
     FAILED = "failed"
-    """The agent ran and erred (turn limit, refusal, bad output): an attempt like any other."""
+    """The agent ran and failed (turn limit, refusal, bad output): counts as an attempt."""
     TIMED_OUT = "timed_out"
     UNAVAILABLE = "unavailable"
     """No CLI, no key, not logged in, overloaded for too long: never counts as an attempt."""
 
 
 class AgentRequest(Struct, frozen=True, kw_only=True):
-    """What an agent is asked. Its edits go into the workspace, not into the reply."""
+    """Request to an agent. Its edits go into the workspace, not into the reply."""
 
     prompt: str
     stable_chars: int = 0
-    """So much of the head of `prompt` is the same in every attempt of the run."""
+    """Length of the start of `prompt` that is the same in every attempt of the run."""
     workspace: str
     """Absolute path of the root; the agent may edit below it."""
     scratch: str
-    """Absolute path of an existing folder of the attempt: transcripts, prompt file."""
+    """Absolute path of the attempt's folder (it exists), for transcripts and the prompt file."""
     attempt: int = 1
     model: str | None = None
     session: Session = Session.NEW
     session_id: str | None = None
-    """Of the conversation to continue, with `Session.RESUME`."""
+    """Conversation to continue, with `Session.RESUME`."""
     session_cost_usd: float = 0.0
-    """What that conversation has cost so far: the CLI reports cumulative figures."""
+    """Cost of that conversation so far; the CLI reports cumulative figures."""
     cost_usd: float | None = None
-    """What this attempt may still cost."""
+    """Most that this attempt may cost."""
     timeout_s: float | None = 1800.0
     idle_timeout_s: float | None = 600.0
     commands: tuple[str, ...] = ()
@@ -427,18 +427,18 @@ class AgentRequest(Struct, frozen=True, kw_only=True):
     protected: tuple[str, ...] = ()
     """Globs that the agent may not edit."""
     readable: tuple[str, ...] = ()
-    """Absolute folders outside the workspace that it may read: what gates printed, redacted."""
+    """Absolute paths of folders outside the workspace that it may read: redacted gate output."""
     schema: bytes | None = None
-    """JSON Schema of the answer: then the agent may only read, and `AgentReply.structured` holds
-    its answer."""
+    """JSON Schema of the answer, which goes into `AgentReply.structured`; the agent may only read
+    if this is set."""
 
 
 EDITING_TOOLS = frozenset({"Edit", "MultiEdit", "NotebookEdit", "Write"})
-"""Names in `AgentReply.denials` of the tools that write files."""
+"""Names of the tools that write files, as in `AgentReply.denials`."""
 
 
 class AgentReply(Struct, frozen=True, kw_only=True):
-    """What came back. Every figure is of this turn alone."""
+    """Reply of an agent. All figures are of this turn only."""
 
     status: ReplyStatus
     summary: str = ""
@@ -446,13 +446,13 @@ class AgentReply(Struct, frozen=True, kw_only=True):
     remedy: str | None = None
     """The next thing to type, for UNAVAILABLE."""
     gave_up: str | None = None
-    """The reason behind `ATLAS-CANNOT-FIX:`."""
+    """Reason given after `ATLAS-CANNOT-FIX:`."""
     structured: str | None = None
-    """JSON, as `AgentRequest.schema` asks for it; not yet held against the schema."""
+    """JSON answer to `AgentRequest.schema`; not yet checked against the schema."""
     session_id: str | None = None
     model: str | None = None
     cost_usd: float | None = None
-    """Never below 0, whatever was told. None: the agent does not tell."""
+    """Never negative; None if the agent does not report it."""
     tokens: Tokens = Tokens()
     transport_retries: int = 0
     turns: int | None = None
@@ -461,7 +461,7 @@ class AgentReply(Struct, frozen=True, kw_only=True):
     touched: tuple[str, ...] = ()
     """Paths that its editing tools named, relative to the workspace."""
     touched_all: bool = False
-    """They are all that the turn can have edited: it ran no command, nor a tool of other reach."""
+    """Whether `touched` is complete: the turn ran no command and no other tool that may edit."""
 
     def __post_init__(self) -> None:
         force_setattr(self, "cost_usd", paid(self.cost_usd))
@@ -481,9 +481,9 @@ class Attempt(Struct, frozen=True, kw_only=True):
     denials: tuple[str, ...] = ()
     """Tool calls of the agent that were refused, as `Tool: target`."""
     cost_usd: float | None = None
-    """Of the agent's turn; None: it does not tell."""
+    """Cost of the agent's turn; None if not reported."""
     reviews_usd: float = 0.0
-    """Of the reviews in validations that had to be made again; `validation` has its own."""
+    """Cost of reviews in validations that were repeated; `validation` holds its own."""
     tokens: Tokens = Tokens()
     duration_ms: int = 0
     prompt_chars: int = 0
@@ -495,31 +495,29 @@ class Attempt(Struct, frozen=True, kw_only=True):
     violations: tuple[Violation, ...] = ()
     held: tuple[Held, ...] = ()
     noted: tuple[Violation, ...] = ()
-    """What a person may want to look at; nothing was restored for it."""
+    """Changes that a person may want to look at; none was reverted."""
     ends: Verdict | None = None
-    """The run goes no further, whatever the gates say."""
+    """Verdict that ends the run here, independent of the gates."""
     remedy: str | None = None
-    """What to type then."""
+    """Next command to type, with `ends`."""
     left: tuple[LeftBehind, ...] = ()
-    """Of the violations, what cannot be restored, as the turn left it."""
+    """Violations that cannot be reverted, as the turn left them."""
     unseen: tuple[str, ...] = ()
     """Files that the turn wrote where git does not look."""
     rolled_back: bool = False
-    """The violations could not be separated from the rest: all of it was restored."""
+    """All changes were reverted, because the violations could not be separated from the rest."""
     worse: bool = False
-    """It left more gates or problems behind than it started from: all of it is restored before the
-    next attempt."""
+    """More failing gates or problems than before: reverted before the next attempt."""
     fixed: tuple[str, ...] = ()
     remaining: tuple[str, ...] = ()
     introduced: tuple[str, ...] = ()
-    """Fingerprints, against the validation before; as often as the problem is there."""
+    """Fingerprints, compared with the validation before; one per occurrence of a problem."""
     since_start: tuple[Change, ...] = ()
-    """What is in `result` and was not there before the run, earlier attempts included."""
+    """Changes from the start of the run to `result`, earlier attempts included."""
     snapshot: str | None = None
-    """Of the tree the agent left, violations included."""
+    """Snapshot of the tree the agent left, violations included."""
     result: str | None = None
-    """Snapshot of the tree after the guard, from which the next attempt starts unless this one
-    left things worse."""
+    """Snapshot of the tree after the guard; unless `worse`, the next attempt starts from it."""
     kept: bool = False
     """Whether the run ended with this attempt's tree."""
     validation: Validation | None = None
@@ -535,13 +533,13 @@ class WorkspaceFacts(Struct, frozen=True, kw_only=True):
 
 
 class Lost(Struct, frozen=True, kw_only=True):
-    """What was only in an uncommitted file when a run began, and is nowhere now."""
+    """Definitions that only an uncommitted file held when the run began, and that are gone."""
 
     path: str
     names: tuple[str, ...]
     """Functions, classes and top-level names, as `Class.method`."""
     command: str = ""
-    """What to type for the file as it was before the run."""
+    """Command that brings back the file as it was before the run."""
 
 
 class Outcome(Struct, frozen=True, kw_only=True):
@@ -555,18 +553,17 @@ class Outcome(Struct, frozen=True, kw_only=True):
     remedy: str | None = None
     cost_usd: float = 0.0
     interrupted_usd: float = 0.0
-    """What runs of the workspace that were cut off before this one cost, as far as it is known:
-    no report of theirs says so."""
+    """Known cost of earlier, interrupted runs of the workspace; no other report has it."""
     duration_ms: int = 0
     escalation_required: bool = False
     learning_record_id: str | None = None
     start_snapshot: str | None = None
-    """What `atlas undo` restores."""
+    """Snapshot that `atlas undo` restores."""
     handoff_path: str | None = None
-    """Absolute path of the Markdown for a person, when one has to go on."""
+    """Absolute path of the Markdown notes for a person, if one must continue."""
     lost: tuple[Lost, ...] = ()
-    """Definitions that only the user's uncommitted files held and that the run has left nowhere."""
+    """Definitions that only the user's uncommitted files held, and that the run has removed."""
     better: int | None = None
-    """The attempt that came closest to green, where it is better than what is in the workspace."""
+    """Number of the best attempt, if it is better than what is in the workspace."""
     gates_changed: tuple[str, ...] = ()
-    """Files that gates and their fixers have changed, and no attempt."""
+    """Files changed by gates and their fixers, not by an agent or a person."""

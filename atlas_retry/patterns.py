@@ -1,6 +1,6 @@
 """Regular expressions that are compiled when they are first used.
 
-A run imports hundreds of them and uses a third; compiling all of them was a tenth of a small one.
+A run imports hundreds of them and uses a third; compiling all took a tenth of a small run.
 """
 
 import re
@@ -8,7 +8,7 @@ from typing import AnyStr, cast
 
 
 class LatePattern:
-    """Stands for a pattern: what is first asked of it compiles it, and the answer stays."""
+    """A pattern that is compiled when one of its attributes is first used."""
 
     def __init__(self, text: str | bytes, flags: int) -> None:
         self._text, self._flags = text, flags
@@ -20,5 +20,5 @@ class LatePattern:
 
 
 def regex(text: AnyStr, flags: int = 0) -> "re.Pattern[AnyStr]":
-    """As `re.compile`, for a constant; a test compiles them all."""
+    """Like `re.compile`, for constants; a test compiles them all."""
     return cast("re.Pattern[AnyStr]", LatePattern(text, flags))

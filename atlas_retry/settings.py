@@ -1,7 +1,7 @@
-"""What a configuration says, as values: the sections with their keys, limits, defaults and words.
+"""Configuration as values: sections with their keys, limits, defaults and descriptions.
 
-The words under a key are its documentation: the example, the reference and the JSON Schema are
-made from them. Reading a configuration is `config`'s work.
+The docstring under a key is its documentation: the example, the reference and the JSON Schema are
+made from it. `config` reads configurations.
 """
 
 import re
@@ -21,14 +21,14 @@ ATTEMPTS_BY_KIND = {Kind.TEST: 3, Kind.REVIEW: 2, Kind.BUILD: 1}
 DAY_S = 86_400
 DURATION = r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s?)?"
 CLI_BACKENDS = ("codex", "gemini", "opencode", "aider", "mini-swe-agent", "command")
-"""Each with models of its own, chosen in its own settings."""
+"""CLIs whose models are chosen in their own settings."""
 BACKENDS = ("claude-code", "anthropic", *CLI_BACKENDS, "scripted")
 CONFIGURATION_FILES = (".atlas/config.yaml", "atlas.yaml")
-"""POSIX, the one that counts first."""
+"""POSIX paths, in order of precedence."""
 
 
 def nth(values: Sequence[T], number: int) -> T | None:
-    """The value of the n-th attempt, from 1; the last one repeats. None: there are none."""
+    """The value for the n-th attempt, from 1; the last one repeats. None if there are no values."""
     return values[min(number, len(values)) - 1] if values else None
 
 
@@ -36,22 +36,22 @@ def nth(values: Sequence[T], number: int) -> T | None:
 
 
 def whole(low: int, high: int) -> Meta:
-    """Of a whole number, both limits included."""
+    """Limits of a whole number, both included."""
     return Meta(ge=low, le=high, description=f"a whole number from {low} to {high}")
 
 
 def amount(low: float, high: float) -> Meta:
-    """Of a number, both limits included."""
+    """Limits of a number, both included."""
     return Meta(ge=low, le=high, description=f"a number from {low} to {high}")
 
 
 def that(holds: Callable[[Any], object], description: str | None = None) -> Meta:
-    """Of a value that has to hold; the check may also raise ValueError with what was expected."""
+    """A check that a value must pass; it may also raise ValueError with what was expected."""
     return Meta(description=description, extra={"holds": holds})
 
 
 def seconds(value: float | str) -> float:
-    """A duration as a configuration writes it; 0 for what is none, or is over a day."""
+    """Seconds of a duration in a configuration; 0 if it is invalid or over a day."""
     match = re.fullmatch(DURATION, value.strip()) if isinstance(value, str) else None
     if match and any(match.groups()):
         hours, minutes, rest = (float(number or 0) for number in match.groups())
@@ -107,7 +107,7 @@ SOME = Meta(
     extra={"holds": bool},
     extra_json_schema={"minItems": 1},
 )
-"""Of what is written; a default may be empty, and is remembered all the same."""
+"""At least one item in what the user writes; a default may be empty."""
 
 
 # --- the words of some keys ------------------------------------------------------------------
@@ -116,18 +116,18 @@ SOME = Meta(
 OnExhausted = Literal["best", "keep", "restore"]
 """What stays in the workspace when a run does not end green."""
 GuardMode = Literal["block", "warn", "off"]
-"""What a violation does."""
+"""What happens on a violation."""
 ReviewMode = Literal["note", "hold"]
-"""What becomes of sources that branch on the tests' own values."""
+"""What happens to sources that branch on the tests' own values."""
 HookMode = Literal["tell", "block"]
-"""What the Stop hook does with changes that were held."""
+"""What the Stop hook does with held changes."""
 OnCascade = Literal["pause_and_alert", "alert"]
 """What a batch does when a cascade is detected."""
 Ask = Literal["fix", "diagnose"]
-"""What an attempt is asked for; diagnose: the cause first, by another approach than those that
+"""What an attempt asks for; diagnose: first the cause, by a different approach than those that
 failed, then the fix."""
 Isolation = Literal["auto", "overlay", "none"]
-"""Whether attempts change the user's tree itself; auto: in layers over it where that can be."""
+"""Whether attempts work in an overlay over the user's tree; auto: if that is possible."""
 
 
 # --- the sections ----------------------------------------------------------------------------
@@ -141,15 +141,15 @@ class Step(ConfigSection, frozen=True, kw_only=True):
     """How one attempt differs from others."""
 
     ask: Ask = "fix"
-    """fix, or diagnose: the cause first, by another approach than those that failed."""
+    """fix, or diagnose: first the cause, by a different approach than those that failed."""
     room: Annotated[float, amount(0.1, 10)] = 1
-    """Times `context.max_chars`."""
+    """Prompt size as a multiple of `context.max_chars`."""
     session: Session | None = None
-    """new or resume; null = as `agent.session` says."""
+    """new or resume; null = as in `agent.session`."""
     model: Model | None = None
-    """null = as `agent.models` says."""
+    """null = as in `agent.models`."""
     models: Mapping[Kind, Model] = {}
-    """By kind of gate, where all that fail are of that kind: `{lint: haiku}`."""
+    """Model by kind of gate, used if all failing gates are of that kind: `{lint: haiku}`."""
 
 
 STRATEGY = (Step(), Step(), Step(ask="diagnose", room=1.5, session=Session.NEW))
@@ -161,20 +161,20 @@ class RetrySettings(ConfigSection, frozen=True, kw_only=True):
     ai_retry_enabled: bool = True
     """false: --ai-fix is refused."""
     max_ai_retry_attempts: Attempts | None = 3
-    """Attempts of a run, and of each gate that does not say its own `max_retries`; 0 = no agent,
-    null = no limit."""
+    """Attempts of a run, and of each gate without its own `max_retries`; 0 = no agent, null = no
+    limit."""
     flake_reruns: Annotated[int, whole(0, 10)] = 1
-    """How often a failed test gate is run again, unchanged, before money is spent."""
+    """Times a failed test gate is run again, unchanged, before money is spent."""
     max_cost_usd: Annotated[float, amount(0, 100_000)] | None = 5
     """Budget of a run in US dollars; null = no limit."""
     max_minutes: Annotated[float, amount(0, 1440)] | None = 60
     """Budget of a run in minutes; null = no limit."""
     on_exhausted: OnExhausted = "best"
-    """What stays when a run does not end green: the best attempt, the last one (keep), or what was
-    there before (restore)."""
+    """What stays when a run does not end green: the best attempt, the last one (keep), or the state
+    before the run (restore)."""
     strategy: Annotated[tuple[Step, ...], SOME] | None = None
-    """By attempt: what is asked (ask), room, session, model and models; the last one repeats; null
-    = the third and later ones start afresh, with 1.5 times the room, and ask for a diagnosis."""
+    """By attempt: ask, room, session, model and models; the last one repeats; null = the third and
+    later ones start a new session, with 1.5 times the room, and ask for a diagnosis."""
     on_failure: ShellLine | None = None
     """A command that gets the run's JSON on stdin when it did not end green."""
 
@@ -188,35 +188,35 @@ class RetrySettings(ConfigSection, frozen=True, kw_only=True):
 
 
 class AgentSettings(ConfigSection, frozen=True, kw_only=True):
-    """Who repairs."""
+    """The agent that fixes failures."""
 
     backend: Backend = "claude-code"
     """claude-code, anthropic, codex, gemini, opencode, aider, mini-swe-agent, command, scripted, or
     package.module:factory."""
     models: Annotated[tuple[Model, ...], SOME] = ("sonnet", "sonnet", "opus")
-    """By attempt; the last one repeats. Other CLIs than Claude Code choose their own by default."""
+    """By attempt; the last one repeats. CLIs other than Claude Code choose their own by default."""
     session: Annotated[tuple[Session, ...], SOME] = (Session.NEW, Session.RESUME, Session.NEW)
-    """By attempt: a new conversation, or the last one resumed; the last word repeats."""
+    """By attempt: a new conversation, or the last one resumed; the last value repeats."""
     effort: tuple[Literal["low", "medium", "high", "xhigh", "max"], ...] = ()
-    """By attempt, where the agent knows efforts; the last one repeats; empty = the agent's own."""
+    """By attempt, if the agent supports it; the last one repeats; empty = the agent's default."""
     command: ShellLine | None = None
-    """Of the command backend: "my-agent --edit < {prompt_file}"."""
+    """Command of the command backend: "my-agent --edit < {prompt_file}"."""
     path: Text | None = None
-    """Of the Claude Code CLI, if it is not on PATH; of the scripted backend: its edits."""
+    """Path of the Claude Code CLI, if not on PATH; for the scripted backend, of its edits."""
     max_turns: Annotated[int, whole(1, 10_000)] | None = None
-    """Of one attempt; null = no limit."""
+    """Most turns of one attempt; null = no limit."""
     timeout: Seconds = "30m"
-    """Of one attempt."""
+    """Time limit of one attempt."""
     idle_timeout: Seconds = "10m"
-    """Of one attempt without a sign of life."""
+    """Time limit of one attempt without any sign of activity."""
     permission_mode: Literal[
         "acceptEdits", "auto", "bypassPermissions", "default", "dontAsk", "manual", "plan"
     ] = "acceptEdits"
-    """Of the Claude Code CLI; acceptEdits confines edits to the workspace."""
+    """Permission mode of the Claude Code CLI; acceptEdits confines edits to the workspace."""
     extra_args: tuple[FreeText, ...] = ()
-    """Added to the command line of an agent that is a CLI, but for the command backend."""
+    """Added to the command line of an agent that is a CLI, except the command backend."""
     isolation: Isolation = "none"
-    """auto, overlay or none: whether attempts work in layers over the workspace."""
+    """auto, overlay or none: whether attempts work in an overlay over the workspace."""
     writable: tuple[Text, ...] = ()
     """Folders outside the workspace that an isolated run may write."""
 
@@ -230,24 +230,24 @@ class AgentSettings(ConfigSection, frozen=True, kw_only=True):
 
 
 class ContextSettings(ConfigSection, frozen=True, kw_only=True):
-    """What the agent's prompt holds."""
+    """Contents of the agent's prompt."""
 
     max_chars: Annotated[int, whole(1000, 1_000_000)] = 16_000
-    """Of a whole prompt."""
+    """Size limit of a whole prompt."""
     max_chars_per_error: Annotated[int, whole(100, 1_000_000)] = 2_000
-    """Of one error's text, cut in the middle."""
+    """Size limit of one error's text, which is cut in the middle."""
     trace: Literal["auto", "off"] = "auto"
-    """Run failing tests (pytest, unittest, go test, jest, vitest, mocha, node) once more, aside, to
-    rank code by what only they execute; auto = where the gate itself took at most 20 seconds."""
+    """Run failing tests (pytest, unittest, go test, jest, vitest, mocha, node) once more, only to
+    rank code by what only they execute; auto = if the gate itself took at most 20 seconds."""
 
 
 class PromptSettings(ConfigSection, frozen=True, kw_only=True):
-    """The project's own words in every prompt."""
+    """The project's own text in every prompt."""
 
     preamble: FreeText = ""
-    """Said first."""
+    """Text at the start of the prompt."""
     gates: Mapping[str, Text] = {}
-    """Said when a gate failed, by kind or name: {lint: "Never disable a rule."}."""
+    """Text if a gate failed, by kind or name: {lint: "Never disable a rule."}."""
 
 
 class GuardSettings(ConfigSection, frozen=True, kw_only=True):
@@ -256,35 +256,35 @@ class GuardSettings(ConfigSection, frozen=True, kw_only=True):
     mode: GuardMode = "block"
     """block, warn or off."""
     protect: tuple[Glob, ...] = ()
-    """Files that no attempt may change, added to the built-in ones."""
+    """Files that no attempt may change, in addition to the built-in ones."""
     allow: tuple[Glob, ...] = ()
     """Files that may be changed although they look like tests or configuration."""
     review: ReviewMode = "hold"
-    """What becomes of sources that branch on the tests' own values: hold them for a person to look
-    at, or only note them."""
+    """What happens to sources that branch on the tests' own values: hold them for a person to
+    review, or only note them."""
     hook: HookMode = "tell"
-    """What the Stop hook of Claude Code does with changes that are held: tell the user, or block
-    the end of the turn."""
+    """What the Stop hook of Claude Code does with held changes: tell the user, or block the end of
+    the turn."""
 
 
 class CascadeSettings(ConfigSection, frozen=True, kw_only=True):
-    """When a batch has a common cause."""
+    """Detection of a common cause of failures in a batch."""
 
     enabled: bool = True
-    """Watch for it."""
+    """Look for a common cause of failures."""
     threshold: Annotated[int, whole(1, 1000)] = 3
-    """Failed workspaces ..."""
+    """Number of failures that is a cascade, among the last `window_size` finished workspaces."""
     window_size: Annotated[int, whole(1, 1000)] = 5
-    """... among the last this many that finished."""
+    """Number of finished workspaces to look back at."""
     on_cascade: OnCascade = "pause_and_alert"
-    """pause_and_alert: start no further workspace; alert: only say so."""
+    """pause_and_alert: start no further workspace; alert: only report it."""
 
 
 class BatchSettings(ConfigSection, frozen=True, kw_only=True):
     """Several workspaces at once."""
 
     jobs: Annotated[int, whole(1, 64)] = 2
-    """Workspaces side by side."""
+    """Workspaces to run at once."""
     cascade_detection: CascadeSettings = CascadeSettings()
     """Stop when many fail for the same reason."""
 
@@ -295,42 +295,42 @@ class Settings(Struct, frozen=True, kw_only=True):
     gates: tuple[Gate, ...]
     """In the order of `Kind`, then as written."""
     jobs: int = 1
-    """Readers side by side; 1 when `validation.parallel` is false."""
+    """Gates that only read to run at once; 1 if `validation.parallel` is false."""
     auto_jobs: bool = False
-    """Whether readers that mostly wait may run beside as many."""
+    """Whether gates that mostly wait may run in addition to `jobs`."""
     retry: RetrySettings = RetrySettings()
     ai_retry_origin: str = "the defaults"
     """Where `retry.ai_retry_enabled` was set, for the refusal's message."""
     attempts_configured: int | None = None
-    """What `retry.max_ai_retry_attempts` was set to; None = nobody set it."""
+    """Value of `retry.max_ai_retry_attempts`; None = not set."""
     agent: AgentSettings = AgentSettings()
     context: ContextSettings = ContextSettings()
     prompt: PromptSettings = PromptSettings()
     guard: GuardSettings = GuardSettings()
     batch: BatchSettings = BatchSettings()
     budgets: tuple[tuple[str, float], ...] = ()
-    """Of several runs together, in US dollars: day, month, repository_day, repository_month."""
+    """Limits of several runs together, in USD: day, month, repository_day, repository_month."""
     triage_baseline: str | None = None
     parsers: tuple[tuple[str, str], ...] = ()
     """Name and regular expression of the user's own parsers."""
     sources: tuple[str, ...] = ()
-    """Absolute paths of the files it was read from: the guard protects them."""
+    """Absolute paths of the files it was read from; the guard protects them."""
     warnings: tuple[str, ...] = ()
-    """What is allowed but unwise, each with its place, for `atlas config check`."""
+    """Warnings of `atlas config check`, each with its place."""
 
 
 def attempts_allowed(gate: Gate, *, flag: int | None = None, configured: int | None = None) -> int:
-    """How many attempts this gate may cost; 0 = none at all.
+    """Most attempts for this gate; 0 = none at all.
 
-    Its own `max_retries`, else the flag, else what the configuration sets for all gates, else the
-    default of its kind, else 3.
+    Its own `max_retries`, else the flag, else the configured limit for all gates, else the default
+    of its kind, else 3.
     """
     limits = (gate.max_retries, flag, configured, ATTEMPTS_BY_KIND.get(gate.kind))
     return next((limit for limit in limits if limit is not None), DEFAULT_ATTEMPTS)
 
 
 def attempts_of_run(settings: Settings, *, flag: int | None = None) -> int:
-    """How many attempts a run may cost: those of its required gate that may cost the most."""
+    """Most attempts of a run: the highest limit among its required gates."""
     configured = settings.attempts_configured
     if (configured if flag is None else flag) == 0:
         return 0

@@ -1,4 +1,4 @@
-"""Where atlas keeps what is not the project's: one folder of the user, outside the workspace."""
+"""The state directory, where atlas keeps its own data: one folder per user, outside workspaces."""
 
 import fcntl
 import hashlib
@@ -14,7 +14,7 @@ from atlas_retry.errors import StateError
 def locate(environ: Mapping[str, str]) -> Path:
     """The state directory: `$ATLAS_HOME`, else `atlas` in the XDG state directory.
 
-    Source: XDG Base Directory Specification 0.8. Raises StateError when there is no home at all.
+    Source: XDG Base Directory Specification 0.8. Raises StateError if no home is set.
     """
     if chosen := environ.get("ATLAS_HOME"):
         return Path(chosen).absolute()
@@ -29,7 +29,7 @@ def locate(environ: Mapping[str, str]) -> Path:
 
 
 def folder(*parts: str | Path) -> Path:
-    """The folder of these parts, made with mode 0700 where it is missing. Raises StateError."""
+    """The folder of these parts, created with mode 0700 if missing. Raises StateError."""
     path = Path(*parts)
     try:
         if not path.is_dir():
@@ -46,7 +46,7 @@ def folder(*parts: str | Path) -> Path:
 
 
 def replace_file(file: Path, content: bytes) -> None:
-    """Write a file whole or not at all; what was there stays where that fails. Raises OSError."""
+    """Write a file atomically; if that fails, the old content stays. Raises OSError."""
     fresh = file.with_name(f"{file.name}.{os.getpid()}")
     try:
         fresh.write_bytes(content)
@@ -57,7 +57,7 @@ def replace_file(file: Path, content: bytes) -> None:
 
 @contextmanager
 def alone(lock: Path) -> Iterator[None]:
-    """Wait until no other process is in here with this file; a dead one is in nobody's way."""
+    """Hold an exclusive lock on this file; the lock of a dead process is released by the system."""
     file = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(file, fcntl.LOCK_EX)
@@ -71,7 +71,7 @@ BEAT_S = 0.5
 
 @contextmanager
 def beating(file: Path) -> Iterator[None]:
-    """Touch a file all the while: its time stamp tells when we were last alive."""
+    """Touch a file regularly: its time stamp shows when this process was last alive."""
     import threading
 
     stop = threading.Event()
@@ -93,13 +93,13 @@ def beating(file: Path) -> Iterator[None]:
 
 
 MAX_LOG_BYTES = 2 << 30
-"""Of the folders of output that are kept side by side; one command alone may print half of it."""
+"""Most bytes of output folders that are kept; a single command may print half of it."""
 
 
 def trim(parent: Path, *, keep: int | None = None) -> None:
-    """Make room for one more folder: the oldest go beyond `keep` or MAX_LOG_BYTES.
+    """Remove the oldest folders, so that at most `keep` and MAX_LOG_BYTES are left.
 
-    They are named so that names sort by time, or are numbers. The newest one always stays.
+    Their names are numbers or sort by time. The newest one always stays.
     """
     import shutil
 
@@ -107,13 +107,13 @@ def trim(parent: Path, *, keep: int | None = None) -> None:
     newest_first = sorted(parent.iterdir(), key=lambda p: (len(p.name), p.name), reverse=True)
     for at, old in enumerate(newest_first):
         total += _log_bytes(old)
-        is_beyond = keep is not None and at >= keep
-        if at and (is_beyond or total > MAX_LOG_BYTES):
+        is_over = keep is not None and at >= keep
+        if at and (is_over or total > MAX_LOG_BYTES):
             shutil.rmtree(old, ignore_errors=True)
 
 
 def _log_bytes(parent: Path) -> int:
-    """What the logs in a folder take; another process may be removing them meanwhile."""
+    """Size of the logs in a folder; another process may be removing them."""
     total = 0
     for above, _, names in os.walk(parent):
         for name in names:
@@ -123,7 +123,7 @@ def _log_bytes(parent: Path) -> int:
 
 
 def key_of(root: Path) -> str:
-    """A short name for a work tree that no other has: its folder's name and a hash of its path."""
+    """A short, unique name of a work tree: its folder's name and a hash of its path."""
     place = Path(os.path.realpath(root))
     return f"{place.name}-{hashlib.sha256(os.fsencode(place)).hexdigest()[:16]}"
 

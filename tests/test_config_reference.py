@@ -113,7 +113,7 @@ def test_the_schema_refuses_unknown_keys_and_explains_the_others() -> None:
         ("maximum", 10),
         ("default", 1),
     }
-    assert flake_reruns["description"].startswith("How often a failed test gate is run again")
+    assert flake_reruns["description"].startswith("Times a failed test gate is run again")
 
 
 def test_the_schema_accepts_a_gate_as_text_or_mapping() -> None:

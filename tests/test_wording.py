@@ -35,7 +35,7 @@ def test_denied_calls_are_reported_once() -> None:
     ("result", "message"),
     [
         (attempt(2, None, changes=()), "attempt 2 changed nothing"),
-        (attempt(1, None), "attempt 1 left nothing to validate: what it changed was restored"),
+        (attempt(1, None), "attempt 1 left nothing to validate: its changes were reverted"),
         (
             attempt(1, None, ends=Verdict.REJECTED),
             "attempt 1 was not validated: the guard ended the run",

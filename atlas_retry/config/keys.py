@@ -212,11 +212,11 @@ class Configuration(ConfigSection, frozen=True, kw_only=True):
     retry: RetrySettings = RetrySettings()
     """How long to try."""
     agent: AgentSettings = AgentSettings()
-    """Who repairs."""
+    """The agent that fixes failures."""
     context: ContextSettings = ContextSettings()
-    """What the agent's prompt holds."""
+    """Contents of the agent's prompt."""
     prompt: PromptSettings = PromptSettings()
-    """The project's own words in every prompt."""
+    """The project's own text in every prompt."""
     guard: GuardSettings = GuardSettings()
     """What an attempt may not do."""
     batch: BatchSettings = BatchSettings()
