@@ -120,7 +120,7 @@ def test_a_failed_run_is_not_delivered(project: Project) -> None:
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        ((), "say what to deliver the run as"),
+        ((), "choose how to deliver the run"),
         (("--patch", "x", "--push"), "--push needs a branch"),
         (("--patch", "missing/x"), "No such file"),
         (("--branch", "a..b"), "cannot be the name"),

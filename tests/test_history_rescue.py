@@ -75,7 +75,7 @@ def test_a_copy_of_a_deleted_workspace_needs_confirmation(after: After) -> None:
     shutil.rmtree(root)
     refused = copy.atlas("undo")
     assert refused.returncode == 2
-    assert f"the runs of {root}, which is gone: are they of this workspace?" in refused.stderr
+    assert f"the runs of {root}, which is gone: are they this workspace's?" in refused.stderr
     assert on_a_terminal(copy.project, "undo", typed=b"y\n")[0] == 0
     assert copy.calc.read_text() == CALC
 
@@ -207,7 +207,7 @@ def test_a_clone_in_place_of_a_workspace_is_a_different_one(after: After) -> Non
     git(root, "clone", "-q", ".", str(root.with_name("clone")), environ=environ)
     shutil.rmtree(root)
     clone = replace(after, project=replace(after.project, root=root.with_name("clone")))
-    assert "are they of this workspace" in clone.atlas("log").stderr
+    assert "are they this workspace's" in clone.atlas("log").stderr
     assert after.run_id not in clone.atlas("log").stdout
 
 

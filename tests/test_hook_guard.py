@@ -153,7 +153,7 @@ def test_the_attempt_limit_ends_the_turn_and_names_the_next_commands(project: Pr
     text = str(answers[-1]["systemMessage"])
     assert "❌ the guard failed after 2 attempts. The work is NOT done" in text
     assert "to allow these changes:\n  atlas hook allow test_calc.py" in text
-    assert "to undo what this turn did:\n  atlas undo " in text
+    assert "to undo the changes of this turn:\n  atlas undo " in text
 
 
 def test_commits_and_branches_are_allowed(project: Project) -> None:

@@ -83,7 +83,7 @@ def test_hooks_are_written_to_the_project_settings(project: Project) -> None:
     assert "hook stop --timeout 600" in shown
     for command, answer in (
         ("install", "the hooks are in"),
-        ("install", "the hooks were there already, in"),
+        ("install", "the hooks were already in"),
         ("uninstall", "the hooks are out of"),
         ("uninstall", "no hooks of atlas were in"),
     ):

@@ -65,7 +65,7 @@ def test_a_path_that_cannot_be_a_file_is_refused_before_any_gate(
 
 
 def test_two_reports_to_one_file_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="two reports go to"):
+    with pytest.raises(UsageError, match="two reports are written to"):
         targets([f"json={tmp_path}/r", f"junit={tmp_path}/./r"])
     assert len(targets([f"json={tmp_path}/r", f"junit={tmp_path}/s"])) == 2
 

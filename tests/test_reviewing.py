@@ -41,7 +41,7 @@ def test_an_accepted_change_is_restored_although_the_run_needed_review(
 ) -> None:
     code, shown = on_a_terminal(held, *RETRY, typed=b"a\n")
     assert (held.root / "test_calc.py").read_text() == WEAK
-    assert "accepted: the gates were green with it" in shown
+    assert "accepted: the gates passed with these changes" in shown
     assert (code, verdict(held)) == (0, Verdict.NEEDS_REVIEW)
     assert atlas(held, "undo").code == 0
     assert (held.root / "calc.py").read_text() == CALC
@@ -52,7 +52,7 @@ def test_an_accepted_change_is_restored_although_the_run_needed_review(
 def test_any_other_answer_drops_the_change(typed: bytes, held: Project) -> None:
     code, shown = on_a_terminal(held, *RETRY, typed=typed)
     assert ASKED in shown
-    assert "dropped; to accept it later:\r\n  atlas pick " in shown
+    assert "dropped; to accept them later:\r\n  atlas pick " in shown
     assert code == 1
     assert (held.root / "test_calc.py").read_text() == TEST
     assert (held.root / "calc.py").read_text() == WORSE
@@ -161,5 +161,5 @@ def test_ctrl_c_at_the_question_drops_the_change(held: Project) -> None:
             child.send_signal(signal.SIGINT)
     os.close(ours)
     assert child.wait(LIMIT_S) == 1
-    assert "dropped; to accept it later:\r\n  atlas pick " in shown
+    assert "dropped; to accept them later:\r\n  atlas pick " in shown
     assert (held.root / "test_calc.py").read_text() == TEST

@@ -331,7 +331,7 @@ def measured(rig: Rig, *arguments: str) -> Measured:
 def unsound(code: int, output: str) -> list[str]:
     """What no end of a command may be like, whatever was done to it."""
     faults = [] if code in CODES else [f"exit code {code}"]
-    if "this is a fault in atlas itself" in output or f'File "{PACKAGE}/atlas_retry' in output:
+    if "this is a bug in atlas" in output or f'File "{PACKAGE}/atlas_retry' in output:
         faults.append("a traceback")
     if "\x1b" in output:
         faults.append("a control character where there is no terminal")

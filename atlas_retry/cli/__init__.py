@@ -1,4 +1,4 @@
-"""The `atlas` command: parse, wire, run, exit code. The one place that turns errors into codes."""
+"""The `atlas` command: parse, wire, run. The only place that turns errors into exit codes."""
 
 import sys
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 BROKEN = 3
 GARBAGE_AFTER = 200_000
-"""Objects made between two collections: imports make many, and none of them is garbage."""
+"""Allocations between two garbage collections: imports allocate much, none of it garbage."""
 
 
 def main(arguments: "Sequence[str] | None" = None) -> None:
@@ -28,19 +28,17 @@ def main(arguments: "Sequence[str] | None" = None) -> None:
 
     streams.settle()
     code = _exit_code(arguments)
-    gc.freeze()  # Python ends by collecting all there is, three times: a tenth of a short command
+    gc.freeze()  # Python collects three times on exit: a tenth of a short command
     if why := streams.lost():
-        _tell(
-            AtlasError(f"standard output cannot be written, and what it should hold is lost: {why}")
-        )
+        _tell(AtlasError(f"standard output cannot be written, and the rest of it is lost: {why}"))
     sys.exit(BROKEN if why and code == 0 else code)
 
 
 def _keep_out(module: str) -> None:
-    """Let `import` of a module fail while msgspec is imported.
+    """Make `import` of a module fail while msgspec is imported.
 
-    msgspec wants typing_extensions for Pythons before 3.11, and takes `typing` where it is missing
-    (msgspec._utils); with it come inspect, ast, dis and tokenize: a tenth of a short command.
+    msgspec prefers typing_extensions, for Python before 3.11, to `typing` (msgspec._utils); it
+    imports inspect, ast, dis and tokenize, which take a tenth of a short command.
     """
     if module in sys.modules:
         return
@@ -66,19 +64,19 @@ def _exit_code(arguments: "Sequence[str] | None") -> int:
         return error.exit_code
     except Interrupted as end:
         return end.exit_code
-    except OSError as error:  # a full disk, no descriptor left: whatever the system refuses us
+    except OSError as error:  # a full disk, no free descriptor and the like
         _tell(AtlasError(str(error)))
         return BROKEN
-    except Exception:  # noqa: BLE001 - Python would exit with 1, and that says: gates fail
+    except Exception:  # noqa: BLE001 - Python would exit with 1, which means that gates fail
         import traceback
 
         traceback.print_exc()
-        _tell(AtlasError("this is a fault in atlas itself; please report the lines above"))
+        _tell(AtlasError("this is a bug in atlas; please report the lines above"))
         return BROKEN
 
 
 def _stand_somewhere() -> None:
-    """Raise AtlasError where the working directory is gone: every relative path would be."""
+    """Raise AtlasError if the working directory is gone: no relative path would resolve."""
     import os
 
     from atlas_retry.errors import AtlasError
@@ -88,7 +86,7 @@ def _stand_somewhere() -> None:
     except OSError as error:
         raise AtlasError(
             f"the working directory cannot be used: {error.strerror}",
-            remedy="cd to a folder that exists; where it was deleted and made again: cd .",
+            remedy="cd to a folder that exists; if it was deleted and made again: cd .",
         ) from error
 
 

@@ -1,4 +1,4 @@
-"""The command line's shape: which commands there are, how one is called, what `--help` shows."""
+"""The commands of `atlas`, how each is called, and what `--help` shows."""
 
 import os
 import sys
@@ -20,10 +20,10 @@ class CommandRow(Struct, frozen=True):
     """A command."""
 
     function: str
-    """Its module in this package, and its name there; imported when the command is called."""
+    """Module in this package and function in it; imported when the command is called."""
     examples: str
     summary: str | None = None
-    """In place of the first line of the function's docstring."""
+    """Help text; by default the first line of the function's docstring."""
 
 
 COMMANDS = {
@@ -97,11 +97,11 @@ COMMANDS = {
 GROUPS = {
     "config": "Show or check the configuration.",
     "hook": "Run the gates at the end of every turn of Claude Code, Codex CLI or Cursor.",
-    "learnings": "What earlier runs have taught.",
-    "workspace": "Named workspaces: git worktrees beside the repository.",
-    "fleet": "Many repositories over many machines, on Temporal.",
+    "learnings": "Lessons from earlier runs.",
+    "workspace": "Named workspaces: git worktrees next to the repository.",
+    "fleet": "Run many repositories on many machines, with Temporal.",
 }
-"""Commands that have commands."""
+"""Commands with subcommands, and their help."""
 HEADINGS = {
     "Begin": ("demo", "init", "config"),
     "Check": ("validate", "format", "lint", "test", "guard", "verify", "prompt"),
@@ -112,10 +112,10 @@ HEADINGS = {
 
 
 class GroupedCommands(TyperGroup):
-    """Lists every command under the heading that it belongs to, in whole sentences."""
+    """Lists every command under its heading, in whole sentences."""
 
     def get_command(self, ctx: "Context", cmd_name: str) -> "Command | None":
-        """The command, its numbers shown as N."""
+        """The command, with N as the metavar of its numeric options."""
         command = super().get_command(ctx, cmd_name)
         if command:
             _name_numbers(command)
@@ -164,7 +164,7 @@ def _top(
 
 
 def application(names: Iterable[str] = COMMANDS) -> typer.Typer:
-    """The command line with these commands."""
+    """The Typer application with these commands."""
     app = typer.Typer(
         name="atlas",
         cls=GroupedCommands,
@@ -200,7 +200,7 @@ def _group(name: str) -> typer.Typer:
 
 
 def _nothing() -> None:
-    """What a group does before its command."""
+    """Callback of a group that does nothing itself."""
 
 
 def _function(name: str) -> Callable[..., int]:
@@ -215,10 +215,10 @@ def _epilog(examples: str) -> str:
 
 
 def run_command(arguments: "Iterable[str] | None") -> int:
-    """Run one command line; its exit code. Typer itself reports usage errors, and exits with 2."""
+    """Run a command line and return its exit code. Typer reports usage errors and exits with 2."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     called = [name for name in COMMANDS if words[:1] == name.split()[:1]]
-    if not called and "_ATLAS_COMPLETE" not in os.environ:  # --help shows no command of a group
+    if not called and "_ATLAS_COMPLETE" not in os.environ:  # `atlas --help` lists no subcommands
         called = [*GROUPS, *(name for name in COMMANDS if " " not in name)]
     try:
         application(called or COMMANDS)(args=words, prog_name="atlas")

@@ -1,4 +1,4 @@
-"""`atlas validate` and its short forms: run gates, ask no agent."""
+"""`atlas validate` and its short forms: run gates without an agent."""
 
 import os
 import shlex
@@ -38,10 +38,10 @@ Sign = Annotated[
     Path | None, typer.Option("--sign", metavar="KEY", help="An SSH key to sign the receipt with.")
 ]
 Base = Annotated[
-    str, typer.Option("--base", metavar="REV", help="The revision that the receipt compares with.")
+    str, typer.Option("--base", metavar="REV", help="The revision to compare with in the receipt.")
 ]
 ListOnly = Annotated[
-    bool, typer.Option("--list", help="Name the gates and their commands; run none.")
+    bool, typer.Option("--list", help="List the gates and their commands without running them.")
 ]
 
 
@@ -108,7 +108,7 @@ def validate(
 
 
 def _chosen(gates: tuple[Gate, ...], command: str, only: Sequence[str]) -> tuple[Gate, ...]:
-    """The gates, required where optional ones are all that was asked for. Raises UsageError."""
+    """The selected gates; if all of them are optional, they are required. Raises UsageError."""
     if command in SHORT_FORMS:
         gates = select(gates, (command,))
     chosen = select(gates, only)
@@ -131,7 +131,7 @@ def _print_gates(gates: Sequence[Gate], *, as_json: bool) -> int:
 
 
 def _opened(path: Path) -> tuple[OpenWorkspace, str]:
-    """The workspace, and a line about its gates where no configuration names them."""
+    """The workspace, and a line that lists the proposed gates if it has no configuration."""
     from atlas_retry import config
 
     if not path.is_dir() or config.is_configured(path):
@@ -145,12 +145,12 @@ def _opened(path: Path) -> tuple[OpenWorkspace, str]:
 def _run(
     opened: OpenWorkspace, chosen: Sequence[Gate], how: Plan, shown: Emit, *, fix: bool
 ) -> Validation:
-    """Run the gates, and hold before what is there where one may write."""
+    """Run the gates; if one may write files, take a snapshot for `atlas undo` first."""
     from atlas_retry.gates.course import is_writer
 
     may_write = opened.has_git and any(is_writer(gate) or (fix and gate.fix) for gate in chosen)
     ws = None
-    with suppress(AtlasError):  # a repository that cannot be used keeps no gate from running
+    with suppress(AtlasError):  # the gates run even if the repository is unusable
         ws = opened.git if may_write else None
     if ws is None:
         validation, paths = _changing(chosen, how, shown, fix=fix)
@@ -171,7 +171,7 @@ def _run(
 def _triaged(
     opened: OpenWorkspace, chosen: Sequence[Gate], validation: Validation, how: Plan, shown: Emit
 ) -> Validation:
-    """The validation, its problems marked that are there at `triage.baseline` as well."""
+    """The validation, with problems that exist at `triage.baseline` too marked as such."""
     if not opened.settings.triage_baseline:
         return validation
     from atlas_retry.run.triage import against_baseline
@@ -182,7 +182,7 @@ def _triaged(
 def _changing(
     chosen: Sequence[Gate], how: Plan, shown: Emit, *, fix: bool
 ) -> tuple[Validation, frozenset[str]]:
-    """The validation, and the files that fixers and gates have changed."""
+    """The validation, and the files that fixers and gates changed."""
     from atlas_retry.gates.validation import run_gates
 
     paths: set[str] = set()
@@ -196,7 +196,7 @@ def _changing(
 
 
 def _run_aside(opened: OpenWorkspace, chosen: Sequence[Gate], how: Plan, shown: Emit) -> Validation:
-    """Without a configuration nobody has agreed to changes: hooks run beside the workspace."""
+    """Run pre-commit hooks on a copy: without a configuration the user agreed to no changes."""
     from atlas_retry.gates.validation import run_gates
     from atlas_retry.workspace import isolated
 
@@ -208,7 +208,7 @@ def _run_aside(opened: OpenWorkspace, chosen: Sequence[Gate], how: Plan, shown: 
 
 
 def _name_unheld(opened: OpenWorkspace, paths: Collection[str], shown: Emit) -> None:
-    """Name files that no snapshot holds, as no gate is said to write, and what git has of them."""
+    """Warn of changed files without a snapshot, and show how git can restore those it tracks."""
     from atlas_retry.reports.screen.lines import printable
     from atlas_retry.workspace import look
 

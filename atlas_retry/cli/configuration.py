@@ -41,7 +41,7 @@ def check(path: options.PathArgument = Path(), *, as_json: options.Json = False)
 def schema(
     *,
     report: Annotated[
-        bool, typer.Option("--report", help="Of the JSON documents that atlas writes.")
+        bool, typer.Option("--report", help="Describe the JSON output of atlas instead.")
     ] = False,
 ) -> int:
     """Print the JSON Schema of the configuration, for editors."""

@@ -1,4 +1,4 @@
-"""`atlas deliver`: what a run changed, and nothing else, as a patch, a branch or a pull request."""
+"""`atlas deliver`: exactly a run's changes as a patch, a branch or a pull request."""
 
 import json
 import os
@@ -53,13 +53,13 @@ def deliver(
     max_pushes: Annotated[
         int,
         typer.Option(
-            "--max-pushes", min=0, help="Consecutive deliveries until a person has to look."
+            "--max-pushes", min=0, help="Consecutive deliveries without a person's commit."
         ),
     ] = 3,
 ) -> int:
-    """Deliver what a green run changed as a patch, a branch or a pull request.
+    """Deliver the changes of a green run as a patch, a branch or a pull request.
 
-    Exactly its files, on the commit that it started from.
+    The commit has exactly its files, and the commit that it started from as parent.
     """
     to_branch = bool(branch or pr)
     _check(to_branch=to_branch, patch=patch, push=push)
@@ -68,12 +68,10 @@ def deliver(
     else:
         ws, made, text = _committed(run, store=to_branch)
     if commits.delivered_in_a_row(ws, made.base) >= max_pushes:
-        return _refused(
-            f"the last {max_pushes} commits come from runs: a person has to look at them"
-        )
+        return _refused(f"the last {max_pushes} commits come from runs: a person must look at them")
     if made.also:
         listed = ", ".join(made.also[:5])
-        print(f"the gates also ran with what is not committed, and not delivered: {listed}")
+        print(f"the gates also ran with uncommitted files, which are not delivered: {listed}")
     if patch:
         _write(patch, made.patch)
     if not to_branch:
@@ -83,10 +81,10 @@ def deliver(
 
 
 def _check(*, to_branch: bool, patch: Path | None, push: bool) -> None:
-    """Raises UsageError where nothing says what a delivery is made of."""
+    """Raise UsageError if no form of delivery is given."""
     if not (patch or to_branch):
         raise UsageError(
-            "say what to deliver the run as",
+            "choose how to deliver the run",
             remedy="atlas deliver --patch FILE, --branch NAME, --pr",
         )
     if push and not to_branch:
@@ -94,14 +92,14 @@ def _check(*, to_branch: bool, patch: Path | None, push: bool) -> None:
 
 
 def _committed(run: str | None, *, store: bool) -> tuple[Workspace, Made, str]:
-    """A run as a commit, and what that says."""
+    """A run as a commit, and the commit message."""
     row = run_of(run)
     delivery = _delivery(row)
     ws = workspace_of(row)
     bases = (*([row.head] if row.head else ()), "HEAD")
     note = commits.CommitMessage(text=message(delivery), at=row.ended_at or row.last_at)
     with locking.lock(ws):
-        # from the start to what was validated last, whatever was undone or picked since
+        # to the last validated state, even if the user has undone or picked something since
         held = rescue.snapshots(ws, row)
         after = delivery.attempts[-1].result if delivery.attempts else held.get(rescue.ORIGIN)
         if rescue.START not in held or after is None:
@@ -112,10 +110,10 @@ def _committed(run: str | None, *, store: bool) -> tuple[Workspace, Made, str]:
 
 
 def _applied(file: Path, *, only_to_branch: bool) -> tuple[Workspace, Made, str]:
-    """A patch as a commit, and what that says. Raises UsageError where it goes elsewhere."""
+    """A patch as a commit, and its message. Raises UsageError unless it goes to a branch."""
     if not only_to_branch:
         raise UsageError(
-            "--apply needs a branch, and nothing else to deliver",
+            "--apply needs a branch, and excludes a run and --patch",
             remedy=f"atlas deliver --apply {file} --branch NAME --push",
         )
     try:
@@ -127,11 +125,11 @@ def _applied(file: Path, *, only_to_branch: bool) -> tuple[Workspace, Made, str]
 
 
 def _delivery(row: RunRow) -> Delivery:
-    """Raises UsageError for a run that did not end green."""
+    """The delivery of a run. Raises UsageError if it did not end green."""
     if row.verdict is None or not row.verdict.is_green:
         ended = row.verdict or row.state
         raise UsageError(
-            f"run {row.id} ended as {ended}: only what is green is delivered",
+            f"run {row.id} ended as {ended}: only green runs are delivered",
             remedy=f"atlas log {row.id}",
         )
     with here.journal() as connection:
@@ -168,7 +166,7 @@ def _to_branch(ws: Workspace, text: str, made: Made, branch: str, remote: str, *
 
 
 def _push(ws: Workspace, made: Made, branch: str, remote: str) -> None:
-    """With the user's own git: its credentials, and its hooks, which are the user's rules."""
+    """Push with the user's own git, credentials and hooks."""
     argv = ("git", "push", "--porcelain", remote, f"{made.commit}:refs/heads/{branch}")
     done = capture(argv, ws.root, os.environ, timeout_s=PUSH_TIMEOUT_S)
     if done.exit_code != 0:
@@ -176,7 +174,7 @@ def _push(ws: Workspace, made: Made, branch: str, remote: str) -> None:
         why = next((line for line in lines if line.startswith(("!", "fatal:", "error:"))), None)
         raise WorkspaceError(
             f"git push failed: {why or f'exit code {done.exit_code}'}",
-            remedy=f"git fetch {remote}; where {branch} has moved on, run again upon it",
+            remedy=f"git fetch {remote}; if {branch} has new commits, run again on top of them",
         )
     print(f"pushed to {remote}/{branch}")
 
@@ -198,7 +196,7 @@ def _refused(why: str) -> int:
 
 
 class PullRequest(Struct, frozen=True, kw_only=True):
-    """An open one."""
+    """An open pull request."""
 
     number: int
     url: str
@@ -209,7 +207,7 @@ def _pull_request(root: Path, branch: str) -> PullRequest | None:
     """The open pull request of a branch."""
     try:
         answer = json.loads(_gh(root, "pr", "view", branch, "--json", "number,url,labels,state"))
-    except AtlasError:  # gh fails where there is none
+    except AtlasError:  # gh fails if there is none
         return None
     if answer["state"] != "OPEN":
         return None
@@ -218,7 +216,7 @@ def _pull_request(root: Path, branch: str) -> PullRequest | None:
 
 
 def _comment(root: Path, request: PullRequest, body: str) -> None:
-    """Write the one comment that begins with MARK, over the one that is there already."""
+    """Create the comment that begins with MARK, or replace it."""
     place = f"repos/{{owner}}/{{repo}}/issues/{request.number}/comments"
     shape = f"[.[] | select(.body | startswith({json.dumps(MARK)})) | .id]"
     ids = _gh(root, "api", "--paginate", place, "--jq", shape)
@@ -230,7 +228,7 @@ def _comment(root: Path, request: PullRequest, body: str) -> None:
 
 
 def _gh(root: Path, *arguments: str, stdin: str = "") -> str:
-    """What `gh` prints. Raises AtlasError where it fails."""
+    """Output of `gh`. Raises AtlasError if it fails."""
     env = {**os.environ, "GH_PROMPT_DISABLED": "1", "NO_COLOR": "1"}
     done = capture(("gh", *arguments), root, env, stdin=stdin.encode(), timeout_s=GH_TIMEOUT_S)
     if done.exit_code != 0:

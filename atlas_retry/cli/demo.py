@@ -1,4 +1,4 @@
-"""The whole loop on a scratch project with three planted faults; nothing of it stays behind."""
+"""`atlas demo`: a run on a temporary project with three planted faults."""
 
 import os
 import shutil
@@ -21,7 +21,7 @@ from atlas_retry.workspace.git import git, user_environment
 
 TOOLS = ("ruff", "mypy", "pytest")
 PYTHON_ALONE = 'version: 1\nvalidation: {test: ["python -m unittest"]}\n'
-"""The gates where one of the tools is missing: `uvx atlas-retry demo` has none of them."""
+"""Configuration if one of the tools is missing, as under `uvx atlas-retry demo`."""
 
 
 def demo(
@@ -34,12 +34,12 @@ def demo(
     ] = "scripted",
     plain: options.Plain = False,
 ) -> int:
-    """Show the whole loop on a scratch project in a few seconds, without key or network."""
+    """Show a whole run on a scratch project in a few seconds, without key or network."""
     return show(agent, os.environ, screen(os.environ, plain=plain))
 
 
 def show(agent: str, environ: Mapping[str, str], on: Printer) -> int:
-    """Run the demo and say on a screen what it did; 0 when the project ended green."""
+    """Run the demo and show it on a screen; 0 if the project ended green."""
     from atlas_retry.history.values import Order
     from atlas_retry.run.one import Asked, opened_with, run_one
 

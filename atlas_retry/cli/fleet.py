@@ -1,4 +1,4 @@
-"""`atlas fleet`: many repositories over many machines. The package extra `fleet` brings it."""
+"""`atlas fleet`: many repositories on many machines. Needs the package extra `fleet`."""
 
 import os
 from datetime import UTC, datetime
@@ -20,7 +20,7 @@ GREEN, NOT_GREEN = 0, 1
 
 Server = Annotated[
     str | None,
-    typer.Option("--server", metavar="HOST:PORT", help="By default TEMPORAL_ADDRESS."),
+    typer.Option("--server", metavar="HOST:PORT", help="By default $TEMPORAL_ADDRESS."),
 ]
 Queue = Annotated[
     str,
@@ -35,7 +35,7 @@ StoreUrl = Annotated[
         help="A folder or s3://BUCKET/PREFIX that all machines reach.",
     ),
 ]
-Batch = Annotated[str, typer.Argument(metavar="ID", help="Of the batch.")]
+Batch = Annotated[str, typer.Argument(metavar="ID", help="The batch.")]
 
 
 def worker(
@@ -46,15 +46,15 @@ def worker(
     slots: Annotated[int, typer.Option("--slots", min=1, help="Runs at once.")] = 2,
     agents: Annotated[
         list[str] | None,
-        typer.Option("--agent", metavar="BACKEND", help="An agent that it may use; repeatable."),
+        typer.Option("--agent", metavar="BACKEND", help="An agent that runs may use; repeatable."),
     ] = None,
     max_cost_usd: options.MaxCost = None,
     max_attempts: options.MaxAttempts = None,
     max_minutes: options.MaxMinutes = None,
 ) -> int:
-    """Do the runs of batches until it is stopped.
+    """Execute the runs of batches until it is stopped.
 
-    Its limits apply whatever a manifest says.
+    Its limits override those of a manifest.
     """
     _require()
     from atlas_retry import state_dir
@@ -92,7 +92,7 @@ def start(
     server: Server = None,
     queue: Queue = "atlas",
     batch: Annotated[
-        str | None, typer.Option("--id", help="Of the batch; by default by name and time.")
+        str | None, typer.Option("--id", help="The batch; by default made of name and time.")
     ] = None,
 ) -> int:
     """Start a batch, and print its id."""
@@ -116,7 +116,7 @@ def status(
     wait: Annotated[bool, typer.Option("--wait", help="Wait until the batch has ended.")] = False,
     json: options.Json = False,
 ) -> int:
-    """Show how far a batch has come; with --wait 0 if all ended green, else 1."""
+    """Show the progress of a batch; with --wait exit with 0 if all ended green, else 1."""
     _require()
     from atlas_retry.fleet import client
     from atlas_retry.reports.documents import encode
@@ -136,17 +136,17 @@ def pause(
         str, typer.Option("--why", metavar="TEXT", help="The reason, shown in the status.")
     ] = "by hand",
 ) -> int:
-    """Start no more runs; those under way continue to their end."""
+    """Start no more runs; let the running ones finish."""
     return _signal(server, batch, "pause", why)
 
 
 def resume(batch: Batch, *, server: Server = None) -> int:
-    """Continue a batch that was paused, or that paused itself for a common cause."""
+    """Continue a batch that was paused, by hand or for a common cause."""
     return _signal(server, batch, "resume")
 
 
 def stop(batch: Batch, *, server: Server = None) -> int:
-    """End a batch, runs under way included."""
+    """End a batch and its running runs."""
     return _signal(server, batch, "stop")
 
 
@@ -156,7 +156,7 @@ def report(
     store: StoreUrl,
     server: Server = None,
     html: Annotated[
-        Path | None, typer.Option("--html", metavar="FILE", help="One page that loads nothing.")
+        Path | None, typer.Option("--html", metavar="FILE", help="Write a self-contained page.")
     ] = None,
     json: options.Json = False,
 ) -> int:
@@ -181,7 +181,7 @@ def report(
 
 
 def _require() -> None:
-    """Raise UsageError where the extra is missing."""
+    """Raise UsageError if the extra is not installed."""
     from importlib.util import find_spec
 
     if missing := [name for name in ("temporalio", "fsspec") if find_spec(name) is None]:

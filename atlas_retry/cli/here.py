@@ -1,4 +1,4 @@
-"""The places that a command starts from: the state directory, the workspace, the journal."""
+"""The state directory, workspace and journal of the current command."""
 
 import os
 from contextlib import AbstractContextManager
@@ -21,10 +21,10 @@ def root() -> Path:
 
 
 def workspace_at(folder: Path | str | None = None) -> discovery.Workspace:
-    """The workspace of a folder, else of the working directory. Raises WorkspaceError."""
+    """The workspace of a folder, by default the working directory. Raises WorkspaceError."""
     return discovery.open_workspace(Path(folder or Path.cwd()), home(), environ=os.environ)
 
 
 def journal() -> AbstractContextManager[Connection]:
-    """The journal, to look something up. Raises StateError."""
+    """The journal, opened for reading. Raises StateError."""
     return database.reading(home())

@@ -1,4 +1,4 @@
-"""What happened before: `log`, `diff`, `pick`, `undo`, `prune`."""
+"""Commands about earlier runs: `log`, `diff`, `pick`, `undo`, `prune`."""
 
 import os
 import shutil
@@ -37,7 +37,7 @@ MAX_DAYS = 36_500
 
 
 def log(run: Run = None, *, json: options.Json = False) -> int:
-    """List the runs of this workspace, or show one as a timeline."""
+    """List the runs of this workspace, or show the timeline of one."""
     root = here.root()
     follow(root)
     with here.journal() as connection:
@@ -56,7 +56,7 @@ def diff(
     run: Run = None,
     attempt: Annotated[str | None, typer.Argument(metavar="[N]", help="An attempt.")] = None,
 ) -> int:
-    """Print what a run, or one of its attempts, changed."""
+    """Print the changes of a run, or of one of its attempts."""
     row = run_of(run)
     ws = workspace_of(row)
     before, after = rescue.span(ws, row, attempt)
@@ -82,7 +82,7 @@ def pick(
         typer.Option("--path", metavar="PATH", help="Only this file or folder; repeatable."),
     ] = None,
 ) -> int:
-    """Bring the workspace to the files of one attempt."""
+    """Set the workspace to the files of one attempt."""
     if path and held:
         raise UsageError("--path and --held exclude each other")
     row = run_of(run)
@@ -99,7 +99,7 @@ def pick(
 
 
 def _refused(row: RunRow, number: str) -> frozenset[str]:
-    """What the guard refused of an attempt. Raises UsageError where nothing was held of it."""
+    """Paths that the guard refused of an attempt. Raises UsageError if it has no held changes."""
     from atlas_retry.run.held import held_paths
 
     with here.journal() as connection:
@@ -108,18 +108,18 @@ def _refused(row: RunRow, number: str) -> frozenset[str]:
     if number not in holding:
         held = any(str(attempt.number) == number and attempt.held for attempt in attempts)
         other = f"atlas pick {row.id} {min(holding)} --held" if holding else f"atlas log {row.id}"
-        why = ": what is for review is in the workspace already; to drop it" if held else ""
+        why = ": changes for review are in the workspace already; to drop them" if held else ""
         raise UsageError(
-            f"nothing was held of attempt {number} of run {row.id}{why}",
+            f"attempt {number} of run {row.id} has no held changes{why}",
             remedy=f"atlas undo {row.id}" if held else other,
         )
     return frozenset(violation.path for violation in holding[number].violations)
 
 
 def undo(run: Run = None) -> int:
-    """Restore what was there before a run, a turn of Claude Code, or gates that changed files.
+    """Restore the files from before a run, a turn of Claude Code, or gates that changed files.
 
-    What is there now is kept: `atlas pick` brings it back.
+    The present files are kept: `atlas pick` restores them.
     """
     attempt, is_readable = None, True
     try:
@@ -128,8 +128,8 @@ def undo(run: Run = None) -> int:
             with here.journal() as connection:
                 attempt = archive.open_attempt(connection, row.id)
     except StateError as error:
-        # the snapshots are enough, whatever became of the journal
-        print(f"atlas: {error.message}; the snapshots have what was there", file=sys.stderr)
+        # undo needs only the snapshots, not the journal
+        print(f"atlas: {error.message}; undo uses the snapshots alone", file=sys.stderr)
         row, is_readable = rescue.known_by_refs(here.workspace_at(), run), False
     ws = workspace_of(row)
     with _alone(ws):
@@ -140,7 +140,7 @@ def undo(run: Run = None) -> int:
 
 
 def _record(ws: Workspace, row: RunRow, snapshot_id: str, state: RunState, by: str) -> None:
-    """Keep what the workspace was brought to."""
+    """Record the snapshot that the workspace was set to."""
     if validated.is_validation(row.id):
         validated.bring(ws, row.id, snapshot_id)
     elif memory.is_turn(row.id):
@@ -157,7 +157,7 @@ def _named(row: RunRow) -> str:
 
 
 def _newest_or(run: str | None) -> RunRow:
-    """The run, turn or validation of this id, else the newest. Raises UsageError, StateError."""
+    """The run, turn or validation with this id, else the newest. Raises UsageError, StateError."""
     other = _turn_or_validation(run)
     if other is None or run:
         return other or run_of(run)
@@ -168,7 +168,7 @@ def _newest_or(run: str | None) -> RunRow:
 
 
 def _turn_or_validation(run: str | None) -> RunRow | None:
-    """The turn of Claude Code, or validation, of this id; without one the newest."""
+    """The turn of Claude Code or validation with this id, else the newest."""
     known = [memory.turn_run(here.home(), here.root(), run)]
     with suppress(WorkspaceError):
         known.append(validated.run_of(here.workspace_at(here.root()), run))
@@ -201,13 +201,13 @@ def prune(
     if json or dry_run:
         _show(encode(rows) if json else telling.list_of(rows))
     what = "would be dropped" if dry_run else "dropped"
-    last = f"{len(rows)} runs {what}; what they cost and how they ended stays in atlas stats"
+    last = f"{len(rows)} runs {what}; their costs and verdicts stay in atlas stats"
     print(last, file=sys.stderr if json else sys.stdout)
     return 0
 
 
 def run_of(run: str | None) -> RunRow:
-    """The run of this id or its start, else the newest here. Raises UsageError."""
+    """The run with this id or prefix of an id, else the newest here. Raises UsageError."""
     follow(here.root())
     if run and (other := _turn_or_validation(run)):
         return other
@@ -216,7 +216,7 @@ def run_of(run: str | None) -> RunRow:
 
 
 def workspace_of(row: RunRow) -> Workspace:
-    """The workspace that a run was in. Raises UsageError where it is gone."""
+    """The workspace of a run. Raises UsageError if it no longer exists."""
     if not Path(row.root).is_dir():
         raise UsageError(
             f"{row.root}, the folder of run {row.id}, no longer exists",
@@ -227,14 +227,14 @@ def workspace_of(row: RunRow) -> Workspace:
 
 @contextmanager
 def _alone(ws: Workspace) -> Iterator[None]:
-    """Be the only one in the workspace, and come to the end of what is begun. WorkspaceError."""
+    """Lock the workspace, and delay signals until the end. Raises WorkspaceError."""
     what = f"{ws.root} is being restored"
     with locking.lock(ws), process.orderly(), process.uninterruptible(what):
         yield
 
 
 def _report(row: RunRow, done: Restored, headline: str) -> int:
-    """What was done, for a person; 1 where something is not as the headline says."""
+    """Print the result; 1 if some files are not as the headline says."""
     _show(telling.restoration_text(row, done, headline))
     return 1 if done.conflicts or done.lost or done.differs else 0
 
@@ -244,7 +244,7 @@ def _show(text: str) -> None:
 
 
 def follow(root: Path) -> None:
-    """Where nothing is recorded of a workspace, see whether it was somewhere else before.
+    """Find out whether a workspace without runs was moved here, and take over its runs.
 
     Raises StateError, WorkspaceError.
     """
@@ -264,8 +264,8 @@ def follow(root: Path) -> None:
 
 
 def _is_agreed(root: str) -> bool:
-    """Two clones have the same first commit, so a person has to say which one this is."""
-    question = f"the runs of {printable(root)}, which is gone: are they of this workspace"
+    """Ask whether this is the moved workspace: every clone has the same first commit."""
+    question = f"the runs of {printable(root)}, which is gone: are they this workspace's"
     if sys.stdin.isatty() and sys.stderr.isatty() and not os.environ.get("CI"):
         return typer.confirm(f"{question}?", err=True)
     print(f"{question}? On a terminal atlas asks.", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""`atlas prompt` and `atlas guard`: what would be sent, and what would be refused."""
+"""`atlas prompt` and `atlas guard`: print the prompt; judge a change."""
 
 import os
 import sys
@@ -21,11 +21,11 @@ CLEAN, VIOLATED = 0, 1
 
 Outside = Annotated[
     list[str] | None,
-    typer.Option("--outside", metavar="BEFORE:AFTER", help="Compare this too; repeatable."),
+    typer.Option("--outside", metavar="BEFORE:AFTER", help="Also compare these; repeatable."),
 ]
 Strict = Annotated[bool, typer.Option("--strict", help="Exit 1 for held changes as well.")]
 Why = Annotated[
-    str | None, typer.Option("--why", metavar="PATH", help="Say why a path is held or noted.")
+    str | None, typer.Option("--why", metavar="PATH", help="Explain how a path is judged.")
 ]
 Replay = Annotated[
     bool, typer.Option("--replay", help="Re-run the failed gates without the held changes.")
@@ -65,7 +65,7 @@ def guard(
     replay: Replay = False,
     json: options.Json = False,
 ) -> int:
-    """Judge a change; exit 1 if anything in it is refused.
+    """Judge a change; exit with 1 if any of it is refused.
 
     Runs nothing of the project without --replay.
     """

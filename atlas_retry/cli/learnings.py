@@ -1,4 +1,4 @@
-"""`atlas learnings` and `atlas stats`: what runs have taught, and how they have gone."""
+"""`atlas learnings` and `atlas stats`: lessons and statistics of earlier runs."""
 
 import sys
 from datetime import UTC, datetime
@@ -11,16 +11,16 @@ from atlas_retry.history import database, learning
 from atlas_retry.reports.documents import encode
 from atlas_retry.reports.screen.lines import harmless
 
-Id = Annotated[str, typer.Argument(metavar="ID", help="As lr-2026-01-31-001.")]
+Id = Annotated[str, typer.Argument(metavar="ID", help="For example lr-2026-01-31-001.")]
 
 
 def list_by_default(context: typer.Context) -> int:
-    """List the records, or do something with one."""
+    """List the learning records, or show, annotate or forget one."""
     return list_all() if context.invoked_subcommand is None else 0
 
 
 def list_all(*, json: options.Json = False) -> int:
-    """List what runs have taught, the newest first."""
+    """List the learning records, newest first."""
     with here.journal() as connection:
         records = learning.every(connection)
     sys.stdout.write(encode(records) if json else harmless(learning.list_of(records)))
@@ -53,12 +53,12 @@ def stats(
     *,
     since: Annotated[
         str | None,
-        typer.Option("--since", metavar="TIME", help="Only since then: 7d, 12h, 2w or a date."),
+        typer.Option("--since", metavar="TIME", help="Only runs since 7d, 12h, 2w or a date."),
     ] = None,
     json: options.Json = False,
     export: Annotated[
         Literal["csv", "json"] | None,
-        typer.Option("--export", help="Every run as one row, on stdout."),
+        typer.Option("--export", help="Print every run as one row."),
     ] = None,
 ) -> int:
     """Show fix rates, costs, and slow or flaky gates."""

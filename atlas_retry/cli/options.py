@@ -1,4 +1,4 @@
-"""Options that several commands share, and what the shell offers for their values."""
+"""Options that several commands share, and shell completion of their values."""
 
 import os
 from collections.abc import Iterable
@@ -51,7 +51,7 @@ def complete_runs(incomplete: str) -> list[str]:
 
 
 def complete_workspaces(incomplete: str) -> list[str]:
-    """Named workspaces, and folders that begin so."""
+    """Named workspaces and folders that start with this text."""
     from atlas_retry.cli import here
     from atlas_retry.workspace import worktrees
 
@@ -147,5 +147,5 @@ MaxMinutes = Annotated[
 
 
 def verbosity(quiet: bool, verbose: int) -> int:  # noqa: FBT001 - two flags become one number
-    """-1 for `-q`, else how often `-v` was given."""
+    """-1 for `-q`, else the number of `-v` flags."""
     return -1 if quiet else verbose

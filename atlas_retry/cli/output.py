@@ -1,4 +1,4 @@
-"""Where a command's result goes: the screen, stdout as JSON, report files, GitHub's own places."""
+"""Where a command's result goes: the screen, stdout as JSON, report files, GitHub Actions."""
 
 import os
 import shlex
@@ -25,22 +25,22 @@ if TYPE_CHECKING:
 __all__ = ["last_lines", "publish", "recorded", "screen", "targets"]
 
 Target = tuple[str, Path]
-"""A key of `REPORTS` and the file it is written to."""
+"""A key of `REPORTS` and the file to write."""
 
 
 def print_commands(label: str, *commands: str, to: TextIO | None = None) -> None:
-    """Print commands to copy, each whole on a line of its own; on standard error by default."""
+    """Print commands to copy, one a line; on standard error by default."""
     print(*copyable(label, *commands), sep="\n", file=to or sys.stderr)
 
 
 def targets(options: Sequence[str] | None) -> tuple[Target, ...]:
-    """What `--report FORMAT=PATH` asks for. Raises UsageError before anything runs."""
+    """The values of `--report FORMAT=PATH`. Raises UsageError before anything runs."""
     if not options:
         return ()
     known = tuple(_target(option) for option in options)
     paths = [os.path.abspath(path) for _, path in known]  # noqa: PTH100 - follows no link
     if twice := next((path for path in paths if paths.count(path) > 1), None):
-        raise UsageError(f"two reports go to {twice}", remedy="give each --report its own file")
+        raise UsageError(f"two reports are written to {twice}", remedy="use one file per --report")
     return known
 
 
@@ -59,7 +59,7 @@ def _target(option: str) -> Target:
 
 
 def _why_no_file(path: Path) -> str | None:
-    # Not `Path.exists`: behind a folder that may not be searched it raises.
+    # `Path.exists` raises inside a folder without search permission.
     if os.path.isdir(path):  # noqa: PTH112 - see above
         return f"{path} is a folder"
     if os.path.exists(path):  # noqa: PTH110 - see above
@@ -71,7 +71,7 @@ def _why_no_file(path: Path) -> str | None:
 
 
 def recorded(path: Path | None) -> "Recorded | None":
-    """What `--from` names; `-` is standard input. Raises UsageError."""
+    """The report that `--from` names; `-` is standard input. Raises UsageError."""
     if path is None:
         return None
     from atlas_retry.reports.reading import read_report
@@ -88,9 +88,9 @@ def recorded(path: Path | None) -> "Recorded | None":
 def last_lines(
     validation: Validation, path: Path, *, verbosity: int, proposed: bool = False
 ) -> Iterator[Line]:
-    """What failed, and the last lines; quiet leaves only the last lines.
+    """The failures and the summary; quiet leaves only the summary.
 
-    `proposed`: no configuration names the gates, so that is written first.
+    With `proposed` gates the next command is `atlas init`.
     """
     if verbosity >= 0:
         yield from failure_lines(validation, verbosity=verbosity)
@@ -107,7 +107,7 @@ def last_lines(
 def publish_validation(
     validation: Validation, opened: OpenWorkspace, wanted: Sequence[Target], *, as_json: bool
 ) -> None:
-    """Publish a validation where it is asked for: what is not read costs no start-up time."""
+    """Publish a validation if anything asks for it; otherwise the formats are not imported."""
     if as_json or wanted or on_github():
         from atlas_retry.reports.subject import Subject
 
@@ -117,9 +117,9 @@ def publish_validation(
 def publish(
     subject: "Subject", wanted: Sequence[Target], *, as_json: bool, to_stderr: bool = False
 ) -> None:
-    """Write the document, the report files, and what GitHub Actions shows by itself.
+    """Write the JSON document, the report files, and the annotations of GitHub Actions.
 
-    `to_stderr`: stdout holds another document already.
+    `to_stderr`: stdout already has another document.
     """
     from atlas_retry.reports.formats import REPORTS
 
@@ -132,10 +132,10 @@ def publish(
 
 
 def write_reports(subject: "Subject", wanted: Sequence[Target]) -> None:
-    """Write every report. A reader sees the old file or the new, never half.
+    """Write every report, each atomically.
 
-    Missing folders are made. Raises AtlasError naming the files that could not be written, once all
-    others are.
+    Makes missing folders. After the last report, raises AtlasError naming those that could not be
+    written.
     """
     from atlas_retry.reports.formats import REPORTS
 
@@ -151,12 +151,12 @@ def write_reports(subject: "Subject", wanted: Sequence[Target]) -> None:
     if faults:
         raise AtlasError(
             f"a report cannot be written: {', '.join(faults)}",
-            remedy="make room there, or name another place; the same result is above",
+            remedy="free some space there, or use another path; the same result is above",
         )
 
 
 def _own_junit(subject: "Subject") -> Iterator[tuple[str, bytes]]:
-    """What the gates' runners wrote, as it was kept beside their logs when they ended."""
+    """The JUnit files that test runners wrote, kept next to the logs of their gates."""
     for result in subject.validation.results:
         with suppress(OSError):
             if result.log_path:
@@ -165,7 +165,7 @@ def _own_junit(subject: "Subject") -> Iterator[tuple[str, bytes]]:
 
 def _write(path: Path, content: bytes) -> None:
     if path.exists() and not path.is_file():
-        path.write_bytes(content)  # A pipe or /dev/stdout has no half to hide.
+        path.write_bytes(content)  # a pipe or /dev/stdout cannot be replaced
         return
     path.parent.mkdir(parents=True, exist_ok=True)
     state_dir.replace_file(path, content)
@@ -177,7 +177,7 @@ def on_github() -> bool:
 
 
 def write_on_github(annotations: str, markdown: str, *, to_stderr: bool) -> None:
-    """Annotations go to the log, Markdown to the step's summary.
+    """Write annotations to the log, and Markdown to the step summary.
 
     Source: docs.github.com, "Workflow commands for GitHub Actions".
     """
@@ -186,5 +186,5 @@ def write_on_github(annotations: str, markdown: str, *, to_stderr: bool) -> None
         try:
             with Path(summary).open("a", encoding="utf-8") as file:
                 file.write(markdown)
-        except OSError as error:  # it was not asked for: the verdict is the same without
+        except OSError as error:  # nobody asked for the summary: the verdict stays the same
             print(f"warning: no step summary in {summary}: {error.strerror}", file=sys.stderr)

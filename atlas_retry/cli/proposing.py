@@ -1,4 +1,4 @@
-"""`atlas init`: proposes, asks where nothing was found, tries, writes, and shows what it saw."""
+"""`atlas init`: proposes gates, or asks for one; tries them, and writes the configuration."""
 
 import os
 import shutil
@@ -30,9 +30,7 @@ def init(
     print_only: Annotated[
         bool, typer.Option("--print", help="Show the configuration, write nothing.")
     ] = False,
-    no_try: Annotated[
-        bool, typer.Option("--no-try", help="Do not run each gate once to see how it ends.")
-    ] = False,
+    no_try: Annotated[bool, typer.Option("--no-try", help="Do not try each gate.")] = False,
     plain: options.Plain = False,
 ) -> int:
     """Look at the project, try its gates once, and write `.atlas/config.yaml`.
@@ -46,9 +44,9 @@ def init(
 def initialise(
     root: Path, environ: Mapping[str, str], *, print_only: bool, tries: bool, plain: bool
 ) -> int:
-    """Write the configuration, or print it; the exit code.
+    """Write or print the configuration, and return the exit code.
 
-    Raises UsageError if there is a configuration already, or no gate that can start.
+    Raises UsageError if a configuration exists, or no gate can start.
     """
     from atlas_retry.config import init as proposing
     from atlas_retry.run.trying import try_all, untried
@@ -76,12 +74,12 @@ def initialise(
 
 
 def checking(root: Path, environ: Mapping[str, str]) -> tuple[str, str]:
-    """The configuration of what init would propose, changing no file, and a line that says so.
+    """The configuration that init would propose, with gates that change no file, and a notice.
 
-    What CI runs is among the gates even where it cannot start here: then it is broken, and the
-    validation no success. Left out are a formatter that cannot only check, what installs something
-    on the way, and what nothing but a file of settings asks for and cannot start. Raises UsageError
-    where nothing is found.
+    A gate that CI runs is included even if it cannot start here: it is broken then, and the
+    validation fails. Left out are formatters without a check mode, commands that install
+    something, and tools that have only a settings file and cannot start. Raises UsageError if no
+    gate is left.
     """
     from atlas_retry.config import init as proposing
     from atlas_retry.config.init.commands import only_checks
@@ -103,7 +101,7 @@ def checking(root: Path, environ: Mapping[str, str]) -> tuple[str, str]:
 
 
 def _writes(checking: "Proposed", proposed: "Proposed") -> bool:
-    """Whether it changes files even where it is to check only."""
+    """Whether the command changes files even in its check mode."""
     from atlas_retry.config.init.values import Slot
 
     cannot_check = checking.run == proposed.run and not proposed.fix
@@ -111,7 +109,7 @@ def _writes(checking: "Proposed", proposed: "Proposed") -> bool:
 
 
 def _asked(root: Path, proposal: "Proposal") -> "Proposal":
-    """The proposal with a person's own command. Raises UsageError where nobody can answer."""
+    """The proposal with a command from the user. Raises UsageError without a terminal or answer."""
     from atlas_retry.config import init as proposing
 
     refusal = proposing.nothing_found(root, proposal)

@@ -1,4 +1,4 @@
-"""`atlas verify`, and what `atlas validate --receipt` writes: a green that can be checked."""
+"""`atlas verify` and `atlas validate --receipt`: a result that can be checked without a run."""
 
 import hashlib
 import os
@@ -29,7 +29,7 @@ from atlas_retry.workspace import commits
 from atlas_retry.workspace.git import commit_id
 
 NAMESPACE = "atlas"
-"""Of signatures, so that one made for something else is worth nothing here (ssh-keygen(1))."""
+"""Signature namespace: signatures made for other purposes are invalid here (ssh-keygen(1))."""
 VERSION_TIMEOUT_S = 10.0
 VALID, INVALID = 0, 1
 
@@ -77,7 +77,7 @@ def write_receipt(
     sign: Path | None,
     base: str,
 ) -> None:
-    """Write the receipt of a validation that has just ended, and its signature beside it."""
+    """Write the receipt of a finished validation, and its signature next to it."""
     versions = [_version(gate, opened.root, opened.environ) for gate in gates]
     there = present(opened, gates, file)
     content = encode(make_receipt(validation, there, _guard(opened, base), versions)).encode()
@@ -92,7 +92,7 @@ def write_receipt(
 
 
 def present(opened: OpenWorkspace, gates: Sequence[Gate], file: Path) -> Present:
-    """What is there now, but for the receipt itself."""
+    """The present tree, configuration and gates, without the receipt files."""
     root = opened.root.resolve()
     own = [path.resolve() for path in (file, _signature_of(file))]
     inside = [str(path.relative_to(root)) for path in own if path.is_relative_to(root)]
@@ -124,7 +124,7 @@ def _guard(opened: OpenWorkspace, base: str) -> GuardReceipt:
 
 
 def _version(gate: Gate, root: Path, environ: Mapping[str, str]) -> str | None:
-    """What the gate's program says that it is."""
+    """First line that the gate's program prints for `--version`; None if it fails."""
     from atlas_retry.diagnostics.tools import bare
 
     name = bare(gate.run).partition(" ")[0]
@@ -151,7 +151,7 @@ def _signed(content: bytes, key: Path, opened: OpenWorkspace) -> bytes:
 
 
 def _unsigned(content: bytes, receipt: Path, signers: Path) -> list[str]:
-    """Why this is not signed by one of the signers; nothing if it is."""
+    """Why none of the signers has signed this; empty if one has."""
     signature = str(_signature_of(receipt).resolve())
     shared = ("-f", str(signers.resolve()), "-s", signature)
     root = Path.cwd()
@@ -161,7 +161,7 @@ def _unsigned(content: bytes, receipt: Path, signers: Path) -> list[str]:
     who = out.decode(errors="replace").splitlines()[0]
     asked = ("-Y", "verify", "-n", NAMESPACE, "-I", who, *shared)
     code, _, error = _ssh_keygen(*asked, root=root, stdin=content)
-    return [] if code == 0 else [f"the signature of {who} is not one of this receipt: {error}"]
+    return [] if code == 0 else [f"the signature of {who} does not match this receipt: {error}"]
 
 
 def _ssh_keygen(*arguments: str, root: Path, stdin: bytes = b"") -> tuple[int | None, bytes, str]:

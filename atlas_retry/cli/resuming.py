@@ -1,4 +1,4 @@
-"""`atlas resume`: how a run that was cut off, or a batch that paused, goes on."""
+"""`atlas resume`: continues an interrupted run or a paused batch."""
 
 import os
 import sys
@@ -53,7 +53,7 @@ def resume(
     rows = _cut_off() if every else _newest(folder)
     waiting = left_to_do(here.home()) if every else ()
     if not rows and not waiting:
-        print("there is nothing to resume", file=sys.stderr if json else sys.stdout)
+        print("nothing to resume", file=sys.stderr if json else sys.stdout)
         return OK
     may_cost = not every and (rows[0].with_agent or not rows[0].is_open)
     if may_cost and not ai_fix:
@@ -74,7 +74,7 @@ def resume(
 
 
 def _newest(workspace: Path) -> tuple[RunRow, ...]:
-    """The workspace's newest run, where there is something left to do about it."""
+    """The workspace's newest run, if it is interrupted or failed."""
     root = config.root_of(workspace.resolve())
     follow(root)
     with here.journal() as connection:
@@ -91,7 +91,7 @@ def _cut_off() -> tuple[RunRow, ...]:
 def _go_on(
     rows: Sequence[RunRow], emit: Emit, *, ai_fix: bool
 ) -> "tuple[tuple[Finished, ...], int]":
-    """Let each run go on; one that cannot stops no other. The worst code of those that could not.
+    """Continue each run, and return the worst exit code of those that cannot be continued.
 
     Raises AtlasError where there is only one.
     """
@@ -108,7 +108,7 @@ def _go_on(
 
 
 def _one(row: RunRow, emit: Emit, *, ai_fix: bool) -> "Finished":
-    """A run that was cut off goes on; after one that has ended, a new one begins."""
+    """Continue an interrupted run, or start a new one after a run that has ended."""
     from atlas_retry.run.one import Asked, Finished, opened_with, run_one
     from atlas_retry.run.resume import resume as continued
 
@@ -121,7 +121,7 @@ def _one(row: RunRow, emit: Emit, *, ai_fix: bool) -> "Finished":
 
 
 def _is_allowed(row: RunRow, *, as_json: bool) -> bool:
-    """Ask a person whether the agent may go on; without a terminal print how to."""
+    """Ask the user whether the agent may continue; without a terminal print the command."""
     is_there = sys.stdin.isatty() and sys.stdout.isatty() and not os.environ.get("CI")
     to = sys.stderr if as_json else sys.stdout
     print(f"run {row.id} in {row.root}: {telling.state_of(row)}", file=to)
@@ -133,7 +133,7 @@ def _is_allowed(row: RunRow, *, as_json: bool) -> bool:
 
 
 def _answer(row: RunRow) -> bool:
-    """Ask what to do until it is decided; True for the agent."""
+    """Ask until the user decides; True if the agent may continue."""
     while True:
         match typer.prompt(QUESTION, default="s").strip().lower()[:1]:
             case "a":
@@ -153,7 +153,7 @@ def _show_errors(row: RunRow) -> None:
     with here.journal() as connection:
         final = archive.final_of(connection, row.id)
     if final is None:
-        print(f"no validation of run {row.id} had come to its end")
+        print(f"run {row.id} has no complete validation")
         return
     for text, _ in failure_lines(final):
         print(harmless(text))
@@ -161,7 +161,7 @@ def _show_errors(row: RunRow) -> None:
 
 def _abandon(row: RunRow) -> None:
     with database.opened(here.home()) as connection:
-        reason = "given up at the prompt of atlas resume"
+        reason = "abandoned at the prompt of atlas resume"
         entries.record(connection, row, RunState.ABANDONED, reason)
     label = "abandoned; to restore what was there before"
     print_commands(label, f"atlas undo {row.id}", to=sys.stdout)

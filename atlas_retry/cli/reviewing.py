@@ -1,4 +1,4 @@
-"""The question at the end of a run that is green only with what was held: accept it or not."""
+"""The question whether to accept held changes, at the end of a run that needs them."""
 
 import os
 import shlex
@@ -25,9 +25,9 @@ STYLES = {"+": "good", "-": "bad", "@": "code"}
 
 
 def accepted(outcome: Outcome) -> bool:
-    """Whether a person accepted all that was held, and the gates were green with all of it.
+    """Whether the user accepted all held changes, and the gates passed with all of them.
 
-    Nobody is asked elsewhere than at a terminal, nor where the run names another way on.
+    Asks only at a terminal, and only if accepting is the run's next step.
     """
     asked = (a for a in outcome.attempts if pick_command(outcome, a) == outcome.remedy)
     attempt = next(asked, None)
@@ -40,20 +40,20 @@ def accepted(outcome: Outcome) -> bool:
     while (answer := _answer()) == "o":
         _open(patch, outcome, attempt)
     if answer != "a":
-        print_commands("dropped; to accept it later", outcome.remedy or "")
+        print_commands("dropped; to accept them later", outcome.remedy or "")
         return False
     is_whole = history.pick(outcome.run_id, str(attempt.number), held=True) == 0
     is_green = all(one.needed for one in attempt.held) and not held.for_review(outcome.attempts)
     if is_whole and is_green:
-        _say("accepted: the gates were green with it")
+        _say("accepted: the gates passed with these changes")
         return True
     root = shlex.quote(outcome.workspace.root)
-    print_commands("the gates have not passed with it; to run them", f"atlas validate {root}")
+    print_commands("the gates have not run with these; to run them", f"atlas validate {root}")
     return False
 
 
 def _patch(outcome: Outcome, attempt: Attempt) -> bytes:
-    """What accepting would do to the files that were held."""
+    """The patch that accepting would apply to the held files."""
     ws = here.workspace_at(outcome.workspace.root)
     before, after = attempt.result or "", attempt.snapshot or ""
     return state.patch(ws, before, after, sorted(held.held_paths(attempt)))
@@ -70,7 +70,7 @@ def _shown(patch: bytes, outcome: Outcome, attempt: Attempt) -> Iterator[Line]:
 
 
 def _answer() -> str:
-    """The first letter of an answer that there is; Enter, Ctrl-C and the end of input drop."""
+    """First letter of a valid answer; Enter, Ctrl-C and the end of input mean drop."""
     earlier = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         while True:
@@ -85,14 +85,14 @@ def _answer() -> str:
 
 
 def _open(patch: bytes, outcome: Outcome, attempt: Attempt) -> None:
-    """Show the difference in an editor; what is edited there changes nothing."""
+    """Show the diff in an editor; edits there have no effect."""
     file = here.home() / "runs" / outcome.run_id / f"held-{attempt.number}.diff"
     file.write_bytes(patch)
     editor = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "")
     if not editor:
-        _say(f"neither VISUAL nor EDITOR is set; the difference is in {file}")
+        _say(f"neither VISUAL nor EDITOR is set; the diff is in {file}")
     elif why := hand_over((*editor, str(file)), Path(outcome.workspace.root), os.environ):
-        _say(f"{printable(why)}; the difference is in {file}")
+        _say(f"{printable(why)}; the diff is in {file}")
 
 
 def _say(text: str) -> None:

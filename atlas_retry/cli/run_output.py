@@ -1,4 +1,4 @@
-"""Where the result of `atlas retry` goes, of one workspace or of several."""
+"""Where the results of `atlas retry` go, for one workspace or several."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -22,7 +22,7 @@ MAX_NAMES = 8
 
 
 def last_lines(done: Done, *, verbosity: int) -> Iterator[Line]:
-    """The last lines of `atlas retry`, of one workspace or of several."""
+    """The summary of `atlas retry`, for one workspace or several."""
     if not _is_one(done):
         yield from batch_lines(done, verbosity=verbosity)
         return
@@ -37,7 +37,7 @@ def _is_one(done: Done) -> bool:
 
 
 def batch_lines(done: Done, *, verbosity: int = 0) -> Iterator[Line]:
-    """How each workspace ended, why no more were started, and what to type next."""
+    """The verdict of each workspace, why others were not started, and the next commands."""
     names = labels([one.root for one in done.finished])
     if verbosity > 0:
         for one in done.finished:
@@ -75,7 +75,7 @@ def _cascade(done: Done) -> Iterator[Line]:
     cascade = done.cascade
     if cascade.cascade_detected:
         counts = (
-            f"{cascade.failures_in_window} failures close together, {cascade.threshold} are enough"
+            f"{cascade.failures_in_window} failures close together, threshold {cascade.threshold}"
         )
         yield f"cascade ({counts}): {cascade.diagnosis}", "warn"
         yield f"{cascade.recommendation}.", "warn"
@@ -100,7 +100,7 @@ def _next_command(one: Finished) -> str | None:
 
 
 def publish_runs(done: Done, wanted: Sequence[Target], *, as_json: bool) -> None:
-    """Write what a run or a batch became: one document, one report a run."""
+    """Write the results of a run or a batch: one JSON document, and one report for each run."""
     if _is_one(done):
         publish(done.finished[0].subject, wanted, as_json=as_json)
         return
@@ -115,13 +115,13 @@ def publish_runs(done: Done, wanted: Sequence[Target], *, as_json: bool) -> None
 
 
 def _of(name: str, target: Target) -> Target:
-    """The file of one workspace of several: `report.html` becomes `report-api.html`."""
+    """Report file of one of several workspaces: `report.html` becomes `report-api.html`."""
     format_name, path = target
     return format_name, path.with_stem(f"{path.stem}-{name.replace('/', '-')}")
 
 
 def exit_code(done: Done, *, asks: bool) -> int:
-    """The worst of the workspaces, once a person could accept what was held.
+    """The worst exit code of the workspaces, after asking whether to accept held changes.
 
     A workspace that was not started is not green.
     """

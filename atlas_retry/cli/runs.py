@@ -1,4 +1,4 @@
-"""`atlas retry`: flags become one order; the run itself is `run`'s."""
+"""`atlas retry`: turns flags into an order for the `run` package."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -45,7 +45,7 @@ DryRun = Annotated[
 ]
 Record = Annotated[
     Path | None,
-    typer.Option("--record", metavar="DIR", help="Save prompts, replies and edits there."),
+    typer.Option("--record", metavar="DIR", help="Save prompts, replies and edits in this folder."),
 ]
 Force = Annotated[
     bool, typer.Option("--force", help="Run even in the middle of a merge or rebase.")
@@ -53,14 +53,14 @@ Force = Annotated[
 Since = Annotated[
     str | None,
     typer.Option(
-        "--since", metavar="REV", help="Fix only problems that are new since this revision."
+        "--since", metavar="REV", help="Fix only problems that did not exist at this revision."
     ),
 ]
 Isolate = Annotated[
     bool | None,
     typer.Option(
         "--isolate/--no-isolate",
-        help="Work in a layer over the workspace, or in the workspace itself.",
+        help="Work in an overlay of the workspace, or in the workspace itself.",
     ),
 ]
 RunId = Annotated[
@@ -68,7 +68,7 @@ RunId = Annotated[
     typer.Option(
         "--run-id",
         metavar="ID",
-        help="Name the run; the same name again continues it, or reports it.",
+        help="Name the run; used again, the name continues or reports it.",
     ),
 ]
 
@@ -140,7 +140,7 @@ def _order(
     ai_fix: bool,
     force: bool,
 ) -> "Order":
-    """What can be asked again later; of `flags`, configuration keys, those that were given."""
+    """The order; `flags` maps configuration keys to values, None if the flag is not given."""
     from atlas_retry.history.values import Order
 
     return Order(
@@ -155,7 +155,7 @@ def _order(
 def _done(
     roots: Sequence[Path], asked: "Asked", shown: Emit, *, run_id: str | None, jobs: int | None
 ) -> "Done":
-    """The runs; of one that has a name, what it has come to or goes on to."""
+    """The finished runs; a run with an id is continued, or reported if it has ended."""
     if run_id:
         from atlas_retry.run.one import Done
         from atlas_retry.run.resume import run_once

@@ -1,4 +1,4 @@
-"""Standard streams that no locale, closed pipe or full disk can turn into a failure of a run."""
+"""Standard streams that survive any locale, a closed pipe and a full disk."""
 
 import codecs
 import errno
@@ -15,10 +15,10 @@ GONE = frozenset({errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBI
 
 
 class _Lossy(io.FileIO):
-    """Drops what cannot be written: a run that has begun goes on without a reader."""
+    """A file that drops what cannot be written, so that a run continues without a reader."""
 
     lost: int | None = None
-    """Why, as an errno."""
+    """errno of the last failed write."""
 
     def write(self, data: "ReadableBuffer", /) -> int:
         try:
@@ -31,15 +31,15 @@ class _Lossy(io.FileIO):
 
 
 def settle() -> None:
-    """Open what is closed, escape what the encoding lacks, and let nothing fail on writing."""
+    """Open closed streams, escape unencodable characters, and ignore failed writes."""
     codecs.register_error("atlas-escaped", escaped)
     for number, name in enumerate(("stdin", "stdout", "stderr")):
-        if getattr(sys, name) is None:  # in this order, for the lowest free number is taken
+        if getattr(sys, name) is None:  # in this order: open() takes the lowest free descriptor
             null = os.open(os.devnull, os.O_RDWR)
-            # what replaces it below goes by the number, which has to outlive it
+            # the wrapper below uses the descriptor, which must stay open
             setattr(sys, name, os.fdopen(null, "w" if number else "r", closefd=False))
     for number, name in ((1, "stdout"), (2, "stderr")):
-        with suppress(OSError):  # no file behind it: the program that called us captures the output
+        with suppress(OSError):  # no file behind it: the calling program captures the output
             stream = getattr(sys, name)
             if stream.fileno() == number:
                 lossy = io.TextIOWrapper(
@@ -52,7 +52,7 @@ def settle() -> None:
 
 
 def escaped(error: UnicodeError) -> tuple[str, int]:
-    """What an encoding lacks, as JSON escapes it: a document stays one in any locale."""
+    r"""Error handler that writes unencodable characters as \uXXXX, which keeps JSON valid."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     units = error.object[error.start : error.end].encode("utf-16-be", "surrogatepass").hex()
@@ -60,7 +60,7 @@ def escaped(error: UnicodeError) -> tuple[str, int]:
 
 
 def lost() -> str | None:
-    """Why output on stdout is lost although its reader may still wait for it."""
+    """Why output on stdout was lost; None if it was not, or if its reader closed the pipe."""
     sys.stdout.flush()
     raw = getattr(getattr(sys.stdout, "buffer", None), "raw", None)
     why = raw.lost if isinstance(raw, _Lossy) else None

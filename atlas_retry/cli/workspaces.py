@@ -1,4 +1,4 @@
-"""`atlas workspace` and `atlas status`: named workspaces, and where each one stands."""
+"""`atlas workspace` and `atlas status`: named workspaces and their states."""
 
 import os
 import sys
@@ -63,11 +63,11 @@ def remove(
     force: Annotated[
         bool,
         typer.Option(
-            "--force", help="Remove it even with changes or commits that are nowhere else."
+            "--force", help="Remove it even if its changes or commits exist nowhere else."
         ),
     ] = False,
 ) -> int:
-    """Remove a workspace, but not one with work that is nowhere else."""
+    """Remove a workspace, unless its work exists nowhere else."""
     remove_worktree(here.workspace_at(), name, force=force)
     return 0
 

@@ -1,4 +1,4 @@
-"""`atlas hook allow`: what a person allows the sessions of an agent here. Judges nothing."""
+"""`atlas hook allow`: records what a person allows the agent sessions in this workspace."""
 
 import os
 import sys
@@ -13,7 +13,7 @@ from atlas_retry.cli.hook import memory
 from atlas_retry.errors import UsageError
 
 _INSIDE = "CLAUDECODE"
-"""Claude Code sets it for everything that it starts."""
+"""Variable that Claude Code sets for every process it starts."""
 
 
 def hook_allow(
@@ -23,15 +23,15 @@ def hook_allow(
 ) -> int:
     """Allow a change that the guard refused or held, in this session; only a person can."""
     recorded = allow(path, Path.cwd(), os.environ, has_terminal=sys.stdin.isatty())
-    print(f"{recorded} may change in the agent sessions that were seen here")
+    print(f"{recorded} may change in the agent sessions seen here")
     return 0
 
 
 def allow(path: str, at: Path, environ: Mapping[str, str], *, has_terminal: bool) -> str:
-    """Allow a file or folder to change, in every session seen in the workspace around `at`.
+    """Allow a file or folder to change in every session seen in the workspace around `at`.
 
-    The path as it was recorded. Raises UsageError where no person can have typed it, or no session
-    was seen; StateError.
+    Returns the path as recorded. Raises UsageError if not run by a person at a terminal or if no
+    session was seen, and StateError.
     """
     if not has_terminal or environ.get(_INSIDE):
         raise UsageError(

@@ -1,6 +1,6 @@
-"""`atlas hook start`: take what is there as a session starts, and at each prompt. Prints nothing.
+"""`atlas hook start`: record the state as a session starts and at each prompt. Prints nothing.
 
-Whatever goes wrong is kept, to be reported at the end of the turn; the session goes on.
+Errors are kept and reported at the end of the turn; the session continues.
 """
 
 import os
@@ -30,7 +30,7 @@ from atlas_retry.run.open import open_configured
 from atlas_retry.workspace import discovery, shadow, snapshots
 
 KEPT_SNAPSHOTS = 50
-"""Of a workspace: turns that `atlas undo` can go back to."""
+"""Turns of a workspace that `atlas undo` can restore."""
 _WITHIN_A_TURN = "compact"
 
 
@@ -44,7 +44,7 @@ def hook_start() -> int:
 
 
 def start(document: bytes, environ: Mapping[str, str]) -> None:
-    """Keep what is there when a turn begins, as this document of the agent's describes it."""
+    """Record the state at the start of the turn that this document of the agent describes."""
     with suppress(AtlasError, OSError, ValueError, msgspec.MsgspecError):
         turn = read_turn(document)
         if not nested(environ) and turn.source != _WITHIN_A_TURN:
@@ -52,7 +52,7 @@ def start(document: bytes, environ: Mapping[str, str]) -> None:
 
 
 def project(turn: HookTurn, environ: Mapping[str, str]) -> Path:
-    """The folder that Claude Code was started in; `cwd` goes where the agent's shell goes."""
+    """The folder that Claude Code was started in; `cwd` follows the agent's shell."""
     return Path(environ.get("CLAUDE_PROJECT_DIR") or turn.cwd)
 
 
@@ -61,7 +61,7 @@ def _begin(turn: HookTurn, environ: Mapping[str, str]) -> None:
     last = memory.start(home, turn.session_id)
     if last and turn.prompt_id is not None:
         if last.prompt_id == turn.prompt_id:
-            return  # typed while the agent works: what has moved since is the agent's
+            return  # typed while the agent works: changes since the start are the agent's
         if _goes_on(turn, memory.load(home, turn.session_id), last, environ):
             memory.keep_start(home, turn.session_id, replace(last, prompt_id=turn.prompt_id))
             return
@@ -85,10 +85,9 @@ def _begin(turn: HookTurn, environ: Mapping[str, str]) -> None:
 
 
 def _goes_on(turn: HookTurn, tally: BlockTally, last: Start, environ: Mapping[str, str]) -> bool:
-    """Whether only the agent has worked since the last turn began.
+    """Whether only the agent has changed files since the last turn began.
 
-    So it is where the prompt is of no person, and where what was refused is still all that is
-    there.
+    True if no person typed the prompt, or if the files are still those of the refused turn.
     """
     if not is_from_a_person(turn, tally):
         return True
@@ -99,7 +98,7 @@ def _goes_on(turn: HookTurn, tally: BlockTally, last: Start, environ: Mapping[st
 
 
 def _hold(ws: discovery.Workspace, turn_id: str, snapshot_id: str) -> None:
-    """Keep the snapshot as that of a run; those of the oldest turns go."""
+    """Keep the snapshot as that of a run, and drop those of the oldest turns."""
     shadow.keep(ws, f"runs/{turn_id}/start", snapshot_id)
     kept = {name: name.split("/")[1] for name in shadow.kept(ws) if name.startswith("runs/")}
     known = sorted({of for of in kept.values() if of.endswith(TURN_SUFFIX)})

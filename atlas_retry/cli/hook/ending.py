@@ -49,10 +49,10 @@ from atlas_retry.run.progress import limits
 from atlas_retry.settings import attempts_allowed
 
 MAX_REASON_CHARS = 9_000
-"""Claude Code cuts what a hook says at 10,000 characters."""
+"""Claude Code truncates a hook's output at 10,000 characters."""
 MARGIN_S = 15.0
 HEADING = 2
-"""Lines that `failure_lines` puts before the output of a gate."""
+"""Number of lines that `failure_lines` prints before a gate's output."""
 CAP_VARIABLE = "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP"
 
 
@@ -79,12 +79,12 @@ def hook_stop(
 
 
 def stop(turn: HookTurn, environ: Mapping[str, str], *, timeout_s: float) -> HookAnswer:
-    """Answer the end of a turn; `timeout_s` is the agent's patience.
+    """Answer the end of a turn; `timeout_s` is the agent's time limit for the hook.
 
-    Whatever keeps us from judging is reported to the user and blocks nothing. Raises Interrupted.
+    Errors are reported to the user and block nothing. Raises Interrupted.
     """
     if nested(environ) or turn.is_cut_off:
-        return HookAnswer()  # a run of ours watches this agent already, or no answer is read
+        return HookAnswer()  # a run of atlas watches this agent, or nobody reads the answer
     try:
         return _answer(turn, environ, max(timeout_s - MARGIN_S, timeout_s / 2))
     except AtlasError as error:
@@ -94,7 +94,7 @@ def stop(turn: HookTurn, environ: Mapping[str, str], *, timeout_s: float) -> Hoo
 
 
 def not_judged(why: str, remedy: str | None = None) -> HookAnswer:
-    """Why a turn ends unjudged, for the user."""
+    """The message to the user why a turn ends unjudged."""
     tail = f". next: {remedy}" if remedy else ""
     return HookAnswer(system_message=f"⚠️ atlas has not judged this turn: {why}{tail}")
 
@@ -135,9 +135,9 @@ def _answer(turn: HookTurn, environ: Mapping[str, str], limit_s: float) -> HookA
 def _site(
     start: Start | None, allowed: Collection[str], turn: HookTurn, environ: Mapping[str, str]
 ) -> OpenWorkspace:
-    """The workspace with the configuration that the turn began with.
+    """The workspace with the configuration from the start of the turn.
 
-    That of now counts where nothing was recorded, and where a person has allowed that it changes.
+    The present one counts if none was recorded, or if a person has allowed it to change.
     """
     if start is None or start.settings is None:
         return open_configured(project(turn, environ), environ)
@@ -156,7 +156,7 @@ def _opinion(
     left: Left | None,
     failing: tuple[GateResult, ...],
 ) -> TurnOpinion:
-    """What the guard says of a turn, before any gate writes."""
+    """The guard's opinion of a turn, before any gate writes."""
     if start is None:
         return TurnOpinion(silent="no state was recorded when it began (atlas hook install)")
     if start.snapshot is None or left is None:
@@ -178,7 +178,7 @@ def _limits(opened: OpenWorkspace, environ: Mapping[str, str]) -> BlockLimits:
 
 
 def _validated(opened: OpenWorkspace, limit_s: float) -> tuple[Validation, bool]:
-    """The validation, or what of it was there when the time was over."""
+    """The validation, or the results so far and False if the time is up."""
     ended: dict[tuple[str, str], GateResult] = {}
 
     def note(event: Event) -> None:
@@ -202,7 +202,7 @@ def _validated(opened: OpenWorkspace, limit_s: float) -> tuple[Validation, bool]
 
 @contextmanager
 def _at_most(limit_s: float) -> Iterator[None]:
-    """Ends every gate when the time is over: Interrupted with SIGALRM, ours alone."""
+    """End every gate when the time is up, by an Interrupted with SIGALRM."""
     timer = threading.Timer(limit_s, process.request_stop, (signal.SIGALRM,))
     timer.daemon = True
     timer.start()
@@ -213,7 +213,7 @@ def _at_most(limit_s: float) -> Iterator[None]:
 
 
 def _wording(opened: OpenWorkspace, count: int) -> Callable[[GateResult], str]:
-    """How each of so many failures is worded: its error, then the tool's output, cut to size."""
+    """Words one of `count` failures: its error, then the tool's output, cut to size."""
     room = min(opened.settings.context.max_chars, MAX_REASON_CHARS)
     limit = min(opened.settings.context.max_chars_per_error, room // max(count, 1))
     marker = secrets.token_hex(4)

@@ -1,4 +1,4 @@
-"""What a turn left, and what the guard says of it. Only this module asks the judge."""
+"""The changes of a turn and the guard's judgement. Only this module calls the judge."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -22,7 +22,7 @@ _ORDINARY_FACTS = frozenset({"HEAD", "index", "stash", "shallow"})
 
 
 def sealed(opened: OpenWorkspace) -> bytes:
-    """The state of everything that decides, as bytes to keep, without the environment's secrets."""
+    """Serialised seal of everything that decides, without environment variables."""
     seal = seals.seal(opened.root, opened.settings, opened.environ)
     return msgspec.msgpack.encode(replace(seal, environ={}), enc_hook=str)
 
@@ -30,10 +30,10 @@ def sealed(opened: OpenWorkspace) -> bytes:
 def judged(
     opened: OpenWorkspace, before: str, after: str, *, seal: bytes, failing: Sequence[GateResult]
 ) -> Judgement:
-    """The guard's answers about what a turn made of the snapshot `before`.
+    """The guard's judgement of a turn's changes to the snapshot `before`.
 
-    `seal` is what `sealed` gave when the turn began, `failing` the gates that the agent knew to
-    fail. Raises StateError for a seal that cannot be read, WorkspaceError.
+    `seal` comes from `sealed` at the start of the turn; `failing` are the failures that the agent
+    knew of. Raises StateError for an unreadable seal, WorkspaceError.
     """
     guard = opened.settings.guard
     if guard.mode == "off":
@@ -50,13 +50,13 @@ def judged(
 
 
 def _unsealed(content: bytes, environ: Mapping[str, str]) -> judge.Seal:
-    """The seal with the environment of now, and with git as far as a person has an agent use it."""
+    """The seal with the present environment and the git facts that an agent may change."""
     try:
         taken = msgspec.msgpack.decode(content, type=judge.Seal, dec_hook=_path)
     except msgspec.MsgspecError as error:
-        raise StateError(f"the state at the turn's beginning cannot be read: {error}") from error
+        raise StateError(f"the state at the start of the turn cannot be read: {error}") from error
     now_facts = gitfacts.facts_since(taken.root, taken.facts, environ=environ)
-    # of before, but for commits, branches, stashes and the like as they are now
+    # commits, branches, stashes and the like may change during a turn
     facts = {name: value for name, value in taken.facts.items() if not _is_ordinary(name)}
     facts |= {name: value for name, value in now_facts.items() if _is_ordinary(name)}
     return replace(taken, environ=environ, facts=facts)
@@ -74,18 +74,17 @@ def _is_ordinary(name: str) -> bool:
 
 
 class Left(Struct, frozen=True, kw_only=True):
-    """What an agent left, before any gate ran."""
+    """The state at the end of a turn, before any gate ran."""
 
     snapshot: str
     tree: str
-    """Equal exactly when the files that git does not ignore are."""
+    """Equal if and only if the files that git does not ignore are equal."""
     of_gates: frozenset[str]
-    """Files that differ from the turn's beginning by what earlier gates wrote, and by that alone.
-    """
+    """Files that only earlier gates have changed since the turn began."""
 
 
 def left_by(opened: OpenWorkspace, start: Start) -> Left:
-    """What is there now. Raises WorkspaceError."""
+    """The present state. Raises WorkspaceError."""
     there = snapshots.snapshot(opened.git)
     moved = _differing(opened, start.left or start.snapshot or "", there.id)
     of_gates = frozenset(start.written) - moved
@@ -93,9 +92,9 @@ def left_by(opened: OpenWorkspace, start: Start) -> Left:
 
 
 def ended(opened: OpenWorkspace, start: Start, left: Left, *, alone: bool) -> Start:
-    """The turn with what its agent and then the gates left, held for `atlas undo`.
+    """The turn with the state that its agent and then the gates left, kept for `atlas undo`.
 
-    `alone`: nothing but the gates can have written meanwhile.
+    `alone`: only the gates can have written since the agent stopped.
     """
     after = snapshots.snapshot(opened.git).id
     shadow.keep(opened.git, f"runs/{start.id}/end", after)

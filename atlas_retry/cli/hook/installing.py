@@ -1,4 +1,4 @@
-"""`atlas hook install` and `uninstall`: the hooks in an agent's settings, beside what is there.
+"""`atlas hook install` and `uninstall`: add and remove the hooks in an agent's settings.
 
 Codex CLI: developers.openai.com/codex/hooks. Cursor: cursor.com/docs/agent/hooks, not run.
 """
@@ -30,21 +30,21 @@ Json = dict[str, object]
 
 
 class Host(Struct, frozen=True, kw_only=True):
-    """An agent that has hooks."""
+    """An agent with hooks."""
 
     file: str
     """Relative to the root of the project."""
     events: Mapping[str, str]
-    """Which of our commands each calls."""
+    """Event names and the command of atlas that each calls."""
     reference: str
     is_flat: bool = False
-    """An event lists its hooks, and not groups of them."""
+    """Whether an event lists hooks instead of groups of hooks."""
     top: Mapping[str, object] = {}
-    """What the file says besides."""
+    """Other keys of the file."""
     after_start: str = "|| true"
-    """At a prompt exit code 2 swallows the prompt: an atlas without this command gives it."""
+    """Hides exit code 2, by which an atlas without this command would swallow the prompt."""
     of_stop: Mapping[str, object] = {}
-    """More keys of the entry that calls `atlas hook stop`."""
+    """Extra keys of the entry that calls `atlas hook stop`."""
 
 
 HOSTS = {
@@ -61,13 +61,11 @@ HOSTS = {
         is_flat=True,
         top={"version": 1},
         after_start="""; echo '{"continue": true}'""",
-        # Cursor itself stops after so many; atlas stops before.
+        # Cursor stops after this many; atlas stops earlier.
         of_stop={"loop_limit": BLOCK_CAP},
     ),
 }
-For = Annotated[
-    Literal["claude", "codex", "cursor"], typer.Option("--for", help="The agent whose hooks.")
-]
+For = Annotated[Literal["claude", "codex", "cursor"], typer.Option("--for", help="The agent.")]
 
 
 def install(
@@ -81,13 +79,13 @@ def install(
     """Add the hooks to the agent's settings of the project."""
     file = _file(path, HOSTS[host])
     before = _text(file)
-    # by its name where it is on PATH, so that a team can share it
+    # by name if it is on PATH, so that a team can share the settings
     program = "atlas" if shutil.which("atlas") else f"{shlex.quote(sys.executable)} -m atlas_retry"
     after = merged(before, program, HOSTS[host], source=str(file))
     if print_only:
         print(after, end="")
         return 0
-    print(f"{'the hooks were there already, in' if after == before else 'the hooks are in'} {file}")
+    print(f"{'the hooks were already in' if after == before else 'the hooks are in'} {file}")
     _write(file, after)
     return 0
 
@@ -97,7 +95,7 @@ def uninstall(path: options.PathArgument = Path(), *, host: For = "claude") -> i
     file = _file(path, HOSTS[host])
     before = _text(file)
     after = removed(before, HOSTS[host], source=str(file))
-    print(f"{'no hooks of atlas were in' if after == before else 'the hooks are out of'} {file}")
+    print(f"{'no hooks of atlas were in' if after == before else 'removed the hooks from'} {file}")
     _write(file, after)
     return 0
 
@@ -129,10 +127,10 @@ def _write(file: Path, text: str) -> None:
 
 
 def merged(text: str, call: str, host: Host, *, source: str) -> str:
-    """Settings with the hooks in them, everything else as it was. Settings that have them stay so.
+    """The settings with the hooks added and everything else unchanged.
 
-    `call` is how atlas is called. Raises ConfigError where the settings are not valid, or their
-    `hooks` are not as the agent has them.
+    `call` is the shell command for atlas. Raises ConfigError if the settings, or the `hooks` in
+    them, are not valid.
     """
     settings, hooks = _parsed(text, host, source)
     missing = _missing(hooks, host)
@@ -145,7 +143,7 @@ def merged(text: str, call: str, host: Host, *, source: str) -> str:
 
 
 def removed(text: str, host: Host, *, source: str) -> str:
-    """Settings without the hooks, and without the lists that only they were in. ConfigError."""
+    """The settings without the hooks and the lists that become empty. Raises ConfigError."""
     settings, hooks = _parsed(text, host, source)
     if len(_missing(hooks, host)) == len(host.events):
         return text
@@ -163,7 +161,7 @@ def removed(text: str, host: Host, *, source: str) -> str:
 
 
 def _missing(hooks: Mapping[str, list[Json]], host: Host) -> list[str]:
-    """The events that no entry of ours is in."""
+    """Events without an entry of atlas."""
     return [
         event
         for event in host.events
@@ -180,7 +178,7 @@ def _entry(call: str, command: str, host: Host) -> Json:
 
 
 def _without_ours(group: Json) -> Json | None:
-    """A group of entries, or an entry alone, without ours; None where nothing is left of it."""
+    """A group of entries, or a single entry, without those of atlas; None if nothing is left."""
     if "command" in group:
         return None if _is_ours(group) else group
     entries = group.get("hooks")

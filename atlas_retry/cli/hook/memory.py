@@ -1,6 +1,6 @@
-"""Keep on disk what the hook knows of each session of Claude Code. Judges nothing.
+"""Keep the hook's records of each session of Claude Code on disk.
 
-All of it lies in the state directory, never in the workspace, in one folder a session.
+They are in the state directory, one folder for each session.
 """
 
 import hashlib
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 KEPT_S = 7 * 86_400
 KEPT_TURNS = 20
-"""Of a session: the state at the start of each."""
+"""Turns of a session whose start is kept."""
 _ALLOWED = "allowed.json"
 _STARTS = f"*{TURN_SUFFIX}.json"
 
@@ -31,12 +31,12 @@ T = TypeVar("T")
 
 
 def load(home: Path, session_id: str) -> BlockTally:
-    """The tally of a session; a new one where there is none, or a damaged one."""
+    """The tally of a session; a new one if it is missing or damaged."""
     return _read(_folder(home, session_id) / "tally.json", BlockTally) or BlockTally()
 
 
 def save(home: Path, session_id: str, tally: BlockTally) -> None:
-    """Write the tally of a session, and drop the sessions of a week ago. Raises StateError."""
+    """Write the tally of a session, and drop sessions older than a week. Raises StateError."""
     folder = _folder(home, session_id)
     _write(folder / "tally.json", msgspec.json.encode(tally))
     for other in folder.parent.iterdir():
@@ -46,13 +46,13 @@ def save(home: Path, session_id: str, tally: BlockTally) -> None:
 
 
 def start(home: Path, session_id: str) -> Start | None:
-    """What was there when the last turn of a session began; None where nothing was kept."""
+    """The start of the last turn of a session; None if none is kept."""
     known = [begun for _, begun in _starts(_folder(home, session_id))]
     return max(known, key=lambda begun: begun.taken_at, default=None)
 
 
 def keep_start(home: Path, session_id: str, begun: Start, seal: bytes | None = None) -> None:
-    """Keep what is there as a turn begins; the oldest of the session go. Raises StateError."""
+    """Keep the start of a turn, and drop the oldest of the session. Raises StateError."""
     folder = _folder(home, session_id)
     if seal is not None:
         _write(folder / f"{begun.id}.seal", seal)
@@ -63,11 +63,11 @@ def keep_start(home: Path, session_id: str, begun: Start, seal: bytes | None = N
 
 
 def seal(home: Path, session_id: str, begun: Start) -> bytes:
-    """The seal that was taken with it. Raises StateError when it is gone."""
+    """The seal taken at the start of a turn. Raises StateError if it is missing."""
     try:
         return (_folder(home, session_id) / f"{begun.id}.seal").read_bytes()
     except OSError as error:
-        raise StateError(f"the state at the turn's beginning cannot be read: {error}") from error
+        raise StateError(f"the state at the start of the turn cannot be read: {error}") from error
 
 
 def allowed(home: Path, session_id: str) -> tuple[str, ...]:
@@ -76,7 +76,7 @@ def allowed(home: Path, session_id: str) -> tuple[str, ...]:
 
 
 def allow(home: Path, root: Path, path: str) -> int:
-    """Allow a path in every session seen in a workspace; how many those are. Raises StateError."""
+    """Allow a path in every session seen in a workspace; their number. Raises StateError."""
     starts = _starts(home / "hooks", f"*/{_STARTS}")
     folders = {file.parent for file, begun in starts if begun.root == str(root)}
     for folder in folders:
@@ -86,7 +86,7 @@ def allow(home: Path, root: Path, path: str) -> int:
 
 
 def bring(home: Path, turn_id: str, snapshot_id: str) -> None:
-    """Write down that the workspace was brought to a snapshot after the turn. StateError."""
+    """Record that the workspace was set to a snapshot after the turn. Raises StateError."""
     for file, begun in _starts(home / "hooks", f"*/{turn_id}.json"):
         _write(file, msgspec.json.encode(replace(begun, left=snapshot_id)))
 
@@ -123,7 +123,7 @@ def is_turn(run_id: str) -> bool:
 
 
 def turn_run(home: Path, root: Path, name: str | None) -> "RunRow | None":
-    """The turn of this id, without one the newest that may have changed something, as a run."""
+    """The turn with this id, by default the newest that may have changed something, as a run."""
     starts = _starts(home / "hooks", f"*/{name}.json" if name else f"*/{_STARTS}")
     of_root = [b for _, b in starts if b.root == str(root)]
     held = [begun for begun in of_root if _can_be_undone(begun, by_name=bool(name))]
@@ -131,7 +131,7 @@ def turn_run(home: Path, root: Path, name: str | None) -> "RunRow | None":
 
 
 def _can_be_undone(begun: Start, *, by_name: bool) -> bool:
-    """Without a name only what may have changed something: not what is before the first prompt."""
+    """Whether undo applies; without a name, not to a start before the first prompt."""
     if by_name or begun.snapshot is None:
         return begun.snapshot is not None
     return begun.left != begun.snapshot if begun.left else begun.prompt_id is not None

@@ -1,6 +1,6 @@
-"""What agents send their hooks and are answered, and what is kept of their sessions. Values.
+"""Input and output of agents' hooks, and the records of their sessions. Values only.
 
-Source: code.claude.com/docs/en/hooks, and what the CLI 2.1 was seen to do: docs/hook.md.
+Source: code.claude.com/docs/en/hooks, and observations of CLI 2.1: docs/hook.md.
 """
 
 from collections.abc import Mapping
@@ -12,42 +12,42 @@ from atlas_retry.model import GateResult
 from atlas_retry.settings import Settings
 
 BLOCK_CAP = 8
-"""So many blocks in a row Claude Code heeds; the next one it overrides and calls it success."""
+"""Consecutive blocks that Claude Code accepts; it overrides the next one and reports success."""
 TURN_SUFFIX = "-hook"
-"""Behind the id of a turn: what tells it from a run."""
+"""Suffix of a turn's id, which distinguishes it from a run's."""
 _NOTIFICATION = "<task-notification>"
 
 
 class Cron(msgspec.Struct, frozen=True, kw_only=True):
-    """A prompt that the agent has scheduled for itself."""
+    """A prompt that the agent scheduled for itself."""
 
     prompt: str = ""
 
 
 class HookTurn(msgspec.Struct, frozen=True, kw_only=True):
-    """What an agent sends its hooks at the start of a session, at a prompt, and at a stop."""
+    """An agent's input to a hook at the start of a session, at a prompt, and at a stop."""
 
     session_id: str
     cwd: str = "."
     hook_event_name: str = ""
     source: str = ""
-    """Of a session's start: startup, resume, clear, fork or compact."""
+    """How the session started: startup, resume, clear, fork or compact."""
     prompt: str = ""
     prompt_id: str | None = None
     turn_id: str | None = None
-    """The same where Codex CLI says it."""
+    """Codex CLI's name for `prompt_id`."""
     is_cursors: bool = False
     is_cut_off: bool = False
-    """By the user or an error: no answer is read."""
+    """Whether the user or an error ended the turn; no answer is read then."""
     stop_hook_active: bool = False
-    """Whether the turn goes on because a Stop hook blocked its end."""
+    """Whether the turn continues because a Stop hook blocked its end."""
     session_crons: tuple[Cron, ...] = ()
     background_tasks: tuple[object, ...] = ()
-    """What still runs of what the agent started."""
+    """Tasks that the agent started and that still run."""
 
 
 class HookAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
-    """What an agent is answered. Nothing at all: the turn may end."""
+    """A hook's answer to the agent. Empty: the turn may end."""
 
     decision: str | None = None
     reason: str | None = None
@@ -60,22 +60,22 @@ class HookAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
 
 
 class _CursorTurn(msgspec.Struct, frozen=True, kw_only=True):
-    """What Cursor sends its hooks."""
+    """Cursor's input to a hook."""
 
     conversation_id: str
     generation_id: str | None = None
-    """New with every message, the follow-ups of a hook included."""
+    """New for every message, including the follow-ups of a hook."""
     workspace_roots: tuple[str, ...] = (".",)
     hook_event_name: str = ""
     prompt: str = ""
     status: str = "completed"
-    """Of a stop: completed, aborted or error."""
+    """How the turn ended: completed, aborted or error."""
     loop_count: int = 0
-    """Follow-ups that the stop hook has caused already."""
+    """Follow-ups that the stop hook has already caused."""
 
 
 def read_turn(content: bytes) -> HookTurn:
-    """What any of the agents sends. Raises msgspec.MsgspecError."""
+    """Read the hook input of any agent. Raises msgspec.MsgspecError."""
     try:
         cursor = msgspec.json.decode(content, type=_CursorTurn)
     except msgspec.ValidationError:
@@ -94,47 +94,47 @@ def read_turn(content: bytes) -> HookTurn:
 
 
 def document(answer: HookAnswer, turn: HookTurn) -> object:
-    """The answer as the agent of this turn reads it."""
+    """The answer in the format of this turn's agent."""
     if not turn.is_cursors:
         return answer
     return {"followup_message": answer.reason} if answer.decision == "block" else {}
 
 
 class Start(msgspec.Struct, frozen=True, kw_only=True):
-    """What was there when a turn began."""
+    """The state when a turn began."""
 
     id: str
-    """As of a run, with `-hook` behind it."""
+    """Like a run's id, with the suffix `-hook`."""
     root: str
     taken_at: str
     prompt_id: str | None = None
-    """None: of the session."""
+    """None at the start of the session."""
     settings: Settings | None = None
     snapshot: str | None = None
-    """None where there is no git."""
+    """None without git."""
     problem: str = ""
-    """Why there are no settings."""
+    """Why `settings` is None."""
     left: str | None = None
-    """Snapshot of what the turn left, with what the gates wrote; None: it has not ended."""
+    """Snapshot after the turn and its gates; None while it runs."""
     ended_at: str | None = None
     written: tuple[str, ...] = ()
-    """Files that the gates alone have written since."""
+    """Files that only the gates have written since the turn began."""
 
 
 class BlockTally(msgspec.Struct, frozen=True, kw_only=True):
-    """What has been sent back since the user's last prompt, or since the gates last passed."""
+    """Blocks since the user's last prompt, or since the gates last passed."""
 
     prompt_id: str | None = None
     sent: int = 0
     by_gate: Mapping[str, int] = {}
     failing: tuple[GateResult, ...] = ()
-    """What failed when a turn last ended: the agent may repair what these are about."""
+    """Failures at the end of the last turn, which the agent may fix."""
     scheduled: tuple[str, ...] = ()
-    """Prompts that the agent has scheduled for itself."""
+    """Prompts that the agent scheduled for itself."""
     refused_tree: str | None = None
-    """The files that the last turn left, where some of it was refused."""
+    """Tree id of the files after the last turn, if some of them were refused."""
 
 
 def is_from_a_person(turn: HookTurn, tally: BlockTally) -> bool:
-    """Whether a person typed this prompt: a finished task or a timer makes prompts as well."""
+    """Whether a person typed this prompt; finished tasks and timers make prompts too."""
     return not turn.prompt.startswith(_NOTIFICATION) and turn.prompt not in tally.scheduled
