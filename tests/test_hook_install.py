@@ -84,7 +84,7 @@ def test_hooks_are_written_to_the_project_settings(project: Project) -> None:
     for command, answer in (
         ("install", "the hooks are in"),
         ("install", "the hooks were already in"),
-        ("uninstall", "the hooks are out of"),
+        ("uninstall", "removed the hooks from"),
         ("uninstall", "no hooks of atlas were in"),
     ):
         assert atlas(project, "hook", command).out == f"{answer} {file}\n"
