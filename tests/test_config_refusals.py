@@ -118,7 +118,7 @@ WRONG = {
     "said in two spellings": (
         "validation:\n  lint: [a]\n  lint_commands: [b]",
         "3:3",
-        "validation.lint_commands says the same as validation.lint in line 2",
+        "validation.lint_commands sets the same as validation.lint in line 2",
     ),
     "said in two other spellings": (
         "validation:\n  max_ai_retry_attempts: 1\nexecutor:\n  quality_gate_max_retries: 1",
@@ -127,7 +127,7 @@ WRONG = {
     ),
     "no mapping": ("- a\n- b", "1:1", "a mapping of keys to values"),
     "a scalar": ("hello", "1:1", "a mapping of keys to values"),
-    "a tab": ("validation:\n\tlint: [a]", "2:1", "a tab: YAML wants spaces"),
+    "a tab": ("validation:\n\tlint: [a]", "2:1", "a tab: YAML needs spaces"),
     "no YAML": ("a: [1, 2", "1:9", "not valid YAML"),
     "two documents": ("a: 1\n---\nb: 2", "2:1", "another document"),
     "an anchor that is not there": ("a: *b", "1:4", "undefined alias"),
@@ -283,8 +283,8 @@ def _outside(path: Path) -> None:
         (_fifo, "a FIFO"),
         (_socket, "cannot be read"),
         (lambda path: path.symlink_to("/dev/zero"), "out of the repository"),
-        (lambda path: path.symlink_to("nowhere"), "leads nowhere"),
-        (_loop, "leads nowhere"),
+        (lambda path: path.symlink_to("nowhere"), "a broken link"),
+        (_loop, "a broken link"),
         (_outside, "out of the repository"),
     ],
     ids=["directory", "fifo", "socket", "device", "dangling", "loop", "outside"],

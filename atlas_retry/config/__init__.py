@@ -1,7 +1,7 @@
-"""The configuration: found, read, checked, explained. The only package that knows YAML's keys.
+"""Finds, reads, checks and explains the configuration. The only package that knows its keys.
 
-Checked settings are kept by the content of all that they came from: YAML and the checks are so
-needed only after a change. Imports here stay light.
+Checked settings are cached by the content of their sources, so that YAML is parsed only after a
+change. Imports here stay light.
 """
 
 import hashlib
@@ -35,15 +35,15 @@ __all__ = [
 
 
 def load(start: Path, *, environ: Mapping[str, str], overrides: Mapping[str, object]) -> Settings:
-    """The settings for this directory: flags over ATLAS_* over project over user over defaults.
+    """The settings for a directory: flags over ATLAS_* over project over user over defaults.
 
-    `overrides` are the flags, by dotted key. Raises ConfigError with everything that is wrong,
-    each with its place.
+    `overrides` are the flags, by dotted key. Raises one ConfigError with all problems and their
+    places.
     """
     sources = find(start, environ)
     processors = _processors()
     file = None
-    with suppress(StateError):  # one file for this project: a new state of it replaces the old one
+    with suppress(StateError):  # one cache file for each project, replaced after a change
         name = f"config-{zlib.crc32(os.fsencode(sources.project.path)):08x}.json"
         file = state_dir.locate(environ) / "cache" / name
     wanted = _digest(sources, overrides, processors)
@@ -52,7 +52,7 @@ def load(start: Path, *, environ: Mapping[str, str], overrides: Mapping[str, obj
         return settings
     settings = _understood(sources, overrides, processors).settings
     if file:
-        with suppress(OSError, ValueError, StateError):  # else the next one reads all anew
+        with suppress(OSError, ValueError, StateError):  # the cache is optional
             state_dir.folder(file.parent)
             content = msgspec.json.encode(_Remembered(digest=wanted, settings=settings))
             state_dir.replace_file(file, content)
@@ -60,15 +60,15 @@ def load(start: Path, *, environ: Mapping[str, str], overrides: Mapping[str, obj
 
 
 def load_proposed(start: Path, proposed: str, *, environ: Mapping[str, str]) -> Settings:
-    """As `load`, with a configuration that nobody has written down."""
+    """The settings for a directory with a proposed configuration instead of a file."""
     sources = find(start, environ, proposed.encode())
     return _understood(sources, {}, _processors()).settings
 
 
 def load_text(content: bytes, name: str) -> Settings:
-    """The settings that one file alone makes, wherever its bytes come from: a git revision.
+    """The settings of a single file, for example from a git revision.
 
-    `name` stands for it in messages. Raises ConfigError as `load` does.
+    `name` is its name in messages. Raises ConfigError as `load` does.
     """
     from atlas_retry.config.translation import Surroundings
     from atlas_retry.config.understanding import understand
@@ -89,7 +89,7 @@ def explain(
 
 
 def schema() -> dict[str, object]:
-    """The JSON Schema of a configuration file, for editors; every spelling included."""
+    """JSON Schema of a configuration file, for editors, with all aliases."""
     from atlas_retry.config.reference import json_schema
 
     return json_schema()
@@ -101,7 +101,7 @@ class _Remembered(msgspec.Struct):
 
 
 def _digest(sources: ConfigSources, overrides: Mapping[str, object], processors: int) -> str:
-    """Of everything that decides what the settings are."""
+    """Digest of everything that determines the settings."""
     parts = (
         __version__,
         processors,
@@ -114,7 +114,7 @@ def _digest(sources: ConfigSources, overrides: Mapping[str, object], processors:
 
 
 def _recalled(file: Path, wanted: str) -> Settings | None:
-    """What is kept there under this digest; None when it cannot be read, whatever the reason."""
+    """The cached settings; None if unreadable or not of this digest."""
     try:
         entry = msgspec.json.decode(file.read_bytes(), type=_Remembered)
     except (OSError, ValueError):
@@ -138,13 +138,13 @@ def _understood(
 
 
 def _is_folder(root: Path, path: str) -> bool:
-    """Whether this is a folder of the repository and no link out of it."""
+    """Whether this is a folder inside the repository, links resolved."""
     real = Path(os.path.realpath(root / path))
     return real.is_dir() and real.is_relative_to(root)
 
 
 def _processors() -> int:
-    """Those that this process may use, where the system tells."""
+    """Number of processors that this process may use, if known, else of all."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

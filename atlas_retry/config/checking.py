@@ -1,4 +1,4 @@
-"""What is wrong with a configuration: its place, what was expected, the nearest key. Pure."""
+"""Errors in a configuration: the place, what was expected, the nearest key. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from enum import EnumType
@@ -16,11 +16,11 @@ from atlas_retry.text.redaction import clean, redact
 
 MAX_SHOWN_CHARS = 200
 WORDS: Mapping[Any, str] = {bool: "true or false", str: "text", tuple: "a list"}
-"""By type, where no description says more; else a mapping."""
+"""Description of a type without its own; any other type is a mapping."""
 
 
 def refusals(layer: Layer) -> tuple[ConfigError, ...]:
-    """One error for each value that is not what its key wants."""
+    """One error for each invalid value."""
     return tuple(_wrong(Configuration, layer.tree(), (), layer))
 
 
@@ -30,9 +30,9 @@ def refused(path: Path, message: str, layer: Layer) -> ConfigError:
 
 
 def together(errors: Sequence[ConfigError]) -> ConfigError:
-    """All of them as one, in the order of the file, one for each place.
+    """All errors as one, in the order of the file, one for each place.
 
-    Fit to be shown: no secrets, no control codes.
+    The lines shown have no secrets and no control codes.
     """
     by_place = {error.place: error for error in reversed(errors)}
     first, *others = sorted(by_place.values(), key=_order)
@@ -56,7 +56,7 @@ def _shown(place: Place) -> Place:
 
 
 def _wrong(kind: object, value: object, path: Path, layer: Layer) -> Iterator[ConfigError]:
-    """What is wrong inside of the value, else with the value as a whole."""
+    """Errors inside a value, else in the value as a whole."""
     own = _member(kind, value)
     if inside := list(_inside(own, value, path, layer)):
         yield from inside
@@ -79,7 +79,7 @@ def _metas(kind: object) -> tuple[Meta, ...]:
 
 
 def _member(kind: object, value: object) -> object:
-    """Of a union the type that a value of this shape is meant to be."""
+    """The member of a union that a value of this shape belongs to."""
     if get_origin(kind) not in (Union, UnionType):
         return kind
     members = [member for member in get_args(kind) if member is not NoneType]

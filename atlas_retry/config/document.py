@@ -1,4 +1,4 @@
-"""YAML to values with the line and column of each. Knows no key of the configuration."""
+"""Reads YAML into values with their lines and columns. Knows no key of the configuration."""
 
 from typing import Protocol
 
@@ -9,26 +9,26 @@ from atlas_retry.errors import ConfigError, Place
 from atlas_retry.patterns import regex
 
 MAX_NODES = 20_000
-"""Values of one file, repeated ones (aliases) counted each time: YAML bombs end here."""
+"""Values of one file, aliases counted each time: limits YAML bombs."""
 MAX_DEPTH = 64
-"""Also keeps libyaml's own recursion short: it overflows the stack at about 50,000."""
+"""Also limits the recursion of libyaml, which overflows the stack at about 50,000."""
 
 Loader: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 TAG = "tag:yaml.org,2002:"
 TEXT_TAGS = frozenset(TAG + name for name in ("str", "timestamp", "value"))
-"""Unquoted dates and `=` are plain text here."""
+"""Tags read as text: unquoted dates and `=` too."""
 PLAIN_TAGS = frozenset(TAG + name for name in ("int", "float", "bool", "null"))
 
-# YAML 1.1 §5.4: these end a line for the marks as well.
+# YAML 1.1 §5.4: all of these end a line in PyYAML's marks.
 LINE_BREAK = regex("\r\n|[\r\n\x85\u2028\u2029]")
 
 
 def read(content: bytes, source: str) -> Layer:
     """Every value of a YAML document, with its place in `source`.
 
-    An empty document says nothing. Duplicate keys, tags and keys that are no text become problems
-    of the layer. Raises ConfigError for what is no YAML at all, no UTF-8, or too big.
+    An empty document has no values. Duplicate keys, tags and keys that are not text become problems
+    of the layer. Raises ConfigError for invalid YAML or UTF-8, or too many values.
     """
     text = _decoded(content, source)
     reading = _Reading(source, text)
@@ -40,7 +40,7 @@ def read(content: bytes, source: str) -> Layer:
     values = reading.value(root, ()) if root is not None else None
     if values is not None and not isinstance(values, dict):
         place = reading.places[()]
-        raise ConfigError("a configuration is a mapping of keys to values", place=place)
+        raise ConfigError("a configuration must be a mapping of keys to values", place=place)
     return Layer(
         values=dict(leaves(values or {})),
         places=reading.places | {(): Place(source)},
@@ -70,21 +70,21 @@ def _place_of(text: str, at: int, source: str) -> Place:
 
 
 def _is_text_since_1_2(node: yaml.ScalarNode) -> bool:
-    """PyYAML knows YAML 1.1: `off` would be false (`guard.mode: off`), `1:30` ninety."""
+    """Whether YAML 1.2 reads text where PyYAML, with 1.1, does not: `off` (false), `1:30` (90)."""
     if node.tag == TAG + "bool":
         return node.value.lower() not in ("true", "false")
     return ":" in node.value and node.tag in (TAG + "int", TAG + "float")
 
 
 class _Mark(Protocol):
-    """What PyYAML's two readers both say of a place, from 0."""
+    """A position, from 0, in both of PyYAML's readers."""
 
     line: int
     column: int
 
 
 class _Reading:
-    """One pass over one document; collects places and problems on the way."""
+    """One pass over one document that collects places and problems."""
 
     def __init__(self, source: str, text: str) -> None:
         self._source = source
@@ -97,7 +97,7 @@ class _Reading:
         self.problems: list[ConfigError] = []
 
     def measure(self) -> None:
-        """Refuse what would overflow the composer's stack, by the flat stream of events."""
+        """Refuse deep nesting, which overflows the composer's stack, from the stream of events."""
         depth = 0
         for seen, event in enumerate(yaml.parse(self._text, Loader=Loader)):
             depth += isinstance(event, yaml.CollectionStartEvent)
@@ -122,7 +122,7 @@ class _Reading:
         place = self._place(mark)
         why = " ".join(filter(None, (error.problem, error.context)))
         if place.text and place.text[place.column - 1 if place.column else 0 :].startswith("\t"):
-            why = "a tab: YAML wants spaces there"
+            why = "a tab: YAML needs spaces there"
         return ConfigError(f"not valid YAML: {why}", place=place)
 
     def _bound(self, mark: _Mark | None, *, nodes: int, depth: int) -> None:
@@ -151,7 +151,7 @@ class _Reading:
         return merged | own
 
     def _merge(self, node: yaml.Node, path: Path) -> Tree:
-        """What `<<` brings in: of several mappings the first that has a key wins."""
+        """The mapping that `<<` merges; of several mappings, the first with a key wins."""
         sources = node.value if isinstance(node, yaml.SequenceNode) else [node]
         merged: Tree = {}
         here = self.places[path]
@@ -178,7 +178,7 @@ class _Reading:
         try:
             return yaml.constructor.SafeConstructor().construct_object(node)
         except ValueError:
-            self._problem("this cannot be read as the number that it looks like", node)
+            self._problem("this looks like a number, but is not a valid one", node)
         return None
 
     def _problem(self, message: str, node: yaml.Node) -> None:

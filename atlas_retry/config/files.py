@@ -1,4 +1,4 @@
-"""Finding what makes up a configuration: files, as bytes, and variables. Understands neither."""
+"""Finds the files and variables of a configuration, without parsing them."""
 
 import os
 import stat
@@ -13,41 +13,40 @@ from atlas_retry.settings import CONFIGURATION_FILES
 MAX_BYTES = 1 << 20
 PREFIX = "ATLAS_"
 NOT_KEYS = ("ATLAS_FLEET_", "ATLAS_HOME", "ATLAS_INSIDE_AGENT", "ATLAS_MARK_")
-"""How variables of atlas begin that are no keys: places, and marks on its children."""
+"""Prefixes of variables that are not keys: places, and marks on child processes."""
 
 
 class ConfigFile(Struct, frozen=True, kw_only=True):
-    """One file of the configuration, as bytes."""
+    """One file of the configuration."""
 
     path: str
-    """Absolute."""
+    """Absolute path."""
     content: bytes
 
 
 class ConfigSources(Struct, frozen=True, kw_only=True):
-    """What makes up a configuration, and where its commands run."""
+    """The sources of a configuration, and where its commands run."""
 
     project: ConfigFile
     user: ConfigFile | None
     root: Path
-    """Of the repository; without one, the folder that was asked about."""
+    """Root of the repository; without one, the starting folder."""
     folder: str
-    """That the project's file speaks for, POSIX and relative to the root; `.` = all of it."""
+    """Folder that the project's file applies to, POSIX, relative to the root; `.` = all."""
     variables: Mapping[str, str]
-    """Those that begin with `ATLAS_` and are keys."""
+    """`ATLAS_*` variables that are keys."""
 
     @property
     def files(self) -> tuple[ConfigFile, ...]:
-        """Highest precedence first."""
+        """The files, highest precedence first."""
         return (self.project, self.user) if self.user else (self.project,)
 
 
 def find(start: Path, environ: Mapping[str, str], proposed: bytes | None = None) -> ConfigSources:
-    """The project's file, walking up from `start` to the repository's root, and the user's.
+    """Find the project's file, from `start` up to the repository's root, and the user's.
 
-    `proposed` stands in for a project's file that is not there. Raises ConfigError, naming what
-    was searched, if there is no project file, and if a file is none, is not readable, is over
-    1 MiB, or is a link that leads out of the repository.
+    `proposed` replaces a missing project file. Raises ConfigError if there is neither, and if a
+    file is not a regular file, not readable, over 1 MiB, or a link out of the repository.
     """
     start = Path(os.path.realpath(start))
     root = root_of(start)
@@ -59,7 +58,7 @@ def find(start: Path, environ: Mapping[str, str], proposed: bytes | None = None)
         _stay_inside(path, root)
     user = _user_path(environ)
     folder = root
-    if path:  # what holds `.atlas/config.yaml` is the folder above that
+    if path:  # `.atlas/config.yaml` applies to the folder above `.atlas`
         folder = path.parent.parent if path.parent.name == ".atlas" else path.parent
     return ConfigSources(
         project=_read(path) if path else ConfigFile(path="(proposed)", content=proposed or b""),
@@ -71,13 +70,13 @@ def find(start: Path, environ: Mapping[str, str], proposed: bytes | None = None)
 
 
 def root_of(start: Path) -> Path:
-    """The top of the work tree that a folder is in; without git, the folder itself."""
+    """Root of the work tree around a folder; without git, the folder itself."""
     start = Path(os.path.realpath(start))
     return next((up for up in (start, *start.parents) if os.path.lexists(up / ".git")), start)
 
 
 def is_configured(start: Path) -> bool:
-    """Whether a folder has a project's configuration, good or bad."""
+    """Whether a folder has a project configuration, valid or not."""
     start = Path(os.path.realpath(start))
     return any(os.path.lexists(path) for path in _candidates(start, root_of(start)))
 
@@ -95,7 +94,7 @@ def _variables(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def _user_path(environ: Mapping[str, str]) -> Path | None:
-    """XDG Base Directory Specification 0.8: a relative XDG_CONFIG_HOME is to be ignored."""
+    """Path of the user's file. XDG Base Directory 0.8: a relative XDG_CONFIG_HOME is ignored."""
     base = environ.get("XDG_CONFIG_HOME", "")
     if base.startswith("/"):
         return Path(base, "atlas", "config.yaml")
@@ -115,11 +114,11 @@ def _nothing_found(searched: tuple[Path, ...], root: Path) -> ConfigError:
 
 
 def _stay_inside(path: Path, root: Path) -> None:
-    """A link out of the repository would let somebody else's file say which commands run."""
+    """Refuse links out of the repository: another file would choose the commands to run."""
     try:
         target = path.resolve(strict=True)
     except (OSError, RuntimeError) as error:
-        message = "a link that leads nowhere" if path.is_symlink() else str(error)
+        message = "a broken link" if path.is_symlink() else str(error)
         raise ConfigError(message, place=Place(str(path))) from error
     if not target.is_relative_to(root.resolve()):
         message = f"a link out of the repository, to {target}"
@@ -129,7 +128,7 @@ def _stay_inside(path: Path, root: Path) -> None:
 def _read(path: Path) -> ConfigFile:
     place = Place(str(path))
     try:
-        # O_NONBLOCK: opening a FIFO would wait for a writer that may never come.
+        # O_NONBLOCK: opening a FIFO would wait for a writer.
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
         raise ConfigError(f"cannot be read: {error.strerror}", place=place) from error
@@ -138,7 +137,7 @@ def _read(path: Path) -> ConfigFile:
         os.close(descriptor)
         names = {stat.S_IFDIR: "a directory", stat.S_IFIFO: "a FIFO", stat.S_IFSOCK: "a socket"}
         type_name = names.get(stat.S_IFMT(facts.st_mode), "a device")
-        raise ConfigError(f"no regular file but {type_name}", place=place)
+        raise ConfigError(f"not a regular file but {type_name}", place=place)
     with os.fdopen(descriptor, "rb") as file:
         content = file.read(MAX_BYTES + 1)
     if len(content) > MAX_BYTES:

@@ -1,6 +1,6 @@
-"""The keys of a whole configuration: its gates, and the sections of `settings`. Reads nothing.
+"""The keys of the configuration: gates, and the sections of `settings`. Reads nothing.
 
-The words under a key are its documentation, as in `settings`.
+The docstring of a key is its documentation, as in `settings`.
 """
 
 import re
@@ -34,7 +34,7 @@ MAX_JOBS = 256
 PATTERN_GROUPS = frozenset(
     ("path", "line", "column", "end_line", "end_column", "rule", "level", "message", "test", "rest")
 )
-"""What `diagnostics.table.LineFormat` reads."""
+"""Named groups that `diagnostics.table.LineFormat` reads."""
 
 
 def _pattern(value: str) -> bool:
@@ -59,10 +59,10 @@ def _jobs(value: str | int) -> bool:
 
 
 Accept = Literal["none", "baseline"]
-"""Which problems a gate lets pass."""
+"""Which problems a gate tolerates."""
 Folder = Annotated[str, that(_folder, "a path inside the project, relative and without ..")]
 Variable = Annotated[str, that(_variable, "the name of an environment variable")]
-Pattern = Annotated[str, that(_pattern, f"named groups, of {', '.join(sorted(PATTERN_GROUPS))}")]
+Pattern = Annotated[str, that(_pattern, f"named groups from {', '.join(sorted(PATTERN_GROUPS))}")]
 Jobs = Annotated[int | Literal["auto"], that(_jobs, f"auto or a whole number from 1 to {MAX_JOBS}")]
 
 
@@ -70,101 +70,101 @@ Jobs = Annotated[int | Literal["auto"], that(_jobs, f"auto or a whole number fro
 
 
 class ReportKeys(ConfigSection, frozen=True, kw_only=True):
-    """A machine-readable file that a gate writes beside its output."""
+    """A machine-readable file that a gate writes in addition to its output."""
 
     format: Text
     """junit, sarif, eslint-json, ruff-json ..."""
     path: Folder
-    """Of the file, relative to the gate's `cwd`."""
+    """Path of the file, relative to the gate's `cwd`."""
 
 
 class Check(ConfigSection, frozen=True, kw_only=True):
-    """What every gate may say."""
+    """Keys of every gate."""
 
     name: Text | None = None
-    """Shown, and taken by --only; derived from the command when left out."""
+    """Name on screen and for --only; by default derived from the command."""
     required: bool = True
-    """false: a failure is reported but fails nothing."""
+    """false: a failure is reported, but the validation can still pass."""
     max_retries: Attempts | None = None
-    """Attempts this gate may cost; by default what `retry` says, else test 3, review 2, build 1."""
+    """Attempts to fix this gate; by default as `retry` says, else test 3, review 2, build 1."""
     timeout: Seconds | None = None
-    """Of one run, instead of `validation.timeout`."""
+    """Time limit for one run, instead of `validation.timeout`."""
 
 
 class CommandKeys(Check, frozen=True, kw_only=True):
-    """What every gate with a command may say."""
+    """Keys of every gate with a command."""
 
     fix: ShellLine | None = None
-    """The tool's own fixer, run before any money is spent."""
+    """Command of the tool's own fixer, run before any money is spent."""
     recheck: ShellLine | None = None
-    """A narrower command for the runs after an attempt; a green counts only after `run`."""
+    """Narrower command to run after an attempt; the gate passes only once `run` does."""
     cwd: Folder = "."
-    """Where it runs, relative to the folder this file speaks for."""
+    """Folder to run in, relative to the folder that this configuration applies to."""
     env: Mapping[Variable, FreeText] = {}
-    """Variables set for it."""
+    """Environment variables to set."""
     pass_env: tuple[Variable, ...] = ()
-    """Names of secrets that it may see; other secrets are taken out of its environment."""
+    """Environment variables with secrets to pass; other secrets are removed."""
     accept: Accept | None = None
-    """baseline: green where it shows no problem that `triage.baseline` lacks; by default what
-    `triage.accept` says."""
+    """baseline: passes if it reports no problem that is new since `triage.baseline`; by default
+    `triage.accept`."""
     inputs: tuple[Glob, ...] = ()
-    """Files that its result depends on, as in .gitignore, from the repository's root; empty = all.
-    Between attempts a gate that passed runs again only where one of them moved; the last green of a
-    run is always of all gates."""
+    """Files that the result depends on, as in .gitignore, from the repository's root; empty = all.
+    Between attempts, a gate that passed runs again only if one of them changed; before a run ends
+    green, all gates run."""
     writes: bool | None = None
-    """It changes files, so it runs alone; by default true for format and pre_commit."""
+    """true: it changes files, so it runs alone; by default true for format and pre_commit."""
     keep_daemons: bool = False
-    """Leave processes alive that outlive it (build servers)."""
+    """true: do not stop processes that outlive it (build servers)."""
     network: Literal["host", "none"] = "host"
-    """none: it runs with a loopback of its own and nothing else; needs bubblewrap."""
+    """none: only a private loopback interface; needs bubblewrap."""
     parser: Text | None = None
-    """How to read its output, if atlas does not recognise the tool: a name of `parsers`, or a
+    """Parser of its output, if atlas does not recognise the tool: a key of `parsers`, or a
     built-in one."""
     report: ReportKeys | None = None
-    """A machine-readable file that it writes: {format: junit, path: out/junit.xml}."""
+    """Machine-readable file that it writes: {format: junit, path: out/junit.xml}."""
 
 
 class CommandGate(CommandKeys, frozen=True, kw_only=True):
-    """A command, which must exit 0; or a mapping with these keys."""
+    """A command that must exit with 0, or a mapping with these keys."""
 
     run: ShellLine
     """The command, a line for /bin/sh -c."""
 
 
 class CustomGate(CommandGate, frozen=True, kw_only=True):
-    """A command of no known kind, as a mapping that says `run` and `max_retries`."""
+    """A mapping with at least `run` and `max_retries`, for a gate of another kind."""
 
     max_retries: Attempts
-    """Attempts this gate may cost; required for a custom gate."""
+    """Attempts to fix this gate; required for a custom gate."""
 
 
 class QualityGate(CommandKeys, frozen=True, kw_only=True):
     """A mapping with these keys, in addition to those of a gate."""
 
     name: Text
-    """lint, test ... make it a gate of that kind; any other a custom one."""
+    """lint, test ... make it a gate of that kind; any other name a custom gate."""
     command: ShellLine
     """The command, a line for /bin/sh -c."""
 
 
 class ReviewGate(Check, frozen=True, kw_only=True):
-    """A mapping with these keys, beside required, max_retries and timeout."""
+    """A mapping with these keys, and required, max_retries and timeout."""
 
     name: Text
-    """Shown, and taken by --only."""
+    """Name on screen and for --only."""
     prompt: Text
-    """What to judge."""
+    """What the agent judges."""
     agent: Backend | None = None
-    """Which agent judges, instead of `agent.backend`."""
+    """Agent that judges, instead of `agent.backend`."""
     paths: tuple[Glob, ...] = ()
-    """Only these files of the diff; empty = all."""
+    """Files of the diff to judge; empty = all."""
 
 
 Command = ShellLine | CommandGate
 
 
 class ValidationKeys(ConfigSection, frozen=True, kw_only=True):
-    """The gates: commands that must exit 0, and judgements."""
+    """The gates: commands that must exit with 0, and reviews."""
 
     format: tuple[Command, ...] = ()
     """Formatters. They change files, so they run first, one at a time and in order."""
@@ -173,44 +173,44 @@ class ValidationKeys(ConfigSection, frozen=True, kw_only=True):
     test: tuple[Command, ...] = ()
     """Tests. A run in which no test ran is not a success."""
     pre_commit: tuple[Command, ...] = ()
-    """Hooks. They change files, so they run one at a time."""
+    """Pre-commit hooks. They change files, so they run one at a time."""
     build: tuple[Command, ...] = ()
-    """Builds; one attempt by default, because they are usually deterministic."""
+    """Builds; by default only one attempt, because they are usually deterministic."""
     review: tuple[ReviewGate, ...] = ()
-    """Judgements: an agent reads the diff and says pass, or what to change."""
+    """Reviews: an agent reads the diff, and passes it or says what to change."""
     custom: tuple[CustomGate, ...] = ()
-    """Anything else; each must say its `max_retries`."""
+    """Other commands; each needs `max_retries`."""
     timeout: Seconds = "5m"
-    """Of one run of one command: 90 (seconds), 90s, 10m, 1h30m; at most 24h."""
+    """Time limit for one run of one command: 90 (seconds), 90s, 10m, 1h30m; at most 24h."""
     parallel: bool = True
-    """Run lint, test, build and custom gates side by side."""
+    """Run lint, test, build and custom gates in parallel."""
     jobs: Jobs = "auto"
-    """Gates to run at once; auto = one per processor, not counting those that mostly wait."""
+    """Gates to run at once; auto = one per processor, plus those that mostly wait."""
 
 
 # --- the whole -------------------------------------------------------------------------------
 
 
 class TriageKeys(ConfigSection, frozen=True, kw_only=True):
-    """What to know about a failure before spending."""
+    """How to treat failures that are older than the change."""
 
     baseline: Text | None = None
-    """A git revision: failures that are there as well are marked as not of this change."""
+    """A git revision; failures that exist there too are marked as older than this change."""
     accept: Accept = "none"
-    """baseline: gates without an `accept` of their own let pass what is there at `baseline`."""
+    """baseline: gates without their own `accept` tolerate the problems of `baseline`."""
 
 
 class Configuration(ConfigSection, frozen=True, kw_only=True):
     """A whole configuration."""
 
     version: Annotated[Literal[1], Meta(description="1")] = 1
-    """Of this format."""
+    """Version of this format."""
     validation: ValidationKeys = ValidationKeys()
-    """The gates: commands that must exit 0, and judgements."""
+    """The gates: commands that must exit with 0, and reviews."""
     quality_gates: tuple[QualityGate, ...] = ()
-    """Gates in another spelling: [{name: lint, command: ..., required: true, max_retries: 3}]."""
+    """Gates in another form: [{name: lint, command: ..., required: true, max_retries: 3}]."""
     retry: RetrySettings = RetrySettings()
-    """How long to try."""
+    """Limits of a run."""
     agent: AgentSettings = AgentSettings()
     """The agent that fixes failures."""
     context: ContextSettings = ContextSettings()
@@ -218,25 +218,25 @@ class Configuration(ConfigSection, frozen=True, kw_only=True):
     prompt: PromptSettings = PromptSettings()
     """The project's own text in every prompt."""
     guard: GuardSettings = GuardSettings()
-    """What an attempt may not do."""
+    """What an attempt must not change."""
     batch: BatchSettings = BatchSettings()
-    """Several workspaces at once."""
+    """Runs of several workspaces."""
     triage: TriageKeys = TriageKeys()
-    """What to know about a failure before spending."""
+    """How to treat failures that are older than the change."""
     budgets: Mapping[
         Literal["day", "month", "repository_day", "repository_month"],
         Annotated[float, amount(0, 1_000_000)],
     ] = {}
-    """US dollars that all runs of a calendar day or month may cost together, everywhere or in one
+    """Cost limits in US dollars for all runs of a calendar day or month, in total or for each
     repository; only in ~/.config/atlas/config.yaml: {day: 10, month: 100, repository_day: 5}."""
     parsers: Mapping[str, Pattern] = {}
-    """Readers for the output of your own tools, each a regular expression with named groups:
+    """Parsers for the output of your own tools, each a regular expression with named groups:
     {mytool: '^(?P<path>.+?):(?P<line>[0-9]+): (?P<message>.+)$'}."""
 
 
 @cache
 def keys(section: type[Struct] = Configuration) -> Mapping[tuple[str, ...], FieldInfo]:
-    """Every key there is with its field, in order, positions in lists left out of the path."""
+    """Every key with its field, in order; paths have no positions in lists."""
     return dict(_keys(section))
 
 
@@ -248,7 +248,7 @@ def _keys(section: type[Struct]) -> Iterator[tuple[tuple[str, ...], FieldInfo]]:
 
 
 def section_in(kind: object) -> type[ConfigSection] | None:
-    """The section in an annotation such as `tuple[Step, ...]` or `Step | None`."""
+    """The section class in an annotation like `tuple[Step, ...]` or `Step | None`."""
     if isinstance(kind, type) and issubclass(kind, ConfigSection):
         return kind
     return next(filter(None, map(section_in, get_args(kind))), None)

@@ -1,4 +1,4 @@
-"""One source's values with their places, and laying one over another. Knows no file format."""
+"""Values of one source with their places, and merging of sources. Knows no file format."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeVar
@@ -10,7 +10,7 @@ from atlas_retry.errors import ConfigError, Place
 
 T = TypeVar("T")
 Path = tuple[str | int, ...]
-"""Where in a configuration: keys, and positions in lists."""
+"""Location in a configuration: keys, and positions in lists."""
 
 Tree = dict[str, object]
 """Mappings, lists and scalars."""
@@ -28,22 +28,22 @@ SAME = {
     ("validation", "max_ai_retry_attempts"): ("retry", "max_ai_retry_attempts"),
     ("executor", "quality_gate_max_retries"): ("retry", "max_ai_retry_attempts"),
 }
-"""Other spellings, and the key that each of them means."""
+"""Aliases and the key that each stands for."""
 
 
 class Layer(Struct, frozen=True, kw_only=True):
-    """What one source says, or several laid over each other."""
+    """The values of one source, or of several merged."""
 
     values: Mapping[Path, object] = {}
-    """All that is no mapping, or an empty one, by its path; lists are whole."""
+    """Values by path; lists and empty mappings are values, other mappings are not."""
     places: Mapping[Path, Place] = {}
-    """Of every value."""
+    """Place of every value."""
     keys: Mapping[Path, Place] = {}
-    """Of every key, where the source has lines."""
+    """Place of every key, if the source has lines."""
     problems: tuple[ConfigError, ...] = ()
 
     def tree(self) -> Tree:
-        """The values as mappings in mappings."""
+        """The values as nested mappings."""
         tree: Tree = {}
         for path, value in self.values.items():
             *above, last = path
@@ -54,7 +54,7 @@ class Layer(Struct, frozen=True, kw_only=True):
         return tree
 
     def place(self, path: Path, *, of_key: bool = False) -> Place:
-        """The place of this value or key, else of what it holds, else of what holds it."""
+        """Place of this value or key, else of a value in it, else of the nearest parent."""
         if of_key and path in self.keys:
             return self.keys[path]
         if path not in self.places:
@@ -67,7 +67,7 @@ class Layer(Struct, frozen=True, kw_only=True):
         return Place("the configuration")
 
     def origin(self, path: Path) -> str | None:
-        """Where this key is set: `file:line` or another source's name; None = nowhere."""
+        """Where the key is set: `file:line` or the name of another source; None if nowhere."""
         if path not in self.places:
             return None
         place = self.place(path, of_key=True)
@@ -75,13 +75,13 @@ class Layer(Struct, frozen=True, kw_only=True):
 
 
 def dotted(path: Path) -> str:
-    """A path as a person writes it: `validation.lint[0].run`."""
+    """A path in dotted form: `validation.lint[0].run`."""
     parts = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
     return "".join(parts).removeprefix(".")
 
 
 def leaves(value: object, path: Path = ()) -> Iterator[tuple[Path, object]]:
-    """Every value that is no mapping, with its path; an empty mapping is one as well."""
+    """Every value with its path; only an empty mapping is a value itself."""
     if isinstance(value, dict) and (value or not path):
         for key, inner in value.items():
             yield from leaves(inner, (*path, key))
@@ -90,19 +90,19 @@ def leaves(value: object, path: Path = ()) -> Iterator[tuple[Path, object]]:
 
 
 def said_by(place: Place, path: Path, value: object) -> Layer:
-    """A source that says one value in one place: a variable, a flag."""
+    """The layer of one value from one place: a variable or a flag."""
     values = dict(leaves(value, path))
     return Layer(values=values, places=dict.fromkeys(values, place))
 
 
 def overlay(lower: Layer, higher: Layer) -> Layer:
-    """What both say; where both speak, the higher. Mappings merge by key, lists replace."""
+    """Both layers merged; the higher one wins. Mappings merge by key, lists are replaced."""
     gone = tuple(path for path, value in higher.values.items() if value != {})
 
     def left(of: Mapping[Path, Place]) -> dict[Path, Place]:
         return {path: place for path, place in of.items() if not _is_below(path, gone)}
 
-    # a key that both know keeps its place in the order
+    # a key in both layers keeps its position in the order
     new = tuple(path for path in gone if path not in lower.values)
     values = {
         path: higher.values.get(path, value)
@@ -118,7 +118,7 @@ def overlay(lower: Layer, higher: Layer) -> Layer:
 
 
 def _is_below(path: Path, tops: Iterable[Path]) -> bool:
-    """Whether a path is one of these, or in one."""
+    """Whether a path is one of these or inside one."""
     return any(path[: len(top)] == top for top in tops)
 
 
@@ -127,12 +127,12 @@ def _overlaps(path: Path, others: Iterable[Path]) -> bool:
 
 
 def _is_above(path: Path, others: Iterable[Path]) -> bool:
-    """Whether one of these lies in the path."""
+    """Whether one of the others is the path or inside it."""
     return any(other[: len(path)] == path for other in others)
 
 
 def canonical(layer: Layer) -> Layer:
-    """The same with every other spelling brought to its key; the same said twice is a problem."""
+    """The layer with aliases replaced by their keys; a key that is set twice is a problem."""
     problems = list(layer.problems)
     for old, new in SAME.items():
         if not _is_above(old, layer.values):
@@ -140,7 +140,7 @@ def canonical(layer: Layer) -> Layer:
         if _is_above(new, layer.values):
             first, second = sorted((old, new), key=lambda path: layer.place(path).line or 0)
             line = layer.place(first, of_key=True).line
-            twice = f"{dotted(second)} says the same as {dotted(first)} in line {line}"
+            twice = f"{dotted(second)} sets the same as {dotted(first)} in line {line}"
             place = layer.place(second, of_key=True)
             problems.append(ConfigError(f"{twice}: keep one of them", place=place))
         layer = Layer(

@@ -1,4 +1,4 @@
-"""The configuration explained: every effective value with its origin, the words, the schema."""
+"""The configuration explained: effective values with their origins, descriptions, JSON Schema."""
 
 import ast
 import inspect
@@ -26,13 +26,13 @@ class EffectiveKey(Struct, frozen=True, kw_only=True):
     key: str
     """Dotted: `validation.lint[0].run`."""
     value: str
-    """As YAML writes it on one line; secrets are hidden."""
+    """One line of YAML; secrets are redacted."""
     origin: str
     """`file:line`, the name of a variable, `the command line` or `default`."""
 
 
 def rows(layer: Layer) -> Iterator[EffectiveKey]:
-    """Every key with its effective value and where it comes from, in the order of the schema."""
+    """Every key with its effective value and origin, in the order of the schema."""
     defaults = dict(leaves(msgspec.to_builtins(Configuration())))
     effective = overlay(Layer(values=defaults), layer).tree()
     for key, whole in leaves(effective):
@@ -43,7 +43,7 @@ def rows(layer: Layer) -> Iterator[EffectiveKey]:
 
 
 def _apart(path: Path, value: object) -> Iterator[tuple[Path, object]]:
-    """A list of mappings key by key; any other value as it is."""
+    """The keys of a list of mappings; any other value unchanged."""
     if not isinstance(value, list) or not any(isinstance(item, dict) for item in value):
         yield path, value
         return
@@ -52,17 +52,17 @@ def _apart(path: Path, value: object) -> Iterator[tuple[Path, object]]:
 
 
 def inline(value: object) -> str:
-    """As YAML writes it on one line."""
+    """The value as one line of YAML."""
     plain = msgspec.to_builtins(value)
     text = yaml.safe_dump(plain, default_flow_style=True, sort_keys=False, width=10**9)
     return text.removesuffix("\n").removesuffix("\n...")
 
 
-# --- the keys and their words -----------------------------------------------------------------
+# --- descriptions of the keys -----------------------------------------------------------------
 
 
 def descriptions(section: type[Struct]) -> dict[str, str]:
-    """The words under each key of a section."""
+    """The docstring of each key of a section."""
     words_by_key: dict[str, str] = {}
     for each in reversed(section.__mro__[: section.__mro__.index(ConfigSection)]):
         (tree,) = ast.parse(textwrap.dedent(inspect.getsource(each))).body
@@ -76,7 +76,7 @@ def descriptions(section: type[Struct]) -> dict[str, str]:
 
 
 def default_of(field: FieldInfo) -> object:
-    """Its value where nobody says one."""
+    """The field's default value."""
     factory = field.default_factory
     return field.default if factory is msgspec.NODEFAULT else factory()
 
@@ -87,7 +87,7 @@ JsonSchema = dict[str, Any]
 
 
 def json_schema() -> JsonSchema:
-    """JSON Schema 2020-12 of one file, with every other spelling of a key."""
+    """JSON Schema 2020-12 of one file, with every alias of a key."""
     _, parts = msgspec.json.schema_components([Configuration], ref_template="#/$defs/{name}")
     for section in _sections(ConfigSection):
         for key, words in descriptions(section).items() if section.__name__ in parts else ():
@@ -106,7 +106,7 @@ def _sections(above: type[Struct]) -> Iterator[type[Struct]]:
 
 
 def _part(schema: JsonSchema, path: Path) -> JsonSchema:
-    """The schema at this path; sections that only the other spellings have are made."""
+    """The schema at this path; sections that only aliases have are created."""
     inner = schema
     for name in path:
         inner = inner["properties"].setdefault(

@@ -1,4 +1,4 @@
-"""From a checked configuration to `Settings`, and what only the whole of it can show. Pure."""
+"""Turns a checked configuration into `Settings`, and checks keys against each other. Pure."""
 
 import re
 from collections import Counter
@@ -27,25 +27,25 @@ WRITERS = (Kind.FORMAT, Kind.PRE_COMMIT)
 
 
 class Surroundings(Struct, frozen=True, kw_only=True):
-    """What a configuration cannot say itself."""
+    """Facts that are not in a configuration."""
 
     processors: int
-    """What `jobs: auto` means."""
+    """Value of `jobs: auto`."""
     folder: str = "."
-    """That the project's file speaks for, relative to the root."""
+    """Folder that the project's file applies to, relative to the root."""
     sources: tuple[str, ...] = ()
-    """Absolute paths of the files."""
+    """Absolute paths of the configuration files."""
     is_folder: Callable[[str], bool] = lambda _: True
-    """Whether a path relative to the root is a folder inside of it."""
+    """Whether a path relative to the root is a folder inside it."""
 
 
 def settings_of(top: Configuration, layer: Layer, around: Surroundings) -> Settings:
-    """The values that everything else works with."""
+    """The settings of a checked configuration."""
     jobs = around.processors if top.validation.jobs == "auto" else top.validation.jobs
     attempts = ("retry", "max_ai_retry_attempts")
     unlimited = top.retry.max_ai_retry_attempts is None
     configured = UNLIMITED_ATTEMPTS if unlimited else top.retry.max_ai_retry_attempts
-    # the names that stand there by default are Claude's
+    # the default model names are Claude's
     is_chosen = top.agent.backend not in CLI_BACKENDS or ("agent", "models") in layer.places
     written = tuple(_written_gates(top))
     gates = (
@@ -76,7 +76,7 @@ def settings_of(top: Configuration, layer: Layer, around: Surroundings) -> Setti
 
 
 class _WrittenGate(Struct, frozen=True):
-    """One gate as written."""
+    """One gate as configured."""
 
     path: Path
     kind: Kind
@@ -85,7 +85,7 @@ class _WrittenGate(Struct, frozen=True):
 
 
 def _written_gates(top: Configuration) -> Iterator[_WrittenGate]:
-    """In the order of `Kind`, then as written; the other spelling last."""
+    """All gates by `Kind`, then in order; those of `quality_gates` last."""
     quality = list(_quality_gates(top.quality_gates))
     for kind in Kind:
         key = kind.value.replace("-", "_")
@@ -105,7 +105,7 @@ def _quality_gates(gates: Sequence[QualityGate]) -> Iterator[_WrittenGate]:
 
 
 def short_name(command: str) -> str:
-    """What a person calls this command: `ruff check .` is `ruff check`."""
+    """Short name of a command: `ruff check` for `ruff check .`."""
     calls_script = re.match(r"(?:pnpm|yarn|bun) (?!exec |dlx )", command)
     words = (command if calls_script else bare(command)).split() or [command]
     tool = words[0].rpartition("/")[2] or words[0]
@@ -114,7 +114,7 @@ def short_name(command: str) -> str:
 
 
 def _names(gates: Iterable[_WrittenGate]) -> Iterator[str]:
-    """Their names, each derived one that was there before with a number behind it."""
+    """Names of the gates; repeated derived names get a number."""
     seen: Counter[str] = Counter()
     for each in gates:
         name = each.gate.name or short_name(each.run)
@@ -157,18 +157,18 @@ def _joined(folder: str, cwd: str) -> str:
     return "/".join(parts) or "."
 
 
-# --- what only the whole can show --------------------------------------------------------------
+# --- contradictions between keys ---------------------------------------------------------------
 
 
 def contradictions(top: Configuration, layer: Layer, around: Surroundings) -> Iterator[ConfigError]:
-    """What each key may say alone, but not beside the others."""
+    """Errors about keys that are valid on their own but not together."""
     gates = tuple(_written_gates(top))
     if top.agent.backend == "command" and top.agent.command is None:
         path: Path = ("agent", "backend")
         yield refused(path, "the command backend needs agent.command", layer)
     for name in top.budgets:
         if layer.place(("budgets", name)).source in around.sources[:1]:
-            words = "a repository does not limit a person: put it into ~/.config/atlas/config.yaml"
+            words = "a repository cannot set a user's budget: use ~/.config/atlas/config.yaml"
             yield refused(("budgets", name), words, layer)
     cascade = top.batch.cascade_detection
     if cascade.threshold > cascade.window_size:
@@ -224,7 +224,7 @@ def _unknown_gates(
 
 
 def _warnings(top: Configuration, layer: Layer) -> Iterator[str]:
-    """What is allowed but unwise."""
+    """Warnings about allowed but unwise values."""
     limits = [((*each.path, "max_retries"), each.gate.max_retries) for each in _written_gates(top)]
     limits.append((("retry", "max_ai_retry_attempts"), top.retry.max_ai_retry_attempts))
     for path, limit in limits:

@@ -1,4 +1,4 @@
-"""From the bytes of all sources to checked settings: the slow way, with YAML and all types."""
+"""Turns the bytes of all sources into checked settings; slow, as it imports YAML."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
@@ -20,15 +20,15 @@ from atlas_retry.settings import Settings
 from atlas_retry.text.redaction import redact
 
 NOTHING = "null"
-"""How a variable says None."""
+"""Value of a variable that means None."""
 
 
 class Understood(Struct, frozen=True, kw_only=True):
-    """A configuration without a fault."""
+    """A valid configuration."""
 
     settings: Settings
     layer: Layer
-    """What was said, and where."""
+    """The configured values and their places."""
 
 
 def understand(
@@ -38,9 +38,9 @@ def understand(
     variables: Mapping[str, str],
     overrides: Mapping[str, object],
 ) -> Understood:
-    """Lay the sources over each other and check the whole; `files` with the highest first.
+    """Merge the sources and check the result; `files` has the highest precedence first.
 
-    Raises ConfigError with everything that is wrong.
+    Raises one ConfigError with all problems.
     """
     try:
         read = [canonical(document.read(file.content, file.path)) for file in reversed(files)]
@@ -56,7 +56,7 @@ def understand(
         nothing = ConfigError(
             "nothing to validate: no gate is configured",
             place=layer.place(("validation",), of_key=True),
-            remedy='add one, such as  validation: {test: ["pytest -q"]}',
+            remedy='add one, for example  validation: {test: ["pytest -q"]}',
         )
         raise together((nothing,))
     secrets = tuple(chain.from_iterable(map(_secrets, files)))
@@ -64,9 +64,9 @@ def understand(
 
 
 def _variable(name: str, text: str) -> Layer:
-    """What `ATLAS_RETRY__MAX_AI_RETRY_ATTEMPTS=5` says; lists and mappings as JSON.
+    """The layer of a variable like `ATLAS_RETRY__MAX_AI_RETRY_ATTEMPTS=5`; lists are JSON.
 
-    JSON that cannot be read is a problem of the layer.
+    Invalid JSON is a problem of the layer.
     """
     place = Place(name, text=f"{name}={text}")
     spelled = tuple(name.removeprefix(PREFIX).lower().split("__"))
@@ -81,7 +81,7 @@ def _variable(name: str, text: str) -> Layer:
 
 
 def _value(text: str, kind: object) -> object:
-    """As the type wants it; text that cannot be that stays, to be refused with all others."""
+    """The value as its type; unconvertible text is returned, and refused later."""
     if text == NOTHING:
         return None
     if section_in(kind) or _holds_more(kind):

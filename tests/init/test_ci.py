@@ -229,7 +229,7 @@ def test_only_one_of_two_formatters_for_a_language_is_proposed() -> None:
     formats = [c for c in choose(detect(Layout(files)), startable) if c.slot == "format"]
     assert [c.run for c in formats if not c.obstacle] == ["black ."]
     assert [c.obstacle for c in formats if c.obstacle] == [
-        "black formats the same files; two formatters never agree"
+        "black formats the same files; two formatters disagree"
     ]
 
 

@@ -75,7 +75,7 @@ def test_a_package_that_is_not_installed_cannot_start(tmp_path: Path) -> None:
     root = laid_out(tmp_path / "project", files)
     environ = machine(root, "npm")
     (idle,) = propose(root, environ).idle
-    assert idle.obstacle == "node_modules is not there (npm install)"
+    assert idle.obstacle == "node_modules does not exist (npm install)"
     (root / "node_modules").mkdir()
     assert propose(root, environ).idle == ()
 
@@ -84,7 +84,7 @@ def test_a_wrapper_without_execute_permission_cannot_start(tmp_path: Path) -> No
     root = laid_out(tmp_path / "project", {"pom.xml": "<project/>", "mvnw": ""})
     environ = machine(root, "java")
     (idle,) = propose(root, environ).idle
-    assert idle.obstacle == "mvnw may not be executed (chmod +x mvnw)"
+    assert idle.obstacle == "mvnw is not executable (chmod +x mvnw)"
     (root / "mvnw").chmod(0o755)
     assert propose(root, environ).idle == ()
 
@@ -149,7 +149,7 @@ def test_print_writes_nothing_even_beside_a_configuration(
 
 @pytest.mark.parametrize(
     ("files", "why"),
-    [({"README.md": ""}, "says how it is checked"), ({"go.mod": ""}, "go is not on PATH")],
+    [({"README.md": ""}, "says how to check it"), ({"go.mod": ""}, "go is not on PATH")],
 )
 def test_no_configuration_is_written_without_a_gate(
     tmp_path: Path, files: dict[str, str], why: str
@@ -177,4 +177,4 @@ def test_the_command_inside_a_missing_runner_is_proposed(
     (gate,) = propose(root, machine(root, "python3", "npm")).gates
     runner, *_ = line.split()
     assert gate.run == expected
-    assert gate.reason == f"ci.yml runs this line; {runner} is not on PATH, what it starts is"
+    assert gate.reason == f"ci.yml runs this line; without {runner}, which is not on PATH"

@@ -1,4 +1,4 @@
-"""`atlas init`: looks at a project and writes the configuration that it would have written."""
+"""`atlas init`: proposes and writes a configuration for a project."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,8 +17,8 @@ from atlas_retry.errors import UsageError
 from atlas_retry.settings import CONFIGURATION_FILES
 
 HEAD = """\
-# Written by `atlas init`, to be read and changed by you. `atlas validate` runs these gates; each
-# must exit 0. `atlas config show` lists every other key there is, with its value.
+# Written by `atlas init` for you to read and edit. `atlas validate` runs these gates; each
+# must exit with 0. `atlas config show` lists all other keys with their values.
 version: 1
 """
 COMMANDS = {
@@ -31,11 +31,11 @@ COMMANDS = {
     ".c": "make check", ".cpp": "ctest --test-dir build", ".tf": "terraform validate",
     ".clj": "lein test", ".erl": "rebar3 eunit", ".ipynb": "pytest --nbmake",
 }  # fmt: skip
-"""What usually checks a project, by the suffix of most of its files."""
+"""Usual test command of a project, by the suffix of most of its files."""
 
 
 def propose(root: Path, environ: Mapping[str, str]) -> Proposal:
-    """The gates that the project at `root` seems to use. Starts nothing and writes nothing."""
+    """The gates that the project at `root` seems to use. Starts and writes nothing."""
     files = Folder(root)
     machine = Machine(root, environ, files)
     proposed_gates = [machine.settled(proposed) for proposed in detect(files)]
@@ -51,39 +51,39 @@ def propose(root: Path, environ: Mapping[str, str]) -> Proposal:
 
 
 def answered(command: str) -> Proposed:
-    """The gate of a person's own command."""
-    return Proposed(slot=Slot.TEST, run=command, reason="Your own answer")
+    """The gate of a command that the user typed."""
+    return Proposed(slot=Slot.TEST, run=command, reason="Your answer")
 
 
 def paste(root: Path) -> str:
-    """The smallest configuration for a project of its language, in two lines."""
+    """A minimal configuration for the project's language, in two lines."""
     suffixes = Counter(PurePosixPath(path).suffix for path in Folder(root).paths())
     known = (COMMANDS[suffix] for suffix, _ in suffixes.most_common() if suffix in COMMANDS)
     return f'version: 1\nvalidation: {{test: ["{next(known, "make test")}"]}}'
 
 
 def refuse_to_overwrite(root: Path) -> None:
-    """Raises UsageError if there is a configuration already."""
+    """Raise UsageError if a configuration exists."""
     there = next((path for path in CONFIGURATION_FILES if (root / path).exists()), None)
     if there:
         raise UsageError(
-            f"{root / there} is there already, and is never overwritten",
+            f"{root / there} exists, and is never overwritten",
             remedy="atlas init --print shows what it would write",
         )
 
 
 def nothing_found(root: Path, proposal: Proposal) -> UsageError:
-    """Why there is no gate, and the two lines to write instead."""
+    """Error that says why there is no gate, and which two lines to write instead."""
     reasons = "; ".join(f"{choice.run}: {choice.obstacle}" for choice in proposal.idle)
     why = f"no gate of {root} can start here: {reasons}"
-    message = why if reasons else f"nothing in {root} says how it is checked"
+    message = why if reasons else f"nothing in {root} says how to check it"
     notes = "".join(f"\n{note}" for note in proposal.notes)
     write = f"write {CONFIGURATION_FILES[0]}:\n{paste(root)}"
     return UsageError(message + notes, remedy=f"atlas init at a terminal asks for it; or {write}")
 
 
 def write(root: Path, proposal: Proposal) -> None:
-    """Write `.atlas/config.yaml` below `root`. Raises UsageError where there is one by now."""
+    """Write `.atlas/config.yaml` in `root`. Raises UsageError if it exists."""
     path = root / CONFIGURATION_FILES[0]
     path.parent.mkdir(exist_ok=True)
     try:
@@ -94,12 +94,12 @@ def write(root: Path, proposal: Proposal) -> None:
 
 
 def text_of(proposal: Proposal) -> str:
-    """The configuration as YAML, commented."""
+    """The configuration as YAML with comments."""
     return configuration(proposal.choices, proposal.notes)
 
 
 def configuration(choices: Iterable[Proposed], notes: Iterable[str] = ()) -> str:
-    """The whole file. What cannot start here is a comment that says why."""
+    """The whole file; gates that cannot start here are commented out, with the reason."""
     every = tuple(choices)
     lines = [HEAD.rstrip(), *_comment(notes, "")]
     active = any(choice.obstacle is None for choice in every)
@@ -136,7 +136,7 @@ def _mapping(proposed: Proposed) -> Sequence[str]:
         ("timeout", proposed.timeout),
         ("env", dict(proposed.env) or None),
     )
-    # JSON is YAML: whatever a command holds, the parser reads it back as it was.
+    # JSON is YAML, and needs no quoting rules for commands.
     lines = [
         f"{key}: {msgspec.json.encode(value).decode()}"
         for key, value in keys

@@ -1,6 +1,6 @@
-"""The lines that CI runs, out of the files of GitHub, GitLab, CircleCI, Azure and Cirrus.
+"""Reads the commands of CI from the files of GitHub, GitLab, CircleCI, Azure and Cirrus.
 
-Reads YAML and shell text; what a line is for is `commands`' work.
+It reads YAML and shell text; `commands` knows what a command is for.
 """
 
 import re
@@ -43,7 +43,7 @@ ACTIONS = {
     "DavidAnson/markdownlint-cli2-action": "markdownlint-cli2",
     "jakebailey/pyright-action": "pyright",
 }
-"""What an action runs; `{input:default}`. Source: their action.yml."""
+"""Command of an action, with `{input:default}`. Source: their action.yml."""
 EVENTS = {"push", "pull_request", "merge_group", "workflow_call"}
 LINES = ("run", "script", "bash", "command", "test_script", "tests_script")
 FOLDERS = ("working-directory", "working_directory", "workingDirectory")
@@ -64,7 +64,7 @@ NOISE = regex(
 )
 PIECE = regex(r"(?:\"[^\"]*\"|'[^']*'|\$\([^)]*\)|\\.|[^;&\n'\"\\]|(?<!&)&(?!&)|['\"\\])+")
 ASIDE_OF_IT = regex(r"\s+(?:\|\s*tee\s.*|\|\|\s*\w+=\$\?)$")
-"""What keeps a line's output, or its exit code for later."""
+"""Suffix that saves a command's output or its exit code."""
 CONTROL = regex(
     r"(?:if|for|while|case|until|else|elif|fi|do|done|esac|then|function|set|exit|echo)\b"
 )
@@ -82,23 +82,23 @@ class CiLine(Struct, frozen=True, kw_only=True):
 
     @property
     def is_opaque(self) -> bool:
-        """Whether only CI knows what stands there: a variable or an expression of its own."""
+        """Whether it has a variable or expression that only CI can fill in."""
         return any(EXPRESSION.search(t) or VARIABLE.search(t) for t in (self.line, self.cwd))
 
 
 class _Around(Struct, frozen=True, kw_only=True):
-    """What the steps in a node inherit."""
+    """Values that the steps in a node inherit."""
 
     where: str
     systems: re.Pattern[str]
-    """The runners whose jobs are not read."""
+    """Runners whose jobs are skipped."""
     cwd: str = "."
     env: Mapping[str, str] = {}
     matrix: Mapping[str, str] = {}
 
 
 def lines_of(project: ProjectFiles) -> list[CiLine]:
-    """Every command of the files that run on a push or a pull request: on Linux, else on any."""
+    """Every command for a push or a pull request: on Linux, else on any system."""
     return _of_files(project, OTHER_SYSTEMS) or _of_files(project, NO_SYSTEM)
 
 
@@ -167,7 +167,7 @@ def _is_plain(name: str, value: object) -> bool:
 
 
 def _matrix(matrix: Table) -> dict[str, str]:
-    """One value of each axis: the last of a list, else what the first row on Linux has."""
+    """One value of each axis: the last of a list, else that of the first row on Linux."""
     included = matrix.get("include")
     rows = [table(row) for row in included] if isinstance(included, list) else []
     values: dict[str, object] = {}
@@ -194,7 +194,7 @@ def _action(name: str, given: Table, around: _Around) -> Iterator[CiLine]:
 
 
 def _shell(script: str, around: _Around) -> Iterator[CiLine]:
-    """The commands of a shell script, as far as they stand alone."""
+    """The simple commands of a shell script."""
     cwd = around.cwd
     filled = EXPRESSION.sub(lambda expression: _filled(expression, around), script)
     joined = re.sub(r"\\\n\s*", " ", filled)
@@ -213,7 +213,7 @@ def _shell(script: str, around: _Around) -> Iterator[CiLine]:
 
 
 def _filled(expression: re.Match[str], around: _Around) -> str:
-    """The value of one expression; what a matrix does not name is empty there as well."""
+    """The value of one expression; empty, as in CI, if the matrix does not have it."""
     kind, _, name = (expression[1] or "").rpartition(".")
     if kind == "matrix":
         return around.matrix.get(name, "")

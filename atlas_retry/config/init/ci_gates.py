@@ -1,4 +1,4 @@
-"""From the lines that CI runs to gates: literally, with the fixer and the target's work beside."""
+"""Gates from the commands of CI, taken literally, with fixer and tool."""
 
 import re
 from collections.abc import Iterator
@@ -23,24 +23,24 @@ from atlas_retry.patterns import regex
 
 RUNNERS = {"make", "gmake", "just", "task", "rake", "composer", "poe", "pdm", "hatch", *NODE}
 WHOLE = {"tox", "nox", "rake"}
-"""Runners that run tests where no target says something else."""
+"""Runners that run tests unless a target is given."""
 INTERPRETERS = {"sh", "bash", "bun", "node", "ruby"}
 NEVER = regex(r"""(?x)
       (?:npm|pnpm|yarn|bun)[ ](?:publish|pack|dlx|config|cache|audit|version)\b
     | make[ ](?:install|deps|setup|clean)
     | \|\|[ ]*(?:true|:)\s*$
     """)
-"""Lines that publish or clean, or whose end does not count: they check nothing."""
+"""Lines that check nothing: they publish or clean, or ignore the exit code."""
 REPORTED = regex(r"^python[\d.]* -m (?=pytest)| (?:-v+|-q+|--verbose|--quiet)(?= |$)")
-"""What changes only how a line reports: two lines that differ in it are one gate."""
+"""Options that change only the output: lines that differ only in these are one gate."""
 PREPARES = regex(r"setup|install|prepare|deps|init|start|build|clean")
-"""The name of a script that makes ready what others check."""
+"""Name of a script that only prepares."""
 CHECKING = regex(r".*(?:check|verify|validate)(?![a-z])")
-"""The name of a target that checks something, whatever that is."""
+"""Name of a target that checks something."""
 
 
 def propose(project: ProjectFiles) -> Iterator[Proposed]:
-    """The gates that CI runs, each once."""
+    """The gates that CI runs, without duplicates."""
     known: set[tuple[str, str]] = set()
     for line in map(_settled, lines_of(project)):
         gate = None if line.is_opaque else _gate(project, line)
@@ -51,7 +51,7 @@ def propose(project: ProjectFiles) -> Iterator[Proposed]:
 
 
 def not_understood(project: ProjectFiles) -> Iterator[str]:
-    """Checks of CI's that only CI can run: a variable of its own stands in them."""
+    """Checks that only CI can run, because they have a variable of CI."""
     opaque = (line for line in map(_settled, lines_of(project)) if line.is_opaque)
     yield from {f"`{one.line}` of {_file(one)}": None for one in opaque if _gate(project, one)}
 
@@ -61,7 +61,7 @@ def _file(line: CiLine) -> str:
 
 
 def _settled(line: CiLine) -> CiLine:
-    """One interpreter of a matrix: the one at hand."""
+    """The line with the current interpreter instead of one from a matrix."""
     plain = re.sub(
         r"(\btox\b.* -e ?)[\"']?(?:py\d[\w.-]*|\$\{?\w+\}?|py)[\"']?", r"\1py", line.line
     )
@@ -96,7 +96,7 @@ def _gate(project: ProjectFiles, line: CiLine) -> Proposed | None:
 
 
 def called(project: ProjectFiles, line: str) -> Task | None:
-    """The target, script or session that a line calls, as far as the project has it."""
+    """The target, script or session that a line calls, if the project has it."""
     plain = re.sub(rf"^{ASSIGNED}", "", line)
     calls = (_target(project, line) for line in dict.fromkeys((plain, bare(line))))
     return next(filter(None, calls), None)
@@ -113,7 +113,7 @@ def _target(project: ProjectFiles, line: str) -> Task | None:
 
 
 def _named(project: ProjectFiles, runner: str, names: list[str]) -> Task | None:
-    """What a name stands for; a script of package.json has to be there."""
+    """The task with one of these names; a script of package.json must exist."""
     meant = ["test" if (runner, name) == ("npm", "t") else name for name in names]
     task = tasks.find(project, runner, meant)
     if task or runner in NODE:
@@ -124,7 +124,7 @@ def _named(project: ProjectFiles, runner: str, names: list[str]) -> Task | None:
 
 
 def _work_of(task: Task) -> UnderstoodCommand | None:
-    """What a target does."""
+    """Tool and purpose of a target."""
     inner = [u for u in map(understand, re.split(r"&&|;|\n|@", task.body)) if u]
     slot = _slot_of(task, [understood.slot for understood in inner])
     if slot is None:
@@ -134,7 +134,7 @@ def _work_of(task: Task) -> UnderstoodCommand | None:
 
 
 def _slot_of(task: Task, inner: list[Slot]) -> Slot | None:
-    """By its body's hooks, its name, its body, the folder of a script."""
+    """The slot by hooks in the body, by name, by body, or by the folder of a script."""
     *folders, name = task.name.split("/")
     name = name.partition(".")[0]
     is_work = folders and not PREPARES.search(name)

@@ -1,4 +1,4 @@
-"""What a command line does: which tool, which slot, and how it only checks or only fixes.
+"""Understands a command line: its tool, its slot, its checking and fixing form.
 
 Tables and text only; it starts nothing.
 """
@@ -15,17 +15,17 @@ _JVM = r"(?:\./)?(?:mvn|gradle)w?\b.*"
 
 
 class ToolRow(Struct, frozen=True):
-    """A row of what tools are for."""
+    """One tool: its purpose and options."""
 
     slot: Slot
     language: str
-    """Empty: that of the program's own name."""
+    """Empty: the program's own name."""
     start: str
-    """How the line begins, as a pattern."""
+    """Pattern of the start of the line."""
     writes: str = ""
-    """The words that make it change files, `|` between them; the first is the one to add."""
+    """Options that make it change files, joined by `|`; the first is the one to add."""
     checks: str = ""
-    """The words that make it only check, likewise."""
+    """Options that make it only check, likewise."""
 
 
 TOOLS = (
@@ -106,7 +106,7 @@ TOOLS = (
     ToolRow(Slot.BUILD, "elixir", r"mix compile"),
     ToolRow(Slot.BUILD, "", r"(?:(?:uv|hatch|flit|poetry|pdm) )?build|twine check"),
 )
-"""The first row whose start fits counts."""
+"""The first row with a matching start applies."""
 _STARTS = tuple((tool, regex(rf"({tool.start})(?![\w.-])")) for tool in TOOLS)
 WORDS = {
     Slot.HOOKS: "precommit prek hooks",
@@ -118,7 +118,7 @@ WORDS = {
     " coverage cov ci py",
     Slot.BUILD: "build compile bundle docs doc",
 }
-"""The words in the name of a target, script or session that say what it is for, the best first."""
+"""Words in the name of a target, script or session that tell its purpose, best first."""
 
 
 INSTALLS = regex(r"""(?x)
@@ -126,20 +126,20 @@ INSTALLS = regex(r"""(?x)
     | (?:npm|pnpm|yarn|bun)[ ](?:i|ci|add)(?!\S)
     | (?:pdm|composer|poetry|uv)[ ](?:sync|update|require)(?!\S)
     """)
-"""How a line begins that puts packages or programs somewhere."""
+"""Start of a line that installs packages or programs."""
 
 
 class UnderstoodCommand(Struct, frozen=True, kw_only=True):
-    """What one command line does."""
+    """Tool and purpose of one command line."""
 
     slot: Slot
     tool: str
-    """Its program, with the subcommand where the table names one."""
+    """Program, with the subcommand if the table has one."""
     language: str
 
 
 def understand(line: str) -> UnderstoodCommand | None:
-    """The tool that a line starts; None for one that is in no table: `echo`, `npm ci` ..."""
+    """The tool that a line starts; None if it is not in the table: `echo`, `npm ci` ..."""
     rest = bare(line)
     tool, start = _tool_of(rest)
     if tool is None or re.search(r"--(?:version|help)\b", rest):
@@ -150,36 +150,36 @@ def understand(line: str) -> UnderstoodCommand | None:
 
 
 def _tool_of(rest: str) -> tuple[ToolRow | None, str]:
-    """The row of a bare line, and how the line begins."""
+    """The row of a bare line, and the matched start of the line."""
     matches = ((tool, start.match(rest)) for tool, start in _STARTS)
     return next(((tool, match[1]) for tool, match in matches if match), (None, ""))
 
 
 def installs(line: str) -> bool:
-    """Whether a line installs and checks nothing; Maven's `install` runs the tests as well."""
+    """Whether a line installs and checks nothing; Maven's `install` also runs the tests."""
     return bool(INSTALLS.match(line)) and understand(line) is None
 
 
 def only_asked_to_check(line: str) -> UnderstoodCommand | None:
-    """A program in no table whose own option says that it only checks."""
+    """A program outside the table that has the option `--check`."""
     match = re.match(r"([\w.-]+) (?:[^|;&]* )?--check(?= |$)", bare(line))
     return UnderstoodCommand(slot=Slot.LINT, tool=match[1], language=match[1]) if match else None
 
 
 def tool_name(words: str) -> str:
-    """As hooks and detectors name it."""
+    """The tool's name in hooks and detectors."""
     plain = re.sub(r" \+\S+| run$| check$", "", words)
     return {"ruff format": "ruff-format", "go fmt": "gofmt"}.get(plain, plain)
 
 
 def parts_of_name(name: str) -> list[str]:
-    """The words of a name, without versions: `test`, `py` of `test:py312`."""
+    """The words of a name, without versions: `test` and `py` for `test:py312`."""
     plain = name.lower().replace("pre-commit", "precommit")
     return [part.rstrip("0123456789.") for part in re.split("[:_-]", plain)]
 
 
 def slot_of_name(name: str) -> Slot | None:
-    """What a target of that name is for."""
+    """The purpose of a target with this name."""
     parts = parts_of_name(name)
     for slot, words in WORDS.items():
         if not set(words.split()).isdisjoint(parts):
@@ -188,7 +188,7 @@ def slot_of_name(name: str) -> Slot | None:
 
 
 def only_checks(line: str) -> str:
-    """The line in its form that changes nothing; the same where it has none or is that already."""
+    """The line in its checking form; unchanged if it has none or already is in it."""
     if re.fullmatch(r"go fmt (\S+)", bare(line)):
         return 'test -z "$(gofmt -l .)"'
     tool, start = _tool_of(bare(line))
@@ -201,7 +201,7 @@ def only_checks(line: str) -> str:
 
 
 def fixer_of(line: str) -> str | None:
-    """The line that fixes what the line checks; None where the table knows of none."""
+    """The line that fixes what the line checks; None if the table has none."""
     if "gofmt -l" in line:
         return "gofmt -w ."
     if re.match(r"cargo(?: \+\S+)? clippy", bare(line)) and "$" not in line:
@@ -218,7 +218,7 @@ def fixer_of(line: str) -> str | None:
 
 
 def _words(options: str) -> str:
-    """A pattern of any of them: options stand apart, the end of a Gradle task does not."""
+    """Pattern of any of the options, as whole words, or of the end of a Gradle task."""
     if not options:
         return r"(?!)"
     return rf"(?<!\S)(?:{options})(?!\S)" if options.startswith("-") else rf"(?:{options})(?!\w)"

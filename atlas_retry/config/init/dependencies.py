@@ -1,4 +1,4 @@
-"""Which packages a project asks for, Python's with their group; nothing is resolved."""
+"""Declared dependencies of a project, for Python with their group; nothing is resolved."""
 
 import re
 from collections.abc import Iterator
@@ -14,11 +14,11 @@ _NAME = regex(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)")
 REQUIREMENTS = ("requirements*.txt", "requirements*.in", "requirements/*", "*requirements.txt")
 
 Where = tuple[str, str]
-"""One of the three words above, and the name of the file, extra or group."""
+"""One of `PLACES`, and the name of the file, extra or group."""
 
 
 def python_packages(project: ProjectFiles) -> dict[str, Where]:
-    """Every package by its normalised name, and where it is asked for first."""
+    """Every package by its normalised name, and where it is declared first."""
     in_pyproject = sorted(_listed(project.pyproject, ()), key=lambda row: PLACES.index(row[1][0]))
     packages: dict[str, Where] = {}
     for requirement, where in (*in_pyproject, *_older(project)):
@@ -28,7 +28,7 @@ def python_packages(project: ProjectFiles) -> dict[str, Where]:
 
 
 def _listed(value: object, path: tuple[str, ...]) -> Iterator[tuple[str, Where]]:
-    """What stands in lists of dependencies; Poetry's are mappings of names to versions."""
+    """Entries of lists of dependencies; Poetry has mappings of names to versions."""
     keys = table(value)
     is_poetry = path[1:2] == ("poetry",) and path[-1].endswith("dependencies")
     names = list(keys) if is_poetry else []
@@ -77,7 +77,7 @@ _GEM = regex(r"^\s*(?:gem|\w+\.add_\w*dependency)[ (]+[\"']([\w.-]+)", re.MULTIL
 
 
 def declared(root: Path, cwd: str = ".") -> Declared:
-    """What the files of the project at `root` ask for, those of the folder `cwd` included."""
+    """Dependencies declared at `root` and in the folder `cwd`."""
     files = Folder(root)
     bases = dict.fromkeys(("", "" if cwd == "." else f"{cwd.strip('/')}/"))
     projects = [ProjectFiles(files, base) for base in bases]
@@ -92,7 +92,7 @@ def declared(root: Path, cwd: str = ".") -> Declared:
 
 
 def npm_packages(project: ProjectFiles) -> dict[str, Where]:
-    """Every package that a `package.json` asks for."""
+    """Every dependency in `package.json`."""
     names = chain.from_iterable(table(project.package, key) for key in _PACKAGES)
     return dict.fromkeys(names, ("package.json", ""))
 

@@ -1,4 +1,4 @@
-"""From a project's files to the gates it seems to use. Pure: whether they can start comes in."""
+"""Detects a project's gates from its files. Pure: the caller says what can start."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -17,7 +17,7 @@ from atlas_retry.diagnostics.tools import ASSIGNED
 Obstacle = Callable[[Proposed], str | None]
 """Why a proposal cannot start here; None if it can."""
 Place = tuple[str, Slot]
-"""A folder, and what a gate there is for."""
+"""A folder, and the purpose of a gate there."""
 
 MARKS = (
     "pyproject.toml", "setup.py", "package.json", "go.mod", "Cargo.toml", "pom.xml",
@@ -31,22 +31,22 @@ UNKNOWN = (
     "shard.yml", "gleam.toml", "*.nimble", "Project.toml", "DESCRIPTION", "flake.nix",
     "Jenkinsfile", "Earthfile",
 )  # fmt: skip
-"""Says how a project is built; named where no gate came of it."""
+"""Build files that are reported if no gate comes from them."""
 NOT_OURS = {
     "node_modules", "vendor", "examples", "example", "docs", "doc", "fixtures", "testdata",
     "templates", "template", "tutorials", "bench", "benchmarks", "benches", "fuzz", "samples",
 }  # fmt: skip
 MAX_PARTS = 6
 WHOLE = {"rust", "jvm", "dotnet"}
-"""Languages whose gates at the root see every member."""
+"""Languages whose gates at the root check every member."""
 SLOW = {"rust", "jvm", "cpp", "swift"}
 """Languages whose gates compile everything first."""
 LONG = dict.fromkeys((Slot.TEST, Slot.BUILD, Slot.HOOKS), "15m")
-"""Slots that may take longer than the default allows."""
+"""Slots that may exceed the default timeout."""
 
 
 def detect(files: Files) -> tuple[Proposed, ...]:
-    """Everything the project seems to use: of a part below the root what the root leaves open."""
+    """All gates of the project; for a part below the root, those that the root does not cover."""
     project = ProjectFiles(files)
     proposed_gates = [*_at(project)]
     by_root, has_go_work = tuple(proposed_gates), project.has("go.work")
@@ -58,16 +58,16 @@ def detect(files: Files) -> tuple[Proposed, ...]:
 
 
 def _is_replaced(proposed: Proposed, in_ci: set[Slot]) -> bool:
-    """Whether a language's default goes: CI runs gates, and none of them does the same work."""
+    """Whether a language's default is dropped, because CI runs gates but none of its slot."""
     return proposed.weak and bool(in_ci) and proposed.slot not in in_ci
 
 
 def _is_covered(proposed: Proposed, by_root: tuple[Proposed, ...], *, has_go_work: bool) -> bool:
-    """Whether the root's proposals check it already."""
+    """Whether the proposals of the root already check it."""
     same = [p for p in by_root if p.slot is proposed.slot]
     # what CI runs at the root may check code of every language
     is_whole = (True, ".", "") in {(p.in_ci, p.cwd, p.language) for p in same}
-    # with a go.work, the root's gates see only the root's own module
+    # with a go.work, the root's gates check only the root's own module
     is_apart = has_go_work and proposed.language == "go"
     is_checked = not is_apart and proposed.language in {p.language for p in same}
     is_target = proposed.task and any(p.slot is Slot.TEST for p in by_root)
@@ -77,7 +77,7 @@ def _is_covered(proposed: Proposed, by_root: tuple[Proposed, ...], *, has_go_wor
 
 
 def parts_of(files: Files) -> list[str]:
-    """Folders that hold a manifest of their own: one or two levels down, or in a workspace."""
+    """Folders with a manifest of their own, one or two levels down."""
     split = [path.split("/") for path in files.paths()]
     bases = {"/".join(parts[:-1]) + "/" for parts in split if _is_manifest(parts)}
     return sorted(bases, key=lambda base: (base.count("/"), base))
@@ -88,7 +88,7 @@ def _is_manifest(parts: list[str]) -> bool:
 
 
 def not_understood(files: Files, proposed_gates: Iterable[Proposed]) -> tuple[str, ...]:
-    """What says how the project is checked, and no gate came of."""
+    """Build files and CI checks from which no gate was made."""
     project, proposed = ProjectFiles(files), tuple(proposed_gates)
     languages = {p.language for p in proposed} - {""}
     known = " ".join(row.marks for row in rows.ROWS if row.language in languages).split()
@@ -120,7 +120,7 @@ def _at(project: ProjectFiles) -> Iterator[Proposed]:
 
 
 def _is_in(hooks: str, proposed: Proposed) -> bool:
-    """Whether hooks name the tool; `golangci-lint-full` is one of its names as well."""
+    """Whether hooks name the tool, also as in `golangci-lint-full`."""
     tool = proposed.tool
     if proposed.task or not tool or proposed.slot is Slot.HOOKS:
         return False
@@ -132,19 +132,19 @@ def _is_in(hooks: str, proposed: Proposed) -> bool:
 
 
 OWN_ENVIRONMENT = ("tox ", "nox ")
-"""Runners that install into an environment of their own."""
+"""Runners that install into their own environment."""
 WITH_NEEDS = ("make", "just")
-"""Runners whose targets name other targets behind the colon, which run first."""
+"""Runners whose targets list prerequisites after the colon."""
 MARKS_OF_A_RECIPE = " \t@+-"
 
 
 def _installing_line(project: ProjectFiles, line: str) -> str | None:
-    """The first line that installs of all that a command runs; None if there is none."""
+    """The first line among all that a command runs which installs; None if none does."""
     return next(filter(installs, _lines_run(project, line, set())), None)
 
 
 def _lines_run(project: ProjectFiles, line: str, known: set[str]) -> Iterator[str]:
-    """The line, and those of each target that it calls, once."""
+    """The line and those of the targets that it calls, each once."""
     if line in known:
         return
     known.add(line)
@@ -167,10 +167,10 @@ def _lines_in(task: tasks.Task) -> Iterator[str]:
 
 
 def choose(proposed_gates: Iterable[Proposed], obstacle: Obstacle) -> tuple[Proposed, ...]:
-    """What to write, by folder and slot: what CI runs, else own tools, a target, a default.
+    """The gates to write for each folder and slot: from CI, else tools, targets, defaults.
 
-    A tool that the hooks run is left to them if they can start. Where nothing of one source can
-    start, the next stands in. Never two formatters for a language.
+    A tool that the hooks run is left to them if they can start. If nothing from one source can
+    start, the next one is used. A language never gets two formatters.
     """
     choices = [replace(p, obstacle=obstacle(p)) for p in dict.fromkeys(proposed_gates)]
     left = _left_to_hooks(choices)
@@ -179,7 +179,7 @@ def choose(proposed_gates: Iterable[Proposed], obstacle: Obstacle) -> tuple[Prop
     kept = [choice for choice in choices if choice not in left]
     places = [*dict.fromkeys(map(_place, kept))]
     folders = [*dict.fromkeys(cwd for cwd, _ in places)]
-    # by slot, and of one slot as the folders were found
+    # by slot, then in the order of the folders
     places.sort(key=lambda place: ([*Slot].index(place[1]), folders.index(place[0])))
     for place in places:
         here = [choice for choice in kept if _place(choice) == place]
@@ -188,7 +188,7 @@ def choose(proposed_gates: Iterable[Proposed], obstacle: Obstacle) -> tuple[Prop
 
 
 def _left_to_hooks(choices: list[Proposed]) -> list[Proposed]:
-    """Tools that hooks run which can start, but for lines of CI's."""
+    """Tools that startable hooks run, except lines of CI."""
     if not any(choice.slot is Slot.HOOKS for choice in _started(choices)):
         return []
     return [choice for choice in choices if (choice.in_hooks, choice.in_ci) == (True, False)]
@@ -203,9 +203,9 @@ def _started(choices: Iterable[Proposed]) -> list[Proposed]:
 
 
 def _in_slot(here: list[Proposed], *, covered: bool) -> list[Proposed]:
-    """The lines of CI, and of each further source what nothing before it does.
+    """The lines of CI, and the gates of other sources that they do not cover.
 
-    `covered`: hooks do some of it.
+    `covered`: hooks do some of the slot's work.
     """
     lines = _without_writers([choice for choice in here if choice.in_ci])
     others = [choice for choice in here if not choice.in_ci]
@@ -216,9 +216,9 @@ def _in_slot(here: list[Proposed], *, covered: bool) -> list[Proposed]:
 
 
 def _standing_in(best: list[Proposed], rest: list[Proposed]) -> list[Proposed]:
-    """What to write where none of the best can start: a target beside them, else a default."""
+    """Gates if none of the best can start: a target too, else a default."""
     targets = [choice for choice in rest if choice.task]
-    # a target that only calls one of the tools that cannot start is no better
+    # a target that only calls a tool that cannot start is no better
     missing = {choice.tool for choice in best if not choice.installs} - {""}
     for target in _started(targets):
         if not any(tool in target.body for tool in missing):
@@ -228,7 +228,7 @@ def _standing_in(best: list[Proposed], rest: list[Proposed]) -> list[Proposed]:
 
 
 def _left_open(others: list[Proposed], lines: list[Proposed]) -> list[Proposed]:
-    """Beside CI's lines what can start and is of another language."""
+    """Startable gates in languages that the lines of CI do not check."""
     languages = {line.language for line in _started(lines)}
     if "" in languages:  # a target may check code of every language
         return []
@@ -236,7 +236,7 @@ def _left_open(others: list[Proposed], lines: list[Proposed]) -> list[Proposed]:
 
 
 def _without_writers(lines: list[Proposed]) -> list[Proposed]:
-    """Of one tool's lines those that only check, if any does."""
+    """The lines without those that change files, for tools that also have a checking line."""
     checks = {line.tool for line in lines if not line.writes}
     writers = [line for line in lines if line.writes]
     left_out = [line for line in writers if line.tool in checks]
@@ -247,7 +247,7 @@ LAYOUTS = {
     "black": "python", "ruff-format": "python", "yapf": "python", "autopep8": "python",
     "prettier": "js", "biome format": "js", "dprint check": "js", "deno fmt": "js",
 }  # fmt: skip
-"""Formatters that lay out the same files: two of them never agree."""
+"""Formatters and the language whose files they format: two of one language disagree."""
 
 
 def _one_layout(choices: list[Proposed]) -> Iterator[Proposed]:
@@ -255,5 +255,5 @@ def _one_layout(choices: list[Proposed]) -> Iterator[Proposed]:
     for choice in choices:
         language = LAYOUTS.get(choice.tool) if choice.obstacle is None else None
         first = firsts.setdefault(language, choice.tool) if language else choice.tool
-        why = f"{first} formats the same files; two formatters never agree"
+        why = f"{first} formats the same files; two formatters disagree"
         yield choice if first == choice.tool else replace(choice, obstacle=why)

@@ -1,4 +1,4 @@
-"""The machine at hand: whether a command could start here, and what starts it instead."""
+"""Whether a command can start on this machine, and what starts it instead."""
 
 import os
 import re
@@ -23,7 +23,7 @@ INSTALL = {
     "cargo-fmt": "rustup component add rustfmt",
     "java": "install a JDK",
 }
-"""How to get a program; otherwise `install NAME`."""
+"""How to install a program; by default `install NAME`."""
 ALSO = {
     "cargo fmt": "cargo-fmt",
     "cargo clippy": "cargo-clippy",
@@ -32,26 +32,26 @@ ALSO = {
     "./gradlew": "java",
     "vendor/bin": "php",
 }
-"""A program that a line needs beside its first word."""
+"""A program that a line needs in addition to its first word."""
 
 
 class Machine(Struct, frozen=True):
-    """What can be started from a project's folder."""
+    """The programs available in a project's folder."""
 
     root: Path
     environ: Mapping[str, str]
     files: Files
 
     def obstacle(self, proposed: Proposed) -> str | None:
-        """Why a command is not started here, with the remedy if something is missing."""
+        """Why a command cannot start here, with the remedy if something is missing."""
         return next(self._obstacles(proposed), None)
 
     def _obstacles(self, proposed: Proposed) -> Iterator[str]:
         if proposed.installs:
-            yield f"it installs on this machine: {proposed.installs}"
+            yield f"it installs something: {proposed.installs}"
         folder = self.root / proposed.cwd
         if not folder.is_dir():
-            yield f"{proposed.cwd} is not there"
+            yield f"{proposed.cwd} does not exist"
         line = re.sub(rf"^{ASSIGNED}", "", proposed.run)
         for program in _programs(line):
             if "/" in program:
@@ -63,17 +63,17 @@ class Machine(Struct, frozen=True):
         manager = NODE.get(runner, "")
         is_installed = (folder / "node_modules").exists()
         if manager and not is_installed and _puts_down_packages(here, manager):
-            yield f"node_modules is not there ({manager} install)"
+            yield f"node_modules does not exist ({manager} install)"
         if runner == "make" and not here.first("GNUmakefile", "[mM]akefile") and " -" not in line:
-            yield "Makefile is not there (run ./configure first)"
+            yield "Makefile does not exist (run ./configure first)"
 
     def _which(self, program: str) -> str | None:
         return shutil.which(program, path=self.environ.get("PATH", os.defpath))
 
     def settled(self, proposed: Proposed) -> Proposed:
-        """The proposal as it starts here, by the project's own virtual environment.
+        """The proposal as it starts here, with the project's own virtual environment.
 
-        Without a runner that is missing, where what it starts is there.
+        A missing runner is left out if the program that it starts exists.
         """
         runner = proposed.run.partition(" ")[0]
         folder = self.root / proposed.cwd
@@ -81,7 +81,7 @@ class Machine(Struct, frozen=True):
             return _instead(proposed, f"{runner} ", f"{own} ")
         if self._which(runner):
             return proposed
-        why = f"; {runner} is not on PATH, what it starts is"
+        why = f"; without {runner}, which is not on PATH"
         if runner in PYTHON_RUNNERS and self._which("python3"):
             return self._by_installed(proposed, why)
         is_node = runner in NODE and self._which("npm") and (folder / "node_modules").exists()
@@ -92,7 +92,7 @@ class Machine(Struct, frozen=True):
         return proposed
 
     def _by_installed(self, proposed: Proposed, why: str) -> Proposed:
-        """What a missing runner would start, where the environment has it."""
+        """The program that a missing runner would start, if it is available."""
         started = LAUNCHER.match(proposed.run)
         program = proposed.run[started.end() :].partition(" ")[0] if started else ""
         own = _in_environment(program, self.root / proposed.cwd)
@@ -102,7 +102,7 @@ class Machine(Struct, frozen=True):
 
 
 def _programs(line: str) -> Iterator[str]:
-    """What a line needs to start: names on PATH, and files of the project."""
+    """Programs that a line needs: names on PATH, and files of the project."""
     yield from (more for start, more in ALSO.items() if line.startswith(start))
     program = line.partition(" ")[0]
     if program in ("test", "cd", "[", "set"):
@@ -119,25 +119,25 @@ def _remedy(program: str) -> str:
 def _unusable(folder: Path, program: str) -> Iterator[str]:
     path = program.removeprefix("./")
     if not (folder / path).exists():
-        yield f"{path} is not there" + (" (composer install)" if "vendor/bin/" in path else "")
+        yield f"{path} does not exist" + (" (composer install)" if "vendor/bin/" in path else "")
     elif not os.access(folder / path, os.X_OK):
-        yield f"{path} may not be executed (chmod +x {path})"
+        yield f"{path} is not executable (chmod +x {path})"
 
 
 def _puts_down_packages(project: ProjectFiles, manager: str) -> bool:
-    """Whether an install makes `node_modules`; Yarn's Plug'n'Play puts down no folder."""
+    """Whether an install creates `node_modules`; Yarn's Plug'n'Play does not."""
     is_plug_and_play = project.has(".pnp.cjs") or (manager == "yarn" and project.has(".yarnrc.yml"))
     return bool(npm_packages(project)) and not is_plug_and_play
 
 
 def _in_environment(program: str, folder: Path) -> str | None:
-    """A program of the project's own virtual environment."""
+    """Path of a program in the project's virtual environment."""
     own = [f"{name}/bin/{program}" for name in ENVIRONMENTS if program]
     return next((path for path in own if (folder / path).exists()), None)
 
 
 def _instead(proposed: Proposed, old: str, new: str, why: str = "") -> Proposed:
-    """The proposal with another start of its lines, and the reason."""
+    """The proposal with another start of its commands, and the reason."""
 
     def moved(line: str) -> str:
         starts = f"{line} ".startswith(old)
@@ -153,7 +153,7 @@ def _instead(proposed: Proposed, old: str, new: str, why: str = "") -> Proposed:
 
 
 def _by_npm(proposed: Proposed, why: str) -> Proposed:
-    """Npm's way of saying the same: a script, or a program of node_modules."""
+    """The proposal by npm: a script, or a program of node_modules."""
     old = re.match(r"(?:pnpm|yarn|bun) run |(?:pnpm|yarn) exec |bunx |\w+ ", proposed.run)
     start = old[0] if old else ""
     is_script = proposed.body or start.endswith("run ") or proposed.run.endswith(" test")

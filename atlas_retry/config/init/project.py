@@ -1,4 +1,4 @@
-"""A project's files and its manifests, parsed when asked for; what they mean is others' work."""
+"""A project's files, and its manifests, which are parsed on access."""
 
 import configparser
 import json
@@ -26,7 +26,7 @@ AUTOMATION = (
     "noxfile.py", "Makefile", "GNUmakefile", "justfile", "Justfile", ".justfile", "Taskfile.y*ml",
     "tasks.py", "duties.py", "ci/*", "script/*", "scripts/*",
 )  # fmt: skip
-"""What runs tools: CI, task runners, scripts."""
+"""Files that run tools: CI, task runners, scripts."""
 MANIFESTS = ("pyproject.toml", "package.json", "Cargo.toml", "composer.json", "Pipfile")
 
 
@@ -34,20 +34,20 @@ class Files(Protocol):
     """Read access to a project; a `model.Tree` is one."""
 
     def paths(self) -> Iterable[str]:
-        """Files by path relative to the root."""
+        """Paths of all files, relative to the root."""
 
     def read(self, path: str) -> bytes | None:
-        """Content; None where there is nothing."""
+        """Content of a file; None if it does not exist."""
 
 
 def table(value: object, *keys: str) -> Table:
-    """The table under `keys`, empty where there is none."""
+    """The table under `keys`, empty if there is none."""
     nested = dig(value, *keys)
     return nested if isinstance(nested, dict) else {}
 
 
 def dig(value: object, *keys: str) -> object:
-    """What lies under `keys`, None where there is nothing."""
+    """The value under `keys`, None if there is none."""
     for key in keys:
         if not isinstance(value, Mapping) or key not in value:
             return None
@@ -56,7 +56,7 @@ def dig(value: object, *keys: str) -> object:
 
 
 def strings(value: object) -> Iterator[str]:
-    """Every string in a list, or the one that it is."""
+    """Every string in a list, or the value itself if it is a string."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, list):
@@ -64,11 +64,11 @@ def strings(value: object) -> Iterator[str]:
 
 
 class ProjectFiles(Struct, frozen=True, dict=True):
-    """The files under one folder of a tree. What cannot be parsed counts as empty."""
+    """The files in one folder of a tree. Unparsable files count as empty."""
 
     files: Files
     base: str = ""
-    """Folder with a trailing slash, or nothing for the root."""
+    """Folder with a trailing slash, or empty for the root."""
 
     @cached_property
     def paths(self) -> tuple[str, ...]:
@@ -83,7 +83,7 @@ class ProjectFiles(Struct, frozen=True, dict=True):
         return path in self._known
 
     def files_like(self, *patterns: str) -> Iterator[str]:
-        """Files at the top that a pattern names, below `**/` as deep as there are, in order."""
+        """Top-level files that match a pattern, with `**/` at any depth, in order."""
         for pattern in patterns:
             deep = pattern.removeprefix("**/")
             if deep != pattern:
@@ -93,11 +93,11 @@ class ProjectFiles(Struct, frozen=True, dict=True):
                 yield from (path for path in top if fnmatch(path, pattern))
 
     def first(self, *patterns: str) -> str | None:
-        """The first file that one of the patterns names, in their order."""
+        """The first file that matches a pattern, in the order of the patterns."""
         return next(self.files_like(*patterns), None)
 
     def below(self, *patterns: str) -> Iterator[str]:
-        """Every file whose whole path one of the patterns names."""
+        """Every file whose whole path matches one of the patterns."""
         wanted = re.compile("|".join(map(translate, patterns)))
         return filter(wanted.match, self.paths)
 
@@ -106,7 +106,7 @@ class ProjectFiles(Struct, frozen=True, dict=True):
         return self if folder == "." else ProjectFiles(self.files, f"{self.base}{folder}/")
 
     def text(self, path: str) -> str:
-        """Content of a file, empty where there is none."""
+        """Content of a file, empty if it does not exist."""
         content = self.files.read(self.base + path) if self.has(path) else None
         return (content or b"").decode(errors="replace").removeprefix("\ufeff")
 
@@ -146,7 +146,7 @@ class ProjectFiles(Struct, frozen=True, dict=True):
         return self.json("package.json")
 
     def unreadable(self) -> Iterator[str]:
-        """Manifests that hold something but parse to nothing."""
+        """Manifests with content that cannot be parsed."""
         for path in MANIFESTS:
             parsed = self.json(path) if path.endswith("json") else self.toml(path)
             if not parsed and re.search(r"[\[{=]\s*\S", self.text(path)):
@@ -154,16 +154,16 @@ class ProjectFiles(Struct, frozen=True, dict=True):
 
     @cached_property
     def automation(self) -> str:
-        """Text of everything that runs tools. For words in it only."""
+        """Text of all files that run tools, for word searches."""
         return "\n".join(self.text(path) for path in self.below(*AUTOMATION))
 
     def runs(self, words: str) -> bool:
-        """Whether automation mentions these words, as words."""
+        """Whether automation has these words as whole words."""
         return re.search(rf"(?<![\w-]){re.escape(words)}(?![\w-])", self.automation) is not None
 
 
 class Folder(Struct, frozen=True, dict=True):
-    """A project on disk, as far down as manifests and workflows lie; links are not followed."""
+    """A project on disk, down to the depth of manifests and workflows; follows no links."""
 
     root: Path
 
@@ -182,7 +182,7 @@ class Folder(Struct, frozen=True, dict=True):
         return self._found
 
     def read(self, path: str) -> bytes | None:
-        """Up to `MAX_BYTES`; None for what is no regular file or cannot be read."""
+        """Up to `MAX_BYTES` of a file; None if it is not regular or not readable."""
         file = self.root / path
         try:
             if not file.is_file():

@@ -1,4 +1,4 @@
-"""What a language or a tool brings along: one row a gate. What CI and scripts say comes first."""
+"""Gates by language and tool, one row each. CI and scripts take precedence."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -13,34 +13,34 @@ from atlas_retry.config.init.values import Proposed, Slot
 
 
 class Row(Struct, frozen=True):
-    """A file that marks the language, and what that brings along."""
+    """A gate and the files that indicate it."""
 
     language: str
     marks: str
-    """Patterns of files at the top, or deep in it (`**/`), any of which will do."""
+    """Patterns of files at the top, or at any depth (`**/`); one of them is enough."""
     slot: Slot
     run: str
     when: str = ""
-    """What the marked files have to hold, or CI has to run, as a pattern."""
+    """Pattern that must occur in the marks, or in what CI runs."""
     config: str = ""
-    """Such files, or tables of them (`FILE:TABLE`), any of which will do as well."""
+    """Files, or tables in them (`FILE:TABLE`), one of which is enough instead."""
     package: str = ""
-    """That the project has to ask for; a configuration that nobody runs is no reason."""
+    """Dependency that the project must have; an unused configuration is not enough."""
     fix: str | None = None
-    """Where `commands` does not know it."""
+    """The fixer, if `commands` does not have it."""
     weak: bool = False
-    """A default: anything that the project itself says replaces it."""
+    """Whether it is a default, which anything in the project replaces."""
     unless: str = ""
-    """A word that CI or a task runs instead."""
+    """Word in CI or a task that excludes the row."""
     by: str = ""
-    """A word that CI or a task has to run."""
+    """Word that CI or a task must have."""
 
 
 PRE_COMMIT = ".pre-commit-config.y*ml"
 LEFTHOOK = "lefthook.y*ml .lefthook.y*ml"
 HOOK_FILES = (*PRE_COMMIT.split(), *LEFTHOOK.split())
 REFUSES_MAIN = "no-commit-to-branch"
-"""A hook that fails wherever the main branch is checked out."""
+"""A hook that fails if the main branch is checked out."""
 TEST_FILES = "test_*.py *_test.py **/tests/*.py **/test/*.py **/test_*.py"
 PYTHON = "pyproject.toml setup.py setup.cfg requirements*.txt Pipfile tox.ini"
 GO, RUST, MAVEN, GRADLE = "go.mod", "Cargo.toml", "pom.xml", "build.gradle* settings.gradle*"
@@ -157,11 +157,11 @@ ROWS = (
     Row("any", PRE_COMMIT, Slot.HOOKS, "pre-commit run --all-files"),
     Row("any", LEFTHOOK, Slot.HOOKS, "lefthook run pre-commit --all-files", "pre-commit:"),
 )  # fmt: skip
-"""Of the rows of one language only the first for tests and hooks: one run shows them all."""
+"""For tests and hooks only the first matching row of a language counts."""
 
 
 def propose(project: ProjectFiles) -> Iterator[Proposed]:
-    """What the rows bring whose mark is there."""
+    """The gates of all rows that apply."""
     asked = {"python": python_packages(project), "js": npm_packages(project)}
     taken: set[tuple[str, Slot]] = set()
     for row in ROWS:
@@ -174,7 +174,7 @@ def propose(project: ProjectFiles) -> Iterator[Proposed]:
 
 
 def _why(project: ProjectFiles, row: Row, asked: Mapping[str, Where]) -> str | None:
-    """The reason for the gate, in words; None where there is none."""
+    """Reason for the gate; None if the row does not apply."""
     mark, config = _there(project, row.marks), _there(project, row.config)
     is_marked = mark or (row.package and config)
     is_other = row.unless and project.runs(row.unless)
@@ -193,13 +193,13 @@ def _asked_for(
 ) -> str | None:
     if row.package in asked:
         where, group = asked[row.package]
-        return config or f"{row.package} is asked for in {group or 'the dependencies'} ({where})"
+        return config or f"{row.package} is listed in {group or 'the dependencies'} ({where})"
     is_run = not asked or row.slot is Slot.TEST or project.runs(row.package)
     return config if is_run else None
 
 
 def _words(project: ProjectFiles, row: Row) -> str | None:
-    """Where what the row looks for stands: in the marked files, else in CI and tasks."""
+    """Where `when` matches: in the marks, else in CI and tasks."""
     words = re.compile(row.when)
     # Python's manifests name tools for many reasons
     marks = row.marks.split() if row.marks != PYTHON else ()
@@ -212,7 +212,7 @@ def _words(project: ProjectFiles, row: Row) -> str | None:
 
 
 def _there(project: ProjectFiles, patterns: str) -> str | None:
-    """The first of these files and tables, in words."""
+    """The first of these files and tables that exists, in words."""
     return next(filter(None, (_place(project, pattern) for pattern in patterns.split())), None)
 
 
@@ -224,12 +224,12 @@ def _place(project: ProjectFiles, pattern: str) -> str | None:
     if section:
         return f"{path} has [{section}]" if section in project.ini(path) else None
     known = pattern if project.has(pattern) else next(project.files_like(pattern), None)
-    return f"{known} is there" if known else None
+    return f"{known} exists" if known else None
 
 
 def _proposed(project: ProjectFiles, row: Row, why: str) -> Proposed:
     known = understand(row.run)
-    only_asked = row.language == "python" and " is asked for in " in why
+    only_asked = row.language == "python" and " is listed in " in why
     is_unused = only_asked and row.slot is Slot.FORMAT and not project.runs(row.package)
     refuses_main = row.marks == PRE_COMMIT and REFUSES_MAIN in hooks_text(project)
     return Proposed(
@@ -240,13 +240,13 @@ def _proposed(project: ProjectFiles, row: Row, why: str) -> Proposed:
         tool=known.tool if known else row.run.partition(" ")[0],
         language=row.language,
         env=(("SKIP", REFUSES_MAIN),) if refuses_main else (),
-        # a formatter that is only installed may be there for something else: documentation
+        # a formatter that is only installed may be used for other things, such as documentation
         weak=row.weak or is_unused,
     )
 
 
 def hooks_text(project: ProjectFiles) -> str:
-    """What the project's hooks run, without the comments."""
+    """Text of the project's hook files, without comments."""
     texts = map(project.text, project.files_like(*HOOK_FILES))
     return re.sub(r"(?m)#.*$", "", "\n".join(texts))
 
@@ -264,7 +264,7 @@ def _start(project: ProjectFiles, row: Row) -> str:
 
 
 def _with_target(project: ProjectFiles, run: str, why: str) -> str:
-    """What a tool has to be told: what to look at, where that is not the whole folder."""
+    """The command with its target, for tools that need one."""
     mypy = table(project.pyproject, "tool", "mypy")
     ini = project.ini("mypy.ini").get("mypy", {}) or project.ini("setup.cfg").get("mypy", {})
     is_configured = bool({"files", "packages", "modules"} & mypy.keys()) or "files" in ini
@@ -272,13 +272,13 @@ def _with_target(project: ProjectFiles, run: str, why: str) -> str:
         return f"{run} {' '.join(_packages(project))}"
     folder = why.partition(" ")[0].rpartition("/")[0]
     if "unittest" in run and folder and not project.has(f"{folder}/__init__.py"):
-        # it looks into packages only: into another folder it has to be sent
+        # it searches only packages: any other folder must be given
         return f"{run} -s {folder}"
     return wrapped(project, run)
 
 
 def _packages(project: ProjectFiles) -> list[str]:
-    """`src`, else the folders at the top that are packages, else everything."""
+    """`src`, else the top-level packages, else everything."""
     if any(path.startswith("src/") for path in project.paths):
         return ["src"]
     inits = [path.split("/") for path in project.below("*/__init__.py")]

@@ -1,4 +1,4 @@
-"""What starts a project's tools: managers of environments and of packages."""
+"""Programs that start a project's tools: managers of environments and packages."""
 
 import re
 
@@ -18,11 +18,11 @@ class Manager(Struct, frozen=True):
 
     name: str
     program: str
-    """Starts a program of node_modules."""
+    """Start of a line that runs a program of node_modules."""
     members: str
-    """Runs a script in all members of a workspace."""
+    """Line that runs a script in all members of a workspace."""
     dash: str = ""
-    """Between a script and options for it."""
+    """Separator between a script and its options."""
 
     def script(self, name: str) -> str:
         """The line that runs a script."""
@@ -44,7 +44,7 @@ LOCKS = {
 
 
 def manager_of(project: ProjectFiles) -> Manager:
-    """By `packageManager`, else by lock file, else npm."""
+    """The manager by `packageManager`, else by lock file, else npm."""
     named = str(project.package.get("packageManager", "")).partition("@")[0]
     locked = (one for one in MANAGERS if any(map(project.has, LOCKS.get(one.name, ()))))
     wanted = (one for one in MANAGERS if one.name == named)
@@ -52,9 +52,9 @@ def manager_of(project: ProjectFiles) -> Manager:
 
 
 def python_start(project: ProjectFiles, package: str) -> str:
-    """What starts a program of that package: the environment's manager; nothing: it is on PATH.
+    """Start of a line that runs a program of this package; empty if it is on PATH.
 
-    Uv installs the `dev` group alone by itself; another one or an extra has to be named.
+    By default uv installs only the group `dev`; other groups and extras must be named.
     """
     runner = _python_manager(project)
     place, name = python_packages(project).get(package, ("", ""))
@@ -78,7 +78,7 @@ def _python_manager(project: ProjectFiles) -> str:
 
 
 def wrapped(project: ProjectFiles, run: str) -> str:
-    """The line with the project's own wrapper, where that is there."""
+    """The line with the project's own wrapper, if it has one."""
     program, _, rest = run.partition(" ")
     own = WRAPPERS.get(program)
     return f"./{own} {rest}" if own and project.has(own) else run
@@ -88,13 +88,13 @@ NARROWER = {
     "jest": "--onlyFailures --passWithNoTests --coverage=false",
     "vitest": "--changed --coverage.enabled=false",
 }
-"""Options that run what failed last, or what a change reaches; a threshold of coverage is for all
-tests, and that none is left is no failure."""
+"""Options that run only tests that failed last or that a change affects, without coverage
+thresholds, which are for all tests."""
 PYTEST_FILES = ("pyproject.toml", "pytest.ini", "tox.ini", "setup.cfg")
 
 
 def recheck_of(project: ProjectFiles, line: str, body: str) -> str | None:
-    """The line that runs fewer tests after an attempt, of runners that know which."""
+    """The line that runs fewer tests after an attempt, if the runner can."""
     last = re.split(r"&&|;", body)[-1].strip() or line
     program, _, rest = bare(last).partition(" ")
     if program == "pytest":

@@ -1,7 +1,7 @@
-"""What a project names itself: scripts of package.json, targets of make, just, tox, nox ...
+"""Tasks that a project defines: scripts of package.json, targets of make, just, tox, nox ...
 
-A script is as good as its tool. Another target stands in only where no tool was found for its slot:
-the tool itself has a fixer and tells its problems apart, the target does not.
+A script is as good as its tool. Other targets are used only if their slot has no tool, because
+a tool has a fixer and readable output.
 """
 
 import re
@@ -25,7 +25,7 @@ from atlas_retry.patterns import regex
 
 SLOTS = (Slot.FORMAT, Slot.LINT, Slot.TYPES, Slot.TEST)
 FIX_WORDS = {"fix", "write"}
-"""In the name of a script: it changes files."""
+"""Words in the name of a script that changes files."""
 WRITES = regex(r"--(?:write|fix|apply|apply-unsafe)\b")
 ONLY_CHECKS = regex(r"--check\b|--list-different\b| -l\b|--ci\b")
 NO_TEST = "no test specified"
@@ -38,14 +38,14 @@ class Task(Struct, frozen=True):
     name: str
     run: str
     body: str = ""
-    """What it starts, a command a line, as far as the file says it."""
+    """Commands that it runs, one a line, if the file has them."""
     language: str = ""
-    """Of a script in the manifest of its language."""
+    """Language of a script in a manifest."""
     fix: str | None = None
 
 
 def propose(project: ProjectFiles) -> list[Proposed]:
-    """The best target of each runner for each slot; of the scripts of a language one."""
+    """The best target of each runner for each slot; at most one script for a language."""
     done: set[tuple[Slot, str]] = set()
     proposals: list[Proposed] = []
     for where, targets in _sources(project):
@@ -63,7 +63,7 @@ def _best(slot: Slot, tasks: Iterable[Task]) -> Task | None:
 
 
 def find(project: ProjectFiles, runner: str, words: Iterable[str]) -> Task | None:
-    """The target that a line calls, by its runner and the words behind that."""
+    """The target that a line calls, by its runner and the words after it."""
     every = [*chain.from_iterable(targets for _, targets in _sources(project))]
     for word in words:
         for task in every:
@@ -75,7 +75,7 @@ def find(project: ProjectFiles, runner: str, words: Iterable[str]) -> Task | Non
 
 
 def _fits(slot: Slot, task: Task) -> bool:
-    """Whether it does what its name says, and nothing more."""
+    """Whether the name fits the slot and says nothing else."""
     if task.name == "check":
         known = understand(task.body)
         is_types = slot is Slot.TYPES and known is not None and known.slot is Slot.TYPES
@@ -87,7 +87,7 @@ def _fits(slot: Slot, task: Task) -> bool:
 
 
 def _rank(task: Task) -> tuple[bool, int, int]:
-    """The lower the better: it may change files, has few words, and the plainest of them."""
+    """Sort key, best first: may change files, has few words, has the plainest word."""
     parts = parts_of_name(task.name)
     places = [WORDS_IN_ORDER.index(part) for part in parts if part in WORDS_IN_ORDER]
     plainest = min(places, default=len(WORDS_IN_ORDER))
@@ -136,7 +136,7 @@ def _scripts(project: ProjectFiles) -> Iterator[Task]:
 
 
 def _fix_script(name: str, scripts: Iterable[str]) -> str | None:
-    """The script that fixes what the one of this name checks."""
+    """The script that fixes what the script with this name checks."""
     slot = slot_of_name(name)
     if slot not in (Slot.FORMAT, Slot.LINT) or not FIX_WORDS.isdisjoint(parts_of_name(name)):
         return None
@@ -151,7 +151,7 @@ def _bodies(project: ProjectFiles) -> dict[str, str]:
 
 
 def _members(project: ProjectFiles) -> Iterator[Task]:
-    """One script over all members of a workspace that have it."""
+    """Scripts of members, run in all members of a workspace that have them."""
     if "workspaces" not in project.package and not project.has("pnpm-workspace.yaml"):
         return
     line = manager_of(project).members
@@ -188,7 +188,7 @@ def _nox(project: ProjectFiles) -> Iterator[Task]:
 
 
 def _tox(project: ProjectFiles) -> Iterator[Task]:
-    """`py` is the interpreter at hand: a whole matrix belongs to CI."""
+    """Environments of tox; `py` is the current interpreter, as a whole matrix is for CI."""
     native = table(project.pyproject, "tool", "tox") or project.toml("tox.toml")
     bodies = {name: str(dig(inner, "commands")) for name, inner in table(native, "env").items()}
     for section, keys in project.ini("tox.ini").items():
@@ -205,7 +205,7 @@ def _tox(project: ProjectFiles) -> Iterator[Task]:
 def _just(project: ProjectFiles) -> Iterator[Task]:
     path = project.first("justfile", "Justfile", ".justfile")
     text = project.text(path) if path else ""
-    # A parameter without a default (`name`, `+name`) has to be given: no gate can do that.
+    # a parameter without a default (`name`, `+name`) needs an argument, which no gate has
     pattern = r"^@?([\w-]+)(?:[ \t]+(?:\*\w+|[*+$]?\w+=\S+))*[ \t]*:(?!=)(.*(?:\n[ \t]+.*)*)"
     for recipe in re.finditer(pattern, text, re.MULTILINE):
         yield Task(recipe[1], f"just {recipe[1]}", recipe[2])

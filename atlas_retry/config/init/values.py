@@ -1,4 +1,4 @@
-"""What detection speaks in: slots and proposals. It looks at nothing."""
+"""Values of the detection: slots and proposals."""
 
 from enum import StrEnum
 
@@ -8,7 +8,7 @@ from atlas_retry.model import Kind
 
 
 class Slot(StrEnum):
-    """What a gate is for; two gates of one slot do the same work twice."""
+    """Purpose of a gate; two gates of one slot do the same work twice."""
 
     FORMAT = "format"
     LINT = "lint"
@@ -24,60 +24,60 @@ class Slot(StrEnum):
 
     @property
     def key(self) -> str:
-        """Of the list below `validation`."""
+        """Key of the list below `validation`."""
         return self.kind.value.replace("-", "_")
 
 
 class Proposed(Struct, frozen=True, kw_only=True):
-    """One gate that the project seems to use, and why."""
+    """One gate that the project seems to use, with the reason."""
 
     slot: Slot
     run: str
     reason: str
     tool: str = ""
-    """What does the work, as hooks and CI name it."""
+    """Name of the tool in hooks and CI."""
     fix: str | None = None
     recheck: str | None = None
     timeout: str | None = None
-    """As the configuration writes it; None = its default."""
+    """Duration in the configuration's format; None = the default."""
     env: tuple[tuple[str, str], ...] = ()
     cwd: str = "."
     writes: bool = False
-    """It changes files although its slot is for readers."""
+    """Whether it changes files although gates of its slot usually do not."""
     weak: bool = False
-    """A language's default, which anything that the project says itself replaces."""
+    """Whether it is a language's default, which anything in the project replaces."""
     task: bool = False
-    """A target of a task runner: only where no tool was found for its slot."""
+    """Whether it is a target of a task runner, used only if its slot has no tool."""
     body: str = ""
-    """What a target or script starts, as far as the project says it."""
+    """Commands that a target or script runs, if known."""
     language: str = ""
-    """Whose gate it is; empty for a target, which may check several."""
+    """Language that it checks; empty for a target, which may check several."""
     in_ci: bool = False
-    """A line of CI's, as it stands there."""
+    """Whether it is a literal line of CI."""
     required: bool = True
     note: str = ""
-    """What was seen when it was tried, for the configuration."""
+    """Comment for the configuration about the trial run."""
     installs: str | None = None
-    """A line of its own, or of a target that it runs, which installs something on this machine."""
+    """Line that it runs, itself or by a target, which installs something on this machine."""
     in_hooks: bool = False
-    """Already run by the project's hooks."""
+    """Whether the project's hooks run it already."""
     obstacle: str | None = None
-    """Why it cannot start here."""
+    """Why it cannot start here; None if it can."""
 
 
 class Proposal(Struct, frozen=True, kw_only=True):
-    """What `atlas init` would write."""
+    """The configuration that `atlas init` would write."""
 
     choices: tuple[Proposed, ...]
     notes: tuple[str, ...] = ()
-    """What a person should know: files that cannot be read, what was not understood."""
+    """Messages to the user about unreadable files and tools that were not understood."""
 
     @property
     def gates(self) -> tuple[Proposed, ...]:
-        """Those that can start here."""
+        """Proposals that can start here."""
         return tuple(choice for choice in self.choices if choice.obstacle is None)
 
     @property
     def idle(self) -> tuple[Proposed, ...]:
-        """Those that cannot; they are written as comments."""
+        """Proposals that cannot start here; they are written as comments."""
         return tuple(choice for choice in self.choices if choice.obstacle)
