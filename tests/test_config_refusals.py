@@ -75,7 +75,7 @@ WRONG = {
     "negative attempts": ("retry: {max_ai_retry_attempts: -1}", "1:32", "from 0 to 100, found -1"),
     "too many attempts": ("retry: {max_ai_retry_attempts: 1000000000}", "1:32", "from 0 to 100"),
     "no number of re-runs": ("retry: {flake_reruns: null}", "1:23", "from 0 to 10, found nothing"),
-    "a number too long": (f"retry: {{flake_reruns: {'9' * 5000}}}", "1:23", "cannot be read"),
+    "a number too long": (f"retry: {{flake_reruns: {'9' * 5000}}}", "1:23", "looks like a number"),
     "no amount": ("retry: {max_cost_usd: .nan}", "1:23", "from 0 to 100000, found nan"),
     "endless amount": ("retry: {max_minutes: .inf}", "1:22", "from 0 to 1440, found inf"),
     "negative amount": ("retry: {max_cost_usd: -0.5}", "1:23", "from 0 to 100000"),
@@ -123,7 +123,7 @@ WRONG = {
     "said in two other spellings": (
         "validation:\n  max_ai_retry_attempts: 1\nexecutor:\n  quality_gate_max_retries: 1",
         "4:3",
-        "executor.quality_gate_max_retries says the same",
+        "executor.quality_gate_max_retries sets the same",
     ),
     "no mapping": ("- a\n- b", "1:1", "a mapping of keys to values"),
     "a scalar": ("hello", "1:1", "a mapping of keys to values"),
