@@ -11,6 +11,7 @@ from msgspec import Struct
 from typer.core import TyperGroup
 
 from atlas_retry import __version__
+from atlas_retry.cli.options import described
 
 if TYPE_CHECKING:
     from typer._click import Command, Context, HelpFormatter
@@ -186,7 +187,7 @@ def application(names: Iterable[str] = COMMANDS) -> typer.Typer:
         if own:
             row = COMMANDS[name]
             command = groups[above].command(own, help=row.summary, epilog=_epilog(row.examples))
-            command(_function(row.function))
+            command(described(_function(row.function), name))
     return app
 
 

@@ -7,7 +7,6 @@ from collections.abc import Collection, Sequence
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
-from typing import Annotated
 
 import typer
 from msgspec.structs import replace
@@ -30,41 +29,27 @@ from atlas_retry.text.units import copyable
 OK, FAILED, BROKEN = 0, 1, 3
 SHORT_FORMS = ("format", "lint", "test")
 
-ReceiptFile = Annotated[
-    Path | None,
-    typer.Option("--receipt", metavar="FILE", help="Write a receipt for atlas verify."),
-]
-Sign = Annotated[
-    Path | None, typer.Option("--sign", metavar="KEY", help="An SSH key to sign the receipt with.")
-]
-Base = Annotated[
-    str, typer.Option("--base", metavar="REV", help="The revision to compare with in the receipt.")
-]
-ListOnly = Annotated[
-    bool, typer.Option("--list", help="List the gates and their commands without running them.")
-]
-
 
 def validate(
     context: typer.Context,
-    path: options.PathArgument = Path(),
+    path: Path = Path(),
     *,
-    only: options.Only = None,
-    fix: options.Fix = False,
-    check: options.Check = None,
-    fail_fast: options.FailFast = False,
-    flake_reruns: options.FlakeReruns = 0,
-    jobs: options.Jobs = None,
-    receipt: ReceiptFile = None,
-    sign: Sign = None,
-    base: Base = "HEAD",
-    reuse: options.Reused = False,
-    json: options.Json = False,
-    report: options.Reports = None,
-    quiet: options.Quiet = False,
-    verbose: options.Verbose = 0,
-    plain: options.Plain = False,
-    list_only: ListOnly = False,
+    only: list[str] | None = None,
+    fix: bool = False,
+    check: bool | None = None,
+    fail_fast: bool = False,
+    flake_reruns: int = 0,
+    jobs: int | None = None,
+    receipt: Path | None = None,
+    sign: Path | None = None,
+    base: str = "HEAD",
+    reuse: bool = False,
+    json: bool = False,
+    report: list[str] | None = None,
+    quiet: bool = False,
+    verbose: int = 0,
+    plain: bool = False,
+    list_only: bool = False,
 ) -> int:
     """Run the project's gates.
 

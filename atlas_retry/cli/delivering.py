@@ -5,13 +5,11 @@ import os
 import shutil
 from itertools import chain
 from pathlib import Path
-from typing import Annotated
 
-import typer
 from msgspec import Struct
 
 from atlas_retry.cli import here
-from atlas_retry.cli.history import Run, run_of, workspace_of
+from atlas_retry.cli.history import run_of, workspace_of
 from atlas_retry.errors import AtlasError, UsageError, WorkspaceError
 from atlas_retry.history import archive, rescue
 from atlas_retry.history.values import RunRow
@@ -28,34 +26,15 @@ DELIVERED, NOT_DELIVERED = 0, 1
 
 
 def deliver(
-    run: Run = None,
+    run: str | None = None,
     *,
-    apply: Annotated[
-        Path | None,
-        typer.Option(
-            "--apply", metavar="FILE", help="Deliver a patch from another job instead of a run."
-        ),
-    ] = None,
-    patch: Annotated[
-        Path | None,
-        typer.Option("--patch", metavar="FILE", help="Write a patch for git am or git apply."),
-    ] = None,
-    branch: Annotated[
-        str | None, typer.Option("--branch", metavar="NAME", help="Commit to this branch.")
-    ] = None,
-    push: Annotated[bool, typer.Option("--push", help="Push the branch, never by force.")] = False,
-    pr: Annotated[
-        bool, typer.Option("--pr", help="Push, and open or update the pull request with gh.")
-    ] = False,
-    remote: Annotated[
-        str, typer.Option("--remote", metavar="NAME", help="The remote to push to.")
-    ] = "origin",
-    max_pushes: Annotated[
-        int,
-        typer.Option(
-            "--max-pushes", min=0, help="Consecutive deliveries without a person's commit."
-        ),
-    ] = 3,
+    apply: Path | None = None,
+    patch: Path | None = None,
+    branch: str | None = None,
+    push: bool = False,
+    pr: bool = False,
+    remote: str = "origin",
+    max_pushes: int = 3,
 ) -> int:
     """Deliver the changes of a green run as a patch, a branch or a pull request.
 

@@ -7,11 +7,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.resources import as_file, files
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
-from atlas_retry.cli import options
 from atlas_retry.model import Outcome
 from atlas_retry.reports.screen.console import Printer, screen
 from atlas_retry.reports.screen.lines import Line, command_lines
@@ -26,13 +22,8 @@ PYTHON_ALONE = 'version: 1\nvalidation: {test: ["python -m unittest"]}\n'
 
 def demo(
     *,
-    agent: Annotated[
-        str,
-        typer.Option(
-            "--agent", metavar="BACKEND", help="scripted costs nothing; claude-code spends money."
-        ),
-    ] = "scripted",
-    plain: options.Plain = False,
+    agent: str = "scripted",
+    plain: bool = False,
 ) -> int:
     """Show a whole run on a scratch project in a few seconds, without key or network."""
     return show(agent, os.environ, screen(os.environ, plain=plain))

@@ -3,11 +3,8 @@
 import os
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
-from atlas_retry.cli import options
 from atlas_retry.cli.output import print_commands
 from atlas_retry.errors import UsageError
 
@@ -18,39 +15,17 @@ if TYPE_CHECKING:
 
 GREEN, NOT_GREEN = 0, 1
 
-Server = Annotated[
-    str | None,
-    typer.Option("--server", metavar="HOST:PORT", help="By default $TEMPORAL_ADDRESS."),
-]
-Queue = Annotated[
-    str,
-    typer.Option("--queue", metavar="NAME", help="The task queue that workers and batches share."),
-]
-StoreUrl = Annotated[
-    str,
-    typer.Option(
-        "--store",
-        metavar="URL",
-        envvar="ATLAS_FLEET_STORE",
-        help="A folder or s3://BUCKET/PREFIX that all machines reach.",
-    ),
-]
-Batch = Annotated[str, typer.Argument(metavar="ID", help="The batch.")]
-
 
 def worker(
     *,
-    store: StoreUrl,
-    server: Server = None,
-    queue: Queue = "atlas",
-    slots: Annotated[int, typer.Option("--slots", min=1, help="Runs at once.")] = 2,
-    agents: Annotated[
-        list[str] | None,
-        typer.Option("--agent", metavar="BACKEND", help="An agent that runs may use; repeatable."),
-    ] = None,
-    max_cost_usd: options.MaxCost = None,
-    max_attempts: options.MaxAttempts = None,
-    max_minutes: options.MaxMinutes = None,
+    store: str,
+    server: str | None = None,
+    queue: str = "atlas",
+    slots: int = 2,
+    agents: list[str] | None = None,
+    max_cost_usd: float | None = None,
+    max_attempts: int | None = None,
+    max_minutes: float | None = None,
 ) -> int:
     """Execute the runs of batches until it is stopped.
 
@@ -84,16 +59,12 @@ def worker(
 
 
 def start(
-    manifest: Annotated[
-        Path, typer.Argument(metavar="MANIFEST.yaml", help="The repositories and the budget.")
-    ],
+    manifest: Path,
     *,
-    store: StoreUrl,
-    server: Server = None,
-    queue: Queue = "atlas",
-    batch: Annotated[
-        str | None, typer.Option("--id", help="The batch; by default made of name and time.")
-    ] = None,
+    store: str,
+    server: str | None = None,
+    queue: str = "atlas",
+    batch: str | None = None,
 ) -> int:
     """Start a batch, and print its id."""
     _require()
@@ -110,11 +81,11 @@ def start(
 
 
 def status(
-    batch: Batch,
+    batch: str,
     *,
-    server: Server = None,
-    wait: Annotated[bool, typer.Option("--wait", help="Wait until the batch has ended.")] = False,
-    json: options.Json = False,
+    server: str | None = None,
+    wait: bool = False,
+    json: bool = False,
 ) -> int:
     """Show the progress of a batch; with --wait exit with 0 if all ended green, else 1."""
     _require()
@@ -129,36 +100,32 @@ def status(
 
 
 def pause(
-    batch: Batch,
+    batch: str,
     *,
-    server: Server = None,
-    why: Annotated[
-        str, typer.Option("--why", metavar="TEXT", help="The reason, shown in the status.")
-    ] = "by hand",
+    server: str | None = None,
+    why: str = "by hand",
 ) -> int:
     """Start no more runs; let the running ones finish."""
     return _signal(server, batch, "pause", why)
 
 
-def resume(batch: Batch, *, server: Server = None) -> int:
+def resume(batch: str, *, server: str | None = None) -> int:
     """Continue a batch that was paused, by hand or for a common cause."""
     return _signal(server, batch, "resume")
 
 
-def stop(batch: Batch, *, server: Server = None) -> int:
+def stop(batch: str, *, server: str | None = None) -> int:
     """End a batch and its running runs."""
     return _signal(server, batch, "stop")
 
 
 def report(
-    batch: Batch,
+    batch: str,
     *,
-    store: StoreUrl,
-    server: Server = None,
-    html: Annotated[
-        Path | None, typer.Option("--html", metavar="FILE", help="Write a self-contained page.")
-    ] = None,
-    json: options.Json = False,
+    store: str,
+    server: str | None = None,
+    html: Path | None = None,
+    json: bool = False,
 ) -> int:
     """Show how each repository ended, what fixed it, and its cost."""
     _require()

@@ -6,12 +6,11 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
 from atlas_retry import process
-from atlas_retry.cli import here, options
+from atlas_retry.cli import here
 from atlas_retry.cli.hook import memory
 from atlas_retry.errors import StateError, UsageError, WorkspaceError
 from atlas_retry.events import seconds_of
@@ -25,18 +24,10 @@ from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.restoring import Restored
 from atlas_retry.workspace.state import patch
 
-Run = Annotated[
-    str | None,
-    typer.Argument(
-        metavar="RUN",
-        help="An id or its start; by default the newest here.",
-        autocompletion=options.complete_runs,
-    ),
-]
 MAX_DAYS = 36_500
 
 
-def log(run: Run = None, *, json: options.Json = False) -> int:
+def log(run: str | None = None, *, json: bool = False) -> int:
     """List the runs of this workspace, or show the timeline of one."""
     root = here.root()
     follow(root)
@@ -53,8 +44,8 @@ def log(run: Run = None, *, json: options.Json = False) -> int:
 
 
 def diff(
-    run: Run = None,
-    attempt: Annotated[str | None, typer.Argument(metavar="[N]", help="An attempt.")] = None,
+    run: str | None = None,
+    attempt: str | None = None,
 ) -> int:
     """Print the changes of a run, or of one of its attempts."""
     row = run_of(run)
@@ -66,21 +57,11 @@ def diff(
 
 
 def pick(
-    run: Annotated[
-        str,
-        typer.Argument(
-            metavar="RUN", help="An id or its start.", autocompletion=options.complete_runs
-        ),
-    ],
-    attempt: Annotated[str, typer.Argument(metavar="N", help="An attempt, or a held snapshot.")],
+    run: str,
+    attempt: str,
     *,
-    held: Annotated[
-        bool, typer.Option("--held", help="Include its held changes; refused ones stay out.")
-    ] = False,
-    path: Annotated[
-        list[str] | None,
-        typer.Option("--path", metavar="PATH", help="Only this file or folder; repeatable."),
-    ] = None,
+    held: bool = False,
+    path: list[str] | None = None,
 ) -> int:
     """Set the workspace to the files of one attempt."""
     if path and held:
@@ -116,7 +97,7 @@ def _refused(row: RunRow, number: str) -> frozenset[str]:
     return frozenset(violation.path for violation in holding[number].violations)
 
 
-def undo(run: Run = None) -> int:
+def undo(run: str | None = None) -> int:
     """Restore the files from before a run, a turn of Claude Code, or gates that changed files.
 
     The present files are kept: `atlas pick` restores them.
@@ -181,16 +162,10 @@ def _began_s(row: RunRow) -> float:
 
 def prune(
     *,
-    keep: Annotated[
-        int, typer.Option("--keep", min=1, help="Keep the newest N runs of each workspace.")
-    ] = 50,
-    days: Annotated[
-        float, typer.Option("--days", min=0, help="Drop runs older than N days.")
-    ] = 30.0,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="List the runs that would be dropped.")
-    ] = False,
-    json: options.Json = False,
+    keep: int = 50,
+    days: float = 30.0,
+    dry_run: bool = False,
+    json: bool = False,
 ) -> int:
     """Drop old runs and their snapshots, but never the newest run of a workspace."""
     from atlas_retry.history import pruning

@@ -4,11 +4,9 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
-from atlas_retry.cli import options, output
+from atlas_retry.cli import output
 from atlas_retry.errors import UsageError
 from atlas_retry.reports.documents import GuardDocument, encode
 from atlas_retry.reports.findings import Finding, of_change
@@ -19,26 +17,12 @@ if TYPE_CHECKING:
 
 CLEAN, VIOLATED = 0, 1
 
-Outside = Annotated[
-    list[str] | None,
-    typer.Option("--outside", metavar="BEFORE:AFTER", help="Also compare these; repeatable."),
-]
-Strict = Annotated[bool, typer.Option("--strict", help="Exit 1 for held changes as well.")]
-Why = Annotated[
-    str | None, typer.Option("--why", metavar="PATH", help="Explain how a path is judged.")
-]
-Replay = Annotated[
-    bool, typer.Option("--replay", help="Re-run the failed gates without the held changes.")
-]
-
 
 def prompt(
-    workspace: options.WorkspaceArgument = ".",
+    workspace: str = ".",
     *,
-    start_from: options.From = None,
-    max_chars: Annotated[
-        int | None, typer.Option("--max-chars", min=200, help="The limit of the whole prompt.")
-    ] = None,
+    start_from: Path | None = None,
+    max_chars: int | None = None,
 ) -> int:
     """Print the prompt that would be sent; spends nothing."""
     from atlas_retry.run.briefing import preview
@@ -52,18 +36,16 @@ def prompt(
 
 
 def guard(
-    path: options.PathArgument = Path(),
+    path: Path = Path(),
     *,
-    base: Annotated[
-        str, typer.Option("--base", metavar="REV_OR_DIR", help="The state before the change.")
-    ],
-    start_from: options.From = None,
-    outside: Outside = None,
-    allow: options.Allow = None,
-    strict: Strict = False,
-    why: Why = None,
-    replay: Replay = False,
-    json: options.Json = False,
+    base: str,
+    start_from: Path | None = None,
+    outside: list[str] | None = None,
+    allow: list[str] | None = None,
+    strict: bool = False,
+    why: str | None = None,
+    replay: bool = False,
+    json: bool = False,
 ) -> int:
     """Judge a change; exit with 1 if any of it is refused.
 

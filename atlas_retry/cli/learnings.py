@@ -2,16 +2,14 @@
 
 import sys
 from datetime import UTC, datetime
-from typing import Annotated, Literal
+from typing import Literal
 
 import typer
 
-from atlas_retry.cli import here, options
+from atlas_retry.cli import here
 from atlas_retry.history import database, learning
 from atlas_retry.reports.documents import encode
 from atlas_retry.reports.screen.lines import harmless
-
-Id = Annotated[str, typer.Argument(metavar="ID", help="For example lr-2026-01-31-001.")]
 
 
 def list_by_default(context: typer.Context) -> int:
@@ -19,7 +17,7 @@ def list_by_default(context: typer.Context) -> int:
     return list_all() if context.invoked_subcommand is None else 0
 
 
-def list_all(*, json: options.Json = False) -> int:
+def list_all(*, json: bool = False) -> int:
     """List the learning records, newest first."""
     with here.journal() as connection:
         records = learning.every(connection)
@@ -27,39 +25,33 @@ def list_all(*, json: options.Json = False) -> int:
     return 0
 
 
-def show(name: Id, *, json: options.Json = False) -> int:
+def show(record_id: str, *, json: bool = False) -> int:
     """Show one record."""
     with here.journal() as connection:
-        record = learning.one(connection, name)
+        record = learning.one(connection, record_id)
     sys.stdout.write(encode(record) if json else harmless(learning.page_of(record)))
     return 0
 
 
-def note(name: Id, text: Annotated[str, typer.Argument(help="The note, in your words.")]) -> int:
+def note(record_id: str, text: str) -> int:
     """Annotate a record: later prompts use your words instead of its own."""
     with database.opened(here.home()) as connection:
-        learning.note(connection, name, text)
+        learning.note(connection, record_id, text)
     return 0
 
 
-def forget(name: Id) -> int:
+def forget(record_id: str) -> int:
     """Forget a record."""
     with database.opened(here.home()) as connection:
-        learning.forget(connection, name)
+        learning.forget(connection, record_id)
     return 0
 
 
 def stats(
     *,
-    since: Annotated[
-        str | None,
-        typer.Option("--since", metavar="TIME", help="Only runs since 7d, 12h, 2w or a date."),
-    ] = None,
-    json: options.Json = False,
-    export: Annotated[
-        Literal["csv", "json"] | None,
-        typer.Option("--export", help="Print every run as one row."),
-    ] = None,
+    since: str | None = None,
+    json: bool = False,
+    export: Literal["csv", "json"] | None = None,
 ) -> int:
     """Show fix rates, costs, and slow or flaky gates."""
     from atlas_retry.history import statistics

@@ -1,12 +1,13 @@
-"""Options that several commands share, and shell completion of their values."""
+"""Help and flags of every parameter of a command, and shell completion of their values."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, get_type_hints
 
 import typer
+from msgspec import Struct
 
 from atlas_retry.errors import AtlasError
 
@@ -26,8 +27,7 @@ def _gates(incomplete: str) -> list[str]:
     return []
 
 
-def complete_agents(incomplete: str) -> list[str]:
-    """The built-in backends."""
+def _agents(incomplete: str) -> list[str]:
     from atlas_retry.agents import AGENTS
 
     return _beginning(incomplete, AGENTS)
@@ -39,8 +39,7 @@ def _formats(incomplete: str) -> list[str]:
     return _beginning(incomplete, [f"{name}=" for name in REPORTS])
 
 
-def complete_runs(incomplete: str) -> list[str]:
-    """The runs of this workspace, newest first."""
+def _runs(incomplete: str) -> list[str]:
     from atlas_retry.cli import here
     from atlas_retry.history import archive
 
@@ -50,7 +49,7 @@ def complete_runs(incomplete: str) -> list[str]:
     return []
 
 
-def complete_workspaces(incomplete: str) -> list[str]:
+def _workspaces(incomplete: str) -> list[str]:
     """Named workspaces and folders that start with this text."""
     from atlas_retry.cli import here
     from atlas_retry.workspace import worktrees
@@ -64,88 +63,172 @@ def complete_workspaces(incomplete: str) -> list[str]:
     return _beginning(incomplete, names)
 
 
-# --- options ---------------------------------------------------------------------------------
+# --- parameters ------------------------------------------------------------------------------
 
-PathArgument = Annotated[Path, typer.Argument(metavar="PATH", help="A directory in the workspace.")]
-WorkspaceArgument = Annotated[
-    str,
-    typer.Argument(
-        metavar="WORKSPACE", help="A name or a directory.", autocompletion=complete_workspaces
+
+class Parameter(Struct, frozen=True):
+    """A parameter of commands."""
+
+    help: str
+    metavar: str | None = None
+    flags: str = ""
+    """With spaces between them; by default the name of the parameter."""
+    completes: Callable[[str], list[str]] | None = None
+    """From the beginning of a value to the values that begin so."""
+    least: int | None = None
+    """The smallest number."""
+    more: Mapping[str, Any] = {}
+    """More arguments for Typer."""
+
+
+ARGUMENTS = {
+    "path": Parameter("A directory in the workspace.", "PATH"),
+    "workspace": Parameter("A name or a directory.", "WORKSPACE", completes=_workspaces),
+    "workspaces": Parameter(
+        "Names or directories; by default this one.", "WORKSPACE...", completes=_workspaces
     ),
-]
-Only = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--only",
-        metavar="KIND_OR_NAME",
-        help="Run only these gates; repeatable.",
-        autocompletion=_gates,
+    "run": Parameter("An id or its start; by default the newest here.", "RUN", completes=_runs),
+    "pick run": Parameter("An id or its start.", "RUN", completes=_runs),
+    "diff attempt": Parameter("An attempt.", "[N]"),
+    "pick attempt": Parameter("An attempt, or a held snapshot.", "N"),
+    "verify receipt": Parameter("The receipt that atlas validate wrote.", "RECEIPT"),
+    "record_id": Parameter("For example lr-2026-01-31-001.", "ID"),
+    "text": Parameter("The note, in your words."),
+    "name": Parameter("Letters, digits, - and _.", "NAME"),
+    "hook allow path": Parameter("A file or folder, as the message names it.", "PATH"),
+    "manifest": Parameter("The repositories and the budget.", "MANIFEST.yaml"),
+    "batch": Parameter("The batch.", "ID"),
+}
+"""By parameter, or by command and parameter where a command means something else."""
+OPTIONS = {
+    # what to check
+    "only": Parameter("Run only these gates; repeatable.", "KIND_OR_NAME", completes=_gates),
+    "fix": Parameter("Run the gates' own fixers first."),
+    "check": Parameter(
+        "A gate that changes files fails (default in CI).", None, "--check/--no-check"
     ),
-]
-Fix = Annotated[bool, typer.Option("--fix", help="Run the gates' own fixers first.")]
-Check = Annotated[
-    bool | None,
-    typer.Option("--check/--no-check", help="A gate that changes files fails (default in CI)."),
-]
-FailFast = Annotated[bool, typer.Option("--fail-fast", help="Stop at the first failure.")]
-FlakeReruns = Annotated[
-    int, typer.Option("--flake-reruns", min=0, help="Re-run a failing test gate up to N times.")
-]
-Jobs = Annotated[
-    int | None,
-    typer.Option("--jobs", "-j", min=1, help="Gates to run at once; by default one per processor."),
-]
-Reused = Annotated[bool, typer.Option("--reuse", help="Skip gates that passed on the same files.")]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
-Reports = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--report",
-        metavar="FORMAT=PATH",
-        help="Write a report; repeatable.",
-        autocompletion=_formats,
+    "fail_fast": Parameter("Stop at the first failure."),
+    "flake_reruns": Parameter("Re-run a failing test gate up to N times.", least=0),
+    "jobs": Parameter(
+        "Gates to run at once; by default one per processor.", None, "--jobs -j", least=1
     ),
-]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only the verdict.")]
-Verbose = Annotated[
-    int,
-    typer.Option("--verbose", "-v", count=True, show_default=False, help="Show more; repeatable."),
-]
-Plain = Annotated[bool, typer.Option("--plain", help="Print lines without control codes.")]
-From = Annotated[
-    Path | None,
-    typer.Option(
+    "reuse": Parameter("Skip gates that passed on the same files."),
+    "list_only": Parameter(
+        "List the gates and their commands without running them.", None, "--list"
+    ),
+    "receipt": Parameter("Write a receipt for atlas verify.", "FILE"),
+    "sign": Parameter("An SSH key to sign the receipt with.", "KEY"),
+    "base": Parameter("The revision to compare with in the receipt.", "REV"),
+    "signers": Parameter("Who may sign: ssh-keygen's ALLOWED SIGNERS.", "FILE"),
+    "guard base": Parameter("The state before the change.", "REV_OR_DIR"),
+    "outside": Parameter("Also compare these; repeatable.", "BEFORE:AFTER"),
+    "strict": Parameter("Exit 1 for held changes as well."),
+    "why": Parameter("Explain how a path is judged.", "PATH"),
+    "replay": Parameter("Re-run the failed gates without the held changes."),
+    # what is shown
+    "json": Parameter("Print one JSON document on stdout."),
+    "report": Parameter("Write a report; repeatable.", "FORMAT=PATH", completes=_formats),
+    "quiet": Parameter("Print only the verdict.", None, "--quiet -q"),
+    "verbose": Parameter(
+        "Show more; repeatable.", None, "--verbose -v", more={"count": True, "show_default": False}
+    ),
+    "plain": Parameter("Print lines without control codes."),
+    "config schema report": Parameter("Describe the JSON output of atlas instead."),
+    "print_only": Parameter("Show the configuration, write nothing.", None, "--print"),
+    "no_try": Parameter("Do not try each gate."),
+    # what is fixed, by whom, at which price
+    "ai_fix": Parameter("Let the agent fix what fails; this may cost money."),
+    "max_attempts": Parameter("Attempts per run; by default as configured.", least=0),
+    "max_cost_usd": Parameter("US dollars per run; by default as configured.", least=0),
+    "max_minutes": Parameter("Minutes per run; by default as configured.", least=0),
+    "agent": Parameter("The agent to ask; by default agent.backend.", "BACKEND", completes=_agents),
+    "model": Parameter("The model of every attempt.", "NAME"),
+    "start_from": Parameter(
+        "Start from a recorded failure: a report, JUnit, SARIF or log; - is stdin.",
+        "FILE",
         "--from",
-        metavar="FILE",
-        help="Start from a recorded failure: a report, JUnit, SARIF or log; - is stdin.",
     ),
-]
-Allow = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--allow",
-        metavar="GLOB",
-        help="Files that may change although they look like tests or settings; repeatable.",
+    "allow": Parameter(
+        "Files that may change although they look like tests or settings; repeatable.", "GLOB"
     ),
-]
-AiFix = Annotated[
-    bool, typer.Option("--ai-fix", help="Let the agent fix what fails; this may cost money.")
-]
+    "every": Parameter("Run every named workspace.", None, "--all"),
+    "retry jobs": Parameter("Workspaces to run at once.", None, "--jobs -j", least=1),
+    "dry_run": Parameter("Print the prompt and stop; spends nothing."),
+    "record": Parameter("Save prompts, replies and edits in this folder.", "DIR"),
+    "force": Parameter("Run even in the middle of a merge or rebase."),
+    "since": Parameter("Fix only problems that did not exist at this revision.", "REV"),
+    "isolate": Parameter(
+        "Work in an overlay of the workspace, or in the workspace itself.",
+        None,
+        "--isolate/--no-isolate",
+    ),
+    "run_id": Parameter("Name the run; used again, the name continues or reports it.", "ID"),
+    "resume every": Parameter("Continue every interrupted run.", None, "--all"),
+    "max_chars": Parameter("The limit of the whole prompt.", least=200),
+    "demo agent": Parameter("scripted costs nothing; claude-code spends money.", "BACKEND"),
+    # what has been
+    "held": Parameter("Include its held changes; refused ones stay out."),
+    "pick path": Parameter("Only this file or folder; repeatable.", "PATH"),
+    "keep": Parameter("Keep the newest N runs of each workspace.", least=1),
+    "days": Parameter("Drop runs older than N days.", least=0),
+    "prune dry_run": Parameter("List the runs that would be dropped."),
+    "stats since": Parameter("Only runs since 7d, 12h, 2w or a date.", "TIME"),
+    "export": Parameter("Print every run as one row."),
+    "apply": Parameter("Deliver a patch from another job instead of a run.", "FILE"),
+    "patch": Parameter("Write a patch for git am or git apply.", "FILE"),
+    "branch": Parameter("Commit to this branch.", "NAME"),
+    "push": Parameter("Push the branch, never by force."),
+    "pr": Parameter("Push, and open or update the pull request with gh."),
+    "remote": Parameter("The remote to push to.", "NAME"),
+    "max_pushes": Parameter("Consecutive deliveries without a person's commit.", least=0),
+    # hooks, named workspaces, fleets
+    "timeout": Parameter("Time limit of the hook itself, in seconds.", least=1),
+    "host": Parameter("The agent.", None, "--for"),
+    "hook install print_only": Parameter("Show the settings, write nothing.", None, "--print"),
+    "start": Parameter("Where its branch starts; by default HEAD.", "REV", "--from"),
+    "workspace remove force": Parameter(
+        "Remove it even if its changes or commits exist nowhere else."
+    ),
+    "server": Parameter("By default $TEMPORAL_ADDRESS.", "HOST:PORT"),
+    "queue": Parameter("The task queue that workers and batches share.", "NAME"),
+    "store": Parameter(
+        "A folder or s3://BUCKET/PREFIX that all machines reach.",
+        "URL",
+        more={"envvar": "ATLAS_FLEET_STORE"},
+    ),
+    "slots": Parameter("Runs at once.", least=1),
+    "agents": Parameter("An agent that runs may use; repeatable.", "BACKEND", "--agent"),
+    "fleet start batch": Parameter("The batch; by default made of name and time.", None, "--id"),
+    "wait": Parameter("Wait until the batch has ended."),
+    "fleet pause why": Parameter("The reason, shown in the status.", "TEXT"),
+    "html": Parameter("Write a self-contained page.", "FILE"),
+}
+"""As for the arguments."""
 
-MaxAttempts = Annotated[
-    int | None,
-    typer.Option("--max-attempts", min=0, help="Attempts per run; by default as configured."),
-]
-MaxCost = Annotated[
-    float | None,
-    typer.Option("--max-cost-usd", min=0, help="US dollars per run; by default as configured."),
-]
-MaxMinutes = Annotated[
-    float | None,
-    typer.Option("--max-minutes", min=0, help="Minutes per run; by default as configured."),
-]
+
+def described(function: Callable[..., int], command: str) -> Callable[..., int]:
+    """The function of a command, its parameters annotated for Typer from the tables."""
+    for name, kind in get_type_hints(function).items():
+        for key in (f"{command} {name}", name):
+            if found := _described(key, name):
+                function.__annotations__[name] = Annotated[kind, found]
+                break
+    return function
+
+
+def _described(key: str, name: str) -> object:
+    """The annotation of a parameter; None if no table has the key."""
+    row = OPTIONS.get(key) or ARGUMENTS.get(key)
+    if row is None:
+        return None
+    given: dict[str, Any] = {"metavar": row.metavar, "help": row.help, "min": row.least}
+    given |= {"autocompletion": row.completes, **row.more}
+    if key in ARGUMENTS:
+        return typer.Argument(**given)
+    flags = row.flags.split() or [f"--{name.replace('_', '-')}"]
+    return typer.Option(*flags, **given)
 
 
 def verbosity(quiet: bool, verbose: int) -> int:  # noqa: FBT001 - two flags become one number
-    """-1 for `-q`, else the number of `-v` flags."""
+    """-1 for `-q`, else how often `-v` was given."""
     return -1 if quiet else verbose

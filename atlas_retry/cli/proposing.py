@@ -5,12 +5,11 @@ import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 from msgspec.structs import replace
 
-from atlas_retry.cli import options
 from atlas_retry.errors import UsageError
 from atlas_retry.reports.screen.console import screen
 from atlas_retry.reports.screen.lines import aligned
@@ -25,13 +24,11 @@ MARGINS = 4
 
 
 def init(
-    path: options.PathArgument = Path(),
+    path: Path = Path(),
     *,
-    print_only: Annotated[
-        bool, typer.Option("--print", help="Show the configuration, write nothing.")
-    ] = False,
-    no_try: Annotated[bool, typer.Option("--no-try", help="Do not try each gate.")] = False,
-    plain: options.Plain = False,
+    print_only: bool = False,
+    no_try: bool = False,
+    plain: bool = False,
 ) -> int:
     """Look at the project, try its gates once, and write `.atlas/config.yaml`.
 

@@ -6,11 +6,7 @@ import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
-from atlas_retry.cli import options
 from atlas_retry.errors import AtlasError, UsageError
 from atlas_retry.model import Gate, Validation
 from atlas_retry.process import capture
@@ -35,17 +31,10 @@ VALID, INVALID = 0, 1
 
 
 def verify(
-    receipt: Annotated[
-        Path, typer.Argument(metavar="RECEIPT", help="The receipt that atlas validate wrote.")
-    ],
-    path: options.PathArgument = Path(),
+    receipt: Path,
+    path: Path = Path(),
     *,
-    signers: Annotated[
-        Path | None,
-        typer.Option(
-            "--signers", metavar="FILE", help="Who may sign: ssh-keygen's ALLOWED SIGNERS."
-        ),
-    ] = None,
+    signers: Path | None = None,
 ) -> int:
     """Check that a receipt belongs to this tree and these gates, without running any."""
     try:

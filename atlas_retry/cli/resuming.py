@@ -4,7 +4,7 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 from msgspec.structs import replace
@@ -30,15 +30,15 @@ QUESTION = "[a] retry with AI fix  [s] show the errors  [f] fix by hand  [q] aba
 
 
 def resume(
-    workspace: options.WorkspaceArgument = ".",
+    workspace: str = ".",
     *,
-    ai_fix: options.AiFix = False,
-    every: Annotated[bool, typer.Option("--all", help="Continue every interrupted run.")] = False,
-    json: options.Json = False,
-    report: options.Reports = None,
-    quiet: options.Quiet = False,
-    verbose: options.Verbose = 0,
-    plain: options.Plain = False,
+    ai_fix: bool = False,
+    every: bool = False,
+    json: bool = False,
+    report: list[str] | None = None,
+    quiet: bool = False,
+    verbose: int = 0,
+    plain: bool = False,
 ) -> int:
     """Continue an interrupted run with what is left of its budget.
 

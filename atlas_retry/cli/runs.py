@@ -3,9 +3,7 @@
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from atlas_retry.cli import options
 from atlas_retry.errors import UsageError
@@ -18,85 +16,30 @@ if TYPE_CHECKING:
 _ISOLATION = {None: None, True: "overlay", False: "none"}
 
 
-Workspaces = Annotated[
-    list[str] | None,
-    typer.Argument(
-        metavar="WORKSPACE...",
-        help="Names or directories; by default this one.",
-        autocompletion=options.complete_workspaces,
-    ),
-]
-AgentName = Annotated[
-    str | None,
-    typer.Option(
-        "--agent",
-        metavar="BACKEND",
-        help="The agent to ask; by default agent.backend.",
-        autocompletion=options.complete_agents,
-    ),
-]
-Model = Annotated[
-    str | None, typer.Option("--model", metavar="NAME", help="The model of every attempt.")
-]
-Every = Annotated[bool, typer.Option("--all", help="Run every named workspace.")]
-Jobs = Annotated[int | None, typer.Option("--jobs", "-j", min=1, help="Workspaces to run at once.")]
-DryRun = Annotated[
-    bool, typer.Option("--dry-run", help="Print the prompt and stop; spends nothing.")
-]
-Record = Annotated[
-    Path | None,
-    typer.Option("--record", metavar="DIR", help="Save prompts, replies and edits in this folder."),
-]
-Force = Annotated[
-    bool, typer.Option("--force", help="Run even in the middle of a merge or rebase.")
-]
-Since = Annotated[
-    str | None,
-    typer.Option(
-        "--since", metavar="REV", help="Fix only problems that did not exist at this revision."
-    ),
-]
-Isolate = Annotated[
-    bool | None,
-    typer.Option(
-        "--isolate/--no-isolate",
-        help="Work in an overlay of the workspace, or in the workspace itself.",
-    ),
-]
-RunId = Annotated[
-    str | None,
-    typer.Option(
-        "--run-id",
-        metavar="ID",
-        help="Name the run; used again, the name continues or reports it.",
-    ),
-]
-
-
 def retry(
-    workspaces: Workspaces = None,
+    workspaces: list[str] | None = None,
     *,
-    ai_fix: options.AiFix = False,
-    max_attempts: options.MaxAttempts = None,
-    max_cost_usd: options.MaxCost = None,
-    max_minutes: options.MaxMinutes = None,
-    agent: AgentName = None,
-    model: Model = None,
-    start_from: options.From = None,
-    allow: options.Allow = None,
-    every: Every = False,
-    jobs: Jobs = None,
-    dry_run: DryRun = False,
-    record: Record = None,
-    force: Force = False,
-    since: Since = None,
-    isolate: Isolate = None,
-    run_id: RunId = None,
-    json: options.Json = False,
-    report: options.Reports = None,
-    quiet: options.Quiet = False,
-    verbose: options.Verbose = 0,
-    plain: options.Plain = False,
+    ai_fix: bool = False,
+    max_attempts: int | None = None,
+    max_cost_usd: float | None = None,
+    max_minutes: float | None = None,
+    agent: str | None = None,
+    model: str | None = None,
+    start_from: Path | None = None,
+    allow: list[str] | None = None,
+    every: bool = False,
+    jobs: int | None = None,
+    dry_run: bool = False,
+    record: Path | None = None,
+    force: bool = False,
+    since: str | None = None,
+    isolate: bool | None = None,
+    run_id: str | None = None,
+    json: bool = False,
+    report: list[str] | None = None,
+    quiet: bool = False,
+    verbose: int = 0,
+    plain: bool = False,
 ) -> int:
     """Validate and fix what fails; with --ai-fix by asking the agent."""
     from atlas_retry.cli import output, run_output

@@ -4,11 +4,8 @@ import os
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
-from atlas_retry.cli import here, options
+from atlas_retry.cli import here
 from atlas_retry.cli.output import print_commands
 from atlas_retry.history import overview
 from atlas_retry.reports.documents import encode
@@ -20,16 +17,11 @@ from atlas_retry.workspace.worktrees import (
     remove_worktree,
 )
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="Letters, digits, - and _.")]
-
 
 def add(
-    name: Name,
+    name: str,
     *,
-    start: Annotated[
-        str | None,
-        typer.Option("--from", metavar="REV", help="Where its branch starts; by default HEAD."),
-    ] = None,
+    start: str | None = None,
 ) -> int:
     """Create a workspace on its own branch, `atlas/NAME`."""
     print(add_worktree(here.workspace_at(), name, start))
@@ -37,10 +29,10 @@ def add(
     return 0
 
 
-def list_all(*, as_json: options.Json = False) -> int:
+def list_all(*, json: bool = False) -> int:
     """List the named workspaces of this repository."""
     worktrees = list_worktrees(here.workspace_at().common_dir)
-    if as_json:
+    if json:
         rows = [
             {"name": w.name, "branch": w.branch, "root": str(w.root), "is_there": w.is_there}
             for w in worktrees
@@ -58,21 +50,16 @@ def list_all(*, as_json: options.Json = False) -> int:
 
 
 def remove(
-    name: Name,
+    name: str,
     *,
-    force: Annotated[
-        bool,
-        typer.Option(
-            "--force", help="Remove it even if its changes or commits exist nowhere else."
-        ),
-    ] = False,
+    force: bool = False,
 ) -> int:
     """Remove a workspace, unless its work exists nowhere else."""
     remove_worktree(here.workspace_at(), name, force=force)
     return 0
 
 
-def status(*, json: options.Json = False) -> int:
+def status(*, json: bool = False) -> int:
     """Show the state, last verdict, age and cost of each workspace."""
     from atlas_retry.run.folders import left_to_do
 

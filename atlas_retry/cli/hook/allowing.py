@@ -4,9 +4,6 @@ import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from atlas_retry import config, state_dir
 from atlas_retry.cli.hook import memory
@@ -17,9 +14,7 @@ _INSIDE = "CLAUDECODE"
 
 
 def hook_allow(
-    path: Annotated[
-        str, typer.Argument(metavar="PATH", help="A file or folder, as the message names it.")
-    ],
+    path: str,
 ) -> int:
     """Allow a change that the guard refused or held, in this session; only a person can."""
     recorded = allow(path, Path.cwd(), os.environ, has_terminal=sys.stdin.isatty())

@@ -9,10 +9,8 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
 
 import msgspec
-import typer
 from msgspec.structs import replace
 
 from atlas_retry import config, process, state_dir
@@ -58,9 +56,7 @@ CAP_VARIABLE = "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP"
 
 def hook_stop(
     *,
-    timeout: Annotated[
-        float, typer.Option("--timeout", min=1, help="Time limit of the hook itself, in seconds.")
-    ] = 600.0,
+    timeout: float = 600.0,
 ) -> int:
     """Run the gates at the end of a turn, given as JSON on stdin, and answer the agent.
 

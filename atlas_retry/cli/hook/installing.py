@@ -10,14 +10,12 @@ import stat
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 
 import msgspec
-import typer
 from msgspec import Struct
 
 from atlas_retry import config, state_dir
-from atlas_retry.cli import options
 from atlas_retry.cli.hook.turns import BLOCK_CAP
 from atlas_retry.errors import ConfigError, Place, WorkspaceError
 
@@ -65,16 +63,13 @@ HOSTS = {
         of_stop={"loop_limit": BLOCK_CAP},
     ),
 }
-For = Annotated[Literal["claude", "codex", "cursor"], typer.Option("--for", help="The agent.")]
 
 
 def install(
-    path: options.PathArgument = Path(),
+    path: Path = Path(),
     *,
-    host: For = "claude",
-    print_only: Annotated[
-        bool, typer.Option("--print", help="Show the settings, write nothing.")
-    ] = False,
+    host: Literal["claude", "codex", "cursor"] = "claude",
+    print_only: bool = False,
 ) -> int:
     """Add the hooks to the agent's settings of the project."""
     file = _file(path, HOSTS[host])
@@ -90,7 +85,7 @@ def install(
     return 0
 
 
-def uninstall(path: options.PathArgument = Path(), *, host: For = "claude") -> int:
+def uninstall(path: Path = Path(), *, host: Literal["claude", "codex", "cursor"] = "claude") -> int:
     """Remove the hooks from the agent's settings of the project."""
     file = _file(path, HOSTS[host])
     before = _text(file)
