@@ -142,7 +142,7 @@ def test_without_a_shared_problem_the_cause_is_unknown() -> None:
     ]
     assert detect(outcomes, RULE).diagnosis == (
         "Multiple (test, lint) failures detected. Possible root cause: "
-        "unknown, for no problem is shared by two of api, web, ui"
+        "unknown, because no two of api, web, ui share a problem"
     )
 
 

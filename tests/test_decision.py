@@ -190,7 +190,7 @@ MISSING = replace(result("tests", Status.BROKEN), error="run was not found")
             progress(attempt(cost_usd=3.0)),
             (
                 "the next attempt would exceed the budget: $3.00 of $5.00 are spent,"
-                " the dearest attempt cost $3.00"
+                " the most expensive attempt cost $3.00"
             ),
             None,
         ),
@@ -270,7 +270,7 @@ def test_a_stalled_run_names_the_unchanged_problem(so_far: Progress, reason: str
 def test_a_gate_without_attempts_is_named_as_reason() -> None:
     end = ended(progress(), replace(LIMITS, gates=(gate(max_retries=0),)))
     assert end is not None
-    assert end.reason == "tests failed, and may cost no attempt"
+    assert end.reason == "tests failed, and its limit is no attempt"
 
 
 def test_without_limits_a_run_does_not_end() -> None:
@@ -287,7 +287,7 @@ def test_a_gates_own_limit_ends_the_run_before_the_general_one() -> None:
     limits = replace(LIMITS, gates=(gate("build", Kind.BUILD, max_retries=1),))
     end = ended(progress(attempt(1, OTHER_RED)), limits)
     assert end is not None
-    assert end.reason == "build failed after 1 attempt, all that it may cost"
+    assert end.reason == "build failed after 1 attempt, its limit"
 
 
 def test_attempts_do_not_count_for_a_gate_that_was_passing() -> None:
@@ -412,7 +412,7 @@ def test_a_spent_run_that_passes_only_with_held_changes_needs_review() -> None:
     end = decide(progress(holding(1, "t", "u"), run_id="r"), limits)
     assert end == End(
         verdict=Verdict.NEEDS_REVIEW,
-        reason="green only with what was held: t, u",
+        reason="green only with held changes: t, u",
         remedy="atlas pick r 1 --held",
     )
 

@@ -165,7 +165,7 @@ def test_an_unfinished_rebase_is_reported_with_the_remedy(project: Project) -> N
     ended = atlas(project, "retry", ".", "--ai-fix")
     assert (ended.code, ended.out) == (3, "")
     assert "git is in the middle of a rebase" in ended.err
-    assert "next:\n  finish it or give it up" in ended.err
+    assert "next:\n  finish or abort it" in ended.err
     assert atlas(project, "retry", ".", "--force").code == 1
     assert "rebase in progress" in git(project.root, "status", environ=project.environ)
 

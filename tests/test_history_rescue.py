@@ -228,7 +228,7 @@ def test_undo_names_a_changed_file_that_no_snapshot_holds(
         file.truncate((1 << 30) + 1)
     project.attempt(1, {"calc.py": WORSE, "core.dump": "gone"})
     ended = atlas(project, "retry", ".", "--ai-fix", "--max-attempts", "1")
-    assert ("not as before, and no snapshot holds it: core.dump" in ended.out) == (not ignored)
+    assert ("not restored, because no snapshot holds it: core.dump" in ended.out) == (not ignored)
     undone = atlas(project, "undo")
     run_id = undone.out.partition("run ")[2].partition(" of ")[0]
     assert undone.code == code

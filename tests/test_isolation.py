@@ -210,7 +210,7 @@ def test_edits_made_during_the_run_are_validated_with_the_fix(
     outcome = isolated(project, events)
     assert outcome.verdict is Verdict.FIXED
     assert (project.root / "mine.txt").read_text() == "mine\n"
-    assert "validated once more with what was edited meanwhile: mine.txt" in events.notices
+    assert "validating again with what others edited during the run: mine.txt" in events.notices
 
 
 def test_edits_made_during_a_turn_are_not_charged_to_the_agent(
@@ -233,7 +233,7 @@ def test_edits_made_during_a_turn_are_not_charged_to_the_agent(
     outcome = isolated(project, events)
     assert [change.path for change in outcome.attempts[0].changes] == ["calc.py"]
     assert outcome.verdict is Verdict.FIXED
-    assert "and not by it: test_calc.py" in events.notices
+    assert "so left as it is: test_calc.py" in events.notices
     assert (project.root / "test_calc.py").read_text() == f"{TEST}# mine\n"
 
 
@@ -251,7 +251,7 @@ def test_a_fix_that_fails_with_edits_made_during_the_run_is_not_fixed(
     events = Editing({project.root / path: text})
     outcome = isolated(project, events)
     assert outcome.verdict is Verdict.FAILED
-    assert "pass without what was edited meanwhile, and fail with it" in f"{outcome.final_error}"
+    assert "the gates fail because of what others edited during the run" in f"{outcome.final_error}"
     assert (project.root / path).read_text() == text
     assert notice in events.notices
 

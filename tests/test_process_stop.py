@@ -304,7 +304,7 @@ def test_a_second_signal_reports_what_must_be_completed(
             os.kill(os.getpid(), signal.SIGINT)
         done.set()
         thread.join()
-    assert capfd.readouterr().err == "atlas: it is being restored; that cannot be cut short\n"
+    assert capfd.readouterr().err == "atlas: it is being restored; this cannot be interrupted\n"
 
 
 def test_signal_handlers_are_restored() -> None:

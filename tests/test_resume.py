@@ -82,7 +82,7 @@ def test_an_interrupted_turn_is_repeated_from_its_snapshot(
     assert (row.verdict, row.attempts) == (Verdict.FIXED, 1)
     assert scene.asked() == ["asked", "asked"]
     if name == "KILL":
-        assert "what was unfinished is restored (it is held): calc.py" in done.stdout
+        assert "unfinished edits are reverted (a snapshot holds them): calc.py" in done.stdout
 
 
 def test_a_completed_turn_is_not_paid_again(scene: Scene) -> None:
@@ -152,7 +152,7 @@ def test_edits_from_before_the_interruption_are_judged_with_the_turn(scene: Scen
     before = test.read_text()
     assert scene.atlas("retry", "--ai-fix").returncode == -signal.SIGKILL
     done = scene.atlas("resume", "--ai-fix")
-    assert "goes on from what it had not finished: test_calc.py" in done.stdout
+    assert "continues with its unfinished edits: test_calc.py" in done.stdout
     assert "not by it" not in done.stdout
     assert done.returncode == 1, done.stdout + done.stderr
     assert test.read_text() == before
@@ -236,7 +236,7 @@ def test_the_next_run_ends_processes_left_running_and_reports_their_cost(scene: 
     assert len(alive(number)) == 1
     output = scene.atlas("retry").stdout
     assert alive(number) == []
-    assert f"what it had left running is ended (sleep {number}" in output
+    assert f"the processes it left running are ended (sleep {number}" in output
     assert "It cost at least $2.00" in output
     assert "at least $2.00" in scene.atlas("log").stdout
     assert "$2.00 spent" in scene.atlas("stats").stdout

@@ -1,1 +1,1 @@
-"""Run gates and read what they print. What comes of a validation is decided in `run`."""
+"""Run gates and read their output. `run` decides what follows from a validation."""

@@ -1,4 +1,4 @@
-"""A validation under way: which tree each result is about, and which results are stale."""
+"""A running validation: which tree each result belongs to, and which results are stale."""
 
 from typing import TYPE_CHECKING
 
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 WRITERS = frozenset({Kind.FORMAT, Kind.PRE_COMMIT})
 FINAL = frozenset({Status.SKIPPED, Status.BROKEN, Status.TIMED_OUT})
-"""What is not run again: it says nothing about the tree, or would cost the same again."""
+"""Statuses that are not run again: they say nothing about the tree, or cost as much again."""
 PUT_OFF = -1
-"""What a gate ended on that has yet to run."""
+"""Value in `Course.ended_on` of a gate that must still run."""
 
 
 def is_writer(gate: Gate) -> bool:
@@ -25,10 +25,10 @@ def is_writer(gate: Gate) -> bool:
 
 
 class Move(Struct, frozen=True, kw_only=True):
-    """Code or settings that are not as they were before some gates ran."""
+    """Code or settings that changed while some gates ran."""
 
     numbers: tuple[int, ...]
-    """The gates that may have done it, by position."""
+    """Positions of the gates that may have changed them."""
     paths: tuple[str, ...]
 
 
@@ -39,17 +39,17 @@ class Course(Struct, kw_only=True):
     seen: "Look | None" = None
     """The tree after the last gate."""
     failed_before: dict[int, GateResult] = field(default_factory=dict)
-    """What is remembered of gates that failed on this very tree: one more failure is enough."""
+    """Remembered results of gates that failed on this same tree: one more failure is enough."""
     taken: set[int] = field(default_factory=set)
-    """Gates that have not run: what they found on the same inputs is taken for now."""
+    """Gates that have not run: their earlier results on the same inputs are used."""
     steady: set[int] = field(default_factory=set)
-    """Gates since whose start no file has moved: their results are about the present tree."""
+    """Gates since whose start no file has changed: their results are of the current tree."""
     is_quiet: bool = True
-    """Whether the last look saw no move."""
+    """Whether the last look saw no change."""
     results: dict[int, GateResult] = field(default_factory=dict)
     moves: list[Move] = field(default_factory=list)
     ended_on: dict[int, int] = field(default_factory=dict)
-    """How many moves there had been when a gate ended: fewer than now, and its result is stale."""
+    """Number of moves when a gate ended; if there are more now, its result is stale."""
     again: set[int] = field(default_factory=set)
     """Gates that have run again because they were stale."""
 
@@ -57,33 +57,33 @@ class Course(Struct, kw_only=True):
         return any(result.blocks for result in self.results.values())
 
     def is_over(self) -> bool:
-        """Whether nothing can come of running a gate again."""
+        """Whether running a gate again is useless."""
         return bool(self.plan.lost()) or (self.plan.fail_fast and self.is_blocked())
 
     def stale(self) -> tuple[int, ...]:
-        """Gates whose results are about another tree than the present one."""
+        """Gates whose results are not of the current tree."""
         final = {number for number, result in self.results.items() if result.status in FINAL}
         old = {number for number, moves in self.ended_on.items() if moves < len(self.moves)}
         put_off = {number for number, moves in self.ended_on.items() if moves == PUT_OFF}
         return tuple(sorted((old - final) | put_off))
 
     def look(self, numbers: tuple[int, ...]) -> tuple[str, ...]:
-        """All paths that moved since the last look, while these gates ran."""
+        """All paths that changed since the last look, while these gates ran."""
         before, self.seen = self.seen, self.plan.seen()
         changed = self.plan.between(before, self.seen)
         self.is_quiet = not changed
         if changed:
-            # start-up: wanted only where files moved
+            # start-up: needed only if files changed
             from atlas_retry.guard.decides import is_code_or_setting
 
             self.steady.clear()
-            # all else that a gate writes (logs, databases, coverage, snapshots) is its output
+            # everything else that a gate writes (logs, databases, coverage, snapshots) is output
             if paths := tuple(filter(is_code_or_setting, changed)):
                 self.moves.append(Move(numbers=numbers, paths=paths))
         return changed
 
     def record(self, number: int, result: GateResult, *, ended_on: int | None = None) -> None:
-        """Keep the result of a gate; by default it is about the tree as it is now."""
+        """Keep the result of a gate; by default it is of the current tree."""
         earlier = self.results.get(number)
         self.results[number] = self._both(number, earlier, result) if earlier else result
         self.ended_on[number] = len(self.moves) if ended_on is None else ended_on
@@ -95,13 +95,13 @@ class Course(Struct, kw_only=True):
         return any(number in move.numbers for move in self.moves)
 
     def _both(self, number: int, earlier: GateResult, later: GateResult) -> GateResult:
-        """The later result with what the earlier one changed and cost.
+        """The later result, with the changes and the cost of the earlier one added.
 
         A failure of a gate that may have changed the tree itself is never replaced by a pass.
         """
         stays = self.had_part(number) and not is_writer(self.gates[number]) and not earlier.success
         last = earlier if stays and later.success else later
-        note = ("it passed once code or settings had changed: that does not count",)
+        note = ("it passed only after code or settings changed, which does not count",)
         cost = [r.cost_usd for r in (earlier, later) if r.cost_usd is not None]
         return replace(
             last,

@@ -1,4 +1,4 @@
-"""Run shell lines of gates side by side, and read each end. Decides nothing about a validation."""
+"""Run shell lines of gates in parallel, and read each result. Decides nothing on a validation."""
 
 from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
@@ -23,7 +23,7 @@ class Job(Struct, frozen=True, kw_only=True):
 def run_lines(
     jobs: Sequence[Job], plan: Plan, emit: Emit, tell: Callable[[GateResult], None] | None = None
 ) -> list[GateResult]:
-    """Run these side by side; `tell` hears of each as it ends. Results in the order given."""
+    """Run these in parallel; `tell` gets each result at once. Returns them in the given order."""
     watch = _Watch(jobs=jobs, plan=plan, emit=emit, tell=tell)
     commands = [command_of(job.gate, job.line, plan, job.log_name) for job in jobs]
     decisive = {
@@ -44,13 +44,13 @@ def run_lines(
 
 
 def _decides(gate: Gate, plan: Plan) -> bool:
-    """Whether its first failure ends the validation: what is skipped then has to be no loss."""
+    """Whether its first failure ends the validation; not if a flaky rerun may still pass."""
     may_be_flaky = plan.flake_reruns > 0 and gate.kind is Kind.TEST
     return plan.fail_fast and gate.required and not may_be_flaky
 
 
 class _Watch(Struct, kw_only=True):
-    """Turns what happens to commands into events, and their ends into results."""
+    """Observer of commands that emits events and keeps results."""
 
     jobs: Sequence[Job]
     plan: Plan
@@ -67,7 +67,7 @@ class _Watch(Struct, kw_only=True):
         shown = redact(clean(last_line), self.plan.secrets)
         self.emit(GateProgress(gate=gate.name, last_line=shown, elapsed_s=elapsed_s))
         if gate.kind is Kind.TEST:
-            # Its end is read whatever it is; to import the readers now costs nobody any time.
+            # its output is always parsed; importing the parsers while it runs costs no time
             import_module("atlas_retry.diagnostics")
 
     def ended(self, index: int, completed: Completed) -> None:
@@ -79,7 +79,7 @@ class _Watch(Struct, kw_only=True):
 
 
 def _void(result: GateResult, plan: Plan) -> GateResult:
-    """Says nothing, optional or not, where what it was to judge has gone; who did it is unknown."""
+    """The result, void if the files that it should judge are gone; who removed them is unknown."""
     gone = plan.lost()
     if not gone or result.status is Status.BROKEN:
         return result
@@ -94,7 +94,7 @@ def _void(result: GateResult, plan: Plan) -> GateResult:
 
 
 def run_fixers(gates: Iterable[Gate], plan: Plan, emit: Emit = unseen) -> tuple[str, ...]:
-    """Run the gates' own `fix` commands, in order; the paths that changed. Judges no output."""
+    """Run the gates' own `fix` commands, in order; returns the changed paths."""
     every: list[str] = []
     for number, gate in enumerate(gates):
         if not gate.fix:

@@ -1,4 +1,4 @@
-"""Logs of gates: read again where output is long, and copied without secrets for an agent."""
+"""Logs of gates: read again if output is long, and copied without secrets for an agent."""
 
 from contextlib import suppress
 from pathlib import Path
@@ -11,16 +11,16 @@ from atlas_retry.state_dir import folder
 from atlas_retry.text.redaction import clean, redact
 
 MAX_READ_BYTES = 4 << 20
-"""Of one stream: its problems are read in 2 s and 120 MB, measured with ruff's concise lines."""
+"""Limit of one stream; parsing that much takes 2 s and 120 MB (ruff's concise output)."""
 MAX_COPIED_BYTES = 1 << 20
-"""Of a log that is copied whole: redaction takes a second or more for it."""
+"""Limit of a log that is copied in full; redacting that much takes a second or more."""
 _GAP = b"\n... (not read)\n"
 
 
 def logged(completed: Completed) -> tuple[str, str, bool]:
-    """Text of stdout and stderr, and whether that is all that was printed.
+    """Text of stdout and stderr, and whether it is complete.
 
-    Cleaned of control sequences, not of secrets.
+    Control sequences are removed, secrets are not.
     """
     logs = completed.command.log_dir
     if logs is None:
@@ -32,7 +32,7 @@ def logged(completed: Completed) -> tuple[str, str, bool]:
 
 
 def _read(log: Path) -> bytes:
-    """All of a log, or the lines of its head and of its tail."""
+    """A whole log, or the lines at its head and tail if it is long."""
     half = MAX_READ_BYTES // 2
     with suppress(OSError), log.open("rb") as file:
         head = file.read(MAX_READ_BYTES)
@@ -51,9 +51,10 @@ def _text(log: bytes) -> str:
 def shown_logs(
     validation: Validation, state: Path, target: Path, hidden: frozenset[str]
 ) -> Validation:
-    """The same, the logs of what failed copied to `target` without secrets; others are not named.
+    """The validation with logs of failed gates copied to `target` without secrets.
 
-    Only what lies in the state directory is copied: a recorded report may name any file.
+    Other logs are not named. Only files in the state directory are copied, because a recorded
+    report may name any file.
     """
     return replace(
         validation,
@@ -77,7 +78,7 @@ def _copied(result: GateResult, state: Path, target: Path, hidden: frozenset[str
 
 
 def _whole(log: Path, hidden: frozenset[str]) -> str | None:
-    """All of a log without secrets; None where it is too long for that, or cannot be read."""
+    """A whole log without secrets; None if it is too long, or cannot be read."""
     with suppress(OSError):
         if log.stat().st_size <= MAX_COPIED_BYTES:
             return redact(_text(log.read_bytes()), hidden)

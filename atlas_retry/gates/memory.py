@@ -1,8 +1,8 @@
-"""What gates found in a tree, kept by all that their results depend on. Runs nothing.
+"""Results of gates, remembered by everything that they depend on. Runs nothing.
 
-A result is the answer again only where everything known is as it was then: every file outside
-dependency and cache folders (or those that the gate's `inputs` name), the gate, its environment,
-and the programs that it names. What cannot be known (a program that is not found) has no answer.
+A result is used again only if everything known is unchanged: every file outside dependency and
+cache folders (or those that the gate's `inputs` name), the gate, its environment, and the programs
+that it names. If something is unknown (a program that is not found), nothing is reused.
 """
 
 import hashlib
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
 ANSWERS = frozenset({Status.PASSED, Status.FAILED})
 MAX_ANSWERS = 100
-"""So many gates are remembered, the latest."""
+"""Number of gates to remember, the latest ones."""
 MAX_IGNORED_FILES = 50_000
-"""Beyond this nothing is remembered: to look at them all would cost more than it saves."""
+"""With more files nothing is remembered: looking at them all would cost more than it saves."""
 
 _OF_SESSION = frozenset(
     {
@@ -41,7 +41,7 @@ _OF_SESSION = frozenset(
         *("CLAUDECODE", "CLAUDE_PROJECT_DIR", "ATLAS_HOME", "NO_COLOR", "CI_JOB_ID"),
     }
 )
-"""Variables that differ between two terminals; they count where a gate names them."""
+"""Variables that differ between two terminals; they count only if a gate names them."""
 
 Files = Mapping[str, "Stat"]
 
@@ -50,12 +50,12 @@ class _Answer(Struct, frozen=True, array_like=True):
     tree: str
     """Digest of the stat data of the gate's inputs."""
     unsettled: dict[str, str]
-    """Contents of inputs that were written so late that their stat data may hide a later move."""
+    """Digests of inputs written so recently that stat data may not show a later change."""
     result: GateResult
 
 
 class Memory:
-    """Of one workspace: one small file, replaced as a whole."""
+    """Remembered results of one workspace, in one small file that is replaced as a whole."""
 
     def __init__(self, file: Path, root: Path, environ: Mapping[str, str]) -> None:
         self._file, self._root, self._environ = file, root, environ
@@ -63,9 +63,9 @@ class Memory:
     def recall(
         self, gates: Collection[Gate], look: Callable[[], Files], *, only_red: bool
     ) -> dict[Gate, GateResult]:
-        """What these gates found on the same files; nothing of those of which it is not known.
+        """Results of these gates on the same files, without the gates for which none is known.
 
-        `look` gives the files; with `only_red`, nothing where no required gate failed.
+        `look` returns the files; with `only_red`, the answer is empty if no required gate failed.
         """
         there = self._remembered(gates)
         is_wanted = any(answer.result.blocks for answer in there.values()) or not only_red
@@ -83,7 +83,7 @@ class Memory:
         return known if is_wanted else {}
 
     def _remembered(self, gates: Collection[Gate]) -> dict[Gate, _Answer]:
-        """What is known of these gates, on whatever files; of a failure its output is there."""
+        """Remembered results of these gates on any files; failures only if their logs exist."""
         entry = self._read()
         if not entry:
             return {}
@@ -96,10 +96,10 @@ class Memory:
         return known
 
     def learn(self, results: Mapping[Gate, GateResult], look: "Look", began_s: float) -> None:
-        """Keep what gates found that began at `began_s` and ended on a tree that looks so.
+        """Remember results of gates that began at `began_s` and ended on the tree of `look`.
 
-        Nothing is kept where an ignored file moved meanwhile that no tool makes: who saw it as it
-        was is unknown.
+        Nothing is remembered if an ignored file that no tool makes changed meanwhile, because it is
+        unknown which gates saw the old one.
         """
         ran = self._keys(gate for gate, result in results.items() if result.reused is None)
         there = self._all(look.files) if ran else None
@@ -117,7 +117,7 @@ class Memory:
         self._write(dict([*others.items(), *answers.items()][-MAX_ANSWERS:]))
 
     def _all(self, files: Files) -> Files | None:
-        """With what git ignores; None for too many."""
+        """The files including ignored ones; None if there are too many."""
         ignored = dict(itertools.islice(_ignored(self._root, files), MAX_IGNORED_FILES + 1))
         return None if len(ignored) > MAX_IGNORED_FILES else {**files, **ignored}
 
@@ -132,7 +132,7 @@ class Memory:
         return contents if contents.keys() == late else None
 
     def _contents(self, paths: Iterable[str]) -> dict[str, str]:
-        """Digests of files, or of where links lead; without what cannot be read."""
+        """Digests of files, or of the targets of links; without unreadable ones."""
         from atlas_retry.workspace.place import read
 
         contents = {path: read(self._root, path) for path in paths}
@@ -143,7 +143,7 @@ class Memory:
         }
 
     def _keys(self, gates: Iterable[Gate]) -> dict[Gate, str]:
-        """Of all that a gate's result depends on beside the files; without what is not known."""
+        """Digest of all that a gate's result depends on apart from files; only where known."""
         path = self._environ.get("PATH", "/usr/bin:/bin").split(":")
         around = cache(lambda cwd: _around(str(self._root), cwd, path))
         keys = {}
@@ -168,7 +168,7 @@ class Memory:
         return {}
 
     def _write(self, answers: Mapping[str, _Answer]) -> None:
-        """A state directory that is full or read-only costs this knowledge and nothing else."""
+        """Write the file; if the state directory is full or read-only, nothing is remembered."""
         with suppress(OSError, UnicodeEncodeError):
             replace_file(self._file, msgspec.msgpack.encode(answers))
 
@@ -199,7 +199,7 @@ def _digest(files: Files) -> str:
 
 
 def _ignored(root: Path, files: Files) -> "Iterator[tuple[str, Stat]]":
-    """What is not among `files`, outside dependency and cache folders."""
+    """Files that are not among `files`, outside dependency and cache folders."""
     from atlas_retry.workspace.scan import CACHES, stat_of
 
     base, waiting = f"{root}/", [""]
@@ -235,23 +235,23 @@ _SHELL = frozenset(
         *("done", "fi", "esac", "}"),
     }
 )
-"""What /bin/sh does itself."""
+"""Built-in commands and keywords of /bin/sh."""
 _BEFORE_ANOTHER = frozenset(
     {
         *("if", "then", "else", "elif", "while", "until", "do", "!", "{", "time"),
         *("exec", "command", "env", "nohup", "nice"),
     }
 )
-"""What another program follows."""
+"""Words that are followed by another program."""
 _INSTALLED = (".venv", "venv", "node_modules", "node_modules/.package-lock.json", "vendor")
-"""Where a project keeps its dependencies."""
+"""Places in a project that hold its dependencies."""
 
 Stamp = tuple[str, int, int, int]
 """Real path, size, mtime in ns, inode."""
 
 
 def programs(line: str, cwd: str, path: Iterable[str]) -> tuple[Stamp, ...] | None:
-    """Stat data of the programs that a line names; None where one is not found on the path."""
+    """Stat data of the programs that a line names; None if one is not found on the path."""
     names = [*dict.fromkeys(_commands(line))]
     stamps = [_program(name, cwd, path) for name in names if name not in _SHELL]
     return None if not names or None in stamps else (*filter(None, stamps),)
@@ -260,7 +260,7 @@ def programs(line: str, cwd: str, path: Iterable[str]) -> tuple[Stamp, ...] | No
 def _around(root: str, cwd: str, path: Iterable[str]) -> tuple[Stamp, ...]:
     """Stat data of the folders of programs and of dependencies.
 
-    A folder shows what is installed into it and removed.
+    These change when something is installed or removed there.
     """
     places = [str(Path(cwd, name)) for name in path]
     places += [f"{root}/{name}" for name in _INSTALLED]
@@ -270,7 +270,7 @@ def _around(root: str, cwd: str, path: Iterable[str]) -> tuple[Stamp, ...]:
 
 
 def _commands(line: str) -> Iterator[str]:
-    """First words of the simple commands of a line; an empty one where it cannot be read."""
+    """First words of the simple commands of a line; an empty one if it cannot be parsed."""
     import shlex
 
     is_first = True
@@ -297,7 +297,7 @@ def _program(name: str, cwd: str, path: Iterable[str]) -> Stamp | None:
 
 
 def _packages(place: str) -> Iterator[str]:
-    """Where Python keeps what is installed beside a `bin` folder, or in a virtual environment."""
+    """Package folders of the Python next to a `bin` folder, or in a virtual environment."""
     with suppress(OSError), os.scandir(f"{place.removesuffix('/bin')}/lib") as entries:
         for entry in entries:
             if entry.name.startswith("python3"):

@@ -1,4 +1,4 @@
-"""How gates run in one workspace: flags, environment, the tree they judge. Runs nothing."""
+"""How gates run in one workspace: flags, environment, the tree to judge. Runs nothing."""
 
 from collections.abc import Callable, Collection, Mapping
 from enum import StrEnum
@@ -16,76 +16,75 @@ if TYPE_CHECKING:
     from atlas_retry.workspace.look import Look, Lookout
 
 AGENT_KEYS = {"OPENAI_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY", "AWS_BEARER_TOKEN_BEDROCK"}
-"""Variables that a gate sees only when its `pass_env` names them."""
+"""Variables that a gate sees only if its `pass_env` names them."""
 OF_AGENTS = ("ANTHROPIC_", "CLAUDE_CODE_")
-"""How the names of others begin."""
+"""Prefixes of further variables with secrets of agents."""
 
 
 class Reuse(StrEnum):
-    """Which results are taken from a validation of the same tree instead of running a gate."""
+    """Which results of an earlier validation of the same tree are used instead of running."""
 
     NONE = "none"
     PASSED = "passed"
-    """A failure runs again."""
+    """Passed gates are not run; failed ones are."""
     BESIDE_FAILURES = "beside_failures"
-    """Only where a gate failed; that one runs again, by its `recheck` where it has one."""
+    """Like `PASSED`, but only if a gate failed; that one runs its `recheck`, if it has one."""
 
 
 class Watched(Struct, frozen=True, kw_only=True):
-    """How a validation sees that files changed, and restores some; None where nobody can."""
+    """How a validation detects changed files and restores them; None if it cannot."""
 
     lookout: Callable[[], "Lookout"]
-    """Looks at the work tree; made when it is first wanted."""
+    """Detector of changes in the work tree, made on first use."""
     memory: "Memory | None" = None
-    """What gates found before."""
+    """Earlier results of gates."""
     hold: Callable[[], str] | None = None
-    """Hold the content of all files; the id of a snapshot."""
+    """Take a snapshot of all files; returns its id."""
     put_back: Callable[[str], object] | None = None
-    """Make all files what they are in a snapshot, those that git ignores included."""
+    """Restore all files of a snapshot, ignored ones included."""
 
 
 class Learned(Struct, kw_only=True):
-    """What is learned of gates while a workspace is open; each validation adds to it."""
+    """Facts about gates, collected by all validations while a workspace is open."""
 
     movers: set[Gate] = field(default_factory=set)
-    """Readers that moved code or settings, or ran beside one: alone from then on, and first."""
+    """Readers that changed code or settings, or ran in parallel with one: now run alone, first."""
     passed: "dict[Gate, tuple[Look, GateResult]]" = field(default_factory=dict)
-    """Gates with `inputs` that passed, and the tree on which they did."""
+    """Gates with `inputs` that passed, with the tree and the result."""
     cpu_s: dict[str, float] = field(default_factory=dict)
-    """Processor time that gates took, by name."""
+    """CPU seconds of gates, by name."""
     at_base: dict[Gate, GateResult] = field(default_factory=dict)
-    """What gates show at `triage.baseline`, each run there once."""
+    """Results of gates at `triage.baseline`, where each runs once."""
     untraced: set[str] = field(default_factory=set)
-    """Names of gates whose failing tests were traced in vain."""
+    """Names of gates whose failing tests could not be traced."""
 
 
 class Plan(OutputContext, frozen=True, kw_only=True):
-    """How to run gates in one workspace, and to read their ends."""
+    """How to run gates in one workspace, and to read their results."""
 
     logs: Path
-    """An existing folder for the whole output of every gate."""
+    """An existing folder for the full output of every gate."""
     environ: Mapping[str, str]
     jobs: int = 1
     check: bool = False
-    """A gate that changes files fails."""
+    """Whether a gate that changes files fails."""
     fail_fast: bool = False
     flake_reruns: int = 0
     reuse: Reuse = Reuse.NONE
     learns: bool = True
-    """What the gates find is remembered: not of what an agent has left, whose caches have yet to be
-    done without."""
+    """Whether results are remembered; not after an agent's turn, which may have edited caches."""
     previous: Validation | None = None
-    """The validation of the same gates before; its failures try their `recheck` first."""
+    """The previous validation of the same gates; its failures try their `recheck` first."""
     watched: Watched | None = None
     review: Callable[[Gate], GateResult] | None = None
     lost: Callable[[], str | None] = lambda: None
-    """What has gone of the tree since the validation began, in one sentence."""
+    """Message on what of the tree was deleted since the validation began, or None."""
     wrap: Callable[[Command], Command] | None = None
-    """What to run instead of a command: the same, on a changed workspace."""
+    """Wraps a command so that it runs on a changed copy of the workspace."""
     known_s: Mapping[str, float] = field(default_factory=dict)
-    """How long a gate took before, by name."""
+    """Duration of gates in earlier runs, by name."""
     waiting: Collection[str] = frozenset()
-    """Names of gates that took next to no processor time before: they run beside the `jobs`."""
+    """Names of gates that mostly waited in earlier runs: they do not count towards `jobs`."""
     learned: Learned = field(default_factory=Learned)
 
     def seen(self) -> "Look | None":
@@ -99,7 +98,7 @@ class Plan(OutputContext, frozen=True, kw_only=True):
 
 
 def environment(gate: Gate, environ: Mapping[str, str]) -> dict[str, str]:
-    """What a gate's command sees: the user's environment without the agents' secrets."""
+    """Environment of a gate's command: the user's, without the secrets of agents."""
     from atlas_retry.workspace.git import GIT_LOCAL
 
     secret = AGENT_KEYS | {name for name in environ if name.startswith(OF_AGENTS)}
@@ -109,7 +108,7 @@ def environment(gate: Gate, environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def command_of(gate: Gate, line: str, plan: Plan, log_name: str) -> Command:
-    """The process that stands for one of a gate's shell lines."""
+    """The command that runs one of a gate's shell lines."""
     command = Command(
         argv=("/bin/sh", "-c", line),
         cwd=plan.root / gate.cwd,
@@ -127,13 +126,13 @@ def command_of(gate: Gate, line: str, plan: Plan, log_name: str) -> Command:
 
 
 def log_name(position: int, gate: Gate, suffix: str = "") -> str:
-    """The folder of a gate's output: its position and as much of its name as is safe."""
+    """Folder name for a gate's output: its position and the safe characters of its name."""
     safe = "".join(char if char.isalnum() else "-" for char in gate.name)[:40]
     return f"{position:02d}-{safe}{suffix}"
 
 
 def losses(root: Path) -> Callable[[], str | None]:
-    """What tells which files have gone since now; None while there is something to judge."""
+    """A function that says which files were deleted since this call, or returns None."""
     was, had_git, before = _seen(root)
 
     def lost() -> str | None:
@@ -150,7 +149,7 @@ def losses(root: Path) -> Callable[[], str | None]:
 
 
 def _seen(root: Path) -> tuple[tuple[int, int] | None, bool, frozenset[str]]:
-    """Device and inode of a folder, whether git is there, and what is not hidden."""
+    """Device and inode of a folder, whether it has `.git`, and its names that are not hidden."""
     try:
         stat = root.stat()
         names = frozenset(entry.name for entry in root.iterdir())

@@ -1,4 +1,4 @@
-"""What the end of a gate's command means: status, triage, diagnostics. Runs nothing."""
+"""Turn the end of a gate's command into status, triage and diagnostics. Runs nothing."""
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -30,16 +30,16 @@ MAX_REPORT_BYTES = 16 << 20
 
 
 class OutputContext(Struct, frozen=True, kw_only=True):
-    """What reading a gate's end needs beside the gate."""
+    """Context to read a gate's output in."""
 
     root: Path
     secrets: frozenset[str] = frozenset()
-    """Values that never leave in a result: those of secret-looking variables."""
+    """Values of secret-looking variables, which are redacted in results."""
     parsers: tuple[tuple[str, str], ...] = ()
     locate: Callable[[str], Path | None] | None = None
-    """Where a gate that ran elsewhere left a file of the workspace."""
+    """Finds a file of the workspace that a gate wrote in a copy."""
     after_attempt: bool = False
-    """A missing tool is then the attempt's doing: failed, not broken."""
+    """If true, a missing tool is the attempt's fault: failed, not broken."""
 
 
 def result_of(gate: Gate, completed: Completed, reading: OutputContext) -> GateResult:
@@ -69,13 +69,13 @@ def result_of(gate: Gate, completed: Completed, reading: OutputContext) -> GateR
         diagnostics=_anchored(findings.diagnostics, reading.root) if findings else (),
         beyond=findings.beyond if findings else 0,
         at_least=bool(findings and findings.cut),
-        notes=(f"still running after its end, and ended: {left}",) if left else (),
+        notes=(f"processes still running after its end were stopped: {left}",) if left else (),
         triage=_triage(status, findings),
     )
 
 
 def skipped(gate: Gate, why: str) -> GateResult:
-    """The result of a gate that was not run, and fails nothing for that."""
+    """The result of a gate that was not run, which fails nothing."""
     return GateResult(
         name=gate.name,
         kind=gate.kind,
@@ -90,7 +90,7 @@ def skipped(gate: Gate, why: str) -> GateResult:
 def changing(
     result: GateResult, paths: Sequence[str], how: str = "", *, who: str = "it"
 ) -> GateResult:
-    """The result of a gate that fails for the files that it changed."""
+    """The result of a gate that fails because it changed files."""
     files = "1 file" if len(paths) == 1 else f"{len(paths)} files"
     return replace(
         result,
@@ -102,13 +102,13 @@ def changing(
 
 
 def with_diagnostics(result: GateResult, reading: OutputContext) -> GateResult:
-    """A result that another runner recorded, read as if its gate had ended just now."""
+    """A result that another runner recorded, with its output parsed."""
     from atlas_retry.diagnostics import ToolOutput, diagnose
     from atlas_retry.diagnostics.reader import settled
 
     if result.success or any(d.fingerprint for d in result.diagnostics):
         return result
-    if result.diagnostics:  # of a format for machines
+    if result.diagnostics:  # from a machine-readable format
         root = str(reading.root)
         placed = tuple(settled(d, root, ".") for d in result.diagnostics)
         return replace(result, diagnostics=_anchored(placed, reading.root))
@@ -141,7 +141,7 @@ def with_diagnostics(result: GateResult, reading: OutputContext) -> GateResult:
 def _findings(
     gate: Gate, completed: Completed, reading: OutputContext, stdout: str, stderr: str
 ) -> "Findings | None":
-    """What the tool said; None where it has nothing to tell: it passed, without tests or words."""
+    """Findings in the tool's output; None if it passed and is not a test gate with output."""
     silent = not (stdout or stderr or gate.report)
     if completed.exit_code == 0 and (gate.kind is not Kind.TEST or silent):
         return None
@@ -167,12 +167,12 @@ def _findings(
     if not is_long or completed.exit_code == 0 or output.report:
         return diagnose(output)
     if completed.exit_code is None:
-        return replace(diagnose(output), cut=True)  # it was ended while it went on printing
+        return replace(diagnose(output), cut=True)  # it was stopped while it was still printing
     return _of_long(output, completed, reading.secrets)
 
 
 def _of_long(output: "ToolOutput", completed: Completed, secrets: frozenset[str]) -> "Findings":
-    """What all of a long output says. Diagnostics are redacted, for there is less of them."""
+    """Findings in a long output, read from its logs. Only the diagnostics are redacted."""
     from atlas_retry.diagnostics import diagnose
     from atlas_retry.gates.logs import logged
 
@@ -195,7 +195,7 @@ def _redacted(diagnostic: Diagnostic, secrets: frozenset[str]) -> Diagnostic:
 
 
 def _project_names(root: Path, cwd: str = ".") -> frozenset[str]:
-    """Top-level modules: what lies where Python projects keep them, and the project's own name."""
+    """Top-level modules: names in the usual folders of Python projects, and the project's own."""
     names = set()
     for folder in (root, root / "src", root / "lib", root / cwd, root / cwd / "src"):
         if folder.is_dir():
@@ -217,7 +217,7 @@ def _declared(root: Path, cwd: str) -> "Declared":
 
 
 def _report_of(gate: Gate, reading: OutputContext, logs: Path | None) -> tuple[str, bytes] | None:
-    """What the gate wrote; JUnit is left beside the logs, for the next run writes over it."""
+    """The gate's report; JUnit is copied to the logs, because the next run overwrites it."""
     if gate.report is None:
         return None
     named = (PurePosixPath(gate.cwd) / gate.report.path).as_posix()
@@ -239,7 +239,7 @@ def _report_of(gate: Gate, reading: OutputContext, logs: Path | None) -> tuple[s
 def _anchored(diagnostics: tuple[Diagnostic, ...], root: Path) -> tuple[Diagnostic, ...]:
     if not diagnostics:
         return ()
-    # start-up: tree-sitter is wanted only once something has failed
+    # start-up: tree-sitter is needed only if something failed
     from atlas_retry.source.excerpt import anchor
     from atlas_retry.workspace.trees import source_tree
 
@@ -292,7 +292,7 @@ def _error(
 
 
 def _triage(status: Status, findings: "Findings | None") -> str | None:
-    """Why it failed, before any money is spent on it."""
+    """Cause of the failure, known before any money is spent."""
     if status is Status.PASSED:
         return None
     if status is Status.VACUOUS:

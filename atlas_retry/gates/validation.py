@@ -1,7 +1,7 @@
-"""Run gates: what runs alone, what side by side, and which tree each result is about.
+"""Run gates: which run alone, which in parallel, and to which tree each result belongs.
 
-Each result belongs to the tree that its gate ended on. A validation counts only if code and
-settings are the same for all of them and at the end: what is stale runs again, once. Asks no agent.
+Each result belongs to the tree on which its gate ended. A validation counts only if code and
+settings are the same for all gates and at the end: stale gates run again, once. Asks no agent.
 """
 
 import time
@@ -35,9 +35,9 @@ if TYPE_CHECKING:
 
 
 def run_gates(gates: Sequence[Gate], plan: Plan, emit: Emit = unseen) -> Validation:
-    """Run every gate that can run, and once more those that code or settings moved under.
+    """Run every gate that can run, and again those after which code or settings changed.
 
-    Raises Interrupted once every child has been ended.
+    Raises Interrupted once all child processes have ended.
     """
     emit(ValidationStarted(gates=tuple(gates)))
     plan = replace(plan, lost=losses(plan.root))
@@ -63,7 +63,7 @@ def run_gates(gates: Sequence[Gate], plan: Plan, emit: Emit = unseen) -> Validat
 
 
 def _run_until_steady(course: Course, numbers: tuple[int, ...]) -> None:
-    """Run these gates, and once more those that others have moved code or settings under."""
+    """Run these gates, and again those after which others changed code or settings."""
     _run(course, numbers)
     while stale := _to_run_again(course):
         course.again.update(stale)
@@ -71,7 +71,7 @@ def _run_until_steady(course: Course, numbers: tuple[int, ...]) -> None:
 
 
 def _has_its_inputs(course: Course, number: int) -> bool:
-    """Whether a gate has passed in this run, and none of its inputs has moved since."""
+    """Whether a gate passed in this run, and none of its inputs changed since."""
     gate, plan = course.gates[number], course.plan
     if plan.wrap or not course.seen or gate not in plan.learned.passed:
         return False
@@ -91,7 +91,7 @@ def _take(course: Course, number: int, result: GateResult) -> None:
 
 
 def _not_known(course: Course) -> tuple[int, ...]:
-    """The gates that have to run; of the others what they found on this very tree is taken."""
+    """The gates that must run; for the others, remembered results on this same tree are used."""
     everything = tuple(range(len(course.gates)))
     watched = None if course.plan.reuse is Reuse.NONE else course.plan.watched
     if not watched or not watched.memory:
@@ -130,7 +130,7 @@ def _to_run_again(course: Course) -> tuple[int, ...]:
 
 
 def _blame(course: Course) -> None:
-    """Fail the gates that moved code or settings after others had run again to see them."""
+    """Fail the gates that changed code or settings even after others had run again for that."""
     stale = course.stale()
     if not stale or course.is_over():
         return
@@ -164,7 +164,7 @@ def _run(course: Course, numbers: Iterable[int]) -> None:
 
 
 def _groups(course: Course, numbers: Iterable[int]) -> Iterator[tuple[int, ...]]:
-    """What runs together: readers that move files come alone, before the others."""
+    """Groups that run together: readers that change files run alone, before the others."""
 
     def is_reader(number: int) -> bool:
         gate = course.gates[number]
@@ -216,15 +216,15 @@ def _run_readers(course: Course, group: tuple[int, ...]) -> None:
         if not is_told:
             course.results[number] = _rerun(course, number, before, held)
         elif _was_flaky(number, result, course):
-            course.results[number] = _flaky(result, "failed on this very tree before, and passed")
+            course.results[number] = _flaky(result, "failed on this same tree before, now passed")
         if not is_told or course.results[number].status is not result.status:
             course.emit(GateFinished(result=course.results[number]))
 
 
 def _side_by_side(course: Course, group: tuple[int, ...]) -> dict[int, GateResult]:
-    """Side by side, longest known first; results in the order of the group.
+    """Run gates in parallel, longest first; results are in the order of the group.
 
-    A gate that failed before tries its `recheck` first, and counts as green only after all of it.
+    A gate that failed before tries its `recheck` first, and passes only by its full command.
     """
     known_s = course.plan.known_s
     order = sorted(group, key=lambda number: -known_s.get(course.gates[number].name, 0.0))
@@ -238,7 +238,7 @@ def _side_by_side(course: Course, group: tuple[int, ...]) -> dict[int, GateResul
 
 
 def _still_failing(course: Course, order: Sequence[int]) -> dict[int, GateResult]:
-    """What failed before and fails again by its `recheck`."""
+    """Results of gates that failed before and fail again by their `recheck`."""
     known = {course.gates[n].name: result for n, result in course.failed_before.items()}
 
     def tell_failed(result: GateResult) -> None:
@@ -271,9 +271,9 @@ def _failed_before(number: int, course: Course) -> bool:
 
 
 def _moved(course: Course, results: dict[int, GateResult], moves: int) -> None:
-    """What readers come to that moved code or settings; `moves` there were before them.
+    """Record the results of readers that changed code or settings; `moves` is the count before.
 
-    From now on they are known, and each has to come to rest when it runs again, alone.
+    From now on each runs alone, and must change nothing when it runs again.
     """
     is_lone = len(results) == 1
     names = ", ".join(course.gates[number].name for number in results)
@@ -288,7 +288,7 @@ def _moved(course: Course, results: dict[int, GateResult], moves: int) -> None:
 
 
 def _mover(course: Course, number: int, result: GateResult, names: str) -> tuple[GateResult, bool]:
-    """The result of one of them, and whether it does not come to rest."""
+    """The result of such a reader, and whether it changed files again."""
     gate, movers, paths = course.gates[number], course.plan.learned.movers, course.moves[-1].paths
     is_new = gate not in movers
     is_restless = not is_new and number in course.again
@@ -301,13 +301,13 @@ def _mover(course: Course, number: int, result: GateResult, names: str) -> tuple
     if result.success and is_restless:
         return changing(result, paths, " again"), True
     if result.success and course.plan.check:
-        who = "it" if names == gate.name else "it or what ran together with it"
+        who = "it" if names == gate.name else "it or a gate that ran at the same time"
         return changing(result, paths, who=who), False
     return result, is_restless
 
 
 def _may_be_flaky(result: GateResult, course: Course) -> bool:
-    """A time-out is not repeated: it would cost the same again. Nor is a second failure."""
+    """Whether to run a failed test again; not after a timeout or a second failure."""
     if result.name in {course.gates[number].name for number in course.failed_before}:
         return False
     is_test = result.kind is Kind.TEST and result.status is Status.FAILED
@@ -315,7 +315,7 @@ def _may_be_flaky(result: GateResult, course: Course) -> bool:
 
 
 def _was_flaky(number: int, result: GateResult, course: Course) -> bool:
-    """Whether a test has passed that is remembered to fail on this tree."""
+    """Whether a test passed that failed on this tree before."""
     is_test = result.kind is Kind.TEST and result.status is Status.PASSED
     return is_test and course.plan.flake_reruns > 0 and number in course.failed_before
 
@@ -325,7 +325,7 @@ def _flaky(result: GateResult, error: str) -> GateResult:
 
 
 def _held(course: Course, group: tuple[int, ...]) -> str | None:
-    """The files as they are before tests that may be flaky; None where nothing can be held."""
+    """Snapshot before tests that may be flaky; None if no snapshot is possible."""
     watched = course.plan.watched if course.plan.flake_reruns > 0 else None
     is_test = any(course.gates[number].kind is Kind.TEST for number in group)
     if is_test and watched and watched.hold:
@@ -335,13 +335,13 @@ def _held(course: Course, group: tuple[int, ...]) -> str | None:
 
 
 def _rerun(course: Course, number: int, before: "Look | None", held: str | None) -> GateResult:
-    """The last word on a test that failed: it may be flaky, on a tree as it was `before`."""
+    """Run a failed test again on the tree `before`; it is flaky if it passes now."""
     result = course.results[number]
     if course.had_part(number):
         return result
     for again in range(1, course.plan.flake_reruns + 1):
         if (left := _put_back(course, before, held)) is not None:
-            note = f"not run again, for what it wrote cannot be restored: {', '.join(left[:5])}"
+            note = f"not run again, as files it wrote cannot be restored: {', '.join(left[:5])}"
             return replace(result, notes=(*result.notes, note))
         moves = len(course.moves)
         course.emit(
@@ -358,9 +358,9 @@ def _rerun(course: Course, number: int, before: "Look | None", held: str | None)
 
 
 def _put_back(course: Course, before: "Look | None", held: str | None) -> tuple[str, ...] | None:
-    """Make the tree what it was `before`; the paths where that cannot be done, None for none.
+    """Restore the tree `before`; returns paths that could not be restored, or None.
 
-    What git ignores as well: a test may have recorded there what it compares with.
+    Includes ignored files: a failing test may have recorded there what it compares with.
     """
     watched = course.plan.watched
     if held is not None and watched and watched.put_back:
@@ -370,13 +370,13 @@ def _put_back(course: Course, before: "Look | None", held: str | None) -> tuple[
 
 
 def _run_review(course: Course, number: int) -> None:
-    """A review costs money: what the tools refuse, or have yet to see again, is not reviewed."""
+    """Run a review; it costs money, so only once all gates before it have passed on this tree."""
     gate = course.gates[number]
     is_put_off = bool(_to_run_again(course))
     if course.plan.review is None:
         result = skipped(gate, "no agent to review with")
     elif is_put_off:
-        result = skipped(gate, "reviewed once the gates before it have seen the files as they are")
+        result = skipped(gate, "reviewed once the gates before it have run on the changed files")
     elif any(other.blocks for n, other in course.results.items() if n < number):
         result = skipped(gate, "reviewed once the gates before it pass")
     else:

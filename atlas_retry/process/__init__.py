@@ -1,8 +1,8 @@
-"""The only place that starts processes. Judges no output: callers do.
+"""The only place that starts processes. Callers judge the output.
 
-Every command gets a session of its own, an empty standard input and a bounded excerpt of what it
-prints. However a call ends, what it started has ended too: see `Command.keep_daemons` for the one
-exception, and `family` for how descendants are found.
+Every command gets its own session, an empty standard input and a bounded excerpt of its output.
+When a call ends, all processes it started have ended too, except with `Command.keep_daemons`;
+`family` says how descendants are found.
 """
 
 import subprocess
@@ -49,10 +49,10 @@ __all__ = [
 
 
 def run(command: Command, *, on_stdout: Sink | None = None, shielded: bool = False) -> Completed:
-    """Run one command to its end; `on_stdout` gets what it prints as it comes.
+    """Run one command to its end; `on_stdout` gets its output as it is printed.
 
-    Raises Interrupted once all is ended, when a stop was requested; of a `shielded` one, which is
-    told of the first request by its caller, at the second.
+    If a stop was requested, raises Interrupted once all has ended. A `shielded` command is stopped
+    by the second request only; its caller passes on the first.
     """
     with _counted():
         (completed,) = Loop((command,), sink=on_stdout, is_shielded=shielded).run(1)
@@ -64,13 +64,13 @@ _started = 0
 
 
 def started() -> int:
-    """Another number whenever `run` or `run_all` has begun or ended since."""
+    """A number that changes whenever `run` or `run_all` begins or ends."""
     return _started
 
 
 @contextmanager
 def _counted() -> Iterator[None]:
-    global _started  # noqa: PLW0603 - of the whole process, as its children are
+    global _started  # noqa: PLW0603 - children belong to the process
     _started = next(_ends)
     try:
         yield
@@ -85,10 +85,10 @@ def run_all(
     watch: Watch | None = None,
     stop_when: Callable[[Completed], bool] | None = None,
 ) -> tuple[Completed | None, ...]:
-    """Run commands side by side, started in the order given, and return their ends in that order.
+    """Run commands in parallel, started in the given order, and return their ends in that order.
 
-    After an end for which `stop_when` is true nothing more is started (None), while what runs goes
-    on to its end. Raises Interrupted once all are ended, when a stop was requested.
+    After an end for which `stop_when` is true no more are started (None), and running ones finish.
+    If a stop was requested, raises Interrupted once all have ended.
     """
     with _counted():
         return Loop(commands, watch=watch, stop_when=stop_when).run(max(1, jobs))
@@ -101,10 +101,10 @@ def capture(
     stdin: bytes = b"",
     timeout_s: float = 60.0,
 ) -> Captured:
-    """Run a short trusted command, as git, and return all that it printed.
+    """Run a short trusted command, such as git, and return all its output.
 
-    A first request to stop does not end it; a second one does, but in a section that is
-    uninterruptible, and raises Interrupted.
+    A first request to stop does not end it; a second one does, except in an uninterruptible
+    section, and raises Interrupted.
     """
     printed: list[bytes] = []
     command = Command(
@@ -121,14 +121,14 @@ def capture(
 
 def _surely(completed: Completed | None) -> Completed:
     if completed is None:
-        raise RuntimeError("a command has neither ended nor been interrupted")
+        raise RuntimeError("a command neither ended nor was interrupted")
     return completed
 
 
 def hand_over(argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> str | None:
-    """Give a person's own program, such as an editor, the terminal until it ends.
+    """Give the terminal to a user's program, such as an editor, until it ends.
 
-    Why it did not end well; None where it did. Nothing of it is kept, and no time limits it.
+    Returns why it failed, or None. Its output is not kept, and it has no time limit.
     """
     try:
         code = subprocess.run(argv, cwd=cwd, env=env, check=False).returncode

@@ -1,9 +1,9 @@
-"""Who belongs to a command: its group, its session and its descendants, however far they strayed.
+"""The processes of a command: its group, its session and all descendants, detached ones included.
 
-Linux: they are found by a marker in their environment, by their session, by their parents, and by
-being left to us, who are their subreaper. Without /proc (macOS) the group is all that is known.
-Children that the caller starts in our own session are never touched; one started elsewhere in a
-session of its own, while a command runs and without going through here, would pass for an orphan.
+On Linux they are found by a marker in their environment, by their session, by their parents, and
+by becoming our children, as we are their subreaper. Without /proc (macOS) only the group is known.
+Children that the caller starts in our own session are never touched; one that is started elsewhere
+in its own session, while a command runs and without this package, would be taken for an orphan.
 """
 
 import atexit
@@ -18,11 +18,11 @@ from atlas_retry.process.proc import Member
 
 MARK_PREFIX = "ATLAS_MARK_"
 _SET_CHILD_SUBREAPER = 36
-"""Of prctl(2)."""
+"""Option PR_SET_CHILD_SUBREAPER of prctl(2)."""
 
 
 class _Household:
-    """All that this process has started and not yet seen the end of. Guarded by `_lock`."""
+    """All commands of this process that have not ended. Guarded by `_lock`."""
 
     def __init__(self) -> None:
         _fill_standard_files()
@@ -31,18 +31,18 @@ class _Household:
         self.outer = {k: v for k, v in os.environ.items() if k.startswith(MARK_PREFIX)}
         self.mark = MARK_PREFIX + os.urandom(8).hex()
         self.strangers: set[tuple[int, str]] = set()
-        """Children that are not ours to end: the caller's own, and daemons that are kept."""
+        """Children that we must not end: the caller's own, and kept daemons."""
         self.zombies: set[tuple[int, str]] = set()
         """Dead children of unknown origin, as of the last look."""
         self.watchdog = Watchdog(self.mark)
         self.is_subreaper = _become_subreaper()
 
     def adopted(self) -> list[Member]:
-        """Living children that we have not started; those that died are reaped on the way.
+        """Living children that we did not start; reaps the dead ones.
 
-        One of unknown origin only at the second sight: whoever did start it has then had the time
-        to reap it. And not while a command is being started, which may have ended before we know
-        its pid.
+        A dead one of unknown origin is reaped only when seen twice, so that the code that started
+        it has time to reap it; and not while a command is being started, which may end before we
+        know its pid.
         """
         ours = {family.leader for family in self.active.values()}
         others = self._unknown(proc.children() - ours - {self.watchdog.pid})
@@ -56,13 +56,13 @@ class _Household:
         return [member for member in others if not member.is_zombie]
 
     def _unknown(self, pids: set[int]) -> list[Member]:
-        """Those of these children that are in another session than ours, and no strangers."""
+        """The children among these in a session other than ours, without strangers."""
         here = os.getsid(0)
         elsewhere = [m for m in filter(None, map(proc.member, pids)) if m.session != here]
         return [m for m in elsewhere if m.key not in self.strangers]
 
     def disown(self) -> None:
-        """While nothing runs, every child that is new to us is the caller's own, dead or alive."""
+        """Mark new children as the caller's own, dead or alive; called while nothing runs."""
         seen = self.zombies
         living = {child.key for child in self.adopted()}
         self.strangers |= living | (self.zombies - seen)
@@ -80,7 +80,7 @@ def _household() -> _Household:
 
 
 def _fill_standard_files() -> None:
-    """So that no pipe or log of ours becomes standard input, output or error."""
+    """Open closed standard files, so that no pipe or log gets their numbers."""
     for number in range(3):
         try:
             os.fstat(number)
@@ -89,7 +89,7 @@ def _fill_standard_files() -> None:
 
 
 def _become_subreaper() -> bool:
-    """Orphans are then left to us, not to init; False where that is not available."""
+    """Become the parent of orphans instead of init; False if that is not available."""
     import ctypes
 
     with suppress(OSError, AttributeError):
@@ -99,17 +99,17 @@ def _become_subreaper() -> bool:
 
 
 def prepare() -> None:
-    """Become ready to start commands. To be called before anything else is opened for them."""
+    """Prepare to start commands; call it before opening any files for them."""
     _household()
 
 
 def mark() -> str:
-    """The name of the variable by which everything that this process starts can be found."""
+    """Name of the environment variable that marks everything this process starts."""
     return _household().mark
 
 
 def running() -> "tuple[Family, ...]":
-    """The commands that are running. Safe in a signal handler."""
+    """The running commands. Safe in a signal handler."""
     if not _households:
         return ()
     return tuple(family for family in tuple(_households[0].active.values()) if family.leader)
@@ -121,11 +121,11 @@ class Family:
     def __init__(self, halt_signal: signal.Signals) -> None:
         self.halt_signal = halt_signal
         self.leader: int | None = None
-        """Of its group and session."""
+        """Pid of the command, which leads its group and session."""
         self.is_over = False
-        """Whether the leader has been reaped; its descendants may live on."""
+        """Whether the leader has been reaped; its descendants may still live."""
         self.cpu_s = 0.0
-        """Of the leader, once it is reaped, and of those whose end it has seen."""
+        """CPU seconds of the leader and of the children it waited for, once it is reaped."""
         self._known: set[tuple[int, str]] = set()
         self._asked: set[tuple[int, str]] = set()
         self._killed: set[tuple[int, str]] = set()
@@ -139,7 +139,7 @@ class Family:
 
     @property
     def markers(self) -> dict[str, str]:
-        """For the environment: ours, and those of every atlas that we run under."""
+        """Environment variables: our marker, and those of every atlas that we run under."""
         return self._household.outer | {self._household.mark: f"{self._number}."}
 
     def begin(self, leader: int) -> None:
@@ -148,12 +148,12 @@ class Family:
         self._household.watchdog.guard(leader)
 
     def signal_group(self, signum: int) -> None:
-        """Send a signal to those that have not left the command's group."""
+        """Send a signal to all processes in the command's group."""
         if self.leader:
             _send(-self.leader, signum)
 
     def reap(self) -> tuple[bool, int | None]:
-        """Whether the leader has ended, and its wait status (None: somebody else took it)."""
+        """Whether the leader has ended, and its wait status (None: another process took it)."""
         if self.leader is None:
             return True, None
         with _lock:
@@ -166,7 +166,7 @@ class Family:
             return self.is_over, status
 
     def remaining(self) -> tuple[Member, ...]:
-        """Those still alive. When there are none and the leader is reaped, this is the end."""
+        """The processes still alive. If none, and the leader is reaped, the family is forgotten."""
         with _lock:
             members = self._members()
             if not members and self.is_over:
@@ -174,7 +174,7 @@ class Family:
             return members
 
     def leave(self, *, keep: bool) -> None:
-        """Stop caring, whoever is left; with `keep`, nobody else is to end them either."""
+        """Stop tracking these processes; with `keep`, no other family ends them either."""
         with _lock:
             if keep:
                 self._household.strangers |= {m.key for m in self._members()}
@@ -185,7 +185,7 @@ class Family:
             self._household.watchdog.forget(self.leader)
 
     def terminate(self) -> None:
-        """TERM to the group while the leader lives, afterwards to the others; to each one once."""
+        """Send TERM to the group while the leader lives, then to the others; once to each."""
         with _lock:
             members = {member.key: member for member in self._members()}
             self._known |= members.keys()
@@ -200,7 +200,7 @@ class Family:
                 self.signal_group(signal.SIGCONT)
 
     def kill(self) -> bool:
-        """Whether there was somebody whom it had not killed before."""
+        """Send KILL to all; returns whether there was a process not killed before."""
         with _lock:
             members = self._members()
             if self.leader and not self.is_over:
@@ -239,7 +239,7 @@ class Family:
     def _owns(self, member: Member) -> bool:
         if member.session == self.leader or member.key in self._known:
             return True
-        # one of the number 10 would start like one of the number 1
+        # the dot, as number 10 starts like number 1
         return proc.carries(member.pid, f"{self._household.mark}={self._number}.".encode())
 
 
@@ -257,7 +257,7 @@ def _group(leader: int) -> tuple[Member, ...]:
 
 
 def reap_adopted() -> None:
-    """Reap orphans that were left to us and have died, so that they do not linger as zombies."""
+    """Reap dead orphans that became our children, so that no zombies stay."""
     if _households and _households[0].is_subreaper and _lock.acquire(blocking=False):
         try:
             _households[0].adopted()
@@ -266,9 +266,9 @@ def reap_adopted() -> None:
 
 
 def end_marked(name: str) -> tuple[str, ...]:
-    """Kill whatever still carries the marker `name`, as `mark` gave it; what that was.
+    """Kill all processes with the marker `name`, a result of `mark`; returns their names.
 
-    For the survivors of an atlas that was killed together with its watchdog.
+    For survivors of an atlas that was killed together with its watchdog.
     """
     if not (name.startswith(MARK_PREFIX) and proc.is_there()):
         return ()
@@ -286,9 +286,9 @@ def _marked(name: str, but: set[int]) -> list[Member]:
     return [member for member in others if proc.carries(member.pid, f"{name}=".encode())]
 
 
-# $1 is the name of the marker. TERM and a second of grace first: an agent's CLI then ends what it
-# started itself; 0 only asks who is left. We may die before we have told of a leader, or before one
-# has its environment: hence the groups of whoever is marked, and a second look in any case.
+# $1 is the name of the marker. First TERM and a second of grace, in which an agent's CLI ends what
+# it started; signal 0 only checks what is left. We may die before we have sent a leader, or before
+# it has its environment: hence the groups of all marked processes, and always a second look.
 _SCRIPT = """
 groups=
 while read -r change leader; do
@@ -319,9 +319,9 @@ done
 
 
 class Watchdog:
-    """A tiny shell that ends our commands if we are killed outright, by group and by the marker.
+    """A small shell that ends our commands, by group and marker, if this process is killed.
 
-    It listens at a pipe whose other end closes with us, whatever we die of.
+    It reads a pipe whose other end closes when this process dies.
     """
 
     def __init__(self, mark: str) -> None:
@@ -338,7 +338,7 @@ class Watchdog:
                 env={"PATH": "/usr/bin:/bin"},
                 start_new_session=True,
             )
-        except OSError:  # no shell or no room for one: what we start ourselves, we still end
+        except OSError:  # no shell or no resources: commands are still ended at a normal end
             os.close(writing)
         else:
             self._pipe = writing
@@ -358,11 +358,11 @@ class Watchdog:
         self._tell(f"- {leader}\n")
 
     def _tell(self, line: str) -> None:
-        with suppress(OSError):  # it may have been killed, and we need not be
+        with suppress(OSError):  # the watchdog may have been killed
             os.write(self._pipe, line.encode())
 
     def dismiss(self) -> None:
-        """Let it vanish without doing anything."""
+        """End the watchdog without any effect."""
         if self._shell:
             self._shell.kill()
             self._shell.wait()

@@ -1,4 +1,4 @@
-"""One command, from its start to the end of its last descendant. Does not wait by itself."""
+"""One command, from its start to the end of its last descendant. Never waits itself."""
 
 import errno
 import os
@@ -16,18 +16,18 @@ from atlas_retry.process.stopping import clock
 from atlas_retry.process.values import Command, Completed, Ended
 
 SETTLE_S = 0.1
-"""What a command left behind may end by itself within this."""
+"""Time for processes that a command left to end by themselves."""
 KILL_S = 0.7
-"""How long the kernel may take to end what was killed, before we return without."""
+"""Time for the kernel to end killed processes, before we return anyway."""
 GIVE_UP_S = 10.0
-"""After so long we return even if new descendants still turn up."""
+"""Time after which we return even if new descendants still appear."""
 BLIND_S = 0.02
-"""Between looks at what cannot be polled: a command without pidfd, a log that is read along."""
+"""Seconds between checks of what cannot be polled: a command without pidfd, a direct log."""
 _PAUSES_S = (0.005, 0.05)
 
 _NEVER = float("inf")
 _SIGNALLED = 128
-"""What a shell adds to the number of the signal that ended a command (POSIX, 2.8.2)."""
+"""Offset of a shell's exit code for a command that a signal ended (POSIX, 2.8.2)."""
 _REASONS = {
     errno.ENOENT: "it was not found (or the interpreter that its first line names)",
     errno.EACCES: "it may not be executed",
@@ -40,7 +40,7 @@ Streams = tuple[Stream, Stream]
 
 
 def start(command: Command) -> "Ladder | Completed":
-    """Start it; where that cannot be, its end at once, with the reason."""
+    """Start a command; if that fails, return its end with the reason."""
     family, at = Family(command.halt_signal), now()
     with ExitStack() as undo:
         undo.callback(family.leave, keep=False)
@@ -59,9 +59,9 @@ def start(command: Command) -> "Ladder | Completed":
 
 
 class Ladder:
-    """A command that runs, settles, is asked to stop, is killed, is gone.
+    """State machine of a command: it runs, settles, is asked to stop, is killed, is gone.
 
-    `step` is to be called whenever something happened, and at `wake_s` at the latest.
+    Call `step` whenever something happened, and at `wake_s` at the latest.
     """
 
     def __init__(
@@ -75,12 +75,12 @@ class Ladder:
         self.started_s = self._printed_s = clock()
         self.is_gone = False
         self.may_have_ended = True
-        """Whether it is worth asking; with a pidfd, only once that says so."""
+        """Whether to check for its end; with a pidfd, only after that is readable."""
         self.wake_s = 0.0
         self._started_at = now()
         self._process = process
         self._exit_code: int | None = None
-        """None as well after the end, if somebody else took its status."""
+        """Also None after the end, if another process took its status."""
         self._reason: Ended | None = None
         self._survivors: tuple[str, ...] = ()
         self._give_up_s = _NEVER
@@ -107,7 +107,7 @@ class Ladder:
         has_ended, status = self.family.reap()
         if has_ended:
             self._exit_code = None if status is None else os.waitstatus_to_exitcode(status)
-            # subprocess would go on waiting for it
+            # otherwise subprocess would keep waiting for it
             self._process.returncode = self._exit_code or 0
         return has_ended
 
@@ -126,7 +126,7 @@ class Ladder:
             self._settle(now_s)
 
     def _overdue(self, now_s: float) -> Ended | None:
-        """Why it is to be stopped; None: not yet, and `wake_s` is when to look again."""
+        """Why it must be stopped; None if not yet, with `wake_s` set to the next check."""
         command, is_blind = self.command, any(stream.direct for stream in self.streams)
         end_s = idle_s = _NEVER
         if command.timeout_s is not None:
@@ -153,7 +153,7 @@ class Ladder:
             self._rest(now_s)
 
     def stop(self, now_s: float) -> None:
-        """Ask it to end; it has its grace for that. Nothing new once it was asked."""
+        """Ask it to end within its grace; no effect if it was asked before."""
         if self._step in (self._run, self._settle):
             self._enter(self._await_end, now_s + self.command.grace_s)
             self._await_end(now_s)
@@ -168,7 +168,7 @@ class Ladder:
             self._rest(now_s)
 
     def kill(self, now_s: float) -> None:
-        """End it and everyone it started, at once."""
+        """Kill it and everything it started, at once."""
         if self._step != self._kill:
             self._enter(self._kill, now_s + KILL_S)
             self._give_up_s = now_s + GIVE_UP_S
@@ -181,7 +181,7 @@ class Ladder:
             self._finish()
             return
         if self.family.kill():
-            # what another command may have left is ours to end only once that one is gone
+            # orphans of another command may be ended only once that one is gone
             self._until_s = min(now_s + KILL_S, self._give_up_s)
         if now_s >= self._until_s:
             self._survivors = proc.names(self.family.remaining())
@@ -196,11 +196,11 @@ class Ladder:
             stream.close()
         if self.pidfd is not None:
             os.close(self.pidfd)
-            self.pidfd = None  # who stops it may look once more
+            self.pidfd = None  # `stop` may still check it
         self.is_gone = True
 
     def completed(self) -> Completed:
-        """How it ended, once it is gone."""
+        """The end of the command, once it is gone."""
         code = self._exit_code if self._reason is None else None
         ended = self._reason or (Ended.SIGNALLED if code is not None and code < 0 else Ended.EXITED)
         lost = next((stream.lost for stream in self.streams if stream.lost), None)
@@ -258,7 +258,7 @@ def _spawn(
 
 
 def _stdin(command: Command, theirs: ExitStack) -> int:
-    """A file that has no name; of memory where there is such a thing, for TMPDIR may be full."""
+    """Standard input: an unnamed file, in memory if possible, because TMPDIR may be full."""
     if not command.stdin:
         return subprocess.DEVNULL
     if hasattr(os, "memfd_create"):
@@ -284,7 +284,7 @@ def _stream(command: Command, name: str, undo: ExitStack, theirs: ExitStack) -> 
     else:
         if log:
             with suppress(OSError):
-                os.truncate(log, 0)  # of a command before, of which nothing may stay
+                os.truncate(log, 0)  # remove the log of an earlier command
         source, end = os.pipe()
         theirs.callback(os.close, end)
         os.set_blocking(source, False)

@@ -1,4 +1,4 @@
-"""One poll loop for the commands of one call. Every way out of it leaves no child behind."""
+"""One poll loop for the commands of one call. However it is left, no child process remains."""
 
 import math
 import select
@@ -13,11 +13,11 @@ from atlas_retry.process.stopping import clock
 from atlas_retry.process.values import Command, Completed, Sink, Watch
 
 MAX_WAITING = 8
-"""So many run beside the others that are known to wait."""
+"""Limit of commands with `waits`, in addition to `jobs`."""
 
 PROGRESS_S = 0.1
 HOUSEKEEPING_S = 0.25
-"""Between looks at orphans that were left to us, and at requests we cannot poll."""
+"""Seconds between checks for orphans, and for requests that cannot be polled."""
 
 
 class Loop:
@@ -34,7 +34,7 @@ class Loop:
     ) -> None:
         """After the first end for which `stop_when` is true, nothing more is started.
 
-        If `is_shielded`, requests to stop are for somebody else; the second kills all the same.
+        If `is_shielded`, the first request to stop has no effect; the second still kills.
         """
         self._is_shielded = is_shielded
         self._stop_when = stop_when
@@ -50,7 +50,7 @@ class Loop:
         self._progress_s = clock() + PROGRESS_S
 
     def run(self, jobs: int) -> tuple[Completed | None, ...]:
-        """How each ended, in order; None: not started. Raises Interrupted when asked to stop."""
+        """The end of each, in order; None: not started. Raises Interrupted if asked to stop."""
         family.prepare()
         self._listen()
         try:
@@ -89,7 +89,7 @@ class Loop:
                 self._record(index, begun)
 
     def _next(self, jobs: int) -> int | None:
-        """The first of the queue for which there is room."""
+        """Position in the queue of the first command that may start now."""
         commands = [ladder.command for ladder in self._ladders.values()]
         busy = sum(not command.waits for command in commands)
         if busy < jobs:
@@ -178,7 +178,7 @@ class Loop:
             watch.progress(index, out or err, now_s - ladder.started_s)
 
     def _end_all(self) -> None:
-        """Something was raised, by a callback or a signal: first our children, then that."""
+        """End all children after an exception in a callback or signal handler, which then rises."""
         self._watch = self._stop_when = None
         self._queue.clear()
         for ladder in self._ladders.values():

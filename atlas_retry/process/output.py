@@ -1,4 +1,4 @@
-"""Head and tail of a stream in bounded memory, all of it in a file. Decides nothing about ends."""
+"""Head and tail of a stream in bounded memory, the whole stream in a file."""
 
 import os
 import re
@@ -10,10 +10,10 @@ from atlas_retry.process.values import Output, Sink
 HEAD_BYTES = 64 << 10
 TAIL_BYTES = 64 << 10
 MARGIN_BYTES = 4 << 10
-"""How long an escape sequence may be and still not be cut."""
+"""Longest escape sequence that is never cut."""
 READ_BYTES = 64 << 10
 READS_AT_ONCE = 16
-"""So that one loud command cannot keep the others waiting."""
+"""Limit of reads in a row, so that one command with much output does not delay the others."""
 _LOG_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC
 
 # ECMA-48 §5.4 and §8.3: control sequences, strings up to BEL or ST, and the short escapes.
@@ -22,9 +22,9 @@ _UNFINISHED = rb"\x1b(?:\[[0-?]*[ -/]*|[\]PX^_][^\x07\x1b]*\x1b?|[ -/]*)\Z"
 
 
 def seam(data: bytes | bytearray, at: int) -> tuple[int, int]:
-    """The last place before `at` and the first after it where a cut splits nothing.
+    """The nearest positions before and after `at` where a cut is safe; `at` itself if it is.
 
-    Neither a code point nor an escape sequence; both are `at` itself where it is such a place.
+    Safe means not inside a code point or an escape sequence.
     """
     unfinished = re.compile(_UNFINISHED).search(data, max(0, at - MARGIN_BYTES), at)
     if unfinished:
@@ -45,7 +45,7 @@ def _continues(data: bytes | bytearray, at: int) -> bool:
 
 
 class HeadAndTail:
-    """Keeps the head and the tail of what it is fed."""
+    """Keeps the head and the tail of a stream."""
 
     def __init__(self) -> None:
         self.size_bytes = 0
@@ -85,20 +85,20 @@ def _decode(data: bytes | bytearray) -> str:
 
 
 def open_log(path: Path) -> int:
-    """A descriptor of an empty log, its folder made if need be. Raises OSError."""
+    """A descriptor of an empty log; creates its folder if needed. Raises OSError."""
     os.makedirs(path.parent, mode=0o700, exist_ok=True)  # noqa: PTH103 - start-up
     return os.open(path, _LOG_FLAGS, 0o600)
 
 
 class Stream:
-    """Carries what a command prints from where it is read to its log, excerpt and sink.
+    """Copies the output of a command to its log, excerpt and sink.
 
-    The source is a pipe, which is never waited for. Only what may outlive us writes into the log
-    itself, which is then read along: a daemon would die of a pipe that nobody reads.
+    The source is a pipe, read without blocking. A command that may outlive us writes to the log
+    itself (`direct`), which is then read: a daemon would die of a pipe that nobody reads.
     """
 
     def __init__(self, source: int, *, log: Path | None, direct: bool, room: int) -> None:
-        """`log` is made once something is printed."""
+        """`log` is created on the first output; `room` is its size limit in bytes."""
         self.source = source
         self._log = log
         self._log_end = -1
@@ -114,7 +114,7 @@ class Stream:
         return self.source >= 0
 
     def pump(self) -> bool:
-        """Take what is there without waiting; whether there was anything."""
+        """Read what is available without waiting; returns whether there was anything."""
         before = self.excerpt.size_bytes
         for _ in range(READS_AT_ONCE if self.is_open else 0):
             data = self._read()
@@ -153,7 +153,7 @@ class Stream:
             self._close_log()
 
     def close(self) -> None:
-        """Stop reading; what is still written to a pipe then fails for the writer."""
+        """Stop reading; later writes to the pipe fail."""
         if self.is_open:
             os.close(self.source)
             self.source = -1
@@ -161,6 +161,6 @@ class Stream:
 
     def _close_log(self) -> None:
         if self._log_end >= 0:
-            with suppress(OSError):  # a full disk may be told as late as this
+            with suppress(OSError):  # a full disk may be reported only here
                 os.close(self._log_end)
         self._log, self._log_end = None, -1

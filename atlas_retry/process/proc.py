@@ -1,6 +1,6 @@
-"""Read /proc: which processes there are, whose they are, what they carry. Knows no command of ours.
+"""Read /proc: existing processes, their parents, sessions and environment.
 
-Without /proc (macOS) nobody is seen. Facts: proc_pid_stat(5), proc_pid_environ(5) and the like.
+Without /proc (macOS) none is found. Source: proc_pid_stat(5), proc_pid_environ(5).
 """
 
 import os
@@ -11,10 +11,10 @@ _SHOWN_CHARS = 80
 
 
 class Member(NamedTuple):
-    """One process; `born` tells apart two that had the same pid."""
+    """One process; `born` distinguishes processes with the same pid."""
 
     pid: int
-    """Negative: a whole group, where nothing finer is known."""
+    """Negative for a whole group, if its members are unknown."""
     parent: int
     group: int
     session: int
@@ -27,12 +27,12 @@ class Member(NamedTuple):
 
 
 def is_there() -> bool:
-    """Whether there is a /proc to read."""
+    """Whether the system has /proc."""
     return os.path.exists("/proc/self/stat")  # noqa: PTH110 - start-up
 
 
 def member(pid: int) -> Member | None:
-    """One process as it is now; None when it is gone."""
+    """One process as it is now; None if it is gone."""
     fields = _read(f"/proc/{pid}/stat").rpartition(b") ")[2].split()
     if not fields:
         return None
@@ -60,7 +60,7 @@ def with_descendants(pids: set[int], among: dict[int, Member]) -> set[int]:
 
 
 def elders_first(members: Iterable[Member]) -> tuple[Member, ...]:
-    """Parents before their children: a shell whose child ends first goes on with its next line."""
+    """Parents before children: a shell whose child ends first continues with its next line."""
     by_pid = {member.pid: member for member in members}
 
     def depth(member: Member) -> int:
@@ -71,7 +71,7 @@ def elders_first(members: Iterable[Member]) -> tuple[Member, ...]:
 
 
 def children() -> set[int]:
-    """Pids of our own children, adopted ones included, whichever of our threads they belong to."""
+    """Pids of the children of all our threads, adopted ones included."""
     tasks = "/proc/self/task"
     lists = [_read(f"{tasks}/{thread}/children") for thread in os.listdir(tasks)]  # noqa: PTH208
     if os.path.exists(f"{tasks}/{os.getpid()}/children"):  # noqa: PTH110
@@ -81,12 +81,12 @@ def children() -> set[int]:
 
 
 def carries(pid: int, entry: bytes) -> bool:
-    """Whether its environment has an entry that starts like this."""
+    """Whether an entry of its environment starts with `entry`."""
     return any(one.startswith(entry) for one in _read(f"/proc/{pid}/environ").split(b"\0"))
 
 
 def names(members: Iterable[Member]) -> tuple[str, ...]:
-    """What each is, for a person: the start of its command line, and its pid."""
+    """Names for a person: the start of each command line, and the pid."""
     return tuple(_name(m.pid) for m in members)
 
 
@@ -101,5 +101,5 @@ def _read(path: str) -> bytes:
     try:
         with open(path, "rb", buffering=0) as file:  # noqa: PTH123 - start-up
             return file.read()
-    except OSError:  # gone meanwhile, or another user's
+    except OSError:  # it has ended, or is another user's
         return b""

@@ -1,6 +1,6 @@
-"""Requests to stop, by signal or from another thread, and the clock that halts with us.
+"""Requests to stop, by signal or from another thread, and a clock that stops on Ctrl-Z.
 
-Ends nothing itself: the loops that wait for commands listen here.
+Ends nothing itself: the loops that wait for commands check for requests.
 """
 
 import os
@@ -20,13 +20,13 @@ ENDING = (
     *(signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGXCPU),
     *(signal.SIGALRM, signal.SIGVTALRM, signal.SIGPROF),
 )
-"""Timers outlive an exec, so a caller may have set one as a deadline."""
+"""Signals to end; timers survive an exec, so a caller may have set one as a deadline."""
 MEANINGLESS = (signal.SIGUSR1, signal.SIGUSR2)
-"""Would kill us as well, and say nothing that we know of."""
+"""Signals without a meaning here, which would kill us by default."""
 
 
 class _Request:
-    """What was asked for. Written by signal handlers, so without a lock."""
+    """A request to stop. Written by signal handlers, so without a lock."""
 
     def __init__(self) -> None:
         self.signum: int | None = None
@@ -35,18 +35,18 @@ class _Request:
 
 
 class _Section(threading.local):
-    """What a signal may do to this thread."""
+    """How this thread handles signals."""
 
     depth = 0
-    """In uninterruptible sections."""
+    """Number of nested uninterruptible sections."""
     orderly = 0
-    """In stretches in which nothing is raised between commands."""
+    """Number of nested `orderly` sections, in which nothing is raised between commands."""
     at_once = False
-    """Something may be raised all the same, once."""
+    """Whether Interrupted may still be raised once."""
 
 
 class _Clock:
-    """Seconds that do not pass while we are stopped (Ctrl-Z)."""
+    """State of the clock that does not run while we are stopped (Ctrl-Z)."""
 
     def __init__(self) -> None:
         self.halted_at: float | None = None
@@ -56,31 +56,31 @@ class _Clock:
 _request = _Request()
 _section = _Section()
 _waited_for: list[str] = []
-"""What the uninterruptible sections of all threads do."""
+"""Descriptions of the uninterruptible sections of all threads."""
 _opening = threading.Lock()
 _clock = _Clock()
 
 
 def clock() -> float:
-    """Monotonic seconds, without the time for which a Ctrl-Z halted us."""
+    """Monotonic seconds, without the time while Ctrl-Z halted us."""
     now = _clock.halted_at or time.monotonic()
     return now - _clock.lost_s
 
 
 def stop_requested() -> int | None:
-    """The signal that asked to stop; None as long as none did."""
+    """The signal that asked to stop; None if none did."""
     return _request.signum
 
 
 def kill_requested() -> bool:
-    """Whether it was asked for a second time: no more grace, but in an uninterruptible section."""
+    """Whether a second request came, so there is no grace, except in uninterruptible sections."""
     return _request.forced and not _section.depth
 
 
 def request_stop(signum: int) -> None:
-    """Make every `run` and `run_all` end its children and raise Interrupted; any thread may.
+    """Make every `run` and `run_all` end its children and raise Interrupted; thread-safe.
 
-    Asking again kills at once what is still on its way out.
+    A second request kills at once what has not ended yet.
     """
     if _request.signum is not None:
         _request.forced = True
@@ -92,14 +92,14 @@ def request_stop(signum: int) -> None:
 
 
 def wake_fd() -> int:
-    """Readable from the first request on; for polling only."""
+    """Descriptor that is readable from the first request on; for polling only."""
     with _opening:
         if _request.wake is None:
             wake = os.pipe()
             for end in wake:
                 os.set_blocking(end, False)
             _request.wake = wake
-            if _request.signum is not None:  # a request from before there was a pipe
+            if _request.signum is not None:  # requested before the pipe existed
                 os.write(wake[1], b"!")
         return _request.wake[0]
 
@@ -114,14 +114,14 @@ def _forget() -> None:
 
 @contextmanager
 def handle_signals(*, is_inner: bool = False) -> Iterator[None]:
-    """Within, signals that end us become requests to stop; Ctrl-Z halts the commands as well.
+    """Turn signals that end us into requests to stop; Ctrl-Z also halts the commands.
 
     USR1 and USR2 do nothing, and signals that were ignored on entry (nohup) stay ignored. A second
-    request kills what is running, or raises Interrupted where nothing is. For the main thread only
+    request kills what is running, or raises Interrupted if nothing is. For the main thread only
     (ValueError elsewhere). Requests made before entry or left over on exit are forgotten.
 
-    `is_inner` is an atlas that another one has started, which alone halts it and lets it go on.
-    Threads have to be started within.
+    `is_inner` is for an atlas that another one started, and that only the other one halts and
+    continues; its threads must be started inside this context.
     """
     _forget()
     handlers: dict[signal.Signals, _Handler] = {
@@ -134,7 +134,7 @@ def handle_signals(*, is_inner: bool = False) -> Iterator[None]:
         if earlier[number] is not signal.SIG_IGN:
             signal.signal(number, handler)
     if signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:
-        # inherited; the kernel would throw every exit status away
+        # inherited; the kernel would discard every exit status
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGCONT,) if is_inner else ())
     try:
@@ -148,10 +148,10 @@ def handle_signals(*, is_inner: bool = False) -> Iterator[None]:
 
 @contextmanager
 def uninterruptible(what: str) -> Iterator[None]:
-    """Within, no signal that ends us is acted upon; it is once the section has ended.
+    """Defer signals that end us until the section has ended.
 
-    Whoever sends a second one is told `what` it waits for. Git's commands are not ended either.
-    Elsewhere than in the main thread, which gets no signals, only that.
+    A second signal prints `what` is being waited for. Git's commands are not ended either; outside
+    the main thread, which alone gets signals, this is the only effect.
     """
     _section.depth += 1
     _waited_for.append(what)
@@ -177,7 +177,7 @@ def uninterruptible(what: str) -> Iterator[None]:
 
 
 def _acted_upon() -> dict[int, Any]:
-    """The handlers of this thread for signals that end us, but for those that are ignored."""
+    """The handlers of this thread for signals that end us, except ignored ones."""
     if threading.current_thread() is not threading.main_thread():
         return {}
     handlers = {number: signal.getsignal(number) for number in ENDING}
@@ -188,15 +188,15 @@ def _acted_upon() -> dict[int, Any]:
 def _say_what_is_waited_for() -> None:
     for what in _waited_for[-1:]:
         with suppress(OSError):
-            os.write(2, f"atlas: {what}; that cannot be cut short\n".encode())
+            os.write(2, f"atlas: {what}; this cannot be interrupted\n".encode())
 
 
 @contextmanager
 def orderly() -> Iterator[None]:
-    """Within, Interrupted comes out of a command that is run, and never from between two.
+    """Raise Interrupted only from a running command, never between two commands.
 
-    So no signal, however many there are, comes between what happened and putting it back. A handler
-    runs wherever it likes, in `__exit__` as well: only who enters this before is safe from it.
+    So no signal comes between a change and its restoration. A handler may run anywhere, even in
+    `__exit__`: only code that enters this context before is safe from it.
     """
     _section.orderly += 1
     try:
@@ -207,10 +207,7 @@ def orderly() -> Iterator[None]:
 
 @contextmanager
 def at_once() -> Iterator[None]:
-    """Within `orderly`, for code of others that may wait for something that is no command of ours.
-
-    A second request ends it.
-    """
+    """Let a second request interrupt foreign code inside `orderly`, which may wait for anything."""
     _section.at_once = True
     try:
         yield
@@ -228,7 +225,7 @@ def _on_ending(signum: int, _: FrameType | None) -> None:
 
 
 def _may_raise() -> bool:
-    """The permission of `at_once` is used up by the first that asks: what follows restores."""
+    """Whether to raise now; `at_once` allows it only once, as the code after that restores."""
     if _section.depth or not _section.orderly:
         return not _section.depth
     may, _section.at_once = _section.at_once, False
@@ -236,23 +233,23 @@ def _may_raise() -> bool:
 
 
 def _on_nothing(_signum: int, _frame: FrameType | None) -> None:
-    """Not SIG_IGN, which the commands would inherit."""
+    """Ignore the signal; unlike SIG_IGN, commands do not inherit this."""
 
 
 def _on_halt(signum: int, _: FrameType | None) -> None:
-    """Halt every command, then ourselves; both go on with the CONT that wakes us."""
+    """Halt every command, then ourselves; CONT continues both."""
     with _all_halted():
         signal.signal(signum, signal.SIG_DFL)
         os.kill(os.getpid(), signum)
-        # here only after CONT
+        # reached only after CONT
         signal.signal(signum, _on_halt)
 
 
 def _on_halt_by_outer(_signum: int, _frame: FrameType | None) -> None:
     """Halt every command until CONT.
 
-    TSTP stops nobody in an orphaned group, and STOP could come after the CONT that ends it. CONT is
-    blocked instead, so that it stays pending; the kernel drops an old one when TSTP comes.
+    TSTP stops no process of an orphaned group, and STOP could come after the CONT that ends it. So
+    CONT is blocked and stays pending; the kernel drops an old one when TSTP comes.
     """
     with _all_halted():
         signal.sigwait({signal.SIGCONT})
@@ -260,7 +257,7 @@ def _on_halt_by_outer(_signum: int, _frame: FrameType | None) -> None:
 
 @contextmanager
 def _all_halted() -> Iterator[None]:
-    """Within, no command runs, and no time passes."""
+    """Halt all commands and the clock in this context."""
     _clock.halted_at = time.monotonic()
     for command in family.running():
         command.signal_group(command.halt_signal)

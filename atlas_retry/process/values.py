@@ -15,52 +15,51 @@ Sink = Callable[[bytes], None]
 
 
 class Ended(StrEnum):
-    """How a command came to its end."""
+    """How a command ended."""
 
     EXITED = "exited"
     SIGNALLED = "signalled"
-    """By a signal that was not ours."""
+    """By a signal that atlas did not send."""
     TIMED_OUT = "timed_out"
     IDLE = "idle"
     """It printed nothing for `idle_timeout_s`."""
     OUTPUT_LIMIT = "output_limit"
     NOT_STARTED = "not_started"
-    """It could not be run at all; `Completed.error` says why."""
+    """It could not be started; `Completed.error` says why."""
 
 
 class Command(Struct, frozen=True, kw_only=True):
-    """One process to start, in a session of its own."""
+    """One process to start, in its own session."""
 
     argv: tuple[str, ...]
     cwd: Path
     env: Mapping[str, str]
-    """All of it: nothing is inherited but the markers of an outer atlas."""
+    """The whole environment: nothing is inherited except the markers of an outer atlas."""
     stdin: bytes = b""
-    """Empty: /dev/null."""
+    """If empty, /dev/null."""
     timeout_s: float | None = None
     idle_timeout_s: float | None = None
     log_dir: Path | None = None
-    """Folder that gets `stdout.log` and `stderr.log`, each made once something is printed there;
-    None: no files are kept."""
+    """Folder for `stdout.log` and `stderr.log`, each created on the first output; None: no logs."""
     grace_s: float = GRACE_S
-    """Between TERM and KILL."""
+    """Seconds between TERM and KILL."""
     keep_daemons: bool = False
-    """What it leaves running after a normal end goes on running."""
+    """Whether processes that it leaves running after a normal end stay alive."""
     pass_fds: tuple[int, ...] = ()
-    """Descriptors of ours that it gets under the same numbers."""
+    """File descriptors that it inherits, with the same numbers."""
     max_output_bytes: int = MAX_OUTPUT_BYTES
-    """Of both streams together; it is stopped there, and no log file grows beyond."""
+    """Limit of both streams together; then it is stopped, and the logs are cut."""
     waits: bool = False
-    """It is known to take next to no processor time: it runs beside the `jobs` of `run_all`."""
+    """Whether it is known to use little CPU: it does not count towards `jobs` of `run_all`."""
     halt_signal: signal.Signals = signal.SIGSTOP
-    """What its group gets on Ctrl-Z; another atlas, which halts its own commands, gets SIGTSTP."""
+    """Signal to its group on Ctrl-Z; SIGTSTP for an inner atlas, which halts its own commands."""
 
 
 class Output(Struct, frozen=True, kw_only=True):
-    """One stream, decoded as UTF-8 with replacement, cut in the middle when it is long."""
+    """One stream, decoded as UTF-8 with replacement, cut in the middle if it is long."""
 
     head: str = ""
-    """All of it when nothing is omitted."""
+    """The whole output if nothing is omitted."""
     tail: str = ""
     omitted_bytes: int = 0
     size_bytes: int = 0
@@ -74,37 +73,37 @@ class Output(Struct, frozen=True, kw_only=True):
 
 
 class Completed(Struct, frozen=True, kw_only=True):
-    """A command that has ended, and everything it started with it."""
+    """A command that has ended, with everything that it started."""
 
     command: Command
     ended: Ended
     exit_code: int | None = None
-    """Negative: ended by that signal. None: never started, or ended by us."""
+    """Negative if a signal ended it; None if it never started, or atlas ended it."""
     duration_s: float = 0.0
     cpu_s: float = 0.0
-    """Of the command and of those whose end it has seen."""
+    """CPU seconds of the command and of the children it waited for."""
     started_at: str = ""
     completed_at: str = ""
     stdout: Output = Output()
     stderr: Output = Output()
     survivors: tuple[str, ...] = ()
-    """Descendants that outlived the command and had to be ended: `sleep 100 (pid 71)`."""
+    """Descendants that outlived the command and were ended: `sleep 100 (pid 71)`."""
     error: str | None = None
-    """One sentence for a person; None when it exited by itself."""
+    """Reason in one sentence for a person; None if it exited by itself."""
 
 
 class Captured(Struct, frozen=True, kw_only=True):
-    """A short command that has ended, with all that it printed."""
+    """A short command that has ended, with all its output."""
 
     exit_code: int | None
     """As in `Completed`."""
     stdout: bytes
     stderr: bytes
-    """Head and tail; where it was not started or was ended by us, the reason instead."""
+    """Head and tail; if it was not started, or atlas ended it, the reason instead."""
 
 
 class Watch(Protocol):
-    """Hears what happens to the commands of `run_all`, by their index. Called in its thread."""
+    """Observer of the commands of `run_all`, by their index. Called in its thread."""
 
     def started(self, index: int) -> None: ...
 

@@ -1,4 +1,4 @@
-"""The brief that every prompt of a workspace starts from. Knows no attempt, and asks nobody."""
+"""The brief that every prompt of a workspace is made from. Asks no agent."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -32,7 +32,7 @@ from atlas_retry.text.redaction import clean, redact, secret_values
 from atlas_retry.workspace import isolated, recent, trees
 
 SHOWN = "logs"
-"""What an agent may read of what gates have printed."""
+"""Folder with the gate output that an agent may read."""
 
 
 def first_brief(
@@ -42,9 +42,9 @@ def first_brief(
     validation: Validation,
     opened: OpenWorkspace | None = None,
 ) -> Brief:
-    """Of a first attempt, from the files as they are now; nothing is run.
+    """Brief of a first attempt, from the files as they are now; nothing is run.
 
-    A workspace that is `opened` and under git knows its files already.
+    With `opened` and git, the files that its tracker already knows are used.
     """
     tracker = opened.tracker if opened and opened.has_git else None
     tree = trees.source_tree(root, scan=tracker.scan() if tracker else None)
@@ -71,7 +71,7 @@ def first_brief(
 
 
 def _worth_showing(protected: Iterable[str], settings: Settings, tree: Tree) -> tuple[str, ...]:
-    """The user's own globs first, then those of which there is a file: room is scarce."""
+    """The user's own globs first, then those that match a file, to save room."""
     own, wanted = settings.guard.protect, tuple(protected)
     worth = {*own, *with_a_match(wanted, tuple(tree.paths()))}
     shown = (glob for glob in wanted if glob in worth)
@@ -79,7 +79,7 @@ def _worth_showing(protected: Iterable[str], settings: Settings, tree: Tree) -> 
 
 
 def traced_brief(opened: OpenWorkspace, validation: Validation, scratch: Path) -> Brief:
-    """A first brief, with what failing tests ran where that is cheap.
+    """A first brief, with what failing tests executed if tracing them is cheap.
 
     `scratch` is an empty folder outside the workspace; its `SHOWN` gets the logs that the brief
     names. Raises Interrupted.
@@ -91,7 +91,7 @@ def traced_brief(opened: OpenWorkspace, validation: Validation, scratch: Path) -
 
 
 def traced(opened: OpenWorkspace, failed: Validation, scratch: Path) -> tuple[Traced, ...]:
-    """What the failing tests ran, most suspect first; empty without git, or where time is short.
+    """What failing tests executed, most suspect first; empty without git or time for tracing.
 
     `scratch` is a folder outside the workspace. A gate that could not be traced is not tried
     again. Raises Interrupted, WorkspaceError and StateError.
@@ -148,12 +148,12 @@ def next_request(
 
 
 def step_of(settings: Settings, number: int) -> Step:
-    """How the n-th attempt differs from others."""
+    """The strategy step of the n-th attempt."""
     return nth(settings.retry.strategy or STRATEGY, number) or Step()
 
 
 def _model(settings: Settings, progress: Progress, number: int) -> str | None:
-    """The model for the kind of gate that fails, where all are of one; else the attempt's."""
+    """The model for the kind of the failing gates, if they are of one kind; else the attempt's."""
     step = step_of(settings, number)
     kinds = {result.kind for result in progress.latest.failures}
     of_kind = step.models.get(min(kinds)) if len(kinds) == 1 else None
@@ -161,7 +161,7 @@ def _model(settings: Settings, progress: Progress, number: int) -> str | None:
 
 
 def _reproducing(validation: Validation) -> Iterator[str]:
-    """What the prompt asks the agent to run: the first failing test of each gate."""
+    """Commands that the prompt asks the agent to run: the first failing test of each gate."""
     for result in validation.failures:
         first = next((d for d in result.diagnostics if d.test_id), None)
         command = reproducing(result, first) if first else None
@@ -170,7 +170,7 @@ def _reproducing(validation: Validation) -> Iterator[str]:
 
 
 def _conversation(settings: Settings, progress: Progress, number: int) -> tuple[str | None, float]:
-    """The session to resume and what it has cost; that of a restored attempt is over."""
+    """The session to resume and its cost so far; the session of a reverted attempt is over."""
     wanted = step_of(settings, number).session or nth(settings.agent.session, number)
     last = progress.attempts[-1] if progress.attempts else None
     if wanted is not Session.RESUME or last is None or not last.session_id:
@@ -189,11 +189,10 @@ def preview(
     recorded: Recorded | None,
     max_chars: int | None,
 ) -> str:
-    """The first prompt for what fails, or a sentence that nothing does.
+    """The first prompt for what fails, or a sentence that nothing fails.
 
-    With a recorded failure any folder will do: its configuration is used where it has one.
-    `overrides` are configuration keys, dotted, that flags set.
-    Raises ConfigError, UsageError.
+    With a recorded failure any folder works: its configuration is used if it has one. `overrides`
+    are configuration keys, dotted, that flags set. Raises ConfigError, UsageError.
     """
     validation, brief = (
         _recorded(root, environ, overrides, recorded)
@@ -207,7 +206,7 @@ def preview(
 
 
 Previewed = tuple[Validation, Callable[[], Brief]]
-"""A validation, and what a prompt about it starts from: looked up only where something fails."""
+"""A validation, and a function that makes its brief, called only if something fails."""
 
 
 def _recorded(
@@ -220,7 +219,7 @@ def _recorded(
     )
     hidden = secret_values(environ)
     validation = completed(recorded.validation, root, settings, hidden)
-    with suppress(UsageError):  # of another project, the failure is shown as it was recorded
+    with suppress(UsageError):  # a failure of another project is shown as recorded
         validation = aligned(validation, settings.gates)
     return validation, lambda: first_brief(root, settings, environ, validation)
 

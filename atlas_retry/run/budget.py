@@ -1,4 +1,4 @@
-"""One budget for runs side by side: what they have spent and what is promised. Decides nothing."""
+"""One budget for concurrent runs: what they have spent and what is promised. Decides nothing."""
 
 import threading
 import time
@@ -7,16 +7,16 @@ from atlas_retry.run.progress import Elsewhere, Progress
 
 
 class SharedBudget:
-    """What the runs of a batch have come to together; any thread may ask.
+    """The shared budget of a batch; thread-safe.
 
-    An attempt is promised its share of the rest before it starts, so that attempts under way at
-    once cannot spend more than the budget between them.
+    An attempt is promised its share of the rest before it starts, so that concurrent attempts
+    cannot exceed the budget together.
     """
 
     def __init__(
         self, *, runs: int = 1, jobs: int = 1, spent_usd: float = 0.0, dearest_usd: float = 0.0
     ) -> None:
-        """`spent_usd` has gone from the same budget before, `dearest_usd` of it in one attempt."""
+        """`spent_usd` was spent before, `dearest_usd` by the most expensive attempt."""
         self._lock = threading.Lock()
         self._runs = runs
         self._jobs = jobs
@@ -27,13 +27,13 @@ class SharedBudget:
         self._started_s = time.monotonic()
 
     def elapsed_s(self) -> float:
-        """Since the first of the runs could begin."""
+        """Seconds since the budget was made, just before the first run."""
         return time.monotonic() - self._started_s
 
     def draw(self, key: str, progress: Progress, allowed_usd: float | None) -> Elsewhere:
-        """What all others have come to, and what this run's next attempt may cost.
+        """The state of all other runs, and a promise for this run's next attempt.
 
-        `key` tells the run from the others; `allowed_usd` is the budget of all together.
+        `key` identifies the run; `allowed_usd` is the budget of all together.
         """
         with self._lock:
             self._spent[key] = progress.cost_usd
@@ -46,21 +46,21 @@ class SharedBudget:
             )
 
     def settle(self, key: str, cost_usd: float) -> None:
-        """An attempt is paid: the rest of what it was promised is free again."""
+        """Record the cost of an attempt, and release the rest of what it was promised."""
         with self._lock:
             self._spent[key] = self._spent.get(key, 0.0) + cost_usd
             self._promised.pop(key, None)
             self._dearest = max(self._dearest, cost_usd)
 
     def promise(self, key: str, allowed_usd: float | None) -> float | None:
-        """What a review of this run may cost; None: unlimited. It is free again once settled."""
+        """Most that a review of this run may cost; None: unlimited. Released by `settle`."""
         with self._lock:
             return self._promise(key, allowed_usd, self._taken_usd(), 0.0)
 
     def _promise(
         self, key: str, allowed_usd: float | None, taken_usd: float, likely_usd: float
     ) -> float | None:
-        """A share of what is left, so that all who may ask at once get one."""
+        """A share of what is left, so that every concurrent run gets one."""
         if allowed_usd is None:
             return None
         rest = max(allowed_usd - taken_usd, 0.0)

@@ -1,4 +1,4 @@
-"""Whether one cause makes many workspaces fail, and which; pure."""
+"""Detect a common cause of failures in many workspaces; pure."""
 
 from collections import ChainMap, Counter
 from collections.abc import Iterator, Sequence
@@ -17,7 +17,7 @@ MAX_CHARS = 200
 
 
 def detect(outcomes: Sequence[Outcome], rule: CascadeSettings) -> Cascade:
-    """What the last `rule.window_size` of `outcomes`, in the order they ended, say together."""
+    """Whether the last `rule.window_size` of `outcomes`, in order of their end, are a cascade."""
     window = outcomes[-rule.window_size :]
     failed = [outcome for outcome in window if not outcome.verdict.is_green]
     known = Cascade(failures_in_window=len(failed), threshold=rule.threshold)
@@ -39,12 +39,12 @@ def _diagnosis(failed: Sequence[Outcome]) -> str:
 
 
 def _cause(failed: Sequence[Outcome]) -> str:
-    """The problems that most of them share, the most shared first."""
+    """The problems that most of the failed workspaces share."""
     problems, names = [dict(_problems(outcome)) for outcome in failed], _names(failed)
     counts = Counter(chain.from_iterable(problems))
     most = max(counts.values(), default=0)
     if most <= 1:
-        return f"unknown, for no problem is shared by two of {', '.join(names)}"
+        return f"unknown, because no two of {', '.join(names)} share a problem"
     words = dict(ChainMap(*problems))
     keys = sorted(key for key, count in counts.items() if count == most)
     sharing = [n for n, words_of in zip(names, problems, strict=True) if keys[0] in words_of]
@@ -53,14 +53,14 @@ def _cause(failed: Sequence[Outcome]) -> str:
 
 
 def _names(failed: Sequence[Outcome]) -> list[str]:
-    """What each workspace is called; its whole path where another has the same name."""
+    """The name of each workspace; its whole path if another has the same name."""
     counts = Counter(outcome.workspace.name for outcome in failed)
     facts = [outcome.workspace for outcome in failed]
     return [fact.name if counts[fact.name] == 1 else fact.root for fact in facts]
 
 
 def _problems(outcome: Outcome) -> Iterator[tuple[str, str]]:
-    """What a run that failed complains of: a key that others may share, and words for people."""
+    """The problems of a failed run: a key that other runs may share, and a text for people."""
     if not outcome.final.failures and outcome.final_error:
         yield steady(outcome.final_error), _short(outcome.final_error)
     for result in outcome.final.failures:

@@ -1,4 +1,4 @@
-"""When a run ends and as what: every stop rule in one pure function, and the order of attempts."""
+"""When a run ends and how: every stop rule in one pure function, and the order of attempts."""
 
 import shlex
 from collections.abc import Callable, Iterator
@@ -43,7 +43,7 @@ Rule = Callable[[Progress, Limits], End | None]
 
 
 def decide(progress: Progress, limits: Limits) -> End | None:
-    """The end of the run, or None to go on. The first rule that speaks decides."""
+    """The end of the run, or None to continue. The first rule that applies decides."""
     for rule in RULES:
         if end := rule(progress, limits):
             return _with_whereabouts(end, progress)
@@ -51,7 +51,7 @@ def decide(progress: Progress, limits: Limits) -> End | None:
 
 
 def _with_whereabouts(end: End, progress: Progress) -> End:
-    """With what was restored and why the last attempt failed: where a fix has gone."""
+    """The end with why the last attempt failed and which changes were reverted."""
     error = _error(progress)
     if end.verdict is Verdict.EXHAUSTED and error:
         end = replace(end, reason=f"{end.reason}; the last attempt failed: {error}")
@@ -64,7 +64,7 @@ def _with_whereabouts(end: End, progress: Progress) -> End:
 
 
 def _not_permitted(attempts: held.Attempts) -> str:
-    """What an agent tried to edit in vain, and who can."""
+    """The edits that agents were denied, and how to make them."""
     denied = _denied(attempts)
     by_hand = "" if all(map(_is_installed, denied)) else ": change it by hand"
     names = some(denied, held.MAX_SHOWN)
@@ -72,9 +72,9 @@ def _not_permitted(attempts: held.Attempts) -> str:
 
 
 def permitting(end: End, attempts: held.Attempts, root: str) -> str | None:
-    """The command that lets the next run edit what was denied; None where none does.
+    """The command that allows the denied edits in the next run; None if that is not possible.
 
-    Of what an agent is denied, only what is installed may be allowed.
+    Of the files that an agent may not edit, only installed ones can be allowed.
     """
     denied = _denied(attempts)
     if end.verdict not in UNFIXED or not denied or not all(map(_is_installed, denied)):
@@ -92,7 +92,7 @@ def _is_installed(path: str) -> bool:
 
 
 def _error(progress: Progress) -> str:
-    """Why the last attempt changed nothing, in one line; empty where it did, or nobody knows."""
+    """Why the last attempt changed nothing, in one line; empty if it did, or if unknown."""
     last = progress.attempts[-1] if progress.attempts else None
     if last is None or last.changes:
         return ""
@@ -108,7 +108,7 @@ def _pick(progress: Progress, attempt: Attempt) -> str | None:
 
 
 def _barred(progress: Progress, _: Limits) -> End | None:
-    """What cannot be restored is no base for another attempt."""
+    """The guard ended the run: what cannot be restored is no base for another attempt."""
     last = progress.attempts[-1] if progress.attempts else None
     if last is None or last.ends is None:
         return None
@@ -132,7 +132,7 @@ def _passed(progress: Progress, _: Limits) -> End | None:
 
 
 def _unchecked(progress: Progress, _: Limits) -> End | None:
-    """Nothing failed, and nothing says that all is in order."""
+    """Nothing failed, but no required gate has run."""
     why = progress.latest.unchecked
     if why is None or progress.latest.failures:
         return None
@@ -152,7 +152,7 @@ def _broken(progress: Progress, limits: Limits) -> End | None:
 
 
 def _blamed(gate: GateResult) -> End:
-    """A command that has run, and is void for what has gone, is not to be run again."""
+    """Broken because of this gate; a void one has run, so it is not suggested to run it."""
     is_void = gate.triage == "void"
     reason = f"{gate.name} {'is void' if is_void else 'cannot be run'}: {gate.error}"
     see = f"see it for yourself: {gate.command}" if gate.command else None
@@ -193,18 +193,15 @@ def _gate_spent(progress: Progress, limits: Limits) -> End | None:
     """A gate may have fewer attempts than the run; each attempt made while it failed counts."""
     for gate, tried, allowed in _tries(progress, limits):
         if tried >= allowed:
-            times = f" after {counted(tried, 'attempt')}, all that it may cost"
+            times = f" after {counted(tried, 'attempt')}, its limit"
             return _exhausted(
-                f"{gate.name} failed{times if tried else ', and may cost no attempt'}"
+                f"{gate.name} failed{times if tried else ', and its limit is no attempt'}"
             )
     return None
 
 
 def last_attempt(progress: Progress, limits: Limits) -> int | None:
-    """The number of the attempt that is the last one if the same gates go on failing.
-
-    None = unlimited.
-    """
+    """Number of the last attempt if the same gates keep failing; None = unlimited."""
     made = len(progress.attempts)
     by_gate = [made + allowed - tried for _, tried, allowed in _tries(progress, limits)]
     of_run = [] if limits.budget.attempts is None else [limits.budget.attempts]
@@ -212,7 +209,7 @@ def last_attempt(progress: Progress, limits: Limits) -> int | None:
 
 
 def _tries(progress: Progress, limits: Limits) -> Iterator[tuple[Gate, int, int]]:
-    """Every gate that blocks, the attempts made while it failed, and how many it may cost."""
+    """Every gate that blocks, the attempts made while it failed, and its limit of attempts."""
     before = tuple(_before_each(progress))
     results = zip(limits.gates, progress.base[0].results, strict=False)
     for position, (gate, result) in enumerate(results):
@@ -244,7 +241,7 @@ def _cost_spent(progress: Progress, limits: Limits) -> End | None:
     if spent + likely > allowed:
         return _exhausted(
             f"the next attempt would exceed the budget: ${spent:.2f} of ${allowed:.2f} are spent"
-            f"{together}, the dearest attempt cost ${likely:.2f}"
+            f"{together}, the most expensive attempt cost ${likely:.2f}"
         )
     return None
 
@@ -261,7 +258,7 @@ def _exhausted(reason: str) -> End:
 
 
 def _stalled(progress: Progress, _: Limits) -> End | None:
-    """What was restored for the first time is told to one more attempt."""
+    """No progress; if changes were reverted for the first time, one more attempt is told so."""
     attempts = progress.attempts
     if not attempts or attempts[-1].rolled_back or held.is_news(attempts):
         return None
@@ -285,7 +282,7 @@ def _standstill(progress: Progress, attempts: held.Attempts) -> str | None:
 
 
 def _problems(attempt: Attempt) -> list[object] | None:
-    """What a validation says, messages included, without where it says it."""
+    """The problems of a validation, messages included, without their places."""
     if attempt.validation is None:
         return None
     return [
@@ -298,14 +295,14 @@ STOPS: tuple[Rule, ...] = (_attempts_spent, _gate_spent, _cost_spent, _time_spen
 
 
 def _needs_review(progress: Progress, limits: Limits) -> End | None:
-    """Green only with what was held, and nothing is left to try: for a person to decide."""
+    """Green only with held changes, and nothing is left to try: a person must decide."""
     last = held.standing(progress.attempts)
     needed = held.needed_paths(last) if last else ()
     if last is None or not needed:
         return None
     if not held.repeats(progress.attempts) and not any(stop(progress, limits) for stop in STOPS):
         return None
-    what, remedy = "what was held", _pick(progress, last)
+    what, remedy = "held changes", _pick(progress, last)
     if remedy is None:
         what = "ignored files that the run wrote, so a clean checkout fails"
     reason = f"green only with {what}: {some(sorted(needed), held.MAX_SHOWN)}"
@@ -326,14 +323,14 @@ RULES: tuple[Rule, ...] = (
 
 
 Standing = tuple[int, int, int]
-"""Required gates that did not pass, how many could not count, problems; less is better."""
+"""Failed required gates, gates that could not count problems, problems; lower is better."""
 
 
 def best(progress: Progress) -> Attempt | None:
-    """The attempt worth keeping when a run does not end green; None when the start was no worse.
+    """The attempt to keep if a run does not end green; None if the start was no worse.
 
-    Order: required gates that pass, fewest remaining, fewest introduced, smallest change. Where a
-    gate could not count its problems, that is more than any number of them.
+    Order: most required gates passed, fewest problems remaining, fewest introduced, smallest
+    change. A gate that could not count its problems ranks below any number of them.
     """
     candidates = filter(_is_candidate, progress.attempts)
     chosen = min(candidates, key=lambda attempt: _rank(attempt, progress.settled), default=None)
@@ -354,7 +351,7 @@ def _rank(attempt: Attempt, start: Validation) -> tuple[Standing, int, int]:
 
 
 def is_worse(validation: Validation, *, than: Validation) -> bool:
-    """Whether fewer required gates pass, or as many and there are more problems."""
+    """Whether fewer required gates pass, or equally many with more problems."""
     return _standing(validation, than) > _standing(than, validation)
 
 

@@ -1,7 +1,7 @@
-"""The wire between a run in layers and the atlas outside that started it; decides nothing.
+"""The connection between a run in an overlay and the atlas outside that started it.
 
-Outside is who listens, the budget of all runs, and the user's tree. Values of atlas's own go over
-it and nothing else, for what runs inside is not to be trusted with more.
+Observers, the budget of all runs and the user's tree are outside. Only atlas's own types are sent,
+because the inner process is not trusted with more.
 """
 
 import io
@@ -33,7 +33,7 @@ from atlas_retry.run.progress import Elsewhere, Progress
 from atlas_retry.workspace.layers import RunLayers
 
 GRACE_S = 20.0
-"""For an ending that puts things in order, as the journal."""
+"""Time that the inner process gets to end cleanly and write its journal."""
 _START = (
     "import sys; sys.path.append(sys.argv[1]); "
     "from atlas_retry.run.door import main; main(int(sys.argv[2]))"
@@ -41,18 +41,18 @@ _START = (
 
 
 Errand = Callable[["Door"], Outcome]
-"""What is done inside; of the package, for it has to travel."""
+"""Function to run inside; it must be picklable, so it is from this package."""
 Answers = Mapping[str, Callable[..., object]]
-"""What may be asked of the outside, by name."""
+"""Functions of the outside that the inside may call, by name."""
 
 
 def run_inside(
     errand: Errand, layers: RunLayers, answers: Answers, environ: Mapping[str, str]
 ) -> Outcome:
-    """Do an errand in layers, and answer what it asks until it is done.
+    """Run an errand in an overlay, and answer its calls until it is done.
 
-    A request to stop is handed on. Raises what the errand raises, Interrupted, and WorkspaceError
-    where it was killed.
+    A request to stop is passed on. Raises what the errand raises, Interrupted, and WorkspaceError
+    if it was killed.
     """
     ours, theirs = socket.socketpair()
     with ThreadPoolExecutor(max_workers=1) as pool, Connection(ours.detach()) as connection:
@@ -67,13 +67,13 @@ def run_inside(
     if signum is not None:
         raise Interrupted(signum)
     raise WorkspaceError(
-        f"the isolated run has ended before its time: {ended.result()}",
+        f"the isolated run ended unexpectedly: {ended.result()}",
         remedy=f"atlas resume {layers.root} --ai-fix",
     )
 
 
 def _be_inside(layers: RunLayers, theirs: socket.socket, environ: Mapping[str, str]) -> str:
-    """Run the process inside to its end; why it ended, where it has not said."""
+    """Run the inner process to its end; returns why it ended, if it sent no result."""
     package = str(Path(atlas_retry.__file__).parents[1])
     command = Command(
         argv=(sys.executable, "-P", "-c", _START, package, str(theirs.fileno())),
@@ -83,7 +83,7 @@ def _be_inside(layers: RunLayers, theirs: socket.socket, environ: Mapping[str, s
         grace_s=GRACE_S,
         halt_signal=signal.SIGTSTP,
     )
-    # closed only then: the other end reads to its end exactly when all inside has ended
+    # closed only afterwards, so the outer end reads EOF exactly when all inside has ended
     with theirs:
         try:
             done = process.run(layers.wrapped(command), shielded=True)
@@ -94,7 +94,7 @@ def _be_inside(layers: RunLayers, theirs: socket.socket, environ: Mapping[str, s
 
 
 def _serve(connection: Connection, answers: Answers) -> object:
-    """Answer until the last word, which is returned; None where the other end fell silent."""
+    """Answer calls until the result, which is returned; None if the inner end closed first."""
     stopping: list[int] = [process.wake_fd()]
     while True:
         ready = wait([connection, *stopping])
@@ -114,22 +114,22 @@ def _serve(connection: Connection, answers: Answers) -> object:
 
 
 def _caught(function: Callable[..., object], *arguments: object) -> object:
-    """What it returns, or raises of what the other end may know."""
+    """The result of the function, or the exception to send to the other end."""
     try:
         return function(*arguments)
-    except ConfigError as error:  # it takes its place with it, and that is in its words
+    except ConfigError as error:  # its place cannot be sent, but is in its text
         return WorkspaceError(str(error), remedy=error.remedy)
     except (AtlasError, Interrupted) as error:
         return error.with_traceback(None)
 
 
 def _send(connection: Connection, value: object) -> None:
-    with suppress(OSError):  # it has ended, and the next read says so
+    with suppress(OSError):  # the other end has closed, and the next read notices
         connection.send_bytes(pickle.dumps(value))
 
 
 class Door:
-    """The inner end. Any thread may use it."""
+    """The inner end of the connection; thread-safe."""
 
     def __init__(self, connection: Connection, layers: RunLayers) -> None:
         self.layers = layers
@@ -142,8 +142,8 @@ class Door:
     def emit(self, event: Event) -> None:
         self._tell("emit", event)
 
-    def ask(self, name: str, *arguments: object) -> Any:  # noqa: ANN401 - as the one asked answers
-        """Have something done outside. Raises what it raises."""
+    def ask(self, name: str, *arguments: object) -> Any:  # noqa: ANN401 - depends on the function
+        """Call a function outside. Raises what it raises."""
         with self._asking:
             self._tell(name, *arguments)
             answer = self._answers.get()
@@ -152,7 +152,7 @@ class Door:
         return answer
 
     def accept(self, end: str, outcome: Outcome) -> Outcome:
-        """Bring a snapshot to the user's tree; the outcome that goes with what is there then."""
+        """Bring a snapshot to the user's tree; returns the outcome for the tree it then is."""
         answer: Outcome = self.ask("accept", end, outcome)
         return answer
 
@@ -166,17 +166,17 @@ class Door:
     def _hear(self) -> None:
         try:
             while True:
-                kind, value = pickle.loads(self._connection.recv_bytes())  # noqa: S301 - from outside
+                kind, value = pickle.loads(self._connection.recv_bytes())  # noqa: S301 - trusted
                 if kind == "stop":
                     process.request_stop(value)
                 else:
                     self._answers.put(value)
         except (EOFError, OSError):
-            os._exit(1)  # nobody is left to work for
+            os._exit(1)  # the outer atlas has ended
 
 
 def main(descriptor: int) -> None:
-    """Be the process inside: take the errand from the wire, do it, and say what came of it."""
+    """Main function of the inner process: receive the errand, run it, and send its result."""
     os.set_inheritable(descriptor, False)  # noqa: FBT003 - it takes no keyword
     connection = Connection(descriptor)
     with process.handle_signals(is_inner=True):
@@ -186,7 +186,7 @@ def main(descriptor: int) -> None:
 
 
 class DistantBudget(SharedBudget):
-    """The budget of all runs, asked through the door."""
+    """The budget of all runs, which is outside."""
 
     def __init__(self, door: Door) -> None:
         super().__init__()
@@ -208,13 +208,13 @@ class DistantBudget(SharedBudget):
 
 
 def budget_answers(budget: SharedBudget) -> Answers:
-    """What `DistantBudget` asks."""
+    """The calls of `DistantBudget`."""
     asked = (budget.elapsed_s, budget.draw, budget.settle, budget.promise)
     return {function.__name__: function for function in asked}
 
 
 class _SafeUnpickler(pickle.Unpickler):
-    """Makes values, enumerations, paths and our errors; calls nothing else."""
+    """Unpickles only structs, enumerations, paths and our errors."""
 
     def find_class(self, module: str, name: str) -> Any:  # noqa: ANN401 - as in `pickle`
         if (module, name) == _REBUILD:
@@ -223,10 +223,10 @@ class _SafeUnpickler(pickle.Unpickler):
             kind = super().find_class(module, name)
             if isinstance(kind, type) and issubclass(kind, _KINDS):
                 return kind
-        raise pickle.UnpicklingError(f"{module}.{name} is no value")
+        raise pickle.UnpicklingError(f"{module}.{name} is not a value")
 
 
 _REBUILD = ("msgspec._utils", "rebuild")
-"""What a Struct is made by."""
+"""The function that unpickles a Struct."""
 _PACKAGES = ("atlas_retry", "pathlib")
 _KINDS = (Struct, Enum, PurePath, AtlasError, Interrupted)

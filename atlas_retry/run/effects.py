@@ -1,4 +1,4 @@
-"""What one run does to the world, as methods that the loop calls. Decides nothing."""
+"""The side effects of one run, as methods that the loop calls. Decides nothing."""
 
 import itertools
 import os
@@ -79,43 +79,43 @@ if TYPE_CHECKING:
 
 
 LONG_AGO_S = 315_619_200
-"""2 January 1980: no archive holds an earlier time."""
+"""2 January 1980: archives such as zip hold no earlier time."""
 
 
 def run_folder(opened: OpenWorkspace, run_id: str) -> Path:
-    """Where a run keeps its prompts, logs and transcripts, in the state directory."""
+    """Folder of a run in the state directory, for its prompts, logs and transcripts."""
     return opened.state / "runs" / run_id
 
 
 class Effects(Struct, kw_only=True):
-    """One run in one workspace: who is asked, who listens, and all that it may do."""
+    """One run in one workspace: its agent, its observers, and everything it may do."""
 
     run: Run
     opened: OpenWorkspace
     folder: Path
     agent: Agent
     reviewer: Callable[[Gate], Agent]
-    """Who judges for a review gate. Raises AgentError."""
+    """The agent of a review gate. Raises AgentError."""
     facts: GitFacts
-    """What git held when the run began, or went on."""
+    """State of git when the run began or continued."""
     journal: Journal
     emit: Emit
     started_s: float
     budget: SharedBudget
-    """What the runs of a batch share."""
+    """Budget that the runs of a batch share."""
     door: "Door | None" = None
-    """To the user's tree, of a run that works in layers over it."""
+    """Connection to the atlas outside, for a run in an overlay."""
     sealed: judge.Seal | None = None
     validations: Iterator[int] = field(default_factory=count)
-    """Numbers the folders of their logs."""
+    """Numbers of validations, for the folders of their logs."""
     asides: Iterator[int] = field(default_factory=lambda: count(1))
 
     def within(self, scope: EventScope) -> "Effects":
-        """The same, with every event belonging to this scope."""
+        """The same effects, with this scope on every event."""
         return replace(self, emit=within(self.emit, scope))
 
     def elapsed_s(self) -> float:
-        """Since the run began, without the time in which it was cut off."""
+        """Seconds since the run began, without the time while it was interrupted."""
         return time.monotonic() - self.started_s
 
     # --- the tree
@@ -130,18 +130,18 @@ class Effects(Struct, kw_only=True):
         return state.changes(self.opened.git, before, after)
 
     def _logs(self, kind: str, number: int) -> Path:
-        """Of the n-th validation, or of the n-th aside; the oldest may go, see `state_dir.trim`."""
+        """Folder for the logs of the n-th run of this kind; may remove old ones, see `trim`."""
         parent = state_dir.folder(self.folder, kind)
         state_dir.trim(parent)
         return state_dir.folder(parent, str(number))
 
     def restore(self, target: str, expected: str, paths: Collection[str] | None) -> None:
-        """Restore a snapshot, whole or some paths of it.
+        """Restore a snapshot, or some paths of it.
 
         What differs from `expected` was edited by the user meanwhile: it is reported, and not
-        overwritten. A whole restore covers git's own state, where it moved since the run began,
-        and removes the caches that came since the seal.
-        Raises WorkspaceError where git's folder is gone.
+        overwritten. A whole restore covers git's own state, if that changed since the run began,
+        and removes the caches that were made since the seal.
+        Raises WorkspaceError if git's folder is gone.
         """
         git = self.opened.git
         with process.uninterruptible(f"{self.opened.root} is being restored"):
@@ -160,34 +160,34 @@ class Effects(Struct, kw_only=True):
             text = f"edited by someone else during the run, so left as it is: {names}"
             self.emit(Notice(level=Level.WARNING, text=text))
         if paths is None and (left := restoring.unheld(git, target)):
-            text = f"not as before, and no snapshot holds it: {', '.join(left)}"
+            text = f"not restored, because no snapshot holds it: {', '.join(left)}"
             self.emit(Notice(level=Level.WARNING, text=text))
 
     def _moved_in_git(self) -> frozenset[str]:
-        """What git holds beside the work tree and the index that is not as it was at the start."""
+        """State of git, without the work tree and the index, that changed since the start."""
         was = self.facts
         now = gitfacts.facts_since(self.opened.root, was, environ=self.opened.environ)
         names = {*was, *now} - {"index"}
         return frozenset(name for name in names if was.get(name) != now.get(name))
 
     def read(self, snapshot: str, paths: Collection[str]) -> Contents:
-        """These files as a snapshot holds them."""
+        """Contents of these files in a snapshot."""
         return trees.tree(self.opened.git, snapshot, ignored=True).contents(paths)
 
     def write(self, files: Contents) -> None:
-        """Give these files these contents; what was there and could not be held stays."""
+        """Write these files; those whose old content no snapshot could hold stay as they are."""
         restoring.write(self.opened.git, files, self._start())
         self.opened.tracker.moved()
 
     def outdate(self, paths: Iterable[str]) -> None:
-        """Give files a time so long ago that whatever builds them finds them stale."""
+        """Give files a very old time, so that a build makes them again."""
         for path in paths:
             with suppress(OSError):
                 os.utime(self.opened.root / path, (LONG_AGO_S, LONG_AGO_S), follow_symlinks=False)
         self.opened.tracker.moved()
 
     def _start(self) -> str:
-        """The snapshot that was taken before all others of the run."""
+        """The first snapshot of the run."""
         name = f"runs/{self.run.run_id}/start"
         held = shadow.kept(self.opened.git).get(name)
         if held is None:
@@ -195,20 +195,20 @@ class Effects(Struct, kw_only=True):
         return held
 
     def by_others(self, paths: frozenset[str], reply: AgentReply) -> frozenset[str]:
-        """Those of the paths that somebody else wrote during a turn.
+        """The paths that someone other than the agent wrote during a turn.
 
-        Known of what is in layers, and where the reply names all that the turn can have edited.
+        Known only in an overlay, or if the reply names everything that the turn can have edited.
         """
         if self.door:
             return frozenset(itertools.filterfalse(self.door.layers.wrote, paths))
         return paths - set(reply.touched) if reply.touched_all else frozenset()
 
     def accept(self, left: str, outcome: Outcome) -> Outcome:
-        """Bring what is left of a run in layers to the user's tree; the outcome with that."""
+        """Bring the result of a run in an overlay to the user's tree; returns the outcome there."""
         return self.door.accept(left, outcome) if self.door else outcome
 
     def lost(self, start: str, left: str) -> tuple[Lost, ...]:
-        """Definitions that only the uncommitted files of the first snapshot held."""
+        """Lost definitions that only uncommitted files of the first snapshot held."""
         pick = f"atlas pick {self.run.run_id} start --path"
         return tuple(
             replace(lost, command=f"{pick} {shlex.quote(encodable(lost.path))}")
@@ -244,7 +244,7 @@ class Effects(Struct, kw_only=True):
         return any(gate.accepts_baseline for gate in gates)
 
     def _reviewer_of(self, number: int) -> Callable[[Gate], GateResult]:
-        """How the n-th validation's reviews are made, and paid."""
+        """Function that makes a review in the n-th validation, paid from the budget."""
         from atlas_retry.agents import review  # start-up
 
         settings, root, number = self.opened.settings, self.opened.root, max(number, 1)
@@ -274,12 +274,12 @@ class Effects(Struct, kw_only=True):
         return reviewed
 
     def fix(self, failed: Validation) -> tuple[str, ...]:
-        """Run the fixers of the gates that failed; the paths that changed."""
+        """Run the fixers of the gates that failed; returns the changed paths."""
         gates = failing_gates(self.opened, failed)
         return run_fixers(gates, plan(self.opened, self._logs("logs", 0)), self.emit)
 
     def aside(self, chosen: Sequence[Gate], files: Contents, previous: Validation) -> Validation:
-        """Run these gates with these files in place, and leave everything as it was.
+        """Run these gates with these files in place, and restore everything afterwards.
 
         `previous` is the result of the same gates without these files.
         """
@@ -288,7 +288,7 @@ class Effects(Struct, kw_only=True):
         finished: list[Event] = []
         seen, is_in_place = self._beside(chosen, files, how, finished.append)
         if not (is_in_place or seen.success or not previous.success):
-            # in an overlay no gate sees what another wrote: only a red in place is one
+            # in an overlay no gate sees what another wrote, so only a red in place counts
             return self._beside(chosen, files, how, self.emit, in_place=True)[0]
         for event in finished:
             self.emit(event)
@@ -303,9 +303,9 @@ class Effects(Struct, kw_only=True):
         *,
         in_place: bool = False,
     ) -> tuple[Validation, bool]:
-        """It is no validation of the run: of its events only the gates' own are reported.
+        """Run gates with these files in place, and report only the gates' own events.
 
-        `finished` gets how each gate ended. With the result whether it was in place.
+        `finished` gets the end of each gate. Returns the result and whether it ran in place.
         """
 
         def gates_only(event: Event) -> None:
@@ -328,11 +328,11 @@ class Effects(Struct, kw_only=True):
     # --- the agent
 
     def lack(self) -> Lack | None:
-        """Why no agent is available; asked before an attempt begins."""
+        """Why no agent is available; checked before each attempt."""
         return agents.check(self.opened.settings.agent, self.opened.environ)
 
     def request(self, progress: Progress, number: int) -> tuple[AgentRequest, str]:
-        """The next attempt's request, and the path that its prompt was written to."""
+        """The next attempt's request, and the path of its prompt."""
         scratch = state_dir.folder(self.folder, "attempts", str(number))
         brief = traced_brief(self.opened, progress.latest, scratch)
         step = step_of(self.opened.settings, number)
@@ -361,9 +361,9 @@ class Effects(Struct, kw_only=True):
         return replace(reply, touched=touched)
 
     def account(self, progress: Progress) -> Progress:
-        """The same with the time it took, and with what others have spent of the shared budget.
+        """The progress with its elapsed time and what others have spent of the shared budget.
 
-        A run that is over anyway takes nothing from it, not even for a moment.
+        A run that ends anyway reserves nothing of the budget.
         """
         elapsed_s = max(self.elapsed_s(), self.budget.elapsed_s())
         progress = replace(progress, elapsed_s=elapsed_s, elsewhere=Elsewhere())
@@ -379,7 +379,7 @@ class Effects(Struct, kw_only=True):
     # --- the guard
 
     def seal(self, progress: Progress) -> None:
-        """Take what decides besides the files of the workspace: the next `judge` compares."""
+        """Record what decides apart from the workspace's files, for the next `judge` to compare."""
         opened = self.opened
         wrote = chain.from_iterable(attempt.unseen for attempt in progress.attempts)
         self.sealed = seals.seal(
@@ -387,7 +387,7 @@ class Effects(Struct, kw_only=True):
         )
 
     def judge(self, before: str, after: str, progress: Progress) -> Judgement:
-        """What the guard says of the change between two snapshots."""
+        """The guard's judgement of the change between two snapshots."""
         guard = self.opened.settings.guard
         if guard.mode == "off" or self.sealed is None:
             return Judgement()
@@ -417,19 +417,19 @@ class Effects(Struct, kw_only=True):
     def _lasting(
         self, taken: seals.Seal, moved: seals.Moved, judgement: Judgement
     ) -> tuple[LeftBehind, ...]:
-        """What is refused and stays behind; what was written in layers goes with them."""
+        """Refused changes that stay; those written in an overlay are removed with it."""
         left = lasting.lasting(taken, moved, {one.path for one in judgement.refused})
         if self.door is None:
             return left
         return tuple(one for one in left if self.door.layers.shows_through(one.states))
 
     def _written_by_gates(self, progress: Progress) -> frozenset[str]:
-        """What moved during the baseline, but for what the fixers were asked to change."""
+        """Files that changed during the baseline, except by fixers."""
         moved = self.changes(progress.start, progress.origin)
         return frozenset(change.path for change in moved) - {*progress.fixers_changed}
 
     def rewritten(self, before: str, after: str, validation: Validation) -> tuple[Violation, ...]:
-        """What decides and moved between two snapshots, while the gates of a validation ran."""
+        """Violations: files that decide and changed while the gates of a validation ran."""
         if self.opened.settings.guard.mode != "block":
             return ()
         checkers = {Kind.FORMAT, Kind.LINT, Kind.PRE_COMMIT}
@@ -438,11 +438,11 @@ class Effects(Struct, kw_only=True):
         return judge.rewritten(self.opened.git, before, after, changed)
 
     def unseen(self, start: str, end: str, paths: Collection[str], green: Validation) -> Contents:
-        """What the run wrote where git does not look, as it was in the first snapshot.
+        """Ignored files that the run wrote, with their content in the first snapshot.
 
-        These are the `paths` that turns wrote, and what git ignores and was written in the run
-        before the validation `green`; without what can be made again, or of which no more than
-        its time moved. The second snapshot is the last.
+        These are the `paths` that turns wrote, and ignored files written between the snapshots and
+        before the validation `green`; without files that a build makes again, or whose content is
+        unchanged.
         """
         began_s = seconds_of(green.started_at)
         paths = {*paths, *recorded(self.opened.git, start, end, began_s)}
@@ -454,7 +454,7 @@ class Effects(Struct, kw_only=True):
 
 
 def _behind_links(root: Path, path: str) -> str:
-    """The file behind a path that an agent named, links followed."""
+    """The path that an agent named, with links resolved."""
     there = (root / path).resolve()
     inside = there.is_relative_to(root.resolve())
     return there.relative_to(root.resolve()).as_posix() if inside else path

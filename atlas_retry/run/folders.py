@@ -1,4 +1,4 @@
-"""Which workspaces a command means, what each is called, and which still wait. Runs nothing."""
+"""The workspaces that a command means, their labels, and which still wait. Runs nothing."""
 
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
@@ -16,13 +16,13 @@ from atlas_retry.workspace import worktrees
 def find(
     arguments: Sequence[str], cwd: Path, environ: Mapping[str, str], *, every: bool = False
 ) -> tuple[Path, ...]:
-    """The folders that are meant; the present one for none.
+    """The folders that the arguments name; without arguments, the current one.
 
-    Raises UsageError for a name that is none, or that a folder has as well, and for a workspace
-    that is named twice.
+    Raises UsageError for a name that is unknown or also a folder's, and for a workspace that is
+    named twice.
     """
     if every and arguments:
-        raise UsageError("--all means every named workspace", remedy="name some, or say --all")
+        raise UsageError("--all means every named workspace", remedy="give names, or use --all")
     if every:
         named = worktrees.names_around(cwd, environ=environ)
         if not named:
@@ -40,7 +40,7 @@ def find(
 
 
 def labels(folders: Sequence[Path]) -> dict[Path, str]:
-    """What each is called where all are shown: as many last parts of its path as it takes."""
+    """A unique label for each folder: as few last parts of its path as possible."""
     return {folder: _label(folder, folders) for folder in folders}
 
 
@@ -56,25 +56,25 @@ NAME = "unfinished.json"
 
 
 class Waiting(msgspec.Struct, frozen=True, kw_only=True):
-    """A workspace that a batch was asked for and has not started."""
+    """A workspace of a batch that has not been started."""
 
     root: str
-    """Absolute path of the folder, as it was asked for."""
+    """Absolute path of the folder, as it was given."""
     order: Order
 
 
 def left_to_do(home: Path) -> tuple[Waiting, ...]:
-    """What is left to do, in the order it was asked for. A damaged list is an empty one."""
+    """The waiting workspaces, in the order they were asked for; empty if the list is damaged."""
     try:
         return read((home / NAME).read_text(), tuple[Waiting, ...])
     except (FileNotFoundError, ValueError):
         return ()
     except OSError as error:
-        raise StateError(f"what is left to do cannot be read: {error}") from error
+        raise StateError(f"the list of waiting workspaces cannot be read: {error}") from error
 
 
 def note(home: Path, started: Collection[Path], left: Sequence[Waiting] = ()) -> None:
-    """Cross off what was started and add what was not. Raises StateError."""
+    """Remove what was started from the list, and add what was not. Raises StateError."""
     if not left and not (home / NAME).exists():
         return
     with alone(folder(home) / f"{NAME}.lock"):
@@ -85,4 +85,5 @@ def note(home: Path, started: Collection[Path], left: Sequence[Waiting] = ()) ->
             try:
                 replace_file(home / NAME, text_of(after).encode())
             except OSError as error:
-                raise StateError(f"what is left to do cannot be kept: {error}") from error
+                text = f"the list of waiting workspaces cannot be written: {error}"
+                raise StateError(text) from error

@@ -1,4 +1,4 @@
-"""What was restored of a run's attempts, and how that is named. Pure; ends no run."""
+"""Reverted changes of a run's attempts, and how they are named. Pure; ends no run."""
 
 from collections.abc import Iterator, Sequence
 from itertools import chain
@@ -12,28 +12,28 @@ Attempts = Sequence[Attempt]
 
 
 def restored(attempt: Attempt) -> tuple[Held, ...]:
-    """Held, and not in the workspace."""
+    """Held changes that are not in the workspace."""
     return tuple(held for held in attempt.held if not held.in_place)
 
 
 def held_paths(attempt: Attempt) -> frozenset[str]:
-    """Held, and not in the workspace."""
+    """Paths of held changes that are not in the workspace."""
     return frozenset(held.path for held in restored(attempt))
 
 
 def needed_paths(attempt: Attempt) -> frozenset[str]:
-    """Held, and the gates are green only with them."""
+    """Paths of held changes without which gates fail."""
     return frozenset(held.path for held in restored(attempt) if held.needed)
 
 
 def is_by_hand(attempt: Attempt) -> bool:
-    """Whether `atlas pick` could bring back nothing of what was held."""
+    """Whether `atlas pick` cannot apply any of the held changes."""
     every = restored(attempt)
     return bool(every) and all(held.by_hand for held in every)
 
 
 def denied_edits(attempt: Attempt) -> tuple[str, ...]:
-    """What its agent was not permitted to edit, each path once."""
+    """Paths that the agent was not permitted to edit, each once."""
     paths: dict[str, None] = {}
     for call in attempt.denials:
         tool, _, path = call.partition(": ")
@@ -43,7 +43,7 @@ def denied_edits(attempt: Attempt) -> tuple[str, ...]:
 
 
 def for_review(attempts: Attempts) -> tuple[tuple[int, Held], ...]:
-    """What is in the workspace for a person to look at, with the number of its attempt."""
+    """Changes in the workspace that a person must review, with the numbers of their attempts."""
     seen: list[tuple[int, Held]] = []
     for attempt in in_place(attempts):
         seen += ((attempt.number, held) for held in attempt.held if held.in_place)
@@ -51,19 +51,19 @@ def for_review(attempts: Attempts) -> tuple[tuple[int, Held], ...]:
 
 
 def in_place(attempts: Attempts) -> tuple[Attempt, ...]:
-    """Attempts whose edits are there: what left things worse goes before the next one."""
+    """Attempts whose edits are in the workspace; worse ones are reverted before the next one."""
     earlier, last = attempts[:-1], attempts[-1:]
     stay = (attempt for attempt in earlier if not attempt.worse)
     return tuple(attempt for attempt in (*stay, *last) if not attempt.rolled_back)
 
 
 def standing(attempts: Attempts) -> Attempt | None:
-    """The last attempt that left anything: its tree is what is there."""
+    """The last attempt that left any change: the workspace is its tree."""
     return next((a for a in reversed(in_place(attempts)) if a.changes), None)
 
 
 def is_news(attempts: Attempts) -> bool:
-    """Whether the last attempt had something restored that no agent has been told of yet."""
+    """Whether a path was reverted after the last attempt for the first time in the run."""
     *earlier, last = attempts
     known = frozenset[str]().union(*map(_put_back, earlier))
     return not _put_back(last) <= known
@@ -74,7 +74,7 @@ def _put_back(attempt: Attempt) -> frozenset[str]:
 
 
 def repeats(attempts: Attempts) -> bool:
-    """Whether what was needed and held of one attempt was held again of the next."""
+    """Whether the needed held changes of one attempt were held again in the next."""
     if len(attempts) < 2:  # noqa: PLR2004 - a pair
         return False
     before, last = map(needed_paths, attempts[-2:])
@@ -82,7 +82,7 @@ def repeats(attempts: Attempts) -> bool:
 
 
 def account(attempts: Attempts) -> str:
-    """What was refused and held in all of them; empty where nothing was."""
+    """Names of everything refused and held in the attempts; empty if nothing was."""
     refused = named(chain.from_iterable(attempt.violations for attempt in attempts))
     held = named(chain.from_iterable(map(restored, attempts)))
     both = (("the guard refused ", refused), ("held for a person to accept: ", held))

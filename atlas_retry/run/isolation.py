@@ -1,4 +1,4 @@
-"""Runs in layers over their workspace: whether, where, and how they come to the user's tree."""
+"""Runs in an overlay over their workspace: how they start, and how their result is accepted."""
 
 import os
 from collections.abc import Iterable
@@ -29,9 +29,9 @@ MAX_SHOWN = 4
 
 
 def layers(opened: OpenWorkspace, run_id: str, record: Path | None, emit: Emit) -> RunLayers | None:
-    """The layers that a run with an agent works in; None: in the user's tree itself.
+    """The overlay that a run with an agent works in; None if it works in the user's tree itself.
 
-    Raises WorkspaceError where they are demanded and cannot be.
+    Raises WorkspaceError if an overlay is required and not possible.
     """
     answer = prepared(opened, run_id, [record] if record else ())
     if isinstance(answer, RunLayers):
@@ -47,12 +47,12 @@ def layers(opened: OpenWorkspace, run_id: str, record: Path | None, emit: Emit) 
 
 
 def is_apart(home: Path, run_id: str) -> bool:
-    """Whether a run that was cut off has layers to go on in."""
+    """Whether an interrupted run has an overlay to continue in."""
     return layers_folder(home, run_id).is_dir()
 
 
 def prepared(opened: OpenWorkspace, run_id: str, record: Iterable[Path] = ()) -> RunLayers | str:
-    """The layers of a run, made or found again; else why there can be none."""
+    """The overlay of a run, new or existing; or why there cannot be one."""
     gates = opened.settings.gates
     lines = [gate.run for gate in gates] + [gate.fix for gate in gates if gate.fix]
     if why := isolated.outsiders([*lines, opened.settings.agent.command or ""]):
@@ -69,9 +69,9 @@ def run_apart(
     emit: Emit,
     budget: SharedBudget,
 ) -> Outcome:
-    """Do an errand in layers. They stay where it is cut off, for it to go on in them.
+    """Run an errand in an overlay, which stays if interrupted, so that the run can continue in it.
 
-    Raises as the errand, and WorkspaceError.
+    Raises what the errand raises, and WorkspaceError.
     """
     from atlas_retry.run.door import budget_answers, run_inside
 
@@ -85,7 +85,7 @@ def run_apart(
 
 
 def _accepted(opened: OpenWorkspace, emit: Emit, end: str, outcome: Outcome) -> Outcome:
-    """Bring a run's end to the user's tree, and validate there what somebody has changed."""
+    """Bring a run's result to the user's tree; validate there if others changed it meanwhile."""
     wanted, start = snapshots.load(opened.git, end).work, outcome.start_snapshot or end
     changed = state.changes(opened.git, start, end)
     if not changed:
@@ -99,11 +99,11 @@ def _accepted(opened: OpenWorkspace, emit: Emit, end: str, outcome: Outcome) -> 
         return outcome
     theirs = state.changes(opened.git, end, opened.tracker.snapshot().id)
     named = some(sorted(change.path for change in theirs), MAX_SHOWN)
-    emit(Notice(text=f"validated once more with what was edited meanwhile: {named}"))
+    emit(Notice(text=f"validating again with what others edited during the run: {named}"))
     logs = state_dir.folder(run_folder(opened, outcome.run_id), "accepted")
     gates, how = opened.settings.gates, plan(opened, logs)
     final = against_baseline(opened, gates, run_gates(gates, how, emit), how, emit)
     if final.success or not outcome.verdict.is_green:
         return replace(outcome, final=final)
-    text = f"the gates pass without what was edited meanwhile, and fail with it: {named}"
+    text = f"the gates fail because of what others edited during the run: {named}"
     return replace(outcome, final=final, verdict=Verdict.FAILED, final_error=text)

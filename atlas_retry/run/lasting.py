@@ -1,4 +1,4 @@
-"""What was refused and no snapshot holds: as it was when the turn was judged, and whether it is."""
+"""Refused changes that no snapshot can restore: their state when judged, and whether it is left."""
 
 import os
 from collections.abc import Collection, Iterator
@@ -11,18 +11,18 @@ from atlas_retry.workspace.scan import stat_of
 
 
 def lasting(taken: Seal, moved: Moved, refused: Collection[str]) -> tuple[LeftBehind, ...]:
-    """Of the refused paths, those that cannot be restored, as they are now."""
+    """Refused paths that cannot be restored, with their current state."""
     every = (LeftBehind(path=path, states=_states(files)) for path, files in _files(taken, moved))
     return tuple(left for left in every if left.path in refused)
 
 
 def is_as_left(left: LeftBehind) -> bool:
-    """Whether nobody has written or removed it since."""
+    """Whether its files have not been written or removed since."""
     return left.states == _states(left.states)
 
 
 def _files(taken: Seal, moved: Moved) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Each path as the guard names it, with the absolute paths that restoring it writes."""
+    """Each path as the guard names it, with the absolute paths of its files."""
     for change in moved.outside:
         yield str(change), (str(change),)
     for path in (*moved.installed, *moved.nested):
@@ -33,7 +33,7 @@ def _files(taken: Seal, moved: Moved) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 
 def _states(paths: Collection[str]) -> dict[str, str]:
-    """What tells of each path whether it was written; of a link, also what it leads to."""
+    """Stat data by path, which differ once it is written; for a link, also of its target."""
     return {path: " ".join(_stats(Path(path))) for path in paths}
 
 

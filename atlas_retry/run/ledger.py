@@ -1,6 +1,6 @@
-"""Budgets beyond one run: what the day and the month have cost already, counted from the journal.
+"""Budgets of several runs: what the day and the month have cost so far, according to the journal.
 
-A day and a month are the calendar's, where the person is; a run counts for when it began.
+Days and months are of the local calendar; a run counts for the day on which it began.
 """
 
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ _NAMES = {
 
 
 class BudgetStanding(Struct, frozen=True, kw_only=True):
-    """One budget and what other runs have spent of it."""
+    """One budget, and what other runs have spent of it."""
 
     key: str
     limit_usd: float
@@ -42,13 +42,13 @@ class BudgetStanding(Struct, frozen=True, kw_only=True):
         return f"the budget {_NAMES[self.key]}: {spent} of {usd(self.limit_usd)} are spent"
 
     def warned_at(self, more_usd: float = 0.0) -> float:
-        """The highest share of those that are warned of, which is reached; 0 for none."""
+        """The highest share in WARNED_AT that is reached; 0 for none."""
         reached = (self.spent_usd + more_usd) / self.limit_usd if self.limit_usd else 1.0
         return next((share for share in WARNED_AT if reached >= share), 0.0)
 
 
 def standing(opened: OpenWorkspace, order: values.Order, *, but: str) -> tuple[BudgetStanding, ...]:
-    """Every budget that is set, without what this run has cost itself. Raises StateError."""
+    """Every budget that is set, without the cost of the run `but`. Raises StateError."""
     if not opened.settings.budgets:
         return ()
     with database.reading(opened.state) as connection:
@@ -69,9 +69,9 @@ def standing(opened: OpenWorkspace, order: values.Order, *, but: str) -> tuple[B
 
 
 def limited(opened: OpenWorkspace, standings: Sequence[BudgetStanding]) -> OpenWorkspace:
-    """The workspace with no more to spend than every budget has left.
+    """The workspace with its budget limited to the least that is left of any budget.
 
-    Raises UsageError where one is spent, before any money is.
+    Raises UsageError if one is spent.
     """
     if not standings:
         return opened
@@ -90,9 +90,9 @@ def limited(opened: OpenWorkspace, standings: Sequence[BudgetStanding]) -> OpenW
 
 
 def warn(standings: Sequence[BudgetStanding], emit: Emit, more_usd: float | None = None) -> None:
-    """Tell of each budget of which a half, three quarters or nine tenths are spent.
+    """Warn about each budget of which a half, three quarters or nine tenths are spent.
 
-    `more_usd` is what the run has cost: then only of those that it has brought further.
+    With `more_usd`, the cost of the run, only about those that the run brought to a higher share.
     """
     for one in standings:
         before, now = one.warned_at(), one.warned_at(more_usd or 0.0)
@@ -101,7 +101,7 @@ def warn(standings: Sequence[BudgetStanding], emit: Emit, more_usd: float | None
 
 
 def _since(key: str) -> str:
-    """When the day or month began, in UTC, as the journal writes it."""
+    """Start of the day or month, in UTC, as the journal writes it."""
     now = datetime.now().astimezone()
     start = now.replace(hour=0, minute=0, second=0, microsecond=0)
     if key.endswith("month"):

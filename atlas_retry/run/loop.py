@@ -1,6 +1,6 @@
 """The loop: validate, fix, ask, judge, validate again, until `decide` says how it ended.
 
-Everything it touches is a method of `Effects`; it starts no process itself and reads no file.
+All side effects are methods of `Effects`; the loop starts no process itself and reads no file.
 """
 
 from contextlib import suppress
@@ -42,9 +42,9 @@ MAX_SHOWN = 8
 
 
 def retry(do: Effects) -> Outcome:
-    """Validate, and spend the budget on what fails until it passes or a stop rule speaks.
+    """Validate, and spend the budget on what fails until it passes or a stop rule applies.
 
-    Raises Interrupted after the unfinished attempt's edits have been restored.
+    Raises Interrupted after the unfinished attempt's edits have been reverted.
     """
     run = do.run
     do = do.within(EventScope(workspace=run.workspace.name, run=run.run_id))
@@ -104,13 +104,13 @@ def _attempt(progress: Progress, do: Effects) -> Progress:
         _put_back(before, number, do)
         raise
     except AtlasError:
-        with suppress(AtlasError):  # what went wrong first is what has to be fixed
+        with suppress(AtlasError):  # the first error is the one to report
             _put_back(before, number, do)
         raise
 
 
 def _on_its_base(progress: Progress, do: Effects) -> Progress:
-    """Restore what left things worse: nothing is built on it."""
+    """Revert the last attempt if it left things worse: nothing is built on it."""
     validation, snapshot = progress.base
     if not progress.attempts or not progress.attempts[-1].worse or progress.latest == validation:
         return progress
@@ -119,15 +119,15 @@ def _on_its_base(progress: Progress, do: Effects) -> Progress:
 
 
 def _put_back(before: Taken, number: int, do: Effects) -> None:
-    """Undo the edits of an attempt that goes no further; they stay in its snapshot."""
-    with uninterruptible(f"what attempt {number} had changed is being restored"):
+    """Revert the edits of an abandoned attempt; they stay in its snapshot."""
+    with uninterruptible(f"the changes of attempt {number} are being reverted"):
         unfinished = do.snapshot(f"{number}-unfinished")
         do.restore(before.id, unfinished.id, None)
         do.emit(AttemptRestored(number=number))
 
 
 def _turn(progress: Progress, before: Taken, number: int, do: Effects) -> Progress:
-    """Ask the agent, judge what it changed, and run the gates on what is left of it."""
+    """Ask the agent, judge its changes, and run the gates on what is left of them."""
     since_s = do.elapsed_s()
     request, prompt_path = _request(progress, before, number, do)
     reply = do.ask(request)
@@ -159,7 +159,7 @@ def _turn(progress: Progress, before: Taken, number: int, do: Effects) -> Progre
 def _request(
     progress: Progress, before: Taken, number: int, do: Effects
 ) -> tuple[AgentRequest, str]:
-    """What the agent is asked, and where its prompt is; the attempt is on record from here on."""
+    """The request and the path of its prompt; records the start of the attempt."""
     request, prompt_path = do.request(progress, number)
     started = AttemptStarted(
         number=number,
@@ -189,7 +189,7 @@ def _advanced(
 
 
 def _measured(attempt: Attempt, before: Validation, after: Validation | None) -> Attempt:
-    """With what it changed about the problems. What is green with what was held is no loss."""
+    """The attempt with its effect on problems; not `worse` if green with the held changes."""
     fixed, remaining, introduced = compared(before, after or before)
     return replace(
         attempt,
@@ -202,7 +202,7 @@ def _measured(attempt: Attempt, before: Validation, after: Validation | None) ->
 
 
 def _reported(reply: AgentReply, request: AgentRequest, progress: Progress, do: Effects) -> Attempt:
-    """What the agent reports of its turn, with what was paid for it before it was cut off."""
+    """The attempt as the agent reports it, with the cost of the turn before an interruption."""
     begun_usd = progress.begun_usd
     return Attempt(
         number=request.attempt,
@@ -222,7 +222,7 @@ def _reported(reply: AgentReply, request: AgentRequest, progress: Progress, do: 
 
 
 def _keep(progress: Progress, end: End, run: Run, do: Effects) -> tuple[Progress, Validation]:
-    """Leave the tree behind that `on_exhausted` asks for; the validation that goes with it."""
+    """Leave the tree that `on_exhausted` asks for; returns the validation of that tree."""
     stays = end.verdict.is_green or end.verdict is Verdict.NEEDS_REVIEW
     if stays or not progress.attempts or run.on_exhausted == "keep":
         last = standing(progress.attempts)
@@ -241,7 +241,7 @@ def _keep(progress: Progress, end: End, run: Run, do: Effects) -> tuple[Progress
 
 
 def _better(progress: Progress, final: Validation) -> int | None:
-    """The attempt that came closest, where something else is in the workspace."""
+    """Number of the best attempt, if it is better than what is in the workspace."""
     chosen = best(progress)
     if chosen is None or chosen.validation is None or not is_worse(final, than=chosen.validation):
         return None
@@ -255,7 +255,7 @@ def _marked(progress: Progress, kept: tuple[Attempt, ...]) -> Progress:
 
 
 def _of_gates(progress: Progress, do: Effects) -> tuple[str, ...]:
-    """What differs from the start of the run, and was changed by no agent and no person."""
+    """Files that differ from the start of the run, but were not changed by an agent or a person."""
     by_agents = chain.from_iterable(attempt.changes for attempt in progress.attempts)
     agents = {change.path for change in by_agents}
     moved = (change.path for change in do.changes(progress.start, progress.current))
@@ -263,7 +263,7 @@ def _of_gates(progress: Progress, do: Effects) -> tuple[str, ...]:
 
 
 def _outcome(progress: Progress, end: End, final: Validation, do: Effects) -> Outcome:
-    """The run as it ended, with the first problem where no other cause is known."""
+    """The outcome of the run; its error names the first problem if gates still fail."""
     run, problems = do.run, first_problem(final)
     is_spent = end.verdict in (Verdict.FAILED, Verdict.EXHAUSTED, Verdict.STALLED)
     kept = next((a.result for a in reversed(progress.attempts) if a.kept), None)
@@ -290,17 +290,17 @@ def _outcome(progress: Progress, end: End, final: Validation, do: Effects) -> Ou
 def _before_the_agent(
     before: Taken, after: Taken, reply: AgentReply, number: int, do: Effects
 ) -> tuple[Taken, frozenset[str]]:
-    """What was there before the turn, with what somebody else has edited meanwhile, and what.
+    """The snapshot before the turn plus edits by others during it, and the paths of those edits.
 
-    Whatever is judged or restored from there on is the agent's alone. It is `before` itself where
-    nobody knows: then everything counts as its own.
+    Changes from there on are the agent's only. It is `before` itself if edits by others are not
+    known: then all changes count as the agent's.
     """
     changed = _paths(before.id, after.id, do)
     theirs = do.by_others(changed, reply)
     if not theirs:
         return before, theirs
     named = some(sorted(theirs), MAX_SHOWN)
-    text = f"edited while the agent worked, and not by it: {named}; left as it is"
+    text = f"edited by someone else while the agent worked, so left as it is: {named}"
     do.emit(Notice(level=Level.WARNING, text=text))
     ours = changed - theirs
     do.restore(before.id, after.id, ours)
@@ -310,7 +310,7 @@ def _before_the_agent(
 
 
 def _go_back(target: str, progress: Progress, do: Effects) -> None:
-    """Bring back an earlier snapshot, but for what is the user's."""
+    """Restore an earlier snapshot, except the user's own edits."""
     paths = _paths(progress.current, target, do) - progress.theirs if progress.theirs else None
     do.restore(target, progress.current, paths)
 

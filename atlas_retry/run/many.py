@@ -1,4 +1,4 @@
-"""Run several workspaces: one budget, one screen; a failed one never stops the rest."""
+"""Run several workspaces with one budget and one screen; a failed one never stops the rest."""
 
 import tempfile
 import threading
@@ -38,9 +38,9 @@ def run(
     *,
     jobs: int | None = None,
 ) -> Done:
-    """Run every workspace, `jobs` at a time; what is not started is kept for `atlas resume --all`.
+    """Run every workspace, `jobs` at a time; those not started are kept for `atlas resume --all`.
 
-    An error ends a batch of one that begins; else it is how that workspace ended. Raises
+    An error of a single workspace is raised; in a batch it is the outcome of that workspace. Raises
     Interrupted after all have ended.
     """
     home = state_dir.locate(environ)
@@ -64,7 +64,7 @@ def run(
     queue = iter(folders)
     left: tuple[Path, ...] = ()
     next_command = _next(ai_fix=asked.order.ai_fix)
-    with process.orderly():  # whoever waits for the runs here waits until all is restored
+    with process.orderly():  # wait for the runs until all is restored
         try:
             ended = side_by_side(course.run, queue, jobs=jobs, may_start=course.may_start)
             for folder, one in ended:
@@ -91,10 +91,9 @@ def go_on(
     *,
     ai_fix: bool = False,
 ) -> Done:
-    """Run what earlier batches have not started, each as it was asked for, until one pauses again.
+    """Run what earlier batches did not start, each with its own order, until one pauses again.
 
-    `ai_fix` asks for the agent where the batch had not; without it those wait on that may spend
-    money.
+    `ai_fix` allows the agent for all; without it, workspaces that may spend money keep waiting.
     """
     finished: list[Finished] = []
     unpaid: list[Path] = []
@@ -125,7 +124,7 @@ def _next(*, ai_fix: bool) -> str:
 
 
 def _settings(folder: Path, asked: Asked, environ: Mapping[str, str]) -> BatchSettings:
-    """The `batch` section of the first workspace; its own run reports where it is unreadable."""
+    """The `batch` section of the first workspace; its run reports if that is unreadable."""
     try:
         return config.load(folder, environ=environ, overrides=asked.order.overrides).batch
     except ConfigError:
@@ -133,7 +132,7 @@ def _settings(folder: Path, asked: Asked, environ: Mapping[str, str]) -> BatchSe
 
 
 class _Course(Struct, kw_only=True):
-    """How a batch goes: what every run is given, who has ended, and whether more may start."""
+    """State of a batch: the input of every run, the finished ones, and whether more may start."""
 
     asked: Asked
     environ: Mapping[str, str]
@@ -165,13 +164,13 @@ class _Course(Struct, kw_only=True):
             self.cascade = now
 
     def _tell(self, folder: Path, event: Event) -> None:
-        """Every event says which of the workspaces it is about; any thread may tell."""
+        """Emit an event with its workspace; thread-safe."""
         event = replace(event, scope=replace(event.scope, workspace=self.labels[folder]))
         with self.lock:
             self.emit(event)
 
     def run(self, folder: Path) -> tuple[Path, Finished]:
-        """One run with a folder of its own for temporary files, however it ends."""
+        """One run with its own folder for temporary files; errors become an outcome."""
         wanted = self.environ.get("TMPDIR")
         place = wanted if wanted and Path(wanted).is_dir() else None
         record = self.asked.record
@@ -183,7 +182,7 @@ class _Course(Struct, kw_only=True):
                 opened = opened_with(folder, asked, {**self.environ, "TMPDIR": scratch})
                 emit = partial(self._tell, folder)
                 outcome = run_one(opened, asked, emit, self.budget)
-            # the folder is gone, so whoever asks for it later needs another
+            # the temporary folder is gone, so later users need the original environment
             return folder, Finished(opened=replace(opened, environ=self.environ), outcome=outcome)
         except (AtlasError, OSError) as error:
             return folder, Finished(opened=None, outcome=_broken(folder, error))
@@ -192,7 +191,7 @@ class _Course(Struct, kw_only=True):
 
 
 def _broken(folder: Path, error: AtlasError | OSError) -> Outcome:
-    """The outcome of a run that an error kept from starting, or ended."""
+    """The outcome of a run that could not start, or that an error ended."""
     return Outcome(
         run_id=state_dir.new_run_id(),
         verdict=Verdict.BROKEN,
@@ -212,10 +211,10 @@ def _not_started(names: Sequence[str], command: str) -> Notice:
 def side_by_side(
     work: Callable[[T], R], items: Iterator[T], *, jobs: int, may_start: Callable[[], bool]
 ) -> Iterator[R]:
-    """The results as they come. What is left in `items` afterwards was not started.
+    """Yield results in order of completion. What is left in `items` afterwards was not started.
 
-    `may_start` is asked before each, after the results so far have been taken. What `work` raises
-    is raised once all that runs has ended.
+    `may_start` is called before each start, once the results so far are consumed. An exception of
+    `work` is raised once everything that runs has ended.
     """
     from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 

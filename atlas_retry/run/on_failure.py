@@ -1,4 +1,4 @@
-"""Hand a run that did not end green to the command of `retry.on_failure`. Changes no outcome."""
+"""Run the command of `retry.on_failure` after a run that did not end green. Changes no outcome."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,7 +15,7 @@ TIMEOUT_S = 60.0
 def tell(line: str | None, outcome: Outcome, environ: Mapping[str, str], emit: Emit) -> None:
     """Run the line by /bin/sh in the workspace, with the run's JSON on stdin.
 
-    It sees what a gate sees. That it failed, or took longer than a minute, is only reported.
+    It has the environment of a gate. If it fails, or takes over a minute, that is only reported.
     """
     if line is None or outcome.verdict.is_green:
         return

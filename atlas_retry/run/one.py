@@ -1,4 +1,4 @@
-"""Run one workspace: open it, lock it, keep its journal. Several of them are `many`'s."""
+"""Run one workspace: open it, lock it, keep its journal. `many` runs several."""
 
 import os
 import time
@@ -49,29 +49,29 @@ class Asked(Struct, frozen=True, kw_only=True):
     """What a command line asks of every workspace."""
 
     order: values.Order = values.Order()
-    """What can be asked again later."""
+    """What `atlas resume` asks for again."""
     recorded: Recorded | None = None
     """A failure to start from, instead of a baseline validation."""
     record: Path | None = None
     run_id: str | None = None
-    """What the run is to be called; None: by the time."""
+    """Id of the run; None: made from the time."""
 
 
 class Finished(Struct, frozen=True, kw_only=True):
-    """A run that has ended, and where."""
+    """A run that has ended, with its workspace."""
 
     opened: OpenWorkspace | None
-    """None where it could not be opened, or an error ended the run."""
+    """None if it could not be opened, or an error ended the run."""
     outcome: Outcome
 
     @property
     def root(self) -> Path:
-        """Of the workspace; of one that could not be opened, the folder that was named."""
+        """Root of the workspace; if it could not be opened, the folder that was named."""
         return Path(self.outcome.workspace.root)
 
     @property
     def subject(self) -> Subject:
-        """For reports, with what each attempt was asked and what it changed."""
+        """The subject of reports, with each attempt's prompt and patch."""
         whole = Subject(result=self.outcome, workspace=self.outcome.workspace)
         if self.opened is None:
             return whole
@@ -94,15 +94,15 @@ class Done(Struct, frozen=True, kw_only=True):
     """In the order they were asked for."""
     not_started: tuple[str, ...] = ()
     next_command: str = ""
-    """What starts those."""
+    """Command that starts `not_started`."""
     cascade: Cascade = field(default_factory=Cascade)
 
 
 def opened_with(root: Path, asked: Asked, environ: Mapping[str, str]) -> OpenWorkspace:
-    """The workspace with its configuration, flags included; the folder of a recording is made.
+    """The workspace with its configuration, flags included; creates the folder of a recording.
 
-    Raises ConfigError, WorkspaceError, and UsageError where the configuration forbids the agent or
-    the recording has no place.
+    Raises ConfigError, WorkspaceError, and UsageError if the configuration forbids the agent or the
+    recording has no usable folder.
     """
     opened = open_configured(root, environ, asked.order.overrides)
     if asked.order.ai_fix and not opened.settings.retry.ai_retry_enabled:
@@ -123,10 +123,10 @@ def opened_with(root: Path, asked: Asked, environ: Mapping[str, str]) -> OpenWor
 def run_one(
     opened: OpenWorkspace, asked: Asked, emit: Emit, budget: SharedBudget | None = None
 ) -> Outcome:
-    """One run under the workspace's lock, every event of it in its log.
+    """One run under the workspace's lock, with all its events in its log.
 
-    `budget` is what several runs share. Raises WorkspaceError where somebody else has the lock, and
-    as `refuse_begun`.
+    `budget` is shared by several runs. Raises WorkspaceError if another process holds the lock, and
+    like `refuse_begun`.
     """
     refuse_begun(opened.git, asked)
     with locking.lock(opened.git):
@@ -134,34 +134,30 @@ def run_one(
 
 
 def refuse_begun(git: discovery.Workspace, asked: Asked) -> None:
-    """Raise WorkspaceError where git is in the middle of something and nobody forced the run."""
+    """Raise WorkspaceError if git is in the middle of an operation, unless the run is forced."""
     if git.in_progress and not asked.order.force:
         begun = " and ".join(git.in_progress)
         raise WorkspaceError(
-            f"git is in the middle of {begun} in {git.root}: what is half done there would "
+            f"git is in the middle of {begun} in {git.root}: its unfinished changes would "
             "be taken for the failure",
-            remedy="finish it or give it up (git status says how), or: "
-            f"atlas retry {git.root} --force",
+            remedy=f"finish or abort it (git status says how), or: atlas retry {git.root} --force",
         )
 
 
 class Segment(Struct, frozen=True, kw_only=True):
-    """A run from its beginning, or from where it was cut off."""
+    """A run from its start, or from where it was interrupted."""
 
     run_id: str
     so_far: Progress | None = None
     elapsed_s: float = 0.0
     with_agent: Callable[[Agent], Agent] | None = None
-    """The agent that takes up what was begun, made from the one that starts anew."""
+    """Makes an agent that continues the interrupted attempt, from one that starts a new one."""
 
 
 def run_locked(
     opened: OpenWorkspace, asked: Asked, emit: Emit, budget: SharedBudget | None = None
 ) -> Outcome:
-    """As `run_one`, for who holds the lock already.
-
-    Raises as `refuse_leftovers`.
-    """
+    """Like `run_one`, for a caller that holds the lock. Raises like `refuse_leftovers`."""
     previous.refuse_leftovers(opened, emit)
     run_id = asked.run_id or state_dir.new_run_id()
     budget = budget or budget_of(opened.state, asked.order.batch, but=run_id)
@@ -170,8 +166,8 @@ def run_locked(
         layers = isolation.layers(opened, run_id, asked.record, emit)
     if layers is None:
         return run_here(opened, asked, Segment(run_id=run_id), budget, emit)
-    anew = replace(opened, environ={**opened.environ})  # with nothing that was found out
-    errand = partial(run_here, anew, asked, Segment(run_id=run_id))
+    fresh = replace(opened, environ={**opened.environ})  # without cached properties
+    errand = partial(run_here, fresh, asked, Segment(run_id=run_id))
     return isolation.run_apart(errand, layers, opened, emit, budget)
 
 
@@ -182,9 +178,9 @@ def run_here(
     around: "SharedBudget | Door",
     emit: Emit = lambda _: None,
 ) -> Outcome:
-    """The run itself, in the tree that is at the workspace's path here.
+    """The run itself, in the tree that this process sees at the workspace's path.
 
-    In layers it is heard, and shares the budget, through the door. Raises as `run_one`.
+    In an overlay, events and the shared budget go through the door. Raises like `run_one`.
     """
     budget: SharedBudget
     door = None
@@ -217,7 +213,7 @@ def run_here(
             outcome = retry(do)
         except Interrupted:
             lines = (
-                "interrupted: what the attempt had changed is restored",
+                "interrupted: the changes of the attempt are reverted",
                 *copyable("to continue", f"atlas resume {opened.root} --ai-fix"),
                 *copyable("to restore what was there before the run", f"atlas undo {run_id}"),
             )
@@ -233,7 +229,7 @@ def run_here(
 def budget_of(
     home: Path, batch: str | None, *, but: str = "", runs: int = 1, jobs: int = 1
 ) -> SharedBudget:
-    """A budget that knows what the batch has spent before, all its runs but one. StateError."""
+    """A budget that counts what the batch has spent, except in the run `but`. StateError."""
     if batch is None:
         return SharedBudget(runs=runs, jobs=jobs)
     with database.reading(home) as connection:
@@ -242,7 +238,7 @@ def budget_of(
 
 
 def _handed_off(outcome: Outcome, folder: Path) -> Outcome:
-    """Where a person has to go on, the run's folder says how."""
+    """If a person must continue, write notes for that into the run's folder."""
     if not outcome.escalation_required:
         return outcome
     from atlas_retry.reports.handoff import handoff
@@ -263,13 +259,13 @@ def _opening(opened: OpenWorkspace, asked: Asked, run_id: str) -> values.Opening
 
 
 def _name_unfinished(opened: OpenWorkspace, journal: Journal, emit: Emit, run_id: str) -> None:
-    """The lock is ours, so a run that has no end here was cut off. Ends what it left running."""
+    """Report an interrupted run, and end its processes. With our lock, no other run is active."""
     unfinished = journal.unfinished(str(opened.root))
     if unfinished is None or unfinished[0].id == run_id:
         return
     other, attempt = unfinished
     left = process.end_marked(other.mark)
-    ended = f", and what it had left running is ended ({some(left, 4)})" if left else ""
+    ended = f", and the processes it left running are ended ({some(left, 4)})" if left else ""
     installed = attempt and previous.clear(opened.git, other, attempt, run_folder(opened, other.id))
     cleared = f" Reinstall what its turn changed: {some(installed, 4)}" if installed else ""
     cost = f"It cost {usd(other.cost_usd, at_least=True)}{ended}.{cleared}"
@@ -288,7 +284,7 @@ def _effects(
     emit: Emit,
     segment: Segment,
 ) -> Effects:
-    """All that a run needs, with a budget of its own."""
+    """Everything that a run needs, with its own budget."""
     opening, so_far = journal.opening, segment.so_far
     run = Run(
         run_id=opening.run_id,
@@ -334,14 +330,14 @@ def _reviewer(opened: OpenWorkspace, gate: Gate, emit: Emit) -> Agent:
         return agents.resolve(settings.backend)(settings, emit, opened.environ)
     settings = replace(settings, backend=gate.agent, path=None, command=None, extra_args=())
     reviewer = agents.resolve(gate.agent)(settings, emit, opened.environ)
-    return lambda request: reviewer(replace(request, model=None))  # the names are the author's
+    return lambda request: reviewer(replace(request, model=None))  # models are another agent's
 
 
 def _baseline(opened: OpenWorkspace, recorded: Recorded | None) -> Validation | None:
-    """A recorded failure as a validation of the gates of this workspace, known by their commands.
+    """A recorded failure as a validation of this workspace's gates, matched by their commands.
 
-    A record in which nothing fails proves nothing about what is there: None. Raises UsageError
-    where the record speaks of no gate that the configuration has.
+    None if nothing fails in the record, which proves nothing about the workspace. Raises UsageError
+    if the record has no gate of the configuration.
     """
     if recorded is None:
         return None

@@ -1,4 +1,4 @@
-"""Open a workspace with its configuration, and say how its gates run. Decides nothing."""
+"""Open a workspace with its configuration, and plan how its gates run. Decides nothing."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -29,12 +29,12 @@ MIN_WAIT_S, MAX_BUSY = 0.1, 0.25
 
 class OpenWorkspace(Struct, frozen=True, kw_only=True, dict=True):
     root: Path
-    """Of the work tree; without git, the directory that was named."""
+    """Root of the work tree; without git, the directory that was named."""
     settings: Settings
     state: Path
     environ: Mapping[str, str]
     upper: Path | None = None
-    """As `Workspace.upper`, for the process of a run in layers."""
+    """`Workspace.upper`, for the process of a run in an overlay."""
 
     @property
     def has_git(self) -> bool:
@@ -42,7 +42,7 @@ class OpenWorkspace(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def git(self) -> "Workspace":
-        """Opened when it is first wanted: to run readers alone, nobody asks git anything."""
+        """The workspace of git, opened on first use: gates that only read need no git."""
         from atlas_retry.workspace.discovery import open_workspace
 
         opened = open_workspace(self.root, self.state, environ=self.environ)
@@ -50,7 +50,7 @@ class OpenWorkspace(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def tracker(self) -> "Tracker":
-        """What is known of the work tree, under git or not."""
+        """Tracker of the work tree, with or without git."""
         from atlas_retry.workspace.discovery import unopened
         from atlas_retry.workspace.look import Tracker
 
@@ -59,7 +59,7 @@ class OpenWorkspace(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def lookout(self) -> "Lookout":
-        """What sees changes; made when it is first wanted."""
+        """Detector of changes."""
         from atlas_retry.workspace.look import Lookout
 
         return Lookout(self.tracker)
@@ -70,7 +70,7 @@ class OpenWorkspace(Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def facts(self) -> WorkspaceFacts:
-        """For reports. Raises WorkspaceError where git is there but cannot be used."""
+        """Facts for reports. Raises WorkspaceError if there is a git folder but it is unusable."""
         if self.has_git:
             from atlas_retry.workspace.discovery import facts
 
@@ -85,9 +85,9 @@ def open_configured(
     *,
     proposed: str | None = None,
 ) -> OpenWorkspace:
-    """Find the workspace of a directory and read its configuration; `proposed`: that one instead.
+    """Find the workspace of a directory and read its configuration, or `proposed` instead.
 
-    Raises UsageError where there is no such directory, ConfigError, StateError.
+    Raises UsageError if there is no such directory, ConfigError, StateError.
     """
     root, home = _located(path, environ)
     if proposed is None:
@@ -98,7 +98,7 @@ def open_configured(
 
 
 def _located(path: Path, environ: Mapping[str, str]) -> tuple[Path, Path]:
-    """Root and state directory of a workspace, as it was before an atlas that was killed."""
+    """Root and state directory of a workspace, after undoing what a killed atlas left there."""
     if not path.is_dir():
         raise UsageError(f"{path} is not a directory")
     home = state_dir.locate(environ)
@@ -110,7 +110,7 @@ def _located(path: Path, environ: Mapping[str, str]) -> tuple[Path, Path]:
 
 
 def _put_in_order(root: Path, home: Path, environ: Mapping[str, str]) -> None:
-    """What an atlas that was killed was changing; its configuration may be in it."""
+    """Restore what a killed atlas was changing, which may include the configuration."""
     from atlas_retry.workspace.discovery import open_workspace
     from atlas_retry.workspace.locking import lock
 
@@ -119,7 +119,7 @@ def _put_in_order(root: Path, home: Path, environ: Mapping[str, str]) -> None:
 
 
 def validation_logs(opened: OpenWorkspace) -> Path:
-    """A new folder for the output of one validation; the oldest ones go, see `state_dir.trim`."""
+    """A new folder for the output of one validation; removes old ones, see `state_dir.trim`."""
     parent = state_dir.folder(opened.state, "validations", state_dir.key_of(opened.root))
     state_dir.trim(parent, keep=KEPT_VALIDATION_LOGS - 1)
     return state_dir.folder(parent, state_dir.new_run_id())
@@ -131,12 +131,12 @@ class LastRun(Struct, frozen=True, array_like=True):
 
     @property
     def mostly_waited(self) -> bool:
-        """A server answered, a timer ran off: a processor has room for others meanwhile."""
+        """Whether it mostly waited, for a server or a timer, and left the processor free."""
         return self.duration_s >= MIN_WAIT_S and self.cpu_s < self.duration_s * MAX_BUSY
 
 
 def plan(opened: OpenWorkspace, logs: Path) -> Plan:
-    """How gates run in a workspace, before a command's flags."""
+    """How gates run in a workspace, without a command's flags."""
     last, automatic = last_runs(opened), opened.settings.auto_jobs
     return Plan(
         root=opened.root,
@@ -153,7 +153,7 @@ def plan(opened: OpenWorkspace, logs: Path) -> Plan:
 
 
 def last_runs(opened: OpenWorkspace) -> dict[str, LastRun]:
-    """What is known of each gate's last run, by name; empty where nobody remembers."""
+    """Last run of each gate, by name; empty if not recorded."""
     try:
         return msgspec.json.decode(_durations(opened).read_bytes(), type=dict[str, LastRun])
     except (OSError, msgspec.DecodeError):
@@ -161,9 +161,9 @@ def last_runs(opened: OpenWorkspace) -> dict[str, LastRun]:
 
 
 def remember(opened: OpenWorkspace, validation: Validation) -> None:
-    """Keep what each gate took: the longest starts first the next time.
+    """Record the duration of each gate, so that the longest starts first next time.
 
-    A state directory that is full or read-only costs this knowledge and nothing else.
+    If the state directory is full or read-only, nothing is recorded.
     """
     ran = (result for result in validation.results if result.started_at)
     took = last_runs(opened) | {
@@ -180,7 +180,7 @@ def _durations(opened: OpenWorkspace) -> Path:
 
 
 def answers(home: Path, root: Path) -> Path:
-    """The file in which the last validation of a workspace is remembered."""
+    """File that holds the last validation of a workspace."""
     return state_dir.folder(home, "answers") / f"{state_dir.key_of(root)}.msgpack"
 
 
@@ -206,7 +206,7 @@ def _watched(opened: OpenWorkspace) -> Watched:
 
 
 def select(gates: Sequence[Gate], only: Sequence[str]) -> tuple[Gate, ...]:
-    """The gates of these kinds or names, all of them for none. Raises UsageError."""
+    """The gates of these kinds or names; all gates if `only` is empty. Raises UsageError."""
     for word in only:
         if not any(word in (gate.kind, gate.name) for gate in gates):
             known = list(dict.fromkeys([*(g.kind for g in gates), *(g.name for g in gates)]))
@@ -219,6 +219,6 @@ def select(gates: Sequence[Gate], only: Sequence[str]) -> tuple[Gate, ...]:
 
 
 def failing_gates(opened: OpenWorkspace, validation: Validation) -> tuple[Gate, ...]:
-    """The gates behind the results that are not a success."""
+    """The gates whose results are not a success."""
     pairs = zip(opened.settings.gates, validation.results, strict=True)
     return tuple(gate for gate, result in pairs if not result.success)

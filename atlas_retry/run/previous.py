@@ -1,4 +1,4 @@
-"""The run before this one: what it left in the workspace that the next must not start from."""
+"""Leftovers of the previous run, from which the next run must not start."""
 
 from contextlib import suppress
 from itertools import chain
@@ -22,11 +22,11 @@ MAX_SHOWN = 8
 
 
 def refuse_leftovers(opened: OpenWorkspace, emit: Emit) -> None:
-    """Let no run start from what the guard refused, or has not judged yet.
+    """Refuse to start from changes that the guard refused or has not judged yet.
 
-    The caller holds the workspace's lock, so a run that has no end was cut off. Raises
-    WorkspaceError where what the last run was refused and could not be restored is still there,
-    and UsageError where the turn in which it was cut off changed what decides.
+    The caller holds the workspace's lock, so a run without an end was interrupted. Raises
+    WorkspaceError if refused changes of the last run could not be restored and are still there,
+    and UsageError if its interrupted turn changed files that decide.
     """
     run, attempts, attempt = _newest(opened)
     if run is None:
@@ -40,10 +40,11 @@ def refuse_leftovers(opened: OpenWorkspace, emit: Emit) -> None:
 def clear(
     git: discovery.Workspace, run: values.RunRow, attempt: values.OpenAttempt, folder: Path
 ) -> tuple[str, ...]:
-    """Restore what git ignores and a cut-off turn wrote; the files of dependencies among it.
+    """Restore ignored files that an interrupted turn wrote; returns those of dependencies.
 
-    The next baseline would take it for the user's. Caches go, and what somebody wrote since stays;
-    what goes is held. The workspace's lock is held by the caller. Raises WorkspaceError.
+    The next baseline would take them for the user's. Caches are removed; what others wrote since
+    stays; a snapshot keeps what is reverted. The caller holds the workspace's lock. Raises
+    WorkspaceError.
     """
     quiet_s = rescue.quiet_since_s(run, folder)
     there, _, ignored = _leftovers(git, attempt, quiet_s)
@@ -58,7 +59,7 @@ def clear(
 def _newest(
     opened: OpenWorkspace,
 ) -> tuple[values.RunRow | None, tuple[Attempt, ...], values.OpenAttempt | None]:
-    """The newest run, its attempts and the one it was cut off in; none without a journal."""
+    """The newest run, its attempts, and the one in which it was interrupted; None without any."""
     with suppress(StateError), database.reading(opened.state) as connection:
         for run in archive.runs(connection, str(opened.root), limit=1):
             attempts = archive.attempts(connection, run.id)
@@ -69,7 +70,7 @@ def _newest(
 def _refuse_as_left(
     opened: OpenWorkspace, run: values.RunRow, attempts: tuple[Attempt, ...]
 ) -> None:
-    """A baseline would take it for the user's, and pass with it."""
+    """Raise WorkspaceError if a refused change is left: a baseline would pass with it."""
     allowed = Globs(opened.settings.guard.allow)
     left = filter(lasting.is_as_left, chain.from_iterable(one.left for one in attempts))
     there = {one.path for one in left if not allowed.match(one.path)}
@@ -78,8 +79,8 @@ def _refuse_as_left(
     violations = chain.from_iterable(attempt.violations for attempt in attempts)
     names = held.named(one for one in violations if one.path in there)
     raise WorkspaceError(
-        f"the guard refused {names} in run {run.id}: it is still as the refused turn left "
-        "it, and atlas cannot restore it",
+        f"the guard refused {names} in run {run.id}: it is still as that run left it, "
+        "and atlas cannot restore it",
         remedy=next(attempt.remedy for attempt in attempts if attempt.left),
     )
 
@@ -88,13 +89,13 @@ def _refuse_undecided(
     opened: OpenWorkspace, run: values.RunRow, attempt: values.OpenAttempt, emit: Emit
 ) -> None:
     if ended := process.end_marked(run.mark):
-        text = f"run {run.id}: what it had left running is ended ({some(ended, 4)})"
+        text = f"run {run.id}: the processes it left running are ended ({some(ended, 4)})"
         emit(Notice(level=Level.WARNING, text=text))
     if paths := _undecided(opened, run, attempt):
         raise UsageError(
-            f"run {run.id} was interrupted in this workspace, and its turn changed what decides: "
-            f"{some(paths, MAX_SHOWN)}",
-            remedy=f"atlas resume {opened.root} --ai-fix judges it and goes on; "
+            f"run {run.id} was interrupted in this workspace, and its turn changed files that "
+            f"decide: {some(paths, MAX_SHOWN)}",
+            remedy=f"atlas resume {opened.root} --ai-fix judges them and continues; "
             f"atlas undo {run.id} restores what was there before it",
         )
 
@@ -102,7 +103,7 @@ def _refuse_undecided(
 def _undecided(
     opened: OpenWorkspace, run: values.RunRow, attempt: values.OpenAttempt
 ) -> tuple[str, ...]:
-    """What the guard would hold or refuse of a turn's changes, as they are in the workspace."""
+    """Paths of a turn's changes in the workspace that the guard would hold or refuse."""
     git, guard = opened.git, opened.settings.guard
     quiet_s = rescue.quiet_since_s(run, run_folder(opened, run.id))
     there, moved, ignored = _leftovers(git, attempt, quiet_s)
@@ -132,7 +133,7 @@ def _undecided(
 def _leftovers(
     git: discovery.Workspace, attempt: values.OpenAttempt, quiet_s: float
 ) -> tuple[str, set[str], set[str]]:
-    """A snapshot now; what the turn changed and nobody edited since; what of it git ignores."""
+    """A new snapshot, paths that the turn changed and nobody edited since, and the ignored ones."""
     there = snapshots.snapshot(git).id
     moved = {c.path for c in state.changes(git, attempt.snapshot, there, ignored=True)}
     moved -= restoring.edited_after(git, moved, quiet_s)

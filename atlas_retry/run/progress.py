@@ -1,4 +1,4 @@
-"""What a run is about, what it may spend, and what it has come to so far. Values only."""
+"""A run with its limits and its progress. Values only."""
 
 from collections.abc import Mapping
 
@@ -10,22 +10,22 @@ from atlas_retry.model import AgentReply, Attempt, Budget, Gate, Validation, Wor
 from atlas_retry.settings import OnExhausted, Settings, attempts_of_run
 
 Contents = Mapping[str, Content | None]
-"""Files by path; None: there is none."""
+"""Files by path; None if there is no file."""
 
 
 class Limits(Struct, frozen=True, kw_only=True):
-    """What a run may spend, and on what."""
+    """The budget of a run and its gates."""
 
     budget: Budget
     gates: tuple[Gate, ...]
     with_agent: bool
-    """Without it no money is spent, whatever the budget."""
+    """If false, no money is spent, independent of the budget."""
     attempts_flag: int | None = None
     attempts_configured: int | None = None
 
 
 def limits(settings: Settings, *, with_agent: bool, attempts_flag: int | None) -> Limits:
-    """What a run may spend; the attempts of all gates bound those of the run."""
+    """Limits of a run; its attempts are limited by those of its gates."""
     attempts = attempts_of_run(settings, flag=attempts_flag)
     return Limits(
         budget=replace(settings.retry.budget, attempts=attempts),
@@ -37,50 +37,50 @@ def limits(settings: Settings, *, with_agent: bool, attempts_flag: int | None) -
 
 
 class Elsewhere(Struct, frozen=True, kw_only=True):
-    """What the runs that share this one's budget have come to, this one left out."""
+    """State of the other runs that share this one's budget."""
 
     cost_usd: float = 0.0
-    """Spent, and promised to attempts that are under way."""
+    """Spent, or promised to running attempts."""
     dearest_usd: float = 0.0
-    """The most that one attempt has cost, in this run or another."""
+    """Cost of the most expensive attempt, in this run or another."""
     promised_usd: float | None = None
-    """What the next attempt of this run may cost; None = unlimited."""
+    """Most that the next attempt of this run may cost; None = unlimited."""
 
 
 class Progress(Struct, frozen=True, kw_only=True):
-    """Everything a run has come to so far."""
+    """State of a run."""
 
     run_id: str = "RUN"
-    """For what there is to type."""
+    """Id for commands that are shown."""
     baseline: Validation
     settled: Validation
-    """After the fixers: what the first attempt starts from."""
+    """Validation after the fixers, which the first attempt starts from."""
     latest: Validation
-    """Of what is there now."""
+    """Validation of the current tree."""
     start: str
-    """Snapshot of what was there before the run."""
+    """Snapshot before the run."""
     origin: str
-    """Snapshot that the first attempt starts from: after the fixers."""
+    """Snapshot after the fixers, which the first attempt starts from."""
     current: str
-    """Snapshot of what is there now."""
+    """Snapshot of the current tree."""
     trees: tuple[str, ...] = ()
-    """Ids of every work tree there has been, the present one last."""
+    """Ids of all work trees so far, the current one last."""
     fixers_changed: tuple[str, ...] = ()
     attempts: tuple[Attempt, ...] = ()
     refused: AgentReply | None = None
-    """The agent could not be had."""
+    """Reply that the agent is not available."""
     theirs: frozenset[str] = frozenset()
-    """What the user has edited while an agent worked: it is not restored."""
+    """Paths that the user edited while an agent worked; they are not restored."""
     begun_usd: float = 0.0
-    """What the turn that comes next has cost already, where it was cut off and goes on."""
+    """Cost so far of the interrupted turn that continues next."""
     begun_reviews_usd: float = 0.0
-    """The same of the reviews after it."""
+    """Cost so far of the reviews after that turn."""
     elapsed_s: float = 0.0
     elsewhere: Elsewhere = Elsewhere()
 
     @property
     def cost_usd(self) -> float:
-        """Of every turn, counted as an attempt or not, cut off or not, and of every review."""
+        """Cost of all turns, including uncounted and interrupted ones, and of all reviews."""
         refused = (self.refused.cost_usd or 0.0) if self.refused else 0.0
         settled = self.settled.cost_usd if self.settled is not self.baseline else 0.0
         begun = self.begun_usd + self.begun_reviews_usd
@@ -90,7 +90,7 @@ class Progress(Struct, frozen=True, kw_only=True):
 
     @property
     def base(self) -> tuple[Validation, str]:
-        """What the next attempt starts from, and its snapshot: without what left things worse."""
+        """Validation and snapshot that the next attempt starts from: without worse attempts."""
         there = [attempt for attempt in self.attempts if not attempt.worse]
         validated = [a.validation for a in there if a.validation]
         results = [a.result for a in there if a.result]
@@ -102,7 +102,7 @@ class Progress(Struct, frozen=True, kw_only=True):
 
 
 def _cost_usd(attempt: Attempt) -> float:
-    """Of the agent's turn and of the reviews after it."""
+    """Cost of the agent's turn and of the reviews after it."""
     reviews = attempt.validation.cost_usd if attempt.validation else 0.0
     return (attempt.cost_usd or 0.0) + attempt.reviews_usd + reviews
 
@@ -111,14 +111,14 @@ class Taken(Struct, frozen=True, kw_only=True):
     """A snapshot, as the loop sees it."""
 
     id: str
-    """Brings everything back that it holds."""
+    """Id to restore it by."""
     tree: str
-    """Of the files that count: equal exactly when these are equal."""
+    """Id of the tree of files that count; equal if and only if these are equal."""
     left_out: tuple[str, ...] = ()
 
 
 class Run(Struct, frozen=True, kw_only=True):
-    """What a run is about."""
+    """The input of a run."""
 
     run_id: str
     workspace: WorkspaceFacts
@@ -128,6 +128,6 @@ class Run(Struct, frozen=True, kw_only=True):
     recorded: Validation | None = None
     """Failures to start from instead of a baseline validation."""
     so_far: Progress | None = None
-    """Of an interrupted run that goes on."""
+    """Progress of the interrupted run to continue."""
     interrupted_usd: float = 0.0
     """See `Outcome`."""

@@ -1,6 +1,6 @@
-"""Continue a run that was cut off: rebuild what it had come to, and pay for nothing twice.
+"""Continue an interrupted run: rebuild its progress, and pay for nothing twice.
 
-Refuses where the workspace has moved on since.
+Refuses if the workspace was changed since.
 """
 
 from collections.abc import Mapping
@@ -52,7 +52,7 @@ MAX_SHOWN = 8
 
 
 class _CutOffRun(Struct, frozen=True, kw_only=True):
-    """A run that was cut off, and the workspace as it is now."""
+    """An interrupted run, and its workspace as it is now."""
 
     git: discovery.Workspace
     run: RunRow
@@ -71,19 +71,18 @@ class _CutOffRun(Struct, frozen=True, kw_only=True):
 
 
 def resume(run: RunRow, environ: Mapping[str, str], emit: Emit, *, ai_fix: bool) -> Finished:
-    """Let a run that was cut off go on with what is left of its budget.
+    """Continue an interrupted run with what is left of its budget.
 
-    Where nothing had been asked of an agent yet it starts over, as a run of its own. Raises
-    UsageError where the run may spend money and `ai_fix` does not allow it; WorkspaceError, with
-    the difference, where the workspace or its gates are not as it knew them, and as
-    `refuse_begun`.
+    If no agent was asked yet, a new run starts. Raises UsageError if the run may spend money and
+    `ai_fix` does not allow it; WorkspaceError, with the difference, if the workspace or its gates
+    were changed since, and like `refuse_begun`.
     """
     with database.reading(state_dir.locate(environ)) as connection:
         remains = archive.remains(connection, run.id)
     order = remains.order
     if order.ai_fix and not ai_fix:
         raise UsageError(
-            f"run {run.id} asks an agent, and without --ai-fix nothing is spent",
+            f"run {run.id} asks an agent, which costs money and needs --ai-fix",
             remedy=f"atlas resume {run.root} --ai-fix",
         )
     asked = Asked(order=replace(order, ai_fix=ai_fix))
@@ -105,11 +104,11 @@ def resume(run: RunRow, environ: Mapping[str, str], emit: Emit, *, ai_fix: bool)
 
 
 def _apart(opened: OpenWorkspace, run: RunRow, asked: Asked, emit: Emit) -> Outcome:
-    """A run that was cut off in layers goes on in the same ones. Raises WorkspaceError."""
+    """Continue a run in the overlay in which it was interrupted. Raises WorkspaceError."""
     layers = isolation.prepared(opened, run.id)
     if isinstance(layers, str):
         raise WorkspaceError(
-            f"run {run.id} cannot be resumed in its layers: {layers}",
+            f"run {run.id} cannot be resumed in its overlay: {layers}",
             remedy=f"atlas retry {run.root} --ai-fix starts a new run",
         )
     errand = partial(_gone_on_apart, run, asked, {**opened.environ})
@@ -124,7 +123,7 @@ def _gone_on_apart(run: RunRow, asked: Asked, environ: Mapping[str, str], door: 
 def _gone_on(
     run: RunRow, asked: Asked, environ: Mapping[str, str], emit: Emit, door: "Door | None" = None
 ) -> Finished:
-    """Put the tree in order that is at the workspace's path here, and go on in it."""
+    """Prepare the tree that this process sees at the workspace's path, and continue in it."""
     home = state_dir.locate(environ)
     with database.reading(home) as connection:
         remains = archive.remains(connection, run.id)
@@ -139,11 +138,11 @@ def _gone_on(
     )
     alive_s = rescue.last_sign_of_life_s(run, scene.folder)
     turn = _put_in_order(scene)
-    # only now: the configuration may have been among the unfinished edits
+    # not earlier, as the configuration may have been among the unfinished edits
     opened = opened_with(git.root, asked, environ)
     was = [result.name for result in remains.validations[0].results]
     are = [gate.name for gate in opened.settings.gates]
-    if was != are:  # the run's counts are of its gates
+    if was != are:  # attempts are counted per gate
         raise _refusal(scene, f"its gates were {', '.join(was)}, and now they are {', '.join(are)}")
     segment = _continued_run(scene, turn, alive_s, opened)
     around = door or budget_of(opened.state, asked.order.batch, but=run.id)
@@ -152,13 +151,13 @@ def _gone_on(
 
 
 def _put_in_order(scene: _CutOffRun) -> str | None:
-    """Put the workspace back to where the next attempt starts; what the turn is taken up from."""
+    """Restore the start of the next attempt; returns the snapshot to continue its turn from."""
     there = snapshots.snapshot(scene.git)
     ours = _difference(scene, there.id, rescue.quiet_since_s(scene.run, scene.folder))
-    what = f"run {scene.run.id} is being put in order"
+    what = f"run {scene.run.id} is being prepared to continue"
     attempt = scene.remains.open_attempt
     with process.uninterruptible(what):
-        # before the next sign of life: what is older is the run's own
+        # before the log is touched again: until then, older changes are the run's own
         installed = attempt and previous.clear(scene.git, scene.run, attempt, scene.folder)
         if installed:
             raise _refusal(scene, f"its turn changed dependencies: {some(installed, MAX_SHOWN)}")
@@ -170,9 +169,9 @@ def _put_in_order(scene: _CutOffRun) -> str | None:
         restoring.restore(scene.git, scene.expected)
         goes_on = attempt and (attempt.reply or attempt.session_id)
         unfinished = some(ours, MAX_SHOWN)
-        text = f"what was unfinished is restored (it is held): {unfinished}"
+        text = f"unfinished edits are reverted (a snapshot holds them): {unfinished}"
         if goes_on:
-            text = f"the agent goes on from what it had not finished: {unfinished}"
+            text = f"the agent continues with its unfinished edits: {unfinished}"
         scene.emit(Notice(level=Level.WARNING, text=text))
         return turn
 
@@ -180,7 +179,7 @@ def _put_in_order(scene: _CutOffRun) -> str | None:
 def _continued_run(
     scene: _CutOffRun, turn: str | None, alive_s: float, opened: OpenWorkspace
 ) -> Segment:
-    """How the run goes on; the journal has it."""
+    """The rest of the run, recorded in the journal."""
     elapsed_s = scene.run.spent_ms / 1000 + max(0.0, alive_s - seconds_of(scene.run.segment_at))
     with database.opened(opened.state) as connection:
         reason = "it was interrupted and is resumed"
@@ -195,13 +194,10 @@ def _continued_run(
 
 
 def _difference(scene: _CutOffRun, there: str, quiet_s: float) -> tuple[str, ...]:
-    """What the run itself had left unfinished.
-
-    Raises WorkspaceError where something differs that is somebody else's doing.
-    """
+    """Paths that the run itself left unfinished. Raises WorkspaceError if someone else edited."""
     moved = putback.moved_git(scene.git, scene.run.start)
     if moved:
-        raise _refusal(scene, f"git has moved on: {some(sorted(moved), MAX_SHOWN)}")
+        raise _refusal(scene, f"changed in git since: {some(sorted(moved), MAX_SHOWN)}")
     paths = [c.path for c in state.changes(scene.git, scene.expected, there)]
     attempt = scene.remains.open_attempt
     is_restored = attempt and attempt.restored
@@ -221,7 +217,7 @@ def _refusal(scene: _CutOffRun, why: str) -> WorkspaceError:
 
 
 def _turn(scene: _CutOffRun, there: str | None) -> str | None:
-    """The snapshot that the attempt's turn is taken up from; what is unfinished `there` is held."""
+    """The snapshot to continue the attempt's turn from; keeps the unfinished one, `there`."""
     attempt = scene.remains.open_attempt
     if attempt is None:
         return None
@@ -262,7 +258,7 @@ def _progress(scene: _CutOffRun) -> Progress:
 
 
 def _as_it_is(progress: Progress, begun: OpenAttempt | None) -> Progress:
-    """What left things worse has been restored where another attempt was begun."""
+    """The progress as the workspace is: an attempt begun after a worse one has reverted that."""
     last = progress.attempts[-1].validation if progress.attempts else None
     if begun or last is None:
         current = begun.snapshot if begun else progress.current
@@ -271,10 +267,10 @@ def _as_it_is(progress: Progress, begun: OpenAttempt | None) -> Progress:
 
 
 def _taking_up(scene: _CutOffRun, turn: str | None, agent: Agent) -> Agent:
-    """An agent that takes up the attempt that was cut off, and asks as usual afterwards.
+    """An agent that continues the interrupted attempt, and asks as usual afterwards.
 
-    A turn that had come to its end is not paid again: its edits and its reply are used. A
-    conversation that was under way goes on with its edits in place. Anything else starts over.
+    A finished turn is not paid again: its edits and its reply are used. An open conversation is
+    resumed with its edits in place. Anything else starts over.
     """
     begun = scene.remains.open_attempt
     if begun is None:
@@ -295,14 +291,14 @@ def _taking_up(scene: _CutOffRun, turn: str | None, agent: Agent) -> Agent:
                 session_cost_usd=sum((a.cost_usd or 0.0 for a in done), begun.lost_usd),
             )
         )
-        # what the part before the cut edited is of this turn as well, though it names it nowhere
+        # edits from before the interruption are of this turn too, but its reply does not name them
         return replace(reply, touched=(*reply.touched, *brought))
 
     return ask
 
 
 def _bring(scene: _CutOffRun, begun: OpenAttempt, turn: str) -> tuple[str, ...]:
-    """Put the edits back with which the turn was cut off; their paths."""
+    """Restore the edits that the turn had made when it was interrupted; returns their paths."""
     changes = state.changes(scene.git, begun.snapshot, turn, ignored=True)
     paths = tuple(change.path for change in changes)
     if paths:
@@ -317,22 +313,23 @@ MAX_ID_CHARS = 100
 def run_once(
     folder: Path, run_id: str, asked: Asked, environ: Mapping[str, str], emit: Emit
 ) -> Finished:
-    """One run for this id, whatever became of earlier calls: money is spent once, up to one limit.
+    """One run for this id, however often it is called: money is spent once, up to one limit.
 
-    One that was cut off goes on, of one that has ended the outcome comes from the journal. One that
-    had not started the agent yet starts from the beginning, and has the id only as its batch.
-    Raises UsageError for an id that cannot be or is another workspace's, and as `run_one` and
-    `resume`.
+    An interrupted run continues; if it has ended, its outcome comes from the journal. If it had not
+    started the agent yet, a new run starts, with the id only as its batch. Raises UsageError for an
+    id that is invalid or of another workspace, and like `run_one` and `resume`.
     """
     if len(run_id) > MAX_ID_CHARS or not _ID.fullmatch(run_id):
         raise UsageError(
-            f"{run_id!r} cannot be the id of a run", remedy="letters, digits and single - . _"
+            f"{run_id!r} cannot be the id of a run", remedy="use letters, digits and single - . _"
         )
     root = config.root_of(folder.resolve())
     with database.reading(state_dir.locate(environ)) as connection:
         earlier = archive.of_batch(connection, run_id)
     if elsewhere := [row.root for row in earlier if row.root != str(root)]:
-        raise UsageError(f"run {run_id} is of {elsewhere[0]}", remedy="another --run-id")
+        raise UsageError(
+            f"run {run_id} belongs to {elsewhere[0]}", remedy="choose another --run-id"
+        )
     if earlier and earlier[0].verdict:
         return Finished(opened=None, outcome=_recorded(earlier[0], earlier[0].verdict, environ))
     if earlier and earlier[0].is_open:
@@ -344,7 +341,7 @@ def run_once(
 
 
 def _recorded(row: RunRow, verdict: Verdict, environ: Mapping[str, str]) -> Outcome:
-    """What the journal holds of a run that has ended: not the output of gates that passed."""
+    """Outcome of an ended run from the journal, without the output of gates that passed."""
     with database.reading(state_dir.locate(environ)) as connection:
         final = archive.final_of(connection, row.id) or Validation()
         attempts = archive.attempts(connection, row.id)

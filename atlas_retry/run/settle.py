@@ -1,4 +1,4 @@
-"""What an agent's turn comes to: what is restored of it, and what the gates say of the rest."""
+"""Settle an agent's turn: revert what the guard refuses or holds, and validate the rest."""
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
@@ -26,13 +26,14 @@ from atlas_retry.text.units import some
 
 
 class Proof(Struct, frozen=True, kw_only=True):
-    """What a green is tried without, and how it is held where the gates need it."""
+    """A second run of a green without certain files, and how they are held if gates need them."""
 
     rule: str
     detail: str
     announced: str
-    """What the second run is without, as it is said when that starts."""
+    """Message at the start of the second run."""
     proving: frozenset[Kind]
+    """Kinds of gates in the second run."""
     most: int | None = None
 
 
@@ -42,7 +43,7 @@ NEEDED = Proof(
     announced="running again with the original tests, because some were changed",
     proving=frozenset({Kind.TEST, Kind.CUSTOM}),
 )
-"""What was kept. These gates may read what decides, and are not about what is to be left behind."""
+"""Proof of kept changes. These gates may read files that decide; others judge the tree as left."""
 UNSEEN = Proof(
     rule="not-under-git",
     detail="The gates pass only with it, but git ignores it, so no commit would contain it.",
@@ -53,20 +54,20 @@ UNSEEN = Proof(
 MAX_SHOWN = 4
 
 Settled = tuple[Attempt, Taken, Validation | None]
-"""An attempt, what is there after it, and what the gates say of that; None: they were not asked."""
+"""An attempt, the tree after it, and the validation of that; None if no gate ran."""
 
 
 class Turn(Struct, frozen=True, kw_only=True):
-    """What an agent started from, and what it left."""
+    """The trees before and after an agent's turn."""
 
     before: Taken
     after: Taken
 
 
 def settle(attempt: Attempt, turn: Turn, progress: Progress, do: Effects) -> Settled:
-    """Judge the turn, restore what is refused or held, and run the gates on what is left.
+    """Judge the turn, revert what is refused or held, and run the gates on what is left.
 
-    It is judged once, before any gate runs: what gates write is not the agent's.
+    It is judged once, before any gate runs, because what gates write is not the agent's.
     """
     judgement = do.judge(turn.before.id, turn.after.id, progress)
     attempt, left = _put_back(_answered(attempt, judgement), judgement, turn, do)
@@ -79,7 +80,7 @@ def settle(attempt: Attempt, turn: Turn, progress: Progress, do: Effects) -> Set
 
 
 def _answered(attempt: Attempt, judgement: Judgement) -> Attempt:
-    """A guard that only warns holds nothing."""
+    """The attempt with the guard's judgement; a guard that only warns holds nothing."""
     if judgement.blocks:
         return replace(
             attempt,
@@ -100,7 +101,7 @@ def _answered(attempt: Attempt, judgement: Judgement) -> Attempt:
 def _put_back(
     attempt: Attempt, judgement: Judgement, turn: Turn, do: Effects
 ) -> tuple[Attempt, Taken]:
-    """The attempt and what is there then; `turn.after` itself where nothing had to go."""
+    """The attempt and the tree after reverting; `turn.after` itself if nothing was reverted."""
     left = turn.after
     if judgement.blocks and (judgement.restore != () or judgement.rewrite):
         if judgement.restore != ():
@@ -126,19 +127,19 @@ def _put_back(
 def _validated(
     attempt: Attempt, judgement: Judgement, turn: Turn, progress: Progress, do: Effects
 ) -> Settled:
-    """What the gates say of what is left; a green has to stand without what was kept as well."""
+    """Validate what is left; a green must also hold without the kept changes."""
     left = do.snapshot(f"{attempt.number}-left")
     validation = do.validate(progress.latest)
     end = do.snapshot(f"{attempt.number}-end")
     if left.tree != end.tree and (rewritten := do.rewritten(left.id, end.id, validation)):
         return _undone(attempt, rewritten, turn, end, do)
     if validation.success:
-        # nobody else will get what git does not hold: caches, ignored modules, what a build made
+        # a clean checkout lacks what git does not hold: caches, ignored modules, build outputs
         paths = _written_unseen((*progress.attempts, attempt), progress.start, end.id, do)
         files = do.unseen(progress.start, end.id, paths, validation)
         attempt, validation = _confirmed(attempt, validation, files, UNSEEN, do)
     if not validation.success:
-        # without the ignored files: `pick` compares with what is there now
+        # a new snapshot, without the ignored files: `pick` compares with the current tree
         return attempt, do.snapshot(f"{attempt.number}-end") if attempt.held else end, validation
     attempt = _marked(attempt, needed=False)
     if not judgement.blocks or not judgement.as_before:
@@ -152,7 +153,7 @@ def _validated(
 def _undone(
     attempt: Attempt, rewritten: tuple[Violation, ...], turn: Turn, end: Taken, do: Effects
 ) -> Settled:
-    """The attempt restored whole: its code changes what decides whenever a gate runs it."""
+    """Revert the whole attempt: its code changes files that decide when a gate runs it."""
     do.emit(ViolationsFound(level=Level.WARNING, violations=rewritten, rolled_back=True))
     do.restore(turn.before.id, end.id, None)
     violations = (*attempt.violations, *rewritten)
@@ -167,14 +168,14 @@ def _confirmed(
     proof: Proof,
     do: Effects,
 ) -> tuple[Attempt, Validation]:
-    """A green once more with other files in place; where it is none with them, they stay there."""
+    """Run a green again with other files in place; if gates fail with them, they stay in place."""
     gates = do.run.limits.gates
     proving, green = _chosen(gates, validation, lambda gate: gate.kind in proof.proving)
     if not files or not proving:
         return attempt, validation
     do.emit(Notice(text=f"  {proof.announced}: {some(files, MAX_SHOWN)}"))
     seen = do.aside(proving, files, green)
-    # a bar for coverage is not held against tests that are left out
+    # leaving tests out may miss a coverage threshold, which proves nothing
     if not any(result.blocks and result.triage != "threshold" for result in seen.results):
         return attempt, validation
     do.write(files)
@@ -197,7 +198,7 @@ def _confirmed(
 def _written_unseen(
     attempts: Sequence[Attempt], start: str, end: str, do: Effects
 ) -> frozenset[str]:
-    """What turns wrote where git does not look; of those that were restored, what is still so."""
+    """Ignored files that turns wrote; of reverted attempts, those that still differ."""
     left = _unseen(attempt for attempt in attempts if not attempt.rolled_back)
     back = _unseen(attempt for attempt in attempts if attempt.rolled_back) - left
     was, now = do.read(start, back), do.read(end, back)
@@ -210,9 +211,9 @@ def _unseen(attempts: Iterable[Attempt]) -> frozenset[str]:
 
 
 def forget(progress: Progress, do: Effects) -> None:
-    """Restore what turns wrote where git does not look and no gate has written since.
+    """Restore ignored files that turns wrote and no gate has written since.
 
-    Where a run does not end green, the next one would take it for the user's.
+    If a run does not end green, the next one would take them for the user's.
     """
     wrote = (attempt for attempt in progress.attempts if attempt.unseen)
     attempts = [attempt for attempt in wrote if attempt.snapshot]
@@ -226,7 +227,7 @@ def forget(progress: Progress, do: Effects) -> None:
 
 
 def _as_before(attempt: Attempt, origin: str, left: str, do: Effects) -> Contents:
-    """What the attempt wrote unseen and is still so, as it was in the snapshot `origin`."""
+    """Ignored files that are still as the attempt wrote them, with their content in `origin`."""
     paths = {*attempt.unseen} - {change.path for change in attempt.changes}
     was, wrote, now = (do.read(s, paths) for s in (origin, f"{attempt.snapshot}", left))
     unheld = dict.fromkeys(path for path in paths if now[path] is None)
@@ -236,9 +237,9 @@ def _as_before(attempt: Attempt, origin: str, left: str, do: Effects) -> Content
 
 
 def _tried(settled: Settled, turn: Turn, before: Validation, do: Effects) -> Settled:
-    """Where the gates fail, whether they pass with what was held; reviews cost, and are not tried.
+    """If gates fail, try whether they pass with the held changes; reviews cost, so not those.
 
-    `before` is what they say where nothing else is left of the attempt.
+    `before` is the validation to use if nothing of the attempt is left.
     """
     attempt, end, validation = settled
     red = validation or before
@@ -247,13 +248,13 @@ def _tried(settled: Settled, turn: Turn, before: Validation, do: Effects) -> Set
     if red.success or refused or not paths:
         return settled
     trying, before = _chosen(do.run.limits.gates, red, lambda gate: gate.kind is not Kind.REVIEW)
-    do.emit(Notice(text=f"  once more with what was held: {some(paths, MAX_SHOWN)}"))
+    do.emit(Notice(text=f"  running again with the held changes: {some(paths, MAX_SHOWN)}"))
     seen = do.aside(trying, do.read(turn.after.id, paths), before)
     return _marked(attempt, needed=not seen.failures), end, validation
 
 
 def _marked(attempt: Attempt, *, needed: bool) -> Attempt:
-    """What was held is needed, or not; what is in place has not been tried without."""
+    """Mark held changes as needed or not; those left in place have not been tried."""
     marked = (h if h.in_place else replace(h, needed=needed) for h in attempt.held)
     return replace(attempt, held=tuple(marked))
 
@@ -261,7 +262,7 @@ def _marked(attempt: Attempt, *, needed: bool) -> Attempt:
 def _chosen(
     gates: Sequence[Gate], validation: Validation, wanted: Callable[[Gate], bool]
 ) -> tuple[tuple[Gate, ...], Validation]:
-    """Some of the gates, and what they said."""
+    """The wanted gates, and the validation of these only."""
     pairs = [p for p in zip(gates, validation.results, strict=True) if wanted(p[0])]
     results = tuple(result for _, result in pairs)
     return tuple(gate for gate, _ in pairs), replace(validation, results=results)
@@ -270,7 +271,7 @@ def _chosen(
 def _with(
     validation: Validation, later_one: Validation, gates: Sequence[Gate], asked: Sequence[Gate]
 ) -> Validation:
-    """The validation with what some of the gates said later."""
+    """The validation with the later results of some gates."""
     later = iter(later_one.results)
     results = zip(gates, validation.results, strict=True)
     return replace(

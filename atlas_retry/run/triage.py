@@ -1,4 +1,4 @@
-"""A validation beside others: of a revision before the change, or recorded by another runner."""
+"""Compare a validation with that of a base revision, or take one recorded by another runner."""
 
 from collections.abc import Mapping, Sequence
 from itertools import chain
@@ -23,11 +23,10 @@ from atlas_retry.workspace import isolated, trees
 def against_baseline(
     opened: OpenWorkspace, ran: Sequence[Gate], validation: Validation, how: Plan, emit: Emit
 ) -> Validation:
-    """The validation with each problem marked that the revision `triage.baseline` has as well.
+    """The validation with each problem marked that the revision `triage.baseline` also has.
 
-    Of a gate that accepts the baseline only what is new is left.
-    Without that key, or when nothing fails, the validation as it is. Raises GitError for a
-    revision that is none, Interrupted.
+    A gate that accepts the baseline keeps only its new problems. Without that key, or if nothing
+    fails, the validation is unchanged. Raises GitError for an unknown revision, Interrupted.
     """
     revision = opened.settings.triage_baseline
     pairs = zip(ran, validation.results, strict=True)
@@ -41,9 +40,7 @@ def against_baseline(
     problems = list(chain.from_iterable(red))
     there = sum(diagnostic.preexisting for diagnostic in problems)
     if problems:
-        text = (
-            f"{there} of {len(problems)} problems are there at {revision} too, without the change"
-        )
+        text = f"{there} of {len(problems)} problems also exist at {revision}, without the change"
         emit(Notice(text=text))
     results = (_accepted(gate, r, before) for gate, r in zip(ran, marked, strict=True))
     return replace(validation, results=tuple(results))
@@ -95,19 +92,19 @@ def _marked(result: GateResult, known: frozenset[str]) -> GateResult:
 def completed(
     validation: Validation, root: Path, settings: Settings, hidden: frozenset[str]
 ) -> Validation:
-    """The same with the diagnostics that its runner did not know to make."""
+    """The validation with diagnostics read from the output, if its runner had none."""
     reading = OutputContext(root=root, secrets=hidden, parsers=settings.parsers)
     results = tuple(with_diagnostics(result, reading) for result in validation.results)
     return replace(validation, results=results)
 
 
 def aligned(validation: Validation, gates: Sequence[Gate]) -> Validation:
-    """The results in the order of these gates, known by command or name, else by what complains.
+    """The results in the order of these gates, matched by command or name, else by tool.
 
-    Who recorded the failure may have called a tool otherwise, or several in one step: then each
-    gate gets the problems of the tool that it runs. A gate without a record counts as skipped: the
-    validation after the first attempt runs it. What another run has paid is not this one's.
-    Raises UsageError where no gate is spoken of.
+    Another runner may call a tool differently, or several in one step: then each gate gets the
+    problems of the tool that it runs. A gate without a result counts as skipped; the validation
+    after the first attempt runs it. Costs are dropped, as this run did not pay them. Raises
+    UsageError if no gate is in the record.
     """
     loose = [r for r in validation.failures if not any(_is_of(r, gate) for gate in gates)]
     results = tuple(
@@ -135,13 +132,13 @@ def _named(result: GateResult, gate: Gate) -> GateResult:
 
 
 def _own(gate: Gate, results: Sequence[GateResult]) -> GateResult | None:
-    """The result of the gate itself; where it has several, the first that failed."""
+    """The result of the gate itself; if it has several, the first that failed."""
     own = [result for result in results if _is_of(result, gate)]
     return _named(min(own, key=lambda result: result.success), gate) if own else None
 
 
 def _share(gate: Gate, loose: Sequence[GateResult], gates: Sequence[Gate]) -> GateResult | None:
-    """What the first of the results that are no gate's says of this one."""
+    """The share of this gate in the first result that is of no gate."""
     shares = (_share_of(gate, result, gates) for result in loose)
     return next(filter(None, shares), None)
 
@@ -159,7 +156,7 @@ def _share_of(gate: Gate, result: GateResult, gates: Sequence[Gate]) -> GateResu
 
 
 def _owner(diagnostic: Diagnostic, gates: Sequence[Gate]) -> Gate | None:
-    """The gate that runs the tool, else the first of the fitting kind that may run any tool."""
+    """The gate that runs the tool, else the first gate of a fitting kind with an unknown tool."""
     tools = [tool_of(gate.run) for gate in gates]
     if diagnostic.tool in tools:
         return gates[tools.index(diagnostic.tool)]

@@ -1,4 +1,4 @@
-"""Each proposed gate once, aside from the workspace: green, changing files, red, or no start."""
+"""Try each proposed gate once on a copy: green, changing files, red, or unable to start."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -24,26 +24,26 @@ FIRST_LINES = 3
 
 
 class TriedGate(Struct, frozen=True, kw_only=True):
-    """A proposal, what came of it, and how long that took."""
+    """A proposal with its outcome and duration."""
 
     choice: Proposed
     outcome: str
-    """green, red, left out ...; a word or two for the table."""
+    """green, red today, left out ...; one or two words for the table."""
     duration_s: float | None = None
 
 
 class _Trial(Struct, frozen=True, kw_only=True):
     result: GateResult
     moved: tuple[str, ...]
-    """Files of the project that it changed or deleted."""
+    """Files of the project that the gate changed or deleted."""
 
 
 def try_all(
     root: Path, choices: Sequence[Proposed], environ: Mapping[str, str], emit: Emit
 ) -> tuple[TriedGate, ...]:
-    """Run what can start, one after the other, and write down what was seen.
+    """Run the gates that can start, one after the other, and record the outcomes.
 
-    Where the workspace is under no git nothing is tried: nothing could be restored.
+    Without git nothing is tried, because nothing could be restored.
     """
     try:
         ws = discovery.open_workspace(root, state_dir.locate(environ), environ=environ)
@@ -67,7 +67,7 @@ def _optional(tried: TriedGate) -> TriedGate:
 
 
 def untried(choices: Sequence[Proposed]) -> tuple[TriedGate, ...]:
-    """The same table where nobody wants to wait, or nothing could be restored."""
+    """The table of `try_all` without running anything."""
     return tuple(
         _not_started(choice) if choice.obstacle else TriedGate(choice=choice, outcome="not tried")
         for choice in choices
@@ -120,7 +120,7 @@ def _run(ws: discovery.Workspace, gate: Gate, environ: Mapping[str, str]) -> _Tr
 
 
 def _judged(proposed: Proposed, trial: _Trial) -> TriedGate | None:
-    """What to write; None where the form that only checks has to be tried first."""
+    """The proposal to write; None if its check-only form must be tried first."""
     result = trial.result
     checks = proposed.slot not in (Slot.TEST, Slot.BUILD)
     if result.status is Status.BROKEN:
@@ -129,7 +129,7 @@ def _judged(proposed: Proposed, trial: _Trial) -> TriedGate | None:
     if checks and trial.moved and proposed.slot is not Slot.HOOKS:
         if only_checks(proposed.run) != proposed.run:
             return None
-        why = f"it changes {_files(trial.moved)}, and has no form that only checks"
+        why = f"it changes {_files(trial.moved)}, and has no check-only form"
         return TriedGate(choice=replace(proposed, obstacle=why), outcome="left out")
     if result.status is Status.TIMED_OUT:
         note = f"did not end within {LIMIT_S:.0f} s when it was tried"
@@ -140,7 +140,7 @@ def _judged(proposed: Proposed, trial: _Trial) -> TriedGate | None:
 
 
 def _red(proposed: Proposed, trial: _Trial) -> Proposed:
-    """Written required: it is what somebody wants to see green."""
+    """A failing gate stays required: it is what the user wants to see green."""
     lines = " / ".join(_first_lines(trial))
     return replace(proposed, note=f"red today: {lines}")
 

@@ -1,4 +1,4 @@
-"""What only uncommitted files hold: definitions that a run has left nowhere, recorded values.
+"""Content that only uncommitted files hold: definitions that a run removed, recorded values.
 
 Reads snapshots and the last commit; changes nothing.
 """
@@ -15,16 +15,16 @@ from atlas_retry.source import Scope, ScopeKind, definitions
 from atlas_retry.workspace import discovery, state, trees
 
 MAX_BYTES = 1 << 20
-"""Of a file that is looked into."""
+"""Size limit of files that are parsed."""
 
 
 def lost_definitions(
     git: discovery.Workspace, start: str, left: str, environ: Mapping[str, str]
 ) -> tuple[Lost, ...]:
-    """Functions, classes and top-level names of the snapshot `start` that are gone in `left`.
+    """Functions, classes and top-level names of the snapshot `start` that are missing in `left`.
 
-    Only those that the last commit does not have in that file; what was moved to another file that
-    the run changed is not gone.
+    Only those that the last commit does not have in that file; what moved to another file that the
+    run changed is not missing.
     """
     paths = [change.path for change in state.changes(git, start, left)]
     if not paths:
@@ -39,7 +39,7 @@ def lost_definitions(
 
 
 def _committed(root: Path, paths: Collection[str], environ: Mapping[str, str]) -> Tree | None:
-    """None where nothing is committed yet."""
+    """The tree of the last commit; None if there is none."""
     with suppress(WorkspaceError):
         committed = trees.revision_tree(root, "HEAD", paths, environ=environ)
         committed.preload(paths)
@@ -50,7 +50,7 @@ def _committed(root: Path, paths: Collection[str], environ: Mapping[str, str]) -
 def lost(
     paths: Collection[str], *, before: Tree, after: Tree, committed: Tree | None
 ) -> Iterator[Lost]:
-    """The same, of trees; `paths` are the files that differ between the first two."""
+    """Lost definitions between two trees; `paths` are the files that differ between them."""
     old, new = ({path: _scopes(path, tree) for path in paths} for tree in (before, after))
     added = chain.from_iterable(_without(new[path], old[path]) for path in paths)
     come = {scope.name for scope in added}
@@ -82,15 +82,15 @@ def _is_inner_variable(scope: Scope) -> bool:
 
 
 def _outermost(scopes: Iterable[Scope]) -> tuple[str, ...]:
-    """A class says all that was in it."""
+    """Names without those inside another one: a class stands for its members."""
     named = {scope.qualified_name: scope for scope in scopes}
     return tuple(name for name, scope in named.items() if scope.owner not in named)
 
 
 def recorded(git: discovery.Workspace, start: str, end: str, began_s: float) -> Iterator[str]:
-    """What git ignores and was written between two snapshots, and not since this time.
+    """Ignored files that were written between two snapshots, but not after `began_s`.
 
-    A test that failed may have recorded there what it compares with.
+    A failing test may have recorded there what it compares with.
     """
     seen = {change.path for change in state.changes(git, start, end)}
     for change in state.changes(git, start, end, ignored=True):

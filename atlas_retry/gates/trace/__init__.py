@@ -1,6 +1,6 @@
-"""Runs failing tests once more to see what they execute and the passing ones do not.
+"""Run failing tests again to find code that they execute and passing tests do not.
 
-Writes to its scratch folder only. A trace that is not available is an empty one.
+Writes to its scratch folder only. If no trace is available, it is empty.
 """
 
 import re
@@ -24,37 +24,37 @@ from atlas_retry.process import run
 from atlas_retry.prompt import Traced
 
 MAX_S, MIN_S, MIN_GO_S = 20.0, 5.0, 12.0
-"""Of one gate's trace: a gate that itself takes longer is not traced. Go compiles it anew."""
+"""Time limits of a gate's trace; slower gates are not traced. Go must compile again."""
 MAX_TIMES = 2
-"""How much longer than the gate a trace may take."""
+"""Time limit of a trace, as a multiple of the gate's own duration."""
 MAX_TRACED = 1_000
 
 
 class TraceRequest(Struct, frozen=True, kw_only=True):
-    """The failing tests of one gate that one runner is asked for."""
+    """The failing tests of one gate to trace with one runner."""
 
     gate: Gate
     runner: str
-    """The tool of the diagnostics."""
+    """Tool of the diagnostics."""
     tests: tuple[Diagnostic, ...]
     """At least one; each has a `test_id`."""
     name: str
-    """Of the folder that the tracer writes to."""
+    """Name of the folder that the tracer writes to."""
     timeout_s: float
 
 
 class Seen(Struct, frozen=True, kw_only=True):
-    """What one traced run saw."""
+    """Result of one traced run."""
 
     failed: int
-    """Tests."""
+    """Number of failing tests."""
     lines: tuple[tuple[str, int, str, int, int, int], ...]
-    """Path, first line of the function (0: not known), its name (empty: not known), line, failing
-    and passing tests that ran it."""
+    """Path, first line of the function (0: unknown), its name (empty: unknown), line, number of
+    failing and of passing tests that ran it."""
 
 
 def requests_of(failed: Validation, gates: Mapping[str, Gate]) -> list[TraceRequest]:
-    """What is worth tracing: the failing tests of these gates by name, but of slow ones."""
+    """The failing tests to trace, of these gates by name; slow gates are left out."""
     requests: list[TraceRequest] = []
     for result in failed.failures:
         gate = gates.get(result.name)
@@ -83,7 +83,7 @@ def _request(result: GateResult, gate: Gate, runner: str, tests: list[Diagnostic
 
 
 def seen_of(request: TraceRequest, plan: Plan) -> list[Seen]:
-    """What the tests ran, one for each process; empty where that is not available.
+    """What the tests executed, one item per process; empty if not available.
 
     `plan.logs` is the scratch folder. Raises Interrupted.
     """
@@ -100,7 +100,7 @@ def _runner(test: Diagnostic) -> str:
 
 
 def ranked(seen: Iterable[Seen]) -> tuple[Traced, ...]:
-    """Ochiai's figure of each function's most suspect line; the functions of equal ones in order.
+    """Functions by the Ochiai coefficient of their most suspect line, highest first.
 
     Source: Abreu, Zoeteweij, van Gemund, "On the accuracy of spectrum-based fault localization",
     2007.
@@ -130,9 +130,9 @@ GIVEN: Mapping[str, Mapping[str, str]] = {
     "pytest": {RECORDING: RECORDING, PLUGIN: PLUGIN},
     "unittest": {RECORDING: RECORDING, "atlas_unittest": "sitecustomize"},
 }
-"""Modules that the project's Python is given, by runner, and under which names."""
+"""Modules copied for the project's Python, by runner, with their names there."""
 _PATH_SET = regex(r"(?<![\w$])PYTHONPATH=[\"']?")
-"""A line that sets the variable itself, so that what it is given has to go there."""
+"""A command that sets the variable itself, so the folder must be added there."""
 
 HOOK = "atlas_coverage.cjs"
 PATTERN: Mapping[str, str] = {
@@ -141,7 +141,7 @@ PATTERN: Mapping[str, str] = {
     "mocha": "-g",
     "node-test": "--test-name-pattern",
 }
-"""How a runner is given a regular expression for the full titles of tests."""
+"""Options by which runners take a regular expression for the full titles of tests."""
 MIN_LEFT_S = 0.1
 _SCRIPTS = regex(r"^(?:npm (?:test|t|run(?:-script)? \S+))(?! --)")
 _SEPARATOR = regex(r"&&|\|\||[;|\n]")
@@ -175,7 +175,7 @@ def _folder(plan: Plan, name: str) -> Path:
 
 
 def seen_in_python(wanted: TraceRequest, plan: Plan) -> list[Seen]:
-    """What the gate's own command shows of these tests and of their neighbours."""
+    """Trace these tests and others of their modules with the gate's own command."""
     folder = _folder(plan, wanted.name)
     for module, given in GIVEN[wanted.runner].items():
         shutil.copy(Path(__file__).with_name(f"{module}.py"), folder / f"{given}.py")
@@ -198,10 +198,10 @@ def seen_in_python(wanted: TraceRequest, plan: Plan) -> list[Seen]:
 
 
 def seen_in_node(wanted: TraceRequest, plan: Plan) -> list[Seen]:
-    """What the failing tests run, and what the others do, by the coverage that V8 counts.
+    """Trace failing and other tests by V8's coverage.
 
-    V8 does not tell one test from another: the failing tests run once, then the others; with
-    Node's own runner all of them, for it knows no pattern that leaves tests out before 22.1.
+    V8 does not tell tests apart, so the failing tests run first, then the others; with Node's own
+    runner then all of them, because before 22.1 it has no pattern that excludes tests.
     """
     titles = "|".join(dict.fromkeys(_title(str(test.test_id)) for test in wanted.tests))
     until_s = monotonic() + wanted.timeout_s
@@ -243,9 +243,9 @@ def _run_in_node(
 
 
 def seen_in_go(wanted: TraceRequest, plan: Plan) -> list[Seen]:
-    """What each failing test and some of its neighbours run; a test that panics says nothing.
+    """Trace each failing test and some others of its package; a test that panics has no trace.
 
-    One test binary with coverage is made, and run once a test.
+    Builds one test binary with coverage, and runs it once per test.
     """
     root = plan.root / wanted.gate.cwd
     tests: dict[str, list[str]] = {}
@@ -295,7 +295,7 @@ def _profiles(folder: Path, root: Path) -> list[Seen]:
 
 
 def _counted(profiles: list[str], module: str) -> Counter[tuple[str, int]]:
-    """How many profiles ran a block, by path below the module and first line."""
+    """Number of profiles that ran a block, by path below the module and first line."""
     counted = Counter[tuple[str, int]]()
     for profile in profiles:
         ran = {(path, int(line)) for path, line, _ in _BLOCK.findall(profile)}
@@ -309,4 +309,4 @@ TRACERS: Mapping[str, Callable[[TraceRequest, Plan], list[Seen]]] = {
     "go-test": seen_in_go,
     **dict.fromkeys(PATTERN, seen_in_node),
 }
-"""By the tool of the diagnostics that name the failing tests."""
+"""Tracers by the tool of the diagnostics that name the failing tests."""

@@ -1,8 +1,7 @@
 """Counts which lines of a project failing and passing tests run. Knows no test runner.
 
-It runs in the project's own Python and is given to it as a copy: the standard library only. What
-it has to look at stands in the file that `ATLAS_TRACE` names; what it has seen goes beside that
-file.
+A copy of it runs in the project's own Python, so it uses the standard library only. The file that
+`ATLAS_TRACE` names says what to look at; results are written next to that file.
 """
 
 from __future__ import annotations  # the project's Python may be an older one
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     """Path below the root, first line of the function, its name, line."""
 
 MAX_PASSING = 80
-"""More say little more."""
+"""Limit of passing tests to trace; more of them add little."""
 
 _ASKED = Path(os.environ["ATLAS_TRACE"])
 _REQUEST = json.loads(_ASKED.read_text(encoding="utf-8"))
@@ -32,7 +31,7 @@ FAILING: frozenset[str] = frozenset(_REQUEST["failing"])
 
 
 class Recorder:
-    """What one process saw: how many tests of each kind ran a line."""
+    """Number of failing and passing tests that ran each line, in one process."""
 
     def __init__(self) -> None:
         self.is_watching = False
@@ -52,7 +51,7 @@ class Recorder:
 
     def step(self, frame: FrameType, event: str, _arg: object) -> Any:  # noqa: ANN401 - what sys.settrace wants
         if event == "line":
-            # functions that are written alike in two files are equal as code objects
+            # equal functions in two files have equal code objects
             code = frame.f_code
             path = self._paths[code.co_filename]
             self.present.add((path, code.co_firstlineno, code.co_name, frame.f_lineno))
@@ -65,7 +64,7 @@ class Recorder:
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """One test and the threads that it starts."""
+        """Trace one test and the threads that it starts."""
         before = sys.gettrace()
         self.present = set()
         self.is_watching = True
@@ -79,7 +78,7 @@ class Recorder:
             threading.settrace(before)
 
     def write(self) -> None:
-        """Every process of a distributed run writes its own."""
+        """Write the result; every process of a distributed run writes its own file."""
         if self.tests:
             failing, passing = self.counted[True], self.counted[False]
             lines = [[*place, count, passing[place]] for place, count in failing.items()]

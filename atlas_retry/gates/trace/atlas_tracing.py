@@ -1,7 +1,7 @@
 """A pytest plugin that counts which lines failing and passing tests run. Judges nothing.
 
-It runs in the project's own Python and is given to it as a copy, beside the recording: the
-standard library and pytest only.
+A copy of it runs in the project's own Python, together with the recording: it uses the standard
+library and pytest only.
 """
 
 from __future__ import annotations  # the project's Python may be an older one
@@ -9,7 +9,7 @@ from __future__ import annotations  # the project's Python may be an older one
 from collections.abc import Generator
 
 import pytest
-from atlas_recording import (  # type: ignore[import-not-found]  # given beside it
+from atlas_recording import (  # type: ignore[import-not-found]  # copied next to it
     FAILING,
     MAX_PASSING,
     Recorder,
@@ -21,13 +21,13 @@ _SEEN = Recorder()
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
-    """No coverage: it would write its data, and it wants the same hook of Python."""
+    """Turn coverage off: it would write its data, and it uses the same hook of Python."""
     early_config.known_args_namespace.no_cov = True
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """No stop at the first failure, no report that the gate's own run has written."""
+    """Do not stop at the first failure, nor overwrite the reports of the gate's own run."""
     config.option.maxfail = 0
     config.option.xmlpath = None
     config.option.htmlpath = None
@@ -36,7 +36,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """The failing tests and some of those that pass beside them."""
+    """Select the failing tests and some passing tests of the same modules."""
     failing = [item for item in items if _is_in(item.nodeid, FAILING)]
     others = [item for item in items if _is_in(item.nodeid.partition("::")[0], _MODULES)]
     passing = [item for item in others if item not in failing]
@@ -46,25 +46,25 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _is_in(name: str, names: frozenset[str]) -> bool:
-    """Whether it is one of them; pytest's root may lie above or below that of the project."""
+    """Whether a name is among these; pytest's root may be above or below the project's."""
     return any(name == one or name.endswith("/" + one) or one.endswith("/" + name) for one in names)
 
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, None, None]:
-    """Each test with its setup and teardown."""
+    """Trace each test with its setup and teardown."""
     with _SEEN.watching():
         yield
     _SEEN.count(item.nodeid)
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """A failure of the setup or the teardown is one of the test."""
+    """Count a failure of setup or teardown as one of the test."""
     if report.failed:
         _SEEN.failed.add(report.nodeid)
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish() -> None:
-    """Write what was seen."""
+    """Write the result."""
     _SEEN.write()

@@ -1,7 +1,7 @@
 """Counts which lines failing and passing tests of unittest run. Judges nothing.
 
-Given to the project's own Python as its `sitecustomize`, beside the recording: unittest has no
-plugins. Tests beside the failing ones are run until there are enough; the rest is left out.
+Copied for the project's own Python as its `sitecustomize`, next to the recording, because unittest
+has no plugins. Other tests of the same modules run until there are enough; the rest is skipped.
 """
 
 from __future__ import annotations  # the project's Python may be an older one
@@ -14,7 +14,7 @@ from importlib.machinery import PathFinder
 from importlib.util import module_from_spec
 from pathlib import Path
 
-from atlas_recording import (  # type: ignore[import-not-found]  # given beside it
+from atlas_recording import (  # type: ignore[import-not-found]  # copied next to it
     FAILING,
     MAX_PASSING,
     Recorder,
@@ -47,7 +47,7 @@ def _problems(result: unittest.TestResult) -> int:
 
 
 def _run_shadowed() -> None:
-    """Run the project's own `sitecustomize`, or that of its Python: this one stands before it."""
+    """Run the `sitecustomize` of the project or its Python, which this one shadows."""
     own = Path(__file__).resolve().parent
     spec = PathFinder.find_spec(
         __name__, [path for path in sys.path if Path(path).resolve() != own]

@@ -107,7 +107,7 @@ def _attempt(event: AttemptFinished) -> Iterator[Line]:
     if attempt.denials:
         yield f"  not permitted: {names_of(dict.fromkeys(attempt.denials))}", "warn"
     if needed := [held.path for held in attempt.held if held.needed]:
-        yield f"  green only with what was held: {names_of(dict.fromkeys(needed))}", "warn"
+        yield f"  green only with held changes: {names_of(dict.fromkeys(needed))}", "warn"
     if not passed:
         counts = f"{len(attempt.fixed)} fixed, {len(attempt.remaining)} remaining"
         yield f"  {counts}, {len(attempt.introduced)} introduced", "dim"
