@@ -1,5 +1,5 @@
-"""The work tree and git: snapshots, what differs, restoring, facts, the lock; judges nothing.
+"""The work tree and git: snapshots, differences, restoring, facts, the lock; judges nothing.
 
-The user's repository is only read, but for what a restore writes. Every git runs without the
-repository's hooks, filters, monitors and network.
+The user's repository is only read, except when it is restored. Git always runs without the
+repository's hooks, filters and monitors, and without network.
 """

@@ -1,4 +1,4 @@
-"""Which work tree a path belongs to, and what may be said of it; takes no snapshot."""
+"""Find the work tree of a path, and facts about it; takes no snapshot."""
 
 import os
 from collections.abc import Mapping
@@ -28,39 +28,39 @@ _NO_COMMIT = "(initial)"
 
 
 class NotARepositoryError(WorkspaceError):
-    """The folder is under no git at all."""
+    """The folder is not in a git repository."""
 
 
 class Workspace(Struct, frozen=True, kw_only=True):
-    """A work tree under git, and where atlas keeps what it remembers of it."""
+    """A work tree under git, and the places where atlas keeps its data on it."""
 
     root: Path
     """Real path of the top of the work tree."""
     git_dir: Path
-    """Of this work tree; that of a linked one lies in `common_dir`/worktrees."""
+    """Git directory of this work tree; for a linked worktree it is in `common_dir`/worktrees."""
     common_dir: Path
     state: Path
-    """The state directory; never part of a snapshot, even when it lies in the work tree."""
+    """The state directory; never part of a snapshot, even if it is in the work tree."""
     home: Path
-    """The folder in the state directory that is this work tree's."""
+    """The folder of this work tree in the state directory."""
     environ: Mapping[str, str]
-    """For git in the user's repository."""
+    """Environment of git in the user's repository."""
     upper: Path | None = None
-    """Where all that is written to the work tree comes to lie, seen from within an overlay."""
+    """Folder that holds all writes to the work tree, if this process runs in an overlay."""
     in_progress: tuple[str, ...] = ()
     """`a merge`, `a rebase` ... that the user has not finished."""
 
     @property
     def shadow(self) -> Path:
-        """The repository that holds the snapshots."""
+        """Path of the repository that holds the snapshots."""
         return self.home / "shadow.git"
 
 
 def open_workspace(path: Path, state: Path, *, environ: Mapping[str, str]) -> Workspace:
     """The work tree that `path` is in.
 
-    Raises NotARepositoryError where there is none, another WorkspaceError in a bare repository,
-    inside `.git`, where git does not trust the owner, or without a git that is new enough.
+    Raises NotARepositoryError if there is none; another WorkspaceError in a bare repository, inside
+    `.git`, if git does not trust the owner, or if git is missing or too old.
     """
     check_version(environ.get("PATH"))
     env = user_environment(environ)
@@ -68,9 +68,9 @@ def open_workspace(path: Path, state: Path, *, environ: Mapping[str, str]) -> Wo
 
 
 def unopened(root: Path, state: Path, *, environ: Mapping[str, str]) -> Workspace:
-    """The work tree with its top at `root`, by what its files say: nobody is asked.
+    """The work tree with its top at `root`, found from its files without running git.
 
-    It is one for looks, also where there is no git at all.
+    For looks only; works without git, too.
     """
     git_dir = root / ".git"
     with suppress(GitError):
@@ -105,7 +105,7 @@ def places_of(path: Path, env: Mapping[str, str]) -> tuple[Path, Path]:
     except GitError as error:
         if "not a git repository" in error.message:
             raise NotARepositoryError(
-                f"{path} is not under git, and a run has to be able to put everything back",
+                f"{path} is not under git, and a run must be able to restore everything",
                 remedy=f"git init {path}",
             ) from error
         raise
@@ -117,7 +117,7 @@ def places_of(path: Path, env: Mapping[str, str]) -> tuple[Path, Path]:
 
 
 def git_dir_of(root: Path) -> Path:
-    """The git directory of the work tree at `root`; of a linked one `.git` is a file that names it.
+    """The git directory of the work tree at `root`; a linked worktree names it in a `.git` file.
 
     Source: gitrepository-layout(5). Raises GitError.
     """
@@ -132,7 +132,7 @@ def git_dir_of(root: Path) -> Path:
 
 
 def common_dir_of(git_dir: Path) -> Path:
-    """What linked worktrees share. Source: gitrepository-layout(5), `commondir`."""
+    """The directory that linked worktrees share. Source: gitrepository-layout(5), `commondir`."""
     pointer = git_dir / "commondir"
     if not pointer.is_file():
         return git_dir
@@ -140,16 +140,16 @@ def common_dir_of(git_dir: Path) -> Path:
 
 
 class Uncommitted(Struct, frozen=True, kw_only=True):
-    """What `git status` says of a work tree."""
+    """State of a work tree according to `git status`."""
 
     head: str | None
-    """The last commit; None where there is none yet."""
+    """The last commit; None if there is none."""
     paths: frozenset[str]
-    """What is staged, changed, or unknown to git."""
+    """Staged, changed and untracked files."""
 
 
 def facts(ws: Workspace, now: Uncommitted | None = None) -> WorkspaceFacts:
-    """What a report says of the workspace, `now` or when git is asked. Raises GitError."""
+    """Facts on the workspace for a report, from `now` or else from git. Raises GitError."""
     now = now or uncommitted(ws.root, ws.environ)
     return WorkspaceFacts(
         name=ws.root.name, root=str(ws.root), head=now.head, dirty=bool(now.paths)
@@ -157,9 +157,9 @@ def facts(ws: Workspace, now: Uncommitted | None = None) -> WorkspaceFacts:
 
 
 def uncommitted(root: Path, env: Mapping[str, str]) -> Uncommitted:
-    """Ask git what differs from the last commit. Raises GitError.
+    """Ask git for differences from the last commit. Raises GitError.
 
-    Source: git-status(1), "Porcelain Format Version 2": the path is the last of so many fields.
+    Source: git-status(1), "Porcelain Format Version 2": the path is the last field.
     """
     how = ("--porcelain=v2", "--branch", "-z", "--no-renames", "--untracked-files=all")
     headers, paths = dict[str, str](), set[str]()

@@ -1,8 +1,8 @@
-"""Git behind one function, the only one that starts it; knows nothing of snapshots.
+"""Run git; this is the only function that starts it. Knows nothing of snapshots.
 
 Nothing that a configuration names is executed: no hook, filter, file system monitor, external diff,
-pager, editor, signature or login program, and no network. A checkout that was asked for is the one
-exception. Configuration, ignore rules and attributes are read all the same, as git reads them.
+pager, editor, signature or login program, and no network. The only exception is a checkout with
+`checks_out`. Configuration, ignore rules and attributes are still read as usual.
 """
 
 import os
@@ -30,7 +30,7 @@ _ALWAYS = (
     *("-c", "log.showSignature=false"),
     *("-c", "gc.auto=0"),
     *("-c", "maintenance.auto=false"),
-    # A name that only Windows or macOS would take for `.git` is an ordinary name here.
+    # Names that only Windows or macOS treats as `.git` are ordinary names here.
     *("-c", "core.protectNTFS=false"),
     *("-c", "core.protectHFS=false"),
 )
@@ -39,14 +39,14 @@ _OFF = {
     "GIT_SEQUENCE_EDITOR": ":",
     "GIT_TERMINAL_PROMPT": "0",
 }
-# An empty list of protocols and an empty helper count as none, whatever a configuration names.
+# An empty list of protocols and an empty helper mean none, and override the configuration.
 _OFFLINE = {"GIT_ALLOW_PROTOCOL": "", "GIT_NO_LAZY_FETCH": "1", "GIT_ASKPASS": ""}
 _ONLINE = {"GIT_ALLOW_PROTOCOL": "file:git:http:https:ssh"}
 _DIFFS = frozenset({"diff", "diff-files", "diff-index", "diff-tree"})
 _FILTERS = frozenset({"add", "apply", "commit", "diff-files", "diff-index", "status", "worktree"})
-"""The commands that may compare or write files of the work tree."""
+"""Commands that may compare or write files of the work tree."""
 _SUBMODULES = frozenset({"diff-files", "diff-index", "status"})
-"""Those that would start a git in each submodule, with the submodule's own configuration."""
+"""Commands that would start git in each submodule, with the submodule's own configuration."""
 _INHERITED = ("PATH", "HOME", "XDG_CONFIG_HOME", "TMPDIR")
 _TIMEOUT_S = 600.0
 GIT_LOCAL = frozenset(
@@ -55,11 +55,11 @@ GIT_LOCAL = frozenset(
         *("GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_NAMESPACE"),
     }
 )
-"""Set while git runs a hook: gates and agents would work on that repository instead of theirs."""
+"""Variables that git sets for hooks; with them, gates and agents would use that repository."""
 
 
 class GitError(WorkspaceError):
-    """A git command that failed; `status` is its exit code, None when it did not run."""
+    """A git command that failed; `status` is its exit code, None if it did not run."""
 
     def __init__(self, message: str, *, status: int | None, remedy: str | None = None) -> None:
         super().__init__(message, remedy=remedy)
@@ -67,7 +67,7 @@ class GitError(WorkspaceError):
 
 
 def user_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """For git in the user's repository: no GIT_* of the caller's, HOME for safe.directory."""
+    """Environment of git in the user's repository: without GIT_*, HOME for safe.directory."""
     return {name: environ[name] for name in _INHERITED if name in environ} | {
         "LC_ALL": "C",
         "GIT_OPTIONAL_LOCKS": "0",
@@ -76,7 +76,7 @@ def user_environment(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def shadow_environment(shadow: Path, environ: Mapping[str, str]) -> dict[str, str]:
-    """For git in the shadow repository: nobody's configuration but its own."""
+    """Environment of git in the shadow repository: only its own configuration is read."""
     return user_environment(environ) | {
         "HOME": str(shadow),
         "XDG_CONFIG_HOME": str(shadow),
@@ -95,9 +95,9 @@ def git(
 ) -> bytes:
     """Run git and return its whole standard output.
 
-    With `checks_out` files are written as the user's own git would: filters run, and what a partial
-    clone lacks is fetched. Raises GitError with git's own words when it exits with a code that is
-    not in `accept`.
+    With `checks_out` files are written like by the user's own git: filters run, and objects that a
+    partial clone lacks are fetched. Raises GitError with git's message if the exit code is not in
+    `accept`.
     """
     verb = _verb(arguments)
     env = {**env, **_OFF, **(_ONLINE if checks_out else _OFFLINE)}
@@ -112,7 +112,7 @@ def git(
 
 
 def _with_options(verb: str, arguments: Sequence[str]) -> tuple[str, ...]:
-    """The options that switch off what no configuration key can."""
+    """The arguments with options for what no configuration key can switch off."""
     at = arguments.index(verb) + 1
     plain = ("--no-ext-diff", "--no-textconv") if verb in _DIFFS else ()
     shallow = ("--ignore-submodules=dirty",) if verb in _SUBMODULES else ()
@@ -120,9 +120,9 @@ def _with_options(verb: str, arguments: Sequence[str]) -> tuple[str, ...]:
 
 
 def _without_filters(cwd: Path, env: Mapping[str, str]) -> dict[str, str]:
-    """The variables that empty every filter of the configuration; its keys may hold any sign.
+    """Variables that empty every filter of the configuration, whose keys may hold any character.
 
-    Source: git-config(1), ENVIRONMENT; an empty command is no command (convert.c).
+    Source: git-config(1), ENVIRONMENT; an empty command means none (convert.c).
     """
     asked = ("config", "-z", "--name-only", "--get-regexp", r"^filter\.")
     names = split(git(*asked, cwd=cwd, env=env, accept=(0, 1)))
@@ -136,7 +136,7 @@ def _without_filters(cwd: Path, env: Mapping[str, str]) -> dict[str, str]:
 
 
 def _verb(arguments: Sequence[str]) -> str:
-    """`-c KEY=VALUE` may come before it."""
+    """The git command, which may follow `-c KEY=VALUE`."""
     while arguments[0] == "-c":
         arguments = arguments[2:]
     return arguments[0]
@@ -145,14 +145,14 @@ def _verb(arguments: Sequence[str]) -> str:
 def _error(verb: str, status: int | None, stderr: str) -> GitError:
     lines = [line for line in stderr.splitlines() if line.strip()]
     remedy = next((line.strip() for line in lines if "--add safe.directory" in line), None)
-    # a wrapper may speak before git does
+    # a wrapper may print before git does
     own = [line for line in lines if line.startswith(("fatal: ", "error: "))]
     first = (own or lines or [f"exit code {status}"])[0].removeprefix("fatal: ")
     return GitError(f"git {verb} failed: {first}", status=status, remedy=remedy)
 
 
 def commit_id(root: Path, env: Mapping[str, str], revision: str) -> str:
-    """The commit that a revision names. Raises GitError when there is none."""
+    """The commit that a revision names. Raises GitError if there is none."""
     asked = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
     try:
         return git(*asked, cwd=root, env=env).decode().strip()
@@ -171,9 +171,9 @@ def split(output: bytes) -> list[str]:
 
 @cache
 def check_version(path: str | None) -> None:
-    """Raise WorkspaceError unless a git that is new enough is on `path` (the PATH to search).
+    """Raise WorkspaceError unless a sufficiently new git is on `path` (the PATH to search).
 
-    One that says more than git does (a wrapper with a banner) is refused: what it prints is read.
+    A wrapper that prints more than git (a banner) is refused, because output is parsed.
     """
     env = {"LC_ALL": "C"} | ({"PATH": path} if path is not None else {})
     try:

@@ -1,4 +1,4 @@
-"""What git holds beside the work tree: its small files, and facts as one flat mapping.
+"""State of git apart from the work tree: its small files, and facts as one flat mapping.
 
 Runs nothing and changes nothing.
 """
@@ -16,7 +16,7 @@ from atlas_retry.workspace.git import GitError, git, split, user_environment
 from atlas_retry.workspace.index import staged
 
 MAX_HASHED_BYTES = 16 << 20
-"""No hook is longer; what follows in a larger file does not count."""
+"""Hashed part of a file; no hook is longer."""
 MORE_LOOKS = 3
 
 
@@ -24,10 +24,10 @@ def git_facts(root: Path, *, environ: Mapping[str, str]) -> GitFacts:
     """The facts of the repository whose work tree has its top at `root`.
 
     `HEAD`; `refs/...`, replace refs too; `stash` (its list); `config:KEY` of the repository and the
-    work tree, includes resolved; `hooks/NAME` and, where core.hooksPath says so, `hooksPath/NAME`;
+    work tree, includes resolved; `hooks/NAME` and, with core.hooksPath, `hooksPath/NAME`;
     `info/NAME`; `index` (what is staged) and `index-flags:PATH`; `worktrees/NAME`; `alternates`;
-    `shallow`; `state:MERGE_HEAD` ...; of a submodule the same under `submodules/PATH:`.
-    Values are ids, digests or text. Of a repository that git cannot read: `unreadable` alone.
+    `shallow`; `state:MERGE_HEAD` ...; the same of submodules under `submodules/PATH:`.
+    Values are ids, digests or text. If git cannot read the repository, only `unreadable`.
     """
     env = user_environment(environ)
     try:
@@ -37,15 +37,15 @@ def git_facts(root: Path, *, environ: Mapping[str, str]) -> GitFacts:
 
 
 def facts_since(root: Path, before: GitFacts, *, environ: Mapping[str, str]) -> GitFacts:
-    """The facts now, but for what was moved in other worktrees: that is told as it was `before`.
+    """The facts now, except changes by other worktrees, which keep their values in `before`.
 
-    They share refs and configuration with this one, and are somebody else's to work in. A branch
-    is theirs that they have checked out and whose last move stands in their own log.
+    Others may work there, and they share refs and configuration with this one. A branch is theirs
+    if it is checked out there and its last change is in their own log.
     """
     env = user_environment(environ)
     now = _now(root, before, env)
     for _ in range(MORE_LOOKS):
-        # a ref and its log are two files: somebody may have committed between our looks at them
+        # a ref and its log are two files, and a commit may come between reading them
         branches = {name for name in before if name.startswith("refs/heads/")}
         if all(now.get(name) == before[name] for name in branches):
             break
@@ -78,7 +78,7 @@ def _theirs(own: Path, common: Path, before: GitFacts, now: GitFacts) -> Iterato
 
 
 def _checked_out(worktree: Path, now: GitFacts) -> Iterator[str]:
-    """The branch of a worktree that was last moved there, and its settings."""
+    """The branch of a worktree, if its last change was made there, and its settings."""
     for branch in _branches((worktree / "HEAD").read_text("utf-8", "surrogateescape")):
         if now.get(branch) == _last_logged(worktree / "logs" / "HEAD"):
             yield branch
@@ -93,7 +93,7 @@ def _branches(text: str) -> Iterator[str]:
 
 
 def _last_logged(log: Path) -> str | None:
-    """Where a worktree's HEAD came to last. Source: gitrepository-layout(5), `logs`."""
+    """The last commit in a worktree's HEAD log. Source: gitrepository-layout(5), `logs`."""
     try:
         lines = log.read_bytes().splitlines()
     except FileNotFoundError:
@@ -126,7 +126,7 @@ PLAIN = {
     "common/objects/info/alternates": "alternates",
     "common/shallow": "shallow",
 }
-"""Files, as `git_files` names them, whose text is a fact of this name."""
+"""Files, as `git_files` names them, and the names of the facts that are their text."""
 _OWN = (
     *("HEAD", "ORIG_HEAD", "MERGE_HEAD", "MERGE_MSG", "MERGE_MODE", "CHERRY_PICK_HEAD"),
     *("REVERT_HEAD", "BISECT_LOG", "config.worktree"),
@@ -170,7 +170,7 @@ def ref_files(own: Path, common: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def refs_in(files: Mapping[str, bytes]) -> dict[str, str]:
-    """Name and id of every ref; of a symbolic one `ref: ` and where it leads.
+    """Name and id of every ref; for a symbolic one, `ref: ` and its target.
 
     Source: gitrepository-layout(5); a ref's own file wins over `packed-refs`.
     """
@@ -184,16 +184,16 @@ def refs_in(files: Mapping[str, bytes]) -> dict[str, str]:
 
 
 _CONFIGS: dict[tuple[Path, ...], tuple[Mapping[Path, bytes], Mapping[str, str]]] = {}
-"""What git has said last of a configuration, and the contents of its files."""
+"""Contents of configuration files, and the settings that git last read from them."""
 
 
 def _config(root: Path, env: Mapping[str, str], files: tuple[Path, ...]) -> Mapping[str, str]:
-    """As `_settings`; git is asked again where a file moved."""
+    """Like `_settings`; git is asked again only if a file changed."""
     now = dict[Path, bytes]()
     for path in files:
         with suppress(OSError):
             now[path] = path.read_bytes()
-    # what a file includes may move where the file does not
+    # an included file may change although this one does not
     is_all = b"include" not in b"".join(now.values()).lower()
     if files not in _CONFIGS or _CONFIGS[files][0] != now or not is_all:
         _CONFIGS[files] = now, _settings(root, env)
@@ -201,7 +201,7 @@ def _config(root: Path, env: Mapping[str, str], files: tuple[Path, ...]) -> Mapp
 
 
 def _settings(root: Path, env: Mapping[str, str]) -> dict[str, str]:
-    """Of the scopes that belong to the repository; several values of a key are joined by lines.
+    """Settings of the repository's own scopes; several values of a key are joined by newlines.
 
     Source: git-config(1), `--show-scope` with `-z`: scope NUL key LF value NUL.
     """
@@ -217,7 +217,7 @@ def _settings(root: Path, env: Mapping[str, str]) -> dict[str, str]:
 def _hooks(root: Path, common: Path, config: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     yield from _folder("hooks", common / "hooks")
     if path := config.get("core.hookspath"):
-        # git runs what lies directly in it; below it may be anything: a home, the whole machine
+        # git runs only files directly in it; below may be anything, such as a whole home
         yield from _folder("hooksPath", root / Path(path).expanduser(), pattern="*")
 
 
@@ -228,7 +228,7 @@ def _folder(label: str, folder: Path, *, pattern: str = "**/*") -> Iterator[tupl
 
 
 def _print_of(path: Path) -> str:
-    """Mode and digest of a file; of a link where it leads as well."""
+    """Mode and digest of a file; for a link also its target."""
     mode = stat.S_IMODE(path.lstat().st_mode)
     link = f"{path.readlink()} " if path.is_symlink() else ""
     if not path.is_file():
@@ -236,7 +236,7 @@ def _print_of(path: Path) -> str:
     try:
         with path.open("rb") as file:
             digest = hashlib.sha256(file.read(MAX_HASHED_BYTES)).hexdigest()
-    except PermissionError:  # not ours to read, and so none that git could run for us
+    except PermissionError:  # not readable, so git could not run it for us
         digest = "unreadable"
     return f"{link}{mode:04o} {digest}"
 

@@ -1,9 +1,9 @@
-"""A whole run in layers: what it writes to the work tree, the home and temporary folders.
+"""A whole run in an overlay, with layers for the work tree, the home and temporary folders.
 
-Bubblewrap mounts them in a namespace that ends with the command it runs; outside of it nothing
-is ever mounted. The rest of the machine is read-only in there. What stays of it is brought into
-the user's tree; killed while it does, it leaves a note in the state directory, by which the next
-who takes the workspace's lock brings the rest.
+Bubblewrap mounts them in a namespace that ends with its command; nothing is mounted outside of it.
+The rest of the machine is read-only inside. The result is then copied to the user's tree; if atlas
+is killed while copying, a note in the state directory lets the next holder of the workspace's lock
+finish it.
 """
 
 import os
@@ -31,35 +31,35 @@ CACHES = (
     *(".m2/repository", ".gradle/caches", ".gradle/wrapper", ".ivy2/cache", ".sbt/boot"),
     *(".nuget/packages", ".pub-cache", ".bundle/cache", ".hex", ".cabal/packages", ".stack"),
 )
-"""Of package managers and compilers, in the home: what is in them can be made again."""
+"""Caches of package managers and compilers in the home, which can be filled again."""
 AGENTS_OWN = (".claude", ".codex", ".gemini", ".config/goose", ".local/share/opencode")
-"""Sessions and log-ins of agents, in the home."""
+"""Sessions and logins of agents, in the home."""
 _NAMED = (
     *("XDG_CACHE_HOME", "npm_config_cache", "PIP_CACHE_DIR", "UV_CACHE_DIR", "PRE_COMMIT_HOME"),
     *("GOCACHE", "GOMODCACHE", "CARGO_HOME", "GRADLE_USER_HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME"),
 )
-"""Variables that name another place for one of those."""
-_TEMPORARY = (Path("/tmp"), Path("/var/tmp"))  # noqa: S108 - what the run writes there is dropped
+"""Variables that name other places for these."""
+_TEMPORARY = (Path("/tmp"), Path("/var/tmp"))  # noqa: S108 - writes of the run there are dropped
 
 
 def layers_folder(state: Path, run_id: str) -> Path:
-    """Where the layers of a run are kept in the state directory."""
+    """Folder of the layers of a run, in the state directory."""
     return state / "runs" / run_id / "layers"
 
 
 class RunLayers(Struct, frozen=True, kw_only=True):
-    """Where one run writes instead of the places that it sees, and who mounts that."""
+    """The layers of one run, and the bubblewrap that mounts them."""
 
     bwrap: str
     folder: Path
     root: Path
     overlaid: tuple[Path, ...]
-    """The work tree, its repository where that lies elsewhere, home and temporary folders."""
+    """The work tree, its repository if that is elsewhere, home and temporary folders."""
     writable: tuple[Path, ...]
-    """What the run writes in its true place: caches, the state directory, what agents keep."""
+    """Folders that the run writes directly: caches, the state directory, data of agents."""
 
     def wrapped(self, command: Command) -> Command:
-        """The command with its own view of the machine. Raises OSError."""
+        """The command with the overlays mounted. Raises OSError."""
         argv = [self.bwrap, "--ro-bind", "/", "/", "--dev-bind", "/dev", "/dev"]
         argv += ("--tmpfs", "/dev/shm", "--proc", "/proc")  # noqa: S108 - a fresh one
         uppers = {path: self.folder / "outside" / str(path)[1:] / "upper" for path in self.overlaid}
@@ -73,19 +73,19 @@ class RunLayers(Struct, frozen=True, kw_only=True):
 
     @property
     def tree(self) -> Path:
-        """What the run has written to the work tree."""
+        """Folder of what the run has written to the work tree."""
         return self.folder / "tree"
 
     def wrote(self, path: str) -> bool:
-        """Whether the run wrote what is at this path of the work tree, or removed it."""
+        """Whether the run wrote or removed the file at this path of the work tree."""
         return overlay.is_in_layer(self.tree, path)
 
     def shows_through(self, paths: Iterable[str]) -> bool:
-        """Whether the run writes one of these absolute paths in its true place."""
+        """Whether the run writes one of these absolute paths directly."""
         return any(not {*self.writable}.isdisjoint((p, *p.parents)) for p in map(Path, paths))
 
     def _through(self) -> Iterator[tuple[Path, tuple[str, ...]]]:
-        """What shows through the overlays, as it is or read-only."""
+        """Folders and mounts that are visible through the overlays, writable or read-only."""
         for path in self.writable:
             yield path, ("--bind", str(path), str(path))
         for above in self.overlaid:
@@ -94,9 +94,9 @@ class RunLayers(Struct, frozen=True, kw_only=True):
 
 
 def offline(command: Command, root: Path) -> Command:
-    """The command without any network but a loopback of its own.
+    """The command without network, except its own loopback.
 
-    Where nobody can take it away, one that says so and fails as a missing tool does.
+    If that is not possible, a command that says so and fails like a missing tool.
     """
     bwrap = next(overlay.binaries(root, command.env.get("PATH")), None)
     if bwrap is None:
@@ -109,9 +109,9 @@ def offline(command: Command, root: Path) -> Command:
 def prepare_layers(
     ws: Workspace, folder: Path, environ: Mapping[str, str], writable: Sequence[Path] = ()
 ) -> RunLayers | str:
-    """Layers for one run, kept in `folder`, which is made; else why there can be none.
+    """Layers for one run in `folder`, which is created; or why there cannot be any.
 
-    `writable` are folders that the run writes in their true places.
+    `writable` are folders that the run writes directly.
     """
     home = Path(environ.get("HOME") or "/").resolve()
     if why := _misplaced(ws, home):
@@ -138,7 +138,7 @@ def prepare_layers(
 
 
 def _misplaced(ws: Workspace, home: Path) -> str:
-    """What of this workspace an overlay cannot show; empty for nothing."""
+    """Why an overlay cannot show this workspace; empty if it can."""
     if inside := overlay.mounts_inside(ws.root):
         return f"{inside[0]} is a mount of its own"
     for name, path in (("the home", home), ("the state directory", ws.state)):
@@ -148,7 +148,7 @@ def _misplaced(ws: Workspace, home: Path) -> str:
 
 
 def _overlaid(ws: Workspace, home: Path, environ: Mapping[str, str]) -> Iterator[Path]:
-    """No folder that another one has in it already, but for the work tree and its repository."""
+    """Folders to overlay; none is inside another, except the work tree and its repository."""
     yield ws.root
     if not ws.common_dir.is_relative_to(ws.root):
         yield ws.common_dir
@@ -172,12 +172,12 @@ def _writable(
 
 
 def accept(ws: Workspace, start: str, end: str, tracker: Tracker) -> tuple[str, ...]:
-    """Bring what differs between two snapshots, but for what git ignores.
+    """Apply the difference between two snapshots to the workspace, except ignored files.
 
-    What differs from `start` is somebody's edit and stays; returned are its paths. So does the
-    index: the objects that a copy of it names are not in the user's repository. The workspace's
-    lock is held by the caller. Raises WorkspaceError and StateError; what was begun is then brought
-    to its end later.
+    Files that differ from `start` were edited by someone else and stay; returns their paths. The
+    index stays, too: objects named by a copy of it are not in the user's repository. The caller
+    holds the workspace's lock. Raises WorkspaceError and StateError; the rest is then applied
+    later.
     """
     note = ws.home / _NOTE
     try:
@@ -188,7 +188,7 @@ def accept(ws: Workspace, start: str, end: str, tracker: Tracker) -> tuple[str, 
 
 
 def finish_accepting(ws: Workspace, tracker: Tracker | None = None) -> tuple[str, ...]:
-    """Bring what was begun to be accepted; the paths that were left alone. WorkspaceError."""
+    """Finish an `accept` that was begun; returns the paths that stay. Raises WorkspaceError."""
     note, tracker = ws.home / _NOTE, tracker or Tracker(ws)
     if not note.exists():
         return ()

@@ -1,4 +1,4 @@
-"""What is outside a workspace and read from it: by links, by PYTHONPATH, by environments.
+"""Files outside a workspace that it uses: through links, PYTHONPATH or environments.
 
 Stat data and paths only; judges nothing.
 """
@@ -14,21 +14,21 @@ from atlas_retry.patterns import regex
 from atlas_retry.workspace.scan import CACHES, Stat, stat_of
 
 _EDITABLE = regex(r"\.pth$|\.egg-link$|^__editable__.*\.py$|^direct_url\.json$")
-"""What pip, setuptools and uv write into `site-packages` for a project that is installed from its
-sources. Source: PEP 610, PEP 660, the documentation of Python's `site` and of setuptools."""
+"""Files in `site-packages` by which pip, setuptools and uv install a project from its sources.
+Source: PEP 610, PEP 660, the documentation of Python's `site` and of setuptools."""
 _QUOTED_PATH = regex(r"""["'](?:file://)?(/[^"']+)["']""")
 _IMPORT_PATH = regex(r"""\b(?:PYTHONPATH|NODE_PATH)=["']?([^\s"']+)""")
 _MAX_FILES = 50_000
-"""A link may lead to a whole disk; code that programs share is far below."""
+"""Limit for links that lead to a whole disk; shared code has far fewer files."""
 _MAX_LINKS = 1_000
 ENVIRONMENT_MARK = "pyvenv.cfg"
-"""Lies beside the `bin` of a virtual environment. Source: PEP 405."""
+"""File next to the `bin` of a virtual environment. Source: PEP 405."""
 _BYTECODE = frozenset({"__pycache__"})
 _PASSED_OVER = CACHES | {".git", ".vite"}
 
 
 def stamp(entry: "os.DirEntry[str]") -> Stat | None:
-    """The stat data by which a change of a file shows; None where it cannot be read."""
+    """The stat data that show a change of a file; None if unreadable."""
     try:
         return stat_of(entry.stat(follow_symlinks=False))
     except OSError:
@@ -36,7 +36,7 @@ def stamp(entry: "os.DirEntry[str]") -> Stat | None:
 
 
 def linked_folders(root: Path, entry: "os.DirEntry[str]") -> Iterator[str]:
-    """The folders outside the workspace to which a file among installed dependencies leads."""
+    """Folders outside the workspace that a file among installed dependencies points to."""
     if entry.is_symlink():
         yield from _outside(root, root, [entry.path])
     elif _EDITABLE.search(entry.name):
@@ -51,7 +51,7 @@ def linked_folders(root: Path, entry: "os.DirEntry[str]") -> Iterator[str]:
 def imported_folders(
     root: Path, environ: Mapping[str, str], lines: Iterable[str]
 ) -> tuple[str, ...]:
-    """The folders outside the workspace that the environment or a shell line lets be imported."""
+    """Folders outside the workspace that the environment or a shell line makes importable."""
     values = [environ.get(name, "") for name in ("PYTHONPATH", "NODE_PATH")]
     for line in lines:
         values += _IMPORT_PATH.findall(line)
@@ -72,9 +72,9 @@ def _outside(root: Path, base: Path, named: Iterable[str]) -> Iterator[str]:
 def outer_environments(
     root: Path, environ: Mapping[str, str], programs: Iterable[str] = ()
 ) -> tuple[str, ...]:
-    """The virtual environments outside the workspace to which PATH and VIRTUAL_ENV lead.
+    """Virtual environments outside the workspace that PATH and VIRTUAL_ENV name.
 
-    `programs` are paths of executables: theirs as well, also where one is a link to a script there.
+    Those of `programs`, paths of executables, are included, also if one is a link to a script.
     """
     folders = [path.rstrip("/") for path in environ.get("PATH", "").split(os.pathsep)]
     for program in programs:
@@ -84,19 +84,19 @@ def outer_environments(
     active = filter(None, [environ.get("VIRTUAL_ENV", "")])
     there = dict.fromkeys(_outside(root, root, [*named, *active]))
     marks = ((folder, f"{folder}/{ENVIRONMENT_MARK}") for folder in there)
-    return tuple(folder for folder, mark in marks if os.path.isfile(mark))  # noqa: PTH113 - Path raises where it may not look
+    return tuple(folder for folder, mark in marks if os.path.isfile(mark))  # noqa: PTH113 - Path raises if not permitted
 
 
 def _places(environment: str) -> list[Path]:
-    """Where a virtual environment holds what is installed in it."""
+    """Package folders of a virtual environment."""
     folders = Path(environment).glob("lib*/python*/site-packages")
     return sorted({path.resolve() for path in folders})
 
 
 def led_to(root: Path, environment: str) -> Iterator[str]:
-    """The folders outside the workspace to which the packages of an environment lead.
+    """Folders outside the workspace that the packages of an environment point to.
 
-    By what lies directly in `site-packages`: Python reads no `.pth` further down.
+    Only files directly in `site-packages` count: Python reads no `.pth` file below that.
     """
     for folder in _places(environment):
         for entry in _listed(str(folder)):
@@ -104,10 +104,10 @@ def led_to(root: Path, environment: str) -> Iterator[str]:
 
 
 def packages(environment: str) -> dict[str, Stat | None]:
-    """The stat data of the packages of a virtual environment, by absolute path; no bytecode.
+    """Stat data of the packages of a virtual environment, by absolute path; without bytecode.
 
-    A file that has several names moves its ctime whenever another name comes or goes, as when an
-    installer links it from its store: of such a file it is left out.
+    The ctime of a file with several hard links is left out, because it changes whenever a link is
+    made or removed, for example by an installer with a store.
     """
     by_path: dict[str, Stat | None] = {}
     for folder in _places(environment):
@@ -124,7 +124,7 @@ def _stamp_of_shared(entry: "os.DirEntry[str]") -> Stat | None:
 
 
 def stamps(folders: Iterable[str]) -> dict[str, Stat | None]:
-    """The stat data of the files in folders, by absolute path; without dependencies and caches."""
+    """Stat data of the files in folders, by absolute path; without dependencies and caches."""
     by_path: dict[str, Stat | None] = {}
     for folder in folders:
         by_path.update(islice(_files(folder, _PASSED_OVER, stamp), _MAX_FILES))
@@ -132,13 +132,13 @@ def stamps(folders: Iterable[str]) -> dict[str, Stat | None]:
 
 
 def behind(root: Path, links: Iterable[str]) -> dict[str, Stat | None]:
-    """The stat data of the files outside to which links of the workspace lead, by absolute path.
+    """Stat data of the files outside that links of the workspace point to, by absolute path.
 
-    Without dependencies and caches, and no more than a look at every turn allows.
+    Without dependencies and caches, and limited in number, because every turn looks at them.
     """
     by_path: dict[str, Stat | None] = {}
     for link in islice(links, _MAX_LINKS):
-        target = Path(os.path.realpath(root / link))  # a loop is no error
+        target = Path(os.path.realpath(root / link))  # a loop is not an error
         if target.is_relative_to(root) or root.is_relative_to(target):
             continue
         with suppress(OSError):

@@ -1,4 +1,4 @@
-"""One run per work tree, by a lock that the kernel holds; a dead owner frees it."""
+"""One run per work tree, by a kernel lock, which is released when its owner dies."""
 
 import fcntl
 import os
@@ -15,7 +15,7 @@ from atlas_retry.workspace.layers import finish_accepting
 
 
 class Holder(msgspec.Struct, frozen=True, kw_only=True):
-    """Who holds the lock, as it said itself: a hint for people."""
+    """The process that holds the lock, as it wrote itself: a hint for people."""
 
     pid: int
     started_at: str
@@ -23,13 +23,12 @@ class Holder(msgspec.Struct, frozen=True, kw_only=True):
 
 @contextmanager
 def lock(ws: Workspace) -> Iterator[None]:
-    """Be the only run in this work tree; another worktree of the repository is another matter.
+    """Be the only run in this work tree; each worktree of a repository has its own lock.
 
-    What one that was killed had changed for a while is restored first; what it had begun to accept
-    is brought to its end. Raises WorkspaceError at
-    once, naming the other's pid and start time.
+    First restores what a killed run had changed temporarily, and finishes what it had begun to
+    accept. Raises WorkspaceError at once, with the other run's pid and start time.
     """
-    # without CLOEXEC a daemon that a gate leaves behind would hold it for ever
+    # without CLOEXEC a daemon that a gate leaves behind would hold it forever
     file = os.open(ws.home / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         _acquire(ws, file)
@@ -42,7 +41,7 @@ def lock(ws: Workspace) -> Iterator[None]:
 
 
 def holder(ws: Workspace) -> Holder | None:
-    """Who has the lock now; None when nobody does."""
+    """The current holder of the lock, or None."""
     try:
         file = os.open(ws.home / "lock", os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -80,4 +79,4 @@ def _read(file: int) -> Holder | None:
     try:
         return msgspec.json.decode(os.pread(file, 4096, 0), type=Holder)
     except msgspec.MsgspecError:
-        return None  # it has only just taken the lock
+        return None  # it has just taken the lock

@@ -1,7 +1,7 @@
-"""Looks at a work tree: what a run knows of it, and what moved between two looks.
+"""Looks at a work tree: what a run knows of it, and what changed between two looks.
 
-Between two moments at which nothing has run, one walk does for all. A look reads stat data, and
-content only where stat data moved or cannot tell; it holds no content.
+While no command runs, one walk serves all looks. A look reads stat data, and content only if stat
+data changed or are not conclusive; it keeps no content.
 """
 
 import hashlib
@@ -36,10 +36,10 @@ if TYPE_CHECKING:
     from atlas_retry.workspace.snapshots import HeldTree, Snapshot, WholeLook
 
 MAX_READ_BYTES = 32 << 20
-"""So much is read at one look of files whose content nobody else knows; of the rest it is unknown,
-and what moves of it counts as moved."""
+"""Bytes that one look reads of files with unknown content; the rest stays unknown, and counts as
+changed when its stat data change."""
 FEW_FILES, LITTLE_BYTES = 200, 1 << 20
-"""So much is sooner read than git is asked what it knows of it."""
+"""Limits below which reading files is faster than asking git for their content ids."""
 _CHUNK_BYTES = 1 << 20
 
 
@@ -48,22 +48,21 @@ class Look(Struct, frozen=True, kw_only=True):
 
     files: Mapping[str, Stat]
     taken_ns: int
-    """When it began."""
+    """Start of the look."""
     read: Mapping[str, str]
-    """What git would call the content: of those files that were read, at this look or since when
-    they have not moved."""
+    """Git ids of contents, of files that were read at this look, or earlier and unchanged since."""
     unsettled: Collection[str] = ()
-    """The files that may change after it without a move of their stat data."""
+    """Files that may change afterwards without a change of their stat data."""
 
 
 def suspects(before: Look, after: Look) -> list[str]:
-    """The paths that may differ: stat data moved, or may hide a move. Pure."""
+    """The paths that may differ: their stat data changed, or may hide a change. Pure."""
     hiding = (path for path in before.unsettled if path in after.files)
     return sorted({*differing(before.files, after.files), *hiding})
 
 
 def _unsettled(files: Mapping[str, Stat], taken_ns: int, last: Look | None) -> frozenset[str]:
-    """Those of the files that are; what was settled at the last look and has not moved is not."""
+    """The unsettled files; those settled at the last look and unchanged since are not."""
     asked: Collection[str] = files
     if last:
         asked = files.keys() & (differing(last.files, files) | {*last.unsettled})
@@ -73,8 +72,8 @@ def _unsettled(files: Mapping[str, Stat], taken_ns: int, last: Look | None) -> f
 def moved(before: Look, after: Look, known: Mapping[str, str]) -> tuple[str, ...]:
     """The paths whose content or mode differ, in order. Pure.
 
-    `known` are ids of contents before which `before` did not read. Unknown content has moved where
-    stat data have.
+    `known` are ids of earlier contents that `before` did not read. Unknown content counts as
+    changed if its stat data changed.
     """
     return tuple(path for path in suspects(before, after) if _has_moved(path, before, after, known))
 
@@ -90,11 +89,11 @@ def _has_moved(path: str, before: Look, after: Look, known: Mapping[str, str]) -
 
 
 MAX_AGE_S, MAX_WALKS = 2.0, 10
-"""What a person changes is seen after this time, or as long as so many walks take."""
+"""Changes by a person are seen after this many seconds, or the time of this many walks."""
 
 
 class Tracker:
-    """Of one work tree. Who writes there without starting a process says so by `moved`."""
+    """Tracks one work tree. Code that writes there without starting a process calls `moved`."""
 
     def __init__(self, ws: Workspace) -> None:
         self.ws = ws
@@ -108,12 +107,12 @@ class Tracker:
         self._seen_from: Scan | None = None
 
     def moved(self) -> None:
-        """Look again the next time."""
+        """Walk the tree again next time."""
         self._until_s = 0.0
 
     @contextmanager
     def elsewhere(self) -> Iterator[None]:
-        """While somebody writes: look again during it and after."""
+        """Walk the tree again during this context and after it, because others write there."""
         self.moved()
         try:
             yield
@@ -121,7 +120,7 @@ class Tracker:
             self.moved()
 
     def scan(self) -> Scan:
-        """The work tree as it is now, as far as anybody can have changed it."""
+        """The work tree as it is now; walked again only if it may have changed."""
         now_s = time.monotonic()
         if self._scan is None or process.started() != self._started or now_s > self._until_s:
             self._started = process.started()
@@ -131,7 +130,7 @@ class Tracker:
         return self._scan
 
     def snapshot(self) -> "Snapshot":
-        """As `snapshots.snapshot`, made from the last one."""
+        """Like `snapshots.snapshot`, made from the last one."""
         return self._hold(self.scan()).snapshot
 
     def _hold(self, scan: Scan) -> "HeldTree":
@@ -143,14 +142,14 @@ class Tracker:
         return self._held
 
     def take(self) -> "WholeLook":
-        """As `snapshots.take`, made from the last one."""
+        """Like `snapshots.take`, made from the last one."""
         self.moved()
         scan = self.scan()
         held = self._hold(scan)
         return held.snapshot, held.state, scan
 
     def uncommitted(self) -> Uncommitted:
-        """What may not be as in the last commit; git is asked once for each index."""
+        """Files that may differ from the last commit; git is asked once for each index."""
         scan = self.scan()
         if self._status is None or self._status[0].rules != scan.rules:
             self._status = scan, uncommitted(self.ws.root, self.ws.environ)
@@ -160,19 +159,19 @@ class Tracker:
 
     @property
     def holds(self) -> bool:
-        """Whether a snapshot was taken: it knows the content of every file."""
+        """Whether a snapshot was taken, so that the content of every file is known."""
         return self._held is not None
 
     def known(self) -> "Mapping[str, Known]":
-        """What the latest snapshot knew of each file, this process's or that of one before."""
+        """Contents of files in the latest snapshot, of this process or an earlier one."""
         from atlas_retry.workspace.snapshots import remembered_files  # start-up
 
         return self._held.files if self._held else remembered_files(self.ws)
 
     def files(self) -> tuple[int, Mapping[str, Stat]]:
-        """When the work tree was walked, and the stat data of what git does not ignore.
+        """Time of the walk, and the stat data of files that git does not ignore.
 
-        Of everything but dependencies and caches, where there is no git that can read it.
+        Without a usable git, of all files except dependencies and caches.
         """
         try:
             scan = self.scan()
@@ -190,22 +189,22 @@ class Tracker:
 
 
 class Lookout:
-    """Looks at one work tree again and again; each look starts from what the last one knew."""
+    """Looks at one work tree repeatedly; each look reuses what the last one knew."""
 
     def __init__(self, tracker: Tracker) -> None:
-        """`tracker` walks the work tree; what it holds is known."""
+        """`tracker` walks the work tree; contents in its snapshots need not be read."""
         self._ws = tracker.ws
         self._tracker = tracker
         self._last: Look | None = None
         self._glanced: tuple[int, Mapping[str, Stat]] | None = None
 
     def glance(self) -> Mapping[str, Stat]:
-        """The stat data of all files; the next `take` goes by them, and reads what it has to."""
+        """The stat data of all files, which the next `take` uses."""
         self._glanced = self._tracker.files()
         return self._glanced[1]
 
     def take(self) -> Look:
-        """The tree as it is now. Without git, or where git cannot read it, all files count."""
+        """The tree as it is now. Without a usable git, all files count."""
         (taken_ns, files), self._glanced = self._glanced or self._tracker.files(), None
         last, late = self._last, _unsettled(files, taken_ns, self._last)
         look = Look(files=files, taken_ns=taken_ns, read={}, unsettled=late)
@@ -229,7 +228,7 @@ class Lookout:
         return moved(before, after, known)
 
     def _unsure(self, files: Mapping[str, Stat]) -> Iterable[str]:
-        """The files whose content git's index does not know; all of them where they are few."""
+        """The files whose content git's index does not know; all files if they are few."""
         if len(files) <= FEW_FILES and sum(seen[1] for seen in files.values()) <= LITTLE_BYTES:
             return files
         tagged: list[str] = []
@@ -268,19 +267,19 @@ def _still_read(last: Look, look: Look) -> dict[str, str]:
 
 
 def _listed(root: Path, env: Mapping[str, str], *which: str) -> list[str]:
-    """Paths that git does not ignore; a nested repository that is no submodule ends in `/`."""
+    """Paths that git does not ignore; nested repositories, except submodules, end in `/`."""
     return split(git("ls-files", "-z", *which, "--exclude-standard", cwd=root, env=env))
 
 
 def ignored(root: Path, env: Mapping[str, str]) -> list[str]:
-    """What git ignores; a folder of which nothing else is known ends in `/`."""
+    """Paths that git ignores; folders that are ignored as a whole end in `/`."""
     which = ("--others", "--ignored", "--directory")
     env = user_environment(env)
     return _listed(root, env, *which) if (root / ".git").exists() else []
 
 
 def tracked(root: Path, paths: Collection[str], *, environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Those of these paths that git's index holds, in order."""
+    """The paths among these that are in git's index, in order."""
     try:
         return tuple(sorted({*paths} & {*_listed(root, user_environment(environ), "--cached")}))
     except WorkspaceError:
@@ -288,7 +287,7 @@ def tracked(root: Path, paths: Collection[str], *, environ: Mapping[str, str]) -
 
 
 def _id_at(path: Path, seen: Stat) -> str | None:
-    """The id of a content; None where it cannot be read, or moved since it was `seen`."""
+    """Git id of a file's content; None if unreadable, or changed since it was `seen`."""
     with suppress(OSError):
         oid = _id_of(path, seen)
         if stat_of(path.lstat()) == seen:

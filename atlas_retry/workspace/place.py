@@ -1,8 +1,8 @@
-"""Put one file, link or folder into a work tree; never through a link, never half written.
+"""Write one file, link or folder in a work tree; never through a link, never half written.
 
 Everything is done below an open folder, component by component, so that a link in the way is
-replaced and not followed. What replaces a file is a new one under its name: a hard link of the
-old one elsewhere keeps its content.
+replaced and not followed. A file is replaced by a new one of the same name, so hard links to the
+old one keep its content.
 """
 
 import errno
@@ -21,7 +21,7 @@ _OLD = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 Contents = Mapping[str, tuple[str, bytes] | None]
-"""Path to git's mode and content (of a link: its target); None: there is no such file."""
+"""Path -> git mode and content (for a link, its target); None if there is no such file."""
 
 
 class _LinkedError(OSError):
@@ -32,7 +32,7 @@ _NOT_THERE = (FileNotFoundError, NotADirectoryError, _LinkedError)
 
 
 def put(root: Path, path: str, entry: StoredFile, content: bytes) -> None:
-    """Make `path` what `entry` says. Raises OSError, for a folder with something in it too."""
+    """Write `path` as `entry` says. Raises OSError, also for a folder that is not empty."""
     with _parent(root, path) as (folder, name):
         with suppress(FileNotFoundError):
             os.unlink(TEMPORARY, dir_fd=folder)
@@ -50,19 +50,19 @@ def put(root: Path, path: str, entry: StoredFile, content: bytes) -> None:
 
 
 def look(root: Path, path: str) -> StoredFile | None:
-    """The file or link that is at `path`, whatever a snapshot would think of it."""
+    """The file or link at `path`, even if snapshots would leave it out."""
     file = _open_and_read(root, path)
     return entry_of(file[0], blob_id(file[1])) if file else None
 
 
 def read(root: Path, path: str, max_bytes: int | None = None) -> bytes | None:
-    """Content of a file or target of a link; None where there is neither, or more than that."""
+    """Content of a file or target of a link; None if there is neither, or it is too large."""
     file = _open_and_read(root, path, max_bytes)
     return file[1] if file else None
 
 
 def status(root: Path, path: str) -> os.stat_result | None:
-    """Of the file or link that is at `path`; None where there is none, or a folder."""
+    """Stat of the file or link at `path`; None if there is none, or a folder."""
     with suppress(*_NOT_THERE), _parent(root, path, make=False) as (folder, name):
         status = os.stat(name, dir_fd=folder, follow_symlinks=False)
         return None if stat.S_ISDIR(status.st_mode) else status
@@ -87,13 +87,13 @@ def _open_and_read(root: Path, path: str, max_bytes: int | None = None) -> tuple
 
 
 def make_folder(root: Path, path: str) -> None:
-    """Make `path` a folder, and those above it; a file or link in the way is removed."""
+    """Create a folder and those above it; a file or link in the way is removed."""
     with _parent(root, f"{path}/{TEMPORARY}"):
         pass
 
 
 def remove(root: Path, path: str) -> None:
-    """Remove a file or link; nothing there is no error, nor is a folder, which stays."""
+    """Remove a file or link; does nothing if there is none, or if it is a folder."""
     with (
         suppress(*_NOT_THERE, IsADirectoryError),
         _parent(root, path, make=False) as (folder, name),
@@ -102,7 +102,7 @@ def remove(root: Path, path: str) -> None:
 
 
 def remove_folder(root: Path, path: str) -> None:
-    """Remove a folder if there is nothing in it."""
+    """Remove a folder if it is empty."""
     with suppress(*_NOT_THERE), _parent(root, path, make=False) as (folder, name):
         try:
             os.rmdir(name, dir_fd=folder)
@@ -112,18 +112,18 @@ def remove_folder(root: Path, path: str) -> None:
 
 
 _OUTSIDE = frozenset({"", ".", "..", ".git"})
-"""Parts of a path that is not one of the work tree's: tools print many."""
+"""Parts of paths that are not in the work tree, which tools often print."""
 
 
 def require_inside(path: str) -> None:
-    """Raise ValueError for a path that cannot be one of the work tree's."""
+    """Raise ValueError for a path that cannot be in the work tree."""
     if not _OUTSIDE.isdisjoint(path.split("/")):
         raise ValueError(f"{path!r} is not a file path in the work tree")
 
 
 @contextmanager
 def _parent(root: Path, path: str, *, make: bool = True) -> Iterator[tuple[int, str]]:
-    """The open folder that `path` is in, and the name in it."""
+    """Descriptor of the folder that `path` is in, and the name in it."""
     *above, name = path.split("/")
     folder = os.open(root, _FOLDER)
     try:

@@ -1,4 +1,4 @@
-"""Restore what git holds beside the work tree: HEAD, refs, configuration, hooks, the index."""
+"""Restore git's own state: HEAD, refs, configuration, hooks, the index."""
 
 import os
 from collections.abc import Collection, Iterator, Mapping
@@ -21,21 +21,20 @@ _SYMBOLIC = "ref: "
 
 
 def put_back_git(ws: Workspace, snapshot_id: str, names: Collection[str]) -> tuple[str, ...]:
-    """Make git's own state what it was when the snapshot was taken; names of what was restored.
+    """Restore git's own state from a snapshot; returns the names of what was restored.
 
-    `names` are keys of `git_facts`: other worktrees of the repository share its refs and
-    configuration. Not held, so not restored: linked worktrees themselves, the folders of
-    a rebase or `git am`, hooks of core.hooksPath, the insides of submodules. Reflogs only grow.
-    Raises WorkspaceError.
+    `names` are keys of `git_facts` to restore, since other worktrees share refs and configuration.
+    Not held, so not restored: linked worktrees themselves, the folders of a rebase or `git am`,
+    hooks of core.hooksPath, the inside of submodules. Reflogs only grow. Raises WorkspaceError.
     """
     if not ws.git_dir.is_dir():
-        return ()  # gone, with everything that no snapshot holds
-    take(ws)  # holds what is there before it goes
+        return ()  # the git directory is gone, and no snapshot holds it
+    take(ws)  # a snapshot of the current state, before it is changed
     state = read_state(ws, snapshot_id)
     held = read_blobs(ws, {entry.oid for entry in state.git.values()})
     wanted = {_group(name) for name in names}
     done = [*_put_files(ws, state, held, wanted), *_put_refs(ws, state, held, wanted)]
-    # once more: moving refs/stash wrote to its log
+    # again, because moving refs/stash wrote to its log
     done += _put_files(ws, state, held, wanted)
     if "index" in wanted and put_back_index(ws, state, None)[0]:
         done.append("index")
@@ -45,9 +44,9 @@ def put_back_git(ws: Workspace, snapshot_id: str, names: Collection[str]) -> tup
 def put_back_moved(
     ws: Workspace, snapshot_id: str, quiet_s: float = inf, left: str | None = None
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Restore what `moved_git` names, but not what moved later: what was restored, what was not.
+    """Restore what `moved_git` names, except later changes; returns what was restored, and not.
 
-    Later is after `quiet_s`, or after the snapshot `left`. Raises WorkspaceError.
+    Later means after `quiet_s`, or after the snapshot `left`. Raises WorkspaceError.
     """
     moved = moved_git(ws, snapshot_id)
     theirs = {name for name, files in moved.items() if any(is_later(f, quiet_s) for f in files)}
@@ -58,17 +57,17 @@ def put_back_moved(
 
 
 def _group(name: str) -> str:
-    """The file is restored as a whole, so one key of the configuration stands for all."""
+    """The name of the file that holds a fact; a file is always restored as a whole."""
     if name.startswith("index-flags:"):
         return "index"
     return _CONFIG if name.startswith(_CONFIG) else name
 
 
 def moved_git(ws: Workspace, snapshot_id: str) -> dict[str, tuple[Path, ...]]:
-    """What `put_back_git` would restore for this work tree: names, and the files that hold it.
+    """State of git that changed since the snapshot: names, and the existing files that hold it.
 
-    Without the index, and of the refs only the branch that was checked out: the others belong to
-    other worktrees as well. The files' times tell who moved it; what is gone has none.
+    Without the index, and only with the branch that was checked out, because other refs belong to
+    other worktrees as well. The times of the files show when they changed.
     """
     state = read_state(ws, snapshot_id)
     moved: dict[str, list[Path]] = {}
@@ -104,7 +103,7 @@ def _put_files(
 
 
 def _fact_of(name: str) -> str:
-    """The key in `git_facts` that a held file belongs to; a refs file has none of its own."""
+    """The key in `git_facts` of a held file; empty for files of refs."""
     owner, _, path = name.partition("/")
     if path.startswith(("hooks/", "info/")):
         return path
@@ -121,13 +120,13 @@ def _place_of(ws: Workspace, name: str) -> tuple[Path, str]:
 def _put_refs(
     ws: Workspace, state: TreeState, contents: Mapping[str, bytes], wanted: Collection[str]
 ) -> Iterator[str]:
-    """Through git, which knows how it stores them."""
+    """Restore refs through git, which knows how it stores them."""
     held = {k: ref for k, ref in _held_refs(state, contents).items() if k in wanted}
     there = {k: ref for k, ref in _refs_now(ws).items() if k in wanted}
     gone = there.keys() - held.keys()
     moved = {name: value for name, value in held.items() if there.get(name) != value}
     plain = {name: oid for name, oid in moved.items() if not oid.startswith(_SYMBOLIC)}
-    # apart: a name may have to go before another below or above it can be
+    # first deletions: a ref may be in the way of another one below or above it
     _update(ws, [f"delete {name}\0\0" for name in gone])
     _update(ws, [f"update {name}\0{oid}\0\0" for name, oid in plain.items()])
     for name in moved.keys() - plain.keys():

@@ -1,4 +1,4 @@
-"""Which lines of the work tree are new, compared with a commit. No snapshot, no filter is run."""
+"""Lines of the work tree that are new since a commit. Takes no snapshot and runs no filter."""
 
 import os
 from collections.abc import Collection, Iterator, Mapping
@@ -21,11 +21,11 @@ def changed_lines(
     environ: Mapping[str, str],
     changed: Collection[str] | None = None,
 ) -> dict[str, tuple[range, ...]]:
-    """1-based lines by path that are not as `base` has them.
+    """1-based ranges of lines, by path, that differ from `base`.
 
-    Without a base: that are not committed, and where everything is, those of the last commit.
-    Empty where git cannot tell, or where more than `MAX_FILES` files differ. `changed` names what
-    may not be as in the last commit, if that is known.
+    Without a base, uncommitted lines; if there are none, those of the last commit. Empty if git
+    cannot tell, or if more than `MAX_FILES` files differ. `changed` are the files that may differ
+    from the last commit, if known.
     """
     if not os.path.lexists(root / ".git"):
         return {}
@@ -55,7 +55,7 @@ def _since(
 
 
 def _new(before: bytes | None, after: bytes | None) -> Iterator[range]:
-    """What was added or replaced; of what was taken out, the lines around the gap."""
+    """Added and replaced lines; for removed ones, the lines around the gap."""
     if after is None or max(len(before or b""), len(after)) > MAX_BYTES:
         return
     sides = (before or b"").splitlines(), after.splitlines()

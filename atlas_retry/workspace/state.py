@@ -1,4 +1,4 @@
-"""What one snapshot holds, its form in the shadow repository, and what differs between two."""
+"""The content of a snapshot, its form in the shadow repository, and differences between two."""
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
@@ -22,11 +22,11 @@ _HEAD = b"commit refs/heads/none\nmark :1\ncommitter atlas <atlas> 0 +0000\ndata
 _IDS = b'\nls :1 ""\nls :1 "work"\nreset refs/heads/none\nfrom %b\n\n' % (b"0" * 40)
 _MAX_STATES = 6
 _states: "dict[str, TreeState]" = {}
-"""What snapshots hold, the latest last: an id says all of it."""
+"""Contents of snapshots by id, the latest last; they never change."""
 
 
 class SnapshotManifest(msgspec.Struct, frozen=True, array_like=True):
-    """What a git tree has no place for. Paths are bytes: they need not be UTF-8."""
+    """Facts that a git tree cannot hold. Paths are bytes, because they may not be UTF-8."""
 
     left_out: list[tuple[bytes, str]]
     empty: list[bytes]
@@ -44,27 +44,27 @@ class TreeState(Struct, frozen=True, kw_only=True, dict=True):
     """`common/...` and `own/...`, see `gitfiles`."""
     index: StoredFile | None
     index_mtime_ns: int = 0
-    """0 without an index. Git tells by it which entries it has to look at again."""
+    """0 without an index. Git uses it to tell which entries it must check again."""
     empty: tuple[str, ...] = ()
-    """Folders with nothing in them."""
+    """Empty folders."""
     left_out: Mapping[str, str] = {}
-    """Path, a folder's ending in `/`, and why it is not held."""
+    """Paths that are not held (folders end in `/`), and why."""
     unheld: Mapping[str, Unheld] = {}
-    """Of those that are files: what tells whether they are still the same."""
+    """Data that show whether a file in `left_out` is still the same."""
 
     @cached_property
     def files(self) -> Mapping[str, StoredFile]:
-        """All files and links of the work tree that are held."""
+        """All files and links of the work tree in the snapshot."""
         return {**self.work, **self.ignored} if self.ignored else self.work
 
     def may_lack(self, path: str) -> bool:
-        """Whether a file may have been there that is not held, and that nobody can make again."""
+        """Whether the snapshot left a path out for another reason than being in a cache."""
         above = [f"{path[:at]}/" for at, sign in enumerate(path) if sign == "/"]
         return any(self.left_out.get(one, CACHE) != CACHE for one in (path, *above))
 
 
 def manifest_of(state: TreeState) -> bytes:
-    """The manifest's content, the same for the same state."""
+    """Content of the manifest, equal for equal states."""
     special = (
         (os.fsencode(path), entry.permissions)
         for path, entry in state.files.items()
@@ -84,9 +84,9 @@ def manifest_of(state: TreeState) -> bytes:
 def commit_stream(old: TreeState, new: TreeState, whole: str, manifest: str | None) -> bytes:
     """The part of a fast-import stream that makes the tree of `new` (git-fast-import(1)).
 
-    It is made from the tree `whole`, which holds `old`; empty where none differs. The commit is
-    only a handle: it says nothing but its tree, and nothing names it afterwards. `manifest` is a
-    blob's id, None where it is the same.
+    It is made from the tree `whole`, which holds `old`; empty if nothing differs. The commit is
+    only a handle for its tree, and no ref names it afterwards. `manifest` is the id of a blob, None
+    if unchanged.
     """
     lines = [
         *_moves(WORK, old.work, new.work),
@@ -122,13 +122,13 @@ def _name(path: str) -> bytes:
 
 
 def ids_of(answer: bytes) -> tuple[str, str]:
-    """The ids of the whole tree and of `work` in fast-import's answer to `commit_stream`."""
+    """Ids of the whole tree and of `work`, from fast-import's answer to `commit_stream`."""
     whole, work = (line.split() for line in answer.decode().splitlines())
     return whole[2], EMPTY_TREE if work[0] == "missing" else work[2]
 
 
 def read_state(ws: Workspace, snapshot_id: str) -> TreeState:
-    """What a snapshot holds. Raises WorkspaceError when there is no such snapshot."""
+    """The content of a snapshot. Raises WorkspaceError if there is no such snapshot."""
     if known := _states.get(snapshot_id):
         return known
     entries = dict(list_tree(shadow_git(ws, "ls-tree", "-r", "-z", snapshot_id)))
@@ -152,7 +152,7 @@ def read_state(ws: Workspace, snapshot_id: str) -> TreeState:
 
 
 def remember_state(snapshot_id: str, state: TreeState) -> None:
-    """Keep what a snapshot holds in memory, in the place of the oldest."""
+    """Keep the content of a snapshot in memory, and drop the oldest one."""
     _states.pop(snapshot_id, None)
     _states[snapshot_id] = state
     for oldest in list(_states)[:-_MAX_STATES]:
@@ -179,15 +179,15 @@ def _below(
 
 _DIFF = ("diff-tree", "-r", "--no-renames", "--full-index")
 _Lines = tuple[int | None, int | None]
-"""Added and removed; None for a binary file."""
+"""Numbers of added and removed lines; None for a binary file."""
 
 
 def patch(
     ws: Workspace, before_id: str, after_id: str, paths: Iterable[str] = (), *, whole: bool = False
 ) -> bytes:
-    """What happened to the files that git does not ignore, or to these, as a unified diff.
+    """Unified diff of the files that git does not ignore, or of `paths`.
 
-    `whole`: with the content of binary files, for who applies it.
+    With `whole` it contains binary files, so that it can be applied.
     """
     form = ("--binary",) if whole else ()
     below = (*form, f"--relative={WORK}", before_id, after_id)
@@ -198,10 +198,10 @@ def patch(
 def changes(
     ws: Workspace, before_id: str, after_id: str, *, ignored: bool = False
 ) -> tuple[Change, ...]:
-    """What differs between two snapshots, in order of the paths.
+    """Differences between two snapshots, in order of the paths.
 
-    A file that is ignored in both counts only with `ignored`; one that became ignored, or is no
-    longer, counts by its content like any other.
+    Files that are ignored in both count only with `ignored`; those that became ignored, or are not
+    any more, count by their content like any other.
     """
     if before_id == after_id:
         return ()
@@ -211,9 +211,9 @@ def changes(
 
 
 _Between = tuple[tuple[Change, bool], ...]
-"""Changes, and whether git does not ignore the file, before or after."""
+"""Changes, and whether the file is not ignored before or after."""
 _known: dict[tuple[Path, str, str], _Between] = {}
-"""What differs between two snapshots, the latest last: their ids say all of it."""
+"""Differences by the ids of two snapshots, the latest last."""
 _MAX_KNOWN = 8
 
 
@@ -250,7 +250,7 @@ def _change(path: str, old: StoredFile | None, new: StoredFile | None, lines: _L
 
 
 def status_of(before: StoredFile | None, after: StoredFile | None) -> ChangeStatus | None:
-    """What became of a file; None: nothing."""
+    """The change of a file; None if unchanged."""
     if before == after:
         return None
     if before is None:
@@ -261,7 +261,7 @@ def status_of(before: StoredFile | None, after: StoredFile | None) -> ChangeStat
 
 
 def _lines(ws: Workspace, before_id: str, after_id: str) -> dict[str, _Lines]:
-    """Added and removed by path; of a file that git ignores on one side only, both together."""
+    """Added and removed lines by path; summed for a file that is ignored on one side only."""
     counted: dict[str, _Lines] = {}
     for item in split(shadow_git(ws, *_DIFF, "-z", "--numstat", before_id, after_id)):
         added, removed, path = item.split("\t", 2)

@@ -20,7 +20,7 @@ MAX_SOURCE_BYTES = 16 << 20
 
 
 class ObjectTree:
-    """A tree of git objects. What has been read once is remembered."""
+    """A tree of git objects. Contents are cached once read."""
 
     def __init__(self, entries: Mapping[str, StoredFile], batch: Callable[[bytes], bytes]) -> None:
         self._entries = entries
@@ -35,12 +35,12 @@ class ObjectTree:
         return entry.mode if entry else None
 
     def entry(self, path: str) -> tuple[str, str] | None:
-        """Mode and id of the content."""
+        """Mode and content id of a path."""
         entry = self._entries.get(path)
         return (entry.mode, entry.oid) if entry else None
 
     def contents(self, paths: Iterable[str]) -> Contents:
-        """Mode and content of each of these paths; None: there is no such file."""
+        """Mode and content of each of these paths; None if there is no such file."""
         paths = sorted(paths)
         self.preload(paths)
         files = ((path, self.mode(path), self.read(path)) for path in paths)
@@ -50,7 +50,7 @@ class ObjectTree:
         }
 
     def read(self, path: str) -> bytes | None:
-        """As in `model.Tree`; of a submodule the id of its commit."""
+        """As in `model.Tree`; for a submodule, the id of its commit."""
         entry = self._entries.get(path)
         if entry is None:
             return None
@@ -60,7 +60,7 @@ class ObjectTree:
         return self._contents[entry.oid]
 
     def preload(self, paths: Collection[str]) -> None:
-        """Read many at once: one process instead of one for each."""
+        """Read many files with a single process."""
         entries = (self._entries[path] for path in paths if path in self._entries)
         oids = {entry.oid for entry in entries if entry.mode != _SUBMODULE}
         for oid in oids - self._contents.keys():
@@ -74,9 +74,9 @@ class ObjectTree:
 
 
 class DirectoryTree:
-    """Files and links of a folder; listed and read when they are asked for.
+    """Files and links of a folder, listed and read on demand.
 
-    An ignored file can be read although it is not listed; one of more than `max_bytes` cannot.
+    An ignored file can be read although it is not listed; one larger than `max_bytes` cannot.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class DirectoryTree:
         max_bytes: int | None = None,
         scan: Scan | None = None,
     ) -> None:
-        """`scan` is what a walk has found there."""
+        """`scan` is an earlier walk of the folder."""
         self._root = root
         self._environ = environ
         self._max_bytes = max_bytes
@@ -108,17 +108,17 @@ class DirectoryTree:
 
 
 def walk(root: Path, environ: Mapping[str, str]) -> Scan:
-    """What is in a folder: as git sees it where it has a `.git`, else all but git's own files."""
+    """Files of a folder: as git lists them if it has a `.git`, else all except git's own files."""
     env = user_environment(environ)
     return scan(root, listing(root, env) if (root / ".git").exists() else None)
 
 
 MAX_NAMED = 200
-"""So many paths are named to git; of more it lists everything."""
+"""Most paths that are passed to git; with more it lists everything."""
 
 
 def tree(ws: Workspace, snapshot_id: str, *, ignored: bool = False) -> ObjectTree:
-    """What a snapshot holds; files that git ignores only with `ignored`."""
+    """The tree of a snapshot; ignored files only with `ignored`."""
     state = read_state(ws, snapshot_id)
     return ObjectTree(
         state.files if ignored else state.work,
@@ -127,7 +127,7 @@ def tree(ws: Workspace, snapshot_id: str, *, ignored: bool = False) -> ObjectTre
 
 
 def as_in(base: ObjectTree, now: ObjectTree) -> Contents:
-    """What has to change for the files of one tree to be those of another; no submodule moves."""
+    """The changes that turn the files of `now` into those of `base`, without submodules."""
     moved = [path for path in {*base.paths(), *now.paths()} if base.entry(path) != now.entry(path)]
     linked = {path for path in base.paths() if base.mode(path) == _SUBMODULE}
     return base.contents(path for path in moved if linked.isdisjoint((path, *parents(path))))
@@ -136,9 +136,9 @@ def as_in(base: ObjectTree, now: ObjectTree) -> Contents:
 def revision_tree(
     root: Path, revision: str, paths: Collection[str] = (), *, environ: Mapping[str, str]
 ) -> ObjectTree:
-    """What a commit of the user's repository holds, or of it only these paths where they are few.
+    """The tree of a commit in the user's repository; only these paths if they are few.
 
-    Raises GitError when there is none.
+    Raises GitError if there is no such commit.
     """
     env = user_environment(environ)
     commit = commit_id(root, env, revision)
@@ -153,6 +153,6 @@ def revision_tree(
 def source_tree(
     root: Path, *, environ: Mapping[str, str] | None = None, scan: Scan | None = None
 ) -> DirectoryTree:
-    """A folder for who reads sources: what is too big to be one is not read."""
+    """A folder for reading sources; files that are too large for that are not read."""
     environ = os.environ if environ is None else environ
     return DirectoryTree(root, environ, MAX_SOURCE_BYTES, scan)

@@ -1,4 +1,4 @@
-"""What is known of every path, one look after the other: only what moved is ever compared."""
+"""Successive versions of a mapping by path, compared only by what changed between them."""
 
 from collections.abc import Collection, Iterable, Mapping
 from typing import Generic, TypeVar
@@ -7,9 +7,9 @@ V = TypeVar("V")
 
 
 class Version(dict[str, V], Generic[V]):
-    """A mapping by path that changes no more once `amended` has made the next one of it.
+    """A mapping by path that must not change once `amended` has made the next version from it.
 
-    Those that were made one of the other share a list of what moved at each step.
+    Versions made from one another share a list of the paths that changed at each step.
     """
 
     __slots__ = ("at", "steps")
@@ -20,7 +20,7 @@ class Version(dict[str, V], Generic[V]):
         self.at = 0
 
     def amended(self, changes: Mapping[str, V], gone: Collection[str] = ()) -> "Version[V]":
-        """With these values, without those paths; the same one where nothing differs."""
+        """The next version with `changes` and without `gone`; the same one if nothing differs."""
         moved = {path for path, value in changes.items() if self.get(path) != value}
         left = {path for path in gone if path in self}
         if not moved and not left:
@@ -29,7 +29,7 @@ class Version(dict[str, V], Generic[V]):
         for path in left:
             del later[path]
         later.update((path, changes[path]) for path in moved)
-        # of two that are made of the same one, the second begins anew
+        # the second of two versions made from the same one starts a new list
         if self.at == len(self.steps):
             self.steps.append(frozenset(moved | left))
             later.steps, later.at = self.steps, len(self.steps)
@@ -37,7 +37,7 @@ class Version(dict[str, V], Generic[V]):
 
 
 def differing(old: Mapping[str, object], new: Mapping[str, object]) -> set[str]:
-    """The paths whose values differ; of two versions of one mapping only what moved is compared."""
+    """The paths whose values differ; for two related versions only changed paths are compared."""
     if old is new:
         return set()
     if isinstance(old, Version) and isinstance(new, Version) and old.steps is new.steps:

@@ -1,4 +1,4 @@
-"""Named workspaces: git worktrees beside the repository; runs nothing in them."""
+"""Named workspaces: git worktrees next to the repository; runs nothing in them."""
 
 import os
 from collections.abc import Mapping
@@ -30,17 +30,17 @@ class Worktree(Struct, frozen=True, kw_only=True):
     name: str
     root: Path
     branch: str | None
-    """None when its HEAD is detached."""
+    """None if its HEAD is detached."""
     is_there: bool
-    """False: its folder was removed by hand; `git worktree prune` forgets it."""
+    """False if its folder was removed by hand; `git worktree prune` forgets it."""
 
 
 def add_worktree(ws: Workspace, name: str, from_revision: str | None = None) -> Path:
-    """Make a named workspace on a branch `atlas/NAME`, and return its root.
+    """Create a named workspace on a branch `atlas/NAME`, and return its root.
 
-    The branch starts at `from_revision`, else at HEAD; one that is there already is gone on with
-    as long as no revision is asked for. One at a time for each repository. Raises UsageError for
-    a name that cannot be, WorkspaceError with git's words.
+    The branch starts at `from_revision`, else at HEAD; without a revision an existing branch is
+    used. One at a time for each repository. Raises UsageError for an invalid name, WorkspaceError
+    with git's message.
     """
     if not _NAME.fullmatch(name):
         raise UsageError(
@@ -60,7 +60,7 @@ def add_worktree(ws: Workspace, name: str, from_revision: str | None = None) -> 
 
 
 def _home_of(common_dir: Path) -> Path:
-    """Beside the main work tree, so that no tool walks from it into another workspace."""
+    """Folder of workspaces, next to the main work tree so that tools there do not find them."""
     main = common_dir.parent if common_dir.name == ".git" else common_dir
     return main.with_name(f"{main.name}.worktrees")
 
@@ -87,10 +87,10 @@ def list_worktrees(common_dir: Path) -> tuple[Worktree, ...]:
 
 
 def remove_worktree(ws: Workspace, name: str, *, force: bool = False) -> None:
-    """Remove a named workspace, and its branch where another one holds all its commits.
+    """Remove a named workspace, and its branch if another one holds all its commits.
 
-    Raises WorkspaceError while a run is in it, and without `force` when it holds changes that are
-    not committed or commits that nothing else holds; UsageError when there is none of that name.
+    Raises WorkspaceError while a run is in it, and without `force` if it has uncommitted changes or
+    commits that no other branch holds; UsageError if there is none of that name.
     """
     named = {worktree.name: worktree for worktree in list_worktrees(ws.common_dir)}
     if name not in named:
@@ -119,7 +119,7 @@ def remove_worktree(ws: Workspace, name: str, *, force: bool = False) -> None:
 
 
 def _tip(ws: Workspace, one: Worktree) -> str | None:
-    """The commit it is at; None where that cannot be told."""
+    """The commit of its HEAD; None if unknown."""
     at, revision = (one.root, "HEAD") if one.is_there else (ws.common_dir, one.branch)
     try:
         return commit_id(at, ws.environ, revision) if revision else None
@@ -134,7 +134,7 @@ def _is_held_elsewhere(ws: Workspace, one: Worktree, tip: str) -> bool:
 
 
 def _remove(ws: Workspace, name: str, root: Path, *, force: bool) -> None:
-    # twice: a worktree that is locked as well
+    # --force twice also removes a locked worktree
     asked = ("worktree", "remove", *(("--force", "--force") if force else ()), "--", str(root))
     try:
         git(*asked, cwd=ws.common_dir, env=ws.environ)
@@ -147,7 +147,7 @@ def resolve(argument: str, cwd: Path, *, environ: Mapping[str, str]) -> Path:
     """The folder that an argument on the command line means.
 
     With a separator or a dot it is a path; else a named workspace of the repository that `cwd` is
-    in, else a folder. Raises UsageError when it is both, or neither.
+    in, else a folder. Raises UsageError if it is both, or neither.
     """
     there = cwd / argument
     if "/" in argument or "." in argument:
@@ -166,7 +166,7 @@ def resolve(argument: str, cwd: Path, *, environ: Mapping[str, str]) -> Path:
 
 
 def names_around(cwd: Path, *, environ: Mapping[str, str]) -> dict[str, Path]:
-    """The roots, by name, of the named workspaces of the repository that `cwd` is in."""
+    """Roots of the named workspaces in the repository of `cwd`, by name."""
     env = user_environment(environ)
     try:
         common_dir = common_dir_of(places_of(cwd, env)[1])
