@@ -115,12 +115,12 @@ def test_attempts_are_listed_with_their_result() -> None:
     text = ended(failing("pytest", problem()), attempts=tried)
     assert "1. anthropic sonnet, $0.50: a plus for a minus" in text
     assert "and 2 more" in text
-    assert "1 problem fixed, 0 remained, 2 came with it" in text
+    assert "1 problem fixed, 0 remained, 2 introduced" in text
     assert (
         "- `t.py` tests/removed: refused: a test is gone. To look at it: atlas diff r-1 1" in text
     )
     assert "it ended with: calc.py did not check in 3 tries" in text
-    assert "this is what is in the workspace now" in text
+    assert "its changes are in the workspace now" in text
     assert "No attempt improved the result" not in text
 
 

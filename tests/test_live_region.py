@@ -102,7 +102,7 @@ def test_the_agent_row_shows_cost_and_activity_until_its_turn_ends(
         screen._follow(event)
         shown += [shown_rows(screen)]
     screen._follow(GateStarted(gate="lint", command="true"))
-    assert shown == [["agent is asked"], ["agent $0.50, 3 turns: Edit calc.py"], []]
+    assert shown == [["agent starting"], ["agent $0.50, 3 turns: Edit calc.py"], []]
     assert shown_rows(screen) == ["lint "]
 
 

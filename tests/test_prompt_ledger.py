@@ -31,7 +31,7 @@ def test_a_held_change_is_explained_with_its_failures_and_options() -> None:
 
 
 def test_a_held_change_that_fails_anyway_is_explained() -> None:
-    assert "They fail with it as well" in next_prompt_about(
+    assert "They fail even with it" in next_prompt_about(
         Held(rule="tests-changed", path="test_a.py", needed=False)
     )
 

@@ -56,11 +56,11 @@ def forge(project: Project) -> None:
 
 
 CHANGES = {
-    "another tree": (edit("calc.py", FIXED + "# more\n"), "it is of the tree"),
-    "a new file": (edit("new.py", ""), "it is of the tree"),
+    "another tree": (edit("calc.py", FIXED + "# more\n"), "it is for the tree"),
+    "a new file": (edit("new.py", ""), "it is for the tree"),
     "another gate": (
         lambda project: project.configure(validation={"test": [UNITTEST, "true"]}),
-        "the gate true has not passed in it",
+        "it has no pass of the gate true",
     ),
     "another verdict": (forge, "of a validation that failed"),
 }

@@ -30,8 +30,8 @@ def test_a_lost_uncommitted_function_is_named_with_the_restore_command(project: 
     assert ended.code == 0
     assert "attempt 2 is in the workspace: calc.py (+1 -5)" in ended.out
     named, label, command = ended.out.splitlines()[-3:]
-    assert named == "gone, and it was not committed: calc.py: helper"
-    assert label == "bring it back:"
+    assert named == "lost, and not committed: calc.py: helper"
+    assert label == "restore it:"
     assert atlas(project, *command.removeprefix("  atlas ").split()).code == 0
     assert (project.root / "calc.py").read_text() == CALC + HELPER
 

@@ -104,7 +104,7 @@ def test_refused_held_and_left_for_review_are_distinguished() -> None:
     heads = [line for line, _ in lines_of(event) if line.endswith(":")]
     assert heads == [
         "  the guard refuses 1 change; these files are reverted:",
-        "  1 change for a person to accept, reverted meanwhile:",
+        "  1 change for a person to accept, reverted until then:",
         "  1 change for a person to look at, left in place:",
     ]
 

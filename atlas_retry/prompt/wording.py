@@ -56,7 +56,7 @@ def opening(
 
 def held(paths: str, failing: str, *, is_vain: bool) -> str:
     """What an agent hears of a change that was held back, and the honest ways on from there."""
-    also = " They fail with it as well." if is_vain else ""
+    also = " They fail even with it." if is_vain else ""
     return (
         f"Your change to {paths} was held back, for only a person can accept it; with it restored "
         f"these still fail: {failing}.{also} Fix the source so that they pass without it. "

@@ -1,1 +1,1 @@
-"""Validations and runs as text for people and machines: one module a format. Pure."""
+"""Formats validations and runs for people and machines, one module per format. Pure."""

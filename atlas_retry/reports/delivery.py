@@ -1,4 +1,4 @@
-"""What a run that is delivered has done: a commit message, and that as a comment in Markdown."""
+"""Commit message of a delivered run, and its form as a comment in Markdown."""
 
 from itertools import chain
 
@@ -10,7 +10,7 @@ from atlas_retry.reports.phrases import plain
 from atlas_retry.text.units import counted, usd
 
 MARK = "<!-- atlas deliver -->"
-"""By it the comment is found again that is to be updated."""
+"""First line of the comment, by which a later delivery finds and updates it."""
 MAX_SUBJECT_CHARS = 72
 
 
@@ -22,7 +22,7 @@ class Delivery(Struct, frozen=True, kw_only=True):
     attempts: tuple[Attempt, ...]
     cost_usd: float
     trailer: str
-    """Name of the line by which the commit can be told from a person's."""
+    """Name of the trailer that distinguishes the commit from a person's."""
 
     @property
     def repaired(self) -> tuple[GateCourse, ...]:
@@ -30,7 +30,7 @@ class Delivery(Struct, frozen=True, kw_only=True):
 
 
 def title(delivery: Delivery) -> str:
-    """`Make lint and test pass`."""
+    """Subject of the commit: `Make lint and test pass`."""
     kinds = list(dict.fromkeys(gate.kind.value for gate in delivery.repaired)) or ["the checks"]
     *others, last = kinds
     listed = f"{', '.join(others)} and {last}" if others else last
@@ -54,7 +54,7 @@ def message(delivery: Delivery) -> str:
 
 
 def comment(text: str, commit: str) -> str:
-    """A commit message for a pull request: a comment that calls nobody and links to nothing."""
+    """The commit message as a comment without mentions and links."""
     subject, _, body = text.partition("\n")
     lines = (MARK, f"## {one_line(subject)}", f"commit {commit}", fenced(body.strip()))
     return "\n\n".join(lines) + "\n"

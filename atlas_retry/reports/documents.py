@@ -1,7 +1,7 @@
-r"""The JSON documents `atlas.report/1`, `atlas.run/1` and `atlas.batch/1`; it reads none.
+r"""Writes the JSON documents `atlas.report/1`, `atlas.run/1` and `atlas.batch/1`.
 
-Fields are only ever added. Whatever the strings hold, the bytes are valid JSON: a byte that was
-not UTF-8 (a lone surrogate in Python) is written as the six characters `\udcNN`, NaN as null.
+Fields are only ever added. The output is always valid JSON: a byte that was not UTF-8 (a lone
+surrogate in Python) is written as the six characters `\udcNN`, NaN as null.
 """
 
 from collections.abc import Sequence
@@ -34,7 +34,7 @@ OWN_LIST = {
     Kind.TEST: "test_results",
     Kind.PRE_COMMIT: "pre_commit_results",
 }
-"""Where the results of a kind are found; all others are in `other_results`."""
+"""Field for the results of a kind; all others are in `other_results`."""
 LISTS = (*OWN_LIST.values(), "other_results")
 
 
@@ -114,7 +114,7 @@ class RunDocument(Struct, frozen=True, kw_only=True, tag_field="schema", tag=RUN
 
 
 class Cascade(Struct, frozen=True, kw_only=True):
-    """Whether one cause made many workspaces fail, and what was done about it."""
+    """Whether many workspaces failed for one cause, and the reaction."""
 
     cascade_detected: bool = False
     failures_in_window: int = 0
@@ -145,7 +145,7 @@ class GuardDocument(Struct, frozen=True, kw_only=True, tag_field="schema", tag=G
 
 
 def report_document(validation: Validation, workspace: WorkspaceFacts) -> ReportDocument:
-    """A validation as it is written, its results by kind."""
+    """The document of a validation, with results by kind."""
     by_list: dict[str, tuple[GateResult, ...]] = dict.fromkeys(LISTS, ())
     for result in validation.results:
         by_list[OWN_LIST.get(result.kind, "other_results")] += (result,)
@@ -154,7 +154,7 @@ def report_document(validation: Validation, workspace: WorkspaceFacts) -> Report
 
 
 def run_document(outcome: Outcome) -> RunDocument:
-    """A run as it is written."""
+    """The document of a run."""
     where = outcome.workspace
     attempts = []
     for attempt in outcome.attempts:
@@ -170,7 +170,7 @@ def run_document(outcome: Outcome) -> RunDocument:
 
 
 def _same(value: Struct, document: type[Struct]) -> dict[str, Any]:
-    """The fields of a document that the value has under the same name."""
+    """The fields that the value and the document share."""
     names = document.__struct_fields__
     return {name: getattr(value, name) for name in names if hasattr(value, name)}
 
@@ -178,7 +178,7 @@ def _same(value: Struct, document: type[Struct]) -> dict[str, Any]:
 def batch_document(
     outcomes: Sequence[Outcome], *, not_started: Sequence[str] = (), cascade: Cascade | None = None
 ) -> BatchDocument:
-    """Several runs as they are written; `not_started` names the workspaces still to do."""
+    """The document of several runs; `not_started` names the remaining workspaces."""
     return BatchDocument(
         runs=tuple(run_document(outcome) for outcome in outcomes),
         cost_usd=sum(outcome.cost_usd for outcome in outcomes),
@@ -196,7 +196,7 @@ def report(subject: Subject) -> str:
 
 
 def encode(document: object) -> str:
-    """Indented JSON of any document or value of ours, with a newline at the end."""
+    """Indented JSON of any document or value, with a newline at the end."""
     return msgspec.json.format(json_text.encode(document), indent=2).decode() + "\n"
 
 

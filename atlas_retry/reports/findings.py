@@ -1,4 +1,4 @@
-"""What the guard answered to each change, what became of it and what to type. Pure; judges not."""
+"""The guard's answer to each change, the fate of the change and the next command. Pure."""
 
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
@@ -11,7 +11,7 @@ from atlas_retry.model import Attempt, Diagnostic, Held, Level, Outcome, Region,
 
 
 class AnswerWord(StrEnum):
-    """As people read it."""
+    """The answer as shown to people."""
 
     REFUSED = "refused"
     HELD = "held"
@@ -31,15 +31,15 @@ ACCEPT = " --held"
 
 
 class Finding(Struct, frozen=True, kw_only=True):
-    """One answer to one change."""
+    """One answer of the guard to one change."""
 
     answer: AnswerWord
     seen: Violation | Held
     fate: str
-    """The answer with what became of the change: `held and restored, and the gates pass ...`."""
+    """The answer and what happened to the change: `held and restored, and the gates pass ...`."""
     level: Level
     command: str | None = None
-    """What to type: to accept what is held, else to look at it. None where no run made it."""
+    """Command to accept a held change, else to look at it. None if no run made it."""
 
     @property
     def where(self) -> str:
@@ -47,7 +47,7 @@ class Finding(Struct, frozen=True, kw_only=True):
 
     @property
     def sentence(self) -> str:
-        """All of it but rule and place: what became of it, why, and what to type."""
+        """Everything except rule and place: fate, reason, and command."""
         text = f"{self.fate}: {self.seen.detail}" if self.seen.detail else self.fate
         if self.command is None:
             return text
@@ -56,12 +56,12 @@ class Finding(Struct, frozen=True, kw_only=True):
 
     @property
     def is_accepting(self) -> bool:
-        """Whether what there is to type accepts it."""
+        """Whether the command accepts the change."""
         return self.command is not None and self.command.endswith(ACCEPT)
 
     @property
     def diagnostic(self) -> Diagnostic:
-        """For formats that know only those; the fingerprint outlives runs and moved lines."""
+        """The finding for formats of diagnostics; its fingerprint is stable across runs."""
         line, identity = self.seen.line, (self.answer, self.seen.rule, self.seen.path)
         return Diagnostic(
             tool=TOOL,
@@ -77,7 +77,7 @@ class Finding(Struct, frozen=True, kw_only=True):
 def of_change(
     refused: Iterable[Violation], held: Iterable[Held], noted: Iterable[Violation]
 ) -> tuple[Finding, ...]:
-    """Of a change that no run has made: nothing was restored."""
+    """Findings about a change outside a run, of which nothing was restored."""
     return tuple(
         Finding(answer=answer, seen=seen, fate=_fate_of_change(answer, seen), level=LEVELS[answer])
         for answer, seen in _answers(refused, held, noted)
@@ -85,7 +85,7 @@ def of_change(
 
 
 def of_attempt(run: Outcome, attempt: Attempt) -> tuple[Finding, ...]:
-    """Of one attempt."""
+    """Findings about one attempt."""
     return tuple(
         Finding(
             answer=answer,
@@ -99,7 +99,7 @@ def of_attempt(run: Outcome, attempt: Attempt) -> tuple[Finding, ...]:
 
 
 def of_run(run: Outcome) -> tuple[Finding, ...]:
-    """Of all attempts; of what several of them were answered alike, the last."""
+    """Findings about all attempts; of equal ones, the last."""
     every = chain.from_iterable(of_attempt(run, attempt) for attempt in run.attempts)
     latest = {(finding.answer, finding.seen.rule, finding.where): finding for finding in every}
     return tuple(sorted(latest.values(), key=lambda finding: [*AnswerWord].index(finding.answer)))
@@ -114,7 +114,7 @@ def _answers(
 
 
 def _level(answer: AnswerWord, seen: Violation | Held, run: Outcome) -> Level:
-    """What was refused on the way to a green failed nothing."""
+    """Level of a finding; a refusal is only a warning if the run ended green."""
     if answer is AnswerWord.REFUSED and run.verdict.is_green:
         return Level.WARNING
     unneeded = isinstance(seen, Held) and seen.needed is False
@@ -148,13 +148,13 @@ def _fate(answer: AnswerWord, seen: Violation | Held, attempt: Attempt) -> str:
     if not isinstance(seen, Held):
         return "noted"
     passed = attempt.validation is not None and attempt.validation.success
-    need = "pass without it" if passed else "fail with it as well"
+    need = "pass without it" if passed else "fail even with it"
     needs = {None: "were not tried with it", True: "pass only with it", False: need}
     return f"held and restored, and the gates {needs[seen.needed]}"
 
 
 def _command(seen: Violation | Held, run: Outcome, attempt: Attempt) -> str:
-    """What was not kept is not to be picked over a green, nor what fails all the same."""
+    """Command to accept a held change, if that is useful, else to look at it."""
     look = f"atlas diff {run.run_id} {attempt.number}"
     if not isinstance(seen, Held) or seen.in_place or seen.by_hand:
         return look
@@ -163,5 +163,5 @@ def _command(seen: Violation | Held, run: Outcome, attempt: Attempt) -> str:
 
 
 def pick_command(run: Outcome, attempt: Attempt) -> str:
-    """What accepts everything that was held of an attempt."""
+    """Command that accepts all held changes of an attempt."""
     return f"atlas pick {run.run_id} {attempt.number}{ACCEPT}"

@@ -1,4 +1,4 @@
-"""A batch of a fleet as one HTML page: what became of each repository, by what, at which price."""
+"""A batch of a fleet as one HTML page: each repository's result, fix and cost."""
 
 from collections.abc import Iterable, Sequence
 
@@ -19,7 +19,7 @@ WAYS = {
     "given_up": "given up: it cost too many workers",
     "": "not done",
 }
-"""What an ending means, in the order of the page."""
+"""Text for each ending, in the order of the page."""
 COLUMNS = ("repository", "", "attempts", "cost", "branch", "error", "report")
 
 
@@ -33,14 +33,14 @@ class ItemRow(Struct, frozen=True, kw_only=True):
     cost_usd: float
     attempts: int
     delivered: str
-    """The branch."""
+    """Name of the branch."""
     error: str
     report: str
-    """Where its `atlas.run/1` is."""
+    """Location of its `atlas.run/1`."""
 
 
 def report(batch: str, rows: Sequence[ItemRow], *, known_usd: float, held_usd: float) -> str:
-    """How a batch stands; `held_usd` is what lost machines have not reported yet."""
+    """The page; `held_usd` is the possible cost of lost machines that have not reported it."""
     green = sum(row.is_green for row in rows)
     title = f"{'✓' if green == len(rows) else '✗'} {batch}: {green} of {len(rows)} green"
     unheard = f", at most {usd(held_usd)} more on lost machines" if held_usd else ""

@@ -1,4 +1,4 @@
-"""Validations and runs as text for people and machines; pure, one module per format."""
+"""The table of report formats. Pure."""
 
 from collections.abc import Callable
 from importlib import import_module
@@ -9,7 +9,7 @@ Report = Callable[[Subject], str]
 
 
 def _of(module: str) -> Report:
-    """Its `report`, imported when it is asked for: most runs write one format or none."""
+    """The function `report` of a module, imported on the first call."""
 
     def report(subject: Subject) -> str:
         write: Report = import_module(f"atlas_retry.reports.{module}").report
@@ -27,4 +27,4 @@ REPORTS: dict[str, Report] = {
     "github": _of("github"),
     "html": _of("page"),
 }
-"""A format of `--report FORMAT=PATH`, and the function that writes it."""
+"""Formats of `--report FORMAT=PATH` and their functions."""

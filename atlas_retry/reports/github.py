@@ -1,6 +1,6 @@
-"""GitHub Actions annotations as workflow commands, for standard output; no summary.
+"""GitHub Actions annotations as workflow commands for standard output.
 
-Source: docs.github.com, "Workflow commands for GitHub Actions". Of each kind a step shows ten.
+Source: docs.github.com, "Workflow commands for GitHub Actions". A step shows ten of each level.
 """
 
 from collections.abc import Iterable, Iterator
@@ -17,17 +17,17 @@ COMMANDS = {Level.ERROR: "error", Level.WARNING: "warning", Level.NOTE: "notice"
 
 
 def report(subject: Subject) -> str:
-    """A line per annotation; where there are more than a step shows, the last one says so."""
+    """One line per annotation; if a step cannot show all, the last one says so."""
     results = sorted(subject.validation.results, key=lambda r: r.kind is not Kind.TEST)
     return annotations(_in_order(results, subject.findings), results)
 
 
 def annotations(diagnostics: Iterable[Diagnostic], results: Iterable[GateResult] = ()) -> str:
-    """The same of any diagnostics; `results` may have had more than these."""
+    """Annotations of any diagnostics; `results` may have more problems than these."""
     every, gates = [*diagnostics], [*results]
     lines: list[str] = []
     for level in Level:
-        # what a gate had beyond those it lists counts as an error only where it is required
+        # unlisted problems of a gate count as errors only if it is required
         required = {Level.ERROR: True, Level.WARNING: False}.get(level)
         of_level = [problem for problem in every if problem.level is level]
         lines += _of_level(level, of_level, [r for r in gates if r.required is required])
@@ -35,7 +35,7 @@ def annotations(diagnostics: Iterable[Diagnostic], results: Iterable[GateResult]
 
 
 def _in_order(results: Iterable[GateResult], findings: Iterable[Finding]) -> Iterator[Diagnostic]:
-    """The first of every gate, what the guard answered, the other failing tests, all else."""
+    """The first problem of every gate, the guard's findings, other failing tests, the rest."""
     rest: list[Diagnostic] = []
     for result in results:
         if result.status is Status.FLAKY:
@@ -76,7 +76,7 @@ def _annotation(problem: Diagnostic) -> str:
 
 
 def _region(region: Region) -> dict[str, object]:
-    """GitHub refuses columns of a region that spans lines."""
+    """Properties of a region; GitHub refuses columns if it spans several lines."""
     lines: dict[str, object] = {"line": region.start_line, "endLine": region.end_line}
     if region.end_line not in (None, region.start_line):
         return lines

@@ -1,4 +1,4 @@
-"""GitLab's code quality report, a subset of the Code Climate format; nothing for other readers.
+"""GitLab's code quality report, a subset of the Code Climate format.
 
 Source: docs.gitlab.com, "Code Quality report format".
 """
@@ -17,7 +17,7 @@ SEVERITIES = {Level.ERROR: "major", Level.WARNING: "minor", Level.NOTE: "info"}
 
 
 def report(subject: Subject) -> str:
-    """One list of all problems; a failure without a place is laid at the root's door."""
+    """One list of all problems; a failure without a place is reported at the root."""
     named: list[tuple[str, Diagnostic]] = []
     for result in subject.validation.results:
         named += [(result.name, problem) for problem in problems(result)]
@@ -25,7 +25,7 @@ def report(subject: Subject) -> str:
     seen: Counter[str] = Counter()
     issues = []
     for name, problem in named:
-        # without line numbers; GitLab shows only the first of several with the same fingerprint
+        # no line numbers; GitLab shows only the first of several with the same fingerprint
         same = problem.fingerprint or f"{problem.rule_id}\0{problem.message}"
         identity = "\0".join((name, problem.tool, problem.path or "", same))
         seen[identity] += 1

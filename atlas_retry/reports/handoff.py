@@ -1,4 +1,4 @@
-"""What a person needs to go on where a run gave up: Markdown for a terminal, a chat or a ticket."""
+"""Notes for continuing a failed run by hand: Markdown for a terminal, a chat or a ticket."""
 
 import shlex
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ MAX_LINE_CHARS: Final = 300
 
 
 def handoff(outcome: Outcome) -> str:
-    """What failed, what was tried, the smallest command that shows it, how to go on."""
+    """What failed, what was tried, how to reproduce it, and the next steps."""
     root = shlex.quote(outcome.workspace.root)
     cost = spent(outcome.cost_usd, outcome.interrupted_usd)
     attempts = counted(len(outcome.attempts), "attempt")
@@ -71,14 +71,14 @@ def _attempt(outcome: Outcome, attempt: Attempt) -> Iterator[str]:
     yield f"   - changed {files or 'nothing'}"
     yield (
         f"   - {counted(len(attempt.fixed), 'problem')} fixed, {len(attempt.remaining)} remained,"
-        f" {len(attempt.introduced)} came with it"
+        f" {len(attempt.introduced)} introduced"
     )
     for finding in of_attempt(outcome, attempt):
         yield f"   - `{_line(finding.where)}` {finding.seen.rule}: {_line(finding.sentence)}"
     if attempt.worse and not attempt.kept:
-        yield "   - it left things worse than before, and nothing was built on it"
+        yield "   - it made things worse, and was discarded"
     if attempt.kept:
-        yield "   - this is what is in the workspace now"
+        yield "   - its changes are in the workspace now"
 
 
 def _ways(outcome: Outcome, root: str) -> Iterator[str]:
@@ -89,13 +89,13 @@ def _ways(outcome: Outcome, root: str) -> Iterator[str]:
         yield "- No attempt improved the result; the workspace was restored."
     yield f"- See what an attempt changed: `atlas diff {outcome.run_id} N`"
     yield f"- Take an attempt's files: `atlas pick {outcome.run_id} N`"
-    yield f"- Restore what was there before the run: `atlas undo {outcome.run_id}`"
+    yield f"- Restore the files from before the run: `atlas undo {outcome.run_id}`"
     yield f"- Fix it by hand in {root}, then `atlas validate {root}`"
     yield f"- Read the prompt of the next attempt: `atlas prompt {root}`"
-    yield f"- Let it try again, with more to spend: `atlas retry {root} --ai-fix --max-attempts 5`"
+    yield f"- Try again with more attempts: `atlas retry {root} --ai-fix --max-attempts 5`"
 
 
 def _line(text: str) -> str:
-    """One line, bounded, that opens no code and no markup of its own."""
+    """One bounded line without markup."""
     folded = " ".join(plain(text).replace("`", "'").replace("<", "&lt;").split())
     return bounded(folded, MAX_LINE_CHARS)

@@ -1,4 +1,4 @@
-"""The log of a CI job, as it is saved, as the commands that it ran. Knows no tool's output."""
+"""Splits a saved log of a CI job into the commands that it ran. Parses no tool's output."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -54,7 +54,7 @@ class JobStep(Struct, frozen=True, kw_only=True):
     """May have several lines."""
     output: str
     exit_code: int | None
-    """None: it was ended, see `why`."""
+    """None if it was killed, see `why`."""
     why: str = ""
 
 
@@ -66,9 +66,9 @@ def without_checkout(text: str) -> str:
 
 
 def steps(text: str) -> tuple[JobStep, ...]:
-    """The commands of a job of GitHub or GitLab, in order; none where it is no log of theirs.
+    """The commands of a job of GitHub or GitLab, in order; empty for any other log.
 
-    `text` may hold several jobs, one after the other, as `gh run view --log-failed` prints them.
+    `text` may have several jobs in a row, as `gh run view --log-failed` prints them.
     """
     plain = without_checkout(unstamped(text.replace("\r\n", "\n")))
     return tuple(_github(plain)) or tuple(_gitlab(plain))
@@ -100,7 +100,7 @@ def _gitlab(text: str) -> Iterator[JobStep]:
         body = section["body"]
         commands = list(_GITLAB_COMMAND.finditer(body)) or list(_GITLAB_PLAIN.finditer(body))
         for match, output in _blocks(commands, body):
-            # The shell stops at the first command that fails, so that it is the last one.
+            # The shell stops at the first command that fails, so it is the last one.
             failed = ended if match is commands[-1] else None
             yield JobStep(
                 command=clean(match["line"]).removesuffix(_GITLAB_MULTILINE).strip(),

@@ -1,4 +1,4 @@
-"""JUnit XML as Jenkins, GitLab and GitHub's test reporters read it: a suite per gate.
+"""JUnit XML for Jenkins, GitLab and GitHub's test reporters: one suite per gate.
 
 There is no official schema; element order and attributes follow Jenkins' `junit-10.xsd`.
 """
@@ -19,15 +19,15 @@ _CASE = ("classname", "name", "file", "line", "time")
 
 
 def report(subject: Subject) -> str:
-    """A suite per gate, with the cases of its own JUnit report where it has written one.
+    """One suite per gate, with the cases of the gate's own JUnit report if it wrote one.
 
-    Else a gate that passes is one case, and one that fails is a case per problem.
+    Otherwise a passing gate is one case, and a failing one has a case per problem.
     """
     root = _element("testsuites", name=f"atlas {subject.workspace.name}")
     for result in subject.validation.results:
         root.append(_suite(result, subject.junit.get(result.log_path or "")))
     if subject.findings:
-        # without a case: what the guard answered is no test that passed or failed
+        # no cases: the guard's answers are not tests
         suite = _element("testsuite", name=TOOL, tests=0, failures=0, errors=0)
         answers = ((f.answer, f"{f.where}: {f.seen.rule}: {f.sentence}") for f in subject.findings)
         suite.append(_properties(answers))
@@ -70,7 +70,7 @@ def _properties(values: Iterable[tuple[str, str]]) -> ET.Element:
 
 
 def _own(content: bytes) -> list[ET.Element]:
-    """The cases that the gate's runner wrote; none where it is no XML. A DTD is refused."""
+    """The cases that the gate's runner wrote; empty if it is not XML. A DTD is refused."""
     from defusedxml import ElementTree as Safe
 
     try:
@@ -93,7 +93,7 @@ def _copied(result: GateResult, case: ET.Element) -> ET.Element:
 def _cases(result: GateResult) -> list[ET.Element]:
     classname = f"atlas.{result.kind}.{result.name}"
     if result.success:
-        # only here is a time known: a runner's output does not tell how long one test took
+        # the time is known only here: a runner's output has no times of tests
         time = f"{result.duration_ms / 1000:.3f}"
         case = _element("testcase", classname=classname, name=result.name, time=time)
         if result.status is Status.SKIPPED:
@@ -102,7 +102,7 @@ def _cases(result: GateResult) -> list[ET.Element]:
     seen: Counter[str] = Counter()
     cases = []
     for problem in problems(result):
-        # without line numbers, so that the history of a case outlives a move; each only once
+        # no line numbers, so that a case keeps its history when lines move; each name is unique
         known = (problem.path, problem.symbol, problem.rule_id)
         name = problem.test_id or " ".join(filter(None, known)) or result.name
         seen[name] += 1

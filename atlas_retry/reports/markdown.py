@@ -1,4 +1,4 @@
-"""A run in GitHub's Markdown, for a step summary or a comment; bounded, as both have limits."""
+"""A run in GitHub's Markdown, of bounded size, for a step summary or a comment."""
 
 import re
 from collections import Counter
@@ -20,7 +20,7 @@ _SPECIAL = regex(r"[^\w\s.,;/()'\"=+%?-]|_")
 
 
 def report(subject: Subject) -> str:
-    """Verdict, table of gates, attempts, and what still fails."""
+    """Verdict, attempts, table of gates, and remaining failures."""
     mark = "✅" if subject.success else "❌"
     lines = [f"## {mark} {one_line(subject.workspace.name)}: {one_line(headline(subject))}", ""]
     if subject.run:
@@ -51,7 +51,7 @@ def _run(run: Outcome) -> Iterator[str]:
 
 
 def _strip(run: Outcome) -> Iterator[str]:
-    """Each gate at the start and after each attempt."""
+    """Table of each gate's status at the start and after each attempt."""
     columns = ["start", *(str(a.number) for a in run.attempts if a.validation)]
     yield f"| gate | {' | '.join(columns)} |"
     yield f"| --- |{' :-: |' * len(columns)}"
@@ -62,7 +62,7 @@ def _strip(run: Outcome) -> Iterator[str]:
 
 
 def guard_summary(findings: Sequence[Finding]) -> str:
-    """What the guard answered to a change that no run has made."""
+    """The guard's answers to a change outside a run."""
     number = Counter(finding.answer for finding in findings)
     counts = ", ".join(f"{number[answer]} {answer}" for answer in AnswerWord if number[answer])
     mark = "❌" if number[AnswerWord.REFUSED] else "✅"
@@ -137,17 +137,17 @@ def _problem(problem: Diagnostic) -> str:
 
 
 def fenced(text: str) -> str:
-    """A block of text, by a fence longer than any run of backticks inside."""
+    """A code block with a fence longer than any run of backticks inside."""
     longest = max(map(len, re.findall("`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}text\n{text}\n{fence}"
 
 
 def one_line(text: str) -> str:
-    """One line in which no character means anything to Markdown or HTML."""
+    """One line with all special characters of Markdown and HTML escaped."""
     return _SPECIAL.sub(lambda match: f"&#{ord(match[0])};", " ".join(plain(text).split()))
 
 
 def code(text: str) -> str:
-    """The same as code."""
+    """One line of inline code."""
     return f"<code>{one_line(text)}</code>"

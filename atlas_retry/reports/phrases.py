@@ -1,4 +1,4 @@
-"""Words and safe characters that all formats for people share; no format of its own."""
+"""Phrases and escaping that all formats for people share."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -10,7 +10,7 @@ from atlas_retry.text.json_text import encodable
 from atlas_retry.text.redaction import ESCAPES
 from atlas_retry.text.units import counted
 
-# XML 1.0 §2.2: what is left over cannot be written down, not even as a character reference.
+# XML 1.0 §2.2: these cannot be written, not even as character references.
 _FORBIDDEN = "[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 
 BARS = "▁▂▃▄▅▆▇█"
@@ -19,9 +19,9 @@ VERDICTS = {
     Verdict.CLEAN: "Everything passes",
     Verdict.FIXED: "Fixed",
     Verdict.FAILED: "Gates fail",
-    Verdict.NEEDS_REVIEW: "Needs review: a person has to accept a change",
+    Verdict.NEEDS_REVIEW: "Needs review: a person must accept a change",
     Verdict.EXHAUSTED: "Not fixed: the budget is spent",
-    Verdict.STALLED: "Not fixed: no progress any more",
+    Verdict.STALLED: "Not fixed: no more progress",
     Verdict.REJECTED: "Not fixed: the guard refused the changes",
     Verdict.GAVE_UP: "Not fixed: the agent says it cannot be done within the rules",
     Verdict.BROKEN: "Could not run",
@@ -60,19 +60,19 @@ def _of_validation(validation: Validation) -> str:
 
 
 def next_steps(run: Outcome) -> Iterator[tuple[str, str]]:
-    """What a person may want to do about a run, and the command for it."""
+    """Next steps after a run, each with its command."""
     if run.better is not None:
-        text = f"Attempt {run.better} came closest, and is not in the workspace. To take it"
+        text = f"Attempt {run.better} came closest, but is not in the workspace. To take it"
         yield text, f"atlas pick {run.run_id} {run.better}"
     for lost in run.lost:
         names = f"{lost.path}: {', '.join(lost.names)}"
-        yield f"Gone, and it was not committed: {names}. To bring it back", lost.command
+        yield f"Lost, and not committed: {names}. To restore it", lost.command
     if run.remedy:
         yield "Next", run.remedy
 
 
 def strip_of(run: Outcome) -> tuple[tuple[str, tuple[GateResult | None, ...]], ...]:
-    """Each gate with its result at the start and after each attempt; None where it did not run."""
+    """Each gate with its result at the start and after each attempt; None if it did not run."""
     seen = [run.baseline, *(a.validation for a in run.attempts if a.validation)]
     columns = [{result.name: result for result in one.results} for one in seen]
     names = dict.fromkeys(chain.from_iterable(columns))
@@ -80,20 +80,20 @@ def strip_of(run: Outcome) -> tuple[tuple[str, tuple[GateResult | None, ...]], .
 
 
 def sparkline(counts: Iterable[int | None]) -> str:
-    """Counts as bars of one character each; a blank where nothing was counted."""
+    """Counts as bars of one character each; a space for None."""
     every = [*counts]
     most = max((count for count in every if count is not None), default=0) or 1
     return "".join(" " if n is None else BARS[-(-n * (len(BARS) - 1) // most)] for n in every)
 
 
 def changed(change: Change) -> str:
-    """`calc.py (+1 -1)`."""
+    """A change in the form `calc.py (+1 -1)`."""
     if change.added is None or change.removed is None:
         return f"{change.path} ({change.status})"
     return f"{change.path} (+{change.added} -{change.removed})"
 
 
 def fraction(validation: Validation) -> str:
-    """`3 of 5 gates passed`."""
+    """The phrase `3 of 5 gates passed`."""
     passed = sum(result.success for result in validation.results)
     return f"{passed} of {counted(len(validation.results), 'gate')} passed"

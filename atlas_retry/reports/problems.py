@@ -1,4 +1,4 @@
-"""The problems of a gate as every format lists them: in which order, where, how many more."""
+"""The problems of a gate in the form that all formats share: order, places, number left out."""
 
 from collections.abc import Iterable
 
@@ -24,9 +24,9 @@ def tests_first(result: GateResult) -> list[Diagnostic]:
 
 
 def listed(result: GateResult) -> tuple[Diagnostic, ...]:
-    """The diagnostics, failing tests first; one that failed in silence says that it did.
+    """The diagnostics, failing tests first; if a failing gate has none, one that says so.
 
-    What an optional gate calls an error is a warning: it fails nothing.
+    Errors of an optional gate become warnings.
     """
     every = tests_first(result)
     if not every and not result.success:
@@ -38,7 +38,7 @@ def listed(result: GateResult) -> tuple[Diagnostic, ...]:
 
 
 def problems(result: GateResult) -> tuple[Diagnostic, ...]:
-    """All that is listed; the last one says how many problems there were beyond those."""
+    """The listed diagnostics, and one that counts the problems left out."""
     shown = listed(result)
     left = more(result, shown)
     if not left:
@@ -49,21 +49,21 @@ def problems(result: GateResult) -> tuple[Diagnostic, ...]:
 
 
 def more(result: GateResult, shown: Iterable[Diagnostic]) -> str:
-    """`3 more problems`, `at least 3 more problems`: those that are not shown; empty for none."""
+    """Number of problems left out: `3 more problems`, `at least 3 more problems`, or empty."""
     left = result.problems - sum(diagnostic.count for diagnostic in shown)
     if left > 0:
         return f"{'at least ' if result.at_least else ''}{counted(left, 'more problem')}"
-    return "perhaps more: not all of the output could be read" if result.at_least else ""
+    return "perhaps more: part of the output could not be parsed" if result.at_least else ""
 
 
 def tally(result: GateResult) -> str:
-    """How many problems a gate had: `3`, `at least 30000`; empty for none."""
+    """Number of problems of a gate: `3`, `at least 30000`; empty for none."""
     least = "at least " if result.at_least else ""
     return f"{least}{result.problems}" if result.problems else ""
 
 
 def reason(result: GateResult) -> str:
-    """Why a gate is not plainly passed, in one sentence that names the command."""
+    """Why a gate did not pass or was flaky, in one sentence with the command."""
     flaked = "failed, then passed on an unchanged tree"
     why = flaked if result.status is Status.FLAKY else result.error
     why = why or f"exit code {result.exit_code}"
@@ -71,12 +71,12 @@ def reason(result: GateResult) -> str:
 
 
 def place(diagnostic: Diagnostic) -> str:
-    """The test by its id, else `path:line:column` as far as it is known, else nothing."""
+    """The test's id, else the known parts of `path:line:column`, else empty."""
     return diagnostic.test_id or position(diagnostic)
 
 
 def position(diagnostic: Diagnostic) -> str:
-    """`path:line:column` as far as it is known."""
+    """The known parts of `path:line:column`."""
     if diagnostic.path is None:
         return ""
     region = diagnostic.region

@@ -1,4 +1,4 @@
-"""What comes in by `--from`: a report of ours or another runner's, JUnit, SARIF, or a log."""
+"""Reads the input of `--from`: a report of atlas or another runner, JUnit, SARIF, or a log."""
 
 import json
 import re
@@ -36,14 +36,14 @@ STEMS = {
     Kind.BUILD: ("build", "compile"),
     Kind.REVIEW: ("review",),
 }
-"""How other people's words for our kinds begin."""
+"""Prefixes of other names for the kinds."""
 
 FOREIGN_KEYS = {"command", "kind", "exit_code", "stdout", "stderr", "name", "required"}
-"""What is read of another runner's result; the same word may mean anything else there."""
+"""Keys read from another runner's result; other keys may have another meaning there."""
 
 
 class _Result(msgspec.Struct, frozen=True):
-    """What every result must hold; the rest of ours is read if it is there."""
+    """Required keys of a result; other keys are optional."""
 
     command: str
     kind: str
@@ -68,17 +68,17 @@ class _Times(msgspec.Struct, frozen=True):
 
 
 def kind_of(word: str) -> Kind:
-    """The kind that a loosely spelled word means, `CUSTOM` if none."""
+    """The kind that a loosely spelled word means; `CUSTOM` if none."""
     plain = re.sub(r"[-_\s]", "", word.lower())
     return next((kind for kind, stems in STEMS.items() if plain.startswith(stems)), Kind.CUSTOM)
 
 
 def read_report(content: bytes, *, source: str = "report") -> Recorded:
-    """What failed, as `content` says: a report, JUnit, SARIF, the log of a CI job, or any log.
+    """The failures in a report, JUnit, SARIF, the log of a CI job, or any log.
 
-    Of a report's result only command, kind, exit_code, stdout and stderr are required; unknown keys
-    are ignored. JUnit, SARIF and a plain log name no command: their results have an empty one.
-    Raises UsageError naming `source` and the place within it.
+    A report's result needs only command, kind, exit_code, stdout and stderr; unknown keys are
+    ignored. JUnit, SARIF and plain logs have no command: theirs is empty. Raises UsageError with
+    `source` and the place in it.
     """
     plain = content.removeprefix(b"\xef\xbb\xbf").lstrip()
     if plain.startswith(b"<"):
@@ -89,7 +89,7 @@ def read_report(content: bytes, *, source: str = "report") -> Recorded:
     if "runs" in document and document.get("schema") != BATCH:
         return _machine_format("sarif", plain, source)
     if document.get("schema") == BATCH:
-        raise _refused(source, "a batch holds several runs: give the report of one of them")
+        raise _refused(source, "a batch has several runs: use the report of one of them")
     if document.get("schema") == RUN:
         if not isinstance(final := document.get("final"), dict):
             raise _refused(f"{source}: $.final", "expected the run's last report")
@@ -144,12 +144,12 @@ def _step_result(step: job_log.JobStep) -> GateResult:
 
 
 FAILED = GateResult(name="", kind=Kind.CUSTOM, command="", status=Status.FAILED, success=False)
-"""A failure of which nobody knows the command."""
+"""A failure with an unknown command."""
 
 
 def _decoded(content: bytes, source: str) -> Mapping[str, object] | None:
-    """The document; None for a log, whose first line or lines may look like JSON."""
-    # The standard library takes lone surrogates and NaN, which other runners do write.
+    """The document; None for a log, which may start like JSON."""
+    # The standard library accepts lone surrogates and NaN, which other runners write.
     try:
         document = json.loads(content.decode("utf-8"))
     except UnicodeDecodeError as error:
@@ -169,7 +169,7 @@ def _results(document: Mapping[str, object], source: str) -> Iterator[GateResult
     ours = document.get("schema") == REPORT
     present = [name for name in (*LISTS, "results") if name in document]
     if not present:
-        raise _refused(source, 'holds neither "results" nor the lists of an atlas.report/1')
+        raise _refused(source, 'has neither "results" nor the lists of an atlas.report/1')
     entries = chain.from_iterable(_entries(document, name, source) for name in present)
     for place, entry in entries:
         known = entry if ours else {key: entry[key] for key in FOREIGN_KEYS & entry.keys()}

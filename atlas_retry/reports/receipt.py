@@ -1,4 +1,4 @@
-"""The receipt of a validation: that this green belongs to this tree and these gates. Pure."""
+"""The receipt of a validation, which ties its result to a tree and gates. Pure."""
 
 import hashlib
 from collections.abc import Iterator, Sequence
@@ -26,11 +26,11 @@ class GateReceipt(Struct, frozen=True, kw_only=True):
     status: Status
     exit_code: int | None
     tool: str | None
-    """First line of the program's `--version`; None where it has none."""
+    """First line of the program's `--version`; None if it fails."""
 
 
 class GuardReceipt(Struct, frozen=True, kw_only=True):
-    """What the guard answered to the change since a commit."""
+    """The guard's answers to the changes since a commit."""
 
     base: str
     refused: tuple[Violation, ...] = ()
@@ -54,7 +54,7 @@ class Receipt(Struct, frozen=True, kw_only=True, tag_field="schema", tag=RECEIPT
 
 
 class Present(Struct, frozen=True, kw_only=True):
-    """What is there now: a receipt is made of it, and held against it."""
+    """The present state, to make a receipt of or compare one with."""
 
     tree: str
     configuration: str
@@ -67,7 +67,7 @@ def make_receipt(
     guard: GuardReceipt | None,
     tools: Sequence[str | None],
 ) -> Receipt:
-    """Of a validation of these gates, in their order; `tools` are their versions."""
+    """The receipt of a validation of these gates, in order; `tools` are their versions."""
     green = "passed" if validation.success else "failed"
     rows = zip(present.gates, validation.results, tools, strict=True)
     return Receipt(
@@ -94,17 +94,17 @@ def make_receipt(
 
 
 def problems(receipt: Receipt, present: Present) -> Iterator[str]:
-    """Why the receipt says nothing of what is there now; none where it does."""
+    """Why the receipt does not match the present state; empty if it does."""
     if receipt.verdict != "passed":
         yield f"it is the receipt of a validation that {receipt.verdict}"
     if receipt.tree != present.tree:
-        yield f"it is of the tree {receipt.tree[:12]}, and this is {present.tree[:12]}"
+        yield f"it is for the tree {receipt.tree[:12]}, but this is {present.tree[:12]}"
     if receipt.configuration != present.configuration:
         yield "it was made with another configuration"
     passed = {gate.digest for gate in receipt.gates if gate.status in (Status.PASSED, Status.FLAKY)}
     for gate in present.gates:
         if gate.required and digest_of(gate) not in passed:
-            yield f"the gate {gate.name} has not passed in it"
+            yield f"it has no pass of the gate {gate.name}"
     if receipt.guard is None:
         yield "the guard has not judged the change"
     elif receipt.guard.refused:
@@ -112,12 +112,12 @@ def problems(receipt: Receipt, present: Present) -> Iterator[str]:
 
 
 def digest_of(gate: Gate) -> str:
-    """SHA-256 of all that a gate's definition says."""
+    """SHA-256 of a gate's whole definition."""
     return hashlib.sha256(json_text.encode(gate)).hexdigest()
 
 
 def read_receipt(content: bytes, source: str) -> Receipt:
-    """Raises UsageError for what is no receipt."""
+    """Parse a receipt. Raises UsageError if it is not one."""
     try:
         return msgspec.json.decode(content, type=Receipt)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:

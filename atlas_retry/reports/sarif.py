@@ -1,7 +1,7 @@
-"""SARIF 2.1.0 (OASIS): one run per tool, also when it has nothing to say.
+"""SARIF 2.1.0 (OASIS): one run per tool, even without results.
 
-A result needs a place to be shown at. A failure without one is a notification of its invocation
-(§3.20.21), because GitHub refuses a whole file for one result without a location.
+A failure without a place is a notification of its invocation (§3.20.21), because GitHub refuses
+a file if one result has no location.
 """
 
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ Json = dict[str, object]
 
 
 def report(subject: Subject) -> str:
-    """A run per tool, in the order in which the gates name them; then the guard's answers."""
+    """One run per tool, in the order of the gates, then one for the guard's answers."""
     results: dict[str, list[Json]] = {}
     invocations: dict[str, list[Json]] = {}
     for gate in subject.validation.results:
@@ -44,7 +44,7 @@ def report(subject: Subject) -> str:
 
 
 def _by_tool(gate: GateResult) -> dict[str, list[Diagnostic]]:
-    """Every problem under its tool; a gate that has none still names the tool that ran."""
+    """Problems by tool; a gate without problems has an empty list for its tool."""
     ran = plain(tool_of(gate.command) or gate.name)
     if not gate.diagnostics:
         return {ran: [*problems(gate)]}
@@ -72,9 +72,10 @@ def _run(tool: str, results: Sequence[Json], invocations: Sequence[Json]) -> Jso
 
 
 def _answered(finding: Finding) -> Json:
-    """What the guard answered: only what was refused is more than a note.
+    """The result of a guard's answer; everything except a refusal is a note.
 
-    The answer is a property: a result whose `kind` is not "fail" may have no level (§3.27.10).
+    The answer is a property, because a result with a `kind` other than "fail" has no level
+    (§3.27.10).
     """
     diagnostic = finding.diagnostic
     if finding.answer is not AnswerWord.REFUSED:
@@ -121,13 +122,13 @@ def _result(problem: Diagnostic) -> Json:
 
 
 def _artifact(path: str) -> Json:
-    """A file by its URI; a byte of its name that is not UTF-8 stays that byte."""
+    """The URI of a file; bytes of its name that are not UTF-8 are kept."""
     uri = quote(_NO_BYTE.sub("\ufffd", path), errors="surrogateescape")
     return {"uri": f"file://{uri}"} if path.startswith("/") else {"uri": uri, "uriBaseId": "ROOT"}
 
 
 def _region(region: Region) -> Json:
-    """§3.30: lines end inclusive, but `endColumn` is the column after the last character."""
+    """A region (§3.30): `endLine` is inclusive, `endColumn` is one past the last character."""
     start = max(region.start_line, 1)
     end = max(region.end_line or start, start)
     after = region.end_column or 0

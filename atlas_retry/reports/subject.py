@@ -1,4 +1,4 @@
-"""What a report holds, as one value for every format; it formats nothing."""
+"""The input of all report formats."""
 
 from collections.abc import Mapping
 
@@ -9,12 +9,12 @@ from atlas_retry.reports import findings
 
 
 class Recorded(Struct, frozen=True, kw_only=True):
-    """What a report held."""
+    """The content of a report that was read."""
 
     validation: Validation
     workspace: WorkspaceFacts | None = None
     gates: tuple[Gate, ...] = ()
-    """All gates of the project, where the report lists them; a green one has no result."""
+    """All gates of the project, if the report lists them."""
 
 
 class Subject(Struct, frozen=True, kw_only=True):
@@ -23,15 +23,15 @@ class Subject(Struct, frozen=True, kw_only=True):
     result: Validation | Outcome
     workspace: WorkspaceFacts
     patches: Mapping[int, str] = field(default_factory=dict)
-    """Unified diff of each attempt, by its number; only the HTML report shows them."""
+    """Unified diff of each attempt, by number; only for the HTML report."""
     prompts: Mapping[int, str] = field(default_factory=dict)
-    """Prompt of each attempt, by its number; only the HTML report shows them."""
+    """Prompt of each attempt, by number; only for the HTML report."""
     junit: Mapping[str, bytes] = field(default_factory=dict)
-    """JUnit XML that a gate's own runner wrote, by the gate's `log_path`; only JUnit merges it."""
+    """JUnit XML of a gate's own runner, by the gate's `log_path`; only for the JUnit report."""
 
     @property
     def validation(self) -> Validation:
-        """The state that counts: the validation itself, or a run's last one."""
+        """The validation itself, or the final one of a run."""
         return self.result if isinstance(self.result, Validation) else self.result.final
 
     @property
@@ -40,10 +40,10 @@ class Subject(Struct, frozen=True, kw_only=True):
 
     @property
     def findings(self) -> tuple[findings.Finding, ...]:
-        """What the guard answered to the attempts of a run."""
+        """The guard's answers to the attempts of a run."""
         return findings.of_run(self.run) if self.run else ()
 
     @property
     def success(self) -> bool:
-        """Whether atlas would exit 0."""
+        """Whether atlas would exit with 0."""
         return self.run.verdict.is_green if self.run else self.validation.success

@@ -32,7 +32,7 @@ def text_of(format_: str, run: Outcome) -> str:
     [
         ("tool-replaced", "refused and restored"),
         ("test-changed", "held and restored, and the gates pass only with it"),
-        ("lock-changed", "held and restored, and the gates fail with it as well"),
+        ("lock-changed", "held and restored, and the gates fail even with it"),
         ("special-cased", "left in place for review"),
         ("emptied", "noted"),
     ],

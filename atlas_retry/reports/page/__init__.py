@@ -1,4 +1,4 @@
-"""The HTML report: one file that needs no other, no script and no network."""
+"""The HTML report: one self-contained file without scripts."""
 
 from base64 import b64encode
 from collections.abc import Iterable, Iterator
@@ -18,24 +18,24 @@ from atlas_retry.reports.subject import Subject
 from atlas_retry.text.units import counted, seconds, spent
 
 STEP, HEIGHT, MARGIN = 60, 120, 20
-"""Of the picture, in its own units."""
+"""Sizes in the curve, in SVG units."""
 
 
 def report(subject: Subject) -> str:
-    """Verdict, course, gates as they stand, attempts, and the state before the first one."""
+    """Verdict, course, present gates, attempts, and the state before the first one."""
     sign = "✓" if subject.success else "✗"
     title = f"{sign} {subject.workspace.name}: {headline(subject)}"
     return html(document(title, _body(subject, sign)))
 
 
 def document(title: str, body: Node) -> Element:
-    """A whole page that loads nothing, with our style."""
+    """A self-contained page with the style of atlas."""
     return tag("html", _head(title), body, lang="en")
 
 
 def _head(title: str) -> Node:
     sheet = (files(__package__) / "page.css").read_text(encoding="utf-8")
-    # the page's policy allows this style sheet and no other
+    # the page's policy allows only this style sheet
     digest = b64encode(sha256(sheet.encode()).digest()).decode()
     policy = (
         f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; "
@@ -121,7 +121,7 @@ def _facts(subject: Subject) -> Iterable[str]:
 
 
 def _course(run: Outcome) -> Node:
-    """The curve where problems were counted, the strip and the timeline."""
+    """The curve of problem counts, the table of gates by attempt and the timeline."""
     columns = ("gate", "start", *(str(a.number) for a in run.attempts if a.validation))
     rows = ((tag("th", name), *map(_cell, results)) for name, results in strip_of(run))
     strip = table("Gates by attempt", columns, rows, class_="strip")
@@ -182,7 +182,7 @@ def _timeline(run: Outcome) -> Node:
 def _phases(run: Outcome) -> Iterator[tuple[str, str, int, str]]:
     """The baseline, then each agent turn and the validation after it.
 
-    What it is, the section that says more, how long it took, and the class of its colour.
+    Yields title, id of its section, duration in ms, and CSS class.
     """
     yield _validated("Baseline", "baseline", run.baseline)
     for attempt in run.attempts:

@@ -1,6 +1,6 @@
-"""Attempts as HTML: what was asked, changed, refused, fixed and introduced.
+"""Attempts as HTML: prompt, changes, guard's answers, fixed and introduced problems.
 
-A patch is a block a file, with the syntax colours of its language.
+A patch has one block per file, with syntax highlighting.
 """
 
 import re
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 MAX_PROMPT_CHARS = 200_000
 KINDS = (("fixed", "good"), ("remaining", "warn"), ("introduced", "bad"))
 MAX_LINES, UNFOLDED_LINES = 3_000, 60
-"""Of patches."""
+"""Limits for patches."""
 MAX_LINE_CHARS = 500
-"""A longer line stays uncoloured: a lexer may take quadratic time on odd text."""
+"""Longer lines are not highlighted: a lexer may take quadratic time."""
 LINE_KINDS = {"+": "added", "-": "removed", "@": "hunk", "\\": "hunk"}
 CLASSES = {
     "Token.Comment": "c",
@@ -42,7 +42,7 @@ _NAME = regex(r'diff --git .*? "?b/(.*?)"?')
 
 
 def attempts(subject: Subject, run: Outcome) -> Iterable[Node]:
-    """A section per attempt, and one for what was before; open is the one kept, else the last."""
+    """One section per attempt, unfolded if kept or else the last, and one for the baseline."""
     open_number = max((a.number for a in run.attempts if a.kept), default=len(run.attempts))
     known = _known(run)
     for attempt in run.attempts:
@@ -70,7 +70,7 @@ def attempts(subject: Subject, run: Outcome) -> Iterable[Node]:
 
 
 def _known(run: Outcome) -> dict[str, Diagnostic]:
-    """Every diagnostic of the run by its fingerprint, the latest wording of each."""
+    """The latest diagnostic of the run for each fingerprint."""
     known: dict[str, Diagnostic] = {}
     after = (attempt.validation for attempt in run.attempts if attempt.validation)
     for result in chain.from_iterable(one.results for one in (run.baseline, run.final, *after)):
@@ -93,13 +93,13 @@ def _facts(attempt: Attempt) -> Iterator[str]:
 
 def _words(attempt: Attempt) -> Iterator[Node]:
     if attempt.error:
-        yield tag("p", tag("strong", "The agent erred: "), attempt.error, class_="bad box")
+        yield tag("p", tag("strong", "The agent failed: "), attempt.error, class_="bad box")
     if attempt.gave_up:
         yield tag("p", tag("strong", "The agent gave up: "), attempt.gave_up, class_="warn box")
     if attempt.summary.strip():
         yield tag("blockquote", attempt.summary.strip())
     if attempt.worse:
-        text = "This left things worse than before: nothing was built on it."
+        text = "This made things worse, and was discarded."
         yield tag("p", text, class_="warn box")
 
 
@@ -108,7 +108,7 @@ def _answers(findings: tuple[Finding, ...]) -> Node | None:
     for finding in findings:
         rule = tag("code", finding.seen.rule, class_="rule")
         items.append(tag("li", tag("code", finding.where), " ", rule, f" {finding.sentence}"))
-    heading = tag("p", tag("strong", "What the guard answered"))
+    heading = tag("p", tag("strong", "Answers of the guard"))
     answers = tag("ul", *items, class_="answers")
     return tag("div", heading, answers, class_="warn box") if items else None
 
@@ -126,7 +126,7 @@ def _problems(attempt: Attempt, known: Mapping[str, Diagnostic], word: str, weig
 
 
 def _afterwards(attempt: Attempt, patch: str, prompt: str) -> Iterator[Node]:
-    """What it changed, how the gates are after it, and what was asked."""
+    """Changed files, the gates afterwards, and the prompt."""
     title = counted(len(attempt.changes), "changed file")
     items = [tag("li", tag("code", c.path), f" {c.status}") for c in attempt.changes]
     if patch:
@@ -143,7 +143,7 @@ def _afterwards(attempt: Attempt, patch: str, prompt: str) -> Iterator[Node]:
 
 
 def _diff(patch: str) -> Iterator[Node]:
-    """A foldable block per file; beyond `MAX_LINES` of one attempt, files are only named."""
+    """One foldable block per file; after `MAX_LINES` of one attempt, files are only named."""
     left = MAX_LINES
     for text in re.split(r"^(?=diff --git )", patch, flags=re.MULTILINE)[1:]:
         first, *lines = text.removesuffix("\n").split("\n")
@@ -196,7 +196,7 @@ def _lexer(path: str) -> "Lexer | None":
 
 
 def _coloured(line: str, lexer: "Lexer | None") -> Iterator[Node]:
-    """A line by itself: what a string or comment of several lines holds is coloured as code."""
+    """One line, highlighted on its own, so that multi-line strings are coloured as code."""
     if lexer is None or line.startswith("@@ ") or len(line) > MAX_LINE_CHARS:
         yield line
         return

@@ -1,4 +1,4 @@
-"""HTML as a tree, so that nothing is ever escaped by hand; it knows no page."""
+"""HTML as a tree, so that nothing is escaped by hand."""
 
 from collections.abc import Iterable, Sequence
 from xml.etree import ElementTree as ET
@@ -9,9 +9,9 @@ Node = ET.Element | str
 
 
 def tag(name: str, /, *children: Node | None, **attributes: str | None) -> ET.Element:
-    """An element with its children in order; None is left out.
+    """An element with its children in order, without None.
 
-    Attribute names that are Python words or hold a dash are written `class_` and `aria_label`.
+    Attributes that are Python keywords or have a dash are written `class_` and `aria_label`.
     """
     named = {key.rstrip("_").replace("_", "-"): value for key, value in attributes.items()}
     element = ET.Element(name, {key: plain(text) for key, text in named.items() if text})
@@ -31,7 +31,7 @@ def html(root: ET.Element) -> str:
 
 
 def scrollable(label: str, *children: Node | None, class_: str = "") -> ET.Element:
-    """A block that scrolls sideways by keyboard as well."""
+    """A block that scrolls sideways, also by keyboard."""
     return tag(
         "div",
         *children,
@@ -43,7 +43,7 @@ def scrollable(label: str, *children: Node | None, class_: str = "") -> ET.Eleme
 
 
 def foldable(title: Node, *children: Node | None, class_: str = "", unfolded: bool = False) -> Node:
-    """A summary that opens and closes by itself, without a script."""
+    """A block that opens and closes without a script."""
     shown = "open" if unfolded else None
     return tag("details", tag("summary", title), *children, class_=class_, open=shown)
 
@@ -51,7 +51,7 @@ def foldable(title: Node, *children: Node | None, class_: str = "", unfolded: bo
 def table(
     label: str, columns: Sequence[str], rows: Iterable[Sequence[Node]], class_: str = ""
 ) -> Node:
-    """A scrollable table; text is put into a cell."""
+    """A scrollable table; text items become cells."""
     head = tag("tr", *(tag("th", column, scope="col") for column in columns))
     body = []
     for row in rows:
@@ -61,7 +61,7 @@ def table(
 
 
 def bar(value: int, longest: int) -> Node:
-    """A bar without inline style, which the page's policy forbids."""
+    """A bar as SVG: the page's policy forbids inline styles."""
     width = str(max(round(1000 * value / longest), 4) if longest else 4)
     return tag(
         "svg",

@@ -1,6 +1,6 @@
 """Gates and their problems as HTML.
 
-Tests are listed by name, all other problems by file and rule; beyond the first ones folded.
+Tests are listed by name, other problems by file and rule; after the first ones they are folded.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -23,7 +23,7 @@ def weight(result: GateResult) -> str:
 
 
 def gates(validation: Validation, *, unfolded: bool = False) -> Node:
-    """A row per gate, which opens to its output: those that block first, the first one open."""
+    """One row per gate, which unfolds to its output; blocking gates first, the first unfolded."""
     results = sorted(validation.results, key=lambda result: not result.blocks)
     longest = max((result.duration_ms for result in results), default=0)
     rows = []
@@ -70,7 +70,7 @@ def _output(label: str, text: str) -> Node:
 
 
 def problems(diagnostics: Sequence[Diagnostic], left_out: str = "") -> Node:
-    """The groups of problems, and how many there are more."""
+    """Groups of problems, and the number of others."""
     ordered = sorted(diagnostics, key=_order)[:MAX_LISTED]
     shown, folded = ordered[:UNFOLDED], ordered[UNFOLDED:]
     rest: Node | None = tag("p", f"and {left_out}", class_="dim") if left_out else None
@@ -81,7 +81,7 @@ def problems(diagnostics: Sequence[Diagnostic], left_out: str = "") -> Node:
 
 def _order(one: Diagnostic) -> tuple[bool, str, str, int]:
     if one.test_id is not None:
-        return (False, "", "", 0)  # as the gate has them: it shows the worst first
+        return (False, "", "", 0)  # keeps the gate's order, which has the worst first
     line = one.region.start_line if one.region else 0
     return (True, one.path or "", one.rule_id or "", line)
 
@@ -100,7 +100,7 @@ def _groups(diagnostics: Iterable[Diagnostic]) -> Iterator[Node]:
 
 
 def _of_rule(rule: str | None, same: Sequence[Diagnostic]) -> Node:
-    """One problem in a line; several under their rule."""
+    """A single problem on one line; several below their rule."""
     if len(same) == 1:
         return _item(same[0], _line(same[0]), rule)
     items = (_item(one, _line(one), None) for one in same)

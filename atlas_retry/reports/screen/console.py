@@ -1,4 +1,4 @@
-"""Show events to a person: a live view on a terminal, append-only lines anywhere else."""
+"""Shows events to people: a live view on a terminal, append-only lines anywhere else."""
 
 import os
 import sys
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 
 SPINNER, ASCII_SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏", r"-\|/"
 BELL_AFTER_S = 30.0
-"""What took longer ends with the terminal's bell: its owner is looking elsewhere by then."""
+"""Shortest duration after which the terminal's bell rings at the end."""
 
 
 def wants_colour(environ: Mapping[str, str]) -> bool | None:
-    """What the environment says of colour: always, never, or None: where a terminal is.
+    """The environment's choice of colour: True always, False never, None on a terminal.
 
     Source: no-color.org, force-color.org, bixense.com/clicolors.
     """
@@ -46,12 +46,12 @@ def wants_colour(environ: Mapping[str, str]) -> bool | None:
 
 
 class Printer(Struct, kw_only=True):
-    """Append-only lines without control codes, but for the colour that was asked for."""
+    """Prints append-only lines without control codes, except requested colours."""
 
     stream: TextIO
     verbosity: int = 0
     named: bool = False
-    """Whether each line of an event says which workspace it is about."""
+    """Whether each line of an event starts with the name of its workspace."""
     coloured: bool = False
 
     def __enter__(self) -> Self:
@@ -70,10 +70,10 @@ class Printer(Struct, kw_only=True):
 
 
 class JobLog(Printer, kw_only=True):
-    """Lines in the log of a GitHub job: none of them a command to the runner, each gate a group.
+    """Prints lines in the log of a GitHub job, with a group for each gate.
 
-    What tools print may look like a command (`::error::`, `::add-mask::`): between our own ones the
-    runner is told to heed none. Source: docs.github.com, "Workflow commands", stop-commands.
+    The output of tools may look like a command (`::error::`, `::add-mask::`), so commands are
+    stopped between those of atlas. Source: docs.github.com, "Workflow commands", stop-commands.
     """
 
     token: str = field(default_factory=lambda: os.urandom(16).hex())
@@ -111,14 +111,14 @@ class JobLog(Printer, kw_only=True):
 
 
 class _Running(Struct):
-    """A gate or the agent's turn under way, as the live view shows it."""
+    """A running gate or turn of the agent in the live view."""
 
     started_s: float = field(default_factory=time.monotonic)
     text: str = ""
     steps: int = 0
 
     def follow(self, step: AgentActivity) -> None:
-        """What the agent does, after what it has cost and how far it is, as far as is known."""
+        """Show the agent's step, after its cost, if known, and its number of turns or steps."""
         self.steps += 1
         cost = "" if step.cost_usd is None else f"{usd(step.cost_usd)}, "
         turns = counted(step.turns, "turn") if step.turns else counted(self.steps, "step")
@@ -126,11 +126,11 @@ class _Running(Struct):
 
 
 class LiveScreen(Printer, kw_only=True):
-    """Lines above, what is running now below; started with the first event."""
+    """Prints lines, with a live view of running gates below them from the first event on."""
 
     bell_after_s: float = BELL_AFTER_S
     _running: dict[tuple[str, str | None], _Running] = field(default_factory=dict)
-    """By workspace and gate; None: its agent."""
+    """Running work by workspace and gate; None stands for the agent."""
     _since_s: float = field(default_factory=time.monotonic)
     _console: "Console | None" = None
     _region: "LiveRegion | None" = None
@@ -164,7 +164,7 @@ class LiveScreen(Printer, kw_only=True):
         if self._console is None:
             from rich.console import Console
 
-            # some shells and CI export 0, and Rich would show no column of anything
+            # some shells and CI export 0, and Rich would show nothing
             unsized = {("COLUMNS", "0"), ("LINES", "0")}
             environ = dict(os.environ.items() - unsized)
             self._console = Console(file=self.stream, force_terminal=True, _environ=environ)
@@ -183,7 +183,7 @@ class LiveScreen(Printer, kw_only=True):
             case ValidationFinished():
                 self._running = {k: v for k, v in self._running.items() if k[0] != workspace}
             case AttemptStarted():
-                self._running[workspace, None] = _Running(text="is asked")
+                self._running[workspace, None] = _Running(text="starting")
             case AgentActivity():
                 self._running.setdefault((workspace, None), _Running()).follow(event)
             case AgentReplied() | AttemptFinished():
@@ -192,7 +192,7 @@ class LiveScreen(Printer, kw_only=True):
                 pass
 
     def _rows(self, columns: int) -> "list[Text]":
-        """What is running, one row each: spinner, name, elapsed time, its last output line."""
+        """One row for each running gate: spinner, name, elapsed time, last line of output."""
         from rich.text import Text
 
         now_s = time.monotonic()
@@ -216,7 +216,7 @@ class LiveScreen(Printer, kw_only=True):
 
 
 def _lines(event: Event, verbosity: int, *, named: bool) -> Iterator[Line]:
-    """Of one workspace, or each with the name of the one it is about."""
+    """The lines of an event, with the name of its workspace if `named`."""
     name = event.scope.workspace
     for text, style in lines_of(event, verbosity=verbosity):
         if not named or not name:
@@ -233,9 +233,9 @@ def screen(
     to_stderr: bool = False,
     named: bool = False,
 ) -> Printer:
-    """The screen for people: on stderr when stdout holds a document; `named` for several runs."""
+    """The screen for people: on stderr if stdout has a document; `named` for several runs."""
     stream = sys.stderr if to_stderr else sys.stdout
-    # `CI` and `TERM=dumb` refuse control codes as well
+    # `CI` and `TERM=dumb` also exclude control codes
     refused = plain or environ.get("TERM") == "dumb" or environ.get("CI")
     if stream.isatty() and not refused and wants_colour(environ) is not False:
         return LiveScreen(stream=stream, verbosity=verbosity, named=named)

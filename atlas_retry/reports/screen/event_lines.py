@@ -1,4 +1,4 @@
-"""What happens, as styled lines: an event at a time. Prints nothing."""
+"""Turns events into styled lines. Prints nothing."""
 
 from collections.abc import Iterator, Sequence
 
@@ -28,21 +28,21 @@ MAX_STEP_CHARS, DIAGNOSIS_LINES, MAX_LEFT_OUT = 74, 6, 3
 
 
 def lines_of(event: Event, *, verbosity: int = 0) -> Iterator[Line]:
-    """The lines of an event. `verbosity`: -1 quiet, 0 as usual, 1 and more: everything."""
+    """The lines of an event. `verbosity`: -1 quiet, 0 normal, 1 and more everything."""
     match event:
         case Notice():
             yield event.text, "warn" if event.level is not Level.NOTE else ""
         case GateStarted() | ValidationStarted() if verbosity > 0:
             yield event.message, "dim"
         case GateFinished():
-            # within a run the details come last, so a glimpse comes first
+            # in a run the details come last, so show the first problems here
             yield from gate_lines(event.result, with_glimpse=event.scope.run is not None)
         case FixerFinished():
             yield f"  {event.message}: {event.command}", "good" if event.changed else "dim"
         case RunStarted() if event.left_out:
             limit = len(event.left_out) if verbosity > 0 else MAX_LEFT_OUT
             names = some(map(printable, event.left_out), limit)
-            yield f"not held by the snapshot: {names}", "dim"
+            yield f"not in the snapshot: {names}", "dim"
         case AttemptStarted():
             yield "", ""
             yield event.message, "head"
@@ -70,7 +70,7 @@ def _violations(event: ViolationsFound) -> Iterator[Line]:
     review = [change for change in event.held if change.in_place]
     yield from _changes(f"the guard refuses {{}}; {done}", back, "bad")
     yield from _changes(f"the guard refuses {{}} that atlas cannot restore{rest}", left, "bad")
-    yield from _changes("{} for a person to accept, reverted meanwhile", held)
+    yield from _changes("{} for a person to accept, reverted until then", held)
     yield from _changes("{} for a person to look at, left in place", review)
 
 
@@ -112,4 +112,4 @@ def _attempt(event: AttemptFinished) -> Iterator[Line]:
         counts = f"{len(attempt.fixed)} fixed, {len(attempt.remaining)} remaining"
         yield f"  {counts}, {len(attempt.introduced)} introduced", "dim"
     if attempt.worse:
-        yield "  this is worse than before: it is reverted before another attempt", "warn"
+        yield "  this is worse than before: it is reverted before the next attempt", "warn"

@@ -1,4 +1,4 @@
-"""What gates found, as styled lines: one gate, all that failed, a whole validation."""
+"""Results of gates as styled lines: one gate, all failures, a whole validation."""
 
 from collections.abc import Iterator
 
@@ -24,11 +24,11 @@ MARKS = {
 }
 HEAD_LINES, TAIL_LINES, MAX_DIAGNOSTICS, GLIMPSE = 8, 24, 20, 3
 INDENT = " " * 12
-"""Below the name of a gate."""
+"""Indentation below the name of a gate."""
 
 
 def gate_lines(result: GateResult, *, with_glimpse: bool) -> Iterator[Line]:
-    """How a gate ended, and what it changed; with its first problems, where it failed."""
+    """Status of a gate and the files it changed; if it failed, its first problems."""
     mark, style = MARKS[result.status]
     if not result.required and not result.success:
         style, mark = "warn", f"{mark} (optional)"
@@ -50,7 +50,7 @@ def gate_lines(result: GateResult, *, with_glimpse: bool) -> Iterator[Line]:
 
 
 def failure_lines(validation: Validation, *, verbosity: int = 0) -> Iterator[Line]:
-    """What failed and where, gate by gate; what could not run comes last."""
+    """Failures by gate; gates that could not run come last."""
     for result in sorted(validation.results, key=lambda one: one.status is Status.BROKEN):
         if not result.success:
             error = bounded(result.error or result.status, MAX_MESSAGE_CHARS)
@@ -72,7 +72,7 @@ def _problems(result: GateResult, verbosity: int) -> Iterator[Line]:
 
 
 def _problem(diagnostic: Diagnostic) -> str:
-    """A failing test by its id and then its place, everything else by its place."""
+    """A failing test with id and place, any other problem with its place."""
     place, message = printable(position(diagnostic)), _message(diagnostic)
     if diagnostic.test_id is None:
         return f"{place or printable(diagnostic.tool)}: {message}"

@@ -1,4 +1,4 @@
-"""A line on a screen: its text and style, its names and commands made harmless."""
+"""A line on a screen: its text and style, with control characters escaped."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -7,7 +7,7 @@ from atlas_retry.text.redaction import is_plain
 from atlas_retry.text.units import copyable, some
 
 Line = tuple[str, str]
-"""Text and the name of its style, a key of `STYLES`; `gate` heads what a gate had to say, up to the
+"""Text and the name of its style, a key of `STYLES`; `gate` heads the output of a gate, up to the
 next empty line."""
 
 STYLES = {
@@ -25,40 +25,40 @@ STYLES = {
 MAX_MESSAGE_CHARS = 240
 MAX_NAMES = 4
 _CONTROLS = regex("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
-"""Control characters but tab and line feed, and what turns the direction of writing."""
+"""Control characters except tab and line feed, and those that change the text direction."""
 
 
 def harmless(text: str) -> str:
-    """Any text as a terminal may get it: whatever would command it is escaped."""
+    """The text with control characters escaped."""
     if is_plain(text):
         return text
     return _CONTROLS.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
 
 
 def coloured(text: str, style: str) -> str:
-    """A line that is harmless, in its colour."""
+    """A line with control characters escaped, in its colour."""
     return f"{STYLES[style]}{harmless(text)}\x1b[0m" if style and text else harmless(text)
 
 
 def printable(text: str) -> str:
-    """A name as it can be shown: surrogates and control characters escaped."""
+    """A name with surrogates and control characters escaped."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def names_of(names: Iterable[str]) -> str:
-    """The first few names, and how many more there are."""
+    """The first few names, and the number of others."""
     return some(map(printable, names), limit=MAX_NAMES)
 
 
 def command_lines(label: str, *commands: str) -> Iterator[Line]:
-    """What to type next, each command whole on a line of its own."""
+    """A label and commands to type, one a line."""
     head, *rest = copyable(label, *commands)
     yield head, ""
     yield from ((line, "code") for line in rest)
 
 
 def aligned(rows: Sequence[Sequence[str]], *, numbers: bool = False) -> str:
-    """A table, a line a row; `numbers`: all columns but the first end where the others do."""
+    """A table with one line a row; `numbers`: right-align all columns except the first."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = []
     for first, *rest in rows:

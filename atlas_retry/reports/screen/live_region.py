@@ -1,7 +1,7 @@
-"""A few lines at the foot of a terminal, drawn anew in place. Knows no event and no style.
+"""A few lines at the bottom of a terminal, redrawn in place.
 
-Rich draws each row; where the rows stand is kept here. `rich.live` takes back as many lines as it
-drew, but a terminal that has become narrower has wrapped them: its rest would stay on the screen.
+Rich draws each row; their positions are kept here. `rich.live` erases as many lines as it drew,
+but after a terminal has become narrower they are wrapped, and some would stay on the screen.
 """
 
 import os
@@ -18,21 +18,21 @@ if TYPE_CHECKING:
 
 TICK_S = 0.1
 NO_SIZE = (80, 24)
-"""Columns and rows of a terminal that does not tell (VT100)."""
+"""Columns and rows of a terminal of unknown size (VT100)."""
 UP_AND_ERASED = "\x1b[1A\x1b[2K"
-"""Line by line: tmux keeps in its history what is erased from the first row of the screen down."""
+"""Erases line by line: tmux keeps in its history what is erased from the first row down."""
 
 
 class LiveRegion(Struct, kw_only=True):
-    """Draws the rows that `render` makes for a width, ten times a second until it is closed.
+    """Draws the rows that `render` returns for a width, ten times a second until it is closed.
 
-    Everything goes out in one write, so nothing flickers.
+    Each drawing is one write, to avoid flicker.
     """
 
     console: "Console"
     render: Callable[[int], list[Text]]
     _drawn: list[int] = field(default_factory=list)
-    """Cells of each row as it was drawn."""
+    """Width in cells of each row drawn."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _closing: threading.Event = field(default_factory=threading.Event)
     _ticker: threading.Thread | None = None
@@ -51,7 +51,7 @@ class LiveRegion(Struct, kw_only=True):
             self._out(f"{self._erased()}{Control.show_cursor(show=True)}")
 
     def print(self, text: Text) -> None:
-        """Put lines above the region, for good."""
+        """Print lines above the region."""
         with self._lock:
             self._out(self._erased() + self._styled(text) + self._painted())
 
@@ -70,7 +70,7 @@ class LiveRegion(Struct, kw_only=True):
         return captured.get()
 
     def _erased(self) -> str:
-        """Back to the first row, as many lines as the rows take at the present width."""
+        """Control codes that erase the rows, as wrapped at the present width."""
         columns, _ = self._size()
         lines = sum(max(1, -(-cells // columns)) for cells in self._drawn)
         self._drawn = []
@@ -87,7 +87,7 @@ class LiveRegion(Struct, kw_only=True):
         return "".join(self._styled(row) for row in rows)
 
     def _size(self) -> tuple[int, int]:
-        """Of the terminal that is written to, now; Rich would ask standard input first."""
+        """Size of the output terminal; Rich would use that of standard input."""
         try:
             columns, rows = os.get_terminal_size(self.console.file.fileno())
         except (OSError, ValueError):

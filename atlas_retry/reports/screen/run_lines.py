@@ -1,4 +1,4 @@
-"""How a run ended, as styled lines: what stays, what the guard answered, what to type next."""
+"""The end of a run as styled lines: kept changes, the guard's answers, next commands."""
 
 from collections.abc import Iterator, Sequence
 
@@ -21,7 +21,7 @@ MAX_STRIPS = 6
 
 
 def outcome_summary(outcome: Outcome, *, with_commands: bool = True) -> Iterator[Line]:
-    """The last lines of `atlas retry`: how it ended, what stays, what to type next."""
+    """The summary of `atlas retry`: verdict, kept changes, next commands."""
     yield "", ""
     yield headline(outcome), "good" if outcome.verdict.is_green else "bad"
     kept = [attempt for attempt in outcome.attempts if attempt.kept]
@@ -44,7 +44,7 @@ def outcome_summary(outcome: Outcome, *, with_commands: bool = True) -> Iterator
 
 
 def _changes(outcome: Outcome, attempt: Attempt) -> str:
-    """What the agent's edits of the run come to."""
+    """The agent's changes since the start of the run."""
     own = [change for change in attempt.since_start if change.path not in outcome.gates_changed]
     changes = "; ".join(printable(changed(change)) for change in own[:MAX_CHANGES])
     more = f"; and {len(own) - MAX_CHANGES} more" if len(own) > MAX_CHANGES else ""
@@ -52,7 +52,7 @@ def _changes(outcome: Outcome, attempt: Attempt) -> str:
 
 
 def headline(outcome: Outcome) -> str:
-    """How a run ended, in one line."""
+    """Verdict, reason, duration and cost in one line."""
     has_cost = outcome.cost_usd or outcome.interrupted_usd
     cost = f", {spent(outcome.cost_usd, outcome.interrupted_usd)}" if has_cost else ""
     took = f"({seconds(outcome.duration_ms)}{cost})"
@@ -66,17 +66,17 @@ def headline(outcome: Outcome) -> str:
 
 
 def _course(outcome: Outcome, kept: Sequence[Attempt]) -> Iterator[Line]:
-    """How the number of problems went, and where the best tree is if it is not in the workspace."""
+    """The problem counts over time, and the best attempt if it is not in the workspace."""
     if problems := course_of(outcome):
         yield f"  problems: {problems}  {sparkline(counts_of(outcome)).strip()}", ""
         strips = ((name, "".join(map(_sign, results))) for name, results in strip_of(outcome))
         red = (f"{name} {signs}" for name, signs in strips if signs.strip("✓"))
         yield f"  gates: {some(red, limit=MAX_STRIPS)}", ""
     if outcome.better is not None:
-        yield f"  attempt {outcome.better} came closest, and is not kept", "warn"
+        yield f"  attempt {outcome.better} came closest, but is not kept", "warn"
     elif outcome.attempts and not kept:
         stays = any(attempt.left for attempt in outcome.attempts)
-        but = ", but for what atlas cannot restore" * stays
+        but = ", except what atlas cannot restore" * stays
         yield f"  no attempt improved the result: the workspace was restored{but}", ""
 
 
@@ -85,7 +85,7 @@ def _sign(result: GateResult | None) -> str:
 
 
 def answer_lines(outcome: Outcome) -> Iterator[Line]:
-    """What the guard answered and what became of it, a line each."""
+    """The guard's answers and the fate of the changes, one line each."""
     answers = findings.of_run(outcome)
     for fate in dict.fromkeys(answer.fate for answer in answers):
         alike = [answer for answer in answers if answer.fate == fate]
@@ -94,11 +94,11 @@ def answer_lines(outcome: Outcome) -> Iterator[Line]:
 
 
 def lost_lines(outcome: Outcome) -> Iterator[Line]:
-    """What was not committed and is gone, with the command that brings its file back."""
+    """Lost work that was not committed, with the command that restores it."""
     for lost in outcome.lost:
         names = f"{printable(lost.path)}: {names_of(lost.names)}"
-        yield f"gone, and it was not committed: {names}", "warn"
-        yield from command_lines("bring it back", lost.command)
+        yield f"lost, and not committed: {names}", "warn"
+        yield from command_lines("restore it", lost.command)
 
 
 def _commands(outcome: Outcome) -> Iterator[Line]:
