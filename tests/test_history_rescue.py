@@ -110,7 +110,7 @@ def test_undo_keeps_later_edits_and_reports_them(after: After) -> None:
     (after.project.root / "notes.txt").write_text("mine\n")
     done = after.atlas("undo", after.run_id)
     assert done.returncode == 1
-    assert "edited since, so left as it is: calc.py" in done.stdout
+    assert "edited since, so not changed: calc.py" in done.stdout
     assert after.calc.read_text() == FIXED + "# mine\n"
     assert (after.project.root / "notes.txt").read_text() == "mine\n"
     assert not (after.project.root / "made.txt").exists()
@@ -215,7 +215,7 @@ def test_a_clone_in_place_of_a_workspace_is_a_different_one(after: After) -> Non
     ("ignored", "code", "headline"),
     [
         ("", 1, "not everything could be restored"),
-        ("*.dump", 0, "as it was before run {}, but for what git ignores and no snapshot holds"),
+        ("*.dump", 0, "as it was before run {}, except ignored files that are in no snapshot"),
     ],
     ids=["a file of the user", "a file that git ignores"],
 )

@@ -247,7 +247,7 @@ def test_undo_after_a_kill_keeps_later_edits(scene: Scene) -> None:
     time.sleep(5)
     (scene.project.root / "test_calc.py").write_text("# mine\n")
     done = scene.atlas("undo")
-    assert "edited since, so left as it is: test_calc.py" in done.stdout
+    assert "edited since, so not changed: test_calc.py" in done.stdout
     assert scene.calc.read_text() == CALC
     assert (scene.project.root / "test_calc.py").read_text() == "# mine\n"
 

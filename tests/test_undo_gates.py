@@ -77,7 +77,7 @@ def test_undo_after_gates_were_killed_keeps_later_edits_and_commits(project: Pro
     git(project.root, "commit", "-qm", "mine", "mine.py", environ=project.environ)
     head = git(project.root, "rev-parse", "HEAD", environ=project.environ)
     done = atlas(project, "undo")
-    assert "edited since, so left as it is: " in done.out
+    assert "edited since, so not changed: " in done.out
     assert (project.root / "mine.py").read_text() == "x = 2\n"
     assert git(project.root, "rev-parse", "HEAD", environ=project.environ) == head
     assert (project.root / "calc.py").read_text() == before
@@ -122,7 +122,7 @@ def test_undo_keeps_edits_made_after_the_gates_and_names_them(project: Project) 
     done = atlas(project, "undo")
     assert done.code == 1
     assert done.out.startswith("not as it was before the gates")
-    assert "edited since, so left as it is: calc.py" in done.out
+    assert "edited since, so not changed: calc.py" in done.out
     assert (project.root / "calc.py").read_text() == "mine\n"
     assert not (project.root / "made.py").exists()
 
@@ -133,7 +133,7 @@ def test_undo_keeps_a_commit_made_after_the_gates(project: Project) -> None:
     git(project.root, "commit", "-qam", "mine", environ=project.environ)
     head = git(project.root, "rev-parse", "HEAD", environ=project.environ)
     done = atlas(project, "undo")
-    assert "edited since, so left as it is: .git/index, refs/heads/main" in done.out
+    assert "edited since, so not changed: .git/index, refs/heads/main" in done.out
     assert git(project.root, "rev-parse", "HEAD", environ=project.environ) == head
     assert (project.root / "calc.py").read_text() == CALC
 

@@ -294,7 +294,7 @@ def test_an_ignored_file_too_big_for_a_snapshot_is_never_removed(
     assert (project.root / "big.db").exists()
     assert not (project.root / "made.db").exists()
     undone = atlas(project, "undo")
-    assert "no snapshot holds it: big.db (ignored, and more than 1 MiB)" in undone.out
+    assert "in no snapshot: big.db (ignored, and more than 1 MiB)" in undone.out
     assert (project.root / "big.db").exists()
 
 

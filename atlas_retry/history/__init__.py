@@ -1,4 +1,4 @@
-"""The memory of runs: a journal of what happens, what it teaches, and what was there before.
+"""The memory of runs: a journal of events, learning records, and snapshots to restore.
 
-An observer writes it as events come; nothing here runs a gate or asks an agent.
+Observers write it as events come; nothing here runs a gate or starts an agent.
 """

@@ -1,4 +1,4 @@
-"""Look up what the journal holds of runs. Writes nothing."""
+"""Reads runs from the journal. Writes nothing."""
 
 import sqlite3
 
@@ -18,7 +18,7 @@ _REVIEWS = (
     "(SELECT total(json_extract(value, '$.cost_usd')) FROM outputs,"
     " json_each(outputs.document, '$.results') WHERE outputs.run = runs.id)"
 )
-"""What the reviews of a run have cost; an ended one has no outputs."""
+"""Cost of a run's reviews so far; 0 for ended runs, which have no outputs."""
 
 _SPENT = f"total(iif(verdict NOT NULL, runs.cost_usd, coalesce(reported, 0) + {_REVIEWS}))"
 _REPORTED = (
@@ -30,21 +30,21 @@ _REPORTED = (
 def runs(
     connection: sqlite3.Connection, root: str | None = None, limit: int = -1
 ) -> tuple[RunRow, ...]:
-    """Runs of one workspace or of all, the newest first."""
+    """Runs of one workspace or of all, newest first."""
     return _select(connection, ":root IS NULL OR root = :root", limit, root=root)
 
 
 def newest_of_each(connection: sqlite3.Connection) -> tuple[tuple[RunRow, float], ...]:
-    """The newest run of every workspace, and what all of its runs have cost."""
+    """The newest run of every workspace, and the total cost of its runs."""
     costs = dict(connection.execute("SELECT root, sum(cost_usd) FROM runs GROUP BY root"))
     newest = f"rowid = (SELECT rowid FROM runs WHERE root = one.root {_NEWEST} LIMIT 1)"  # noqa: S608 - constants
     return tuple((row, float(costs[row.root])) for row in _select(connection, newest))
 
 
 def find(connection: sqlite3.Connection, name: str | None, root: str | None) -> RunRow:
-    """The run of this id, or of the only id that starts so; without, the workspace's newest.
+    """The run with this id or unique prefix of an id; by default the workspace's newest.
 
-    Raises UsageError naming what there is.
+    Raises UsageError with the known ids.
     """
     if name is None:
         if newest := runs(connection, root, limit=1):
@@ -56,29 +56,29 @@ def find(connection: sqlite3.Connection, name: str | None, root: str | None) -> 
         return exact[0]
     known = ", ".join(row.id for row in (rows or runs(connection, root, limit=5))[:5])
     problem = f"{name} is the start of several runs" if rows else f"no run {name}"
-    remedy = f"atlas log RUN, as {known}" if known else "atlas log, in another workspace"
+    remedy = f"atlas log RUN, with one of {known}" if known else "atlas log, in another workspace"
     raise UsageError(problem, remedy=remedy)
 
 
 def _select(
     connection: sqlite3.Connection, condition: str, limit: int = -1, **values: str | None
 ) -> tuple[RunRow, ...]:
-    """The runs of which a condition holds, the newest first."""
+    """The runs that satisfy a condition, newest first."""
     query = f"SELECT {_COLUMNS} FROM runs AS one WHERE {condition} {_NEWEST} LIMIT {limit}"  # noqa: S608 - constants
     rows = dicts(connection.execute(query, values))
     return tuple(msgspec.convert(row, RunRow, strict=False) for row in rows)
 
 
 def order_of(connection: sqlite3.Connection, run_id: str) -> Order:
-    """What was asked of a run."""
+    """The order of a run."""
     row = connection.execute("SELECT asked FROM runs WHERE id = ?", (run_id,)).fetchone()
     return read(row[0], Order)
 
 
 def batch_usd(connection: sqlite3.Connection, batch: str, *, but: str) -> tuple[float, float]:
-    """What the runs of a batch have cost, all but one, and the dearest of their attempts.
+    """Cost of all runs of a batch except one, and of their most expensive attempt.
 
-    Of those that were cut off, as far as the agent had reported.
+    Interrupted runs count with the cost that the agent had reported.
     """
     spent, dearest = connection.execute(
         f"SELECT {_SPENT}, max(dearest) FROM runs {_REPORTED}"  # noqa: S608 - constants
@@ -89,9 +89,9 @@ def batch_usd(connection: sqlite3.Connection, batch: str, *, but: str) -> tuple[
 
 
 def cut_off_usd(connection: sqlite3.Connection, root: str, *, but: str) -> float:
-    """What runs of a workspace have cost that were cut off, and that no report contains.
+    """Cost of a workspace's interrupted runs that no report contains.
 
-    A run that ends reports what was cut off before it, so nothing before it is left to report.
+    A run that ends reports the interrupted runs before it.
     """
     (cost_usd,) = connection.execute(
         "SELECT total(cost_usd) FROM runs WHERE root = :root AND id <> :but AND verdict IS NULL"
@@ -103,7 +103,7 @@ def cut_off_usd(connection: sqlite3.Connection, root: str, *, but: str) -> float
 
 
 def of_batch(connection: sqlite3.Connection, batch: str) -> tuple[RunRow, ...]:
-    """The runs of a batch, or the one of this id, the newest first."""
+    """The runs of a batch, or the run with this id, newest first."""
     condition = "id = :batch OR json_extract(asked, '$.batch') = :batch"
     return _select(connection, condition, batch=batch)
 
@@ -116,9 +116,9 @@ def spent_usd(
     but: str,
     batch: str | None,
 ) -> float:
-    """What the runs that began at `since` (ISO 8601, UTC) or later have cost, all but one.
+    """Cost of all runs since `since` (ISO 8601, UTC) except one.
 
-    In one repository or everywhere; those of a batch, which has a budget of its own, left out.
+    In one repository or everywhere; without the runs of `batch`, which has its own budget.
     """
     (spent,) = connection.execute(
         f"SELECT {_SPENT} FROM runs {_REPORTED} WHERE started_at >= :since AND id <> :but"  # noqa: S608 - constants
@@ -130,7 +130,7 @@ def spent_usd(
 
 
 def gates_of(connection: sqlite3.Connection, run_id: str) -> tuple[GateCourse, ...]:
-    """Each gate of a run as its first and its last validation found it, in order."""
+    """Each gate's status in the first and the last validation of a run, in order."""
     query = (
         "SELECT one.name, one.kind, one.status, other.status FROM gate_results AS one"
         " JOIN gate_results AS other USING (run, position)"
@@ -145,7 +145,7 @@ def gates_of(connection: sqlite3.Connection, run_id: str) -> tuple[GateCourse, .
 
 
 def final_of(connection: sqlite3.Connection, run_id: str) -> Validation | None:
-    """The last validation of a run that did not end green, or of one that was cut off."""
+    """The last validation of a failed or interrupted run."""
     row = connection.execute(
         "SELECT final FROM runs WHERE id = :run AND final NOT NULL UNION ALL"
         " SELECT document FROM (SELECT document FROM outputs WHERE run = :run"
@@ -156,7 +156,7 @@ def final_of(connection: sqlite3.Connection, run_id: str) -> Validation | None:
 
 
 def attempts(connection: sqlite3.Connection, run_id: str) -> tuple[Attempt, ...]:
-    """The finished attempts of a run, in order; of an ended one without their validations."""
+    """The finished attempts of a run, in order; without validations if the run has ended."""
     rows = connection.execute(
         "SELECT attempts.document, outputs.document FROM attempts LEFT JOIN outputs"
         " ON outputs.run = attempts.run AND outputs.number = attempts.validation"
@@ -171,7 +171,7 @@ def attempts(connection: sqlite3.Connection, run_id: str) -> tuple[Attempt, ...]
 
 
 def remains(connection: sqlite3.Connection, run_id: str) -> Remains:
-    """What a run that was cut off had come to."""
+    """The state of an interrupted run."""
     documents = connection.execute(
         "SELECT document FROM validations JOIN outputs USING (run, number)"
         " WHERE run = ? AND attempt IS NULL ORDER BY number",
@@ -189,7 +189,7 @@ def remains(connection: sqlite3.Connection, run_id: str) -> Remains:
 
 
 def open_attempt(connection: sqlite3.Connection, run_id: str) -> OpenAttempt | None:
-    """The attempt of a run that was started and not finished."""
+    """The unfinished attempt of a run."""
     cursor = connection.execute(
         "SELECT number, snapshot, session_id, reply, restored, started_at,"
         " lost_usd + iif(reply IS NULL, coalesce(told_usd, 0), 0) AS lost_usd"
@@ -204,7 +204,7 @@ def open_attempt(connection: sqlite3.Connection, run_id: str) -> OpenAttempt | N
 
 
 def transitions(connection: sqlite3.Connection, run_id: str) -> tuple[Transition, ...]:
-    """Every step of a run from state to state, in order."""
+    """Every transition of a run, in order."""
     cursor = connection.execute(
         "SELECT at, from_state, to_state, reason FROM transitions WHERE run = ? ORDER BY rowid",
         (run_id,),

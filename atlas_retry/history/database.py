@@ -1,4 +1,4 @@
-"""Open the journal's database: made, migrated or refused; knows the tables by version only."""
+"""Opens the journal's database: creates, migrates or refuses it by its version."""
 
 import sqlite3
 from collections.abc import Iterator, Sequence
@@ -16,14 +16,14 @@ Migrations = Sequence[Sequence[str]]
 
 
 def path_of(home: Path) -> Path:
-    """Where the journal of a state directory is."""
+    """Path of the journal in a state directory."""
     return home / NAME
 
 
 def connect(home: Path, migrations: Migrations = MIGRATIONS) -> sqlite3.Connection:
-    """The journal of a state directory, to be written; made or migrated where it has to be.
+    """The journal of a state directory for writing, created or migrated if needed.
 
-    Raises StateError when it is damaged, cannot be written, or is of a newer atlas.
+    Raises StateError if it is damaged, not writable, or of a newer atlas.
     """
     file = path_of(state_dir.folder(home))
     try:
@@ -33,7 +33,7 @@ def connect(home: Path, migrations: Migrations = MIGRATIONS) -> sqlite3.Connecti
             for pragma in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"):
                 connection.execute(f"PRAGMA {pragma}")
             with writing(connection):
-                """Only to see that it can be written, before anything is done that should be."""
+                """Check that the journal is writable."""
         except sqlite3.Error:
             connection.close()
             raise
@@ -44,16 +44,16 @@ def connect(home: Path, migrations: Migrations = MIGRATIONS) -> sqlite3.Connecti
 
 @contextmanager
 def opened(home: Path) -> Iterator[sqlite3.Connection]:
-    """The journal as `connect` gives it, closed afterwards."""
+    """The journal for writing, closed afterwards."""
     with closing(connect(home)) as connection:
         yield connection
 
 
 @contextmanager
 def reading(home: Path, migrations: Migrations = MIGRATIONS) -> Iterator[sqlite3.Connection]:
-    """The journal, to look something up; an empty one where there is none yet.
+    """The journal for reading; an empty one if it does not exist.
 
-    Raises StateError when it is damaged or of a newer atlas.
+    Raises StateError if it is damaged or of a newer atlas.
     """
     file = path_of(home)
     try:
@@ -71,7 +71,7 @@ def reading(home: Path, migrations: Migrations = MIGRATIONS) -> Iterator[sqlite3
 
 @contextmanager
 def writing(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
-    """One transaction; nothing of it is there when something in it fails."""
+    """One transaction, rolled back on any exception."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield connection
@@ -82,18 +82,18 @@ def writing(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
 
 
 def dicts(cursor: sqlite3.Cursor) -> Iterator[dict[str, object]]:
-    """Each row by the names of its columns."""
+    """Each row as a mapping from column names."""
     names = [column[0] for column in cursor.description]
     return (dict(zip(names, row, strict=True)) for row in cursor)
 
 
 def _open(file: Path) -> sqlite3.Connection:
-    # Events come from whichever thread runs the workspace; the journal serialises them itself.
+    # Events come from several threads; the journal serialises them.
     return sqlite3.connect(file, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
 
 
 def _version(file: Path) -> int | None:
-    """None where there is no journal yet."""
+    """Version of the journal; None if it does not exist."""
     if not file.exists():
         return None
     with closing(_open(file)) as connection:
@@ -101,7 +101,7 @@ def _version(file: Path) -> int | None:
 
 
 def _bring_up(file: Path, migrations: Migrations) -> None:
-    """Make the journal, or migrate a copy of it that takes its place once it is whole."""
+    """Create the journal, or migrate a copy and replace the journal with it."""
     if _version(file) == len(migrations):
         return
     with state_dir.alone(file.with_suffix(".lock")):
@@ -117,9 +117,9 @@ def _bring_up(file: Path, migrations: Migrations) -> None:
         fresh = file.with_suffix(".new")
         fresh.unlink(missing_ok=True)
         if version is not None:
-            # A log that stayed behind would be taken for one of the file that replaces it
-            # (https://sqlite.org/howtocorrupt.html, 1.4): it is folded in, and is gone afterwards.
-            # Somebody else's open connection makes it fail.
+            # A leftover log would be applied to the new file
+            # (https://sqlite.org/howtocorrupt.html, 1.4), so it is merged and deleted.
+            # That fails if another process has the journal open.
             with closing(_open(file)) as connection:
                 connection.execute("PRAGMA journal_mode = DELETE")
                 connection.execute("VACUUM INTO ?", (str(fresh),))

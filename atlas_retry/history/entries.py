@@ -1,4 +1,4 @@
-"""What is written into the journal: by each event, and by a person. Opens nothing."""
+"""Writes the journal's entries, for events and for commands of the user. Opens nothing."""
 
 import sqlite3
 from collections import Counter
@@ -29,7 +29,7 @@ from atlas_retry.text.json_text import encodable, read, text_of
 
 
 def write(to: sqlite3.Connection, opening: Opening, event: Event) -> None:
-    """Write one event down. Raises sqlite3.Error."""
+    """Record one event. Raises sqlite3.Error."""
     run_id = opening.run_id
     query = "SELECT number FROM attempts WHERE run = ? AND ended_at IS NULL"
     (attempt,) = to.execute(query, (run_id,)).fetchone() or (None,)
@@ -64,7 +64,7 @@ def _update(to: sqlite3.Connection, table: str, row: dict[str, object], **values
 def heard(
     to: sqlite3.Connection, run_id: str, session_id: str | None, cost_usd: float | None
 ) -> None:
-    """What the agent reports of its conversation while it works."""
+    """Record the session and cost that the agent reports while it works."""
     to.execute(
         "UPDATE attempts SET session_id = coalesce(?, session_id),"
         " told_usd = coalesce(?, told_usd) WHERE run = ? AND ended_at IS NULL",
@@ -75,7 +75,7 @@ def heard(
 
 def _run_started(to: sqlite3.Connection, opening: Opening, event: RunStarted) -> None:
     run_id, root = opening.run_id, event.facts.root
-    # a run that was cut off in this workspace can no longer go on
+    # an interrupted run in this workspace can no longer be resumed
     left = to.execute(
         "SELECT id FROM runs WHERE root = ? AND verdict IS NULL AND state NOT IN (?, ?)",
         (root, RunState.ABANDONED, RunState.UNDONE),
@@ -121,7 +121,7 @@ def _validated(
 
 
 def _attempt_started(to: sqlite3.Connection, run_id: str, event: AttemptStarted) -> None:
-    """An attempt that goes on keeps what is known of its conversation and of its reply."""
+    """Record a started attempt; a resumed one keeps its session and reply."""
     row = (event.agent, event.model, event.session_id, event.snapshot, event.time)
     to.execute(
         "INSERT INTO attempts (run, number, agent, model, session_id, snapshot, started_at)"
@@ -179,7 +179,7 @@ def _attempt_finished(to: sqlite3.Connection, run_id: str, attempt: Attempt, at:
 
 
 def _write_rules(to: sqlite3.Connection, run_id: str, number: int, after: Validation) -> None:
-    """What became of the problems since the latest validation that decided before."""
+    """Record the problems of each rule fixed, remaining and introduced since the last one."""
     row = to.execute(
         "SELECT document FROM validations JOIN outputs USING (run, number) WHERE run = :run"
         " AND (attempt IS NULL OR number IN"
@@ -196,7 +196,7 @@ def _write_rules(to: sqlite3.Connection, run_id: str, number: int, after: Valida
 
 
 def tally(before: Validation, after: Validation) -> dict[str, tuple[int, ...]]:
-    """How many problems of each rule were fixed, remain and were introduced in between."""
+    """Numbers of problems of each rule that were fixed, remain and were introduced."""
     rules = rules_by_fingerprint(before) | rules_by_fingerprint(after)
     counts = [Counter(map(rules.__getitem__, prints)) for prints in compared(before, after)]
     names = sorted({*chain.from_iterable(counts)})
@@ -204,10 +204,10 @@ def tally(before: Validation, after: Validation) -> dict[str, tuple[int, ...]]:
 
 
 def _run_finished(to: sqlite3.Connection, opening: Opening, outcome: Outcome, at: str) -> None:
-    """The outputs go: what a stopped run needs to go on, an ended one does not."""
+    """Record the end of a run, and drop the outputs, which only a resumed run needs."""
     run_id = opening.run_id
     to.execute("DELETE FROM outputs WHERE run = ?", (run_id,))
-    # begun, but no agent was available: no attempt
+    # started, but no agent was available: not an attempt
     to.execute("DELETE FROM attempts WHERE run = ? AND ended_at IS NULL", (run_id,))
     _update(
         to,
@@ -226,7 +226,7 @@ def _run_finished(to: sqlite3.Connection, opening: Opening, outcome: Outcome, at
 
 
 def _left_behind(outcome: Outcome, on_exhausted: OnExhausted) -> str | None:
-    """The snapshot whose tree the run left in the workspace; None: the one called `origin`."""
+    """The snapshot that the run left in the workspace; None for the one named `origin`."""
     kept = next((a.result for a in reversed(outcome.attempts) if a.kept), None)
     if kept or outcome.verdict.is_green or not outcome.attempts:
         return kept
@@ -236,7 +236,7 @@ def _left_behind(outcome: Outcome, on_exhausted: OnExhausted) -> str | None:
 
 
 def move(to: sqlite3.Connection, run_id: str, state: RunState, reason: str) -> None:
-    """Say that a run is now in `state`. Raises StateError where the table has no such step."""
+    """Set the state of a run. Raises StateError for a transition that is not in the table."""
     row = to.execute("SELECT state FROM runs WHERE id = ?", (run_id,)).fetchone()
     if row is None:
         return
@@ -249,7 +249,7 @@ def move(to: sqlite3.Connection, run_id: str, state: RunState, reason: str) -> N
 def note(
     to: sqlite3.Connection, run_id: str, before: RunState | None, state: RunState, reason: str
 ) -> None:
-    """Write a step down, whatever the table says."""
+    """Record a transition without checking it."""
     at = now()
     to.execute("UPDATE runs SET state = ?, last_at = ? WHERE id = ?", (state, at, run_id))
     to.execute(
@@ -260,9 +260,9 @@ def note(
 def record(
     to: sqlite3.Connection, run: RunRow, state: RunState, reason: str, *, left: str | None = None
 ) -> None:
-    """What became of a run, and the snapshot that its workspace now holds, where that is known.
+    """Record a run's new state and, if given, the snapshot that its workspace now has.
 
-    Raises StateError where the table of states has no such step.
+    Raises StateError for a transition that is not in the table.
     """
     with writing(to):
         move(to, run.id, state, reason)
@@ -272,9 +272,9 @@ def record(
 
 
 def continued(to: sqlite3.Connection, run: RunRow, at: str, spent_ms: int) -> None:
-    """A run that was cut off goes on; so long it had been running before.
+    """Record that an interrupted run is resumed, and its duration until then.
 
-    What the turn had cost that was cut off is kept beside what it will cost from now on.
+    The cost of the interrupted turn is kept apart from its cost from now on.
     """
     with writing(to):
         to.execute(
@@ -288,7 +288,7 @@ def continued(to: sqlite3.Connection, run: RunRow, at: str, spent_ms: int) -> No
 
 
 def moved(to: sqlite3.Connection, before: str, root: str, repository: str) -> None:
-    """A workspace is somewhere else now, and its runs with it."""
+    """Record that a workspace and its runs have moved to another folder."""
     with writing(to):
         to.execute(
             "UPDATE runs SET root = ?, repository = ? WHERE root = ?", (root, repository, before)

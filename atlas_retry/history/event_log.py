@@ -1,6 +1,6 @@
-"""Append every event of a run to its `events.jsonl`, one frozen event a line.
+"""Appends every event of a run to its `events.jsonl`, one frozen event a line.
 
-Its time stamp is a sign of life (`state_dir.beating`): after a sudden death that time is known.
+The file's time stamp is a sign of life (`state_dir.beating`) and shows when a run was killed.
 """
 
 import os
@@ -17,9 +17,9 @@ NAME = "events.jsonl"
 
 
 class EventLog:
-    """An observer that appends to a file; each line is whole or not there.
+    """An observer that appends whole lines to a file.
 
-    Raises StateError when the file cannot be opened or written.
+    Raises StateError if the file cannot be opened or written.
     """
 
     def __init__(self, path: Path) -> None:

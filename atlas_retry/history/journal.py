@@ -1,6 +1,6 @@
-"""Keep one run's record in the journal, as it happens. Which rows an event makes is `entries`'.
+"""Records one run in the journal as it happens, with the rows of `entries`.
 
-An attempt's row is there before money is spent and completed after.
+An attempt's row is written before money is spent, and completed afterwards.
 """
 
 import signal
@@ -24,10 +24,10 @@ T = TypeVar("T")
 
 
 class Journal:
-    """An observer of one run, and what earlier runs have to say to it.
+    """An observer of one run, with access to earlier runs.
 
-    It raises StateError at AttemptStarted when that cannot be written, so that nothing is spent
-    which nobody would know of; of anything else that fails it warns once.
+    Raises StateError if AttemptStarted cannot be written, so that no money is spent without a
+    record; of any other failure it warns once.
     """
 
     def __init__(self, connection: sqlite3.Connection | None, opening: Opening, emit: Emit) -> None:
@@ -50,24 +50,24 @@ class Journal:
             self._try(lambda to: write(to, self.opening, event))
 
     def unfinished(self, root: str) -> tuple[RunRow, OpenAttempt | None] | None:
-        """The latest run in this workspace, when it was cut off. To be asked under its lock."""
+        """The latest run in a workspace if it was interrupted. The caller holds the lock."""
         newest = self._try(lambda journal: archive.runs(journal, root, limit=1))
         if not newest or not newest[0].is_open:
             return None
         return newest[0], self._try(lambda journal: archive.open_attempt(journal, newest[0].id))
 
     def cut_off_usd(self, root: str) -> float:
-        """What runs in this workspace have cost that were cut off, and that no report contains."""
+        """Cost of interrupted runs in a workspace that no report contains."""
         run_id = self.opening.run_id
         return self._try(lambda journal: archive.cut_off_usd(journal, root, but=run_id)) or 0.0
 
     def recall(self, failed: Validation) -> tuple[str, ...]:
-        """What earlier runs of the repository teach about these failures: few, short lines."""
+        """A few short lines about earlier runs of the repository with the same failures."""
         repository = self.opening.repository
         return self._try(lambda journal: learning.recalled(journal, repository, failed)) or ()
 
     def learn(self, outcome: Outcome) -> str | None:
-        """Record what a run teaches; the record's id where the run did not end green."""
+        """Store a run's learning record, and return its id if the run did not end green."""
         record = learning.record_of(outcome)
         if record is None:
             return None
@@ -75,7 +75,7 @@ class Journal:
         return None if outcome.verdict.is_green else name
 
     def cut_off(self, reason: str) -> None:
-        """The run goes no further."""
+        """Record that the run was interrupted."""
         self._try(lambda to: move(to, self.opening.run_id, RunState.INTERRUPTED, reason))
 
     def _must_write(self, event: AttemptStarted) -> None:
@@ -89,7 +89,7 @@ class Journal:
             raise StateError(f"{refusal}: {error}", remedy=REMEDY) from error
 
     def _try(self, act: Callable[[sqlite3.Connection], T]) -> T | None:
-        """What it gives, in a transaction of its own; None where the journal fails."""
+        """Result of a function in its own transaction; None if the journal fails."""
         if self._connection is None:
             return None
         try:
@@ -98,17 +98,17 @@ class Journal:
         except (sqlite3.Error, StateError) as error:
             if not self._has_warned:
                 self._has_warned = True
-                text = f"what happens cannot be recorded: {error}; {REMEDY}"
+                text = f"events cannot be recorded: {error}; {REMEDY}"
                 self._emit(Notice(level=Level.WARNING, text=text))
             return None
 
 
 @contextmanager
 def opened_journal(home: Path, opening: Opening, emit: Emit) -> Iterator[Journal]:
-    """The journal of a state directory, opened for one run; an error that ends the run is noted.
+    """The journal of a state directory, opened for one run; records an error that ends the run.
 
-    Where it cannot be used, a run that may spend money is refused with StateError, any other one
-    goes on without, with a warning.
+    Without a usable journal, a run that may spend money is refused with StateError; any other
+    run continues with a warning.
     """
     connection = None
     try:
@@ -116,7 +116,7 @@ def opened_journal(home: Path, opening: Opening, emit: Emit) -> Iterator[Journal
     except StateError as error:
         if opening.order.ai_fix:
             raise StateError(
-                f"no attempt can be started, for nothing could be recorded of it: {error.message}",
+                f"no attempt can be started without a record: {error.message}",
                 remedy=error.remedy,
             ) from error
         text = f"this run is not recorded: {error.message}"

@@ -1,6 +1,6 @@
-"""What a run teaches later ones: a record, how it is found again, and how little of it is said.
+"""Learning records of runs: how they are made, found again and shortened for prompts.
 
-Records stay within their repository: one project's words never reach another's prompts.
+Records stay in their repository: text of one project never reaches prompts of another.
 """
 
 import json
@@ -28,28 +28,28 @@ have i in is issue issues it made make my no now of ok passed passes passing pas
 problems resolved run should so succeeded success suite task test tests that the them there
 this to was were with work worked works you your
 """
-"""Words with which an agent says that it changed something, and not what."""
+"""Words of summaries that do not tell what was changed."""
 _SAYS_NOTHING = frozenset(_EMPTY_WORDS.split())
 MIN_WORDS = 2
-"""Others than those, for a summary that says what was changed."""
+"""Minimum of other words in a useful summary."""
 
 
 class Tried(Struct, frozen=True, kw_only=True):
-    """What one attempt did, and how that went."""
+    """One attempt and its result."""
 
     number: int
     summary: str
     paths: tuple[str, ...]
     changes: tuple[str, ...] = ()
-    """`calc.py (+1 -1)`: the same with what was added and removed, the largest change first."""
+    """Changes in the form `calc.py (+1 -1)`, the largest first."""
     fixed: tuple[str, ...]
-    """Fingerprints."""
+    """Fingerprints of fixed problems."""
     fell_short: str | None
-    """None: everything passed after it."""
+    """Why it did not succeed; None if everything passed."""
 
 
 class Record(Struct, frozen=True, kw_only=True):
-    """What one run teaches."""
+    """The learning record of one run."""
 
     run_id: str
     workspace: str
@@ -57,11 +57,11 @@ class Record(Struct, frozen=True, kw_only=True):
     """Kind of the first gate that failed."""
     verdict: str
     gates: tuple[str, ...]
-    """Those that failed before the first attempt."""
+    """Gates that failed before the first attempt."""
     rules: tuple[tuple[str, str], ...]
     """Fingerprint and rule of each problem before the first attempt."""
     places: tuple[tuple[str, str], ...] = ()
-    """Rule and file, and rule and symbol, of each of them."""
+    """Rule and file, and rule and symbol, of each problem."""
     files_involved: tuple[str, ...]
     attempts: tuple[Tried, ...]
     final_error: str | None
@@ -69,7 +69,7 @@ class Record(Struct, frozen=True, kw_only=True):
 
 
 class Kept(Struct, frozen=True, kw_only=True):
-    """A record as the journal holds it."""
+    """A record in the journal."""
 
     id: str
     made_at: str
@@ -78,12 +78,12 @@ class Kept(Struct, frozen=True, kw_only=True):
 
 
 def rule_of(diagnostic: Diagnostic) -> str:
-    """The rule as people know it: `ruff F401`, or the tool alone."""
+    """The rule's name: `ruff F401`, or only the tool."""
     return f"{diagnostic.tool} {diagnostic.rule_id}" if diagnostic.rule_id else diagnostic.tool
 
 
 def rules_by_fingerprint(validation: Validation) -> dict[str, str]:
-    """Of every problem of a gate that blocks; a silent failure counts for its gate."""
+    """Rules of all problems of failed gates; a failure without problems counts as its gate."""
     rules: dict[str, str] = {}
     for result in validation.failures:
         named = {d.fingerprint: rule_of(d) for d in result.diagnostics if d.fingerprint}
@@ -92,7 +92,7 @@ def rules_by_fingerprint(validation: Validation) -> dict[str, str]:
 
 
 def record_of(outcome: Outcome) -> Record | None:
-    """What a run teaches; nothing when no attempt was made."""
+    """The record of a run; None without attempts."""
     if not outcome.attempts:
         return None
     failed = outcome.baseline
@@ -127,7 +127,7 @@ def _tried(attempt: Attempt) -> Tried:
 
 
 def _places(failed: Validation) -> tuple[tuple[str, str], ...]:
-    """A silent failure has none."""
+    """Rule and file, and rule and symbol, of each problem."""
     places: dict[tuple[str, str], None] = {}
     for diagnostic in failed.diagnostics:
         rule = rule_of(diagnostic)
@@ -152,12 +152,12 @@ def _shortfall(attempt: Attempt) -> str | None:
 
 
 def _short(text: str) -> str:
-    """One harmless line."""
+    """One bounded line without control characters."""
     return bounded(" ".join(clean(text).split()), MAX_CHARS)
 
 
 def store(to: sqlite3.Connection, repository: str, record: Record) -> str:
-    """Write a record down; its id, `lr-YYYY-MM-DD-NNN`, counted by the day."""
+    """Store a record, and return its id, `lr-YYYY-MM-DD-NNN`, numbered by day."""
     at = now()
     day = at[:10]
     (count,) = to.execute(
@@ -179,10 +179,10 @@ def _key(rule: str, place: str) -> str:
 def recalled(
     connection: sqlite3.Connection, repository: str, failed: Validation
 ) -> tuple[str, ...]:
-    """What earlier runs of this repository teach about these failures: few, short lines.
+    """A few short lines about earlier runs of this repository with the same failures.
 
-    Only the same rule in the same file or symbol counts. What somebody has annotated comes first,
-    then the newest.
+    Only the same rule in the same file or symbol counts. Annotated records come first, then the
+    newest.
     """
     keys = [_key(rule, place) for rule, place in _places(failed)]
     if not keys:
@@ -206,7 +206,7 @@ def _kept(cursor: sqlite3.Cursor) -> Iterator[Kept]:
 
 
 def _line(kept: Kept, keys: Collection[str]) -> str | None:
-    """None where nobody has said what was changed: that something was helps nobody."""
+    """A record as one line; None if neither a note nor the summary tells what was changed."""
     record = kept.record
     shared = [key for rule, place in record.places if (key := _key(rule, place)) in keys]
     about = ", ".join(shared[:2])
@@ -228,13 +228,13 @@ _COLUMNS = "SELECT id, made_at, note, document FROM learnings"
 
 
 def every(connection: sqlite3.Connection) -> tuple[Kept, ...]:
-    """All records, the newest first."""
+    """All records, newest first."""
     query = f"{_COLUMNS} WHERE document NOT NULL ORDER BY made_at DESC, id DESC"
     return tuple(_kept(connection.execute(query)))
 
 
 def one(connection: sqlite3.Connection, name: str) -> Kept:
-    """The record of this id. Raises UsageError."""
+    """The record with this id. Raises UsageError."""
     query = f"{_COLUMNS} WHERE id = ? AND document NOT NULL"
     for kept in _kept(connection.execute(query, (name,))):
         return kept
@@ -242,14 +242,14 @@ def one(connection: sqlite3.Connection, name: str) -> Kept:
 
 
 def note(connection: sqlite3.Connection, name: str, text: str) -> None:
-    """Write a person's words beside a record; prompts then say these instead. Raises UsageError."""
+    """Annotate a record; prompts then use the note instead. Raises UsageError."""
     one(connection, name)
     with writing(connection):
         connection.execute("UPDATE learnings SET note = ? WHERE id = ?", (text or None, name))
 
 
 def forget(connection: sqlite3.Connection, name: str) -> None:
-    """Drop what a record says; its id is not used again. Raises UsageError."""
+    """Delete the content of a record; its id is not reused. Raises UsageError."""
     one(connection, name)
     with writing(connection):
         connection.execute(
@@ -259,9 +259,9 @@ def forget(connection: sqlite3.Connection, name: str) -> None:
 
 
 def list_of(records: tuple[Kept, ...]) -> str:
-    """One line a record."""
+    """A list with one line per record."""
     if not records:
-        return "nothing has been learned yet: a run in which an agent was asked leaves a record\n"
+        return "no learning records yet: every run with an attempt leaves one\n"
     lines = ""
     for kept in records:
         record = kept.record
@@ -273,7 +273,7 @@ def list_of(records: tuple[Kept, ...]) -> str:
 
 
 def page_of(kept: Kept) -> str:
-    """All that a record says."""
+    """A record in full."""
     record = kept.record
     lines = [
         f"{kept.id} of {kept.made_at[:10]}: {record.failure_type} ended {record.verdict}",

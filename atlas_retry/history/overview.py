@@ -1,4 +1,4 @@
-"""Where every workspace stands. Its columns are what `atlas status` shows."""
+"""The state of every workspace, for `atlas status`."""
 
 import sqlite3
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -21,34 +21,34 @@ _UNITS = (("d", 86_400), ("h", 3600), ("min", 60))
 
 
 class StatusEntry(Struct, frozen=True, kw_only=True):
-    """One workspace by its newest run; what only a run can tell is null without one."""
+    """One workspace with its newest run; fields of the run are null without one."""
 
     name: str
     root: str
     state: str
-    """For a person."""
+    """State as shown to people."""
     is_running: bool = False
     is_waiting: bool = False
-    """Whether a batch that paused has not started it."""
+    """Whether a paused batch has not started it yet."""
     run_id: str | None = None
     verdict: Verdict | None = None
     reason: str | None = None
     last_at: str | None = None
     attempts: int = 0
     cost_usd: float = 0.0
-    """Of all its runs."""
+    """Total cost of its runs."""
     unpaid: bool = False
     """As in `RunRow`."""
 
     @property
     def was_cut_off(self) -> bool:
-        """Whether its run has no end and nobody is running it."""
+        """Whether its run was interrupted and no process continues it."""
         is_open = self.state == "interrupted" and self.verdict is None
         return is_open and not self.is_running
 
 
 class StatusDocument(Struct, frozen=True, kw_only=True, tag_field="schema", tag="atlas.status/1"):
-    """Where every workspace stands."""
+    """The state of every workspace."""
 
     workspaces: tuple[StatusEntry, ...]
 
@@ -56,7 +56,7 @@ class StatusDocument(Struct, frozen=True, kw_only=True, tag_field="schema", tag=
 def cut_off(
     connection: sqlite3.Connection, home: Path, environ: Mapping[str, str]
 ) -> tuple[RunRow, ...]:
-    """The newest runs that have no end and that nobody is running, the latest first."""
+    """The newest runs that were interrupted and that no process continues, latest first."""
     waiting = (run for run, _, is_running in _newest(connection, home, environ) if not is_running)
     return tuple(run for run in waiting if run.is_open)
 
@@ -68,9 +68,9 @@ def entries(
     names: Mapping[str, Path],
     waiting: Collection[str],
 ) -> tuple[StatusEntry, ...]:
-    """Every workspace that has had a run and is still there, the latest first; then the others.
+    """Every existing workspace with a run, latest first; then those without.
 
-    `names` are roots by name, `waiting` absolute paths that a paused batch has not started.
+    `names` are roots by name, `waiting` absolute paths that a paused batch has not started yet.
     """
     entries = [
         StatusEntry(
@@ -103,7 +103,7 @@ def entries(
 def _newest(
     connection: sqlite3.Connection, home: Path, environ: Mapping[str, str]
 ) -> Iterator[tuple[RunRow, float, bool]]:
-    """The newest run of each workspace, what all its runs have cost, and whether it is running."""
+    """The newest run of each workspace, the cost of all its runs, and whether it is running."""
     for run, cost_usd in archive.newest_of_each(connection):
         if not Path(run.root).is_dir():
             continue
@@ -116,9 +116,9 @@ def _newest(
 
 
 def table(entries: Sequence[StatusEntry], now: datetime) -> str:
-    """One line a workspace, then what to type next."""
+    """One line per workspace, then the next command."""
     if not entries:
-        return "no workspace has had a run; atlas retry makes one\n"
+        return "no runs yet; atlas retry starts one\n"
     rows = [("workspace", "state", "age", "cost", "path")]
     for entry in entries:
         ago = age(entry.last_at, now) if entry.last_at else ""
@@ -139,7 +139,7 @@ def _next(entries: Sequence[StatusEntry]) -> Iterator[str]:
 
 
 def age(time: str, now: datetime) -> str:
-    """How long ago, in the largest unit that is at least one: `3 d`."""
+    """Time since then in the largest unit that fits: `3 d`."""
     passed_s = max(0, int((now - datetime.fromisoformat(time)).total_seconds()))
     unit, unit_s = next((one for one in _UNITS if passed_s >= one[1]), ("s", 1))
     return f"{passed_s // unit_s} {unit}"

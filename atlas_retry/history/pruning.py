@@ -1,6 +1,6 @@
-"""Drop old runs: their snapshots, their folders, their documents. Never a workspace's newest.
+"""Drops old runs with their snapshots, folders and documents; never a workspace's newest.
 
-Remembered results of gates go as well: to run the gates makes them again.
+Also drops cached results of gates.
 """
 
 import shutil
@@ -20,7 +20,7 @@ from atlas_retry.workspace import discovery, layers, overlay, shadow
 def prune(
     environ: Mapping[str, str], *, keep: int, days: float, dry_run: bool = False
 ) -> tuple[RunRow, ...]:
-    """The runs that were dropped, or would be; with them the layers of which no run can go on.
+    """Drop runs, and overlays of runs that cannot be resumed; returns the (would-be) dropped runs.
 
     Raises StateError.
     """
@@ -35,7 +35,7 @@ def prune(
         for root, some in groupby(sorted(rows, key=lambda row: row.root), lambda row: row.root):
             _drop(home, Path(root), [*some], environ)
         names = [(row.id,) for row in rows]
-        with writing(connection) as to:  # what statistics need stays
+        with writing(connection) as to:  # keeps what statistics need
             to.executemany("UPDATE runs SET pruned = 1, final = NULL WHERE id = ?", names)
             to.executemany("DELETE FROM outputs WHERE run = ?", names)
             to.executemany("UPDATE attempts SET document = NULL, reply = NULL WHERE run = ?", names)
@@ -45,9 +45,9 @@ def prune(
 
 
 def _prunable(rows: Sequence[RunRow], *, keep: int, before: datetime) -> tuple[RunRow, ...]:
-    """The runs that may go: beyond the newest `keep` of their workspace, or begun `before`.
+    """Runs after the newest `keep` of their workspace, or started before `before`.
 
-    Never the newest of a workspace. `rows` begin with the newest.
+    Never the newest of a workspace. `rows` are sorted, newest first.
     """
     seen: dict[str, int] = {}
     prunable = []
@@ -61,7 +61,7 @@ def _prunable(rows: Sequence[RunRow], *, keep: int, before: datetime) -> tuple[R
 
 
 def _drop_layers(home: Path, rows: Sequence[RunRow]) -> None:
-    """Only the newest run of a workspace can go on; one that has just begun is in no row yet."""
+    """Drop overlays of runs that cannot be resumed: only a workspace's newest run can."""
     newest = {row.root: row for row in reversed(rows)}
     going_on = {row.id for row in newest.values() if row.is_open}
     for row in rows:
@@ -75,7 +75,7 @@ def _drop(home: Path, root: Path, rows: list[RunRow], environ: Mapping[str, str]
     try:
         ws = discovery.open_workspace(root, home, environ=environ)
     except WorkspaceError:
-        # the work tree is gone, and with it all that its snapshots could be restored to
+        # the work tree is gone, so its snapshots are of no use
         shutil.rmtree(home / "workspaces" / state_dir.key_of(root), ignore_errors=True)
         return
     prefixes = tuple(f"runs/{row.id}/" for row in rows)

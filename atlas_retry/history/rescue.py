@@ -1,6 +1,6 @@
-"""Restore what was there before a run, or take what one of its attempts made; loses nothing.
+"""Restores the state before a run, or takes the files of an attempt, without losing work.
 
-Whatever goes is held first. What somebody edited since the run is reported and stays.
+Takes a snapshot of the present state first. Files edited since the run are reported and stay.
 """
 
 from collections.abc import Collection, Mapping
@@ -22,12 +22,12 @@ START, ORIGIN, END, HELD, BEGUN = "start", "origin", "end", "undone", "undoing"
 
 
 def held_under(run_id: str, name: str) -> str:
-    """The name by which a snapshot of a run is kept."""
+    """The full name of a run's snapshot."""
     return f"runs/{run_id}/{name}"
 
 
 def held_runs(ws: discovery.Workspace) -> dict[str, dict[str, str]]:
-    """The snapshots of every run by their short names."""
+    """The snapshots of every run by short name."""
     held: dict[str, dict[str, str]] = {}
     for name, snapshot_id in shadow.kept(ws).items():
         match name.split("/", 2):
@@ -37,28 +37,28 @@ def held_runs(ws: discovery.Workspace) -> dict[str, dict[str, str]]:
 
 
 def snapshots(ws: discovery.Workspace, run: RunRow) -> dict[str, str]:
-    """The snapshots of one run."""
+    """The snapshots of one run by short name."""
     return held_runs(ws).get(run.id, {})
 
 
 def undo(
     ws: discovery.Workspace, run: RunRow, folder: Path, attempt: OpenAttempt | None
 ) -> Restored:
-    """Restore what was there before a run. The workspace's lock is held by the caller.
+    """Restore the state before a run. The caller holds the workspace's lock.
 
-    `attempt` is the one that was under way when the run was cut off. Killed in the middle, it can
-    be done again. Raises WorkspaceError.
+    `attempt` is the one that was running when the run was interrupted. An undo that was killed
+    can be repeated. Raises WorkspaceError.
     """
     ended = process.end_marked(run.mark) if run.is_open else ()
     held = snapshots(ws, run)
     if START not in held:
         raise WorkspaceError(
-            f"run {run.id} no longer holds {START!r}: it has been pruned",
-            remedy="atlas log lists the runs that are still held",
+            f"run {run.id} has no snapshot {START!r}: it was pruned",
+            remedy="atlas log lists the remaining runs",
         )
     quiet_s = quiet_since_s(run, folder)
     known = _known(run, held, attempt)
-    if BEGUN not in held:  # else one that was killed has held what was there
+    if BEGUN not in held:  # otherwise a killed undo has already held the state
         _hold(ws, run, known)
     done = (
         restoring.restore(ws, run.start, since=known)
@@ -73,7 +73,7 @@ def undo(
 
 
 def _checked(ws: discovery.Workspace, done: Restored, snapshot_id: str) -> Restored:
-    """With what is not as in the snapshot that the workspace was brought to."""
+    """The result, with the files that still differ from the snapshot."""
     return replace(
         done,
         lost=(*done.lost, *restoring.unheld(ws, snapshot_id)),
@@ -84,7 +84,7 @@ def _checked(ws: discovery.Workspace, done: Restored, snapshot_id: str) -> Resto
 
 
 def _hold(ws: discovery.Workspace, run: RunRow, known: str | None) -> None:
-    """Hold what goes, and what the run had left."""
+    """Hold the present state, and the state that the run left."""
     there = snapshot(ws)
     if there.work != load(ws, run.start).work:
         shadow.keep(ws, held_under(run.id, HELD), there.id)
@@ -94,22 +94,22 @@ def _hold(ws: discovery.Workspace, run: RunRow, known: str | None) -> None:
 
 
 def known_by_refs(ws: discovery.Workspace, name: str | None) -> RunRow:
-    """A run of which only the snapshots are left, because the journal is lost; else the newest.
+    """A run, by default the newest, made from its snapshots because the journal is lost.
 
-    Raises UsageError where there is none.
+    Raises UsageError if there is none.
     """
     held = {run_id: of[START] for run_id, of in held_runs(ws).items() if START in of}
     ids = [run_id for run_id in held if run_id.startswith(name or "")]
     if not ids:
-        raise UsageError(f"no snapshot of a run {name or ''} is held in {ws.root}")
+        raise UsageError(f"{ws.root} has no snapshot of a run {name or ''}")
     newest, never = max(ids), "1970-01-01T00:00:00Z"
     return RunRow.of_snapshots(newest, str(ws.root), never, start=held[newest])
 
 
 def pick(ws: discovery.Workspace, run: RunRow, name: str, but: Collection[str] = ()) -> Restored:
-    """Bring the files to another snapshot of a run, `but` for some; the index stays as it is.
+    """Set the files, except `but`, to a snapshot of a run; the index stays unchanged.
 
-    Raises UsageError for a snapshot that there is not, WorkspaceError.
+    Raises UsageError for an unknown snapshot, WorkspaceError.
     """
     held = _holding(ws, run, name)
     since = run.left_behind or held.get(ORIGIN)
@@ -129,10 +129,10 @@ def pick(ws: discovery.Workspace, run: RunRow, name: str, but: Collection[str] =
 
 
 def pick_files(ws: discovery.Workspace, run: RunRow, name: str, paths: Collection[str]) -> Restored:
-    """Bring some files to what a snapshot of a run holds, whoever edited them; all else stays.
+    """Set some files to their content in a snapshot of a run, even if edited since.
 
-    `paths` are relative to the root; what was there is held. Raises UsageError where there is no
-    such snapshot, WorkspaceError.
+    `paths` are relative to the root; the present state is held. Raises UsageError for an unknown
+    snapshot, WorkspaceError.
     """
     held = _holding(ws, run, name)
     there = snapshot(ws)
@@ -149,18 +149,18 @@ def pick_files(ws: discovery.Workspace, run: RunRow, name: str, paths: Collectio
 
 
 def _holding(ws: discovery.Workspace, run: RunRow, name: str) -> dict[str, str]:
-    """The snapshots of a run. Raises UsageError where this one is not among them."""
+    """The snapshots of a run. Raises UsageError if it has none of this name."""
     held = snapshots(ws, run)
     if name not in held:
         remedy = f"one of: {', '.join(sorted(held))}"
-        raise UsageError(f"run {run.id} holds no {name!r}", remedy=remedy)
+        raise UsageError(f"run {run.id} has no snapshot {name!r}", remedy=remedy)
     return held
 
 
 def span(ws: discovery.Workspace, run: RunRow, name: str | None) -> tuple[str, str]:
-    """The snapshots before and after an attempt, as its agent left them; or of the whole run.
+    """The snapshots before and after an attempt's turn, or before and after the whole run.
 
-    Raises UsageError for an attempt that there is not.
+    Raises UsageError for an unknown attempt.
     """
     held = snapshots(ws, run)
     if name is None:
@@ -168,28 +168,28 @@ def span(ws: discovery.Workspace, run: RunRow, name: str | None) -> tuple[str, s
         return run.start, snapshot(ws).id if run.is_open or not after else after
     if name not in held or f"{name}-before" not in held:
         known = ", ".join(sorted(other for other in held if other.isdecimal())) or "none"
-        raise UsageError(f"run {run.id} holds no attempt {name!r}", remedy=f"it holds: {known}")
+        raise UsageError(f"run {run.id} has no attempt {name!r}", remedy=f"attempts: {known}")
     return held[f"{name}-before"], held[name]
 
 
 def last_sign_of_life_s(run: RunRow, folder: Path) -> float:
-    """When a run was last known to be alive, in seconds since the epoch."""
+    """Last sign of life of a run, in seconds since the epoch."""
     event_s = seconds_of(run.ended_at or run.last_at)
     log = folder / event_log.NAME
     return event_s if run.ended_at or not log.exists() else max(event_s, log.stat().st_mtime)
 
 
 def quiet_since_s(run: RunRow, folder: Path) -> float:
-    """What changed later is not the run's doing, in seconds since the epoch.
+    """Time after which changes are not the run's, in seconds since the epoch.
 
-    A run that could still say that it ended had ended all that it had started.
+    A run that recorded its end had stopped all of its processes.
     """
     is_sudden = run.ended_at is None and run.state is not RunState.INTERRUPTED
     return last_sign_of_life_s(run, folder) + (restoring.AFTERMATH_S if is_sudden else 0.0)
 
 
 def _known(run: RunRow, held: Mapping[str, str], attempt: OpenAttempt | None) -> str | None:
-    """The snapshot of what the run left behind; None when it died without putting it in order."""
+    """Snapshot of the state that the run left; None if it was killed in the middle."""
     if run.left_behind:
         return run.left_behind
     if run.verdict is not None:
@@ -198,5 +198,5 @@ def _known(run: RunRow, held: Mapping[str, str], attempt: OpenAttempt | None) ->
 
 
 def unfinished(attempt: OpenAttempt) -> str:
-    """The name of the snapshot that holds what an attempt had done when it was cut off."""
+    """Name of the snapshot of an interrupted attempt."""
     return f"{attempt.number}-unfinished"

@@ -1,4 +1,4 @@
-"""The tables of the journal, as a list that is only ever appended to. Executes nothing."""
+"""The journal's migrations; the list is only ever appended to. Executes nothing."""
 
 MIGRATIONS: tuple[tuple[str, ...], ...] = (
     (
@@ -131,11 +131,11 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         ) STRICT, WITHOUT ROWID
         """,
     ),
-    # what earlier beginnings of an attempt had cost, each of which was cut off
+    # cost of the interrupted turns of an attempt
     ("ALTER TABLE attempts ADD COLUMN lost_usd REAL NOT NULL DEFAULT 0",),
-    # whether the edits of one that was cut off are back to what they were before it
+    # whether the edits of an interrupted attempt were reverted
     ("ALTER TABLE attempts ADD COLUMN restored INTEGER NOT NULL DEFAULT 0",),
-    # the document of an attempt has them
+    # violations are in the document of the attempt
     ("DROP TABLE violations",),
 )
-"""Each is run once, in one transaction; `PRAGMA user_version` counts those that have been."""
+"""Each runs once, in one transaction; `PRAGMA user_version` counts them."""

@@ -1,4 +1,4 @@
-"""The states that a run goes through, as one table, and which event leads where. Stores nothing."""
+"""The states of a run, their transitions, and the events that cause them. Stores nothing."""
 
 from enum import StrEnum
 
@@ -14,22 +14,22 @@ from atlas_retry.events import (
 
 
 class RunState(StrEnum):
-    """Where a run is."""
+    """State of a run."""
 
     PENDING = "pending"
-    """Its start is held, nothing has run yet."""
+    """Its start snapshot is taken; nothing has run yet."""
     VALIDATING = "validating"
     VALIDATION_FAILED = "validation_failed"
-    """Gates fail. With a verdict the run is over; the workspace waits for a person."""
+    """Gates fail. With a verdict, the run is over."""
     FIXING = "fixing"
-    """The agent has the workspace."""
+    """The agent edits the workspace."""
     PASSED = "passed"
     INTERRUPTED = "interrupted"
-    """By a signal, an error of ours, or a death that told nobody."""
+    """Ended by a signal or an error of atlas, or killed."""
     ABANDONED = "abandoned"
-    """A person, or another run in the same workspace, has given it up."""
+    """Given up by a person, or replaced by another run in the workspace."""
     UNDONE = "undone"
-    """What was there before it has been restored."""
+    """The state before it was restored."""
 
 
 _VALIDATED = {RunState.PASSED, RunState.VALIDATION_FAILED}
@@ -47,18 +47,18 @@ TRANSITIONS: dict[RunState | None, set[RunState]] = {
     RunState.ABANDONED: {RunState.UNDONE},
     RunState.UNDONE: {RunState.UNDONE},
 }
-"""What may follow what. A state may always follow itself, with another reason."""
+"""Allowed transitions. A state may always follow itself, with another reason."""
 
 
 def follows(before: RunState | None, after: RunState) -> bool:
-    """Whether a run that is in `before` may come to be in `after`."""
+    """Whether the transition is allowed."""
     return before is after or after in TRANSITIONS[before]
 
 
 def state_after(event: Event, *, in_attempt: bool) -> RunState | None:
-    """The state that an event leads to; None when it leads nowhere.
+    """The state that an event leads to; None if it changes nothing.
 
-    Of an attempt only its end decides, for the guard may look again after its gates have passed.
+    In an attempt only its end counts: the guard may judge again after its gates have passed.
     """
     match event:
         case RunFinished():

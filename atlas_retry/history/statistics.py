@@ -1,4 +1,4 @@
-"""How runs have gone: what is fixed how often, at what cost, and which gates are slow or flaky."""
+"""Statistics of runs: fix rates, costs, and slow or flaky gates."""
 
 import csv
 import io
@@ -18,27 +18,27 @@ from atlas_retry.text.units import seconds, usd
 MAX_ROWS, BAR_CHARS = 12, 20
 _UNITS = {"h": "hours", "d": "days", "w": "weeks"}
 Row = dict[str, str | int | float | None]
-"""By the names of its columns, which end with their unit: `_ms`, `_usd`."""
+"""Values by column name, which ends with the unit: `_ms`, `_usd`."""
 
 
 class Statistics(Struct, frozen=True, kw_only=True):
-    """All of it, of the runs since a time."""
+    """Statistics of the runs since a time."""
 
     since: str
     runs: int
     with_attempts: int
-    """Runs in which an agent was asked."""
+    """Runs with attempts."""
     fixed: int
-    """Of these, how many ended green."""
+    """Runs with attempts that ended green."""
     cost_usd: float
     cost_per_fix_usd: float | None
-    """Of everything spent, the failures included."""
+    """Total cost, of failures too, per fixed run."""
     duration_per_fix_ms: float | None
-    """On average, of the runs that an agent fixed."""
+    """Mean duration of the runs that an agent fixed."""
     verdicts: tuple[Row, ...]
     attempts: tuple[Row, ...]
-    """By number: how often does attempt 2 fix it? `failed` is how many were made, each because
-    something failed; cost and duration are averages."""
+    """Fix rates by attempt number; `failed` is the number of attempts made; cost and duration are
+    means."""
     agents: tuple[Row, ...]
     """The same by agent and model."""
     kinds: tuple[Row, ...]
@@ -106,7 +106,7 @@ _COUNTED = {
     "kinds": "gates failed fixed",
     "rules": "problems failed fixed",
 }
-"""By table, what its rows are and what its first two numbers count."""
+"""Headings of the rows and the first two columns of a table."""
 _TABLES = {
     "verdicts": _VERDICTS,
     "attempts": _TURNS.format("cast(number AS TEXT)", "min(number)"),
@@ -118,7 +118,7 @@ _TABLES = {
 
 
 def statistics(connection: sqlite3.Connection, since: str) -> Statistics:
-    """Of the runs that began at `since` (ISO 8601, UTC) or later."""
+    """Statistics of the runs since `since` (ISO 8601, UTC)."""
     (totals,) = _rows(connection, _TOTALS, since)
     tables = {name: _rows(connection, query, since) for name, query in _TABLES.items()}
     flaky = [row for row in tables["slowest"] if row["flaky"]]
@@ -128,12 +128,12 @@ def statistics(connection: sqlite3.Connection, since: str) -> Statistics:
 
 
 def exported(connection: sqlite3.Connection, since: str) -> list[Row]:
-    """Every run that began at `since` or later, the oldest first, as the columns of a table."""
+    """Every run since `since`, oldest first, as rows of a table."""
     return _rows(connection, _RUNS, since)
 
 
 def as_csv(rows: Sequence[Row]) -> str:
-    """RFC 4180, with a header where there is any row."""
+    """CSV (RFC 4180) with a header; empty without rows."""
     out = io.StringIO(newline="")
     if rows:
         writer = csv.DictWriter(out, rows[0].keys())
@@ -148,7 +148,7 @@ def _rows(connection: sqlite3.Connection, query: str, since: str) -> list[Row]:
 
 
 def as_text(statistics: Statistics) -> str:
-    """What it comes to, then its tables."""
+    """The totals and the tables."""
     titles = ("attempts", "agents", "kinds", "rules", "flaky", "slowest")
     tables = (_table(title, getattr(statistics, title)) for title in titles)
     return "".join((*_headlines(statistics), *tables))
@@ -166,13 +166,13 @@ def _table(title: str, rows: Sequence[Row]) -> str:
 
 def _headlines(statistics: Statistics) -> Iterator[str]:
     if not statistics.runs:
-        yield "no run is recorded; atlas retry makes one\n"
+        yield "no runs yet; atlas retry starts one\n"
         return
     ends = (f"{row['runs']} {row['name']}".replace("_", " ") for row in statistics.verdicts)
     yield f"{statistics.runs} runs: {', '.join(ends)}; {usd(statistics.cost_usd)} spent\n"
     if asked := statistics.with_attempts:
         share = f"{statistics.fixed / asked:.0%}"
-        yield f"an agent was asked in {asked} runs and fixed {statistics.fixed} ({share})\n"
+        yield f"an agent attempted {asked} runs and fixed {statistics.fixed} ({share})\n"
     if statistics.cost_per_fix_usd is not None and statistics.duration_per_fix_ms is not None:
         took = seconds(round(statistics.duration_per_fix_ms))
         yield f"a fix costs {usd(statistics.cost_per_fix_usd)} and takes {took}\n"
@@ -189,7 +189,7 @@ def _cell(name: str, value: str | float | None) -> str:
 
 
 def moment(text: str | None, now: datetime) -> str:
-    """When `7d`, `12h`, `2w` ago was, or a date, as ISO 8601 in UTC; the beginning for none.
+    """A date, or a time ago as `7d`, `12h`, `2w`, as ISO 8601 in UTC; empty for None.
 
     Raises UsageError.
     """

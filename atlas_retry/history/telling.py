@@ -1,4 +1,4 @@
-"""Runs, timelines and what was restored, as text. Looks nothing up but the event log."""
+"""Runs, timelines and restorations as text. Reads only the event log."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,7 +18,7 @@ MAX_DIFFERING = 5
 
 
 class _LogLine(Struct, frozen=True):
-    """What the event log says of one event, as far as a timeline shows it."""
+    """The fields of a logged event that a timeline shows."""
 
     time: str
     event: str
@@ -34,9 +34,9 @@ class TimelineStep(Struct, frozen=True, kw_only=True):
 
 
 def list_of(rows: Sequence[RunRow]) -> str:
-    """One line a run, the newest first."""
+    """A list with one line per run."""
     if not rows:
-        return "no run is recorded here; atlas retry makes one\n"
+        return "no runs here yet; atlas retry starts one\n"
     lines = ""
     for row in rows:
         began = row.started_at[:16].replace("T", " ")
@@ -49,14 +49,14 @@ def list_of(rows: Sequence[RunRow]) -> str:
 
 
 def state_of(row: RunRow) -> str:
-    """How a run ended, else where it is."""
+    """Verdict of a run, else its state."""
     if row.state in ("abandoned", "undone") or row.verdict is None:
         return row.state.value.replace("_", " ")
     return row.verdict.value.replace("_", " ")
 
 
 def timeline(folder: Path, moves: Sequence[Transition]) -> tuple[TimelineStep, ...]:
-    """What happened in a run: from its event log, else from its states."""
+    """The steps of a run from its event log, else from its states."""
     try:
         content = (folder / event_log.NAME).read_bytes()
     except OSError:
@@ -66,7 +66,7 @@ def timeline(folder: Path, moves: Sequence[Transition]) -> tuple[TimelineStep, .
         try:
             line = msgspec.json.decode(raw, type=_LogLine)
         except msgspec.DecodeError:
-            continue  # torn by a sudden death
+            continue  # incomplete, as atlas was killed
         steps.append(TimelineStep(at=line.time, what=line.event, text=line.message))
     return tuple(steps) or tuple(
         TimelineStep(at=move.at, what=move.to_state, text=move.reason) for move in moves
@@ -74,30 +74,30 @@ def timeline(folder: Path, moves: Sequence[Transition]) -> tuple[TimelineStep, .
 
 
 def timeline_text(row: RunRow, steps: Sequence[TimelineStep]) -> str:
-    """The timeline for a person, with the time of day."""
+    """The timeline as text, with times of day."""
     head = f"run {row.id} in {row.root}: {state_of(row)}\n"
     return head + "".join(f"{step.at[11:23]}  {harmless(step.text)}\n" for step in steps)
 
 
 def restoration_text(row: RunRow, done: Restored, headline: str) -> str:
-    """What an undo or a pick did; `headline` says how everything is now."""
+    """The result of an undo or a pick; `headline` describes the new state."""
     lines = ["not everything could be restored" if done.lost else headline]
     if done.unheld and not done.lost:
-        lines[0] += ", but for what git ignores and no snapshot holds"
+        lines[0] += ", except ignored files that are in no snapshot"
     if done.differs:
         lines = [f"not {headline}: {some(map(printable, done.differs), MAX_DIFFERING)}"]
     for names, what in (
         (done.ended, "ended"),
         (done.changed, "restored"),
         (done.git, "restored in git"),
-        (done.lost, "changed or gone, and no snapshot holds it"),
-        (done.unheld, "ignored, changed or gone, and no snapshot holds it"),
-        (done.conflicts, "edited since, so left as it is"),
+        (done.lost, "changed or deleted, and in no snapshot"),
+        (done.unheld, "ignored, changed or deleted, and in no snapshot"),
+        (done.conflicts, "edited since, so not changed"),
     ):
         if names:
             lines.append(f"  {what}: {some(map(printable, names), MAX_SHOWN)}")
     if not done.changed and not done.git:
-        lines.append("  nothing had to be restored")
+        lines.append("  nothing to restore")
     else:
-        lines += copyable("what was there is held; to take it", f"atlas pick {row.id} {HELD}")
+        lines += copyable("the state before is kept; to restore it", f"atlas pick {row.id} {HELD}")
     return "\n".join(lines) + "\n"

@@ -1,6 +1,6 @@
-"""A validation that changed files as a run, so that what puts runs back puts it back as well.
+"""A validation that changed files, represented as a run so that it can be undone like one.
 
-Only its snapshots are kept: of what was there before the gates, and of what they left.
+Only its snapshots before and after the gates are kept.
 """
 
 from collections.abc import Callable, Iterator
@@ -18,30 +18,30 @@ from atlas_retry.history.values import RunRow
 from atlas_retry.workspace import discovery, locking, restoring, shadow, snapshots
 
 SUFFIX = "-validation"
-"""Behind the id of a validation: what tells it from a run."""
+"""Suffix of a validation's id, which distinguishes it from a run's."""
 KEPT = 20
-"""Of a workspace."""
+"""Validations kept for each workspace."""
 _ID_TIME = "%Y%m%d-%H%M%S-%f" + SUFFIX
-"""Runs are known to the millisecond: which of both is newer has to be as exact."""
+"""Precise enough to order validations among runs, which have milliseconds."""
 
 
 class HeldBefore(Struct, kw_only=True):
-    """What was there before gates that may write."""
+    """The state before gates that may write."""
 
     id: str
     start: snapshots.Snapshot
     changed: bool = True
-    """Whether they have written; to be denied by who knows that they have not."""
+    """Whether gates changed files; the caller sets it to False if they did not."""
 
 
 @contextmanager
 def holding(
     ws: discovery.Workspace, snapshot: Callable[[], snapshots.Snapshot]
 ) -> Iterator[HeldBefore | None]:
-    """Hold what is there, and after it what gates have made of it; nothing where they made nothing.
+    """Keep snapshots before and after gates run, if they change something.
 
-    `snapshot` takes one of that workspace.
-    None where a run holds it already, or where nothing can be held: gates run all the same.
+    `snapshot` takes a snapshot of the workspace.
+    Yields None if a run holds the workspace, or if no snapshot can be taken; gates run anyway.
     """
     held = None
     with suppress(AtlasError, OSError):
@@ -64,7 +64,7 @@ def holding(
 
 
 def _pulse(ws: discovery.Workspace, run_id: str) -> Path:
-    """A file whose time is that of the last sign of life; only a kill leaves it behind."""
+    """A file whose time stamp is the last sign of life; it remains only after a kill."""
     return ws.home / f"{run_id}.pulse"
 
 
@@ -90,7 +90,7 @@ def is_validation(run_id: str) -> bool:
 
 
 def run_of(ws: discovery.Workspace, name: str | None) -> RunRow | None:
-    """The validation of this id, without one the newest that is not undone; else None."""
+    """The validation with this id, by default the newest that is not undone; else None."""
     runs = held_runs(ws)
     ids = {*filter(is_validation, runs)}
     for one in sorted(ids if name is None else ids & {name}, reverse=True):
@@ -101,7 +101,7 @@ def run_of(ws: discovery.Workspace, name: str | None) -> RunRow | None:
 
 
 def bring(ws: discovery.Workspace, run_id: str, snapshot_id: str) -> None:
-    """Write down that the workspace was brought to a snapshot after the validation."""
+    """Record that the workspace was set to a snapshot after the validation."""
     shadow.keep(ws, held_under(run_id, END), snapshot_id)
 
 
@@ -112,7 +112,7 @@ def _run(ws: discovery.Workspace, run_id: str, start: str, end: str | None) -> R
 
 
 def _ended(ws: discovery.Workspace, run_id: str) -> str:
-    """When it had surely ended: now, or where it was killed, soon after its last sign of life."""
+    """When it had ended for certain: now or, if killed, soon after its last sign of life."""
     ended = datetime.now(UTC)
     with suppress(OSError):
         pulse_s = _pulse(ws, run_id).stat().st_mtime

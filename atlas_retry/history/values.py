@@ -1,4 +1,4 @@
-"""What the journal holds of a run, as values. Reads and writes nothing."""
+"""Values of the journal. Reads and writes nothing."""
 
 from collections.abc import Mapping
 
@@ -10,34 +10,34 @@ from atlas_retry.settings import OnExhausted
 
 
 class Order(Struct, frozen=True, kw_only=True):
-    """What a person asked of a run: enough to ask the same again."""
+    """The request for a run, complete enough to repeat it."""
 
     ai_fix: bool = False
     overrides: Mapping[str, object] = field(default_factory=dict)
-    """Configuration keys, dotted, that flags set."""
+    """Dotted configuration keys set by flags, and their values."""
     attempts_flag: int | None = None
     allow: tuple[str, ...] = ()
     force: bool = False
     batch: str | None = None
-    """The runs that were asked for together have this in common, and one budget."""
+    """Id shared by runs that were started together and have one budget."""
     on_exhausted: OnExhausted = "best"
 
 
 class Opening(Struct, frozen=True, kw_only=True):
-    """What the journal is told of a run before its first event."""
+    """Facts about a run that the journal needs before its first event."""
 
     run_id: str
     order: Order
     repository: str
-    """Absolute path of the git directory that all worktrees share: learnings stay within it."""
+    """Absolute path of the git directory that all worktrees share; scope of learning records."""
     mark: str
-    """The variable by which the run's processes can be found, see `process.mark`."""
+    """Variable that identifies the run's processes, see `process.mark`."""
     recorded: Validation | None = None
-    """Failures that take the place of a baseline validation."""
+    """Failures used instead of a baseline validation."""
 
 
 class RunRow(Struct, frozen=True, kw_only=True):
-    """One run, as a list shows it."""
+    """One run in a list."""
 
     id: str
     root: str
@@ -47,34 +47,34 @@ class RunRow(Struct, frozen=True, kw_only=True):
     with_agent: bool
     started_at: str
     last_at: str
-    """Of its latest event."""
+    """Time of its latest event."""
     segment_at: str
-    """When it was started or last continued."""
+    """When it was started or last resumed."""
     start: str
-    """Snapshot of what was there before it."""
+    """Snapshot of the state before it."""
     head: str | None = None
     verdict: Verdict | None = None
     reason: str | None = None
     ended_at: str | None = None
     duration_ms: int | None = None
     spent_ms: int = 0
-    """Before it was last continued."""
+    """Duration until it was last resumed."""
     cost_usd: float = 0.0
     attempts: int = 0
     left_behind: str | None = None
-    """Snapshot that it, or who took something of it, left in the workspace; None: cut off."""
+    """Snapshot that it, or a later pick or undo, left in the workspace; None if interrupted."""
     learning: str | None = None
     mark: str = ""
     """As in `Opening`."""
     pruned: bool = False
     unpaid: bool = False
-    """An attempt was begun whose agent has not told all that it has cost."""
+    """Whether an attempt was started whose agent has not reported its whole cost."""
 
     @classmethod
     def of_snapshots(
         cls, run_id: str, root: str, at: str, *, start: str, ended_at: str | None = None
     ) -> "RunRow":
-        """What is no run of the journal, but can be undone as one; without an end, cut off."""
+        """A run that is not in the journal but can be undone; interrupted without an end."""
         return cls(
             id=run_id,
             root=root,
@@ -91,40 +91,40 @@ class RunRow(Struct, frozen=True, kw_only=True):
 
     @property
     def is_open(self) -> bool:
-        """Whether it was cut off, or is still under way: only its lock can tell."""
+        """Whether it was interrupted or still runs, which only the lock tells."""
         return self.verdict is None and self.state not in (RunState.ABANDONED, RunState.UNDONE)
 
 
 class OpenAttempt(Struct, frozen=True, kw_only=True):
-    """An attempt that was started and never finished."""
+    """An attempt that was started but not finished."""
 
     number: int
     snapshot: str
-    """Of the tree that the agent was given."""
+    """Snapshot of the tree before the agent's turn."""
     session_id: str | None
     reply: AgentReply | None
-    """The agent's turn, when it had come to its end: it is paid."""
+    """Reply of the agent if its turn, which is paid, had ended."""
     started_at: str
     restored: bool = False
-    """Whether its edits have all been restored."""
+    """Whether all of its edits have been reverted."""
     lost_usd: float = 0.0
-    """What each beginning of the turn had cost, as far as the agent had told; no reply holds it."""
+    """Reported cost of interrupted turns, which is in no reply."""
 
 
 class Remains(Struct, frozen=True, kw_only=True):
-    """What a run had come to when it was cut off."""
+    """The state of an interrupted run."""
 
     order: Order
     validations: tuple[Validation, ...]
-    """Before the first attempt: the baseline, and what the fixers made of it."""
+    """Validations before the first attempt: the baseline, and the one after fixers."""
     attempts: tuple[Attempt, ...]
     open_attempt: OpenAttempt | None
     reviews_usd: float
-    """What all reviews have cost, those of the open attempt included."""
+    """Cost of all reviews, including those of the open attempt."""
 
 
 class Transition(Struct, frozen=True, kw_only=True):
-    """One step of a run from state to state."""
+    """One transition of a run."""
 
     at: str
     from_state: RunState | None
