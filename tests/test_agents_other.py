@@ -256,4 +256,4 @@ def test_an_unknown_agent_is_reported_by_name(backend: str, message: str) -> Non
 def test_no_agent_is_started_inside_an_agent(settings: AgentSettings) -> None:
     refusal = agents.check(settings, ENVIRON | {"ATLAS_INSIDE_AGENT": "1"})
     assert refusal
-    assert "started by an agent" in refusal.error
+    assert "an agent of atlas started" in refusal.error

@@ -130,7 +130,7 @@ def test_every_report_says_why_three_answers_were_refused(project: Project, tmp_
     reports = ("--report", f"html={page}", "--report", f"markdown={summary}")
     wrong = submit(modify("def add(:\n"))
     ended = retry(project, *[wrong] * 3, flags=("--max-attempts", "1", *reports))
-    why = "calc.py did not check in 3 tries, so nothing was written: syntax error in line 1"
+    why = "calc.py failed its checks in 3 tries, so nothing was written: syntax error in line 1"
     on_failure = json.loads((tmp_path / "on_failure.json").read_text())
     shown = {
         "final_error": str(ended.run["final_error"]),

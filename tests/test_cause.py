@@ -15,7 +15,7 @@ from tests.projects import CALC, WORSE, Project, atlas
 from tests.values import RED, attempt, gate
 
 LEFT = "1 problem: test_calc.AddTest.test_add: AssertionError: "
-NO_ANSWER = "calc.py did not check in 3 tries, so nothing was written: line 1: invalid syntax"
+NO_ANSWER = "calc.py failed its checks in 3 tries, so nothing was written: line 1: invalid syntax"
 
 
 def after(*attempts: Attempt, allowed: int) -> str:

@@ -33,7 +33,7 @@ def test_atlas_started_by_an_agent_starts_no_agent(project: Project) -> None:
     project.attempt(1, {"calc.py": FIXED})
     ended = atlas(project, "retry", ".", "--ai-fix", ATLAS_INSIDE_AGENT="1")
     assert ended.code == 3
-    assert "started by an agent that atlas runs" in ended.out
+    assert "an agent of atlas started this command" in ended.out
     assert (project.root / "calc.py").read_text() == CALC
 
 

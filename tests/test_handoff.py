@@ -110,7 +110,9 @@ def test_attempts_are_listed_with_their_result() -> None:
             introduced=("b", "c"),
             violations=(Violation(rule="tests/removed", path="t.py", detail="a test is gone"),),
         ),
-        Attempt(number=2, agent="anthropic", error="calc.py did not check in 3 tries", kept=True),
+        Attempt(
+            number=2, agent="anthropic", error="calc.py failed its checks in 3 tries", kept=True
+        ),
     )
     text = ended(failing("pytest", problem()), attempts=tried)
     assert "1. anthropic sonnet, $0.50: a plus for a minus" in text
@@ -119,7 +121,7 @@ def test_attempts_are_listed_with_their_result() -> None:
     assert (
         "- `t.py` tests/removed: refused: a test is gone. To look at it: atlas diff r-1 1" in text
     )
-    assert "it ended with: calc.py did not check in 3 tries" in text
+    assert "it ended with: calc.py failed its checks" in text
     assert "its changes are in the workspace now" in text
     assert "No attempt improved the result" not in text
 

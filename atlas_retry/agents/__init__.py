@@ -1,7 +1,7 @@
-"""The agents by name. An agent is a callable `AgentRequest -> AgentReply`; it edits the workspace.
+"""Agents by name. An agent is a callable `AgentRequest -> AgentReply` that edits the workspace.
 
-An agent raises nothing expected: whatever keeps it from working is a ReplyStatus. A signal ends it
-with `errors.Interrupted`, once nothing of it is left running.
+Agents report expected failures as a ReplyStatus instead of raising. After a signal they raise
+`errors.Interrupted`, once all of their processes have ended.
 """
 
 import importlib
@@ -18,7 +18,7 @@ from atlas_retry.settings import AgentSettings
 Factory = Callable[[AgentSettings, Emit, Mapping[str, str]], Agent]
 """Makes an agent from the `agent` section, an observer and the caller's environment."""
 Check = Callable[[AgentSettings, Mapping[str, str]], Lack | None]
-"""Why the agent is not available; None when it can. Spends nothing."""
+"""Tells why the agent is not available; None if it is. Costs nothing."""
 
 AGENTS: Final = {
     "claude-code": "atlas_retry.agents.claude_code:claude_code",
@@ -27,13 +27,13 @@ AGENTS: Final = {
     "scripted": "atlas_retry.agents.scripted:scripted",
     **dict.fromkeys(PRESETS, "atlas_retry.agents.presets:preset"),
 }
-"""Where the factory is; `check`, a Check, is beside it. A run imports no agent but its own."""
+"""Location of each factory, in a module with a `check`. A run imports only its own agent."""
 
 
 def resolve(backend: str) -> Factory:
-    """The factory of a name in AGENTS, or of `package.module:factory`.
+    """The factory of an agent in AGENTS, or at `package.module:factory`.
 
-    Raises AgentError naming what could not be found.
+    Raises AgentError if there is none.
     """
     module_name, colon, name = AGENTS.get(backend, backend).partition(":")
     if not colon:
@@ -51,14 +51,14 @@ def resolve(backend: str) -> Factory:
             "or correct the name",
         ) from error
     if not callable(factory):
-        raise AgentError(f"agent.backend: {backend} cannot be called")
+        raise AgentError(f"agent.backend: {backend} is not callable")
     return cast("Factory", factory)
 
 
 def check(settings: AgentSettings, environ: Mapping[str, str]) -> Lack | None:
-    """Why the configured agent is not available; None when it can.
+    """Why the configured agent is not available; None if it is.
 
-    Asked before anything is done that an unavailable agent would make pointless.
+    To be called before work that is useless without an agent.
     """
     if settings.backend in AGENTS:
         module = importlib.import_module(AGENTS[settings.backend].partition(":")[0])

@@ -1,4 +1,4 @@
-"""What every agent's own words are read for. Knows no agent and no format."""
+"""Reading of agents' texts, common to all agents."""
 
 import re
 from typing import TypeVar
@@ -10,10 +10,10 @@ from atlas_retry.patterns import regex
 _Shape = TypeVar("_Shape")
 
 GIVE_UP = "ATLAS-CANNOT-FIX:"
-"""What the prompt tells an agent to write when the rules leave no way."""
+"""Marker that the prompt tells an agent to write if it cannot fix the failures by the rules."""
 
 CUT_OFF = "cut off"
-"""The last activity of an agent whose turn is interrupted: it says what is known of the cost."""
+"""Text of an interrupted agent's last activity, which has the known cost."""
 
 _MARKUP = " \t>*_`#-"
 _GAVE_UP = regex(
@@ -24,9 +24,9 @@ MAX_LINE_CHARS = 200
 
 
 def gave_up(text: str) -> str | None:
-    """The reason of an agent that says it cannot be done; None when it does not say so.
+    """The reason of an agent that gave up; None if it did not.
 
-    The marker counts at the start of a line only; the reason runs to the next empty line.
+    The marker counts only at the start of a line; the reason ends at the next empty line.
     """
     match = _GAVE_UP.search(text)
     if match is None:
@@ -36,19 +36,19 @@ def gave_up(text: str) -> str | None:
 
 
 def one_line(text: str, limit: int = MAX_LINE_CHARS) -> str:
-    """Text for a person on one line: control characters out, white space folded, end cut."""
+    """The text as one line of bounded length, without control characters."""
     folded = " ".join("".join(c if c.isprintable() else " " for c in text[: limit * 4]).split())
     return folded if len(folded) <= limit else folded[: limit - 1] + "…"
 
 
 def last_lines(text: str, count: int = 3) -> str:
-    """The last lines that say something, on one line."""
+    """The last non-empty lines, joined to one line."""
     lines = [line for line in text.splitlines() if line.strip()]
     return one_line(" · ".join(lines[-count:]), limit=600)
 
 
 def schema_of(answer: type[msgspec.Struct]) -> dict[str, object]:
-    """JSON Schema of an answer, as strict tools want it: an object, and every object is closed."""
+    """JSON Schema of an answer for strict tools, which require closed objects."""
     _, objects = msgspec.json.schema_components([answer], ref_template="#/$defs/{name}")
     for each in objects.values():
         each["additionalProperties"] = False
@@ -56,7 +56,7 @@ def schema_of(answer: type[msgspec.Struct]) -> dict[str, object]:
 
 
 def decoded(text: bytes | str, shape: type[_Shape]) -> _Shape | None:
-    """The JSON as a value of that shape; None where it is none."""
+    """The JSON as a value of this type; None if it is invalid."""
     try:
         document = text.encode("utf-8", "replace") if isinstance(text, str) else text
         return msgspec.json.decode(document, type=shape)

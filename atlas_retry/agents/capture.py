@@ -1,4 +1,4 @@
-"""Keeps what an agent was asked and what it did, in the layout that the scripted agent replays."""
+"""Records an agent's prompts, replies and edits in the layout of the scripted agent."""
 
 import shutil
 from pathlib import Path
@@ -14,25 +14,23 @@ from atlas_retry.workspace import discovery, snapshots, state
 
 
 def open_folder(folder: Path, root: Path) -> Path:
-    """The folder of a new recording, made if need be.
+    """The folder of a new recording, created if missing.
 
-    Raises UsageError when there is something in it, or when it lies in the workspace.
+    Raises UsageError if it is not empty or inside the workspace.
     """
     if folder.resolve().is_relative_to(root.resolve()):
         raise UsageError(
             f"--record {folder}: the folder is in the workspace, so it would be part of the change",
-            remedy=f"name one outside {root}",
+            remedy=f"use one outside {root}",
         )
     folder.mkdir(parents=True, exist_ok=True)
     if any(folder.iterdir()):
-        raise UsageError(
-            f"--record {folder}: the folder is not empty", remedy="name one that is not there yet"
-        )
+        raise UsageError(f"--record {folder}: the folder is not empty", remedy="use a new one")
     return folder
 
 
 class CapturingAgent(Struct, frozen=True, kw_only=True):
-    """An agent that asks another one and keeps what came of it."""
+    """An agent that calls another one and records its work."""
 
     agent: Agent
     git: discovery.Workspace
@@ -64,5 +62,5 @@ class CapturingAgent(Struct, frozen=True, kw_only=True):
 
 
 def _written(reply: AgentReply) -> bytes:
-    """Without the session: the one who replays it cannot go on with it."""
+    """The reply as JSON, without the session, which a replay cannot resume."""
     return msgspec.json.format(msgspec.json.encode(replace(reply, session_id=None)), indent=2)

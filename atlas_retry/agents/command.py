@@ -1,4 +1,4 @@
-"""Any command as an agent: it gets the prompt and edits the workspace."""
+"""Any command as an agent that reads the prompt and edits the workspace."""
 
 import shlex
 from collections.abc import Mapping
@@ -21,17 +21,17 @@ _CANNOT_RUN: Final = frozenset({126, 127})
 MAX_SUMMARY_CHARS: Final = 4000
 
 _NO_COMMAND: Final = Lack(
-    error="agent.command says no command",
+    error="agent.command is not set",
     remedy='agent: {backend: command, command: "my-agent --edit < {prompt_file}"}',
 )
 
 
 def command(settings: AgentSettings, emit: Emit, environ: Mapping[str, str]) -> Agent:
-    """An agent that runs `agent.command` by `/bin/sh -c` in the workspace.
+    """An agent that runs `agent.command` with `/bin/sh -c` in the workspace.
 
     `{prompt_file}`, `{workspace}` and `{scratch}`, the folder of the attempt, are replaced by
-    quoted absolute paths; the prompt is on stdin as well. Exit 0 is DONE, 126 and 127 are
-    UNAVAILABLE, anything else is FAILED.
+    quoted absolute paths; the prompt is also on stdin. Exit code 0 is DONE, 126 and 127 are
+    UNAVAILABLE, all others FAILED.
     """
     return calling(settings.command, None, emit, environ)
 
@@ -39,9 +39,9 @@ def command(settings: AgentSettings, emit: Emit, environ: Mapping[str, str]) -> 
 def calling(
     line: str | None, answer_file: str | None, emit: Emit, environ: Mapping[str, str]
 ) -> Agent:
-    """An agent that runs this line and answers in a file of the attempt's folder.
+    """An agent that runs this line, with its answer in a file of the attempt's folder.
 
-    Without one, and where it writes none, it answers by what it prints.
+    Without the file, its output is the answer.
     """
     env = agent_environment(environ)
 
@@ -68,7 +68,7 @@ def calling(
 
 
 def check(settings: AgentSettings, environ: Mapping[str, str]) -> Lack | None:
-    """Why the command cannot be run, as far as that shows without running it."""
+    """Why the command cannot be run, checked without running it."""
     return nested(environ) or (None if settings.command else _NO_COMMAND)
 
 

@@ -1,8 +1,8 @@
-"""Session, cost and last words in what agent CLIs print as JSON. Pure; knows no CLI by name.
+"""Reads session, cost and last text from the JSON output of agent CLIs. Pure.
 
-Read are the shapes of `codex exec --json`, `gemini --output-format json`, `opencode run --format
-json`, `claude --output-format json` and mini-swe-agent's trajectory; text that is no JSON is left
-alone.
+Supported are `codex exec --json`, `gemini --output-format json`, `opencode run --format json`,
+`claude --output-format json` and mini-swe-agent's trajectory; other text is returned
+unchanged.
 """
 
 from collections.abc import Iterator, Mapping
@@ -18,18 +18,18 @@ from atlas_retry.patterns import regex
 
 MAX_JSON_CHARS: Final = 1 << 24
 _COST_IN_TEXT: Final = regex(r"\bCost:\s+\$[\d.]+\s+message,\s+\$(\d+\.\d+)\s+session\b")
-"""As aider ends; it breaks the line at 80 characters, wherever that is."""
+"""Last line of aider, which wraps it at 80 characters."""
 _SESSIONS: Final = ("session_id", "sessionID", "thread_id")
 _COSTS: Final = ("info.model_stats.instance_cost", "total_cost_usd", "part.cost")
 _ANSWERS: Final = ("response", "result", "info.submission", "info.exit_status")
 _SPOKEN: Final = ("part", "item")
-"""Of several kinds: words are those of two types."""
+"""Keys of parts that may have text."""
 
 _Printed = Mapping[str, object]
 
 
 class TurnOutput(Struct, frozen=True, kw_only=True):
-    """What a CLI says of its own turn."""
+    """Figures and text of a turn in a CLI's output."""
 
     words: str
     session_id: str | None = None
@@ -38,9 +38,9 @@ class TurnOutput(Struct, frozen=True, kw_only=True):
 
 
 def read(printed: str) -> TurnOutput:
-    """What is known from the output of a CLI; all of the output where it is no JSON."""
+    """Read the output of a CLI; if it is not JSON, all of it is the text."""
     objects = [one for line in printed.splitlines() if (one := _object(line))]
-    if not objects:  # one over all lines
+    if not objects:  # one object over several lines
         whole = _object(printed[printed.find("{") : printed.rfind("}") + 1])
         objects = [whole] if whole else []
     words = [*filter(None, map(_words, objects))]
@@ -72,7 +72,7 @@ def _cost_usd(one: _Printed) -> float | None:
 
 
 def _counts(one: _Printed) -> Iterator[object]:
-    """What holds numbers of tokens, under the names that each CLI uses."""
+    """Objects with token counts, under the names that each CLI uses."""
     models = value_at(one, "stats.models")
     by_model = models.values() if isinstance(models, dict) else ()
     whole = (value_at(one, "usage"), value_at(one, "part.tokens"))
@@ -80,9 +80,9 @@ def _counts(one: _Printed) -> Iterator[object]:
 
 
 def _tokens(counts: object) -> Tokens:
-    """In our words; Codex and Gemini count cached tokens as part of the input.
+    """Counts as Tokens; Codex and Gemini count cached tokens as part of the input.
 
-    Gemini's `input` is its `prompt` without those.
+    Gemini's `input` is its `prompt` without cached tokens.
     """
     within = _sum(counts, "cached_input_tokens", "cached")
     return Tokens(

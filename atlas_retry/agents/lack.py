@@ -1,4 +1,4 @@
-"""Why an agent is not available, and the environment it gets. Reads no `os.environ`."""
+"""Reasons why an agent is not available, and its environment. Does not read `os.environ`."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -12,28 +12,28 @@ AGAIN: Final = "then run the same command again"
 BILLING: Final = f"add credit at https://console.anthropic.com/settings/billing, {AGAIN}"
 LIMIT: Final = f"wait until the limit is lifted, {AGAIN}"
 MODEL: Final = "choose a model that the account has: agent.models, or --model"
-NO_CONNECTION: Final = f"see to the network, the proxy or ANTHROPIC_BASE_URL, {AGAIN}"
+NO_CONNECTION: Final = f"check the network, the proxy or ANTHROPIC_BASE_URL, {AGAIN}"
 OVERLOADED: Final = f"wait a few minutes (https://status.anthropic.com), {AGAIN}"
-PROXY: Final = "give the proxy its password: HTTPS_PROXY"
+PROXY: Final = "set the proxy's password in HTTPS_PROXY"
 
 
 class Lack(Struct, frozen=True, kw_only=True):
-    """Why an agent is not available, and the next thing to type."""
+    """Why an agent is not available, and the remedy."""
 
     error: str
     remedy: str | None = None
 
     @property
     def reply(self) -> AgentReply:
-        """To a request that was made all the same."""
+        """The reply to a request."""
         return AgentReply(status=ReplyStatus.UNAVAILABLE, error=self.error, remedy=self.remedy)
 
 
 INSIDE_AGENT = "ATLAS_INSIDE_AGENT"
-"""Set for everything an agent starts: `atlas retry` refuses to start another agent in there."""
+"""Variable for all processes of an agent, in which `atlas retry` refuses to start another one."""
 
 _OF_AN_OUTER_CALL = GIT_LOCAL | {"CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT"}
-"""Of an editor or agent that runs atlas: the agent is not its child session."""
+"""Variables of an editor or agent that runs atlas, which are not for its child sessions."""
 
 
 def agent_environment(
@@ -42,20 +42,20 @@ def agent_environment(
     forced: Mapping[str, str] | None = None,
     defaults: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
-    """Everything of the caller's but what belongs to an outer git or agent call.
+    """The caller's environment without variables of an outer git or agent call.
 
-    The agent runs as the user, with the user's login, proxies and tool chain. `defaults` give way
-    to what the user has set, `forced` does not.
+    The agent runs as the user, with the user's login, proxies and tool chain. `defaults` apply
+    unless the user has set them, `forced` always.
     """
     kept = {name: value for name, value in environ.items() if name not in _OF_AN_OUTER_CALL}
     return {**(defaults or {}), **kept, **(forced or {}), INSIDE_AGENT: "1"}
 
 
 def nested(environ: Mapping[str, str]) -> Lack | None:
-    """Why no agent may be started from here; None when it may."""
+    """Why no agent may be started from here; None if one may."""
     if not environ.get(INSIDE_AGENT):
         return None
     return Lack(
-        error="atlas was started by an agent that atlas runs; an agent may validate, not retry",
+        error="an agent of atlas started this command; it may validate, but not retry",
         remedy="atlas validate",
     )

@@ -1,7 +1,7 @@
-"""Names and prices of models, in one table for every agent that has to know. Asks nobody.
+"""Table of the names and prices of models, for all agents.
 
-Source: what Claude Code 2.1.330 resolves its aliases to and charges to its own budget; a test holds
-the table against the installed CLI.
+Source: the aliases and prices that Claude Code 2.1.330 uses for its own budget; a test compares
+the table with the installed CLI.
 """
 
 from msgspec import Struct
@@ -26,7 +26,7 @@ class Model(Struct, frozen=True, kw_only=True):
     id: str
     price: Price
     long_prompt_tokens: int | None = None
-    """A request with more prompt tokens than this costs `long_prompt_factor` times as much."""
+    """Prompt tokens above which a request costs `long_prompt_factor` times as much."""
     long_prompt_factor: float = 1.0
 
 
@@ -50,18 +50,18 @@ _FABLE = Model(
 )
 
 MODELS = {"sonnet": _SONNET, "opus": _OPUS, "haiku": _HAIKU, "fable": _FABLE}
-"""By alias."""
+"""Models by alias."""
 
 _BY_ID = {model.id: model for model in MODELS.values()}
 
 
 def api_model(name: str) -> str:
-    """The id that the Messages API knows; a name that is no alias is passed through."""
+    """The model id in the Messages API; a name that is not an alias is returned unchanged."""
     return MODELS[name].id if name in MODELS else name
 
 
 def cost_usd(name: str, tokens: Tokens) -> float | None:
-    """List price of one request; None for a model that the table does not know."""
+    """List price of one request; None for an unknown model."""
     model = _BY_ID.get(api_model(name))
     if model is None:
         return None

@@ -1,10 +1,10 @@
-"""The project's own notes for agents (CLAUDE.md, AGENTS.md) as text. Follows no import in them."""
+"""The project's own notes for agents (CLAUDE.md, AGENTS.md), without following their imports."""
 
 from contextlib import suppress
 from pathlib import Path
 
 NAMES = ("CLAUDE.md", ".claude/CLAUDE.md", "AGENTS.md")
-"""The first that exists counts, as Claude Code does it."""
+"""The first that exists counts, as in Claude Code."""
 MAX_CHARS = 16_000
 
 _OPENING = (
@@ -14,9 +14,9 @@ _OPENING = (
 
 
 def project_notes(root: Path) -> str:
-    """The notes, introduced and capped at MAX_CHARS; empty when there are none to be read.
+    """The notes with an introduction, cut at MAX_CHARS; empty if there are none.
 
-    Only a regular file inside the project counts: a link out of it could show any file.
+    Only a regular file inside the project counts: a link out of it could expose any file.
     """
     for name in NAMES:
         text = ""

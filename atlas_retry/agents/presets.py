@@ -1,4 +1,4 @@
-"""Agent CLIs whose command lines are known: a row for each that was run. Starts nothing itself."""
+"""Agent CLIs with known command lines, each of them tried. Starts nothing itself."""
 
 import os
 import shlex
@@ -16,13 +16,13 @@ from atlas_retry.settings import AgentSettings
 
 
 class Preset(Struct, frozen=True, kw_only=True):
-    """How an agent CLI is called headless, with leave to edit the workspace."""
+    """Headless command line of an agent CLI, with permission to edit the workspace."""
 
     line: str
-    """As `agent.command`; begins with the program, `{args}` are the user's `agent.extra_args`."""
+    """Like `agent.command`, starting with the program; `{args}` are `agent.extra_args`."""
     install: str
     answer_file: str | None = None
-    """In the folder of the attempt: where it says what it did, if not by what it prints."""
+    """File in the attempt's folder with its answer, if it is not in the output."""
 
     @property
     def program(self) -> str:
@@ -35,18 +35,18 @@ PRESETS: Final[dict[str, Preset]] = {
         line="codex exec --json --ephemeral --sandbox workspace-write {args} - < {prompt_file}",
         install="npm install -g @openai/codex",
     ),
-    # 0.61. In a folder that is not trusted it edits nothing and says so on stderr only.
+    # 0.61. In an untrusted folder it edits nothing and says so only on stderr.
     "gemini": Preset(
         line="gemini --approval-mode auto_edit --skip-trust --output-format json {args} "
         "< {prompt_file}",
         install="npm install -g @google/gemini-cli",
     ),
-    # 1.18. Without a title of ours it pays another request for one.
+    # 1.18. Without a title it makes another paid request for one.
     "opencode": Preset(
         line="opencode run --format json --title atlas {args} < {prompt_file}",
         install="npm install -g opencode-ai",
     ),
-    # 0.86. With --yes-always it would fetch every address that a gate has printed.
+    # 0.86. With --yes-always it would fetch every URL in a gate's output.
     "aider": Preset(
         line="aider --message-file {prompt_file} --yes-always --no-auto-commits "
         "--no-dirty-commits --no-gitignore --no-pretty --no-stream --no-check-update "
@@ -55,7 +55,7 @@ PRESETS: Final[dict[str, Preset]] = {
         "--input-history-file {scratch}/aider.history {args}",
         install="pipx install aider-chat",
     ),
-    # 2.4. It prints the prompt, and the cost in whole cents.
+    # 2.4. Its output includes the prompt, and the cost only in whole cents.
     "mini-swe-agent": Preset(
         line="mini --yolo --exit-immediately --output {scratch}/trajectory.json {args} "
         '--task "$(cat {prompt_file})"',
@@ -66,9 +66,9 @@ PRESETS: Final[dict[str, Preset]] = {
 
 
 def preset(settings: AgentSettings, emit: Emit, environ: Mapping[str, str]) -> Agent:
-    """The `command` agent with the line of the preset that `agent.backend` names.
+    """The `command` agent with the command line of the preset `agent.backend`.
 
-    Without a model in the request the CLI's own settings name one.
+    Without a model in the request, the CLI uses its own settings.
     """
     row = PRESETS[settings.backend]
 
@@ -81,7 +81,7 @@ def preset(settings: AgentSettings, emit: Emit, environ: Mapping[str, str]) -> A
 
 
 def check(settings: AgentSettings, environ: Mapping[str, str]) -> Lack | None:
-    """Why the CLI cannot be started, as far as that shows without starting it."""
+    """Why the CLI cannot be started, checked without starting it."""
     row = PRESETS[settings.backend]
     if shutil.which(row.program, path=environ.get("PATH", os.defpath)):
         return nested(environ)

@@ -1,4 +1,4 @@
-"""Keep secrets out of what an agent says: its words are logged, kept and shown. Asks nobody."""
+"""Removes secrets from an agent's texts, which are logged, kept and shown."""
 
 from msgspec.structs import replace
 
@@ -8,9 +8,9 @@ from atlas_retry.text.redaction import redact
 
 
 def redacted_agent(agent: Agent, hidden: frozenset[str]) -> Agent:
-    """The same agent, its replies without secrets by their shape and without the `hidden` values.
+    """The agent with replies without recognisable secrets and `hidden` values.
 
-    `structured` stays as it is: it has to be read first.
+    `structured` is unchanged, because it is parsed first.
     """
 
     def clean(text: str) -> str:
@@ -30,7 +30,7 @@ def redacted_agent(agent: Agent, hidden: frozenset[str]) -> Agent:
 
 
 def redacted_emit(emit: Emit, hidden: frozenset[str]) -> Emit:
-    """The same emitter for an agent, which tells what it does and what went wrong."""
+    """The emitter with redacted events of the agent."""
 
     def redacted(event: Event) -> None:
         if isinstance(event, AgentActivity):

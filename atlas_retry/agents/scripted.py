@@ -1,17 +1,17 @@
-"""Replays edits from a directory: demos, tests, recorded runs. No network, no clock, no chance.
+"""Replays edits from a directory, for demos, tests and recorded runs. Deterministic, no network.
 
 `agent.path` names the directory. Attempt N is the folder `N/` with, each optional:
 
     files/...     copied over the workspace, modes included
-    delete        paths to remove, one a line
-    *.diff, *.patch   applied in the order of their names, after the two above
+    delete        paths to delete, one a line
+    *.diff, *.patch   applied in order of name, after the two above
     reply.json    fields of AgentReply: summary, cost_usd, status, gave_up ...
-    prompt.md     what was asked; for people
+    prompt.md     the prompt, for people
 
-`reviews/N-review-NAME.json` is the reply to the gate NAME in the N-th validation.
+`reviews/N-review-NAME.json` is the reply to gate NAME in validation N.
 
-A directory without numbered folders is a patch series: attempt N applies the Nth `*.diff` or
-`*.patch` in the order of their names, as `git format-patch` writes them.
+A directory without numbered folders is a patch series, as of `git format-patch`: attempt N
+applies the Nth `*.diff` or `*.patch` in order of name.
 """
 
 import os
@@ -33,13 +33,13 @@ from atlas_retry.workspace.git import GitError, git, user_environment
 FILES, DELETE, PATCH, REPLY, PROMPT = "files", "delete", "edits.patch", "reply.json", "prompt.md"
 _PATCHES: Final = frozenset({".diff", ".patch"})
 _NO_PATH: Final = Lack(
-    error="agent.path says no directory to replay",
+    error="agent.path is not set to a directory to replay",
     remedy="atlas retry . --ai-fix, with agent.path set to a recorded run",
 )
 
 
 class ScriptError(Exception):
-    """A script that cannot be replayed; the message says which part of it."""
+    """A script that cannot be replayed; the message names the part."""
 
 
 def scripted(settings: AgentSettings, emit: Emit, environ: Mapping[str, str]) -> Agent:
@@ -48,7 +48,7 @@ def scripted(settings: AgentSettings, emit: Emit, environ: Mapping[str, str]) ->
 
 
 def check(settings: AgentSettings, environ: Mapping[str, str]) -> Lack | None:
-    """Why there is nothing to replay."""
+    """Why there is nothing to replay; None if there is."""
     return nested(environ) or _lack(settings.path)
 
 
@@ -56,7 +56,7 @@ def _lack(path: str | None) -> Lack | None:
     if not path:
         return _NO_PATH
     if not _steps(Path(path)):
-        error = f"{path} holds no attempt: neither 1/ nor a .diff or .patch file"
+        error = f"{path} has no attempt: neither 1/ nor a .diff or .patch file"
         return Lack(error=error, remedy=_NO_PATH.remedy)
     return None
 
@@ -80,12 +80,12 @@ def _ask(path: str | None, emit: Emit, env: Mapping[str, str], request: AgentReq
 
 
 def reviews_file(script: Path, request: AgentRequest) -> Path:
-    """Where the reply to a review is kept; its scratch folder bears the gate's name."""
+    """File with the reply to a review, named after its scratch folder."""
     return script / "reviews" / f"{request.attempt}-{Path(request.scratch).name}.json"
 
 
 def _steps(script: Path) -> tuple[Path, ...]:
-    """The attempts in order: folders `1`, `2` ... without a gap, else patch files."""
+    """The attempts in order: folders `1`, `2` ... without gaps, else patch files."""
     if not script.is_dir():
         return ()
     folders: list[Path] = []
@@ -120,7 +120,7 @@ def _reply_in(file: Path) -> AgentReply | None:
 
 
 def _copy_files(files: Path, root: Path) -> tuple[str, ...]:
-    # An installer compiles the sources of a script that is installed with a package.
+    # Installers compile the sources of scripts in packages.
     every = (f for f in files.rglob("*") if "__pycache__" not in f.relative_to(files).parts)
     sources = sorted(f for f in every if not _is_folder(f))
     paths = tuple(source.relative_to(files).as_posix() for source in sources)
@@ -146,7 +146,7 @@ def _delete(listing: Path, root: Path) -> tuple[str, ...]:
 
 
 def _inside(root: Path, path: str) -> Path:
-    """The file's place in the workspace. Raises ScriptError when a link or `..` leads out."""
+    """Path of a file in the workspace. Raises ScriptError if a link or `..` leads outside."""
     target = root / path
     if not target.parent.resolve().is_relative_to(root.resolve()) or target.name in ("", ".."):
         raise ScriptError(f"{path} is outside the workspace")
@@ -154,10 +154,10 @@ def _inside(root: Path, path: str) -> Path:
 
 
 def _apply(patch: Path, root: Path, env: Mapping[str, str]) -> None:
-    """Apply a patch to the files alone.
+    """Apply a patch to the files, without the index.
 
-    Inside a repository `git apply` skips, in silence, what is not below the current directory as
-    seen from the repository's root; without one, paths are relative to the current directory.
+    In a repository `git apply` silently skips paths outside the current directory, relative to
+    the root; without a repository, paths are relative to the current directory.
     """
     asked = ("apply", "--whitespace=nowarn", str(patch.absolute()))
     try:

@@ -1,7 +1,7 @@
-"""The Messages API as an agent, for machines without Claude Code. Runs nothing, guesses no price.
+"""The Messages API as an agent, for machines without Claude Code.
 
-The model looks at files that git does not ignore, then hands in whole files or edits. They are
-checked, and written only when all of them check.
+The model reads files that git does not ignore, then submits whole files or edits. They are
+written only if all of them pass the checks.
 """
 
 import secrets
@@ -54,12 +54,12 @@ _USUAL: Final = Patience()
 def anthropic_api(
     settings: AgentSettings, emit: Emit, environ: Mapping[str, str], *, patience: Patience = _USUAL
 ) -> Agent:
-    """An agent that asks the Messages API, with the key that the environment holds."""
+    """An agent that calls the Messages API with the key from the environment."""
     return _ApiCaller(settings=settings, emit=emit, environ=environ, patience=patience)
 
 
 def check(_: AgentSettings, environ: Mapping[str, str]) -> Lack | None:
-    """Why the API cannot be asked; None when it may answer. No request is made."""
+    """Why the API cannot be used; None if it may work. Makes no request."""
     return nested(environ) or (None if has_key(environ) else _NO_KEY)
 
 
@@ -69,14 +69,14 @@ class _ApiCaller(Struct, kw_only=True):
     environ: Mapping[str, str]
     patience: Patience
     talks: dict[str, Talk] = field(default_factory=dict)
-    """By session. Thinking goes back to the model that it came from."""
+    """Conversations by session; each stays with its model, because it has thinking blocks."""
 
     def __call__(self, request: AgentRequest) -> AgentReply:
         if not has_key(self.environ):
             return _NO_KEY.reply
         model = models.api_model(request.model or DEFAULT_MODEL)
         if models.cost_usd(model, Tokens()) is None:
-            text = f"no price is known for {model}: its cost is not counted"
+            text = f"the price of {model} is unknown: its cost is not counted"
             self.emit(Notice(level=Level.WARNING, text=text))
         line = Connection(
             environ=self.environ,
@@ -127,10 +127,10 @@ class _ApiCaller(Struct, kw_only=True):
             if fault := fault_of_name(file.path):
                 raise CheckError(fault)
             if is_secret(file.path) or protected.match_file(file.path):
-                raise CheckError("may not be touched")
+                raise CheckError("must not be changed")
             source = source_of(root, file.path)
             if source is not None and talk.looker.tree.mode(file.path) is None:
-                raise CheckError("is ignored by git, and may not be touched")
+                raise CheckError("is ignored by git, and must not be changed")
             return checked(file, source)
 
         self.talks[session_id] = talk
@@ -153,7 +153,7 @@ class _ApiCaller(Struct, kw_only=True):
         )
 
     def _talk(self, line: Connection, rules: str, tool: wire.Block) -> Talk:
-        """A conversation about a job: its rules, and the tool that takes its result."""
+        """A conversation with these rules and a tool for the result."""
         effort = nth(self.settings.effort, line.request.attempt)
         root = Path(line.request.workspace)
         system = f"{rules}\n\n{project_notes(root)}".strip()

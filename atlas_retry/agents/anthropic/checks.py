@@ -1,4 +1,4 @@
-"""Whether what the model says of a file can be written as it is. Pure; writes nothing."""
+"""Checks the model's version of a file before it is written. Pure."""
 
 import ast
 import codecs
@@ -29,27 +29,27 @@ _ENDING: Final = regex(r"\r\n|\n|\r")
 
 
 class Text(Struct, frozen=True, kw_only=True):
-    """A text file: what it says, and how that is written."""
+    """A text file with its encoding."""
 
     text: str = ""
-    """With its own line endings."""
+    """Content with the original line endings."""
     encoding: str = "utf-8"
     mark: bytes = b""
 
     @property
     def plain(self) -> str:
-        """With plain newlines."""
+        """Content with plain newlines."""
         return _ENDING.sub("\n", self.text)
 
     @property
     def ending(self) -> str:
-        """The one that most of its lines have."""
+        """The most frequent line ending."""
         usual = Counter(_ENDING.findall(self.text)).most_common(1)
         return usual[0][0] if usual else "\n"
 
 
 def read_text(source: bytes, *, is_python: bool) -> Text | None:
-    """The text of a file; None for a binary one."""
+    """The text of a file; None if it is binary."""
     mark, encoding = next(((m, e) for m, e in _MARKS if source.startswith(m)), (b"", ""))
     body = source[len(mark) :]
     if not mark and b"\0" in source:
@@ -60,11 +60,11 @@ def read_text(source: bytes, *, is_python: bool) -> Text | None:
     except (UnicodeDecodeError, LookupError):
         if encoding != "utf-8":
             return None
-        return Text(text=body.decode("latin-1"), encoding="latin-1")  # it loses no byte
+        return Text(text=body.decode("latin-1"), encoding="latin-1")  # lossless
 
 
 def _declared(source: bytes) -> str:
-    """What a Python file says of itself (PEP 263)."""
+    """Encoding that a Python file declares (PEP 263)."""
     try:
         return tokenize.detect_encoding(io.BytesIO(source).readline)[0].removesuffix("-sig")
     except SyntaxError:
@@ -74,7 +74,7 @@ def _declared(source: bytes) -> str:
 MAX_BYTES: Final = 1 << 20
 FRAGMENT_SHARE: Final = 0.5
 MIN_FRAGMENT_LINES: Final = 20
-"""A shorter file may well lose half of its lines."""
+"""Shorter files may lose half of their lines."""
 
 _MAY_BE_EMPTY: Final = frozenset({"__init__.py", "py.typed", ".gitkeep", ".keep"})
 _DIFFS: Final = frozenset({".diff", ".patch"})
@@ -101,24 +101,24 @@ _LEFT_OUT: Final = regex(rf"""(?imx)
     """)
 _REDACTED: Final = "[redacted"
 _MACROS: Final = frozenset({"c", "cpp"})
-"""Languages whose macros no parser understands: a new file with errors may be right."""
+"""Languages whose macros the parser does not know: a new file with errors may be valid."""
 
 
 class CheckError(Exception):
-    """Why a file is not written; the message is for the model and the log."""
+    """A file that is not written; the message is for the model and the log."""
 
 
 class Write(Struct, frozen=True, kw_only=True):
-    """What is to be done to one path: new content, or None for its end."""
+    """A file to write: its new content, or None to delete it."""
 
     path: str
     content: bytes | None
 
 
 def checked(file: FixedFile, source: bytes | None) -> Write:
-    """What to write for a file whose present content is `source` (None: it is not there).
+    """The checked change of a file with the present content `source` (None: it does not exist).
 
-    Raises CheckError saying what is wrong with it.
+    Raises CheckError with the problem.
     """
     old: Text | None
     match file.action:
@@ -211,7 +211,7 @@ def _nothing_left_out(_: FixedFile, text: str, old: str) -> None:
 
 
 def _not_a_fragment(file: FixedFile, text: str, old: str) -> None:
-    """A file given whole that lost half of itself was cut, or only its changed part was given."""
+    """Refuse a whole file that lost half of its lines: it is cut, or only the changed part."""
     before, after = old.count("\n"), text.count("\n")
     if file.edits or before < MIN_FRAGMENT_LINES:
         return
@@ -238,7 +238,7 @@ _CHECKS: Final[tuple[Callable[[FixedFile, str, str], None], ...]] = (
 
 
 def _parses(path: str, content: bytes, source: bytes | None) -> None:
-    """It must parse, unless what was there did not either for a reason that is not the file's."""
+    """Refuse a file with syntax errors, unless it had as many before."""
     language = language_of(path, content)
     fault = _fault(path, content)
     if fault is None or (source is None and language in _MACROS):
@@ -246,7 +246,7 @@ def _parses(path: str, content: bytes, source: bytes | None) -> None:
     if source is None or _fault(path, source) is None:
         raise CheckError(fault)
     before, after = (len(_error_lines(language, text)) for text in (source, content))
-    # Python newer than our own: the tolerant parser reads it
+    # newer syntax than this Python's: the tolerant parser reads it
     if after > before or (language == "python" and before):
         raise CheckError(fault)
 
@@ -268,7 +268,7 @@ def _fault(path: str, content: bytes) -> str | None:
 
 
 def _error_lines(language: str | None, content: bytes) -> list[int]:
-    """Lines of the nodes that are errors or missing, from 1."""
+    """Lines, from 1, of error nodes and missing nodes."""
     tree = parse(language, content)
     waiting = [tree.root_node] if tree else []
     lines: list[int] = []

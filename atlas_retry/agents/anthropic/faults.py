@@ -1,4 +1,4 @@
-"""What an error of the API means: try again, or what the user has to do. Pure; waits for nothing.
+"""Classifies API errors: retry, or what the user must do. Pure.
 
 Source of the codes: https://platform.claude.com/docs/en/api/errors.
 """
@@ -17,21 +17,21 @@ if TYPE_CHECKING:
     import anthropic
 
 MAX_RETRY_AFTER_S: Final = 60.0
-"""Who is told to wait longer had better come back later."""
+"""Longest Retry-After that is waited for, in seconds."""
 
 KEY: Final = "export ANTHROPIC_API_KEY=sk-ant-..., from https://console.anthropic.com/settings/keys"
-_SMALLER: Final = "make the prompt smaller: context.max_chars"
+_SMALLER: Final = "make the prompt smaller with context.max_chars"
 _SPEND_LIMIT: Final = f"raise the spend limit of the workspace or organisation, {AGAIN}"
 
 _REMEDIES: Final[Mapping[int, str]] = {
-    400: f"see what the API says: it may be agent.models or agent.effort; {AGAIN}",
+    400: f"check agent.models and agent.effort, see the error; {AGAIN}",
     401: KEY,
     402: lack.BILLING,
-    403: "see what the key may do: https://console.anthropic.com/settings/keys",
+    403: "check the permissions of the key: https://console.anthropic.com/settings/keys",
     404: lack.MODEL,
     407: lack.PROXY,
     413: _SMALLER,
-    422: f"see what the API says about the request, {AGAIN}",
+    422: f"see the error of the API, {AGAIN}",
     429: lack.LIMIT,
 }
 _BY_TEXT: Final = (
@@ -41,12 +41,12 @@ _BY_TEXT: Final = (
     ("prompt is too long", _SMALLER),
     ("context limit", _SMALLER),
 )
-"""Parts of the texts of 400, in lower case, that tell what it is about."""
+"""Remedies by a lower-case part of the text of a 400."""
 
 _TRANSIENT: Final = frozenset({408, 409, 425, 429, 499})
 _OK, _REDIRECT, _CLIENT, _SERVER, _OVERLOADED = 200, 300, 400, 500, 529
 _NEVER: Final = frozenset({"enforced_spend_limit_reached"})
-"""Codes of a 429 that no waiting fixes."""
+"""Codes of a 429 that waiting does not fix."""
 
 
 class ApiFault(Lack, frozen=True, kw_only=True):
@@ -57,7 +57,7 @@ class ApiFault(Lack, frozen=True, kw_only=True):
 
 
 class TurnEndedError(Exception):
-    """There is no usable answer; the reply says why."""
+    """The turn ended without a usable answer; the reply says why."""
 
     def __init__(self, reply: AgentReply) -> None:
         super().__init__(reply.error)
@@ -65,7 +65,7 @@ class TurnEndedError(Exception):
 
 
 def stopped(why: str, status: ReplyStatus = ReplyStatus.FAILED) -> TurnEndedError:
-    """The model came to no answer; an attempt like any other."""
+    """The model gave no answer; this counts as an attempt."""
     return TurnEndedError(AgentReply(status=status, error=why))
 
 
@@ -75,14 +75,14 @@ def given_up(reason: str) -> TurnEndedError:
 
 
 def of_status(refusal: "anthropic.APIStatusError") -> ApiFault:
-    """What an HTTP error means, or one that came as an event of a stream."""
+    """The fault of an HTTP error, or of an error event in a stream."""
     status, kind = refusal.status_code, f"{refusal.type or ''}"
-    if _OK <= status < _REDIRECT:  # it came in the middle of a stream
+    if _OK <= status < _REDIRECT:  # an error event in a stream
         status = _OVERLOADED if kind == "overloaded_error" else _SERVER
     message = f"{refusal.api_message or refusal.message}"
     headers = refusal.response.headers
     is_final = refusal.error_code in _NEVER
-    # the server's own word against a repetition counts, as in the official SDKs
+    # the server can forbid a retry, as in the official SDKs
     may_repeat = not is_final and headers.get("x-should-retry") != "false"
     retry_after_s = None
     with suppress(ValueError):  # a date (RFC 9110 §10.2.3) is not read
@@ -97,7 +97,7 @@ def of_status(refusal: "anthropic.APIStatusError") -> ApiFault:
 
 def _remedy(status: int, message: str) -> str:
     if _REDIRECT <= status < _CLIENT:
-        return "say where the API really is: ANTHROPIC_BASE_URL"
+        return "set ANTHROPIC_BASE_URL to the API's address"
     usual = lack.OVERLOADED if status >= _SERVER else _REMEDIES[_CLIENT]
     by_status = _REMEDIES.get(status, usual)
     if status != _CLIENT:
@@ -106,21 +106,21 @@ def _remedy(status: int, message: str) -> str:
 
 
 def broken_connection(why: str) -> ApiFault:
-    """No answer at all, or one that ended in the middle."""
+    """The fault of a missing or incomplete answer."""
     return ApiFault(error=one_line(why, limit=300), remedy=lack.NO_CONNECTION, is_transient=True)
 
 
 _STOPS: Final[Mapping[str | None, tuple[str, str]]] = {
     "refusal": (
         "the model refuses to answer",
-        "look at the prompt (atlas prompt), or choose another model: --model",
+        "check the prompt (atlas prompt), or choose another model: --model",
     ),
     "max_tokens": (
         f"the answer did not fit in {MAX_TOKENS} tokens",
         "lower agent.effort, or --agent claude-code",
     ),
     "model_context_window_exceeded": (
-        "the conversation grew larger than the model reads",
+        "the conversation exceeded the model's context window",
         _SMALLER,
     ),
 }
@@ -128,7 +128,7 @@ _EMPTY: Final = ("the model's answer is empty", f"choose another model: --model,
 
 
 def of_turn(turn: ModelTurn) -> ApiFault | None:
-    """Why a message that came whole is no answer; None when it may be one."""
+    """Why a complete message is not an answer; None if it may be one."""
     is_empty = not turn.calls and not turn.text
     error, remedy = _STOPS.get(turn.stop_reason, _EMPTY if is_empty else ("", ""))
     why = f": {one_line(turn.refusal)}" if turn.refusal else ""

@@ -1,4 +1,4 @@
-"""Which files the model may see or name: reading them, and checked ones written, all or none."""
+"""Reads the files that the model may see, and writes checked files, all or none."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -26,39 +26,39 @@ _FILES: Final = frozenset({"100644", "100755"})
 
 
 class LookError(Exception):
-    """What was asked for is not shown; the message is for the model."""
+    """A refused tool call; the message is for the model."""
 
 
 class Looker(Struct, frozen=True, kw_only=True):
-    """Looks at one work tree."""
+    """Reads files of one work tree for the model."""
 
     tree: Tree
     redact: Callable[[str], str]
 
     def look(self, call: Call) -> str:
-        """What the model gets to see. Raises LookError."""
+        """The result of a tool call. Raises LookError."""
         if call.name not in LOOKS:
             raise LookError(f"unknown tool {call.name!r}: {', '.join(LOOKS)}")
         try:
             asked = msgspec.json.decode(call.arguments, type=LOOKS[call.name])
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-            raise LookError(f"the arguments are not what {call.name} takes: {error}") from error
+            raise LookError(f"invalid arguments for {call.name}: {error}") from error
         match asked:
             case ReadFile():
                 return self._read(asked)
             case Search() if not asked.text.strip():
-                raise LookError("there is nothing to search for")
+                raise LookError("the text to search for is empty")
             case Search():
                 return _listed(self._hits(asked), MAX_HITS, "lines")
             case _:
                 return _listed(self._paths(getattr(asked, "glob", None)), MAX_PATHS, "files")
 
     def text_of(self, path: str) -> str:
-        """A file's text with plain newlines, secrets included. Raises LookError."""
+        """A file's text with plain newlines, not redacted. Raises LookError."""
         if fault := fault_of_name(path):
             raise LookError(f"{path!r} {fault}")
         if is_secret(path):
-            raise LookError(f"{path} is not shown: it may hold secrets")
+            raise LookError(f"{path} is not shown: it may have secrets")
         if self.tree.mode(path) not in _FILES:
             raise LookError(f"{path} is not a file of the project, or git ignores it")
         source = self.tree.read(path) or b""
@@ -120,31 +120,31 @@ _SECRET: Final = GitIgnoreSpec.from_lines(_SECRETS.split())
 
 
 def fault_of_name(path: str) -> str | None:
-    """Why a path cannot be one of the project; None when it can."""
+    """Why a path is not valid in the project; None if it is."""
     names = path.split("/")
     if not path or not path.isprintable():
         return "is not a file path"
     if path.startswith(("/", "~")) or "\\" in path or path[1:2] == ":":
-        return "has to be relative to the root of the project, with forward slashes"
+        return "must be relative to the root of the project, with forward slashes"
     if ".." in names:
         return "leads out of the project: `..` is not allowed"
     if "." in names or "" in names:
-        return "has to be written without `.`, doubled or trailing slashes"
-    # As case-folding and trimming file systems read it.
+        return "must have no `.`, doubled or trailing slashes"
+    # some file systems fold case and trim names
     if any(name.casefold().rstrip(". ") in (".git", "git~1") for name in names):
         return "belongs to git"
     return None
 
 
 def is_secret(path: str) -> bool:
-    """Whether a file holds secrets, by its name."""
+    """Whether a file's name suggests that it has secrets."""
     return _SECRET.match_file(path)
 
 
 def source_of(root: Path, path: str) -> bytes | None:
-    """What is at a path now; None: nothing.
+    """Present content of a file; None if it does not exist.
 
-    Raises CheckError for a link, a folder, and for what lies behind a link or a file.
+    Raises CheckError for a link, a folder, and a path inside a link or a file.
     """
     for folder in PurePosixPath(path).parents[:-1]:
         above = root / folder
@@ -159,9 +159,9 @@ def source_of(root: Path, path: str) -> bytes | None:
 
 
 def write_all(root: Path, writes: Sequence[Write]) -> tuple[str, ...]:
-    """Make the files what they shall be; the paths that changed.
+    """Write the files and return the changed paths.
 
-    Each by a rename. Raises OSError after what had been written was restored.
+    Each is written by a rename. Before raising OSError it restores the files already written.
     """
     written: list[tuple[str, bytes | None, StoredFile]] = []
     for write in writes:
@@ -188,7 +188,7 @@ def _put(root: Path, path: str, content: bytes | None, entry: StoredFile) -> Non
 
 
 def _new_file() -> StoredFile:
-    """A new file gets the permissions that the user's umask says."""
+    """A new file with permissions by the user's umask."""
     mask = os.umask(0)
     os.umask(mask)
     return StoredFile("100644", "", 0o666 & ~mask)

@@ -1,4 +1,4 @@
-"""One conversation with the model: looks first, then an answer, bad files of it once more."""
+"""One conversation with the model: tool calls, an answer, and corrections of bad files."""
 
 from collections.abc import Callable
 from typing import Final
@@ -25,24 +25,24 @@ from atlas_retry.model import Level
 
 MAX_REQUESTS: Final = 25
 _CACHED: Final[Block] = {"cache_control": {"type": "ephemeral"}}
-_NOT_LOOKED: Final = "not looked at: the answer came with it"
+_NOT_LOOKED: Final = "not executed: it came with the answer"
 
 
 class Talk(Struct, kw_only=True):
-    """A conversation. Marks what the API may cache: the rules, the task, and all up to now."""
+    """A conversation. Marks what the API may cache: rules, task, and all messages so far."""
 
     question: Question
-    """Without messages."""
+    """Request body without messages."""
     line: Connection
     looker: Looker
     max_requests: int = MAX_REQUESTS
     messages: list[Block] = field(default_factory=list)
     unanswered: tuple[Call, ...] = ()
-    """Calls of the model that have no result yet: the API wants one of each."""
+    """Calls of the model without a result, which the API requires for each."""
     _asked: int = 0
 
     def say(self, text: str, *, stable_chars: int = 0) -> None:
-        """Tell the model something; the head of it may be the same next time."""
+        """Add a message to the model; its first `stable_chars` may be cached."""
         head, rest = text[:stable_chars], text[stable_chars:]
         results = [_result(call, _NOT_LOOKED, is_error=True) for call in self.unanswered]
         parts = [_text(head) | _CACHED] if head.strip() else []
@@ -50,7 +50,7 @@ class Talk(Struct, kw_only=True):
         self._add_user((*results, *parts))
 
     def answered(self, tool: str) -> Call:
-        """The model's call of `tool`, after as many looks as it wants.
+        """The model's call of `tool`, after any number of other tool calls.
 
         Raises TurnEndedError.
         """
@@ -73,15 +73,15 @@ class Talk(Struct, kw_only=True):
                 is_reminded = True
 
     def refuse(self, why: str) -> None:
-        """Tell the model why its last call is no good."""
+        """Tell the model why its last calls are refused."""
         self._add_user(tuple(_result(call, why, is_error=True) for call in self.unanswered))
 
     def _hear(self) -> ModelTurn:
         if self._asked == self.max_requests:
-            raise stopped(f"the model came to no answer in {self._asked} requests")
+            raise stopped(f"the model gave no answer in {self._asked} requests")
         allowed_usd = self.line.request.cost_usd
         if allowed_usd is not None and (self.line.cost_usd or 0.0) >= allowed_usd > 0:
-            raise stopped(f"what the attempt may cost is spent: ${allowed_usd:.2f}")
+            raise stopped(f"the cost limit of the attempt is reached: ${allowed_usd:.2f}")
         self._asked += 1
         turn = self.line.ask(self.question | {"messages": _marked(self.messages)})
         if fault := of_turn(turn):
@@ -101,7 +101,7 @@ class Talk(Struct, kw_only=True):
             except LookError as error:
                 results.append(_result(call, str(error), is_error=True))
         if self._asked == self.max_requests - 1:
-            results.append(_text("There is no more time to look: answer now."))
+            results.append(_text("This was your last tool call: answer now."))
         self._add_user(tuple(results))
 
     def _add_user(self, blocks: tuple[Block, ...]) -> None:
@@ -119,7 +119,7 @@ def _result(call: Call, content: str, *, is_error: bool) -> Block:
 
 
 def _marked(messages: list[Block]) -> list[Block]:
-    """The messages, the last block marked: the next request repeats all of it."""
+    """The messages with the last block marked for caching, as the next request repeats them."""
     *earlier, last = messages
     content = last["content"]
     if not isinstance(content, list):
@@ -133,14 +133,14 @@ MAX_FAULT_CHARS: Final = 600
 
 
 class Fix(Struct, frozen=True, kw_only=True):
-    """An answer that can be written."""
+    """A checked answer."""
 
     diagnosis: str
     writes: tuple[Write, ...]
 
 
 class Fixing(Struct, kw_only=True):
-    """Takes one answer, and better versions of those of its files that do not check."""
+    """Gets an answer, and corrections of its files that fail the checks."""
 
     talk: Talk
     check: Callable[[FixedFile], Write]
@@ -148,7 +148,7 @@ class Fixing(Struct, kw_only=True):
     emit: Emit
 
     def fix(self) -> Fix:
-        """What to write. Raises TurnEndedError."""
+        """The checked fix. Raises TurnEndedError."""
         answer = self._whole_answer()
         kept: dict[str, Write] = {}
         bad: list[tuple[FixedFile, str]] = []
@@ -174,13 +174,13 @@ class Fixing(Struct, kw_only=True):
 
     def _checked(self, file: FixedFile, kept: dict[str, Write]) -> Write:
         if file.path in kept:
-            raise CheckError("is named twice: once, with everything that changes in it")
+            raise CheckError("is listed twice: list it once, with all of its changes")
         if clash := next((path for path in kept if _inside(path, file.path)), None):
-            raise CheckError(f"and {clash} cannot both be there")
+            raise CheckError(f"and {clash} cannot both exist")
         return self.check(file)
 
     def _asked_again(self, file: FixedFile, fault: str, kept: dict[str, Write]) -> Write:
-        """A file that checks; the others wait in memory meanwhile."""
+        """A corrected file; the others are kept in memory meanwhile."""
         for number in range(1, MAX_FILE_TRIES + 1):
             self._report(number, f"{file.path} {fault}")
             if number == MAX_FILE_TRIES:
@@ -192,7 +192,7 @@ class Fixing(Struct, kw_only=True):
             except CheckError as error:
                 fault = str(error)
         raise stopped(
-            f"{one_line(file.path)} did not check in {MAX_FILE_TRIES} tries, "
+            f"{one_line(file.path)} failed its checks in {MAX_FILE_TRIES} tries, "
             f"so nothing was written: {fault}"
         )
 
@@ -202,11 +202,11 @@ class Fixing(Struct, kw_only=True):
 
 
 def answer_of(call: Call) -> FixAnswer:
-    """The answer in a call. Raises CheckError where there is none, TurnEndedError if it gave up."""
+    """The answer in a call. Raises CheckError if invalid, TurnEndedError if the model gave up."""
     try:
         answer = msgspec.json.decode(call.arguments, type=FixAnswer)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        raise CheckError(f"it is not what {ANSWER} takes: {error}") from error
+        raise CheckError(f"it does not match the schema of {ANSWER}: {error}") from error
     if not answer.success:
         reason = " ".join(answer.diagnosis.split())[:MAX_REASON_CHARS]
         raise given_up(reason or "no reason given")
@@ -218,7 +218,7 @@ def answer_of(call: Call) -> FixAnswer:
 
 
 def _only(answer: FixAnswer, path: str) -> FixedFile:
-    """The file that was asked for: by its path, or because it is the only one."""
+    """The requested file: by its path, or as the only one."""
     named = [file for file in answer.files if file.path == path]
     files = named or list(answer.files)
     if len(files) != 1:
@@ -227,7 +227,7 @@ def _only(answer: FixAnswer, path: str) -> FixedFile:
 
 
 def _again(path: str, fault: str, kept: dict[str, Write]) -> str:
-    others = f"These are right and kept: {', '.join(sorted(kept))}. " if kept else ""
+    others = f"These files are correct and kept: {', '.join(sorted(kept))}. " if kept else ""
     return (
         f"{others}This file cannot be written: {path} {fault}. "
         f"Call {ANSWER} with only this file, corrected."

@@ -1,7 +1,7 @@
-"""Asks the Messages API, and asks again where that may help. Knows no files and no answers.
+"""Calls the Messages API and repeats requests if that may help. Knows no files and no answers.
 
-The SDK's own repetitions are off: each one here is reported, bounded, and ends at once when a stop
-is requested, as does a request that waits for its answer.
+The SDK's own retries are off: those here are reported and bounded. They, and running requests,
+end at once when a stop is requested.
 """
 
 import asyncio
@@ -40,7 +40,7 @@ _COUNTS: Final = {
     "cache_read": "cache_read_input_tokens",
     "cache_write": "cache_creation_input_tokens",
 }
-"""Fields of Tokens, and what the API calls them."""
+"""Fields of Tokens and their names in the API."""
 _ARGUMENTS: Final = "partial_json"
 _PIECES: Final = {
     "text_delta": "text",
@@ -48,16 +48,16 @@ _PIECES: Final = {
     "signature_delta": "signature",
     "input_json_delta": _ARGUMENTS,
 }
-"""By kind of delta, its field that is added to the block; the API asks to skip other kinds."""
+"""Field to append to the block, by kind of delta; unknown kinds are to be skipped."""
 
 
 class Hearing(Struct):
-    """A message that is still coming. `feed` it every event, then read `turn`."""
+    """A message being received. `feed` it every event, then read `turn`."""
 
     is_whole: bool = False
-    """Whether its end came."""
+    """Whether it was received completely."""
     tokens: Tokens = Tokens()
-    """What has been used so far, of a cut stream as well."""
+    """Usage so far, also of a broken stream."""
     _stop_reason: str | None = None
     _refusal: str | None = None
     _blocks: dict[int, Block] = field(default_factory=dict)
@@ -76,7 +76,7 @@ class Hearing(Struct):
         )
 
     def feed(self, event: "types.RawMessageStreamEvent") -> None:
-        """Take one event; raises whatever an event trips over that is none of the API's."""
+        """Process one event; may raise any exception for an invalid one."""
         match event.type:
             case "message_start":
                 self._count(event.message.usage)
@@ -95,7 +95,7 @@ class Hearing(Struct):
                 self.is_whole = True
 
     def _count(self, usage: "types.Usage | types.MessageDeltaUsage") -> None:
-        """Counts are cumulative; those that are left out stay as they were."""
+        """Update the cumulative counts that are given."""
         given = {name: getattr(usage, theirs, None) for name, theirs in _COUNTS.items()}
         known = {name: int(count) for name, count in given.items() if count is not None}
         self.tokens = msgspec.structs.replace(self.tokens, **known)
@@ -107,7 +107,7 @@ def _call(block: Block) -> Call:
 
 
 def _sent_back(block: Block) -> Block:
-    """The block as it goes back to the API, which takes nothing but an object of a call."""
+    """The block to send back to the API, which requires an object as input of a call."""
     if block.get("type") != "tool_use":
         return block
     arguments = decoded(_call(block).arguments, dict[str, object]) or {}
@@ -121,23 +121,23 @@ _T = TypeVar("_T")
 
 
 class Patience(Struct, frozen=True, kw_only=True):
-    """How long one request is repeated."""
+    """Limits for repeating a request."""
 
     tries: int = 3
     first_wait_s: float = 2.0
     factor: float = 4.0
     total_s: float = 180.0
-    """From the first try to the last, waiting included."""
+    """Seconds from the first try to the last, including waits."""
 
     def wait_s(self, number: int, fault: ApiFault) -> float:
-        """How long to wait after the n-th try, with jitter; at least what the server asks for."""
+        """Seconds to wait after try `number`, with jitter; at least the server's Retry-After."""
         backoff_s = self.first_wait_s * self.factor ** (number - 1)
         jitter = 0.75 + secrets.randbelow(500) / 1000
         return max(backoff_s * jitter, fault.retry_after_s or 0.0)
 
 
 def has_key(environ: Mapping[str, str]) -> bool:
-    """Whether the environment holds a key or a token; an empty variable says nothing."""
+    """Whether the environment has a non-empty key or token."""
     return bool(environ.get("ANTHROPIC_API_KEY") or environ.get("ANTHROPIC_AUTH_TOKEN"))
 
 
@@ -145,15 +145,15 @@ class Connection(Struct, kw_only=True):
     """A connection to the API for one attempt; a context manager."""
 
     environ: Mapping[str, str]
-    """Where the API is and who asks: never from a file."""
+    """Source of the API's address and key, which are never read from a file."""
     patience: Patience
     emit: Emit
     request: AgentRequest
-    """What the connection is for: its limits hold here."""
+    """The request, with its limits."""
     model: str
     retries: int = 0
     heard: list[Hearing] = field(default_factory=list)
-    """All streams, those that were cut or are under way as well."""
+    """All messages, including broken and unfinished ones."""
     _runner: asyncio.Runner = field(default_factory=asyncio.Runner)
     _client: "anthropic.AsyncAnthropic | None" = None
     _started_s: float = 0.0
@@ -172,7 +172,7 @@ class Connection(Struct, kw_only=True):
             # A redirect would carry the key to another server.
             http_client=anthropic.DefaultAsyncHttpxClient(follow_redirects=False),
         )
-        self._started_s = time.monotonic()  # the import of the SDK is nobody's attempt
+        self._started_s = time.monotonic()  # does not count the import of the SDK
         return self
 
     def __exit__(
@@ -187,7 +187,7 @@ class Connection(Struct, kw_only=True):
 
     @property
     def cost_usd(self) -> float | None:
-        """What the attempt has used so far; None: no price is known."""
+        """Cost of the attempt so far; None if the price is unknown."""
         costs = [models.cost_usd(self.model, heard.tokens) for heard in self.heard]
         known = [cost for cost in costs if cost is not None]
         return sum(known) if len(known) == len(costs) else None
@@ -197,7 +197,7 @@ class Connection(Struct, kw_only=True):
         return total_tokens(heard.tokens for heard in self.heard)
 
     def ask(self, question: Question) -> ModelTurn:
-        """The model's whole message.
+        """Send a request and return the model's message.
 
         Raises TurnEndedError; Interrupted when a stop was requested.
         """
@@ -227,13 +227,13 @@ class Connection(Struct, kw_only=True):
             await asyncio.sleep(wait_s)
 
     def _left_s(self) -> float | None:
-        """Of the attempt; asyncio takes 0 and less as over."""
+        """Seconds left of the attempt; for asyncio, 0 or less means expired."""
         if self.request.timeout_s is None:
             return None
         return self.request.timeout_s - (time.monotonic() - self._started_s)
 
     async def _try(self, question: Question, heard: Hearing) -> ApiFault | None:
-        """One request; why it failed, or None."""
+        """Make one request; why it failed, or None."""
         import anthropic
         import httpx2
 
@@ -251,12 +251,12 @@ class Connection(Struct, kw_only=True):
             cause = error.__cause__ or error
             return faults.broken_connection(f"{cause or type(cause).__name__}")
         except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
-            # what SDK and hearing trip over when the stream holds no message
+            # errors of the SDK and `Hearing` if the stream is not a message
             return faults.broken_connection(f"the answer is not a message: {error}")
         return None if heard.is_whole else faults.broken_connection("the answer was cut")
 
     async def _hear(self, question: Question, heard: Hearing) -> None:
-        """Raises TimeoutError for silence: pings, which the SDK drops, are no sign of life."""
+        """Receive a message. Raises TimeoutError for silence; pings do not count."""
         client = cast("anthropic.AsyncAnthropic", self._client)
         stream = await client.messages.create(**question, stream=True)
         async with stream:
@@ -269,7 +269,7 @@ class Connection(Struct, kw_only=True):
 
 
 async def _unless_stopped(work: Coroutine[Any, Any, _T]) -> _T:
-    """Its result; Interrupted as soon as a stop is requested, once its connection is closed."""
+    """The result; raises Interrupted once a stop is requested and the connection closed."""
     task = asyncio.ensure_future(work)
     while not task.done():
         if signum := process.stop_requested():

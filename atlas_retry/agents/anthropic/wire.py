@@ -1,9 +1,9 @@
-"""The Messages API as far as it is used: questions, answers, tools. Sends nothing.
+"""Requests, answers and tools of the Messages API. Sends nothing.
 
-Facts: https://platform.claude.com/docs/en/api/messages-streaming and .../strict-tool-use. Forcing
-a tool (`tool_choice`) is refused with 400 by models that always think (Claude Sonnet 5.5), so the
-answer is a strict tool which the model is asked to call, and is reminded of. Blocks of thinking
-have to go back unchanged.
+Source: https://platform.claude.com/docs/en/api/messages-streaming and .../strict-tool-use. Models
+that always think (Claude Sonnet 5.5) refuse a forced tool (`tool_choice`) with 400, so the model
+is asked to call a strict tool for its answer, and reminded once. Thinking blocks must be sent
+back unchanged.
 """
 
 from collections.abc import Mapping
@@ -16,32 +16,32 @@ from atlas_retry.agents.answers import schema_of
 from atlas_retry.model import Tokens
 
 Block = dict[str, object]
-"""One content block, as the API writes it."""
+"""One content block in the API's format."""
 Question = dict[str, Any]
-"""The body of a request, as the API writes it: the SDK types each of its fields."""
+"""The body of a request in the API's format."""
 
 ANSWER: Final = "submit_fix"
 LIST, READ, SEARCH = "list_files", "read_file", "search"
 MAX_TOKENS: Final = 64_000
-"""The most that every model of the last years can write in one answer; thinking counts."""
+"""Output limit, including thinking, that all models of recent years support."""
 LONG_FILE_LINES: Final = 40
-"""From here on an edit costs fewer tokens than the file: measured, see docs/agents.md."""
+"""Length from which an edit costs fewer tokens than the file; measured, see docs/agents.md."""
 
 
 class Call(Struct, frozen=True, kw_only=True):
-    """The model calls a tool."""
+    """A tool call of the model."""
 
     id: str
     name: str
     arguments: bytes
-    """JSON as it came; cut or broken, if that is how it came."""
+    """JSON as received, possibly incomplete."""
 
 
 class ModelTurn(Struct, frozen=True, kw_only=True):
-    """One whole message of the model."""
+    """One complete message of the model."""
 
     blocks: tuple[Block, ...]
-    """To be sent back as they are."""
+    """Content to send back unchanged."""
     calls: tuple[Call, ...]
     text: str
     stop_reason: str | None
@@ -52,7 +52,7 @@ class ModelTurn(Struct, frozen=True, kw_only=True):
 _Path = Annotated[str, Meta(description="Relative to the root of the project.")]
 _Glob = Annotated[
     str | None,
-    Meta(description="Only paths that this .gitignore pattern matches, as `src/**/*.py`."),
+    Meta(description="Only paths that match this .gitignore pattern, for example `src/**/*.py`."),
 ]
 
 
@@ -63,7 +63,7 @@ class ListFiles(Struct, frozen=True):
 
 
 class ReadFile(Struct, frozen=True):
-    """Read a file of the project, or some lines of it, from 1; as many as are shown if left out."""
+    """Read a file of the project, or a range of its lines, numbered from 1."""
 
     path: _Path
     first_line: int = 1
@@ -71,14 +71,14 @@ class ReadFile(Struct, frozen=True):
 
 
 class Search(Struct, frozen=True):
-    """Find the lines of the project that hold a literal text, case and all."""
+    """Find lines of the project that contain a literal text; case-sensitive."""
 
     text: str
     glob: _Glob = None
 
 
 class Edit(Struct, frozen=True):
-    """One place of a file to be changed."""
+    """One change in a file."""
 
     old: Annotated[
         str, Meta(description="Text that occurs exactly once in the file, white space included.")
@@ -87,22 +87,22 @@ class Edit(Struct, frozen=True):
 
 
 class FixedFile(Struct, frozen=True):
-    """What is to become of one file."""
+    """The change of one file."""
 
     path: _Path
     action: Annotated[str, Meta(extra_json_schema={"enum": ["modify", "create", "delete"]})]
     content: Annotated[
         str | None,
-        Meta(description="The whole new content, for create, and for modify of a short file."),
+        Meta(description="The whole new content, to create a file or modify a short one."),
     ] = None
     edits: Annotated[
         tuple[Edit, ...],
-        Meta(description=f"For modify of a file of {LONG_FILE_LINES} lines or more."),
+        Meta(description=f"To modify a file of {LONG_FILE_LINES} lines or more."),
     ] = ()
 
 
 class FixAnswer(Struct, frozen=True):
-    """Hand in the fix: call it once, with every file that has to change."""
+    """Submit the fix: call it once, with all files to change."""
 
     success: Annotated[
         bool,
@@ -130,8 +130,8 @@ OPINION: Final = "submit_answer"
 
 
 def opinion(schema: bytes) -> Block:
-    """The tool that takes a structured answer of any other kind."""
-    return _tool(OPINION, "Hand in your answer: call it once.", msgspec.json.decode(schema))
+    """The tool for a structured answer of another kind."""
+    return _tool(OPINION, "Submit your answer: call it once.", msgspec.json.decode(schema))
 
 
 READ_ONLY: Final = f"""\

@@ -1,4 +1,4 @@
-"""The Claude Code CLI as an agent, headless. Prices nothing, decides nothing about attempts."""
+"""The Claude Code CLI as a headless agent."""
 
 import uuid
 from collections.abc import Mapping
@@ -20,20 +20,20 @@ from atlas_retry.model import Agent, AgentReply, AgentRequest, Level, Session
 from atlas_retry.settings import AgentSettings
 
 REFUSED_LOGINS = 2
-"""The first retry after a 401 may come with a fresh token; a second one never helps."""
+"""Refusals after which the CLI is stopped: only the first retry may have a fresh token."""
 
 
 class _LoginRefusedError(Exception):
-    """Raised out of the stream to end a CLI that goes on with a key that is refused."""
+    """Raised while reading the stream, to end a CLI that keeps using a refused key."""
 
 
 def claude_code(settings: AgentSettings, emit: Emit, environ: Mapping[str, str]) -> Agent:
-    """An agent that asks the Claude Code CLI; it is looked for at each call."""
+    """An agent that calls the Claude Code CLI, which is searched for at each call."""
     return _CliCaller(settings=settings, emit=emit, environ=environ)
 
 
 def check(settings: AgentSettings, environ: Mapping[str, str]) -> Lack | None:
-    """Why the CLI cannot be used; None when it can. Costs 0.3 s and no request."""
+    """Why the CLI cannot be used; None if it can. Takes 0.3 s and makes no request."""
     refusal = nested(environ)
     if refusal:
         return refusal
@@ -55,7 +55,7 @@ class _CliCaller(Struct, frozen=True, kw_only=True):
             self.emit(Notice(text=cli.warning, level=Level.WARNING))
         reply = self._ask(cli, request)
         if request.session is Session.RESUME and SESSION_GONE in (reply.error or ""):
-            self.emit(Notice(text="the agent's conversation is gone: it starts a new one"))
+            self.emit(Notice(text="the agent's conversation no longer exists: starting a new one"))
             reply = self._ask(cli, _anew(request))
         return reply
 
@@ -84,14 +84,14 @@ class _CliCaller(Struct, frozen=True, kw_only=True):
     def _read(self, transcript: Transcript, chunk: bytes) -> None:
         for event in transcript.feed(chunk):
             self.emit(event)
-        is_patient = invocation.MAX_RETRIES in self.environ  # the user says how often it tries
+        is_patient = invocation.MAX_RETRIES in self.environ  # the user set the number of retries
         if transcript.refused_logins >= REFUSED_LOGINS and not is_patient:
             raise _LoginRefusedError
 
     def _command(self, cli: binary.Cli, request: AgentRequest) -> process.Command:
         settings_path = Path(request.scratch) / "claude-settings.json"
         settings_path.write_bytes(invocation.settings_json(request))
-        # a new one must never have been used: the CLI refuses it
+        # a new id must be unused, or the CLI refuses it
         resumed = request.session_id if request.session is Session.RESUME else None
         session_id = resumed or str(uuid.uuid4())
         return process.Command(
@@ -116,10 +116,10 @@ def _anew(request: AgentRequest) -> AgentRequest:
 
 
 def _prompt(request: AgentRequest) -> str:
-    """The notes first, as they do not change from attempt to attempt; a resumed talk has them.
+    """The notes, which are the same in each attempt, and the prompt; without notes if resumed.
 
-    What begins with a slash would be run as a command of the CLI, `--disable-slash-commands` or
-    not.
+    Text that starts with a slash would run as a command of the CLI, despite
+    `--disable-slash-commands`.
     """
     resumed = request.session is Session.RESUME
     text = ("" if resumed else project_notes(Path(request.workspace))) + request.prompt

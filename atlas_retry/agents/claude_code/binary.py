@@ -1,4 +1,4 @@
-"""Find the Claude Code CLI and see that it is one, in a version that is known, with a login."""
+"""Finds the Claude Code CLI, and checks its version and login."""
 
 import importlib.util
 import os
@@ -20,29 +20,29 @@ OLDEST_MEASURED: Final = (2, 1, 197)
 _VERSION: Final = regex(r"(\d+)\.(\d+)\.(\d+)\S* \(Claude Code\)")
 
 INSTALL: Final = (
-    "pip install claude-agent-sdk, which carries it,"
-    " or npm install -g @anthropic-ai/claude-code@latest, or say where it is in agent.path"
+    "pip install claude-agent-sdk, which includes it,"
+    " or npm install -g @anthropic-ai/claude-code@latest, or set agent.path"
 )
 LOG_IN: Final = "run `claude` and type /login, or set ANTHROPIC_API_KEY"
 
 
 class Cli(Struct, frozen=True, kw_only=True):
-    """A program that says it is Claude Code."""
+    """A program that identifies itself as Claude Code."""
 
     path: str
     version: tuple[int, ...]
 
     @property
     def warning(self) -> str | None:
-        """What to tell the user about the version; None when it is one we know."""
+        """Warning about an untested version; None for a tested one."""
         if self.version >= OLDEST_MEASURED:
             return None
         version, oldest = (".".join(map(str, v)) for v in (self.version, OLDEST_MEASURED))
-        return f"Claude Code {version} is older than {oldest}, the oldest that atlas was tried with"
+        return f"Claude Code {version} is older than {oldest}, the oldest one tested"
 
 
 def find(path: str | None, environ: Mapping[str, str], env: Mapping[str, str]) -> Cli | Lack:
-    """The CLI, asked for its version in the environment that it will have."""
+    """The CLI, with its version in the environment that it will have."""
     place = locate(path, environ)
     return place if isinstance(place, Lack) else identify(place, env)
 
@@ -60,7 +60,7 @@ def locate(path: str | None, environ: Mapping[str, str]) -> str | Lack:
 
 
 def _search_path(environ: Mapping[str, str]) -> str:
-    """PATH without its relative entries: they would find programs of the workspace."""
+    """PATH without relative entries, which could find programs of the workspace."""
     entries = environ.get("PATH", os.defpath).split(os.pathsep)
     return os.pathsep.join(entry for entry in entries if entry.startswith("/"))
 
@@ -73,7 +73,7 @@ def _bundled() -> str | None:
 
 
 def identify(path: str, env: Mapping[str, str]) -> Cli | Lack:
-    """Ask a program for its version; Lack when it is not Claude Code or does not answer."""
+    """Ask a program for its version; a Lack if it is not Claude Code or does not answer."""
     done = _ask((path, "--version"), env)
     version = _VERSION.search(done.stdout.text)
     if version:
@@ -87,9 +87,9 @@ class _Login(msgspec.Struct):
 
 
 def login_lack(cli: Cli, env: Mapping[str, str]) -> Lack | None:
-    """Why nobody is logged in; None when somebody is, or the CLI does not tell.
+    """A Lack if the CLI reports that nobody is logged in, else None.
 
-    `claude auth status` answers from its settings and the environment, without a request.
+    `claude auth status` reads settings and environment and makes no request.
     """
     done = _ask((cli.path, "auth", "status"), env)
     login = decoded(done.stdout.text, _Login)
@@ -99,7 +99,7 @@ def login_lack(cli: Cli, env: Mapping[str, str]) -> Lack | None:
 
 
 def _ask(argv: tuple[str, ...], env: Mapping[str, str]) -> process.Completed:
-    """Run it where no project's settings are."""
+    """Run the CLI in `/`, outside any project's settings."""
     return process.run(
         process.Command(argv=argv, cwd=Path("/"), env=env, timeout_s=PROBE_S, log_dir=None)
     )

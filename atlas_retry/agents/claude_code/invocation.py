@@ -1,18 +1,17 @@
-"""How Claude Code is called: arguments, settings, environment. Pure; starts nothing.
+"""Arguments, settings and environment of a call of Claude Code. Pure.
 
-Measured on 2.1.330 (and the reason of every flag below):
+Measured on 2.1.330, with the reason for each flag:
 - `--setting-sources=user`: with `project`, hooks of `.claude/settings.json` run unasked, and its
   `env` can send the key to another server. Without it CLAUDE.md is not read either, so it is
-  handed over as text (`notes.py`). The user's own settings stay: login, provider and proxy may
-  live there.
+  passed as text (`notes.py`). The user's own settings are kept for login, provider and proxy.
 - `--strict-mcp-config`: servers of the project's `.mcp.json` are not started.
-- `--disable-slash-commands`: no skills and commands, neither built in nor of the user.
-- `--tools`: nothing that leaves the workspace, schedules or delegates. With the flag above, a
-  request is 22 kB instead of 40.
-- `--include-partial-messages`: a sign of life while the model thinks, and what a run that is cut
-  off has used.
-- `--fallback-model`: taken after three answers of 529, and where the model is not known.
-- `@path` in the prompt would be read without any permission check: file mentions are off.
+- `--disable-slash-commands`: no skills and commands, neither built-in nor the user's.
+- `--tools`: no tools that leave the workspace, schedule or delegate. With the flag above, a
+  request has 22 kB instead of 40.
+- `--include-partial-messages`: a sign of life while the model thinks, and the usage of an
+  interrupted run.
+- `--fallback-model`: used after three answers of 529, and if the model is unknown.
+- File mentions are off: `@path` in the prompt would be read without a permission check.
 """
 
 from collections.abc import Iterator, Mapping
@@ -30,11 +29,11 @@ from atlas_retry.settings import AgentSettings, nth
 
 TOOLS: Final = "Bash,Edit,Glob,Grep,NotebookEdit,Read,Write"
 READING_TOOLS: Final = "Glob,Grep,Read"
-"""Of who is asked for an opinion."""
+"""Tools of a reviewer."""
 LEAST_USD: Final = 0.0001
 MAX_RETRIES: Final = "CLAUDE_CODE_MAX_RETRIES"
 RETRIES: Final = "7"
-"""About 70 s of back-off; the CLI's own default of 10 takes more than 3 minutes."""
+"""About 70 s of back-off; the CLI's default of 10 takes more than 3 minutes."""
 
 _FORCED: Final = {
     "CLAUDE_CODE_DISABLE_FILE_MENTIONS": "1",
@@ -53,10 +52,10 @@ class Permissions(Struct, frozen=True, kw_only=True):
 
 
 class CliSettings(Struct, frozen=True, kw_only=True):
-    """What is handed over with `--settings`.
+    """Content of `--settings`.
 
-    The CLI drops a schema-invalid part in silence, a deny list included: these types are the
-    guard against that.
+    The CLI silently drops schema-invalid parts, such as a deny list; these types prevent
+    that.
     """
 
     permissions: Permissions
@@ -67,14 +66,14 @@ def argv(
 ) -> tuple[str, ...]:
     """The command line; the prompt goes to stdin.
 
-    Every value is bound by `=`, so that none is ever read as an option of its own. The user's
-    `extra_args` come last and so win.
+    Every value is joined by `=`, so that none is read as an option. The user's `extra_args`
+    come last and override the others.
     """
     resumes = request.session is Session.RESUME
-    # For when the model is overloaded: another one that the user has named.
+    # another model that the user has configured, if this one is overloaded
     others = (other for other in settings.models if other != request.model)
     fallback = next(others, None) if request.model else None
-    # The CLI refuses 0; whoever has nothing left to spend does not ask.
+    # the CLI refuses 0, and without money it is not called
     budget_usd = None if request.cost_usd is None else f"{max(request.cost_usd, LEAST_USD):.4f}"
     optional = {
         "--model": request.model,
@@ -103,10 +102,10 @@ def argv(
 
 
 def settings_json(request: AgentRequest) -> bytes:
-    """What the agent may and may not do, for `--settings`."""
+    """The agent's permissions, for `--settings`."""
     programs = dict(chain.from_iterable(map(runners_of, request.commands)))
     named = filter(str.strip, request.commands)
-    exact = (line for line in named if "*" not in line)  # a wildcard that no escape takes
+    exact = (line for line in named if "*" not in line)  # a wildcard, which cannot be escaped
     denied = chain.from_iterable(starmap(_with, programs.items()))
     permissions = Permissions(
         deny=(
@@ -123,7 +122,7 @@ def settings_json(request: AgentRequest) -> bytes:
 
 
 def _with(start: str, options: tuple[str, ...]) -> Iterator[str]:
-    """Every way of giving a program one of these options, wherever it stands."""
+    """Rules for every way to give a program one of these options."""
     for option in options:
         if len(option) > len("-x"):
             yield f"{start} *{option}*"
@@ -133,17 +132,17 @@ def _with(start: str, options: tuple[str, ...]) -> Iterator[str]:
 
 
 def _anchored(glob: str, root: str) -> str:
-    """A protected glob as the CLI's rules read it, which is as .gitignore does.
+    """A protected glob in the CLI's rules, which work like .gitignore.
 
-    Without a slash it holds at any depth. With one it is relative to the root, which has to be
-    said in full: `Edit(/tests/**)` matches nothing at all, `Edit(tests/**)` also `sub/tests/`.
+    Without a slash it matches at any depth. With one it is relative to the root, which must be
+    absolute: `Edit(/tests/**)` matches nothing, `Edit(tests/**)` also matches `sub/tests/`.
     """
     relative = glob.removeprefix("./").lstrip("/")
     return f"/{_escaped(root.rstrip('/'))}/{relative}" if "/" in glob else relative
 
 
 def environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """The environment of the CLI, made from the user's."""
+    """The environment of the CLI, based on the user's."""
     return agent_environment(environ, forced=_FORCED, defaults=_DEFAULTS)
 
 

@@ -1,4 +1,4 @@
-"""From what Claude Code printed and how it ended to an AgentReply. Pure."""
+"""Makes an AgentReply from the output and exit of Claude Code. Pure."""
 
 from typing import Final
 
@@ -15,10 +15,10 @@ from atlas_retry.process import Completed, Ended
 SESSION_GONE: Final = "No conversation found with session ID"
 MAX_SUMMARY_CHARS: Final = 4000
 
-_LOG_IN: Final = f"{LOG_IN}; if you are logged in, see that the clock is right"
+_LOG_IN: Final = f"{LOG_IN}; if you are logged in, check the clock"
 _REMEDY_BY_STATUS: Final = {
     401: _LOG_IN,
-    403: "see with `claude auth status` which account is used, and what it may do",
+    403: "check the account and its permissions: claude auth status",
     404: lack.MODEL,
     407: lack.PROXY,
     429: lack.LIMIT,
@@ -31,7 +31,7 @@ _REMEDY_BY_FAULT: Final = {
 }
 _SERVER_ERROR: Final = 500
 _OF_THE_TURN: Final = frozenset({"max_output_tokens", "invalid_request"})
-"""API errors that another attempt may not meet again: they count as one."""
+"""API errors that may not recur in another attempt: they count as an attempt."""
 
 _REMEDY_BY_TEXT: Final = (
     (regex(r"Not logged in|Invalid API key"), _LOG_IN),
@@ -39,12 +39,12 @@ _REMEDY_BY_TEXT: Final = (
     (regex(r".{0,20}hit your .{0,20}limit"), lack.LIMIT),
     (regex(r"API Error"), None),
 )
-"""How the CLI's own texts begin, for where it tells neither status nor fault."""
+"""Starts of the CLI's error texts, used if it gives neither status nor fault."""
 _STATUS_IN_TEXT: Final = regex(r"API Error: (\d{3})\b")
 
 
 def reply_of(request: AgentRequest, transcript: Transcript, done: Completed) -> AgentReply:
-    """The reply to `request`; every figure is of this turn alone."""
+    """The reply to `request`; cost and tokens are those of this turn only."""
     reply = _fault(transcript, done) or AgentReply(status=ReplyStatus.DONE)
     text = (transcript.result and transcript.result.result) or transcript.text
     is_api_error = reply.status is ReplyStatus.UNAVAILABLE
@@ -62,18 +62,17 @@ def reply_of(request: AgentRequest, transcript: Transcript, done: Completed) -> 
 
 
 def login_refused(request: AgentRequest, transcript: Transcript) -> AgentReply:
-    """The reply when the CLI was ended because the API went on to refuse the login."""
+    """The reply if the CLI was stopped because the API kept refusing the login."""
     error = f"the API refused the login {transcript.refused_logins} times (401 or 403)"
     reply = AgentReply(status=ReplyStatus.UNAVAILABLE, error=error, remedy=_LOG_IN)
     return _with_figures(reply, request, transcript)
 
 
 def _with_figures(reply: AgentReply, request: AgentRequest, transcript: Transcript) -> AgentReply:
-    """With what this turn has used; the cost is less what the session had cost before.
+    """The reply with the turn's usage and cost.
 
-    `total_cost_usd` is cumulative over a session. A run that was cut off tells no cost, and one
-    below 0 is none: what its requests used is priced from our own table, so that a budget holds for
-    it as well.
+    `total_cost_usd` is cumulative over a session. If it is missing, as after an interruption, or
+    negative, the usage is priced by the table of models, so that the budget also holds then.
     """
     result = transcript.result
     total_usd = result.total_cost_usd if result else None
@@ -101,7 +100,7 @@ def _fault(transcript: Transcript, done: Completed) -> AgentReply | None:
         case Ended.TIMED_OUT | Ended.IDLE:
             return _too_late(transcript, done)
         case Ended.OUTPUT_LIMIT:
-            return AgentReply(status=ReplyStatus.FAILED, error=done.error or "it printed too much")
+            return AgentReply(status=ReplyStatus.FAILED, error=done.error or "too much output")
         case _ if transcript.result is None:
             return _without_result(transcript, done)
         case _:
@@ -109,7 +108,7 @@ def _fault(transcript: Transcript, done: Completed) -> AgentReply | None:
 
 
 def _too_late(transcript: Transcript, done: Completed) -> AgentReply:
-    error = done.error or "it took too long"
+    error = done.error or "timed out"
     if transcript.retries and not transcript.answered:
         return AgentReply(
             status=ReplyStatus.UNAVAILABLE,
@@ -125,7 +124,7 @@ def _without_result(transcript: Transcript, done: Completed) -> AgentReply:
         return AgentReply(
             status=ReplyStatus.UNAVAILABLE,
             error=f"Claude Code did not start (exit {done.exit_code}): {printed or 'no output'}",
-            remedy="see agent.extra_args and `claude --version`; the newest version may help",
+            remedy="check agent.extra_args and `claude --version`; the newest version may help",
         )
     how = done.error or f"exit {done.exit_code}"
     return AgentReply(
@@ -149,13 +148,13 @@ def _with_result(transcript: Transcript, result: Line, done: Completed) -> Agent
 
 
 def _is_hidden_api_error(result: Line) -> bool:
-    """An API error that calls itself a success: exit 0, the error's text, no token written."""
+    """Whether a success is an API error: exit 0, an error text, no output tokens."""
     wrote = bool(result.usage and result.usage.output_tokens)
     return not wrote and any(start.match(result.text) for start, _ in _REMEDY_BY_TEXT)
 
 
 def _is_unavailable(transcript: Transcript, result: Line) -> bool:
-    """Whether it is the API's fault or the account's, not the turn's."""
+    """Whether the API or the account failed, not the turn."""
     if transcript.fault in _REMEDY_BY_FAULT:
         return True
     if result.stop_reason == "refusal" or transcript.fault in _OF_THE_TURN:

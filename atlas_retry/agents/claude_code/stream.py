@@ -1,7 +1,7 @@
-"""What Claude Code prints with `--output-format stream-json`, read line by line. Pure.
+"""Reads the output of Claude Code with `--output-format stream-json`, line by line. Pure.
 
-Facts measured on 2.1.330: one JSON object a line, lines may be megabytes, other text may stand
-between them, more than one `result` may come and the last counts.
+Measured on 2.1.330: one JSON object a line, lines may have megabytes, other text may be in
+between, and the last of several `result` objects counts.
 """
 
 import posixpath
@@ -18,23 +18,23 @@ from atlas_retry.events import AgentActivity, Event, TransportRetried
 from atlas_retry.model import EDITING_TOOLS, Tokens
 
 MAX_LINE_BYTES: Final = 64 << 20
-"""A longer line is cut, and then no JSON: nothing that counts is that long."""
+"""Longer lines are cut and ignored."""
 READING_TOOLS: Final = frozenset({"Glob", "Grep", "LS", "NotebookRead", "Read", "TodoWrite"})
 
 _REFUSED_LOGIN: Final = frozenset({401, 403})
 
 SYNTHETIC: Final = "<synthetic>"
-"""The model of messages that the CLI wrote itself: API errors."""
+"""Model name in messages of the CLI itself, such as API errors."""
 _EMPTY: Final = msgspec.Raw(b"{}")
 _NOTHING: Final = msgspec.Raw(b"")
 
 _TARGETS: Final = ("file_path", "notebook_path", "command", "pattern", "path", "url")
-"""Arguments of a tool call that tell a person what it is about."""
+"""Arguments of a tool call to show to people."""
 _Shape = TypeVar("_Shape")
 
 
 class Usage(Struct):
-    """Tokens as the Messages API counts them."""
+    """Token counts of the Messages API."""
 
     input_tokens: int | None = 0
     output_tokens: int | None = 0
@@ -58,7 +58,7 @@ class Message(Struct):
 
 
 class ApiEvent(Struct):
-    """A raw event of the Messages API; `message` opens one, `usage` closes it."""
+    """A raw event of the Messages API; `message` starts one, `usage` ends it."""
 
     message: Message | None = None
     usage: Usage | None = None
@@ -71,11 +71,11 @@ class Denial(Struct):
 
 
 class Line(Struct):
-    """One object of the stream, with what the kinds of them have that is read here."""
+    """One object of the stream, with the fields of all kinds that are read here."""
 
     type: str = ""
     subtype: str | None = None
-    """Of a result: `success` for API errors too."""
+    """Outcome of a result: `success` for API errors too."""
     session_id: str | None = None
     model: str | None = None
     message: Message = field(default_factory=Message)
@@ -98,7 +98,7 @@ class Line(Struct):
     usage: Usage | None = None
     permission_denials: list[Denial] = []
     structured_output: msgspec.Raw = _NOTHING
-    """Empty when the model never called the tool for it, although all else says success."""
+    """Empty if the model never called the tool for it, even in a success."""
 
     @property
     def text(self) -> str:
@@ -106,7 +106,7 @@ class Line(Struct):
 
 
 def decode(line: bytes, wanted: type[_Shape]) -> _Shape | None:
-    """The JSON object of one line; None where there is none of that shape.
+    """The JSON object in a line; None if there is none of this type.
 
     Text before and after the object (a banner, escape codes) is skipped.
     """
@@ -115,10 +115,10 @@ def decode(line: bytes, wanted: type[_Shape]) -> _Shape | None:
 
 
 class Transcript(Struct):
-    """What a run of the CLI has said so far. `feed` it bytes, `finish` it, then read it."""
+    """The output of a CLI run so far. `feed` it bytes, `finish` it, then read it."""
 
     root: str
-    """The workspace, to which paths are told."""
+    """The workspace, which paths are relative to."""
     session_id: str | None = None
     model: str | None = None
     started: bool = False
@@ -126,17 +126,17 @@ class Transcript(Struct):
     """Whether the model wrote anything."""
     retries: int = 0
     refused_logins: int = 0
-    """How many of the retries answer to 401 or 403: the CLI repeats those like any other."""
+    """Retries after a 401 or 403, which the CLI repeats like any other error."""
     text: str = ""
-    """The model's last words."""
+    """The model's last text."""
     fault: str | None = None
     """`assistant.error` of the last API error."""
     touched: list[str] = field(default_factory=list)
     ran_more: bool = False
-    """Whether it called a tool that may edit what it does not name: a shell, another agent."""
+    """Whether it called a tool that may edit unnamed files: a shell or another agent."""
     result: Line | None = None
     usage: dict[str, Usage] = field(default_factory=dict)
-    """By message: what a run that was cut off has used."""
+    """Usage by message, for runs that are interrupted."""
     _calls: dict[str, str] = field(default_factory=dict)
     _denied: dict[str, None] = field(default_factory=dict)
     _message_id: str = ""
@@ -144,20 +144,20 @@ class Transcript(Struct):
 
     @property
     def denials(self) -> tuple[str, ...]:
-        """Refused tool calls, each once, as `Tool: target`."""
+        """Refused tool calls as `Tool: target`, without duplicates."""
         calls = (self._calls.get(call_id, call_id) for call_id in self._denied)
         return tuple(dict.fromkeys(calls))
 
     @property
     def cost_usd(self) -> float | None:
-        """List price of what its requests have used so far; None where it is not known."""
+        """List price of the requests so far; None if unknown."""
         if not self.model:
             return None
         costs = [models.cost_usd(self.model, tokens_of(usage)) for usage in self.usage.values()]
         return sum(cost for cost in costs if cost is not None) if None not in costs else None
 
     def activity(self, text: str) -> AgentActivity:
-        """What it does, with the conversation and what that has cost so far."""
+        """An activity with this text, the session and the cost so far."""
         return AgentActivity(
             text=one_line(text),
             session_id=self.session_id,
@@ -166,7 +166,7 @@ class Transcript(Struct):
         )
 
     def feed(self, chunk: bytes) -> tuple[Event, ...]:
-        """Read more output, in time linear in its size; what a person should see of it at once."""
+        """Read more output, in linear time, and return the events to show."""
         self._pending += chunk
         if b"\n" not in chunk:
             del self._pending[MAX_LINE_BYTES:]
@@ -175,7 +175,7 @@ class Transcript(Struct):
         return tuple(chain.from_iterable(map(self._read, lines)))
 
     def finish(self) -> tuple[Event, ...]:
-        """Read what was left without a line end."""
+        """Read the last line if it has no line end."""
         return tuple(self._read(self._pending))
 
     def _read(self, text: bytearray) -> Iterator[Event]:
@@ -231,7 +231,7 @@ class Transcript(Struct):
         yield self.activity(f"{block.name} {target}")
 
     def _target(self, arguments: msgspec.Raw) -> str:
-        """What a tool call is about: a path as seen from the root, or whatever it names."""
+        """Target of a tool call: a path relative to the root, or another argument."""
         given = decode(bytes(arguments), dict[str, object]) or {}
         named = filter(None, (given.get(name) for name in _TARGETS))
         target = next((value for value in named if isinstance(value, str)), "")
@@ -239,7 +239,7 @@ class Transcript(Struct):
         return posixpath.relpath(target, self.root) if inside else target
 
     def _retried(self, line: Line) -> Event:
-        """The CLI repeats a request by itself."""
+        """The event that the CLI repeats a request."""
         self.retries += 1
         self.refused_logins += line.error_status in _REFUSED_LOGIN
         what = " ".join(map(str, filter(None, (line.error_status, line.error))))
@@ -256,7 +256,7 @@ class Transcript(Struct):
 
 
 def tokens_of(usage: Usage) -> Tokens:
-    """Usage in our own words."""
+    """Usage as Tokens."""
     return Tokens(
         input=usage.input_tokens or 0,
         output=usage.output_tokens or 0,

@@ -1,4 +1,4 @@
-"""Review gates: an agent judges the run's diff. It sees no author's words, and edits nothing."""
+"""Review gates: an agent judges the run's diff. It sees no text of the author; edits nothing."""
 
 import os
 import time
@@ -21,15 +21,15 @@ from atlas_retry.workspace.trees import source_tree
 
 
 class Desk(Struct, frozen=True, kw_only=True):
-    """Where a validation's reviews are made."""
+    """Inputs shared by the reviews of a validation."""
 
     root: Path
     diff: Callable[[], str]
-    """What the run has changed so far."""
+    """Returns the run's changes so far."""
     agent: Callable[[Gate], Agent]
-    """The one that is asked about a gate. Raises AgentError."""
+    """Returns the reviewer for a gate. Raises AgentError."""
     promised_usd: Callable[[], float | None]
-    """What the next review may cost; None: unlimited."""
+    """Returns the cost limit of the next review; None for unlimited."""
     redact: Callable[[str], str]
     scratch: Path
     model: str | None = None
@@ -38,7 +38,7 @@ class Desk(Struct, frozen=True, kw_only=True):
 
 
 def review(gate: Gate, desk: Desk) -> GateResult:
-    """The result of a review gate; nothing to review is a pass that costs nothing."""
+    """Run a review gate; without changes to review it passes at no cost."""
     started_at, clock = now(), time.monotonic()
     result = _result(gate, desk)
     return replace(
@@ -52,10 +52,10 @@ def review(gate: Gate, desk: Desk) -> GateResult:
 def _result(gate: Gate, desk: Desk) -> GateResult:
     diff = opinion.chosen(desk.diff(), gate.paths)
     if not diff.strip():
-        return _ended(gate, Status.PASSED, stdout="nothing has changed that is to be reviewed\n")
+        return _ended(gate, Status.PASSED, stdout="no changes to review\n")
     promised_usd = desk.promised_usd()
     if promised_usd is not None and promised_usd <= 0:
-        return _ended(gate, Status.FAILED, error="no money is left to review with")
+        return _ended(gate, Status.FAILED, error="the budget has no money left for a review")
     reply = desk.agent(gate)(_request(gate, desk, diff, promised_usd))
     return replace(_judged(gate, desk, reply), cost_usd=reply.cost_usd)
 

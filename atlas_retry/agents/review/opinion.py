@@ -1,4 +1,4 @@
-"""What a reviewer is asked and what its answer means. Pure; asks nobody."""
+"""The prompt for a reviewer, and the reading of its answer. Pure."""
 
 import re
 from collections.abc import Callable, Iterable
@@ -37,7 +37,7 @@ The change:
 
 
 class Problem(msgspec.Struct, frozen=True):
-    """One thing to change."""
+    """One requested change."""
 
     message: str
     path: str | None = None
@@ -45,20 +45,20 @@ class Problem(msgspec.Struct, frozen=True):
 
 
 class Opinion(msgspec.Struct, frozen=True, rename={"passes": "pass"}):
-    """What a reviewer thinks."""
+    """A reviewer's opinion."""
 
     passes: bool
     problems: tuple[Problem, ...] = ()
 
 
 def prompt(question: str, diff: str, marker: str, redact: Callable[[str], str]) -> str:
-    """The text for a reviewer; a long diff is cut in the middle, and says so."""
+    """The text for a reviewer; a long diff is cut in the middle."""
     shown = elided(harmless_code(redact(diff)), MAX_DIFF_CHARS)
     return _PROSE.format(question=question.strip(), marker=marker) + fenced(shown, marker)
 
 
 def chosen(diff: str, globs: Iterable[str]) -> str:
-    """The part of a diff that is about the files that match; all of it without globs."""
+    """The part of a diff for matching files; all of it without globs."""
     patterns = tuple(globs)
     if not patterns:
         return diff
@@ -72,7 +72,7 @@ def chosen(diff: str, globs: Iterable[str]) -> str:
 
 
 def read(answer: str) -> Opinion | None:
-    """The opinion in an answer, with or without words around it; None: there is none."""
+    """The opinion in an answer, which may have text around it; None if there is none."""
     start, end = answer.find("{"), answer.rfind("}")
     while 0 <= start < end:
         if opinion := decoded(answer[start : end + 1], Opinion):
@@ -82,11 +82,11 @@ def read(answer: str) -> Opinion | None:
 
 
 def diagnostics(opinion: Opinion, gate: str) -> tuple[Diagnostic, ...]:
-    """What a reviewer wants changed; of one that passes, remarks."""
+    """The problems of an opinion; notes if it passes."""
     level = Level.NOTE if opinion.passes else Level.ERROR
     problems = opinion.problems[:MAX_PROBLEMS]
     if not problems and not opinion.passes:
-        problems = (Problem(message="the reviewer does not say what to change"),)
+        problems = (Problem(message="the reviewer did not say what to change"),)
     return tuple(_diagnostic(problem, gate, level) for problem in problems)
 
 
