@@ -70,7 +70,7 @@ def test_with_accept_baseline_a_gate_passes_with_old_problems_only(project: Proj
     outcome = since_head(project, accept="baseline")
     assert outcome.verdict is Verdict.CLEAN
     (result,) = outcome.baseline.results
-    assert result.notes == ("1 of 1 problems are there at the base as well: accepted",)
+    assert result.notes == ("1 of 1 problems exist at the base too: accepted",)
 
 
 def test_with_accept_baseline_a_gate_fails_with_new_problems_only(project: Project) -> None:

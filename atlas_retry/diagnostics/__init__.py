@@ -1,4 +1,4 @@
-"""From the text a tool printed to problems with a place. Pure: no file, no process."""
+"""Parses the output of tools into problems with places. Pure: no files, no processes."""
 
 from atlas_retry.diagnostics.environment import missing_program
 from atlas_retry.diagnostics.failures import inside

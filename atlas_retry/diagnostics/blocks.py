@@ -1,4 +1,4 @@
-"""Test runners whose failures are blocks, a row each: a title, a message, perhaps code, a stack."""
+"""Test runners that report failures as blocks, one row each: title, message, code, stack."""
 
 import re
 from bisect import bisect
@@ -21,25 +21,25 @@ from atlas_retry.model import Frame
 
 
 class BlockFormat(Parser, frozen=True, kw_only=True):
-    """A runner. Groups of the patterns: path, test, line, column, message."""
+    """A test runner. Groups of the patterns: path, test, line, column, message."""
 
     title: str
-    """The first line of a failure."""
+    """First line of a failure."""
     heading: str = NEVER
-    """A line that gives the file of the failures below it."""
+    """Line with the file of the failures below it."""
     end: str
     over: str = NEVER
-    """From here on all is said again."""
+    """Line from which the failures are repeated."""
     place: str
-    """A line of the failure that says where it is."""
+    """Line of the failure with its place."""
     rule: str | None = None
-    """Of a failure that has such a line."""
+    """Rule of a failure with a place."""
     head: str = NEVER
-    """The line above the message; else that is the title."""
+    """Line above the message; by default the title."""
     stop: str
-    """The line below the message."""
+    """Line below the message."""
     by_file: bool = True
-    """A test is named together with its file."""
+    """Whether the test id includes the file."""
     frames: Callable[[Sequence[str]], tuple[Frame, ...]] = javascript_frames
 
     def read(self, log: Log) -> Iterator[Located]:

@@ -1,4 +1,4 @@
-"""Counts the problems of validations, and tells which are the same before and after. Pure."""
+"""Counts the problems of validations, and matches them before and after an attempt. Pure."""
 
 import re
 from collections import Counter, defaultdict
@@ -24,13 +24,13 @@ from atlas_retry.patterns import regex
 
 Key = tuple[str, ...]
 Compared = tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]
-"""Fingerprints fixed, remaining and introduced, each as often as the problem is there."""
+"""Fingerprints fixed, remaining and introduced, each as often as the problem occurs."""
 
 _CUT_SHORT = frozenset({Status.TIMED_OUT, Status.BROKEN, Status.VACUOUS})
 _UNREADABLE = regex(
     r"^(?:E999|invalid-syntax|syntax|syntax-error|SyntaxError|IndentationError|TabError|TS1\d{3})$"
 )
-"""Rules by which linters, type checkers and interpreters name a file that they cannot read."""
+"""Rules of linters, type checkers and interpreters for a file that they cannot parse."""
 _UNPARSED = regex(
     r"^(?:\w+: )?(?:ParseError|Parsing (?:error|failed)|syntax error|(?:Failed to|Cannot) parse)\b",
     re.IGNORECASE,
@@ -41,10 +41,10 @@ MAX_FIRST_CHARS = 200
 
 
 def compared(before: Validation, after: Validation) -> Compared:
-    """What became of the problems of the gates that block.
+    """Compare the problems of failed gates in two validations.
 
-    The same tool, rule, file, symbol or test is the same problem, however its line or its values
-    read. What a gate that ended too early does not repeat is not taken for fixed.
+    Problems with the same tool, rule, file, symbol or test are the same, even if line or values
+    differ. Problems that a gate does not repeat because it ended too early do not count as fixed.
     """
     old, new = _problems(before, after), _problems(after, before)
     fixed: list[str] = []
@@ -64,7 +64,7 @@ def compared(before: Validation, after: Validation) -> Compared:
 
 
 def _problems(validation: Validation, other: Validation) -> Mapping[Key, Sequence[str]]:
-    """Fingerprints by what makes a problem the same; a silent failure counts as one."""
+    """Fingerprints by identity of the problem; a failure without problems counts as one."""
     problems: dict[Key, list[str]] = defaultdict(list)
     for result in validation.failures:
         for key, fingerprint in _problems_of(result, other):
@@ -83,16 +83,16 @@ def _problems_of(result: GateResult, other: Validation) -> Iterator[tuple[Key, s
 
 
 def _key(d: Diagnostic) -> Key:
-    """A failing test is the same one, whatever it fails with and wherever."""
+    """Identity of a problem; a failing test is the same despite another message or place."""
     if d.test_id:
         return d.tool, d.test_id
     place = (d.path or "", d.symbol or "")
-    # what has no place is known by its words alone
+    # without a place only the message identifies it
     return (d.tool, d.rule_id or "", *(place if d.path else (d.fingerprint,)))
 
 
 def _unseen(before: Validation, after: Validation) -> Iterator[str]:
-    """What gates had counted that ended too early to count it again."""
+    """Earlier problems of gates that ended too early to count them again."""
     blind = {result.name for result in after.failures if is_cut_short(result, before)}
     for result in before.failures:
         if result.name in blind and not is_cut_short(result, after):
@@ -100,9 +100,9 @@ def _unseen(before: Validation, after: Validation) -> Iterator[str]:
 
 
 def only_new(result: GateResult, base: GateResult) -> GateResult | None:
-    """The result without the problems that the same gate has at the base; passed if none is left.
+    """The result without the problems that the gate also has at the base; passed if none is left.
 
-    None: one of the two did not count all its problems, so nothing can be taken off.
+    None if one of the two did not count all its problems.
     """
     if _is_uncounted(result) or (not base.success and _is_uncounted(base)):
         return None
@@ -116,7 +116,7 @@ def only_new(result: GateResult, base: GateResult) -> GateResult | None:
         if taken < diagnostic.count:
             left.append(replace(diagnostic, count=diagnostic.count - taken))
     accepted = result.problems - sum(d.count for d in left)
-    note = f"{accepted} of {result.problems} problems are there at the base as well: accepted"
+    note = f"{accepted} of {result.problems} problems exist at the base too: accepted"
     order = {d.fingerprint: number for number, d in enumerate(result.diagnostics)}
     remaining = tuple(sorted(left, key=lambda d: order[d.fingerprint]))
     kept = replace(result, diagnostics=remaining, notes=(*result.notes, note))
@@ -132,20 +132,20 @@ def _is_uncounted(result: GateResult) -> bool:
 
 
 def total(validation: Validation) -> int:
-    """How many problems the gates that block have; one that failed in silence has one."""
+    """Number of problems of failed gates; a failure without problems counts as one."""
     return sum(max(result.problems, 1) for result in validation.failures)
 
 
 def cut_short(validation: Validation, other: Validation) -> int:
-    """How many of the gates that block ended before they could count."""
+    """Number of failed gates that ended before they could count their problems."""
     return sum(is_cut_short(result, other) for result in validation.failures)
 
 
 def is_cut_short(result: GateResult, other: Validation) -> bool:
     """Whether a gate that failed ended before it could count its problems.
 
-    It timed out, or something could not be collected, parsed or compiled, or nothing that it
-    printed can be read; unless that is a part of what it printed in the `other` validation.
+    True if it timed out, if something could not be collected, parsed or compiled, or if its
+    output cannot be parsed, unless the output is part of that in the `other` validation.
     """
     if result.status in _CUT_SHORT or result.exit_code in (CANNOT_EXECUTE, NOT_FOUND):
         return True
@@ -155,7 +155,7 @@ def is_cut_short(result: GateResult, other: Validation) -> bool:
 
 
 def _is_known(result: GateResult, other: Validation) -> bool:
-    """Whether all that a gate printed is what another gate of that name, which counts, printed."""
+    """Whether all of a gate's output is in the output of its namesake that could count."""
     lines = _lines(result)
     same = [r for r in other.failures if r.name == result.name]
     return bool(lines) and any(r.problems and lines <= _lines(r) for r in same)
@@ -166,7 +166,7 @@ def _lines(result: GateResult) -> set[str]:
 
 
 def _stops(d: Diagnostic, kind: Kind) -> bool:
-    """Whether it says that something could not be collected, parsed or compiled."""
+    """Whether it reports that something could not be collected, parsed or compiled."""
     if d.level is not Level.ERROR or d.tool == UNREAD:
         return False
     if d.test_id:
@@ -177,7 +177,7 @@ def _stops(d: Diagnostic, kind: Kind) -> bool:
 
 
 def _is_whole_file(d: Diagnostic, test_id: str) -> bool:
-    """Runners name a file of tests that they could not load as if it were a test."""
+    """Whether the test id is that of a whole file, which the runner could not load."""
     if _FILE.search(test_id) or _NOT_LOADED in d.text:
         return True
     files = (d.path or "", *(frame.path for frame in d.frames))
@@ -186,20 +186,20 @@ def _is_whole_file(d: Diagnostic, test_id: str) -> bool:
 
 
 def course_of(outcome: Outcome) -> str:
-    """`279 -> 217 -> 109`: the problems before the first attempt and after each; empty without."""
+    """Problem counts before and after each attempt, `279 -> 217 -> 109`; empty without."""
     seen = _validations(outcome)
     return course(seen) if len(seen) > 1 else ""
 
 
 def counts_of(outcome: Outcome) -> tuple[int | None, ...]:
-    """The same as numbers; None where a gate could not count."""
+    """Problem counts before and after each attempt; None if a gate could not count."""
     seen = _validations(outcome)
     hidden = _hidden(seen)
     return tuple(None if n in hidden else total(one) for n, one in enumerate(seen))
 
 
 def course(seen: Sequence[Validation]) -> str:
-    """How many problems there were, one figure a validation."""
+    """Problem counts, one per validation."""
     hidden = _hidden(seen)
     figures = ("not counted" if n in hidden else _figure(one) for n, one in enumerate(seen))
     return " -> ".join(figures)
@@ -211,9 +211,9 @@ def _validations(outcome: Outcome) -> tuple[Validation, ...]:
 
 
 def _hidden(seen: Sequence[Validation]) -> frozenset[int]:
-    """Which of them a gate could not count."""
+    """Positions of validations in which a gate could not count."""
     hidden = {n for n, one in enumerate(seen) if cut_short(one, seen[0])}
-    # no runner that can count: what it says is all there is to compare
+    # the runner can never count: compare what it reports
     return frozenset(hidden if len(hidden) < len(seen) else ())
 
 
@@ -223,7 +223,7 @@ def _figure(validation: Validation) -> str:
 
 
 def first_problem(validation: Validation) -> str:
-    """`3 problems, the first: calc.py:2: F401 ...`, in one line; empty where no gate blocks."""
+    """`3 problems, the first: calc.py:2: F401 ...` on one line; empty if no gate failed."""
     if not validation.failures:
         return ""
     several = "s, the first" if total(validation) > 1 else ""

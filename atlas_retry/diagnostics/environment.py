@@ -1,4 +1,4 @@
-"""Tells what is not installed, and what else is no fault of the code. In doubt it is the code's."""
+"""Finds missing programs and packages, and other failures that the code did not cause."""
 
 import re
 import shlex
@@ -10,7 +10,7 @@ from atlas_retry.model import Diagnostic
 from atlas_retry.patterns import regex
 
 _KILLED: Final = (-9, 137)
-"""Most often for want of memory."""
+"""Exit codes of a SIGKILL, usually for lack of memory."""
 _RESOURCES: Final = regex(r"""(?x)
     No[ ]space[ ]left[ ]on[ ]device | \bENOSPC\b | Disk[ ]quota[ ]exceeded
     | JavaScript[ ]heap[ ]out[ ]of[ ]memory | Cannot[ ]allocate[ ]memory | \bENOMEM\b
@@ -35,9 +35,9 @@ _DOWNLOADS: Final = regex(r"""(?x)^(?:
 
 
 def is_to_blame(output: ToolOutput, log: Log, errors: Sequence[Diagnostic]) -> bool:
-    """Whether the environment fails, not the code.
+    """Whether the environment caused the failure, not the code.
 
-    Every error has to say so: one test that expects a refused connection proves nothing.
+    All errors must indicate so: a single test may expect a refused connection.
     """
     if output.exit_code in _KILLED:
         return True
@@ -55,14 +55,14 @@ _NOT_FOUND: Final = regex(r"""(?x)
         \S{1,200}:[ ](?:command[ ])?not[ ]found$
     | ^g?make(?:\[\d{1,3}\])?:[ ]\S{1,200}:[ ]No[ ]such[ ]file[ ]or[ ]directory$
     """)
-"""How a shell, and make where it needs none, name the program that is missing."""
+"""Messages of shells and make about a missing program."""
 
 _STATUS_127: Final = regex(r"""(?x)
     ^g?make(?:\[\d{1,3}\])?:[ ]\*\*\*[ ].{1,300}[ ]Error[ ]127$
     | ^npm[ ](?:ERR!|error)[ ]code[ ]127$
     | ^(?:\S{1,100}:|error:?|\s?ELIFECYCLE\s)[ ].{0,200}\bexit[ ](?:(?:code|status)[ ])?127\b
     """)
-"""A tool that runs commands reports that one of them was not found (POSIX, XCU 2.8.2)."""
+"""Messages of tools that a command was not found (exit code 127, POSIX, XCU 2.8.2)."""
 
 _PROGRAM: Final = regex(r"""(?x)
     ^\S{1,100}:[ ]Exception[ ]running[ ]subprocess[ ]
@@ -75,7 +75,7 @@ _PROGRAM: Final = regex(r"""(?x)
     | ^npm[ ](?:ERR!|error)[ ]npx[ ]canceled[ ].*?\["([^"]{1,200})"
     | ^npm[ ](?:ERR!|error)[ ]404\s[^']{0,50}'([^']{1,200})'[ ](?:could[ ]not|is[ ]not)[ ]
     """)
-"""A tool that runs programs says itself which one it did not find."""
+"""Messages of tools that name a missing program."""
 
 _INTERPRETER = regex(
     r"^(?P<python>(?:/.{0,300}/|\S{0,300}/)?(?:python|pypy)[\d.]{0,8})"
@@ -121,7 +121,7 @@ case with hyphens."""
 class _Ecosystem(NamedTuple):
     pattern: re.Pattern[str]
     names: Callable[[str], tuple[str, ...]]
-    """What a module may be called where it is declared."""
+    """Names under which a module may be declared."""
     declared: Callable[[Declared], frozenset[str]]
     install: Callable[[Declared], str]
 
@@ -146,9 +146,9 @@ _ECOSYSTEMS = (
 def lack(
     output: ToolOutput, log: Log, errors: Sequence[Diagnostic], tools: frozenset[str]
 ) -> str | None:
-    """What is not installed and how to get it, in one sentence; None when nothing need be.
+    """One sentence about what is not installed and how to install it; None if nothing is missing.
 
-    `tools`: programs that are known not to be modules of any project.
+    `tools` are programs that are never modules of a project.
     """
     return (
         _stubs(log, errors)
@@ -168,13 +168,13 @@ _HOW = regex(
 
 
 def installing(sentence: str) -> str | None:
-    """The command in a sentence of `lack`; None where it names none."""
+    """The command in a sentence of `lack`; None if it has none."""
     match = _HOW.search(sentence)
     return match[1] if match else None
 
 
 def missing_program(text: str) -> str | None:
-    """The line in which a shell says what it did not find; None when it says nothing."""
+    """The line of a shell about a missing program; None if there is none."""
     return next((line for line in text.splitlines() if _NOT_FOUND.match(line)), None)
 
 
@@ -188,7 +188,7 @@ def _stubs(log: Log, errors: Sequence[Diagnostic]) -> str | None:
 
 
 def _undelivered(output: ToolOutput, log: Log, errors: Sequence[Diagnostic]) -> str | None:
-    """A package that the project's own files ask for, and that is not there."""
+    """A sentence about declared packages that are not installed."""
     texts = [error.message for error in errors] or log.lines
     for ecosystem in _ECOSYSTEMS:
         missing = dict.fromkeys(_named(ecosystem.pattern, texts))
@@ -201,7 +201,7 @@ def _undelivered(output: ToolOutput, log: Log, errors: Sequence[Diagnostic]) -> 
 
 
 def _asked_for(modules: Iterable[str], ecosystem: _Ecosystem, output: ToolOutput) -> list[str]:
-    """The packages that the project declares and that bring one of these modules."""
+    """The declared packages that have one of these modules."""
     declared = ecosystem.declared(output.declared())
     packages: dict[str, None] = {}
     for module in modules:
@@ -233,7 +233,7 @@ def _program(output: ToolOutput, log: Log, tools: frozenset[str]) -> str | None:
 
 
 def _is_program(name: str, output: ToolOutput, tools: frozenset[str]) -> bool:
-    """Whether `python -m name` is meant to be a tool: the gate's own, a known or a declared one."""
+    """Whether `python -m name` runs a tool: the gate's own, a known or a declared one."""
     if name in output.project_names:
         return False
     if name in tools or f" -m {name} " in f"{output.command} ":

@@ -1,4 +1,4 @@
-"""What the readers of test runners share: blocks, places, stacks; Python tracebacks, unittest."""
+"""Shared parts of the parsers of test runners: blocks, stacks, Python tracebacks, unittest."""
 
 import re
 import textwrap
@@ -13,7 +13,7 @@ from atlas_retry.model import Diagnostic, Frame
 from atlas_retry.patterns import regex
 
 MESSAGE_LINES = 40
-"""A longer message keeps its head and its last quarter: assertions stand first, hints last."""
+"""Longer messages keep the head and the last quarter: assertions come first, hints last."""
 RAISED = regex(r"^(?:\w+: )?(\w*Error)(?: \[\w+\])?:")
 _OUTSIDE = regex(r"""(?x)
     (?:^|/)(?:site-packages|dist-packages|node_modules|\.cargo|rustc|\.rustup|\.m2)/
@@ -24,24 +24,24 @@ _OUTSIDE = regex(r"""(?x)
 
 
 def inside(path: str) -> bool:
-    """Whether a path can belong to the project: no library, no interpreter, no generated code."""
+    """Whether a path may be the project's, not of a library, interpreter or generated code."""
     return _OUTSIDE.search(path) is None
 
 
 def matching(lines: Sequence[str], pattern: re.Pattern[str]) -> dict[int, re.Match[str]]:
-    """The lines whose start the pattern matches, in order, by their number."""
+    """Matches of the pattern at the start of lines, by line number."""
     return {i: match for i, line in enumerate(lines) if (match := pattern.match(line))}
 
 
 def first_match(pattern: re.Pattern[str], lines: Iterable[str]) -> re.Match[str] | None:
-    """What the pattern makes of the first line whose start it matches."""
+    """The first match of the pattern at the start of a line."""
     return next(filter(None, map(pattern.match, lines)), None)
 
 
 def titled(
     lines: Sequence[str], title: re.Pattern[str], end: re.Pattern[str]
 ) -> Iterator[tuple[int, int]]:
-    """First and last line of each block: from its title to before the next one, or the end."""
+    """First and last line of each block, from its title to before the next one or the end."""
     start: int | None = None
     for number, line in enumerate(lines):
         begins = title.match(line)
@@ -54,12 +54,12 @@ def titled(
 
 
 def above(lines: Sequence[str], *stops: re.Pattern[str]) -> list[str]:
-    """The lines before the first that any of `stops` matches."""
+    """The lines before the first match of any of `stops`."""
     return list(takewhile(lambda line: not any(stop.match(line) for stop in stops), lines))
 
 
 def shortened(lines: Sequence[str]) -> str:
-    """The lines of a message joined, cut in the middle when there are very many."""
+    """The lines of a message joined, cut in the middle if there are many."""
     if len(lines) <= MESSAGE_LINES:
         return "\n".join(lines).strip("\n")
     tail = MESSAGE_LINES // 4
@@ -74,7 +74,7 @@ def failure(
     test_id: str | None,
     place: Mapping[str, str | None],
 ) -> Diagnostic:
-    """A failed test; its rule is the exception that the message begins with."""
+    """A failed test; its rule is the exception at the start of the message."""
     text = shortened(textwrap.dedent("\n".join(message)).strip().split("\n"))
     raised = RAISED.match(text)
     problem = Diagnostic(
@@ -89,7 +89,7 @@ def failure(
 def placed(
     problem: Diagnostic, frames: tuple[Frame, ...], otherwise: Mapping[str, str | None]
 ) -> Diagnostic:
-    """The problem at its innermost frame; without frames where the runner says."""
+    """The problem at its innermost frame; without frames, at the runner's place."""
     place = {name: value for name, value in otherwise.items() if value}
     if frames:
         place = {"path": frames[-1].path, "line": str(frames[-1].line)}
@@ -173,7 +173,7 @@ def java_frames(lines: Iterable[str], owner: str) -> tuple[Frame, ...]:
 
 
 def java_path(owner: str, file: str) -> str:
-    """Where Maven and Gradle keep the source of a class."""
+    """Path of the source of a class for Maven and Gradle."""
     stem, _, language = file.partition(".")
     test = stem.startswith("Test") or stem.endswith(("Test", "Tests", "TestCase", "IT"))
     folder = {"kt": "kotlin"}.get(language, language)
@@ -197,7 +197,7 @@ _SYNTAX = regex(r'^  File "[^"]+", line \d{1,9}$')
 
 
 def python_frames(lines: Iterable[str]) -> tuple[Frame, ...]:
-    """Every frame of the project in the lines, outermost first, each once in a row."""
+    """Every frame of the project in the lines, outermost first, without repetitions in a row."""
     frames: list[Frame] = []
     for line in lines:
         match = _FRAME.match(line)
@@ -221,9 +221,9 @@ def last_exception(lines: Sequence[str]) -> tuple[str | None, str]:
 
 
 def crash(tool: str, lines: Sequence[str]) -> Diagnostic | None:
-    """The diagnostic of one traceback; None when no exception ends it.
+    """The diagnostic of one traceback; None if it does not end with an exception.
 
-    Of an exception group it is the last exception in it.
+    For an exception group it is the last exception of the group.
     """
     rest = [*filterfalse(_BETWEEN.match, lines)]
     plain = [_BAR.sub("", line) for line in rest] if len(rest) < len(lines) else lines
@@ -255,7 +255,7 @@ def _read_python(log: Log) -> Iterator[Located]:
 
 
 def _end(lines: Sequence[str], start: int) -> int:
-    """The line with the exception of the traceback that starts here, chained ones included."""
+    """The last line, with the exception, of the traceback that starts here, chained ones too."""
     last = len(lines) - 1
     for number in range(start + 1, len(lines)):
         line = lines[number]
@@ -281,7 +281,7 @@ _UNITTEST_RAN = regex(r"^Ran (\d{1,9}) tests? in ")
 
 
 def _read_unittest(log: Log) -> Iterator[Located]:
-    """The failures, each from below its rule to above the next one."""
+    """The failures, each from below its ruler to above the next one."""
     lines = log.lines
     rules = matching(lines, _UNITTEST_RULE)
     for title in matching(lines, _UNITTEST_TITLE):
@@ -290,7 +290,7 @@ def _read_unittest(log: Log) -> Iterator[Located]:
 
 
 def _last_line(lines: Sequence[str], title: int) -> int:
-    """Above the second rule of dashes, a rule of another failure, or the counts."""
+    """The line above the second ruler of dashes, another failure's ruler, or the counts."""
     below = False
     for number in range(title + 1, len(lines)):
         is_rule = _UNITTEST_RULE.match(lines[number]) is not None
@@ -306,7 +306,7 @@ def _unittest_failure(lines: Sequence[str], first: int, last: int) -> Located:
     word, name, owner, case = match.groups() if match else ("FAIL", lines[first], None, None)
     problem = crash("unittest", lines[first : last + 1])
     test_id = name
-    # the dotted name that unittest takes on its command line; before 3.11 without the method
+    # the dotted name for unittest's command line; before 3.11 without the method
     if owner and not owner.startswith("unittest.loader."):
         test_id = owner if owner.endswith(f".{name}") else f"{owner}.{name}"
     if problem is None:

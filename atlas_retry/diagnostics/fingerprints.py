@@ -1,4 +1,4 @@
-"""Names a problem so that it is known again after lines have moved. Compares nothing."""
+"""Fingerprints that identify a problem even after its line has moved."""
 
 import hashlib
 
@@ -18,10 +18,10 @@ def fingerprint(
 ) -> str:
     """16 hexadecimal digits from tool, rule, file, test, message, symbol and line text.
 
-    Numbers, addresses, quotation marks and the folders of absolute paths in the message do not
-    count, nor does a line number: shifting a file's lines or moving the workspace changes nothing.
-    The file does count, or the same mistake in two of them would be one. `occurrence` (1-based)
-    tells apart what is the same in all of that.
+    Line numbers, and numbers, addresses, quotation marks and folders of absolute paths in the
+    message do not count: moving lines or the workspace changes nothing.
+    The file counts, or the same mistake in two files would be one problem. `occurrence` (1-based)
+    distinguishes problems that are otherwise equal.
     """
     parts = (
         diagnostic.tool,
@@ -38,13 +38,13 @@ def fingerprint(
 
 
 def steady(message: str) -> str:
-    """The message with its values, without addresses, folders and durations."""
+    """The message with values, but without addresses, folders and durations."""
     text = _DURATION.sub("0s", _ADDRESS.sub("0x", message))
     return " ".join(_ABSOLUTE.sub("", text).split())
 
 
 def normalised(message: str) -> str:
-    """The message without what differs from run to run."""
+    """The message without parts that differ between runs."""
     text = _ADDRESS.sub("0x", message)
     text = _ABSOLUTE.sub("", text)
     text = _QUOTE.sub("'", text)

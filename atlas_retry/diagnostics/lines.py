@@ -1,4 +1,4 @@
-"""Formats whose problems are lines, a row each; what does not fit one has a module of its own."""
+"""Tools that report problems as lines, one row each; other formats have their own modules."""
 
 from atlas_retry.diagnostics.table import LineFormat
 from atlas_retry.diagnostics.values import THRESHOLD_RULE
@@ -13,8 +13,8 @@ _C = (
     r":(?P<line>\d+)(?::(?P<column>\d+))?: (?P<level>fatal error|error|warning): "
 )
 _PLACE = r" +(?P<line>\d+):(?P<column>\d+) +"
-# A name with an extension, or one of the files that have none; no spaces, so that no time of day
-# or log prefix passes for a path.
+# A name with an extension, or a known file without one; no spaces, so that times and log prefixes
+# do not match.
 _FILE = (
     r"(?P<path>(?:[A-Za-z]:)?[^\s:\"'(<]{0,300}(?:[\w+-]\.[A-Za-z]\w{0,11}|Makefile|Dockerfile))"
 )

@@ -1,4 +1,4 @@
-"""Reads what pytest prints: failures in every traceback style, errors, counts. Knows no plugin."""
+"""Parses pytest's output: failures in every traceback style, errors, counts."""
 
 import re
 import textwrap
@@ -24,7 +24,7 @@ _USAGE = regex(r"^(?:ERROR: (?!Coverage|usage:)|pytest: error: )(\S.*)$")
 _CRASHED = regex(r"^worker '\w+' crashed while running '(.+)'$")
 _INTERNAL = "INTERNALERROR> "
 _NEAR = 50
-"""Places among which an entry looks for its own: `--tb=line` keeps the order of the summary."""
+"""Number of places to search for an entry's: `--tb=line` keeps the order of the summary."""
 _CAPTURED = regex(r"^-{3,} Captured .+ -{3,}$")
 _ONE_LINE = regex(r"^([^\s:][^:]*):(\d{1,9}): (\S.*)$")
 _RAISED = regex(r"^(?:\w+\.)*([A-Z]\w*)(?:: |:?$)")
@@ -46,28 +46,28 @@ class SummaryLine(Struct, frozen=True):
     """A line of the short test summary."""
 
     number: int
-    """0-based, in the output."""
+    """Line number in the output, 0-based."""
     word: str
     """FAILED, ERROR or SUBFAILED."""
     node: str
-    """The node id, as pytest takes it on its command line."""
+    """Node id for pytest's command line."""
     message: str
-    """Its first line, often cut."""
+    """First line of the message, often cut."""
 
     @property
     def title(self) -> str:
-        """As the heading of the failure has it."""
+        """Title in the heading of the failure."""
         plain, bracket, parameters = self.node.partition("::")[2].partition("[")
         return plain.replace("::", ".") + bracket + parameters
 
 
 def summary_start(lines: Sequence[str]) -> int:
-    """Number of the last heading: what a test has captured may hold others. Else of the end."""
+    """Number of the last heading, as captured output may have others; else the end."""
     return max(matching(lines, _HEADING), default=len(lines))
 
 
 def entries_of(lines: Sequence[str]) -> tuple[SummaryLine, ...]:
-    """The entries below the last heading, or of the whole output when the heading is cut off."""
+    """The entries below the last heading, or in all lines if there is no heading."""
     start = summary_start(lines) % len(lines) if lines else 0
     entries: list[SummaryLine] = []
     for number in range(start, len(lines)):
@@ -75,7 +75,7 @@ def entries_of(lines: Sequence[str]) -> tuple[SummaryLine, ...]:
         if match is None or not _NODE.match(match[2]):
             continue
         node, _, message = match[2].partition(" - ")
-        if node.count("[") > node.count("]"):  # a parameter holds ` - ` itself
+        if node.count("[") > node.count("]"):  # a parameter contains ` - `
             node, end, message = match[2].partition("] - ")
             node += end[:1]
         entries.append(SummaryLine(number, match[1], node, message))
@@ -83,13 +83,13 @@ def entries_of(lines: Sequence[str]) -> tuple[SummaryLine, ...]:
 
 
 Titled = Mapping[str, Sequence[SummaryLine]]
-"""Entries by the heading of the failure; files may hold tests of the same name."""
+"""Entries by heading of the failure; tests in different files may have the same name."""
 
 
 def entry_for(title: str, entries: Titled, paths: frozenset[str]) -> SummaryLine | None:
-    """The entry that a failure's heading belongs to, in the file of one of its frames if known."""
+    """The entry of a failure's heading, preferably in the file of one of its frames."""
     name = title.removeprefix("[doctest] ")
-    # A subtest's heading goes on with its message or its parameters.
+    # A subtest's heading ends with its message or parameters.
     names = (name, name.partition(" (")[0], name.partition(" [")[0])
     same = next((entries[n] for n in names if n in entries), ())
     own = (entry for entry in same if entry.node.partition("::")[0] in paths)
@@ -97,7 +97,7 @@ def entry_for(title: str, entries: Titled, paths: frozenset[str]) -> SummaryLine
 
 
 def explain(lines: Sequence[str]) -> Diagnostic:
-    """What the lines say: the last exception of a chain, and every frame of the project."""
+    """The last exception of a chain, and every frame of the project."""
     frames: list[Frame] = []
     marked: list[str] = []
     fresh, rule, function = True, None, None
@@ -129,7 +129,7 @@ def explain(lines: Sequence[str]) -> Diagnostic:
 
 
 def _add(frames: list[Frame], place: re.Match[str], function: str | None) -> None:
-    """One more frame, unless the last one is the same."""
+    """Append a frame unless it equals the last one."""
     frame = Frame(path=place[1], line=int(place[2]), function=function)
     if frames[-1:] != [frame]:
         frames.append(frame)
@@ -164,7 +164,7 @@ def _diagnostic(frames: Sequence[Frame], marked: Sequence[str], rule: str | None
 
 
 def _rule(message: str) -> str | None:
-    """The exception that a message begins with; pytest leaves out the one of a bare assertion."""
+    """The exception at the start of a message; pytest omits it for a bare assertion."""
     raised = _RAISED.match(message)
     if raised:
         return raised[1]
@@ -186,8 +186,8 @@ def _read(log: Log) -> list[Located]:
 def _blocks(lines: Sequence[str], entries: Titled, end: int) -> Iterator[tuple[int, int]]:
     """First and last line of each failure.
 
-    What a test has captured may be pytest's output in turn: below such a line a heading must be
-    one that the summary knows.
+    Captured output may itself be pytest's: after it, a heading counts only if it is in the
+    summary.
     """
     start: int | None = None
     captured = False
@@ -263,7 +263,7 @@ def _test_id(
 
 
 def _outside_tests(lines: Sequence[str]) -> Iterator[Located]:
-    """What stops pytest before any test: usage, a conftest that does not import, its own crash."""
+    """Errors that stop pytest before any test: usage, failing conftest, internal crash."""
     for number, usage in matching(lines, _USAGE).items():
         problem = Diagnostic(tool="pytest", rule_id="usage", message=usage[1])
         yield Located(problem, number, number)
@@ -281,7 +281,7 @@ def _outside_tests(lines: Sequence[str]) -> Iterator[Located]:
 def _only_listed(
     lines: Sequence[str], failures: Sequence[Located], entries: Sequence[SummaryLine]
 ) -> Iterator[Located]:
-    """Failures that only the summary names: `--tb=no`, `--tb=line`, a log cut in the middle."""
+    """Failures that are only in the summary: `--tb=no`, `--tb=line`, a log cut in the middle."""
     known = Counter(failure.diagnostic.test_id for failure in failures)
     places = [*matching(lines, _ONE_LINE).values()] if entries else []
     for entry in entries:

@@ -1,4 +1,4 @@
-"""From the output of one command to what it says. Reads no file and starts nothing."""
+"""Parses the output of one command into findings. Reads no file and starts nothing."""
 
 import posixpath
 import re
@@ -38,7 +38,7 @@ from atlas_retry.model import Diagnostic, Kind, Level, Region
 from atlas_retry.patterns import regex
 
 FALLBACKS: tuple[Parser, ...] = (PYTHON, *lines.FALLBACKS, PRE_COMMIT)
-"""Asked only when no tool was found to complain, and of hooks, which run any tool."""
+"""Parsers tried only if no tool reported a problem, and for hooks, which run any tool."""
 
 _PARSERS = (
     lines.COVERAGE,
@@ -54,11 +54,11 @@ _PARSERS = (
 )
 
 PARSERS: Mapping[str, Parser] = {parser.name: parser for parser in _PARSERS}
-"""In the order in which they may claim lines: who reads whole blocks comes first."""
+"""In the order in which they claim lines: parsers of whole blocks come first."""
 
 
 def relative(path: str, root: str | None, cwd: str = ".") -> str:
-    """The path as seen from the root; one that lies elsewhere stays absolute."""
+    """The path relative to the root; a path outside it stays absolute."""
     plain = path.removeprefix("file://")
     if not plain.startswith("/"):
         joined = posixpath.normpath(posixpath.join(cwd, plain))
@@ -70,7 +70,7 @@ def relative(path: str, root: str | None, cwd: str = ".") -> str:
 
 
 def settled(diagnostic: Diagnostic, root: str | None, cwd: str) -> Diagnostic:
-    """The diagnostic with paths relative to the root, and without the frames outside of it."""
+    """The diagnostic with paths relative to the root, and without frames outside it."""
     if not diagnostic.frames and diagnostic.test_id is None and diagnostic.path:
         plain = relative(diagnostic.path, root, cwd)
         return diagnostic if plain == diagnostic.path else replace(diagnostic, path=plain)
@@ -95,39 +95,38 @@ def _belongs(path: str, root: str | None) -> bool:
     return inside(path) and not (root and path.startswith(("/", "../")))
 
 
-# GitHub's runner writes the time of a line with seven digits behind the point; `gh run view --log`
-# puts job and step before it, with tabs (cli/cli, pkg/cmd/run/view). Each step begins with a BOM.
+# GitHub's runner writes times with seven decimals; `gh run view --log` adds job and step before
+# them, with tabs (cli/cli, pkg/cmd/run/view). Each step begins with a BOM.
 _GITHUB = regex(
     r"^(?:[^\t\n]*\t[^\t\n]*\t)?\ufeff?\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{7}Z(?: |$)", re.MULTILINE
 )
-# GitLab's runner, with FF_TIMESTAMPS: the time, the number of the stream, O or E for its kind, and
-# `+` where the line goes on with the one before it (docs.gitlab.com, "CI/CD job logs").
+# GitLab's runner with FF_TIMESTAMPS: the time, the number of the stream, O or E for its kind, and
+# `+` if the line continues the one before it (docs.gitlab.com, "CI/CD job logs").
 _GITLAB = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?Z [\da-f]{2}[OE]"
 _GITLAB_MORE = regex(rf"\n{_GITLAB}\+")
 _GITLAB_LINE = regex(rf"^{_GITLAB} ?", re.MULTILINE)
 
 
 def unstamped(text: str) -> str:
-    """The text as the tool has printed it."""
+    """The text without the time stamps of CI."""
     text = _GITHUB.sub("", text)
     return _GITLAB_LINE.sub("", _GITLAB_MORE.sub("", text))
 
 
 MAX_DIAGNOSTICS = 10_000
-"""Distinct ones kept of one output; whoever has more has a misconfigured tool."""
+"""Distinct diagnostics kept of one output; more of them mean a misconfigured tool."""
 _TOOLS = tuple(parser for parser in PARSERS.values() if parser not in FALLBACKS)
 _PROGRAMS = frozenset(chain.from_iterable(parser.programs for parser in _TOOLS))
 _NOWHERE = -1, -1
-"""Lines of what a report file says."""
+"""Line numbers of diagnostics from a report file."""
 _TEXT_LINES = 400
-"""Of one diagnostic: what a test captured can be endless."""
+"""Maximum lines of one diagnostic: a test's captured output is unbounded."""
 
 
 def diagnose(output: ToolOutput) -> Findings:
-    """What the output of one command says: its problems in order, each once, and the triage.
+    """The findings of one command's output: its problems in order, without duplicates, and triage.
 
-    Never raises: what cannot be read is left out. A command that exits 0 has no errors, whatever
-    it prints.
+    Never raises: unreadable parts are skipped. A command that exits with 0 has no errors.
     """
     text = "\n".join(filter(None, (output.stdout, output.stderr)))
     log = Log.of(go_text(unstamped(text)), output.command, output.exit_code)
@@ -150,7 +149,7 @@ def diagnose(output: ToolOutput) -> Findings:
 
 
 def _read(output: ToolOutput, log: Log) -> list[Located]:
-    """What the tools' parsers say; where none has a problem to name, what the fallbacks do."""
+    """Problems from the tools' parsers; if there are none, from the fallbacks."""
     problems = [*chain.from_iterable(parser.read(log) for parser in _chosen(output, log))]
     asks_no_more = output.parser is not None or output.exit_code == 0
     if asks_no_more or (problems and not PRE_COMMIT.recognises(log)):
@@ -159,7 +158,7 @@ def _read(output: ToolOutput, log: Log) -> list[Located]:
 
 
 def _report(output: ToolOutput) -> Report | None:
-    """What the report file says, or the output itself when the gate names a format as parser."""
+    """The report file, or the output itself if the gate's parser is a report format."""
     if output.report is not None:
         return read_report(*output.report)
     content = output.stdout.encode("utf-8", "replace")
@@ -167,7 +166,7 @@ def _report(output: ToolOutput) -> Report | None:
 
 
 def _chosen(output: ToolOutput, log: Log) -> tuple[Parser, ...]:
-    """The parser that was asked for, or those that know the output, named in the command first."""
+    """The configured parser, or those that recognise the output, named in the command first."""
     custom = [*filter(None, starmap(_custom, output.custom))]
     known = {**PARSERS, **{parser.name: parser for parser in custom}}
     if output.parser is not None:
@@ -177,7 +176,7 @@ def _chosen(output: ToolOutput, log: Log) -> tuple[Parser, ...]:
 
 
 def _custom(name: str, pattern: str) -> Parser | None:
-    """The user's own parser; none when its expression is none, which the configuration reports."""
+    """The user's own parser; None for an invalid pattern, which the configuration reports."""
     try:
         re.compile(pattern)
     except re.error:
@@ -186,7 +185,7 @@ def _custom(name: str, pattern: str) -> Parser | None:
 
 
 def _claims(lines: int, problems: Iterable[Located]) -> list[Located]:
-    """The problems in the order of the lines; a line belongs to the first that read it."""
+    """The problems in order of lines; a line belongs to the first parser that read it."""
     taken = bytearray(lines)
     kept: list[Located] = []
     for problem in problems:
@@ -199,7 +198,7 @@ def _claims(lines: int, problems: Iterable[Located]) -> list[Located]:
 
 
 def _quoted(problem: Located, log: Log) -> Diagnostic:
-    """The diagnostic with a message, even where its tool gives none, and the lines it is from."""
+    """The diagnostic with a message, even if its tool gives none, and with its lines."""
     d = problem.diagnostic
     lines = log.lines[problem.first : min(problem.last + 1, problem.first + _TEXT_LINES)]
     text = "" if problem.first < 0 else "\n".join(lines).rstrip("\n")
@@ -208,7 +207,7 @@ def _quoted(problem: Located, log: Log) -> Diagnostic:
 
 
 def _distinct(problems: Iterable[Located]) -> Iterator[tuple[Located, int]]:
-    """The first of all problems that say the same, and how many they are."""
+    """The first of all equal problems, and their number."""
     first: dict[Hashable, Located] = {}
     counts: Counter[Hashable] = Counter()
     for problem in problems:

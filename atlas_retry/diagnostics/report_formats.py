@@ -1,7 +1,7 @@
-"""Formats that a gate can name for the file it writes; a JSON format is a row. Guesses none.
+"""Formats of the report files that gates can write; each JSON format is one row.
 
-Entities and DTDs of JUnit's XML are refused; https://github.com/testmoapp/junitxml describes what
-runners put into it.
+Entities and DTDs in JUnit's XML are refused; https://github.com/testmoapp/junitxml describes the
+variants of runners.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -30,24 +30,24 @@ if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
 
 _LEVELS = {**LEVELS, "1": Level.WARNING}
-"""Eslint counts severities."""
+"""ESLint uses numbers as severities."""
 
 
 class Report(Struct, frozen=True):
-    """What a report file says."""
+    """The content of a report file."""
 
     diagnostics: tuple[Diagnostic, ...]
     ran: bool | None = None
-    """Whether any test ran; None: it is not about tests."""
+    """Whether any test ran; None if the format has no tests."""
 
 
 class JsonFormat(Struct, frozen=True, kw_only=True):
-    """Where a format keeps what it says of a problem: names joined by dots, of a list the first."""
+    """Paths of a problem's fields: names joined by dots; of a list, the first item."""
 
     lists: tuple[str, ...]
-    """The lists that lead to the problems; a problem inherits what stands around its list."""
+    """The nested lists that contain the problems, which inherit the fields around them."""
     tool: str
-    """The tool's name, or where it is said."""
+    """The tool's name, or its path."""
     path: str
     message: str = "message"
     rule: str
@@ -55,7 +55,7 @@ class JsonFormat(Struct, frozen=True, kw_only=True):
     level: str = ""
     usual_level: Level = Level.ERROR
     region: tuple[str, str, str, str]
-    """Of line, column, end line and end column."""
+    """Paths of line, column, end line and end column."""
 
 
 _FORMATS: Mapping[str, JsonFormat] = {
@@ -108,19 +108,19 @@ def _problems(around: dict[str, object], lists: Sequence[str]) -> Iterator[dict[
         problem = around | one
         if not lists[1:]:
             yield problem
-        elif problem.get(lists[1]):  # a run of SARIF need not have results
+        elif problem.get(lists[1]):  # a SARIF run may have no results
             yield from _problems(problem, lists[1:])
 
 
 def _counts(one: Mapping[str, object]) -> bool:
-    """In SARIF, what is suppressed (§3.27.23) or is no failure (§3.27.9) is no problem."""
+    """Whether it is a problem; in SARIF not if suppressed (§3.27.23) or not `fail` (§3.27.9)."""
     return one.get("kind", "fail") == "fail" and not one.get("suppressions")
 
 
 def _diagnostic(row: JsonFormat, one: Mapping[str, object]) -> Diagnostic:
     message = value_at(one, row.message)
     if not isinstance(message, str):
-        raise ValueError("a problem without a message")  # noqa: TRY004 - it is no such report
+        raise ValueError("a problem without a message")  # noqa: TRY004 - not such a report
     level = value_at(one, row.level)
     return Diagnostic(
         tool=(_text(one, row.tool) or row.tool).lower(),
@@ -140,7 +140,7 @@ def _region(row: JsonFormat, one: Mapping[str, object]) -> Region | None:
 
 
 def value_at(value: object, path: str) -> object:
-    """What stands below names joined by dots, of a list in its first entry; else None."""
+    """The value at a path of names joined by dots, for a list in its first item; else None."""
     for name in path.split(".") if path else ("",):
         first = value[0] if isinstance(value, list) and value else value
         value = first.get(name) if name and isinstance(first, dict) else None
@@ -161,7 +161,7 @@ _STACK = regex(r"^\s*(?:at |\u276f )")
 
 
 def junit(content: bytes) -> Report:
-    """The failures, and whether any test ran. Raises ValueError for what is no such XML."""
+    """The failures, and whether any test ran. Raises ValueError for other content."""
     from defusedxml import ElementTree
 
     try:
@@ -188,7 +188,7 @@ def _failure(case: "Element", element: "Element") -> Diagnostic:
     place = {"path": case.get("file", ""), "line": case.get("line", "")}
     if problem.path is None and place["path"]:
         problem = replace(problem, path=place["path"], region=region_of(place))
-    # The node id where the case is pytest's, else class and name.
+    # the node id for pytest, else class and name
     path = problem.frames[0].path if problem.frames else ""
     module = path.removesuffix(".py").replace("/", ".")
     if path.endswith(".py") and owner.startswith(module):
@@ -196,7 +196,7 @@ def _failure(case: "Element", element: "Element") -> Diagnostic:
     return replace(
         problem,
         rule_id=rule.rpartition(".")[2] if rule else None,
-        # runners cut the attribute, or leave it out
+        # runners truncate or omit the attribute
         message=max(message, problem.message if text else "", key=len),
         test_id="::".join(filter(None, (owner, name))) or None,
         text=text or message,
@@ -204,7 +204,7 @@ def _failure(case: "Element", element: "Element") -> Diagnostic:
 
 
 def _explained(lines: list[str], owner: str) -> Diagnostic:
-    """What the body says of place and frames, whatever language it is from."""
+    """Place and frames from the body, in any language."""
     if any(line.startswith(("E  ", "Traceback (most")) for line in lines):
         return replace(explain(lines), tool="junit")
     readers: tuple[Callable[[list[str]], tuple[Frame, ...]], ...] = (
@@ -221,11 +221,11 @@ REPORT_FORMATS: Mapping[str, Callable[[bytes], Report]] = {
     "junit": junit,
     **{name: partial(_json, row) for name, row in _FORMATS.items()},
 }
-"""Each raises ValueError for content that is not of its format."""
+"""Readers of the formats, which raise ValueError for other content."""
 
 
 def read_report(name: str, content: bytes) -> Report | None:
-    """The report, or None when the format is unknown or the file is not of it."""
+    """The report, or None if the format is unknown or the content does not match it."""
     read = REPORT_FORMATS.get(name)
     try:
         return read(content.removeprefix(b"\xef\xbb\xbf")) if read else None

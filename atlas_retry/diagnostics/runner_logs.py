@@ -1,4 +1,4 @@
-"""Reads what `go test`, Maven, mocha, `node --test` and pre-commit print. Others are rows."""
+"""Parses the output of `go test`, Maven, mocha, `node --test` and pre-commit."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -38,7 +38,7 @@ _HOSTS = ("github.com/", "gitlab.com/", "bitbucket.org/", "codeberg.org/")
 
 
 class _GoTest(Struct):
-    """What one test has printed so far; lines are numbers of the log."""
+    """Output of one test so far, as line numbers of the log."""
 
     name: str
     first: int
@@ -57,7 +57,7 @@ class _GoEvent(msgspec.Struct):
 
 
 def go_text(text: str) -> str:
-    """The text behind `go test -json`, package after package; any other text as it is."""
+    """The text in `go test -json`, package by package; any other text unchanged."""
     if _GO_JSON not in text:
         return text
     packages: dict[str, list[str]] = {}
@@ -76,13 +76,13 @@ def _go(log: Log) -> Iterator[Located]:
         folder = _go_folder(package)
         failed = [test for test in _go_tests(lines, start, end) if test.failed]
         for test in failed:
-            # else it says no more than that a subtest failed
+            # otherwise it says only that a subtest failed
             if test.printed or not any(o.name.startswith(f"{test.name}/") for o in failed):
                 yield _go_failure(lines, test, folder)
 
 
 def _go_packages(lines: Sequence[str]) -> Iterator[tuple[int, int, str]]:
-    """Start, end and import path of each package: its line comes last."""
+    """Start, end and import path of each package, whose line comes last."""
     start = 0
     for number, match in matching(lines, _GO_PACKAGE).items():
         yield start, number, match[1]
@@ -91,7 +91,7 @@ def _go_packages(lines: Sequence[str]) -> Iterator[tuple[int, int, str]]:
 
 
 def _go_folder(package: str) -> str:
-    """Where in its module a package lies: behind host, owner and name, or host and name."""
+    """Folder of a package in its module, whose path is host, owner and name, or host and name."""
     parts = package.split("/")
     known = 3 if package.startswith(_HOSTS) else 2 if "." in parts[0] else 1
     if len(parts) > known and re.fullmatch(r"v\d+", parts[known]):
@@ -182,7 +182,7 @@ def _maven_failure(lines: Sequence[str], first: int, title: re.Match[str]) -> Lo
 
 
 def _ends_stack(lines: Sequence[str], number: int) -> bool:
-    """Whether a line is the blank one behind the stack, and not one inside the message."""
+    """Whether an empty line is the one after the stack, not one inside the message."""
     below = lines[number + 1] if number + 1 < len(lines) else ""
     is_over = not below.strip() or below.startswith("[") or _MAVEN_TITLE.match(below)
     return not lines[number].strip() and bool(is_over)
@@ -207,7 +207,7 @@ _MOCHA_TIMED_OUT = regex(r"^ *Error: Timeout of .+ \((\S+)\)$")
 
 
 def _mocha(log: Log) -> Iterator[Located]:
-    """The failures of the list at the end: the titles above it have no messages."""
+    """The failures in the list at the end; the titles above it have no messages."""
     start = max(matching(log.lines, _MOCHA_LIST), default=len(log.lines))
     lines = log.lines[start:]
     for first, last in titled(lines, _MOCHA_TITLE, _MOCHA_END):
@@ -225,7 +225,7 @@ def _mocha(log: Log) -> Iterator[Located]:
 
 
 def _mocha_names(lines: Sequence[str]) -> list[str]:
-    """Suites and test, one a line; the last ends with a colon. Of a hook the test it is for."""
+    """Names of suites and test, one a line, the last with a colon; for a hook, its test."""
     title = _MOCHA_TITLE.match(lines[0])
     names = [title[1] if title else lines[0].strip()]
     for line in lines[1:]:
@@ -258,7 +258,7 @@ def _node_test(log: Log) -> list[Located]:
 
 
 def _node_spec(lines: Sequence[str]) -> Iterator[Located]:
-    """The failures below `failing tests:`, where each comes with its place."""
+    """The failures below `failing tests:`, each with its place."""
     places = matching(lines, _NODE_AT)
     for first, after in pairwise((*places, len(lines))):
         title = _NODE_SPEC.match(lines[first + 1]) if first + 1 < after else None
@@ -284,7 +284,7 @@ def _tap(lines: Sequence[str]) -> Iterator[Located]:
 
 
 def _tap_error(body: Sequence[str]) -> list[str]:
-    """The scalar behind `error:`, or the lines of a block."""
+    """The scalar after `error:`, or the lines of a block."""
     for number, match in matching(body, _TAP_ERROR).items():
         inline = match[2] or match[3] or match[4]
         deeper = re.compile(rf"(?!{match[1]}  |\s*$)")
@@ -317,7 +317,7 @@ _OUTCOMES = ("Passed", "Failed", "Skipped")
 
 
 def hooks_of(lines: Sequence[str]) -> Iterator[str]:
-    """The ids of the hooks that failed, which often are the names of the tools they run."""
+    """Ids of the failed hooks, which are often the names of tools."""
     return (hook[1] for hook in map(_HOOK.match, lines) if hook)
 
 
@@ -336,7 +336,7 @@ def _is_title(line: str) -> bool:
 
 
 def _hook(name: str, lines: Sequence[str]) -> Diagnostic:
-    """Stands for a hook whose output says nothing that can be read."""
+    """The diagnostic of a hook whose output cannot be parsed."""
     printed = [line for line in filterfalse(_FACT.match, lines) if line.strip()]
     modified = "files were modified by this hook" if _MODIFIED in lines else "the hook failed"
     return Diagnostic(tool=name, rule_id="hook", message=shortened([modified, *printed]))

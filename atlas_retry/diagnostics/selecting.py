@@ -1,4 +1,4 @@
-"""How known test runners are started, for one test or for any selection. Runs nothing."""
+"""Command lines that run one test or a selection, for known test runners. Runs nothing."""
 
 import posixpath
 import re
@@ -12,10 +12,10 @@ from atlas_retry.patterns import regex
 
 _SEPARATOR = regex(r"\s*(?:&&|\|\||[;|\n])\s*")
 _ENTER = regex(r"cd (?P<folder>[\w@.+-]+(?:/[\w@.+-]+)*)/? && (?!.*\bcd )")
-"""Only where the command stays in that folder."""
+"""A command that changes the folder once."""
 _SPECIAL = regex(r"[*$`'\"(){}<>\\]")
 _SYNTAX = regex(r"[\\^$.*+?()\[\]{}|]")
-"""What a title must not mean in a regular expression of JavaScript's."""
+"""Special characters of JavaScript's regular expressions."""
 _PARAMETER = regex(r"\[.*\]$", re.DOTALL)
 
 
@@ -41,18 +41,18 @@ CHANGING: Mapping[str, tuple[str, ...]] = {
     "node --test": ("--test-update-snapshots", "--import", "--require", "--eval", "-e", "-r"),
     "mvn test": (),
 }
-"""By program: options that write files, or load other code or settings; the others do neither."""
+"""Options of a program that write files, or load other code or settings."""
 
 
 class SelectingRunner(Struct, frozen=True):
-    """How a test runner is asked for one test."""
+    """How to run one test with a test runner."""
 
     program: str
-    """As a gate's command names it."""
+    """Its name in a gate's command."""
     default: str
-    """What starts it where a gate's command hides it in a script."""
+    """Its command if the gate's command is a script."""
     selecting: Callable[[str, str], str]
-    """From the path and the name of a test to the arguments that select it."""
+    """Returns the arguments that select a test by path and name."""
 
 
 def _path_and_name(option: str) -> Callable[[str, str], str]:
@@ -95,11 +95,11 @@ RUNNERS: Mapping[str, SelectingRunner] = {
     "cargo-test": SelectingRunner("cargo test", "cargo test", _name),
     "maven": SelectingRunner("mvn", "mvn test", _method),
 }
-"""By the tool of a diagnostic."""
+"""Runners by tool of a diagnostic."""
 
 
 def reproducing(result: GateResult, test: Diagnostic) -> str | None:
-    """The command that runs this failing test; None for a runner that is not known."""
+    """The command that runs this failing test; None for an unknown runner."""
     runner = RUNNERS.get(test.tool)
     if runner is None or not test.test_id:
         return None
@@ -115,13 +115,13 @@ def reproducing(result: GateResult, test: Diagnostic) -> str | None:
 
 
 def folder_of(command: str) -> str:
-    """The folder that a command enters before anything else; `.` where it enters none."""
+    """The folder that a command enters first; `.` if none."""
     entered = _ENTER.match(command)
     return posixpath.normpath(entered["folder"]) if entered else "."
 
 
 def _started(program: str, command: str) -> str | None:
-    """What a command starts a program with, up to the program's name."""
+    """The part of a command up to the program's name, inclusive."""
     named = re.compile(rf"(?<![\w.-]){re.escape(program)}(?![\w./-])")
     for single in _SEPARATOR.split(command):
         match = named.search(single)
@@ -131,7 +131,7 @@ def _started(program: str, command: str) -> str | None:
 
 
 def runners_of(command: str) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """The test runners that a command starts, and the options that change more than a selection."""
+    """Test runners in a command, and their options that do more than select tests."""
     for program, changing in CHANGING.items():
         start = _started(program, command)
         if start and not _SPECIAL.search(start):

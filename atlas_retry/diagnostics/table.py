@@ -1,4 +1,4 @@
-"""Reads output whose format is a row of patterns. Knows no tool."""
+"""Parses output whose format is a row of patterns."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -8,7 +8,7 @@ from atlas_retry.model import Diagnostic, Level, Region
 from atlas_retry.patterns import regex
 
 SLACK = 2
-"""Foreign lines (another process writes to the same terminal) that may stand inside a block."""
+"""Lines of other processes that may interrupt a block."""
 
 NEVER = r"(?!)"
 """A pattern that no line matches."""
@@ -20,37 +20,37 @@ LEVELS: Mapping[str, Level] = {
     **dict.fromkeys(("note", "notice", "info", "information", "style", "help"), Level.NOTE),
     **dict.fromkeys(("hint", "convention", "refactor", "c", "r", "i", "low", "\u2139"), Level.NOTE),
 }
-"""Words, letters and signs for severities, in lower case."""
+"""Severities by lower-case word, letter or sign."""
 
 
 class LineFormat(Parser, frozen=True, kw_only=True):
-    """A tool whose problems are lines.
+    """A tool that reports problems as lines.
 
     Groups of the patterns: path, line, column, end_line, end_column, rule, level, message, test;
-    rest is a message that goes on in the same sentence.
+    rest, which continues the message.
     """
 
     pattern: str
-    """The first line of a problem."""
+    """First line of a problem."""
     heading: str | None = None
-    """A line that gives what the problems below it leave out."""
+    """Line with parts that the problems below it share."""
     more: str | None = None
-    """Lines that go on with a problem; their groups fill what is missing, messages are joined."""
+    """Lines that continue a problem; their groups fill missing parts, messages are joined."""
     tool: str | None = None
-    """Name in the diagnostic, when several rows serve one tool."""
+    """Name in the diagnostic, if one tool has several rows."""
     level: Level = Level.ERROR
-    """Of a problem without a severity, or with one that is not in `LEVELS`."""
+    """Level of a problem without a severity in `LEVELS`."""
     message: str = ""
-    """Of a problem that is nothing but a path."""
+    """Message of a problem that is only a path."""
     rule: str | None = None
-    """Same."""
+    """Rule of a problem that is only a path."""
     placed: bool = False
-    """A problem without a path is none."""
+    """Whether to ignore problems without a path."""
     zero_based: bool = False
-    """The tool counts columns from 0."""
+    """Whether the tool counts columns from 0."""
 
     def read(self, log: Log) -> Iterator[Located]:
-        """Raises re.error for a pattern that is none."""
+        """Raises re.error for an invalid pattern."""
         lines = log.lines
         begins = re.compile(self.pattern).match
         heads = re.compile(self.heading or NEVER).match
@@ -72,7 +72,7 @@ class LineFormat(Parser, frozen=True, kw_only=True):
 
 
 def _go_on(row: LineFormat, lines: tuple[str, ...], first: int, parts: dict[str, str]) -> int:
-    """The last line of the problem that begins at `first`; its parts are added to."""
+    """The last line of the problem that begins at `first`; extends `parts`."""
     last = first
     if row.more is None:
         return last
@@ -104,7 +104,7 @@ def groups(match: re.Match[str] | None) -> dict[str, str]:
 
 
 def diagnostic_of(row: LineFormat, parts: Mapping[str, str]) -> Diagnostic | None:
-    """The diagnostic that the parts say; None without message, or without a place that was due."""
+    """The diagnostic of the parts; None without a message, or without a required place."""
     message = parts.get("message", "").strip() or row.message or parts.get("rule", "")
     if not message or ("path" not in parts and _needs_place(row)):
         return None
@@ -120,13 +120,13 @@ def diagnostic_of(row: LineFormat, parts: Mapping[str, str]) -> Diagnostic | Non
 
 
 def _needs_place(row: LineFormat) -> bool:
-    """Whether the place comes in a line of its own, or the row says so."""
+    """Whether the place is on another line, or the row requires it."""
     apart = "(?P<path>" not in row.pattern and "(?P<path>" in f"{row.heading}{row.more}"
     return row.placed or apart
 
 
 def region_of(parts: Mapping[str, str], *, zero_based: bool = False) -> Region | None:
-    """The region that the parts say, 1-based; None without a line, 0 counts as unknown."""
+    """The region of the parts, 1-based; None without a line; 0 counts as unknown."""
     shift = 1 if zero_based else 0
     line = _positive(parts.get("line"))
     if line is None:

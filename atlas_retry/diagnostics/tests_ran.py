@@ -1,7 +1,7 @@
-"""Whether any test ran, by the last words of all runners that are known. Reads no failure.
+"""Whether any test ran, by the summaries of all known runners.
 
-Every line is held against every pattern, whatever was started: a script or `make test` hides the
-runner's name. Sources: the runners' own reporters, and the goldens.
+Every line is matched against every pattern, because a script or `make test` hides the runner's
+name. Sources: the runners' reporters, and the goldens.
 """
 
 import re
@@ -10,9 +10,9 @@ from atlas_retry.diagnostics.values import Log
 from atlas_retry.patterns import regex
 
 _PYTEST_NOTHING = 5
-"""https://docs.pytest.org/en/stable/reference/exit-codes.html; unittest takes it as well."""
+"""https://docs.pytest.org/en/stable/reference/exit-codes.html; the same in unittest."""
 _LONGEST = 200
-"""Characters of a line that may count tests."""
+"""Maximum characters of a line with test counts."""
 
 _COUNTS = (
     r"(?:=+ )?(?:\d+ [a-z ]{1,40}, )*(?P<ran>\d+) x?(?:failed|passed)\b.* in [\d.]+s",  # pytest
@@ -54,9 +54,9 @@ _COUNTS = (
     r"test result: \w+\. (?P<ran>\d+) passed; (?P<ran2>\d+) failed; ",  # cargo test
     r"(?:\[\w+\] )?Tests run: (?P<ran>\d+), .+, Skipped: (?P<less>\d+)$",  # Maven
 )
-"""Numbers under `ran...` are added, those under `less...` did not run; a word in the place of a
-number is one test, nothing is none. That none failed or was skipped says nothing of the others: a
-pattern that takes a 0 has to be about all tests, or those that passed."""
+"""Numbers in `ran...` are added, those in `less...` subtracted; a word counts as 1, an empty match
+as 0. A pattern that accepts 0 must count all tests or those that passed, because no failed or
+skipped tests tell nothing about the others."""
 
 _NONE = regex(r"""(?x)
     no[ ]tests[ ]ran[ ]in[ ] | =+[ ]no[ ]tests[ ]ran[ ]in[ ]                # pytest
@@ -80,15 +80,15 @@ _NONE = regex(r"""(?x)
     | \?[ ]{3}\t\S+\t\[no[ ]test[ ]files\]$ | ok[ ]{2}\t.*\[no[ ]tests[ ]to[ ]run\]$
     | (?:\[INFO\][ ])?No[ ]tests[ ]to[ ]run\.                                # Maven
     """)
-"""Says in words that no test ran, whatever the exit code."""
+"""Messages that no test ran."""
 _COUNTING = tuple(map(regex, _COUNTS))
 _SAYS = regex("|".join(re.sub(r"\?P<\w+>", "?:", count) for count in _COUNTS))
 
 
 def tests_ran(log: Log) -> bool | None:
-    """Whether a runner says that a test ran; None where none says so or otherwise.
+    """Whether a runner reports that a test ran; None if none reports either.
 
-    Without a word for it, a count of 0 proves nothing of a command that failed.
+    A count of 0, without a message, proves nothing if the command failed.
     """
     lines = [line for line in log.lines if len(line) <= _LONGEST]
     none = any(map(_NONE.match, lines))

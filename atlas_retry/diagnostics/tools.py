@@ -1,4 +1,4 @@
-"""Which tool a gate's command runs, for reports that are kept per tool; it knows no tool itself."""
+"""Finds the tool that a gate's command runs, for reports by tool."""
 
 import re
 
@@ -13,7 +13,7 @@ LAUNCHER = regex(
     r"|coverage run -m|xvfb-run|cross-env|env|nice|time"
     rf"|bun run|sudo|mise exec --|rtx exec --)\s+{OPTIONS}(?:--\s+)?"
 )
-"""What starts another program: taken off before the program is looked up."""
+"""Programs that start another one, removed before the program is looked up."""
 _PLACE = regex(r"(?:\./)?(?:node_modules/\.bin|vendor/bin|bin|\.venv/bin|venv/bin)/")
 
 
@@ -30,11 +30,11 @@ ALIASES = {
     "mvn": "maven",
     "mvnw": "maven",
 }
-"""A program whose problems carry another name."""
+"""Tool name of programs whose diagnostics use another name."""
 
 
 def bare(line: str) -> str:
-    """The line without what sets variables and starts other programs."""
+    """The line without assignments of variables and starting programs."""
     rest = re.sub(rf"^{ASSIGNED}", "", line.strip())
     while True:
         shorter = LAUNCHER.sub("", rest, count=1) if LAUNCHER.match(rest) else rest
@@ -45,10 +45,10 @@ def bare(line: str) -> str:
 
 
 def tool_of(command: str) -> str | None:
-    """The name of what does the work: `ruff` of `CI=1 uv run --frozen ruff check .`.
+    """The name of the tool: `ruff` for `CI=1 uv run --frozen ruff check .`.
 
-    It is the name that the tool's diagnostics have, as far as the command shows it: what a script
-    such as `npm run lint` starts is not seen. None where the line has no word at all.
+    It is the name in the tool's diagnostics, except for scripts like `npm run lint`, whose tool is
+    not known. None if the line has no words.
     """
     program, *rest = bare(command).split() or [""]
     name = program.rpartition("/")[2]

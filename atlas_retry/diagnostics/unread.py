@@ -1,4 +1,4 @@
-"""What a command that runs several programs printed and no parser read. Judges no tool's output."""
+"""Output of commands with several programs that no parser read."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -7,11 +7,11 @@ from atlas_retry.model import Diagnostic
 from atlas_retry.patterns import regex
 
 UNREAD = "unread"
-"""Tool of the diagnostic that stands for all such lines of one gate."""
+"""Tool of the diagnostic for all unread lines of one gate."""
 MAX_LINES = 200
 MAX_MESSAGE_CHARS = 500
 _SEVERAL = regex(r"[;&|\n]|^\s*(?:\S*/)?(?:make|just|task|tox|nox|npm|pnpm|yarn|sh|bash|\./\S+)\b")
-"""A shell line that runs more than one program, or a script or task that may."""
+"""A shell line that runs several programs, or a script or task that may."""
 _NOISE = regex(r"""(?x)
     \s
     | \W*$
@@ -35,14 +35,14 @@ _NOISE = regex(r"""(?x)
     | .+\.{3}\w+$
     | \S+[ ](?:In|At)[ ]
     """)
-"""Headings, counts, warnings and echoed commands: no problem of their own."""
+"""Lines that are not problems: headings, counts, warnings and echoed commands."""
 
 
 def unread(log: Log, problems: Sequence[Located], programs: Iterable[str]) -> Diagnostic | None:
-    """One diagnostic for all lines that say something and that nobody read; `count` of them.
+    """One diagnostic for all meaningful lines that no parser read; `count` is their number.
 
-    None where nothing was read, where one program printed everything, or a test failed: the other
-    lines of its runner are known.
+    None if nothing was read, if one program printed everything, or if a test failed, because
+    runners print other lines too.
     """
     is_runner = any(problem.diagnostic.test_id for problem in problems)
     if log.exit_code in (0, None) or is_runner or not _SEVERAL.search(log.command):
@@ -64,5 +64,5 @@ def unread(log: Log, problems: Sequence[Located], programs: Iterable[str]) -> Di
 
 
 def telling(lines: Iterable[str]) -> Iterator[str]:
-    """The lines that are no heading, count, warning or echo."""
+    """The lines that are not headings, counts, warnings or echoed commands."""
     return (line for line in lines if not _NOISE.match(line))

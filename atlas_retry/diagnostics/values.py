@@ -1,4 +1,4 @@
-"""What goes into and comes out of reading a tool's output. No parsing here."""
+"""Input and output values of the parsers."""
 
 from collections.abc import Callable, Iterable
 
@@ -11,38 +11,38 @@ _BETWEEN_WORDS = regex(r"[\s/;&|()='\"]+")
 _VERSION = regex(r"(?<=\w)@[\w.]+")
 
 LINE_CHARS = 2_000
-"""Longer lines are cut before a pattern sees them: minified code needs more, no message does."""
+"""Longer lines are cut before parsing; only minified code has them, not messages."""
 
 THRESHOLD_RULE = "fail-under"
-"""Rule of the problem that too little is covered or too low a score reached."""
+"""Rule of the problem that coverage or a score is too low."""
 
 
 class Declared(Struct, frozen=True, kw_only=True):
-    """Packages that the project's own files ask for, and the command that installs them all.
+    """Packages that the project's own files declare, and the commands that install them.
 
-    The command is empty where no lock file tells which it is.
+    A command is empty if no lock file identifies it.
     """
 
     python: frozenset[str] = frozenset()
     """Names of distributions, in lower case with hyphens."""
     npm: frozenset[str] = frozenset()
-    """Those that are not in `node_modules`."""
+    """Packages that are not in `node_modules`."""
     gems: frozenset[str] = frozenset()
     install_python: str = ""
     install_npm: str = ""
 
 
 class ToolOutput(Struct, frozen=True, kw_only=True):
-    """What one command left behind, cleaned of control sequences by the caller."""
+    """The result of one command, without control sequences."""
 
     command: str
     kind: Kind = Kind.CUSTOM
     exit_code: int | None = None
-    """Negative: ended by that signal. None: ended by us."""
+    """Negative: ended by that signal. None: stopped by atlas."""
     stdout: str = ""
     stderr: str = ""
     parser: str | None = None
-    """A key of `PARSERS` or a name of `custom`; None = recognise the tools."""
+    """A key of `PARSERS` or a name in `custom`; None = recognise the tools."""
     custom: tuple[tuple[str, str], ...] = ()
     """Name and regular expression with the groups path, line, column, rule, level, message."""
     report: tuple[str, bytes] | None = None
@@ -52,34 +52,34 @@ class ToolOutput(Struct, frozen=True, kw_only=True):
     cwd: str = "."
     """Where the command ran, relative to the root."""
     project_names: frozenset[str] = frozenset()
-    """Top-level modules of the project: one that is missing is no fault of the environment."""
+    """Top-level modules of the project, which the environment is not to blame for."""
     declared: Callable[[], Declared] = Declared
-    """Asked only where something is missing: the manifests are looked for and read."""
+    """Called only if something is missing, because it reads the manifests."""
 
 
 class Findings(Struct, frozen=True, kw_only=True):
-    """What the output says."""
+    """The parsed output."""
 
     diagnostics: tuple[Diagnostic, ...] = ()
-    """In the order of the output, each once; without symbol and fingerprint."""
+    """In order, without duplicates; without symbol and fingerprint."""
     beyond: int = 0
-    """Problems that are told of beyond those: nobody reads so many."""
+    """Number of further problems in the output."""
     cut: bool = False
-    """Not all of the output was read as one: there may be more problems."""
+    """Whether part of the output was not read, so there may be more problems."""
     ran: bool | None = None
-    """Whether any test ran; None: no test tool said."""
+    """Whether any test ran; None if no test tool reported it."""
     vacuous: bool = False
-    """A test gate in which no test ran."""
+    """Whether it is a test gate in which no test ran."""
     threshold: bool = False
-    """Everything passed, but a coverage or score threshold is not reached."""
+    """Whether everything passed but a coverage or score threshold."""
     environment: bool = False
-    """It is the fault of the environment, as far as the output shows."""
+    """Whether the environment caused the failure, according to the output."""
     lack: str | None = None
-    """What is not installed, without which the command cannot pass, and how to get it."""
+    """What is not installed but required, and how to install it."""
 
 
 class Log(Struct, frozen=True):
-    """The lines of one output and how they came to be."""
+    """The lines of one output, with command and exit code."""
 
     lines: tuple[str, ...]
     text: str
@@ -88,12 +88,12 @@ class Log(Struct, frozen=True):
 
     @property
     def words(self) -> str:
-        """The words of the command line between single spaces, without folders and versions."""
+        """The words of the command line, joined by spaces, without folders and versions."""
         return f" {' '.join(_BETWEEN_WORDS.split(_VERSION.sub('', self.command)))} "
 
     @classmethod
     def of(cls, text: str, command: str = "", exit_code: int | None = None) -> "Log":
-        """Lines end at a newline alone, so that their numbers agree with any editor's."""
+        """Split text only at newlines, so that line numbers match those of editors."""
         lines = tuple(line.rstrip("\r")[:LINE_CHARS] for line in text.split("\n"))
         return cls(lines, text, command, exit_code)
 
@@ -105,21 +105,21 @@ class Located(Struct, frozen=True):
     first: int
     last: int
     otherwise: bool = False
-    """It counts only where nothing else was read from these lines."""
+    """Whether it counts only if nothing else was read from these lines."""
 
 
 class Parser(Struct, frozen=True, kw_only=True):
-    """A tool, and how its output is read."""
+    """A tool and the parser of its output."""
 
     name: str
     commands: tuple[str, ...] = ()
-    """Words that start the tool on a command line, `pytest` or `go test`; none = its name."""
+    """Words that start the tool on a command line, `pytest` or `go test`; empty = its name."""
     marks: tuple[str, ...] = ()
-    """Texts, not patterns. The output is the tool's where it holds any of them, although the
-    command does not name the tool: `make lint`, `npm test`."""
+    """Plain texts, one of which identifies the output of the tool if the command does not name it:
+    `make lint`, `npm test`."""
 
     def read(self, log: Log) -> Iterable[Located]:
-        """What it finds. Never raises; what it does not know it leaves alone."""
+        """The problems found. Never raises; ignores other lines."""
         raise NotImplementedError
 
     @property
@@ -136,7 +136,7 @@ class Parser(Struct, frozen=True, kw_only=True):
 
 
 class OwnParser(Parser, frozen=True, kw_only=True):
-    """A parser that no row describes."""
+    """A parser that is not a row of patterns."""
 
     by: Callable[[Log], Iterable[Located]]
 
