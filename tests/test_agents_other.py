@@ -233,7 +233,7 @@ def test_a_dotted_path_names_a_custom_agent(root: Path) -> None:
         ("claude", "'claude'"),
         ("no.such.module:factory", "no.such"),
         (f"{__name__}:nothing", "nothing"),
-        (f"{__name__}:ENVIRON", "called"),
+        (f"{__name__}:ENVIRON", "not callable"),
         (":factory", "factory"),
     ],
 )
