@@ -242,7 +242,7 @@ def stopping_once_paid(beat: Beat) -> None:
     ("repository", "why"),
     [
         ({"url": "https://me:secret@example.org/r"}, "a password in the URL"),
-        ({"url": "ext::sh -c id"}, "not a protocol"),
+        ({"url": "ext::sh -c id"}, "do not fetch by this protocol"),
         ({"url": "--upload-pack=id"}, "may begin with a dash"),
         ({"url": "/r", "cwd": "../other"}, "outside the repository"),
         ({"url": "/r", "branch": "x"}, "unknown field `branch`"),

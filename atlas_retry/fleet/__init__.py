@@ -1,4 +1,4 @@
-"""Many repositories over many machines, on Temporal: which machine does what, and one budget.
+"""Many repositories on many machines, by Temporal: distribution of the runs, and one budget.
 
-Temporal distributes the runs; the journal on each machine stays what makes one run exact.
+Temporal distributes the runs; the journal on each machine remains the record of each run.
 """

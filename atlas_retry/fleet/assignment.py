@@ -1,6 +1,6 @@
-"""Carry out one assignment on this machine: clone, `atlas retry` as a child, results to the store.
+"""Run one assignment on this machine: clone, `atlas retry` as a child, results to the store.
 
-Knows no server: `beat` is called each second, and raises Stopped where the run has to end.
+Knows no server: `beat` is called each second, and raises Stopped if the run must end.
 """
 
 import shutil
@@ -28,21 +28,21 @@ from atlas_retry.reports.documents import LISTS, RunDocument
 
 BEAT_S = 1.0
 GRACE_S = 30.0
-"""So long a run that is stopped may take to restore what its attempt changed."""
+"""Time for a stopped run to revert what its attempt changed."""
 MAX_PROBLEMS = 3
 MAX_CHARS = 200
 
 
-class Stopped(Exception):  # noqa: N818 - no error: the batch or the worker ends
-    """The run has to end."""
+class Stopped(Exception):  # noqa: N818 - not an error: the batch or the worker ends
+    """The run must end."""
 
 
 class Policy(Struct, frozen=True, kw_only=True):
-    """What a worker allows; a manifest can only narrow it. None: unlimited."""
+    """Limits of a worker, which a manifest can only narrow. None: unlimited."""
 
     agents: tuple[str, ...] = ()
     max_cost_usd: float | None = None
-    """Of one run."""
+    """Limit of one run."""
     max_attempts: int | None = None
     max_minutes: float | None = None
 
@@ -51,18 +51,18 @@ class Workplace(Struct, frozen=True, kw_only=True):
     """One machine of a fleet."""
 
     home: Path
-    """Its state directory, with the journal."""
+    """State directory, with the journal."""
     machine: str
     store: store.Store
     policy: Policy
     environ: Mapping[str, str]
-    """Of every child: without what only the worker may know."""
+    """Environment of every child process, without the worker's own secrets."""
 
 
 def carry_out(at: Workplace, one: Assignment, beat: Callable[[Beat], None]) -> ItemResult:
-    """How the run ended; where it had ended before, on whatever machine, that.
+    """Run an assignment; if it has already ended on any machine, returns that result.
 
-    What is wrong with the item is a result as well. Raises only what nobody expects.
+    A faulty item is a result as well. Raises only unexpected errors.
     """
     if earlier := at.store.result(one.batch, one.run):
         return earlier
@@ -81,16 +81,16 @@ def carry_out(at: Workplace, one: Assignment, beat: Callable[[Beat], None]) -> I
 
 
 class _Execution(Struct, kw_only=True):
-    """One assignment under way; hears of its commands ten times a second, and beats each second."""
+    """One running assignment; observes its commands, and sends a beat each second."""
 
     at: Workplace
     one: Assignment
     beat: Callable[[Beat], None]
     is_run: bool = False
-    """Whether the run itself is what runs: then each attempt is pushed."""
+    """Whether the current command is the run itself, so that each attempt is pushed."""
     beaten_s: float = 0.0
     pushed: int = 0
-    """Attempts."""
+    """Number of pushed attempts."""
 
     @property
     def clones(self) -> Clones:
@@ -99,7 +99,7 @@ class _Execution(Struct, kw_only=True):
 
     @property
     def folder(self) -> Path:
-        """For files that are no part of the clone."""
+        """Folder for files outside the clone."""
         return state_dir.folder(self.at.home, tries.FOLDER, "scratch", self.one.run)
 
     def now(self) -> Beat:
@@ -110,7 +110,7 @@ class _Execution(Struct, kw_only=True):
         time.sleep(tries.WAIT_S)
 
     def watched(self, command: Command, *, is_run: bool = False) -> Completed:
-        """A command to its end, with a beat each second. Raises Stopped once it is ended."""
+        """Run a command with a beat each second. Raises Stopped if it was ended by a beat."""
         self.is_run, self.beaten_s = is_run, -BEAT_S
         (done,) = process.run_all((command,), jobs=1, watch=self)
         if done is None:
@@ -118,7 +118,7 @@ class _Execution(Struct, kw_only=True):
         return done
 
     def started(self, index: int) -> None:
-        """Nothing is worth a beat yet."""
+        """Send no beat yet."""
 
     def progress(self, index: int, last_line: str, elapsed_s: float) -> None:  # noqa: ARG002 - a Watch
         if elapsed_s < self.beaten_s + BEAT_S:
@@ -131,7 +131,7 @@ class _Execution(Struct, kw_only=True):
             self.push()
 
     def ended(self, index: int, completed: Completed) -> None:
-        """Whoever runs it has the result."""
+        """Ignore the end; `watched` has the result."""
 
     def without_report(self, verdict: Verdict | None, error: str = "") -> ItemResult:
         """A result without a report."""
@@ -146,9 +146,9 @@ class _Execution(Struct, kw_only=True):
         )
 
     def push(self) -> None:
-        """Keep what the run has come to, in case another machine goes on with it."""
+        """Store the latest attempt, in case another machine continues the run."""
         root = self.clones.place(self.one.run)
-        with suppress(AtlasError):  # it is only a shorter way
+        with suppress(AtlasError):  # it only saves work
             latest = pushed.latest(self.at.home, self.at.environ, root, self.one.run)
             if latest:
                 self._put(store.ATTEMPT, msgspec.json.encode(latest))
@@ -159,7 +159,7 @@ class _Execution(Struct, kw_only=True):
         repository = manifest.repositories[self.one.index]
         root = self.clones.ready(self.one.run, repository, manifest.change)
         if manifest.config:
-            # a delivery leaves it out, since no commit holds it
+            # not delivered, because no commit holds it
             folder = root / repository.cwd / ".atlas"
             folder.mkdir(exist_ok=True)
             (folder / "config.yaml").write_text(manifest.config, encoding="utf-8")
@@ -181,19 +181,19 @@ class _Execution(Struct, kw_only=True):
         has_changed = document.attempts or document.verdict is Verdict.FIXED
         if not (document.success and has_changed):
             return result
-        # one that has started over has another id than it was asked for under
+        # a run that has started over has a new id
         return self._delivered(root, document.run_id, manifest.deliver, result)
 
     def _asked(
         self, manifest: Manifest, root: Path, pushed_attempts: int
     ) -> tuple[tuple[str, ...], dict[str, str]] | None:
-        """Options and variables of `atlas retry`; None: there is nothing to replay."""
+        """Options and variables of `atlas retry`; None if there is nothing to replay."""
         if self.one.stage is Stage.LOOK:
             return (), {}
         policy = self.at.policy
         agent = agent_of(manifest, policy)
         if self.one.stage is Stage.REPLAY:
-            # the accepted patch of the group's first, where it applies
+            # the accepted patch of the group's first item, if it applies
             name = f"{run_of(self.one.batch, self.one.patch_of or 0, Stage.FIX)}/{store.PATCH}"
             patch = self.at.store.get(self.one.batch, name)
             adapted = self.clones.adapted(root, patch) if patch else None
@@ -209,11 +209,11 @@ class _Execution(Struct, kw_only=True):
         return options, {pushed.AGENT: agent, pushed.SCRIPT: str(self.folder)}
 
     def _pushed_attempts(self) -> int:
-        """How many attempts another machine has come to, where this one goes on from there."""
+        """Number of attempts that another machine made, if this one continues from there."""
         if self.one.stage is not Stage.FIX:
             return 0
         note = self.folder / store.ATTEMPT
-        if not self.clones.place(self.one.run).is_dir():  # else this machine goes on where it was
+        if not self.clones.place(self.one.run).is_dir():  # else this machine continues its own run
             content = self.at.store.get(self.one.batch, self._name(store.ATTEMPT))
             note.write_bytes(content or b"")
         if not note.exists() or not note.stat().st_size:
@@ -223,14 +223,14 @@ class _Execution(Struct, kw_only=True):
         return attempt.attempts
 
     def _write_script(self, patch: bytes) -> None:
-        """Something that the scripted agent replays as its first attempt."""
+        """Write a patch that the scripted agent replays as its first attempt."""
         step = state_dir.folder(self.folder, "1")
         (step / "replay.diff").write_bytes(patch)
 
     def _retried(
         self, root: Path, options: tuple[str, ...], more: Mapping[str, str]
     ) -> tuple[RunDocument, str]:
-        """The run itself. Raises AtlasError with its last words where it has made no report."""
+        """Run `atlas retry`. Raises AtlasError with its last output if it wrote no report."""
         report = self.folder / "run.json"
         report.unlink(missing_ok=True)
         made = ("--run-id", self.one.run, "--report", f"json={report}", "--plain")
@@ -243,7 +243,7 @@ class _Execution(Struct, kw_only=True):
         return document, done.stdout.text + done.stderr.text
 
     def _delivered(self, root: Path, run_id: str, to: DeliverTo, result: ItemResult) -> ItemResult:
-        """The run's own change in the store, and on a branch where that is asked for."""
+        """Put the run's own change into the store, and on a branch if requested."""
         patch = self.folder / store.PATCH
         branch = ("--branch", to.branch) if to.branch else ()
         push = ("--push",) if to.branch and to.push else ()
@@ -273,7 +273,7 @@ def _last_words(done: Completed) -> str:
 
 
 def _slim(result: GateResult) -> GateResult:
-    """A gate without its output, and with its first problems in short."""
+    """A gate's result without output, and with its first problems only."""
     few = tuple(
         replace(one, message=one.message[:MAX_CHARS], text="", frames=(), test_id=None)
         for one in result.diagnostics[:MAX_PROBLEMS]
@@ -291,7 +291,7 @@ def _slim(result: GateResult) -> GateResult:
 
 
 def agent_of(manifest: Manifest, policy: Policy) -> str:
-    """Who is asked. Raises UsageError for an agent that this worker does not allow."""
+    """The agent to use. Raises UsageError if this worker does not allow it."""
     agent = manifest.agent or next(iter(policy.agents), "")
     if agent not in policy.agents:
         raise UsageError(f"this worker does not allow the agent {agent or 'of the configuration'}")
@@ -299,9 +299,9 @@ def agent_of(manifest: Manifest, policy: Policy) -> str:
 
 
 def attempts_of(manifest: Manifest, policy: Policy, done: int = 0) -> int | None:
-    """How many attempts a run has; the latest of those `done` elsewhere is its first.
+    """Limit of attempts; the latest of those `done` elsewhere counts as the first.
 
-    None: as the repository's configuration says.
+    None: the limit in the repository's configuration.
     """
     most = _least(manifest.limits.max_attempts, policy.max_attempts)
     return None if most is None else max(int(most) - max(done - 1, 0), 1)
@@ -310,7 +310,7 @@ def attempts_of(manifest: Manifest, policy: Policy, done: int = 0) -> int | None
 def flags(
     manifest: Manifest, policy: Policy, one: Assignment, agent: str, max_attempts: int | None
 ) -> tuple[str, ...]:
-    """The options of `atlas retry` for a run that asks an agent."""
+    """The options of `atlas retry` for a run with an agent."""
     options = {
         "--agent": agent,
         "--model": manifest.model or None if one.stage is Stage.FIX else None,

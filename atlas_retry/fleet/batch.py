@@ -1,6 +1,6 @@
-"""A batch as it stands: its items, their groups and endings, and the segments of its history; pure.
+"""State of a batch: its items, their groups and endings, and the segments of its history; pure.
 
-A batch is carried out in segments, so that no history grows too long.
+A batch runs in segments, so that no history grows too long.
 """
 
 from collections import Counter
@@ -16,24 +16,24 @@ from atlas_retry.model import GateResult, Verdict
 from atlas_retry.settings import CascadeSettings
 
 SEGMENT_ITEMS = 500
-"""Between two beginnings of the history anew; a segment ends before the next one begins."""
+"""Items of a segment; each segment starts a new history once the last one has ended."""
 MAX_GROUPS = 200
-"""With a patch, that go from one segment to the next."""
+"""Groups with a patch that the next segment keeps."""
 
 
 class Stage(StrEnum):
-    """What a run of an item is for."""
+    """Purpose of a run of an item."""
 
     LOOK = "look"
-    """Gates and fixers; no model is asked."""
+    """Run gates and fixers, without a model."""
     REPLAY = "replay"
-    """Another item's accepted patch is tried."""
+    """Try another item's accepted patch."""
     FIX = "fix"
-    """The agent is asked."""
+    """Ask the agent."""
 
 
 class Ending(StrEnum):
-    """What has become of an item."""
+    """How an item ended."""
 
     CLEAN = "clean"
     FIXER = "fixer"
@@ -41,11 +41,11 @@ class Ending(StrEnum):
     AGENT = "agent"
     FAILED = "failed"
     BROKEN = "broken"
-    """It could not be run: by its own fault, or because the worker does not allow it."""
+    """It could not run, because of itself or because the worker does not allow it."""
     UNPAID = "unpaid"
-    """The budget was spent before it could ask."""
+    """The budget was spent before it could ask an agent."""
     GIVEN_UP = "given_up"
-    """Too many workers were lost over it."""
+    """Too many workers were lost while running it."""
 
     @property
     def is_green(self) -> bool:
@@ -56,19 +56,19 @@ _LETTERS = {ending: str(number) for number, ending in enumerate(Ending)}
 
 
 class Item(Struct, frozen=True, kw_only=True):
-    """One repository, as far as the batch has come with it."""
+    """State of one repository in the batch."""
 
     index: int
-    """Of its repository in the manifest."""
+    """Position of the repository in the manifest."""
     running: Stage | None = None
     group: str | None = None
-    """Of its first problem; None: not looked at yet."""
+    """Fingerprint of its first problem; None before the first run."""
     is_replayed: bool = False
-    """The patch of its group has been tried, in vain."""
+    """Whether the patch of its group was tried without success."""
     tries: int = 0
     deaths: int = 0
     cost_usd: float = 0.0
-    """Of its closed runs."""
+    """Cost of its closed runs."""
     ending: Ending | None = None
 
 
@@ -76,21 +76,21 @@ class Group(Struct, frozen=True, kw_only=True):
     """Items with the same first problem."""
 
     leader: int | None = None
-    """The item that asks first, and has not ended."""
+    """Item that asks the agent first, and has not ended."""
     failures: int = 0
     patch_of: int | None = None
-    """The item whose accepted patch the others try."""
+    """Item whose accepted patch the others try."""
 
 
 class Assignment(Struct, frozen=True, kw_only=True):
-    """One run, as a worker gets it: the manifest itself is in the store."""
+    """One run, as sent to a worker; the manifest itself is in the store."""
 
     batch: str
     digest: str
     index: int
     stage: Stage
     number: int
-    """Of this try of the item, from 1."""
+    """Number of this try of the item, from 1."""
     promised_usd: float | None = None
     patch_of: int | None = None
     timeout_s: float = 86_400.0
@@ -106,73 +106,73 @@ class ItemResult(Struct, frozen=True, kw_only=True):
     run: str
     machine: str
     verdict: Verdict | None = None
-    """None: it was stopped before its end, and has to run again."""
+    """None if it was stopped before its end, and must run again."""
     cost_usd: float = 0.0
-    """Of the run, by this machine's journal, in all."""
+    """Total cost of the run according to this machine's journal."""
     attempts: int = 0
     duration_ms: int = 0
     error: str = ""
     failing: tuple[GateResult, ...] = ()
-    """Without output, with few problems."""
+    """Failing gates, without output and with few problems."""
     has_patch: bool = False
     delivered: str = ""
 
 
 class State(Struct, frozen=True, kw_only=True):
-    """A whole batch."""
+    """State of a batch."""
 
     batch: str
     digest: str
     count: int
-    """Items in all."""
+    """Total number of items."""
     limits: BatchLimits = BatchLimits()
     cascade: CascadeSettings = field(default_factory=CascadeSettings)
     ai_fix: bool = False
     canary: bool = True
     books: Books = Books()
     first: int = 0
-    """Item of this segment."""
+    """First item of this segment."""
     items: Mapping[int, Item] = field(default_factory=dict)
-    """Of this segment."""
+    """Items of this segment."""
     groups: Mapping[str, Group] = field(default_factory=dict)
     earlier: str = ""
-    """A letter for each item of the segments before: see `endings`."""
+    """One letter for each item of earlier segments, see `endings`."""
     latest: tuple[ItemResult, ...] = ()
-    """Of the items that ended last: what a common cause is looked for in."""
+    """Results of the last items, searched for a common cause."""
     paused: str = ""
-    """Why nothing more is started; empty: it is."""
+    """Why no more items are started; empty if not paused."""
     stopped: bool = False
 
 
 class BatchStatus(Struct, frozen=True, kw_only=True):
-    """How far a batch has come, for people."""
+    """Progress of a batch, for people."""
 
     batch: str
     items: int
     digest: str
-    """Of the manifest."""
+    """Digest of the manifest."""
     ended: Mapping[Ending, int]
-    """How many items ended so."""
+    """Number of items by ending."""
     letters: str
     """See `endings`."""
     running: tuple[str, ...]
-    """Ids of runs."""
+    """Ids of the current runs."""
     known_usd: float
     promised_usd: float
     held_usd: float
-    """What lost machines may have spent, and have not reported."""
+    """Upper bound of what lost machines have spent and not reported."""
     limit_usd: float | None
     paused: str
     stopped: bool
 
 
 def run_of(batch: str, index: int, stage: Stage) -> str:
-    """The id of a run: `atlas retry --run-id` gets it, and the store's names begin with it."""
+    """Id of a run, for `atlas retry --run-id` and as prefix of names in the store."""
     return f"{batch}-{index}-{stage}"
 
 
 def begun(batch: str, digest: str, manifest: Manifest) -> State:
-    """A batch before anything has run."""
+    """A batch before its first run."""
     return State(
         batch=batch,
         digest=digest,
@@ -186,7 +186,7 @@ def begun(batch: str, digest: str, manifest: Manifest) -> State:
 
 
 def next_segment(state: State) -> State:
-    """The same batch before its next items; of the groups those with a patch stay."""
+    """The batch before its next items; only groups with a patch are kept."""
     fixed = [(name, group) for name, group in state.groups.items() if group.patch_of is not None]
     first = state.first + SEGMENT_ITEMS
     return replace(
@@ -199,7 +199,7 @@ def next_segment(state: State) -> State:
 
 
 def endings(letters: str) -> tuple[Ending | None, ...]:
-    """What became of each item so far, in the order of the manifest."""
+    """The ending of each item so far, in the order of the manifest."""
     known = {letter: ending for ending, letter in _LETTERS.items()}
     return tuple(known.get(letter) for letter in letters)
 
@@ -210,13 +210,13 @@ def _lettered(state: State) -> str:
 
 
 def opened(state: State) -> State:
-    """With the items of its segment, which no payload holds."""
+    """The state with the items of its segment, which payloads do not hold."""
     indexes = range(state.first, min(state.first + SEGMENT_ITEMS, state.count))
     return replace(state, items={index: Item(index=index) for index in indexes})
 
 
 def status(state: State) -> BatchStatus:
-    """The batch in short."""
+    """A summary of the batch."""
     books_, letters = state.books, _lettered(state)
     return BatchStatus(
         batch=state.batch,
@@ -237,15 +237,15 @@ def status(state: State) -> BatchStatus:
 
 
 def running(state: State) -> tuple[Item, ...]:
-    """The items that a worker has, or that wait for one."""
+    """The items that a worker runs, or that wait for a worker."""
     return tuple(item for item in state.items.values() if item.running)
 
 
 def is_segment_over(state: State) -> bool:
-    """Whether nothing runs, and nothing is left to do or may be done."""
+    """Whether nothing runs, and nothing is left to do or allowed."""
     return not running(state) and (state.stopped or all(i.ending for i in state.items.values()))
 
 
 def is_last_segment(state: State) -> bool:
-    """Whether nothing comes after this one."""
+    """Whether this is the last segment."""
     return state.stopped or state.first + SEGMENT_ITEMS >= state.count

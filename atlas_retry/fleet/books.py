@@ -1,7 +1,7 @@
-"""The one budget of a batch: promised before a run, settled after; pure.
+"""The one budget of a batch: money is promised before a run, and settled after it; pure.
 
-What a machine has spent on a run is known by the total in that machine's journal, which only grows.
-So an account is a total that is replaced, never added to: what is reported twice counts once.
+A machine's spending on a run is the total in its journal, which only grows. So an account is a
+total that is replaced, not added to, and a repeated report counts once.
 """
 
 from collections.abc import Iterator, Mapping
@@ -13,61 +13,61 @@ from msgspec.structs import replace
 
 T = TypeVar("T")
 LEAST_USD = 0.01
-"""Less is not worth a run."""
+"""Least budget for which a run is started."""
 
 
 class Beat(Struct, frozen=True, kw_only=True):
-    """How far a run has come on a machine, by that machine's journal: what a heartbeat tells."""
+    """Content of a heartbeat: progress of a run according to its machine's journal."""
 
     run: str
     machine: str
     number: int
-    """Of the latest try of the item that this machine had."""
+    """Number of this machine's latest try of the item."""
     attempt: int = 0
     cost_usd: float = 0.0
-    """Of the run, in all."""
+    """Total cost of the run."""
 
 
 class Account(Struct, frozen=True, kw_only=True):
-    """What one machine has spent on one run, as far as it is known."""
+    """Known spending of one machine on one run."""
 
     cost_usd: float = 0.0
     held_usd: float = 0.0
-    """What it may have spent beyond, since it was last heard of."""
+    """Upper bound of what it spent since its last report."""
     number: int = 0
-    """The latest try that this is about."""
+    """Number of the latest try that is included."""
 
 
 Accounts = Mapping[str, Mapping[str, Account]]
 
 
 class Books(Struct, frozen=True, kw_only=True):
-    """All money of a batch. Runs that are closed and fully known are one sum."""
+    """All money of a batch. Closed runs with known costs are in one sum."""
 
     limit_usd: float | None = None
     """None: unlimited."""
     spent_usd: float = 0.0
     promised: Mapping[str, float] = field(default_factory=dict)
-    """To the runs under way."""
+    """Money promised to current runs."""
     caps: Mapping[str, float | None] = field(default_factory=dict)
-    """What each open run was promised first, for a machine that continues it goes by that; None:
+    """First promise to each open run, which also limits a machine that continues it; None:
     unlimited."""
     accounts: Accounts = field(default_factory=dict)
-    """By run and machine: of the runs that are open, and of those with something held."""
+    """Accounts by run and machine, of open runs and of those with money held."""
 
     @property
     def known_usd(self) -> float:
-        """What is known to be spent."""
+        """Known spending."""
         return self.spent_usd + sum(account.cost_usd for account in self._every())
 
     @property
     def held_usd(self) -> float:
-        """What lost machines may have spent beyond that."""
+        """Upper bound of what lost machines have spent in addition."""
         return sum(account.held_usd for account in self._every())
 
     @property
     def free_usd(self) -> float:
-        """What may still be promised; `inf` without a limit."""
+        """Money that may still be promised; `inf` without a limit."""
         if self.limit_usd is None:
             return inf
         taken = self.known_usd + self.held_usd + sum(self.promised.values())
@@ -79,10 +79,10 @@ class Books(Struct, frozen=True, kw_only=True):
 
 
 def promise(books: Books, run: str, wanted_usd: float | None) -> tuple[Books, float | None] | None:
-    """Promise a run its money: all that is wanted, or the rest where nothing else may come back.
+    """Promise a run its money: all it wants, or the rest if no more money can come back.
 
-    The sum, None: unlimited. Returns None where the run has to wait for others, or there is no
-    money: `may_grow` tells which.
+    Returns the new books and the sum (None: unlimited); or None if the run must wait for others or
+    there is no money, as `may_grow` tells.
     """
     asked = books.caps.get(run, wanted_usd)
     granted = wanted = inf if asked is None else asked
@@ -98,20 +98,19 @@ def promise(books: Books, run: str, wanted_usd: float | None) -> tuple[Books, fl
 
 
 def may_grow(books: Books) -> bool:
-    """Whether money may come back: runs are under way, or a lost machine may yet be heard of."""
+    """Whether money may come back, from current runs or a report of a lost machine."""
     return bool(books.promised) or books.held_usd > 0
 
 
 def settle(books: Books, beat: Beat) -> Books:
-    """A try has come back: the beat is its last."""
+    """The books after a try has ended with this last beat."""
     return _with(_returned(books, beat.run), beat, held_usd=0.0)
 
 
 def lose(books: Books, run: str, beat: Beat | None) -> Books:
-    """A try's worker is gone; what it was promised is held until its machine's journal is read.
+    """The books after a worker was lost; its promise is held until its machine reports.
 
-    `beat` is the last that was heard. None: nobody had begun, for that is said before anything is
-    spent.
+    `beat` is its last heartbeat; None if it had not begun, as one is sent before money is spent.
     """
     promised_usd = books.caps.get(run) or 0.0
     books = _returned(books, run)
@@ -125,7 +124,7 @@ def lose(books: Books, run: str, beat: Beat | None) -> Books:
 
 
 def report(books: Books, beat: Beat) -> Books:
-    """A machine says what its journal holds of a run; of a closed one only where it is missed."""
+    """The books after a machine's report on a run; for a closed run, only if money is held."""
     run = beat.run
     is_closed = run not in books.caps
     if is_closed and beat.machine not in books.accounts.get(run, {}):
@@ -137,7 +136,7 @@ def report(books: Books, beat: Beat) -> Books:
 
 
 def close(books: Books, run: str) -> Books:
-    """The run goes no further: what is known of it for sure becomes part of the sum."""
+    """The books after a run has ended for good: its known cost is added to the sum."""
     accounts = books.accounts.get(run, {})
     known_usd = sum(one.cost_usd for one in accounts.values() if not one.held_usd)
     left = {machine: one for machine, one in accounts.items() if one.held_usd}
@@ -150,7 +149,7 @@ def close(books: Books, run: str) -> Books:
 
 
 def cost_of(books: Books, run: str) -> float:
-    """What is known to be spent on an open run."""
+    """Known cost of an open run."""
     return sum(account.cost_usd for account in books.accounts.get(run, {}).values())
 
 
@@ -163,7 +162,7 @@ def _account(books: Books, beat: Beat) -> Account:
 
 
 def _with(books: Books, beat: Beat, held_usd: float) -> Books:
-    """An account as of this beat; what was known of it to be spent is never less afterwards."""
+    """The books with the account updated by a beat; its known cost never decreases."""
     before = _account(books, beat)
     now = Account(
         cost_usd=max(beat.cost_usd, before.cost_usd),

@@ -1,4 +1,4 @@
-"""Start a batch, and follow it, from anywhere that reaches server and store; the connection."""
+"""Start and follow a batch from any machine that reaches server and store; the connection."""
 
 import asyncio
 import dataclasses
@@ -43,7 +43,7 @@ class Live(Struct, frozen=True, kw_only=True):
 
     status: BatchStatus
     runs: tuple[Beat, ...]
-    """The last heartbeats of what a worker has."""
+    """The last heartbeats of runs that a worker has."""
     history_events: int
     history_bytes: int
 
@@ -64,17 +64,17 @@ async def start(client: Client, queue: str, store: Store, batch: str, whole: Man
             id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE,
         )
     except WorkflowAlreadyStartedError as error:
-        raise UsageError(f"there was a batch {batch} already", remedy="--id ANOTHER") from error
+        raise UsageError(f"a batch {batch} already exists", remedy="--id ANOTHER") from error
     except RPCError as error:
         raise _refusal(batch, error) from error
 
 
 async def live(client: Client, batch: str) -> Live:
-    """How far a batch has come. Raises UsageError where there is no such batch."""
+    """The progress of a batch. Raises UsageError if there is no such batch."""
     handle = client.get_workflow_handle_for(Fleet.run, batch)
     try:
         described = await handle.describe()
-        if described.status is WorkflowExecutionStatus.RUNNING:  # a worker has to answer
+        if described.status is WorkflowExecutionStatus.RUNNING:  # a worker must answer
             status = await handle.query(Fleet.status, rpc_timeout=timedelta(seconds=ANSWER_S))
         else:
             status = await wait(client, batch)
@@ -95,7 +95,7 @@ async def live(client: Client, batch: str) -> Live:
 
 
 async def wait(client: Client, batch: str) -> BatchStatus:
-    """How a batch ended, once it has. Raises AtlasError where somebody ended it by force."""
+    """Wait for the end of a batch. Raises AtlasError if it was terminated by force."""
     try:
         return await client.get_workflow_handle_for(Fleet.run, batch).result()
     except (RPCError, WorkflowFailureError) as error:
@@ -103,7 +103,7 @@ async def wait(client: Client, batch: str) -> BatchStatus:
 
 
 async def signal(client: Client, batch: str, name: str, *arguments: str) -> None:
-    """Pause, resume or stop it. Raises UsageError where it is over."""
+    """Pause, resume or stop a batch. Raises UsageError if it has ended."""
     try:
         await client.get_workflow_handle(batch).signal(name, *arguments)
     except RPCError as error:
@@ -111,7 +111,7 @@ async def signal(client: Client, batch: str, name: str, *arguments: str) -> None
 
 
 def rows(store: Store, status: BatchStatus) -> tuple[ItemRow, ...]:
-    """Every item with what the store holds of its runs. Raises AtlasError."""
+    """Every item with the results of its runs in the store. Raises AtlasError."""
     whole = store.manifest(status.batch, status.digest)
     results = store.results(status.batch)
     every = []
@@ -136,22 +136,22 @@ def rows(store: Store, status: BatchStatus) -> tuple[ItemRow, ...]:
 
 def _refusal(batch: str, error: Exception) -> AtlasError:
     if isinstance(error, RPCError) and error.status is RPCStatusCode.NOT_FOUND:
-        return UsageError(f"there is no batch {batch}, or it is over", remedy="atlas fleet start")
+        return UsageError(f"there is no batch {batch}, or it has ended", remedy="atlas fleet start")
     cause = error.__cause__ or error
     return AtlasError(f"batch {batch}: {cause}", remedy="is there a worker? atlas fleet worker")
 
 
 T = TypeVar("T")
 SECRETS = "TEMPORAL_"
-"""How the variables begin that name the server and the keys to it; no child gets them."""
+"""Prefix of variables with the server and its keys; child processes do not get them."""
 
 
 async def connect(server: str | None) -> Client:
-    """A client; `server` is HOST:PORT, over TEMPORAL_ADDRESS and the profile.
+    """A client; `server` is HOST:PORT, and overrides TEMPORAL_ADDRESS and the profile.
 
     API key and mTLS: TEMPORAL_API_KEY, TEMPORAL_TLS_CLIENT_CERT_PATH and _KEY_PATH ..., or a
     profile in temporal.toml. Source: docs.temporal.io, "Environment configuration". Raises
-    AtlasError where there is no such server.
+    AtlasError if the server does not answer.
     """
     settings = ClientConfig.load_client_connect_config()
     settings["target_host"] = server or settings.get("target_host") or "localhost:7233"
@@ -165,7 +165,7 @@ async def connect(server: str | None) -> Client:
 
 
 def ask(server: str | None, act: Callable[[Client], Awaitable[T]]) -> T:
-    """Connect, and do one thing. Raises as `connect` and the thing itself."""
+    """Connect, and run one operation. Raises like `connect` and the operation."""
 
     async def asking() -> T:
         return await act(await connect(server))
@@ -177,7 +177,7 @@ MAX_BYTES = 64 * 1024
 
 
 class _Values(EncodingPayloadConverter):
-    """Our values as plain JSON, which the server's own web page shows."""
+    """Values of atlas as plain JSON, which the server's web page can show."""
 
     @property
     def encoding(self) -> str:

@@ -1,4 +1,4 @@
-"""Work trees for runs: from the remote to a mirror on this machine, from there a shallow clone."""
+"""Work trees for runs: a mirror of the remote on this machine, and shallow clones of it."""
 
 import shutil
 from collections.abc import Callable, Mapping
@@ -19,25 +19,25 @@ BRANCH = "fleet"
 
 
 class Clones(Struct, frozen=True, kw_only=True):
-    """The mirrors and work trees of one machine; `run` starts what may take long."""
+    """The mirrors and work trees of one machine; `run` starts long commands."""
 
     home: Path
     environ: Mapping[str, str]
     run: Run
 
     def place(self, run_id: str) -> Path:
-        """Where a run's work tree is, or will be."""
+        """Path of a run's work tree, which may not exist yet."""
         return self.home / "work" / run_id
 
     def ready(self, run_id: str, repository: Repository, change: PriorChange) -> Path:
-        """A clone at the revision with the change committed; of a run that goes on, as it is.
+        """A clone at the revision with the change committed; an existing one stays as it is.
 
-        Raises WorkspaceError with git's or the change's own words.
+        Raises WorkspaceError with the message of git or of the change.
         """
         place = self.place(run_id)
         if place.is_dir():
             return place
-        fresh = place.with_name(f"{run_id}.fresh")  # one that was cut off is no clone yet
+        fresh = place.with_name(f"{run_id}.fresh")  # an interrupted one is not complete
         shutil.rmtree(fresh, ignore_errors=True)
         state_dir.folder(fresh)
         source = self._fetched(repository)
@@ -50,7 +50,7 @@ class Clones(Struct, frozen=True, kw_only=True):
         return place
 
     def adapted(self, place: Path, patch: bytes) -> bytes | None:
-        """What another clone's patch comes to here, merged where need be; None: it conflicts."""
+        """Another clone's patch as it applies here, merged if needed; None if it conflicts."""
         env = user_environment(self.environ)
         try:
             git("apply", "--3way", "--whitespace=nowarn", "-", cwd=place, env=env, stdin=patch)
@@ -61,11 +61,11 @@ class Clones(Struct, frozen=True, kw_only=True):
             git("reset", "-q", "--hard", cwd=place, env=env)
 
     def remove(self, run_id: str) -> None:
-        """The run has ended, and all that it made is in the store."""
+        """Remove the clone of an ended run, whose results are in the store."""
         shutil.rmtree(self.place(run_id), ignore_errors=True)
 
     def _fetched(self, repository: Repository) -> tuple[str, str]:
-        """The mirror's address and the name of the revision in it."""
+        """Fetch the revision into the mirror; returns the mirror's URL and the ref there."""
         key = sha256(repository.url.encode()).hexdigest()[:24]
         mirror = state_dir.folder(self.home, "mirrors", f"{key}.git")
         name = f"refs/fleet/{sha256(repository.revision.encode()).hexdigest()[:24]}"
@@ -77,7 +77,7 @@ class Clones(Struct, frozen=True, kw_only=True):
         return mirror.as_uri(), name
 
     def _change(self, root: Path, repository: Repository, change: PriorChange) -> None:
-        """Do what comes before the run, and commit it: the run's own changes stay apart."""
+        """Make the prior change and commit it, so that the run's own changes are separate."""
         env = user_environment(self.environ)
         if change.patch:
             patch = change.patch.encode()
@@ -89,7 +89,7 @@ class Clones(Struct, frozen=True, kw_only=True):
             git(*_NOBODY, "commit", "-q", "-m", change.message, cwd=root, env=env)
 
     def _git(self, cwd: Path, *arguments: str) -> None:
-        """The user's own git, as it may need the user's credentials and filters."""
+        """Run git like the user does, because it may need credentials and filters."""
         self._succeed(cwd, ("git", "-c", "gc.auto=0", *arguments))
 
     def _succeed(self, cwd: Path, argv: tuple[str, ...]) -> None:

@@ -1,6 +1,6 @@
-"""What a batch is asked for: repositories, what to change first, limits; reading it from YAML.
+"""The manifest of a batch: repositories, a change to make first, limits; read from YAML.
 
-A manifest holds no secret: a worker uses its own git, with its own credentials.
+A manifest holds no secrets: a worker uses its own git with its own credentials.
 """
 
 from hashlib import sha256
@@ -16,19 +16,19 @@ from atlas_retry.errors import ConfigError, Place
 from atlas_retry.settings import CascadeSettings
 
 PROTOCOLS = frozenset({"", "file", "git", "http", "https", "ssh"})
-"""Of a repository's URL; git's `ext::` would run a command."""
+"""Allowed schemes of a repository's URL; git's `ext::` would run a command."""
 MAX_REPOSITORIES = 30_000
-"""What became of each is a letter that travels from one history to the next."""
+"""Limit of repositories, each of which adds a letter to the state between histories."""
 MAX_WINDOW = 10
-"""Results that are looked at together; they travel from one history to the next."""
+"""Limit of `cascade.window_size`; that many results are kept between histories."""
 
 
 class Repository(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     url: str
-    """As for `git fetch`; an absolute path is one of the worker's machine."""
+    """URL for `git fetch`; an absolute path is on the worker's machine."""
     revision: str = "HEAD"
     cwd: str = "."
-    """The folder of the repository that is the workspace."""
+    """Folder of the workspace in the repository."""
     name: str = ""
 
     @property
@@ -37,31 +37,31 @@ class Repository(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class PriorChange(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is done to each repository before its run: a line of shell, or a patch."""
+    """A change of each repository before its run: a shell line or a patch."""
 
     run: str = ""
     patch: str = ""
-    """In the file a path, relative to it; once read the patch itself."""
+    """In the YAML a path relative to that file; after `read`, the patch itself."""
     message: str = "Apply the change of the fleet"
 
 
 class BatchLimits(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Of a batch and of each of its runs; a worker's own limits hold as well."""
+    """Limits of a batch and of each of its runs; a worker's own limits also apply."""
 
     max_cost_usd: float | None = None
-    """Of the whole batch; None: unlimited."""
+    """Limit of the whole batch; None: unlimited."""
     max_cost_usd_per_run: float | None = 5.0
     max_attempts: int | None = None
     max_minutes: float | None = None
     deaths: int = 2
-    """So many workers may be lost over one item."""
+    """Number of workers lost over one item after which it is given up."""
     runs_at_once: int = 50
     settle_minutes: float = 10.0
-    """So long the end waits for lost machines to say what they had spent."""
+    """Minutes to wait at the end for lost machines to report their costs."""
 
 
 class DeliverTo(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Where results go, beside the store, which gets each as a patch."""
+    """Where results go in addition to the store, which gets each as a patch."""
 
     branch: str = ""
     push: bool = False
@@ -71,25 +71,22 @@ class Manifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     version: Literal[1]
     repositories: tuple[Repository, ...]
     ai_fix: bool = False
-    """Without it no model is asked and no money is spent."""
+    """If false, no model is asked and no money is spent."""
     agent: str = ""
-    """Empty: the first that the worker allows."""
+    """If empty, the first agent that the worker allows."""
     model: str = ""
     config: str = ""
-    """In the file a path, relative to it; once read the text that becomes `.atlas/config.yaml`."""
+    """In the YAML a path relative to that file; after `read`, the text of `.atlas/config.yaml`."""
     change: PriorChange = PriorChange()
     limits: BatchLimits = BatchLimits()
     deliver: DeliverTo = DeliverTo()
     cascade: CascadeSettings = field(default_factory=CascadeSettings)
     canary: bool = True
-    """Of items with the same first problem one goes first, and its patch is tried on the others."""
+    """Whether one of the items with the same first problem goes first, and others try its patch."""
 
 
 def read(path: Path) -> Manifest:
-    """The manifest with the files it names.
-
-    Raises ConfigError naming what is wrong.
-    """
+    """The manifest with the content of the files it names. Raises ConfigError."""
     import yaml
 
     try:
@@ -108,7 +105,7 @@ def read(path: Path) -> Manifest:
 
 
 def stored(manifest: Manifest) -> tuple[bytes, str]:
-    """The manifest as the store keeps it, and its digest."""
+    """Content of the manifest in the store, and its digest."""
     content = msgspec.json.encode(manifest)
     return content, sha256(content).hexdigest()
 
@@ -118,13 +115,13 @@ def _text(manifest: Path, name: str) -> str:
 
 
 def _check(path: Path, repository: Repository) -> None:
-    """Raise ConfigError for what no worker may be handed."""
+    """Raise ConfigError for a repository that no worker may get."""
     parts = urlsplit(repository.url)
     inside = not Path(repository.cwd).is_absolute() and ".." not in Path(repository.cwd).parts
     if parts.password is not None:
-        raise _refusal(path, f"{parts.hostname}: a password in the URL would be seen by everybody")
+        raise _refusal(path, f"{parts.hostname}: a password in the URL would be visible to others")
     if parts.scheme not in PROTOCOLS or "::" in repository.url.partition("/")[0]:
-        raise _refusal(path, f"{repository.url}: not a protocol that workers fetch by")
+        raise _refusal(path, f"{repository.url}: workers do not fetch by this protocol")
     if repository.url.startswith("-") or repository.revision.startswith("-"):
         raise _refusal(path, f"{repository.url}: neither URL nor revision may begin with a dash")
     if not inside:

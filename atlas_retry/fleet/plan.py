@@ -1,7 +1,7 @@
-"""What a batch does next, and what each result means for it; pure.
+"""Decide what a batch does next, and what each result means for it; pure.
 
-An item is looked at without a model. What fails goes on: one item of each group of the same first
-problem asks the agent, the others try its accepted patch before they ask.
+An item first runs without a model. If it fails, one item of each group with the same first problem
+asks the agent, and the others try its accepted patch before they ask.
 """
 
 from collections.abc import Iterator
@@ -26,18 +26,18 @@ from atlas_retry.model import Outcome, Validation, Verdict, WorkspaceFacts
 from atlas_retry.run.cascade import detect
 
 MAX_CANARIES = 2
-"""So many of a group fail, one after the other, before all others may ask."""
+"""Failures in a row in one group after which the other items of it may ask the agent."""
 MAX_TRIES = 30
-"""Of an item, however they were lost."""
+"""Limit of tries of an item, for any reason."""
 
 
 def start(state: State) -> tuple[State, tuple[Assignment, ...]]:
-    """All that may start now. What waits for money that cannot come any more has ended."""
+    """The runs that may start now. Items that wait for money that cannot come any more end."""
     assignments: list[Assignment] = []
     if state.paused or state.stopped:
         return state, ()
     room = state.limits.runs_at_once - len(running(state))
-    # who has been looked at goes first: what comes of it helps others of the group
+    # items with a group go first, because their result helps others of the group
     waiting = sorted(_waiting(state), key=lambda item: (item.group is None, item.index))
     for index in [item.index for item in waiting]:
         if len(assignments) >= room:
@@ -48,14 +48,14 @@ def start(state: State) -> tuple[State, tuple[Assignment, ...]]:
 
 
 def forgone(state: State) -> State:
-    """Nothing runs, and what lost machines may have left is not waited for any longer."""
+    """End waiting items as unpaid, without waiting any longer for reports of lost machines."""
     for item in _waiting(state):
         state = _failed(state, item, Ending.UNPAID)
     return state
 
 
 def ended(state: State, assignment: Assignment, result: ItemResult) -> State:
-    """A run has come back."""
+    """The state after the result of a run."""
     beat = Beat(
         run=assignment.run,
         machine=result.machine,
@@ -73,10 +73,10 @@ def ended(state: State, assignment: Assignment, result: ItemResult) -> State:
 
 
 def lost(state: State, assignment: Assignment, beat: Beat | None) -> State:
-    """The worker of a run is gone; `beat` is its last heartbeat. None: nobody had begun."""
+    """The state after a run's worker was lost; `beat` is its last heartbeat, None if not begun."""
     now = books.lose(state.books, assignment.run, beat)
     item = state.items[assignment.index]
-    # nobody is to blame where none had begun: it was called off, or the network swallowed it
+    # a run that had not begun was cancelled or lost by the network, so it counts as no death
     item = replace(item, running=None, deaths=item.deaths + (beat is not None))
     state = _put(replace(state, books=now), item)
     if item.deaths < state.limits.deaths and item.tries < MAX_TRIES:
@@ -92,7 +92,7 @@ def _waiting(state: State) -> Iterator[Item]:
 
 
 def _stage(state: State, item: Item) -> Stage | None:
-    """What an item that waits does next; None: it waits for another of its group."""
+    """The next stage of a waiting item; None if it waits for another of its group."""
     if item.group is None:
         return Stage.LOOK
     group = state.groups[item.group]
@@ -104,7 +104,7 @@ def _stage(state: State, item: Item) -> Stage | None:
 
 def _started(state: State, item: Item) -> tuple[State, Assignment | None]:
     stage = _stage(state, item)
-    if stage is None or _is_suspect_beside_another(state, item):
+    if stage is None or _must_wait_for_suspect(state, item):
         return state, None
     paid = _paid(state, item, stage)
     if paid is None:
@@ -125,13 +125,13 @@ def _started(state: State, item: Item) -> tuple[State, Assignment | None]:
     )
 
 
-def _is_suspect_beside_another(state: State, item: Item) -> bool:
-    """What may kill its worker runs with no other that may: so only the guilty is blamed again."""
+def _must_wait_for_suspect(state: State, item: Item) -> bool:
+    """Whether another item that may kill its worker runs: suspects run one at a time."""
     return bool(item.deaths) and any(other.deaths for other in running(state))
 
 
 def _paid(state: State, item: Item, stage: Stage) -> tuple[State, float | None] | None:
-    """With the money that the run may spend; None: there is none now."""
+    """The state and the money that the run may spend; None if there is none now."""
     if stage is Stage.LOOK:
         return state, None
     run = run_of(state.batch, item.index, stage)
@@ -140,7 +140,7 @@ def _paid(state: State, item: Item, stage: Stage) -> tuple[State, float | None] 
 
 
 def _led(state: State, item: Item) -> State:
-    """The item is its group's leader, where that has none."""
+    """The state with the item as leader of its group, if that has none."""
     name = item.group or ""
     group = state.groups[name]
     leader = item.index if group.leader is None else group.leader
@@ -185,7 +185,7 @@ def _bad(result: ItemResult) -> Ending:
 
 
 def _failed(state: State, item: Item, ending: Ending, result: ItemResult | None = None) -> State:
-    """An item has ended badly; where it led its group, another may."""
+    """End an item without success; if it led its group, another item may lead."""
     group = state.groups.get(item.group or "")
     if group and group.leader == item.index:
         left = replace(group, leader=None, failures=group.failures + 1)
@@ -199,7 +199,7 @@ def _end(state: State, item: Item, ending: Ending, result: ItemResult | None = N
 
 
 def _watched(state: State, result: ItemResult) -> State:
-    """Pause where the last results have a cause in common."""
+    """The state, paused if the last results have a common cause."""
     latest = (*state.latest, result)[-state.cascade.window_size :]
     state = replace(state, latest=latest)
     pauses = state.cascade.on_cascade == "pause_and_alert"
@@ -221,7 +221,7 @@ def _outcome(result: ItemResult) -> Outcome:
 
 
 def first_problem(result: ItemResult) -> str:
-    """What items that fail alike have in common: the fingerprint of the first problem."""
+    """Fingerprint of the first problem, which groups items that fail alike."""
     problems = chain.from_iterable(gate.diagnostics for gate in result.failing)
     fingerprints = (problem.fingerprint for problem in problems)
     silent = next((f"{gate.name}:{gate.status}" for gate in result.failing), result.error)

@@ -1,6 +1,6 @@
-"""What the attempts of a run have come to, for another machine that goes on from there.
+"""The latest attempt of a run, from which another machine can continue.
 
-There it is the first attempt, replayed at no cost: guard and gates judge it again.
+There it is replayed as the first attempt at no cost; guard and gates judge it again.
 """
 
 from collections.abc import Mapping
@@ -20,21 +20,21 @@ from atlas_retry.settings import AgentSettings
 from atlas_retry.workspace import discovery, state
 
 BACKEND = f"{__name__}:continuing"
-"""As `agent.backend`."""
+"""Value for `agent.backend`."""
 AGENT, SCRIPT = "ATLAS_FLEET_AGENT", "ATLAS_FLEET_SCRIPT"
-"""Variables: who is asked after the replay, and the folder that is replayed."""
+"""Variables with the agent to ask after the replay, and the folder to replay."""
 
 
 class PushedAttempt(Struct, frozen=True, kw_only=True):
-    """The tree that a run had come to, as a patch of the one it started from."""
+    """The latest tree of a run, as a patch of the one it started from."""
 
     attempts: int
-    """Finished so far."""
+    """Number of finished attempts."""
     patch: bytes
 
 
 def latest(home: Path, environ: Mapping[str, str], root: Path, run: str) -> PushedAttempt | None:
-    """What a run under way here has come to; None: nothing that is worth going on from."""
+    """The latest attempt of a run on this machine; None if there is nothing to continue from."""
     with database.reading(home) as connection:
         rows = archive.of_batch(connection, run)
         done = archive.attempts(connection, rows[0].id) if rows else ()
@@ -48,7 +48,7 @@ def latest(home: Path, environ: Mapping[str, str], root: Path, run: str) -> Push
 
 
 def continuing(settings: AgentSettings, emit: Emit, environ: Mapping[str, str]) -> Agent:
-    """An agent whose first attempt is the pushed one; after it another one is asked."""
+    """An agent that replays the pushed attempt first, and then asks another agent."""
     replayed = scripted(replace(settings, path=environ[SCRIPT]), emit, environ)
     backend = environ[AGENT]
     asked = agents.resolve(backend)(replace(settings, backend=backend), emit, environ)

@@ -1,6 +1,6 @@
-"""Where the large things of a batch are: manifest, reports, patches, logs; a folder or S3.
+"""The store for large files of a batch: manifest, reports, patches, logs; a folder or S3.
 
-The address and its credentials are each machine's own; no payload names them.
+Each machine has its own address and credentials for it; no payload names them.
 """
 
 import os
@@ -16,16 +16,18 @@ from atlas_retry.fleet.manifest import Manifest
 
 RESULT, REPORT, PATCH, LOG = "result.json", "run.json", "fix.patch", "log.txt"
 ATTEMPT = "attempt.json"
-"""What a run under way has come to."""
+"""File with the latest attempt of a current run."""
 
 
 class Store:
-    """A place that all machines of a fleet reach. Raises AtlasError where it cannot be used."""
+    """A place that all machines of a fleet reach. Raises AtlasError if it cannot be used."""
 
     def __init__(self, url: str) -> None:
-        """`url` is a folder, or any address that fsspec knows, as `s3://bucket/prefix`."""
+        """`url` is a folder, or any address that fsspec knows, such as `s3://bucket/prefix`."""
         if urlsplit(url).password is not None:
-            raise UsageError("the address of a store holds no password", remedy="AWS_PROFILE ...")
+            raise UsageError(
+                "the address of a store must not contain a password", remedy="AWS_PROFILE ..."
+            )
         self.url = url.rstrip("/")
         try:
             self._files, self._root = fsspec.core.url_to_fs(self.url)
@@ -33,18 +35,18 @@ class Store:
             raise UsageError(f"--store {url}: {error}", remedy="pip install s3fs") from error
 
     def put(self, batch: str, name: str, content: bytes) -> None:
-        """Keep something of a batch. What was there of this name is replaced."""
+        """Write a file of a batch; replaces one of the same name."""
         path = self._path(batch, name)
         try:
             self._files.makedirs(path.rpartition("/")[0], exist_ok=True)
-            fresh = f"{path}.{os.urandom(4).hex()}"  # nobody reads half of a file
+            fresh = f"{path}.{os.urandom(4).hex()}"  # so that no reader sees half of a file
             self._files.pipe_file(fresh, content)
             self._files.mv(fresh, path)
         except OSError as error:
             raise AtlasError(f"the store {self.url} cannot be written: {error}") from error
 
     def get(self, batch: str, name: str) -> bytes | None:
-        """What was put; None: there is nothing of this name."""
+        """Content of a file; None if there is none of this name."""
         try:
             return bytes(self._files.cat_file(self._path(batch, name)))
         except FileNotFoundError:
@@ -53,15 +55,15 @@ class Store:
             raise AtlasError(f"the store {self.url} cannot be read: {error}") from error
 
     def manifest(self, batch: str, digest: str) -> Manifest:
-        """The manifest of a batch. Raises AtlasError where it is missing or another."""
+        """The manifest of a batch. Raises AtlasError if it is missing or a different one."""
         content = self.get(batch, "manifest.json")
         if content is None:
             raise AtlasError(
                 f"the store {self.url} has no batch {batch}",
-                remedy="--store of atlas fleet start and of every worker has to be the same place",
+                remedy="--store of atlas fleet start and of every worker must be the same place",
             )
         if sha256(content).hexdigest() != digest:
-            raise AtlasError(f"the manifest in {self.url} is not the one that {batch} began with")
+            raise AtlasError(f"the manifest in {self.url} is not the one of batch {batch}")
         return msgspec.json.decode(content, type=Manifest)
 
     def result(self, batch: str, run: str) -> ItemResult | None:
@@ -69,7 +71,7 @@ class Store:
         return msgspec.json.decode(content, type=ItemResult) if content else None
 
     def results(self, batch: str) -> dict[str, ItemResult]:
-        """Every run of a batch that has ended, by its id."""
+        """Results of the ended runs of a batch, by run id."""
         try:
             contents = self._files.cat(self._files.glob(self._path(batch, f"*/{RESULT}")))
         except OSError as error:

@@ -1,4 +1,4 @@
-"""Notes of a machine about its runs: so what they cost is reported, whatever became of a worker."""
+"""A machine's notes on its runs, so that their cost is reported even if a worker is lost."""
 
 import fcntl
 import os
@@ -14,7 +14,7 @@ from atlas_retry.fleet.books import Beat
 from atlas_retry.history import archive, database
 
 FOLDER = "fleet"
-"""Of the state directory."""
+"""Folder in the state directory."""
 WAIT_S = 0.5
 
 
@@ -24,7 +24,7 @@ class _Try(Struct, frozen=True, kw_only=True):
 
 
 def machine_id(home: Path) -> str:
-    """The name of this machine: it stays with the state directory, as the journal does."""
+    """The id of this machine; it is kept in the state directory, like the journal."""
     file = state_dir.folder(home, FOLDER) / "machine"
     if not file.exists():
         state_dir.replace_file(file, os.urandom(8).hex().encode())
@@ -32,7 +32,7 @@ def machine_id(home: Path) -> str:
 
 
 def beat_of(home: Path, machine: str, run: str, number: int) -> Beat:
-    """What this machine's journal holds of a run."""
+    """Progress of a run according to this machine's journal."""
     with database.reading(home) as connection:
         rows = archive.of_batch(connection, run)
         cost_usd, _ = archive.batch_usd(connection, run, but="")
@@ -44,9 +44,9 @@ def beat_of(home: Path, machine: str, run: str, number: int) -> Beat:
 def under_way(
     home: Path, batch: str, run: str, number: int, wait: Callable[[], None]
 ) -> Iterator[None]:
-    """Note that this machine tries a run, which nobody else on it does meanwhile.
+    """Note that this machine tries a run, and exclude other workers on it from that run.
 
-    Until another has come to its end `wait` is called again and again.
+    While another worker has the run, `wait` is called repeatedly.
     """
     folder = state_dir.folder(home, FOLDER, "tries")
     while (file := _taken(folder / f"{run}.json", make=True)) is None:
@@ -60,7 +60,7 @@ def under_way(
 
 
 def to_report(home: Path, machine: str) -> dict[str, list[Beat]]:
-    """By batch what each run has cost that is noted and no longer under way."""
+    """Costs of the noted runs that are not running any more, by batch."""
     by_batch: dict[str, list[Beat]] = {}
     for path in sorted(state_dir.folder(home, FOLDER, "tries").glob("*.json")):
         file = _taken(path, make=False)
@@ -74,7 +74,7 @@ def to_report(home: Path, machine: str) -> dict[str, list[Beat]]:
 
 
 def forget(home: Path, beats: list[Beat]) -> None:
-    """These have been reported; one that has been taken up again since is kept."""
+    """Delete the notes of reported runs, except those that were started again since."""
     for beat in beats:
         path = state_dir.folder(home, FOLDER, "tries") / f"{beat.run}.json"
         file = _taken(path, make=False)
@@ -86,14 +86,14 @@ def forget(home: Path, beats: list[Beat]) -> None:
 
 
 def _taken(path: Path, *, make: bool) -> int | None:
-    """The file under a lock that the kernel frees with us; None: it is taken, or not there."""
+    """The locked file, released when we end; None if another has it, or there is none."""
     try:
         file = os.open(path, os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if make else 0), 0o600)
     except FileNotFoundError:
         return None
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if os.fstat(file).st_ino == path.stat().st_ino:  # else it was forgotten meanwhile
+        if os.fstat(file).st_ino == path.stat().st_ino:  # else it was deleted meanwhile
             return file
     except (BlockingIOError, FileNotFoundError):
         pass

@@ -1,4 +1,4 @@
-"""A worker: takes runs from a queue of the server, and carries them out as children."""
+"""A worker: takes runs from a queue of the server, and runs them as child processes."""
 
 import asyncio
 import signal
@@ -33,9 +33,9 @@ class Hands:
 
     @activity.defn(name=ACTIVITY, no_thread_cancel_exception=True)
     def run(self, one: Assignment) -> ItemResult:
-        """Carry it out; whatever goes wrong says which machine may have spent money."""
+        """Run an assignment; any error names the machine that may have spent money."""
         now = tries.beat_of(self._at.home, self._at.machine, one.run, one.number)
-        # raises where the server does not hear who has the run: then nothing may be spent
+        # raises if the server does not learn who has the run: then nothing may be spent
         handle = self._client.get_async_activity_handle(task_token=activity.info().task_token)
         sent = asyncio.run_coroutine_threadsafe(handle.heartbeat(now), self._loop)
         sent.result(CONFIRM_S)
@@ -52,11 +52,11 @@ def _beat(beat: Beat) -> None:
 
 
 async def work(client: Client, queue: str, slots: int, at: Workplace) -> None:
-    """Work until HUP, INT or TERM; then what runs is ended in good order, and goes on elsewhere."""
+    """Work until HUP, INT or TERM; then runs are ended cleanly, and continue elsewhere."""
     stop = asyncio.Event()
     for number in _ENDING:
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    if process.stop_requested():  # before there was anybody to hear of it
+    if process.stop_requested():  # requested before the handlers were installed
         return
     with ThreadPoolExecutor(slots) as threads:
         worker = Worker(
@@ -79,7 +79,7 @@ async def work(client: Client, queue: str, slots: int, at: Workplace) -> None:
 
 
 async def _report(client: Client, at: Workplace) -> None:
-    """Say what ended runs have cost by the journal; what nobody asks for any more is forgotten."""
+    """Report the cost of ended runs from the journal, and delete the notes of reported ones."""
     by_batch = await asyncio.to_thread(tries.to_report, at.home, at.machine)
     for batch, beats in by_batch.items():
         for first in range(0, len(beats), REPORTED_AT_ONCE):

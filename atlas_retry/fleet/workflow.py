@@ -1,4 +1,4 @@
-"""The workflow that holds a batch: it asks `plan` what is next, and hands that to workers."""
+"""The workflow of a batch: it asks `plan` for the next runs, and sends them to workers."""
 
 import asyncio
 from collections.abc import Callable
@@ -19,14 +19,14 @@ with workflow.unsafe.imports_passed_through():
 
 ACTIVITY, WORKFLOW = "atlas-run", "atlas-fleet"
 HEARTBEAT_S = 10.0
-"""Without a heartbeat for so long a worker is lost."""
+"""Time without a heartbeat after which a worker counts as lost."""
 _ONCE = RetryPolicy(maximum_attempts=1)
-"""Whether and with what money a run begins again is the plan's to say."""
+"""No retries by Temporal: `plan` decides whether a run starts again, and with what budget."""
 
 
 @workflow.defn(name=WORKFLOW)
 class Fleet:
-    """One batch, from its start or from where the last history ended."""
+    """One batch, from its start or from the end of the last history."""
 
     @workflow.init
     def __init__(self, state: State) -> None:
@@ -35,13 +35,13 @@ class Fleet:
 
     @workflow.run
     async def run(self, _: State) -> BatchStatus:
-        """Start what may start whenever anything has changed; how the batch ended."""
+        """Start runs whenever anything has changed; returns the final status."""
         while not batch.is_segment_over(self._state):
             await self._step()
         await workflow.wait_condition(workflow.all_handlers_finished)
         if not batch.is_last_segment(self._state):
             workflow.continue_as_new(batch.next_segment(self._state))
-        await self._until(lambda: not self._state.books.held_usd, for_ever=False)
+        await self._until(lambda: not self._state.books.held_usd, forever=False)
         return batch.status(self._state)
 
     @workflow.query
@@ -50,12 +50,12 @@ class Fleet:
 
     @workflow.signal
     def pause(self, why: str) -> None:
-        """Start nothing more; what runs goes on to its end."""
+        """Start no more runs; current runs finish."""
         self._state = replace(self._state, paused=why)
 
     @workflow.signal
     def resume(self) -> None:
-        """Start what a pause held back; what came before it is no cause for another."""
+        """End the pause; earlier results do not count for another one."""
         self._state = replace(self._state, paused="", latest=())
 
     @workflow.signal
@@ -66,7 +66,7 @@ class Fleet:
 
     @workflow.signal
     def reported(self, beats: list[Beat]) -> None:
-        """What a machine's journal holds of its runs, whatever became of its worker."""
+        """Record the cost of runs from a machine's journal, even if its worker was lost."""
         for beat in beats:
             self._state = replace(self._state, books=books.report(self._state.books, beat))
 
@@ -77,16 +77,16 @@ class Fleet:
         before = self._state
         if batch.is_segment_over(before):
             return
-        # where nothing runs, only lost machines may still bring money back
+        # if nothing runs, only reports of lost machines can still free money
         is_busy = bool(batch.running(before) or before.paused)
-        if not await self._until(lambda: self._state is not before, for_ever=is_busy):
+        if not await self._until(lambda: self._state is not before, forever=is_busy):
             self._state = plan.forgone(self._state)
 
-    async def _until(self, condition: Callable[[], bool], *, for_ever: bool) -> bool:
-        """Wait, or only as long as lost machines have to report; whether it has come."""
+    async def _until(self, condition: Callable[[], bool], *, forever: bool) -> bool:
+        """Wait, but unless `forever` only `settle_minutes`; returns whether the condition holds."""
         settle = timedelta(minutes=self._state.limits.settle_minutes)
         try:
-            await workflow.wait_condition(condition, timeout=None if for_ever else settle)
+            await workflow.wait_condition(condition, timeout=None if forever else settle)
         except TimeoutError:
             return False
         return True
@@ -110,7 +110,7 @@ class Fleet:
 
 
 def _without_result(state: State, one: Assignment, cause: BaseException | None) -> State:
-    """A run whose worker is lost, or that no worker had begun when it was called off."""
+    """The state after a run whose worker was lost, or that was cancelled before it started."""
     if isinstance(cause, CancelledError):
         return plan.lost(state, one, None)
     details: tuple[object, ...] = ()

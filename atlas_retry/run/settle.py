@@ -33,7 +33,6 @@ class Proof(Struct, frozen=True, kw_only=True):
     announced: str
     """Message at the start of the second run."""
     proving: frozenset[Kind]
-    """Kinds of gates in the second run."""
     most: int | None = None
 
 

@@ -1,6 +1,6 @@
-"""Reads source: scopes, the names used in them, imports. Pure; judges nothing.
+"""Read source: scopes, the names used in them, imports. Pure; judges nothing.
 
-`parse(language_of(path), source)` is the tolerant tree-sitter tree for whoever needs more.
+For more, `parse(language_of(path), source)` returns the tree-sitter tree, which tolerates errors.
 """
 
 from atlas_retry.source.imports import Import, Use, imports, uses

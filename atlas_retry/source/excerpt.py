@@ -12,15 +12,15 @@ from atlas_retry.model import Diagnostic
 from atlas_retry.source import Scope, ScopeKind, comment_of, definitions, enclosing
 
 Read = Callable[[str], bytes | None]
-"""Content of a file by its path relative to the root; None where there is nothing."""
+"""Content of a file by its path relative to the root; None if there is no file."""
 
 PLAIN_LINES = 6
-"""Shown before and after a line that has no scope around it."""
+"""Lines to show before and after a line without a scope around it."""
 MAX_NOTE_CHARS = 160
 
 
 class Mark(Struct, frozen=True, kw_only=True):
-    """What is said at one line, 1-based."""
+    """A note at one line, 1-based."""
 
     line: int
     note: str
@@ -33,7 +33,7 @@ class Passage(Struct, frozen=True, kw_only=True):
     start_line: int
     end_line: int
     def_line: int
-    """Where the signature stands; `start_line` if there is none."""
+    """Line of the signature; `start_line` if there is none."""
     symbol: str | None = None
     marks: tuple[Mark, ...] = ()
 
@@ -57,7 +57,7 @@ def anchor(diagnostics: Iterable[Diagnostic], read: Read) -> tuple[Diagnostic, .
 
 
 def _place(path: str, line: int, source: bytes | None) -> tuple[str | None, str | None]:
-    """The symbol around a line, and its text."""
+    """The symbol around a line, and the text of the line."""
     if source is None:
         return None, None
     scope = enclosing(path, source, line)
@@ -69,7 +69,7 @@ def _place(path: str, line: int, source: bytes | None) -> tuple[str | None, str 
 def passage_at(path: str, source: bytes, line: int) -> Passage:
     """The innermost function or class around a line, else the plain lines around it.
 
-    A line of a class that lies in none of its methods gets the lines around it, not the class.
+    A line of a class outside its methods gets the lines around it, not the class.
     """
     scope = enclosing(path, source, line)
     if scope is not None and (scope.kind is not ScopeKind.CLASS or scope.lines <= 4 * PLAIN_LINES):
@@ -105,7 +105,7 @@ def _plain(path: str, source: bytes, line: int, scope: Scope | None) -> Passage:
 
 
 def marked(passage: Passage, marks: Iterable[Mark]) -> Passage:
-    """The passage with those marks that lie in it, one a line, notes joined."""
+    """The passage with the marks inside it, one per line, with their notes joined."""
     notes: dict[int, list[str]] = {}
     for mark in (*passage.marks, *marks):
         if passage.start_line <= mark.line <= passage.end_line:
@@ -122,7 +122,7 @@ def marked(passage: Passage, marks: Iterable[Mark]) -> Passage:
 
 
 def note_of(diagnostic: Diagnostic) -> str:
-    """What stands at the offending line: `<rule> <message>`."""
+    """The note at the offending line: `<rule> <message>`."""
     first = (diagnostic.message.splitlines() or [""])[0]
     rule = diagnostic.rule_id or ""
     return shortened(first if rule in first else f"{rule} {first}".strip(), MAX_NOTE_CHARS)
@@ -151,8 +151,8 @@ class Excerpt(Struct, frozen=True, kw_only=True):
 def excerpt(passage: Passage, source: bytes, *, max_chars: int) -> Excerpt | None:
     """The passage within `max_chars`: whole, else its signature and windows around the marks.
 
-    White space is exact, for agents edit by exact text.
-    None where not even the marked lines fit, or the source is binary.
+    White space is exact, because agents edit by exact text. None if the marked lines do not fit, or
+    the source is binary.
     """
     if b"\0" in source[:8192]:
         return None
@@ -187,7 +187,7 @@ def _size(lines: list[str], kept: set[int]) -> int:
 
 
 def _windows(passage: Passage, lines: list[str], max_chars: int) -> set[int]:
-    """Indices of the lines that are shown of what does not fit."""
+    """Indices of the lines to show of a passage that does not fit."""
     marks = [mark.line - passage.start_line for mark in passage.marks]
     head = _signature(passage, lines)
     spent, kept = 0, set[int]()
@@ -223,7 +223,7 @@ _GAP_CHARS = len(_GAP) + 6
 
 
 def _gap_cost(index: int, kept: set[int]) -> int:
-    """A line with no neighbour opens a gap on both sides; one with two closes it."""
+    """Characters of gap markers: a line without neighbours adds two gaps, one with two removes."""
     neighbours = (index - 1 in kept) + (index + 1 in kept)
     return (2 - 2 * neighbours) * _GAP_CHARS if neighbours < 2 else 0  # noqa: PLR2004 - both sides
 

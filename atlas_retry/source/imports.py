@@ -1,4 +1,4 @@
-"""The imports of a source, and the names that it uses. Which file a module is, the caller finds."""
+"""The imports of a source, and the names that it uses. Does not resolve modules to files."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -20,9 +20,9 @@ class Import(Struct, frozen=True, kw_only=True):
     module: str
     """As written: `pkg.mod`, `..mod`, `./mod`, `crate::mod`, `a/b.h`."""
     name: str | None
-    """What is taken from the module; `*` for all, None for the module itself."""
+    """Imported name; `*` for all, None for the module itself."""
     local: str
-    """The name that it has in this source."""
+    """Name in this source."""
     start_line: int
     end_line: int
 
@@ -35,7 +35,7 @@ _ALIASED = regex(r"(?:type\s+)?(\*|[\w$]+)(?:\s*(?:\bas\b|:)\s*([\w$]+))?")
 
 
 def imports(path: str, source: bytes) -> tuple[Import, ...]:
-    """Every import in order, wherever it stands; empty when unreadable."""
+    """Every import in order, nested ones included; empty if the source cannot be parsed."""
     language = language_of(path, source)
     tree = parse(language, source)
     if language is None or tree is None or not BY_NAME[language].imports:
@@ -186,13 +186,13 @@ class Use(Struct, frozen=True, kw_only=True):
 
     name: str
     receiver: str | None
-    """What stands before the dot, as written: `self`, `module.sub`; None for a bare name."""
+    """Text before the dot: `self`, `module.sub`; None for a bare name."""
     line: int
     is_call: bool
 
 
 def uses(path: str, source: bytes, start_line: int, end_line: int) -> tuple[Use, ...]:
-    """Names in the lines given (1-based, inclusive), in order; empty when unreadable."""
+    """Names in these lines (1-based, inclusive), in order; empty if it cannot be parsed."""
     language = language_of(path, source)
     tree = parse(language, source)
     if language is None or tree is None:
@@ -238,14 +238,14 @@ def _receiver(node: "Node") -> str | None:
 
 
 def _receiver_among_tokens(node: "Node") -> str | None:
-    """Of a name in the arguments of a Rust macro, which are tokens and no expressions."""
+    """Receiver of a name in the arguments of a Rust macro, which are tokens, not expressions."""
     link = node.prev_sibling
     before = link.prev_sibling if link is not None and link.type in (".", "::") else None
     return text_of(before) or None
 
 
 def _is_callee(node: "Node") -> bool:
-    """Whether the name, or the member expression that it ends, is what a call calls."""
+    """Whether a call calls this name, or the member expression that ends with it."""
     holder, parent = node, node.parent
     if parent is not None and parent.type == _TOKENS:
         after = node.next_sibling

@@ -1,4 +1,4 @@
-"""The languages that atlas reads, a row each, and from a path and bytes to a tree."""
+"""The languages that atlas reads, one row each; parses bytes to a tree."""
 
 import importlib
 import re
@@ -15,22 +15,22 @@ if TYPE_CHECKING:
 
 
 class Grammar(Struct, frozen=True, kw_only=True):
-    """How one language is recognised and what in its tree is a definition or an import."""
+    """How one language is recognised, and which nodes are definitions or imports."""
 
     name: str
     suffixes: tuple[str, ...]
     wheel: str = ""
-    """None: `tree_sitter_` and the name."""
+    """Module of the grammar; if empty, `tree_sitter_` and the name."""
     entry: str = "language"
     """Function of the wheel that returns the grammar."""
     comment: str = "//"
     definitions: str
     """Query with a node `@function`, `@class`, `@module`, `@test` or `@variable`, its `@name`, and
-    the `@owner` that it names itself (a Go receiver)."""
+    an `@owner` if the definition names one (a Go receiver)."""
     imports: str = ""
     """Query whose `@import` nodes are whole statements."""
     interpreters: tuple[str, ...] = ()
-    """Names that a `#!` line may hold, for files without a suffix."""
+    """Names in a `#!` line, for files without a suffix."""
 
 
 _PYTHON = """
@@ -256,7 +256,7 @@ for _grammar in GRAMMARS:
 
 @cache
 def load(name: str) -> "Language":
-    """The grammar of a language in `BY_NAME`, loaded at its first use."""
+    """The grammar of a language in `BY_NAME`, loaded on first use."""
     from tree_sitter import Language
 
     grammar = BY_NAME[name]
@@ -275,7 +275,7 @@ def query(name: str, pattern: str) -> "Query":
 
 @cache
 def query_of_types(name: str, types: re.Pattern[str]) -> "Query | None":
-    """A query for the nodes of the types that match; None where the language has none of them."""
+    """A query for the nodes whose types match; None if the language has no such type."""
     language = load(name)
     named = filter(language.node_kind_is_named, range(language.node_kind_count))
     kinds = {language.node_kind_for_id(n) or "" for n in named if language.node_kind_is_visible(n)}
@@ -284,7 +284,7 @@ def query_of_types(name: str, types: re.Pattern[str]) -> "Query | None":
 
 
 MAX_SOURCE_BYTES = 1 << 20
-"""Larger files are generated ones; they are read as plain lines."""
+"""Size limit for parsing; larger files are usually generated, and read as plain lines."""
 
 _SHEBANG = regex(rb"#!.*?([a-z]+)[\d.]*\s*$", re.MULTILINE)
 _DASH_COMMENT = {".sql": "--", ".lua": "--", ".hs": "--", ".elm": "--"}
@@ -294,7 +294,7 @@ _HASH_COMMENT = frozenset(
 
 
 def language_of(path: str, source: bytes = b"") -> str | None:
-    """The language by suffix, else by the `#!` line of `source`; None when there is no grammar."""
+    """The language by suffix, else by the `#!` line of `source`; None if unknown."""
     suffix = PurePosixPath(path).suffix.lower()
     if suffix:
         grammar = BY_SUFFIX.get(suffix)
@@ -305,7 +305,7 @@ def language_of(path: str, source: bytes = b"") -> str | None:
 
 
 def comment_of(path: str) -> str:
-    """What starts a comment that runs to the end of the line."""
+    """The sign that starts a comment to the end of the line."""
     language = language_of(path)
     if language:
         return BY_NAME[language].comment
@@ -324,12 +324,12 @@ def parse(language: str | None, source: bytes) -> "Tree | None":
 
 
 def text_of(node: "Node | None") -> str:
-    """The source of a node; empty for none."""
+    """The source of a node; empty for None."""
     return (node.text or b"").decode("utf-8", "replace") if node is not None else ""
 
 
 def nodes_of_types(path: str, source: bytes, types: re.Pattern[str]) -> "list[Node]":
-    """The nodes whose types match, in order of the text; none where the source has errors."""
+    """The nodes whose types match, in order of the text; none if the source has errors."""
     language = language_of(path, source)
     tree = parse(language, source)
     query = query_of_types(language, types) if language else None

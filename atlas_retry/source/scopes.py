@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class ScopeKind(StrEnum):
-    """What a definition is. A `test` is a call such as `it("adds", () => ...)`."""
+    """Kind of a definition. A `test` is a call such as `it("adds", () => ...)`."""
 
     FUNCTION = "function"
     CLASS = "class"
@@ -35,7 +35,7 @@ class Scope(Struct, frozen=True, kw_only=True):
     """`Class.method`, `outer.inner`; a Go method carries its receiver's type."""
     start_line: int
     def_line: int
-    """Of the signature, below the decorators."""
+    """Line of the signature, below the decorators."""
     end_line: int
     owner: str | None = None
     """Qualified name of the scope around it."""
@@ -61,7 +61,7 @@ _QUOTES = "\"'`"
 
 @lru_cache(maxsize=2048)
 def definitions(path: str, source: bytes) -> tuple[Scope, ...]:
-    """Every definition in order of its first line, outer before inner; empty when unreadable."""
+    """Every definition by its first line, outer before inner; empty if it cannot be parsed."""
     language = language_of(path, source)
     tree = parse(language, source)
     if language is None or tree is None:
@@ -117,7 +117,7 @@ def _first_line(node: "Node") -> int:
 
 
 def _name(node: "Node") -> str:
-    """The name within C's nest of declarators; the text of a string; a type without parameters."""
+    """A name inside nested C declarators, the text of a string, or a type without parameters."""
     inner: Node | None = node
     while inner is not None:
         node, inner = inner, inner.child_by_field_name("declarator")
@@ -125,7 +125,7 @@ def _name(node: "Node") -> str:
 
 
 def _nested(scopes: dict[tuple[int, int], Scope]) -> Iterator[Scope]:
-    """Qualify each scope with the ones that it lies in: outer come before inner."""
+    """Qualify each scope with the scopes around it; outer come before inner."""
     outer: list[tuple[int, Scope]] = []
     for (start, minus_end), scope in sorted(scopes.items(), key=lambda item: item[0]):
         while outer and outer[-1][0] <= start:

@@ -1,4 +1,4 @@
-"""What literals stand for, whatever their spelling: `60_000` is 60000, `"a" "b"` is `"ab"`.
+"""Values of literals, independent of spelling: `60_000` is 60000, `"a" "b"` is `"ab"`.
 
 A value is a text: the digits of a number, without its sign; a string in double quotes.
 """
@@ -20,7 +20,7 @@ LITERAL = regex(r"""(?x)
      | (decimal|hex|octal|binary)_integer_literal | (decimal|hex)_floating_point_literal
      | encapsed_string | raw_string | heredoc )$
     """)
-"""Types of nodes, in all grammars."""
+"""Types of nodes that are literals, in all grammars."""
 _JOINED = regex(r"^(concatenated_string|chained_string|binary(_operator|_expression)?)$")
 _AROUND = regex(r"^(parenthesized_expression|unary(_operator|_expression)?)$")
 _QUOTED = regex(r"(?s)^(\w*)#*(\"\"\"|'''|[\"'`])(.*)\2#*$")
@@ -36,7 +36,7 @@ _NUMBER = regex(r"""(?x)
 
 
 def value_of(node: "Node") -> str | None:
-    """The value that a node spells; None where it is none, or is computed."""
+    """The value of a literal node; None for other nodes and computed values."""
     text = text_of(node)
     if LITERAL.match(node.type):
         quoted = _QUOTED.match(text)
@@ -47,7 +47,7 @@ def value_of(node: "Node") -> str | None:
 
 
 def _joined(node: "Node") -> str | None:
-    """The string that strings make, one after the other."""
+    """The concatenation of string literals; None if a part is not one."""
     if any(child.text not in (b"+", b".") for child in node.children if not child.is_named):
         return None
     parts = [value_of(child) or "" for child in node.named_children]
@@ -56,7 +56,7 @@ def _joined(node: "Node") -> str | None:
 
 
 def whole(literal: "Node") -> "Node":
-    """The widest node that spells the value of which a literal is a part."""
+    """The widest node with a value that a literal is part of."""
     node = literal
     while node.parent is not None and value_of(node.parent) is not None:
         node = node.parent
@@ -75,7 +75,7 @@ def bare(value: str) -> str:
 
 
 def spellings(value: str) -> set[str]:
-    """Texts of which one is in every file that holds a value."""
+    """Spellings of a value; a file that holds it contains one of them."""
     if value[0] == '"':
         return {bare(value), json.dumps(bare(value))[1:-1]} - {""}
     if not value.isdigit():
@@ -86,7 +86,7 @@ def spellings(value: str) -> set[str]:
 
 
 def _decoded(quoted: re.Match[str]) -> str:
-    """The content of a string, its escapes resolved."""
+    """The content of a string, with its escapes resolved."""
     if "r" in quoted[1].lower() or quoted[2] == "`":
         return quoted[3]
     text = _ESCAPE.sub(_character, quoted[3])

@@ -1,1 +1,1 @@
-"""Text made harmless, values in words, globs: secrets, units, JSON. Pure."""
+"""Text: control codes and secrets removed, units, globs, JSON. Pure."""

@@ -14,19 +14,19 @@ if TYPE_CHECKING:
 
 _NAME = regex(r"(?P<star>\*(?=\.))?(?P<text>[^!#*?\[\]\\/\s][^*?\[\]\\/\s]*)(?P<slash>/)?")
 _PLACE = regex(r"/?(?P<text>[^!#*?\[\]\\/\s][^*?\[\]\\\s]*?)(?P<below>/(?:\*\*)?)?")
-"""A path without wildcards from the top down, or all that is below it."""
+"""A path from the root without wildcards, or everything below it."""
 _CLASS = regex(r"\[.*\]|\\.")
 _LITERAL = regex(r"[\w.-]+")
 
 
 class Globs(Struct, frozen=True, dict=True):
-    """A list of patterns; the last one that matches decides, `!` takes back."""
+    """A list of patterns; the last one that matches decides, `!` negates it."""
 
     patterns: tuple[str, ...]
 
     @cached_property
     def _plain(self) -> tuple[frozenset[str], frozenset[str], tuple[str, ...]]:
-        """Most patterns are a name, a folder's name or an ending; no regex is compiled for them."""
+        """Names, folder names and endings: most patterns, which need no regular expression."""
         names, folders, endings = set(), set(), []
         for match in filter(None, map(_NAME.fullmatch, self.patterns)):
             match match["star"], match["slash"]:
@@ -40,7 +40,7 @@ class Globs(Struct, frozen=True, dict=True):
 
     @cached_property
     def _rest(self) -> tuple[tuple[str, str], ...]:
-        """The other patterns, each behind a text that stands in every path that it matches."""
+        """The other patterns, each with a text that occurs in every path that it matches."""
         others = []
         for pattern in self.patterns:
             plain = _NAME.fullmatch(pattern)
@@ -51,7 +51,7 @@ class Globs(Struct, frozen=True, dict=True):
 
     @cached_property
     def _taking_back(self) -> tuple[str, ...]:
-        """A text of each pattern that takes back what another one has matched."""
+        """A text of each negated pattern, which occurs in every path that it matches."""
         return tuple(_longest_literal(p) for p in self.patterns if p.startswith("!"))
 
     @cached_property
@@ -75,7 +75,7 @@ class Globs(Struct, frozen=True, dict=True):
         return any(ending in closed for ending in endings)
 
     def _matches_otherwise(self, path: str) -> bool:
-        """A regex is compiled only where a path holds the text of its pattern."""
+        """Match the rest; a regular expression is compiled only if its text is in the path."""
         return any(text in path and _compiled(pattern).match(path) for text, pattern in self._rest)
 
 
@@ -92,7 +92,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 
 def _literals(pattern: str) -> list[str]:
-    """What a pattern says without wildcards stands in each path that it matches."""
+    """Texts of a pattern without wildcards, which occur in every path that it matches."""
     return _LITERAL.findall(_CLASS.sub("*", pattern))
 
 
@@ -101,9 +101,9 @@ def _longest_literal(pattern: str) -> str:
 
 
 def with_a_match(patterns: Iterable[str], paths: Collection[str]) -> frozenset[str]:
-    """Those of the patterns that match any of the paths.
+    """The patterns that match any of the paths.
 
-    Most are out by one search in all paths together.
+    Most are excluded by one search in all paths together.
     """
     text = "\n".join(paths)
     return frozenset(pattern for pattern in patterns if _has_match(pattern, paths, text))
@@ -123,7 +123,7 @@ def overlap(one: str, other: str) -> bool:
 
 
 def _segments(pattern: str) -> list[str]:
-    """A pattern from the top down; one that ends with a slash is of all that is below."""
+    """Segments of a pattern from the root; a final slash means everything below."""
     plain = _CLASS.sub("?", pattern).removeprefix("./")
     anywhere = [] if "/" in plain.rstrip("/") else ["**"]
     below = ["**"] if plain.endswith("/") else []
@@ -137,7 +137,7 @@ def _names_meet(one: str, other: str) -> bool:
 def _meet(
     one: Sequence[str], other: Sequence[str], star: str, same: Callable[[str, str], bool]
 ) -> bool:
-    """Whether two sequences can be one, where a star stands for any number of items."""
+    """Whether two sequences can be equal, where a star stands for any number of items."""
     if not one or not other:
         return all(item == star for item in (*one, *other))
     if star in (one[0], other[0]):
@@ -147,10 +147,10 @@ def _meet(
 
 
 def globs(text: str) -> Globs:
-    """A list of patterns written as text, white space between them."""
+    """A list of patterns from a text, separated by white space."""
     return Globs(tuple(text.split()))
 
 
 def words(text: str) -> frozenset[str]:
-    """The words of a text, white space between them."""
+    """The words of a text, separated by white space."""
     return frozenset(text.split())

@@ -1,7 +1,7 @@
 r"""JSON of values whose text may hold bytes that are not UTF-8. Writes no file.
 
-Such bytes are lone surrogates in a `str`, which JSON in UTF-8 cannot hold. For reading, `\udcNN` is
-written as the six characters; what has to come back as it was is written by the standard library.
+Such bytes are lone surrogates in a `str`, which JSON in UTF-8 cannot hold. For readers, `\udcNN` is
+written as six characters; what `read` must return exactly is written by the standard library.
 """
 
 import json
@@ -13,12 +13,12 @@ T = TypeVar("T")
 
 
 def text_of(value: object) -> str:
-    """A value as one line that `read` takes back exactly."""
+    """A value as one line, from which `read` returns it exactly."""
     return json.dumps(msgspec.to_builtins(value), separators=(",", ":"))
 
 
 def read(text: str, kind: type[T]) -> T:
-    """The value that `text_of` was given. Raises msgspec.ValidationError when it is none."""
+    """The value that `text_of` was given. Raises msgspec.ValidationError for any other text."""
     return msgspec.convert(json.loads(text), kind, strict=False)
 
 

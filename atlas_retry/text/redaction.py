@@ -1,7 +1,7 @@
-"""Untrusted text made harmless and secrets taken out of it. Pure; knows no prompt, fence or file.
+"""Remove control codes and secrets from untrusted text. Pure; knows no prompt, fence or file.
 
 Everything here takes time linear in the length of the text: each pattern begins at a literal or
-at a boundary, and every repetition is bounded or cannot give back what it took.
+at a boundary, and every repetition is bounded or possessive.
 """
 
 import re
@@ -31,14 +31,14 @@ SURROGATES = regex("[\ud800-\udfff]")
 
 
 def is_plain(text: str) -> bool:
-    """Whether it is printable ASCII, tabs and line feeds, as nearly all text."""
+    """Whether a text is printable ASCII, tabs and line feeds only, like nearly all output."""
     return text.isascii() and text.replace("\n", "").replace("\t", "").isprintable()
 
 
 def clean(text: str) -> str:
-    """The text as a terminal leaves it on the screen, with nothing in it that cannot be seen.
+    """The text as a terminal would show it, without invisible characters.
 
-    A line that was overwritten by carriage returns is its last state. The number of lines stays.
+    Of a line overwritten by carriage returns, the last state stays. The number of lines stays.
     """
     if is_plain(text):
         return text
@@ -90,7 +90,7 @@ TOKENS = {
     "age-key": r"AGE-SECRET-KEY-1[0-9A-Z]{58}",
     "telegram-token": r"\d{8,10}:AA[\w-]{33}(?![\w-])",
 }
-"""By kind, in front of which no letter, digit, `_` or `-` may stand."""
+"""Patterns by kind; no letter, digit, `_` or `-` may precede them."""
 
 ANYWHERE = {
     "aws": r"(?:A3T[A-Z0-9]|ABIA|ACCA|AKIA|ASIA)[0-9A-Z]{16}",
@@ -107,14 +107,14 @@ ANYWHERE = {
     "aws-secret": r"(?i:aws.{0,20}?(?:key|pwd|pw|password|pass|token).{0,20}?)"
     r"['\"][0-9A-Za-z/+]{40}['\"]",
 }
-"""By kind, whatever stands in front. Their forms are those that detect-secrets 1.5 knows, without
-its entropy, keyword, Artifactory and IBM detectors, which take hashes and ordinary code as well."""
+"""Patterns by kind that may follow anything. Their forms are those of detect-secrets 1.5, without
+its entropy, keyword, Artifactory and IBM detectors, which also match hashes and ordinary code."""
 
 
 LONG_TOKEN = regex(
     r"hooks\.slack\.com|AccountKey=|(?i:aws)|(?<![\w-])(?=[A-Za-z_-]{0,256}+\d)[\w-]{14,}"
 )
-"""Each of ANYWHERE needs one of these, and most output has none."""
+"""Matches if any of ANYWHERE does, so that these are skipped for most output."""
 
 Shapes = tuple[tuple[str, re.Pattern[str]], ...]
 
@@ -157,7 +157,7 @@ MANY_DIGITS = 3
 
 
 def _is_secret(match: re.Match[str]) -> bool:
-    """Whether it is written as in an environment, a log or YAML, and not as in source code."""
+    """Whether a named value looks like one in an environment, a log or YAML, not in code."""
     value: str = match["quoted"] or match["bare"]
     if len(value) < _min_chars(match["word"]) or NO_VALUE.match(value):
         return False
@@ -168,7 +168,7 @@ def _is_secret(match: re.Match[str]) -> bool:
 
 
 def _is_no_name(match: re.Match[str], value: str) -> bool:
-    """Whether what could be a name in source code is a secret after all."""
+    """Whether a value that could be a name in source code is a secret nevertheless."""
     word: str = match["word"]
     digits = sum(map(str.isdigit, value))
     if word.lower() in value.lower():
@@ -207,13 +207,13 @@ HARMLESS_ENDINGS = {
     *("TYPE", "MODE", "TTL", "COUNT", "LIMIT", "ENABLED"),
 }
 MIN_PLAIN_WORD_CHARS = 16
-"""`postgres` as a password would take every `postgres` out of every log."""
+"""Least length of plain words to hide; a password `postgres` would remove it from every log."""
 
 
 def secret_values(environ: Mapping[str, str]) -> frozenset[str]:
-    """The values of variables whose name says that they are secret, and passwords in URLs.
+    """Values of variables with secret-looking names, and passwords in URLs.
 
-    Left out: what is too short, a path or a plain word, and so would hide more than a secret.
+    Short values, paths and plain words are left out, because they would hide ordinary text.
     """
     values = set()
     for name, value in environ.items():
@@ -227,7 +227,7 @@ def secret_values(environ: Mapping[str, str]) -> frozenset[str]:
 
 
 def _can_be_hidden(value: str) -> bool:
-    """Whether hiding it everywhere hides little else."""
+    """Whether a value can be hidden everywhere without hiding ordinary text."""
     plain_word = value.isalpha() and (value.islower() or value.isupper())
     wanted = MIN_PLAIN_WORD_CHARS if plain_word or value.isdigit() else MIN_CHARS
     return len(value) >= wanted and not re.fullmatch(r"(?:/[\w.@-]+)+/?", value)
@@ -239,8 +239,8 @@ def _can_be_hidden(value: str) -> bool:
 def redact(text: str, values: Iterable[str] = ()) -> str:
     """The text with every secret replaced by `[redacted:KIND]`; the number of lines stays.
 
-    `values` are known secrets (see `secret_values`), of kind `env`; of one that spans lines each
-    line counts. The rest is found by shape and by the name in front of it.
+    `values` are known secrets (see `secret_values`), of kind `env`; each line of a longer one
+    counts. Others are found by their shape and by the name in front of them.
     """
     if not text:
         return ""

@@ -1,4 +1,4 @@
-"""Durations, money, lists of names and commands as people read them; nothing else is worded."""
+"""Format durations, money, lists of names and commands for people."""
 
 from collections.abc import Iterable
 
@@ -7,7 +7,7 @@ ONE_CENT = 0.01
 
 
 def seconds(duration_ms: int) -> str:
-    """A duration as people say it: `0.3 s`, `12 s`, `3 min 20 s`."""
+    """A duration for people: `0.3 s`, `12 s`, `3 min 20 s`."""
     if duration_ms < TENTHS_UP_TO_MS:
         return f"{duration_ms / 1000:.1f} s"
     minutes, rest_s = divmod(round(duration_ms / 1000), 60)
@@ -15,7 +15,7 @@ def seconds(duration_ms: int) -> str:
 
 
 def usd(amount: float, *, at_least: bool = False) -> str:
-    """Money, with enough digits to tell it from nothing."""
+    """Money, with enough digits not to show a small amount as zero."""
     shown = f"${amount:.4f}" if 0 < amount < ONE_CENT else f"${amount:.2f}"
     return f"at least {shown}" if at_least else shown
 
@@ -26,7 +26,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def bounded(text: str, limit_chars: int) -> str:
-    """A text that is no longer than this: what is left out at its end is `...`."""
+    """A text of limited length; `...` replaces the end of a longer one."""
     return text if len(text) <= limit_chars else f"{text[: limit_chars - 3].rstrip()}..."
 
 
@@ -38,12 +38,12 @@ def some(names: Iterable[str], limit: int) -> str:
 
 
 def spent(cost_usd: float, interrupted_usd: float) -> str:
-    """What a run has cost, with what was spent in vain before it."""
+    """Cost of a run, and of an interrupted run before it."""
     more = f" and {usd(interrupted_usd, at_least=True)} of an interrupted run"
     return usd(cost_usd) + (more if interrupted_usd else "")
 
 
 def copyable(label: str, *commands: str) -> tuple[str, ...]:
-    """The lines `next:` and `  atlas undo`, unwrapped: what a terminal wraps is copied whole."""
+    """Lines such as `next:` and `  atlas undo`, unwrapped so that a command is copied whole."""
     lines = "\n".join(commands).splitlines()
     return (f"{label}:", *(f"  {line}" for line in lines))

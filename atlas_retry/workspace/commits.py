@@ -1,6 +1,6 @@
-"""Make a commit of what a run changed, from its snapshots; looks at no work tree, moves no branch.
+"""Make a commit of a run's changes from its snapshots, without the work tree; moves no branch.
 
-What else lies in the work tree, the user's index and HEAD have no part in it.
+Other changes in the work tree, the user's index and HEAD do not matter.
 """
 
 import os
@@ -22,7 +22,7 @@ from atlas_retry.workspace.versions import differing
 
 _SUBMODULE = "160000"
 _NOBODY = {"NAME": "atlas", "EMAIL": "atlas@users.noreply.github.com"}
-# A file's mode and type are what the snapshot says, whatever this machine's file system can do.
+# File modes and types come from the snapshot, even if this machine's file system lacks them.
 _AS_IS = (
     *("-c", "core.safecrlf=false"),
     *("-c", "core.fileMode=true"),
@@ -33,7 +33,7 @@ TRAILER = "Atlas-Run"
 
 
 class CommitMessage(Struct, frozen=True, kw_only=True):
-    """What a commit says, and of when it is: of the same run it is always the same commit."""
+    """Text and time of a commit; they are fixed per run, so that its commit is always the same."""
 
     text: str
     at: str
@@ -41,7 +41,7 @@ class CommitMessage(Struct, frozen=True, kw_only=True):
 
 
 class Made(Struct, frozen=True, kw_only=True):
-    """A commit and the patch that is the same."""
+    """A commit and an equivalent patch."""
 
     commit: str
     base: str
@@ -49,7 +49,7 @@ class Made(Struct, frozen=True, kw_only=True):
     patch: bytes
     """A mail for `git am` and `git apply`."""
     also: tuple[str, ...] = ()
-    """Other paths in which the validated tree differs from the commit: they lay there before."""
+    """Other paths in which the validated tree differs from the commit, since before the run."""
 
 
 def commit_run(
@@ -60,10 +60,10 @@ def commit_run(
     *,
     store: bool,
 ) -> Made:
-    """The commit of what changed between two snapshots, upon the first base that fits.
+    """Make a commit of the changes between two snapshots, on the first base that fits.
 
-    A base fits where it holds the changed files as the first snapshot does. With `store` the commit
-    is in the user's repository, without it nowhere. Raises WorkspaceError where no base fits.
+    A base fits if it has the changed files as in the first snapshot. With `store` the commit is in
+    the user's repository, otherwise it is not stored. Raises WorkspaceError if no base fits.
     """
     before, after = span
     paths = [change.path for change in changes(ws, before, after)]
@@ -86,10 +86,10 @@ def commit_run(
 
 
 def commit_patch(ws: Workspace, mail: bytes) -> tuple[Made, str]:
-    """The commit of a patch that `commit_run` made elsewhere, upon HEAD; and what it says.
+    """Make a commit on HEAD from a patch of `commit_run`; returns it and its message.
 
-    It is in the user's repository. Raises UsageError where it is no such patch, WorkspaceError
-    where it does not fit.
+    It is stored in the user's repository. Raises UsageError if it is not such a patch,
+    WorkspaceError if it does not fit.
     """
     base = commit_id(ws.root, ws.environ, "HEAD")
     with _desk(ws, now(), store=True) as desk:
@@ -118,7 +118,7 @@ def tree_id(ws: Workspace, *, but: Collection[str] = ()) -> str:
     In a clean checkout it is `HEAD^{tree}`. Raises WorkspaceError.
     """
     with _desk(ws, now(), store=False) as desk:
-        with suppress(FileNotFoundError):  # it knows which files have not changed
+        with suppress(FileNotFoundError):  # the copy knows which files are unchanged
             shutil.copy2(ws.git_dir / "index", desk.folder / "index")
         env = {**desk.env, "GIT_WORK_TREE": str(ws.root)}
         git("add", "-A", cwd=ws.root, env=env)
@@ -128,7 +128,7 @@ def tree_id(ws: Workspace, *, but: Collection[str] = ()) -> str:
 
 
 def delivered_in_a_row(ws: Workspace, commit: str) -> int:
-    """How many commits up to this one come from runs, with none of anybody else between."""
+    """Number of successive commits up to this one that come from runs."""
     form = f"%(trailers:key={TRAILER},valueonly,separator=%x2c)%x00"
     out = git("log", "-n", "100", "-z", f"--format={form}", commit, cwd=ws.root, env=ws.environ)
     trailers = [item.strip() for item in os.fsdecode(out).split("\0")[::2]]
@@ -136,7 +136,7 @@ def delivered_in_a_row(ws: Workspace, commit: str) -> int:
 
 
 class _Desk(Struct, frozen=True, kw_only=True):
-    """An index and a work tree of our own over the objects of the user's repository."""
+    """A separate index and work tree with the objects of the user's repository."""
 
     ws: Workspace
     folder: Path
@@ -146,7 +146,7 @@ class _Desk(Struct, frozen=True, kw_only=True):
         return git(*arguments, cwd=self.folder / "tree", env=self.env, stdin=stdin)
 
     def tree(self, base: str, snapshot_id: str, paths: Collection[str]) -> str:
-        """The tree of a commit with these paths as a snapshot has them, as `git add` would."""
+        """The tree of a commit with these paths as in a snapshot, made like by `git add`."""
         self.git("read-tree", base)
         self._lay_out(snapshot_id, paths)
         listed = self.git("ls-files", "-z", "--cached", "--others").split(b"\0")
@@ -156,7 +156,7 @@ class _Desk(Struct, frozen=True, kw_only=True):
         return self.git("write-tree").decode().strip()
 
     def _lay_out(self, snapshot_id: str, paths: Collection[str]) -> None:
-        """Make the work tree these files, and the attributes that they are read by."""
+        """Write these files and all attributes files into the separate work tree."""
         root = self.folder / "tree"
         shutil.rmtree(root)
         root.mkdir()
@@ -174,7 +174,7 @@ class _Desk(Struct, frozen=True, kw_only=True):
         return self.git(*asked, stdin=message.encode()).decode().strip()
 
     def mail(self, commit: str, base: str, message: str) -> bytes:
-        """As `git format-patch` writes it, whatever the user's configuration says of that."""
+        """A patch like from `git format-patch`, independent of the user's configuration."""
         who = self.git("log", "-1", "--format=From: %an <%ae>%nDate: %aD", commit)
         subject, _, body = message.strip().partition("\n")
         form = ("-p", "--binary", "--full-index", "--no-renames", "--no-color")
@@ -186,7 +186,7 @@ class _Desk(Struct, frozen=True, kw_only=True):
         return head + text + self.git("diff-tree", "-r", *form, *sides)
 
     def also(self, base: str, tree: str, after: str) -> tuple[str, ...]:
-        """In what else the validated tree differs: files that were not committed."""
+        """Other paths in which the validated tree differs: files that were not committed."""
         held = {path: entry.oid for path, entry in read_state(self.ws, after).work.items()}
         lines = self.git("ls-tree", "-r", "-z", tree)
         ours = {path: entry.oid for path, entry in list_tree(lines)}
@@ -221,7 +221,7 @@ def _desk(ws: Workspace, at: str, *, store: bool) -> Iterator[_Desk]:
 
 
 def _identity(ws: Workspace, at: str) -> dict[str, str]:
-    """Who commits, also where nobody is configured, as on a runner of CI."""
+    """Variables of the committer; atlas if none is configured, as on a CI runner."""
     dates = {"GIT_AUTHOR_DATE": at, "GIT_COMMITTER_DATE": at}
     known = git("config", "user.email", cwd=ws.root, env=ws.environ, accept=(0, 1))
     if known.strip():
@@ -232,10 +232,10 @@ def _identity(ws: Workspace, at: str) -> dict[str, str]:
 
 
 def set_branch(ws: Workspace, branch: str, made: Made, *, is_pushed: bool) -> None:
-    """Make a branch the commit, where it is new or at the commit's base.
+    """Set a branch to the commit, if it is new or at the commit's base.
 
-    One that is checked out is left where it is if the commit `is_pushed`. Raises UsageError for a
-    name that cannot be, WorkspaceError for a branch that is elsewhere or checked out.
+    If it is checked out and the commit `is_pushed`, the branch stays. Raises UsageError for an
+    invalid name, WorkspaceError for a branch that is elsewhere or checked out.
     """
     ref = f"refs/heads/{branch}"
     try:

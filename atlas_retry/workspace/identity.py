@@ -1,4 +1,4 @@
-"""Know a work tree again that was moved: by its git directory, else by its first commit."""
+"""Recognise a work tree that was moved, by its git directory, else by its first commit."""
 
 import os
 import shutil
@@ -18,25 +18,25 @@ _LASTING = ("description", "commondir")
 
 
 class Identity(Struct, frozen=True, kw_only=True):
-    """What stays of a work tree when its path does not."""
+    """Properties of a work tree that survive a move."""
 
     root: str
     git_dir: str
     inode: str
-    """Of the git directory, with device and age: the same after `mv` in one file system only."""
+    """Device, inode and age of the git directory, which only `mv` in one file system keeps."""
     first_commit: str | None
-    """The same in every clone and copy; None: there is no commit."""
+    """Id that is the same in every clone and copy; None if there is no commit."""
 
     @property
     def is_there(self) -> bool:
-        """Whether the work tree is still where it was."""
+        """Whether the work tree is still at its path."""
         return _inode(Path(self.git_dir)) == self.inode
 
 
 def sign(ws: Workspace) -> None:
-    """Leave what the work tree can be known by, for when it is somewhere else.
+    """Record the identity of the work tree, to recognise it after a move.
 
-    To name the first commit takes git a walk through all of history: once for each place.
+    Finding the first commit makes git walk the whole history, so it is done once per path.
     """
     file = ws.home / _NAME
     with suppress(OSError, msgspec.MsgspecError):
@@ -47,7 +47,7 @@ def sign(ws: Workspace) -> None:
 
 
 def moved_here(ws: Workspace) -> tuple[tuple[Identity, bool], ...]:
-    """Work trees that are gone and may be this one; whether that is certain. The certain first."""
+    """Missing work trees that may be this one, and whether that is certain; certain ones first."""
     own = _identity(ws, _first_commit(ws))
     if not own.first_commit:
         return ()
@@ -61,9 +61,9 @@ def moved_here(ws: Workspace) -> tuple[tuple[Identity, bool], ...]:
 
 
 def take_over(ws: Workspace, other: Identity) -> Path:
-    """Make the snapshots of a work tree that was moved this one's.
+    """Move the snapshots of a work tree that was moved to this one.
 
-    Returns the folder that they were in; while it is there `moved_here` finds it again.
+    Returns their old folder; while it exists, `moved_here` still finds it.
     """
     old = next(file.parent for file in _files(ws) if _read(file) == other)
     for entry in old.iterdir():
@@ -84,7 +84,7 @@ def _identity(ws: Workspace, first_commit: str | None) -> Identity:
 
 
 def _inode(git_dir: Path) -> str | None:
-    """A number is given away again, so with the age of a file that git makes and never touches."""
+    """Device and inode, with the ctime of files that git never changes, as inodes are reused."""
     try:
         facts = git_dir.stat()
         made = [

@@ -1,4 +1,4 @@
-"""The user's index file: what is staged, and putting the file back as git itself would."""
+"""The user's index file: what is staged, and restoring the file as git itself would."""
 
 import hashlib
 import os
@@ -22,10 +22,10 @@ _STAT = regex(rb"""(?x)\0[ ]{2}ctime:[ ][\d:]+\n
     [ ]{2}dev:[ ]\d+\tino:[ ]\d+\n
     [ ]{2}uid:[ ]\d+\tgid:[ ]\d+\n
     [ ]{2}size:[ ]\d+\t""")
-"""What `ls-files --debug` prints of the work tree's file behind a path."""
+"""Stat data of a file in the output of `ls-files --debug`."""
 _ENTRY = regex(rb"(?P<mode>\d+) [0-9a-f]+ \d\t(?P<path>[^\0]+)\0flags: (?P<flags>\w+)\n")
 _ODD = regex(rb"^160000 |\0flags: (?!0\n)", re.MULTILINE)
-"""Where there is none of it, no entry is a submodule or has a flag."""
+"""Matches an entry that is a submodule or has a flag."""
 _KNOWN = regex(
     rb"100(?P<mode>\d+) (?P<oid>[0-9a-f]{40}) 0\t(?P<path>[^\0]+)\0"
     rb"  ctime: (?P<ctime>\d+:\d+)\n  mtime: (?P<mtime>\d+:\d+)\n"
@@ -34,23 +34,23 @@ _KNOWN = regex(
 _MANY_PATHS = 500
 _FRESH, _LOCK = "index.atlas", "index.lock"
 _FLAGS = {0x8000: "assume-unchanged", 0x40000000: "skip-worktree", 0x20000000: "intent-to-add"}
-"""Source: CE_VALID and its like in git's read-cache.h."""
+"""Bits of an entry's flags. Source: CE_VALID and others in git's read-cache.h."""
 
 
 class Staged(Struct, frozen=True, kw_only=True):
-    """What an index says, without what it remembers of the work tree's files."""
+    """Content of an index, without the stat data of files."""
 
     digest: str
-    """Of every path with its mode, content and stage, and of the flags."""
+    """Digest of every path with its mode, content and stage, and of the flags."""
     flags: Mapping[str, str]
-    """Of the paths that have any: `skip-worktree`, `assume-unchanged`, `intent-to-add`."""
+    """Flags by path: `skip-worktree`, `assume-unchanged`, `intent-to-add`."""
     submodules: tuple[str, ...]
 
 
 def staged(root: Path, env: Mapping[str, str], index: Path | None = None) -> Staged:
     """Read the index of the work tree at `root`, or the one that GIT_INDEX_FILE in `env` names.
 
-    With `index`, the file that it is in: the same content is read once.
+    `index` is the index file; if given, the same content is read only once.
     """
     if index is None or not index.is_file():
         return _read_index(root, env)
@@ -80,9 +80,9 @@ def _read_index(root: Path, env: Mapping[str, str]) -> Staged:
 
 
 def ids_when(root: Path, env: Mapping[str, str], wanted: Mapping[str, Stat]) -> dict[str, str]:
-    """Ids of the contents that files had when their stat data were as `wanted`, by the index.
+    """Content ids of files with the stat data `wanted`, according to the index.
 
-    Left out is what the index does not know, and what may have moved in the moment in which it was
+    Without files that the index does not know, or that may have changed at the moment when it was
     written. Source: racy-git.txt in git's technical documentation. Raises GitError.
     """
     index_path = git("rev-parse", "--git-path", "index", cwd=root, env=env)
@@ -102,7 +102,7 @@ def ids_when(root: Path, env: Mapping[str, str], wanted: Mapping[str, Stat]) -> 
 
 
 def _is_of(entry: re.Match[bytes], seen: Stat) -> bool:
-    """Whether stat data are those that an index entry remembers; it has 32 bits for an inode."""
+    """Whether stat data match an index entry, which has 32 bits for an inode."""
     mode, size, *times, inode = seen
     return (
         (mode & stat.S_IXUSR != 0) == (entry["mode"] == b"755")
@@ -119,14 +119,14 @@ def _ns(stamp: bytes) -> int:
 def put_back_index(
     ws: Workspace, target: TreeState, expected: TreeState | None
 ) -> tuple[bool, bool]:
-    """Put the index file back, unless somebody has staged something since `expected`.
+    """Restore the index file, unless someone has staged something since `expected`.
 
-    Whether it was changed, and whether it was left alone for that reason. Raises WorkspaceError
-    when another git holds its lock.
+    Returns whether it was changed, and whether it was left alone for that reason. Raises
+    WorkspaceError if another git holds its lock.
     """
     path = ws.git_dir / "index"
     if not ws.git_dir.is_dir():
-        return False, False  # gone, with everything that no snapshot holds
+        return False, False  # the git directory is gone, and no snapshot holds it
     _clear_leftovers(ws)
     now = path.read_bytes() if path.exists() else None
     wanted = _content(ws, target)
@@ -140,14 +140,14 @@ def put_back_index(
 
 
 def is_staged(ws: Workspace, state: TreeState) -> bool:
-    """Whether the index says what it said then. So does one that is gone with its repository."""
+    """Whether the index has the same content as then; True if the repository is gone."""
     path = ws.git_dir / "index"
     now = path.read_bytes() if path.exists() else None
     return not ws.git_dir.is_dir() or _mean_the_same(ws, now, _content(ws, state))
 
 
 def _put_back_shared(ws: Workspace, target: TreeState) -> None:
-    """The other part of a split index (git-update-index(1)) is never changed, only removed."""
+    """Restore missing shared parts of a split index (git-update-index(1)), which never change."""
     for name, entry in target.git.items():
         path = ws.git_dir / name.rpartition("/")[2]
         if path.name.startswith("sharedindex.") and not path.exists():
@@ -159,7 +159,7 @@ def _content(ws: Workspace, state: TreeState) -> bytes | None:
 
 
 def _mean_the_same(ws: Workspace, one: bytes | None, other: bytes | None) -> bool:
-    """Whether they differ in nothing but what they remember of the work tree's files."""
+    """Whether two indexes are equal, except for the stat data of files."""
     return one == other or _digest(ws, one) == _digest(ws, other)
 
 
@@ -171,13 +171,13 @@ def _digest(ws: Workspace, content: bytes | None) -> str | None:
     try:
         return staged(ws.root, {**ws.environ, "GIT_INDEX_FILE": str(path)}).digest
     except GitError:
-        return None  # broken: nobody's work
+        return None  # a broken index is not an edit
     finally:
         path.unlink()
 
 
 def _clear_leftovers(ws: Workspace) -> None:
-    """Remove what a killed `_write` left: its lock is a second name of the index, old or new."""
+    """Remove what a killed `_write` left: its lock is a hard link to the old or new index."""
     index, fresh, held = (ws.git_dir / name for name in ("index", _FRESH, _LOCK))
     if _is_same(held, fresh) or _is_same(held, index):
         held.unlink()
@@ -185,10 +185,10 @@ def _clear_leftovers(ws: Workspace) -> None:
 
 
 def _write(ws: Workspace, content: bytes | None, mtime_ns: int) -> None:
-    """Replace the index file (None: remove it), holding git's own lock meanwhile.
+    """Replace the index file (None: remove it) while holding git's own lock.
 
-    The lock is a second name of the new file: so a lock that a kill left behind can be told from
-    another git's, which is never touched. Raises WorkspaceError when another git is at work.
+    The lock is a hard link to the new file, which distinguishes a lock that a kill left from the
+    lock of another git, which is never touched. Raises WorkspaceError if another git is running.
     """
     index = ws.git_dir / "index"
     fresh, held = ws.git_dir / _FRESH, ws.git_dir / _LOCK
@@ -199,7 +199,7 @@ def _write(ws: Workspace, content: bytes | None, mtime_ns: int) -> None:
     except FileExistsError as error:
         fresh.unlink()
         raise WorkspaceError(
-            f"another git is at work in {ws.root}: {held} exists",
+            f"another git is running in {ws.root}: {held} exists",
             remedy=f"wait for it; if there is none: rm {held}",
         ) from error
     if content is None:

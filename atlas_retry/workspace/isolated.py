@@ -1,9 +1,9 @@
-"""The workspace with some files changed, for commands to run in; it is left as it was.
+"""Run commands in the workspace with some files changed, and leave it as it was.
 
-Where bubblewrap can mount an overlay over the workspace's own path they run beside it, else in
-place between two snapshots. Installed dependencies, ignored files and absolute paths are there
-either way. Killed in the middle of the latter, it leaves a note in the state directory, by which
-the next who takes the workspace's lock restores it.
+If bubblewrap can mount an overlay over the workspace's path, they run in that, else in place,
+between two snapshots. Installed dependencies, ignored files and absolute paths exist either way. If
+atlas is killed while files are changed in place, a note in the state directory lets the next holder
+of the workspace's lock restore them.
 """
 
 import fcntl
@@ -37,13 +37,13 @@ _START, _LEFT = "aside/start", "aside/left"
 
 
 class Note(msgspec.Struct, frozen=True, kw_only=True):
-    """What there is to restore, for whoever comes after a kill. Paths are bytes: any name goes."""
+    """What to restore after a kill. Paths are bytes, because they may not be UTF-8."""
 
     snapshot: str
     mark: str
-    """Of the processes that were started, as `process.mark` gives it."""
+    """Marker of the started processes, as in `process.mark`."""
     unheld: dict[bytes, tuple[StoredFile, bytes] | None] = {}
-    """What was at the paths to be changed of which the snapshot holds nothing."""
+    """Original files at changed paths that the snapshot does not hold."""
 
 
 class InPlace(Struct, frozen=True, kw_only=True):
@@ -54,7 +54,7 @@ class InPlace(Struct, frozen=True, kw_only=True):
     """Snapshot without the changes."""
     wanted: Contents
     reason: str
-    """Why it is not in an overlay, in one sentence."""
+    """Why no overlay is used, in one sentence."""
 
     @staticmethod
     def wrap(command: process.Command) -> process.Command:
@@ -62,28 +62,27 @@ class InPlace(Struct, frozen=True, kw_only=True):
         return command
 
     def overwritten(self) -> tuple[str, ...]:
-        """As in `overlay.Layers`, but for what no snapshot holds."""
+        """As in `overlay.Layers`, except files that no snapshot holds."""
         moved = changes(self.ws, self.before, snapshot(self.ws).id, ignored=True)
         were_there = (c.path for c in moved if c.status is not ChangeStatus.ADDED)
         ours = {*self.wanted, *place.folders_above(self.wanted)}
         return tuple(path for path in were_there if path not in ours)
 
     def file(self, path: str) -> Path | None:
-        """Where to read what is at `path`."""
+        """The file to read for a path of the workspace, or None."""
         return self.ws.root / path if place.status(self.ws.root, path) else None
 
 
 @contextmanager
 def changed_in_place(ws: Workspace, wanted: Contents, reason: str) -> Iterator[InPlace]:
-    """Apply what is wanted; the workspace is restored when the context ends.
+    """Apply the wanted changes; the workspace is restored when the context ends.
 
-    What was written meanwhile is held as a snapshot before it goes. Raises WorkspaceError and
-    StateError.
+    A snapshot keeps what was written meanwhile. Raises WorkspaceError and StateError.
     """
     put_back_aside(ws)
     if _note_path(ws).exists():
         raise WorkspaceError(
-            f"another atlas has changed {ws.root} for a while", remedy="wait until it has ended"
+            f"another atlas has temporarily changed {ws.root}", remedy="wait until it has ended"
         )
     note = _note(ws, wanted)
     times = {path: place.status(ws.root, path) for path in wanted}
@@ -127,7 +126,7 @@ def _apply(ws: Workspace, wanted: Contents) -> None:
 
 
 def _put_back(ws: Workspace, note: Note, quiet_s: float = inf) -> tuple[str, ...]:
-    """The paths that were restored, but for later edits. Whatever goes is held under a name."""
+    """Restore everything except later edits; a snapshot keeps what goes. Returns the paths."""
     done = restore_but_edited(ws, note.snapshot, quiet_s)
     if done.changed:
         keep(ws, _LEFT, done.before)
@@ -156,10 +155,10 @@ def _refusing(ws: Workspace) -> Iterator[None]:
 
 
 def put_back_aside(ws: Workspace) -> tuple[str, ...]:
-    """Restore what an atlas that was killed had changed for a while; the paths.
+    """Restore what a killed atlas had changed temporarily; returns the paths.
 
-    What somebody edited after that stays. Nothing where nothing was left, or its owner lives.
-    Raises WorkspaceError.
+    Later edits by others stay. Does nothing if there is no note, or its owner is alive. Raises
+    WorkspaceError.
     """
     path = _note_path(ws)
     if not path.exists():
@@ -185,7 +184,7 @@ def _note_path(ws: Workspace) -> Path:
 
 @contextmanager
 def _noted(ws: Workspace, note: Note) -> Iterator[None]:
-    """Keep the note, locked as long as we live; its time is that of our last sign of life."""
+    """Keep the note, locked while we are alive; its mtime shows when we were last alive."""
     path = _note_path(ws)
     fresh = path.with_suffix(".new")
     with ExitStack() as stack:
@@ -210,14 +209,13 @@ def beside(
 ) -> Iterator[Beside]:
     """The workspace with the changes in it, until the context ends.
 
-    In an overlay each command has an upper layer of its own over the same changes: they may run
-    side by side, and none sees what another wrote. A mount serves one command; time limits, output
-    and ends are as ever. In place all share the workspace and see each other's writes; what they
-    write to dependency and cache folders, and to ignored files that no snapshot holds, stays.
-    The caller sees to it that nobody else runs there. `lines` are the shell
-    lines that will be run: one that hands the path to a daemon is run in place.
-    Raises ValueError for a path that is no file's of the work tree, WorkspaceError and StateError
-    where it cannot be held or restored.
+    In an overlay each command has its own upper layer over the same changes: they may run in
+    parallel, and none sees what another wrote. In place all share the workspace and see each
+    other's writes; what they write to dependency and cache folders, and to ignored files that no
+    snapshot holds, stays. The caller ensures that nothing else runs there. `lines` are the shell
+    lines to run: with one that passes the path to a daemon, all run in place. Raises ValueError for
+    a path that is not in the work tree, WorkspaceError and StateError if the workspace cannot be
+    held or restored.
     """
     for path in changes:
         place.require_inside(path)
@@ -253,11 +251,11 @@ OUTSIDERS = frozenset(
         *("sudo", "doas", "su", "pkexec"),
     }
 )
-"""Programs that hand the path to a process outside the overlay, or need privileges it drops."""
+"""Programs that pass the path to a process outside the overlay, or need privileges it drops."""
 
 
 def outsiders(lines: Iterable[str]) -> str:
-    """Which of OUTSIDERS the shell lines name, as a reason; empty where they name none."""
+    """A reason that names the OUTSIDERS in the shell lines; empty if there are none."""
     words = chain.from_iterable(re.findall(r"[\w./+-]+", line) for line in lines)
     named = sorted({word.rpartition("/")[2] for word in words} & OUTSIDERS)
     return f"{', '.join(named)} works outside an overlay" if named else ""

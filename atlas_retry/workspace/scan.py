@@ -1,4 +1,4 @@
-"""What lies in a work tree and what of it a snapshot holds; reads no file's content."""
+"""Walk a work tree, and select the files that a snapshot holds; reads no content."""
 
 import os
 import stat
@@ -12,7 +12,7 @@ from msgspec import Struct, field
 from atlas_retry.workspace.versions import Version
 
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-"""How a folder is opened whose files are read by name."""
+"""Flags to open a folder whose files are read by name."""
 TEMPORARY = ".atlas-restore.tmp"
 """Name of a file that a restore is writing; never part of a snapshot."""
 MAX_FILE_BYTES = 1 << 30
@@ -27,11 +27,11 @@ CACHES = frozenset(
         *(".cache", ".next", ".nuxt", ".turbo", ".parcel-cache", ".svelte-kit", ".angular"),
     }
 )
-"""Names of dependency and cache folders: what is in them can be made again."""
+"""Names of dependency and cache folders, whose content can be made again."""
 _CACHE_MARKS = frozenset({"CACHEDIR.TAG", "pyvenv.cfg"})
-"""Source: bford.info/cachedir and Python's `venv`."""
+"""Files that mark a cache folder. Source: bford.info/cachedir and Python's `venv`."""
 CACHE = "dependency or cache folder"
-"""What nobody would miss: it can be made again."""
+"""Reason to leave a folder out that can be made again."""
 _TOO_MANY = f"ignored, and all ignored files together are more than {MAX_IGNORED_BYTES >> 20} MiB"
 NESTED = "git's own files of a nested repository"
 UNREADABLE = "cannot be read"
@@ -43,47 +43,47 @@ _KINDS = {
 }
 
 Stat = tuple[int, int, int, int, int]
-"""Of a file or link: mode, size, mtime in ns, ctime in ns, inode."""
+"""Stat data of a file or link: mode, size, mtime in ns, ctime in ns, inode."""
 
 SURELY_SETTLED_NS, _FINE_NS = 2_000_000_000, 100_000_000
 
 Listing = Callable[[str], Collection[str]]
-"""The paths that git tracks or would add below a folder (`` or `a/b/`), relative to it;
-a nested repository is `name/` or, where it is a submodule, `name`."""
+"""Paths that git tracks or would add below a folder (`` or `a/b/`), relative to it;
+a nested repository is `name/`, or `name` if it is a submodule."""
 
 
 Unheld = tuple[int, int]
-"""Of a file that is too big to be held: size, and mtime in ns."""
+"""Size and mtime in ns of a file that is too big to be held."""
 
 
 class Scan(Struct, kw_only=True):
-    """What a walk has found so far."""
+    """Result of a walk."""
 
     files: Version[Stat] = field(default_factory=Version)
-    """Of each file and link that a snapshot should hold."""
+    """Stat data of each file and link that a snapshot should hold."""
     ignored: set[str] = field(default_factory=set)
-    """Those of them that git ignores."""
+    """Paths in `files` that git ignores."""
     folders: dict[str, Stat] = field(default_factory=dict)
-    """Every folder that was looked into but the root, without a final `/`."""
+    """Every visited folder except the root, without a final `/`."""
     top: Stat | None = None
-    """Of the root."""
+    """Stat data of the root."""
     fresh: dict[str, frozenset[str]] = field(default_factory=dict)
-    """The names in folders that changed so lately that their stat data may hide another change."""
+    """Names in folders that changed so recently that their stat data may hide another change."""
     rules: tuple[Stat | None, ...] = ()
-    """Of the files by which git tells what it ignores, besides those in the work tree."""
+    """Stat data of git's files that say what is ignored, outside the work tree."""
     empty: list[str] = field(default_factory=list)
-    """Those in which there is nothing at all, not even anything left out."""
+    """Folders without any content, not even left-out files."""
     left_out: dict[str, str] = field(default_factory=dict)
-    """Path (of a folder: ending in `/`) and reason of what a snapshot does not hold."""
+    """Paths (folders end in `/`) that a snapshot does not hold, and the reasons."""
     unheld: dict[str, Unheld] = field(default_factory=dict)
-    """Of files that are left out for their size."""
+    """Files that are left out because of their size."""
     ignored_bytes: int = 0
     taken_ns: int = field(default_factory=time.time_ns)
-    """When it began."""
+    """Start of the walk."""
     leftovers: list[str] = field(default_factory=list)
-    """Of a restore that was killed."""
+    """Temporary files of a killed restore."""
     upper: Mapping[str, Stat] | None = None
-    """What the upper layer held when it began, see `Workspace.upper`; None where there is none."""
+    """Content of the upper layer at the start, see `Workspace.upper`; None without overlay."""
 
     def visible(self) -> Version[Stat]:
         """The files that git does not ignore."""
@@ -92,7 +92,7 @@ class Scan(Struct, kw_only=True):
         return Version(one for one in self.files.items() if one[0] not in self.ignored)
 
     def is_visible(self, path: str) -> bool:
-        """Whether it is one of those."""
+        """Whether a path is in `visible`."""
         return path in self.files and path not in self.ignored
 
 
@@ -100,9 +100,9 @@ class _Folder(Struct, frozen=True, kw_only=True):
     prefix: str
     """`` or `a/b/`."""
     ignored: bool = False
-    """Git sees nothing in it."""
+    """Whether git sees nothing in it."""
     cache: str | None = None
-    """The dependency or cache folder that it is or lies in."""
+    """The dependency or cache folder that it is or is in."""
 
 
 def scan(
@@ -114,10 +114,9 @@ def scan(
 ) -> Scan:
     """Walk the work tree, following no link and entering no git directory.
 
-    Without a listing nothing counts as ignored. `avoid` is an absolute folder to pass over; `enter`
-    says of a folder's path whether to look into it.
-    Folders come before what is in them, so that what is near the root is held first when
-    ignored files are too many.
+    Without a listing nothing counts as ignored. `avoid` is an absolute folder to skip; `enter` says
+    whether to visit a folder. Folders come before their content, so that files near the root are
+    held first if there are too many ignored files.
     """
     taken = Scan()
     seen = _Seen(set(listing("")), listing) if listing else None
@@ -134,12 +133,12 @@ def scan(
 
 
 def without_git(root: Path, avoid: Path) -> Scan:
-    """All but what lies in dependency and cache folders."""
+    """Walk everything except dependency and cache folders."""
     return scan(root, None, avoid=avoid, enter=lambda path: path.rpartition("/")[2] not in CACHES)
 
 
 class _Seen:
-    """What git sees: files, the folders above them, nested repositories as they are met."""
+    """Files that git sees, and the folders above them; nested repositories are added on entry."""
 
     def __init__(self, paths: set[str], listing: Listing) -> None:
         self.paths: set[str] = set()
@@ -156,7 +155,7 @@ class _Seen:
                 above = above.rpartition("/")[0]
 
     def enter(self, folder: str) -> None:
-        """Ask git again where `folder` (without final `/`) is a repository of its own."""
+        """List files if `folder` (without final `/`) is a nested repository."""
         if f"{folder}/" in self.paths or folder in self.paths:
             self._add({f"{folder}/{path}" for path in self._listing(f"{folder}/")})
             self.folders.add(folder)
@@ -184,9 +183,9 @@ def _look_into(
 
 
 def _note_inside(there: int, folder: _Folder, seen: _Seen | None, scan: Scan) -> list[str]:
-    """Note what lies directly in an open folder; the names of the folders there.
+    """Record the entries of an open folder; returns the names of the folders there.
 
-    Stat data are read by name in the open folder: the system need not find the way to each file.
+    Stat data are read by name in the open folder, which saves the lookup of whole paths.
     """
     noted, folders = _noted(scan), list[str]()
     inside = _listed(there, folder, scan)
@@ -206,7 +205,7 @@ def _note_inside(there: int, folder: _Folder, seen: _Seen | None, scan: Scan) ->
 
 
 def _listed(there: int, folder: _Folder, scan: Scan) -> "list[os.DirEntry[str]]":
-    """What is in an open folder, which is noted; nothing where it is left out."""
+    """Entries of an open folder, which is recorded; none if it is left out."""
     try:
         status = stat_of(os.fstat(there))
         with os.scandir(there) as entries:
@@ -242,12 +241,12 @@ def _why_not_enter(inside: Collection["os.DirEntry[str]"], scan: Scan) -> str | 
 
 
 def is_ignored(reason: str) -> bool:
-    """Whether this is why something is not held that git ignores."""
+    """Whether this reason is of an ignored file."""
     return reason.startswith("ignored")
 
 
 def why(error: OSError) -> str:
-    """The reason for which something cannot be held."""
+    """The reason why a file cannot be held."""
     return f"{UNREADABLE}: {error.strerror}"
 
 
@@ -297,7 +296,7 @@ def _note_entry(
 
 
 def stat_of(status: os.stat_result) -> Stat:
-    """What tells of a move of the content, as far as a file's status does."""
+    """The stat data that show a change of the content."""
     return (
         status.st_mode,
         status.st_size,
@@ -308,13 +307,13 @@ def stat_of(status: os.stat_result) -> Stat:
 
 
 def is_settled(seen: Stat, now_ns: int) -> bool:
-    """Whether a later change gets another time stamp, however coarse the file system's clock."""
+    """Whether a later change gets another timestamp, even if the file system's clock is coarse."""
     margin = _FINE_NS if seen[3] % 1_000_000 else SURELY_SETTLED_NS
     return max(seen[2], seen[3]) + margin < now_ns
 
 
 def unsettled(files: Mapping[str, Stat], paths: Iterable[str], taken_ns: int) -> frozenset[str]:
-    """Those of these files that may change after a look without a move of their stat data."""
+    """The files among these that may change after a look without a change of their stat data."""
     recent_ns, late = taken_ns - SURELY_SETTLED_NS, set[str]()
     for path in paths:
         seen = files[path]

@@ -1,7 +1,7 @@
-"""The repository in the state directory that holds the snapshots: names, packs, contents of files.
+"""The shadow repository in the state directory, which holds snapshots: names, packs, contents.
 
-It is ours alone, and of few files: made and listed by hand as gitrepository-layout(5) says, its
-objects in few packs.
+Only atlas uses it. To keep its files few, it is created and listed by hand according to
+gitrepository-layout(5), with its objects in few packs.
 """
 
 import os
@@ -34,27 +34,27 @@ _CONFIG = (
 )
 _MAX_PACKS = 4
 _MUCH_BIGGER = 4
-"""Than all smaller ones together: such a pack is left as it is."""
+"""A pack this many times bigger than all smaller ones together is left as it is."""
 _BIG_BYTES = 8 << 20
-"""From here on git reads the file itself, so that it need not fit into memory."""
+"""Git reads files of this size itself, so that they need not fit into memory."""
 _BATCH_BYTES = 16 << 20
 _TRIES = 3
 _GRACE = "1.hour.ago"
-"""A snapshot that nobody keeps is safe from `compact` for this long."""
+"""Age up to which `compact` spares snapshots without a name."""
 
 
 def shadow_git(ws: Workspace, *arguments: str, stdin: bytes = b"") -> bytes:
-    """Run git in the shadow repository, away from attributes in the work tree. Raises GitError."""
+    """Run git in the shadow repository, without the work tree's attributes. Raises GitError."""
     env = shadow_environment(ws.shadow, ws.environ)
     return git(*_CONFIG, *arguments, cwd=ws.home, env=env, stdin=stdin)
 
 
 @contextmanager
 def exclusive(ws: Workspace) -> Iterator[None]:
-    """Be the only one who writes to the shadow repository; makes it where it is missing.
+    """Hold the only right to write to the shadow repository; creates it if missing.
 
-    What a killed process left half done is cleared away first. Waits for its turn. Raises
-    StateError when the state directory cannot be written, or is full.
+    Waits for its turn, and first removes leftovers of a killed process. Raises StateError if the
+    state directory cannot be written, or is full.
     """
     busy = ws.home / "shadow.busy"
     try:
@@ -81,7 +81,7 @@ def _init(shadow: Path) -> None:
 
 
 def _clear(shadow: Path) -> None:
-    """Remove locks and half packs: the shadow is ours alone, so nobody else is using them."""
+    """Remove locks and incomplete packs, which no other process can be using."""
     for pattern in ("*.lock", "refs/**/*.lock", "objects/**/tmp_*", "fast_import_crash_*"):
         for left in shadow.glob(pattern):
             left.unlink(missing_ok=True)
@@ -91,9 +91,9 @@ def _clear(shadow: Path) -> None:
 
 
 def merge_packs(ws: Workspace) -> None:
-    """Make one of all small packs, where there are many; older gits have many files.
+    """Merge small packs into one, if there are many; git before 2.32 keeps them.
 
-    The biggest is never copied, others only once there is something like it to add to them.
+    The biggest is never copied, others only together with packs of a similar total size.
     """
     folder = ws.shadow / "objects" / "pack"
     sizes = {idx: idx.with_suffix(".pack").stat().st_size for idx in folder.glob("*.idx")}
@@ -113,7 +113,7 @@ def merge_packs(ws: Workspace) -> None:
 
 
 def kept(ws: Workspace) -> dict[str, str]:
-    """Names and ids of the snapshots that are held."""
+    """Ids of the kept snapshots, by name."""
     try:
         lines = os.fsdecode((ws.shadow / _REFS).read_bytes()).splitlines()
     except FileNotFoundError:
@@ -123,13 +123,13 @@ def kept(ws: Workspace) -> dict[str, str]:
 
 
 def keep(ws: Workspace, name: str, snapshot_id: str) -> None:
-    """Hold a snapshot under a name (`runs/<run_id>/<n>`) until it is dropped."""
+    """Keep a snapshot under a name (`runs/<run_id>/<n>`) until it is dropped."""
     with exclusive(ws):
         _hold(ws, {**kept(ws), name: snapshot_id})
 
 
 def drop(ws: Workspace, *names: str) -> None:
-    """Hold these snapshots no longer; a name that is not there is no error."""
+    """Stop keeping these snapshots; unknown names are not an error."""
     with exclusive(ws):
         _hold(ws, {name: oid for name, oid in kept(ws).items() if name not in names})
 
@@ -140,14 +140,14 @@ def _hold(ws: Workspace, held: dict[str, str]) -> None:
 
 
 def compact(ws: Workspace) -> None:
-    """Give back the space of snapshots that are no longer held."""
+    """Free the space of snapshots that are no longer kept."""
     with exclusive(ws):
         (ws.shadow / "atlas-known").unlink(missing_ok=True)
         shadow_git(ws, "gc", "--quiet", f"--prune={_GRACE}")
 
 
 class Blobs:
-    """Blobs on their way into the shadow repository, a few at a time."""
+    """Writes blobs into the shadow repository in batches."""
 
     def __init__(self, ws: Workspace, known: Iterable[str]) -> None:
         self.ws = ws
@@ -156,7 +156,7 @@ class Blobs:
         self._size = 0
 
     def add(self, content: bytes) -> str:
-        """The id of the blob, which will be there after the next `flush`."""
+        """Queue a blob, which is written by the next `flush`; returns its id."""
         oid = blob_id(content)
         if oid not in self.known:
             self.known.add(oid)
@@ -168,7 +168,7 @@ class Blobs:
         return oid
 
     def flush(self, rest: bytes = b"") -> bytes:
-        """Send what waits, and `rest` of the same stream (git-fast-import(1)); what git answers."""
+        """Send queued blobs and `rest` as one stream (git-fast-import(1)); returns git's answer."""
         stream = b"".join([*self._parts, rest])
         self._parts, self._size = [], 0
         options = ("fast-import", "--quiet", "--force", "--depth=0")
@@ -176,10 +176,10 @@ class Blobs:
 
 
 def hold(path: str, blobs: Blobs) -> Known | str | None:
-    """Bring the file at `path` (absolute) into the shadow repository.
+    """Store the file at `path` (absolute) in the shadow repository.
 
-    Why that cannot be; None: it is gone. What its status says is trusted only when nothing can
-    have changed since the content was read, whatever the clocks do.
+    Returns the reason if that is not possible, or None if the file is gone. Its stat data are
+    trusted only if the content cannot have changed since it was read, even with coarse clocks.
     """
     try:
         return _read_at_rest(path, blobs)
@@ -190,7 +190,7 @@ def hold(path: str, blobs: Blobs) -> Known | str | None:
 
 
 def _read_at_rest(path: str, blobs: Blobs) -> Known | str:
-    """Read again while it is being written; what is read last may be half of it."""
+    """Read a file, again while it is being written; the last content may be incomplete."""
     read = _read(path, blobs)
     for _ in range(_TRIES):
         if isinstance(read, str) or read.status == stat_of(os.lstat(path)):
@@ -210,7 +210,7 @@ def _read(path: str, blobs: Blobs) -> Known | str:
     elif status.st_size >= _BIG_BYTES:
         oid = _write_big_file(blobs.ws, path)
     else:
-        # it may have become a FIFO meanwhile
+        # non-blocking, as it may have become a FIFO
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         with os.fdopen(os.open(path, flags), "rb") as file:
             oid = blobs.add(file.read())
@@ -222,18 +222,18 @@ def _write_big_file(ws: Workspace, path: str) -> str:
     try:
         out = shadow_git(ws, "hash-object", "-w", "--no-filters", "--", path)
     except GitError:
-        os.lstat(path)  # gone meanwhile: FileNotFoundError says it better
+        os.lstat(path)  # raises FileNotFoundError if it is gone
         raise
     return out.decode().strip()
 
 
 def read_blobs(ws: Workspace, oids: Iterable[str]) -> dict[str, bytes]:
-    """Contents by id. Raises WorkspaceError when one is not there."""
+    """Contents by id. Raises WorkspaceError if one is missing."""
     return parse_batch(shadow_git(ws, "cat-file", "--batch", stdin=_lines(oids)))
 
 
 def contents(ws: Workspace, oids: Sequence[str]) -> Iterator[bytes]:
-    """Contents in the order asked for, with only a few in memory at a time."""
+    """Yield contents in the given order, with only a few in memory at a time."""
     asked = shadow_git(ws, "cat-file", "--batch-check=%(objectsize)", stdin=_lines(oids))
     waiting: list[str] = []
     total = 0
@@ -257,7 +257,7 @@ def _lines(items: Iterable[str]) -> bytes:
 
 
 def parse_batch(out: bytes) -> dict[str, bytes]:
-    """Source: git-cat-file(1), BATCH OUTPUT."""
+    """Contents by id, from the output of `cat-file --batch`. Source: git-cat-file(1)."""
     blobs: dict[str, bytes] = {}
     start = 0
     while start < len(out):

@@ -1,4 +1,4 @@
-"""Take a snapshot of a work tree; puts nothing back and compares nothing."""
+"""Take a snapshot of a work tree; restores nothing and compares nothing."""
 
 import os
 import stat
@@ -39,45 +39,45 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     """A whole work tree, held in the shadow repository."""
 
     id: str
-    """Brings back everything that is held."""
+    """Id to restore everything that is held."""
     work: str
-    """Tree of the files that git does not ignore: equal exactly when these are."""
+    """Id of the tree of files that git does not ignore; equal if and only if these are equal."""
     left_out: tuple[str, ...] = ()
-    """What is not held and would be missed, with the reason, for a person."""
+    """Files that are not held and cannot be made again, with the reason, for a person."""
 
 
 def snapshot(ws: Workspace) -> Snapshot:
-    """Hold what is in the work tree now. The repository itself is only read.
+    """Take a snapshot of the work tree. The user's repository is only read.
 
-    It lasts while `keep` names it, and an hour otherwise. Raises WorkspaceError.
+    It lasts while it is kept by `keep`, otherwise an hour. Raises WorkspaceError.
     """
     return take(ws)[0]
 
 
 WholeLook = tuple[Snapshot, TreeState, Scan]
-"""A snapshot, what it holds, and the walk it came from."""
+"""A snapshot, its content, and the walk it was made from."""
 
 
 def take(ws: Workspace) -> WholeLook:
-    """A snapshot by a walk over all of the work tree."""
+    """Take a snapshot by a walk over the whole work tree."""
     scan = look_over(ws)
     held = take_from(ws, scan, None)
     return held.snapshot, held.state, scan
 
 
 class HeldTree(Struct, frozen=True, kw_only=True):
-    """A snapshot with what the next one may build upon."""
+    """A snapshot with the data that the next one builds on."""
 
     snapshot: Snapshot
     state: TreeState
     manifest: str = ""
     files: Version[Known]
     known: Collection[str] = ()
-    """Blobs that are there."""
+    """Ids of existing blobs."""
     listed: Version[Stat] | None = None
-    """The files of the walk that it was made from, where that was in this process."""
+    """The files of the walk it was made from, if that was in this process."""
     unsure: frozenset[str] = frozenset()
-    """Those of them that are not held, or may change without a move of their stat data."""
+    """Files in `listed` that are not held, or may change without a change of their stat data."""
 
 
 def _nothing() -> HeldTree:
@@ -89,12 +89,12 @@ def _nothing() -> HeldTree:
 
 
 def take_from(ws: Workspace, scan: Scan, before: HeldTree | None) -> HeldTree:
-    """Hold what a walk has found; `before` is the last snapshot, else what is remembered counts."""
+    """Take a snapshot from a walk, based on the snapshot `before` or else the remembered one."""
     with exclusive(ws):
         last = before or _recalled(ws) or _nothing()
         try:
             held = _next(ws, scan, last)
-        except GitError:  # what was remembered may be gone
+        except GitError:  # the remembered snapshot may be gone
             held = _next(ws, look_over(ws), _nothing())
         if held.snapshot.id != last.snapshot.id:
             merge_packs(ws)
@@ -104,41 +104,41 @@ def take_from(ws: Workspace, scan: Scan, before: HeldTree | None) -> HeldTree:
 
 
 class Remembered(Struct, frozen=True, array_like=True, gc=False):
-    """The latest snapshot, for the next process to build upon; dispensable."""
+    """The latest snapshot, for the next process to build on; a cache."""
 
     ids: tuple[str, str]
-    """Its own, and that of its `work`."""
+    """Ids of the snapshot and of its `work`."""
     paths: bytes
-    """Of the files of the work tree, NUL after each: they may hold any other byte."""
+    """Paths of the files, each followed by NUL, because they may hold any other byte."""
     known: list[Known]
-    """What is known of each, in the same order."""
+    """Known data of each file, in the same order."""
     ignored: bytes
-    """The paths of those that git ignores, as in `paths`."""
+    """Paths of ignored files, in the format of `paths`."""
     git: dict[bytes, StoredFile]
     index: StoredFile | None
     manifest: str
 
     @property
     def files(self) -> Version[Known]:
-        """What is known of each file of the work tree."""
+        """Known data of each file of the work tree."""
         return Version(zip(split(self.paths), self.known, strict=True))
 
 
 def _remembered(ws: Workspace) -> Remembered | None:
-    """What the latest snapshot left; None when it cannot be read."""
+    """The remembered snapshot; None if unreadable."""
     with suppress(OSError, msgspec.MsgspecError):
         return msgspec.msgpack.decode((ws.shadow / "atlas-known").read_bytes(), type=Remembered)
     return None
 
 
 def remembered_files(ws: Workspace) -> Mapping[str, Known]:
-    """What the latest snapshot knew of each file; empty when it cannot be read."""
+    """Known data of each file in the remembered snapshot; empty if unreadable."""
     last = _remembered(ws)
     return last.files if last else {}
 
 
 def _recalled(ws: Workspace) -> HeldTree | None:
-    """The latest snapshot, as far as the next one builds upon it."""
+    """The remembered snapshot as a base for the next one."""
     last = _remembered(ws)
     if last is None:
         return None
@@ -177,12 +177,12 @@ def _remember(ws: Workspace, held: HeldTree) -> None:
 
 
 def _joined(paths: Iterable[str]) -> bytes:
-    """What `split` takes apart."""
+    """Paths in the format of `split`."""
     return os.fsencode("".join(f"{path}\0" for path in paths))
 
 
 def _next(ws: Workspace, scan: Scan, before: HeldTree) -> HeldTree:
-    """Hold what differs from the last snapshot."""
+    """Take a snapshot by storing what differs from the last one."""
     blobs = Blobs(ws, before.known)
     files, unsure = _hold_all(ws, scan, before, blobs)
     state = _state(ws, scan, files, blobs, before)
@@ -206,9 +206,9 @@ def _next(ws: Workspace, scan: Scan, before: HeldTree) -> HeldTree:
 def _hold_all(
     ws: Workspace, scan: Scan, before: HeldTree, blobs: Blobs
 ) -> tuple[Version[Known], frozenset[str]]:
-    """What is known of each file now, and the paths of which the next snapshot cannot be sure.
+    """Known data of each file now, and the paths that the next snapshot must check again.
 
-    After a walk that was made from the one before, only what moved is gone through.
+    If the walk was made from the one before, only changed files are compared.
     """
     held, unsure, gone, base = dict[str, Known](), set[str](), set[str](), f"{ws.root}/"
     for path in _to_compare(scan, before):
@@ -230,7 +230,7 @@ def _hold_all(
 
 
 def _to_compare(scan: Scan, before: HeldTree) -> Iterable[str]:
-    """The files that may not be as the last snapshot holds them."""
+    """The files that may differ from the last snapshot."""
     if before.listed is None:
         return [*scan.files, *(before.files.keys() - scan.files.keys())]
     return differing(before.listed, scan.files) | before.unsure
@@ -259,7 +259,7 @@ def _state(
 
 
 def _small(path: Path, blobs: Blobs) -> StoredFile | None:
-    """One of git's own files; None when it is gone."""
+    """One of git's own files; None if it is gone."""
     with suppress(FileNotFoundError):
         if path.is_symlink():
             return StoredFile(LINK, blobs.add(os.fsencode(path.readlink())))
@@ -269,13 +269,13 @@ def _small(path: Path, blobs: Blobs) -> StoredFile | None:
 
 
 def missed(left_out: Mapping[str, str]) -> tuple[str, ...]:
-    """What is not held and would be missed."""
+    """Left-out files that are not in caches, with the reasons."""
     lines = (f"{path} ({why})" for path, why in left_out.items() if why != CACHE)
     return tuple(sorted(lines))
 
 
 def load(ws: Workspace, snapshot_id: str) -> Snapshot:
-    """A snapshot by its id. Raises WorkspaceError when it is not there."""
+    """A snapshot by its id. Raises WorkspaceError if it does not exist."""
     state, work = read_state(ws, snapshot_id), EMPTY_TREE
     if state.work:
         work = shadow_git(ws, "rev-parse", f"{snapshot_id}:work").decode().strip()

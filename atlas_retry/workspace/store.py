@@ -1,4 +1,4 @@
-"""Files as git and snapshots name them: mode, content, status. Reads and writes none."""
+"""Files as git and snapshots describe them: mode, content, status. Reads and writes none."""
 
 import hashlib
 import stat
@@ -16,25 +16,25 @@ _MAX_RECENT_BYTES = 4 << 20
 
 
 class StoredFile(Struct, frozen=True):
-    """What a snapshot holds of one file or link."""
+    """One file or link in a snapshot."""
 
     mode: str
     oid: str
     permissions: int | None = None
-    """Where they are not 0644 or 0755."""
+    """Permissions, if not 0644 or 0755."""
 
 
 class Known(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A file whose blob the shadow repository has, and its status when it was read."""
+    """A file with its blob in the shadow repository, and its stat data when it was read."""
 
     status: Stat
     oid: str
     settled: bool
-    """Any later change of the content shows in the status."""
+    """Whether the stat data show any later change of the content."""
 
 
 class _Recent:
-    """Contents that were read or written last, by id: an id says all of a content."""
+    """Cache of the contents that were last read or written, by id."""
 
     def __init__(self) -> None:
         self._held: dict[str, bytes] = {}
@@ -42,7 +42,7 @@ class _Recent:
         self._lock = Lock()
 
     def add(self, oid: str, content: bytes) -> None:
-        """Keep it in the place of the oldest; one that leaves little room for others is not."""
+        """Keep a content, and drop the oldest ones; large contents are not kept."""
         if len(content) > _MAX_RECENT_BYTES // 16:
             return
         with self._lock:
@@ -59,7 +59,7 @@ RECENT = _Recent()
 
 
 def blob_id(content: bytes) -> str:
-    """The name git gives to this content."""
+    """Git's id of this content."""
     digest = hashlib.sha1(b"blob %d\0" % len(content), usedforsecurity=False)
     digest.update(content)
     return digest.hexdigest()
@@ -73,14 +73,14 @@ def entry_of(mode: int, oid: str) -> StoredFile:
 
 @cache
 def _modes(mode: int) -> tuple[str, int | None]:
-    """Git's mode, and the permissions where that does not say them."""
+    """Git's mode, and the permissions if they are unusual for it."""
     name, permissions = git_mode(mode), stat.S_IMODE(mode)
     is_usual = name == LINK or permissions == USUAL[name]
     return name, None if is_usual else permissions
 
 
 def git_mode(mode: int) -> str:
-    """What git calls this `st_mode`; it looks at the owner's x alone."""
+    """Git's mode for this `st_mode`; only the owner's x counts."""
     if stat.S_ISLNK(mode):
         return LINK
     return EXECUTABLE if mode & stat.S_IXUSR else FILE

@@ -1,8 +1,7 @@
-"""One look at a work tree: by a walk over all of it, or by what the last look found.
+"""One look at a work tree: by a walk over all of it, or from the result of the last look.
 
-Where no folder and no ignore rule changed, only stat data are read and git is not asked. Under an
-overlay all that is written comes to lie in its upper layer, and only that is looked at: what
-somebody changes below the overlay is not seen.
+If no folder and no ignore rule changed, only stat data are read, without git. In an overlay all
+writes go to its upper layer, and only that is looked at: changes below the overlay are not seen.
 """
 
 import os
@@ -35,7 +34,7 @@ from atlas_retry.workspace.versions import Version, differing
 
 
 def look_over(ws: Workspace) -> Scan:
-    """One walk over the work tree."""
+    """Walk the whole work tree."""
     rules, upper = _rules(ws), entries(ws.upper) if ws.upper else None
     taken = scan(ws.root, listing(ws.root, ws.environ, without(ws)), avoid=ws.state)
     taken.rules, taken.upper = rules, upper
@@ -43,9 +42,9 @@ def look_over(ws: Workspace) -> Scan:
 
 
 def look_again(ws: Workspace, last: Scan) -> Scan:
-    """The same by a walk before: where no folder and no ignore rule changed, git is not asked.
+    """Walk the work tree again; without git if no folder and no ignore rule changed.
 
-    Under an overlay only what was written is looked at.
+    In an overlay only the written files are looked at.
     """
     seen = None
     if last.rules == _rules(ws):
@@ -54,23 +53,23 @@ def look_again(ws: Workspace, last: Scan) -> Scan:
 
 
 def _after(last: Scan, scan: Scan) -> Scan:
-    """A walk whose files are compared with the last one's here, and nowhere again."""
+    """The scan with its files as a version of the last one's, so that they are compared once."""
     scan.files = last.files.amended(scan.files, last.files.keys() - scan.files.keys())
     return scan
 
 
 def _rules(ws: Workspace) -> tuple[Stat | None, ...]:
-    """Stat data of what git goes by beside the work tree's own ignore files."""
+    """Stat data of git's files that decide what is ignored, outside the work tree."""
     of_both = (ws.common_dir / "info/exclude", ws.common_dir / "config")
     of_own = (ws.git_dir / "index", ws.git_dir / "config.worktree")
     return tuple(stat_of(p.stat()) if p.exists() else None for p in (*of_own, *of_both))
 
 
 def listing(root: Path, env: Mapping[str, str], spare: Mapping[str, str] | None = None) -> Listing:
-    """What git sees in the work tree at `root`.
+    """Function that lists what git sees in the work tree at `root`.
 
-    Where the repository cannot be read it is looked at with the environment `spare`. A nested
-    repository that cannot be read counts as ignored.
+    If the repository is unreadable, the environment `spare` is used. An unreadable nested
+    repository counts as ignored.
     """
 
     def below(folder: str) -> Collection[str]:
@@ -88,9 +87,9 @@ def listing(root: Path, env: Mapping[str, str], spare: Mapping[str, str] | None 
 
 
 def without(ws: Workspace) -> dict[str, str]:
-    """For git in the work tree without its repository, which somebody may have broken.
+    """Environment of git for the work tree without its repository, which may be broken.
 
-    Nothing is tracked then, so only the work tree's ignore rules and the user's own count.
+    Nothing is tracked then, so only the ignore rules of the work tree and the user count.
     """
     return {
         **ws.environ,
@@ -101,10 +100,9 @@ def without(ws: Workspace) -> dict[str, str]:
 
 
 def again(root: Path, last: Scan) -> Scan | None:
-    """A walk that looks at nothing but stat data; None where a folder or an ignore rule changed.
+    """Look at stat data only, without git; None if a folder or an ignore rule changed.
 
-    It asks git nothing, and so takes a fifth of the time. Of repositories within it knows too
-    little.
+    This takes a fifth of the time. It is not possible with nested repositories.
     """
     base, taken_ns = f"{root}/", time.time_ns()
     folders = {"": last.top, **{f"{path}/": seen for path, seen in last.folders.items()}}
@@ -127,7 +125,7 @@ def again(root: Path, last: Scan) -> Scan | None:
 
 
 def _is_odd(reason: str) -> bool:
-    """Whether what is not held for this reason may change and no stat data that we have tell."""
+    """Whether a file left out for this reason may change without a sign in known stat data."""
     return reason == NESTED or reason.startswith((UNREADABLE, "not a file"))
 
 
@@ -139,7 +137,7 @@ def _names(folder: str) -> frozenset[str]:
 
 
 def _moved_files(base: str, last: Scan) -> Version[Stat] | None:
-    """The same files where no stat data moved; None where it takes a walk to tell."""
+    """The files with their current stat data; None if a walk is needed."""
     moved = dict[str, Stat]()
     for path, was, status in _statuses(base, last.files):
         if status != was:
@@ -151,9 +149,9 @@ def _moved_files(base: str, last: Scan) -> Version[Stat] | None:
 
 
 def _statuses(base: str, files: Mapping[str, Stat]) -> Iterator[tuple[str, Stat, Stat]]:
-    """Each path with the stat data that it has, and those of the file there now. Raises OSError.
+    """Each path with its given and its current stat data. Raises OSError.
 
-    By name in the open folder: the system need not find the way to each file.
+    Read by name in the open folder, which saves the lookup of whole paths.
     """
     read, folder, there = os.stat, "", os.open(base, FOLDER)
     try:
@@ -170,7 +168,7 @@ def _statuses(base: str, files: Mapping[str, Stat]) -> Iterator[tuple[str, Stat,
 
 
 def entries(upper: Path) -> Mapping[str, Stat] | None:
-    """All that an upper layer holds, folders and whiteouts too; None where it cannot be read."""
+    """All entries of an upper layer, folders and whiteouts too; None if unreadable."""
     stats: dict[str, Stat] = {}
     waiting = [""]
     try:
@@ -188,7 +186,7 @@ def entries(upper: Path) -> Mapping[str, Stat] | None:
 
 
 def look_at_written(ws: Workspace, last: Scan) -> Scan | None:
-    """The work tree now, by the last walk over it; None where that takes a walk over all of it."""
+    """The work tree now, from the last walk and the written files; None if a walk is needed."""
     taken_ns, was, now = time.time_ns(), last.upper, entries(ws.upper) if ws.upper else None
     if now is None or was is None or last.leftovers:
         return None
@@ -208,7 +206,7 @@ _OF_GIT = frozenset({".git", ".gitignore"})
 
 
 def _may_matter_elsewhere(path: str, last: Scan) -> bool:
-    """Whether a change there may change what git sees, or a snapshot holds, elsewhere."""
+    """Whether a change there may affect what git sees or snapshots hold elsewhere."""
     names, folders = path.split("/"), {path, *parents(path)}
     is_nested = any(f"{folder}/.git" in last.left_out for folder in folders)
     is_half_held = any(
@@ -230,7 +228,7 @@ def _visible(
 
 
 def _ignored(ws: Workspace, paths: Collection[str]) -> set[str]:
-    """Those of these paths that git ignores. Raises GitError."""
+    """The paths among these that git ignores. Raises GitError."""
     asked = b"".join(os.fsencode(path) + b"\0" for path in paths)
     options = ("check-ignore", "-z", "--stdin")
     return {*split(git(*options, cwd=ws.root, env=ws.environ, stdin=asked, accept=(0, 1)))}
@@ -239,7 +237,7 @@ def _ignored(ws: Workspace, paths: Collection[str]) -> set[str]:
 def _walk(
     ws: Workspace, last: Scan, written: Collection[str], visible: Collection[str]
 ) -> tuple[Scan, set[str]]:
-    """A walk through the folders that were written to, and those that it had no need to enter."""
+    """A walk through the folders that were written to, and the folders that it skipped."""
     changed = {"", *written, *folders_above(written)}
     kept: set[str] = set()
 
@@ -253,7 +251,7 @@ def _walk(
 
 
 def _joined(last: Scan, scan: Scan, kept: Collection[str]) -> Scan:
-    """The scan, and of the last one what lies in the folders that were not entered."""
+    """The scan joined with the last one's content of skipped folders."""
 
     @cache
     def stays(folder: str) -> bool:
