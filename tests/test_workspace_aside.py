@@ -266,7 +266,10 @@ def test_edits_made_after_a_kill_are_kept(root: Path) -> None:
 def test_a_workspace_in_use_is_not_restored(ws: Workspace) -> None:
     with beside(ws, A_3, in_place=True):
         assert put_back_aside(ws) == ()
-        with pytest.raises(WorkspaceError, match="temporarily changed"), beside(ws, {}, in_place=True):
+        with (
+            pytest.raises(WorkspaceError, match="temporarily changed"),
+            beside(ws, {}, in_place=True),
+        ):
             pass
         assert (ws.root / "src/a.py").read_text() == "a = 3\n"
     assert (ws.root / "src/a.py").read_text() == "a = 1\n"
