@@ -195,7 +195,7 @@ def _gate_spent(progress: Progress, limits: Limits) -> End | None:
         if tried >= allowed:
             times = f" after {counted(tried, 'attempt')}, its limit"
             return _exhausted(
-                f"{gate.name} failed{times if tried else ', and its limit is no attempt'}"
+                f"{gate.name} failed{times if tried else ', and its limit is 0 attempts'}"
             )
     return None
 
