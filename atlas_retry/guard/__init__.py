@@ -1,6 +1,6 @@
-"""Judges a change: kept, held, refused or noted, by what decides. Pure; executes nothing.
+"""Judges a change: kept, held, refused or noted, by the files that decide. Pure.
 
-`assess(case)` gives the answers and what follows; `rulings(case)` which mechanism spoke of what.
+`assess(case)` returns the judgement; `rulings(case)` the ruling of each mechanism on each path.
 """
 
 from atlas_retry.guard.case import Case

@@ -1,6 +1,6 @@
-"""What cannot be an accident, beside the code: atlas's own files, git, tools, dependencies.
+"""Rules for deliberate changes outside the code: atlas's own files, git, tools, dependencies.
 
-Each rule is one function over the whole change; what it sees is refused, but for what its row says.
+Each rule is one function over the whole change; what it finds is refused unless its row differs.
 """
 
 import posixpath
@@ -15,11 +15,11 @@ from atlas_retry.patterns import regex
 from atlas_retry.text.globs import Globs, globs
 
 Seen = tuple[str, str]
-"""Path and what was done."""
+"""A path and what was done to it."""
 
 
 class BesideRule(Struct, frozen=True, kw_only=True):
-    """One thing that no change may do."""
+    """One forbidden change."""
 
     name: str
     reason: str
@@ -27,9 +27,9 @@ class BesideRule(Struct, frozen=True, kw_only=True):
     can_be_allowed: bool = False
     only_noted: bool = False
     only_in_runs: bool = False
-    """Elsewhere a person may have done it: it is held."""
+    """Whether it is only held outside runs, where a person may have done it."""
     restorable: bool = True
-    """The files named can be restored from the snapshot before the turn."""
+    """Whether the files can be restored from the snapshot before the turn."""
 
 
 OWN = Globs(("/.atlas/", "/atlas.yaml", "/atlas.yml", "/.atlas.yaml"))
@@ -50,9 +50,9 @@ _CACHES = globs(
     .python_history .node_repl_history .viminfo .lesshst .wget-hsts .rustup/tmp/ *.log
     """
 )
-"""Places outside that tools write as they run."""
+"""Places outside the workspace that tools write when they run."""
 INNOCENT_FACTS = frozenset({"index", "state:ORIG_HEAD", "state:FETCH_HEAD"})
-"""What of git's state moves by staging and fetching alone."""
+"""Parts of git's state that staging and fetching change."""
 
 
 def _own_files(scene: Scene) -> Iterator[Seen]:
@@ -67,7 +67,7 @@ def _own_files(scene: Scene) -> Iterator[Seen]:
 
 
 def _moves_own_part(delta: Delta) -> bool:
-    """Whether the part for atlas of a file that it shares with other tools has changed."""
+    """Whether atlas's part of a shared file has changed."""
     if places.suffix(delta.path) not in (".toml", ".json", ".cfg", ".ini"):
         return False
     old, new = (flat(parse(delta.path, side or b"")) for side in (delta.before, delta.after))
@@ -75,7 +75,7 @@ def _moves_own_part(delta: Delta) -> bool:
 
 
 def _git_state(scene: Scene) -> Iterator[Seen]:
-    """Commits, refs, flags of the index, hooks, configuration: staging alone is innocent."""
+    """Commits, refs, index flags, hooks and configuration; staging is allowed."""
     before, after = scene.case.git_before, scene.case.git_after
     for key in differing(before, after):
         if key not in INNOCENT_FACTS:
@@ -87,12 +87,12 @@ def _git_state(scene: Scene) -> Iterator[Seen]:
 
 
 def _moved(was: str | None, now: str | None) -> str:
-    """How a fact came to differ."""
+    """How a fact changed."""
     return "added" if was is None else "removed" if now is None else "changed"
 
 
 def _outside(scene: Scene) -> Iterator[Seen]:
-    """Files beyond the workspace, and links that lead there."""
+    """Files outside the workspace, and links to them."""
     for change in scene.case.outside:
         if not _CACHES.match(change.path):
             where = str(change)
@@ -115,18 +115,18 @@ def _how(path: str, scene: Scene) -> str:
 
 
 def _tools(scene: Scene) -> Iterator[Seen]:
-    """Executables that the gates resolve to."""
+    """Executables of the gates."""
     for tool in scene.case.tools:
         yield tool.path or tool.name, f"`{tool.name}` now leads to {tool.path or 'nothing'}"
 
 
 def _each(field: str, detail: str) -> Callable[[Scene], Iterator[Seen]]:
-    """A rule on paths that the case names."""
+    """A rule that finds all paths in a field of the case."""
     return lambda scene: ((path, detail) for path in getattr(scene.case, field))
 
 
 def _protected(scene: Scene) -> Iterator[Seen]:
-    """What the user's `guard.protect` names."""
+    """Paths that match the user's `guard.protect`."""
     globs = Globs(scene.case.protect)
     for delta in scene.deltas:
         if scene.case.protect and globs.match(delta.path):
@@ -157,7 +157,7 @@ RULES: tuple[BesideRule, ...] = tuple(
 
 
 def findings(scene: Scene) -> Iterator[tuple[BesideRule, RuleFinding]]:
-    """What was done beside the code, with the rules it is against."""
+    """Forbidden changes outside the code, with their rules."""
     for rule in RULES:
         held = rule.only_in_runs and not scene.case.in_run
         for path, detail in rule.check(scene):

@@ -1,4 +1,4 @@
-"""What the guard looks at, and what a rule answers. Values only, no rule."""
+"""Input of the guard and answers of its rules. Values only."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -12,24 +12,24 @@ from atlas_retry.model import Gate, GateResult, GitFacts, Tree
 
 
 class Answer(StrEnum):
-    """What becomes of a change that a rule speaks of. What no rule speaks of is kept."""
+    """What happens to a change that a rule finds; other changes are kept."""
 
     HELD = "held"
-    """It decides what passes: restored, and shown to a person."""
+    """It decides what passes: reverted, and shown to a person."""
     REVIEW = "review"
-    """It stays, but only a person can call the result good."""
+    """It stays, but a person must accept the result."""
     REFUSED = "refused"
     NOTED = "noted"
 
 
 class RuleFinding(Struct, frozen=True, kw_only=True):
-    """What a rule saw."""
+    """A change that a rule found."""
 
     rule: str
     path: str
     line: int | None = None
     detail: str
-    """What was done, in words that follow the path."""
+    """What was done, as text to follow the path."""
     answer: Answer
 
 
@@ -38,62 +38,62 @@ class OutsideChange(Struct, frozen=True, kw_only=True):
 
     place: str
     path: str
-    """POSIX, relative to the place."""
+    """POSIX path relative to the place."""
 
     def __str__(self) -> str:
         return f"{self.place.rstrip('/')}/{self.path}"
 
 
 class Tool(Struct, frozen=True, kw_only=True):
-    """An executable that a gate would find elsewhere now, or other than it was."""
+    """An executable of a gate that has moved or changed."""
 
     name: str
     path: str
-    """Where the name leads now; empty when it leads nowhere."""
+    """Present path of the name; empty if there is none."""
 
 
 class Case(Struct, frozen=True, kw_only=True):
-    """One change to be judged: two trees, what is beside them, and what the user allows."""
+    """One change to judge: two trees, facts outside them, and what the user allows."""
 
     before: Tree
     after: Tree
     changed: tuple[str, ...] | None = None
-    """Paths that may differ, where the caller knows; None: all are compared."""
+    """Paths that may differ; None to compare all."""
     gates: tuple[Gate, ...] = ()
     failing: tuple[GateResult, ...] = ()
-    """What failed before the change. Empty: unknown."""
+    """Gates that failed before the change; empty if unknown."""
     protect: tuple[str, ...] = ()
     allow: tuple[str, ...] = ()
     sources: tuple[str, ...] = ()
-    """Configuration files of atlas within the workspace, beside the well-known ones."""
+    """Configuration files of atlas in the workspace, in addition to the well-known ones."""
     in_run: bool = False
-    """An attempt of a run is judged, not any change that somebody made."""
+    """Whether it is an attempt of a run, not any change."""
     ignored: frozenset[str] = frozenset()
-    """Paths that git ignores: neither held nor refused; a green is confirmed without them."""
+    """Paths that git ignores: neither held nor refused; the gates must also pass without them."""
     outputs: frozenset[str] = frozenset()
-    """Data that gates wrote in this run: theirs, whoever ran them."""
+    """Data files that gates wrote in this run."""
     notes_reviews: bool = False
-    """What is for review is only noted."""
+    """Whether changes for review are only noted."""
     mentions: Callable[[Collection[str]], Mapping[str, frozenset[str]]] = lambda _: {}
-    """The files of the tree before the change that hold a text, for each of the texts given."""
+    """Returns for each text the files of the tree before the change that contain it."""
     git_before: GitFacts = field(default_factory=dict)
     git_after: GitFacts = field(default_factory=dict)
     outside: tuple[OutsideChange, ...] = ()
     tools: tuple[Tool, ...] = ()
     nested: tuple[str, ...] = ()
-    """`.git` of repositories within the workspace that the change touched."""
+    """Changed `.git` of repositories inside the workspace."""
     modes: tuple[str, ...] = ()
-    """Folders whose permissions the change moved."""
+    """Folders with changed permissions."""
     installed: tuple[str, ...] = ()
-    """Files of installed dependencies that the change touched."""
+    """Changed files of installed dependencies."""
     added: frozenset[str] = frozenset()
-    """Of these and of what is outside, by absolute path, files that were not there before."""
+    """New files among `installed` and `outside`, by absolute path."""
     future: tuple[str, ...] = ()
-    """Files whose modification time was moved into the future: build tools trust it."""
+    """Files whose modification time was set into the future, which misleads build tools."""
 
 
 class Delta(Struct, frozen=True, kw_only=True, eq=False, dict=True):
-    """One path that differs. Modes as in `model.Change`; None where there is nothing."""
+    """One path that differs. Modes as in `model.Change`; None if it does not exist."""
 
     path: str
     before: bytes | None
@@ -121,19 +121,19 @@ class Delta(Struct, frozen=True, kw_only=True, eq=False, dict=True):
 
     @cached_property
     def added_lines(self) -> tuple[tuple[int, str], ...]:
-        """Number and text of the lines that the file before has not, or has less often."""
+        """Number and text of the lines that are new or more frequent."""
         known = self.old_text.splitlines()
         return tuple(more_often(enumerate(self.new_text.splitlines(), 1), known))
 
     @cached_property
     def loses_lines(self) -> bool:
-        """Whether the file before has lines that are gone."""
+        """Whether lines were removed."""
         known = self.new_text.splitlines()
         return any(more_often(enumerate(self.old_text.splitlines(), 1), known))
 
 
 def more_often(texts: Iterable[tuple[int, str]], known: Iterable[str]) -> Iterator[tuple[int, str]]:
-    """Those of numbered texts that there are more of than are known; indentation is nothing."""
+    """The numbered texts that exceed the known ones, ignoring indentation."""
     left = Counter(map(str.strip, known))
     for number, text in texts:
         left[text.strip()] -= 1
@@ -147,7 +147,7 @@ _T = TypeVar("_T")
 def unpaired(
     old: Iterable[_T], new: Iterable[_T], same: Callable[[_T, _T], bool]
 ) -> tuple[list[_T], list[_T]]:
-    """What is left of both where each old one goes with the first new one that is the same."""
+    """What is left of both after pairing each old item with the first equal new one."""
     lost, came = list[_T](), list(new)
     for one in old:
         kept = next((other for other in came if same(one, other)), None)
@@ -162,13 +162,13 @@ _K = TypeVar("_K", str, tuple[str, ...])
 
 
 def differing(before: Mapping[_K, object], after: Mapping[_K, object]) -> list[_K]:
-    """Keys that have another value after than before, or are only in one of the two; sorted."""
+    """Sorted keys with different values, or in only one of the two."""
     keys = before.keys() | after.keys()
     return sorted(key for key in keys if before.get(key) != after.get(key))
 
 
 class Scene(Struct, frozen=True, kw_only=True, eq=False, dict=True):
-    """A case with its differences read."""
+    """A case with its differences."""
 
     case: Case
     deltas: tuple[Delta, ...]
@@ -179,7 +179,7 @@ class Scene(Struct, frozen=True, kw_only=True, eq=False, dict=True):
 
     @cached_property
     def commands(self) -> tuple[str, ...]:
-        """Lines of all gates known, the failing ones included."""
+        """Command lines of all known gates, including failing ones."""
         lines = [gate.run for gate in self.case.gates] + [r.command for r in self.case.failing]
         return tuple(dict.fromkeys(line for line in lines if line))
 

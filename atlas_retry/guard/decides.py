@@ -1,4 +1,4 @@
-"""Which files decide: the verdict of a gate depends on them besides the product's own source."""
+"""Which files decide: those besides the product's source that a gate's verdict depends on."""
 
 import re
 import shlex
@@ -19,14 +19,14 @@ from atlas_retry.text.globs import Globs, globs, words
 
 
 class DecidingFiles(Struct, frozen=True, kw_only=True):
-    """One kind of files that decide."""
+    """One kind of deciding files."""
 
     rule: str
     globs: Globs
     detail: str
 
     def speaks_of(self, path: str) -> bool:
-        """Settings among the data of tests are data; a pipeline is one by whatever name."""
+        """Whether a path is of this kind; settings in test data are data, pipelines are not."""
         is_data = places.is_test(path) and self.rule != "pipeline-changed"
         return self.globs.match(path) and not is_data
 
@@ -83,27 +83,27 @@ TABLE: tuple[DecidingFiles, ...] = tuple(
 
 
 _OUTPUTS = frozenset({"lock-changed", "ignore-changed"})
-"""Kinds that tools write as they run."""
+"""Kinds that tools write when they run."""
 
 
 def is_code_or_setting(path: str) -> bool:
-    """Whether the verdict of a gate may depend on a file that no tool writes as its output."""
+    """Whether a file may decide and is not the output of a tool."""
     in_table = any(row.speaks_of(path) for row in TABLE if row.rule not in _OUTPUTS)
     return places.is_code(path) or in_table or is_shared(path)
 
 
 class Reached(Struct, frozen=True, kw_only=True):
-    """What commands come to, through recipes, package scripts and scripts of shells."""
+    """What commands run, through recipes, package scripts and shell scripts."""
 
     lines: frozenset[str]
     scripts: frozenset[str]
-    """Files of the project that they run as the check itself."""
+    """Files of the project that run as the check itself."""
     programs: frozenset[str]
     spelled: frozenset[str]
-    """Names of files in the text of the scripts."""
+    """Names of files in the scripts."""
 
     def named(self, path: str) -> str | None:
-        """How a file is named by what runs."""
+        """How a file is referred to by what runs; None if it is not."""
         if path in self.scripts:
             return "a gate runs it as the check itself"
         shared = places.is_code(path) or is_shared(path)
@@ -117,7 +117,7 @@ class Reached(Struct, frozen=True, kw_only=True):
 
 
 def decides(delta: Delta, scene: Scene, gates: Reached) -> RuleFinding | None:
-    """Why the change of a file decides what passes; None where it does not."""
+    """Why the change of a file decides what passes; None if it does not."""
     seen = _by_name_or_content(delta, scene, gates) or _by_entry(delta)
     if seen is None:
         return None
@@ -138,7 +138,7 @@ def _by_name_or_content(delta: Delta, scene: Scene, gates: Reached) -> tuple[str
 
 
 def _by_entry(delta: Delta) -> tuple[str, str] | None:
-    """Why a file decides by its mode, or by being one of the tests."""
+    """Why a file decides by its mode, or because it is a test."""
     if delta.new_mode == "120000" and delta.old_mode not in (None, "120000"):
         return "link-planted", f"is now a link to {delta.new_text}"
     if delta.old_mode == "100755" and delta.new_mode == "100644":
@@ -157,7 +157,7 @@ _TOOLS = words("""
 
 
 def _shadows(delta: Delta, scene: Scene) -> str | None:
-    """What a new file stands in the way of: a tool, a library, the source beside it."""
+    """What a new file shadows: a tool, a library, or a source."""
     path = PurePosixPath(delta.path)
     if not delta.is_added:
         return None
@@ -182,7 +182,7 @@ def _in_the_way(path: PurePosixPath, scene: Scene) -> str | None:
 
 
 def _is_library(stem: str, scene: Scene) -> bool:
-    """Whether Python itself has a module of this name, or a declared dependency."""
+    """Whether Python or a declared dependency has a module of this name."""
     if any(path.startswith((f"{stem}/", f"src/{stem}/")) for path in scene.old_paths):
         return False
     if stem in sys.stdlib_module_names:
@@ -194,7 +194,7 @@ def _is_library(stem: str, scene: Scene) -> bool:
 
 
 def _satisfies_make(path: PurePosixPath, scene: Scene) -> bool:
-    """Whether a new file or folder has the name of a target that gates ask make for."""
+    """Whether a new file or folder has the name of a make target that gates run."""
     first = path.parts[0]
     if any(old == first or old.startswith(f"{first}/") for old in scene.old_paths):
         return False
@@ -206,11 +206,11 @@ _OF_PROGRAM = regex(r"""(?x)
     ^(?P<dot>\.)? (?P<name>[\w-]+?) (?P<mark>[-_.]?(rc|ignore|config|version))?
     (?P<form>\.(toml|jsonc?|json5|ya?ml|cfg|ini|conf|xml|[cm]?[jt]s))?$
     """)
-"""Files that programs look for by their own name, without being asked to."""
+"""Files that programs find by their own name."""
 
 
 def reached(asked: Iterable[str], scene: Scene) -> Reached:
-    """What these lines of a shell run."""
+    """What these shell lines run."""
     scripts, programs = set[str](), set[str]()
     waiting, seen = list(asked), set[str]()
     while waiting:
@@ -239,12 +239,12 @@ _INTERPRETERS = regex(
 _ONLY_READS = regex(
     r"^(\w*sh( -\w+)*? -\w*n|(ruby|perl)( -\w+)*? -\w*c|node (-c|--check)|php( -\w+)*? -l)\b"
 )
-"""An interpreter that only checks the syntax: what it is given is its subject."""
+"""An interpreter that only checks the syntax of its arguments."""
 _PRODUCT = regex(r"^(src|lib|app|cmd|pkg|internal|packages)/")
 
 
 def commands(line: str) -> Iterator[list[str]]:
-    """The simple commands of a shell line, without what stands around them."""
+    """The simple commands of a shell line, without wrappers."""
     for command in _BETWEEN.split(line):
         bare = command.strip().lstrip("@-+ (")
         try:
@@ -263,7 +263,7 @@ _OPTION_OR_VARIABLE = regex(r"^-|=")
 
 
 def _behind(command: list[str], scene: Scene) -> list[str]:
-    """The lines that a runner goes on to: recipes, package scripts, hooks."""
+    """The lines that a runner runs: recipes, package scripts, hooks."""
     plain = [word for word in command[1:] if not _OPTION_OR_VARIABLE.search(word)]
     match command[0]:
         case "make" | "gmake":
@@ -281,7 +281,7 @@ def _behind(command: list[str], scene: Scene) -> list[str]:
 
 
 def _package_scripts(asked: list[str], scene: Scene) -> list[str]:
-    """The script that is asked for, and those that npm runs before and after it."""
+    """The requested package script, and those that npm runs before and after it."""
     names = [word for word in asked if word not in ("run", "run-script")]
     name = names[0] if names else "test"
     wanted = {("scripts", f"{prefix}{name}") for prefix in ("", "pre", "post")} if asked else set()
@@ -289,7 +289,7 @@ def _package_scripts(asked: list[str], scene: Scene) -> list[str]:
 
 
 def _values(path: str, scene: Scene, is_wanted: Callable[[Key], bool]) -> list[str]:
-    """What a file of settings says at the keys that are wanted."""
+    """Values of a settings file at the wanted keys."""
     leaves = flat(parse(path, scene.old_text(path).encode()))
     return [str(value) for key, value in leaves.items() if is_wanted(key)]
 
@@ -299,7 +299,7 @@ _TARGETS = regex(r"^(?!\.)([\w./-]+(?: [\w./-]+)*)\s*:(?![:=])([^;#]*)")
 
 
 def _recipes(makefile: str, targets: list[str]) -> Iterator[str]:
-    """Recipe lines of the targets and of all that they need; of all targets where none is named."""
+    """Recipe lines of the targets and their prerequisites; of all targets if none is named."""
     needs, recipes = _make_rules(makefile)
     waiting, seen = list(targets or needs), set[str]()
     while waiting:
@@ -311,7 +311,7 @@ def _recipes(makefile: str, targets: list[str]) -> Iterator[str]:
 
 
 def _make_rules(makefile: str) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
-    """What each target needs, and the lines of its recipe."""
+    """Prerequisites and recipe lines of each target."""
     needs, recipes = defaultdict[str, list[str]](list), defaultdict[str, list[str]](list)
     targets: list[str] = []
     for line in makefile.replace("\\\n", " ").splitlines():
@@ -324,13 +324,13 @@ def _make_rules(makefile: str) -> tuple[dict[str, list[str]], dict[str, list[str
 
 
 def _module(command: list[str]) -> str:
-    """The module that an interpreter is asked for, as a path; empty where it is not."""
+    """The module after `-m`, as a path; empty if there is none."""
     asked = "-m" in command[:-1] and _INTERPRETERS.match(command[0])
     return command[command.index("-m") + 1].replace(".", "/") if asked else ""
 
 
 def _script(command: list[str], scene: Scene) -> str | None:
-    """The file of the project that a command executes; what it only reads is its subject."""
+    """The file of the project that a command executes, not one that it only reads."""
     if _ONLY_READS.match(" ".join(command)):
         return None
     words = command if not _INTERPRETERS.match(command[0]) else command[1:]
@@ -346,7 +346,7 @@ def _script(command: list[str], scene: Scene) -> str | None:
 
 
 def _lines_of_script(path: str, scene: Scene) -> Iterable[str]:
-    """What a shell script runs belongs to the check as well; one of tests runs the product."""
+    """Lines of a shell script, which belong to the check too, unless the script is a test."""
     if places.suffix(path) not in (".sh", ".bash", "") or places.is_test(path):
         return ()
     lines = scene.old_text(path).splitlines()

@@ -1,4 +1,4 @@
-"""Configuration files as plain values, by structure; None where a file cannot be read that way."""
+"""Configuration files as plain values; None for files that cannot be parsed."""
 
 import json
 import re
@@ -19,9 +19,9 @@ _TRAILING = regex(r'("(?:\\.|[^"\\])*")|,(?=\s*[}\]])', re.DOTALL)
 
 
 def parse(path: str, content: bytes) -> Value:
-    """The document of a file, by its name; None when its form is unknown or broken.
+    """The document of a file; None if its format is unknown or its content invalid.
 
-    Most changes touch no such file, so each form's library is imported where it is read.
+    Libraries are imported on use, as few changes need them.
     """
     text = content.decode("utf-8", "replace")
     reader = _reader(places.name(path), places.suffix(path), text)
@@ -66,7 +66,7 @@ def _toml(text: str) -> Value:
 
 
 def _xml(text: str) -> Value:
-    """Texts and attributes (`a/@c`) by the path of their elements."""
+    """Texts and attributes (`a/@c`) by the paths of their elements."""
     from defusedxml import ElementTree
 
     try:
@@ -94,7 +94,7 @@ def _ini(text: str) -> Value:
     try:
         reader.read_string(text if text.lstrip().startswith("[") else f"[top]\n{text}")
     except (AttributeError, configparser.Error) as error:
-        # AttributeError: it appends a continuation to the None of a key that has no value
+        # AttributeError: configparser appends a continuation line to a key without a value
         raise ValueError(text) from error
     return {section: dict(reader.items(section)) for section in reader.sections()}
 

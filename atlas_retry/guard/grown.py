@@ -1,8 +1,8 @@
-"""Which changes to files that decide are kept: growth, layout, renames that the sources lead.
+"""Which changes to deciding files are kept: growth, layout, renames that follow the sources.
 
-A file has grown when everything that was there still is, and what came beside it is new tests,
-new rows of tables, or definitions under names that nothing in the file used. Everything else is
-for others to hold. That a kept change proves nothing less is shown by running, not here.
+A file has grown if everything in it is still there, and all additions are new tests, new rows of
+tables, or definitions under names that nothing in the file used. Other modules hold other
+changes. Whether a kept change proves as much as before is checked by running, not here.
 """
 
 import re
@@ -31,11 +31,11 @@ _CONTAINERS = words("""
     module program source_file translation_unit compilation_unit class_body declaration_list
     interface_body enum_body
     """)
-"""Nodes whose members are definitions, wherever they stand."""
+"""Nodes whose members are always definitions."""
 _BODIES = words("""
     block statement_block body_statement block_body do_block compound_statement statement_list
     """)
-"""Nodes that hold definitions in a class or a group of tests, and steps in a function."""
+"""Nodes whose members are definitions in a class or test group, but steps in a function."""
 _CLASSES = words(
     "class_definition class_declaration class module namespace_definition internal_module"
 )
@@ -66,14 +66,14 @@ _ASSERTION = regex(r"""(?x)
      | (assert|require)(\.\w+)?\( | [A-Z_]*(ASSERT|CHECK|EXPECT|REQUIRE)[A-Z_\d]*\(
      | t\.(Error|Fatal)f?\( )
     """)
-"""A statement that can only ask for more."""
+"""A statement that can only make a test stricter."""
 _CALLED = regex(r"^([A-Za-z_]\w*)\(")
 _BETWEEN_STEPS = regex(r"[;{\n]\s*")
 _SETS_UP = regex(r"""(?ix)
     ^(set_?up|tear_?down|setup\w*|teardown\w*|init|main|TestMain|load_tests|before\w*|after\w*
       |around|let!|subject!|pytest\w*|collect_ignore\w*|__\w+__|inherit_doc)$
     """)
-"""Names by which a definition reaches tests beside it without being called."""
+"""Names of definitions that affect other tests without being called."""
 _REACHES_OUT = regex(r"""(?x)
     \bautouse\b | @(Before|After|Rule|ClassRule|Disabled|Ignore)\w* | \bcfg\s*\( | \bctor\b
     | \bskip | \bxfail\b | \bexpectedFailure\b | \[ignore | \bcfg_attr\b
@@ -82,7 +82,7 @@ _SNAPSHOTS = regex(r"\.(snap|ambr)$")
 
 
 class Renames:
-    """Names and parts of paths that the sources gave up, and those that they have now."""
+    """Names and path parts that the sources dropped, and those that they have now."""
 
     def __init__(self, scene: Scene) -> None:
         self._scene = scene
@@ -93,18 +93,18 @@ class Renames:
 
     @cached_property
     def _now(self) -> frozenset[str]:
-        """Words of the sources, and of the folders and files that they are in."""
+        """Words of the sources and of their paths."""
         words = (tokens.words_of(delta.path, delta.after) for delta in self._sources)
         there = (delta.path for delta in self._sources if delta.after is not None)
         names = (str(PurePosixPath(path).with_suffix("")) for path in there)
         return frozenset(chain(*words, *map(_WORD.findall, names)))
 
     def leads(self, old: str, new: str) -> bool:
-        """Whether one name took the place of another: no source has it any more."""
+        """Whether a name replaced one that no source has any more."""
         return old == new or (self.is_there(new) and not self.is_there(old))
 
     def is_there(self, name: str) -> bool:
-        """Whether any source has a name now."""
+        """Whether any source has the name now."""
         if name in self._now:
             return True
         if name not in self._users:
@@ -120,16 +120,16 @@ class Renames:
 
 
 class Growth(Struct, frozen=True, kw_only=True):
-    """How a file that decides came to differ, where that is kept."""
+    """A change of a deciding file that is kept."""
 
     as_before: bytes | None = None
-    """The file as it was, under the names that the sources have now; None: absent."""
+    """The earlier file with the present names of the sources; None: absent."""
     is_same: bool
-    """It proves what it proved: only layout or names differ."""
+    """Whether only layout or names differ."""
 
 
 def growth(delta: Delta, scene: Scene, led: Renames) -> Growth | None:
-    """How a change to a test or its data may be kept; None where it has to be held."""
+    """How a change to a test or its data may be kept; None if it must be held."""
     if delta.is_added:
         return Growth(is_same=False) if _may_be_added(delta, scene) else None
     if not delta.is_text or delta.old_mode != delta.new_mode:
@@ -142,7 +142,7 @@ def growth(delta: Delta, scene: Scene, led: Renames) -> Growth | None:
 
 
 def is_same(delta: Delta) -> bool:
-    """Whether only the layout of a file differs: it has the same tokens, or keys and values."""
+    """Whether only the layout differs: tokens, or keys and values, are the same."""
     if tokens.same_tokens(delta.path, delta.before, delta.after):
         return True
     old = None if places.is_code(delta.path) else parse(delta.path, delta.before or b"")
@@ -161,7 +161,7 @@ def _grown_code(delta: Delta, led: Renames) -> Growth | None:
 
 
 def _may_be_added(delta: Delta, scene: Scene) -> bool:
-    """New tests and new data; nothing that steers tests that were there."""
+    """Whether a new file is a test or data that cannot affect existing tests."""
     name = places.name(delta.path)
     if delta.new_mode not in ("100644", "100755") or _STEERING.search(name):
         return False
@@ -176,15 +176,15 @@ _STEERING = regex(r"""(?ix)
       |test_helper\.rb|.*\.config\.[cm]?[jt]s|.*\.(ini|cfg|toml)|phpunit.*|bootstrap\.php
       |package\.json|tsconfig.*|pytest_.*|.*_plugin\.py|go\.mod|junit-platform\.properties)$
     """)
-"""Names of files that act on tests beside them."""
+"""Names of files that affect tests next to them."""
 
 
 _FOR_ALL = regex(r"^func (TestMain|init)\(|\bRSpec\.configure\b", re.MULTILINE)
-"""What in a new file of tests acts on those beside it as well."""
+"""Code in a test file that affects tests in other files."""
 
 
 def _hides_module(path: str, scene: Scene) -> bool:
-    """Whether a new file stands in the place of a source: beside it, or in the same package."""
+    """Whether a new file shadows a source next to it or in the same package."""
     stem = PurePosixPath(path).with_suffix("")
     package = stem.parts[-3:]
     others = (PurePosixPath(old).with_suffix("") for old in scene.old_paths if places.is_code(old))
@@ -195,19 +195,19 @@ def _hides_module(path: str, scene: Scene) -> bool:
 
 
 def _only_inserted(delta: Delta) -> bool:
-    """Whether every line is still there, in order; snapshot files are keyed by test."""
+    """Whether all lines are still there, in order; snapshot files are keyed by test."""
     rest = iter(delta.new_text.splitlines())
     return all(line in rest for line in delta.old_text.splitlines())
 
 
 class SourceChange(Struct, kw_only=True, dict=True):
-    """One source before and after; `grows` compares their trees and counts what was added."""
+    """One source before and after; `grows` compares their trees and counts additions."""
 
     delta: Delta
     led: Renames
     added: int = 0
     followed: dict[str, str] = field(default_factory=dict)
-    """Names of the file that were replaced by those that the sources have now."""
+    """Names in the file that were replaced by the sources' present ones."""
 
     @cached_property
     def known(self) -> frozenset[str]:
@@ -215,7 +215,7 @@ class SourceChange(Struct, kw_only=True, dict=True):
 
     @cached_property
     def imports_follow(self) -> bool:
-        """Whether what was imported still is, and new imports bind new names."""
+        """Whether all imports are kept, and new ones bind new names."""
         delta = self.delta
         old, new = (imports(delta.path, source or b"") for source in (delta.before, delta.after))
         lost, came = unpaired(old, new, self._same_import)
@@ -235,7 +235,7 @@ class SourceChange(Struct, kw_only=True, dict=True):
         )
 
     def same_names(self, old: str, new: str) -> bool:
-        """Whether two tokens differ at most in names that the sources gave up."""
+        """Whether two tokens differ at most in names that the sources dropped."""
         if old == new:
             return True
         if _WORD.sub("", old) != _WORD.sub("", new):
@@ -248,13 +248,13 @@ class SourceChange(Struct, kw_only=True, dict=True):
         return True
 
     def renamed_before(self) -> bytes:
-        """The file as it was, with the names replaced that the sources gave up."""
+        """The earlier file with names that the sources dropped replaced."""
         text = (self.delta.before or b"").decode("utf-8", "surrogateescape")
         renamed = _WORD.sub(lambda match: self.followed.get(match[0], match[0]), text)
         return renamed.encode("utf-8", "surrogateescape")
 
     def grows(self, old: "Node", new: "Node") -> bool:
-        """Whether everything of a node is still there, and what came is harmless beside it."""
+        """Whether a node kept everything, and all additions are harmless."""
         was, now = tokens.leaves(old), tokens.leaves(new)
         if len(was) == len(now) and all(map(self.same_names, was, now)):
             return True
@@ -267,7 +267,7 @@ class SourceChange(Struct, kw_only=True, dict=True):
         return len(before) == len(after) and all(map(self.grows, before, after))
 
     def _grows_within(self, old: "Node", new: "Node") -> bool:
-        """Children of old, in order, among those of new; the rest has to be new."""
+        """Whether all old children are kept in order, and all others are new."""
         before, after = self._members(old), self._members(new)
         extra: list[Node] = []
         position = 0
@@ -280,7 +280,7 @@ class SourceChange(Struct, kw_only=True, dict=True):
             return False
         self.added += len(extra)
         if old.type in _TABLES:
-            # a new row is composite, as others are
+            # new rows must be composite like the others
             kinds = {member.type for member in before if member.is_named} & _ROWS
             return bool(before) and all(child.type in kinds for child in extra)
         if not _is_container(old):
@@ -288,14 +288,14 @@ class SourceChange(Struct, kw_only=True, dict=True):
         return all(self._is_new(child) for child in extra)
 
     def _asks_more(self, step: "Node") -> bool:
-        """Whether a step only asserts, by itself or by a function of the file that does."""
+        """Whether a step only asserts, directly or by an asserting function of the file."""
         text = tokens.text_of(step)
         called = _CALLED.match(text)
         return bool(_ASSERTION.match(text) or (called and called[1] in self._asserting))
 
     @cached_property
     def _asserting(self) -> frozenset[str]:
-        """Functions of the new file in which there is an assertion."""
+        """Functions of the new file with assertions."""
         lines = self.delta.new_text.splitlines()
         scopes = definitions(self.delta.path, self.delta.after or b"")
         texts = {one.name: "\n".join(lines[one.def_line - 1 : one.end_line]) for one in scopes}
@@ -315,7 +315,7 @@ class SourceChange(Struct, kw_only=True, dict=True):
         return [member for member in members if not _is_import(member, language)]
 
     def _is_new(self, node: "Node") -> bool:
-        """Whether a statement only adds a test or a definition under a fresh name."""
+        """Whether a statement only adds a test or a definition with a new name."""
         text = _attributes(node) + tokens.text_of(node)
         if _REACHES_OUT.search(text.partition("{")[0] if "{" in text else text[:200]):
             return False
@@ -328,13 +328,13 @@ class SourceChange(Struct, kw_only=True, dict=True):
 
 
 def _parts_of(node: "Node") -> "list[Node]":
-    """Children without remarks and what only stands between."""
+    """Children without remarks and separators."""
     children = (child for child in node.children if child.type not in (",", ";", "\n"))
     return [child for child in children if not tokens.is_remark(child)]
 
 
 def _attributes(item: "Node") -> str:
-    """What stands before an item of Rust and belongs to it."""
+    """Attributes before an item of Rust."""
     text, here = "", item.prev_named_sibling
     while here is not None and (here.type == "attribute_item" or tokens.is_remark(here)):
         text, here = "".join(tokens.leaves(here)) + text, here.prev_named_sibling
@@ -361,7 +361,7 @@ def _call_around(body: "Node") -> str:
 
 
 def _is_plain_call(node: "Node") -> bool:
-    """Whether arguments are those of a call that is no table: `f(1)` grew to `f(1, 2)`."""
+    """Whether these are arguments of a call that is not a table: `f(1)` grew to `f(1, 2)`."""
     if node.type not in ("argument_list", "arguments"):
         return False
     call = node.parent
@@ -407,10 +407,10 @@ def _name_of(node: "Node") -> str | None:
 
 
 def confined(delta: Delta, lines: Mapping[str, frozenset[int]]) -> bool:
-    """Whether a change stays within the statements that a lint or type gate complained of.
+    """Whether a change affects only statements that a lint or type gate reported.
 
-    `lines` are, by path, those of its diagnostics. Such a repair may lose no literal and no
-    assertion: an unused import goes, `assert` does not.
+    `lines` are the reported lines by path. The fix must keep all literals and assertions: it may
+    remove an unused import, but not an `assert`.
     """
     wanted = lines.get(delta.path, frozenset())
     old, new = tokens.root(delta.path, delta.before), tokens.root(delta.path, delta.after)
@@ -446,5 +446,5 @@ _PROOF = regex(
 
 
 def _proofs(root: "Node") -> list[str]:
-    """Literals and words of assertions, which a repair may not lose."""
+    """Literals and words of assertions, which a fix must keep."""
     return list(filter(_PROOF.match, tokens.leaves(root)))

@@ -1,6 +1,6 @@
-"""Tests that stand in sources and texts: Rust's test modules, examples, tests of vitest.
+"""Tests inside sources and texts: Rust's test modules, examples, tests of vitest.
 
-The earlier tests are put into the new source, so that its gates run as before.
+The earlier tests are put into the new source, so that the gates run them as before.
 """
 
 import re
@@ -23,16 +23,16 @@ _DOCTESTS = regex(r"doctest|xdoctest")
 
 
 class Inline(Struct, frozen=True, kw_only=True):
-    """What became of the tests in a source."""
+    """The change of the tests in a source."""
 
     path: str
     restored: bytes | None
-    """The new source with its earlier tests; None where they cannot be put into it."""
+    """The new source with its earlier tests; None if they do not fit into it."""
     line: int | None = None
 
 
 def moved(delta: Delta, scene: Scene, led: Renames) -> Inline | None:
-    """The change of a source's own tests, unless they only grew or there are none."""
+    """The change of a source's own tests; None if they only grew or there are none."""
     if not delta.is_text or delta.before is None:
         return None
     if delta.after is None:
@@ -44,7 +44,7 @@ def moved(delta: Delta, scene: Scene, led: Renames) -> Inline | None:
 
 
 def _gone(delta: Delta, scene: Scene) -> Inline | None:
-    """The tests of a source that was deleted, unless other files have them now."""
+    """The tests of a deleted source; None if other files have them now."""
     left = b"\n".join(other.after or b"" for other in scene.deltas)
     items = _items(delta.path, delta.before or b"")
     is_moved = all((item.text or b"") in left for item in items)
@@ -52,7 +52,7 @@ def _gone(delta: Delta, scene: Scene) -> Inline | None:
 
 
 def _marked(delta: Delta, led: Renames) -> Inline | None:
-    """The change of items that are marked as tests, and of the examples of Rust."""
+    """The change of items marked as tests, and of examples in Rust."""
     documented = _examples(delta, led, _FENCED) if places.suffix(delta.path) == ".rs" else None
     after = documented.restored if documented else delta.after
     if after is None:
@@ -66,7 +66,7 @@ def _marked(delta: Delta, led: Renames) -> Inline | None:
 
 
 def _items(path: str, source: bytes) -> "list[Node]":
-    """Test modules and functions, each with its attributes: outermost ones, in order."""
+    """The outermost test modules and functions with their attributes, in order."""
     tree = tokens.root(path, source)
     if tree is None:
         return []
@@ -87,7 +87,7 @@ def _rust_items(tree: "Node") -> "Iterator[Node]":
 
 
 def _spliced(after: bytes, old: "list[Node]", new: "list[Node]") -> bytes | None:
-    """The new source with the old items in the places of the new ones."""
+    """The new source with the new items replaced by the old ones."""
     if len(old) != len(new):
         return None
     for was, now in reversed(list(zip(old, new, strict=True))):
@@ -100,23 +100,23 @@ _FENCED = regex(r"""(?mx)
     (?: [ \t]*//[/!](?![ \t]*```).*\n )*
     (?: [ \t]*//[/!][ \t]*```.*\n )?
     """)
-"""An example in the comments of Rust, fences included."""
+"""An example in comments of Rust, including its fences."""
 _PROMPTED = regex(r"""(?mx)
     ^[ \t]*>>>.*\n?
     (?: (?! [ \t]*(?:$|>>>|\"{3}|'{3}|```) ).*\n? )*
     """)
-"""An example of Python, with what it has to print."""
+"""An example of Python with its expected output."""
 
 
 def _examples(delta: Delta, led: Renames, pattern: re.Pattern[str]) -> Inline | None:
-    """The change of examples that gates run, but for names that the source gave up.
+    """The change of examples that gates run, except names that the source dropped.
 
-    In Python an example is itself a text of the source: there no name follows another.
+    In Python an example is itself text of the source, so names are not replaced there.
     """
     follows = SourceChange(delta=delta, led=led) if pattern is _FENCED else None
 
     def same(was: re.Match[str], now: re.Match[str]) -> bool:
-        """Whether they differ at most in indentation and in names that were given up."""
+        """Whether they differ at most in indentation and dropped names."""
         old, new = ("\n".join(map(str.strip, one[0].splitlines())) for one in (was, now))
         return old == new or bool(follows and follows.same_names(old, new))
 
@@ -134,7 +134,7 @@ def _examples(delta: Delta, led: Renames, pattern: re.Pattern[str]) -> Inline | 
 
 
 def _runs_doctests(scene: Scene) -> bool:
-    """Whether gates or settings speak of doctests: else examples are for readers."""
+    """Whether gates or settings mention doctests; otherwise examples are only for readers."""
     files = ("pyproject.toml", "pytest.ini", "setup.cfg", "tox.ini", "conftest.py", "noxfile.py")
     texts = (*scene.commands, *(scene.old_text(path) for path in files if path in scene.old_paths))
     return any(_DOCTESTS.search(text) for text in texts)

@@ -1,4 +1,4 @@
-"""Puts the mechanisms together: one ruling for each thing that changed, and what follows."""
+"""Combines the mechanisms into one ruling for each change, and into a judgement."""
 
 import shlex
 from collections.abc import Iterator, Sequence
@@ -18,30 +18,30 @@ MAX_REMOVED = 4
 
 
 class Ruling(Struct, frozen=True, kw_only=True):
-    """What one mechanism says of one path."""
+    """The answer of one mechanism for one path."""
 
     path: str
     mechanism: str
-    """The module that spoke, and what it saw, for `atlas guard --why`."""
+    """The module, and what it found, for `atlas guard --why`."""
     finding: RuleFinding | None = None
-    """None: it is kept."""
+    """None if the change is kept."""
     rewrite: bytes | None = None
-    """What is left of the file when only a part of it is held."""
+    """The file without the held part, if only a part is held."""
     as_before: Content | None = None
     is_proved: bool = False
-    """It is kept, and has to be proved by running with `as_before` (None: absent)."""
+    """Whether it is kept but must be confirmed by a run with `as_before` (None: absent)."""
     separable: bool = True
-    """Restoring the file undoes it."""
+    """Whether restoring the file undoes it."""
     restorable: bool = True
 
     @property
     def answer(self) -> Answer | None:
-        """None: it is kept."""
+        """None if the change is kept."""
         return self.finding.answer if self.finding else None
 
 
 def rulings(case: Case) -> tuple[Ruling, ...]:
-    """Every ruling on a change, kept paths included, in order of the rules and paths."""
+    """All rulings on a change, including kept paths, in order of rules and paths."""
     change = scene(case)
     besides = tuple(_beside(change))
     refused = {r.path for r in besides}
@@ -85,11 +85,11 @@ def _in_the_tree(deltas: Sequence[Delta], change: Scene) -> Iterator[Ruling]:
 
 
 _RUN_CODE = (Kind.TEST, Kind.BUILD, Kind.REVIEW)
-"""Gates whose problems are about what the code does, not about how a line is written."""
+"""Gates whose problems are about behaviour, not about single lines."""
 
 
 def _complained(case: Case) -> dict[str, frozenset[int]]:
-    """By path the lines that lint, format and type gates complained of."""
+    """Lines that lint, format and type gates reported, by path."""
     lines: dict[str, frozenset[int]] = {}
     checkers = (result for result in case.failing if result.kind not in _RUN_CODE)
     for diagnostic in chain.from_iterable(result.diagnostics for result in checkers):
@@ -116,7 +116,7 @@ def _deciding(
 
 
 def _kept(delta: Delta, reason: RuleFinding, change: Scene, led: grown.Renames) -> Ruling | None:
-    """The ruling on a change that proves what was proved before, or more."""
+    """The ruling on a change that proves as much as before, or more."""
     growth = None
     if reason.rule == "test-changed":
         growth = grown.growth(delta, change, led)
@@ -130,7 +130,7 @@ def _kept(delta: Delta, reason: RuleFinding, change: Scene, led: grown.Renames) 
 
 
 def _confined(delta: Delta, lines: dict[str, frozenset[int]]) -> Ruling | None:
-    """The ruling on a repair of what a gate reported, and of nothing else."""
+    """The ruling on a fix of only what a gate reported."""
     if not delta.old_mode or delta.before is None or not grown.confined(delta, lines):
         return None
     mechanism = "grown: changes only what a gate reported"
@@ -148,7 +148,7 @@ def _of_source(delta: Delta, change: Scene, led: grown.Renames) -> Iterator[Ruli
         made.append(_ruling(finding, "settings"))
     if of_tests := _inline(delta, change, led):
         made.append(of_tests)
-        # what tells checkers to look away is taken out of what is left of the file
+        # suppressions are removed from the rest of the file
         delta = replace(delta, after=of_tests.rewrite or delta.after)
     made += _suppressions(delta, change)
     yield from made or [Ruling(path=delta.path, mechanism="a source, kept")]
@@ -174,7 +174,7 @@ def _inline(delta: Delta, change: Scene, led: grown.Renames) -> Ruling | None:
 
 
 def _suppressions(delta: Delta, change: Scene) -> Iterator[Ruling]:
-    """New suppressions: of the failing gate's own kind they are taken out, else noted."""
+    """New suppressions: removed if they are of a failing gate's kind, else noted."""
     added = ratchet.added(delta) if delta.is_text and delta.after is not None else ()
     own = tuple(mark for mark in added if ratchet.silences(mark, delta.path, change))
     left = ratchet.without(delta, own) if own else None
@@ -192,7 +192,7 @@ def _suppressions(delta: Delta, change: Scene) -> Iterator[Ruling]:
 
 
 def assess(case: Case) -> Judgement:
-    """The answers about a change, and what follows for the workspace."""
+    """The judgement of a change, with what to restore."""
     made = rulings(case)
     answers: dict[Answer | None, list[Ruling]] = {answer: [] for answer in (*Answer, None)}
     for ruling in made:
@@ -218,7 +218,7 @@ def assess(case: Case) -> Judgement:
 
 
 def _remedy(lost: Sequence[RuleFinding], case: Case) -> str:
-    """What brings back what no snapshot holds."""
+    """How to restore what is in no snapshot."""
     paths = {finding.path: finding.rule for finding in lost}
     new = [*filter(settings.is_stray, filter(case.added.__contains__, paths))]
     rest = [path for path in paths if path not in new]
@@ -231,7 +231,7 @@ def _remedy(lost: Sequence[RuleFinding], case: Case) -> str:
 
 
 def _end(lost: Sequence[RuleFinding], case: Case) -> Verdict | None:
-    """How a run ends that cannot be undone: a dependency that a manifest asks for is for review."""
+    """The verdict of a run that cannot be undone; new declared dependencies are for review."""
     if not lost:
         return None
     only_installed = all(finding.rule == "dependency-changed" for finding in lost)
@@ -246,7 +246,7 @@ _MAX_DETAIL_CHARS = 300
 
 
 def _violation(ruling: Ruling) -> Violation:
-    """Quoted code is data: no control characters, no essay."""
+    """A violation with its quoted code shortened, and without control characters."""
     finding = ruling.finding
     detail = finding.detail if finding else ""
     shown = "".join(char if char.isprintable() else " " for char in detail)

@@ -1,10 +1,10 @@
-"""New branches of the source on values taken from the tests: the code answers the test.
+"""Finds new branches of the source on values taken from the tests: special-casing.
 
-A candidate is a value that the new source compares with, or looks up in a table, and did not
-before. It counts when tests hold it, no other source does, and it is no everyday value; and when
-the branch answers with a value of the same tests, or asks for several of their values at once.
-Everyday values count where a line of a test has them together with a number that only tests have,
-or where several inputs are asked for whose outputs stand beside them in the tests.
+A candidate is a value that only the new source compares with or looks up in a table. It counts if
+tests have it, no other source does, and it is not an everyday value; and if the branch answers
+with a value of the same tests, or compares with several of their values at once. Everyday values
+count if a line of a test has them together with a number that only tests have, or if the branch
+compares with several inputs whose outputs are next to them in the tests.
 """
 
 import re
@@ -33,11 +33,11 @@ _EQUALS = regex(r"===?|!==?|\bin\b|\bis\b|\bnot\b|-eq|-ne|(?<![<>=!])=(?!=)|=~")
 _PATTERNS = words("""
     switch_label case_pattern match_pattern pattern match_condition_list or_pattern union_pattern
     """)
-"""What holds nothing but values that are asked for."""
+"""Nodes that contain only compared values."""
 _CASES = words("""
     switch_case expression_case case_statement when case_item match_arm case_clause
     """)
-"""What holds a value that is asked for, and the answer."""
+"""Nodes that contain a compared value and the answer."""
 _CALLS = words("""
     call call_expression method_invocation function_call_expression member_call_expression
     scoped_call_expression
@@ -51,7 +51,7 @@ _CALLS_THAT_PUT = regex(r"(\bMap\.(of|entry)|\b(entry|put|set|insert|store|setde
 _TABLES = words("dictionary object literal_value hash array_creation_expression")
 _PAIRS = words("pair keyed_element array_element_initializer")
 _LISTS = words("tuple list array array_expression tuple_expression initializer_list")
-"""Of two members, one is a pair as well."""
+"""Lists, which are pairs if they have two members."""
 _ARGUMENTS = words("arguments argument_list")
 _INDEXED = words("subscript subscript_expression index_expression element_reference")
 _MEMBERS = _LISTS | words("""
@@ -71,17 +71,17 @@ _MAX_KNOWN_FILES = 200
 
 
 class Branch(Struct, frozen=True, kw_only=True):
-    """Values that one condition or one entry of a table asks for, and what it answers with."""
+    """Values compared in one condition or table entry, and the values of its answer."""
 
     line: int
     asked: tuple[str, ...]
     answers: tuple[str, ...]
     table: int | None = None
-    """Where the table begins that holds the entry."""
+    """Start of the table of the entry."""
 
 
 def special_cases(delta: Delta, scene: Scene) -> Iterator[tuple[int, str]]:
-    """Line and description of each branch that answers the tests."""
+    """Line and description of each branch that special-cases the tests."""
     branches = _fresh_branches(delta)
     if not branches:
         return
@@ -98,7 +98,7 @@ def special_cases(delta: Delta, scene: Scene) -> Iterator[tuple[int, str]]:
 
 
 def _is_on_a_line_of_a_test(branch: Branch, scene: Scene) -> bool:
-    """Whether a test asks for just these values, and expects just this answer, on one line."""
+    """Whether a line of a test has exactly these values and this answer."""
     values = {*branch.asked, *branch.answers}
     if len(branch.answers) != 1 or len(values) == 1:
         return False
@@ -118,7 +118,7 @@ def _holds(line: str, value: str) -> bool:
 
 
 def _is_computed(branch: Branch, of_tests: Mapping[str, frozenset[str]]) -> bool:
-    """Whether an answer stands there for what should be computed, of several values or a number."""
+    """Whether the answer should be computed: it is for several values, or a number."""
     if len(branch.asked) > 1:
         return True
     numeric = all(value[0] != '"' for value in (*branch.asked, *branch.answers))
@@ -129,7 +129,7 @@ def _is_computed(branch: Branch, of_tests: Mapping[str, frozenset[str]]) -> bool
 def _answer_tables(
     branches: Collection[Branch], of_tests: Mapping[str, frozenset[str]]
 ) -> Iterator[tuple[int, str]]:
-    """New tables of values that only tests expect, whatever they are looked up by."""
+    """New tables of values that only tests expect."""
     tables: dict[int, list[Branch]] = {}
     for branch in branches:
         if branch.table is not None:
@@ -141,7 +141,7 @@ def _answer_tables(
 
 
 def _answers_test(branch: Branch, of_tests: Mapping[str, frozenset[str]]) -> bool:
-    """Whether somebody's data is asked for, and more is known of the test than one value."""
+    """Whether peculiar values are compared, and more than one value is the test's."""
     asked = [value for value in branch.asked if value in of_tests]
     files = frozenset[str]().union(*(of_tests[value] for value in asked))
     has_answer = any(of_tests.get(answer, frozenset()) & files for answer in branch.answers)
@@ -151,32 +151,32 @@ def _answers_test(branch: Branch, of_tests: Mapping[str, frozenset[str]]) -> boo
 
 
 def _is_peculiar(value: str) -> bool:
-    """Whether a value is somebody's data: `42.17`, `"ORD-1001"`; not `"utf-8"` and not `10`."""
+    """Whether a value is peculiar data: `42.17`, `"ORD-1001"`; not `"utf-8"` or `10`."""
     if value[0] != '"':
         return value not in _EVERYDAY_NUMBERS
     return bool(_DATA.search(bare(value))) or not value.isascii()
 
 
 _EXACT = regex(r"[1-9](\D*\d){3}")
-"""A value with so many digits that to ask for it is to know the test."""
+"""A value with so many digits that it must come from the test."""
 _EXACT_OR_LONG = regex(rf'(?s){_EXACT.pattern}|".{{24}}')
-"""A text so long that to have it in a table is to know the test."""
+"""A text so long that it must come from the test."""
 _DATA = regex(r"\w\W*\s+\w|\d{3}|[A-Z].*\d|\d.*[A-Z]|@|.{24}")
-"""Several words, numbers of some length, names with digits: what no vocabulary has."""
+"""Several words, long numbers, names with digits: text that is in no vocabulary."""
 _SEVERAL = 3
-"""So many inputs with their outputs are the test, written down."""
+"""Number of inputs with their outputs that repeat the test."""
 
 
 @lru_cache(maxsize=1)
 def _in_tests_alone(scene: Scene) -> dict[str, frozenset[str]]:
-    """The test files that hold each value of new branches, of those that no other file holds."""
+    """Test files with each value of new branches that no other file has."""
     tests = {value: _only_tests(files) for value, files in _holders(scene).items()}
     return {value: files for value, files in tests.items() if files}
 
 
 @lru_cache(maxsize=1)
 def _holders(scene: Scene) -> dict[str, frozenset[str]]:
-    """The files that hold each value of new branches; they are searched once for all."""
+    """Files with each value of new branches, from one search."""
     spelled = {value: spellings(value) for value in _new_values(scene)}
     mentions = scene.case.mentions(sorted(set(chain.from_iterable(spelled.values()))))
     there = cache(lambda path: numbers(scene.old_text(path)))
@@ -189,7 +189,7 @@ def _holders(scene: Scene) -> dict[str, frozenset[str]]:
 
 
 def _new_values(scene: Scene) -> Iterator[str]:
-    """Values that new branches of the sources ask for, or answer with."""
+    """Values that new branches of the sources compare with or answer with."""
     sources = (delta for delta in scene.deltas if places.is_source(delta.path))
     texts = (delta for delta in sources if delta.is_text)
     for branch in chain.from_iterable(map(_fresh_branches, texts)):
@@ -197,7 +197,7 @@ def _new_values(scene: Scene) -> Iterator[str]:
 
 
 def _only_tests(files: Collection[str]) -> frozenset[str]:
-    """Those of some files that are tests; none where others than texts for people are there."""
+    """The tests among some files; empty if other files than prose are among them."""
     tests = frozenset(filter(places.is_test, files))
     others = (path for path in files if path not in tests)
     is_usual = len(files) > _MAX_KNOWN_FILES
@@ -206,7 +206,7 @@ def _only_tests(files: Collection[str]) -> frozenset[str]:
 
 @lru_cache(maxsize=2048)
 def _fresh_branches(delta: Delta) -> tuple[Branch, ...]:
-    """Branches of the new source whose values were not compared with before."""
+    """Branches of the new source whose values were not compared before."""
     added = {number for number, line in delta.added_lines if _MAY_HOLD_LITERAL.search(line)}
     branches = _branches(delta.path, delta.after, added) if added else []
     known = _asked(_branches(delta.path, delta.before)) if branches else set()
@@ -225,9 +225,9 @@ _MAY_HOLD_LITERAL = regex(r"[\d\"'`]")
 def _branches(
     path: str, source: bytes | None, lines: Collection[int] | None = None
 ) -> "list[Branch]":
-    """By the outermost condition or table entry around each value that is compared.
+    """The outermost condition or table entry around each compared value.
 
-    `lines` are those to look at, 1-based; None: all.
+    `lines` are the lines to search, 1-based; None for all.
     """
     grouped: dict[int, tuple[Node, dict[str, None]]] = {}
     for literal in nodes_of_types(path, source or b"", LITERAL):
@@ -248,14 +248,14 @@ def _branches(
 
 
 def _condition(value: "Node") -> "Node | None":
-    """The condition or entry that asks for a value; None where it is only given."""
+    """The condition or entry that compares a value; None if it is only an answer."""
     node = value
     for _ in range(_UP):
         above = node.parent
         if above is None:
             return None
         if entry := _entry(node, above):
-            # what is registered under a name is found there, not answered
+            # a registered object is not an answer
             value_text = tokens.text_of(entry.named_children[-1]).strip()
             return None if _NAME.fullmatch(value_text) else entry
         if above.type not in _MEMBERS:
@@ -265,14 +265,14 @@ def _condition(value: "Node") -> "Node | None":
 
 
 def _asking(node: "Node", above: "Node") -> "Node | None":
-    """The condition right above a value: a comparison, a pattern, a case, a call."""
+    """The condition directly above a value: a comparison, a pattern, a case, a call."""
     if above.type in _COMPARISONS:
         return _widest(above) if _is_compared(above, node) else None
     if above.type in _PATTERNS:
         return _widest(above)
     if above.type in _CASES:
         return above if above.named_children[0] == node else None
-    # it is an argument, or the comparison is a method of it
+    # the value is an argument of the call, or its receiver
     call = above if above.type in _CALLS else above.parent
     is_call = call is not None and call.type in _CALLS
     return _widest(call) if call and is_call and _CALLS_THAT_COMPARE.search(_callee(call)) else None
@@ -286,7 +286,7 @@ def _callee(call: "Node") -> str:
 
 
 def _entry(key: "Node", above: "Node") -> "Node | None":
-    """The entry of a table that has this key; an assignment to a place in a table is one."""
+    """The table entry with this key, which may be an assignment to an item."""
     table = above.parent
     if table is None or above.named_child_count < _PAIR:
         return None
@@ -304,7 +304,7 @@ def _is_entry(node: "Node") -> bool:
 
 
 def _assignment(indexed: "Node") -> "Node | None":
-    """The assignment to a place in a table."""
+    """The assignment to an item of a table."""
     above: Node | None = indexed.parent
     if above is not None and above.type == "expression_list":
         above = above.parent
@@ -317,28 +317,28 @@ _NAME = regex(r"(?i)(?!(true|false|null|nil|none)$)[a-z_][\w.]*")
 
 
 def _is_compared(above: "Node", node: "Node") -> bool:
-    """Whether two sides are asked to be equal."""
+    """Whether the node is a side of an equality."""
     leaves = (child for child in above.children if not child.named_children)
     between = " ".join(tokens.text_of(leaf) for leaf in leaves if leaf != node)
     return bool(_EQUALS.search(between)) and not re.search(r"&&|\|\||[-+*/%]$", between)
 
 
 def _widest(node: "Node") -> "Node":
-    """The whole condition: `a == 1 and b == 2` is one."""
+    """The whole condition, such as `a == 1 and b == 2`."""
     while node.parent is not None and node.parent.type in _WIDER:
         node = node.parent
     return node
 
 
 def _answers(condition: "Node") -> Iterator[str]:
-    """Values that the branch behind a condition gives back."""
+    """Values that the branch of a condition returns."""
     for literal in chain.from_iterable(map(tokens.walk, _answering(condition))):
         if LITERAL.match(literal.type) and (value := value_of(whole(literal))):
             yield value
 
 
 def _answering(condition: "Node") -> "list[Node]":
-    """What is done, or given, where a condition holds."""
+    """Statements or values of the branch of a condition."""
     outer = condition.parent
     if outer is None:
         return []

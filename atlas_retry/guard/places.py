@@ -1,4 +1,4 @@
-"""What a path is by its name: test, source, setting, pipeline, lock file ... Reads no file."""
+"""Kinds of files by path: test, source, setting, pipeline, lock file ... Reads no file."""
 
 import posixpath
 from functools import lru_cache
@@ -21,7 +21,7 @@ TESTS = globs(
     conftest.py *.bats *.snap *.golden *.ambr *.approved.* *.expected *.stdout *.stderr *.t
     """
 )
-"""Tests, their helpers and their data, by the names that their runners and people use."""
+"""Tests, their helpers and their data, by usual names."""
 
 _CODE = words(
     ".py .pyi .pyx .js .jsx .mjs .cjs .ts .tsx .mts .cts .go .rs .java .kt .kts .scala .rb .rake"
@@ -45,7 +45,7 @@ _PROSE = globs(
 )
 
 INSTALLED = ("**/node_modules/**", "**/site-packages/**")
-"""What package managers install, by where they put it."""
+"""Folders of installed packages."""
 CACHES = globs(
     """
     __pycache__/ .pytest_cache/ .mypy_cache/ .ruff_cache/ .hypothesis/ .coverage .coverage.*.*
@@ -53,15 +53,15 @@ CACHES = globs(
     node_modules/.cache/ node_modules/.vite/ .DS_Store
     """
 )
-"""What tools write for themselves as they run: never charged to anybody."""
+"""Caches that tools write when they run; never attributed to anyone."""
 RUN_CACHES = globs("__pycache__/ .pytest_cache/ .hypothesis/")
-"""What runs in the place of sources, or decides which tests do."""
+"""Caches that run instead of sources, or decide which tests run."""
 CHECK_CACHES = globs(".ruff_cache/ .mypy_cache/ .eslintcache *.tsbuildinfo .cache/ .vite/")
-"""What a tool believes instead of looking again."""
+"""Caches that a tool uses instead of checking again."""
 
 
 def suffix(path: str) -> str:
-    """The last suffix, in small letters, with its dot."""
+    """The last suffix with its dot, in lower case."""
     return posixpath.splitext(path)[1].lower()
 
 
@@ -71,33 +71,33 @@ def name(path: str) -> str:
 
 
 def family(path: str) -> str:
-    """The language of a file, as tables of spellings call it; empty for others."""
+    """Key for the language of a file in tables of patterns; empty for others."""
     return _FAMILIES.get(suffix(path), "")
 
 
 def is_code(path: str) -> bool:
-    """Whether a file is source of a programming language."""
+    """Whether a file is source code."""
     return suffix(path) in _CODE
 
 
 @lru_cache(maxsize=4096)
 def is_test(path: str) -> bool:
-    """Whether a file takes part in tests: tests themselves, their helpers and their data."""
+    """Whether a file is a test, a helper of tests or their data."""
     return TESTS.match(path)
 
 
 def is_source(path: str) -> bool:
-    """Whether a file is source that tests try, none of the tests themselves."""
+    """Whether a file is source code other than tests."""
     return is_code(path) and not is_test(path)
 
 
 def is_made(path: str) -> bool:
-    """Whether a file lies where tools put what they make again."""
+    """Whether a file is in a folder of build output."""
     return _MADE.match(path)
 
 
 def is_product(path: str) -> bool:
-    """Whether a build or a tool makes a file anew from the sources."""
+    """Whether a build or a tool can make the file again from the sources."""
     return _MADE.match(path) or CACHES.match(path)
 
 

@@ -1,4 +1,4 @@
-"""Suppressions: what tells a checker to look away. There may be fewer of them, not more."""
+"""Suppressions of checkers, which may become fewer but not more."""
 
 import re
 from collections import Counter
@@ -15,7 +15,7 @@ from atlas_retry.patterns import regex
 from atlas_retry.source import nodes_of_types
 
 Remark = tuple[int, str]
-"""Line and text of a comment, an attribute or an annotation."""
+"""Line number and text of a comment, an attribute or an annotation."""
 
 
 def _marks(*patterns: str) -> tuple[re.Pattern[str], ...]:
@@ -64,7 +64,7 @@ MARKS: dict[str, tuple[re.Pattern[str], ...]] = {
         r"\b(?:nosec|nosemgrep|gitleaks:allow|trufflehog:ignore|checkov:skip|tfsec:ignore)\b",
     ),
 }
-"""Ways to silence a checker, by what is silenced."""
+"""Patterns of suppressions by kind of checker."""
 _TOOLS = {
     "type": regex(r"\b(mypy|(based)?pyright|tsc|vue-tsc|pyre|pytype|ty|phpstan|psalm)\b"),
     "coverage": regex(r"--cov|\b(coverage|nyc|c8)\b|tarpaulin|llvm-cov|-cover\b|jacoco"),
@@ -75,7 +75,7 @@ _TOOLS = {
 
 @lru_cache(maxsize=1)
 def kinds_failing(scene: Scene) -> frozenset[str]:
-    """What the gates that failed look at, as kinds of suppressions."""
+    """Kinds of suppressions that the failed gates know."""
     kinds: set[str] = set()
     for result in scene.case.failing:
         of_command = _kinds_of(result.command)
@@ -93,7 +93,7 @@ def kinds_failing(scene: Scene) -> frozenset[str]:
 
 
 def _kinds_of(line: str) -> set[str]:
-    """What the tools that a line of a shell names look at."""
+    """Kinds of suppressions of the tools in a shell line."""
     return {kind for kind, tools in _TOOLS.items() if tools.search(line)}
 
 
@@ -102,7 +102,7 @@ _AROUND_RULE = regex(r"^-W(error=|no-)?|^.*::")
 
 
 def silences(mark: "Suppression", path: str, scene: Scene) -> bool:
-    """Whether what failed is silenced: by the kind of a gate, or by what any gate reports."""
+    """Whether a suppression silences a failure: by a gate's kind, or by a reported rule."""
     named = {_AROUND_RULE.sub("", name) for name in _NAME.findall(mark.text)}
     problems = chain.from_iterable(result.diagnostics for result in scene.case.failing)
     of_checkers = (one for one in problems if not one.test_id)
@@ -114,7 +114,7 @@ def silences(mark: "Suppression", path: str, scene: Scene) -> bool:
 
 
 class Suppression(Struct, frozen=True, kw_only=True):
-    """One that was not there."""
+    """A new suppression."""
 
     kind: str
     line: int
@@ -122,7 +122,7 @@ class Suppression(Struct, frozen=True, kw_only=True):
 
 
 def added(delta: Delta) -> tuple[Suppression, ...]:
-    """The suppressions of a file that are more than it had; a broader one may be narrowed."""
+    """The new suppressions of a file; narrowing an existing one is allowed."""
     is_read = places.is_code(delta.path) or places.name(delta.path) == "Dockerfile"
     added_text = "\n".join(line for _, line in delta.added_lines)
     if not is_read or _silenced(added_text) is None:
@@ -139,7 +139,7 @@ def added(delta: Delta) -> tuple[Suppression, ...]:
 
 
 def _narrows(text: str, broader: list[str]) -> bool:
-    """Whether a suppression took the place of one that named no rule, which leaves the list."""
+    """Whether a suppression replaced one without a rule, which is then removed from the list."""
     starts = filter(text.startswith, broader)
     replaced = next(filter(_names_no_rule, starts), None)
     if replaced is not None:
@@ -154,7 +154,7 @@ def _names_no_rule(text: str) -> bool:
 
 
 def _silenced(text: str) -> str | None:
-    """What kind of checker a text silences, if any."""
+    """Kind of checker that a text silences, if any."""
     kinds = (kind for kind in MARKS if any(pattern.search(text) for pattern in MARKS[kind]))
     return next(kinds, None)
 
@@ -175,7 +175,7 @@ _REMARKS = regex(
 
 
 def without(delta: Delta, marks: tuple[Suppression, ...]) -> bytes | None:
-    """The file without these suppressions, and nothing else; None where one cannot be taken out."""
+    """The file without these suppressions; None if one cannot be removed."""
     lines = delta.new_text.splitlines(keepends=True)
     for mark in marks:
         line, first = lines[mark.line - 1], mark.text.splitlines()[0]

@@ -1,4 +1,4 @@
-"""Files that the product and its checks share: which part of them decides."""
+"""Which parts of files decide that the product and its checks share."""
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -51,7 +51,7 @@ BY_KEY: dict[str, Callable[[Key], bool]] = {
     "pom.xml": _pom,
     "composer.json": lambda key: key[0] in _OF_COMPOSER,
 }
-"""Whether the setting at a key path decides, by the name of the file."""
+"""Functions by file name that tell whether the setting at a key path decides."""
 
 BY_LINE: dict[str, re.Pattern[str]] = {
     "go.mod": regex(r"^\s*(replace|exclude|toolchain|tool)\b|=>"),
@@ -64,7 +64,7 @@ BY_LINE: dict[str, re.Pattern[str]] = {
     "mix.exs": regex(r"(?i)test|alias|elixirc_options"),
     "Gemfile": regex(r"path:|git:|github:|source|rspec|minitest|rubocop"),
 }
-"""Lines that decide, in files without a structure that is read here."""
+"""Patterns of deciding lines in files that are not parsed."""
 
 _REQUIREMENTS = regex(r"^(requirements|constraints)[\w.-]*\.txt$")
 _REDIRECTED = regex(r"^\s*-|://|git\+|file:|@")
@@ -77,7 +77,7 @@ def is_shared(path: str) -> bool:
 
 
 def deciding_part(delta: Delta) -> str | None:
-    """What of a shared file decides and moved, for a person; None where nothing did."""
+    """Description of the deciding part that changed in a shared file; None if none did."""
     name = places.name(delta.path)
     if name in BY_KEY:
         return _by_key(delta, BY_KEY[name])
@@ -106,7 +106,7 @@ def _leaves(path: str, content: bytes | None) -> dict[Key, object] | None:
 
 
 def _redirects(old: object, new: object) -> bool:
-    """Whether a dependency now comes from another place than its registry, or changed in tests."""
+    """Whether a dependency now comes from elsewhere than its registry, or changed in tests."""
     was, now = _texts(old), _texts(new)
     return any(re.search(r"git\+|file:|link:|://|^npm:|@ ", text) for text in now - was)
 
@@ -122,7 +122,7 @@ def _by_line(delta: Delta, counts: re.Pattern[str]) -> str | None:
 
 
 def _of_requirements(delta: Delta) -> str | None:
-    """A requirement that is new is an addition; one that leads elsewhere decides."""
+    """A requirement from elsewhere than the index; other new ones are additions."""
     old, new = delta.old_text.splitlines(), delta.new_text.splitlines()
     gone = [line for line in filter(str.strip, old) if line not in new]
     came = (line for line in new if line not in old)
@@ -139,13 +139,13 @@ _MANIFESTS = words("""
 
 
 def is_manifest(path: str) -> bool:
-    """Whether a file names what the project depends on."""
+    """Whether a file declares dependencies."""
     name = places.name(path)
     return name in _MANIFESTS or bool(_REQUIREMENTS.match(name))
 
 
 def dependencies_added(delta: Delta) -> bool:
-    """Whether a manifest has lines that it did not have."""
+    """Whether a manifest has new lines."""
     return is_manifest(delta.path) and bool(delta.added_lines)
 
 
@@ -164,14 +164,14 @@ _REINSTALLED_PYTHON = {
 
 
 def is_stray(path: str) -> bool:
-    """Whether a file that was added would outlive that its dependency is installed anew."""
+    """Whether a new file would remain after its dependency is reinstalled."""
     if "site-packages/" in path:
         return "/" not in path.rsplit("site-packages/", maxsplit=1)[-1]
     return path.startswith("/")
 
 
 def reinstalling(paths: Sequence[str], there: Collection[str]) -> list[str]:
-    """The commands that install anew what holds the files, by the lock files that are there."""
+    """Commands that reinstall the dependencies of these files, by existing lock files."""
     in_python = [p.split("site-packages/")[1] for p in paths if "site-packages/" in p]
     names = sorted({PurePosixPath(path).parts[0].removesuffix(".py") for path in in_python})
     commands = []

@@ -1,6 +1,6 @@
-"""What a change does to sources that no gate may notice: refused, for review, or noted.
+"""Rules for changes of sources that gates may not notice: refused, for review, or noted.
 
-Each rule is one function over one file; its bad and good cases are one table in the tests.
+Each rule is one function over one file; its bad and good cases are a table in the tests.
 """
 
 import posixpath
@@ -18,18 +18,18 @@ from atlas_retry.source import definitions, imports
 from atlas_retry.text.globs import globs, words
 
 Seen = tuple[int | None, str]
-"""Line and what was done."""
+"""Line number and what was done."""
 
 
 class SourceRule(Struct, frozen=True, kw_only=True):
-    """One thing that a change to a source may do."""
+    """One kind of suspicious change to a source."""
 
     name: str
     reason: str
     answer: Answer
     check: Callable[[Delta, Scene], Iterable[Seen]]
     in_tests: bool = False
-    """New files of tests are looked at as well."""
+    """Whether it also applies to new test files."""
 
 
 _RUNNER_NAMES = r"""
@@ -92,7 +92,7 @@ _ALWAYS_THERE = words("""
     assert chai expect jest vi sinon unittest pytest _pytest builtins __builtins__ doctest pluggy
     hypothesis TestCase
     """)
-"""Names of test frameworks that need no import, or that anybody gives them."""
+"""Names of test frameworks that need no import, and usual aliases."""
 _ENDS_RUN = {
     "py": r"""\bos\.(_exit|abort|kill|exec\w+)\( | \batexit\.register\(.*exit
         | ^(sys\.exit|exit|quit|raise\s+SystemExit|signal\.\w+)\b
@@ -115,7 +115,7 @@ _PROGRAM = regex(r"""(?mx)
     ^\#! | ^(static\s+)?(int|void)\s+main\s*\( | ^func\s+main\( | \bfn\s+main\( | \bfun\s+main\(
     | \bstatic\s+.*\b[mM]ain\s*\( | ^@main\b
     """)
-"""Programs end as they like: a library that does so ends its caller."""
+"""Marks of a program, which may end itself, while a library would end its caller."""
 _EQUALITY = {
     "py": r"def\s+(__eq__|__ne__|__[lg][te]__|__hash__|__(instance|subclass)check__)\b",
     "js": r"^\s*(equals|isEqual|valueOf|asymmetricMatch|\[Symbol\.toPrimitive\])\s*\(",
@@ -142,7 +142,7 @@ _SWALLOWS = {
     "go": r"(^|[{;]|\bdefer|_\s*=|\bif)\s*recover\(\)",
     "rb": r"\brescue\s+(nil|false)\s*$",
 }
-"""Handlers that do nothing with the error."""
+"""Handlers that ignore the error."""
 _ESCAPES = {
     "js": r"""
       \bas\s+(any|never|unknown\s+as)\b | [:<|&]\s*any\b | \bany\s*[>\[|] | ^\s*declare\s+global\b
@@ -160,19 +160,19 @@ _HIDDEN = {
     | ^[ \t]*if\b .* \bTYPE_CHECKING\b .* :\s*\n (?!\s*((from|import)\b|\#))
     """,
 }
-"""Conditions that show a type checker other code than what runs."""
+"""Conditions under which a type checker sees other code than what runs."""
 _VENDORED = globs("vendor/ _vendor/ vendored/ third_party/ third-party/ thirdparty/ 3rdparty/")
 _REMARK = regex(r"^\s*(#(?![!\[]|\s*define)|//|\*(\s|/|$)|/\*)")
 
 
 def _patterns(path: str, spellings: Mapping[str, str]) -> list[re.Pattern[str]]:
-    """Those of every language, and those of the language of a file."""
+    """The patterns for all languages and for the file's language."""
     wanted = (spellings[key] for key in ("", places.family(path)) if key in spellings)
     return [re.compile(spelling, re.VERBOSE | re.MULTILINE) for spelling in wanted]
 
 
 def _lines(spellings: Mapping[str, str], detail: str) -> Callable[[Delta, Scene], Iterator[Seen]]:
-    """A rule on the lines that came."""
+    """A rule on new lines."""
 
     def check(delta: Delta, _: Scene) -> Iterator[Seen]:
         patterns = _patterns(delta.path, spellings)
@@ -184,7 +184,7 @@ def _lines(spellings: Mapping[str, str], detail: str) -> Callable[[Delta, Scene]
 
 
 def _patched(delta: Delta, scene: Scene) -> Iterator[Seen]:
-    """Assignments to members of a test framework, by whatever name it was imported."""
+    """Assignments to members of a test framework, under any imported name."""
     detail = "replaces a part of the test framework"
     if not any(_lines({"": _replacing(r"\w+") + _PATCHES}, detail)(delta, scene)):
         return
@@ -194,7 +194,7 @@ def _patched(delta: Delta, scene: Scene) -> Iterator[Seen]:
 
 
 def _replacing(names: str) -> str:
-    """The spellings that replace a member of one of these names."""
+    """Pattern for replacing a member of one of these names."""
     return rf"""(?<![\w$"']) ({names}) (\.\w+|\[[^\]]+\])+ \s*=(?![=>])
         | \b(setattr|patch\.object|(Object|Reflect)\.\w+)\( \s*(\w+\.)?({names})\b | """
 
@@ -207,14 +207,14 @@ def _run_ended(delta: Delta, scene: Scene) -> Iterator[Seen]:
 
 @lru_cache(maxsize=1)
 def _defined_now(scene: Scene) -> frozenset[str]:
-    """What the changed sources define."""
+    """Names that the changed sources define."""
     sources = (delta for delta in scene.deltas if places.is_source(delta.path))
     scopes = (definitions(delta.path, delta.after or b"") for delta in sources)
     return frozenset(scope.name for scope in chain.from_iterable(scopes))
 
 
 def _removed(delta: Delta, scene: Scene) -> Iterator[Seen]:
-    """Public functions and classes that went and left none in their place."""
+    """Public functions and classes that were removed without replacement."""
     if not delta.loses_lines:
         return
     old = definitions(delta.path, delta.before or b"")
@@ -238,7 +238,7 @@ def _swallowed(delta: Delta, _: Scene) -> Iterator[Seen]:
 
 
 def _more_often(delta: Delta, spellings: Mapping[str, str]) -> Iterator[int]:
-    """Lines of the texts that the new source has more often than the earlier one."""
+    """Lines of matches that are more frequent in the new source."""
     for pattern in _patterns(delta.path, spellings):
         now = [(match.start(), match[0]) for match in pattern.finditer(delta.new_text)]
         known = [match[0] for match in pattern.finditer(delta.old_text)] if now else []
@@ -255,7 +255,7 @@ def _typed_away(delta: Delta, scene: Scene) -> Iterator[Seen]:
 
 
 def _vendored(delta: Delta, scene: Scene) -> Iterator[Seen]:
-    """Copies of others' code, changed while no manifest asks for another one."""
+    """Changes of vendored code without a change of a manifest."""
     if not _VENDORED.match(delta.path):
         return
     manifests = (d.path for d in scene.deltas if settings.is_manifest(d.path))
@@ -268,7 +268,7 @@ _VARIABLE = regex(r"""(?x)\b(?:environ|getenv|env|ENV|Getenv|LookupEnv|getProper
 
 
 def _known_to_tests(delta: Delta, scene: Scene) -> Iterator[Seen]:
-    """Variables of the environment that a source newly asks for, and that only tests set."""
+    """Environment variables that a source newly reads and that only tests set."""
     asked: dict[str, int] = {}
     for number, line in delta.added_lines:
         asked |= dict.fromkeys(_VARIABLE.findall(line), number)
@@ -279,11 +279,11 @@ def _known_to_tests(delta: Delta, scene: Scene) -> Iterator[Seen]:
 
 _PATH = regex(r"""["'`]([^"'`]+)["'`]|//go:embed\s+(\S+)""")
 _VARYING = regex(r"[{}$%*?<>\s]")
-"""Where the fixed part of a path ends."""
+"""End of the fixed part of a path."""
 
 
 def _tests_read(delta: Delta, scene: Scene) -> Iterator[Seen]:
-    """Paths of tests, or of what they compare with, that a source newly names."""
+    """Paths of tests or of their expected data that a source newly names."""
     for number, line in delta.added_lines:
         if not _REMARK.match(line) or "go:embed" in line:
             paths = filter(places.is_test, _paths_in(line))
@@ -292,20 +292,20 @@ def _tests_read(delta: Delta, scene: Scene) -> Iterator[Seen]:
 
 
 def _paths_in(line: str) -> list[str]:
-    """The paths that the strings of a line may spell, each alone or all together."""
+    """Possible paths from the strings of a line, single or joined."""
     texts = ["".join(groups) for groups in _PATH.findall(line)]
     return sorted({_fixed(text) for text in (*texts, "/".join(texts))})
 
 
 def _fixed(text: str) -> str:
-    """The part of a path that does not vary, without where it begins."""
+    """The fixed part of a path, without its start."""
     fixed = _VARYING.split(text)[0]
     folder = fixed.rpartition("/")[0] if fixed != text else fixed
     return posixpath.normpath(folder).lstrip("./")
 
 
 def _is_news(path: str, delta: Delta, scene: Scene) -> bool:
-    """Whether a path leads to what is there, and no source has named it."""
+    """Whether a path exists and no source named it before."""
     if path in delta.old_text or not any(f"/{path}/" in f"/{old}/" for old in scene.old_paths):
         return False
     return not any(map(places.is_source, scene.case.mentions([path]).get(path, ())))
@@ -346,7 +346,7 @@ RULES: tuple[SourceRule, ...] = tuple(
 
 
 def findings(delta: Delta, scene: Scene) -> Iterator[RuleFinding]:
-    """What the rules see in one changed source, or in a new file of tests."""
+    """Findings of the rules in one changed source or new test file."""
     is_test = places.is_test(delta.path)
     if not places.is_code(delta.path) or not delta.is_text or delta.after is None:
         return

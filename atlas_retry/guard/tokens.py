@@ -1,6 +1,6 @@
-"""Source as tokens, whatever its language: so that layout, quotes and remarks make no difference.
+"""Source as tokens in any language, to ignore layout, quotes and remarks.
 
-Reads trees of tree-sitter; knows nothing of tests.
+Reads trees of tree-sitter.
 """
 
 import ast
@@ -21,21 +21,21 @@ DIRECTIVE = regex(r"""(?ix)
     | \b(type|mypy|pyright|pylint|ruff|flake8|fmt|isort|yapf|c8|v8|phpcs|phpstan|psalm)\s*:
     | @ts- | @jest- | @vitest- | go:\w | ^//\s*\+build | NOLINT | NOSONAR | @phpstan | -\*-
     """)
-"""What a comment says to a tool, not to people."""
+"""Comments for tools, not for people."""
 _OUTPUT = regex(r"//\s*(unordered )?output:", re.IGNORECASE)
-"""Where the expected output of an example begins. Source: the documentation of Go's `testing`."""
+"""Start of the expected output of an example. Source: the documentation of Go's `testing`."""
 _STRINGS = frozenset({"string", "template_string", "interpreted_string_literal", "string_literal"})
 _CLOSING = frozenset(")]}")
 _QUOTES = regex(r"^([rRbBuUfF]*)(\"\"\"|'''|\"|'|`)(.*)\2$", re.DOTALL)
 
 
 def text_of(node: "Node") -> str:
-    """Its source text."""
+    """The source text of a node."""
     return (node.text or b"").decode("utf-8", "replace")
 
 
 def walk(node: "Node") -> Iterator["Node"]:
-    """The node and everything below it, in order of the text."""
+    """The node and all its descendants, in order of the text."""
     stack = [node]
     while stack:
         here = stack.pop()
@@ -44,7 +44,7 @@ def walk(node: "Node") -> Iterator["Node"]:
 
 
 def root(path: str, source: bytes | None) -> "Node | None":
-    """The tree of a file; None where there is no grammar or the source has errors."""
+    """The tree of a file; None without a grammar, or if the source has errors."""
     tree = parse(language_of(path, source or b""), source or b"")
     if tree is None or tree.root_node.has_error:
         return None
@@ -52,12 +52,12 @@ def root(path: str, source: bytes | None) -> "Node | None":
 
 
 def is_comment(node: "Node") -> bool:
-    """Whether a node is a comment, in any of the languages."""
+    """Whether a node is a comment, in any language."""
     return "comment" in node.type
 
 
 def speaks(comment: "Node") -> bool:
-    """Whether a comment decides: it tells a tool something, or what an example has to print."""
+    """Whether a comment decides: it is for a tool, or is the expected output of an example."""
     if DIRECTIVE.search(text_of(comment)):
         return True
     here: Node | None = comment
@@ -69,12 +69,12 @@ def speaks(comment: "Node") -> bool:
 
 
 def is_remark(node: "Node") -> bool:
-    """Whether a node is a comment that decides nothing."""
+    """Whether a node is a comment without effect."""
     return is_comment(node) and not speaks(node)
 
 
 def leaves(node: "Node") -> list[str]:
-    """The tokens of a node in order: strings whole, no remarks, no trailing commas."""
+    """The tokens of a node in order, with whole strings, without remarks and trailing commas."""
     texts: list[str] = []
     stack = [node]
     while stack:
@@ -91,7 +91,7 @@ def leaves(node: "Node") -> list[str]:
 
 
 def _is_token(node: "Node") -> bool:
-    """Whether a node counts as one token, although it may have parts."""
+    """Whether a node counts as one token even if it has parts."""
     if node.type not in _STRINGS:
         return is_comment(node)
     parts = " ".join(child.type for child in node.children)
@@ -99,19 +99,19 @@ def _is_token(node: "Node") -> bool:
 
 
 def _token(node: "Node") -> str:
-    """What counts of a node that is one token; empty for what is layout."""
+    """Normalised text of a node that is one token; empty for layout."""
     text = text_of(node)
     if is_comment(node):
         return text.strip() if speaks(node) else ""
     if node.type in _STRINGS:
         match = _QUOTES.match(text)
-        # in one form of quotes
+        # with normalised quotes
         return f'{match[1].lower()}"{match[3]}"' if match and "\\" not in text else text
     return "" if text == ";" or text.isspace() else text
 
 
 def same_tokens(path: str, before: bytes | None, after: bytes | None) -> bool:
-    """Whether two contents differ in layout and remarks alone. Of a text every character counts."""
+    """Whether two contents differ only in layout and remarks. In prose every character counts."""
     if before is None or after is None:
         return before is after
     if places.suffix(path) in (".py", ".pyi"):
@@ -132,7 +132,7 @@ def _python(source: bytes) -> str | None:
 
 
 def _directives(path: str, source: bytes) -> list[str]:
-    """The comments that speak to tools, sorted."""
+    """The comments for tools, sorted."""
     tree = root(path, source)
     comments = filter(is_comment, walk(tree)) if tree is not None else ()
     return sorted(text_of(comment).strip() for comment in comments if speaks(comment))
@@ -142,7 +142,7 @@ _WORD = regex(r"[A-Za-z_]\w*")
 
 
 def words_of(path: str, source: bytes | None) -> frozenset[str]:
-    """Every name in a source that is no comment; of an unreadable one every word."""
+    """Every name in a source outside comments; every word if it cannot be parsed."""
     tree = root(path, source)
     texts = leaves(tree) if tree is not None else [(source or b"").decode("utf-8", "replace")]
     return frozenset(chain.from_iterable(map(_WORD.findall, texts)))

@@ -1,4 +1,4 @@
-"""From failures and attempts to the text that an agent is sent. Pure; spends nothing."""
+"""Composes the prompt from failures and attempts. Pure."""
 
 from atlas_retry.prompt.brief import Brief, Prompt, Traced
 from atlas_retry.prompt.compose import compose

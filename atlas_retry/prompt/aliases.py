@@ -1,4 +1,4 @@
-"""Which files a JavaScript project's own package names and path aliases mean. Reads no file."""
+"""Resolves package names and path aliases of a JavaScript project. Reads no file."""
 
 import posixpath
 import re
@@ -9,7 +9,7 @@ import msgspec
 from atlas_retry.patterns import regex
 
 Aliases = tuple[tuple[str, str], ...]
-"""Pattern and target, each with one `*` at most; in the order of trust."""
+"""Patterns and targets, each with at most one `*`; the most reliable first."""
 _BUILT = regex(r"(^|/)(?:dist|lib|build|out|es|esm|cjs)/")
 _ENDING = regex(r"(?:\.d)?\.[cm]?[jt]sx?$")
 _REMARK = regex(r'("(?:[^"\\\\]|\\\\.)*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
@@ -17,7 +17,7 @@ _TRAILING = regex(r",(?=\s*[}\]])")
 
 
 def aliases_of(manifests: Iterable[tuple[str, bytes]]) -> Aliases:
-    """The aliases that package.json and tsconfig.json files define, by their paths and contents.
+    """Aliases defined by package.json and tsconfig.json files, given by path and content.
 
     Source: https://nodejs.org/api/packages.html, https://www.typescriptlang.org/tsconfig#paths
     """
@@ -30,7 +30,7 @@ def aliases_of(manifests: Iterable[tuple[str, bytes]]) -> Aliases:
 
 
 def aliased(module: str, aliases: Aliases) -> Iterator[str]:
-    """The paths that an import may mean, some without their ending."""
+    """Paths that an import may mean, some without suffix."""
     for pattern, target in aliases:
         before, star, after = pattern.partition("*")
         if star and module.startswith(before) and module.endswith(after):
@@ -41,7 +41,7 @@ def aliased(module: str, aliases: Aliases) -> Iterator[str]:
 
 
 def _sources(target: str) -> Iterator[str]:
-    """The file itself, and the source that a built file is made from."""
+    """The file itself, and the source of a built file."""
     path = posixpath.normpath(target)
     yield path
     stem = _ENDING.sub("", path)
@@ -77,7 +77,7 @@ def _package(folder: str, values: Mapping[str, object]) -> Iterator[tuple[str, s
 
 
 def _leaves(target: object) -> Iterator[str]:
-    """The paths of an entry, whatever the conditions on them."""
+    """The paths of an entry under all conditions."""
     if isinstance(target, str):
         yield target
     elif isinstance(target, dict):

@@ -1,4 +1,4 @@
-"""What a prompt is made of and what comes out. Values only."""
+"""Input and output of the composition of a prompt. Values only."""
 
 from collections.abc import Callable, Iterable, Mapping
 
@@ -17,19 +17,19 @@ class Traced(Struct, frozen=True, kw_only=True):
     frame: Frame
     """Its first line."""
     suspicion: float
-    """1: all failing tests ran a line of it, and no passing one did."""
+    """1 if all failing tests ran a line of it and no passing one did."""
 
 
 class Brief(Struct, frozen=True, kw_only=True):
-    """Everything that a prompt may speak of. Composing it reads files, and only through `read`."""
+    """Everything that a prompt may contain. Files are read only through `read`."""
 
     validation: Validation
     read: Callable[[str], bytes | None]
-    """Content of a file by its path relative to the root; None where there is nothing."""
+    """Returns the content of a file by path relative to the root; None if it does not exist."""
     paths: Callable[[], Iterable[str]] = tuple
-    """Every file of the project."""
+    """Returns the paths of all files of the project."""
     gates: tuple[Gate, ...] = ()
-    """Whose commands the agent may run."""
+    """Gates whose commands the agent may run."""
     attempt: int = 1
     ask: Ask = "fix"
     max_attempts: int | None = None
@@ -37,28 +37,28 @@ class Brief(Struct, frozen=True, kw_only=True):
     history: tuple[Attempt, ...] = ()
     """Earlier attempts of this run, in order."""
     protected: tuple[str, ...] = ()
-    """Globs that may not be touched."""
+    """Globs that the agent must not change."""
     learnings: tuple[str, ...] = ()
     trace: tuple[Traced, ...] = ()
-    """Functions that the failing tests execute, most suspect first; empty: nothing was traced."""
+    """Functions that the failing tests execute, most suspect first; empty without a trace."""
     changed: Mapping[str, tuple[range, ...]] = field(default_factory=dict)
-    """Lines by path that somebody has just changed."""
+    """Recently changed lines by path."""
     settings: PromptSettings = field(default_factory=PromptSettings)
     budget_chars: int = DEFAULT_BUDGET_CHARS
     error_chars: int = DEFAULT_ERROR_CHARS
-    """The most that one error may take; cut in the middle."""
+    """Maximum characters of one error, cut in the middle."""
     marker: str = "0000"
-    """Random, so that what is quoted cannot end its own fence."""
+    """Random text, so that quoted text cannot end its own fence."""
     redact: Callable[[str], str] = str
 
 
 class Prompt(Struct, frozen=True, kw_only=True):
-    """The text that is sent, never longer than the budget."""
+    """The text to send, never longer than the budget."""
 
     text: str
     stable_chars: int = 0
-    """The head up to the line with the marker: the same in every attempt of a run."""
+    """Length of the head that is the same in every attempt of a run."""
     left_out: tuple[str, ...] = ()
-    """For a person: what the budget did not allow."""
+    """Parts that did not fit, for people."""
     ranking: tuple[str, ...] = ()
-    """The code that was considered, likeliest first, as `path:line name (why)`."""
+    """Ranked code, most likely first, as `path:line name (why)`."""

@@ -1,4 +1,4 @@
-"""Gathers the code that failures may be about, from tests and from problems. Fills no budget."""
+"""Collects the code that may cause the failures, from tests and from problems."""
 
 from collections import Counter, defaultdict
 from itertools import chain
@@ -26,34 +26,34 @@ from atlas_retry.source import ScopeKind, language_of
 from atlas_retry.source.excerpt import Mark, Passage, marked, note_of, passage_at
 
 MAX_TESTS = 24
-"""Failing tests that are followed into the code; more say the same."""
+"""Failing tests that are followed into the code."""
 MAX_LOCATED = 400
-"""Failing tests that are not taken for passing ones."""
+"""Failing tests to locate, so that they do not count as passing."""
 MAX_OUTPUT_CHARS = 20_000
 MAX_START_FILES = 60
 MIN_REACHED, MAX_BEYOND, MAX_SOUGHT = 3, 12, 60
-"""Where imports lead to fewer files: how many are found by how many words."""
+"""If imports lead to fewer files: how many files to find by how many words."""
 _IDENTIFIER = regex(r"[A-Za-z_]\w{3,}")
 MAX_MARKS = 2_000
 MAX_SHOWN_TESTS = 3
 MAX_CLASS_LINES = 25
 MAX_IMPORT_LINES = 40
 PLAIN = 0.2
-"""How likely lines outside every function are at fault, beside the likeliest one."""
+"""Likelihood of lines outside functions, relative to the most likely one."""
 
 
 class Candidate(Struct, frozen=True, kw_only=True):
-    """A passage that may go into the prompt; `score` is 1 for the likeliest of its kind."""
+    """A passage for the prompt; `score` is 1 for the most likely of its kind."""
 
     passage: Passage
     score: float
     why: str
     is_test: bool = False
-    """A failing test's own source."""
+    """Whether it is the source of a failing test."""
 
     @property
     def place(self) -> str:
-        """`path:line symbol`."""
+        """Place as `path:line symbol`."""
         return f"{self.passage.path}:{self.passage.start_line} {self.passage.symbol or ''}".rstrip()
 
 
@@ -63,7 +63,7 @@ def candidates(
     trace: tuple[Traced, ...],
     changed: Changed,
 ) -> tuple[Candidate, ...]:
-    """Everything worth showing, likeliest first; each passage with its marks."""
+    """All candidates with their marked lines, most likely first."""
     tested = _diagnostics(results, testing=True)
     linted = _diagnostics(results, testing=False)
     unordered: list[Candidate] = []
@@ -92,7 +92,7 @@ def _diagnostics(results: tuple[GateResult, ...], *, testing: bool) -> tuple[Dia
     diagnostics: list[Diagnostic] = []
     for result in results:
         of_gate = result.diagnostics
-        if not of_gate:  # no parser reads this runner: the places and words of its output count
+        if not of_gate:  # unknown runner: use the places and words in its output
             text = quiet(f"{result.stdout}\n{result.stderr}")[-MAX_OUTPUT_CHARS:]
             of_gate = (Diagnostic(tool=result.name, message=text, text=text),)
         diagnostics += [d for d in of_gate if _is_of_test(result, d) is testing]
@@ -111,7 +111,7 @@ def _starts(diagnostics: tuple[Diagnostic, ...], project: Project) -> list[str]:
 
 
 def _beyond(tests: tuple[FailingTest, ...], graph: Graph) -> tuple[str, ...]:
-    """Files that speak of what the failing tests speak of, where imports lead to hardly any."""
+    """Files with words of the failing tests, if imports lead to few files."""
     if sum(not is_test_path(path) for path in graph.files) >= MIN_REACHED:
         return ()
     languages = Counter(language_of(path) for path in graph.starts)
@@ -140,7 +140,7 @@ def _scored(suspected: tuple[Suspect, ...], project: Project) -> list[Candidate]
 
 
 def _passage(spot: Spot, project: Project) -> Passage:
-    """The definition; of a long class, what stands before its first method."""
+    """The definition; for a long class, the part before its first method."""
     scope = spot.scope
     end = scope.end_line
     if scope.kind is ScopeKind.CLASS and scope.lines > MAX_CLASS_LINES:
@@ -158,7 +158,7 @@ def _passage(spot: Spot, project: Project) -> Passage:
 
 
 def _own_sources(tests: tuple[FailingTest, ...], project: Project) -> list[Candidate]:
-    """The failing tests themselves, the shortest first: it says most a character."""
+    """The failing tests themselves, shortest first."""
     spots = {test.spot: test for test in tests if test.spot}
     shortest = sorted(spots.items(), key=lambda item: item[0].scope.lines)
     return [
@@ -187,7 +187,7 @@ def _add_test_marks(marks: dict[str, list[Mark]], tests: tuple[FailingTest, ...]
 
 
 def _plain_places(diagnostics: tuple[Diagnostic, ...], graph: Graph) -> list[Candidate]:
-    """Places outside every function: the lines around them."""
+    """Lines around places outside functions."""
     scores: dict[Passage, float] = {}
     for diagnostic in diagnostics[:MAX_MARKS]:
         path = known_path(diagnostic.path, graph.project.paths) if diagnostic.path else None
@@ -206,7 +206,7 @@ def _plain(path: str, line: int, graph: Graph) -> Passage | None:
 
 
 def _import_blocks(diagnostics: tuple[Diagnostic, ...], project: Project) -> list[Candidate]:
-    """Of each file in which a name is undefined: that is where it belongs."""
+    """Import blocks of files with an undefined name."""
     unnamed = [d.path for d in diagnostics[:MAX_MARKS] if UNDEFINED.search(d.message)]
     paths = [known_path(path, project.paths) for path in filter(None, unnamed)]
     blocks = []
@@ -223,6 +223,6 @@ def _import_blocks(diagnostics: tuple[Diagnostic, ...], project: Project) -> lis
 
 
 def _first(path: str, project: Project) -> int:
-    """The first line of a function or class: imports below it are local ones."""
+    """The first line of a function or class; imports below it are local."""
     scopes = [s for s in project.definitions(path) if s.end_line > s.start_line]
     return min((scope.start_line for scope in scopes), default=1 << 30)

@@ -1,4 +1,4 @@
-"""Fills the code part of a prompt with as much of the likeliest passages as fits."""
+"""Fills the code part of a prompt with the most likely passages that fit."""
 
 from collections.abc import Callable
 
@@ -10,20 +10,20 @@ from atlas_retry.prompt.untrusted import harmless_code
 from atlas_retry.source.excerpt import Excerpt, Passage, excerpt
 
 SIZE_AVERSION, MIN_PASSAGE_CHARS = 0.4, 250
-"""How much a passage that is longer than this must be likelier than a short one to go first."""
+"""Exponent of the penalty on length, and the length from which it applies."""
 TEST_SHARE = 0.15
-"""Of the room, for the failing tests' own sources."""
+"""Share of the room for the sources of failing tests."""
 WINDOW_SHARE, MIN_WINDOW_CHARS = 0.25, 300
-"""Of the room that is left, for the marked lines of what does not fit whole."""
+"""Share of the remaining room for the marked lines of passages that do not fit whole."""
 CLEARLY = 2.0
-"""How much likelier than the next a passage must be to get its room before any other."""
+"""Factor by which a passage must be more likely than the next to be placed before all others."""
 MAX_CONSIDERED = 400
 MANY_CHARS = 8_000
-"""Room in which more than one failing test is shown."""
+"""Room from which several failing tests are shown."""
 MIN_TOLD_CHARS = 12
-"""A shorter line may stand anywhere."""
+"""Shorter lines may occur anywhere."""
 MAX_PASSAGES = 12
-"""An agent reads few passages well: the others are named."""
+"""Maximum of passages shown; others are only named."""
 
 
 START = "#### Start here: "
@@ -31,13 +31,13 @@ OTHERS = "Less likely, not shown ({}):"
 
 
 class Cutting(Struct, frozen=True, kw_only=True):
-    """What is cut, how much of it and what is done to every cut."""
+    """How passages are cut."""
 
     project: Project
     room: int
     redact: Callable[[str], str]
     quoted: str = ""
-    """The errors, which may show a failing test's source already."""
+    """The quoted errors, which may already contain a failing test's source."""
 
 
 class Block(Struct, frozen=True, kw_only=True):
@@ -45,11 +45,11 @@ class Block(Struct, frozen=True, kw_only=True):
 
     candidate: Candidate
     text: str
-    """The line that names it, and the passage."""
+    """Heading and passage."""
 
 
 def code(all_candidates: tuple[Candidate, ...], cutting: Cutting) -> tuple[Block, ...]:
-    """The failing tests, then the best passages by rank, whole where they fit."""
+    """The failing tests, then the best passages by rank, whole if they fit."""
     others = [candidate for candidate in all_candidates if not candidate.is_test][:MAX_CONSIDERED]
     blocks: list[Block] = []
     room = cutting.room
@@ -64,7 +64,7 @@ def code(all_candidates: tuple[Candidate, ...], cutting: Cutting) -> tuple[Block
 
 
 def _tests(all_candidates: tuple[Candidate, ...], cutting: Cutting) -> list[Candidate]:
-    """Failing tests whose source the output does not show."""
+    """Failing tests whose source is not in the output."""
     tests = [c for c in all_candidates if c.is_test]
     unseen = [c for c in tests if not _is_quoted(c.passage, cutting)]
     return unseen[: 3 if cutting.room > MANY_CHARS else 1]
@@ -87,7 +87,7 @@ def _text(passage: Passage, cutting: Cutting) -> str:
 
 
 def _take(candidate: Candidate, blocks: list[Block], cutting: Cutting, room: int) -> int:
-    """Add one passage if it fits and is not there yet; the characters that it takes."""
+    """Add a passage if it fits and is new; returns the characters used."""
     if any(_covers(block.candidate.passage, candidate.passage) for block in blocks):
         return 0
     head = len(_heading(candidate, is_whole=False)) + len(START) + 1
@@ -106,7 +106,7 @@ def _take(candidate: Candidate, blocks: list[Block], cutting: Cutting, room: int
 
 
 def _cut(candidate: Candidate, cutting: Cutting, available: int) -> Excerpt | None:
-    """The whole passage; else windows around what is marked."""
+    """The whole passage, or windows around its marked lines."""
     source = cutting.project.source(candidate.passage.path)
     if source is None or available <= 0:
         return None
@@ -137,7 +137,7 @@ def _covers(one: Passage, other: Passage) -> bool:
 
 
 def shown(blocks: tuple[Block, ...]) -> str:
-    """The failing tests, then the code by rank, the likeliest marked."""
+    """The text of the blocks, the most likely one marked."""
     first = next((block for block in blocks if not block.candidate.is_test), None)
     return "\n".join(f"{START if b is first else '#### '}{b.text}" for b in blocks)
 
@@ -145,7 +145,7 @@ def shown(blocks: tuple[Block, ...]) -> str:
 def unshown(
     all_candidates: tuple[Candidate, ...], blocks: tuple[Block, ...]
 ) -> tuple[Candidate, ...]:
-    """The code that did not fit, likeliest first."""
+    """Code that did not fit, most likely first."""
     code = [c for c in all_candidates if not c.is_test]
     return tuple(
         c for c in code if not any(_covers(block.candidate.passage, c.passage) for block in blocks)
@@ -153,7 +153,7 @@ def unshown(
 
 
 def elsewhere(rest: tuple[Candidate, ...], room: int) -> str:
-    """Where else to look: `path:line symbol` of the next likeliest, as many as fit."""
+    """Other places to look: `path:line symbol` of the next candidates, as many as fit."""
     lines = [OTHERS.format(len(rest))]
     for candidate in rest:
         if sum(map(len, lines)) + len(lines) + len(candidate.place) > room:

@@ -1,4 +1,4 @@
-"""Composes the prompt: stable text first, volatile text last, never over the budget. Pure."""
+"""Composes the prompt within the budget: stable text first, volatile text last. Pure."""
 
 from collections.abc import Iterator
 
@@ -17,22 +17,22 @@ from atlas_retry.prompt.untrusted import elided, fenced, harmless_output
 from atlas_retry.text.units import some
 
 ERROR_SHARE = 0.4
-"""What a gate printed is quoted whole within it, and condensed beyond it."""
+"""Share of the budget up to which output is quoted whole; longer output is condensed."""
 HISTORY_SHARE = 0.15
 OWN_WORDS_SHARE = 0.15
 MIN_ERROR_CHARS = 600
 MIN_ERROR_SHARE = 0.5
-"""What is always the same gives way until the errors have this much of a tiny budget."""
+"""Share for errors in a tiny budget, for which the fixed text is shortened."""
 MAX_RANKING = 100
 MAX_NAMED = 5
 ELSEWHERE_SHARE, MIN_ELSEWHERE_CHARS = 0.03, 200
-"""Kept free for naming the code that is not shown; more where there is room."""
+"""Room reserved to name code that is not shown; more if there is room."""
 MAX_ELSEWHERE_CHARS, ESCAPED_CHARS = 2_000, 10
 TOLD_LEFT_OUT_CHARS = 60
 
 
 class _Parts(Struct, frozen=True, kw_only=True):
-    """The sections of a prompt in their order; an empty one takes no line."""
+    """The sections of a prompt in order; empty ones take no line."""
 
     opening: str
     own: str
@@ -55,10 +55,10 @@ class _Parts(Struct, frozen=True, kw_only=True):
 
 
 def compose(brief: Brief) -> Prompt:
-    """The prompt for one attempt; at most `budget_chars` characters, valid Unicode.
+    """The prompt for one attempt: valid Unicode, at most `budget_chars` characters.
 
-    Every section is cut before it is fenced, so that no cut can open a fence; below some 300
-    characters there is no room for fences and the errors stand alone.
+    Sections are cut before they are fenced, so that no fence is cut; below about 300 characters
+    there is only room for errors without fences.
     """
     results = _failed(brief)
     project = Project(brief.read, brief.paths)
@@ -93,7 +93,7 @@ def compose(brief: Brief) -> Prompt:
 
 
 def _failed(brief: Brief) -> tuple[GateResult, ...]:
-    """The gates that block; when none does, those that failed and may."""
+    """The failed required gates; if there are none, the failed optional ones."""
     failures = brief.validation.failures
     return failures or tuple(r for r in brief.validation.results if not r.success)
 
@@ -101,12 +101,12 @@ def _failed(brief: Brief) -> tuple[GateResult, ...]:
 def _quoting(brief: Brief, room: int) -> Quoting:
     last = brief.history[-1] if brief.history else None
     if last and last.worse:
-        last = None  # it was restored: what is quoted was there before it
+        last = None  # it was reverted, so the errors are older
     return Quoting(room=room, per_error=brief.error_chars, redact=brief.redact, last=last)
 
 
 def _fixed(brief: Brief, results: tuple[GateResult, ...], budget: int) -> _Parts:
-    """Everything but errors and code, each within its share; less of it in a tiny budget."""
+    """All sections except errors and code, each within its share."""
     logs = dict.fromkeys(f"Full output: {one.log_path}" for one in results if one.log_path)
     closing = (wording.CLOSING,) if brief.history else ()
     plain = (brief.redact(" ".join(learning.split())) for learning in brief.learnings)
@@ -136,7 +136,7 @@ def _fixed(brief: Brief, results: tuple[GateResult, ...], budget: int) -> _Parts
 
 
 def _own_words(brief: Brief, results: tuple[GateResult, ...]) -> Iterator[str]:
-    """What the user's configuration adds, for every prompt and for the gates that failed."""
+    """The user's own text for every prompt and for the failed gates."""
     if brief.settings.preamble:
         yield brief.settings.preamble.strip()
     failed = {result.name for result in results} | {result.kind.value for result in results}
@@ -159,7 +159,7 @@ def _history(brief: Brief, budget: int) -> str:
 
 
 def _held(brief: Brief) -> str:
-    """What was held back of the last attempt; empty where nothing was."""
+    """The section on held changes of the last attempt; empty if there are none."""
     last = brief.history[-1]
     paths = held_back(last)
     if not paths:
@@ -170,7 +170,7 @@ def _held(brief: Brief) -> str:
 
 
 def _valid(parts: _Parts, marker: str, budget: int) -> str:
-    """Encodable as UTF-8 and within the budget, whatever came in."""
+    """The text, encodable as UTF-8 and within the budget."""
     over = len(parts.text(marker)) - budget
     if over > 0:
         room = len(parts.errors) - over

@@ -1,4 +1,4 @@
-"""Shortens what a tool printed to its decisive lines. Knows no tool, reorders nothing."""
+"""Shortens a tool's output to its decisive lines, in order."""
 
 import re
 from collections import Counter
@@ -25,7 +25,7 @@ _NEXT = regex(r'^>|^\s*File "|^\S+:\d+(:\d+)?[: ]|^\s+at |^\s*-->')
 _EMPTY = regex(r"^[\s_^~|=-]*$")
 MAX_LINE_CHARS = 240
 MIN_LINES = 200
-"""A shorter log is not filtered."""
+"""Shorter logs are not filtered."""
 MAX_SHARE = 0.02
 MIN_FAMILY = 40
 _VARYING = regex(r"0x[0-9a-f]+|\b[0-9a-f]{6,}\b|\d+|\b[\w.-]+(?:[/\\][\w.-]+)+\b")
@@ -33,10 +33,10 @@ _WORD = regex(r"[A-Za-z_]\w*")
 
 
 def condensed(text: str, limit: int) -> str:
-    """The lines of a problem that say most, in their order, at most `limit` characters."""
+    """The most relevant lines of a problem, in order, at most `limit` characters."""
     lines = [line.rstrip() for line in text.splitlines()]
     ranks = _ranks(lines)
-    # the last decisive line of the first run of them: what was asserted
+    # the last line of the first group of decisive lines: the assertion
     centre = next((index for index, rank in enumerate(ranks) if rank == 0), len(ranks) - 1)
     kept = set[int]()
     room = limit
@@ -57,14 +57,14 @@ def _ranks(lines: list[str]) -> list[int]:
     ranks = [_rank(line, _ASSERTED if is_asserted else _DECISIVE) for line in lines]
     near = 0 if is_asserted else NEAR
     for index, rank in enumerate(ranks):
-        # what is far from every decisive line is source
+        # only source near a decisive line is kept
         if rank == SOURCE and 0 not in ranks[max(0, index - near) : index + near + 1]:
             ranks[index] = _DROPPED
     return ranks
 
 
 def _rank(line: str, decisive: re.Pattern[str]) -> int:
-    """0 for the lines to keep first."""
+    """Priority of a line; 0 is the highest."""
     if _EMPTY.match(line) or _OUTSIDE.search(line):
         return _DROPPED
     if decisive.search(line):
@@ -87,7 +87,7 @@ def _joined(lines: list[str], kept: set[int], limit: int) -> str:
 
 
 def quiet(text: str) -> str:
-    """The text without frequent families of lines."""
+    """The text without families of similar lines."""
     lines = text.splitlines()
     if len(lines) < MIN_LINES:
         return text
@@ -108,7 +108,7 @@ def _kept(lines: list[str], shapes: list[str], sizes: Counter[str], limit: int) 
 
 
 def _shape(line: str) -> str:
-    """A line without what varies from one to the next: numbers, paths, most words."""
+    """A line without its variable parts: numbers, paths, most words."""
     plain = _VARYING.sub("#", line.strip()[:200])
     words = _WORD.findall(plain)
     return f"{len(words)}:{' '.join(words[:2])}:{re.sub(r'[A-Za-z_]+', 'w', plain)[:40]}"

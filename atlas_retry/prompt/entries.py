@@ -1,4 +1,4 @@
-"""Turns the failed gates into the part of the prompt that quotes them. Reads no source."""
+"""Composes the part of the prompt that quotes the failed gates."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Hashable, Sequence
@@ -20,16 +20,16 @@ MIN_ENTRIES_CHARS = 600
 FIRST_SHARE = 0.5
 MAX_FIRST_LINE_CHARS = 300
 MAX_RAW_CHARS = 4 << 20
-"""Of a stream in which nothing was recognised; its ends."""
+"""Maximum characters of unparsed output, from both ends."""
 MAX_SUMMARY_CHARS = 300
 MIN_COMMAND_CHARS, MAX_COMMAND_CHARS = 60, 400
 MAX_PLACES_CHARS = 300
-"""Of one list of places; names of subtests may be long."""
+"""Maximum characters of one list of places; names of subtests may be long."""
 MAX_ENTRIES = 60
 ENTRIES_SHARE, REST_SHARE = 0.45, 0.1
-"""Of the room: what is condensed gets so much, the rest of the output after it so much."""
+"""Shares of the room for condensed problems, and for the rest of the output."""
 TESTS_SHARE = 0.15
-"""Of the room, the most that naming the failing tests and how to run one may take, each."""
+"""Maximum share of the room for the names of failing tests, and for the command to run one."""
 MAX_TESTS, MAX_ID_CHARS, MAX_TEST_CHARS = 5, 80, 400
 _PLACED = regex(r"\s*(?:[\w.@+-]+/)*[\w.@+-]+\.\w{1,5}:\d+\b")
 _SUMMARY = regex(r"""(?x)
@@ -50,29 +50,29 @@ _SUMMARY = regex(r"""(?x)
 
 
 class Quoting(Struct, frozen=True, kw_only=True):
-    """How much may be quoted, and what is done to every quotation."""
+    """Limits and processing of quotations."""
 
     room: int
     """Characters for all gates together."""
     per_error: int
     redact: Callable[[str], str]
     last: Attempt | None = None
-    """The attempt that these errors came after."""
+    """The attempt before these errors."""
 
 
 class Quoted(Struct, frozen=True, kw_only=True):
-    """The text of one part and what it does not say."""
+    """The text of one part, and what it leaves out."""
 
     text: str
     left_out: tuple[str, ...] = field(default=())
 
 
 Cause = tuple[Diagnostic, ...]
-"""Problems that are alike; the first is shown."""
+"""Similar problems; the first one is shown."""
 
 
 def quoted(results: tuple[GateResult, ...], quoting: Quoting) -> Quoted:
-    """Every failed gate with its command, its exit code, its summary and its problems."""
+    """Every failed gate with command, exit code, summary and problems."""
     parts: list[str] = []
     left: list[str] = []
     room = quoting.room
@@ -95,7 +95,7 @@ def _problem(d: Diagnostic) -> Hashable:
 
 
 def _again(result: GateResult, others: set[str | None]) -> Quoted:
-    """A gate that runs what others run: their problems are said once."""
+    """A gate with the same problems as others, which are listed once."""
     names = some(sorted(filter(None, others)), MAX_TESTS)
     heading = headline(result, MAX_COMMAND_CHARS)
     return Quoted(text=f"{heading}\nThe same problems as of {harmless_output(names)}, above.")
@@ -116,7 +116,7 @@ def _gate(result: GateResult, room: int, quoting: Quoting) -> Quoted:
 
 
 def _failing_tests(result: GateResult, quoting: Quoting, room: int) -> str:
-    """The ids of the failing tests, and how to run the first of them alone."""
+    """Ids of the failing tests, and the command to run the first one."""
     tests = [d for d in result.diagnostics if d.test_id]
     if not tests:
         return ""
@@ -136,7 +136,7 @@ def _safe(text: str, quoting: Quoting) -> str:
 
 
 def headline(result: GateResult, command_chars: int) -> str:
-    """`### lint failed: the command (exit code 1)`; a timeout says its reason."""
+    """`### lint failed: the command (exit code 1)`, with the reason after a timeout."""
     status = result.status.value.replace("_", " ")
     ended = f" (exit code {result.exit_code})" if result.exit_code is not None else ""
     error = result.error or ""
@@ -146,14 +146,14 @@ def headline(result: GateResult, command_chars: int) -> str:
 
 
 def _summary(result: GateResult) -> str:
-    """The tool's own last words: counts of failures, coverage reached."""
+    """The tool's own summary: counts of failures, coverage."""
     tail = f"{result.stdout[-20_000:]}\n{result.stderr[-20_000:]}".splitlines()
     summary_lines = [line.strip() for line in tail if _SUMMARY.match(line.strip())]
     return "\n".join(line[:MAX_SUMMARY_CHARS] for line in dict.fromkeys(summary_lines[-3:]))
 
 
 def _calm(result: GateResult, quoting: Quoting) -> str:
-    """All that a gate printed, without the lines that come by the hundred."""
+    """A gate's output without families of similar lines."""
     streams = [text.strip("\n") for text in (result.stdout, result.stderr) if text.strip()]
     if not streams:
         return "\n".join(_quote(entry, quoting) for entry in grouped(result.diagnostics))
@@ -173,7 +173,7 @@ def _condensed(result: GateResult, calm: str, room: int, quoting: Quoting) -> Qu
 
 
 def _rest(result: GateResult, calm: str) -> list[str]:
-    """The lines that name a place, and that no diagnostic has."""
+    """Lines with a place that are in no diagnostic."""
     read: set[str] = set()
     for diagnostic in result.diagnostics:
         read.update(line.strip() for line in diagnostic.text.splitlines())
@@ -194,7 +194,7 @@ def _text_of(diagnostic: Diagnostic, quoting: Quoting) -> str:
 
 
 def _progress(diagnostics: tuple[Diagnostic, ...], last: Attempt | None) -> str:
-    """Which of these problems the last attempt introduced, and how many it left."""
+    """Problems that the last attempt introduced, and the number of remaining ones."""
     if last is None:
         return ""
     new = _those(diagnostics, last.introduced)
@@ -217,7 +217,7 @@ def _line_of(diagnostic: Diagnostic) -> str:
 
 
 def _others(cause: Cause) -> str:
-    """How many more there are of one cause, and where."""
+    """Number and places of the other problems of one cause."""
     count = sum(problem.count for problem in cause)
     if count == 1:
         return ""
@@ -225,7 +225,7 @@ def _others(cause: Cause) -> str:
 
 
 def _places(diagnostics: Sequence[Diagnostic]) -> str:
-    """The first of them, as many as there is room for, and how many more there are."""
+    """The first places, as many as fit, and the number of others."""
     names = [*filter(None, dict.fromkeys(d.test_id or _place(d) for d in diagnostics))]
     ends = accumulate(len(name) + 2 for name in names)
     return some(names, max(1, sum(end <= MAX_PLACES_CHARS for end in ends)))
@@ -237,9 +237,9 @@ def _place(diagnostic: Diagnostic) -> str:
 
 
 def grouped(diagnostics: tuple[Diagnostic, ...], last: Attempt | None = None) -> list[Cause]:
-    """What the last attempt introduced before all, then the rarest causes.
+    """Causes, those introduced by the last attempt first, then the rarest.
 
-    Rare problems come first because old debts of a project come in numbers.
+    Frequent problems are usually older than the change.
     """
     same: dict[Hashable, list[Diagnostic]] = defaultdict(list)
     for diagnostic in diagnostics:
@@ -254,7 +254,7 @@ def grouped(diagnostics: tuple[Diagnostic, ...], last: Attempt | None = None) ->
 
 
 def _filled(causes: list[Cause], room: int, quoting: Quoting) -> Quoted:
-    """As many causes as fit, each condensed; the first gets the most."""
+    """As many condensed causes as fit; the first gets the most room."""
     shown: list[str] = []
     for cause in causes[:MAX_ENTRIES]:
         full_text = _text_of(cause[0], quoting)

@@ -1,4 +1,4 @@
-"""Which test failed, where, and which tests passed beside it. Reads diagnostics, judges no code."""
+"""Locates failing tests and the passing tests next to them."""
 
 import posixpath
 import re
@@ -22,23 +22,23 @@ _PLACES = (
 _PARAMETER = regex(r"\[.*\]$", re.DOTALL)
 _BETWEEN = regex(r"::|/| [>\u203a] ")
 MAX_PASSING = 20
-"""More say no more; of more, every second or third is taken."""
+"""Maximum of passing tests, sampled evenly."""
 
 
 class FailingTest(Struct, frozen=True, kw_only=True):
-    """One failed test, found in the source."""
+    """One failed test and its place in the source."""
 
     diagnostic: Diagnostic
     spot: Spot | None
-    """None when the test itself was not found."""
+    """Definition of the test; None if not found."""
     line: int | None
-    """The line of the test that failed; what follows it did not run."""
+    """The line of the test that failed; later lines did not run."""
     frames: tuple[Frame, ...]
-    """Inside the project and outside the tests, outermost first."""
+    """Frames in the project outside the tests, outermost first."""
 
 
 def places(text: str, known: frozenset[str]) -> Iterator[Frame]:
-    """Every `path:line` of a text that is a file of the project, in order."""
+    """Every `path:line` in a text for a file of the project, in order."""
     matches = chain.from_iterable(pattern.finditer(text) for pattern in _PLACES)
     for match in sorted(matches, key=lambda match: match.start()):
         path = known_path(match[1], known)
@@ -48,7 +48,7 @@ def places(text: str, known: frozenset[str]) -> Iterator[Frame]:
 
 
 def known_path(path: str, known: frozenset[str]) -> str | None:
-    """A path as a tool wrote it, relative to the root; None when it is not of the project."""
+    """A tool's path relative to the root; None if it is not in the project."""
     plain = posixpath.normpath(path)
     if plain in known:
         return plain
@@ -61,7 +61,7 @@ def known_path(path: str, known: frozenset[str]) -> str | None:
 
 
 def locate(diagnostic: Diagnostic, project: Project, graph: Graph) -> FailingTest:
-    """The test behind a diagnostic: by its id, else by the first frame in a test file."""
+    """The test of a diagnostic, by its id or by the first frame in a test file."""
     frames = _frames(diagnostic, project)
     path = _test_file(diagnostic, frames, project)
     spot = _by_id(diagnostic, path, graph) if path else None
@@ -78,7 +78,7 @@ def locate(diagnostic: Diagnostic, project: Project, graph: Graph) -> FailingTes
 
 
 def each_once(tests: Iterable[FailingTest]) -> tuple[FailingTest, ...]:
-    """One failure of every test: one test may fail with many parameters."""
+    """One failure per test, which may fail with many parameters."""
     first: dict[Spot | None, FailingTest] = {}
     for test in tests:
         first.setdefault(test.spot, test)
@@ -86,7 +86,7 @@ def each_once(tests: Iterable[FailingTest]) -> tuple[FailingTest, ...]:
 
 
 def involved_files(diagnostic: Diagnostic, project: Project) -> Iterator[str]:
-    """The files of the project that a diagnostic names, its test's file first."""
+    """Files of the project in a diagnostic, its test's file first."""
     frames = _frames(diagnostic, project)
     path = _test_file(diagnostic, frames, project)
     if path:
@@ -123,7 +123,7 @@ def _test_file(diagnostic: Diagnostic, frames: tuple[Frame, ...], project: Proje
 
 
 def _by_id(diagnostic: Diagnostic, path: str, graph: Graph) -> Spot | None:
-    """The definition that the test id names in full; a guess would blame a test that passed."""
+    """The definition with the full name of the test id; a guess could be a passing test."""
     test_id = diagnostic.test_id or ""
     name = _PARAMETER.sub("", test_id.partition("::")[2] or test_id)
     dotted = f".{_BETWEEN.sub('.', name)}."
@@ -134,14 +134,14 @@ def _by_id(diagnostic: Diagnostic, path: str, graph: Graph) -> Spot | None:
 
 def _is_named(scope: Scope, dotted: str) -> bool:
     if scope.kind is ScopeKind.FUNCTION:
-        # the test is the last of the id, or the function of which that is a subtest
+        # the test is the last part of the id, or the function around a subtest
         name = f".{scope.qualified_name}."
         return dotted.endswith(name) or dotted.startswith(name)
     return scope.kind is ScopeKind.TEST and f".{_BETWEEN.sub('.', scope.name)}." in dotted
 
 
 def passing(failed: Iterable[FailingTest], graph: Graph) -> tuple[Spot, ...]:
-    """The other tests in the files of the failed ones: they ran, and did not complain."""
+    """The other tests in the files of the failed ones, which passed."""
     broken = tuple(dict.fromkeys(test.spot for test in failed if test.spot))
     names = {spot.scope.qualified_name for spot in broken}
     others: list[Spot] = []

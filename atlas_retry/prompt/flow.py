@@ -1,4 +1,4 @@
-"""How strongly tests lead to definitions, along what these use. Reads no message."""
+"""How strongly tests lead to definitions in the call graph."""
 
 import math
 from collections import defaultdict
@@ -10,18 +10,18 @@ from atlas_retry.prompt.graph import Edge, Graph, Spot
 HOPS = 10
 DECAY = 0.8
 SPREAD = 0.4
-"""0: every use gets all of the flow; 1: they divide it."""
+"""0: every use gets the whole flow; 1: the uses share it."""
 MIN_FLOW = 0.0003
 FRAME, FRAME_FADE = 0.9, 0.85
 FLOOR = 1e-4
-"""A flow that is as good as none."""
+"""Flow below which it counts as none."""
 
 Weights = dict[Spot, float]
 Edges = Callable[[Spot], tuple[Edge, ...]]
 
 
 def led_to(test: FailingTest, graph: Graph) -> Weights:
-    """What one failing test leads to: itself, and the frames of its traceback."""
+    """Start of the flow of one failing test: itself, and the frames of its traceback."""
     seeds: Weights = {test.spot: 1.0} if test.spot else {}
     for depth, frame in enumerate(reversed(test.frames)):
         framed = graph.at(frame.path, frame.line)
@@ -31,7 +31,7 @@ def led_to(test: FailingTest, graph: Graph) -> Weights:
 
 
 def spread(seeds: Weights, edges: Edges) -> Weights:
-    """Flow from the seeds along what they use, fading with every hop; the strongest way counts."""
+    """Flow from the seeds along uses, weaker with every hop; the strongest path counts."""
     total: Weights = dict(seeds)
     front: Mapping[Spot, float] = seeds
     for _ in range(HOPS):
@@ -57,14 +57,14 @@ def _passed_on(amount: float, used: tuple[Edge, ...]) -> Iterator[tuple[Spot, fl
 
 
 def common(parts: Collection[Weights]) -> Weights:
-    """The average of the logarithms: high for what every test leads to, not for what one does."""
+    """Mean of the logarithms: high for definitions that every test leads to."""
     return _sums(
         {spot: _logarithm(a) / len(parts) for spot, a in weights.items()} for weights in parts
     )
 
 
 def usual(parts: Collection[Weights]) -> Weights:
-    """The logarithm of the average: high for what any test leads to."""
+    """Logarithm of the mean: high for definitions that any test leads to."""
     sums = _sums(parts)
     return {spot: _logarithm(amount / len(parts)) for spot, amount in sums.items()}
 

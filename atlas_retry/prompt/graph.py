@@ -1,4 +1,4 @@
-"""Who calls whom, as far as names and imports tell. A guess with weights, not an analysis."""
+"""Approximate call graph by names and imports, with weights."""
 
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator
@@ -10,9 +10,9 @@ from atlas_retry.prompt.project import PACKAGE_LANGUAGES, Project
 from atlas_retry.source import Import, Scope, ScopeKind, Use, language_of, uses
 
 MAX_FILES = 60
-"""Files that are searched for definitions, nearest by imports first."""
+"""Files searched for definitions, nearest by imports first."""
 MAX_CANDIDATES = 12
-"""A bare method name with more definitions than this says too little."""
+"""A bare method name with more definitions is ignored."""
 MAX_REEXPORTS = 4
 NOT_CALLED = 0.6
 CONSTRUCTORS = ("__init__", "__new__", "__post_init__", "constructor", "new", "initialize")
@@ -28,14 +28,14 @@ class Spot(Struct, frozen=True):
 
 
 class Edge(Struct, frozen=True):
-    """Something that a definition uses; one of `targets`, equally likely."""
+    """A use in a definition, of one of `targets` with equal likelihood."""
 
     weight: float
     targets: tuple[Spot, ...]
 
 
 class Graph:
-    """Definitions of the files reachable from `starts` and of those `beyond`, and their uses."""
+    """Definitions in files reachable from `starts` and in `beyond`, and their uses."""
 
     def __init__(self, project: Project, starts: Iterable[str], beyond: Iterable[str] = ()) -> None:
         self.project = project
@@ -51,7 +51,7 @@ class Graph:
 
     @cached_property
     def files(self) -> tuple[str, ...]:
-        """Breadth first along the imports, a folder that is a package at once; then `beyond`."""
+        """Files breadth-first along imports, with whole package folders; then `beyond`."""
         reached = dict.fromkeys(self.starts)
         queue = deque(self.starts)
         while queue and len(reached) < MAX_FILES:
@@ -78,7 +78,7 @@ class Graph:
         return spots_by_name
 
     def lineage(self, name: str) -> tuple[Spot, ...]:
-        """The classes of a name, and what they are made from."""
+        """Classes with a name, and their bases."""
         classes = [
             spot for spot in self.by_name.get(name, ()) if spot.scope.kind is ScopeKind.CLASS
         ]
@@ -101,7 +101,7 @@ class Graph:
         return None
 
     def _members(self, owner: Spot) -> tuple[Spot, ...]:
-        """What a class defines itself."""
+        """Members that a class defines itself."""
         return tuple(
             Spot(owner.path, scope)
             for scope in self.project.definitions(owner.path)
@@ -109,7 +109,7 @@ class Graph:
         )
 
     def _bases(self, spot: Spot) -> tuple[Spot, ...]:
-        """Classes that are named in a class's own signature."""
+        """Classes in a class's signature."""
         line = spot.scope.def_line
         bases: list[Spot] = []
         for use in self._uses(spot.path, line, line):
@@ -126,7 +126,7 @@ class Graph:
         return uses(path, source, start, end) if source is not None else ()
 
     def _edges(self, spot: Spot) -> tuple[Edge, ...]:
-        """What a definition uses, each name once a line; a class uses its constructor."""
+        """Uses of a definition, each name once per line; a class uses its constructor."""
         weights: dict[tuple[int, tuple[Spot, ...]], float] = {}
         for use in self._own_uses(spot):
             targets = tuple(t for t in self.lookup(spot.path, use, spot) if t != spot)
@@ -137,7 +137,7 @@ class Graph:
         return (*edges, *self._construction(spot))
 
     def _own_uses(self, spot: Spot) -> Iterator[Use]:
-        """A class's own statements only: its methods speak for themselves."""
+        """Uses in a definition; for a class only in its own statements, not in methods."""
         scope = spot.scope
         inner: set[int] = set()
         if scope.kind is ScopeKind.CLASS:
@@ -155,7 +155,7 @@ class Graph:
                 yield Edge(1.0, (member,))
 
     def lookup(self, path: str, use: Use, inside: Spot | None = None) -> list[Spot]:
-        """What a mention of a name may mean, the closest meaning only."""
+        """Definitions that a name may mean, only the closest ones."""
         if use.receiver is None:
             return self.bare(path, use.name)
         if use.receiver in _SELF and inside is not None:
@@ -178,7 +178,7 @@ class Graph:
         return []
 
     def _imported(self, path: str, name: str, depth: int) -> Spot | None:
-        """What a file imports under a name, or with everything of a module."""
+        """Definition that a file imports under a name, or by a wildcard import."""
         for wanted in self.project.imports(path):
             if wanted.local in (name, "*"):
                 is_renamed = wanted.name not in ("*", "default", None)
@@ -189,19 +189,19 @@ class Graph:
         return None
 
     def _first_exported(self, path: str, wanted: Import, name: str, depth: int) -> Spot | None:
-        """A name in one of the files that an import may mean."""
+        """Definition of a name in one of the files that an import may mean."""
         others = (other for other in self.project.resolve(path, wanted) if other != path)
         return next(filter(None, (self._exported(other, name, depth) for other in others)), None)
 
     def _find_exported(self, path: str, name: str, depth: int) -> Spot | None:
-        """A name of a module, followed through what the module itself imports."""
+        """Definition of a name in a module, also through the module's own imports."""
         for scope in self.project.definitions(path):
             if scope.depth == 0 and scope.name == name and scope.kind is not ScopeKind.TEST:
                 return Spot(path, scope)
         return self._imported(path, name, depth - 1) if depth else None
 
     def _method(self, path: str, owner: str | None, name: str) -> list[Spot]:
-        """A method of a class, or of one of its bases."""
+        """A method of a class or of its bases."""
         seen = set[Spot]()
         queue = [self.named(path, owner)] if owner else []
         while queue:
@@ -216,7 +216,7 @@ class Graph:
         return []
 
     def _through(self, path: str, receiver: str, name: str) -> list[Spot]:
-        """`module.name`, `Class.name` or `Class().name`."""
+        """Definition of `module.name`, `Class.name` or `Class().name`."""
         first = receiver.partition(".")[0].partition("(")[0]
         for wanted in self.project.imports(path):
             if first == wanted.local.partition(".")[0]:
@@ -229,7 +229,7 @@ class Graph:
 
 
 def _has_bare_name(scope: Scope) -> bool:
-    """Whether other code can mean it by its name: no test, and no variable of a function."""
+    """Whether other code can use it by name, unlike tests and variables of functions."""
     if scope.kind is ScopeKind.VARIABLE:
         return scope.depth == 0
     return scope.kind is not ScopeKind.TEST

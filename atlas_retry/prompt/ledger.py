@@ -1,4 +1,4 @@
-"""What earlier attempts changed and why each fell short, one line each."""
+"""Lists earlier attempts with their changes and why they failed, one line each."""
 
 from atlas_retry.model import Attempt
 from atlas_retry.prompt.untrusted import elided, harmless_output
@@ -11,7 +11,7 @@ MAX_DENIALS = 4
 
 
 def ledger(history: tuple[Attempt, ...], room: int, *, is_detailed: bool = False) -> str:
-    """The earlier attempts, the latest or all in detail; older ones go first when room is short."""
+    """Earlier attempts, the latest or all in detail; the oldest are dropped if room is short."""
     lines = [_line(attempt, detailed=is_detailed or attempt is history[-1]) for attempt in history]
     while lines and sum(len(line) + 1 for line in lines) > room:
         if len(lines) == 1:
@@ -38,7 +38,7 @@ def _line(attempt: Attempt, *, detailed: bool) -> str:
 
 
 def held_back(attempt: Attempt) -> str:
-    """The files whose change only a person can accept, and that are as they were before."""
+    """Files with held changes, which were reverted until a person accepts them."""
     paths = dict.fromkeys(held.path for held in attempt.held if not held.in_place)
     return some(paths, MAX_VIOLATIONS)
 

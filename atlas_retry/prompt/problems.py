@@ -1,4 +1,4 @@
-"""Ranks the definitions that a linter, type checker or compiler complains about or names."""
+"""Ranks the definitions that a linter, type checker or compiler reports or names."""
 
 import difflib
 import re
@@ -17,9 +17,9 @@ from atlas_retry.source import ScopeKind
 
 MAX_NAMES = 8
 MAX_PROBLEMS = 400
-"""The rarest families of problems are looked at first."""
+"""Maximum of problems to rank, rarest families first."""
 MAX_FAMILY_CHARS = 2_000
-"""Of a message, that tell its family."""
+"""Characters of a message that determine its family."""
 NAMED, SETS_IT = 0.6, 0.8
 
 _QUOTED = regex(
@@ -48,14 +48,14 @@ UNDEFINED = regex(r"""(?ix)
 
 
 def family(diagnostic: Diagnostic) -> tuple[str, str, str]:
-    """What problems of one cause have in common: tool, rule, message without its particulars."""
+    """Key of problems with one cause: tool, rule, message without its variable parts."""
     first = (diagnostic.message.splitlines() or [""])[0]
     plain = _PARTICULARS.sub("*", first[:MAX_FAMILY_CHARS])
     return diagnostic.tool, diagnostic.rule_id or "", plain[:120]
 
 
 def named_at_fault(diagnostics: tuple[Diagnostic, ...], graph: Graph) -> tuple[Suspect, ...]:
-    """The enclosing definitions, then those that the messages name, likeliest first."""
+    """Enclosing definitions and those that messages name, most likely first."""
     sizes = Counter(family(diagnostic) for diagnostic in diagnostics)
     suspects: dict[Spot, Suspect] = {}
     rare = sorted(diagnostics, key=lambda d: sizes[family(d)])[:MAX_PROBLEMS]
@@ -70,7 +70,7 @@ def named_at_fault(diagnostics: tuple[Diagnostic, ...], graph: Graph) -> tuple[S
 
 
 def gravity(diagnostic: Diagnostic) -> float:
-    """More for what breaks the program when it runs, less for what only displeases."""
+    """Weight of a problem: high for runtime errors, low for style."""
     if diagnostic.level is not Level.ERROR:
         return 0.4
     complaint = f"{diagnostic.rule_id} {diagnostic.message}"
@@ -80,7 +80,7 @@ def gravity(diagnostic: Diagnostic) -> float:
 
 
 def _add(suspects: dict[Spot, Suspect], new: Suspect) -> None:
-    """Several problems about one definition add up, each less than the one before."""
+    """Add a suspect; further problems of one definition count less and less."""
     old = suspects.get(new.spot, new)
     first, second = (old, new) if old.score >= new.score else (new, old)
     more = 0.0 if old is new else 0.3 * second.score
@@ -101,7 +101,7 @@ def _involved(diagnostic: Diagnostic, path: str, graph: Graph) -> Iterator[Invol
     defined = chain.from_iterable(_defined(path, name, graph) for name in names)
     yield from ((spot, NAMED, "named") for spot in defined)
     if lacking:
-        # the classes that lack something, and what they are made from
+        # classes with a missing member, and their bases
         owners = graph.lineage((owner[1] or owner[2]).rpartition(".")[2]) if owner else ()
         setting = _setting(names, owners, graph)
         yield from ((spot, SETS_IT, "similar name") for spot in setting)
@@ -114,7 +114,7 @@ def _names(diagnostic: Diagnostic) -> list[str]:
 
 
 def _defined(path: str, name: str, graph: Graph) -> list[Spot]:
-    """Definitions that a name in a message means: of this file, of its imports, of any class."""
+    """Definitions of a name in a message: in this file, its imports, or any class."""
     last = name.rpartition(".")[2]
     direct = graph.bare(path, last)
     if direct:
@@ -124,7 +124,7 @@ def _defined(path: str, name: str, graph: Graph) -> list[Spot]:
 
 
 def _setting(names: list[str], owners: tuple[Spot, ...], graph: Graph) -> Iterator[Spot]:
-    """The methods that are named alike or set such an attribute: what is missed was renamed."""
+    """Methods with a similar name, or that set such an attribute, which may be a renamed one."""
     setters: dict[str, Spot] = {}
     for member in chain.from_iterable(map(graph.members, owners)):
         if member.scope.kind is ScopeKind.FUNCTION:

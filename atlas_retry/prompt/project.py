@@ -1,4 +1,4 @@
-"""The project as the prompt sees it: its paths, its sources and which file an import means."""
+"""The project's paths and sources, and the resolution of imports."""
 
 import heapq
 import math
@@ -14,13 +14,13 @@ from atlas_retry.prompt.aliases import Aliases, aliased, aliases_of
 from atlas_retry.source import Import, Scope, definitions, imports, language_of
 
 MAX_READS = 4_000
-"""Files read for one prompt, whatever the size of the tree."""
+"""Maximum of files read for one prompt."""
 MAX_SOURCE_BYTES = 1 << 20
 
 _SCRIPT_SUFFIXES = (".ts", ".tsx", ".js", ".jsx", ".mjs", ".cjs", ".d.ts")
 _SCRIPTS = frozenset({"javascript", "typescript", "tsx"})
 PACKAGE_LANGUAGES = frozenset({"go", "java", "c", "cpp", "rust", "ruby", "php"})
-"""Files of one folder see each other."""
+"""Languages in which files of one folder see each other."""
 _TEST_PATH = regex(r"""(?x)
     (^|/)(tests?|testing|specs?|__tests__|testcases|testdata)/
     | (^|/)(test_[^/]*|conftest)\.py$
@@ -36,7 +36,7 @@ _C_SUFFIXES = (".h", ".hpp", ".c", ".cc", ".cpp", ".cxx")
 
 
 class Project:
-    """Reads each file at most once; answers from memory afterwards."""
+    """The project's files, each read at most once."""
 
     def __init__(
         self, read: Callable[[str], bytes | None], paths: Callable[[], Iterable[str]]
@@ -59,7 +59,7 @@ class Project:
 
     @cached_property
     def _by_end(self) -> dict[str, list[str]]:
-        """By folder and name: many files have one name, such as `__init__.py`."""
+        """Paths by folder and name, as many files have the same name."""
         return self._paths_by(_last_two)
 
     @cached_property
@@ -74,7 +74,7 @@ class Project:
 
     @cached_property
     def _crates(self) -> dict[str, list[str]]:
-        """The sources that each Rust package of the project has, by its name in `use`."""
+        """Sources of each Rust package of the project, by its name in `use`."""
         sources_by_crate: dict[str, list[str]] = {}
         for manifest in self._by_name.get("Cargo.toml", ()):
             named = _CRATE.search(self.text(manifest))
@@ -89,14 +89,14 @@ class Project:
 
     @cached_property
     def _aliases(self) -> Aliases:
-        """Of every package.json and tsconfig.json of the project."""
+        """Aliases of every package.json and tsconfig.json of the project."""
         names = ("package.json", "tsconfig.json", "tsconfig.base.json", "jsconfig.json")
         manifests = chain.from_iterable(self._by_name.get(name, ()) for name in names)
         return aliases_of((path, self.source(path) or b"") for path in manifests)
 
     @cached_property
     def _go_modules(self) -> dict[str, str]:
-        """The import path of the package in each folder that has a go.mod."""
+        """Import path of each folder with a go.mod."""
         modules_by_folder: dict[str, str] = {}
         for manifest in self._by_name.get("go.mod", ()):
             named = _GO_MODULE.search(self.text(manifest))
@@ -105,7 +105,7 @@ class Project:
         return modules_by_folder
 
     def source(self, path: str) -> bytes | None:
-        """Content; None if it is missing, huge, binary or one file too many."""
+        """Content; None if it is missing, huge, binary or above the maximum of files."""
         if path not in self._sources:
             if len(self._sources) >= MAX_READS:
                 return None
@@ -122,7 +122,7 @@ class Project:
         return b"\n".join(self._lines(path)[start - 1 : end]).decode("utf-8", "replace")
 
     def speaking_of(self, words: Collection[str], language: str, limit: int) -> tuple[str, ...]:
-        """The sources that have most of the rarest of these words, whatever imports them."""
+        """The sources with most of the rarest of these words."""
         files = [path for path in sorted(self.paths) if language_of(path) == language]
         sources = ((path, self.source(path)) for path in filterfalse(is_test_path, files))
         texts = [(path, text) for path, text in sources if text]
@@ -146,7 +146,7 @@ class Project:
     def siblings(self, path: str) -> list[str]:
         """Files of the same folder and language: one package in Go, Java and C.
 
-        Java's tests are of the package that they test, in a tree of their own.
+        Java's tests are in the package that they test, but in another tree.
         """
         language = language_of(path)
         folder = posixpath.dirname(path)
@@ -156,7 +156,7 @@ class Project:
         return [other for other in others if language_of(other) == language]
 
     def neighbours(self, path: str) -> Iterator[str]:
-        """The files that one sees: by its imports, and by its folder where that is a package."""
+        """Files visible from one, by its imports, or by its folder if that is a package."""
         for wanted in self.imports(path):
             yield from self.resolve(path, wanted)
         language = language_of(path)
@@ -165,7 +165,7 @@ class Project:
             yield from self.siblings(path)
 
     def resolve(self, path: str, wanted: Import) -> tuple[str, ...]:
-        """The files of the project that an import in `path` may mean, likeliest first."""
+        """Files of the project that an import in `path` may mean, most likely first."""
         language = language_of(path)
         if language == "python":
             return tuple(self._python(path, wanted.module, wanted.name))
@@ -200,7 +200,7 @@ class Project:
             yield from self._ending(path, f"{stem}/__init__.py")
 
     def _ending(self, path: str, tail: str) -> list[str]:
-        """Paths that end with `tail` as whole components: those nearest to `path`'s root first."""
+        """Paths that end with the components `tail`, those nearest to `path` first."""
         return sorted(
             self._all_ending(tail),
             key=lambda other: (-_shared(path, other), other.count("/"), other),
@@ -223,7 +223,7 @@ class Project:
                 yield from self._ending(path, tail)
 
     def _go_package(self, module: str) -> Iterator[str]:
-        """The files of a folder: its import path is the module's and its own."""
+        """The files of a package's folder, below the folder of its module."""
         for root, name in self._go_modules.items():
             if f"{module}/".startswith(f"{name}/"):
                 folder = posixpath.join(root, module[len(name) + 1 :]).rstrip("/")
@@ -231,7 +231,7 @@ class Project:
                 yield from (one for one in files if one.endswith(".go"))
 
     def _parts(self, path: str, wanted: Import) -> Iterator[str]:
-        """Rust, Java, C, Ruby, PHP, shell: the longest tail of the path that is a file."""
+        """For Rust, Java, C, Ruby, PHP, shell: files with the longest tail of the path."""
         suffix = posixpath.splitext(path)[1]
         suffixes = _C_SUFFIXES if language_of(path) in _C_LIKE else (suffix,)
         if suffix == ".rs":
@@ -248,7 +248,7 @@ class Project:
 
 
 def _script_files(stem: str) -> Iterator[str]:
-    """The files that an import without its ending may mean."""
+    """Files that an import without suffix may mean."""
     yield stem
     bare = stem.removesuffix(".js").removesuffix(".mjs")
     yield from (f"{bare}{end}" for end in _SCRIPT_SUFFIXES)
@@ -260,10 +260,10 @@ def _last_two(path: str) -> str:
 
 
 def _shared(path: str, other: str) -> int:
-    """How many leading folders two paths have in common."""
+    """Number of leading folders that two paths share."""
     return len(posixpath.commonpath([path, other]).split("/")) if path and other else 0
 
 
 def is_test_path(path: str) -> bool:
-    """Whether a file holds tests or what belongs to them, by its path alone."""
+    """Whether a file is a test or belongs to tests, by path."""
     return _TEST_PATH.search(path) is not None

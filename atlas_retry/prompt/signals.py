@@ -1,7 +1,7 @@
-"""Ranks definitions that may be at fault for failing tests, by a table of named signals. Guesses.
+"""Ranks definitions that may cause failing tests, by a table of signals.
 
-Weights: what fits seeded and human faults together best, less the signals whose removal costs
-nothing on human fixes. A trace's was tried on human fixes; a fresh change's is set by judgement.
+Weights: the best fit to seeded and human faults together, without signals whose removal costs
+nothing on human fixes. The trace's was tuned on human fixes; that of recent changes is a guess.
 """
 
 import math
@@ -20,31 +20,31 @@ from atlas_retry.prompt.words import Topic, bm25, is_namesake, said_share, stems
 from atlas_retry.source import ScopeKind
 
 Changed = Mapping[str, tuple[range, ...]]
-"""Lines by path that somebody has just changed."""
+"""Recently changed lines by path."""
 _DECIDING = regex(r"\b(?:if|elif|while|for|and|or|not|return|in|is|except)\b|[<>=!]=|[<>+\-*/%]")
 RANKED = (ScopeKind.FUNCTION, ScopeKind.CLASS, ScopeKind.VARIABLE)
 
 
 class Suspect(Struct, frozen=True, kw_only=True):
-    """A definition, how likely it is at fault, and why it is thought so."""
+    """A definition with the likelihood that it is at fault, and the reason."""
 
     spot: Spot
     score: float
-    """Compared with the others; only the ratio means something."""
+    """Relative likelihood; only ratios are meaningful."""
     why: str
 
 
 class RankingScene(Struct, frozen=True, kw_only=True):
-    """All that the signals are taken from."""
+    """Input of the signals."""
 
     graph: Graph
     about: Topic
     framed: frozenset[Spot]
     """Functions in the tracebacks."""
     common: Weights
-    """How strongly the failing tests lead to a definition: high for what every one leads to."""
+    """How strongly the failing tests lead to a definition; high if all of them do."""
     healthy: Weights
-    """How strongly the passing tests beside them lead to it."""
+    """How strongly the passing tests next to them lead to it."""
     pressing: Weights
     titles: Weights
     traced: Weights
@@ -52,11 +52,11 @@ class RankingScene(Struct, frozen=True, kw_only=True):
 
 
 class Signal(Struct, frozen=True, kw_only=True):
-    """One thing that speaks for a definition, or against it where the weight is negative."""
+    """Evidence for a definition, or against it if the weight is negative."""
 
     name: str
     source: str
-    """What it is taken from."""
+    """Description of the evidence."""
     weight: float
     of: Callable[[Spot, RankingScene], float]
 
@@ -148,9 +148,9 @@ def suspects(
     trace: tuple[Traced, ...],
     changed: Changed,
 ) -> tuple[Suspect, ...]:
-    """The source, and what else the tests lead to, but the failing tests themselves.
+    """The project's definitions, ranked, without the failing tests themselves.
 
-    Likeliest first; a rating is the logarithm of a likelihood.
+    Most likely first; a rating is the logarithm of a likelihood.
     """
     scene = _scene(tests, passed, graph, trace, changed)
     spots = {*_sources(graph), *scene.common, *scene.framed, *scene.traced}

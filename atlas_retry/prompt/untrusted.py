@@ -1,7 +1,7 @@
-"""Makes text that others wrote harmless in a prompt, and cuts it in the middle. Hides no secrets.
+"""Neutralises untrusted text in a prompt, and shortens it. Does not redact secrets.
 
-`@path` after white space makes Claude Code read that file, `/command` at the very start runs it:
-measured, see the documentation of the agent.
+Claude Code reads the file of an `@path` after white space, and runs a `/command` at the start
+(measured, see the documentation of the agent).
 """
 
 import re
@@ -18,12 +18,12 @@ _COMMAND = regex(r"^(\s*)/(?=[A-Za-z][\w:-]*(\s|$))", re.MULTILINE)
 
 
 def harmless_output(text: str) -> str:
-    """Output of a tool: no mention, no command; otherwise as it was."""
+    """Output of a tool without mentions and commands."""
     return _COMMAND.sub(r"\1\\/", _MENTION.sub("@ ", clean(text)))
 
 
 def harmless_code(text: str, paths: Collection[str] = ()) -> str:
-    """Source: a decorator stays as it is, what names a file gets a space after its `@`."""
+    """Source with a space after each `@` before a file name; decorators stay unchanged."""
 
     def spaced(match: re.Match[str]) -> str:
         name = match[1].rstrip(".,;:")
@@ -34,12 +34,12 @@ def harmless_code(text: str, paths: Collection[str] = ()) -> str:
 
 
 def fenced(text: str, marker: str) -> str:
-    """Between marks that what is quoted cannot know."""
+    """The text between marks that it cannot contain."""
     return f"<data-{marker}>\n{text}\n</data-{marker}>"
 
 
 def elided(text: str, limit: int) -> str:
-    """At most `limit` characters, cut in the middle at line ends where that costs little."""
+    """At most `limit` characters, cut in the middle, preferably at line ends."""
     if len(text) <= limit:
         return text
     note = f"\n{TRUNCATED} ({len(text) - limit} characters) ...\n"

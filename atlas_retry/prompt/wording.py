@@ -1,4 +1,4 @@
-"""The sentences of a prompt that are always the same, long or short. Quotes nothing."""
+"""The fixed sentences of a prompt, in long and short forms."""
 
 from collections.abc import Iterable
 
@@ -43,7 +43,7 @@ RETRY_INTRO = "Your previous attempt failed validation. Fix these errors:"
 def opening(
     gates: Iterable[Gate], protected: tuple[str, ...], marker: str, budget_chars: int
 ) -> str:
-    """The stable head of every prompt, shorter where the budget is small."""
+    """The stable head of every prompt, shorter for small budgets."""
     fence = FENCE.format(marker)
     if budget_chars < SHORT_BELOW_CHARS:
         limit = budget_chars // 20
@@ -55,7 +55,7 @@ def opening(
 
 
 def held(paths: str, failing: str, *, is_vain: bool) -> str:
-    """What an agent hears of a change that was held back, and the honest ways on from there."""
+    """The message about a held change and the honest ways to proceed."""
     also = " They fail even with it." if is_vain else ""
     return (
         f"Your change to {paths} was held back, for only a person can accept it; with it restored "
@@ -75,7 +75,7 @@ def _commands(gates: Iterable[Gate], limit: int) -> str:
 
 
 def _listed(items: tuple[str, ...], limit: int) -> str:
-    """Items in their order, as many as fit, and how many more there are."""
+    """Items in order, as many as fit, and the number of others."""
     shown: list[str] = []
     for item in items:
         if sum(map(len, shown)) + 2 * len(shown) + len(item) > limit:
@@ -86,5 +86,5 @@ def _listed(items: tuple[str, ...], limit: int) -> str:
 
 
 def attempt_of(attempt: int, max_attempts: int | None) -> str:
-    """`Attempt 2 of 3`."""
+    """The line `Attempt 2 of 3`."""
     return f"Attempt {attempt}" + (f" of {max_attempts}" if max_attempts else "")

@@ -1,4 +1,4 @@
-"""How much a definition speaks of what the failing tests speak of. Compares words, not meanings."""
+"""Similarity of words between definitions and failing tests."""
 
 import math
 import posixpath
@@ -25,20 +25,20 @@ _SAYING_NOTHING = _TEST_WORDS | {
 _ENDINGS = ("ing", "ed", "es", "s")
 MIN_STEM_CHARS = 3
 SATURATION, LENGTH = 1.2, 0.5
-"""k1 and b of BM25 (Robertson and Zaragoza, 2009): how soon repetition and length stop counting."""
+"""k1 and b of BM25 (Robertson and Zaragoza, 2009): saturation and length normalisation."""
 
 
 class Topic(Struct, frozen=True, kw_only=True):
-    """What the failing tests speak of: words with weights, heavier where passing tests do not."""
+    """Weighted words of the failing tests, with higher weights if passing tests lack them."""
 
     asked: dict[str, float]
-    """Of their lines and messages."""
+    """Words of their lines and messages."""
     pressing: dict[str, float]
-    """Of the messages, failing lines and told values only."""
+    """Words of only the messages, failing lines and reported values."""
     titles: dict[str, float]
-    """Of the tests' own names, without endings."""
+    """Words of the tests' names, without endings."""
     stems: frozenset[str]
-    """Parts of the names of the test files."""
+    """Parts of the test files' names."""
 
 
 def topic(tests: tuple[FailingTest, ...], healthy: tuple[Spot, ...], graph: Graph) -> Topic:
@@ -66,13 +66,13 @@ def topic(tests: tuple[FailingTest, ...], healthy: tuple[Spot, ...], graph: Grap
 
 
 def _titles(spots: Iterable[Spot]) -> Counter[str]:
-    """How many tests have a word in their names."""
+    """Number of tests with each word in their names."""
     counts = _spread(stems(spot.scope.qualified_name) for spot in spots)
     return Counter({word: count for word, count in counts.items() if word not in _SAYING_NOTHING})
 
 
 def _spread(texts: Iterable[Iterable[str]]) -> Counter[str]:
-    """In how many of the texts each word is."""
+    """Number of texts with each word."""
     return Counter(chain.from_iterable(map(set, texts)))
 
 
@@ -83,7 +83,7 @@ def _messages(test: FailingTest) -> str:
 
 
 def _values(test: FailingTest) -> str:
-    """The arguments that pytest shows, and the parameters in the test's id."""
+    """Arguments in pytest's output, and parameters in the test's id."""
     shown = [line for line in test.diagnostic.text.splitlines() if _SHOWN.match(line)]
     return "\n".join((test.diagnostic.test_id or "", *shown))
 
@@ -96,7 +96,7 @@ def _ran(test: FailingTest, graph: Graph) -> str:
 
 
 def words(text: str) -> Iterator[str]:
-    """Identifiers, and the parts of those that are composed, in lower case."""
+    """Identifiers and their parts, in lower case."""
     for word in _WORD.findall(text):
         yield word
         parts = _PART.findall(word)
@@ -105,7 +105,7 @@ def words(text: str) -> Iterator[str]:
 
 
 def stems(text: str) -> Iterator[str]:
-    """The words that identifiers are made of, in lower case and without their endings."""
+    """Words of identifiers, in lower case and without endings."""
     for piece in _NAME_PART.findall(text):
         if len(piece) >= MIN_STEM_CHARS:
             yield _stem(piece.lower())
@@ -124,7 +124,7 @@ def _stem_words(path: str) -> frozenset[str]:
 
 
 def bm25(asked: Mapping[str, float], texts: Mapping[Spot, Sequence[str]]) -> dict[Spot, float]:
-    """For every text that has an asked word: BM25 with weighed query words, 1 for the best."""
+    """BM25 score with weighted query words for every text with one of them; 1 for the best."""
     held = {spot: Counter(filter(asked.__contains__, text)) for spot, text in texts.items()}
     spread = _spread(held.values())
     usual = sum(map(len, texts.values())) / max(len(texts), 1) or 1.0
@@ -140,13 +140,13 @@ def bm25(asked: Mapping[str, float], texts: Mapping[Spot, Sequence[str]]) -> dic
 
 
 def is_namesake(spot: Spot, about: Topic) -> bool:
-    """Whether its file is named like a test file: `utils` beside `test_utils`."""
+    """Whether its file is named like a test file: `utils` and `test_utils`."""
     own = _stem_words(spot.path)
     return bool(own) and own <= about.stems
 
 
 def said_share(spot: Spot, asked: dict[str, float]) -> float:
-    """How much of a definition's name, its class's with it, the failing tests say."""
+    """Share of a definition's qualified name that occurs in the failing tests."""
     own = {word.lower() for word in _PART.findall(spot.scope.qualified_name)}
     whole = max(asked.values(), default=0.0) or 1.0
     return sum(asked.get(word, 0.0) for word in own) / whole / len(own) if own else 0.0

@@ -1,6 +1,6 @@
-"""The guard's shell: builds its case from folders, revisions and snapshots. Judges by its rules.
+"""The guard's shell: builds a case from folders, revisions and snapshots, and judges it.
 
-`judge_change` is what `atlas guard` asks, `judge_attempt` what a run asks.
+`judge_change` is for `atlas guard`, `judge_attempt` for runs.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -25,31 +25,31 @@ from atlas_retry.workspace.trees import DirectoryTree, ObjectTree, revision_tree
 
 
 class ChangeAsked(Struct, frozen=True, kw_only=True):
-    """What `atlas guard` was asked."""
+    """Arguments of `atlas guard`."""
 
     workspace: Path
     base: str
-    """A folder, else a revision of the workspace's repository."""
+    """A folder, or a revision of the workspace's repository."""
     gates: tuple[Gate, ...] = ()
     failing: tuple[GateResult, ...] = ()
     outside: tuple[tuple[Path, Path], ...] = ()
-    """Places outside the workspace: before, after."""
+    """Places outside the workspace, before and after the change."""
     allow: tuple[str, ...] = ()
     protect: tuple[str, ...] = ()
     notes_reviews: bool = False
-    """`guard.review: note`."""
+    """Whether `guard.review` is `note`."""
 
 
 def judge_change(asked: ChangeAsked, environ: Mapping[str, str]) -> Judgement:
-    """The answers about a change. Executes nothing of the project.
+    """The judgement of a change. Executes nothing of the project.
 
-    Raises UsageError for a missing folder, GitError for a base that is neither folder nor revision.
+    Raises UsageError for a missing folder, GitError for a base that is neither.
     """
     return assess(_case(asked, environ))
 
 
 def explain(asked: ChangeAsked, path: str, environ: Mapping[str, str]) -> tuple[Ruling, ...]:
-    """Which mechanisms spoke of a path, and what they said."""
+    """The rulings on a path."""
     return tuple(ruling for ruling in rulings(_case(asked, environ)) if ruling.path == path)
 
 
@@ -76,9 +76,9 @@ def _case(asked: ChangeAsked, environ: Mapping[str, str]) -> Case:
 def rewritten(
     ws: Workspace, before: str, after: str, by_checkers: Collection[str]
 ) -> tuple[Violation, ...]:
-    """What decides and was changed while gates ran: code of the attempt, run by them, did it.
+    """Deciding files that changed while gates ran, by code of the attempt.
 
-    Formatters and linters may (`by_checkers` are the paths that they changed); and data is output.
+    Formatters and linters may change them (`by_checkers`), and data files are output.
     """
     moved = {change.path for change in changes(ws, before, after)} - {*by_checkers}
     paths = tuple(sorted(path for path in moved if is_code_or_setting(path)))
@@ -108,7 +108,7 @@ def _differing(before: Tree, after: Tree) -> tuple[str, ...]:
 
 
 def base_tree(asked: ChangeAsked, environ: Mapping[str, str]) -> Tree:
-    """What the change is compared with. Raises GitError for an unknown revision."""
+    """The tree to compare the change with. Raises GitError for an unknown revision."""
     base = Path(asked.base)
     if base.is_dir():
         return DirectoryTree(base, environ)
@@ -116,7 +116,7 @@ def base_tree(asked: ChangeAsked, environ: Mapping[str, str]) -> Tree:
 
 
 def _with_folder(case: Case, base: Path, root: Path, environ: Mapping[str, str]) -> Case:
-    """With what two folders tell beyond the files that git sees."""
+    """The case with facts from two folders about files that git does not track."""
     under_git = (base / ".git").exists() and (root / ".git").exists()
     return replace(
         case,
@@ -128,9 +128,9 @@ def _with_folder(case: Case, base: Path, root: Path, environ: Mapping[str, str])
 
 
 def with_base_configuration(asked: ChangeAsked, environ: Mapping[str, str]) -> ChangeAsked:
-    """The same with the base's gates and `guard` section, unless gates are known already.
+    """The arguments with the base's gates and `guard` section, unless gates are given.
 
-    Raises ConfigError for a configuration that cannot be used, GitError for an unknown revision.
+    Raises ConfigError for an invalid configuration, GitError for an unknown revision.
     """
     if asked.gates or asked.failing:
         return asked
@@ -144,19 +144,19 @@ def with_base_configuration(asked: ChangeAsked, environ: Mapping[str, str]) -> C
 
 
 class JudgedTurn(Struct, frozen=True, kw_only=True):
-    """One agent turn: the snapshots around it, and what is known of the run."""
+    """One agent turn with its snapshots and facts about the run."""
 
     origin: str
-    """Snapshot that the first attempt started from."""
+    """Snapshot before the first attempt."""
     before: str
     after: str
     failing: tuple[GateResult, ...] = ()
     earlier: frozenset[str] = frozenset()
-    """Paths that earlier attempts changed: judged again, against the origin."""
+    """Paths that earlier attempts changed; judged again, against the origin."""
     theirs: frozenset[str] = frozenset()
-    """What the user edited meanwhile: as it was before this turn."""
+    """Paths that the user edited during the run; compared with the state before this turn."""
     outputs: frozenset[str] = frozenset()
-    """Data that gates wrote in this run."""
+    """Data files that gates wrote in this run."""
 
 
 def judge_attempt(
@@ -167,10 +167,10 @@ def judge_attempt(
     notes_reviews: bool,
     beside: seals.Moved | None = None,
 ) -> Judgement:
-    """The answers about what a turn did, and nobody else. `beside` is `seals.compared(taken)`.
+    """The judgement of a turn's own changes. `beside` is `seals.compared(taken)`.
 
-    What gates wrote before or after it is not looked at; what decides is compared with the start
-    of the run, the user's own later edits included.
+    Ignores what gates wrote before or after it. Deciding files are compared with the start of the
+    run, plus the user's own later edits.
     """
     tracked = {change.path for change in changes(ws, turn.before, turn.after)}
     touched = {change.path for change in changes(ws, turn.before, turn.after, ignored=True)}
@@ -197,7 +197,7 @@ def judge_attempt(
 
 
 def _untracked(installed: tuple[str, ...], trees: Iterable[Tree]) -> tuple[str, ...]:
-    """Without what is vendored under git: that is the project's own."""
+    """The installed files that git does not track; vendored ones belong to the project."""
     vendored = frozenset(path for path in installed if "vendor" in path.split("/"))
     if not vendored:
         return installed
@@ -206,5 +206,5 @@ def _untracked(installed: tuple[str, ...], trees: Iterable[Tree]) -> tuple[str, 
 
 
 def _hides(git_dir: str, before: ObjectTree) -> bool:
-    """Whether files that were there now lie in a repository of their own, and out of sight."""
+    """Whether earlier files are now inside another repository, where git does not see them."""
     return any(path.startswith(git_dir.removesuffix(".git")) for path in before.paths())

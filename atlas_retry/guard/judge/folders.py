@@ -1,4 +1,4 @@
-"""Folders as the guard needs them: what differs, and what speaks of a text."""
+"""Comparison of folders, and search for texts in them."""
 
 import hashlib
 import os
@@ -19,9 +19,9 @@ _MAX_DIGESTED_BYTES = 64 << 20
 def searching(
     root: Path, before: Tree, changed: Callable[[], Collection[str]]
 ) -> Callable[[Collection[str]], dict[str, frozenset[str]]]:
-    """A function that finds texts in the files of the tree before the change.
+    """A function that searches texts in the files of the tree before the change.
 
-    What did not change is read from the folder itself; what changed, from the tree.
+    Unchanged files are read from the folder itself, changed ones from the tree.
     """
 
     def mentions(texts: Collection[str]) -> dict[str, frozenset[str]]:
@@ -41,7 +41,7 @@ def searching(
 def _holding(
     needles: Mapping[str, bytes], contents: Iterable[tuple[str, bytes | None]]
 ) -> dict[str, frozenset[str]]:
-    """The paths whose content holds a needle, by the text that it stands for."""
+    """Paths whose content has a needle, by the needle's text."""
     any_of_them = re.compile(b"|".join(map(re.escape, needles.values())))
     paths: dict[str, set[str]] = {text: set() for text in needles}
     for path, content in contents:
@@ -62,7 +62,7 @@ def _searched(path: Path) -> bytes | None:
 
 
 class Mixed:
-    """One tree, but for some paths that are as in another."""
+    """A tree with some paths from another one."""
 
     def __init__(self, base: Tree, other: Tree, paths: Collection[str]) -> None:
         self._base, self._other, self._paths = base, other, frozenset(paths)
@@ -101,7 +101,7 @@ def _digests(root: Path) -> dict[str, str]:
 
 
 def digest(path: Path) -> str:
-    """Where a path leads, its mode and content, or why it cannot be read; comparable only."""
+    """Digest of a path's target, mode and content, or of the error; only for comparison."""
     link = ""
     try:
         link = str(path.readlink()) if path.is_symlink() else ""
@@ -114,7 +114,7 @@ def digest(path: Path) -> str:
 
 
 def from_the_future(before: Path, after: Path) -> tuple[str, ...]:
-    """Files whose modification time lies more than a day ahead, and did not before."""
+    """Files whose modification time is now more than a day in the future."""
     limit_s = time.time() + _DAY_S
     paths = DirectoryTree(after, os.environ).paths()
     return tuple(

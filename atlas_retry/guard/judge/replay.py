@@ -1,4 +1,4 @@
-"""The sealed replay: the gates that failed, run with everything that is held as it was before."""
+"""The sealed replay: runs the failed gates with all held changes reverted."""
 
 import shutil
 import tempfile
@@ -19,10 +19,10 @@ TIMEOUT_S = 300.0
 
 
 def replayed(asked: ChangeAsked, judgement: Judgement, environ: Mapping[str, str]) -> Judgement:
-    """The judgement, its held changes marked as needed by the gates that failed, or not.
+    """The judgement with its held changes marked as needed by the failed gates or not.
 
-    Executes the project's code, aside from the workspace. Raises UsageError where the workspace is
-    under no git, WorkspaceError.
+    Executes the project's code outside the workspace. Raises UsageError if the workspace is not
+    under git, WorkspaceError.
     """
     lines = [result.command for result in asked.failing if result.command]
     if not lines or not judgement.held_paths:

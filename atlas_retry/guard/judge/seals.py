@@ -1,4 +1,4 @@
-"""What is taken before a turn, kept in memory, and compared after it. Judges nothing."""
+"""Facts taken before a turn, kept in memory, and compared after it."""
 
 import os
 import shutil
@@ -59,7 +59,7 @@ _ASIDE_FOLDERS = words(
     " .mypy_cache .cache .vite"
 )
 _CHECK_FILES = (".eslintcache", ".tsbuildinfo")
-"""Of CHECK_CACHES, those that are in no folder aside."""
+"""The CHECK_CACHES outside cache folders."""
 
 
 PROTECTED = (".atlas/**", "atlas.yaml", ".git/**")
@@ -75,43 +75,42 @@ class Seal(Struct, frozen=True, kw_only=True):
     protect: tuple[str, ...]
     allow: tuple[str, ...]
     sources: tuple[str, ...]
-    """Atlas's configuration files within the workspace."""
+    """Atlas's configuration files in the workspace."""
     facts: GitFacts
     tools: Mapping[str, tuple[str, str]]
-    """Of each executable of the gates: where it is, and its digest."""
+    """Path and digest of each executable of the gates."""
     watched: Mapping[str, str]
-    """Of each file outside the workspace that steers tools, or that programs import: its digest or
-    stat data, by absolute path."""
+    """Digest or stat data, by absolute path, of each file outside the workspace that steers tools
+    or that programs import."""
     linked: tuple[str, ...]
     """Folders outside the workspace that programs import from."""
     links: tuple[str, ...]
-    """The project's own links, but for those in the place of what tools make."""
+    """The project's own links, except those in place of build output."""
     packages: Mapping[str, Stat | None]
-    """Of each file that is installed in a virtual environment outside the workspace, by absolute
-    path."""
+    """Stat data, by absolute path, of each file in virtual environments outside the workspace."""
     outer: tuple[str, ...]
-    """The folders of those environments."""
+    """Folders of these virtual environments."""
     look: "FolderStat"
     environments: frozenset[str]
-    """Those of `look` that no turn of the run has made."""
+    """Environments in `look` that no turn of the run has created."""
     nested: Mapping[str, GitFacts]
-    """Of each repository within the workspace, by the path of its `.git`."""
+    """Facts about each repository inside the workspace, by the path of its `.git`."""
     environ: Mapping[str, str]
 
 
 class FolderStat(Struct, frozen=True, kw_only=True):
-    """What stat data show of a folder."""
+    """Stat data of everything in a folder."""
 
     aside: dict[str, Stat | None]
-    """Of each file of installed dependencies and of caches."""
+    """Stat data of files in dependencies and caches."""
     ignored: dict[str, Stat | None]
-    """Of each file that git ignores, or that another repository holds; no dependency or cache."""
+    """Stat data of other files that git ignores, or that are in another repository."""
     modes: dict[str, int]
-    """Permissions of each folder of the project's own."""
+    """Permissions of the project's own folders."""
     nested: list[str]
-    """`.git` of each repository within."""
+    """`.git` of each repository inside."""
     linked: set[str]
-    """Folders outside to which installed dependencies lead."""
+    """Folders outside that installed dependencies link to."""
     environments: set[str]
     """The outermost folders of dependencies and caches, and environments of Python."""
 
@@ -159,7 +158,7 @@ def _outer(
     environ: Mapping[str, str],
     tools: Mapping[str, tuple[str, str]],
 ) -> tuple[str, ...]:
-    """The virtual environments outside that gates run in."""
+    """Virtual environments outside the workspace that gates run in."""
     lines = chain.from_iterable(commands(gate.run) for gate in gates)
     named = [line[0] for line in lines if "/" in line[0]]
     on_path = [path for path, _ in tools.values() if path]
@@ -167,10 +166,10 @@ def _outer(
 
 
 def protected(root: Path, settings: Settings) -> tuple[str, ...]:
-    """Globs that an agent may not edit: what would be refused.
+    """Globs that an agent must not edit, because the guard would refuse them.
 
-    The guard allows by path, an agent denies by glob: one that has any path in common with what is
-    allowed is left out.
+    The guard allows paths, but an agent denies globs: a glob that overlaps with an allowed one is
+    left out.
     """
     given = [glob for glob in settings.guard.allow if not glob.startswith("!")]
     allow = [f"{glob}/" if (root / glob.strip("/")).is_dir() else glob for glob in given]
@@ -185,33 +184,33 @@ def _sources(root: Path, settings: Settings) -> tuple[str, ...]:
 
 
 class Moved(Struct, frozen=True, kw_only=True):
-    """What is beside the tree and not as it was sealed."""
+    """Changes outside the tree since the seal."""
 
     outside: tuple[OutsideChange, ...]
     tools: tuple[Tool, ...]
     installed: tuple[str, ...]
     added: frozenset[str]
-    """Of the files outside, by absolute path, and of the installed ones: those that are new."""
+    """New files outside, by absolute path, and new installed ones."""
     unseen: tuple[str, ...]
-    """Files where git does not look: what it ignores, and caches of checkers."""
+    """Ignored files, and caches of checkers."""
     nested: tuple[str, ...]
-    """`.git` of repositories within that are gone or not as they were."""
+    """`.git` of repositories inside that were removed or changed."""
     hiding: tuple[str, ...]
-    """`.git` that were not there: what they are in may be hidden from checks."""
+    """New `.git`, whose folders may be hidden from checks."""
     modes: tuple[str, ...]
-    """Folders with other permissions."""
+    """Folders with changed permissions."""
     look: FolderStat
-    """What was there at the comparison."""
+    """The state at the comparison."""
 
 
 def compared(taken: Seal, scan: Scan | None = None) -> Moved:
-    """What has moved since the seal was taken. `scan` is a walk over the root."""
+    """Changes since the seal was taken. `scan` is a walk over the root."""
     scan, was = scan or walk(taken.root, taken.environ), taken.look
     look = _look(taken.root, scan, taken.environments)
     paths = differing(was.aside, look.aside)
     caches = [path for path in paths if CHECK_CACHES.match(path)]
     installed = _installed(paths)
-    # unseen by git, in a folder that came with the run's turns
+    # ignored by git, in a folder that turns of the run created
     of_turns = (path for path in installed if _aside_folder(path) not in taken.environments)
     new = {path for path in of_turns if not scan.is_visible(path)}
     outside = changes_outside(taken)
@@ -229,7 +228,7 @@ def compared(taken: Seal, scan: Scan | None = None) -> Moved:
 
 
 def _made_in(wrote: Iterable[str]) -> Iterator[str]:
-    """The environments that were made by turns which wrote these paths unseen."""
+    """Environments created by turns that wrote these ignored paths."""
     for path in wrote:
         folder, _, name = path.rpartition("/")
         if name == ENVIRONMENT_MARK:
@@ -243,12 +242,12 @@ def _packages(folders: Iterable[str]) -> dict[str, Stat | None]:
 
 
 def _is_cache(path: str, *, checks: bool = True) -> bool:
-    """Whether a path aside is a cache of runs or, with `checks`, of checkers."""
+    """Whether a path is in a cache of runs or, with `checks`, of checkers."""
     return RUN_CACHES.match(path) or (checks and CHECK_CACHES.match(path))
 
 
 def _installed(paths: Iterable[str]) -> tuple[str, ...]:
-    """Those of paths aside that are no caches."""
+    """The paths that are not in caches."""
     return tuple(path for path in paths if not _is_cache(path))
 
 
@@ -257,7 +256,7 @@ def _facts(git_dir: Path, environ: Mapping[str, str]) -> GitFacts:
 
 
 def _has_moved(path: str, taken: Seal) -> bool:
-    """Whether a repository within is not as it was, but for what merely looking at it moves."""
+    """Whether a repository inside has changed, ignoring what reading it changes."""
     was, now = taken.nested[path], _facts(taken.root / path, taken.environ)
     return not INNOCENT_FACTS.issuperset(differing(was, now))
 
@@ -269,11 +268,10 @@ def installed_differences(before: Path, after: Path) -> tuple[str, ...]:
 
 
 def clean(taken: Seal, *, checks: bool = False, look: FolderStat | None = None) -> tuple[str, ...]:
-    """Remove bytecode and test caches that came since the seal: gates must not run what they say.
+    """Remove bytecode and test caches written since the seal, and return them.
 
-    A source that was restored within the same second, with the same size, would meet stale ones.
-    With `checks`, those of checkers as well. `look` is what is there, if that is known. Which
-    were removed.
+    They may be forged, or stale for a source restored in the same second with the same size.
+    `checks` includes caches of checkers. `look` is the present state, if known.
     """
     moved = differing(taken.look.aside, (look or _look(taken.root)).aside)
     gone = tuple(path for path in moved if _is_cache(path, checks=checks))
@@ -284,9 +282,9 @@ def clean(taken: Seal, *, checks: bool = False, look: FolderStat | None = None) 
 def clean_between(
     ws: Workspace, since_s: float, until_s: float, tracked: Collection[str]
 ) -> tuple[str, ...]:
-    """Remove the caches that were written in this time; the files of dependencies that were.
+    """Remove caches written in this time; returns dependency files written in it.
 
-    By the time of the inode's last change, which nobody can set back.
+    Uses the inode's change time, which cannot be set.
     """
     scan = walk(ws.root, ws.environ)
     look = _look(ws.root, scan)
@@ -300,14 +298,14 @@ def clean_between(
 
 
 def _installed_between(ws: Workspace, since_s: float, until_s: float) -> Iterator[str]:
-    """The files of virtual environments outside the workspace that were written in this time."""
+    """Files in virtual environments outside the workspace written in this time."""
     for path, seen in _packages(outer_environments(ws.root, ws.environ)).items():
         if seen and since_s <= max(seen[2], seen[3]) / 1e9 <= until_s:
             yield path
 
 
 def _is_left_out(path: str, scan: Scan) -> bool:
-    """Whether a file lies in a folder that no snapshot holds, for it can be made again."""
+    """Whether a file is in a folder outside snapshots, because it can be made again."""
     return any(scan.left_out.get(f"{folder}/") == CACHE for folder in parents(path))
 
 
@@ -318,7 +316,7 @@ def _drop(root: Path, paths: Iterable[str]) -> None:
 
 
 def restore_modes(taken: Seal, look: FolderStat | None = None) -> None:
-    """Give folders the permissions that they had; no snapshot holds them."""
+    """Restore permissions of folders, which are not in snapshots."""
     for path, mode in (look or _look(taken.root)).modes.items():
         if taken.look.modes.get(path, mode) != mode:
             with suppress(OSError):
@@ -328,11 +326,11 @@ def restore_modes(taken: Seal, look: FolderStat | None = None) -> None:
 def _look(
     root: Path, scan: Scan | None = None, environments: Collection[str] | None = None
 ) -> FolderStat:
-    """One look at the stat data of everything below a folder.
+    """Stat data of everything in a folder.
 
-    `scan` is a walk that knows the project's own files: only what it left out is walked here.
-    Without it nothing counts as ignored. Of `environments` of Python nothing does, if not given of
-    none at all.
+    `scan` is a walk over the project's own files: only folders that it left out are walked here.
+    Without it nothing counts as ignored; nor does anything in Python's `environments`, by default
+    all of them.
     """
     seen = FolderStat(aside={}, ignored={}, modes={}, nested=[], linked=set(), environments=set())
     waiting = _unwalked(root, scan, seen) if scan else [_Unwalked(prefix="")]
@@ -349,19 +347,19 @@ class _Unwalked(Struct, frozen=True, kw_only=True):
     prefix: str
     """`` or `a/b/`."""
     aside: str = ""
-    """The outermost folder of installed dependencies, or cache, that it is or lies in."""
+    """The outermost dependency or cache folder around it."""
     is_hidden: bool = False
-    """Git does not look into it."""
+    """Whether git ignores it."""
     is_environment: bool = False
-    """It is an environment of Python."""
+    """Whether it is a Python environment."""
     is_nested: bool = False
-    """It is a repository of its own."""
+    """Whether it is a repository."""
 
 
 def _look_into(
     root: Path, folder: _Unwalked, entries: "list[os.DirEntry[str]]", seen: FolderStat
 ) -> Iterator[_Unwalked]:
-    """Note a folder and what lies directly in it; yields the folders there."""
+    """Record a folder and its files; yields its subfolders."""
     _note_folder(folder, seen)
     for entry in [one for one in entries if one.name != ".git"]:
         path = f"{folder.prefix}{entry.name}"
@@ -378,7 +376,7 @@ def _look_into(
 def _known(
     folder: _Unwalked, names: Collection[str], environments: Collection[str] | None
 ) -> _Unwalked:
-    """A folder, by what lies in it. `environments` as for `_look`."""
+    """The folder with its kind by content. `environments` as for `_look`."""
     if folder.prefix and ".git" in names:
         return replace(folder, is_hidden=True, is_nested=True)
     if ENVIRONMENT_MARK not in names:
@@ -408,7 +406,7 @@ def _note_file(
 
 
 def _unwalked(root: Path, scan: Scan, seen: FolderStat) -> list[_Unwalked]:
-    """Note what a walk has found; the folders that are for us to look into."""
+    """Record what a walk found; returns the folders left to walk."""
     folders = {folder.prefix[:-1]: folder for folder in _left_out(scan)}
     own = _outside_of(folders, scan.folders.keys() - folders)
     seen.modes.update((path, stat.S_IMODE(scan.folders[path][0])) for path in own)
@@ -427,14 +425,14 @@ def _outside_of(folders: Mapping[str, _Unwalked], paths: Iterable[str]) -> Itera
 
 
 def _statuses(root: Path, paths: Iterable[str]) -> Iterator[tuple[str, Stat]]:
-    """Of those that are there."""
+    """Stat data of existing paths."""
     for path in paths:
         with suppress(OSError):
             yield path, stat_of((root / path).lstat())
 
 
 def _left_out(scan: Scan) -> Iterator[_Unwalked]:
-    """The uppermost folders that a walk has not entered, or that hold more than the project's."""
+    """The topmost folders that a walk has not entered, or that have other files too."""
     closed = {path[:-1] for path in scan.left_out if path.endswith("/")}
     aside = {path for path in scan.folders if path.rpartition("/")[2] in _ASIDE_FOLDERS}
     nested = {path.removesuffix("/.git") for path in scan.left_out if path.endswith("/.git")}
@@ -445,7 +443,7 @@ def _left_out(scan: Scan) -> Iterator[_Unwalked]:
 
 
 def _aside_folder(path: str) -> str:
-    """The outermost folder aside that a path is or lies in; empty where there is none."""
+    """The outermost dependency or cache folder around a path; empty if there is none."""
     names = path.split("/")
     at = next((at for at, name in enumerate(names) if name in _ASIDE_FOLDERS), None)
     return "" if at is None else "/".join(names[: at + 1])
@@ -456,7 +454,7 @@ def _is_check(path: str) -> bool:
 
 
 def moved_tools(taken: Seal) -> tuple[Tool, ...]:
-    """Executables that a gate would now find elsewhere, or other than they were."""
+    """Executables of gates that have moved or changed."""
     now = _resolved(taken.gates, taken.root, taken.environ)
     return tuple(
         Tool(name=name, path=now.get(name, ("", ""))[0])
@@ -466,7 +464,7 @@ def moved_tools(taken: Seal) -> tuple[Tool, ...]:
 
 
 def changes_outside(taken: Seal) -> tuple[OutsideChange, ...]:
-    """Watched files outside the workspace that are not as they were."""
+    """Watched files outside the workspace that have changed."""
     read = _read(taken.root, taken.linked, taken.links)
     now = _watched(taken.root, taken.environ, taken.outer, read)
     moved = map(Path, differing(taken.watched, now))
@@ -490,7 +488,7 @@ def _resolved(
 
 
 def _read(root: Path, linked: Iterable[str], links: Iterable[str]) -> dict[str, Stat | None]:
-    """The stat data of what is outside and imported, or read by a link of the project."""
+    """Stat data of outside files that are imported, or linked from the project."""
     code = {path: status for path, status in stamps(linked).items() if is_code(path)}
     return code | behind(root, links)
 
