@@ -170,7 +170,7 @@ class _Execution(Struct, kw_only=True):
         self._put(store.REPORT, msgspec.json.encode(document))
         self._put(store.LOG, printed.encode())
         final = chain.from_iterable(getattr(document.final, name) for name in LISTS)
-        failing = tuple(_slim(one) for one in final if one.blocks)
+        failing = tuple(_shortened(one) for one in final if one.blocks)
         result = replace(
             self.without_report(document.verdict),
             attempts=len(document.attempts),
@@ -238,7 +238,7 @@ class _Execution(Struct, kw_only=True):
         argv = ("retry", ".", *made, *options)
         done = self.watched(self._command(root, argv, env), is_run=True)
         if not report.exists():
-            raise AtlasError(f"atlas retry: {_last_words(done)}")
+            raise AtlasError(f"atlas retry: {_last_lines(done)}")
         document = msgspec.json.decode(report.read_bytes(), type=RunDocument)
         return document, done.stdout.text + done.stderr.text
 
@@ -252,7 +252,7 @@ class _Execution(Struct, kw_only=True):
         if patch.exists():
             self._put(store.PATCH, patch.read_bytes())
         if done.exit_code != 0:
-            why = f"not delivered: {_last_words(done)}"
+            why = f"not delivered: {_last_lines(done)}"
             return replace(result, has_patch=patch.exists(), error=why[:MAX_CHARS])
         return replace(result, has_patch=True, delivered=to.branch)
 
@@ -267,12 +267,12 @@ class _Execution(Struct, kw_only=True):
         return f"{self.one.run}/{name}"
 
 
-def _last_words(done: Completed) -> str:
+def _last_lines(done: Completed) -> str:
     lines = (done.stderr.text or done.stdout.text).strip().splitlines()
     return next((line for line in lines if line.startswith("atlas: ")), "\n".join(lines[-3:]))
 
 
-def _slim(result: GateResult) -> GateResult:
+def _shortened(result: GateResult) -> GateResult:
     """A gate's result without output, and with its first problems only."""
     few = tuple(
         replace(one, message=one.message[:MAX_CHARS], text="", frames=(), test_id=None)

@@ -112,7 +112,7 @@ def _started(state: State, item: Item) -> tuple[State, Assignment | None]:
         return (state if waits else _failed(state, item, Ending.UNPAID)), None
     state, promised_usd = paid
     if stage is Stage.FIX:
-        state = _led(state, item)
+        state = _with_leader(state, item)
     item = replace(item, running=stage, tries=item.tries + 1)
     return _put(state, item), Assignment(
         batch=state.batch,
@@ -139,7 +139,7 @@ def _paid(state: State, item: Item, stage: Stage) -> tuple[State, float | None] 
     return (replace(state, books=promise[0]), promise[1]) if promise else None
 
 
-def _led(state: State, item: Item) -> State:
+def _with_leader(state: State, item: Item) -> State:
     """The state with the item as leader of its group, if that has none."""
     name = item.group or ""
     group = state.groups[name]
@@ -153,7 +153,7 @@ def _looked(state: State, item: Item, result: ItemResult) -> State:
     if result.verdict is Verdict.FIXED:
         return _end(state, item, Ending.FIXER, result)
     if result.verdict is Verdict.BROKEN or not state.ai_fix:
-        return _end(state, item, _bad(result), result)
+        return _end(state, item, _failure_of(result), result)
     name = first_problem(result) if state.canary else f"{item.index}"
     state = _grouped(state, name, state.groups.get(name, Group()))
     return _put(state, replace(item, group=name))
@@ -167,7 +167,7 @@ def _replayed(state: State, item: Item, result: ItemResult) -> State:
 
 def _fixed(state: State, item: Item, result: ItemResult) -> State:
     if not result.verdict or not result.verdict.is_green:
-        return _failed(state, item, _bad(result), result)
+        return _failed(state, item, _failure_of(result), result)
     name = item.group or ""
     group = state.groups[name]
     if result.has_patch and group.patch_of is None:
@@ -180,7 +180,7 @@ def _fixed(state: State, item: Item, result: ItemResult) -> State:
 _STEPS = {Stage.LOOK: _looked, Stage.REPLAY: _replayed, Stage.FIX: _fixed}
 
 
-def _bad(result: ItemResult) -> Ending:
+def _failure_of(result: ItemResult) -> Ending:
     return Ending.BROKEN if result.verdict is Verdict.BROKEN else Ending.FAILED
 
 

@@ -84,11 +84,11 @@ async def _report(client: Client, at: Workplace) -> None:
     for batch, beats in by_batch.items():
         for first in range(0, len(beats), REPORTED_AT_ONCE):
             some = beats[first : first + REPORTED_AT_ONCE]
-            if await _is_heard(client, batch, some):
+            if await _is_accepted(client, batch, some):
                 await asyncio.to_thread(tries.forget, at.home, some)
 
 
-async def _is_heard(client: Client, batch: str, beats: list[Beat]) -> bool:
+async def _is_accepted(client: Client, batch: str, beats: list[Beat]) -> bool:
     try:
         await client.get_workflow_handle(batch).signal(Fleet.reported, beats)
     except RPCError as error:

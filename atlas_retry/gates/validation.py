@@ -172,8 +172,8 @@ def _groups(course: Course, numbers: Iterable[int]) -> Iterator[tuple[int, ...]]
 
     for are_readers, stretch in groupby(numbers, key=is_reader):
         members = tuple(stretch)
-        lonely = course.plan.learned.movers if are_readers else {*course.gates}
-        alone = [number for number in members if course.gates[number] in lonely]
+        run_alone = course.plan.learned.movers if are_readers else {*course.gates}
+        alone = [number for number in members if course.gates[number] in run_alone]
         yield from ((number,) for number in alone)
         if rest := tuple(number for number in members if number not in alone):
             yield rest
@@ -207,17 +207,17 @@ def _run_readers(course: Course, group: tuple[int, ...]) -> None:
     results = _side_by_side(course, group)
     course.look(group)
     if len(course.moves) > moves:
-        _moved(course, results, moves)
+        _record_movers(course, results, moves)
         return
     for number, result in results.items():
         course.record(number, result)
     for number, result in results.items():
-        is_told = not _may_be_flaky(result, course)
-        if not is_told:
+        is_reported = not _may_be_flaky(result, course)
+        if not is_reported:
             course.results[number] = _rerun(course, number, before, held)
         elif _was_flaky(number, result, course):
             course.results[number] = _flaky(result, "failed on this same tree before, now passed")
-        if not is_told or course.results[number].status is not result.status:
+        if not is_reported or course.results[number].status is not result.status:
             course.emit(GateFinished(result=course.results[number]))
 
 
@@ -232,7 +232,7 @@ def _side_by_side(course: Course, group: tuple[int, ...]) -> dict[int, GateResul
     whole = [number for number in order if number not in results]
     gates = [(number, course.gates[number]) for number in whole]
     jobs = [Job(gate=gate, line=gate.run, log_name=log_name(n, gate)) for n, gate in gates]
-    ran = run_lines(jobs, course.plan, course.emit, lambda result: _tell(result, course))
+    ran = run_lines(jobs, course.plan, course.emit, lambda result: _report(result, course))
     results |= dict(zip(whole, ran, strict=True))
     return {number: results[number] for number in group}
 
@@ -241,9 +241,9 @@ def _still_failing(course: Course, order: Sequence[int]) -> dict[int, GateResult
     """Results of gates that failed before and fail again by their `recheck`."""
     known = {course.gates[n].name: result for n, result in course.failed_before.items()}
 
-    def tell_failed(result: GateResult) -> None:
+    def report_failed(result: GateResult) -> None:
         if not result.success:
-            _tell(known.get(result.name, result), course)
+            _report(known.get(result.name, result), course)
 
     failed = [(n, course.gates[n]) for n in order if _failed_before(n, course)]
     jobs = {
@@ -254,13 +254,13 @@ def _still_failing(course: Course, order: Sequence[int]) -> dict[int, GateResult
     if not jobs:
         return {}
     ended = zip(
-        jobs, run_lines([*jobs.values()], course.plan, course.emit, tell_failed), strict=True
+        jobs, run_lines([*jobs.values()], course.plan, course.emit, report_failed), strict=True
     )
     results = {number: result for number, result in ended if not result.success}
     return {number: course.failed_before.get(number, result) for number, result in results.items()}
 
 
-def _tell(result: GateResult, course: Course) -> None:
+def _report(result: GateResult, course: Course) -> None:
     if not _may_be_flaky(result, course):
         course.emit(GateFinished(result=result))
 
@@ -270,20 +270,20 @@ def _failed_before(number: int, course: Course) -> bool:
     return number in course.failed_before or (number < len(earlier) and not earlier[number].success)
 
 
-def _moved(course: Course, results: dict[int, GateResult], moves: int) -> None:
+def _record_movers(course: Course, results: dict[int, GateResult], moves: int) -> None:
     """Record the results of readers that changed code or settings; `moves` is the count before.
 
     From now on each runs alone, and must change nothing when it runs again.
     """
-    is_lone = len(results) == 1
+    is_alone = len(results) == 1
     names = ", ".join(course.gates[number].name for number in results)
     for number, result in results.items():
-        last, is_restless = _mover(course, number, result, names)
-        has_failed = is_lone and not last.success
-        is_settled = course.plan.check or is_restless or has_failed
+        last, changed_again = _mover(course, number, result, names)
+        has_failed = is_alone and not last.success
+        is_settled = course.plan.check or changed_again or has_failed
         course.record(number, last, ended_on=None if is_settled else moves)
-        is_told = last.status is result.status and not _may_be_flaky(result, course)
-        if is_lone or not is_told:
+        is_reported = last.status is result.status and not _may_be_flaky(result, course)
+        if is_alone or not is_reported:
             course.emit(GateFinished(result=course.results[number]))
 
 
@@ -291,19 +291,19 @@ def _mover(course: Course, number: int, result: GateResult, names: str) -> tuple
     """The result of such a reader, and whether it changed files again."""
     gate, movers, paths = course.gates[number], course.plan.learned.movers, course.moves[-1].paths
     is_new = gate not in movers
-    is_restless = not is_new and number in course.again
+    changed_again = not is_new and number in course.again
     result = replace(result, changed=paths)
     if is_new:
         movers.add(gate)
         course.again.discard(number)
         note = f"code or settings changed while {names} ran: it now runs alone, before the others"
         result = replace(result, notes=(*result.notes, note))
-    if result.success and is_restless:
+    if result.success and changed_again:
         return changing(result, paths, " again"), True
     if result.success and course.plan.check:
         who = "it" if names == gate.name else "it or a gate that ran at the same time"
         return changing(result, paths, who=who), False
-    return result, is_restless
+    return result, changed_again
 
 
 def _may_be_flaky(result: GateResult, course: Course) -> bool:
@@ -340,7 +340,7 @@ def _rerun(course: Course, number: int, before: "Look | None", held: str | None)
     if course.had_part(number):
         return result
     for again in range(1, course.plan.flake_reruns + 1):
-        if (left := _put_back(course, before, held)) is not None:
+        if (left := _restore_tree(course, before, held)) is not None:
             note = f"not run again, as files it wrote cannot be restored: {', '.join(left[:5])}"
             return replace(result, notes=(*result.notes, note))
         moves = len(course.moves)
@@ -357,7 +357,9 @@ def _rerun(course: Course, number: int, before: "Look | None", held: str | None)
     return result
 
 
-def _put_back(course: Course, before: "Look | None", held: str | None) -> tuple[str, ...] | None:
+def _restore_tree(
+    course: Course, before: "Look | None", held: str | None
+) -> tuple[str, ...] | None:
     """Restore the tree `before`; returns paths that could not be restored, or None.
 
     Includes ignored files: a failing test may have recorded there what it compares with.

@@ -45,7 +45,7 @@ class Loop:
         self._watch = watch
         self._sink = sink
         self._poll = select.poll()
-        self._is_deaf = True
+        self._ignores_requests = True
         self._house_s = clock() + HOUSEKEEPING_S
         self._progress_s = clock() + PROGRESS_S
 
@@ -74,7 +74,7 @@ class Loop:
         self._interrupt()
         if not self._is_shielded:
             self._poll.register(stopping.wake_fd(), select.POLLIN)
-            self._is_deaf = False
+            self._ignores_requests = False
 
     def _fill(self, jobs: int) -> None:
         while self._may_start() and (number := self._next(jobs)) is not None:
@@ -134,7 +134,7 @@ class Loop:
 
     def _advance(self) -> None:
         now_s = clock()
-        self._obey(now_s)
+        self._handle_requests(now_s)
         for index, ladder in tuple(self._ladders.items()):
             ladder.step(now_s)
             if ladder.is_gone:
@@ -146,12 +146,12 @@ class Loop:
             self._house_s = now_s + HOUSEKEEPING_S
             family.reap_adopted()
 
-    def _obey(self, now_s: float) -> None:
+    def _handle_requests(self, now_s: float) -> None:
         if stopping.stop_requested() is None:
             return
-        if not self._is_deaf:  # it stays readable
+        if not self._ignores_requests:  # the descriptor stays readable
             self._poll.unregister(stopping.wake_fd())
-            self._is_deaf = True
+            self._ignores_requests = True
         for ladder in self._ladders.values():
             if stopping.kill_requested():
                 ladder.kill(now_s)

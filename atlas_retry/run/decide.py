@@ -46,11 +46,11 @@ def decide(progress: Progress, limits: Limits) -> End | None:
     """The end of the run, or None to continue. The first rule that applies decides."""
     for rule in RULES:
         if end := rule(progress, limits):
-            return _with_whereabouts(end, progress)
+            return _explained(end, progress)
     return None
 
 
-def _with_whereabouts(end: End, progress: Progress) -> End:
+def _explained(end: End, progress: Progress) -> End:
     """The end with why the last attempt failed and which changes were reverted."""
     error = _error(progress)
     if end.verdict is Verdict.EXHAUSTED and error:
@@ -107,7 +107,7 @@ def _pick(progress: Progress, attempt: Attempt) -> str | None:
     return f"atlas pick {progress.run_id} {attempt.number} --held"
 
 
-def _barred(progress: Progress, _: Limits) -> End | None:
+def _ended_by_guard(progress: Progress, _: Limits) -> End | None:
     """The guard ended the run: what cannot be restored is no base for another attempt."""
     last = progress.attempts[-1] if progress.attempts else None
     if last is None or last.ends is None:
@@ -142,16 +142,16 @@ def _unchecked(progress: Progress, _: Limits) -> End | None:
 def _broken(progress: Progress, limits: Limits) -> End | None:
     broken, refused = progress.latest.broken, progress.refused
     if broken and not progress.attempts:
-        return _blamed(broken[0])
-    if unheard := [result for result in broken if result.kind is Kind.REVIEW]:
-        return End(verdict=Verdict.BROKEN, reason=f"{unheard[0].name}: {unheard[0].error}")
+        return _broken_by(broken[0])
+    if reviews := [result for result in broken if result.kind is Kind.REVIEW]:
+        return End(verdict=Verdict.BROKEN, reason=f"{reviews[0].name}: {reviews[0].error}")
     if refused and limits.with_agent:
         reason = refused.error or "no agent is available"
         return End(verdict=Verdict.BROKEN, reason=reason, remedy=refused.remedy)
     return None
 
 
-def _blamed(gate: GateResult) -> End:
+def _broken_by(gate: GateResult) -> End:
     """Broken because of this gate; a void one has run, so it is not suggested to run it."""
     is_void = gate.triage == "void"
     reason = f"{gate.name} {'is void' if is_void else 'cannot be run'}: {gate.error}"
@@ -310,7 +310,7 @@ def _needs_review(progress: Progress, limits: Limits) -> End | None:
 
 
 RULES: tuple[Rule, ...] = (
-    _barred,
+    _ended_by_guard,
     _passed,
     _unchecked,
     _broken,

@@ -56,7 +56,7 @@ def run_inside(
     """
     ours, theirs = socket.socketpair()
     with ThreadPoolExecutor(max_workers=1) as pool, Connection(ours.detach()) as connection:
-        ended = pool.submit(_be_inside, layers, theirs, environ)
+        ended = pool.submit(_run_inner_process, layers, theirs, environ)
         _send(connection, (errand, layers))
         answered = _serve(connection, answers)
     signum = process.stop_requested()
@@ -72,7 +72,7 @@ def run_inside(
     )
 
 
-def _be_inside(layers: RunLayers, theirs: socket.socket, environ: Mapping[str, str]) -> str:
+def _run_inner_process(layers: RunLayers, theirs: socket.socket, environ: Mapping[str, str]) -> str:
     """Run the inner process to its end; returns why it ended, if it sent no result."""
     package = str(Path(atlas_retry.__file__).parents[1])
     command = Command(
@@ -137,15 +137,15 @@ class Door:
         self._sending = threading.Lock()
         self._asking = threading.Lock()
         self._answers: queue.SimpleQueue[object] = queue.SimpleQueue()
-        threading.Thread(target=self._hear, name="door", daemon=True).start()
+        threading.Thread(target=self._receive, name="door", daemon=True).start()
 
     def emit(self, event: Event) -> None:
-        self._tell("emit", event)
+        self._call("emit", event)
 
     def ask(self, name: str, *arguments: object) -> Any:  # noqa: ANN401 - depends on the function
         """Call a function outside. Raises what it raises."""
         with self._asking:
-            self._tell(name, *arguments)
+            self._call(name, *arguments)
             answer = self._answers.get()
         if isinstance(answer, BaseException):
             raise answer
@@ -157,13 +157,13 @@ class Door:
         return answer
 
     def close(self, answer: object) -> None:
-        self._tell("done", answer)
+        self._call("done", answer)
 
-    def _tell(self, name: str, *arguments: object) -> None:
+    def _call(self, name: str, *arguments: object) -> None:
         with self._sending:
             self._connection.send_bytes(pickle.dumps((name, arguments)))
 
-    def _hear(self) -> None:
+    def _receive(self) -> None:
         try:
             while True:
                 kind, value = pickle.loads(self._connection.recv_bytes())  # noqa: S301 - trusted
@@ -180,7 +180,7 @@ def main(descriptor: int) -> None:
     os.set_inheritable(descriptor, False)  # noqa: FBT003 - it takes no keyword
     connection = Connection(descriptor)
     with process.handle_signals(is_inner=True):
-        errand, layers = pickle.loads(connection.recv_bytes())  # noqa: S301 - from outside
+        errand, layers = pickle.loads(connection.recv_bytes())  # noqa: S301 - trusted
         door = Door(connection, layers)
         door.close(_caught(errand, door))
 

@@ -286,15 +286,15 @@ class Effects(Struct, kw_only=True):
         how = plan(self.opened, self._logs("asides", next(self.asides)))
         how = replace(how, after_attempt=True, previous=previous)
         finished: list[Event] = []
-        seen, is_in_place = self._beside(chosen, files, how, finished.append)
+        seen, is_in_place = self._run_with_files(chosen, files, how, finished.append)
         if not (is_in_place or seen.success or not previous.success):
             # in an overlay no gate sees what another wrote, so only a red in place counts
-            return self._beside(chosen, files, how, self.emit, in_place=True)[0]
+            return self._run_with_files(chosen, files, how, self.emit, in_place=True)[0]
         for event in finished:
             self.emit(event)
         return seen
 
-    def _beside(
+    def _run_with_files(
         self,
         chosen: Sequence[Gate],
         files: Contents,

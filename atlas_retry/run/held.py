@@ -65,11 +65,11 @@ def standing(attempts: Attempts) -> Attempt | None:
 def is_news(attempts: Attempts) -> bool:
     """Whether a path was reverted after the last attempt for the first time in the run."""
     *earlier, last = attempts
-    known = frozenset[str]().union(*map(_put_back, earlier))
-    return not _put_back(last) <= known
+    known = frozenset[str]().union(*map(_reverted_paths, earlier))
+    return not _reverted_paths(last) <= known
 
 
-def _put_back(attempt: Attempt) -> frozenset[str]:
+def _reverted_paths(attempt: Attempt) -> frozenset[str]:
     return held_paths(attempt) | {violation.path for violation in attempt.violations}
 
 

@@ -101,11 +101,11 @@ def _attempt(progress: Progress, do: Effects) -> Progress:
     try:
         return _turn(progress, before, number, do)
     except Interrupted:
-        _put_back(before, number, do)
+        _revert_attempt(before, number, do)
         raise
     except AtlasError:
         with suppress(AtlasError):  # the first error is the one to report
-            _put_back(before, number, do)
+            _revert_attempt(before, number, do)
         raise
 
 
@@ -114,11 +114,11 @@ def _on_its_base(progress: Progress, do: Effects) -> Progress:
     validation, snapshot = progress.base
     if not progress.attempts or not progress.attempts[-1].worse or progress.latest == validation:
         return progress
-    _go_back(snapshot, progress, do)
+    _restore_snapshot(snapshot, progress, do)
     return replace(progress, latest=validation, current=snapshot)
 
 
-def _put_back(before: Taken, number: int, do: Effects) -> None:
+def _revert_attempt(before: Taken, number: int, do: Effects) -> None:
     """Revert the edits of an abandoned attempt; they stay in its snapshot."""
     with uninterruptible(f"the changes of attempt {number} are being reverted"):
         unfinished = do.snapshot(f"{number}-unfinished")
@@ -228,12 +228,12 @@ def _keep(progress: Progress, end: End, run: Run, do: Effects) -> tuple[Progress
         last = standing(progress.attempts)
         return _marked(progress, (last,) if last else ()), progress.latest
     if run.on_exhausted == "restore":
-        _go_back(progress.start, progress, do)
+        _restore_snapshot(progress.start, progress, do)
         return replace(progress, current=progress.start), progress.baseline
     chosen = best(progress)
     target = (chosen and chosen.result) or progress.origin
     if target != progress.current:
-        _go_back(target, progress, do)
+        _restore_snapshot(target, progress, do)
         progress = replace(progress, current=target)
     if chosen is None or chosen.validation is None:
         return progress, progress.settled
@@ -254,7 +254,7 @@ def _marked(progress: Progress, kept: tuple[Attempt, ...]) -> Progress:
     return replace(progress, attempts=marked)
 
 
-def _of_gates(progress: Progress, do: Effects) -> tuple[str, ...]:
+def _changed_by_gates(progress: Progress, do: Effects) -> tuple[str, ...]:
     """Files that differ from the start of the run, but were not changed by an agent or a person."""
     by_agents = chain.from_iterable(attempt.changes for attempt in progress.attempts)
     agents = {change.path for change in by_agents}
@@ -283,7 +283,7 @@ def _outcome(progress: Progress, end: End, final: Validation, do: Effects) -> Ou
         start_snapshot=progress.start,
         lost=do.lost(progress.start, kept) if kept else (),
         better=_better(progress, final),
-        gates_changed=_of_gates(progress, do),
+        gates_changed=_changed_by_gates(progress, do),
     )
 
 
@@ -309,7 +309,7 @@ def _before_the_agent(
     return mixed, theirs
 
 
-def _go_back(target: str, progress: Progress, do: Effects) -> None:
+def _restore_snapshot(target: str, progress: Progress, do: Effects) -> None:
     """Restore an earlier snapshot, except the user's own edits."""
     paths = _paths(progress.current, target, do) - progress.theirs if progress.theirs else None
     do.restore(target, progress.current, paths)

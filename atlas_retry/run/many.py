@@ -153,7 +153,7 @@ class _Course(Struct, kw_only=True):
     def take(self, folder: Path, one: Finished) -> None:
         self.finished[folder] = one
         number, total = len(self.finished), len(self.labels)
-        self._tell(folder, WorkspaceFinished(outcome=one.outcome, number=number, total=total))
+        self._emit_for(folder, WorkspaceFinished(outcome=one.outcome, number=number, total=total))
         now = detect(
             [each.outcome for each in self.finished.values()], self.settings.cascade_detection
         )
@@ -163,7 +163,7 @@ class _Course(Struct, kw_only=True):
         if now.cascade_detected or not self.cascade.cascade_detected:
             self.cascade = now
 
-    def _tell(self, folder: Path, event: Event) -> None:
+    def _emit_for(self, folder: Path, event: Event) -> None:
         """Emit an event with its workspace; thread-safe."""
         event = replace(event, scope=replace(event.scope, workspace=self.labels[folder]))
         with self.lock:
@@ -180,7 +180,7 @@ class _Course(Struct, kw_only=True):
                 prefix="atlas-", dir=place, ignore_cleanup_errors=True
             ) as scratch:
                 opened = opened_with(folder, asked, {**self.environ, "TMPDIR": scratch})
-                emit = partial(self._tell, folder)
+                emit = partial(self._emit_for, folder)
                 outcome = run_one(opened, asked, emit, self.budget)
             # the temporary folder is gone, so later users need the original environment
             return folder, Finished(opened=replace(opened, environ=self.environ), outcome=outcome)

@@ -105,11 +105,11 @@ def _located(path: Path, environ: Mapping[str, str]) -> tuple[Path, Path]:
     root = config.root_of(path)
     notes = (home / "workspaces" / state_dir.key_of(root)).glob("*.note")
     if any(notes):
-        _put_in_order(root, home, environ)
+        _restore_after_kill(root, home, environ)
     return root, home
 
 
-def _put_in_order(root: Path, home: Path, environ: Mapping[str, str]) -> None:
+def _restore_after_kill(root: Path, home: Path, environ: Mapping[str, str]) -> None:
     """Restore what a killed atlas was changing, which may include the configuration."""
     from atlas_retry.workspace.discovery import open_workspace
     from atlas_retry.workspace.locking import lock

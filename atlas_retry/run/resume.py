@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 MAX_SHOWN = 8
 
 
-class _CutOffRun(Struct, frozen=True, kw_only=True):
+class _InterruptedRun(Struct, frozen=True, kw_only=True):
     """An interrupted run, and its workspace as it is now."""
 
     git: discovery.Workspace
@@ -97,13 +97,13 @@ def resume(run: RunRow, environ: Mapping[str, str], emit: Emit, *, ai_fix: bool)
             opened = opened_with(git.root, asked, environ)
             return Finished(opened=opened, outcome=run_locked(opened, asked, emit))
         if not isolation.is_apart(home, run.id):
-            return _gone_on(run, asked, environ, emit)
+            return _continued(run, asked, environ, emit)
         opened = opened_with(git.root, asked, environ)
-        outcome = _apart(opened, run, asked, emit)
+        outcome = _resumed_in_overlay(opened, run, asked, emit)
         return Finished(opened=opened, outcome=outcome)
 
 
-def _apart(opened: OpenWorkspace, run: RunRow, asked: Asked, emit: Emit) -> Outcome:
+def _resumed_in_overlay(opened: OpenWorkspace, run: RunRow, asked: Asked, emit: Emit) -> Outcome:
     """Continue a run in the overlay in which it was interrupted. Raises WorkspaceError."""
     layers = isolation.prepared(opened, run.id)
     if isinstance(layers, str):
@@ -111,16 +111,18 @@ def _apart(opened: OpenWorkspace, run: RunRow, asked: Asked, emit: Emit) -> Outc
             f"run {run.id} cannot be resumed in its overlay: {layers}",
             remedy=f"atlas retry {run.root} --ai-fix starts a new run",
         )
-    errand = partial(_gone_on_apart, run, asked, {**opened.environ})
+    errand = partial(_continued_in_overlay, run, asked, {**opened.environ})
     budget = budget_of(opened.state, asked.order.batch, but=run.id)
     return isolation.run_apart(errand, layers, opened, emit, budget)
 
 
-def _gone_on_apart(run: RunRow, asked: Asked, environ: Mapping[str, str], door: "Door") -> Outcome:
-    return _gone_on(run, asked, environ, door.emit, door).outcome
+def _continued_in_overlay(
+    run: RunRow, asked: Asked, environ: Mapping[str, str], door: "Door"
+) -> Outcome:
+    return _continued(run, asked, environ, door.emit, door).outcome
 
 
-def _gone_on(
+def _continued(
     run: RunRow, asked: Asked, environ: Mapping[str, str], emit: Emit, door: "Door | None" = None
 ) -> Finished:
     """Prepare the tree that this process sees at the workspace's path, and continue in it."""
@@ -128,7 +130,7 @@ def _gone_on(
     with database.reading(home) as connection:
         remains = archive.remains(connection, run.id)
     git = discovery.open_workspace(Path(run.root), home, environ=environ)
-    scene = _CutOffRun(
+    scene = _InterruptedRun(
         git=git,
         run=run,
         remains=remains,
@@ -137,7 +139,7 @@ def _gone_on(
         emit=emit,
     )
     alive_s = rescue.last_sign_of_life_s(run, scene.folder)
-    turn = _put_in_order(scene)
+    turn = _prepare_workspace(scene)
     # not earlier, as the configuration may have been among the unfinished edits
     opened = opened_with(git.root, asked, environ)
     was = [result.name for result in remains.validations[0].results]
@@ -150,7 +152,7 @@ def _gone_on(
     return Finished(opened=opened, outcome=outcome)
 
 
-def _put_in_order(scene: _CutOffRun) -> str | None:
+def _prepare_workspace(scene: _InterruptedRun) -> str | None:
     """Restore the start of the next attempt; returns the snapshot to continue its turn from."""
     there = snapshots.snapshot(scene.git)
     ours = _difference(scene, there.id, rescue.quiet_since_s(scene.run, scene.folder))
@@ -167,17 +169,17 @@ def _put_in_order(scene: _CutOffRun) -> str | None:
             return _turn(scene, None)
         turn = _turn(scene, there.id)
         restoring.restore(scene.git, scene.expected)
-        goes_on = attempt and (attempt.reply or attempt.session_id)
+        is_continued = attempt and (attempt.reply or attempt.session_id)
         unfinished = some(ours, MAX_SHOWN)
         text = f"unfinished edits are reverted (a snapshot holds them): {unfinished}"
-        if goes_on:
+        if is_continued:
             text = f"the agent continues with its unfinished edits: {unfinished}"
         scene.emit(Notice(level=Level.WARNING, text=text))
         return turn
 
 
 def _continued_run(
-    scene: _CutOffRun, turn: str | None, alive_s: float, opened: OpenWorkspace
+    scene: _InterruptedRun, turn: str | None, alive_s: float, opened: OpenWorkspace
 ) -> Segment:
     """The rest of the run, recorded in the journal."""
     elapsed_s = scene.run.spent_ms / 1000 + max(0.0, alive_s - seconds_of(scene.run.segment_at))
@@ -189,11 +191,11 @@ def _continued_run(
         run_id=scene.run.id,
         so_far=_progress(scene),
         elapsed_s=elapsed_s,
-        with_agent=lambda agent: _taking_up(scene, turn, agent),
+        with_agent=lambda agent: _continuing_agent(scene, turn, agent),
     )
 
 
-def _difference(scene: _CutOffRun, there: str, quiet_s: float) -> tuple[str, ...]:
+def _difference(scene: _InterruptedRun, there: str, quiet_s: float) -> tuple[str, ...]:
     """Paths that the run itself left unfinished. Raises WorkspaceError if someone else edited."""
     moved = putback.moved_git(scene.git, scene.run.start)
     if moved:
@@ -207,7 +209,7 @@ def _difference(scene: _CutOffRun, there: str, quiet_s: float) -> tuple[str, ...
     return tuple(paths)
 
 
-def _refusal(scene: _CutOffRun, why: str) -> WorkspaceError:
+def _refusal(scene: _InterruptedRun, why: str) -> WorkspaceError:
     run = scene.run
     return WorkspaceError(
         f"run {run.id} cannot be resumed: {why}",
@@ -216,7 +218,7 @@ def _refusal(scene: _CutOffRun, why: str) -> WorkspaceError:
     )
 
 
-def _turn(scene: _CutOffRun, there: str | None) -> str | None:
+def _turn(scene: _InterruptedRun, there: str | None) -> str | None:
     """The snapshot to continue the attempt's turn from; keeps the unfinished one, `there`."""
     attempt = scene.remains.open_attempt
     if attempt is None:
@@ -231,7 +233,7 @@ def _turn(scene: _CutOffRun, there: str | None) -> str | None:
     return there or scene.held.get(unfinished)
 
 
-def _progress(scene: _CutOffRun) -> Progress:
+def _progress(scene: _InterruptedRun) -> Progress:
     remains, origin = scene.remains, scene.held[rescue.ORIGIN]
     baseline, settled = remains.validations[0], remains.validations[-1]
     results = [attempt.result or origin for attempt in remains.attempts]
@@ -248,7 +250,7 @@ def _progress(scene: _CutOffRun) -> Progress:
         fixers_changed=tuple(change.path for change in fixed),
         attempts=remains.attempts,
     )
-    progress = _as_it_is(progress, remains.open_attempt)
+    progress = _as_in_workspace(progress, remains.open_attempt)
     counted_usd = progress.cost_usd - sum(a.cost_usd or 0.0 for a in remains.attempts)
     return replace(
         progress,
@@ -257,7 +259,7 @@ def _progress(scene: _CutOffRun) -> Progress:
     )
 
 
-def _as_it_is(progress: Progress, begun: OpenAttempt | None) -> Progress:
+def _as_in_workspace(progress: Progress, begun: OpenAttempt | None) -> Progress:
     """The progress as the workspace is: an attempt begun after a worse one has reverted that."""
     last = progress.attempts[-1].validation if progress.attempts else None
     if begun or last is None:
@@ -266,7 +268,7 @@ def _as_it_is(progress: Progress, begun: OpenAttempt | None) -> Progress:
     return replace(progress, latest=last)
 
 
-def _taking_up(scene: _CutOffRun, turn: str | None, agent: Agent) -> Agent:
+def _continuing_agent(scene: _InterruptedRun, turn: str | None, agent: Agent) -> Agent:
     """An agent that continues the interrupted attempt, and asks as usual afterwards.
 
     A finished turn is not paid again: its edits and its reply are used. An open conversation is
@@ -279,7 +281,7 @@ def _taking_up(scene: _CutOffRun, turn: str | None, agent: Agent) -> Agent:
     def ask(request: AgentRequest) -> AgentReply:
         if request.attempt != begun.number or not (begun.reply or begun.session_id):
             return agent(request)
-        brought = _bring(scene, begun, turn) if turn else ()
+        brought = _restore_turn(scene, begun, turn) if turn else ()
         if begun.reply:
             return begun.reply
         done = (a for a in scene.remains.attempts if a.session_id == begun.session_id)
@@ -297,7 +299,7 @@ def _taking_up(scene: _CutOffRun, turn: str | None, agent: Agent) -> Agent:
     return ask
 
 
-def _bring(scene: _CutOffRun, begun: OpenAttempt, turn: str) -> tuple[str, ...]:
+def _restore_turn(scene: _InterruptedRun, begun: OpenAttempt, turn: str) -> tuple[str, ...]:
     """Restore the edits that the turn had made when it was interrupted; returns their paths."""
     changes = state.changes(scene.git, begun.snapshot, turn, ignored=True)
     paths = tuple(change.path for change in changes)

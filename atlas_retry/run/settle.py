@@ -69,13 +69,13 @@ def settle(attempt: Attempt, turn: Turn, progress: Progress, do: Effects) -> Set
     It is judged once, before any gate runs, because what gates write is not the agent's.
     """
     judgement = do.judge(turn.before.id, turn.after.id, progress)
-    attempt, left = _put_back(_answered(attempt, judgement), judgement, turn, do)
+    attempt, left = _reverted(_answered(attempt, judgement), judgement, turn, do)
     if not attempt.changes or attempt.rolled_back or attempt.ends is Verdict.REJECTED:
         return attempt, left, None
     settled: Settled = attempt, left, None
     if left.tree != turn.before.tree:
         settled = _validated(attempt, judgement, turn, progress, do)
-    return settled if settled[0].rolled_back else _tried(settled, turn, progress.latest, do)
+    return settled if settled[0].rolled_back else _retried(settled, turn, progress.latest, do)
 
 
 def _answered(attempt: Attempt, judgement: Judgement) -> Attempt:
@@ -97,7 +97,7 @@ def _answered(attempt: Attempt, judgement: Judgement) -> Attempt:
     return replace(attempt, violations=judgement.refused, noted=(*judgement.noted, *would))
 
 
-def _put_back(
+def _reverted(
     attempt: Attempt, judgement: Judgement, turn: Turn, do: Effects
 ) -> tuple[Attempt, Taken]:
     """The attempt and the tree after reverting; `turn.after` itself if nothing was reverted."""
@@ -131,10 +131,10 @@ def _validated(
     validation = do.validate(progress.latest)
     end = do.snapshot(f"{attempt.number}-end")
     if left.tree != end.tree and (rewritten := do.rewritten(left.id, end.id, validation)):
-        return _undone(attempt, rewritten, turn, end, do)
+        return _reverted_whole(attempt, rewritten, turn, end, do)
     if validation.success:
         # a clean checkout lacks what git does not hold: caches, ignored modules, build outputs
-        paths = _written_unseen((*progress.attempts, attempt), progress.start, end.id, do)
+        paths = _ignored_writes((*progress.attempts, attempt), progress.start, end.id, do)
         files = do.unseen(progress.start, end.id, paths, validation)
         attempt, validation = _confirmed(attempt, validation, files, UNSEEN, do)
     if not validation.success:
@@ -149,7 +149,7 @@ def _validated(
     return attempt, do.snapshot(f"{attempt.number}-end"), proved
 
 
-def _undone(
+def _reverted_whole(
     attempt: Attempt, rewritten: tuple[Violation, ...], turn: Turn, end: Taken, do: Effects
 ) -> Settled:
     """Revert the whole attempt: its code changes files that decide when a gate runs it."""
@@ -194,7 +194,7 @@ def _confirmed(
     return replace(attempt, held=(*attempt.held, *held)), validation
 
 
-def _written_unseen(
+def _ignored_writes(
     attempts: Sequence[Attempt], start: str, end: str, do: Effects
 ) -> frozenset[str]:
     """Ignored files that turns wrote; of reverted attempts, those that still differ."""
@@ -235,7 +235,7 @@ def _as_before(attempt: Attempt, origin: str, left: str, do: Effects) -> Content
     return unheld | {path: was[path] for path in ours}
 
 
-def _tried(settled: Settled, turn: Turn, before: Validation, do: Effects) -> Settled:
+def _retried(settled: Settled, turn: Turn, before: Validation, do: Effects) -> Settled:
     """If gates fail, try whether they pass with the held changes; reviews cost, so not those.
 
     `before` is the validation to use if nothing of the attempt is left.

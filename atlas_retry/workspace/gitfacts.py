@@ -58,7 +58,7 @@ def _now(root: Path, before: GitFacts, env: Mapping[str, str]) -> GitFacts:
     if "unreadable" in now:
         return now
     own = git_dir_of(root)
-    for name in set(_theirs(own, common_dir_of(own), before, now)):
+    for name in set(_of_other_worktrees(own, common_dir_of(own), before, now)):
         if name in before:
             now[name] = before[name]
         else:
@@ -66,7 +66,7 @@ def _now(root: Path, before: GitFacts, env: Mapping[str, str]) -> GitFacts:
     return now
 
 
-def _theirs(own: Path, common: Path, before: GitFacts, now: GitFacts) -> Iterator[str]:
+def _of_other_worktrees(own: Path, common: Path, before: GitFacts, now: GitFacts) -> Iterator[str]:
     for name in {*before, *now}:
         if name.startswith("worktrees/") and name != f"worktrees/{own.name}":
             yield name

@@ -132,9 +132,9 @@ def put_back_index(
     wanted = _content(ws, target)
     if now == wanted:
         return False, False
-    if expected and not _mean_the_same(ws, now, _content(ws, expected)):
-        return False, not _mean_the_same(ws, now, wanted)
-    _put_back_shared(ws, target)
+    if expected and not _are_equal(ws, now, _content(ws, expected)):
+        return False, not _are_equal(ws, now, wanted)
+    _restore_shared(ws, target)
     _write(ws, wanted, target.index_mtime_ns)
     return True, False
 
@@ -143,10 +143,10 @@ def is_staged(ws: Workspace, state: TreeState) -> bool:
     """Whether the index has the same content as then; True if the repository is gone."""
     path = ws.git_dir / "index"
     now = path.read_bytes() if path.exists() else None
-    return not ws.git_dir.is_dir() or _mean_the_same(ws, now, _content(ws, state))
+    return not ws.git_dir.is_dir() or _are_equal(ws, now, _content(ws, state))
 
 
-def _put_back_shared(ws: Workspace, target: TreeState) -> None:
+def _restore_shared(ws: Workspace, target: TreeState) -> None:
     """Restore missing shared parts of a split index (git-update-index(1)), which never change."""
     for name, entry in target.git.items():
         path = ws.git_dir / name.rpartition("/")[2]
@@ -158,7 +158,7 @@ def _content(ws: Workspace, state: TreeState) -> bytes | None:
     return read_blobs(ws, [state.index.oid])[state.index.oid] if state.index else None
 
 
-def _mean_the_same(ws: Workspace, one: bytes | None, other: bytes | None) -> bool:
+def _are_equal(ws: Workspace, one: bytes | None, other: bytes | None) -> bool:
     """Whether two indexes are equal, except for the stat data of files."""
     return one == other or _digest(ws, one) == _digest(ws, other)
 

@@ -95,7 +95,7 @@ def changed_in_place(ws: Workspace, wanted: Contents, reason: str) -> Iterator[I
         finally:
             with process.uninterruptible(f"the workspace {ws.root} is being restored"):
                 aside_times = {path: place.status(ws.root, path) for path in wanted}
-                _put_back(ws, note)
+                _restore(ws, note)
                 for path, status in aside_times.items():
                     if times[path]:
                         set_apart(ws.root / path, status)
@@ -125,7 +125,7 @@ def _apply(ws: Workspace, wanted: Contents) -> None:
                 set_apart(ws.root / path, before)
 
 
-def _put_back(ws: Workspace, note: Note, quiet_s: float = inf) -> tuple[str, ...]:
+def _restore(ws: Workspace, note: Note, quiet_s: float = inf) -> tuple[str, ...]:
     """Restore everything except later edits; a snapshot keeps what goes. Returns the paths."""
     done = restore_but_edited(ws, note.snapshot, quiet_s)
     if done.changed:
@@ -172,7 +172,7 @@ def put_back_aside(ws: Workspace) -> tuple[str, ...]:
         quiet_s = path.stat().st_mtime + AFTERMATH_S
         process.end_marked(note.mark)
         with process.uninterruptible(f"the workspace {ws.root} is being restored"):
-            done = _put_back(ws, note, quiet_s)
+            done = _restore(ws, note, quiet_s)
             path.unlink()
             return done
     return ()

@@ -41,7 +41,7 @@ class Recorder:
         self.tests: Counter[bool] = Counter()
         self._paths: dict[str, str] = {}
 
-    def enter(self, frame: FrameType, _event: str, _arg: object) -> Any:  # noqa: ANN401 - what sys.settrace wants
+    def enter(self, frame: FrameType, _event: str, _arg: object) -> Any:  # noqa: ANN401 - as sys.settrace requires
         name = frame.f_code.co_filename
         if name not in self._paths:
             path = "" if name.startswith("<") else os.path.realpath(name)
@@ -49,7 +49,7 @@ class Recorder:
             self._paths[name] = path[len(_ROOT) :] if is_own else ""
         return self.step(frame, "line", None) if self._paths[name] else None
 
-    def step(self, frame: FrameType, event: str, _arg: object) -> Any:  # noqa: ANN401 - what sys.settrace wants
+    def step(self, frame: FrameType, event: str, _arg: object) -> Any:  # noqa: ANN401 - as sys.settrace requires
         if event == "line":
             # equal functions in two files have equal code objects
             code = frame.f_code
