@@ -4,11 +4,11 @@ from collections.abc import Mapping
 
 import pytest
 
-from atlas_retry.config.init.ci_gates import not_understood, propose
+from atlas_retry.config.init.ci import not_understood, propose
 from atlas_retry.config.init.commands import fixer_of, installs, only_checks
+from atlas_retry.config.init.dependencies import NARROWER
 from atlas_retry.config.init.detect import choose, detect
 from atlas_retry.config.init.project import ProjectFiles
-from atlas_retry.config.init.runners import NARROWER
 from tests.init.test_detect import Layout, chosen, described, package, startable
 
 GITHUB = ".github/workflows/ci.yml"

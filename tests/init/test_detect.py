@@ -6,8 +6,8 @@ from collections.abc import Mapping
 import pytest
 from msgspec import Struct
 
+from atlas_retry.config.init.dependencies import NARROWER
 from atlas_retry.config.init.detect import choose, detect
-from atlas_retry.config.init.runners import NARROWER
 from atlas_retry.config.init.values import Proposed, Slot
 
 UV = """

@@ -1,12 +1,15 @@
-"""Declared dependencies of a project, for Python with their group; nothing is resolved."""
+"""Declared dependencies of a project, and the programs that install them and start its tools."""
 
 import re
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 
+from msgspec import Struct
+
 from atlas_retry.config.init.project import Folder, ProjectFiles, strings, table
 from atlas_retry.diagnostics import Declared
+from atlas_retry.diagnostics.tools import bare
 from atlas_retry.patterns import regex
 
 PLACES = MAIN, GROUP, EXTRA = "main", "group", "extra"
@@ -65,13 +68,6 @@ INSTALL_PYTHON = {
     "pdm.lock": "pdm install",
     "Pipfile.lock": "pipenv install --dev",
 }
-INSTALL_NPM = {
-    "pnpm-lock.yaml": "pnpm install",
-    "yarn.lock": "yarn install",
-    "bun.lock": "bun install",
-    "bun.lockb": "bun install",
-    "package-lock.json": "npm ci",
-}
 _PACKAGES = ("dependencies", "devDependencies", "optionalDependencies", "peerDependencies")
 _GEM = regex(r"^\s*(?:gem|\w+\.add_\w*dependency)[ (]+[\"']([\w.-]+)", re.MULTILINE)
 
@@ -82,12 +78,13 @@ def declared(root: Path, cwd: str = ".") -> Declared:
     bases = dict.fromkeys(("", "" if cwd == "." else f"{cwd.strip('/')}/"))
     projects = [ProjectFiles(files, base) for base in bases]
     npm = chain.from_iterable(map(npm_packages, projects))
+    locks = (lock for lock in INSTALL_PYTHON if any(project.has(lock) for project in projects))
     return Declared(
         python=frozenset(chain.from_iterable(map(python_packages, projects))),
         npm=frozenset(name for name in npm if not _is_there(name, root, cwd)),
         gems=frozenset(chain.from_iterable(map(_gems, projects))),
-        install_python=_installed_by(INSTALL_PYTHON, projects) or "",
-        install_npm=_installed_by(INSTALL_NPM, projects) or "npm install",
+        install_python=next(map(INSTALL_PYTHON.__getitem__, locks), ""),
+        install_npm=_npm_install(projects),
     )
 
 
@@ -106,8 +103,121 @@ def _gems(project: ProjectFiles) -> Iterator[str]:
         yield from _GEM.findall(project.text(path))
 
 
-def _installed_by(lines: dict[str, str], projects: list[ProjectFiles]) -> str | None:
-    for lock, line in lines.items():
-        if any(project.has(lock) for project in projects):
-            return line
-    return None
+def _npm_install(projects: list[ProjectFiles]) -> str:
+    managers = (manager_of(project).name for project in projects)
+    other = next((name for name in managers if name != "npm"), None)
+    if other:
+        return f"{other} install"
+    is_locked = any(project.has("package-lock.json") for project in projects)
+    return "npm ci" if is_locked else "npm install"
+
+
+# --- managers ----------------------------------------------------------------------------------
+
+WRAPPERS = {"mvn": "mvnw", "gradle": "gradlew"}
+NODE = {"npm": "npm", "npx": "npm", "pnpm": "pnpm", "yarn": "yarn", "bun": "bun", "bunx": "bun"}
+"""The package manager behind the first word of a line."""
+
+
+class Manager(Struct, frozen=True):
+    """How one package manager runs scripts and installed programs."""
+
+    name: str
+    program: str
+    """Start of a line that runs a program of node_modules."""
+    members: str
+    """Line that runs a script in all members of a workspace."""
+    locks: tuple[str, ...]
+    """Files by which the manager is known, next to `packageManager`."""
+    dash: str = ""
+    """Separator between a script and its options."""
+
+    def script(self, name: str) -> str:
+        """The line that runs a script."""
+        is_short = name == "test" and self.name != "bun"
+        return f"{self.name} test" if is_short else f"{self.name} run {name}"
+
+
+MANAGERS = (
+    Manager(
+        "pnpm",
+        "pnpm exec ",
+        "pnpm -r --if-present run {}",
+        ("pnpm-lock.yaml", "pnpm-workspace.yaml"),
+    ),
+    Manager("yarn", "yarn run ", "yarn workspaces foreach -A run {}", ("yarn.lock",)),
+    Manager("bun", "bunx ", "bun run --filter '*' {}", ("bun.lock", "bun.lockb")),
+    Manager("npm", "npx ", "npm run {} --workspaces --if-present", (), "-- "),
+)
+
+
+def manager_of(project: ProjectFiles) -> Manager:
+    """The manager by `packageManager`, else by lock file, else npm."""
+    named = str(project.package.get("packageManager", "")).partition("@")[0]
+    locked = (one for one in MANAGERS if any(map(project.has, one.locks)))
+    wanted = (one for one in MANAGERS if one.name == named)
+    return next(wanted, None) or next(locked, MANAGERS[-1])
+
+
+def python_start(project: ProjectFiles, package: str) -> str:
+    """Start of a line that runs a program of this package; empty if it is on PATH.
+
+    By default uv installs only the group `dev`; other groups and extras must be named.
+    """
+    runner = _python_manager(project)
+    place, name = python_packages(project).get(package, ("", ""))
+    if runner == "uv" and place == GROUP and name != "dev":
+        return f"uv run --group {name} "
+    if runner == "uv" and place == EXTRA:
+        return f"uv run --extra {name} "
+    return f"{runner} run " if runner else ""
+
+
+def _python_manager(project: ProjectFiles) -> str:
+    tool = table(project.pyproject, "tool")
+    is_pdm = "pdm" in tool and "build" not in table(tool, "pdm")
+    rows = {
+        "uv": project.has("uv.lock") or "uv" in tool or project.runs("uv run"),
+        "poetry": project.has("poetry.lock") or "poetry" in tool,
+        "pdm": project.has("pdm.lock") or is_pdm,
+        "pipenv": project.has("Pipfile"),
+    }
+    return next((name for name, present in rows.items() if present), "")
+
+
+def wrapped(project: ProjectFiles, run: str) -> str:
+    """The line with the project's own wrapper, if it has one."""
+    program, _, rest = run.partition(" ")
+    own = WRAPPERS.get(program)
+    return f"./{own} {rest}" if own and project.has(own) else run
+
+
+NARROWER = {
+    "jest": "--onlyFailures --passWithNoTests --coverage=false",
+    "vitest": "--changed --coverage.enabled=false",
+}
+"""Options that run only tests that failed last or that a change affects, without coverage
+thresholds, which are for all tests."""
+PYTEST_FILES = ("pyproject.toml", "pytest.ini", "tox.ini", "setup.cfg")
+
+
+def recheck_of(project: ProjectFiles, line: str, body: str) -> str | None:
+    """The line that runs fewer tests after an attempt, if the runner can."""
+    last = re.split(r"&&|;", body)[-1].strip() or line
+    program, _, rest = bare(last).partition(" ")
+    if program == "pytest":
+        return None if body else _failed_of_pytest(project, line)
+    is_run = program != "vitest" or re.match(r"run\b|-|$", rest)
+    if program in NARROWER and is_run and "|" not in last:
+        dash = "-- " if line.startswith("npm ") else ""
+        return f"{line} {dash}{NARROWER[program]}"
+    helpers = project.text("spec/spec_helper.rb") + project.text("spec/rails_helper.rb")
+    remembers = "example_status_persistence_file_path" in helpers
+    return f"{line} --only-failures" if program == "rspec" and remembers else None
+
+
+def _failed_of_pytest(project: ProjectFiles, line: str) -> str | None:
+    if re.search(r"[|<>&;]|--(?:collect|co\b|lf)|no:cacheprovider", line):
+        return None
+    has_coverage = any("--cov" in text for text in (line, *map(project.text, PYTEST_FILES)))
+    return f"{line} --lf --no-cov" if has_coverage else f"{line} --lf"

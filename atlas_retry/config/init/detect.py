@@ -6,11 +6,10 @@ from posixpath import normpath
 
 from msgspec.structs import replace
 
-from atlas_retry.config.init import ci_gates, rows, tasks
-from atlas_retry.config.init.ci import PIECE
+from atlas_retry.config.init import ci, rows, tasks
 from atlas_retry.config.init.commands import fixer_of, installs
+from atlas_retry.config.init.dependencies import recheck_of
 from atlas_retry.config.init.project import Files, ProjectFiles
-from atlas_retry.config.init.runners import recheck_of
 from atlas_retry.config.init.values import Proposed, Slot
 from atlas_retry.diagnostics.tools import ASSIGNED
 
@@ -93,7 +92,7 @@ def not_understood(files: Files, proposed_gates: Iterable[Proposed]) -> tuple[st
     languages = {p.language for p in proposed} - {""}
     known = " ".join(row.marks for row in rows.ROWS if row.language in languages).split()
     unread = {*project.files_like(*UNKNOWN)} - {*project.files_like(*known)}
-    named = (*sorted(unread), *ci_gates.not_understood(project))
+    named = (*sorted(unread), *ci.not_understood(project))
     used = {p.cwd for p in proposed}
     rest = [base.rstrip("/") for base in parts_of(files) if base.rstrip("/") not in used]
     more = [] if languages & WHOLE else rest[MAX_PARTS:]
@@ -107,7 +106,7 @@ def _at(project: ProjectFiles) -> Iterator[Proposed]:
     scripted = {(script.language, script.slot) for script in scripts}
     own = [row for row in rows.propose(project) if (row.language, row.slot) not in scripted]
     later = [target for target in targets if target.task]
-    for proposed in (*ci_gates.propose(project), *scripts, *own, *later):
+    for proposed in (*ci.propose(project), *scripts, *own, *later):
         here, line = project.at(proposed.cwd), proposed.run
         yield replace(
             proposed,
@@ -149,7 +148,7 @@ def _lines_run(project: ProjectFiles, line: str, known: set[str]) -> Iterator[st
         return
     known.add(line)
     yield line
-    task = ci_gates.called(project, line) if line.split() else None
+    task = ci.called(project, line) if line.split() else None
     if task and not task.run.startswith(OWN_ENVIRONMENT):
         for inner in _lines_in(task):
             yield from _lines_run(project, inner, known)
@@ -162,7 +161,7 @@ def _lines_in(task: tasks.Task) -> Iterator[str]:
         yield from (f"{runner} {name}" for name in needs.partition("#")[0].split())
     body = re.sub(r"\\\n\s*", " ", re.sub(r"(?m)^\s*#.*$", "", body))
     body = re.sub(r"\|\|?", "\n", body.replace("$(MAKE)", "make"))
-    for piece in PIECE.findall(body):
+    for piece in ci.PIECE.findall(body):
         yield re.sub(rf"^{ASSIGNED}", "", " ".join(piece.strip(MARKS_OF_A_RECIPE).split()))
 
 

@@ -10,9 +10,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from atlas_retry.config.init.commands import understand
-from atlas_retry.config.init.dependencies import npm_packages
+from atlas_retry.config.init.dependencies import NODE, npm_packages
 from atlas_retry.config.init.project import Files, ProjectFiles
-from atlas_retry.config.init.runners import NODE
 from atlas_retry.config.init.values import Proposed
 from atlas_retry.diagnostics.tools import ASSIGNED, LAUNCHER
 

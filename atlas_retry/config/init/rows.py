@@ -6,9 +6,15 @@ from collections.abc import Iterator, Mapping
 from msgspec import Struct
 
 from atlas_retry.config.init.commands import understand
-from atlas_retry.config.init.dependencies import Where, npm_packages, python_packages
+from atlas_retry.config.init.dependencies import (
+    Where,
+    manager_of,
+    npm_packages,
+    python_packages,
+    python_start,
+    wrapped,
+)
 from atlas_retry.config.init.project import ProjectFiles, dig, table
-from atlas_retry.config.init.runners import manager_of, python_start, wrapped
 from atlas_retry.config.init.values import Proposed, Slot
 
 

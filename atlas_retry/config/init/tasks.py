@@ -17,9 +17,8 @@ from atlas_retry.config.init.commands import (
     slot_of_name,
     understand,
 )
-from atlas_retry.config.init.dependencies import python_packages
+from atlas_retry.config.init.dependencies import NODE, manager_of, python_packages, python_start
 from atlas_retry.config.init.project import ProjectFiles, dig, strings, table
-from atlas_retry.config.init.runners import NODE, manager_of, python_start
 from atlas_retry.config.init.values import Proposed, Slot
 from atlas_retry.patterns import regex
 
