@@ -128,6 +128,15 @@ def key_of(root: Path) -> str:
     return f"{place.name}-{hashlib.sha256(os.fsencode(place)).hexdigest()[:16]}"
 
 
+VALIDATION, TURN = "-validation", "-hook"
+"""Suffixes of ids: validations that changed files and turns of an agent can be undone like runs."""
+
+
+def exact_id(suffix: str) -> str:
+    """An id that sorts by time, to the microsecond."""
+    return f"{datetime.now(UTC):%Y%m%d-%H%M%S-%f}{suffix}"
+
+
 def new_run_id() -> str:
     """An id that sorts by time and can be typed: `20261122-093000-1f2e`."""
     return f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{os.urandom(2).hex()}"

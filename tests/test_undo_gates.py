@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from atlas_retry.events import now, seconds_of
-from atlas_retry.history.validated import holding, run_of
+from atlas_retry.history.rescue import unrecorded
+from atlas_retry.history.validated import holding
 from atlas_retry.workspace.discovery import open_workspace
 from atlas_retry.workspace.restoring import AFTERMATH_S
 from atlas_retry.workspace.snapshots import snapshot
@@ -143,7 +144,7 @@ def test_the_start_of_gates_is_recorded_to_the_millisecond(project: Project) -> 
     before = now()
     with holding(ws, lambda: snapshot(ws)):
         (project.root / "calc.py").write_text("changed\n")
-    run = run_of(ws, None)
+    run = unrecorded(ws, None)
     assert run
     assert seconds_of(before) <= seconds_of(run.started_at) <= time.time()
 

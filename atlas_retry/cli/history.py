@@ -11,15 +11,15 @@ import typer
 
 from atlas_retry import process
 from atlas_retry.cli import here
-from atlas_retry.cli.hook import memory
 from atlas_retry.errors import StateError, UsageError, WorkspaceError
 from atlas_retry.events import seconds_of
-from atlas_retry.history import archive, database, entries, rescue, telling, validated
+from atlas_retry.history import archive, database, entries, rescue, telling
 from atlas_retry.history.states import RunState
 from atlas_retry.history.values import RunRow
 from atlas_retry.reports.documents import encode
 from atlas_retry.reports.screen.lines import printable
-from atlas_retry.workspace import identity, locking
+from atlas_retry.state_dir import TURN, VALIDATION
+from atlas_retry.workspace import identity, locking, shadow
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.restoring import Restored
 from atlas_retry.workspace.state import patch
@@ -105,7 +105,7 @@ def undo(run: str | None = None) -> int:
     attempt, is_readable = None, True
     try:
         row = _newest_or(run)
-        if not (validated.is_validation(row.id) or memory.is_turn(row.id)):
+        if not rescue.is_unrecorded(row.id):
             with here.journal() as connection:
                 attempt = archive.open_attempt(connection, row.id)
     except StateError as error:
@@ -122,24 +122,22 @@ def undo(run: str | None = None) -> int:
 
 def _record(ws: Workspace, row: RunRow, snapshot_id: str, state: RunState, by: str) -> None:
     """Record the snapshot that the workspace was set to."""
-    if validated.is_validation(row.id):
-        validated.bring(ws, row.id, snapshot_id)
-    elif memory.is_turn(row.id):
-        memory.bring(here.home(), row.id, snapshot_id)
+    if rescue.is_unrecorded(row.id):
+        shadow.keep(ws, rescue.held_under(row.id, rescue.END), snapshot_id)
     else:
         with database.opened(here.home()) as connection:
             entries.record(connection, row, state, by, left=snapshot_id)
 
 
 def _named(row: RunRow) -> str:
-    if validated.is_validation(row.id):
+    if row.id.endswith(VALIDATION):
         return f"the gates of {row.started_at}"
-    return f"{'the turn' if memory.is_turn(row.id) else 'run'} {row.id}"
+    return f"{'the turn' if row.id.endswith(TURN) else 'run'} {row.id}"
 
 
 def _newest_or(run: str | None) -> RunRow:
     """The run, turn or validation with this id, else the newest. Raises UsageError, StateError."""
-    other = _turn_or_validation(run)
+    other = _unrecorded(run)
     if other is None or run:
         return other or run_of(run)
     try:
@@ -148,12 +146,11 @@ def _newest_or(run: str | None) -> RunRow:
         return other
 
 
-def _turn_or_validation(run: str | None) -> RunRow | None:
+def _unrecorded(run: str | None) -> RunRow | None:
     """The turn of Claude Code or validation with this id, else the newest."""
-    known = [memory.turn_run(here.home(), here.root(), run)]
     with suppress(WorkspaceError):
-        known.append(validated.run_of(here.workspace_at(here.root()), run))
-    return max(filter(None, known), key=_began_s, default=None)
+        return rescue.unrecorded(here.workspace_at(here.root()), run)
+    return None
 
 
 def _began_s(row: RunRow) -> float:
@@ -184,7 +181,7 @@ def prune(
 def run_of(run: str | None) -> RunRow:
     """The run with this id or prefix of an id, else the newest here. Raises UsageError."""
     follow(here.root())
-    if run and (other := _turn_or_validation(run)):
+    if run and (other := _unrecorded(run)):
         return other
     with here.journal() as connection:
         return archive.find(connection, run, str(here.root()))

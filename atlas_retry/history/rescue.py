@@ -4,6 +4,8 @@ Takes a snapshot of the present state first. Files edited since the run are repo
 """
 
 from collections.abc import Collection, Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -14,11 +16,16 @@ from atlas_retry.events import seconds_of
 from atlas_retry.history import event_log
 from atlas_retry.history.states import RunState
 from atlas_retry.history.values import OpenAttempt, RunRow
+from atlas_retry.patterns import regex
+from atlas_retry.state_dir import TURN, VALIDATION
 from atlas_retry.workspace import discovery, putback, restoring, shadow, state
 from atlas_retry.workspace.restoring import Restored
 from atlas_retry.workspace.snapshots import load, snapshot
 
 START, ORIGIN, END, HELD, BEGUN = "start", "origin", "end", "undone", "undoing"
+_TIME, _TIME_CHARS = "%Y%m%d-%H%M%S-%f", 22
+_UNRECORDED = regex(rf"\d{{8}}-\d{{6}}-\d{{6}}(?:{VALIDATION}|{TURN})")
+"""Ids as `state_dir.exact_id` makes them."""
 
 
 def held_under(run_id: str, name: str) -> str:
@@ -91,6 +98,39 @@ def _hold(ws: discovery.Workspace, run: RunRow, known: str | None) -> None:
     if run.state is not RunState.UNDONE:
         shadow.keep(ws, held_under(run.id, END), known or there.id)
     shadow.keep(ws, held_under(run.id, BEGUN), there.id)
+
+
+def is_unrecorded(run_id: str) -> bool:
+    """Whether this is the id of a validation or a turn, which the journal does not know."""
+    return _UNRECORDED.fullmatch(run_id) is not None
+
+
+def unrecorded(ws: discovery.Workspace, name: str | None) -> RunRow | None:
+    """The validation or turn with this id, by default the newest that changed files; else None."""
+    runs = held_runs(ws)
+    ids = {*filter(is_unrecorded, runs)}
+    for one in sorted(ids if name is None else ids & {name}, reverse=True):
+        start, end = runs[one].get(START), runs[one].get(END)
+        if start and (name or start != end):
+            began = datetime.strptime(one[:_TIME_CHARS], _TIME).replace(tzinfo=UTC).isoformat()
+            ended_at = _surely_ended(ws, one)
+            run = RunRow.of_snapshots(one, str(ws.root), began, start=start, ended_at=ended_at)
+            return replace(run, left_behind=end)
+    return None
+
+
+def pulse_of(ws: discovery.Workspace, run_id: str) -> Path:
+    """A file whose time stamp is the last sign of life; it remains only after a kill."""
+    return ws.home / f"{run_id}.pulse"
+
+
+def _surely_ended(ws: discovery.Workspace, run_id: str) -> str:
+    """When it had ended for certain: now or, if killed, soon after its last sign of life."""
+    ended = datetime.now(UTC)
+    with suppress(OSError):
+        pulse_s = pulse_of(ws, run_id).stat().st_mtime
+        ended = datetime.fromtimestamp(pulse_s + restoring.AFTERMATH_S, UTC)
+    return ended.isoformat()
 
 
 def known_by_refs(ws: discovery.Workspace, name: str | None) -> RunRow:

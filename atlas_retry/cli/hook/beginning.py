@@ -17,7 +17,6 @@ from atlas_retry.agents.lack import nested
 from atlas_retry.cli.hook import memory
 from atlas_retry.cli.hook.guarding import sealed
 from atlas_retry.cli.hook.turns import (
-    TURN_SUFFIX,
     BlockTally,
     HookTurn,
     Start,
@@ -66,7 +65,7 @@ def _begin(turn: HookTurn, environ: Mapping[str, str]) -> None:
             memory.keep_start(home, turn.session_id, replace(last, prompt_id=turn.prompt_id))
             return
     begun = Start(
-        id=state_dir.new_run_id() + TURN_SUFFIX,
+        id=state_dir.exact_id(state_dir.TURN),
         root=str(config.root_of(project(turn, environ))),
         taken_at=now(),
         prompt_id=turn.prompt_id,
@@ -77,7 +76,9 @@ def _begin(turn: HookTurn, environ: Mapping[str, str]) -> None:
         begun = replace(begun, settings=opened.settings)
         if opened.has_git:
             taken = snapshots.snapshot(opened.git)
-            _hold(opened.git, begun.id, taken.id)
+            # before the first prompt no agent changes files: there is nothing to undo
+            name = "start" if turn.prompt_id else "session"
+            _hold(opened.git, begun.id, name, taken.id)
             begun, seal = replace(begun, snapshot=taken.id), sealed(opened)
     except (AtlasError, OSError, ValueError) as error:
         begun = replace(begun, settings=None, problem=" ".join(str(error).split()))
@@ -97,11 +98,11 @@ def _goes_on(turn: HookTurn, tally: BlockTally, last: Start, environ: Mapping[st
     return snapshots.snapshot(ws).work == tally.refused_tree
 
 
-def _hold(ws: discovery.Workspace, turn_id: str, snapshot_id: str) -> None:
+def _hold(ws: discovery.Workspace, turn_id: str, name: str, snapshot_id: str) -> None:
     """Keep the snapshot as that of a run, and drop those of the oldest turns."""
-    shadow.keep(ws, f"runs/{turn_id}/start", snapshot_id)
+    shadow.keep(ws, f"runs/{turn_id}/{name}", snapshot_id)
     kept = {name: name.split("/")[1] for name in shadow.kept(ws) if name.startswith("runs/")}
-    known = sorted({of for of in kept.values() if of.endswith(TURN_SUFFIX)})
+    known = sorted({of for of in kept.values() if of.endswith(state_dir.TURN)})
     gone = set(known[:-KEPT_SNAPSHOTS])
     if gone:
         shadow.drop(ws, *(name for name, of in kept.items() if of in gone))

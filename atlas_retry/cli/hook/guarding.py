@@ -97,6 +97,7 @@ def ended(opened: OpenWorkspace, start: Start, left: Left, *, alone: bool) -> St
     `alone`: only the gates can have written since the agent stopped.
     """
     after = snapshots.snapshot(opened.git).id
+    shadow.keep(opened.git, f"runs/{start.id}/start", start.snapshot or "")
     shadow.keep(opened.git, f"runs/{start.id}/end", after)
     agents = _differing(opened, start.snapshot or "", left.snapshot) - left.of_gates
     wrote = _differing(opened, left.snapshot, after) - agents

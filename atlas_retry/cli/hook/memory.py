@@ -8,24 +8,19 @@ import shutil
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import msgspec
-from msgspec.structs import replace
 
 from atlas_retry import state_dir
-from atlas_retry.cli.hook.turns import TURN_SUFFIX, BlockTally, Start
+from atlas_retry.cli.hook.turns import BlockTally, Start
 from atlas_retry.errors import StateError
-from atlas_retry.events import now
-
-if TYPE_CHECKING:
-    from atlas_retry.history.values import RunRow
 
 KEPT_S = 7 * 86_400
 KEPT_TURNS = 20
 """Turns of a session whose start is kept."""
 _ALLOWED = "allowed.json"
-_STARTS = f"*{TURN_SUFFIX}.json"
+_STARTS = f"*{state_dir.TURN}.json"
 
 T = TypeVar("T")
 
@@ -85,12 +80,6 @@ def allow(home: Path, root: Path, path: str) -> int:
     return len(folders)
 
 
-def bring(home: Path, turn_id: str, snapshot_id: str) -> None:
-    """Record that the workspace was set to a snapshot after the turn. Raises StateError."""
-    for file, begun in _starts(home / "hooks", f"*/{turn_id}.json"):
-        _write(file, msgspec.json.encode(replace(begun, left=snapshot_id)))
-
-
 def _starts(folder: Path, pattern: str = _STARTS) -> list[tuple[Path, Start]]:
     known = ((file, _read(file, Start)) for file in folder.glob(pattern))
     return [(file, begun) for file, begun in known if begun]
@@ -115,31 +104,3 @@ def _write(file: Path, content: bytes) -> None:
         state_dir.replace_file(file, content)
     except OSError as error:
         raise StateError(f"the records of the hook cannot be written: {error}") from error
-
-
-def is_turn(run_id: str) -> bool:
-    """Whether this is the id of a turn."""
-    return run_id.endswith(TURN_SUFFIX)
-
-
-def turn_run(home: Path, root: Path, name: str | None) -> "RunRow | None":
-    """The turn with this id, by default the newest that may have changed something, as a run."""
-    starts = _starts(home / "hooks", f"*/{name}.json" if name else f"*/{_STARTS}")
-    of_root = [b for _, b in starts if b.root == str(root)]
-    held = [begun for begun in of_root if _can_be_undone(begun, by_name=bool(name))]
-    return _run(max(held, key=lambda begun: begun.taken_at)) if held else None
-
-
-def _can_be_undone(begun: Start, *, by_name: bool) -> bool:
-    """Whether undo applies; without a name, not to a start before the first prompt."""
-    if by_name or begun.snapshot is None:
-        return begun.snapshot is not None
-    return begun.left != begun.snapshot if begun.left else begun.prompt_id is not None
-
-
-def _run(begun: Start) -> "RunRow":
-    from atlas_retry.history.values import RunRow
-
-    start, ended_at = begun.snapshot or "", begun.ended_at or now()
-    run = RunRow.of_snapshots(begun.id, begun.root, begun.taken_at, start=start, ended_at=ended_at)
-    return replace(run, left_behind=begun.left)

@@ -13,8 +13,6 @@ from atlas_retry.settings import Settings
 
 BLOCK_CAP = 8
 """Consecutive blocks that Claude Code accepts; it overrides the next one and reports success."""
-TURN_SUFFIX = "-hook"
-"""Suffix of a turn's id, which distinguishes it from a run's."""
 _NOTIFICATION = "<task-notification>"
 
 
