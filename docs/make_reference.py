@@ -1,6 +1,6 @@
-"""Write what the documentation takes from the code: keys, rules, schemas. Explains nothing itself.
+"""Write the generated parts of the documentation: keys, rules, schemas.
 
-tests/test_docs.py fails where a file is not what `documents` says.
+tests/test_docs.py fails if a file differs from `documents`.
 """
 
 import json
@@ -24,17 +24,17 @@ HERE = Path(__file__).parent
 KEYS_HEAD = """\
 # Configuration
 
-Made from the model by `make docs`; [config.example.yaml](../config.example.yaml) is the same as
-one file.
+Generated from the model by `make docs`; [config.example.yaml](../config.example.yaml) is the same
+as one file.
 
-`.atlas/config.yaml`, else `atlas.yaml`, is looked for from the directory named upwards to the root
-of the repository. Flags win over `ATLAS_*` variables, these over the project's file, this over
-`~/.config/atlas/config.yaml`, this over the defaults. A variable names a key with `__` between its
-parts: `ATLAS_RETRY__MAX_AI_RETRY_ATTEMPTS=5`. `ATLAS_HOME` is not a key but the folder for state
+atlas searches for `.atlas/config.yaml`, else `atlas.yaml`, from the given directory up to the root
+of the repository. Flags override `ATLAS_*` variables, these the project's file, this
+`~/.config/atlas/config.yaml`, this the defaults. A variable is named after a key, with `__` between
+its parts: `ATLAS_RETRY__MAX_AI_RETRY_ATTEMPTS=5`. `ATLAS_HOME` is not a key but the state directory
 (`$XDG_STATE_HOME/atlas`, else `~/.local/state/atlas`).
 
-`atlas config show` prints every value with its origin, `atlas config check` says what is wrong or
-unwise, and [config.schema.json](config.schema.json) lets an editor complete keys
+`atlas config show` prints every value with its origin, `atlas config check` reports errors and
+warnings, and [config.schema.json](config.schema.json) lets an editor complete keys
 (`# yaml-language-server: $schema=...`).
 """
 EXAMPLES: Mapping[str, list[object]] = {
@@ -43,18 +43,18 @@ EXAMPLES: Mapping[str, list[object]] = {
     "test": [{"run": "pytest -q", "timeout": "10m", "recheck": "pytest -q --lf"}],
     "pre_commit": ["pre-commit run --all-files"],
 }
-"""Where an empty list would show nothing."""
+"""Examples instead of empty lists."""
 EXAMPLE_HEAD = """\
 # The configuration of atlas: .atlas/config.yaml or atlas.yaml at the root of the repository.
-# Every key there is, with its default; where an empty list would show nothing, an example.
-# Flags win over ATLAS_* variables (ATLAS_RETRY__MAX_AI_RETRY_ATTEMPTS=5), these over this file,
-# this file over ~/.config/atlas/config.yaml.
+# Every key with its default, or with an example instead of an empty list.
+# Flags override ATLAS_* variables (ATLAS_RETRY__MAX_AI_RETRY_ATTEMPTS=5), these override this file,
+# and this file overrides ~/.config/atlas/config.yaml.
 """
 WIDTH = 92
 GATES_HEAD = """
-How often a gate may be tried: its own `max_retries`, else `--max-attempts`, else what
-`retry.max_ai_retry_attempts` says, else by kind (test 3, review 2, build 1; a custom gate must
-say), else 3.
+Attempts to fix a gate: its own `max_retries`, else `--max-attempts`, else
+`retry.max_ai_retry_attempts`, else by kind (test 3, review 2, build 1; required for a custom
+gate), else 3.
 """
 
 
@@ -72,7 +72,7 @@ def documents() -> dict[Path, str]:
 
 
 def _between(text: str, mark: str, content: str) -> str:
-    """The text with what stands between two comments replaced."""
+    """The text with the part between two comments replaced."""
     opening, closing = f"<!-- {mark} -->\n", f"<!-- end of {mark} -->"
     before, _, rest = text.partition(opening)
     _, _, after = rest.partition(closing)
@@ -88,18 +88,18 @@ def _keys() -> Iterator[str]:
     for name, section in sections.items():
         yield f"\n## {name}\n\n{_line(words[name])}\n\n"
         if name == "validation":
-            yield f"Each of the lists holds gates ([their keys](#keys-of-a-gate)).\n{GATES_HEAD}\n"
+            yield f"Each list has gates ([their keys](#keys-of-a-gate)).\n{GATES_HEAD}\n"
         yield from _table(_rows(section))
     yield "\n## Keys of a gate\n"
     for gate in _gates():
         yield f"\n### {gate.__name__}\n\n{_line(gate.__doc__)}\n\n"
         yield from _table(_rows(gate))
-    yield "\n## Other spellings\n\n| key | means |\n| --- | --- |\n"
+    yield "\n## Aliases\n\n| alias | key |\n| --- | --- |\n"
     yield from (f"| `{dotted(old)}` | `{dotted(new)}` |\n" for old, new in SAME.items())
 
 
 Row = tuple[FieldInfo, str, str]
-"""A key, its name with the sections that it lies in, and its words."""
+"""A key, its dotted name, and its description."""
 
 
 def _is_section(field: FieldInfo) -> bool:
@@ -128,7 +128,7 @@ def _table(rows: Iterable[Row]) -> Iterator[str]:
 
 def _default(field: FieldInfo) -> str:
     if field.required:
-        return "must be said"
+        return "required"
     return f"`{inline(default_of(field))}`"
 
 
@@ -137,7 +137,7 @@ def _line(text: str | None) -> str:
 
 
 def example() -> str:
-    """A configuration that names and explains every key, and can be used as it is."""
+    """A valid configuration with all keys and their descriptions."""
     return EXAMPLE_HEAD + "\n".join(_lines(Configuration, "", set())) + "\n"
 
 
@@ -158,7 +158,7 @@ def _lines(section: type[Struct], indent: str, shown: set[str]) -> Iterator[str]
 
 
 def _keys_of(section: type[Struct], indent: str, shown: set[str]) -> Iterator[str]:
-    """What an item of a list may be, what was told before left out."""
+    """Keys of an item of a list, without those already shown."""
     if (doc := section.__doc__ or "") not in shown:
         shown.add(doc)
         yield from _comment(doc, indent)
@@ -192,22 +192,26 @@ def _comment(text: str, indent: str, lead: str = "# ") -> list[str]:
 
 _OF_MECHANISMS = (
     ("gate-script-changed", "held", "a gate runs it, or a script of one names it"),
-    ("tool-shadowed", "held", "it would be run, read or imported in the place of something else"),
+    ("tool-shadowed", "held", "it would be run, read or imported instead of something else"),
     ("link-planted", "held", "a file became a link"),
     ("mode-changed", "held", "what a gate runs is no longer executable"),
     ("test-changed", "held", "what the tests prove was changed"),
     (
         "inline-test-changed",
         "held",
-        "the tests in a source were changed; review where they cannot be restored",
+        "the tests in a source were changed; review if they cannot be restored",
     ),
-    ("suppression-added", "held", "the checker that fails is silenced; noted where another one is"),
-    ("needed-by-tests", "held", "the tests pass only with a change that was kept"),
+    ("suppression-added", "held", "the failing checker is silenced; noted for other checkers"),
+    ("needed-by-tests", "held", "the tests pass only with a kept change"),
     ("not-under-git", "held", "the gates pass only with files that git ignores"),
-    ("rewritten-by-a-gate", "refused", "code of the attempt changes what decides while gates run"),
+    (
+        "rewritten-by-a-gate",
+        "refused",
+        "code of the attempt changes deciding files while gates run",
+    ),
     ("dependency-added", "noted", "what the project depends on was changed"),
 )
-"""Rules that are in no table of the code; a test holds that none is missing."""
+"""Rules that are in no table of the code; a test checks that none is missing."""
 
 
 def _rules() -> Iterator[str]:

@@ -10,7 +10,7 @@ from atlas_retry.prompt.untrusted import harmless_code
 from atlas_retry.source.excerpt import Excerpt, Passage, excerpt
 
 SIZE_AVERSION, MIN_PASSAGE_CHARS = 0.4, 250
-"""Exponent of the penalty on length, and the length from which it applies."""
+"""Exponent of the penalty on length, and the smallest length that counts."""
 TEST_SHARE = 0.15
 """Share of the room for the sources of failing tests."""
 WINDOW_SHARE, MIN_WINDOW_CHARS = 0.25, 300
