@@ -463,6 +463,21 @@ def test_an_interrupted_turn_can_be_undone(project: Project) -> None:
     assert (project.root / "calc.py").read_text() == CALC
 
 
+def test_undo_ignores_a_session_before_its_first_prompt(project: Project) -> None:
+    begin(project, SESSION, source="startup")
+    write(project, "calc.py", "by the user\n")
+    assert "no run is recorded" in atlas(project, "undo").err
+    assert (project.root / "calc.py").read_text() == "by the user\n"
+
+
+def test_a_turn_that_only_a_session_start_recorded_can_be_undone(project: Project) -> None:
+    begin(project, SESSION, source="startup")
+    write(project, "calc.py", FIXED)
+    end(project)
+    assert atlas(project, "undo").code == 0
+    assert (project.root / "calc.py").read_text() == CALC
+
+
 def test_an_undone_turn_can_be_picked_again(project: Project) -> None:
     begin(project)
     write(project, "calc.py", FIXED)
