@@ -163,7 +163,7 @@ MISSING = replace(result("tests", Status.BROKEN), error="run was not found")
         (
             progress(baseline=validation(MISSING)),
             "tests cannot be run: run was not found",
-            "see it for yourself: run tests",
+            "run it yourself: run tests",
         ),
         (
             progress(baseline=validation(replace(MISSING, command=""))),
@@ -217,7 +217,7 @@ def test_the_end_has_a_reason_and_a_remedy(
 def test_a_budget_without_attempts_is_named_as_reason() -> None:
     end = ended(progress(), replace(LIMITS, budget=Budget(attempts=0)))
     assert end is not None
-    assert end.reason == "test failed, and no attempt may be made"
+    assert end.reason == "test failed, and no attempt is allowed"
 
 
 REVIEWED = validation(replace(result("taste", kind=Kind.REVIEW), cost_usd=0.5))

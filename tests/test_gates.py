@@ -190,7 +190,7 @@ def test_writers_that_keep_changing_files_fail(plan: Plan) -> None:
     ]
     last = run_gates(gates, plan).results[1]
     assert last.status is Status.FAILED
-    assert last.error == "it changed 1 file again, after other gates had seen them: code.py"
+    assert last.error == "it changed 1 file again, after other gates had run on them: code.py"
 
 
 def test_a_review_is_not_repeated_when_its_input_is_unchanged(plan: Plan) -> None:

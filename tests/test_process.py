@@ -32,8 +32,8 @@ def test_a_command_gets_only_the_given_environment_and_a_marker() -> None:
     ("argv", "reason"),
     [
         (("no-such-tool-here",), "`no-such-tool-here` cannot be started: it was not found"),
-        (("/etc/passwd",), "may not be executed"),
-        (("/tmp",), "may not be executed"),  # noqa: S108 - any directory
+        (("/etc/passwd",), "is not executable"),
+        (("/tmp",), "is not executable"),  # noqa: S108 - any directory
         (("tr\0ue",), "embedded null byte"),
         (("true", "x" * 4_000_000), "too long for the system"),
     ],
@@ -305,7 +305,7 @@ def test_capture_returns_all_output() -> None:
     [
         (("sh", "-c", "echo bad >&2; exit 4"), 4, b"bad\n"),
         (("no-such-git",), None, b"`no-such-git` cannot be started"),
-        (("sleep", "9"), None, b"it had not ended after 0.1 s"),
+        (("sleep", "9"), None, b"it did not end within 0.1 s"),
     ],
 )
 def test_capture_reports_why_it_failed(

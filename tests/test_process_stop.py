@@ -85,7 +85,7 @@ def test_a_timeout_ends_all_processes_in_time(line: str) -> None:
     done = run(shell(line.format(number), timeout_s=0.2))
     assert time.monotonic() - start < HANG_S
     assert (done.ended, done.exit_code) == (Ended.TIMED_OUT, None)
-    assert done.error == "it had not ended after 0.2 s and was stopped"
+    assert done.error == "it did not end within 0.2 s and was stopped"
     assert alive(number) == []
 
 

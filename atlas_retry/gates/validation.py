@@ -143,7 +143,7 @@ def _blame(course: Course) -> None:
         result = course.results[number]
         if result.success:
             paths = sorted(moved[number])
-            failed = changing(result, paths, " again, after other gates had seen them")
+            failed = changing(result, paths, " again, after other gates had run on them")
             course.results[number] = replace(failed, required=True)
             course.emit(GateFinished(result=course.results[number]))
 

@@ -30,9 +30,9 @@ _SIGNALLED = 128
 """Offset of a shell's exit code for a command that a signal ended (POSIX, 2.8.2)."""
 _REASONS = {
     errno.ENOENT: "it was not found (or the interpreter that its first line names)",
-    errno.EACCES: "it may not be executed",
+    errno.EACCES: "it is not executable",
     errno.E2BIG: "its arguments and environment are too long for the system",
-    errno.ENOEXEC: "no program for this machine: another architecture, or a script without `#!`",
+    errno.ENOEXEC: "it is for another architecture, or a script without `#!`",
 }
 
 Streams = tuple[Stream, Stream]
@@ -307,8 +307,8 @@ def _obstacle(command: Command, error: OSError | ValueError) -> str:
 def _sentence(ended: Ended, code: int | None, command: Command) -> str | None:
     limit_bytes = command.max_output_bytes
     sentences = {
-        Ended.TIMED_OUT: f"it had not ended after {command.timeout_s or 0:g} s and was stopped",
-        Ended.IDLE: f"it had printed nothing for {command.idle_timeout_s or 0:g} s and was stopped",
+        Ended.TIMED_OUT: f"it did not end within {command.timeout_s or 0:g} s and was stopped",
+        Ended.IDLE: f"it printed nothing for {command.idle_timeout_s or 0:g} s and was stopped",
         Ended.OUTPUT_LIMIT: f"it printed more than {limit_bytes} bytes and was stopped",
     }
     if ended in sentences:

@@ -200,7 +200,7 @@ def preview(
         else _current(open_configured(root, environ, overrides))
     )
     if not validation.failures:
-        return "nothing fails, so there is nothing to ask\n"
+        return "no gate fails, so there is no prompt\n"
     made = brief()
     return compose(replace(made, budget_chars=max_chars or made.budget_chars)).text
 

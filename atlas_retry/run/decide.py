@@ -124,7 +124,7 @@ def _passed(progress: Progress, _: Limits) -> End | None:
     if not progress.latest.success:
         return None
     if seen := held.for_review(progress.attempts):
-        reason = f"green, once a person has looked at {held.named(h for _, h in seen)}"
+        reason = f"green, but a person must review {held.named(h for _, h in seen)}"
         remedy = f"atlas diff {progress.run_id} {seen[-1][0]}"
         return End(verdict=Verdict.NEEDS_REVIEW, reason=reason, remedy=remedy)
     changed = progress.attempts or progress.fixers_changed or not progress.baseline.success
@@ -155,7 +155,7 @@ def _broken_by(gate: GateResult) -> End:
     """Broken because of this gate; a void one has run, so it is not suggested to run it."""
     is_void = gate.triage == "void"
     reason = f"{gate.name} {'is void' if is_void else 'cannot be run'}: {gate.error}"
-    see = f"see it for yourself: {gate.command}" if gate.command else None
+    see = f"run it yourself: {gate.command}" if gate.command else None
     remedy = "atlas undo" if is_void else installing(gate.error or "") or see
     return End(verdict=Verdict.BROKEN, reason=reason, remedy=remedy)
 
@@ -185,7 +185,7 @@ def _attempts_spent(progress: Progress, limits: Limits) -> End | None:
     if allowed is None or made < allowed:
         return None
     step = progress.latest.failed_step or "validation"
-    how = f"after {counted(made, 'attempt')}" if made else "and no attempt may be made"
+    how = f"after {counted(made, 'attempt')}" if made else "and no attempt is allowed"
     return _exhausted(f"{step} failed{' ' if made else ', '}{how}")
 
 
@@ -250,7 +250,7 @@ def _time_spent(progress: Progress, limits: Limits) -> End | None:
     allowed_s = limits.budget.wall_s
     if allowed_s is None or progress.elapsed_s < allowed_s:
         return None
-    return _exhausted(f"{allowed_s / 60:g} minutes are over")
+    return _exhausted(f"the time limit of {allowed_s / 60:g} minutes is reached")
 
 
 def _exhausted(reason: str) -> End:

@@ -18,10 +18,10 @@ from atlas_retry.text.units import usd
 
 WARNED_AT = (0.9, 0.75, 0.5)
 _NAMES = {
-    "day": "of this day",
-    "month": "of this month",
-    "repository_day": "of this repository and day",
-    "repository_month": "of this repository and month",
+    "day": "for today",
+    "month": "for this month",
+    "repository_day": "of this repository for today",
+    "repository_month": "of this repository for this month",
 }
 
 
@@ -37,7 +37,7 @@ class BudgetStanding(Struct, frozen=True, kw_only=True):
         return max(self.limit_usd - self.spent_usd, 0.0)
 
     def words(self, more_usd: float = 0.0) -> str:
-        """`the budget of this day: $7.60 of $10.00 are spent`."""
+        """`the budget for today: $7.60 of $10.00 are spent`."""
         spent = usd(self.spent_usd + more_usd)
         return f"the budget {_NAMES[self.key]}: {spent} of {usd(self.limit_usd)} are spent"
 

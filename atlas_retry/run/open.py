@@ -211,7 +211,7 @@ def select(gates: Sequence[Gate], only: Sequence[str]) -> tuple[Gate, ...]:
         if not any(word in (gate.kind, gate.name) for gate in gates):
             known = list(dict.fromkeys([*(g.kind for g in gates), *(g.name for g in gates)]))
             meant = near(word, known)
-            message = f"no gate is of kind or name {word!r}{meant}"
+            message = f"no gate has the kind or name {word!r}{meant}"
             raise UsageError(message, remedy=f"one of: {', '.join(known)}")
     if not only:
         return tuple(gates)

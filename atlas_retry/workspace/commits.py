@@ -79,9 +79,9 @@ def commit_run(
                 also = desk.also(base, tree, after)
                 return Made(commit=commit, base=base, tree=tree, patch=patch, also=also)
     raise WorkspaceError(
-        "no commit holds what the run started from: some of the files that it changed had "
+        "no commit has the state that the run started from: some files that it changed had "
         f"uncommitted changes: {', '.join(paths[:5])}",
-        remedy="commit those first and run again; or take the run as it is: atlas diff",
+        remedy="commit those first and run again; or use its patch: atlas diff",
     )
 
 

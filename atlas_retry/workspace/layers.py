@@ -140,7 +140,7 @@ def prepare_layers(
 def _misplaced(ws: Workspace, home: Path) -> str:
     """Why an overlay cannot show this workspace; empty if it can."""
     if inside := overlay.mounts_inside(ws.root):
-        return f"{inside[0]} is a mount of its own"
+        return f"{inside[0]} is a separate mount"
     for name, path in (("the home", home), ("the state directory", ws.state)):
         if path.is_relative_to(ws.root):
             return f"{name} {path} is inside the workspace"

@@ -146,7 +146,7 @@ def prepare(ws: Workspace, wanted: Contents) -> Layers | str:
     The caller removes them with `remove_layers`.
     """
     if inside := mounts_inside(ws.root):
-        return f"{inside[0]} is a mount of its own"
+        return f"{inside[0]} is a separate mount"
     why = "bubblewrap 0.11 or newer is not installed"
     for parent in (ws.home, Path(os.environ.get("TMPDIR") or "/tmp")):  # noqa: S108 - made 0700
         for bwrap in binaries(ws.root, ws.environ.get("PATH")):
