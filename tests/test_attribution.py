@@ -42,4 +42,4 @@ def test_all_edits_are_judged_if_the_agent_does_not_name_its_own(
     outcome, text = run(project, "silent")
     assert {held.path for held in outcome.attempts[0].held} == {"test_calc.py"}
     assert (project.root / "test_calc.py").read_text() == TEST
-    assert "not by it" not in text
+    assert "edited by someone else" not in text

@@ -357,7 +357,7 @@ def test_workspaces_are_found_by_name_from_each_other(yard: Yard) -> None:
     done = yard.atlas("retry", "api", at="repo")
     assert done.returncode == 2
     assert "./api" in done.stderr
-    assert "nothing fails" in yard.atlas("prompt", "web", at="repo").stdout
+    assert "no gate fails" in yard.atlas("prompt", "web", at="repo").stdout
 
 
 def test_status_lists_all_workspaces_with_their_next_step(yard: Yard) -> None:

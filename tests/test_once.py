@@ -49,7 +49,7 @@ def test_a_run_id_belongs_to_one_workspace(project: Project) -> None:
     other.mkdir()
     refused = atlas(project, "retry", str(other), "--run-id", "b-3")
     assert refused.code == 2
-    assert f"run b-3 is of {project.root}" in refused.err
+    assert f"run b-3 belongs to {project.root}" in refused.err
 
 
 def test_a_run_id_must_be_a_plain_name(project: Project) -> None:

@@ -153,7 +153,7 @@ def test_edits_from_before_the_interruption_are_judged_with_the_turn(scene: Scen
     assert scene.atlas("retry", "--ai-fix").returncode == -signal.SIGKILL
     done = scene.atlas("resume", "--ai-fix")
     assert "continues with its unfinished edits: test_calc.py" in done.stdout
-    assert "not by it" not in done.stdout
+    assert "edited by someone else" not in done.stdout
     assert done.returncode == 1, done.stdout + done.stderr
     assert test.read_text() == before
 

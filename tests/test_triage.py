@@ -20,7 +20,7 @@ def test_a_failure_that_exists_at_the_baseline_is_marked(project: Project) -> No
     events: list[Event] = []
     (problem,) = problems(project, events)
     assert problem.preexisting
-    assert "1 of 1 problems are there at HEAD too" in " ".join(
+    assert "1 of 1 problems also exist at HEAD" in " ".join(
         event.text for event in events if isinstance(event, Notice)
     )
 
