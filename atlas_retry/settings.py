@@ -194,11 +194,11 @@ class AgentSettings(ConfigSection, frozen=True, kw_only=True):
     """claude-code, anthropic, codex, gemini, opencode, aider, mini-swe-agent, command, scripted, or
     package.module:factory."""
     models: Annotated[tuple[Model, ...], SOME] = ("sonnet", "sonnet", "opus")
-    """By attempt; the last one repeats. CLIs other than Claude Code choose their own by default."""
+    """Models by attempt; the last one repeats. CLIs except Claude Code have their own default."""
     session: Annotated[tuple[Session, ...], SOME] = (Session.NEW, Session.RESUME, Session.NEW)
-    """By attempt: a new conversation, or the last one resumed; the last value repeats."""
+    """By attempt: new, or resume to continue the last conversation; the last value repeats."""
     effort: tuple[Literal["low", "medium", "high", "xhigh", "max"], ...] = ()
-    """By attempt, if the agent supports it; the last one repeats; empty = the agent's default."""
+    """Effort by attempt, if the agent supports it; the last repeats; empty = its default."""
     command: ShellLine | None = None
     """Command of the command backend: "my-agent --edit < {prompt_file}"."""
     path: Text | None = None
@@ -214,7 +214,7 @@ class AgentSettings(ConfigSection, frozen=True, kw_only=True):
     ] = "acceptEdits"
     """Permission mode of the Claude Code CLI; acceptEdits confines edits to the workspace."""
     extra_args: tuple[FreeText, ...] = ()
-    """Added to the command line of an agent that is a CLI, except the command backend."""
+    """Arguments added to the command line of an agent CLI, except the command backend."""
     isolation: Isolation = "none"
     """auto, overlay or none: whether attempts work in an overlay over the workspace."""
     writable: tuple[Text, ...] = ()
@@ -254,7 +254,7 @@ class GuardSettings(ConfigSection, frozen=True, kw_only=True):
     """What an attempt may not do."""
 
     mode: GuardMode = "block"
-    """block, warn or off."""
+    """What happens on a violation: block, warn or off."""
     protect: tuple[Glob, ...] = ()
     """Files that no attempt may change, in addition to the built-in ones."""
     allow: tuple[Glob, ...] = ()
