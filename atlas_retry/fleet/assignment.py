@@ -223,7 +223,6 @@ class _Execution(Struct, kw_only=True):
         return attempt.attempts
 
     def _write_script(self, patch: bytes) -> None:
-        """Write a patch that the scripted agent replays as its first attempt."""
         step = state_dir.folder(self.folder, "1")
         (step / "replay.diff").write_bytes(patch)
 

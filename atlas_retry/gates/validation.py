@@ -315,7 +315,6 @@ def _may_be_flaky(result: GateResult, course: Course) -> bool:
 
 
 def _was_flaky(number: int, result: GateResult, course: Course) -> bool:
-    """Whether a test passed that failed on this tree before."""
     is_test = result.kind is Kind.TEST and result.status is Status.PASSED
     return is_test and course.plan.flake_reruns > 0 and number in course.failed_before
 

@@ -89,7 +89,6 @@ class Loop:
                 self._record(index, begun)
 
     def _next(self, jobs: int) -> int | None:
-        """Position in the queue of the first command that may start now."""
         commands = [ladder.command for ladder in self._ladders.values()]
         busy = sum(not command.waits for command in commands)
         if busy < jobs:

@@ -35,8 +35,6 @@ class _Request:
 
 
 class _Section(threading.local):
-    """How this thread handles signals."""
-
     depth = 0
     """Number of nested uninterruptible sections."""
     orderly = 0
@@ -257,7 +255,6 @@ def _on_halt_by_outer(_signum: int, _frame: FrameType | None) -> None:
 
 @contextmanager
 def _all_halted() -> Iterator[None]:
-    """Halt all commands and the clock in this context."""
     _clock.halted_at = time.monotonic()
     for command in family.running():
         command.signal_group(command.halt_signal)

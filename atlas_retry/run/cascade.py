@@ -39,7 +39,6 @@ def _diagnosis(failed: Sequence[Outcome]) -> str:
 
 
 def _cause(failed: Sequence[Outcome]) -> str:
-    """The problems that most of the failed workspaces share."""
     problems, names = [dict(_problems(outcome)) for outcome in failed], _names(failed)
     counts = Counter(chain.from_iterable(problems))
     most = max(counts.values(), default=0)

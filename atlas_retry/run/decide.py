@@ -221,7 +221,6 @@ def _tries(progress: Progress, limits: Limits) -> Iterator[tuple[Gate, int, int]
 
 
 def _before_each(progress: Progress) -> Iterator[Validation]:
-    """The validation that each attempt started from."""
     current = progress.settled
     for attempt in progress.attempts:
         yield current

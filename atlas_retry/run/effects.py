@@ -187,7 +187,6 @@ class Effects(Struct, kw_only=True):
         self.opened.tracker.moved()
 
     def _start(self) -> str:
-        """The first snapshot of the run."""
         name = f"runs/{self.run.run_id}/start"
         held = shadow.kept(self.opened.git).get(name)
         if held is None:

@@ -241,7 +241,6 @@ def _keep(progress: Progress, end: End, run: Run, do: Effects) -> tuple[Progress
 
 
 def _better(progress: Progress, final: Validation) -> int | None:
-    """Number of the best attempt, if it is better than what is in the workspace."""
     chosen = best(progress)
     if chosen is None or chosen.validation is None or not is_worse(final, than=chosen.validation):
         return None

@@ -102,7 +102,6 @@ class Progress(Struct, frozen=True, kw_only=True):
 
 
 def _cost_usd(attempt: Attempt) -> float:
-    """Cost of the agent's turn and of the reviews after it."""
     reviews = attempt.validation.cost_usd if attempt.validation else 0.0
     return (attempt.cost_usd or 0.0) + attempt.reviews_usd + reviews
 

@@ -52,8 +52,6 @@ MAX_SHOWN = 8
 
 
 class _InterruptedRun(Struct, frozen=True, kw_only=True):
-    """An interrupted run, and its workspace as it is now."""
-
     git: discovery.Workspace
     run: RunRow
     remains: Remains

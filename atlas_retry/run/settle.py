@@ -261,7 +261,6 @@ def _marked(attempt: Attempt, *, needed: bool) -> Attempt:
 def _chosen(
     gates: Sequence[Gate], validation: Validation, wanted: Callable[[Gate], bool]
 ) -> tuple[tuple[Gate, ...], Validation]:
-    """The wanted gates, and the validation of these only."""
     pairs = [p for p in zip(gates, validation.results, strict=True) if wanted(p[0])]
     results = tuple(result for _, result in pairs)
     return tuple(gate for gate, _ in pairs), replace(validation, results=results)

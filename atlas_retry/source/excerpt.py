@@ -57,7 +57,6 @@ def anchor(diagnostics: Iterable[Diagnostic], read: Read) -> tuple[Diagnostic, .
 
 
 def _place(path: str, line: int, source: bytes | None) -> tuple[str | None, str | None]:
-    """The symbol around a line, and the text of the line."""
     if source is None:
         return None, None
     scope = enclosing(path, source, line)

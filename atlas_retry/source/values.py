@@ -86,7 +86,6 @@ def spellings(value: str) -> set[str]:
 
 
 def _decoded(quoted: re.Match[str]) -> str:
-    """The content of a string, with its escapes resolved."""
     if "r" in quoted[1].lower() or quoted[2] == "`":
         return quoted[3]
     text = _ESCAPE.sub(_character, quoted[3])

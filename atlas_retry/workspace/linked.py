@@ -88,7 +88,6 @@ def outer_environments(
 
 
 def _places(environment: str) -> list[Path]:
-    """Package folders of a virtual environment."""
     folders = Path(environment).glob("lib*/python*/site-packages")
     return sorted({path.resolve() for path in folders})
 

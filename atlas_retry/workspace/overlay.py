@@ -75,7 +75,6 @@ class Layers(Struct, frozen=True, kw_only=True):
         return self.folder / "changes"
 
     def _upper(self, number: int) -> Path:
-        """Layer of what the n-th command writes to the work tree."""
         return self.folder / f"{number}" / "root"
 
     def _wrapped(self, command: Command, number: int) -> Command:
@@ -203,7 +202,6 @@ def _prepared(ws: Workspace, wanted: Contents, bwrap: str, parent: Path) -> Laye
 
 
 def _sweep(parent: Path) -> None:
-    """Remove the layers that killed processes left."""
     for left in parent.glob(f"{_PREFIX}*"):
         pid = left.name.removeprefix(_PREFIX).partition("-")[0]
         if left.stat().st_uid == os.geteuid() and not Path("/proc", pid).exists():

@@ -123,7 +123,6 @@ def require_inside(path: str) -> None:
 
 @contextmanager
 def _parent(root: Path, path: str, *, make: bool = True) -> Iterator[tuple[int, str]]:
-    """Descriptor of the folder that `path` is in, and the name in it."""
     *above, name = path.split("/")
     folder = os.open(root, _FOLDER)
     try:

@@ -57,8 +57,6 @@ class Restored(Struct, frozen=True, kw_only=True):
 
 
 class _Goal(Struct, frozen=True, kw_only=True):
-    """The state to restore."""
-
     target: TreeState
     expected: TreeState | None
     paths: frozenset[str] | None

@@ -125,7 +125,6 @@ class Remembered(Struct, frozen=True, array_like=True, gc=False):
 
 
 def _remembered(ws: Workspace) -> Remembered | None:
-    """The remembered snapshot; None if unreadable."""
     with suppress(OSError, msgspec.MsgspecError):
         return msgspec.msgpack.decode((ws.shadow / "atlas-known").read_bytes(), type=Remembered)
     return None
@@ -230,7 +229,6 @@ def _hold_all(
 
 
 def _to_compare(scan: Scan, before: HeldTree) -> Iterable[str]:
-    """The files that may differ from the last snapshot."""
     if before.listed is None:
         return [*scan.files, *(before.files.keys() - scan.files.keys())]
     return differing(before.listed, scan.files) | before.unsure

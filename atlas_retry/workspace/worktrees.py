@@ -119,7 +119,6 @@ def remove_worktree(ws: Workspace, name: str, *, force: bool = False) -> None:
 
 
 def _tip(ws: Workspace, one: Worktree) -> str | None:
-    """The commit of its HEAD; None if unknown."""
     at, revision = (one.root, "HEAD") if one.is_there else (ws.common_dir, one.branch)
     try:
         return commit_id(at, ws.environ, revision) if revision else None
