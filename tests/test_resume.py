@@ -82,7 +82,10 @@ def test_an_interrupted_turn_is_repeated_from_its_snapshot(
     assert (row.verdict, row.attempts) == (Verdict.FIXED, 1)
     assert scene.asked() == ["asked", "asked"]
     if name == "KILL":
-        assert "unfinished edits are reverted (a snapshot holds them): calc.py" in done.stdout
+        pick = f"atlas pick {row.id} 1-unfinished --path FILE"
+        assert f"unfinished edits are reverted ({pick} takes one again): calc.py" in done.stdout
+        taken = scene.atlas("pick", row.id, "1-unfinished", "--path", "calc.py")
+        assert taken.returncode == 0, taken.stderr
 
 
 def test_a_completed_turn_is_not_paid_again(scene: Scene) -> None:

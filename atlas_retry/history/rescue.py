@@ -237,6 +237,6 @@ def _known(run: RunRow, held: Mapping[str, str], attempt: OpenAttempt | None) ->
     return attempt.snapshot if attempt and attempt.restored else None
 
 
-def unfinished(attempt: OpenAttempt) -> str:
-    """Name of the snapshot of an interrupted attempt."""
-    return f"{attempt.number}-unfinished"
+def unfinished(attempt: OpenAttempt | None) -> str:
+    """Name of the snapshot of an interrupted attempt, or of a run interrupted between attempts."""
+    return f"{attempt.number}-unfinished" if attempt else "unfinished"

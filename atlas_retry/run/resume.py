@@ -169,7 +169,8 @@ def _prepare_workspace(scene: _InterruptedRun) -> str | None:
         restoring.restore(scene.git, scene.expected)
         is_continued = attempt and (attempt.reply or attempt.session_id)
         unfinished = some(ours, MAX_SHOWN)
-        text = f"unfinished edits are reverted (a snapshot holds them): {unfinished}"
+        pick = f"atlas pick {scene.run.id} {rescue.unfinished(attempt)} --path FILE"
+        text = f"unfinished edits are reverted ({pick} takes one again): {unfinished}"
         if is_continued:
             text = f"the agent continues with its unfinished edits: {unfinished}"
         scene.emit(Notice(level=Level.WARNING, text=text))
@@ -219,11 +220,12 @@ def _refusal(scene: _InterruptedRun, why: str) -> WorkspaceError:
 def _turn(scene: _InterruptedRun, there: str | None) -> str | None:
     """The snapshot to continue the attempt's turn from; keeps the unfinished one, `there`."""
     attempt = scene.remains.open_attempt
-    if attempt is None:
-        return None
-    unfinished, whole = rescue.unfinished(attempt), str(attempt.number)
+    unfinished = rescue.unfinished(attempt)
     if there:
         shadow.keep(scene.git, rescue.held_under(scene.run.id, unfinished), there)
+    if attempt is None:
+        return None
+    whole = str(attempt.number)
     if attempt.reply and whole in scene.held:
         return scene.held[whole]
     if there and attempt.reply:
