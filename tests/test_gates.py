@@ -44,6 +44,8 @@ def status_of(run: str, plan: Plan, kind: Kind = Kind.LINT, **rest: object) -> S
         ("exit 126", Kind.TEST, Status.BROKEN),
         ("kill -SEGV $$", Kind.TEST, Status.FAILED),
         ("echo no tests ran in 0.01s; exit 5", Kind.TEST, Status.VACUOUS),
+        ("echo 2 tests collected in 0.01s", Kind.TEST, Status.VACUOUS),
+        ("echo '= 1/2 tests collected (1 deselected) in 0.01s ='", Kind.TEST, Status.VACUOUS),
         ("echo '===== 1 failed in 0.1s ====='", Kind.LINT, Status.PASSED),
     ],
 )

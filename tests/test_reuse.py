@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.projects import FIXED, Project, atlas
+from tests.projects import FIXED, Project, atlas, git
 
 Change = Callable[[Project], object]
 SETTLED_S = 0.15
@@ -77,6 +77,9 @@ MOVES: dict[str, Change] = {
     "an installed package": _write("node_modules/left-pad", ""),
     "a variable": lambda project: project.environ.update(DATABASE_URL="x"),
     "a program": _write("../bin/grep2", ""),
+    "the commit": lambda project: git(
+        project.root, "commit", "--allow-empty", "-qm", "WIP", environ=project.environ
+    ),
 }
 
 
@@ -237,6 +240,7 @@ def test_a_gate_with_inputs_is_reused_after_other_files_changed(gates: Gates) ->
     atlas(gates.project, "validate")
     gates.ran()
     (gates.project.root / "notes.md").write_text("moved\n")
+    gates.project.commit()
     atlas(gates.project, "validate", "--reuse")
     assert gates.ran() == ["whole"]
     (gates.project.root / "new.py").write_text("")

@@ -59,7 +59,8 @@ as 0. A pattern that accepts 0 must count all tests or those that passed, becaus
 skipped tests tell nothing about the others."""
 
 _NONE = regex(r"""(?x)
-    no[ ]tests[ ]ran[ ]in[ ] | =+[ ]no[ ]tests[ ]ran[ ]in[ ]                # pytest
+    (?:=+[ ])?no[ ]tests[ ]ran[ ]in[ ]                                       # pytest
+    | (?:=+[ ])?\d+(?:/\d+)?[ ]tests?[ ]collected[ ](?:\(.+\)[ ])?in[ ]       # --collect-only
     | No[ ]tests[ ]found,[ ]exiting[ ]with[ ]code                            # jest
     | No[ ]test[ ]files[ ]found                                              # vitest, tap
     | Error:[ ]No[ ]tests?[ ](?:files[ ])?found                              # mocha, playwright

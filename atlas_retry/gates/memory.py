@@ -1,8 +1,9 @@
 """Results of gates, remembered by everything that they depend on. Runs nothing.
 
 A result is used again only if everything known is unchanged: every file outside dependency and
-cache folders (or those that the gate's `inputs` name), the gate, its environment, and the programs
-that it names. If something is unknown (a program that is not found), nothing is reused.
+cache folders and the commit (or the files that the gate's `inputs` name), the gate, its
+environment, and the programs that it names. If something is unknown (a program that is not found),
+nothing is reused.
 """
 
 import hashlib
@@ -20,6 +21,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from atlas_retry import __version__
+from atlas_retry.errors import WorkspaceError
 from atlas_retry.model import Gate, GateResult, Kind, Status
 from atlas_retry.state_dir import replace_file
 
@@ -146,12 +148,14 @@ class Memory:
         """Digest of all that a gate's result depends on apart from files; only where known."""
         path = self._environ.get("PATH", "/usr/bin:/bin").split(":")
         around = cache(lambda cwd: _around(str(self._root), cwd, path))
+        commit = _commit(self._root)
         keys = {}
         for gate in gates:
             cwd = str(self._root / gate.cwd)
             tools = programs(gate.run, cwd, path)
             if tools is not None and gate.kind is not Kind.REVIEW:
-                keys[gate] = self._key(gate, (*tools, *around(cwd)))
+                seen = () if gate.inputs else commit
+                keys[gate] = self._key(gate, (*tools, *around(cwd), *seen))
         return keys
 
     def _key(self, gate: Gate, tools: "tuple[Stamp, ...]") -> str:
@@ -267,6 +271,22 @@ def _around(root: str, cwd: str, path: Iterable[str]) -> tuple[Stamp, ...]:
     places += [f"{cwd}/{name}" for name in _INSTALLED if cwd != root]
     inner = chain.from_iterable(map(_packages, places))
     return (*filter(None, map(_stamp, (*places, *inner))),)
+
+
+def _commit(root: Path) -> tuple[Stamp, ...]:
+    """Stat data of git's files that say which commit HEAD is: a gate may read its message.
+
+    Source: gitrepository-layout(5).
+    """
+    from atlas_retry.workspace.discovery import common_dir_of, git_dir_of
+
+    with suppress(WorkspaceError, OSError):
+        git_dir = git_dir_of(root)
+        common = common_dir_of(git_dir)
+        branch = (git_dir / "HEAD").read_text(errors="replace").removeprefix("ref: ").rstrip("\n")
+        files = (git_dir / "HEAD", common / branch, common / "packed-refs")
+        return (*filter(None, map(_stamp, map(str, files))),)
+    return ()
 
 
 def _commands(line: str) -> Iterator[str]:
