@@ -75,6 +75,7 @@ def case(
     return guard.Case(
         before=tree,
         after=MemoryTree(whole, new_modes),
+        changed=tuple(sorted({*before, *whole})),
         failing=failing or (PYTEST,),
         allow=allow,
         mentions=tree.mentions,

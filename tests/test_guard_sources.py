@@ -434,8 +434,6 @@ def test_a_refusal_inside_the_fix_reverts_the_whole_attempt() -> None:
 
 BESIDE: list[tuple[str, guard.Case]] = [
     ("atlas-touched", case({}, {".atlas/config.yaml": "version: 1\n"})),
-    ("atlas-touched", case({"pyproject.toml": "\n"}, {"pyproject.toml": "[tool.atlas]\nx = 1\n"})),
-    ("atlas-touched", case({"Makefile": "\n"}, {"Makefile": "export ATLAS_GUARD__MODE=off\n"})),
     ("protected-path", replace(case({"a": "1\n"}, {"a": "2\n"}), protect=("a",))),
     ("git-state", replace(case({}, {}), git_before={"HEAD": "1"}, git_after={"HEAD": "2"})),
     ("nested-git", replace(case({}, {}), nested=("lib/.git",))),

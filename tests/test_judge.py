@@ -375,15 +375,6 @@ def test_texts_are_searched_in_files_from_before_the_change(root: Path) -> None:
     assert mentions([""]) == mentions([]) == {}
 
 
-def test_a_mixed_tree_takes_some_paths_from_another() -> None:
-    base = MemoryTree({"a": "1", "b": "1", "gone": "1"}, {"b": "100755"})
-    other = MemoryTree({"a": "2", "b": "2", "new": "2"})
-    mixed = folders.Mixed(base, other, ("b", "new", "gone", "nowhere"))
-    assert [*mixed.paths()] == ["a", "b", "new"]
-    assert [mixed.read(path) for path in ("a", "b", "new", "gone")] == [b"1", b"2", b"2", None]
-    assert [mixed.mode(path) for path in ("a", "b")] == ["100644", "100644"]
-
-
 def test_two_folder_states_differ_by_content_mode_and_kind(tmp_path: Path) -> None:
     old, new = tmp_path / "old", tmp_path / "new"
     for root in (old, new):

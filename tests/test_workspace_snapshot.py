@@ -17,7 +17,7 @@ from atlas_retry.workspace.restoring import restore
 from atlas_retry.workspace.shadow import compact, drop, keep, kept
 from atlas_retry.workspace.snapshots import Snapshot, load, snapshot
 from atlas_retry.workspace.state import changes, patch
-from atlas_retry.workspace.trees import tree
+from atlas_retry.workspace.trees import mixed, tree
 from tests.repositories import ENVIRON, ODD_NAMES, commit, entries, git, opened, repository, write
 
 
@@ -481,3 +481,22 @@ def test_facts_run_no_filter_of_the_repository(root: Path, ws: Workspace) -> Non
     write(root, "src/a.py", "a = 1\n")
     facts(ws)
     assert not (root.parent / "executed").exists()
+
+
+def test_a_mixed_tree_takes_some_paths_from_another_snapshot(root: Path, ws: Workspace) -> None:
+    write(root, "both", "1")
+    write(root, "gone", "1")
+    one = snapshot(ws)
+    write(root, "both", "2").chmod(0o755)
+    (root / "gone").unlink()
+    write(root, "new", "2")
+    write(root, "src/a.py", "a = 2\n")
+    other = snapshot(ws)
+    there = mixed(ws, one.id, other.id, ("both", "gone", "new", "nowhere"))
+    assert {*there.paths()} == paths(ws, one) - {"gone"} | {"new"}
+    assert [there.read(p) for p in ("both", "new", "gone", "src/a.py")] == [
+        *(b"2", b"2", None),
+        tree(ws, one.id).read("src/a.py"),
+    ]
+    assert there.mode("both") == "100755"
+    assert [*mixed(ws, one.id, other.id, ()).paths()] == [*tree(ws, one.id).paths()]

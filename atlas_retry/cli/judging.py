@@ -99,8 +99,7 @@ def _explained(rulings: Sequence["Ruling"], path: str) -> int:
     if not rulings:
         print(f"{path}: did not change")
     for ruling in rulings:
-        finding = ruling.finding
-        answer = f"{finding.answer.value}: {finding.detail}" if finding else "kept"
+        answer = f"{ruling.answer.value}: {ruling.detail}" if ruling.answer else "kept"
         print(f"{path}: {ruling.mechanism}: {answer}")
     return CLEAN
 

@@ -8,11 +8,9 @@ from collections.abc import Callable, Iterable, Iterator
 
 from msgspec import Struct
 
-from atlas_retry.guard import places
-from atlas_retry.guard.case import Answer, Delta, RuleFinding, Scene, differing
-from atlas_retry.guard.documents import flat, parse
-from atlas_retry.patterns import regex
+from atlas_retry.guard.case import Answer, Ruling, Scene
 from atlas_retry.text.globs import Globs, globs
+from atlas_retry.workspace.versions import differing
 
 Seen = tuple[str, str]
 """A path and what was done to it."""
@@ -25,22 +23,16 @@ class BesideRule(Struct, frozen=True, kw_only=True):
     reason: str
     check: Callable[[Scene], Iterable[Seen]]
     can_be_allowed: bool = False
-    only_noted: bool = False
+    answer: Answer = Answer.REFUSED
     only_in_runs: bool = False
-    """Whether it is only held outside runs, where a person may have done it."""
+    """Elsewhere a person may have done it: it is held."""
+    separable: bool = True
+    """Restoring the files named undoes it; else the whole attempt has to go."""
     restorable: bool = True
-    """Whether the files can be restored from the snapshot before the turn."""
+    """What the attempt had to leave can be restored; else the run ends."""
 
 
 OWN = Globs(("/.atlas/", "/atlas.yaml", "/atlas.yml", "/.atlas.yaml"))
-_PART = regex(r"^(tool:)?atlas([-_]retry)?$")
-_VARIABLE = regex(r"\bATLAS_(HOME|[A-Z]+__[A-Z_]+)['\"]?\s*[:?]?[=:]")
-_STEERED = globs(
-    """
-    .env .env.* .envrc Makefile justfile mise.toml package.json docker-compose*.y*ml *.mk
-    .github/ .gitlab-ci.yml .circleci/
-    """
-)
 _CACHES = globs(
     """
     **/.cache/ **/__pycache__/ .npm/_cacache/ .npm/_logs/ .yarn/ .pnpm-store/ .local/share/
@@ -60,24 +52,12 @@ def _own_files(scene: Scene) -> Iterator[Seen]:
     for delta in scene.deltas:
         if OWN.match(delta.path) or delta.path in scene.case.sources:
             yield delta.path, "belongs to atlas, which decides what has to pass"
-        elif _moves_own_part(delta):
-            yield delta.path, "its part for atlas decides what has to pass"
-        elif _STEERED.match(delta.path) and any(_VARIABLE.search(t) for _, t in delta.added_lines):
-            yield delta.path, "sets a variable of atlas, which decides what has to pass"
-
-
-def _moves_own_part(delta: Delta) -> bool:
-    """Whether atlas's part of a shared file has changed."""
-    if places.suffix(delta.path) not in (".toml", ".json", ".cfg", ".ini"):
-        return False
-    old, new = (flat(parse(delta.path, side or b"")) for side in (delta.before, delta.after))
-    return any(any(map(_PART.match, key[:2])) for key in differing(old, new))
 
 
 def _git_state(scene: Scene) -> Iterator[Seen]:
     """Commits, refs, index flags, hooks and configuration; staging is allowed."""
     before, after = scene.case.git_before, scene.case.git_after
-    for key in differing(before, after):
+    for key in sorted(differing(before, after)):
         if key not in INNOCENT_FACTS:
             flagged = key.partition("index-flags:")[2]
             yield flagged or ".git", f"git's {key} was {_moved(before.get(key), after.get(key))}"
@@ -133,13 +113,14 @@ def _protected(scene: Scene) -> Iterator[Seen]:
             yield delta.path, "is protected by guard.protect"
 
 
-_LOST: dict[str, bool] = {"restorable": False}
+_LOST = {"separable": False, "restorable": False}
 RULES: tuple[BesideRule, ...] = tuple(
     BesideRule(name=name, check=check, reason=reason, **flags)
     for name, check, reason, flags in (
         ("atlas-touched", _own_files, "it decides what has to pass", {"only_in_runs": True}),
         ("protected-path", _protected, "the user asked for it to stay as it is", {}),
-        ("git-state", _git_state, "history and settings of git are the user's", _LOST),
+        ("git-state", _git_state, "history and settings of git are the user's",
+         {"separable": False}),
         ("nested-git", _each("nested", "belongs to a repository of its own and was changed"),
          "no snapshot holds what it had", _LOST),
         ("outside-workspace", _outside, "only the workspace may change",
@@ -151,16 +132,21 @@ RULES: tuple[BesideRule, ...] = tuple(
         ("clock-tricked", _each("future", "its modification time was set into the future"),
          "old results would be taken for fresh ones", {"can_be_allowed": True}),
         ("folder-mode", _each("modes", "its permissions were changed, and are given back"),
-         "git does not hold them: others have the ones that were there", {"only_noted": True}),
+         "git does not hold them: others have the ones that were there", {"answer": Answer.NOTED}),
     )
 )  # fmt: skip
 
 
-def findings(scene: Scene) -> Iterator[tuple[BesideRule, RuleFinding]]:
-    """Forbidden changes outside the code, with their rules."""
+def rulings(scene: Scene) -> Iterator[Ruling]:
+    """What was done beside the code, by the rules it is against."""
+    allowed = Globs(scene.case.allow)
     for rule in RULES:
         held = rule.only_in_runs and not scene.case.in_run
+        answer = Answer.HELD if held else rule.answer
         for path, detail in rule.check(scene):
-            refused = Answer.NOTED if rule.only_noted else Answer.REFUSED
-            yield rule, RuleFinding(rule=rule.name, path=path, detail=f"{detail} ({rule.reason})",
-                                    answer=Answer.HELD if held else refused)  # fmt: skip
+            if not (rule.can_be_allowed and allowed.match(path)):
+                yield Ruling(
+                    path=path, mechanism=f"beside: {rule.name}", answer=answer, rule=rule.name,
+                    detail=f"{detail} ({rule.reason})", separable=rule.separable,
+                    restorable=rule.restorable,
+                )  # fmt: skip

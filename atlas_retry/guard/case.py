@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from msgspec import Struct, field
 
+from atlas_retry.guard.judgement import Content
 from atlas_retry.model import Gate, GateResult, GitFacts, Tree
 
 
@@ -22,15 +23,26 @@ class Answer(StrEnum):
     NOTED = "noted"
 
 
-class RuleFinding(Struct, frozen=True, kw_only=True):
-    """A change that a rule found."""
+class Ruling(Struct, frozen=True, kw_only=True):
+    """What one mechanism says of one path."""
 
-    rule: str
     path: str
+    mechanism: str
+    """The module that spoke, and what it saw, for `atlas guard --why`."""
+    answer: Answer | None = None
+    """None: it is kept."""
+    rule: str = ""
     line: int | None = None
-    detail: str
-    """What was done, as text to follow the path."""
-    answer: Answer
+    detail: str = ""
+    """What was done, in words that follow the path."""
+    rewrite: bytes | None = None
+    """What is left of the file when only a part of it is held."""
+    as_before: Content | None = None
+    is_proved: bool = False
+    """It is kept, and has to be proved by running with `as_before` (None: absent)."""
+    separable: bool = True
+    """Restoring the file undoes it."""
+    restorable: bool = True
 
 
 class OutsideChange(Struct, frozen=True, kw_only=True):
@@ -57,8 +69,8 @@ class Case(Struct, frozen=True, kw_only=True):
 
     before: Tree
     after: Tree
-    changed: tuple[str, ...] | None = None
-    """Paths that may differ; None to compare all."""
+    changed: tuple[str, ...]
+    """Paths that may differ."""
     gates: tuple[Gate, ...] = ()
     failing: tuple[GateResult, ...] = ()
     """Gates that failed before the change; empty if unknown."""
@@ -158,15 +170,6 @@ def unpaired(
     return lost, came
 
 
-_K = TypeVar("_K", str, tuple[str, ...])
-
-
-def differing(before: Mapping[_K, object], after: Mapping[_K, object]) -> list[_K]:
-    """Sorted keys with different values, or in only one of the two."""
-    keys = before.keys() | after.keys()
-    return sorted(key for key in keys if before.get(key) != after.get(key))
-
-
 class Scene(Struct, frozen=True, kw_only=True, eq=False, dict=True):
     """A case with its differences."""
 
@@ -190,13 +193,10 @@ class Scene(Struct, frozen=True, kw_only=True, eq=False, dict=True):
 def scene(case: Case) -> Scene:
     """Read the differences of a case once."""
     before, after = case.before, case.after
-    paths: Iterable[str] = (
-        case.changed if case.changed is not None else sorted({*before.paths(), *after.paths()})
-    )
     deltas = (
         Delta(path=path, before=before.read(path), after=after.read(path),
               old_mode=before.mode(path), new_mode=after.mode(path))
-        for path in paths
+        for path in case.changed
     )  # fmt: skip
     moved = (d for d in deltas if (d.before, d.old_mode) != (d.after, d.new_mode))
     return Scene(case=case, deltas=tuple(moved))

@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 from msgspec import Struct
 
 from atlas_retry.guard import places
-from atlas_retry.guard.case import Answer, Delta, RuleFinding, Scene
+from atlas_retry.guard.case import Answer, Delta, Ruling, Scene
 from atlas_retry.guard.documents import Key, flat, parse
 from atlas_retry.guard.settings import deciding_part, is_shared
 from atlas_retry.patterns import regex
@@ -116,12 +116,13 @@ class Reached(Struct, frozen=True, kw_only=True):
         return None
 
 
-def decides(delta: Delta, scene: Scene, gates: Reached) -> RuleFinding | None:
-    """Why the change of a file decides what passes; None if it does not."""
+def decides(delta: Delta, scene: Scene, gates: Reached) -> Ruling | None:
+    """Why the change of a file decides what passes; None where it does not."""
     seen = _by_name_or_content(delta, scene, gates) or _by_entry(delta)
     if seen is None:
         return None
-    return RuleFinding(rule=seen[0], path=delta.path, detail=seen[1], answer=Answer.HELD)
+    return Ruling(path=delta.path, mechanism=f"decides: {seen[0]}", answer=Answer.HELD,
+                  rule=seen[0], detail=seen[1])  # fmt: skip
 
 
 def _by_name_or_content(delta: Delta, scene: Scene, gates: Reached) -> tuple[str, str] | None:

@@ -7,8 +7,8 @@ changes. Whether a kept change proves as much as before is checked by running, n
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from functools import cached_property
+from collections.abc import Iterator
+from functools import cached_property, lru_cache
 from itertools import chain
 from pathlib import PurePosixPath
 from pprint import pformat
@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, field
 
 from atlas_retry.guard import places, tokens
-from atlas_retry.guard.case import Delta, Scene, unpaired
+from atlas_retry.guard.case import Delta, Ruling, Scene, unpaired
 from atlas_retry.guard.documents import parse
+from atlas_retry.model import Kind
 from atlas_retry.patterns import regex
-from atlas_retry.source import Import, definitions, imports, language_of
+from atlas_retry.source import Import, definitions, imports, language_of, text_of
 from atlas_retry.text.globs import words
 
 if TYPE_CHECKING:
@@ -119,26 +120,35 @@ class Renames:
         return self._users[name]
 
 
-class Growth(Struct, frozen=True, kw_only=True):
-    """A change of a deciding file that is kept."""
-
-    as_before: bytes | None = None
-    """The earlier file with the present names of the sources; None: absent."""
-    is_same: bool
-    """Whether only layout or names differ."""
+@lru_cache(maxsize=1)
+def renames(scene: Scene) -> Renames:
+    """Those of a change, looked for once."""
+    return Renames(scene)
 
 
-def growth(delta: Delta, scene: Scene, led: Renames) -> Growth | None:
-    """How a change to a test or its data may be kept; None if it must be held."""
+def growth(delta: Delta, reason: Ruling, scene: Scene) -> Ruling | None:
+    """The ruling on a change to what decides that is kept; None where it has to be held."""
+    of_tests = reason.rule == "test-changed"
     if delta.is_added:
-        return Growth(is_same=False) if _may_be_added(delta, scene) else None
+        return _proved(delta, "grown", None) if of_tests and _may_be_added(delta, scene) else None
     if not delta.is_text or delta.old_mode != delta.new_mode:
         return None
     if is_same(delta):
-        return Growth(is_same=True)
-    if _SNAPSHOTS.search(delta.path):
-        return Growth(is_same=False, as_before=delta.before) if _only_inserted(delta) else None
-    return _grown_code(delta, led)
+        return Ruling(path=delta.path, mechanism=_THE_SAME)
+    if of_tests and (kept := _grown(delta, scene)):
+        return kept
+    is_repair = confined(delta, _complained(scene).get(delta.path, frozenset()))
+    mechanism = "grown: changes only what a gate reported"
+    return _proved(delta, mechanism, delta.before) if is_repair else None
+
+
+_THE_SAME = "grown: the same, reformatted or renamed"
+
+
+def _proved(delta: Delta, mechanism: str, was: bytes | None) -> Ruling:
+    """What is kept, and has to pass with the file as it was as well (None: absent)."""
+    before = (delta.old_mode, was) if delta.old_mode and was else None
+    return Ruling(path=delta.path, mechanism=mechanism, as_before=before, is_proved=True)
 
 
 def is_same(delta: Delta) -> bool:
@@ -150,14 +160,19 @@ def is_same(delta: Delta) -> bool:
     return old is not None and pformat(old) == pformat(parse(delta.path, delta.after or b""))
 
 
-def _grown_code(delta: Delta, led: Renames) -> Growth | None:
+def _grown(delta: Delta, scene: Scene) -> Ruling | None:
+    """The ruling on a test that grew, or follows names; a snapshot file is keyed by test."""
+    if _SNAPSHOTS.search(delta.path):
+        return _proved(delta, "grown", delta.before) if _only_inserted(delta) else None
     old, new = tokens.root(delta.path, delta.before), tokens.root(delta.path, delta.after)
     if old is None or new is None:
         return None
-    file = SourceChange(delta=delta, led=led)
+    file = SourceChange(delta=delta, led=renames(scene))
     if not file.imports_follow or not file.grows(old, new):
         return None
-    return Growth(is_same=not file.added, as_before=file.renamed_before())
+    # the file as it was, under the names that the sources have now
+    grew = _proved(delta, "grown", file.renamed_before())
+    return grew if file.added else Ruling(path=delta.path, mechanism=_THE_SAME)
 
 
 def _may_be_added(delta: Delta, scene: Scene) -> bool:
@@ -195,7 +210,7 @@ def _hides_module(path: str, scene: Scene) -> bool:
 
 
 def _only_inserted(delta: Delta) -> bool:
-    """Whether all lines are still there, in order; snapshot files are keyed by test."""
+    """Whether every line is still there, in order."""
     rest = iter(delta.new_text.splitlines())
     return all(line in rest for line in delta.old_text.splitlines())
 
@@ -288,8 +303,8 @@ class SourceChange(Struct, kw_only=True, dict=True):
         return all(self._is_new(child) for child in extra)
 
     def _asks_more(self, step: "Node") -> bool:
-        """Whether a step only asserts, directly or by an asserting function of the file."""
-        text = tokens.text_of(step)
+        """Whether a step only asserts, by itself or by a function of the file that does."""
+        text = text_of(step)
         called = _CALLED.match(text)
         return bool(_ASSERTION.match(text) or (called and called[1] in self._asserting))
 
@@ -315,8 +330,8 @@ class SourceChange(Struct, kw_only=True, dict=True):
         return [member for member in members if not _is_import(member, language)]
 
     def _is_new(self, node: "Node") -> bool:
-        """Whether a statement only adds a test or a definition with a new name."""
-        text = _attributes(node) + tokens.text_of(node)
+        """Whether a statement only adds a test or a definition under a fresh name."""
+        text = _attributes(node) + text_of(node)
         if _REACHES_OUT.search(text.partition("{")[0] if "{" in text else text[:200]):
             return False
         if node.type in ("expression_statement", "call", "call_expression") and not _assigned(node):
@@ -357,7 +372,7 @@ def _call_around(body: "Node") -> str:
         if outer is None or outer.type in ("call", "call_expression"):
             break
         outer = outer.parent
-    return tokens.text_of(outer)[:60] if outer is not None and "call" in outer.type else ""
+    return text_of(outer)[:60] if outer is not None and "call" in outer.type else ""
 
 
 def _is_plain_call(node: "Node") -> bool:
@@ -365,13 +380,13 @@ def _is_plain_call(node: "Node") -> bool:
     if node.type not in ("argument_list", "arguments"):
         return False
     call = node.parent
-    callee = tokens.text_of(call).partition("(")[0] if call is not None else ""
+    callee = text_of(call).partition("(")[0] if call is not None else ""
     return not re.search(r"\.each$|parametrize$|Source$|Values?$|Cases?$", callee)
 
 
 def _is_import(node: "Node", language: str) -> bool:
     inner = node.children[0] if node.type == "expression_statement" and node.children else node
-    text = tokens.text_of(inner)[:80]
+    text = text_of(inner)[:80]
     if language in ("javascript", "typescript", "tsx"):
         return node.type == "import_statement" or bool(re.search(r"=\s*require\(", text))
     return node.type in _IMPORTS or text.startswith(("require ", "require_relative "))
@@ -389,7 +404,7 @@ def _assigned(node: "Node") -> str | None:
     left = inner.child_by_field_name("left") if "assignment" in inner.type else None
     if left is None or not left.type.endswith(("identifier", "constant", "variable_name")):
         return None
-    return tokens.text_of(left)
+    return text_of(left)
 
 
 def _name_of(node: "Node") -> str | None:
@@ -399,20 +414,34 @@ def _name_of(node: "Node") -> str | None:
     for inner in (node, *node.named_children):
         if (declarator := inner.child_by_field_name("declarator")) is not None:
             is_name = declarator.type == "identifier"
-            return tokens.text_of(declarator) if is_name else _name_of(declarator)
+            return text_of(declarator) if is_name else _name_of(declarator)
         name = inner.child_by_field_name("name") or inner.child_by_field_name("type")
         if name is not None:
-            return tokens.text_of(name)
+            return text_of(name)
     return None
 
 
-def confined(delta: Delta, lines: Mapping[str, frozenset[int]]) -> bool:
-    """Whether a change affects only statements that a lint or type gate reported.
+_RUN_CODE = (Kind.TEST, Kind.BUILD, Kind.REVIEW)
+"""Gates whose problems are about what the code does, not about how a line is written."""
 
-    `lines` are the reported lines by path. The fix must keep all literals and assertions: it may
-    remove an unused import, but not an `assert`.
+
+@lru_cache(maxsize=1)
+def _complained(scene: Scene) -> dict[str, frozenset[int]]:
+    """By path the lines that lint, format and type gates complained of."""
+    lines: dict[str, frozenset[int]] = {}
+    checkers = (result for result in scene.case.failing if result.kind not in _RUN_CODE)
+    for diagnostic in chain.from_iterable(result.diagnostics for result in checkers):
+        if diagnostic.path and (region := diagnostic.region):
+            within = range(region.start_line, (region.end_line or region.start_line) + 1)
+            lines[diagnostic.path] = lines.get(diagnostic.path, frozenset()).union(within)
+    return lines
+
+
+def confined(delta: Delta, wanted: frozenset[int]) -> bool:
+    """Whether a change stays within the statements on lines that a lint or type gate complained of.
+
+    Such a repair may lose no literal and no assertion: an unused import goes, `assert` does not.
     """
-    wanted = lines.get(delta.path, frozenset())
     old, new = tokens.root(delta.path, delta.before), tokens.root(delta.path, delta.after)
     if not wanted or old is None or new is None:
         return False

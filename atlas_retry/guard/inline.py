@@ -7,12 +7,11 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
-
 from atlas_retry.guard import places, tokens
-from atlas_retry.guard.case import Delta, Scene, unpaired
-from atlas_retry.guard.grown import Renames, SourceChange
+from atlas_retry.guard.case import Answer, Delta, Ruling, Scene, unpaired
+from atlas_retry.guard.grown import Renames, SourceChange, renames
 from atlas_retry.patterns import regex
+from atlas_retry.source import text_of
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -22,19 +21,23 @@ _VITEST = regex(r"^if\s*\(\s*import\.meta\.vitest\s*\)")
 _DOCTESTS = regex(r"doctest|xdoctest")
 
 
-class Inline(Struct, frozen=True, kw_only=True):
-    """The change of the tests in a source."""
+def _held(path: str, restored: bytes | None, line: int | None = None) -> Ruling:
+    """The ruling on tests in a source; `restored` is the new source with its earlier tests.
 
-    path: str
-    restored: bytes | None
-    """The new source with its earlier tests; None if they do not fit into it."""
-    line: int | None = None
+    None: they cannot be put into it.
+    """
+    return Ruling(
+        path=path, mechanism="inline", rule="inline-test-changed", line=line,
+        answer=Answer.HELD if restored is not None else Answer.REVIEW,
+        detail="the tests in the source itself were changed", rewrite=restored,
+    )  # fmt: skip
 
 
-def moved(delta: Delta, scene: Scene, led: Renames) -> Inline | None:
-    """The change of a source's own tests; None if they only grew or there are none."""
+def moved(delta: Delta, scene: Scene) -> Ruling | None:
+    """The change of a source's own tests, unless they only grew or there are none."""
     if not delta.is_text or delta.before is None:
         return None
+    led = renames(scene)
     if delta.after is None:
         return _gone(delta, scene) if places.is_source(delta.path) else None
     if places.is_prose(delta.path) or places.suffix(delta.path) == ".py":
@@ -43,18 +46,18 @@ def moved(delta: Delta, scene: Scene, led: Renames) -> Inline | None:
     return _marked(delta, led) if places.is_source(delta.path) else None
 
 
-def _gone(delta: Delta, scene: Scene) -> Inline | None:
-    """The tests of a deleted source; None if other files have them now."""
+def _gone(delta: Delta, scene: Scene) -> Ruling | None:
+    """The tests of a source that was deleted, unless other files have them now."""
     left = b"\n".join(other.after or b"" for other in scene.deltas)
     items = _items(delta.path, delta.before or b"")
     is_moved = all((item.text or b"") in left for item in items)
-    return None if is_moved else Inline(path=delta.path, restored=None)
+    return None if is_moved else _held(delta.path, None)
 
 
-def _marked(delta: Delta, led: Renames) -> Inline | None:
-    """The change of items marked as tests, and of examples in Rust."""
+def _marked(delta: Delta, led: Renames) -> Ruling | None:
+    """The change of items that are marked as tests, and of the examples of Rust."""
     documented = _examples(delta, led, _FENCED) if places.suffix(delta.path) == ".rs" else None
-    after = documented.restored if documented else delta.after
+    after = documented.rewrite if documented else delta.after
     if after is None:
         return documented
     old, new = _items(delta.path, delta.before or b""), _items(delta.path, after)
@@ -62,7 +65,7 @@ def _marked(delta: Delta, led: Renames) -> Inline | None:
     if not unpaired(old, new, file.grows)[0]:
         return documented
     line = new[0].start_point[0] + 1 if new else None
-    return Inline(path=delta.path, restored=_spliced(after, old, new), line=line)
+    return _held(delta.path, _spliced(after, old, new), line)
 
 
 def _items(path: str, source: bytes) -> "list[Node]":
@@ -72,14 +75,14 @@ def _items(path: str, source: bytes) -> "list[Node]":
         return []
     if places.suffix(path) == ".rs":
         return list(_rust_items(tree))
-    return [child for child in tree.named_children if _VITEST.match(tokens.text_of(child))]
+    return [child for child in tree.named_children if _VITEST.match(text_of(child))]
 
 
 def _rust_items(tree: "Node") -> "Iterator[Node]":
     marked = False
     for child in tree.named_children:
         if child.type == "attribute_item":
-            marked = marked or bool(_RUST_TEST.match(tokens.text_of(child)))
+            marked = marked or bool(_RUST_TEST.match(text_of(child)))
         elif not tokens.is_comment(child):
             if marked:
                 yield child
@@ -108,8 +111,8 @@ _PROMPTED = regex(r"""(?mx)
 """An example of Python with its expected output."""
 
 
-def _examples(delta: Delta, led: Renames, pattern: re.Pattern[str]) -> Inline | None:
-    """The change of examples that gates run, except names that the source dropped.
+def _examples(delta: Delta, led: Renames, pattern: re.Pattern[str]) -> Ruling | None:
+    """The change of examples that gates run, but for names that the source gave up.
 
     In Python an example is itself text of the source, so names are not replaced there.
     """
@@ -125,12 +128,12 @@ def _examples(delta: Delta, led: Renames, pattern: re.Pattern[str]) -> Inline | 
     if not lost:
         return None
     if len(lost) != len(came):
-        return Inline(path=delta.path, restored=None)
+        return _held(delta.path, None)
     text = delta.new_text
     for example, there in reversed(list(zip(lost, came, strict=True))):
         text = text[: there.start()] + example[0] + text[there.end() :]
     line = delta.new_text.count("\n", 0, came[0].start()) + 1
-    return Inline(path=delta.path, restored=text.encode(), line=line)
+    return _held(delta.path, text.encode(), line)
 
 
 def _runs_doctests(scene: Scene) -> bool:

@@ -18,9 +18,9 @@ from msgspec.structs import replace
 
 from atlas_retry.guard import places, tokens
 from atlas_retry.guard.case import Delta, Scene
+from atlas_retry.guard.values import LITERAL, bare, numbers, spellings, value_of, whole
 from atlas_retry.patterns import regex
-from atlas_retry.source import nodes_of_types
-from atlas_retry.source.values import LITERAL, bare, numbers, spellings, value_of, whole
+from atlas_retry.source import nodes_of_types, text_of
 from atlas_retry.text.globs import words
 
 if TYPE_CHECKING:
@@ -255,8 +255,8 @@ def _condition(value: "Node") -> "Node | None":
         if above is None:
             return None
         if entry := _entry(node, above):
-            # a registered object is not an answer
-            value_text = tokens.text_of(entry.named_children[-1]).strip()
+            # what is registered under a name is found there, not answered
+            value_text = text_of(entry.named_children[-1]).strip()
             return None if _NAME.fullmatch(value_text) else entry
         if above.type not in _MEMBERS:
             return _asking(node, above)
@@ -319,7 +319,7 @@ _NAME = regex(r"(?i)(?!(true|false|null|nil|none)$)[a-z_][\w.]*")
 def _is_compared(above: "Node", node: "Node") -> bool:
     """Whether the node is a side of an equality."""
     leaves = (child for child in above.children if not child.named_children)
-    between = " ".join(tokens.text_of(leaf) for leaf in leaves if leaf != node)
+    between = " ".join(text_of(leaf) for leaf in leaves if leaf != node)
     return bool(_EQUALS.search(between)) and not re.search(r"&&|\|\||[-+*/%]$", between)
 
 

@@ -12,7 +12,7 @@ from atlas_retry.guard import decides, places, tokens
 from atlas_retry.guard.case import Delta, Scene, more_often
 from atlas_retry.model import Kind
 from atlas_retry.patterns import regex
-from atlas_retry.source import nodes_of_types
+from atlas_retry.source import nodes_of_types, text_of
 
 Remark = tuple[int, str]
 """Line number and text of a comment, an attribute or an annotation."""
@@ -166,7 +166,7 @@ def _remarks(path: str, source: bytes) -> Iterator[Remark]:
         yield from ((n, f"#{line.partition('#')[2]}".strip()) for n, line in enumerate(lines, 1))
         return
     for node in nodes_of_types(path, source, _REMARKS):
-        yield node.start_point[0] + 1, tokens.text_of(node).strip()
+        yield node.start_point[0] + 1, text_of(node).strip()
 
 
 _REMARKS = regex(

@@ -2,13 +2,15 @@
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
+from itertools import chain
 from pathlib import PurePosixPath
 
 from atlas_retry.guard import places
-from atlas_retry.guard.case import Delta, differing
+from atlas_retry.guard.case import Delta
 from atlas_retry.guard.documents import Key, flat, parse
 from atlas_retry.patterns import regex
 from atlas_retry.text.globs import words
+from atlas_retry.workspace.versions import differing
 
 _PACKAGING = words("poetry pdm hatch setuptools flit uv rye scikit-build maturin commitizen")
 _STEERING = words("sources source index indexes scripts envs override overrides env")
@@ -79,46 +81,39 @@ def is_shared(path: str) -> bool:
 def deciding_part(delta: Delta) -> str | None:
     """Description of the deciding part that changed in a shared file; None if none did."""
     name = places.name(delta.path)
-    if name in BY_KEY:
-        return _by_key(delta, BY_KEY[name])
-    if name in BY_LINE:
-        return _by_line(delta, BY_LINE[name])
+    if not is_shared(delta.path):
+        return None
     if _REQUIREMENTS.match(name):
         return _of_requirements(delta)
-    return None
-
-
-def _by_key(delta: Delta, counts: Callable[[Key], bool]) -> str | None:
+    counts = BY_KEY.get(name) or (lambda key: bool(BY_LINE[name].search(key[0])))
     old, new = _leaves(delta.path, delta.before), _leaves(delta.path, delta.after)
     if old is None or new is None:
         return "a file that cannot be read"
-    for key in differing(old, new):
+    for key in sorted(differing(old, new)):
         if counts(key) or _redirects(old.get(key), new.get(key)):
-            return f"`{'.'.join(key)}`"
+            return f"`{'.'.join(key).strip()[:60]}`"
     return None
 
 
 def _leaves(path: str, content: bytes | None) -> dict[Key, object] | None:
+    """Its settings by their key paths; its lines where no structure is read here."""
     if not content or not content.strip():
         return {}
+    if places.name(path) in BY_LINE:
+        lines = content.decode("utf-8", "replace").splitlines()
+        return dict.fromkeys(((line,) for line in lines), "")
     document = parse(path, content)
     return None if document is None else flat(document)
 
 
 def _redirects(old: object, new: object) -> bool:
-    """Whether a dependency now comes from elsewhere than its registry, or changed in tests."""
+    """Whether a dependency now comes from another place than its registry."""
     was, now = _texts(old), _texts(new)
     return any(re.search(r"git\+|file:|link:|://|^npm:|@ ", text) for text in now - was)
 
 
 def _texts(value: object) -> set[str]:
     return set(map(str, value)) if isinstance(value, tuple) else {str(value)}
-
-
-def _by_line(delta: Delta, counts: re.Pattern[str]) -> str | None:
-    old, new = delta.old_text.splitlines(), delta.new_text.splitlines()
-    moved = set(old) ^ set(new)
-    return next((f"`{line.strip()[:60]}`" for line in sorted(moved) if counts.search(line)), None)
 
 
 def _of_requirements(delta: Delta) -> str | None:
@@ -144,9 +139,17 @@ def is_manifest(path: str) -> bool:
     return name in _MANIFESTS or bool(_REQUIREMENTS.match(name))
 
 
-def dependencies_added(delta: Delta) -> bool:
-    """Whether a manifest has new lines."""
-    return is_manifest(delta.path) and bool(delta.added_lines)
+_DEPENDS = regex(r"(?i)depend|require")
+
+
+def dependencies_changed(delta: Delta) -> bool:
+    """Whether a manifest names other packages, or other versions of them; a line where unread."""
+    if not is_manifest(delta.path):
+        return False
+    old, new = _leaves(delta.path, delta.before), _leaves(delta.path, delta.after)
+    if places.name(delta.path) not in BY_KEY or old is None or new is None:
+        return bool(delta.added_lines)
+    return any(map(_DEPENDS.search, chain.from_iterable(differing(old, new))))
 
 
 _REINSTALLED = {

@@ -12,7 +12,7 @@ from itertools import chain
 from msgspec import Struct
 
 from atlas_retry.guard import literals, places, ratchet, settings
-from atlas_retry.guard.case import Answer, Delta, RuleFinding, Scene, more_often
+from atlas_retry.guard.case import Answer, Delta, Ruling, Scene, more_often
 from atlas_retry.patterns import regex
 from atlas_retry.source import definitions, imports
 from atlas_retry.text.globs import globs, words
@@ -345,8 +345,8 @@ RULES: tuple[SourceRule, ...] = tuple(
 )  # fmt: skip
 
 
-def findings(delta: Delta, scene: Scene) -> Iterator[RuleFinding]:
-    """Findings of the rules in one changed source or new test file."""
+def rulings(delta: Delta, scene: Scene) -> Iterator[Ruling]:
+    """What the rules see in one changed source, or in a new file of tests."""
     is_test = places.is_test(delta.path)
     if not places.is_code(delta.path) or not delta.is_text or delta.after is None:
         return
@@ -354,5 +354,8 @@ def findings(delta: Delta, scene: Scene) -> Iterator[RuleFinding]:
         if is_test and not rule.in_tests:
             continue
         for line, detail in rule.check(delta, scene):
-            yield RuleFinding(rule=rule.name, path=delta.path, line=line, answer=rule.answer,
-                              detail=f"{detail} ({rule.reason})")  # fmt: skip
+            yield Ruling(
+                path=delta.path, mechanism=f"sources: {rule.name}", answer=rule.answer,
+                rule=rule.name, line=line, detail=f"{detail} ({rule.reason})",
+                separable=rule.answer is not Answer.REFUSED,
+            )  # fmt: skip

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from atlas_retry.guard import places
 from atlas_retry.patterns import regex
-from atlas_retry.source import language_of, parse
+from atlas_retry.source import language_of, parse, text_of
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -27,11 +27,6 @@ _OUTPUT = regex(r"//\s*(unordered )?output:", re.IGNORECASE)
 _STRINGS = frozenset({"string", "template_string", "interpreted_string_literal", "string_literal"})
 _CLOSING = frozenset(")]}")
 _QUOTES = regex(r"^([rRbBuUfF]*)(\"\"\"|'''|\"|'|`)(.*)\2$", re.DOTALL)
-
-
-def text_of(node: "Node") -> str:
-    """The source text of a node."""
-    return (node.text or b"").decode("utf-8", "replace")
 
 
 def walk(node: "Node") -> Iterator["Node"]:

@@ -120,10 +120,25 @@ MAX_NAMED = 200
 def tree(ws: Workspace, snapshot_id: str, *, ignored: bool = False) -> ObjectTree:
     """The tree of a snapshot; ignored files only with `ignored`."""
     state = read_state(ws, snapshot_id)
+    return _object_tree(ws, state.files if ignored else state.work)
+
+
+def _object_tree(ws: Workspace, entries: Mapping[str, StoredFile]) -> ObjectTree:
     return ObjectTree(
-        state.files if ignored else state.work,
-        lambda asked: shadow_git(ws, "cat-file", "--batch", stdin=asked),
+        entries, lambda asked: shadow_git(ws, "cat-file", "--batch", stdin=asked)
     )
+
+
+def mixed(
+    ws: Workspace, snapshot_id: str, other_id: str, paths: Collection[str]
+) -> ObjectTree:
+    """A snapshot with what git ignores, but for some paths, which are as in another one."""
+    one, other = (read_state(ws, snapshot).files for snapshot in (snapshot_id, other_id))
+    if not paths:
+        return _object_tree(ws, one)
+    kept = {path: entry for path, entry in one.items() if path not in paths}
+    theirs = {path: other[path] for path in paths if path in other}
+    return _object_tree(ws, kept | theirs)
 
 
 def as_in(base: ObjectTree, now: ObjectTree) -> Contents:

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping
 from typing import Generic, TypeVar
 
+K = TypeVar("K", str, tuple[str, ...])
 V = TypeVar("V")
 
 
@@ -36,8 +37,8 @@ class Version(dict[str, V], Generic[V]):
         return later
 
 
-def differing(old: Mapping[str, object], new: Mapping[str, object]) -> set[str]:
-    """The paths whose values differ; for two related versions only changed paths are compared."""
+def differing(old: Mapping[K, object], new: Mapping[K, object]) -> set[K]:
+    """The keys whose values differ; of two versions of one mapping only what moved is compared."""
     if old is new:
         return set()
     if isinstance(old, Version) and isinstance(new, Version) and old.steps is new.steps:

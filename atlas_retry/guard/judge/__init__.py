@@ -21,7 +21,7 @@ from atlas_retry.settings import CONFIGURATION_FILES
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.gitfacts import facts_since, git_facts
 from atlas_retry.workspace.state import changes
-from atlas_retry.workspace.trees import DirectoryTree, ObjectTree, revision_tree, tree
+from atlas_retry.workspace.trees import DirectoryTree, ObjectTree, mixed, revision_tree, tree
 
 
 class ChangeAsked(Struct, frozen=True, kw_only=True):
@@ -175,11 +175,9 @@ def judge_attempt(
     tracked = {change.path for change in changes(ws, turn.before, turn.after)}
     touched = {change.path for change in changes(ws, turn.before, turn.after, ignored=True)}
     paths = touched | (turn.earlier - turn.theirs)
-    origin, before, after = (
-        tree(ws, snapshot, ignored=True) for snapshot in (turn.origin, turn.before, turn.after)
-    )
-    base = folders.Mixed(origin, before, turn.theirs)
-    for one in (origin, before, after):
+    before, after = tree(ws, turn.before, ignored=True), tree(ws, turn.after, ignored=True)
+    base = mixed(ws, turn.origin, turn.before, turn.theirs)
+    for one in (base, after):
         one.preload(paths)
     beside = beside or seals.compared(taken)
     case = Case(

@@ -7,9 +7,10 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 
-from atlas_retry.guard.case import OutsideChange, differing
+from atlas_retry.guard.case import OutsideChange
 from atlas_retry.model import Tree
 from atlas_retry.workspace.trees import DirectoryTree
+from atlas_retry.workspace.versions import differing
 
 _DAY_S = 86_400
 _MAX_SEARCHED_BYTES = 1 << 20
@@ -61,29 +62,9 @@ def _searched(path: Path) -> bytes | None:
         return None
 
 
-class Mixed:
-    """A tree with some paths from another one."""
-
-    def __init__(self, base: Tree, other: Tree, paths: Collection[str]) -> None:
-        self._base, self._other, self._paths = base, other, frozenset(paths)
-
-    def _of(self, path: str) -> Tree:
-        return self._other if path in self._paths else self._base
-
-    def paths(self) -> Iterable[str]:
-        there = (path for path in self._paths if self._other.mode(path))
-        return sorted({*(p for p in self._base.paths() if p not in self._paths), *there})
-
-    def read(self, path: str) -> bytes | None:
-        return self._of(path).read(path)
-
-    def mode(self, path: str) -> str | None:
-        return self._of(path).mode(path)
-
-
 def differences(before: Path, after: Path) -> Iterator[OutsideChange]:
     """Files that differ between two states of a place outside the workspace."""
-    for path in differing(_digests(before), _digests(after)):
+    for path in sorted(differing(_digests(before), _digests(after))):
         yield OutsideChange(place=str(after), path=path)
 
 

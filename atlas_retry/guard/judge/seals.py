@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from atlas_retry.guard.beside import INNOCENT_FACTS
-from atlas_retry.guard.case import OutsideChange, Tool, differing
+from atlas_retry.guard.case import OutsideChange, Tool
 from atlas_retry.guard.decides import commands
 from atlas_retry.guard.judge.folders import digest
 from atlas_retry.guard.places import CHECK_CACHES, INSTALLED, RUN_CACHES, is_code, is_made
@@ -35,6 +35,7 @@ from atlas_retry.workspace.linked import (
 from atlas_retry.workspace.place import parents
 from atlas_retry.workspace.scan import CACHE, Scan, Stat, is_ignored, stat_of
 from atlas_retry.workspace.trees import walk
+from atlas_retry.workspace.versions import differing
 
 _OF_HOME = words("""
     .bashrc .bash_profile .bash_login .bash_aliases .profile .zshrc .zshenv .zprofile .gitconfig
@@ -207,7 +208,7 @@ def compared(taken: Seal, scan: Scan | None = None) -> Moved:
     """Changes since the seal was taken. `scan` is a walk over the root."""
     scan, was = scan or walk(taken.root, taken.environ), taken.look
     look = _look(taken.root, scan, taken.environments)
-    paths = differing(was.aside, look.aside)
+    paths = sorted(differing(was.aside, look.aside))
     caches = [path for path in paths if CHECK_CACHES.match(path)]
     installed = _installed(paths)
     # ignored by git, in a folder that turns of the run created
@@ -215,12 +216,12 @@ def compared(taken: Seal, scan: Scan | None = None) -> Moved:
     new = {path for path in of_turns if not scan.is_visible(path)}
     outside = changes_outside(taken)
     old = [path for path in installed if path not in new]
-    old += differing(taken.packages, _packages(taken.outer))
+    old += sorted(differing(taken.packages, _packages(taken.outer)))
     there = taken.watched.keys() | was.aside.keys() | taken.packages.keys()
     return Moved(
         outside=outside, tools=moved_tools(taken), installed=tuple(old),
         added=frozenset({*map(str, outside), *old} - there), unseen=(*caches, *sorted(new),
-        *differing(was.ignored, look.ignored)), nested=tuple(path for path in was.nested if
+        *sorted(differing(was.ignored, look.ignored))), nested=tuple(path for path in was.nested if
         _has_moved(path, taken)), hiding=tuple(path for path in look.nested if path not in
         was.nested), modes=tuple(p for p, mode in look.modes.items() if was.modes.get(p, mode)
         != mode), look=look,
@@ -273,7 +274,7 @@ def clean(taken: Seal, *, checks: bool = False, look: FolderStat | None = None) 
     They may be forged, or stale for a source restored in the same second with the same size.
     `checks` includes caches of checkers. `look` is the present state, if known.
     """
-    moved = differing(taken.look.aside, (look or _look(taken.root)).aside)
+    moved = sorted(differing(taken.look.aside, (look or _look(taken.root)).aside))
     gone = tuple(path for path in moved if _is_cache(path, checks=checks))
     _drop(taken.root, gone)
     return gone
@@ -467,7 +468,7 @@ def changes_outside(taken: Seal) -> tuple[OutsideChange, ...]:
     """Watched files outside the workspace that have changed."""
     read = _read(taken.root, taken.linked, taken.links)
     now = _watched(taken.root, taken.environ, taken.outer, read)
-    moved = map(Path, differing(taken.watched, now))
+    moved = map(Path, sorted(differing(taken.watched, now)))
     return tuple(OutsideChange(place=str(path.parent), path=path.name) for path in moved)
 
 
