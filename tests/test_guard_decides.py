@@ -2,6 +2,7 @@
 
 import ast
 import re
+import time
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from pathspec import GitIgnoreSpec
 from atlas_retry import guard
 from atlas_retry.guard import beside, decides, places, rulings, sources
 from atlas_retry.model import Kind
-from atlas_retry.text.globs import Globs, words
+from atlas_retry.text.globs import Globs, overlap, words
 from tests.guardcases import answers, case, failed, judged
 
 PY = "tests/test_a.py"
@@ -659,11 +660,37 @@ SEGMENTS = ("a", "b", ".a", "b.a", "*", ".env", "tests", "conftest.py", "node_mo
 
 
 @given(
+    st.sampled_from([pattern for pattern in PATTERNS if not pattern.startswith("!")]),
+    st.sampled_from([pattern for pattern in PATTERNS if not pattern.startswith("!")]),
+    st.lists(st.sampled_from(SEGMENTS), min_size=1, max_size=4).map("/".join),
+)
+def test_patterns_that_match_one_path_overlap(one: str, other: str, path: str) -> None:
+    if Globs((one,)).match(path) and Globs((other,)).match(path):
+        assert overlap(one, other)
+
+
+def test_long_patterns_are_compared_quickly() -> None:
+    started_s = time.process_time()
+    assert not overlap("*a" * 200, "a*" * 200 + "b")
+    assert overlap("**/" * 100 + "a", "b/" * 100 + "**")
+    assert time.process_time() - started_s < 5
+
+
+@given(
     st.lists(st.sampled_from(PATTERNS), max_size=6),
     st.lists(st.sampled_from(SEGMENTS), min_size=1, max_size=4).map("/".join),
 )
 def test_globs_match_like_gitignore(patterns: list[str], path: str) -> None:
     assert Globs(tuple(patterns)).match(path) == GitIgnoreSpec.from_lines(patterns).match_file(path)
+
+
+SNAPSHOT = """\
+// Jest Snapshot v1, https://goo.gl/fbAQLP
+
+exports[`adds 1`] = `
+x y
+`;
+"""
 
 
 @pytest.mark.parametrize(
@@ -682,6 +709,12 @@ def test_globs_match_like_gitignore(patterns: list[str], path: str) -> None:
         ("tests/golden/a.json", '{"a": 1, "b": 2}', '{"b": 2, "a": 1}', True),
         ("tests/test_a.js", "f(1,2)\n", "f(\n  1,\n  2,\n)\n", True),
         ("Makefile", "test:\n\tpytest\n", "test:\n        pytest\n", False),
+        ("tests/a.test.js.snap", SNAPSHOT, SNAPSHOT.replace("v1, https", "v1,  https"), True),
+        ("tests/a.test.js.snap", SNAPSHOT, SNAPSHOT.replace("\n\n", "\n\n\n"), True),
+        ("tests/a.test.js.snap", SNAPSHOT, SNAPSHOT.replace("x y", "x  y"), False),
+        ("tests/a.test.js.snap", SNAPSHOT, SNAPSHOT.replace("x y\n", "x y\n\n"), False),
+        ("tests/a.test.js.snap", SNAPSHOT, SNAPSHOT.replace("adds 1", "adds  1"), False),
+        ("tests/a.snap", "source: a\n---\nb\n c\n", "source: a\n---\nb\nc\n", False),
     ],
 )
 def test_white_space_is_layout_only_where_a_file_is_read_as_code_or_values(

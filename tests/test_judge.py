@@ -199,10 +199,10 @@ class Attempt:
         self.origin = self.before = snapshots.snapshot(ws).id
         self.taken = seals.seal(ws.root, self.settings, environ)
 
-    def judged(self, *, notes_reviews: bool = False, **turn: object) -> Judgement:
+    def judged(self, **turn: object) -> Judgement:
         after = snapshots.snapshot(self.ws).id
         asked = JudgedTurn(origin=self.origin, before=self.before, after=after, **turn)  # type: ignore[arg-type]
-        return judge.judge_attempt(self.ws, asked, self.taken, notes_reviews=notes_reviews)
+        return judge.judge_attempt(self.ws, asked, self.taken)
 
 
 @pytest.mark.parametrize(
@@ -265,10 +265,10 @@ def test_changing_a_configuration_file_that_was_read_is_refused(
 
 
 def test_reviews_can_be_configured_to_be_only_noted(root: Path, environ: Environ) -> None:
-    attempt = Attempt(opened(root), environ)
+    attempts = [Attempt(opened(root), environ, review=review) for review in ("note", "hold")]
     write(root, "src/a.py", "import os\n\n\ndef f():\n    os._exit(0)\n")
-    assert answers(attempt.judged(notes_reviews=True)) == {"noted": {"run-ended"}}
-    assert answers(attempt.judged()) == {"review": {"run-ended"}}
+    noted, held = (answers(attempt.judged()) for attempt in attempts)
+    assert (noted, held) == ({"noted": {"run-ended"}}, {"review": {"run-ended"}})
 
 
 def test_files_written_by_gates_before_the_turn_are_not_charged(
@@ -366,7 +366,7 @@ def test_texts_are_searched_in_files_from_before_the_change(root: Path) -> None:
     tree = MemoryTree(there | dict.fromkeys(("src/big.py", "src/limit.py", "src/gone.py"), ""))
     write(root, "src/b.py", "needle needles\n")
     write(root, "src/a.py", "nothing\n")
-    mentions = folders.searching(root, tree, lambda: ("src/a.py",))
+    mentions = folders.searching(root, tree, ("src/a.py",))
     assert mentions(["needle", "needles", "absent"]) == {
         "needle": {"src/a.py", "src/b.py", "src/limit.py"},
         "needles": {"src/b.py"},

@@ -421,8 +421,8 @@ def test_a_seal_holds_the_configuration(root: Path, environ: Environ) -> None:
         sources=(str(root / "atlas.yaml"), "/elsewhere/config.yaml"),
     )
     taken = seals.seal(root, asked, environ)
-    assert (taken.root, taken.gates, taken.protect) == (root, asked.gates, ("a",))
-    assert (taken.allow, taken.sources) == (("Makefile", "**/Makefile"), ("atlas.yaml",))
+    assert (taken.root, taken.gates, taken.guard.protect) == (root, asked.gates, ("a",))
+    assert (taken.guard.allow, taken.sources) == (("Makefile", "**/Makefile"), ("atlas.yaml",))
     assert taken.environ == environ
     assert "HEAD" in taken.facts
 

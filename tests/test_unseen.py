@@ -308,8 +308,33 @@ def test_accepting_an_ignored_file_is_offered_only_if_a_snapshot_holds_it(
     assert outcome.verdict is Verdict.NEEDS_REVIEW
     command = (outcome.remedy or "").split()[1:]
     assert command[0] == ("pick" if is_held else "validate")
+    assert {*named(outcome)["held"]} == {path if is_held else "target/"}
     assert atlas(project, *command).code == (0 if is_held else 1)
     if is_held:
         assert (project.root / path).read_text() == "made"
     else:
         assert "a clean checkout fails" in (outcome.final_error or "")
+
+
+def test_accepting_by_hand_what_a_build_makes_again_brings_nothing_back(
+    tmp_path: Path, environ: Environ
+) -> None:
+    turns = [f"{put('target/debug/ok', 'made')}; {REMARK}"] * 2
+    gates = believing("target/debug/ok")
+    project = miniature(tmp_path, environ, hiding("target"), turns, validation=gates)
+    outcome = project.retry()
+    answer = atlas(project, "pick", outcome.run_id, "1", "--held")
+    assert (answer.code, "nothing that can be picked was held" in answer.err) == (2, True)
+    assert not (project.root / "target/debug/ok").exists()
+
+
+@pytest.mark.in_place("what git ignores and a run in layers wrote is dropped")
+def test_accepting_leaves_out_what_a_build_makes_again(tmp_path: Path, environ: Environ) -> None:
+    turns = [f"{put('.memo/ok', 'made')}; {put('dist/ok', 'made')}; {REMARK}"] * 2
+    gates = {"lint": [f"test -e .memo/ok -a -e dist/ok || {CHECK}"]}
+    project = miniature(tmp_path, environ, hiding(".memo", "dist"), turns, validation=gates)
+    outcome = project.retry()
+    assert {*named(outcome)["held"]} == {".memo/ok", "dist/"}
+    assert atlas(project, "pick", outcome.run_id, "1", "--held").code == 0
+    assert (project.root / ".memo/ok").exists()
+    assert not (project.root / "dist/ok").exists()

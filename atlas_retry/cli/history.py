@@ -80,21 +80,27 @@ def pick(
 
 
 def _refused(row: RunRow, number: str) -> frozenset[str]:
-    """Paths that the guard refused of an attempt. Raises UsageError if it has no held changes."""
-    from atlas_retry.run.held import held_paths
+    """What is not to be picked of an attempt: what was refused, and what a build makes again.
+
+    Raises UsageError where nothing was held of it that can be picked.
+    """
+    from atlas_retry.guard.places import is_product
+    from atlas_retry.run.held import is_by_hand, restored
 
     with here.journal() as connection:
         attempts = archive.attempts(connection, row.id)
-    holding = {str(attempt.number): attempt for attempt in attempts if held_paths(attempt)}
+    holding = {str(attempt.number): attempt for attempt in attempts if restored(attempt)}
+    holding = {number: one for number, one in holding.items() if not is_by_hand(one)}
     if number not in holding:
         held = any(str(attempt.number) == number and attempt.held for attempt in attempts)
         other = f"atlas pick {row.id} {min(holding)} --held" if holding else f"atlas log {row.id}"
         why = ": changes for review are in the workspace already; to drop them" if held else ""
         raise UsageError(
-            f"attempt {number} of run {row.id} has no held changes{why}",
+            f"nothing that can be picked was held of attempt {number} of run {row.id}{why}",
             remedy=f"atlas undo {row.id}" if held else other,
         )
-    return frozenset(violation.path for violation in holding[number].violations)
+    refused = (violation.path for violation in holding[number].violations)
+    return frozenset({*refused, *filter(is_product, holding[number].unseen)})
 
 
 def undo(run: str | None = None) -> int:

@@ -137,12 +137,6 @@ class Delta(Struct, frozen=True, kw_only=True, eq=False, dict=True):
         known = self.old_text.splitlines()
         return tuple(more_often(enumerate(self.new_text.splitlines(), 1), known))
 
-    @cached_property
-    def loses_lines(self) -> bool:
-        """Whether lines were removed."""
-        known = self.new_text.splitlines()
-        return any(more_often(enumerate(self.old_text.splitlines(), 1), known))
-
 
 def more_often(texts: Iterable[tuple[int, str]], known: Iterable[str]) -> Iterator[tuple[int, str]]:
     """The numbered texts that exceed the known ones, ignoring indentation."""

@@ -21,7 +21,7 @@ from atlas_retry.guard.case import Delta, Ruling, Scene, unpaired
 from atlas_retry.guard.documents import parse
 from atlas_retry.model import Kind
 from atlas_retry.patterns import regex
-from atlas_retry.source import Import, definitions, imports, language_of, text_of
+from atlas_retry.source import Import, definitions, imports, text_of
 from atlas_retry.text.globs import words
 
 if TYPE_CHECKING:
@@ -210,9 +210,18 @@ def _hides_module(path: str, scene: Scene) -> bool:
 
 
 def _only_inserted(delta: Delta) -> bool:
-    """Whether every line is still there, in order."""
-    rest = iter(delta.new_text.splitlines())
-    return all(line in rest for line in delta.old_text.splitlines())
+    """Whether every record, or line, is still there, in order."""
+    old, new = (_records(delta.path, side or b"") for side in (delta.before, delta.after))
+    rest = iter(new)
+    return all(record in rest for record in old)
+
+
+def _records(path: str, source: bytes) -> list[str]:
+    """The statements of a snapshot file that is a script, the lines of another one."""
+    tree = tokens.root(path, source)
+    if tree is None:
+        return source.decode("utf-8", "replace").splitlines()
+    return [text_of(node) for node in tree.named_children if not tokens.is_remark(node)]
 
 
 class SourceChange(Struct, kw_only=True, dict=True):
@@ -325,9 +334,8 @@ class SourceChange(Struct, kw_only=True, dict=True):
         return False
 
     def _members(self, node: "Node") -> "list[Node]":
-        language = language_of(self.delta.path) or ""
         members = (part for part in _parts_of(node) if part.type != "attribute_item")
-        return [member for member in members if not _is_import(member, language)]
+        return [member for member in members if not _is_import(member)]
 
     def _is_new(self, node: "Node") -> bool:
         """Whether a statement only adds a test or a definition under a fresh name."""
@@ -384,18 +392,12 @@ def _is_plain_call(node: "Node") -> bool:
     return not re.search(r"\.each$|parametrize$|Source$|Values?$|Cases?$", callee)
 
 
-def _is_import(node: "Node", language: str) -> bool:
-    inner = node.children[0] if node.type == "expression_statement" and node.children else node
-    text = text_of(inner)[:80]
-    if language in ("javascript", "typescript", "tsx"):
-        return node.type == "import_statement" or bool(re.search(r"=\s*require\(", text))
-    return node.type in _IMPORTS or text.startswith(("require ", "require_relative "))
+_IMPORT = regex(r"^(future_)?import_(from_)?|^(namespace_)?use_declaration$|^preproc_include$")
+_REQUIRED = regex(r"^require(_relative)? |^(const|let|var)\b[^=]*=\s*require\(")
 
 
-_IMPORTS = words(
-    "import_statement import_from_statement import_declaration use_declaration preproc_include"
-    " namespace_use_declaration future_import_statement"
-)
+def _is_import(node: "Node") -> bool:
+    return bool(_IMPORT.match(node.type) or _REQUIRED.match(text_of(node)))
 
 
 def _assigned(node: "Node") -> str | None:

@@ -108,12 +108,8 @@ def _leaves(path: str, content: bytes | None) -> dict[Key, object] | None:
 
 def _redirects(old: object, new: object) -> bool:
     """Whether a dependency now comes from another place than its registry."""
-    was, now = _texts(old), _texts(new)
+    was, now = (set(map(str, v if isinstance(v, tuple) else (v,))) for v in (old, new))
     return any(re.search(r"git\+|file:|link:|://|^npm:|@ ", text) for text in now - was)
-
-
-def _texts(value: object) -> set[str]:
-    return set(map(str, value)) if isinstance(value, tuple) else {str(value)}
 
 
 def _of_requirements(delta: Delta) -> str | None:

@@ -14,7 +14,7 @@ from msgspec import Struct
 from atlas_retry.guard import literals, places, ratchet, settings
 from atlas_retry.guard.case import Answer, Delta, Ruling, Scene, more_often
 from atlas_retry.patterns import regex
-from atlas_retry.source import definitions, imports
+from atlas_retry.source import definitions, imports, nodes_of_types
 from atlas_retry.text.globs import globs, words
 
 Seen = tuple[int | None, str]
@@ -126,17 +126,31 @@ _EQUALITY = {
     "c": r"\boperator\s*(==|!=|<=>|<)\s*\(",
     "rb": r"\bdef\s+(self\.)?(===?|eql\?|equal\?|<=>|hash|!=)(?![\w?])",
 }
+_WAITS = {
+    "": r"""
+      [sS]leep(_for|_ms)?\s*\(\s* ((\w+(\.|::))*\w+\(\s*)?
+      ( (?!0+\)) ([\d._]+L?|[A-Z][A-Z_\d]+) (\s*\*\s*time\.\w+)? | time\.\w+ )\s*\)
+    | ^\s*sleep\s+[\d.]*[1-9]
+    """,
+    "js": r"""\bPromise\b.*\bsetTimeout\(\s*\w+\s*,\s*[1-9]
+        | \bawait\s+[\w.]*([dD]elay|[wW]ait\w*)\(\s*[1-9]""",
+    "cs": r"\bTask\.Delay\(\s*[1-9]",
+}
+_LOOPS = regex(
+    r"^(enhanced_)?(while|until|loop|do|for|foreach)(_\w+)?_(statement|expression)$|^(while|until)$"
+)
 _STUBS = r"""
       \b(todo|unimplemented)!\( | \braise\s+NotImplementedError\b
     | \bthrow\s+new\s+\w*(Unsupported|NotImplemented)\w*\( | \bpanic\(["`](TODO|not\ implemented)
     """
 _SWALLOWS = {
     "": r"""
-      catch\s*(\([^)]*\))?\s*\{\s*(//.*\n\s*)*\}
+      catch\s*(\([^)]*\))?\s*\{\s*(//.*\n\s*)*(return(\s+(null|undefined|true|false))?;?\s*)?\}
     | \.catch\(\s*\(\s*\w*\s*\)\s*=>\s*\{\s*\}\s*\)
     """,
     "py": r"""
-      except (\s+\(?(Base)?Exception\)?)? (\s+as\s+\w+)? \s*:\s*\n \s*(pass|continue|break|\.\.\.)$
+      except (\s+\(?(Base)?Exception\)?)? (\s+as\s+\w+)? \s*:\s*\n \s*
+      (pass|continue|break|\.\.\.|return(\s+(None|True|False))?)$
     | \bsuppress\((Base)?Exception\)
     """,
     "go": r"(^|[{;]|\bdefer|_\s*=|\bif)\s*recover\(\)",
@@ -214,8 +228,9 @@ def _defined_now(scene: Scene) -> frozenset[str]:
 
 
 def _removed(delta: Delta, scene: Scene) -> Iterator[Seen]:
-    """Public functions and classes that were removed without replacement."""
-    if not delta.loses_lines:
+    """Public functions and classes that went and left none in their place."""
+    lines = enumerate(delta.old_text.splitlines())
+    if not any(more_often(lines, delta.new_text.splitlines())):
         return
     old = definitions(delta.path, delta.before or b"")
     if len(definitions(delta.path, delta.after or b"")) >= len(old):
@@ -252,6 +267,14 @@ def _typed_away(delta: Delta, scene: Scene) -> Iterator[Seen]:
     yield from _lines(_ESCAPES, "the type checker is silenced, not satisfied")(delta, scene)
     for line in _more_often(delta, _HIDDEN):
         yield line, "the type checker is shown other code than what runs"
+
+
+def _waits(delta: Delta, scene: Scene) -> Iterator[Seen]:
+    """Waits of a fixed time; one in a loop goes on until what it waits for is there."""
+    loops = [node.range for node in nodes_of_types(delta.path, delta.after or b"", _LOOPS)]
+    for line, detail in _lines(_WAITS, "waits for a fixed time")(delta, scene):
+        if not any(r.start_point.row < (line or 0) <= r.end_point.row + 1 for r in loops):
+            yield line, detail
 
 
 def _vendored(delta: Delta, scene: Scene) -> Iterator[Seen]:
@@ -332,6 +355,8 @@ RULES: tuple[SourceRule, ...] = tuple(
          "a comparison that always holds proves nothing"),
         ("type-escape", Answer.REVIEW, False, _typed_away,
          "the checker is silenced, not satisfied"),
+        ("fixed-wait", Answer.REVIEW, False, _waits,
+         "on a slower machine what it waits for is not there yet"),
         ("vendored-changed", Answer.REVIEW, False, _vendored, "the next update undoes it"),
         ("uncovered-removed", Answer.REVIEW, False, _uncovered_removed,
          "what no test covers was removed, not tested"),

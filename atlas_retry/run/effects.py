@@ -401,11 +401,8 @@ class Effects(Struct, kw_only=True):
             theirs=progress.theirs,
             outputs=self._written_by_gates(progress),
         )
-        notes_reviews = guard.review == "note"
         beside = seals.compared(self.sealed, self.opened.tracker.scan())
-        judgement = judge.judge_attempt(
-            self.opened.git, turn, self.sealed, notes_reviews=notes_reviews, beside=beside
-        )
+        judgement = judge.judge_attempt(self.opened.git, turn, self.sealed, beside)
         if seals.clean(self.sealed, look=beside.look):
             self.opened.tracker.moved()
         if guard.mode == "block":

@@ -122,7 +122,7 @@ def _undecided(
             gates=opened.settings.gates,
             protect=guard.protect,
             allow=guard.allow,
-            mentions=folders.searching(opened.root, before, lambda: moved),
+            mentions=folders.searching(opened.root, before, moved),
         )
     )
     refused = (violation.path for violation in judgement.refused)

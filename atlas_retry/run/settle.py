@@ -1,7 +1,7 @@
 """Settle an agent's turn: revert what the guard refuses or holds, and validate the rest."""
 
 from collections.abc import Callable, Iterable, Sequence
-from itertools import chain
+from itertools import chain, islice
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -23,6 +23,7 @@ from atlas_retry.run.effects import Effects
 from atlas_retry.run.held import restored
 from atlas_retry.run.progress import Contents, Progress, Taken
 from atlas_retry.text.units import some
+from atlas_retry.workspace.place import parents
 
 
 class Proof(Struct, frozen=True, kw_only=True):
@@ -181,17 +182,22 @@ def _confirmed(
     validation = _with(validation, seen, gates, proving)
     do.emit(ValidationFinished(validation=validation))
     made = do.read(attempt.snapshot or "", files)
+    named = dict[str, bool]()
+    for path in files:
+        folder = _product_folder(path) if proof is UNSEEN else None
+        by_hand = proof is UNSEEN and (folder is not None or made[path] is None)
+        named[folder or path] = by_hand
     held = tuple(
-        Held(
-            rule=proof.rule,
-            path=path,
-            needed=True,
-            detail=proof.detail,
-            by_hand=proof is UNSEEN and (made[path] is None or is_product(path)),
-        )
-        for path in list(files)[: proof.most]
+        Held(rule=proof.rule, path=path, needed=True, detail=proof.detail, by_hand=by_hand)
+        for path, by_hand in islice(named.items(), proof.most)
     )
     return replace(attempt, held=(*attempt.held, *held)), validation
+
+
+def _product_folder(path: str) -> str | None:
+    """The outermost folder that a build or a tool makes again, or the file itself if it is one."""
+    every = [f"{folder}/" for folder in parents(path)][::-1]
+    return next((one for one in (*every, path) if is_product(one)), None)
 
 
 def _ignored_writes(

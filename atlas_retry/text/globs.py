@@ -137,13 +137,16 @@ def _names_meet(one: str, other: str) -> bool:
 def _meet(
     one: Sequence[str], other: Sequence[str], star: str, same: Callable[[str, str], bool]
 ) -> bool:
-    """Whether two sequences can be equal, where a star stands for any number of items."""
-    if not one or not other:
-        return all(item == star for item in (*one, *other))
-    if star in (one[0], other[0]):
-        starred, rest = (one, other) if one[0] == star else (other, one)
-        return _meet(starred[1:], rest, star, same) or _meet(starred, rest[1:], star, same)
-    return same(one[0], other[0]) and _meet(one[1:], other[1:], star, same)
+    """Whether two sequences can be one, where a star stands for any number of items."""
+    # how far into the other one has come, for each number of items of the one
+    reached = [all(item == star for item in other[:at]) for at in range(len(other) + 1)]
+    for item in one:
+        came = [reached[0] and item == star]
+        for at, there in enumerate(other):
+            either = star in (item, there) and (reached[at + 1] or came[at])
+            came.append(either or (star not in (item, there) and reached[at] and same(item, there)))
+        reached = came
+    return reached[-1]
 
 
 def globs(text: str) -> Globs:

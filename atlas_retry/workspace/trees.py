@@ -124,14 +124,10 @@ def tree(ws: Workspace, snapshot_id: str, *, ignored: bool = False) -> ObjectTre
 
 
 def _object_tree(ws: Workspace, entries: Mapping[str, StoredFile]) -> ObjectTree:
-    return ObjectTree(
-        entries, lambda asked: shadow_git(ws, "cat-file", "--batch", stdin=asked)
-    )
+    return ObjectTree(entries, lambda asked: shadow_git(ws, "cat-file", "--batch", stdin=asked))
 
 
-def mixed(
-    ws: Workspace, snapshot_id: str, other_id: str, paths: Collection[str]
-) -> ObjectTree:
+def mixed(ws: Workspace, snapshot_id: str, other_id: str, paths: Collection[str]) -> ObjectTree:
     """A snapshot with what git ignores, but for some paths, which are as in another one."""
     one, other = (read_state(ws, snapshot).files for snapshot in (snapshot_id, other_id))
     if not paths:

@@ -39,12 +39,7 @@ def judged(
     if guard.mode == "off":
         return Judgement()
     turn = judge.JudgedTurn(origin=before, before=before, after=after, failing=tuple(failing))
-    judgement = judge.judge_attempt(
-        opened.git,
-        turn,
-        _unsealed(seal, opened.environ),
-        notes_reviews=guard.review == "note",
-    )
+    judgement = judge.judge_attempt(opened.git, turn, _unsealed(seal, opened.environ))
     left = (replace(held, in_place=True) for held in judgement.held)
     return replace(judgement, held=tuple(left), blocks=guard.mode == "block")
 

@@ -67,8 +67,7 @@ def _case(asked: ChangeAsked, environ: Mapping[str, str]) -> Case:
     case = Case(
         before=before, after=after, changed=changed, gates=asked.gates, failing=asked.failing,
         allow=asked.allow, protect=asked.protect, outside=tuple(outside),
-        notes_reviews=asked.notes_reviews, mentions=folders.searching(root, before, lambda:
-        changed),
+        notes_reviews=asked.notes_reviews, mentions=folders.searching(root, before, changed),
     )  # fmt: skip
     return _with_folder(case, base, root, environ) if is_folder else case
 
@@ -138,8 +137,11 @@ def with_base_configuration(asked: ChangeAsked, environ: Mapping[str, str]) -> C
     for name in CONFIGURATION_FILES:
         if (content := base.read(name)) is not None:
             settings = config.load_text(content, f"{asked.base}:{name}")
-            allow = (*settings.guard.allow, *asked.allow)
-            return replace(asked, gates=settings.gates, allow=allow, protect=settings.guard.protect)
+            guard = settings.guard
+            return replace(
+                asked, gates=settings.gates, allow=(*guard.allow, *asked.allow),
+                protect=guard.protect, notes_reviews=guard.review == "note",
+            )  # fmt: skip
     return asked
 
 
@@ -160,12 +162,7 @@ class JudgedTurn(Struct, frozen=True, kw_only=True):
 
 
 def judge_attempt(
-    ws: Workspace,
-    turn: JudgedTurn,
-    taken: Seal,
-    *,
-    notes_reviews: bool,
-    beside: seals.Moved | None = None,
+    ws: Workspace, turn: JudgedTurn, taken: Seal, beside: seals.Moved | None = None
 ) -> Judgement:
     """The judgement of a turn's own changes. `beside` is `seals.compared(taken)`.
 
@@ -183,13 +180,14 @@ def judge_attempt(
     case = Case(
         before=base, after=after, changed=tuple(sorted(paths)), in_run=True,
         ignored=frozenset(touched - tracked), outputs=turn.outputs, gates=taken.gates,
-        failing=turn.failing, protect=taken.protect, allow=taken.allow, sources=taken.sources,
+        failing=turn.failing, protect=taken.guard.protect, allow=taken.guard.allow,
+        sources=taken.sources, outside=beside.outside, tools=beside.tools, modes=beside.modes,
         git_before=taken.facts, git_after=facts_since(taken.root, taken.facts,
-        environ=taken.environ), outside=beside.outside, tools=beside.tools, nested=(*beside.nested,
-        *(git for git in beside.hiding if _hides(git, before))), modes=beside.modes,
+        environ=taken.environ), nested=(*beside.nested, *(git for git in beside.hiding if
+        _hides(git, before))),
         installed=_untracked(beside.installed, (tree(ws, s) for s in (turn.before, turn.after))),
-        added=beside.added, notes_reviews=notes_reviews,
-        mentions=folders.searching(taken.root, base, lambda: paths),
+        added=beside.added, notes_reviews=taken.guard.review == "note",
+        mentions=folders.searching(taken.root, base, paths),
     )  # fmt: skip
     return replace(assess(case), unseen=beside.unseen)
 

@@ -18,18 +18,19 @@ _MAX_DIGESTED_BYTES = 64 << 20
 
 
 def searching(
-    root: Path, before: Tree, changed: Callable[[], Collection[str]]
+    root: Path, before: Tree, changed: Collection[str]
 ) -> Callable[[Collection[str]], dict[str, frozenset[str]]]:
     """A function that searches texts in the files of the tree before the change.
 
     Unchanged files are read from the folder itself, changed ones from the tree.
     """
 
+    moved = frozenset(changed)
+
     def mentions(texts: Collection[str]) -> dict[str, frozenset[str]]:
         needles = {text: text.encode("utf-8", "surrogateescape") for text in texts if text}
         if not needles:
             return {}
-        moved = frozenset(changed())
         contents = (
             (path, before.read(path) if path in moved else _searched(root / path))
             for path in before.paths()

@@ -17,7 +17,7 @@ from atlas_retry.guard.decides import commands
 from atlas_retry.guard.judge.folders import digest
 from atlas_retry.guard.places import CHECK_CACHES, INSTALLED, RUN_CACHES, is_code, is_made
 from atlas_retry.model import Gate, GitFacts
-from atlas_retry.settings import Settings
+from atlas_retry.settings import GuardSettings, Settings
 from atlas_retry.text.globs import overlap, words
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.gitfacts import git_facts
@@ -73,8 +73,7 @@ class Seal(Struct, frozen=True, kw_only=True):
 
     root: Path
     gates: tuple[Gate, ...]
-    protect: tuple[str, ...]
-    allow: tuple[str, ...]
+    guard: GuardSettings
     sources: tuple[str, ...]
     """Atlas's configuration files in the workspace."""
     facts: GitFacts
@@ -132,38 +131,23 @@ def seal(
     look = _look(root, scan)
     environments = look.environments.difference(_made_in(wrote))
     tools = _resolved(settings.gates, root, environ)
-    outer = _outer(root, settings.gates, environ, tools)
-    imported = imported_folders(root, environ, (gate.run for gate in settings.gates))
+    lines = [gate.run for gate in settings.gates]
+    programs = [line[0] for line in chain.from_iterable(map(commands, lines)) if "/" in line[0]]
+    on_path = (path for path, _ in tools.values() if path)
+    outer = outer_environments(root, environ, [*on_path, *programs])
+    imported = imported_folders(root, environ, lines)
     leading = chain.from_iterable(led_to(root, environment) for environment in outer)
     linked = tuple(sorted({*look.linked, *imported, *leading}))
-    links = tuple(sorted(_own_links(scan)))
+    links = (path for path, seen in scan.visible().items() if stat.S_ISLNK(seen[0]))
+    own = tuple(sorted(p for p in links if not is_made(f"{p}/") and not _aside_folder(p)))
     return Seal(
-        root=root, gates=settings.gates, protect=settings.guard.protect,
-        allow=settings.guard.allow, sources=_sources(root, settings), facts=git_facts(root,
-        environ=environ), tools=tools, watched=_watched(root, environ, outer, _read(root, linked,
-        links)), linked=linked, links=links, outer=outer, packages=_packages(outer), look=look,
+        root=root, gates=settings.gates, guard=settings.guard, sources=_sources(root, settings),
+        facts=git_facts(root, environ=environ), tools=tools, linked=linked,
+        watched=_watched(root, environ, outer, linked, own), links=own, outer=outer,
+        packages=_packages(outer), look=look,
         environments=frozenset(environments), nested={path: _facts(root / path, environ) for path in
         look.nested}, environ=environ,
     )  # fmt: skip
-
-
-def _own_links(scan: Scan) -> Iterator[str]:
-    for path, seen in scan.visible().items():
-        if stat.S_ISLNK(seen[0]) and not is_made(f"{path}/") and not _aside_folder(path):
-            yield path
-
-
-def _outer(
-    root: Path,
-    gates: Iterable[Gate],
-    environ: Mapping[str, str],
-    tools: Mapping[str, tuple[str, str]],
-) -> tuple[str, ...]:
-    """Virtual environments outside the workspace that gates run in."""
-    lines = chain.from_iterable(commands(gate.run) for gate in gates)
-    named = [line[0] for line in lines if "/" in line[0]]
-    on_path = [path for path, _ in tools.values() if path]
-    return outer_environments(root, environ, [*on_path, *named])
 
 
 def protected(root: Path, settings: Settings) -> tuple[str, ...]:
@@ -173,7 +157,7 @@ def protected(root: Path, settings: Settings) -> tuple[str, ...]:
     left out.
     """
     given = [glob for glob in settings.guard.allow if not glob.startswith("!")]
-    allow = [f"{glob}/" if (root / glob.strip("/")).is_dir() else glob for glob in given]
+    allow = [f"{glob}/" if os.path.isdir(root / glob.strip("/")) else glob for glob in given]  # noqa: PTH112 - Path raises where it may not look
     installed = (one for one in INSTALLED if not any(overlap(one, other) for other in allow))
     wanted = (*PROTECTED, *installed, *settings.guard.protect, *_sources(root, settings))
     return tuple(dict.fromkeys(wanted))
@@ -339,7 +323,7 @@ def _look(
         folder = waiting.pop()
         with suppress(OSError):
             entries = list(os.scandir(root / folder.prefix))
-            folder = _known(folder, {entry.name for entry in entries}, environments)
+            folder = _entered(folder, {entry.name for entry in entries}, environments, seen)
             waiting += _look_into(root, folder, entries, seen)
     return seen
 
@@ -350,18 +334,13 @@ class _Unwalked(Struct, frozen=True, kw_only=True):
     aside: str = ""
     """The outermost dependency or cache folder around it."""
     is_hidden: bool = False
-    """Whether git ignores it."""
-    is_environment: bool = False
-    """Whether it is a Python environment."""
-    is_nested: bool = False
-    """Whether it is a repository."""
+    """Git does not look into it."""
 
 
 def _look_into(
     root: Path, folder: _Unwalked, entries: "list[os.DirEntry[str]]", seen: FolderStat
 ) -> Iterator[_Unwalked]:
-    """Record a folder and its files; yields its subfolders."""
-    _note_folder(folder, seen)
+    """Note what lies directly in a folder; yields the folders there."""
     for entry in [one for one in entries if one.name != ".git"]:
         path = f"{folder.prefix}{entry.name}"
         if not entry.is_dir(follow_symlinks=False):
@@ -374,25 +353,23 @@ def _look_into(
                 seen.modes[path] = stat.S_IMODE(status[0])
 
 
-def _known(
-    folder: _Unwalked, names: Collection[str], environments: Collection[str] | None
+def _entered(
+    folder: _Unwalked,
+    names: Collection[str],
+    environments: Collection[str] | None,
+    seen: FolderStat,
 ) -> _Unwalked:
-    """The folder with its kind by content. `environments` as for `_look`."""
-    if folder.prefix and ".git" in names:
-        return replace(folder, is_hidden=True, is_nested=True)
-    if ENVIRONMENT_MARK not in names:
-        return folder
-    is_new = environments is not None and folder.prefix[:-1] not in environments
-    return replace(folder, is_hidden=folder.is_hidden and is_new, is_environment=True)
-
-
-def _note_folder(folder: _Unwalked, seen: FolderStat) -> None:
-    if folder.is_nested:
-        seen.nested.append(f"{folder.prefix}.git")
-    if folder.is_environment:
-        seen.environments.add(folder.prefix[:-1])
+    """A folder by what lies in it, which is noted. `environments` as for `_look`."""
     if folder.aside:
         seen.environments.add(folder.aside)
+    if folder.prefix and ".git" in names:
+        seen.nested.append(f"{folder.prefix}.git")
+        return replace(folder, is_hidden=True)
+    if ENVIRONMENT_MARK not in names:
+        return folder
+    seen.environments.add(folder.prefix[:-1])
+    is_new = environments is not None and folder.prefix[:-1] not in environments
+    return replace(folder, is_hidden=folder.is_hidden and is_new)
 
 
 def _note_file(
@@ -465,9 +442,8 @@ def moved_tools(taken: Seal) -> tuple[Tool, ...]:
 
 
 def changes_outside(taken: Seal) -> tuple[OutsideChange, ...]:
-    """Watched files outside the workspace that have changed."""
-    read = _read(taken.root, taken.linked, taken.links)
-    now = _watched(taken.root, taken.environ, taken.outer, read)
+    """Watched files outside the workspace that are not as they were."""
+    now = _watched(taken.root, taken.environ, taken.outer, taken.linked, taken.links)
     moved = map(Path, sorted(differing(taken.watched, now)))
     return tuple(OutsideChange(place=str(path.parent), path=path.name) for path in moved)
 
@@ -488,15 +464,14 @@ def _resolved(
     return tools
 
 
-def _read(root: Path, linked: Iterable[str], links: Iterable[str]) -> dict[str, Stat | None]:
-    """Stat data of outside files that are imported, or linked from the project."""
-    code = {path: status for path, status in stamps(linked).items() if is_code(path)}
-    return code | behind(root, links)
-
-
 def _watched(
-    root: Path, environ: Mapping[str, str], outer: Iterable[str], read: Mapping[str, Stat | None]
+    root: Path,
+    environ: Mapping[str, str],
+    outer: Iterable[str],
+    linked: Iterable[str],
+    links: Iterable[str],
 ) -> dict[str, str]:
+    """What is outside and steers tools, is imported, or is read by a link of the project."""
     home = Path(environ.get("HOME") or "/nonexistent")
     paths = [*map(home.joinpath, _OF_HOME)]
     paths += [Path(environment, ENVIRONMENT_MARK) for environment in outer]
@@ -509,7 +484,8 @@ def _watched(
 
     def is_watched(path: Path) -> bool:
         is_outside = not path.is_relative_to(root)
-        return is_outside and (path.is_file() or path.is_symlink())
+        return is_outside and os.path.lexists(path)
 
-    statuses = {path: str(status) for path, status in read.items()}
+    code = {path: status for path, status in stamps(linked).items() if is_code(path)}
+    statuses = {path: str(status) for path, status in (code | behind(root, links)).items()}
     return statuses | {str(path): digest(path) for path in filter(is_watched, paths)}
