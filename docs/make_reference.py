@@ -223,7 +223,7 @@ def _rules() -> Iterator[str]:
     for rule in sources.RULES:
         yield f"| `{rule.name}` | {rule.answer.value} | {_line(rule.reason)} |\n"
     for besides in beside.RULES:
-        answer = "noted" if besides.only_noted else "refused"
+        answer = besides.answer.value
         yield f"| `{besides.name}` | {answer} | {_line(besides.reason)} |\n"
 
 

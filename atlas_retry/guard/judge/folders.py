@@ -24,7 +24,6 @@ def searching(
 
     Unchanged files are read from the folder itself, changed ones from the tree.
     """
-
     moved = frozenset(changed)
 
     def mentions(texts: Collection[str]) -> dict[str, frozenset[str]]:
