@@ -25,11 +25,11 @@ class BesideRule(Struct, frozen=True, kw_only=True):
     can_be_allowed: bool = False
     answer: Answer = Answer.REFUSED
     only_in_runs: bool = False
-    """Elsewhere a person may have done it: it is held."""
+    """Whether it is only held outside runs, where a person may have done it."""
     separable: bool = True
-    """Restoring the files named undoes it; else the whole attempt has to go."""
+    """Whether restoring the files undoes it; else the whole attempt is rolled back."""
     restorable: bool = True
-    """What the attempt had to leave can be restored; else the run ends."""
+    """Whether everything can be restored; else the run ends."""
 
 
 OWN = Globs(("/.atlas/", "/atlas.yaml", "/atlas.yml", "/.atlas.yaml"))
@@ -138,7 +138,7 @@ RULES: tuple[BesideRule, ...] = tuple(
 
 
 def rulings(scene: Scene) -> Iterator[Ruling]:
-    """What was done beside the code, by the rules it is against."""
+    """Forbidden changes outside the code, by rule."""
     allowed = Globs(scene.case.allow)
     for rule in RULES:
         held = rule.only_in_runs and not scene.case.in_run

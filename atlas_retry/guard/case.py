@@ -24,24 +24,24 @@ class Answer(StrEnum):
 
 
 class Ruling(Struct, frozen=True, kw_only=True):
-    """What one mechanism says of one path."""
+    """The answer of one mechanism for one path."""
 
     path: str
     mechanism: str
-    """The module that spoke, and what it saw, for `atlas guard --why`."""
+    """The module, and what it found, for `atlas guard --why`."""
     answer: Answer | None = None
-    """None: it is kept."""
+    """None if the change is kept."""
     rule: str = ""
     line: int | None = None
     detail: str = ""
-    """What was done, in words that follow the path."""
+    """What was done, as text to follow the path."""
     rewrite: bytes | None = None
-    """What is left of the file when only a part of it is held."""
+    """The file without the held part, if only a part is held."""
     as_before: Content | None = None
     is_proved: bool = False
-    """It is kept, and has to be proved by running with `as_before` (None: absent)."""
+    """Whether it is kept but must be confirmed by a run with `as_before` (None: absent)."""
     separable: bool = True
-    """Restoring the file undoes it."""
+    """Whether restoring the file undoes it."""
     restorable: bool = True
 
 

@@ -117,7 +117,7 @@ class Reached(Struct, frozen=True, kw_only=True):
 
 
 def decides(delta: Delta, scene: Scene, gates: Reached) -> Ruling | None:
-    """Why the change of a file decides what passes; None where it does not."""
+    """Why the change of a file decides what passes; None if it does not."""
     seen = _by_name_or_content(delta, scene, gates) or _by_entry(delta)
     if seen is None:
         return None

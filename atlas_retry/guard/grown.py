@@ -127,7 +127,7 @@ def renames(scene: Scene) -> Renames:
 
 
 def growth(delta: Delta, reason: Ruling, scene: Scene) -> Ruling | None:
-    """The ruling on a change to what decides that is kept; None where it has to be held."""
+    """The ruling on a change of a deciding file that is kept; None if it must be held."""
     of_tests = reason.rule == "test-changed"
     if delta.is_added:
         return _proved(delta, "grown", None) if of_tests and _may_be_added(delta, scene) else None
@@ -146,7 +146,7 @@ _THE_SAME = "grown: the same, reformatted or renamed"
 
 
 def _proved(delta: Delta, mechanism: str, was: bytes | None) -> Ruling:
-    """What is kept, and has to pass with the file as it was as well (None: absent)."""
+    """A change that is kept if the gates pass with the earlier file too (None: absent)."""
     before = (delta.old_mode, was) if delta.old_mode and was else None
     return Ruling(path=delta.path, mechanism=mechanism, as_before=before, is_proved=True)
 
@@ -161,7 +161,7 @@ def is_same(delta: Delta) -> bool:
 
 
 def _grown(delta: Delta, scene: Scene) -> Ruling | None:
-    """The ruling on a test that grew, or follows names; a snapshot file is keyed by test."""
+    """The ruling on a test that only grew or follows names; snapshot files are keyed by test."""
     if _SNAPSHOTS.search(delta.path):
         return _proved(delta, "grown", delta.before) if _only_inserted(delta) else None
     old, new = tokens.root(delta.path, delta.before), tokens.root(delta.path, delta.after)
@@ -210,7 +210,7 @@ def _hides_module(path: str, scene: Scene) -> bool:
 
 
 def _only_inserted(delta: Delta) -> bool:
-    """Whether every record, or line, is still there, in order."""
+    """Whether all records, or lines, are still there, in order."""
     old, new = (_records(delta.path, side or b"") for side in (delta.before, delta.after))
     rest = iter(new)
     return all(record in rest for record in old)
@@ -312,7 +312,7 @@ class SourceChange(Struct, kw_only=True, dict=True):
         return all(self._is_new(child) for child in extra)
 
     def _asks_more(self, step: "Node") -> bool:
-        """Whether a step only asserts, by itself or by a function of the file that does."""
+        """Whether a step only asserts, directly or by an asserting function of the file."""
         text = text_of(step)
         called = _CALLED.match(text)
         return bool(_ASSERTION.match(text) or (called and called[1] in self._asserting))
@@ -338,7 +338,7 @@ class SourceChange(Struct, kw_only=True, dict=True):
         return [member for member in members if not _is_import(member)]
 
     def _is_new(self, node: "Node") -> bool:
-        """Whether a statement only adds a test or a definition under a fresh name."""
+        """Whether a statement only adds a test or a definition with a new name."""
         text = _attributes(node) + text_of(node)
         if _REACHES_OUT.search(text.partition("{")[0] if "{" in text else text[:200]):
             return False
@@ -424,12 +424,12 @@ def _name_of(node: "Node") -> str | None:
 
 
 _RUN_CODE = (Kind.TEST, Kind.BUILD, Kind.REVIEW)
-"""Gates whose problems are about what the code does, not about how a line is written."""
+"""Gates whose problems are about behaviour, not about single lines."""
 
 
 @lru_cache(maxsize=1)
 def _complained(scene: Scene) -> dict[str, frozenset[int]]:
-    """By path the lines that lint, format and type gates complained of."""
+    """Lines that lint, format and type gates reported, by path."""
     lines: dict[str, frozenset[int]] = {}
     checkers = (result for result in scene.case.failing if result.kind not in _RUN_CODE)
     for diagnostic in chain.from_iterable(result.diagnostics for result in checkers):
@@ -440,9 +440,9 @@ def _complained(scene: Scene) -> dict[str, frozenset[int]]:
 
 
 def confined(delta: Delta, wanted: frozenset[int]) -> bool:
-    """Whether a change stays within the statements on lines that a lint or type gate complained of.
+    """Whether a change affects only statements on these lines, which a gate reported.
 
-    Such a repair may lose no literal and no assertion: an unused import goes, `assert` does not.
+    The fix must keep all literals and assertions: it may remove an unused import, not an `assert`.
     """
     old, new = tokens.root(delta.path, delta.before), tokens.root(delta.path, delta.after)
     if not wanted or old is None or new is None:

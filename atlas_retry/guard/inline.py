@@ -22,9 +22,9 @@ _DOCTESTS = regex(r"doctest|xdoctest")
 
 
 def _held(path: str, restored: bytes | None, line: int | None = None) -> Ruling:
-    """The ruling on tests in a source; `restored` is the new source with its earlier tests.
+    """The ruling on the tests in a source; `restored` is the new source with its earlier tests.
 
-    None: they cannot be put into it.
+    None if they do not fit into it.
     """
     return Ruling(
         path=path, mechanism="inline", rule="inline-test-changed", line=line,
@@ -34,7 +34,7 @@ def _held(path: str, restored: bytes | None, line: int | None = None) -> Ruling:
 
 
 def moved(delta: Delta, scene: Scene) -> Ruling | None:
-    """The change of a source's own tests, unless they only grew or there are none."""
+    """The change of a source's own tests; None if they only grew or there are none."""
     if not delta.is_text or delta.before is None:
         return None
     led = renames(scene)
@@ -47,7 +47,7 @@ def moved(delta: Delta, scene: Scene) -> Ruling | None:
 
 
 def _gone(delta: Delta, scene: Scene) -> Ruling | None:
-    """The tests of a source that was deleted, unless other files have them now."""
+    """The tests of a deleted source; None if other files have them now."""
     left = b"\n".join(other.after or b"" for other in scene.deltas)
     items = _items(delta.path, delta.before or b"")
     is_moved = all((item.text or b"") in left for item in items)
@@ -55,7 +55,7 @@ def _gone(delta: Delta, scene: Scene) -> Ruling | None:
 
 
 def _marked(delta: Delta, led: Renames) -> Ruling | None:
-    """The change of items that are marked as tests, and of the examples of Rust."""
+    """The change of items marked as tests, and of examples in Rust."""
     documented = _examples(delta, led, _FENCED) if places.suffix(delta.path) == ".rs" else None
     after = documented.rewrite if documented else delta.after
     if after is None:
@@ -112,7 +112,7 @@ _PROMPTED = regex(r"""(?mx)
 
 
 def _examples(delta: Delta, led: Renames, pattern: re.Pattern[str]) -> Ruling | None:
-    """The change of examples that gates run, but for names that the source gave up.
+    """The change of examples that gates run, except names that the source dropped.
 
     In Python an example is itself text of the source, so names are not replaced there.
     """

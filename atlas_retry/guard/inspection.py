@@ -108,7 +108,7 @@ def assess(case: Case) -> Judgement:
 
 
 def _remedy(lost: Sequence[Ruling], case: Case) -> str:
-    """What brings back what no snapshot holds."""
+    """How to restore what is in no snapshot."""
     paths = {ruling.path: ruling.rule for ruling in lost}
     new = [*filter(settings.is_stray, filter(case.added.__contains__, paths))]
     rest = [path for path in paths if path not in new]
@@ -121,7 +121,7 @@ def _remedy(lost: Sequence[Ruling], case: Case) -> str:
 
 
 def _end(lost: Sequence[Ruling], case: Case) -> Verdict | None:
-    """How a run ends that cannot be undone: a dependency that a manifest asks for is for review."""
+    """The verdict of a run that cannot be undone; new declared dependencies are for review."""
     if not lost:
         return None
     only_installed = all(ruling.rule == "dependency-changed" for ruling in lost)
@@ -136,7 +136,7 @@ _MAX_DETAIL_CHARS = 300
 
 
 def _violation(ruling: Ruling) -> Violation:
-    """Quoted code is data: no control characters, no essay."""
+    """A violation with its quoted code shortened, and without control characters."""
     shown = "".join(char if char.isprintable() else " " for char in ruling.detail)
     detail = bounded(shown, _MAX_DETAIL_CHARS)
     return Violation(rule=ruling.rule, path=ruling.path, line=ruling.line, detail=detail)

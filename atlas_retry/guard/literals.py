@@ -255,7 +255,7 @@ def _condition(value: "Node") -> "Node | None":
         if above is None:
             return None
         if entry := _entry(node, above):
-            # what is registered under a name is found there, not answered
+            # a registered object is not an answer
             value_text = text_of(entry.named_children[-1]).strip()
             return None if _NAME.fullmatch(value_text) else entry
         if above.type not in _MEMBERS:

@@ -139,7 +139,7 @@ _DEPENDS = regex(r"(?i)depend|require")
 
 
 def dependencies_changed(delta: Delta) -> bool:
-    """Whether a manifest names other packages, or other versions of them; a line where unread."""
+    """Whether a manifest has other packages or versions; if unreadable, whether it grew."""
     if not is_manifest(delta.path):
         return False
     old, new = _leaves(delta.path, delta.before), _leaves(delta.path, delta.after)

@@ -228,7 +228,7 @@ def _defined_now(scene: Scene) -> frozenset[str]:
 
 
 def _removed(delta: Delta, scene: Scene) -> Iterator[Seen]:
-    """Public functions and classes that went and left none in their place."""
+    """Public functions and classes that were removed without replacement."""
     lines = enumerate(delta.old_text.splitlines())
     if not any(more_often(lines, delta.new_text.splitlines())):
         return
@@ -371,7 +371,7 @@ RULES: tuple[SourceRule, ...] = tuple(
 
 
 def rulings(delta: Delta, scene: Scene) -> Iterator[Ruling]:
-    """What the rules see in one changed source, or in a new file of tests."""
+    """Findings of the rules in one changed source or new test file."""
     is_test = places.is_test(delta.path)
     if not places.is_code(delta.path) or not delta.is_text or delta.after is None:
         return

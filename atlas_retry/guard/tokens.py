@@ -23,7 +23,7 @@ DIRECTIVE = regex(r"""(?ix)
     """)
 """Comments for tools, not for people."""
 _OUTPUT = regex(r"//\s*(unordered )?output:", re.IGNORECASE)
-"""Where the expected output of an example begins. Source: the documentation of Go's `testing`."""
+"""Start of the expected output of an example. Source: the documentation of Go's `testing`."""
 _SNAPSHOT = regex(rb"// \w+ Snapshot v\d")
 """How the recorded values of Jest, Vitest and Bun begin: others use the suffix for other forms."""
 _STRINGS = frozenset({"string", "template_string", "interpreted_string_literal", "string_literal"})
@@ -41,7 +41,7 @@ def walk(node: "Node") -> Iterator["Node"]:
 
 
 def root(path: str, source: bytes | None) -> "Node | None":
-    """The tree of a file; None where there is no grammar or the source has errors."""
+    """The tree of a file; None without a grammar, or if the source has errors."""
     is_script = _SNAPSHOT.match(source or b"") and places.suffix(path) == ".snap"
     language = "javascript" if is_script else language_of(path, source or b"")
     tree = parse(language, source or b"")

@@ -38,7 +38,7 @@ class Version(dict[str, V], Generic[V]):
 
 
 def differing(old: Mapping[K, object], new: Mapping[K, object]) -> set[K]:
-    """The keys whose values differ; of two versions of one mapping only what moved is compared."""
+    """The keys whose values differ; for two related versions only changed keys are compared."""
     if old is new:
         return set()
     if isinstance(old, Version) and isinstance(new, Version) and old.steps is new.steps:

@@ -334,13 +334,13 @@ class _Unwalked(Struct, frozen=True, kw_only=True):
     aside: str = ""
     """The outermost dependency or cache folder around it."""
     is_hidden: bool = False
-    """Git does not look into it."""
+    """Whether git ignores it."""
 
 
 def _look_into(
     root: Path, folder: _Unwalked, entries: "list[os.DirEntry[str]]", seen: FolderStat
 ) -> Iterator[_Unwalked]:
-    """Note what lies directly in a folder; yields the folders there."""
+    """Record the files of a folder; yields its subfolders."""
     for entry in [one for one in entries if one.name != ".git"]:
         path = f"{folder.prefix}{entry.name}"
         if not entry.is_dir(follow_symlinks=False):
@@ -359,7 +359,7 @@ def _entered(
     environments: Collection[str] | None,
     seen: FolderStat,
 ) -> _Unwalked:
-    """A folder by what lies in it, which is noted. `environments` as for `_look`."""
+    """The folder with its kind by content, recorded. `environments` as for `_look`."""
     if folder.aside:
         seen.environments.add(folder.aside)
     if folder.prefix and ".git" in names:
@@ -442,7 +442,7 @@ def moved_tools(taken: Seal) -> tuple[Tool, ...]:
 
 
 def changes_outside(taken: Seal) -> tuple[OutsideChange, ...]:
-    """Watched files outside the workspace that are not as they were."""
+    """Watched files outside the workspace that have changed."""
     now = _watched(taken.root, taken.environ, taken.outer, taken.linked, taken.links)
     moved = map(Path, sorted(differing(taken.watched, now)))
     return tuple(OutsideChange(place=str(path.parent), path=path.name) for path in moved)
@@ -471,7 +471,7 @@ def _watched(
     linked: Iterable[str],
     links: Iterable[str],
 ) -> dict[str, str]:
-    """What is outside and steers tools, is imported, or is read by a link of the project."""
+    """Outside files that configure tools, are imported, or are linked from the project."""
     home = Path(environ.get("HOME") or "/nonexistent")
     paths = [*map(home.joinpath, _OF_HOME)]
     paths += [Path(environment, ENVIRONMENT_MARK) for environment in outer]
