@@ -85,12 +85,11 @@ def _refused(row: RunRow, number: str) -> frozenset[str]:
     Raises UsageError where nothing was held of it that can be picked.
     """
     from atlas_retry.guard.places import is_product
-    from atlas_retry.run.held import is_by_hand, restored
+    from atlas_retry.run.held import is_pickable
 
     with here.journal() as connection:
         attempts = archive.attempts(connection, row.id)
-    holding = {str(attempt.number): attempt for attempt in attempts if restored(attempt)}
-    holding = {number: one for number, one in holding.items() if not is_by_hand(one)}
+    holding = {str(attempt.number): attempt for attempt in attempts if is_pickable(attempt)}
     if number not in holding:
         held = any(str(attempt.number) == number and attempt.held for attempt in attempts)
         other = f"atlas pick {row.id} {min(holding)} --held" if holding else f"atlas log {row.id}"

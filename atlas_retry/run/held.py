@@ -32,6 +32,11 @@ def is_by_hand(attempt: Attempt) -> bool:
     return bool(every) and all(held.by_hand for held in every)
 
 
+def is_pickable(attempt: Attempt) -> bool:
+    """Whether `atlas pick` can accept something that was held."""
+    return any(not held.by_hand for held in restored(attempt))
+
+
 def denied_edits(attempt: Attempt) -> tuple[str, ...]:
     """Paths that the agent was not permitted to edit, each once."""
     paths: dict[str, None] = {}
