@@ -143,8 +143,10 @@ def _meet(
     for item in one:
         came = [reached[0] and item == star]
         for at, there in enumerate(other):
-            either = star in (item, there) and (reached[at + 1] or came[at])
-            came.append(either or (star not in (item, there) and reached[at] and same(item, there)))
+            if star in (item, there):
+                came.append(reached[at + 1] or came[at])
+            else:
+                came.append(reached[at] and same(item, there))
         reached = came
     return reached[-1]
 

@@ -139,7 +139,8 @@ def seal(
     leading = chain.from_iterable(led_to(root, environment) for environment in outer)
     linked = tuple(sorted({*look.linked, *imported, *leading}))
     links = (path for path, seen in scan.visible().items() if stat.S_ISLNK(seen[0]))
-    own = tuple(sorted(p for p in links if not is_made(f"{p}/") and not _aside_folder(p)))
+    kept = (link for link in links if not is_made(f"{link}/"))
+    own = tuple(sorted(link for link in kept if not _aside_folder(link)))
     return Seal(
         root=root, gates=settings.gates, guard=settings.guard, sources=_sources(root, settings),
         facts=git_facts(root, environ=environ), tools=tools, linked=linked,
