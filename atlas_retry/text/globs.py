@@ -138,15 +138,15 @@ def _meet(
     one: Sequence[str], other: Sequence[str], star: str, same: Callable[[str, str], bool]
 ) -> bool:
     """Whether two sequences can be one, where a star stands for any number of items."""
-    # how far into the other one has come, for each number of items of the one
+    # of each beginning of the other one, whether it can be the part of the one so far
     reached = [all(item == star for item in other[:at]) for at in range(len(other) + 1)]
     for item in one:
         came = [reached[0] and item == star]
         for at, there in enumerate(other):
-            if star in (item, there):
-                came.append(reached[at + 1] or came[at])
-            else:
-                came.append(reached[at] and same(item, there))
+            has_star = star in (item, there)
+            came.append(
+                reached[at + 1] or came[at] if has_star else reached[at] and same(item, there)
+            )
         reached = came
     return reached[-1]
 

@@ -138,17 +138,21 @@ def seal(
     imported = imported_folders(root, environ, lines)
     leading = chain.from_iterable(led_to(root, environment) for environment in outer)
     linked = tuple(sorted({*look.linked, *imported, *leading}))
-    links = (path for path, seen in scan.visible().items() if stat.S_ISLNK(seen[0]))
-    kept = (link for link in links if not is_made(f"{link}/"))
-    own = tuple(sorted(link for link in kept if not _aside_folder(link)))
+    links = tuple(sorted(_own_links(scan)))
     return Seal(
         root=root, gates=settings.gates, guard=settings.guard, sources=_sources(root, settings),
         facts=git_facts(root, environ=environ), tools=tools, linked=linked,
-        watched=_watched(root, environ, outer, linked, own), links=own, outer=outer,
+        watched=_watched(root, environ, outer, linked, links), links=links, outer=outer,
         packages=_packages(outer), look=look,
         environments=frozenset(environments), nested={path: _facts(root / path, environ) for path in
         look.nested}, environ=environ,
     )  # fmt: skip
+
+
+def _own_links(scan: Scan) -> Iterator[str]:
+    for path, seen in scan.visible().items():
+        if stat.S_ISLNK(seen[0]) and not is_made(f"{path}/") and not _aside_folder(path):
+            yield path
 
 
 def protected(root: Path, settings: Settings) -> tuple[str, ...]:
