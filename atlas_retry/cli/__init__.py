@@ -30,7 +30,9 @@ def main(arguments: "Sequence[str] | None" = None) -> None:
     code = _exit_code(arguments)
     gc.freeze()  # Python collects three times on exit: a tenth of a short command
     if why := streams.lost():
-        _tell(AtlasError(f"standard output cannot be written, and the rest of it is lost: {why}"))
+        _print_error(
+            AtlasError(f"standard output cannot be written, and the rest of it is lost: {why}")
+        )
     sys.exit(BROKEN if why and code == 0 else code)
 
 
@@ -60,18 +62,18 @@ def _exit_code(arguments: "Sequence[str] | None") -> int:
             _stand_somewhere()
             return run_command(arguments)
     except AtlasError as error:
-        _tell(error)
+        _print_error(error)
         return error.exit_code
     except Interrupted as end:
         return end.exit_code
     except OSError as error:  # a full disk, no free descriptor and the like
-        _tell(AtlasError(str(error)))
+        _print_error(AtlasError(str(error)))
         return BROKEN
     except Exception:  # noqa: BLE001 - Python would exit with 1, which means that gates fail
         import traceback
 
         traceback.print_exc()
-        _tell(AtlasError("this is a bug in atlas; please report the lines above"))
+        _print_error(AtlasError("this is a bug in atlas; please report the lines above"))
         return BROKEN
 
 
@@ -90,7 +92,7 @@ def _stand_somewhere() -> None:
         ) from error
 
 
-def _tell(error: "AtlasError") -> None:
+def _print_error(error: "AtlasError") -> None:
     from atlas_retry.reports.screen.lines import harmless
     from atlas_retry.text.units import copyable
 

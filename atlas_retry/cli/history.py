@@ -115,7 +115,7 @@ def undo(run: str | None = None) -> int:
                 attempt = archive.open_attempt(connection, row.id)
     except StateError as error:
         # undo needs only the snapshots, not the journal
-        print(f"atlas: {error.message}; undo uses the snapshots alone", file=sys.stderr)
+        print(f"atlas: {error.message}; undo needs only the snapshots", file=sys.stderr)
         row, is_readable = rescue.known_by_refs(here.workspace_at(), run), False
     ws = workspace_of(row)
     with _alone(ws):

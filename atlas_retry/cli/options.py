@@ -67,18 +67,18 @@ def _workspaces(incomplete: str) -> list[str]:
 
 
 class Parameter(Struct, frozen=True):
-    """A parameter of commands."""
+    """A parameter of one or more commands."""
 
     help: str
     metavar: str | None = None
     flags: str = ""
-    """With spaces between them; by default the name of the parameter."""
+    """Flags, separated by spaces; by default from the name of the parameter."""
     completes: Callable[[str], list[str]] | None = None
-    """From the beginning of a value to the values that begin so."""
+    """Returns the values that start with a text."""
     least: int | None = None
-    """The smallest number."""
+    """Smallest number allowed."""
     more: Mapping[str, Any] = {}
-    """More arguments for Typer."""
+    """Extra arguments for Typer."""
 
 
 ARGUMENTS = {
@@ -95,11 +95,11 @@ ARGUMENTS = {
     "record_id": Parameter("For example lr-2026-01-31-001.", "ID"),
     "text": Parameter("The note, in your words."),
     "name": Parameter("Letters, digits, - and _.", "NAME"),
-    "hook allow path": Parameter("A file or folder, as the message names it.", "PATH"),
+    "hook allow path": Parameter("A file or folder, as in the message.", "PATH"),
     "manifest": Parameter("The repositories and the budget.", "MANIFEST.yaml"),
     "batch": Parameter("The batch.", "ID"),
 }
-"""By parameter, or by command and parameter where a command means something else."""
+"""Rows by parameter, or by command and parameter if a command differs."""
 OPTIONS = {
     # what to check
     "only": Parameter("Run only these gates; repeatable.", "KIND_OR_NAME", completes=_gates),
@@ -119,10 +119,10 @@ OPTIONS = {
     "receipt": Parameter("Write a receipt for atlas verify.", "FILE"),
     "sign": Parameter("An SSH key to sign the receipt with.", "KEY"),
     "base": Parameter("The revision to compare with in the receipt.", "REV"),
-    "signers": Parameter("Who may sign: ssh-keygen's ALLOWED SIGNERS.", "FILE"),
+    "signers": Parameter("Allowed signers, in the format of ssh-keygen.", "FILE"),
     "guard base": Parameter("The state before the change.", "REV_OR_DIR"),
-    "outside": Parameter("Also compare these; repeatable.", "BEFORE:AFTER"),
-    "strict": Parameter("Exit 1 for held changes as well."),
+    "outside": Parameter("Also compare these two places; repeatable.", "BEFORE:AFTER"),
+    "strict": Parameter("Also exit with 1 for held changes."),
     "why": Parameter("Explain how a path is judged.", "PATH"),
     "replay": Parameter("Re-run the failed gates without the held changes."),
     # what is shown
@@ -133,15 +133,15 @@ OPTIONS = {
         "Show more; repeatable.", None, "--verbose -v", more={"count": True, "show_default": False}
     ),
     "plain": Parameter("Print lines without control codes."),
-    "config schema report": Parameter("Describe the JSON output of atlas instead."),
-    "print_only": Parameter("Show the configuration, write nothing.", None, "--print"),
-    "no_try": Parameter("Do not try each gate."),
-    # what is fixed, by whom, at which price
+    "config schema report": Parameter("Print the schema of atlas's JSON documents instead."),
+    "print_only": Parameter("Print the configuration without writing it.", None, "--print"),
+    "no_try": Parameter("Do not run each gate once."),
+    # fixing, agents and limits
     "ai_fix": Parameter("Let the agent fix what fails; this may cost money."),
     "max_attempts": Parameter("Attempts per run; by default as configured.", least=0),
     "max_cost_usd": Parameter("US dollars per run; by default as configured.", least=0),
     "max_minutes": Parameter("Minutes per run; by default as configured.", least=0),
-    "agent": Parameter("The agent to ask; by default agent.backend.", "BACKEND", completes=_agents),
+    "agent": Parameter("The agent; by default agent.backend.", "BACKEND", completes=_agents),
     "model": Parameter("The model of every attempt.", "NAME"),
     "start_from": Parameter(
         "Start from a recorded failure: a report, JUnit, SARIF or log; - is stdin.",
@@ -153,7 +153,7 @@ OPTIONS = {
     ),
     "every": Parameter("Run every named workspace.", None, "--all"),
     "retry jobs": Parameter("Workspaces to run at once.", None, "--jobs -j", least=1),
-    "dry_run": Parameter("Print the prompt and stop; spends nothing."),
+    "dry_run": Parameter("Print the prompt and stop, at no cost."),
     "record": Parameter("Save prompts, replies and edits in this folder.", "DIR"),
     "force": Parameter("Run even in the middle of a merge or rebase."),
     "since": Parameter("Fix only problems that did not exist at this revision.", "REV"),
@@ -162,17 +162,17 @@ OPTIONS = {
         None,
         "--isolate/--no-isolate",
     ),
-    "run_id": Parameter("Name the run; used again, the name continues or reports it.", "ID"),
+    "run_id": Parameter("Id of the run; the same id again continues or reports it.", "ID"),
     "resume every": Parameter("Continue every interrupted run.", None, "--all"),
-    "max_chars": Parameter("The limit of the whole prompt.", least=200),
+    "max_chars": Parameter("Limit of the whole prompt, in characters.", least=200),
     "demo agent": Parameter("scripted costs nothing; claude-code spends money.", "BACKEND"),
-    # what has been
+    # earlier runs
     "held": Parameter("Include its held changes; refused ones stay out."),
     "pick path": Parameter("Only this file or folder; repeatable.", "PATH"),
     "keep": Parameter("Keep the newest N runs of each workspace.", least=1),
     "days": Parameter("Drop runs older than N days.", least=0),
     "prune dry_run": Parameter("List the runs that would be dropped."),
-    "stats since": Parameter("Only runs since 7d, 12h, 2w or a date.", "TIME"),
+    "stats since": Parameter("Only runs since then: 7d, 12h, 2w or a date.", "TIME"),
     "export": Parameter("Print every run as one row."),
     "apply": Parameter("Deliver a patch from another job instead of a run.", "FILE"),
     "patch": Parameter("Write a patch for git am or git apply.", "FILE"),
@@ -184,30 +184,32 @@ OPTIONS = {
     # hooks, named workspaces, fleets
     "timeout": Parameter("Time limit of the hook itself, in seconds.", least=1),
     "host": Parameter("The agent.", None, "--for"),
-    "hook install print_only": Parameter("Show the settings, write nothing.", None, "--print"),
+    "hook install print_only": Parameter(
+        "Print the settings without writing them.", None, "--print"
+    ),
     "start": Parameter("Where its branch starts; by default HEAD.", "REV", "--from"),
     "workspace remove force": Parameter(
         "Remove it even if its changes or commits exist nowhere else."
     ),
-    "server": Parameter("By default $TEMPORAL_ADDRESS.", "HOST:PORT"),
+    "server": Parameter("Address of Temporal; by default $TEMPORAL_ADDRESS.", "HOST:PORT"),
     "queue": Parameter("The task queue that workers and batches share.", "NAME"),
     "store": Parameter(
-        "A folder or s3://BUCKET/PREFIX that all machines reach.",
+        "A folder or s3://BUCKET/PREFIX that all machines can access.",
         "URL",
         more={"envvar": "ATLAS_FLEET_STORE"},
     ),
     "slots": Parameter("Runs at once.", least=1),
     "agents": Parameter("An agent that runs may use; repeatable.", "BACKEND", "--agent"),
-    "fleet start batch": Parameter("The batch; by default made of name and time.", None, "--id"),
+    "fleet start batch": Parameter("Id of the batch; by default file name and time.", None, "--id"),
     "wait": Parameter("Wait until the batch has ended."),
     "fleet pause why": Parameter("The reason, shown in the status.", "TEXT"),
-    "html": Parameter("Write a self-contained page.", "FILE"),
+    "html": Parameter("Also write a self-contained page.", "FILE"),
 }
-"""As for the arguments."""
+"""Like `ARGUMENTS`."""
 
 
 def described(function: Callable[..., int], command: str) -> Callable[..., int]:
-    """The function of a command, its parameters annotated for Typer from the tables."""
+    """The function of a command, with its parameters annotated for Typer."""
     for name, kind in get_type_hints(function).items():
         for key in (f"{command} {name}", name):
             if found := _described(key, name):
@@ -230,5 +232,5 @@ def _described(key: str, name: str) -> object:
 
 
 def verbosity(quiet: bool, verbose: int) -> int:  # noqa: FBT001 - two flags become one number
-    """-1 for `-q`, else how often `-v` was given."""
+    """-1 for `-q`, else the number of `-v` flags."""
     return -1 if quiet else verbose

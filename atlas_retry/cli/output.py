@@ -186,5 +186,5 @@ def write_on_github(annotations: str, markdown: str, *, to_stderr: bool) -> None
         try:
             with Path(summary).open("a", encoding="utf-8") as file:
                 file.write(markdown)
-        except OSError as error:  # nobody asked for the summary: the verdict stays the same
+        except OSError as error:  # the summary is optional: the verdict stays the same
             print(f"warning: no step summary in {summary}: {error.strerror}", file=sys.stderr)

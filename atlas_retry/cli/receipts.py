@@ -147,10 +147,10 @@ def _unsigned(content: bytes, receipt: Path, signers: Path) -> list[str]:
     code, out, error = _ssh_keygen("-Y", "find-principals", *shared, root=root)
     if code != 0:
         return [f"no signer in {signers} has signed it: {error}"]
-    who = out.decode(errors="replace").splitlines()[0]
-    asked = ("-Y", "verify", "-n", NAMESPACE, "-I", who, *shared)
+    signer = out.decode(errors="replace").splitlines()[0]
+    asked = ("-Y", "verify", "-n", NAMESPACE, "-I", signer, *shared)
     code, _, error = _ssh_keygen(*asked, root=root, stdin=content)
-    return [] if code == 0 else [f"the signature of {who} does not match this receipt: {error}"]
+    return [] if code == 0 else [f"the signature of {signer} does not match this receipt: {error}"]
 
 
 def _ssh_keygen(*arguments: str, root: Path, stdin: bytes = b"") -> tuple[int | None, bytes, str]:

@@ -50,7 +50,7 @@ def resume(
 
     targets = output.targets(report)
     (folder,) = folders.find([workspace], Path.cwd(), os.environ)
-    rows = _cut_off() if every else _newest(folder)
+    rows = _interrupted() if every else _newest(folder)
     waiting = left_to_do(here.home()) if every else ()
     if not rows and not waiting:
         print("nothing to resume", file=sys.stderr if json else sys.stdout)
@@ -64,7 +64,7 @@ def resume(
     with output.screen(
         os.environ, plain=plain, verbosity=level, to_stderr=json, named=every
     ) as shown:
-        finished, worst = _go_on(rows, shown, ai_fix=ai_fix)
+        finished, worst = _continue_all(rows, shown, ai_fix=ai_fix)
         done = many.go_on(waiting, os.environ, shown, ai_fix=ai_fix)
         done = replace(done, finished=(*finished, *done.finished))
         if done.finished:
@@ -83,17 +83,17 @@ def _newest(workspace: Path) -> tuple[RunRow, ...]:
     return (row,) if is_left else ()
 
 
-def _cut_off() -> tuple[RunRow, ...]:
+def _interrupted() -> tuple[RunRow, ...]:
     with here.journal() as connection:
-        return overview.cut_off(connection, here.home(), os.environ)
+        return overview.interrupted_runs(connection, here.home(), os.environ)
 
 
-def _go_on(
+def _continue_all(
     rows: Sequence[RunRow], emit: Emit, *, ai_fix: bool
 ) -> "tuple[tuple[Finished, ...], int]":
     """Continue each run, and return the worst exit code of those that cannot be continued.
 
-    Raises AtlasError where there is only one.
+    Raises AtlasError if it is the only one.
     """
     finished, worst = [], OK
     for row in rows:

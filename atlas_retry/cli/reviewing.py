@@ -45,10 +45,10 @@ def accepted(outcome: Outcome) -> bool:
     is_whole = history.pick(outcome.run_id, str(attempt.number), held=True) == 0
     is_green = all(one.needed for one in attempt.held) and not held.for_review(outcome.attempts)
     if is_whole and is_green:
-        _say("accepted: the gates passed with these changes")
+        _print("accepted: the gates passed with these changes")
         return True
     root = shlex.quote(outcome.workspace.root)
-    print_commands("the gates have not run with these; to run them", f"atlas validate {root}")
+    print_commands("the gates have not passed with these; to run them", f"atlas validate {root}")
     return False
 
 
@@ -78,7 +78,7 @@ def _answer() -> str:
             if answer in {"a", "d", "o"}:
                 return answer
     except typer.Abort:
-        _say("")
+        _print("")
         return "d"
     finally:
         signal.signal(signal.SIGINT, earlier)
@@ -90,10 +90,10 @@ def _open(patch: bytes, outcome: Outcome, attempt: Attempt) -> None:
     file.write_bytes(patch)
     editor = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "")
     if not editor:
-        _say(f"neither VISUAL nor EDITOR is set; the diff is in {file}")
+        _print(f"neither VISUAL nor EDITOR is set; the diff is in {file}")
     elif why := hand_over((*editor, str(file)), Path(outcome.workspace.root), os.environ):
-        _say(f"{printable(why)}; the diff is in {file}")
+        _print(f"{printable(why)}; the diff is in {file}")
 
 
-def _say(text: str) -> None:
+def _print(text: str) -> None:
     print(text, file=sys.stderr)

@@ -89,7 +89,7 @@ def leaves(value: object, path: Path = ()) -> Iterator[tuple[Path, object]]:
         yield path, value
 
 
-def said_by(place: Place, path: Path, value: object) -> Layer:
+def single_value(place: Place, path: Path, value: object) -> Layer:
     """The layer of one value from one place: a variable or a flag."""
     values = dict(leaves(value, path))
     return Layer(values=values, places=dict.fromkeys(values, place))

@@ -13,7 +13,7 @@ from atlas_retry.config import document, translation
 from atlas_retry.config.checking import refusals, together
 from atlas_retry.config.files import PREFIX, ConfigFile
 from atlas_retry.config.keys import Configuration, keys, section_in
-from atlas_retry.config.layers import SAME, Layer, canonical, overlay, said_by
+from atlas_retry.config.layers import SAME, Layer, canonical, overlay, single_value
 from atlas_retry.config.translation import Surroundings
 from atlas_retry.errors import ConfigError, Place
 from atlas_retry.settings import Settings
@@ -47,9 +47,11 @@ def understand(
     except ConfigError as error:
         raise together((error,)) from error
     place = Place("the command line")
-    said = [_variable(name, value) for name, value in variables.items()]
-    said += (said_by(place, tuple(key.split(".")), value) for key, value in overrides.items())
-    layer = reduce(overlay, (*read, *said))
+    others = [_variable(name, value) for name, value in variables.items()]
+    others += (
+        single_value(place, tuple(key.split(".")), value) for key, value in overrides.items()
+    )
+    layer = reduce(overlay, (*read, *others))
     model = _checked(layer, around)
     settings = translation.settings_of(model, layer, around)
     if not settings.gates:
@@ -77,7 +79,7 @@ def _variable(name: str, text: str) -> Layer:
     except msgspec.DecodeError:
         problem = ConfigError("expected JSON for a list or a mapping", place=place)
         return Layer(problems=(problem,))
-    return said_by(place, path, value)
+    return single_value(place, path, value)
 
 
 def _value(text: str, kind: object) -> object:

@@ -64,22 +64,22 @@ class LineFormat(Parser, frozen=True, kw_only=True):
                 number += 1
                 continue
             parts = above | groups(match)
-            last = _go_on(self, lines, number, parts)
+            last = _continue(self, lines, number, parts)
             diagnostic = diagnostic_of(self, parts)
             if diagnostic is not None:
                 yield Located(diagnostic, number, last)
             number = (last if diagnostic else number) + 1
 
 
-def _go_on(row: LineFormat, lines: tuple[str, ...], first: int, parts: dict[str, str]) -> int:
+def _continue(row: LineFormat, lines: tuple[str, ...], first: int, parts: dict[str, str]) -> int:
     """The last line of the problem that begins at `first`; extends `parts`."""
     last = first
     if row.more is None:
         return last
-    begins, goes_on = re.compile(row.pattern).match, re.compile(row.more).match
+    begins, continues = re.compile(row.pattern).match, re.compile(row.more).match
     for number in range(first + 1, len(lines)):
         line = lines[number]
-        match = goes_on(line)
+        match = continues(line)
         if match is not None:
             _add(parts, groups(match))
             last = number

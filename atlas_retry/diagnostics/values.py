@@ -52,7 +52,7 @@ class ToolOutput(Struct, frozen=True, kw_only=True):
     cwd: str = "."
     """Where the command ran, relative to the root."""
     project_names: frozenset[str] = frozenset()
-    """Top-level modules of the project, which the environment is not to blame for."""
+    """Top-level modules of the project; a missing one is not the fault of the environment."""
     declared: Callable[[], Declared] = Declared
     """Called only if something is missing, because it reads the manifests."""
 

@@ -88,7 +88,7 @@ def batch_usd(connection: sqlite3.Connection, batch: str, *, but: str) -> tuple[
     return spent, dearest or 0.0
 
 
-def cut_off_usd(connection: sqlite3.Connection, root: str, *, but: str) -> float:
+def interrupted_usd(connection: sqlite3.Connection, root: str, *, but: str) -> float:
     """Cost of a workspace's interrupted runs that no report contains.
 
     A run that ends reports the interrupted runs before it.

@@ -61,7 +61,7 @@ def _update(to: sqlite3.Connection, table: str, row: dict[str, object], **values
     to.execute(f"UPDATE {table} SET {pairs} WHERE {key}", values | row)  # noqa: S608 - constants
 
 
-def heard(
+def record_activity(
     to: sqlite3.Connection, run_id: str, session_id: str | None, cost_usd: float | None
 ) -> None:
     """Record the session and cost that the agent reports while it works."""

@@ -15,7 +15,7 @@ from atlas_retry.errors import AtlasError, Interrupted, StateError
 from atlas_retry.events import AgentActivity, AttemptStarted, Emit, Event, Notice
 from atlas_retry.history import archive, learning
 from atlas_retry.history.database import REMEDY, connect, writing
-from atlas_retry.history.entries import heard, move, write
+from atlas_retry.history.entries import move, record_activity, write
 from atlas_retry.history.states import RunState
 from atlas_retry.history.values import OpenAttempt, Opening, RunRow
 from atlas_retry.model import Level, Outcome, Validation, paid
@@ -35,15 +35,15 @@ class Journal:
         self.opening = opening
         self._emit = emit
         self._lock = threading.Lock()
-        self._heard: tuple[str | None, float | None] = (None, None)
+        self._last_activity: tuple[str | None, float | None] = (None, None)
         self._has_warned = False
 
     def __call__(self, event: Event) -> None:
         if isinstance(event, AgentActivity):
             news = (event.session_id, paid(event.cost_usd))
-            if news not in (self._heard, (None, None)):
-                self._heard = news
-                self._try(lambda to: heard(to, self.opening.run_id, *news))
+            if news not in (self._last_activity, (None, None)):
+                self._last_activity = news
+                self._try(lambda to: record_activity(to, self.opening.run_id, *news))
         elif isinstance(event, AttemptStarted):
             self._must_write(event)
         else:
@@ -56,10 +56,10 @@ class Journal:
             return None
         return newest[0], self._try(lambda journal: archive.open_attempt(journal, newest[0].id))
 
-    def cut_off_usd(self, root: str) -> float:
+    def interrupted_usd(self, root: str) -> float:
         """Cost of interrupted runs in a workspace that no report contains."""
         run_id = self.opening.run_id
-        return self._try(lambda journal: archive.cut_off_usd(journal, root, but=run_id)) or 0.0
+        return self._try(lambda journal: archive.interrupted_usd(journal, root, but=run_id)) or 0.0
 
     def recall(self, failed: Validation) -> tuple[str, ...]:
         """A few short lines about earlier runs of the repository with the same failures."""
@@ -74,7 +74,7 @@ class Journal:
         name = self._try(lambda to: learning.store(to, self.opening.repository, record))
         return None if outcome.verdict.is_green else name
 
-    def cut_off(self, reason: str) -> None:
+    def interrupted(self, reason: str) -> None:
         """Record that the run was interrupted."""
         self._try(lambda to: move(to, self.opening.run_id, RunState.INTERRUPTED, reason))
 
@@ -125,10 +125,10 @@ def opened_journal(home: Path, opening: Opening, emit: Emit) -> Iterator[Journal
     try:
         yield kept
     except AtlasError as error:
-        kept.cut_off(error.message)
+        kept.interrupted(error.message)
         raise
     except Interrupted as end:
-        kept.cut_off(f"ended by {signal.Signals(end.signum).name}")
+        kept.interrupted(f"ended by {signal.Signals(end.signum).name}")
         raise
     finally:
         if connection:

@@ -41,7 +41,7 @@ class StatusEntry(Struct, frozen=True, kw_only=True):
     """As in `RunRow`."""
 
     @property
-    def was_cut_off(self) -> bool:
+    def is_interrupted(self) -> bool:
         """Whether its run was interrupted and no process continues it."""
         is_open = self.state == "interrupted" and self.verdict is None
         return is_open and not self.is_running
@@ -53,7 +53,7 @@ class StatusDocument(Struct, frozen=True, kw_only=True, tag_field="schema", tag=
     workspaces: tuple[StatusEntry, ...]
 
 
-def cut_off(
+def interrupted_runs(
     connection: sqlite3.Connection, home: Path, environ: Mapping[str, str]
 ) -> tuple[RunRow, ...]:
     """The newest runs that were interrupted and that no process continues, latest first."""
@@ -129,7 +129,7 @@ def table(entries: Sequence[StatusEntry], now: datetime) -> str:
 
 
 def _next(entries: Sequence[StatusEntry]) -> Iterator[str]:
-    interrupted = [entry.root for entry in entries if entry.was_cut_off]
+    interrupted = [entry.root for entry in entries if entry.is_interrupted]
     waiting = sum(entry.is_waiting for entry in entries)
     if waiting or len(interrupted) > 1:
         yield f"{len(interrupted)} interrupted, {waiting} not started"

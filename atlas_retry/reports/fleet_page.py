@@ -43,11 +43,11 @@ def report(batch: str, rows: Sequence[ItemRow], *, known_usd: float, held_usd: f
     """The page; `held_usd` is the possible cost of lost machines that have not reported it."""
     green = sum(row.is_green for row in rows)
     title = f"{'✓' if green == len(rows) else '✗'} {batch}: {green} of {len(rows)} green"
-    unheard = f", at most {usd(held_usd)} more on lost machines" if held_usd else ""
+    unreported = f", at most {usd(held_usd)} more on lost machines" if held_usd else ""
     main = tag(
         "main",
         tag("h1", title),
-        tag("p", f"{usd(known_usd)} spent{unheard}"),
+        tag("p", f"{usd(known_usd)} spent{unreported}"),
         table("Endings", ("", "repositories", "cost", "each"), _ways(rows)),
         table("Repositories", COLUMNS, _each(rows)),
     )

@@ -51,13 +51,13 @@ def _in_order(results: Iterable[GateResult], findings: Iterable[Finding]) -> Ite
 def _of_level(
     level: Level, diagnostics: list[Diagnostic], results: list[GateResult]
 ) -> Iterable[str]:
-    beyond = sum(result.beyond for result in results)
+    left_out = sum(result.beyond for result in results)
     least = any(result.at_least for result in results)
-    if len(diagnostics) <= SHOWN and not beyond and not least:
+    if len(diagnostics) <= SHOWN and not left_out and not least:
         return map(_annotation, diagnostics)
-    rest = sum(problem.count for problem in diagnostics[SHOWN - 1 :]) + beyond
+    rest = sum(problem.count for problem in diagnostics[SHOWN - 1 :]) + left_out
     count = f"{'at least ' if least else ''}{counted(rest, f'more {COMMANDS[level]}')}"
-    where = "the whole output has them" if beyond or least else "the report has all of them"
+    where = "the whole output has them" if left_out or least else "the report has all of them"
     more = f"::{COMMANDS[level]} title=atlas::{_escaped(f'and {count}; {where}')}"
     return [*map(_annotation, diagnostics[: SHOWN - 1]), more]
 

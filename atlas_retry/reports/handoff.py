@@ -62,9 +62,9 @@ def _failure(result: GateResult, root: str) -> Iterator[str]:
 
 
 def _attempt(outcome: Outcome, attempt: Attempt) -> Iterator[str]:
-    who = " ".join(filter(None, (attempt.agent, attempt.model)))
+    agent = " ".join(filter(None, (attempt.agent, attempt.model)))
     cost = f", {usd(attempt.cost_usd)}" if attempt.cost_usd else ""
-    yield f"{attempt.number}. {_line(who)}{cost}: {_line(attempt.summary) or 'no summary'}"
+    yield f"{attempt.number}. {_line(agent)}{cost}: {_line(attempt.summary) or 'no summary'}"
     if attempt.error:
         yield f"   - it ended with: {_line(attempt.error)}"
     files = some((f"`{_line(change.path)}`" for change in attempt.changes), MAX_FILES)

@@ -288,7 +288,7 @@ def _effects(
     opening, so_far = journal.opening, segment.so_far
     run = Run(
         run_id=opening.run_id,
-        interrupted_usd=journal.cut_off_usd(str(opened.root)),
+        interrupted_usd=journal.interrupted_usd(str(opened.root)),
         workspace=discovery.facts(opened.git, opened.tracker.uncommitted()),
         limits=limits(
             opened.settings, with_agent=asked.order.ai_fix, attempts_flag=asked.order.attempts_flag

@@ -56,7 +56,7 @@ class Talk(Struct, kw_only=True):
         """
         is_reminded = False
         while True:
-            turn = self._hear()
+            turn = self._turn()
             calls = [call for call in turn.calls if call.name == tool]
             if len(calls) == 1:
                 return calls[0]
@@ -76,7 +76,7 @@ class Talk(Struct, kw_only=True):
         """Tell the model why its last calls are refused."""
         self._add_user(tuple(_result(call, why, is_error=True) for call in self.unanswered))
 
-    def _hear(self) -> ModelTurn:
+    def _turn(self) -> ModelTurn:
         if self._asked == self.max_requests:
             raise stopped(f"the model gave no answer in {self._asked} requests")
         allowed_usd = self.line.request.cost_usd

@@ -51,7 +51,7 @@ _PIECES: Final = {
 """Field to append to the block, by kind of delta; unknown kinds are to be skipped."""
 
 
-class Hearing(Struct):
+class IncomingMessage(Struct):
     """A message being received. `feed` it every event, then read `turn`."""
 
     is_whole: bool = False
@@ -152,7 +152,7 @@ class Connection(Struct, kw_only=True):
     """The request, with its limits."""
     model: str
     retries: int = 0
-    heard: list[Hearing] = field(default_factory=list)
+    messages: list[IncomingMessage] = field(default_factory=list)
     """All messages, including broken and unfinished ones."""
     _runner: asyncio.Runner = field(default_factory=asyncio.Runner)
     _client: "anthropic.AsyncAnthropic | None" = None
@@ -188,13 +188,13 @@ class Connection(Struct, kw_only=True):
     @property
     def cost_usd(self) -> float | None:
         """Cost of the attempt so far; None if the price is unknown."""
-        costs = [models.cost_usd(self.model, heard.tokens) for heard in self.heard]
+        costs = [models.cost_usd(self.model, message.tokens) for message in self.messages]
         known = [cost for cost in costs if cost is not None]
         return sum(known) if len(known) == len(costs) else None
 
     @property
     def tokens(self) -> Tokens:
-        return total_tokens(heard.tokens for heard in self.heard)
+        return total_tokens(message.tokens for message in self.messages)
 
     def ask(self, question: Question) -> ModelTurn:
         """Send a request and return the model's message.
@@ -207,11 +207,11 @@ class Connection(Struct, kw_only=True):
         started_s, number = time.monotonic(), 0
         while True:
             number += 1
-            heard = Hearing()
-            self.heard.append(heard)
-            fault = await self._try(question, heard)
+            message = IncomingMessage()
+            self.messages.append(message)
+            fault = await self._try(question, message)
             if fault is None:
-                return heard.turn
+                return message.turn
             if not fault.is_transient:
                 raise TurnEndedError(fault.reply)
             reason = f"API error: {fault.error}"
@@ -232,14 +232,14 @@ class Connection(Struct, kw_only=True):
             return None
         return self.request.timeout_s - (time.monotonic() - self._started_s)
 
-    async def _try(self, question: Question, heard: Hearing) -> ApiFault | None:
+    async def _try(self, question: Question, message: IncomingMessage) -> ApiFault | None:
         """Make one request; why it failed, or None."""
         import anthropic
         import httpx2
 
         try:
             async with asyncio.timeout(self._left_s()) as whole:
-                await self._hear(question, heard)
+                await self._receive(question, message)
         except TimeoutError as error:
             if whole.expired():
                 why = f"the attempt took longer than {self.request.timeout_s:g} s"
@@ -251,11 +251,11 @@ class Connection(Struct, kw_only=True):
             cause = error.__cause__ or error
             return faults.broken_connection(f"{cause or type(cause).__name__}")
         except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
-            # errors of the SDK and `Hearing` if the stream is not a message
+            # errors of the SDK and `IncomingMessage` if the stream is not a message
             return faults.broken_connection(f"the answer is not a message: {error}")
-        return None if heard.is_whole else faults.broken_connection("the answer was cut")
+        return None if message.is_whole else faults.broken_connection("the answer was cut")
 
-    async def _hear(self, question: Question, heard: Hearing) -> None:
+    async def _receive(self, question: Question, message: IncomingMessage) -> None:
         """Receive a message. Raises TimeoutError for silence; pings do not count."""
         client = cast("anthropic.AsyncAnthropic", self._client)
         stream = await client.messages.create(**question, stream=True)
@@ -265,7 +265,7 @@ class Connection(Struct, kw_only=True):
                     event = await anext(stream, None)
                 if event is None:
                     return
-                heard.feed(event)
+                message.feed(event)
 
 
 async def _unless_stopped(work: Coroutine[Any, Any, _T]) -> _T:

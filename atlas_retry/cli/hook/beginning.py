@@ -61,7 +61,7 @@ def _begin(turn: HookTurn, environ: Mapping[str, str]) -> None:
     if last and turn.prompt_id is not None:
         if last.prompt_id == turn.prompt_id:
             return  # typed while the agent works: changes since the start are the agent's
-        if _goes_on(turn, memory.load(home, turn.session_id), last, environ):
+        if _continues_turn(turn, memory.load(home, turn.session_id), last, environ):
             memory.keep_start(home, turn.session_id, replace(last, prompt_id=turn.prompt_id))
             return
     begun = Start(
@@ -85,7 +85,9 @@ def _begin(turn: HookTurn, environ: Mapping[str, str]) -> None:
     memory.keep_start(home, turn.session_id, begun, seal)
 
 
-def _goes_on(turn: HookTurn, tally: BlockTally, last: Start, environ: Mapping[str, str]) -> bool:
+def _continues_turn(
+    turn: HookTurn, tally: BlockTally, last: Start, environ: Mapping[str, str]
+) -> bool:
     """Whether only the agent has changed files since the last turn began.
 
     True if no person typed the prompt, or if the files are still those of the refused turn.

@@ -138,7 +138,7 @@ def answered(
     last = _last_attempt(failed, tally, limits)
     if tally.sent >= last:
         text = _joined(_given_up(failed, tally.sent, opinion), warned)
-        return HookAnswer(goes_on=False, stop_reason=text, system_message=text), tally
+        return HookAnswer(continues=False, stop_reason=text, system_message=text), tally
     counts = Counter(tally.by_gate) + Counter({result.name for result in failed})
     after = replace(tally, sent=tally.sent + 1, by_gate=dict(counts))
     gates = "\n\n".join(f"❌ {result.name}\nError: {detail(result)}" for result in failed)

@@ -50,7 +50,7 @@ class HookAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     decision: str | None = None
     reason: str | None = None
     """For the model, with `decision: block`."""
-    goes_on: bool = msgspec.field(default=True, name="continue")
+    continues: bool = msgspec.field(default=True, name="continue")
     stop_reason: str | None = None
     """For the user, with `continue: false`."""
     system_message: str | None = None

@@ -64,8 +64,8 @@ _CHECK_FILES = (".eslintcache", ".tsbuildinfo")
 
 
 PROTECTED = (".atlas/**", "atlas.yaml", ".git/**")
-"""What the guard refuses whatever is allowed. What it holds is let through, for a person can accept
-it."""
+"""Globs that the guard always refuses. Files that it holds are not denied, because a person can
+accept them."""
 
 
 class Seal(Struct, frozen=True, kw_only=True):
