@@ -106,7 +106,7 @@ def test_validated_but_undelivered_files_are_named(project: Project) -> None:
     (project.root / "helper.py").write_text("def plus(a, b):\n    return a + b\n")
     assert atlas(project, "retry", ".", "--ai-fix").code == 0
     ended = atlas(project, "deliver", "--patch", "../fix.patch")
-    assert "not committed, and not delivered: helper.py" in ended.out
+    assert "which are not delivered: helper.py" in ended.out
     assert b"helper.py" not in (project.root.parent / "fix.patch").read_bytes()
 
 
