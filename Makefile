@@ -29,8 +29,9 @@ eval-live: .venv/dev.stamp  ## what a real agent fixes, with your key: CASES=cas
 PART ?= guard
 COUNT ?= 40
 SEED ?= 1
-mutants: .venv/dev.stamp  ## which random mutants of a part its tests kill: PART=guard COUNT=40 SEED=1
-	$(BIN)/python bench/mutants.py $(PART) $(COUNT) $(SEED)
+MINUTES ?= 60
+mutants: .venv/dev.stamp  ## which random mutants of a part its tests kill: PART=guard COUNT=40 SEED=1 MINUTES=60
+	$(BIN)/python bench/mutants.py $(PART) $(COUNT) $(SEED) $(MINUTES)
 
 golden: .venv/dev.stamp  ## make the expected results of the golden outputs anew
 	$(BIN)/python tests/goldens/regenerate.py

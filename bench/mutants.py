@@ -1,27 +1,34 @@
 """Random mutants of a part of the package, and how many of them the tests of that part kill.
 
-python bench/mutants.py PART [COUNT [SEED]]
+python bench/mutants.py PART [COUNT [SEED [MINUTES]]]
 
 Each runs in a copy of the tree; a mutant that cannot even be imported is not counted. Tests that
 start `atlas` as a process see the installed package, so that a figure errs on the low side.
+A mutant whose tests take too long gets more time once; if they do again, it is counted apart, for
+an endless loop and a busy machine look alike. No mutant is begun after MINUTES.
 """
 
 import ast
 import copy
+import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import time
+from collections import Counter
 from collections.abc import Iterator
-from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from coverage import CoverageData
 
 ROOT = Path(__file__).parent.parent
-LIMIT_S = 300.0  # of one run of the tests; a mutant that takes longer is killed
+LEAST_S = 60.0  # of one run of the tests, however fast they are without a mutant
+SLOWER = 4  # times as long as without a mutant is too long
+PATIENCE = 3  # times the limit for the second run
 QUIET = ("-x", "-q", "-p", "no:cacheprovider")
 PARTS: dict[str, tuple[str, str]] = {
     "guard": ("guard/*.py guard/judge/*.py", "test_guard_*.py test_judge*.py"),
@@ -115,14 +122,21 @@ def below(node: ast.AST) -> Iterator[ast.expr | ast.stmt]:
                 yield from below(part) if isinstance(part, ast.AST) else ()
 
 
-def python(folder: Path, *command: str) -> int | None:
-    """The exit code of a Python command; None where it takes too long."""
-    argv = (sys.executable, *command)
-    try:
-        return subprocess.run(argv, cwd=folder, timeout=LIMIT_S, check=False,
-                              capture_output=True).returncode  # fmt: skip
-    except subprocess.TimeoutExpired:
-        return None
+def python(folder: Path, *command: str, limit_s: float | None = None) -> int | None:
+    """The exit code of a Python command; None where it takes too long, and is ended by then."""
+    with subprocess.Popen(
+        (sys.executable, *command),
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    ) as process:
+        try:
+            return process.wait(limit_s)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            return None
 
 
 def files(folder: Path, globs: str) -> list[Path]:
@@ -151,6 +165,7 @@ class Trial:
     def __init__(self, folder: Path, tests: list[Path]) -> None:
         self.folder = folder
         self.tests = [str(path.relative_to(ROOT)) for path in tests]
+        self.limit_s = LEAST_S
         for name in ("atlas_retry", "tests", "docs"):
             shutil.copytree(ROOT / name, folder / name, symlinks=True)
         shutil.copy2(ROOT / "pyproject.toml", folder)
@@ -159,8 +174,11 @@ class Trial:
         """Run all tests with coverage: which test runs which line. Whether they pass."""
         settings = self.folder / "coverage.ini"
         settings.write_text("[run]\ndynamic_context = test_function\ndata_file = coverage.db\n")
-        return not python(self.folder, "-m", "coverage", "run", "--rcfile=coverage.ini",
-                          "-m", "pytest", *QUIET, *self.tests)  # fmt: skip
+        began_s = time.monotonic()
+        ended = python(self.folder, "-m", "coverage", "run", "--rcfile=coverage.ini",
+                       "-m", "pytest", *QUIET, *self.tests)  # fmt: skip
+        self.limit_s = max(LEAST_S, SLOWER * (time.monotonic() - began_s))
+        return ended == 0
 
     def running(self, path: Path, lines: range) -> list[str]:
         """The tests that run one of the lines; all, where only an import does."""
@@ -170,35 +188,53 @@ class Trial:
         names = {name.split(".")[-1] for line in lines for name in contexts.get(line, ())} - {""}
         return ["-k", " or ".join(sorted(names))] if names else []
 
-    def survives(self, mutant: Mutant) -> bool:
-        """Whether the tests pass with a mutant: first those that run its lines, then all."""
+    def pytest(self, chosen: list[str]) -> str:
+        """What some tests make of the mutant that is in place."""
+        for limit_s in (self.limit_s, PATIENCE * self.limit_s):
+            ended = python(self.folder, "-m", "pytest", *QUIET, *self.tests, *chosen,
+                           limit_s=limit_s)  # fmt: skip
+            if ended is not None:
+                return "survived" if ended == 0 else "killed"
+        return "timed out"
+
+    def fate(self, mutant: Mutant) -> str:
+        """What becomes of a mutant: first by the tests that run its lines, then by all."""
         target, old = self.folder / mutant.path.relative_to(ROOT), mutant.old
         original = target.read_bytes()
         target.write_text(mutant.source())
         lines = range(old.lineno, (old.end_lineno or old.lineno) + 1)
-        survived = all(
-            python(self.folder, "-m", "pytest", *QUIET, *self.tests, *chosen) == 0
-            for chosen in (self.running(mutant.path, lines), [])
-        )
+        fate = self.pytest(self.running(mutant.path, lines))
+        if fate == "survived":
+            fate = self.pytest([])
         target.write_bytes(original)
-        return survived
+        return fate
 
 
-def main(part: str, count: int = 40, seed: int = 1) -> int:
-    """Print each mutant and what became of it; 1 where the tests fail without one."""
+def fates(trial: Trial, mutants: list[Mutant], count: int, end_s: float) -> Counter[str]:
+    """Print each mutant and what became of it, until there are enough or the time is over."""
+    tally: Counter[str] = Counter()
+    for mutant in mutants:
+        if tally.total() == count or time.monotonic() > end_s:
+            break
+        if python(ROOT, "-c", mutant.source()) == 0:
+            fate = trial.fate(mutant)
+            tally[fate] += 1
+            print(f"{fate:9}", mutant, flush=True)
+    return tally
+
+
+def main(part: str, count: int = 40, seed: int = 1, minutes: int = 60) -> int:
+    """Try random mutants of a part; ends with a message where the tests fail without one."""
+    end_s = time.monotonic() + 60 * minutes
     modules, globs = PARTS[part]
     mutants = drawn(files(ROOT / "atlas_retry", modules), seed)
     with tempfile.TemporaryDirectory(prefix="atlas-mutants-") as scratch:
         trial = Trial(Path(scratch).resolve(), files(ROOT / "tests", globs))
         if not trial.measure():
             sys.exit(f"the tests fail without a mutant: {' '.join(trial.tests)}")
-        born = list(islice((m for m in mutants if not python(ROOT, "-c", m.source())), count))
-        survived = 0
-        for mutant in born:
-            lives = trial.survives(mutant)
-            survived += lives
-            print("survived" if lives else "killed  ", mutant, flush=True)
-    print(f"{part}: killed {len(born) - survived} of {len(born)} ({len(mutants)} drawn, {seed=})")
+        tally = fates(trial, mutants, count, end_s)
+    numbers = " / ".join(f"{fate} {tally[fate]}" for fate in ("killed", "survived", "timed out"))
+    print(f"{part}: {numbers}, of {tally.total()} ({len(mutants)} possible, {seed=})")
     return 0
 
 
