@@ -36,7 +36,7 @@ PARTS: dict[str, tuple[str, str]] = {
                  "test_decision.py test_cascade.py test_counting.py"),
     "loop": ("run/loop.py run/effects.py",
              ("test_effects.py test_settling.py test_loop.py test_attribution.py "
-              "test_review.py test_uncommitted.py")),
+              "test_review.py test_uncommitted.py test_triage.py")),
     "settling": ("run/settle.py run/held.py",
                  "test_settling.py test_attribution.py test_held.py"),
     "budget": ("run/budget.py", "test_budget.py test_decision.py test_many.py"),

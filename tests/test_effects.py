@@ -15,10 +15,11 @@ from atlas_retry.run.effects import Effects
 from atlas_retry.run.open import OpenWorkspace
 from atlas_retry.run.progress import Progress
 from tests.repositories import opened, write
-from tests.values import RED
+from tests.values import GREEN, RED
 from tests.worlds import run, words
 
 REQUEST = AgentRequest(prompt="?", workspace="/w", scratch="/s", attempt=1)
+LONG_AGO, LONG_AHEAD = "2001-01-01T00:00:00+00:00", "2999-01-01T00:00:00+00:00"
 
 
 def effects_in(root: Path, **used: object) -> Effects:
@@ -63,6 +64,45 @@ def test_what_atlas_itself_writes_is_in_the_next_snapshot(root: Path) -> None:
     assert do.read(do.snapshot("1").id, ["src/a.py"]) == {"src/a.py": words("written\n")}
     do.restore(start.id, do.snapshot("1").id, ["src/a.py"])
     assert do.snapshot("2").tree == start.tree
+
+
+@pytest.mark.parametrize(
+    ("path", "was", "now", "without"),
+    [
+        ("state.txt", "old", "new", "old"),
+        ("state.txt", None, "new", None),
+        ("state.txt", "old", "old", None),
+        ("build/state.txt", "old", "new", None),
+    ],
+    ids=["changed", "new", "only its time moved", "can be made again"],
+)
+def test_a_pass_is_tried_without_what_the_run_wrote_where_git_does_not_look(
+    root: Path, path: str, was: str | None, now: str, without: str | None
+) -> None:
+    write(root, ".gitignore", "state.txt\n")
+    if was:
+        write(root, path, was)
+    do = effects_in(root)
+    start = do.snapshot("start")
+    write(root, path, now)
+    do.opened.tracker.moved()
+    green = replace(GREEN, started_at=LONG_AGO)
+    tried = do.unseen(start.id, do.snapshot("1").id, [path], green)
+    assert tried == {path: words(without) if without else None}
+
+
+@pytest.mark.parametrize(("started_at", "is_tried"), [(LONG_AGO, False), (LONG_AHEAD, True)])
+def test_a_pass_is_tried_without_ignored_files_written_before_its_gates_started(
+    root: Path, started_at: str, is_tried: bool
+) -> None:
+    write(root, ".gitignore", "state.txt\n")
+    do = effects_in(root)
+    start = do.snapshot("start")
+    write(root, "state.txt", "recorded")
+    do.opened.tracker.moved()
+    green = replace(GREEN, started_at=started_at)
+    tried = do.unseen(start.id, do.snapshot("1").id, [], green)
+    assert tried == ({"state.txt": None} if is_tried else {})
 
 
 def test_a_removed_git_folder_is_reported_after_the_files_are_restored(root: Path) -> None:

@@ -133,6 +133,22 @@ def test_a_needed_held_change_gets_one_more_attempt_then_needs_review() -> None:
     assert outcome.escalation_required
 
 
+@pytest.mark.parametrize(
+    ("code", "attempts", "is_required"),
+    [("right", 3, False), ("wrong", 0, False), ("worse", 1, True)],
+    ids=["clean", "no attempt was made", "every attempt failed"],
+)
+def test_a_person_has_to_take_over_only_where_attempts_failed(
+    code: str, attempts: int, is_required: bool
+) -> None:
+    world = World(files={"code": code, "test": "strict"}, turns=[{"code": "other"}])
+    assert retried(world, attempts).escalation_required is is_required
+
+
+def test_no_person_has_to_take_over_a_fixed_run() -> None:
+    assert not retried(World(turns=[{"code": "right"}])).escalation_required
+
+
 def test_the_next_attempt_can_fix_the_source_instead() -> None:
     world = World(turns=[{"test": "weak"}, {"code": "right"}], judgements=[HOLDS])
     outcome = retried(world)

@@ -5,7 +5,7 @@ import pytest
 from atlas_retry.events import Event, Notice
 from atlas_retry.model import Diagnostic, Outcome, Verdict
 from atlas_retry.workspace import overlay
-from tests.projects import UNITTEST, WORSE, Project, git
+from tests.projects import CALC, UNITTEST, WORSE, Project, git
 
 COMPLAIN = "grep -n 'return a [-*] b' calc.py | sed 's/^/calc.py:/'; exit 1"
 
@@ -56,14 +56,14 @@ def test_comparing_with_the_baseline_leaves_the_workspace_unchanged(
 TWO = "def add(a, b):\n    return a - b\n\n\ndef twice(a, b):\n    return a * b\n"
 
 
-def since_head(project: Project, **gate: object) -> Outcome:
+def since_head(project: Project, *, ai_fix: bool = False, **gate: object) -> Outcome:
     """The outcome of a run in which one problem is old, and a second one of the change."""
     project.configure(
         validation={"lint": [{"run": COMPLAIN, "parser": "calc", **gate}]},
         triage={"baseline": "HEAD"},
         parsers={"calc": r"^(?P<path>\S+?):(?P<line>\d+):(?P<message>.+)$"},
     )
-    return project.retry([], ai_fix=False)
+    return project.retry([], ai_fix=ai_fix)
 
 
 def test_with_accept_baseline_a_gate_passes_with_old_problems_only(project: Project) -> None:
@@ -91,3 +91,9 @@ def test_a_failure_without_readable_problems_is_never_accepted(project: Project)
         triage={"baseline": "HEAD"},
     )
     assert project.retry([], ai_fix=False).verdict is Verdict.FAILED
+
+
+def test_with_accept_baseline_an_attempt_has_to_fix_only_new_problems(project: Project) -> None:
+    (project.root / "calc.py").write_text(TWO)
+    project.attempt(1, {"calc.py": CALC})
+    assert since_head(project, ai_fix=True, accept="baseline").verdict is Verdict.FIXED
