@@ -203,12 +203,11 @@ root, state, line = sys.argv[1:]
 ws = open_workspace(Path(root), Path(state), environ=os.environ)
 command = Command(argv=("/bin/sh", "-c", line), cwd=ws.root, env=ws.environ, grace_s=0.2)
 changes = {f"many/{n}": ("100644", b"changed") for n in range(1500)}
-with handle_signals():
-    try:
-        with beside(ws, changes | {"src/a.py": None}, in_place=True) as there:
-            run(there.wrap(command))
-    except Interrupted as interrupted:
-        sys.exit(interrupted.exit_code)
+try:
+    with handle_signals(), beside(ws, changes | {"src/a.py": None}, in_place=True) as there:
+        run(there.wrap(command))
+except Interrupted as interrupted:
+    sys.exit(interrupted.exit_code)
 """
 
 
@@ -229,7 +228,8 @@ def test_a_second_signal_does_not_interrupt_the_restore(pause_s: float, root: Pa
             atlas.terminate()
             signal.sigtimedwait([], pause_s)
         code, _ = finish(atlas)
-    assert code == 128 + signal.SIGTERM
+    # one that comes when all is restored may end Python itself as it exits
+    assert code in (128 + signal.SIGTERM, -signal.SIGTERM)
     assert entries(root) == before
     assert not [*state.rglob("aside.note")]
 
