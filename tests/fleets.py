@@ -19,6 +19,7 @@ from msgspec import Struct
 from atlas_retry.history import archive, database
 from tests import fleet_agent
 from tests.projects import git
+from tests.tools import tools
 
 LIMIT_S = 600.0
 """A bound on hangs."""
@@ -153,7 +154,7 @@ def journalled_usd(home: Path, batch: str) -> float:
 def scene(root: Path, port: int = 0) -> Scene:
     """An empty one; `port` 0: a free one."""
     environ = {
-        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "PATH": f"{tools()}:{os.environ['PATH']}",
         "HOME": str(root),
         "LANG": "C.UTF-8",
         # not the checkout: whoever edits it meanwhile would change what the guard watches

@@ -1,12 +1,11 @@
 """Small whole projects: real git, real gates, and an agent that is a few lines of shell."""
 
-import os
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from atlas_retry.model import Outcome
 from tests.projects import Project, git
+from tests.tools import with_tools
 
 PYTEST = "python -m pytest -q"
 ADD = "def add(a, b):\n    return a - b\n"
@@ -38,8 +37,7 @@ def miniature(
 
     Nothing is ignored by git unless `files` say so, and Python writes its bytecode.
     """
-    tools = f"{Path(sys.executable).parent}{os.pathsep}{environ['PATH']}"
-    own = {**environ, "PATH": tools}
+    own = with_tools(environ)
     del own["PYTHONDONTWRITEBYTECODE"]
     project = Project(root=folder / "mini", script=folder / "turns", environ=own)
     for path, text in files.items():

@@ -13,10 +13,11 @@ from typing import Any
 from msgspec.structs import replace
 
 from atlas_retry.process import Command
+from tests.tools import tools
 
 ROOT = Path(__file__).parent.parent
-PYTHON = shlex.quote(sys.executable)
-"""This Python as a word of a shell line."""
+PYTHON = shlex.quote(str(tools() / "python"))
+"""This Python as a word of a shell line; no environment is around it."""
 ENV = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"}
 
 STUBBORN = "setsid env -i sh -c 'trap \"\" TERM INT HUP; while :; do sleep {}; done' {}"

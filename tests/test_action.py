@@ -1,7 +1,6 @@
 """action.yml, the workflow and the hooks: what they promise, and their shell steps run as is."""
 
 import json
-import os
 import re
 import shlex
 import subprocess
@@ -15,6 +14,7 @@ from msgspec import Struct
 
 from tests.processes import PYTHON
 from tests.projects import FIXED, Project, git
+from tests.tools import with_tools
 
 ROOT = Path(__file__).parents[1]
 LIMIT_S = 120.0
@@ -54,7 +54,7 @@ def step(project: Project, name: str, **values: str) -> Ended:
         "STEP_REPORT": "report.json",
         "STEP_PATCH": "",
         "STEP_BRANCH": "",
-        "PATH": os.pathsep.join((str(Path(sys.executable).parent), project.environ["PATH"])),
+        "PATH": with_tools(project.environ)["PATH"],
     }
     done = subprocess.run(
         ("sh", "-e", "-c", STEPS[name]["run"]),
@@ -117,8 +117,7 @@ def test_python_versions_are_read_from_the_classifiers(
     (reading,) = [each["run"] for each in job["steps"] if each.get("id") == "read"]
     output = tmp_path / "outputs"
     env = environ | {"GITHUB_OUTPUT": str(output)}
-    beside = {"PATH": f"{Path(sys.executable).parent}:{environ['PATH']}"}
-    subprocess.run(("sh", "-e", "-c", reading), cwd=ROOT, env=env | beside, check=True)
+    subprocess.run(("sh", "-e", "-c", reading), cwd=ROOT, env=with_tools(env), check=True)
     versions = json.loads(output.read_text().removeprefix("versions="))
     assert "3.11" in versions
     assert all(re.fullmatch(r"3\.\d+", version) for version in versions)

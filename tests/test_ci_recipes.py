@@ -5,7 +5,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from tests.projects import CALC, FIXED, UNITTEST, Project, git
 from tests.test_action import step
 from tests.test_deliver import GH
 from tests.test_docs import blocks
+from tests.tools import tools
 
 PAGE = Path(__file__).parents[1] / "docs" / "ci.md"
 LIMIT_S = 120.0
@@ -63,11 +63,11 @@ def sh(
     project: Project, line: str, variables: Mapping[str, str] | None = None
 ) -> "subprocess.CompletedProcess[str]":
     """Lines of a recipe as a job runs them; pip is there and installs nothing."""
-    tools = project.root.parent / "tools"
-    tools.mkdir(exist_ok=True)
-    (tools / "pip").write_text(f'#!/bin/sh\necho "$@" >> {tools}/installed\n')
-    (tools / "pip").chmod(0o755)
-    path = (str(tools), str(Path(sys.executable).parent), project.environ["PATH"])
+    own = project.root.parent / "tools"
+    own.mkdir(exist_ok=True)
+    (own / "pip").write_text(f'#!/bin/sh\necho "$@" >> {own}/installed\n')
+    (own / "pip").chmod(0o755)
+    path = (str(own), str(tools()), project.environ["PATH"])
     return subprocess.run(
         ("/bin/sh", "-e", "-c", line),
         cwd=project.root,

@@ -8,7 +8,6 @@ anything, and durations may differ.
 import html
 import re
 import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from msgspec import Struct
 
 from docs import make_reference
 from tests.projects import CALC, TEST, git
+from tests.tools import with_tools
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted(
@@ -117,11 +117,10 @@ def scratch(tmp_path: Path, environ: dict[str, str]) -> Path:
 
 
 def run(root: Path, page: str, environ: Mapping[str, str]) -> str:
-    beside = str(Path(sys.executable).parent)
     done = subprocess.run(
         ("/bin/sh", "-c", page),
         cwd=root,
-        env={**environ, "PATH": f"{beside}:{environ['PATH']}"},
+        env=with_tools(environ),
         check=False,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,

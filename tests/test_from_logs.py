@@ -1,7 +1,6 @@
 """`--from` with what CI has saved: logs, JUnit, SARIF."""
 
 import shutil
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,8 +11,8 @@ from atlas_retry.model import Status
 from atlas_retry.reports.reading import read_report
 from tests.ci_logs import Ran, gh_view, github, gitlab, ran
 from tests.projects import UNITTEST, Project, atlas
+from tests.tools import with_tools
 
-BIN = Path(sys.executable).parent
 SAVED: dict[str, Callable[..., str]] = {
     "github": github,
     "gh": gh_view,
@@ -28,7 +27,7 @@ SAVED: dict[str, Callable[..., str]] = {
 @pytest.fixture
 def tools(project: Project) -> Project:
     """The project, whose commands find ruff and pytest."""
-    project.environ["PATH"] = f"{BIN}:{project.environ['PATH']}"
+    project.environ.update(with_tools(project.environ))
     (project.root / "calc.py").write_text("import os\n\n\ndef add(a, b):\n    return a - b\n")
     return project
 
