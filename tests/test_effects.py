@@ -2,6 +2,7 @@
 
 import shutil
 import time
+from itertools import count
 from pathlib import Path
 from typing import Any, cast
 
@@ -9,20 +10,22 @@ import pytest
 from msgspec.structs import replace
 
 from atlas_retry.errors import WorkspaceError
-from atlas_retry.model import AgentReply, AgentRequest, Budget, ReplyStatus
+from atlas_retry.gates.plan import Plan
+from atlas_retry.model import AgentReply, AgentRequest, Budget, ReplyStatus, Validation
+from atlas_retry.run import effects
 from atlas_retry.run.budget import SharedBudget
 from atlas_retry.run.effects import Effects
 from atlas_retry.run.open import OpenWorkspace
 from atlas_retry.run.progress import Progress
 from tests.repositories import opened, write
-from tests.values import GREEN, RED
+from tests.values import GREEN, RED, gate
 from tests.worlds import run, words
 
 REQUEST = AgentRequest(prompt="?", workspace="/w", scratch="/s", attempt=1)
 LONG_AGO, LONG_AHEAD = "2001-01-01T00:00:00+00:00", "2999-01-01T00:00:00+00:00"
 
 
-def effects_in(root: Path, **used: object) -> Effects:
+def effects_in(root: Path, kind: type[Effects] = Effects, **used: object) -> Effects:
     """Of a run in this repository, with what a test does not use left out."""
     ws = opened(root)
     there = OpenWorkspace(root=root, settings=cast("Any", None), state=ws.state, environ=ws.environ)
@@ -33,7 +36,7 @@ def effects_in(root: Path, **used: object) -> Effects:
         "budget": SharedBudget(),
         "started_s": time.monotonic(),
     }
-    return Effects(**cast("Any", fields | used))
+    return kind(**cast("Any", fields | used))
 
 
 def account_of(do: Effects) -> Progress:
@@ -103,6 +106,38 @@ def test_a_pass_is_tried_without_ignored_files_written_before_its_gates_started(
     green = replace(GREEN, started_at=started_at)
     tried = do.unseen(start.id, do.snapshot("1").id, [], green)
     assert tried == ({"state.txt": None} if is_tried else {})
+
+
+class _Beside(Effects, kw_only=True):
+    ends: list[tuple[Validation, bool]]
+    """Of each time that gates run: what they say, and whether it was in place."""
+
+    def _beside(self, *_: object, **__: object) -> tuple[Validation, bool]:
+        return self.ends.pop(0)
+
+
+@pytest.mark.parametrize(
+    ("previous", "ends", "seen"),
+    [
+        (GREEN, [(GREEN, False)], GREEN),
+        (GREEN, [(RED, True)], RED),
+        (RED, [(RED, False)], RED),
+        (GREEN, [(RED, False), (GREEN, True)], GREEN),
+        (GREEN, [(RED, False), (RED, True)], RED),
+    ],
+    ids=["passed", "in place", "failed before", "passes in place", "fails in place too"],
+)
+def test_a_failure_beside_the_workspace_counts_once_the_gates_fail_in_it_too(
+    root: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    previous: Validation,
+    ends: list[tuple[Validation, bool]],
+    seen: Validation,
+) -> None:
+    monkeypatch.setattr(effects, "plan", lambda _, logs: Plan(root=root, logs=logs, environ={}))
+    do = effects_in(root, _Beside, folder=root.parent, asides=count(1), ends=[*ends])
+    assert do.aside((gate(),), {}, previous) == seen
+    assert do.ends == []  # type: ignore[attr-defined]
 
 
 def test_a_removed_git_folder_is_reported_after_the_files_are_restored(root: Path) -> None:
