@@ -4,14 +4,16 @@ python bench/mutants.py PART [COUNT [SEED [MINUTES]]]
 
 Each runs in a copy of the tree; a mutant that cannot even be imported is not counted. Tests that
 start `atlas` as a process see the installed package, so that a figure errs on the low side.
-A mutant whose tests take too long gets more time once; if they do again, it is counted apart, for
-an endless loop and a busy machine look alike. No mutant is begun after MINUTES.
+A mutant whose tests take too long is counted apart. What is too long is processor time, which a
+busy machine does not stretch; tests that only wait get more time once. No mutant is begun after
+MINUTES.
 """
 
 import ast
 import copy
 import os
 import random
+import resource
 import shutil
 import signal
 import subprocess
@@ -26,14 +28,15 @@ from typing import Any, NamedTuple
 from coverage import CoverageData
 
 ROOT = Path(__file__).parent.parent
-LEAST_S = 60.0  # of one run of the tests, however fast they are without a mutant
-SLOWER = 4  # times as long as without a mutant is too long
-PATIENCE = 3  # times the limit for the second run
+LEAST_S = 30.0  # of one run of the tests, however fast they are without a mutant
+MORE_CPU = 3  # times the processor time without a mutant is an endless loop
+MORE_TIME = (4, 12)  # times the time without a mutant, at first and once more
 QUIET = ("-x", "-q", "-p", "no:cacheprovider")
 PARTS: dict[str, tuple[str, str]] = {
     "guard": ("guard/*.py guard/judge/*.py", "test_guard_*.py test_judge*.py"),
     "decision": ("run/decide.py run/cascade.py",
-                 "test_decision.py test_cascade.py test_counting.py"),
+                 ("test_decision.py test_cascade.py test_counting.py test_cause.py "
+                  "test_settling.py")),
     "loop": ("run/loop.py run/effects.py",
              ("test_effects.py test_settling.py test_loop.py test_attribution.py "
               "test_review.py test_uncommitted.py test_triage.py test_counting.py")),
@@ -122,8 +125,13 @@ def below(node: ast.AST) -> Iterator[ast.expr | ast.stmt]:
                 yield from below(part) if isinstance(part, ast.AST) else ()
 
 
-def python(folder: Path, *command: str, limit_s: float | None = None) -> int | None:
-    """The exit code of a Python command; None where it takes too long, and is ended by then."""
+def python(
+    folder: Path, *command: str, limit_s: float | None = None, cpu_s: int = resource.RLIM_INFINITY
+) -> int | None:
+    """The exit code of a Python command; None where it takes too long, and is ended by then.
+
+    Each of its processes may use `cpu_s` of processor time.
+    """
     with subprocess.Popen(
         (sys.executable, *command),
         cwd=folder,
@@ -133,11 +141,18 @@ def python(folder: Path, *command: str, limit_s: float | None = None) -> int | N
         env=os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},  # a second of each run
         start_new_session=True,
     ) as process:
+        resource.prlimit(process.pid, resource.RLIMIT_CPU, (cpu_s, cpu_s))
         try:
             return process.wait(limit_s)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             return None
+
+
+def used_s() -> tuple[float, float]:
+    """What time it is, and the processor time of all commands that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.monotonic(), used.ru_utime + used.ru_stime
 
 
 def files(folder: Path, globs: str) -> list[Path]:
@@ -166,7 +181,7 @@ class Trial:
     def __init__(self, folder: Path, tests: list[Path]) -> None:
         self.folder = folder
         self.tests = [str(path.relative_to(ROOT)) for path in tests]
-        self.limit_s = LEAST_S
+        self.length_s, self.cpu_s = LEAST_S, LEAST_S
         for name in ("atlas_retry", "tests", "docs"):
             shutil.copytree(ROOT / name, folder / name, symlinks=True)
         shutil.copy2(ROOT / "pyproject.toml", folder)
@@ -175,10 +190,11 @@ class Trial:
         """Run all tests with coverage: which test runs which line. Whether they pass."""
         settings = self.folder / "coverage.ini"
         settings.write_text("[run]\ndynamic_context = test_function\ndata_file = coverage.db\n")
-        began_s = time.monotonic()
+        began_s, before_s = used_s()
         ended = python(self.folder, "-m", "coverage", "run", "--rcfile=coverage.ini",
                        "-m", "pytest", *QUIET, *self.tests)  # fmt: skip
-        self.limit_s = max(LEAST_S, SLOWER * (time.monotonic() - began_s))
+        now_s, after_s = used_s()
+        self.length_s, self.cpu_s = max(LEAST_S, now_s - began_s), max(LEAST_S, after_s - before_s)
         return ended == 0
 
     def running(self, path: Path, lines: range) -> list[str]:
@@ -191,9 +207,12 @@ class Trial:
 
     def pytest(self, chosen: list[str]) -> str:
         """What some tests make of the mutant that is in place."""
-        for limit_s in (self.limit_s, PATIENCE * self.limit_s):
+        for more in MORE_TIME:
+            limit_s, cpu_s = more * self.length_s, int(MORE_CPU * self.cpu_s)
             ended = python(self.folder, "-m", "pytest", *QUIET, *self.tests, *chosen,
-                           limit_s=limit_s)  # fmt: skip
+                           limit_s=limit_s, cpu_s=cpu_s)  # fmt: skip
+            if ended == -signal.SIGKILL:
+                return "timed out"
             if ended is not None:
                 return "survived" if ended == 0 else "killed"
         return "timed out"
