@@ -113,14 +113,15 @@ def mutations(node: ast.AST, rng: random.Random) -> Iterator[ast.AST]:
 
 
 def below(node: ast.AST) -> Iterator[ast.expr | ast.stmt]:
-    """What runs: no annotation, no docstring, no list of what a module exports."""
+    """What runs: no annotation, no docstring, no `frozen`, no list of what a module exports."""
     is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
     if is_text or ast.unparse(node).startswith("__all__ ="):
         return
     if isinstance(node, ast.expr | ast.stmt):
         yield node
     for name, value in ast.iter_fields(node):
-        if name not in ("annotation", "returns", "targets", "target"):
+        of_class = isinstance(node, ast.ClassDef) and name == "keywords"
+        if name not in ("annotation", "returns", "targets", "target") and not of_class:
             for part in value if isinstance(value, list) else [value]:
                 yield from below(part) if isinstance(part, ast.AST) else ()
 

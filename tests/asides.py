@@ -1,7 +1,7 @@
 """What the tests of `aside` share: one table of cases for every way and user, and a small disk.
 
 A case is checked in a process of its own that gives up root after its imports, so that an ordinary
-user needs no Python of their own.
+user needs no Python of their own; it is a fork, see `tests.commands`.
 """
 
 import ctypes
@@ -16,7 +16,7 @@ from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.gitfacts import git_facts
 from atlas_retry.workspace.isolated import beside
 from atlas_retry.workspace.place import Contents
-from tests.processes import python, shell
+from tests.processes import shell
 from tests.repositories import commit, entries, git, opened, repository, write
 
 NOBODY = 65534
@@ -195,8 +195,9 @@ CASES: dict[str, Case] = {
 }
 
 
-def check(name: str, way: str, folder: str) -> None:
+def check(uid: str, name: str, way: str, folder: str) -> None:
     """Assert that a case comes out as its row says and leaves the workspace as it was."""
+    become(int(uid))
     case = CASES[name]
     root = repository(Path(folder) / "repo")
     case.make(root)
@@ -217,12 +218,6 @@ def _exit_code(completed: Completed) -> int | None:
     """As a shell would say it: bubblewrap tells of a signal in the same way."""
     code = completed.exit_code
     return 128 - code if completed.ended is Ended.SIGNALLED and code else code
-
-
-def as_user(uid: int, call: str, *arguments: str) -> list[str]:
-    """The command line of a Python that calls a function of this module as that user."""
-    code = f"import sys; from tests import asides; asides.become({uid}); {call}(*sys.argv[1:])"
-    return python(code, *arguments)
 
 
 def become(uid: int) -> None:

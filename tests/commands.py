@@ -1,4 +1,4 @@
-"""Command lines of atlas, each in a process of its own that need not import the package again.
+"""Calls in processes of their own that need not import the package again: command lines of atlas.
 
 Starting Python and importing atlas and YAML takes longer than most commands do. So each
 process of tests has one server that has imported them, and every command line is a fork of it.
@@ -14,7 +14,7 @@ import runpy
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 IMPORTED = [
@@ -43,10 +43,22 @@ def run_atlas(
     limit_s: float = 120.0,
 ) -> "subprocess.CompletedProcess[str]":
     """How a command line ended. Raises `subprocess.TimeoutExpired` as `subprocess.run` does."""
+    return run_forked(_atlas, *arguments, cwd=cwd, environ=environ, stdin=stdin, limit_s=limit_s)
+
+
+def run_forked(
+    call: Callable[..., None],
+    *arguments: str,
+    cwd: Path,
+    environ: Mapping[str, str],
+    stdin: str = "",
+    limit_s: float = 120.0,
+) -> "subprocess.CompletedProcess[str]":
+    """How a call of a module's function ended in a process of its own. TimeoutExpired."""
     with tempfile.TemporaryDirectory(prefix="atlas-command-") as name:
         folder = Path(name)
         (folder / "in").write_text(stdin)
-        process = _SERVER.Process(target=_run, args=(folder, [*arguments], cwd, dict(environ)))
+        process = _SERVER.Process(target=_run, args=(folder, call, arguments, cwd, dict(environ)))
         process.start()
         process.join(limit_s)
         if process.exitcode is None:
@@ -57,7 +69,13 @@ def run_atlas(
         return subprocess.CompletedProcess([*arguments], process.exitcode, out, err)
 
 
-def _run(folder: Path, arguments: list[str], cwd: Path, environ: dict[str, str]) -> None:
+def _run(
+    folder: Path,
+    call: Callable[..., None],
+    arguments: Sequence[str],
+    cwd: Path,
+    environ: dict[str, str],
+) -> None:
     for number, name in STREAMS.items():
         flags = os.O_RDONLY if number == 0 else os.O_WRONLY | os.O_CREAT | os.O_APPEND
         os.dup2(os.open(folder / name, flags), number)
@@ -69,9 +87,13 @@ def _run(folder: Path, arguments: list[str], cwd: Path, environ: dict[str, str])
     os.environ.clear()
     os.environ.update(environ)
     os.chdir(cwd)
-    sys.path.insert(0, str(cwd))  # as `python -m` does
-    sys.argv = ["atlas", *arguments]
     try:
-        runpy.run_module("atlas_retry", run_name="__main__", alter_sys=True)
+        call(*arguments)
     finally:
         atexit._run_exitfuncs()  # a process of multiprocessing ends without them
+
+
+def _atlas(*arguments: str) -> None:
+    sys.path.insert(0, str(Path.cwd()))  # as `python -m` does
+    sys.argv = ["atlas", *arguments]
+    runpy.run_module("atlas_retry", run_name="__main__", alter_sys=True)

@@ -17,6 +17,7 @@ from typing import cast
 import pytest
 from msgspec import Struct
 
+from tests.commands import run_atlas
 from tests.messages_server import (
     Answer,
     Failure,
@@ -90,19 +91,17 @@ def environment(project: Project, server: MessagesServer) -> dict[str, str]:
     }
 
 
-COMMAND = (sys.executable, "-m", "atlas_retry", "retry", ".", "--ai-fix", "--json")
+ARGUMENTS = ("retry", ".", "--ai-fix", "--json")
+COMMAND = (sys.executable, "-m", "atlas_retry", *ARGUMENTS)
 
 
 def retry(project: Project, *script: Step, flags: tuple[str, ...] = ()) -> Ended:
     with serving(*script) as server:
-        done = subprocess.run(
-            (*COMMAND, *flags),
+        done = run_atlas(
+            (*ARGUMENTS, *flags),
             cwd=project.root,
-            env=environment(project, server),
-            check=False,
-            capture_output=True,
-            text=True,
-            timeout=LIMIT_S,
+            environ=environment(project, server),
+            limit_s=LIMIT_S,
         )
     return Ended(done.returncode, json.loads(done.stdout), done.stderr)
 

@@ -1,16 +1,16 @@
 """The everyday projects of test_honest once more, fixed by the real Claude Code CLI."""
 
 import json
-import subprocess
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
 
+from tests.commands import run_atlas
 from tests.messages_server import Step, call, edit, say, serving
 from tests.miniatures import CALC, PYTEST, TEST_ADD, miniature
 from tests.projects import Project, atlas
-from tests.test_claude_loop import COMMAND, LIMIT_S, claude, environment
+from tests.test_claude_loop import ARGUMENTS, LIMIT_S, claude, environment
 from tests.test_honest import RECORDS, WRITTEN
 
 pytestmark = pytest.mark.claude
@@ -79,14 +79,11 @@ def fixed_by_claude(project: Project, gate: str, *more: Step) -> dict[str, objec
     fix = edit(calc, "return a - b", "return sum((a, b))")
     script = (call("Read", file_path=calc), fix, *more, say("plus, not minus"))
     with serving(*script) as server:
-        done = subprocess.run(
-            COMMAND,
+        done = run_atlas(
+            ARGUMENTS,
             cwd=project.root,
-            env=environment(project, server),
-            check=False,
-            capture_output=True,
-            text=True,
-            timeout=LIMIT_S,
+            environ=environment(project, server),
+            limit_s=LIMIT_S,
         )
     assert done.returncode == 0, done.stdout + done.stderr
     document = json.loads(done.stdout)

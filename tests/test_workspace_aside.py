@@ -2,7 +2,6 @@
 
 import os
 import signal
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -19,7 +18,8 @@ from atlas_retry.workspace import overlay
 from atlas_retry.workspace.discovery import Workspace, open_workspace
 from atlas_retry.workspace.isolated import beside, put_back_aside
 from atlas_retry.workspace.locking import lock
-from tests.asides import CASES, LARGE, NOBODY, as_user, aside
+from tests.asides import CASES, LARGE, NOBODY, aside, check, check_full
+from tests.commands import run_forked
 from tests.processes import ENV, alive, finish, shell, start_python, token, until
 from tests.repositories import commit, entries, git, opened, repository, write
 
@@ -48,22 +48,15 @@ def _cases() -> Iterator[Any]:
 def test_a_command_sees_the_changes_and_leaves_the_workspace_unchanged(
     name: str, way: str, user: str, folder: Path
 ) -> None:
-    done = subprocess.run(
-        as_user(USERS[user], "asides.check", name, way, str(folder)),
-        env=ENV,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    arguments = (str(USERS[user]), name, way, str(folder))
+    done = run_forked(check, *arguments, cwd=folder, environ=ENV)
     assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("user", USERS)
 def test_a_full_layer_fails_the_command_and_changes_nothing_else(user: str, folder: Path) -> None:
-    starts_as = 0 if os.geteuid() == 0 else os.geteuid()
     arguments = (str(USERS[user]), str(folder))
-    call = as_user(starts_as, "asides.check_full", *arguments)
-    done = subprocess.run(call, env=ENV, capture_output=True, text=True, check=False)
+    done = run_forked(check_full, *arguments, cwd=folder, environ=ENV)
     assert done.returncode == 0, done.stderr
 
 

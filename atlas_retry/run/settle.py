@@ -181,7 +181,7 @@ def _confirmed(
     do.write(files)
     validation = _with(validation, seen, gates, proving)
     do.emit(ValidationFinished(validation=validation))
-    made = do.read(attempt.snapshot or "", files)
+    made = do.read(f"{attempt.snapshot}", files)
     named = dict[str, bool]()
     for path in files:
         folder = _product_folder(path) if proof is UNSEEN else None
