@@ -18,6 +18,7 @@ from msgspec import Struct
 
 from atlas_retry.history import archive, database
 from tests import fleet_agent
+from tests.commands import run_atlas
 from tests.projects import git
 from tests.tools import tools
 
@@ -65,15 +66,8 @@ class Scene(Struct, frozen=True, kw_only=True):
 
     def fleet(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """`atlas fleet ...` as a person calls it."""
-        return subprocess.run(
-            (sys.executable, "-m", "atlas_retry", "fleet", *arguments),
-            env={**self.environ, "TEMPORAL_ADDRESS": self.address},
-            cwd=self.root,
-            capture_output=True,
-            text=True,
-            timeout=LIMIT_S,
-            check=False,
-        )
+        environ = {**self.environ, "TEMPORAL_ADDRESS": self.address}
+        return run_atlas(("fleet", *arguments), cwd=self.root, environ=environ, limit_s=LIMIT_S)
 
     def status(self, batch: str, *arguments: str) -> dict[str, Any]:
         """What `atlas fleet status --json` prints."""

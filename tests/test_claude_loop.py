@@ -201,9 +201,8 @@ def test_only_selections_of_a_gates_tests_are_allowed_as_commands(project: Proje
     assert not (project.root / "other.txt").exists()
 
 
-@pytest.mark.parametrize("status", [401, 429, 529])
-def test_an_api_refusal_is_broken_and_counts_no_attempt(status: int, project: Project) -> None:
-    ended = retry(project, *[Failure(status=status)] * 3)
+def test_an_api_refusal_is_broken_and_counts_no_attempt(project: Project) -> None:
+    ended = retry(project, *[Failure(status=401)] * 3)
     assert (ended.code, ended.verdict) == (3, "broken")
     assert ended.attempts == []
     assert (project.root / "calc.py").read_text() == CALC

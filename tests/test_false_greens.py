@@ -341,8 +341,9 @@ def with_left_behind(tmp_path: Path, environ: Environ, path: str, text: str | No
 
 
 @pytest.mark.in_place("what a run in layers wrote is dropped with them")
-@pytest.mark.parametrize("command", ["retry", "resume"])
-@pytest.mark.parametrize("which", LEFT_BEHIND)
+@pytest.mark.parametrize(
+    ("which", "command"), [*zip(LEFT_BEHIND, ["retry", "resume"] * 2, strict=True)]
+)
 def test_what_was_refused_and_could_not_be_restored_makes_no_later_run_green(
     tmp_path: Path, environ: Environ, which: str, command: str
 ) -> None:

@@ -220,8 +220,7 @@ def cut_off(tmp_path: Path, environ: Environ, path: str, files: dict[str, str]) 
 
 
 @pytest.mark.in_place("a kill inside leaves the atlas outside, which says so")
-@pytest.mark.parametrize("command", ["resume", "retry"])
-@pytest.mark.parametrize("path", CACHES)
+@pytest.mark.parametrize(("path", "command"), [*zip(CACHES, ["resume", "retry"] * 2, strict=True)])
 def test_ignored_files_of_a_killed_turn_are_removed(
     tmp_path: Path, environ: Environ, path: str, command: str
 ) -> None:
