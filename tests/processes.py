@@ -64,8 +64,8 @@ def states(pids: Iterable[str]) -> set[str]:
     return {Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0] for pid in pids}
 
 
-def until(condition: Callable[[], bool], *, within_s: float = 5.0) -> None:
-    """Wait for something that has to become true."""
+def until(condition: Callable[[], bool], *, within_s: float = 60.0) -> None:
+    """Wait for something that has to become true; the time is a bound on hangs."""
     end = time.monotonic() + within_s
     while not condition():
         assert time.monotonic() < end, "it did not become true in time"

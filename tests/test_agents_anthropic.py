@@ -276,8 +276,8 @@ def test_a_stop_ends_waiting_at_once(root: Path, step: Step) -> None:
         threading.Timer(0.5, process.request_stop, args=(15,)).start()
         started_s = time.monotonic()
         with pytest.raises(Interrupted):
-            b.agent(Patience(first_wait_s=60.0))(b.request(timeout_s=None))
-        assert time.monotonic() - started_s < 10.0
+            b.agent(Patience(first_wait_s=100.0))(b.request(timeout_s=None))
+        assert time.monotonic() - started_s < 60.0
         assert b.calc == CALC
 
 

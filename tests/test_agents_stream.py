@@ -133,12 +133,12 @@ def test_an_overlong_line_is_dropped_and_the_next_one_read() -> None:
 
 
 def test_a_long_line_in_small_chunks_takes_linear_time() -> None:
-    transcript, started = Transcript(root=ROOT), time.monotonic()
+    transcript, started = Transcript(root=ROOT), time.process_time()
     for _ in range(200_000):
         transcript.feed(b"0123456789")
     transcript.feed(b"\n" + INIT)
     assert transcript.started
-    assert time.monotonic() - started < 5
+    assert time.process_time() - started < 5
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ def test_one_job_keeps_the_order() -> None:
 
 
 def test_no_more_than_jobs_run_at_once() -> None:
-    together = threading.Barrier(3, timeout=10)
+    together = threading.Barrier(3, timeout=60)
     running, most, lock = 0, 0, threading.Lock()
 
     def work(item: int) -> int:

@@ -347,9 +347,9 @@ MERGES = "a0: &a0 {k: v}\n" + "".join(
     ids=["laughs", "merges", "mappings", "keys", "lists", "long"],
 )  # fmt: skip
 def test_a_yaml_bomb_is_refused_quickly(tmp_path: Path, text: str) -> None:
-    started = time.monotonic()
+    started = time.process_time()
     assert refusal(project(tmp_path, text)).message.startswith(("more than", "nested deeper"))
-    assert time.monotonic() - started < 10  # measured 0.02-0.2 s; unfolded it is 10^9 values
+    assert time.process_time() - started < 10  # measured 0.02-0.2 s; unfolded it is 10^9 values
 
 
 def test_ordinary_aliases_and_merges_are_accepted(tmp_path: Path) -> None:

@@ -172,7 +172,7 @@ def test_git_itself_runs_the_configured_command(
         stdin=subprocess.DEVNULL,
         stdout=secondary,
         stderr=subprocess.DEVNULL,
-        timeout=30,
+        timeout=120,
         check=False,
     )
     os.close(primary)

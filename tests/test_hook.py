@@ -35,7 +35,7 @@ def called(project: Project, *, timeout_s: float = 60.0) -> tuple[Mapping[str, o
         input=hook_input(project, "Stop", stop_hook_active=True),
         check=True,
         capture_output=True,
-        timeout=60,
+        timeout=300,
     )
     return json.loads(done.stdout), done.stderr.decode()
 
@@ -162,10 +162,10 @@ def test_input_that_is_not_json_does_not_block(project: Project) -> None:
 
 
 def test_slow_gates_are_stopped_in_time_and_do_not_block(project: Project) -> None:
-    gates(project, "sleep 30")
+    gates(project, "sleep 600")
     since = time.monotonic()
     answer, _ = called(project, timeout_s=4)
-    assert time.monotonic() - since < 20
+    assert time.monotonic() - since < 100
     assert "took longer than 2 s" in str(answer["systemMessage"])
     assert "decision" not in answer
 

@@ -406,7 +406,7 @@ def test_a_signal_ends_all_runs_and_keeps_the_rest_for_resume(yard: Yard, signum
     with child:
         wait_for([yard.folder / "a.here", yard.folder / "b.here"])
         os.kill(child.pid, signum)
-        output, _ = child.communicate(timeout=30)
+        output, _ = child.communicate(timeout=120)
     assert child.returncode == 128 + signum
     assert "not started: c, d\nto continue:\n  atlas resume --all" in output
     assert yard.waiting() == ["c", "d"]

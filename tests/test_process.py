@@ -19,7 +19,7 @@ def test_exit_code_and_both_streams_are_returned(tmp_path: Path) -> None:
     assert (done.stdout.text, done.stderr.text) == ("out\n", "err\n")
     assert done.survivors == ()
     assert done.started_at <= done.completed_at
-    assert 0 < done.duration_s < 5
+    assert done.duration_s > 0
 
 
 def test_a_command_gets_only_the_given_environment_and_a_marker() -> None:
@@ -128,15 +128,17 @@ def test_no_file_descriptor_is_inherited() -> None:
     assert done.stdout.text.split() == ["0", "1", "2", "3"]  # 3 is what ls reads
 
 
-def test_output_is_passed_on_as_it_is_printed() -> None:
-    times: list[tuple[bytes, float]] = []
-    start = time.monotonic()
-    run(
-        shell("echo a; sleep 0.3; echo b"),
-        on_stdout=lambda data: times.append((data, time.monotonic() - start)),
-    )
-    assert [data for data, _ in times] == [b"a\n", b"b\n"]
-    assert times[1][1] - times[0][1] > 0.2
+def test_output_is_passed_on_as_it_is_printed(tmp_path: Path) -> None:
+    printed: list[bytes] = []
+
+    def look(data: bytes) -> None:
+        printed.append(data)
+        (tmp_path / "seen").touch()
+
+    waits = "echo a; until test -e seen; do sleep 0.01; done; echo b"
+    done = run(shell(waits, cwd=tmp_path, timeout_s=60), on_stdout=look)
+    assert done.exit_code == 0
+    assert printed == [b"a\n", b"b\n"]
 
 
 def test_a_callback_that_raises_leaves_no_process() -> None:

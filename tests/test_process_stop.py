@@ -37,7 +37,7 @@ from tests.processes import (
     until,
 )
 
-HANG_S = 20.0
+HANG_S = 50.0
 """A bound on hangs: what these tests start would run for a minute or for hours."""
 
 DRIVER = """
@@ -52,12 +52,12 @@ commands = [
     for line in lines
 ]
 print(mark(), flush=True)
-with handle_signals():
-    try:
+try:
+    with handle_signals():
         for end in run_all(commands, jobs=4):
             print(end.ended, end.exit_code)
-    except Interrupted as interrupted:
-        sys.exit(interrupted.exit_code)
+except Interrupted as interrupted:
+    sys.exit(interrupted.exit_code)
 """
 
 
@@ -92,10 +92,10 @@ def test_a_timeout_ends_all_processes_in_time(line: str) -> None:
 def test_silence_ends_a_command() -> None:
     line = "for i in 1 2 3 4 5 6 7; do echo $i; sleep 0.1; done; sleep 60"
     start = time.monotonic()
-    done = run(shell(line, idle_timeout_s=0.5))
+    done = run(shell(line, idle_timeout_s=2.0))
     assert done.ended is Ended.IDLE
     assert done.stdout.text.endswith("7\n")
-    assert 1 < time.monotonic() - start < HANG_S
+    assert 2 < time.monotonic() - start < HANG_S
 
 
 def test_a_stopped_command_can_clean_up() -> None:
@@ -241,7 +241,7 @@ def test_a_stop_reaches_every_thread_with_a_command() -> None:
         until(lambda: len(alive(f"sleep {number}")) >= 3)
         os.kill(os.getpid(), signal.SIGHUP)
         for thread in threads:
-            thread.join(5)
+            thread.join(HANG_S)
     assert raised == [signal.SIGHUP] * 3
     assert alive(number) == []
 

@@ -267,10 +267,10 @@ HOSTILE = {
 def test_redaction_time_is_linear_in_the_length_of_the_text(piece: str) -> None:
     text = piece * (1_000_000 // len(piece))
     redact("loads the patterns")
-    started = time.monotonic()
+    started = time.process_time()
     redact(clean(text))
     # Measured 0.4-0.8 s; what is quadratic takes hours.
-    assert time.monotonic() - started < 20
+    assert time.process_time() - started < 20
 
 
 def test_redaction_marks_name_the_kind_of_secret() -> None:

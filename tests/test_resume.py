@@ -286,7 +286,7 @@ def _at_a_terminal(scene: Scene, answers: tuple[str, ...]) -> str:
     )
     os.close(theirs)
     shown, waiting = "", list(answers)
-    while select.select([ours], [], [], 20)[0]:
+    while select.select([ours], [], [], 120)[0]:
         try:
             shown += os.read(ours, 4096).decode()
         except OSError:  # the other end is closed
@@ -294,7 +294,7 @@ def _at_a_terminal(scene: Scene, answers: tuple[str, ...]) -> str:
         if waiting and shown.count("abandon [s]:") > len(answers) - len(waiting):
             os.write(ours, f"{waiting.pop(0)}\n".encode())
     os.close(ours)
-    assert child.wait(timeout=20) == 1
+    assert child.wait(timeout=120) == 1
     return shown
 
 
