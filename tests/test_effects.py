@@ -112,7 +112,7 @@ class _Beside(Effects, kw_only=True):
     ends: list[tuple[Validation, bool]]
     """Of each time that gates run: what they say, and whether it was in place."""
 
-    def _beside(self, *_: object, **__: object) -> tuple[Validation, bool]:
+    def _run_with_files(self, *_: object, **__: object) -> tuple[Validation, bool]:
         return self.ends.pop(0)
 
 
