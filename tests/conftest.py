@@ -6,6 +6,7 @@ import signal
 from collections.abc import Callable
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from atlas_retry.workspace.discovery import Workspace
@@ -13,6 +14,12 @@ from tests.projects import Project, make_project
 from tests.repositories import opened, repository
 
 Write = Callable[..., Path]
+
+# examples take as long as a busy machine makes them
+hypothesis.settings.register_profile(
+    "atlas", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("atlas")
 
 
 def pytest_configure() -> None:

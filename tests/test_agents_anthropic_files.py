@@ -258,9 +258,7 @@ class Script:
         assert why
 
 
-@settings(
-    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(calls=st.lists(arguments(), min_size=1, max_size=4))
 def test_no_answer_crashes_or_writes_an_unchecked_file(tmp_path: Path, calls: list[bytes]) -> None:
     root = tmp_path / f"r{len(list(tmp_path.iterdir()))}"

@@ -60,7 +60,7 @@ WHOLE = (
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.integers(1, 200), min_size=1, max_size=40))
 def test_chunk_sizes_do_not_matter(sizes: list[int]) -> None:
     transcript, rest = Transcript(root=ROOT), WHOLE
@@ -99,7 +99,7 @@ def test_the_last_result_is_read_among_other_output(stream: bytes) -> None:
     assert (transcript.result.result, transcript.result.is_error) == ("done", False)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.binary(max_size=300))
 def test_invalid_bytes_are_skipped(noise: bytes) -> None:
     transcript, _ = read(INIT + noise + b"\n" + RESULT)
@@ -115,7 +115,7 @@ _TYPES = ["system", "assistant", "user", "result", "stream_event"]
 _FIELDS = ["subtype", "message", "event", "result", "is_error", "permission_denials", "usage"]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.sampled_from(_TYPES), st.dictionaries(st.sampled_from(_FIELDS), _JSON))
 def test_a_line_with_wrong_field_types_is_skipped(kind: str, fields: dict[str, object]) -> None:
     transcript, _ = read(INIT + line(**{"type": kind, **fields}) + RESULT)

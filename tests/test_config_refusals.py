@@ -384,7 +384,7 @@ SNIPPETS = (
 
 
 @given(st.lists(SNIPPETS | st.text(max_size=3), max_size=30).map("".join))
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 def test_any_text_is_either_loaded_or_refused(text: str) -> None:
     with suppress(ConfigError):
         config.load_text(text.encode("utf-8", "surrogatepass"), "fuzz")

@@ -4,7 +4,7 @@ import re
 import time
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from atlas_retry.diagnostics import (
@@ -48,13 +48,13 @@ def sound(findings: Findings) -> bool:
     return True
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=300)
 @given(output=outputs)
 def test_shuffled_lines_are_parsed_without_an_error(output: ToolOutput) -> None:
     assert sound(diagnose(output))
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=200)
 @given(index=st.integers(0, len(OUTPUTS) - 1), start=st.floats(0, 1), end=st.floats(0, 1))
 def test_truncated_output_is_parsed_without_an_error(index: int, start: float, end: float) -> None:
     whole = OUTPUTS[index].stdout + OUTPUTS[index].stderr
@@ -63,7 +63,7 @@ def test_truncated_output_is_parsed_without_an_error(index: int, start: float, e
     assert sound(diagnose(ToolOutput(command=OUTPUTS[index].command, exit_code=1, stdout=cut)))
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=100)
 @given(name=st.sampled_from(sorted(PARSERS)), stdout=text)
 def test_every_parser_accepts_any_text(name: str, stdout: str) -> None:
     problems = PARSERS[name].read(Log.of(stdout, name, 1))
@@ -71,7 +71,7 @@ def test_every_parser_accepts_any_text(name: str, stdout: str) -> None:
     assert all(0 <= f.first <= f.last < lines for f in problems)
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=200)
 @given(index=st.integers(0, len(REPORTS) - 1), at=st.floats(0, 1), junk=st.binary(max_size=20))
 def test_a_damaged_report_is_parsed_without_an_error(index: int, at: float, junk: bytes) -> None:
     name, content = REPORTS[index]
@@ -80,7 +80,7 @@ def test_a_damaged_report_is_parsed_without_an_error(index: int, at: float, junk
     assert sound(diagnose(ToolOutput(command="./x", exit_code=1, report=report)))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(name=st.sampled_from(sorted(REPORT_FORMATS)), content=st.binary(max_size=200))
 def test_any_bytes_as_report_are_parsed_without_an_error(name: str, content: bytes) -> None:
     assert sound(diagnose(ToolOutput(command="./x", exit_code=1, report=(name, content))))

@@ -136,7 +136,7 @@ class World(Struct, kw_only=True):
         yield from (self.beat(*key) for key in self.journals if key not in busy)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.randoms(), st.floats(0, 30))
 def test_no_schedule_exceeds_the_limit_and_all_costs_are_known_at_the_end(
     chance: Random, limit_usd: float

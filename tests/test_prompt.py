@@ -9,6 +9,7 @@ from atlas_retry.model import Attempt, Change, ChangeStatus, Frame, Gate, Kind, 
 from atlas_retry.prompt import Brief, Traced, compose
 from atlas_retry.prompt.condense import condensed, quiet
 from atlas_retry.prompt.untrusted import elided, harmless_code, harmless_output
+from atlas_retry.prompt.wording import SHORT_BELOW_CHARS, opening
 from atlas_retry.settings import PromptSettings
 from tests.briefs import PROJECT, PYTEST_LOG, RUFF_LOG, brief_of, failed
 
@@ -283,3 +284,20 @@ def test_unreadable_sources_do_not_stop_the_prompt(content: str) -> None:
 
 def test_a_deleted_file_does_not_stop_the_prompt() -> None:
     assert "assert 1 == 2" in compose(brief_of(TESTED, files={})).text
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        *("its root cause", "minimally", "Do NOT refactor unrelated code, weaken tests or silence"),
+        *("`Reproduce:` before and after", "change nothing and answer `ATLAS-CANNOT-FIX: reason`"),
+    ],
+)
+def test_a_short_opening_keeps_every_rule(rule: str) -> None:
+    assert rule in opening((), (), "m", SHORT_BELOW_CHARS - 1)
+
+
+def test_a_list_of_the_opening_ends_with_the_number_of_items_left_out() -> None:
+    protected = tuple(f"{letter * 30}.py" for letter in "abcde")
+    text = opening((), protected, "m", 2000)
+    assert f"May not be touched: {protected[0]}, {protected[1]}, 3 more.\n" in text

@@ -1,7 +1,7 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -58,8 +58,6 @@ RELAXED = settings(
     max_examples=150,
     derandomize=True,
     database=None,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow],
 )
 
 
