@@ -46,6 +46,22 @@ def test_only_the_named_file_is_restored(project: Project) -> None:
     assert (project.root / "calc.py").read_text() == FIXED
 
 
+def test_a_deleted_ignored_file_is_named_with_the_restore_command(project: Project) -> None:
+    uncommitted(project, ".gitignore", ".env\n__pycache__/\n/build/\n*.log\n")
+    (project.root / "build").mkdir()
+    for path in (".env", "build/out", "test.log"):
+        uncommitted(project, path, "x")
+    project.attempt(1, {"calc.py": FIXED}, delete=".env\nbuild/out\ntest.log\n")
+    ended = atlas(project, "retry", ".", "--ai-fix", "--plain")
+    assert ended.code == 0
+    (line,) = (line for line in ended.out.splitlines() if "ignored by git" in line)
+    named, _, command = line.partition("; atlas ")
+    assert named.endswith("deleted in the run, and ignored by git: .env")
+    command = command.removesuffix(" restores one").replace("FILE", ".env")
+    assert atlas(project, *command.split()).code == 0
+    assert (project.root / ".env").read_text() == "x"
+
+
 @pytest.mark.parametrize(
     ("before", "after", "names"),
     [

@@ -59,10 +59,11 @@ from atlas_retry.run.decide import decide, last_attempt
 from atlas_retry.run.open import OpenWorkspace, failing_gates, plan, remember
 from atlas_retry.run.progress import Contents, Elsewhere, Progress, Run, Taken
 from atlas_retry.run.triage import against_baseline
-from atlas_retry.run.uncommitted import lost_definitions, recorded
+from atlas_retry.run.uncommitted import deleted_ignored, lost_definitions, recorded
 from atlas_retry.settings import nth
 from atlas_retry.text.json_text import encodable
 from atlas_retry.text.redaction import redact, secret_values
+from atlas_retry.text.units import some
 from atlas_retry.workspace import (
     gitfacts,
     isolated,
@@ -78,6 +79,8 @@ if TYPE_CHECKING:
     from atlas_retry.run.door import Door
 
 
+MAX_DELETED = 8
+"""Maximum ignored files that are named after a run deleted them."""
 LONG_AGO_S = 315_619_200
 """2 January 1980: archives such as zip hold no earlier time."""
 
@@ -209,6 +212,9 @@ class Effects(Struct, kw_only=True):
     def lost(self, start: str, left: str) -> tuple[Lost, ...]:
         """Lost definitions that only uncommitted files of the first snapshot held."""
         pick = f"atlas pick {self.run.run_id} start --path"
+        if deleted := deleted_ignored(self.opened.git, start, left):
+            text = f"deleted in the run, and ignored by git: {some(deleted, MAX_DELETED)}"
+            self.emit(Notice(level=Level.WARNING, text=f"{text}; {pick} FILE restores one"))
         return tuple(
             replace(lost, command=f"{pick} {shlex.quote(encodable(lost.path))}")
             for lost in lost_definitions(self.opened.git, start, left, self.opened.environ)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from atlas_retry.errors import WorkspaceError
 from atlas_retry.guard.places import CACHES, is_made
-from atlas_retry.model import Lost, Tree
+from atlas_retry.model import ChangeStatus, Lost, Tree
 from atlas_retry.source import Scope, ScopeKind, definitions
 from atlas_retry.workspace import discovery, state, trees
 
@@ -85,6 +85,17 @@ def _outermost(scopes: Iterable[Scope]) -> tuple[str, ...]:
     """Names without those inside another one: a class stands for its members."""
     named = {scope.qualified_name: scope for scope in scopes}
     return tuple(name for name, scope in named.items() if scope.owner not in named)
+
+
+def deleted_ignored(git: discovery.Workspace, start: str, left: str) -> tuple[str, ...]:
+    """Ignored files of the snapshot `start` that are missing in `left` and that no tool makes."""
+    shown = {change.path for change in state.changes(git, start, left)}
+    deleted = []
+    for change in state.changes(git, start, left, ignored=True):
+        is_output = is_made(change.path) or CACHES.match(change.path)
+        if change.status is ChangeStatus.DELETED and change.path not in shown and not is_output:
+            deleted.append(change.path)
+    return tuple(deleted)
 
 
 def recorded(git: discovery.Workspace, start: str, end: str, began_s: float) -> Iterator[str]:
