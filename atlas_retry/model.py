@@ -179,6 +179,8 @@ class GateResult(Struct, frozen=True, kw_only=True):
     duration_ms: int = 0
     error: str | None = None
     """Why the gate did not pass, in one sentence."""
+    remedy: str | None = None
+    """The command that installs what a broken gate lacks; None if none is known."""
     started_at: str = ""
     completed_at: str = ""
     diagnostics: tuple[Diagnostic, ...] = ()

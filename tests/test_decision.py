@@ -437,8 +437,7 @@ def test_what_was_restored_whole_is_not_to_be_restored_by_hand() -> None:
 
 
 def test_what_is_not_installed_is_installed_next() -> None:
-    error = "a is declared by the project, but not installed: python -m pip install a"
-    start = validation(replace(MISSING, error=error))
+    start = validation(replace(MISSING, remedy="python -m pip install a"))
     assert reason_and_remedy(progress(baseline=start))[1] == "python -m pip install a"
 
 

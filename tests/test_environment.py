@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from atlas_retry.diagnostics.environment import installing
 from atlas_retry.gates.plan import Plan
 from atlas_retry.gates.validation import run_gates
 from atlas_retry.model import GateResult, Kind, Status, Verdict
@@ -322,14 +321,32 @@ def test_a_missing_dependency_exits_3(project: Project) -> None:
 
 
 @pytest.mark.parametrize(
-    ("sentence", "command"),
+    ("output", "files", "command"),
     [
-        ("a is declared by the project, but not installed: poetry install", "poetry install"),
-        ("the command eslint was not found: install it (npm ci)", "npm ci"),
-        ("x is not installed: '/a b/python' -m pip install x", "'/a b/python' -m pip install x"),
-        ("a command was not found (sh: 1: npm install: not found): install it", None),
-        ("the command jest was not found: install it", None),
+        (
+            "ModuleNotFoundError: No module named 'ask_me'\n",
+            {"pyproject.toml": DECLARED, "poetry.lock": ""},
+            "poetry install",
+        ),
+        (
+            'error Command "eslint" not found.\n',
+            {"package.json": '{"devDependencies": {"eslint": "9"}}', "package-lock.json": ""},
+            "npm ci",
+        ),
+        (
+            "/a b/python: No module named pytest\n",
+            {"pyproject.toml": PYPROJECT},
+            "'/a b/python' -m pip install pytest",
+        ),
+        (STUBS, {}, "python3 -m pip install types-requests"),
+        ("sh: 1: npm install: not found\nnpm error code 127\n", {}, None),
+        ('error Command "jest" not found.\n', {}, None),
+        ("exit code 1\n", {}, None),
     ],
 )
-def test_the_command_that_installs_what_is_missing(sentence: str, command: str | None) -> None:
-    assert installing(sentence) == command
+def test_the_command_that_installs_what_is_missing(
+    output: str, files: dict[str, str], command: str | None, plan: Plan
+) -> None:
+    result = ended(plan, f": mypy pytest; {printed(output, 1)}", files)
+    assert result.remedy == command
+    assert command is None or command in (result.error or "")

@@ -5,7 +5,7 @@ import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
-from atlas_retry.diagnostics.values import Declared, Log, ToolOutput
+from atlas_retry.diagnostics.values import Declared, Log, NotInstalled, ToolOutput
 from atlas_retry.model import Diagnostic
 from atlas_retry.patterns import regex
 
@@ -145,8 +145,8 @@ _ECOSYSTEMS = (
 
 def lack(
     output: ToolOutput, log: Log, errors: Sequence[Diagnostic], tools: frozenset[str]
-) -> str | None:
-    """One sentence about what is not installed and how to install it; None if nothing is missing.
+) -> NotInstalled | None:
+    """What is not installed and how to install it; None if nothing is missing.
 
     `tools` are programs that are never modules of a project.
     """
@@ -157,38 +157,23 @@ def lack(
     )
 
 
-_HOW = regex(
-    r"""(?x) (?: :[ ] | \( )
-    (
-        (?: (?:'[^']*'|[^\s']+) [ ]-m[ ] )?
-        (?:bun|bundle|npm|pdm|pip|pipenv|pnpm|poetry|uv|yarn) [ ] (?:ci|install|sync) \b [^:()]*
-    )
-    \)? $"""
-)
-
-
-def installing(sentence: str) -> str | None:
-    """The command in a sentence of `lack`; None if it has none."""
-    match = _HOW.search(sentence)
-    return match[1] if match else None
-
-
 def missing_program(text: str) -> str | None:
     """The line of a shell about a missing program; None if there is none."""
     return next((line for line in text.splitlines() if _NOT_FOUND.match(line)), None)
 
 
-def _stubs(log: Log, errors: Sequence[Diagnostic]) -> str | None:
+def _stubs(log: Log, errors: Sequence[Diagnostic]) -> NotInstalled | None:
     names = dict.fromkeys(m["name"] for e in errors if (m := _STUBS.match(e.message)))
     if not names:
         return None
     hints = dict.fromkeys(m["line"] for line in log.lines if (m := _STUBS_HINT.search(line)))
     missing = f"the type stubs of {', '.join(names)} are not installed"
-    return f"{missing}: {' && '.join(hints)}" if hints else missing
+    command = " && ".join(hints) or None
+    return NotInstalled(sentence=f"{missing}: {command}" if command else missing, command=command)
 
 
-def _undelivered(output: ToolOutput, log: Log, errors: Sequence[Diagnostic]) -> str | None:
-    """A sentence about declared packages that are not installed."""
+def _undelivered(output: ToolOutput, log: Log, errors: Sequence[Diagnostic]) -> NotInstalled | None:
+    """The declared packages that are not installed."""
     texts = [error.message for error in errors] or log.lines
     for ecosystem in _ECOSYSTEMS:
         missing = dict.fromkeys(_named(ecosystem.pattern, texts))
@@ -196,7 +181,8 @@ def _undelivered(output: ToolOutput, log: Log, errors: Sequence[Diagnostic]) -> 
         if asked:
             how = ecosystem.install(output.declared()) or f"python -m pip install {' '.join(asked)}"
             are = "is" if len(asked) == 1 else "are"
-            return f"{', '.join(asked)} {are} declared by the project, but not installed: {how}"
+            missing_ones = f"{', '.join(asked)} {are} declared by the project, but not installed"
+            return NotInstalled(sentence=f"{missing_ones}: {how}", command=how)
     return None
 
 
@@ -216,19 +202,22 @@ def _named(pattern: re.Pattern[str], texts: Sequence[str]) -> Iterator[str]:
             yield next(group for group in match.groups() if group)
 
 
-def _program(output: ToolOutput, log: Log, tools: frozenset[str]) -> str | None:
+def _program(output: ToolOutput, log: Log, tools: frozenset[str]) -> NotInstalled | None:
     line_of_shell = ""
     for line in log.lines:
         if match := _PROGRAM.match(line):
             return _get(next(filter(None, match.groups())), output.declared())
         match = _INTERPRETER.match(line)
         if match and _is_program(match["name"], output, tools):
-            name, python = match["name"], shlex.quote(match["python"])
-            return f"{name} is not installed: {python} -m pip install {name}"
+            command = f"{shlex.quote(match['python'])} -m pip install {match['name']}"
+            return NotInstalled(
+                sentence=f"{match['name']} is not installed: {command}", command=command
+            )
         if _NOT_FOUND.match(line):
             line_of_shell = line.strip()
         if _STATUS_127.match(line):
-            return f"a command was not found ({line_of_shell or line.strip()}): install it"
+            said = line_of_shell or line.strip()
+            return NotInstalled(sentence=f"a command was not found ({said}): install it")
     return None
 
 
@@ -241,13 +230,16 @@ def _is_program(name: str, output: ToolOutput, tools: frozenset[str]) -> bool:
     return bool(output.declared().python.intersection(_distributions(name)))
 
 
-def _get(program: str, declared: Declared) -> str:
+def _get(program: str, declared: Declared) -> NotInstalled:
     name = program.partition("@")[0] or program
-    how = ""
+    command = None
     if name in declared.npm:
-        how = f" ({declared.install_npm})"
+        command = declared.install_npm
     elif declared.python.intersection(_distributions(name)):
-        how = f" ({declared.install_python or f'python -m pip install {name}'})"
+        command = declared.install_python or f"python -m pip install {name}"
     elif name in declared.gems:
-        how = " (bundle install)"
-    return f"the command {program} was not found: install it{how}"
+        command = "bundle install"
+    how = f" ({command})" if command else ""
+    return NotInstalled(
+        sentence=f"the command {program} was not found: install it{how}", command=command
+    )

@@ -57,6 +57,15 @@ class ToolOutput(Struct, frozen=True, kw_only=True):
     """Called only if something is missing, because it reads the manifests."""
 
 
+class NotInstalled(Struct, frozen=True, kw_only=True):
+    """What is not installed but required."""
+
+    sentence: str
+    """Includes how to install it."""
+    command: str | None = None
+    """Installs it; None if none is known."""
+
+
 class Findings(Struct, frozen=True, kw_only=True):
     """The parsed output."""
 
@@ -74,8 +83,7 @@ class Findings(Struct, frozen=True, kw_only=True):
     """Whether everything passed but a coverage or score threshold."""
     environment: bool = False
     """Whether the environment caused the failure, according to the output."""
-    lack: str | None = None
-    """What is not installed but required, and how to install it."""
+    lack: NotInstalled | None = None
 
 
 class Log(Struct, frozen=True):

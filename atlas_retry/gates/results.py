@@ -64,6 +64,7 @@ def result_of(gate: Gate, completed: Completed, reading: OutputContext) -> GateR
         log_path=str(log_dir) if log_dir and log_dir.is_dir() else None,
         duration_ms=round(completed.duration_s * 1000),
         error=_error(status, completed, findings, broken),
+        remedy=findings.lack.command if broken and findings and findings.lack else None,
         started_at=completed.started_at,
         completed_at=completed.completed_at,
         diagnostics=_anchored(findings.diagnostics, reading.root) if findings else (),
@@ -252,7 +253,7 @@ def _why_broken(
     if completed.ended is Ended.NOT_STARTED:
         return completed.error or "it could not be started"
     if findings and findings.lack:
-        return findings.lack
+        return findings.lack.sentence
     if completed.exit_code not in (NOT_FOUND, CANNOT_EXECUTE):
         return None
     from atlas_retry.diagnostics import missing_program

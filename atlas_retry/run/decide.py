@@ -8,7 +8,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from atlas_retry.diagnostics.counting import compared, cut_short, total
-from atlas_retry.diagnostics.environment import installing
 from atlas_retry.diagnostics.fingerprints import steady
 from atlas_retry.guard.places import INSTALLED
 from atlas_retry.model import (
@@ -156,7 +155,7 @@ def _broken_by(gate: GateResult) -> End:
     is_void = gate.triage == "void"
     reason = f"{gate.name} {'is void' if is_void else 'cannot be run'}: {gate.error}"
     see = f"run it yourself: {gate.command}" if gate.command else None
-    remedy = "atlas undo" if is_void else installing(gate.error or "") or see
+    remedy = "atlas undo" if is_void else gate.remedy or see
     return End(verdict=Verdict.BROKEN, reason=reason, remedy=remedy)
 
 
