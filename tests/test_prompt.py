@@ -118,6 +118,11 @@ def test_recently_changed_code_ranks_higher_and_is_marked() -> None:
     assert "just changed" in prompt.text
 
 
+def test_a_test_that_is_new_is_no_suspect_for_that() -> None:
+    lines = {"tests/test_cart.py": (range(1, 200),), "tests/conftest.py": (range(1, 200),)}
+    assert compose(replace(brief_of(TESTED), changed=lines)) == compose(brief_of(TESTED))
+
+
 def test_an_undefined_name_shows_the_imports() -> None:
     assert "from .money import rounded" in compose(brief_of(LINTED)).text
 

@@ -114,25 +114,32 @@ def test_the_prompt_says_what_was_left_out_and_where_the_log_is() -> None:
     assert "Full output: /state/logs/1" in prompt.text
 
 
-def test_what_is_clearly_likeliest_is_whole_before_a_test_takes_room() -> None:
+def test_a_function_gets_the_room_of_what_it_holds() -> None:
     lines = [f"    value_{n} = rounded(total_{n})" for n in range(60)]
-    sources = {"a.py": "\n".join(("def long():", *lines)), "test_a.py": "# a test\n" * 40}
-    project = Project(lambda path: sources[path].encode(), lambda: tuple(sources))
-    found = [
-        Candidate(passage=_all_lines(path, sources), score=1.0, why="x", is_test="test" in path)
-        for path in sources
-    ]
-    other = replace(found[0].passage, start_line=2, end_line=3)
-    for rival, is_whole in ((0.3, True), (0.9, False)):
-        second = Candidate(passage=other, score=rival, why="x")
-        cutting = Cutting(project=project, room=len(sources["a.py"]) + 100, redact=str)
-        shown = code((*found, second), cutting)
-        assert ("value_59" in "".join(block.text for block in shown)) is is_whole
+    source = "\n".join(("def outer():", "    def inner():", *lines))
+    project = Project(lambda _: source.encode(), lambda: ("a.py",))
+    outer = Passage(path="a.py", start_line=1, end_line=62, def_line=1)
+    inner = replace(outer, start_line=2, end_line=50, def_line=2)
+    found = tuple(Candidate(passage=one, score=1.0, why="x") for one in (outer, inner))
+    blocks = code(found, Cutting(project=project, room=len(source) + 100, redact=str))
+    assert [block.candidate.passage for block in blocks] == [outer]
 
 
-def _all_lines(path: str, sources: dict[str, str]) -> Passage:
-    count = len(sources[path].splitlines())
-    return Passage(path=path, start_line=1, end_line=count, def_line=1)
+def test_a_function_too_long_for_the_room_is_named_and_not_cut() -> None:
+    project = Project(lambda _: b"def it():\n" + b"    go()\n" * 99, lambda: ("a.py",))
+    passage = Passage(path="a.py", start_line=1, end_line=100, def_line=1)
+    candidate = Candidate(passage=passage, score=1.0, why="x")
+    assert code((candidate,), Cutting(project=project, room=500, redact=str)) == ()
+    part = code(
+        (replace(candidate, is_test=True),), Cutting(project=project, room=5_000, redact=str)
+    )
+    assert "left out" in part[0].text
+
+
+def test_a_long_test_id_is_cut_and_not_left_out() -> None:
+    long = PYTEST_LOG.replace("test_total", f"test_total_{'x' * 500}")
+    text = compose(replace(brief_of(failed("pytest -q", long)), budget_chars=4_000)).text
+    assert "Failing: tests/test_cart.py::test_total_xxx" in text
 
 
 @RELAXED
@@ -154,4 +161,4 @@ def test_every_excerpt_is_within_its_limit(
 
 def test_the_prompt_package_has_a_limited_number_of_lines() -> None:
     files = (Path(__file__).parents[1] / "atlas_retry" / "prompt").glob("*.py")
-    assert sum(len(path.read_text().splitlines()) for path in files) <= 2594
+    assert sum(len(path.read_text().splitlines()) for path in files) <= 2493

@@ -36,7 +36,6 @@ MIN_REACHED, MAX_BEYOND, MAX_SOUGHT = 3, 12, 60
 _IDENTIFIER = regex(r"[A-Za-z_]\w{3,}")
 MAX_MARKS = 2_000
 MAX_SHOWN_TESTS = 3
-MAX_CLASS_LINES = 25
 MAX_IMPORT_LINES = 40
 PLAIN = 0.2
 """Likelihood of lines outside functions, relative to the most likely one."""
@@ -73,13 +72,13 @@ def candidates(
         failed = tuple(locate(diagnostic, project, graph) for diagnostic in tested[:MAX_LOCATED])
         tests = (*each_once(failed), *failed)[:MAX_TESTS]
         graph = Graph(project, graph.starts, _beyond(tests, graph))
-        unordered += _own_sources(tests, project)
+        unordered += _own_sources(tests)
         passed = passing(failed, graph)
-        unordered += _scored(suspects(tests, passed, graph, trace, changed), project)
+        unordered += _scored(suspects(tests, passed, graph, trace, changed))
         _add_test_marks(marks, tests)
     if linted:
         graph = Graph(project, _starts(linted, project))
-        unordered += _scored(named_at_fault(linted, graph), project)
+        unordered += _scored(named_at_fault(linted, graph))
         unordered += _plain_places(linted, graph)
         unordered += _import_blocks(linted, project)
     ordered = sorted(unordered, key=lambda c: -c.score)
@@ -126,11 +125,11 @@ def _beyond(tests: tuple[FailingTest, ...], graph: Graph) -> tuple[str, ...]:
     return graph.project.speaking_of(sought, language, MAX_BEYOND) if language else ()
 
 
-def _scored(suspected: tuple[Suspect, ...], project: Project) -> list[Candidate]:
+def _scored(suspected: tuple[Suspect, ...]) -> list[Candidate]:
     top = max((suspect.score for suspect in suspected), default=0.0) or 1.0
     return [
         Candidate(
-            passage=_passage(suspect.spot, project),
+            passage=_passage(suspect.spot),
             score=suspect.score / top,
             why=suspect.why,
         )
@@ -139,30 +138,22 @@ def _scored(suspected: tuple[Suspect, ...], project: Project) -> list[Candidate]
     ]
 
 
-def _passage(spot: Spot, project: Project) -> Passage:
-    """The definition; for a long class, the part before its first method."""
-    scope = spot.scope
-    end = scope.end_line
-    if scope.kind is ScopeKind.CLASS and scope.lines > MAX_CLASS_LINES:
-        functions = (s for s in project.definitions(spot.path) if s.kind is ScopeKind.FUNCTION)
-        starts = (function.start_line for function in functions)
-        inside = (line for line in starts if scope.def_line < line < scope.end_line)
-        end = min(inside, default=end + 1) - 1
+def _passage(spot: Spot) -> Passage:
     return Passage(
         path=spot.path,
-        start_line=scope.start_line,
-        end_line=end,
-        def_line=scope.def_line,
-        symbol=scope.qualified_name,
+        start_line=spot.scope.start_line,
+        end_line=spot.scope.end_line,
+        def_line=spot.scope.def_line,
+        symbol=spot.scope.qualified_name,
     )
 
 
-def _own_sources(tests: tuple[FailingTest, ...], project: Project) -> list[Candidate]:
+def _own_sources(tests: tuple[FailingTest, ...]) -> list[Candidate]:
     """The failing tests themselves, shortest first."""
     spots = {test.spot: test for test in tests if test.spot}
     shortest = sorted(spots.items(), key=lambda item: item[0].scope.lines)
     return [
-        Candidate(passage=_passage(spot, project), score=1.0, why="the failing test", is_test=True)
+        Candidate(passage=_passage(spot), score=1.0, why="the failing test", is_test=True)
         for spot, _ in shortest[:MAX_SHOWN_TESTS]
     ]
 

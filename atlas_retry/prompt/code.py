@@ -7,24 +7,17 @@ from msgspec import Struct
 from atlas_retry.prompt.candidates import Candidate
 from atlas_retry.prompt.project import Project
 from atlas_retry.prompt.untrusted import harmless_code
-from atlas_retry.source.excerpt import Excerpt, Passage, excerpt
+from atlas_retry.source.excerpt import Passage, excerpt
 
 SIZE_AVERSION, MIN_PASSAGE_CHARS = 0.4, 250
 """Exponent of the penalty on length, and the smallest length that counts."""
-TEST_SHARE = 0.15
-"""Share of the room for the sources of failing tests."""
-WINDOW_SHARE, MIN_WINDOW_CHARS = 0.25, 300
-"""Share of the remaining room for the marked lines of passages that do not fit whole."""
-CLEARLY = 2.0
-"""Factor by which a passage must be more likely than the next to be placed before all others."""
+TEST_SHARE = 0.1
+"""Share of the room for the source of a failing test."""
 MAX_CONSIDERED = 400
-MANY_CHARS = 8_000
-"""Room from which several failing tests are shown."""
 MIN_TOLD_CHARS = 12
 """Shorter lines may occur anywhere."""
-MAX_PASSAGES = 12
+MAX_PASSAGES = 16
 """Maximum of passages shown; others are only named."""
-
 
 START = "#### Start here: "
 OTHERS = "Less likely, not shown ({}):"
@@ -53,8 +46,6 @@ def code(all_candidates: tuple[Candidate, ...], cutting: Cutting) -> tuple[Block
     others = [candidate for candidate in all_candidates if not candidate.is_test][:MAX_CONSIDERED]
     blocks: list[Block] = []
     room = cutting.room
-    if len(others) > 1 and others[0].score > CLEARLY * others[1].score:
-        room -= _take(others[0], blocks, cutting, room)
     for candidate in _tests(all_candidates, cutting):
         room -= _take(candidate, blocks, cutting, min(room, int(cutting.room * TEST_SHARE)))
     for candidate in sorted(others, key=lambda c: -_value(c, cutting)):
@@ -67,7 +58,7 @@ def _tests(all_candidates: tuple[Candidate, ...], cutting: Cutting) -> list[Cand
     """Failing tests whose source is not in the output."""
     tests = [c for c in all_candidates if c.is_test]
     unseen = [c for c in tests if not _is_quoted(c.passage, cutting)]
-    return unseen[: 3 if cutting.room > MANY_CHARS else 1]
+    return unseen[:1]
 
 
 def _is_quoted(passage: Passage, cutting: Cutting) -> bool:
@@ -90,33 +81,22 @@ def _take(candidate: Candidate, blocks: list[Block], cutting: Cutting, room: int
     """Add a passage if it fits and is new; returns the characters used."""
     if any(_covers(block.candidate.passage, candidate.passage) for block in blocks):
         return 0
+    inside = [block for block in blocks if _covers(candidate.passage, block.candidate.passage)]
+    freed = sum(len(block.text) + 1 for block in inside)
+    room += freed
     head = len(_heading(candidate, is_whole=False)) + len(START) + 1
-    cut = _cut(candidate, cutting, room - head - 1)
-    if cut is None:
-        return 0
+    source = cutting.project.source(candidate.passage.path)
+    cut = excerpt(candidate.passage, source, max_chars=room - head - 1) if source else None
+    if cut is None or (cut.omitted_lines and not candidate.is_test):
+        return 0  # only a test may be shown in part
     safe = cutting.redact(harmless_code(cut.text, cutting.project.paths))
     text = f"{_heading(candidate, is_whole=not cut.omitted_lines)}\n{safe}"
     if head + len(safe) + 1 > room:
         return 0
-    inside = [block for block in blocks if _covers(candidate.passage, block.candidate.passage)]
     for block in inside:
         blocks.remove(block)
     blocks.append(Block(candidate=candidate, text=text))
-    return head + len(safe) + 1 - sum(len(block.text) + 1 for block in inside)
-
-
-def _cut(candidate: Candidate, cutting: Cutting, available: int) -> Excerpt | None:
-    """The whole passage, or windows around its marked lines."""
-    source = cutting.project.source(candidate.passage.path)
-    if source is None or available <= 0:
-        return None
-    cut = excerpt(candidate.passage, source, max_chars=available)
-    if cut is None or not cut.omitted_lines or candidate.is_test:
-        return cut
-    if not any(mark.note for mark in candidate.passage.marks):
-        return None
-    limit = min(available, int(max(available * WINDOW_SHARE, MIN_WINDOW_CHARS)))
-    return excerpt(candidate.passage, source, max_chars=limit)
+    return head + len(safe) + 1 - freed
 
 
 def _heading(candidate: Candidate, *, is_whole: bool) -> str:

@@ -30,7 +30,7 @@ ENTRIES_SHARE, REST_SHARE = 0.45, 0.1
 """Shares of the room for condensed problems, and for the rest of the output."""
 TESTS_SHARE = 0.15
 """Maximum share of the room for the names of failing tests, and for the command to run one."""
-MAX_TESTS, MAX_ID_CHARS, MAX_TEST_CHARS = 5, 80, 400
+MAX_TESTS, MAX_ID_CHARS, MAX_TEST_CHARS, BESIDE_ID_CHARS = 5, 80, 400, 30
 _PLACED = regex(r"\s*(?:[\w.@+-]+/)*[\w.@+-]+\.\w{1,5}:\d+\b")
 _SUMMARY = regex(r"""(?x)
     ^=+[ ].*\b(passed|failed|errors?|no[ ]tests[ ]ran)\b.*[ ]=+$
@@ -120,7 +120,8 @@ def _failing_tests(result: GateResult, quoting: Quoting, room: int) -> str:
     tests = [d for d in result.diagnostics if d.test_id]
     if not tests:
         return ""
-    ids = dict.fromkeys(_safe(str(d.test_id)[:MAX_TEST_CHARS], quoting) for d in tests)
+    limit = min(MAX_TEST_CHARS, max(MAX_ID_CHARS, room - BESIDE_ID_CHARS))
+    ids = dict.fromkeys(_safe(str(d.test_id)[:limit], quoting) for d in tests)
     shown = f"Failing: {some(ids, max(1, min(MAX_TESTS, room // (2 * MAX_ID_CHARS))))}"
     command = _safe(reproducing(result, tests[0]) or "", quoting)
     lines = [shown, f"Reproduce: {command}"] if command else [shown]

@@ -2,12 +2,11 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 
 from atlas_retry.prompt.failing import FailingTest
-from atlas_retry.prompt.graph import Edge, Graph, Spot
+from atlas_retry.prompt.graph import Graph, Spot
 
-HOPS = 10
 DECAY = 0.8
 SPREAD = 0.4
 """0: every use gets the whole flow; 1: the uses share it."""
@@ -17,7 +16,7 @@ FLOOR = 1e-4
 """Flow below which it counts as none."""
 
 Weights = dict[Spot, float]
-Edges = Callable[[Spot], tuple[Edge, ...]]
+Edges = Callable[[Spot], tuple[tuple[Spot, ...], ...]]
 
 
 def led_to(test: FailingTest, graph: Graph) -> Weights:
@@ -34,7 +33,7 @@ def spread(seeds: Weights, edges: Edges) -> Weights:
     """Flow from the seeds along uses, weaker with every hop; the strongest path counts."""
     total: Weights = dict(seeds)
     front: Mapping[Spot, float] = seeds
-    for _ in range(HOPS):
+    while front:
         reached: Weights = defaultdict(float)
         for spot, amount in front.items():
             for target, flow in _passed_on(amount, edges(spot)):
@@ -48,34 +47,17 @@ def spread(seeds: Weights, edges: Edges) -> Weights:
     return total
 
 
-def _passed_on(amount: float, used: tuple[Edge, ...]) -> Iterator[tuple[Spot, float]]:
-    mass = sum(edge.weight for edge in used) or 1.0
-    for edge in used:
-        flow = amount * DECAY * edge.weight / mass**SPREAD
-        for target in edge.targets:
-            yield target, flow / len(edge.targets)
+def _passed_on(amount: float, used: tuple[tuple[Spot, ...], ...]) -> Iterator[tuple[Spot, float]]:
+    for targets in used:
+        flow = amount * DECAY / len(used) ** SPREAD
+        for target in targets:
+            yield target, flow / len(targets)
 
 
-def common(parts: Collection[Weights]) -> Weights:
-    """Mean of the logarithms: high for definitions that every test leads to."""
-    return _sums(
-        {spot: _logarithm(a) / len(parts) for spot, a in weights.items()} for weights in parts
-    )
-
-
-def usual(parts: Collection[Weights]) -> Weights:
+def averaged(parts: Collection[Weights]) -> Weights:
     """Logarithm of the mean: high for definitions that any test leads to."""
-    sums = _sums(parts)
-    return {spot: _logarithm(amount / len(parts)) for spot, amount in sums.items()}
-
-
-def _logarithm(amount: float) -> float:
-    return math.log(1 + amount / FLOOR)
-
-
-def _sums(parts: Iterable[Weights]) -> Weights:
     sums: Weights = defaultdict(float)
     for weights in parts:
         for spot, amount in weights.items():
             sums[spot] += amount
-    return sums
+    return {spot: math.log(1 + amount / len(parts) / FLOOR) for spot, amount in sums.items()}

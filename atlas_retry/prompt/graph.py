@@ -14,9 +14,7 @@ MAX_FILES = 60
 MAX_CANDIDATES = 12
 """A bare method name with more definitions is ignored."""
 MAX_REEXPORTS = 4
-NOT_CALLED = 0.6
 CONSTRUCTORS = ("__init__", "__new__", "__post_init__", "constructor", "new", "initialize")
-
 _SELF = frozenset({"self", "cls", "this", "super()", "$this", "Self", "self.__class__", "super"})
 
 
@@ -25,13 +23,6 @@ class Spot(Struct, frozen=True):
 
     path: str
     scope: Scope
-
-
-class Edge(Struct, frozen=True):
-    """A use in a definition, of one of `targets` with equal likelihood."""
-
-    weight: float
-    targets: tuple[Spot, ...]
 
 
 class Graph:
@@ -44,7 +35,6 @@ class Graph:
         self.edges = lru_cache(maxsize=None)(self._edges)
         self._exported = lru_cache(maxsize=None)(self._find_exported)
         self.bare = lru_cache(maxsize=None)(self._bare)
-        self.bases = lru_cache(maxsize=None)(self._bases)
         self.method = lru_cache(maxsize=None)(self._method)
         self.through = lru_cache(maxsize=None)(self._through)
         self.members = lru_cache(maxsize=None)(self._members)
@@ -83,7 +73,7 @@ class Graph:
             spot for spot in self.by_name.get(name, ()) if spot.scope.kind is ScopeKind.CLASS
         ]
         for one in classes:
-            classes += [base for base in self.bases(one) if base not in classes]
+            classes += [base for base in self._bases(one) if base not in classes]
         return tuple(classes)
 
     def at(self, path: str, line: int) -> Spot | None:
@@ -108,14 +98,14 @@ class Graph:
             if scope.owner == owner.scope.qualified_name
         )
 
-    def _bases(self, spot: Spot) -> tuple[Spot, ...]:
+    def _bases(self, spot: Spot) -> list[Spot]:
         """Classes in a class's signature."""
         line = spot.scope.def_line
         bases: list[Spot] = []
         for use in self._uses(spot.path, line, line):
             if use.name != spot.scope.name:
                 bases += self.lookup(spot.path, use)
-        return tuple(base for base in bases if base.scope.kind is ScopeKind.CLASS)
+        return [base for base in bases if base.scope.kind is ScopeKind.CLASS]
 
     def body(self, spot: Spot) -> str:
         """The source of a definition."""
@@ -125,34 +115,28 @@ class Graph:
         source = self.project.source(path)
         return uses(path, source, start, end) if source is not None else ()
 
-    def _edges(self, spot: Spot) -> tuple[Edge, ...]:
-        """Uses of a definition, each name once per line; a class uses its constructor."""
-        weights: dict[tuple[int, tuple[Spot, ...]], float] = {}
+    def _edges(self, spot: Spot) -> tuple[tuple[Spot, ...], ...]:
+        """Uses of a definition, each name once per line; a class uses its constructor.
+
+        Each of the definitions of one use is equally likely.
+        """
+        used: dict[tuple[int, tuple[Spot, ...]], None] = {}
         for use in self._own_uses(spot):
             targets = tuple(t for t in self.lookup(spot.path, use, spot) if t != spot)
             if targets and len(targets) <= MAX_CANDIDATES:
-                place = (use.line, targets)
-                weights[place] = max(weights.get(place, 0.0), 1.0 if use.is_call else NOT_CALLED)
-        edges = [Edge(weight, targets) for (_, targets), weight in weights.items()]
-        return (*edges, *self._construction(spot))
+                used[use.line, targets] = None
+        return tuple(targets for _, targets in used) + self._construction(spot)
 
     def _own_uses(self, spot: Spot) -> Iterator[Use]:
-        """Uses in a definition; for a class only in its own statements, not in methods."""
-        scope = spot.scope
-        inner: set[int] = set()
-        if scope.kind is ScopeKind.CLASS:
-            for member in self.members(spot):
-                if member.scope.kind is ScopeKind.FUNCTION:
-                    inner.update(range(member.scope.start_line, member.scope.end_line + 1))
-        for use in self._uses(spot.path, scope.start_line, scope.end_line):
-            if use.line not in inner:
+        """Uses in a definition, but not those in functions inside it."""
+        methods = [m.scope for m in self.members(spot) if m.scope.kind is ScopeKind.FUNCTION]
+        for use in self._uses(spot.path, spot.scope.start_line, spot.scope.end_line):
+            if not any(method.holds(use.line) for method in methods):
                 yield use
 
-    def _construction(self, spot: Spot) -> Iterator[Edge]:
+    def _construction(self, spot: Spot) -> tuple[tuple[Spot, ...], ...]:
         members = self.members(spot) if spot.scope.kind is ScopeKind.CLASS else ()
-        for member in members:
-            if member.scope.name in CONSTRUCTORS:
-                yield Edge(1.0, (member,))
+        return tuple((member,) for member in members if member.scope.name in CONSTRUCTORS)
 
     def lookup(self, path: str, use: Use, inside: Spot | None = None) -> list[Spot]:
         """Definitions that a name may mean, only the closest ones."""
@@ -201,19 +185,9 @@ class Graph:
         return self._imported(path, name, depth - 1) if depth else None
 
     def _method(self, path: str, owner: str | None, name: str) -> list[Spot]:
-        """A method of a class or of its bases."""
-        seen = set[Spot]()
-        queue = [self.named(path, owner)] if owner else []
-        while queue:
-            current = queue.pop(0)
-            if current is None or current in seen:
-                continue
-            seen.add(current)
-            methods = [member for member in self.members(current) if member.scope.name == name]
-            if methods:
-                return methods
-            queue.extend(self.bases(current))
-        return []
+        """A method defined in a class itself."""
+        one = self.named(path, owner) if owner else None
+        return [member for member in self.members(one) if member.scope.name == name] if one else []
 
     def _through(self, path: str, receiver: str, name: str) -> list[Spot]:
         """Definition of `module.name`, `Class.name` or `Class().name`."""

@@ -6,8 +6,6 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import chain
 
-from msgspec.structs import replace
-
 from atlas_retry.model import Diagnostic, Level
 from atlas_retry.patterns import regex
 from atlas_retry.prompt.failing import known_path
@@ -65,7 +63,8 @@ def named_at_fault(diagnostics: tuple[Diagnostic, ...], graph: Graph) -> tuple[S
             continue
         weight = gravity(diagnostic) / sizes[family(diagnostic)] ** 0.7
         for spot, share, why in _involved(diagnostic, path, graph):
-            _add(suspects, Suspect(spot=spot, score=weight * share, why=why))
+            new = Suspect(spot=spot, score=weight * share, why=why)
+            suspects[spot] = max(suspects.get(spot, new), new, key=lambda suspect: suspect.score)
     return tuple(sorted(suspects.values(), key=lambda s: -s.score))
 
 
@@ -79,18 +78,7 @@ def gravity(diagnostic: Diagnostic) -> float:
     return 0.5 if _COSMETIC.search(complaint) else 1.0
 
 
-def _add(suspects: dict[Spot, Suspect], new: Suspect) -> None:
-    """Add a suspect; further problems of one definition count less and less."""
-    old = suspects.get(new.spot, new)
-    first, second = (old, new) if old.score >= new.score else (new, old)
-    more = 0.0 if old is new else 0.3 * second.score
-    suspects[new.spot] = replace(first, score=first.score + more)
-
-
-Involved = tuple[Spot, float, str]
-
-
-def _involved(diagnostic: Diagnostic, path: str, graph: Graph) -> Iterator[Involved]:
+def _involved(diagnostic: Diagnostic, path: str, graph: Graph) -> Iterator[tuple[Spot, float, str]]:
     line = diagnostic.region.start_line if diagnostic.region else None
     lacking = UNDEFINED.search(diagnostic.message) is not None
     owner = _OF_CLASS.search(diagnostic.message) if lacking else None

@@ -58,11 +58,6 @@ class Project:
         return self._paths_by(posixpath.basename)
 
     @cached_property
-    def _by_end(self) -> dict[str, list[str]]:
-        """Paths by folder and name, as many files have the same name."""
-        return self._paths_by(_last_two)
-
-    @cached_property
     def _by_folder(self) -> dict[str, list[str]]:
         return self._paths_by(posixpath.dirname)
 
@@ -207,8 +202,7 @@ class Project:
         )
 
     def _find_ending(self, tail: str) -> tuple[str, ...]:
-        same = self._by_end if "/" in tail else self._by_name
-        paths = same.get(_last_two(tail), ())
+        paths = self._by_name.get(posixpath.basename(tail), ())
         return tuple(path for path in paths if f"/{path}".endswith(f"/{tail}"))
 
     def _script(self, path: str, module: str) -> Iterator[str]:
@@ -253,10 +247,6 @@ def _script_files(stem: str) -> Iterator[str]:
     bare = stem.removesuffix(".js").removesuffix(".mjs")
     yield from (f"{bare}{end}" for end in _SCRIPT_SUFFIXES)
     yield from (f"{stem}/index{end}" for end in _SCRIPT_SUFFIXES)
-
-
-def _last_two(path: str) -> str:
-    return "/".join(path.split("/")[-2:])
 
 
 def _shared(path: str, other: str) -> int:

@@ -13,7 +13,7 @@ from msgspec import Struct
 from atlas_retry.patterns import regex
 from atlas_retry.prompt.brief import Traced
 from atlas_retry.prompt.failing import FailingTest, each_once
-from atlas_retry.prompt.flow import Weights, common, led_to, spread, usual
+from atlas_retry.prompt.flow import Weights, averaged, led_to, spread
 from atlas_retry.prompt.graph import Graph, Spot
 from atlas_retry.prompt.project import is_test_path
 from atlas_retry.prompt.words import Topic, bm25, is_namesake, said_share, stems, topic, words
@@ -42,7 +42,7 @@ class RankingScene(Struct, frozen=True, kw_only=True):
     framed: frozenset[Spot]
     """Functions in the tracebacks."""
     common: Weights
-    """How strongly the failing tests lead to a definition; high if all of them do."""
+    """How strongly the failing tests lead to a definition."""
     healthy: Weights
     """How strongly the passing tests next to them lead to it."""
     pressing: Weights
@@ -66,6 +66,8 @@ def _branches(spot: Spot, scene: RankingScene) -> float:
 
 
 def _touched(spot: Spot, scene: RankingScene) -> float:
+    if is_test_path(spot.path):
+        return 0.0  # a test that is new says what is wanted
     first, last = spot.scope.start_line, spot.scope.end_line
     changed = scene.changed.get(spot.path, ())
     return float(any(lines.start <= last and first < lines.stop for lines in changed))
@@ -74,7 +76,7 @@ def _touched(spot: Spot, scene: RankingScene) -> float:
 SIGNALS = (
     Signal(
         name="common",
-        source="call graph: what every failing test leads to",
+        source="call graph: what failing tests lead to",
         weight=0.3,
         of=lambda spot, scene: scene.common.get(spot, 0.0),
     ),
@@ -152,8 +154,23 @@ def suspects(
 
     Most likely first; a rating is the logarithm of a likelihood.
     """
-    scene = _scene(tests, passed, graph, trace, changed)
-    spots = {*_sources(graph), *scene.common, *scene.framed, *scene.traced}
+    about = topic(tests, passed, graph)
+    frames = chain.from_iterable(test.frames for test in tests)
+    framed = (graph.at(frame.path, frame.line) for frame in frames)
+    sources = _sources(graph)
+    texts = {spot: f"{spot.scope.qualified_name}\n{graph.body(spot)}" for spot in sources}
+    scene = RankingScene(
+        graph=graph,
+        about=about,
+        framed=frozenset(filter(None, framed)),
+        common=averaged([led_to(test, graph) for test in each_once(tests)]),
+        healthy=averaged([spread({spot: 1.0}, graph.edges) for spot in passed]),
+        pressing=bm25(about.pressing, {spot: tuple(words(text)) for spot, text in texts.items()}),
+        titles=bm25(about.titles, {spot: tuple(stems(text)) for spot, text in texts.items()}),
+        traced=_traced(trace, graph),
+        changed=changed,
+    )
+    spots = {*sources, *scene.common, *scene.framed, *scene.traced}
     spots -= {test.spot for test in tests if test.spot}
     rated = {
         spot: sum(signal.weight * signal.of(spot, scene) for signal in SIGNALS)
@@ -166,30 +183,6 @@ def suspects(
         Suspect(spot=spot, score=chance, why=_why(spot, scene)) for spot, chance in chances.items()
     ]
     return tuple(sorted(unordered, key=lambda s: (-s.score, s.spot.path, s.spot.scope.start_line)))
-
-
-def _scene(
-    tests: tuple[FailingTest, ...],
-    passed: tuple[Spot, ...],
-    graph: Graph,
-    trace: tuple[Traced, ...],
-    changed: Changed,
-) -> RankingScene:
-    about = topic(tests, passed, graph)
-    frames = chain.from_iterable(test.frames for test in tests)
-    framed = (graph.at(frame.path, frame.line) for frame in frames)
-    texts = {spot: f"{spot.scope.qualified_name}\n{graph.body(spot)}" for spot in _sources(graph)}
-    return RankingScene(
-        graph=graph,
-        about=about,
-        framed=frozenset(filter(None, framed)),
-        common=common([led_to(test, graph) for test in each_once(tests)]),
-        healthy=usual([spread({spot: 1.0}, graph.edges) for spot in passed]),
-        pressing=bm25(about.pressing, {spot: tuple(words(text)) for spot, text in texts.items()}),
-        titles=bm25(about.titles, {spot: tuple(stems(text)) for spot, text in texts.items()}),
-        traced=_traced(trace, graph),
-        changed=changed,
-    )
 
 
 def _sources(graph: Graph) -> list[Spot]:
