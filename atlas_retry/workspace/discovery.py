@@ -1,7 +1,7 @@
 """Find the work tree of a path, and facts about it; takes no snapshot."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -156,14 +156,14 @@ def facts(ws: Workspace, now: Uncommitted | None = None) -> WorkspaceFacts:
     )
 
 
-def uncommitted(root: Path, env: Mapping[str, str]) -> Uncommitted:
-    """Ask git for differences from the last commit. Raises GitError.
+def uncommitted(root: Path, env: Mapping[str, str], only: Collection[str] = ()) -> Uncommitted:
+    """Ask git for differences from the last commit, or for those of some paths. Raises GitError.
 
     Source: git-status(1), "Porcelain Format Version 2": the path is the last field.
     """
     how = ("--porcelain=v2", "--branch", "-z", "--no-renames", "--untracked-files=all")
     headers, paths = dict[str, str](), set[str]()
-    for line in split(git("status", *how, cwd=root, env=env)):
+    for line in split(git("status", *how, "--", *only, cwd=root, env=env)):
         kind, _, rest = line.partition(" ")
         if kind == "#":
             name, _, value = rest.partition(" ")

@@ -101,7 +101,7 @@ def git(
     """
     verb = _verb(arguments)
     env = {**env, **_OFF, **(_ONLINE if checks_out else _OFFLINE)}
-    may_filter = verb in _FILTERS or "--modified" in arguments
+    may_filter = verb in _FILTERS and "--cached" not in arguments
     if may_filter and not checks_out:
         env |= _without_filters(cwd, env)
     argv = ("git", *_ALWAYS, *_with_options(verb, arguments))

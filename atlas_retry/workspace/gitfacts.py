@@ -13,7 +13,7 @@ from pathlib import Path
 from atlas_retry.model import GitFacts
 from atlas_retry.workspace.discovery import STATES, common_dir_of, git_dir_of
 from atlas_retry.workspace.git import GitError, git, split, user_environment
-from atlas_retry.workspace.index import staged
+from atlas_retry.workspace.staged import staged
 
 MAX_HASHED_BYTES = 16 << 20
 """Hashed part of a file; no hook is longer."""

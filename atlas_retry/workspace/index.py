@@ -1,119 +1,17 @@
-"""The user's index file: what is staged, and restoring the file as git itself would."""
+"""Restores the user's index file as git itself would, unless somebody has staged something."""
 
-import hashlib
 import os
-import re
-import stat
-from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
-from msgspec import Struct
-
 from atlas_retry.errors import WorkspaceError
-from atlas_retry.patterns import regex
 from atlas_retry.workspace.discovery import Workspace
-from atlas_retry.workspace.git import GitError, git
-from atlas_retry.workspace.scan import Stat
+from atlas_retry.workspace.git import GitError
 from atlas_retry.workspace.shadow import read_blobs
+from atlas_retry.workspace.staged import read_index
 from atlas_retry.workspace.state import TreeState
 
-_STAT = regex(rb"""(?x)\0[ ]{2}ctime:[ ][\d:]+\n
-    [ ]{2}mtime:[ ][\d:]+\n
-    [ ]{2}dev:[ ]\d+\tino:[ ]\d+\n
-    [ ]{2}uid:[ ]\d+\tgid:[ ]\d+\n
-    [ ]{2}size:[ ]\d+\t""")
-"""Stat data of a file in the output of `ls-files --debug`."""
-_ENTRY = regex(rb"(?P<mode>\d+) [0-9a-f]+ \d\t(?P<path>[^\0]+)\0flags: (?P<flags>\w+)\n")
-_ODD = regex(rb"^160000 |\0flags: (?!0\n)", re.MULTILINE)
-"""Matches an entry that is a submodule or has a flag."""
-_KNOWN = regex(
-    rb"100(?P<mode>\d+) (?P<oid>[0-9a-f]{40}) 0\t(?P<path>[^\0]+)\0"
-    rb"  ctime: (?P<ctime>\d+:\d+)\n  mtime: (?P<mtime>\d+:\d+)\n"
-    rb"  dev: \d+\tino: (?P<ino>\d+)\n  uid: .*\n  size: (?P<size>\d+)\tflags: \w+\n"
-)
-_MANY_PATHS = 500
 _FRESH, _LOCK = "index.atlas", "index.lock"
-_FLAGS = {0x8000: "assume-unchanged", 0x40000000: "skip-worktree", 0x20000000: "intent-to-add"}
-"""Bits of an entry's flags. Source: CE_VALID and others in git's read-cache.h."""
-
-
-class Staged(Struct, frozen=True, kw_only=True):
-    """Content of an index, without the stat data of files."""
-
-    digest: str
-    """Digest of every path with its mode, content and stage, and of the flags."""
-    flags: Mapping[str, str]
-    """Flags by path: `skip-worktree`, `assume-unchanged`, `intent-to-add`."""
-    submodules: tuple[str, ...]
-
-
-def staged(root: Path, env: Mapping[str, str], index: Path | None = None) -> Staged:
-    """Read the index of the work tree at `root`, or the one that GIT_INDEX_FILE in `env` names.
-
-    `index` is the index file; if given, the same content is read only once.
-    """
-    if index is None or not index.is_file():
-        return _read_index(root, env)
-    key = index, hashlib.sha256(index.read_bytes()).hexdigest()
-    if key not in _READ:
-        content = _read_index(root, env)
-        _READ.clear()
-        _READ[key] = content
-    return _READ[key]
-
-
-_READ: dict[tuple[Path, str], "Staged"] = {}
-"""The index that was read last, by its file and content."""
-
-
-def _read_index(root: Path, env: Mapping[str, str]) -> Staged:
-    out = _STAT.sub(b"\0", git("ls-files", "-z", "--stage", "--debug", cwd=root, env=env))
-    entries = [*_ENTRY.finditer(out)] if _ODD.search(out) else []
-    bits = {os.fsdecode(one["path"]): int(one["flags"], 16) for one in entries}
-    flags = {path: [name for bit, name in _FLAGS.items() if b & bit] for path, b in bits.items()}
-    linked = (one["path"] for one in entries if one["mode"] == b"160000")
-    return Staged(
-        digest=hashlib.sha256(out).hexdigest(),
-        flags={path: ",".join(names) for path, names in flags.items() if names},
-        submodules=tuple(map(os.fsdecode, linked)),
-    )
-
-
-def ids_when(root: Path, env: Mapping[str, str], wanted: Mapping[str, Stat]) -> dict[str, str]:
-    """Content ids of files with the stat data `wanted`, according to the index.
-
-    Without files that the index does not know, or that may have changed at the moment when it was
-    written. Source: racy-git.txt in git's technical documentation. Raises GitError.
-    """
-    index_path = git("rev-parse", "--git-path", "index", cwd=root, env=env)
-    try:
-        written_ns = (root / os.fsdecode(index_path).rstrip("\n")).stat().st_mtime_ns
-    except FileNotFoundError:
-        return {}
-    some = tuple(wanted) if len(wanted) <= _MANY_PATHS else ()
-    out = git("ls-files", "-z", "--stage", "--debug", "--", *some, cwd=root, env=env)
-    ids: dict[str, str] = {}
-    for entry in _KNOWN.finditer(out):
-        path = os.fsdecode(entry["path"])
-        seen = wanted.get(path)
-        if seen and _is_of(entry, seen) and seen[2] < written_ns:
-            ids[path] = entry["oid"].decode()
-    return ids
-
-
-def _is_of(entry: re.Match[bytes], seen: Stat) -> bool:
-    """Whether stat data match an index entry, which has 32 bits for an inode."""
-    mode, size, *times, inode = seen
-    return (
-        (mode & stat.S_IXUSR != 0) == (entry["mode"] == b"755")
-        and [_ns(entry["mtime"]), _ns(entry["ctime"])] == times
-        and (int(entry["size"]), int(entry["ino"])) == (size, inode & 0xFFFFFFFF)
-    )
-
-
-def _ns(stamp: bytes) -> int:
-    seconds, _, rest = stamp.partition(b":")
-    return int(seconds) * 10**9 + int(rest)
 
 
 def put_back_index(
@@ -164,16 +62,9 @@ def _are_equal(ws: Workspace, one: bytes | None, other: bytes | None) -> bool:
 
 
 def _digest(ws: Workspace, content: bytes | None) -> str | None:
-    if content is None:
-        return None
-    path = ws.home / "index.looked-at"
-    path.write_bytes(content)
-    try:
-        return staged(ws.root, {**ws.environ, "GIT_INDEX_FILE": str(path)}).digest
-    except GitError:
-        return None  # a broken index is not an edit
-    finally:
-        path.unlink()
+    with suppress(GitError):  # a broken index is not an edit
+        return None if content is None else read_index(ws.root, ws.environ, content).digest
+    return None
 
 
 def _clear_leftovers(ws: Workspace) -> None:

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from atlas_retry import process
 from atlas_retry.errors import AtlasError, WorkspaceError
-from atlas_retry.workspace.discovery import Uncommitted, Workspace, uncommitted
+from atlas_retry.workspace.discovery import Uncommitted, Workspace
 from atlas_retry.workspace.git import git, split, user_environment
 from atlas_retry.workspace.scan import (
     Scan,
@@ -34,6 +34,7 @@ from atlas_retry.workspace.walking import look_again, look_over
 
 if TYPE_CHECKING:
     from atlas_retry.workspace.snapshots import HeldTree, Snapshot, WholeLook
+    from atlas_retry.workspace.staged import Index
 
 MAX_READ_BYTES = 32 << 20
 """Bytes that one look reads of files with unknown content; the rest stays unknown, and counts as
@@ -148,11 +149,19 @@ class Tracker:
         held = self._hold(scan)
         return held.snapshot, held.state, scan
 
+    def index(self) -> "Index":
+        """What is staged. Raises GitError."""
+        from atlas_retry.workspace.staged import staged  # start-up
+
+        return staged(self.ws.root, self.ws.environ, self.ws.git_dir / "index")
+
     def uncommitted(self) -> Uncommitted:
         """Files that may differ from the last commit; git is asked once for each index."""
         scan = self.scan()
         if self._status is None or self._status[0].rules != scan.rules:
-            self._status = scan, uncommitted(self.ws.root, self.ws.environ)
+            from atlas_retry.workspace.staged import compared  # start-up
+
+            self._status = scan, compared(self.ws, scan)
         then, status = self._status
         moved = differing(then.files, scan.files)
         return replace(status, paths=status.paths | moved) if moved else status
@@ -220,22 +229,20 @@ class Lookout:
         asked = {path: before.files[path] for path in unread if path in before.files}
         known: dict[str, str] = {}
         if asked:
-            from atlas_retry.workspace.index import ids_when  # start-up
-
             with suppress(AtlasError):
                 known |= _held(asked, self._tracker.known())
-                known |= ids_when(self._ws.root, self._ws.environ, asked)
+                known |= self._tracker.index().ids_when(asked)
         return moved(before, after, known)
 
     def _unsure(self, files: Mapping[str, Stat]) -> Iterable[str]:
         """The files whose content git's index does not know; all files if they are few."""
         if len(files) <= FEW_FILES and sum(seen[1] for seen in files.values()) <= LITTLE_BYTES:
             return files
-        tagged: list[str] = []
         with suppress(WorkspaceError):
-            tagged = _listed(self._ws.root, self._ws.environ, "-t", "--cached", "--modified")
-        known = {line[2:] for line in tagged} - {line[2:] for line in tagged if line[0] == "C"}
-        return [path for path in files if path not in known]
+            index = self._tracker.index()
+            known = index.at.keys() & files.keys()
+            return files.keys() - known.difference(index.unlike(known, files))
+        return files
 
 
 def _read(root: Path, paths: Iterable[str], files: Mapping[str, Stat]) -> dict[str, str]:

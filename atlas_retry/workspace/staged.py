@@ -1,0 +1,223 @@
+"""What is staged in the user's index file, read as git writes it; the file is only read."""
+
+import hashlib
+import os
+import stat
+import struct
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from atlas_retry.workspace.discovery import Uncommitted, Workspace, uncommitted
+from atlas_retry.workspace.git import GitError, git, split
+from atlas_retry.workspace.scan import NESTED, Scan, Stat
+
+_HEADER, _STATS, _EXTENSION = struct.Struct(">4sII"), struct.Struct(">10I"), struct.Struct(">4sI")
+_PLAIN = ("-c", "index.sparse=false", "update-index", "--no-split-index", "--index-version", "2")
+_SHA1, _SHA256 = 20, 32
+"""Lengths of ids."""
+_MODE, _OID, _FLAGS_LENGTH = 24, 40, 2
+"""Where these are in an entry, and the length of the flags behind the id."""
+_SUBMODULE, _FLAGGED, _LONG = 0xE0, 0xC0, 0x40
+"""The third byte of a submodule's mode; of flags: there are any, and there are more of them."""
+_FLAGS = {0x80000000: "assume-unchanged", 0x4000: "skip-worktree", 0x2000: "intent-to-add"}
+_PARTIAL = frozenset({b"link", b"sdir"})
+"""What an index has that does not hold every path by itself: one that is split, or sparse."""
+
+
+class Index(Struct, frozen=True, kw_only=True):
+    """What an index file says."""
+
+    data: bytes
+    width: int
+    """Of an id, in bytes."""
+    at: Mapping[str, int]
+    """Where the entry of each path begins; of one in conflict the last."""
+    digest: str
+    """Of every path with its mode, content and stage, and of the flags."""
+    flags: Mapping[str, str]
+    """Of the paths that have any: `skip-worktree`, `assume-unchanged`, `intent-to-add`."""
+    submodules: tuple[str, ...]
+    written_ns: int = 0
+    """When; what moved since may have moved in that moment, see racy-git.txt in git's own
+    technical documentation."""
+
+    def unlike(self, paths: Iterable[str], files: Mapping[str, Stat]) -> Iterator[str]:
+        """Those of these entries that do not say that a file with such stat data is as staged."""
+        unpack, data, racy_ns = _STATS.unpack_from, self.data, self.written_ns
+        for path in paths:
+            ctime_s, ctime_ns, mtime_s, mtime_ns, _, inode, mode, _, _, size = unpack(
+                data, self.at[path]
+            )
+            seen = files.get(path)
+            if (
+                seen is None
+                or seen[2] >= racy_ns
+                or mtime_s * 1_000_000_000 + mtime_ns != seen[2]
+                or ctime_s * 1_000_000_000 + ctime_ns != seen[3]
+                or inode != seen[4] & 0xFFFFFFFF
+                or size != seen[1]
+                or mode != _mode_of(seen[0])
+            ):
+                yield path
+
+    def ids_when(self, wanted: Mapping[str, Stat]) -> dict[str, str]:
+        """Ids of the contents that files had when their stat data were as `wanted`.
+
+        Left out is what the index does not know.
+        """
+        there = wanted.keys() & self.at.keys()
+        same = there.difference(self.unlike(there, wanted))
+        return {path: self._oid(path) for path in same if self.width == _SHA1}
+
+    def _oid(self, path: str) -> str:
+        start = self.at[path] + _OID
+        return self.data[start : start + self.width].hex()
+
+
+def _mode_of(mode: int) -> int:
+    if stat.S_ISLNK(mode):
+        return stat.S_IFLNK
+    return stat.S_IFREG | (0o755 if mode & stat.S_IXUSR else 0o644)
+
+
+def staged(root: Path, env: Mapping[str, str], file: Path) -> Index:
+    """What the index in this file says of the work tree at `root`; the last one is remembered.
+
+    Raises GitError.
+    """
+    written_ns, data = (file.stat().st_mtime_ns, file.read_bytes()) if file.is_file() else (0, b"")
+    last = _READ.get(file)
+    if last is None or last.data != data:
+        _READ.clear()
+        last = read_index(root, env, data)
+    if last.written_ns != written_ns:
+        last = replace(last, written_ns=written_ns)
+    _READ[file] = last
+    return last
+
+
+_READ: dict[Path, Index] = {}
+
+
+def read_index(root: Path, env: Mapping[str, str], data: bytes) -> Index:
+    """What the content of an index file says. Raises GitError."""
+    index = _parsed(data) or _parsed(_plain(root, env, data))
+    if index is None:
+        raise GitError("the index cannot be read", status=None)
+    return index
+
+
+def _parsed(data: bytes) -> Index | None:
+    """What an index file says; None where it is not whole in itself, or in another form.
+
+    Source: gitformat-index(5).
+    """
+    if not data:
+        return _indexed(b"", _SHA1, [])
+    for width in (_SHA1, _SHA256):
+        with suppress(ValueError, IndexError, struct.error):
+            return _indexed(data, width, _entries(data, width))
+    return None
+
+
+def _entries(data: bytes, width: int) -> list[tuple[int, int, int]]:
+    """Of each entry where it begins, and where its path begins and ends.
+
+    Raises ValueError, IndexError or struct.error where that is not what the data are.
+    """
+    kind, version, count = _HEADER.unpack_from(data)
+    if kind != b"DIRC" or version not in (2, 3):
+        raise ValueError(version)
+    entries, at, flags, find = list[tuple[int, int, int]](), _HEADER.size, _OID + width, data.index
+    for _ in range(count):
+        start = at + flags + _FLAGS_LENGTH
+        if data[at + flags] & _LONG:
+            start += _FLAGS_LENGTH
+        end = find(b"\0", start)
+        entries.append((at, start, end))
+        at += (end - at + 8) & ~7
+    while at < len(data) - width:
+        name, length = _EXTENSION.unpack_from(data, at)
+        if name in _PARTIAL:
+            raise ValueError(name)
+        at += _EXTENSION.size + length
+    if at != len(data) - width:
+        raise ValueError(at)
+    return entries
+
+
+def _indexed(data: bytes, width: int, entries: list[tuple[int, int, int]]) -> Index:
+    said, odd, flags = list[bytes](), list[int](), _OID + width
+    for at, (begin, _, end) in enumerate(entries):
+        said += data[begin + _MODE : begin + _MODE + 4], data[begin + _OID : end]
+        if data[begin + flags] & _FLAGGED or data[begin + _MODE + 2] == _SUBMODULE:
+            odd.append(at)
+    paths = split(b"".join([data[start : end + 1] for _, start, end in entries]))
+    bits = {paths[at]: _bits(data, entries[at][0] + flags) for at in odd}
+    names = {p: [name for bit, name in _FLAGS.items() if b & bit] for p, b in bits.items()}
+    modes = {paths[at]: data[entries[at][0] + _MODE + 2] for at in odd}
+    return Index(
+        data=data,
+        width=width,
+        at={path: entry[0] for path, entry in zip(paths, entries, strict=True)},
+        digest=hashlib.sha256(b"\0".join(said)).hexdigest(),
+        flags={path: ",".join(of_it) for path, of_it in names.items() if of_it},
+        submodules=tuple(path for path, mode in modes.items() if mode == _SUBMODULE),
+    )
+
+
+def _bits(data: bytes, at: int) -> int:
+    """The flags of an entry, and behind them those that few entries have."""
+    more = int.from_bytes(data[at + 2 : at + 4]) if data[at] & _LONG else 0
+    return int.from_bytes(data[at : at + 2]) << 16 | more
+
+
+def _plain(root: Path, env: Mapping[str, str], data: bytes) -> bytes:
+    """The same index, whole in itself and in the form that is read here. Raises GitError."""
+    from tempfile import TemporaryDirectory  # start-up
+
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "index"
+        file.write_bytes(data)
+        git(*_PLAIN, cwd=root, env={**env, "GIT_INDEX_FILE": str(file)})
+        return file.read_bytes()
+
+
+_MAX_NAMED = 200
+"""So many paths are named to git; of more it looks at all."""
+
+
+def compared(ws: Workspace, scan: Scan) -> Uncommitted:
+    """As `uncommitted`; git looks only at files that are not as the index remembers them.
+
+    Raises GitError.
+    """
+    root, env = ws.root, ws.environ
+    index = staged(root, env, ws.git_dir / "index")
+    suspects = [*index.unlike(index.at, scan.files)]
+    if len(suspects) > _MAX_NAMED:
+        return uncommitted(root, env)
+    paths = {*_untracked(index, scan)}
+    asked = ("rev-parse", "--verify", "--quiet", "HEAD")
+    head = os.fsdecode(git(*asked, cwd=root, env=env, accept=(0, 1))).strip() or None
+    if head:
+        how = ("--cached", "--name-only", "-z", "--no-renames")
+        paths.update(split(git("diff-index", *how, head, cwd=root, env=env)))
+    else:
+        paths.update(index.at)
+    if suspects:
+        paths |= uncommitted(root, env, suspects).paths
+    return Uncommitted(head=head, paths=frozenset(paths))
+
+
+def _untracked(index: Index, scan: Scan) -> Iterator[str]:
+    """As git names them: of a repository within, its folder, unless that is a submodule."""
+    nested = [p.removesuffix(".git") for p, why in scan.left_out.items() if why == NESTED]
+    for path in scan.files.keys() - index.at.keys() - scan.ignored:
+        folder = next(filter(path.startswith, nested), "")
+        if folder[:-1] not in index.at:
+            yield folder or path
