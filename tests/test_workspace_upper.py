@@ -9,9 +9,7 @@ import pytest
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.overlay import binaries, mounting
 from tests.repositories import git
-from tests.written_looks import prepare
-
-STEPS = 40
+from tests.written_looks import STEPS, prepare
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="overlays are Linux's")
 
@@ -36,7 +34,6 @@ def test_a_look_at_the_upper_layer_equals_a_full_walk(ws: Workspace, seed: int) 
             "--",
             *script,
             f"{seed}",
-            f"{STEPS}",
         ),
         cwd=Path(__file__).parent.parent,
         capture_output=True,

@@ -1,6 +1,7 @@
-"""Changes a work tree at random from within an overlay, and compares looks at it with walks.
+"""Changes a work tree at random, and compares looks at it with walks over all of it.
 
-python -m tests.written_looks ROOT STATE UPPER SEED STEPS prints how many looks took no walk.
+python -m tests.written_looks ROOT STATE UPPER SEED, from within an overlay whose upper layer
+is there, prints how many looks took no walk.
 """
 
 import os
@@ -9,17 +10,31 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
+from unittest import mock
 
 from msgspec.structs import replace
 
-from atlas_retry.workspace.discovery import open_workspace
+from atlas_retry.workspace import walking
+from atlas_retry.workspace.discovery import Workspace, open_workspace
 from atlas_retry.workspace.scan import Scan
-from atlas_retry.workspace.walking import look_again, look_at_written, look_over
+from atlas_retry.workspace.walking import look_again, look_over
 
+STEPS = 40
 NAMES = ("a", "b", "c.txt", "d", "x.log", "build", "node_modules")
 SELDOM = (".gitignore", ".cache", "target")
-COMPARED = ("files", "ignored", "folders", "left_out", "unheld", "ignored_bytes", "top", "upper")
+COMPARED = (
+    "files",
+    "ignored",
+    "folders",
+    "left_out",
+    "unheld",
+    "ignored_bytes",
+    "top",
+    "upper",
+    "rules",
+)
 
 
 def prepare(root: Path) -> None:
@@ -73,7 +88,7 @@ ACTS: tuple[Callable[[Path, Path, random.Random], None], ...] = (
 )
 
 
-def _act(root: Path, dice: random.Random) -> None:
+def change(root: Path, dice: random.Random) -> None:
     """One change somewhere; one that the file system refuses is none."""
     there = [p for p in sorted(root.rglob("*")) if ".git" not in p.relative_to(root).parts]
     folders = [p for p in there if p.is_dir() and not p.is_symlink()] or [root]
@@ -91,21 +106,27 @@ def _unlike(looked: Scan, walked: Scan) -> Iterator[str]:
         yield f"empty: {looked.empty} is not {walked.empty}"
 
 
-def spared_walks(root: Path, state: Path, upper: Path, seed: int, steps: int) -> int:
-    """How many looks took no walk. Ends the process where one is not as a walk finds it."""
-    ws = replace(open_workspace(root, state, environ=os.environ), upper=upper)
-    dice = random.Random(seed)  # noqa: S311 - a seed that can be repeated
+def spared_walks(ws: Workspace, act: Callable[[random.Random], object], dice: random.Random) -> int:
+    """How many looks took no walk. Raises AssertionError where one is not as a walk finds it."""
     last, spared = look_over(ws), 0
-    for number in range(steps):
+    for number in range(STEPS):
         for _ in range(dice.randint(0, 3)):
-            _act(root, dice)
-        spared += look_at_written(ws, last) is not None
-        last = look_again(ws, last)
+            act(dice)
+        with mock.patch.object(walking, "look_over", wraps=look_over) as walked:
+            last = look_again(ws, last)
+        spared += not walked.called
         if unlike := [*_unlike(last, look_over(ws))]:
-            sys.exit(f"step {number}\n" + "\n".join(unlike))
+            raise AssertionError(f"step {number}\n" + "\n".join(unlike))
     return spared
 
 
+def main(root: Path, state: Path, upper: Path, seed: int) -> None:
+    """From within the overlay."""
+    ws = replace(open_workspace(root, state, environ=os.environ), upper=upper)
+    dice = random.Random(seed)  # noqa: S311 - a seed that can be repeated
+    sys.stdout.write(f"{spared_walks(ws, partial(change, ws.root), dice)}\n")
+
+
 if __name__ == "__main__":
-    places, numbers = map(Path, sys.argv[1:4]), map(int, sys.argv[4:])
-    sys.stdout.write(f"{spared_walks(*places, *numbers)}\n")  # type: ignore[arg-type]
+    root, state, upper = map(Path, sys.argv[1:4])
+    main(root, state, upper, int(sys.argv[4]))

@@ -7,7 +7,7 @@ writes go to its upper layer, and only that is looked at: changes below the over
 import os
 import stat
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -21,16 +21,24 @@ from atlas_retry.workspace.scan import (
     CACHES,
     FOLDER,
     MAX_FILE_BYTES,
+    MAX_IGNORED_BYTES,
+    MAX_IGNORED_FILE_BYTES,
     NESTED,
     UNREADABLE,
     Listing,
     Scan,
     Stat,
+    Unheld,
     is_full,
+    is_settled,
     scan,
     stat_of,
 )
-from atlas_retry.workspace.versions import Version, differing
+from atlas_retry.workspace.staged import staged
+from atlas_retry.workspace.versions import differing
+
+_MAX_NAMED = 200
+"""So many paths are named to git; of more it looks at all."""
 
 
 def look_over(ws: Workspace) -> Scan:
@@ -42,13 +50,15 @@ def look_over(ws: Workspace) -> Scan:
 
 
 def look_again(ws: Workspace, last: Scan) -> Scan:
-    """Walk the work tree again; without git if no folder and no ignore rule changed.
+    """The same by a walk before: only folders that changed are looked into.
 
     In an overlay only the written files are looked at.
     """
-    seen = None
-    if last.rules == _rules(ws):
-        seen = look_at_written(ws, last) if ws.upper else again(ws.root, last)
+    rules, seen = _rules(ws), None
+    if not ws.upper:
+        seen = again(ws, last, rules) if last.rules[1:] == rules[1:] else None
+    elif last.rules == rules:
+        seen = look_at_written(ws, last)
     return seen or _after(last, look_over(ws))
 
 
@@ -59,7 +69,7 @@ def _after(last: Scan, scan: Scan) -> Scan:
 
 
 def _rules(ws: Workspace) -> tuple[Stat | None, ...]:
-    """Stat data of git's files that decide what is ignored, outside the work tree."""
+    """Stat data of what git goes by beside the work tree's own ignore files; first the index."""
     of_both = (ws.common_dir / "info/exclude", ws.common_dir / "config")
     of_own = (ws.git_dir / "index", ws.git_dir / "config.worktree")
     return tuple(stat_of(p.stat()) if p.exists() else None for p in (*of_own, *of_both))
@@ -99,34 +109,75 @@ def without(ws: Workspace) -> dict[str, str]:
     }
 
 
-def again(root: Path, last: Scan) -> Scan | None:
-    """Look at stat data only, without git; None if a folder or an ignore rule changed.
+def again(ws: Workspace, last: Scan, rules: tuple[Stat | None, ...]) -> Scan | None:
+    """A walk that looks at stat data, and into folders that changed.
 
-    This takes a fifth of the time. It is not possible with nested repositories.
+    None where it takes a walk over all to tell. Of repositories within it knows too little.
     """
-    base, taken_ns = f"{root}/", time.time_ns()
-    folders = {"": last.top, **{f"{path}/": seen for path, seen in last.folders.items()}}
-    names_differ = any(_names(base + path) != names for path, names in last.fresh.items())
-    if names_differ or last.leftovers or any(map(_is_odd, last.left_out.values())):
+    base, taken_ns = f"{ws.root}/", time.time_ns()
+    if last.leftovers or any(map(_is_odd, last.left_out.values())) or _has_moved(base, last.unheld):
         return None
     try:
-        if any(stat_of(os.lstat(base + path)) != seen for path, seen in folders.items()):
-            return None
-        for path, unheld in last.unheld.items():
-            status = os.lstat(base + path)
-            if (status.st_size, status.st_mtime_ns) != unheld:
-                return None
-        files = _moved_files(base, last)
+        written = _written_folders(base, last)
+        moved, gone = _moved_files(base, last.files)
     except OSError:
         return None
-    if files is None:
+    more_bytes = _more_ignored(last, moved)
+    if more_bytes is None or any(map(_steers, (*moved, *gone))):
         return None
-    return replace(last, files=files, left_out=dict(last.left_out), taken_ns=taken_ns)
+    fresh = {p: n for p, n in last.fresh.items() if not _is_settled(last, p, taken_ns)}
+    now = replace(
+        last,
+        files=last.files.amended(moved),
+        fresh=fresh,
+        rules=rules,
+        left_out=dict(last.left_out),
+        ignored_bytes=last.ignored_bytes + more_bytes,
+        taken_ns=taken_ns,
+    )
+    written.update(path.rpartition("/")[0] for path in gone)
+    if not written and last.rules == rules:
+        return now
+    with suppress(GitError, OSError):
+        return _look_into(ws, last, now, written, gone)
+    return None
 
 
 def _is_odd(reason: str) -> bool:
     """Whether a file left out for this reason may change without a sign in known stat data."""
     return reason == NESTED or reason.startswith((UNREADABLE, "not a file"))
+
+
+def _has_moved(base: str, unheld: Mapping[str, Unheld]) -> bool:
+    with suppress(OSError):
+        statuses = ((os.lstat(base + path), seen) for path, seen in unheld.items())
+        return any((now.st_size, now.st_mtime_ns) != seen for now, seen in statuses)
+    return True
+
+
+def _is_settled(scan: Scan, prefix: str, taken_ns: int) -> bool:
+    status = scan.folders[prefix[:-1]] if prefix else scan.top
+    return status is not None and is_settled(status, taken_ns)
+
+
+def _steers(path: str) -> bool:
+    return path.endswith(".gitignore")
+
+
+def _written_folders(base: str, last: Scan) -> set[str]:
+    """The folders in which there may be other names. Raises OSError."""
+    written = {p for p, n in last.fresh.items() if _names(base + p) != n}
+    written = {prefix[:-1] for prefix in written}
+    if last.top != stat_of(os.lstat(base)):
+        written.add("")
+    for path, seen in last.folders.items():
+        try:
+            is_same = stat_of(os.lstat(base + path)) == seen
+        except (FileNotFoundError, NotADirectoryError):
+            is_same = False
+        if not is_same:
+            written.add(path)
+    return written
 
 
 def _names(folder: str) -> frozenset[str]:
@@ -136,35 +187,118 @@ def _names(folder: str) -> frozenset[str]:
         return frozenset()
 
 
-def _moved_files(base: str, last: Scan) -> Version[Stat] | None:
-    """The files with their current stat data; None if a walk is needed."""
-    moved = dict[str, Stat]()
-    for path, was, status in _statuses(base, last.files):
-        if status != was:
-            is_plain = stat.S_ISREG(status[0]) and status[1] <= MAX_FILE_BYTES
-            if path in last.ignored or not is_plain or path.endswith(".gitignore"):
-                return None
-            moved[path] = status
-    return last.files.amended(moved)
+def _moved_files(base: str, files: Mapping[str, Stat]) -> tuple[dict[str, Stat], set[str]]:
+    """The files whose stat data moved, with those that they have, and those that are gone.
 
-
-def _statuses(base: str, files: Mapping[str, Stat]) -> Iterator[tuple[str, Stat, Stat]]:
-    """Each path with its given and its current stat data. Raises OSError.
-
-    Read by name in the open folder, which saves the lookup of whole paths.
+    By name in the open folder: the system need not find the way to each file. Raises OSError.
     """
+    moved, gone = dict[str, Stat](), set[str]()
     read, folder, there = os.stat, "", os.open(base, FOLDER)
     try:
-        for path, was in files.items():
+        for path, (mode, size, mtime_ns, ctime_ns, inode) in files.items():
             above, _, name = path.rpartition("/")
             if above != folder:
-                os.close(there)
-                there = -1
-                there, folder = os.open(base + above, FOLDER), above
-            yield path, was, stat_of(read(name, dir_fd=there, follow_symlinks=False))
+                there, folder = _opened(base + above, there), above
+            try:
+                seen = read(name, dir_fd=there, follow_symlinks=False) if there >= 0 else None
+            except FileNotFoundError:
+                seen = None
+            if seen is None:
+                gone.add(path)
+            elif (
+                seen.st_mtime_ns != mtime_ns
+                or seen.st_ctime_ns != ctime_ns
+                or seen.st_ino != inode
+                or seen.st_size != size
+                or seen.st_mode != mode
+            ):
+                moved[path] = stat_of(seen)
     finally:
         if there >= 0:
             os.close(there)
+    return moved, gone
+
+
+def _opened(folder: str, last: int) -> int:
+    """A folder in the place of the last one; below zero: it is gone."""
+    if last >= 0:
+        os.close(last)
+    try:
+        return os.open(folder, FOLDER)
+    except (FileNotFoundError, NotADirectoryError):
+        return -1
+
+
+def _more_ignored(last: Scan, moved: Mapping[str, Stat]) -> int | None:
+    """By how much the ignored files that moved have grown; None where one may not be held."""
+    grown = 0
+    for path, seen in moved.items():
+        most = MAX_FILE_BYTES
+        if path in last.ignored:
+            grown, most = grown + seen[1] - last.files[path][1], MAX_IGNORED_FILE_BYTES
+        if not stat.S_ISREG(seen[0]) or seen[1] > most:
+            return None
+    is_near = is_full(last) or last.ignored_bytes + grown >= MAX_IGNORED_BYTES
+    return None if grown and is_near else grown
+
+
+def _look_into(
+    ws: Workspace, last: Scan, now: Scan, written: Collection[str], gone: Collection[str]
+) -> Scan | None:
+    """`now`, and what lies in the folders that were written to. Raises GitError."""
+    tracked = staged(ws.root, ws.environ, ws.git_dir / "index").at
+    new = _new(f"{ws.root}/", last, written)
+    untracked = (now.files.keys() - tracked.keys() - now.ignored).difference(gone)
+    asked = new.keys() - tracked.keys()
+    if (
+        any(_may_matter_elsewhere(path, last) for path in (*written, *new))
+        or any(path in tracked for path in (*written, *filter(new.get, new)))
+        or (last.rules != now.rules and not _is_seen_alike(ws, last, tracked, untracked, new))
+        or len(asked) > _MAX_NAMED
+    ):
+        return None
+    made = _untracked(ws, asked)
+    if any(path.endswith("/") for path in made):
+        return None
+    return _walked(ws, now, written, {*tracked, *untracked, *made}, last.ignored_bytes)
+
+
+def _new(base: str, last: Scan, written: Iterable[str]) -> dict[str, bool]:
+    """What was not there at the last look, and whether it is a folder. Raises OSError."""
+    new = dict[str, bool]()
+    for folder in written:
+        prefix = f"{folder}/" if folder else ""
+        with suppress(FileNotFoundError, NotADirectoryError), os.scandir(base + prefix) as inside:
+            for entry in inside:
+                path, is_folder = prefix + entry.name, entry.is_dir(follow_symlinks=False)
+                there = last.folders if is_folder else last.files
+                left_out = f"{path}/" if is_folder else path
+                if path not in there and left_out not in last.left_out and path != ".git":
+                    new[path] = is_folder
+    return new
+
+
+def _is_seen_alike(
+    ws: Workspace,
+    last: Scan,
+    tracked: Mapping[str, object],
+    untracked: Collection[str],
+    new: Collection[str],
+) -> bool:
+    """Whether git ignores what it ignored with another index. Raises GitError."""
+    if not last.ignored.isdisjoint(tracked) or len(untracked) > _MAX_NAMED:
+        return False
+    for path in tracked.keys() - last.files.keys():
+        is_new = not {path, *parents(path)}.isdisjoint(new)
+        if not is_new and os.path.lexists(ws.root / path):
+            return False
+    return not (untracked and _ignored(ws, untracked))
+
+
+def _untracked(ws: Workspace, paths: Collection[str]) -> list[str]:
+    """What git does not ignore of these and below them. Raises GitError."""
+    asked = ("ls-files", "-z", "--others", "--exclude-standard", "--", *paths)
+    return split(git(*asked, cwd=ws.root, env=ws.environ)) if paths else []
 
 
 def entries(upper: Path) -> Mapping[str, Stat] | None:
@@ -196,9 +330,9 @@ def look_at_written(ws: Workspace, last: Scan) -> Scan | None:
     if any(_may_matter_elsewhere(path, last) for path in written):
         return None
     with suppress(GitError):
-        joined = _joined(last, *_walk(ws, last, written, _visible(ws, last, written, now)))
-        is_counted_anew = is_full(joined) and joined.ignored_bytes != last.ignored_bytes
-        return None if is_counted_anew else replace(joined, upper=now, taken_ns=taken_ns)
+        visible = _visible(ws, last, written, now)
+        base = replace(last, upper=now, taken_ns=taken_ns)
+        return _walked(ws, base, written, visible, last.ignored_bytes)
     return None
 
 
@@ -234,10 +368,17 @@ def _ignored(ws: Workspace, paths: Collection[str]) -> set[str]:
     return {*split(git(*options, cwd=ws.root, env=ws.environ, stdin=asked, accept=(0, 1)))}
 
 
-def _walk(
-    ws: Workspace, last: Scan, written: Collection[str], visible: Collection[str]
-) -> tuple[Scan, set[str]]:
-    """A walk through the folders that were written to, and the folders that it skipped."""
+def _walked(
+    ws: Workspace,
+    last: Scan,
+    written: Collection[str],
+    visible: Collection[str],
+    ignored_bytes: int,
+) -> Scan | None:
+    """The last walk, and one through the folders that were written to.
+
+    None where other ignored files may have to be held than with so many bytes of them.
+    """
     changed = {"", *written, *folders_above(written)}
     kept: set[str] = set()
 
@@ -247,7 +388,9 @@ def _walk(
             kept.add(folder)
         return is_wanted
 
-    return scan(ws.root, lambda _: visible, avoid=ws.state, enter=enter), kept
+    entered = scan(ws.root, lambda _: visible, avoid=ws.state, enter=enter)
+    joined = _joined(last, entered, kept)
+    return None if is_full(joined) and joined.ignored_bytes != ignored_bytes else joined
 
 
 def _joined(last: Scan, scan: Scan, kept: Collection[str]) -> Scan:
@@ -270,6 +413,8 @@ def _joined(last: Scan, scan: Scan, kept: Collection[str]) -> Scan:
         folders={p: seen for p, seen in last.folders.items() if stays(p)} | scan.folders,
         fresh={p: names for p, names in last.fresh.items() if stays(p[:-1])} | scan.fresh,
         rules=last.rules,
+        upper=last.upper,
+        taken_ns=last.taken_ns,
         empty=[*filter(stays, last.empty), *scan.empty],
         left_out=left_out | scan.left_out,
         unheld={path: last.unheld[path] for path in of(last.unheld)} | scan.unheld,
