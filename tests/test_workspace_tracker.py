@@ -8,16 +8,18 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
 from atlas_retry.process import Command, run
+from atlas_retry.workspace import look
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.look import Tracker
 from atlas_retry.workspace.restoring import restore
 from atlas_retry.workspace.snapshots import load, snapshot
 from atlas_retry.workspace.trees import tree
-from tests.repositories import entries, git, write
+from tests.repositories import entries, git, opened, write
 
 
 def _remove(root: Path) -> None:
@@ -87,13 +89,44 @@ def test_snapshots_equal_fresh_ones_after_any_sequence_of_changes(
         with suppress(OSError):
             write(root, dice.choice(("src/a.py", "some.new", "b.new")), f"a = {dice.random()}\n")
         if dice.random() < 0.5:
+            tracker = Tracker(ws) if dice.random() < 0.5 else tracker  # as the next process does
             tracker.moved()
-            assert tracker.snapshot() == snapshot(ws)
             held.append(tracker.snapshot().id)
+            fresh = opened(root, root.parent / f"fresh-{len(held)}")
+            assert tracker.snapshot() == snapshot(ws) == snapshot(fresh)
         elif dice.random() < 0.3:
             restore(ws, dice.choice(held))
         if dice.random() < 0.3:
             write(root, ".gitignore", dice.choice(("*.new\n", "src/\n", "", "deep/\n!b.new\n")))
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        lambda home: write(home, ".config/git/ignore", "some.new\n"),
+        lambda home: (
+            write(home, "mine", "some.new\n"),
+            write(home, ".gitconfig", "[core]\n\texcludesFile = ~/mine\n"),
+        ),
+    ],
+)
+def test_the_next_process_goes_by_the_users_own_ignore_rules(
+    root: Path, ws: Workspace, tracker: Tracker, act: Callable[[Path], object]
+) -> None:
+    assert tracker.scan().is_visible("some.new")
+    act(root.parent)
+    assert not Tracker(ws).scan().is_visible("some.new")
+
+
+def test_the_next_process_walks_over_nothing_that_did_not_change(
+    root: Path, ws: Workspace, tracker: Tracker
+) -> None:
+    held = tracker.snapshot()
+    write(root, "src/new.py", "new\n")
+    with mock.patch.object(look, "look_over", side_effect=AssertionError):
+        before, later = tracker.scan().files, Tracker(ws)
+        assert later.scan().files.keys() - before.keys() == {"src/new.py"}
+        assert later.snapshot().id != held.id
 
 
 def test_an_incremental_snapshot_restores_everything(

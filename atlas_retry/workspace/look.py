@@ -10,6 +10,7 @@ import stat
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,7 @@ from atlas_retry import process
 from atlas_retry.errors import AtlasError, WorkspaceError
 from atlas_retry.workspace.discovery import Uncommitted, Workspace
 from atlas_retry.workspace.git import git, split, user_environment
+from atlas_retry.workspace.remembered import Memory, recall
 from atlas_retry.workspace.scan import (
     Scan,
     Stat,
@@ -107,6 +109,10 @@ class Tracker:
         self._status: tuple[Scan, Uncommitted] | None = None
         self._seen_from: Scan | None = None
 
+    @cached_property
+    def _memory(self) -> Memory | None:
+        return recall(self.ws)
+
     def moved(self) -> None:
         """Walk the tree again next time."""
         self._until_s = 0.0
@@ -125,7 +131,8 @@ class Tracker:
         now_s = time.monotonic()
         if self._scan is None or process.started() != self._started or now_s > self._until_s:
             self._started = process.started()
-            self._scan = look_again(self.ws, self._scan) if self._scan else look_over(self.ws)
+            last = self._scan or (self._memory and self._memory.scan)
+            self._scan = look_again(self.ws, last) if last else look_over(self.ws)
             took_s = time.monotonic() - now_s
             self._until_s = now_s + max(MAX_AGE_S, MAX_WALKS * took_s)
         return self._scan
@@ -138,7 +145,7 @@ class Tracker:
         from atlas_retry.workspace.snapshots import take_from  # start-up
 
         if self._held is None or scan is not self._held_from:
-            self._held = take_from(self.ws, scan, self._held)
+            self._held = take_from(self.ws, scan, self._held or self._memory)
             self._held_from = scan
         return self._held
 
@@ -150,7 +157,7 @@ class Tracker:
         return held.snapshot, held.state, scan
 
     def index(self) -> "Index":
-        """What is staged. Raises GitError."""
+        """The user's index. Raises GitError."""
         from atlas_retry.workspace.staged import staged  # start-up
 
         return staged(self.ws.root, self.ws.environ, self.ws.git_dir / "index")
@@ -172,10 +179,11 @@ class Tracker:
         return self._held is not None
 
     def known(self) -> "Mapping[str, Known]":
-        """Contents of files in the latest snapshot, of this process or an earlier one."""
-        from atlas_retry.workspace.snapshots import remembered_files  # start-up
-
-        return self._held.files if self._held else remembered_files(self.ws)
+        """Known data of files in the latest snapshot, of this process or an earlier one."""
+        if self._held:
+            return self._held.files
+        latest = recall(self.ws)
+        return latest.files if latest else {}
 
     def files(self) -> tuple[int, Mapping[str, Stat]]:
         """Time of the walk, and the stat data of files that git does not ignore.

@@ -17,6 +17,7 @@ from atlas_retry.errors import StateError, WorkspaceError
 from atlas_retry.state_dir import alone, replace_file
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.git import GitError, git, shadow_environment
+from atlas_retry.workspace.remembered import forget
 from atlas_retry.workspace.scan import is_settled, stat_of, why
 from atlas_retry.workspace.store import RECENT, Known, blob_id
 
@@ -142,7 +143,7 @@ def _hold(ws: Workspace, held: dict[str, str]) -> None:
 def compact(ws: Workspace) -> None:
     """Free the space of snapshots that are no longer kept."""
     with exclusive(ws):
-        (ws.shadow / "atlas-known").unlink(missing_ok=True)
+        forget(ws)
         shadow_git(ws, "gc", "--quiet", f"--prune={_GRACE}")
 
 

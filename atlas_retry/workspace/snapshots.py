@@ -6,13 +6,21 @@ from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-import msgspec
 from msgspec import Struct
 
-from atlas_retry.state_dir import replace_file
 from atlas_retry.workspace.discovery import Workspace
-from atlas_retry.workspace.git import EMPTY_TREE, GitError, split
+from atlas_retry.workspace.git import EMPTY_TREE, GitError
 from atlas_retry.workspace.gitfacts import git_files
+from atlas_retry.workspace.remembered import (
+    Memory,
+    Remembered,
+    RememberedWalk,
+    excludes_of,
+    joined,
+    recall,
+    remember,
+    walk_of,
+)
 from atlas_retry.workspace.scan import CACHE, Scan, Stat
 from atlas_retry.workspace.shadow import Blobs, exclusive, hold, merge_packs, shadow_git
 from atlas_retry.workspace.state import (
@@ -29,6 +37,7 @@ from atlas_retry.workspace.store import (
     LINK,
     Known,
     StoredFile,
+    entries_of,
     entry_of,
 )
 from atlas_retry.workspace.versions import Version, differing
@@ -61,7 +70,7 @@ WholeLook = tuple[Snapshot, TreeState, Scan]
 def take(ws: Workspace) -> WholeLook:
     """Take a snapshot by a walk over the whole work tree."""
     scan = look_over(ws)
-    held = take_from(ws, scan, None)
+    held = take_from(ws, scan, recall(ws))
     return held.snapshot, held.state, scan
 
 
@@ -88,96 +97,66 @@ def _nothing() -> HeldTree:
     )
 
 
-def take_from(ws: Workspace, scan: Scan, before: HeldTree | None) -> HeldTree:
-    """Take a snapshot from a walk, based on the snapshot `before` or else the remembered one."""
+def take_from(ws: Workspace, scan: Scan, before: HeldTree | Memory | None) -> HeldTree:
+    """Take a snapshot from a walk, based on the snapshot `before` or the remembered one."""
     with exclusive(ws):
-        last = before or _recalled(ws) or _nothing()
+        last = _built_upon(before) if isinstance(before, Memory) else before or _nothing()
         try:
             held = _next(ws, scan, last)
         except GitError:  # the remembered snapshot may be gone
-            held = _next(ws, look_over(ws), _nothing())
+            scan = look_over(ws)
+            held = _next(ws, scan, _nothing())
         if held.snapshot.id != last.snapshot.id:
             merge_packs(ws)
-        if before is None and (held.snapshot.id, held.files) != (last.snapshot.id, last.files):
-            _remember(ws, held)
+        is_known = isinstance(before, HeldTree) or bool(
+            before
+            and before.scan
+            and last.snapshot.id == held.snapshot.id
+            and not differing(last.files, held.files)
+        )
+        if not is_known:
+            excludes = before.excludes if isinstance(before, Memory) else excludes_of(ws)
+            _remember(ws, held, walk_of(scan, held.files, excludes))
     return held
 
 
-class Remembered(Struct, frozen=True, array_like=True, gc=False):
-    """The latest snapshot, for the next process to build on; a cache."""
-
-    ids: tuple[str, str]
-    """Ids of the snapshot and of its `work`."""
-    paths: bytes
-    """Paths of the files, each followed by NUL, because they may hold any other byte."""
-    known: list[Known]
-    """Known data of each file, in the same order."""
-    ignored: bytes
-    """Paths of ignored files, in the format of `paths`."""
-    git: dict[bytes, StoredFile]
-    index: StoredFile | None
-    manifest: str
-
-    @property
-    def files(self) -> Version[Known]:
-        """Known data of each file of the work tree."""
-        return Version(zip(split(self.paths), self.known, strict=True))
-
-
-def _remembered(ws: Workspace) -> Remembered | None:
-    with suppress(OSError, msgspec.MsgspecError):
-        return msgspec.msgpack.decode((ws.shadow / "atlas-known").read_bytes(), type=Remembered)
-    return None
-
-
-def remembered_files(ws: Workspace) -> Mapping[str, Known]:
-    """Known data of each file in the remembered snapshot; empty if unreadable."""
-    last = _remembered(ws)
-    return last.files if last else {}
-
-
-def _recalled(ws: Workspace) -> HeldTree | None:
+def _built_upon(memory: Memory) -> HeldTree:
     """The remembered snapshot as a base for the next one."""
-    last = _remembered(ws)
-    if last is None:
-        return None
-    files, ignored = last.files, frozenset(split(last.ignored))
-    entries = Version[StoredFile](
-        (path, entry_of(one.status[0], one.oid)) for path, one in files.items()
-    )
+    read, files = memory.read, memory.files
+    entries = Version(entries_of(files))
     state = TreeState(
-        work=entries.amended({}, ignored),
-        ignored=Version((path, entries[path]) for path in ignored),
-        git={os.fsdecode(name): entry for name, entry in last.git.items()},
-        index=last.index,
+        work=entries.amended({}, memory.ignored),
+        ignored=Version((path, entries[path]) for path in memory.ignored),
+        git=memory.git,
+        index=read.index,
     )
-    own = (*state.git.values(), *((last.index,) if last.index else ()))
+    own = (*state.git.values(), *((read.index,) if read.index else ()))
     return HeldTree(
-        snapshot=Snapshot(id=last.ids[0], work=last.ids[1]),
+        snapshot=Snapshot(id=read.ids[0], work=read.ids[1]),
         state=state,
-        manifest=last.manifest,
+        manifest=read.manifest,
         files=files,
-        known={last.manifest, *(entry.oid for entry in (*own, *entries.values()))},
+        known={read.manifest, *(entry.oid for entry in (*own, *entries.values()))},
+        listed=memory.scan.files if memory.scan else None,
+        unsure=frozenset(path for path, known in files.items() if not known.settled),
     )
 
 
-def _remember(ws: Workspace, held: HeldTree) -> None:
+def _remember(ws: Workspace, held: HeldTree, walk: RememberedWalk | None) -> None:
     state = held.state
-    known = Remembered(
-        ids=(held.snapshot.id, held.snapshot.work),
-        paths=_joined(held.files),
-        known=[*held.files.values()],
-        ignored=_joined(state.ignored),
-        git={os.fsencode(name): entry for name, entry in state.git.items()},
-        index=state.index,
-        manifest=held.manifest,
+    remember(
+        ws,
+        Remembered(
+            ids=(held.snapshot.id, held.snapshot.work),
+            paths=joined(held.files),
+            known=[*held.files.values()],
+            ignored=joined(state.ignored),
+            git={os.fsencode(name): entry for name, entry in state.git.items()},
+            index=state.index,
+            manifest=held.manifest,
+            walk=walk,
+        ),
     )
-    replace_file(ws.shadow / "atlas-known", msgspec.msgpack.encode(known))
-
-
-def _joined(paths: Iterable[str]) -> bytes:
-    """Paths in the format of `split`."""
-    return os.fsencode("".join(f"{path}\0" for path in paths))
 
 
 def _next(ws: Workspace, scan: Scan, before: HeldTree) -> HeldTree:

@@ -1,4 +1,4 @@
-"""What is staged in the user's index file, read as git writes it; the file is only read."""
+"""Reads the user's index file: what is staged, and what differs from the last commit."""
 
 import hashlib
 import os
@@ -20,33 +20,33 @@ _PLAIN = ("-c", "index.sparse=false", "update-index", "--no-split-index", "--ind
 _SHA1, _SHA256 = 20, 32
 """Lengths of ids."""
 _MODE, _OID, _FLAGS_LENGTH = 24, 40, 2
-"""Where these are in an entry, and the length of the flags behind the id."""
+"""Offsets within an entry, and the length of the flags after the id."""
 _SUBMODULE, _FLAGGED, _LONG = 0xE0, 0xC0, 0x40
-"""The third byte of a submodule's mode; of flags: there are any, and there are more of them."""
+"""Third byte of a submodule's mode; flag bits: any flag, and two more bytes of flags."""
 _FLAGS = {0x80000000: "assume-unchanged", 0x4000: "skip-worktree", 0x2000: "intent-to-add"}
 _PARTIAL = frozenset({b"link", b"sdir"})
-"""What an index has that does not hold every path by itself: one that is split, or sparse."""
+"""Extensions of an index that lacks entries: a split one, and a sparse one."""
 
 
 class Index(Struct, frozen=True, kw_only=True):
-    """What an index file says."""
+    """Content of an index file."""
 
     data: bytes
     width: int
-    """Of an id, in bytes."""
+    """Length of an id in bytes."""
     at: Mapping[str, int]
-    """Where the entry of each path begins; of one in conflict the last."""
+    """Offset of each path's entry; of a path in conflict the last entry."""
     digest: str
-    """Of every path with its mode, content and stage, and of the flags."""
+    """Digest of every path with its mode, content and stage, and of the flags."""
     flags: Mapping[str, str]
-    """Of the paths that have any: `skip-worktree`, `assume-unchanged`, `intent-to-add`."""
+    """Flags by path: `skip-worktree`, `assume-unchanged`, `intent-to-add`."""
     submodules: tuple[str, ...]
     written_ns: int = 0
-    """When; what moved since may have moved in that moment, see racy-git.txt in git's own
-    technical documentation."""
+    """Modification time. A file as new as that may have changed at the moment when the index was
+    written: see racy-git.txt in git's technical documentation."""
 
     def unlike(self, paths: Iterable[str], files: Mapping[str, Stat]) -> Iterator[str]:
-        """Those of these entries that do not say that a file with such stat data is as staged."""
+        """The paths whose stat data in `files` do not show that the file is as staged."""
         unpack, data, racy_ns = _STATS.unpack_from, self.data, self.written_ns
         for path in paths:
             ctime_s, ctime_ns, mtime_s, mtime_ns, _, inode, mode, _, _, size = unpack(
@@ -65,10 +65,7 @@ class Index(Struct, frozen=True, kw_only=True):
                 yield path
 
     def ids_when(self, wanted: Mapping[str, Stat]) -> dict[str, str]:
-        """Ids of the contents that files had when their stat data were as `wanted`.
-
-        Left out is what the index does not know.
-        """
+        """Content ids of files with the stat data `wanted`, as far as the index knows them."""
         there = wanted.keys() & self.at.keys()
         same = there.difference(self.unlike(there, wanted))
         return {path: self._oid(path) for path in same if self.width == _SHA1}
@@ -85,7 +82,7 @@ def _mode_of(mode: int) -> int:
 
 
 def staged(root: Path, env: Mapping[str, str], file: Path) -> Index:
-    """What the index in this file says of the work tree at `root`; the last one is remembered.
+    """Read the index file of the work tree at `root`; unchanged content is parsed once.
 
     Raises GitError.
     """
@@ -104,7 +101,7 @@ _READ: dict[Path, Index] = {}
 
 
 def read_index(root: Path, env: Mapping[str, str], data: bytes) -> Index:
-    """What the content of an index file says. Raises GitError."""
+    """Parse the content of an index file. Raises GitError."""
     index = _parsed(data) or _parsed(_plain(root, env, data))
     if index is None:
         raise GitError("the index cannot be read", status=None)
@@ -112,7 +109,7 @@ def read_index(root: Path, env: Mapping[str, str], data: bytes) -> Index:
 
 
 def _parsed(data: bytes) -> Index | None:
-    """What an index file says; None where it is not whole in itself, or in another form.
+    """Parse an index; None if it is split, sparse, broken or of another version.
 
     Source: gitformat-index(5).
     """
@@ -125,9 +122,9 @@ def _parsed(data: bytes) -> Index | None:
 
 
 def _entries(data: bytes, width: int) -> list[tuple[int, int, int]]:
-    """Of each entry where it begins, and where its path begins and ends.
+    """Offsets of each entry, of its path, and of the path's end.
 
-    Raises ValueError, IndexError or struct.error where that is not what the data are.
+    Raises ValueError, IndexError or struct.error for data of another form.
     """
     kind, version, count = _HEADER.unpack_from(data)
     if kind != b"DIRC" or version not in (2, 3):
@@ -171,13 +168,13 @@ def _indexed(data: bytes, width: int, entries: list[tuple[int, int, int]]) -> In
 
 
 def _bits(data: bytes, at: int) -> int:
-    """The flags of an entry, and behind them those that few entries have."""
+    """Flags of an entry as one number, with the optional ones in the lower half."""
     more = int.from_bytes(data[at + 2 : at + 4]) if data[at] & _LONG else 0
     return int.from_bytes(data[at : at + 2]) << 16 | more
 
 
 def _plain(root: Path, env: Mapping[str, str], data: bytes) -> bytes:
-    """The same index, whole in itself and in the form that is read here. Raises GitError."""
+    """Have git rewrite an index in the form that is read here. Raises GitError."""
     from tempfile import TemporaryDirectory  # start-up
 
     with TemporaryDirectory() as folder:
@@ -188,11 +185,11 @@ def _plain(root: Path, env: Mapping[str, str], data: bytes) -> bytes:
 
 
 _MAX_NAMED = 200
-"""So many paths are named to git; of more it looks at all."""
+"""Above this number of paths git is asked about the whole work tree."""
 
 
 def compared(ws: Workspace, scan: Scan) -> Uncommitted:
-    """As `uncommitted`; git looks only at files that are not as the index remembers them.
+    """Same as `uncommitted`, but git looks only at files that differ from the index's stat data.
 
     Raises GitError.
     """
@@ -215,7 +212,7 @@ def compared(ws: Workspace, scan: Scan) -> Uncommitted:
 
 
 def _untracked(index: Index, scan: Scan) -> Iterator[str]:
-    """As git names them: of a repository within, its folder, unless that is a submodule."""
+    """Untracked files; of a nested repository that is no submodule, its folder."""
     nested = [p.removesuffix(".git") for p, why in scan.left_out.items() if why == NESTED]
     for path in scan.files.keys() - index.at.keys() - scan.ignored:
         folder = next(filter(path.startswith, nested), "")

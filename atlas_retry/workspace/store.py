@@ -2,6 +2,7 @@
 
 import hashlib
 import stat
+from collections.abc import Iterator, Mapping
 from functools import cache
 from threading import Lock
 
@@ -63,6 +64,13 @@ def blob_id(content: bytes) -> str:
     digest = hashlib.sha1(b"blob %d\0" % len(content), usedforsecurity=False)
     digest.update(content)
     return digest.hexdigest()
+
+
+def entries_of(files: Mapping[str, Known]) -> Iterator[tuple[str, StoredFile]]:
+    """Path and entry of each file."""
+    for path, known in files.items():
+        name, permissions = _modes(known.status[0])
+        yield path, StoredFile(name, known.oid, permissions)
 
 
 def entry_of(mode: int, oid: str) -> StoredFile:

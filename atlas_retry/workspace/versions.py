@@ -29,7 +29,8 @@ class Version(dict[str, V], Generic[V]):
         later = Version[V](self)
         for path in left:
             del later[path]
-        later.update((path, changes[path]) for path in moved)
+        # in their order, so that the files of a folder stay together
+        later.update((path, value) for path, value in changes.items() if path in moved)
         # the second of two versions made from the same one starts a new list
         if self.at == len(self.steps):
             self.steps.append(frozenset(moved | left))

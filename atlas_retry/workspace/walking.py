@@ -38,7 +38,7 @@ from atlas_retry.workspace.staged import staged
 from atlas_retry.workspace.versions import differing
 
 _MAX_NAMED = 200
-"""So many paths are named to git; of more it looks at all."""
+"""Above this number of paths git is asked about the whole work tree."""
 
 
 def look_over(ws: Workspace) -> Scan:
@@ -50,7 +50,7 @@ def look_over(ws: Workspace) -> Scan:
 
 
 def look_again(ws: Workspace, last: Scan) -> Scan:
-    """The same by a walk before: only folders that changed are looked into.
+    """Walk the work tree again; only folders that changed are listed.
 
     In an overlay only the written files are looked at.
     """
@@ -69,7 +69,7 @@ def _after(last: Scan, scan: Scan) -> Scan:
 
 
 def _rules(ws: Workspace) -> tuple[Stat | None, ...]:
-    """Stat data of what git goes by beside the work tree's own ignore files; first the index."""
+    """Stat data of git's files that decide what is ignored, outside the work tree; index first."""
     of_both = (ws.common_dir / "info/exclude", ws.common_dir / "config")
     of_own = (ws.git_dir / "index", ws.git_dir / "config.worktree")
     return tuple(stat_of(p.stat()) if p.exists() else None for p in (*of_own, *of_both))
@@ -110,9 +110,9 @@ def without(ws: Workspace) -> dict[str, str]:
 
 
 def again(ws: Workspace, last: Scan, rules: tuple[Stat | None, ...]) -> Scan | None:
-    """A walk that looks at stat data, and into folders that changed.
+    """Look at stat data, and into folders that changed; None if a full walk is needed.
 
-    None where it takes a walk over all to tell. Of repositories within it knows too little.
+    It always is with nested repositories.
     """
     base, taken_ns = f"{ws.root}/", time.time_ns()
     if last.leftovers or any(map(_is_odd, last.left_out.values())) or _has_moved(base, last.unheld):
@@ -165,7 +165,7 @@ def _steers(path: str) -> bool:
 
 
 def _written_folders(base: str, last: Scan) -> set[str]:
-    """The folders in which there may be other names. Raises OSError."""
+    """The folders whose names may differ. Raises OSError."""
     written = {p for p, n in last.fresh.items() if _names(base + p) != n}
     written = {prefix[:-1] for prefix in written}
     if last.top != stat_of(os.lstat(base)):
@@ -188,9 +188,9 @@ def _names(folder: str) -> frozenset[str]:
 
 
 def _moved_files(base: str, files: Mapping[str, Stat]) -> tuple[dict[str, Stat], set[str]]:
-    """The files whose stat data moved, with those that they have, and those that are gone.
+    """The files whose stat data differ, with the current ones, and the files that are gone.
 
-    By name in the open folder: the system need not find the way to each file. Raises OSError.
+    Read by name in the open folder, which saves the lookup of whole paths. Raises OSError.
     """
     moved, gone = dict[str, Stat](), set[str]()
     read, folder, there = os.stat, "", os.open(base, FOLDER)
@@ -220,7 +220,7 @@ def _moved_files(base: str, files: Mapping[str, Stat]) -> tuple[dict[str, Stat],
 
 
 def _opened(folder: str, last: int) -> int:
-    """A folder in the place of the last one; below zero: it is gone."""
+    """Open a folder and close the last one; negative if it is gone."""
     if last >= 0:
         os.close(last)
     try:
@@ -230,7 +230,7 @@ def _opened(folder: str, last: int) -> int:
 
 
 def _more_ignored(last: Scan, moved: Mapping[str, Stat]) -> int | None:
-    """By how much the ignored files that moved have grown; None where one may not be held."""
+    """Growth of the changed ignored files in bytes; None if a file may be left out now."""
     grown = 0
     for path, seen in moved.items():
         most = MAX_FILE_BYTES
@@ -245,7 +245,7 @@ def _more_ignored(last: Scan, moved: Mapping[str, Stat]) -> int | None:
 def _look_into(
     ws: Workspace, last: Scan, now: Scan, written: Collection[str], gone: Collection[str]
 ) -> Scan | None:
-    """`now`, and what lies in the folders that were written to. Raises GitError."""
+    """`now` with the files of the folders that were written to. Raises GitError."""
     tracked = staged(ws.root, ws.environ, ws.git_dir / "index").at
     new = _new(f"{ws.root}/", last, written)
     untracked = (now.files.keys() - tracked.keys() - now.ignored).difference(gone)
@@ -264,7 +264,7 @@ def _look_into(
 
 
 def _new(base: str, last: Scan, written: Iterable[str]) -> dict[str, bool]:
-    """What was not there at the last look, and whether it is a folder. Raises OSError."""
+    """New files and folders, and whether each is a folder. Raises OSError."""
     new = dict[str, bool]()
     for folder in written:
         prefix = f"{folder}/" if folder else ""
@@ -285,7 +285,7 @@ def _is_seen_alike(
     untracked: Collection[str],
     new: Collection[str],
 ) -> bool:
-    """Whether git ignores what it ignored with another index. Raises GitError."""
+    """Whether git ignores the same files with the new index. Raises GitError."""
     if not last.ignored.isdisjoint(tracked) or len(untracked) > _MAX_NAMED:
         return False
     for path in tracked.keys() - last.files.keys():
@@ -296,7 +296,7 @@ def _is_seen_alike(
 
 
 def _untracked(ws: Workspace, paths: Collection[str]) -> list[str]:
-    """What git does not ignore of these and below them. Raises GitError."""
+    """The files at and below these paths that git does not ignore. Raises GitError."""
     asked = ("ls-files", "-z", "--others", "--exclude-standard", "--", *paths)
     return split(git(*asked, cwd=ws.root, env=ws.environ)) if paths else []
 
@@ -375,9 +375,9 @@ def _walked(
     visible: Collection[str],
     ignored_bytes: int,
 ) -> Scan | None:
-    """The last walk, and one through the folders that were written to.
+    """The last walk updated by a walk through the folders that were written to.
 
-    None where other ignored files may have to be held than with so many bytes of them.
+    None if ignored files no longer have `ignored_bytes` and there are too many to hold all.
     """
     changed = {"", *written, *folders_above(written)}
     kept: set[str] = set()
