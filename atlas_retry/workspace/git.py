@@ -136,9 +136,9 @@ def _without_filters(cwd: Path, env: Mapping[str, str]) -> dict[str, str]:
 
 
 def _verb(arguments: Sequence[str]) -> str:
-    """The git command, which may follow `-c KEY=VALUE`."""
-    while arguments[0] == "-c":
-        arguments = arguments[2:]
+    """The git command, which may follow options."""
+    while arguments[0] in {"-c", "--no-literal-pathspecs"}:
+        arguments = arguments[2 if arguments[0] == "-c" else 1 :]
     return arguments[0]
 
 

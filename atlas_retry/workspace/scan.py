@@ -28,7 +28,7 @@ CACHES = frozenset(
     }
 )
 """Names of dependency and cache folders, whose content can be made again."""
-_CACHE_MARKS = frozenset({"CACHEDIR.TAG", "pyvenv.cfg"})
+CACHE_MARKS = ("CACHEDIR.TAG", "pyvenv.cfg")
 """Files that mark a cache folder. Source: bford.info/cachedir and Python's `venv`."""
 CACHE = "dependency or cache folder"
 """Reason to leave a folder out that can be made again."""
@@ -75,6 +75,8 @@ class Scan(Struct, kw_only=True):
     """Folders without any content, not even left-out files."""
     left_out: dict[str, str] = field(default_factory=dict)
     """Paths (folders end in `/`) that a snapshot does not hold, and the reasons."""
+    closed: set[str] = field(default_factory=set)
+    """Cache folders that git is known to ignore: nothing that is written there will be seen."""
     unheld: dict[str, Unheld] = field(default_factory=dict)
     """Files that are left out because of their size."""
     ignored_bytes: int = 0
@@ -235,7 +237,7 @@ def _noted(scan: Scan) -> int:
 
 
 def _why_not_enter(inside: Collection["os.DirEntry[str]"], scan: Scan) -> str | None:
-    if any(entry.name in _CACHE_MARKS for entry in inside):
+    if any(entry.name in CACHE_MARKS for entry in inside):
         return CACHE
     return _TOO_MANY if scan.ignored_bytes >= MAX_IGNORED_BYTES else None
 

@@ -18,6 +18,8 @@ from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.git import GitError, git, split
 from atlas_retry.workspace.place import folders_above, parents
 from atlas_retry.workspace.scan import (
+    CACHE,
+    CACHE_MARKS,
     CACHES,
     FOLDER,
     MAX_FILE_BYTES,
@@ -120,10 +122,11 @@ def again(ws: Workspace, last: Scan, rules: tuple[Stat | None, ...]) -> Scan | N
     try:
         written = _written_folders(base, last)
         moved, gone = _moved_files(base, last.files)
-    except OSError:
+        closed = _closed(ws, last)
+    except (GitError, OSError):
         return None
     more_bytes = _more_ignored(last, moved)
-    if more_bytes is None or any(map(_steers, (*moved, *gone))):
+    if more_bytes is None or closed is None or any(map(_steers, (*moved, *gone))):
         return None
     fresh = {p: n for p, n in last.fresh.items() if not _is_settled(last, p, taken_ns)}
     now = replace(
@@ -131,6 +134,7 @@ def again(ws: Workspace, last: Scan, rules: tuple[Stat | None, ...]) -> Scan | N
         files=last.files.amended(moved),
         fresh=fresh,
         rules=rules,
+        closed=closed,
         left_out=dict(last.left_out),
         ignored_bytes=last.ignored_bytes + more_bytes,
         taken_ns=taken_ns,
@@ -153,6 +157,27 @@ def _has_moved(base: str, unheld: Mapping[str, Unheld]) -> bool:
         statuses = ((os.lstat(base + path), seen) for path, seen in unheld.items())
         return any((now.st_size, now.st_mtime_ns) != seen for now, seen in statuses)
     return True
+
+
+def _closed(ws: Workspace, last: Scan) -> set[str] | None:
+    """Left out cache folders that git ignores by a rule; None if it can see a file in another.
+
+    Raises GitError.
+    """
+    left_out = {path for path, reason in last.left_out.items() if reason == CACHE} - last.closed
+    unsure = [path[:-1] for path in left_out if not _ignores_itself(ws.root / path)]
+    ignored = _ignored(ws, unsure) if unsure else set[str]()
+    return (
+        last.closed.union(f"{path}/" for path in ignored) if len(ignored) == len(unsure) else None
+    )
+
+
+def _ignores_itself(folder: Path) -> bool:
+    """Whether an ignore file in a folder ignores all that is in it."""
+    with suppress(OSError):
+        lines = (folder / ".gitignore").read_bytes().splitlines()
+        return b"*" in lines and not any(line.startswith(b"!") for line in lines)
+    return False
 
 
 def _is_settled(scan: Scan, prefix: str, taken_ns: int) -> bool:
@@ -265,16 +290,19 @@ def _look_into(
 
 def _new(base: str, last: Scan, written: Iterable[str]) -> dict[str, bool]:
     """New files and folders, and whether each is a folder. Raises OSError."""
+    folders = {*last.folders, *(path[:-1] for path in last.left_out if path.endswith("/"))}
+    files = last.files.keys() | last.left_out.keys() | {".git"}
     new = dict[str, bool]()
     for folder in written:
         prefix = f"{folder}/" if folder else ""
         with suppress(FileNotFoundError, NotADirectoryError), os.scandir(base + prefix) as inside:
-            for entry in inside:
-                path, is_folder = prefix + entry.name, entry.is_dir(follow_symlinks=False)
-                there = last.folders if is_folder else last.files
-                left_out = f"{path}/" if is_folder else path
-                if path not in there and left_out not in last.left_out and path != ".git":
-                    new[path] = is_folder
+            kinds = {prefix + one.name: one.is_dir(follow_symlinks=False) for one in inside}
+            new |= {
+                p: is_folder
+                for p, is_folder in kinds.items()
+                if p not in (files, folders)[is_folder]
+            }
+    new.pop(".git", None)
     return new
 
 
@@ -287,6 +315,11 @@ def _is_seen_alike(
 ) -> bool:
     """Whether git ignores the same files with the new index. Raises GitError."""
     if not last.ignored.isdisjoint(tracked) or len(untracked) > _MAX_NAMED:
+        return False
+    # a folder of caches is only held if files of it are, or were, tracked
+    if any(path.rpartition("/")[2] in CACHES for path in last.folders):
+        return False
+    if any(path.endswith(CACHE_MARKS) for path in last.files):
         return False
     for path in tracked.keys() - last.files.keys():
         is_new = not {path, *parents(path)}.isdisjoint(new)
@@ -363,9 +396,11 @@ def _visible(
 
 def _ignored(ws: Workspace, paths: Collection[str]) -> set[str]:
     """The paths among these that git ignores. Raises GitError."""
-    asked = b"".join(os.fsencode(path) + b"\0" for path in paths)
-    options = ("check-ignore", "-z", "--stdin")
-    return {*split(git(*options, cwd=ws.root, env=ws.environ, stdin=asked, accept=(0, 1)))}
+    asked = os.fsencode("".join(f"./{path}\0" for path in paths))
+    # it knows no literal pathspecs; behind `./` nothing but the path is meant
+    options = ("--no-literal-pathspecs", "check-ignore", "-z", "--stdin")
+    out = git(*options, cwd=ws.root, env=ws.environ, stdin=asked, accept=(0, 1))
+    return {path.removeprefix("./") for path in split(out)}
 
 
 def _walked(
@@ -413,6 +448,7 @@ def _joined(last: Scan, scan: Scan, kept: Collection[str]) -> Scan:
         folders={p: seen for p, seen in last.folders.items() if stays(p)} | scan.folders,
         fresh={p: names for p, names in last.fresh.items() if stays(p[:-1])} | scan.fresh,
         rules=last.rules,
+        closed=last.closed,
         upper=last.upper,
         taken_ns=last.taken_ns,
         empty=[*filter(stays, last.empty), *scan.empty],
