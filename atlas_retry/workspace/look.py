@@ -21,7 +21,7 @@ from atlas_retry import process
 from atlas_retry.errors import AtlasError, WorkspaceError
 from atlas_retry.workspace.discovery import Uncommitted, Workspace
 from atlas_retry.workspace.git import git, split, user_environment
-from atlas_retry.workspace.remembered import Memory, recall
+from atlas_retry.workspace.remembered import RememberedTree, recall
 from atlas_retry.workspace.scan import (
     Scan,
     Stat,
@@ -110,7 +110,7 @@ class Tracker:
         self._seen_from: Scan | None = None
 
     @cached_property
-    def _memory(self) -> Memory | None:
+    def _memory(self) -> RememberedTree | None:
         return recall(self.ws)
 
     def moved(self) -> None:

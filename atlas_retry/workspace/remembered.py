@@ -54,7 +54,7 @@ class Remembered(Struct, frozen=True, array_like=True, gc=False, kw_only=True):
     """The walk that the snapshot was made from; None if a file of it is not held."""
 
 
-class Memory:
+class RememberedTree:
     """The remembered snapshot as a base for the next one."""
 
     def __init__(self, ws: Workspace, read: Remembered) -> None:
@@ -86,11 +86,11 @@ class Memory:
         )
 
 
-def recall(ws: Workspace) -> Memory | None:
+def recall(ws: Workspace) -> RememberedTree | None:
     """Read the remembered snapshot; None if unreadable."""
     with suppress(OSError, ValueError, msgspec.MsgspecError):
         content = (ws.shadow / _NAME).read_bytes()
-        return Memory(ws, msgspec.msgpack.decode(content, type=Remembered))
+        return RememberedTree(ws, msgspec.msgpack.decode(content, type=Remembered))
     return None
 
 
@@ -108,8 +108,10 @@ def walk_of(
     scan: Scan, held: Mapping[str, Known], excludes: Excludes | None
 ) -> RememberedWalk | None:
     """A walk in the form that is remembered; None if a file of it is not held."""
-    is_later = excludes and excludes[1] and max(excludes[1][2:4]) >= scan.taken_ns
-    if not excludes or is_later or scan.upper is not None or held.keys() != scan.files.keys():
+    is_whole = scan.upper is None and held.keys() == scan.files.keys()
+    if not is_whole or not excludes:
+        return None
+    if excludes[1] and max(excludes[1][2:4]) >= scan.taken_ns:
         return None
     return RememberedWalk(
         folders=joined(scan.folders),

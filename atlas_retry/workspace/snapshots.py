@@ -12,8 +12,8 @@ from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.git import EMPTY_TREE, GitError
 from atlas_retry.workspace.gitfacts import git_files
 from atlas_retry.workspace.remembered import (
-    Memory,
     Remembered,
+    RememberedTree,
     RememberedWalk,
     excludes_of,
     joined,
@@ -97,10 +97,10 @@ def _nothing() -> HeldTree:
     )
 
 
-def take_from(ws: Workspace, scan: Scan, before: HeldTree | Memory | None) -> HeldTree:
+def take_from(ws: Workspace, scan: Scan, before: HeldTree | RememberedTree | None) -> HeldTree:
     """Take a snapshot from a walk, based on the snapshot `before` or the remembered one."""
     with exclusive(ws):
-        last = _built_upon(before) if isinstance(before, Memory) else before or _nothing()
+        last = _built_upon(before) if isinstance(before, RememberedTree) else before or _nothing()
         try:
             held = _next(ws, scan, last)
         except GitError:  # the remembered snapshot may be gone
@@ -108,19 +108,15 @@ def take_from(ws: Workspace, scan: Scan, before: HeldTree | Memory | None) -> He
             held = _next(ws, scan, _nothing())
         if held.snapshot.id != last.snapshot.id:
             merge_packs(ws)
-        is_known = isinstance(before, HeldTree) or bool(
-            before
-            and before.scan
-            and last.snapshot.id == held.snapshot.id
-            and not differing(last.files, held.files)
-        )
-        if not is_known:
-            excludes = before.excludes if isinstance(before, Memory) else excludes_of(ws)
+        is_same = last.snapshot.id == held.snapshot.id and not differing(last.files, held.files)
+        is_known = is_same and last.listed is not None
+        if not isinstance(before, HeldTree) and not is_known:
+            excludes = before.excludes if isinstance(before, RememberedTree) else excludes_of(ws)
             _remember(ws, held, walk_of(scan, held.files, excludes))
     return held
 
 
-def _built_upon(memory: Memory) -> HeldTree:
+def _built_upon(memory: RememberedTree) -> HeldTree:
     """The remembered snapshot as a base for the next one."""
     read, files = memory.read, memory.files
     entries = Version(entries_of(files))

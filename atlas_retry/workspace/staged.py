@@ -17,6 +17,7 @@ from atlas_retry.workspace.scan import NESTED, Scan, Stat
 
 _HEADER, _STATS, _EXTENSION = struct.Struct(">4sII"), struct.Struct(">10I"), struct.Struct(">4sI")
 _PLAIN = ("-c", "index.sparse=false", "update-index", "--no-split-index", "--index-version", "2")
+_S_NS = 1_000_000_000
 _SHA1, _SHA256 = 20, 32
 """Lengths of ids."""
 _MODE, _OID, _FLAGS_LENGTH = 24, 40, 2
@@ -53,15 +54,11 @@ class Index(Struct, frozen=True, kw_only=True):
                 data, self.at[path]
             )
             seen = files.get(path)
-            if (
-                seen is None
-                or seen[2] >= racy_ns
-                or mtime_s * 1_000_000_000 + mtime_ns != seen[2]
-                or ctime_s * 1_000_000_000 + ctime_ns != seen[3]
-                or inode != seen[4] & 0xFFFFFFFF
-                or size != seen[1]
-                or mode != _mode_of(seen[0])
-            ):
+            if seen is None or seen[2] >= racy_ns or _mode_of(seen[0]) != mode:
+                yield path
+                continue
+            mtime_ns, ctime_ns = mtime_s * _S_NS + mtime_ns, ctime_s * _S_NS + ctime_ns
+            if (size, mtime_ns, ctime_ns, inode) != (*seen[1:4], seen[4] & 0xFFFFFFFF):
                 yield path
 
     def ids_when(self, wanted: Mapping[str, Stat]) -> dict[str, str]:

@@ -220,7 +220,7 @@ def _moved_files(base: str, files: Mapping[str, Stat]) -> tuple[dict[str, Stat],
     moved, gone = dict[str, Stat](), set[str]()
     read, folder, there = os.stat, "", os.open(base, FOLDER)
     try:
-        for path, (mode, size, mtime_ns, ctime_ns, inode) in files.items():
+        for path, was in files.items():
             above, _, name = path.rpartition("/")
             if above != folder:
                 there, folder = _opened(base + above, there), above
@@ -230,14 +230,8 @@ def _moved_files(base: str, files: Mapping[str, Stat]) -> tuple[dict[str, Stat],
                 seen = None
             if seen is None:
                 gone.add(path)
-            elif (
-                seen.st_mtime_ns != mtime_ns
-                or seen.st_ctime_ns != ctime_ns
-                or seen.st_ino != inode
-                or seen.st_size != size
-                or seen.st_mode != mode
-            ):
-                moved[path] = stat_of(seen)
+            elif (now := stat_of(seen)) != was:
+                moved[path] = now
     finally:
         if there >= 0:
             os.close(there)
@@ -275,12 +269,11 @@ def _look_into(
     new = _new(f"{ws.root}/", last, written)
     untracked = (now.files.keys() - tracked.keys() - now.ignored).difference(gone)
     asked = new.keys() - tracked.keys()
-    if (
-        any(_may_matter_elsewhere(path, last) for path in (*written, *new))
-        or any(path in tracked for path in (*written, *filter(new.get, new)))
-        or (last.rules != now.rules and not _is_seen_alike(ws, last, tracked, untracked, new))
-        or len(asked) > _MAX_NAMED
-    ):
+    matters = any(_may_matter_elsewhere(path, last) for path in (*written, *new))
+    is_submodule = any(path in tracked for path in (*written, *filter(new.get, new)))
+    if matters or is_submodule or len(asked) > _MAX_NAMED:
+        return None
+    if last.rules != now.rules and not _is_seen_alike(ws, last, tracked, untracked, new):
         return None
     made = _untracked(ws, asked)
     if any(path.endswith("/") for path in made):
