@@ -62,6 +62,21 @@ def test_a_deleted_ignored_file_is_named_with_the_restore_command(project: Proje
     assert (project.root / ".env").read_text() == "x"
 
 
+def test_an_edit_while_gates_ran_is_named_when_it_is_restored(project: Project) -> None:
+    edit = "! grep -q ' [*] ' calc.py || echo mine > notes.txt"
+    project.configure(validation={"test": [f"{edit}; false"]})
+    project.commit()
+    project.attempt(1, {"calc.py": CALC.replace("-", "*")})
+    ended = atlas(project, "retry", ".", "--ai-fix", "--max-attempts", "1", "--plain")
+    assert (ended.code, (project.root / "notes.txt").exists()) == (1, False)
+    (line,) = (line for line in ended.out.splitlines() if "while gates ran" in line)
+    named, _, command = line.partition("; atlas ")
+    assert named.endswith("changed while gates ran, and restored: notes.txt")
+    command = command.removesuffix(" takes one again").replace("FILE", "notes.txt")
+    assert atlas(project, *command.split()).code == 0
+    assert (project.root / "notes.txt").read_text() == "mine\n"
+
+
 @pytest.mark.parametrize(
     ("before", "after", "names"),
     [

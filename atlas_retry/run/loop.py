@@ -35,7 +35,7 @@ from atlas_retry.run.decide import End, best, decide, is_worse, last_attempt, pe
 from atlas_retry.run.effects import Effects
 from atlas_retry.run.held import needed_paths, standing
 from atlas_retry.run.progress import Progress, Run, Taken
-from atlas_retry.run.settle import Turn, forget, settle
+from atlas_retry.run.settle import Turn, forget, name_restored, settle
 from atlas_retry.text.units import some
 
 MAX_SHOWN = 8
@@ -255,10 +255,13 @@ def _marked(progress: Progress, kept: tuple[Attempt, ...]) -> Progress:
 
 def _changed_by_gates(progress: Progress, do: Effects) -> tuple[str, ...]:
     """Files that differ from the start of the run, but were not changed by an agent or a person."""
-    by_agents = chain.from_iterable(attempt.changes for attempt in progress.attempts)
-    agents = {change.path for change in by_agents}
     moved = (change.path for change in do.changes(progress.start, progress.current))
-    return tuple(path for path in moved if path not in agents | progress.theirs)
+    return tuple(path for path in moved if path not in _by_agents(progress) | progress.theirs)
+
+
+def _by_agents(progress: Progress) -> frozenset[str]:
+    changes = chain.from_iterable(attempt.changes for attempt in progress.attempts)
+    return frozenset(change.path for change in changes)
 
 
 def _outcome(progress: Progress, end: End, final: Validation, do: Effects) -> Outcome:
@@ -309,9 +312,24 @@ def _before_the_agent(
 
 
 def _restore_snapshot(target: str, progress: Progress, do: Effects) -> None:
-    """Restore an earlier snapshot, except the user's own edits."""
-    paths = _paths(progress.current, target, do) - progress.theirs if progress.theirs else None
-    do.restore(target, progress.current, paths)
+    """Restore an earlier snapshot, except the user's own edits.
+
+    An edit during a validation may be the user's or a gate's: it is restored and named.
+    """
+    changed = _paths(progress.current, target, do) - progress.theirs
+    unknown = changed - _by_agents(progress) - _by_named_gates(progress)
+    name = f"{len(progress.attempts)}-reverted"
+    if unknown:
+        do.snapshot(name)
+    do.restore(target, progress.current, changed if progress.theirs else None)
+    name_restored(unknown, name, do)
+
+
+def _by_named_gates(progress: Progress) -> frozenset[str]:
+    """Files that the report of a gate names as changed by it."""
+    attempts = (attempt.validation for attempt in progress.attempts if attempt.validation)
+    results = chain.from_iterable(one.results for one in (progress.baseline, *attempts))
+    return frozenset(chain.from_iterable(result.changed for result in results))
 
 
 def _paths(before: str, after: str, do: Effects) -> frozenset[str]:

@@ -1,6 +1,6 @@
 """Settle an agent's turn: revert what the guard refuses or holds, and validate the rest."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import chain, islice
 
 from msgspec import Struct
@@ -156,9 +156,21 @@ def _reverted_whole(
     """Revert the whole attempt: its code changes files that decide when a gate runs it."""
     do.emit(ViolationsFound(level=Level.WARNING, violations=rewritten, rolled_back=True))
     do.restore(turn.before.id, end.id, None)
+    agents = {change.path for change in attempt.changes}
+    agents |= {violation.path for violation in rewritten}
+    changed = {change.path for change in do.changes(turn.before.id, end.id)}
+    name_restored(changed - agents, f"{attempt.number}-end", do)
     violations = (*attempt.violations, *rewritten)
     attempt = replace(attempt, violations=violations, rolled_back=True)
     return attempt, do.snapshot(f"{attempt.number}-guarded"), None
+
+
+def name_restored(paths: Collection[str], snapshot: str, do: Effects) -> None:
+    """Name files that were restored although a person may have edited them while gates ran."""
+    if paths:
+        command = f"atlas pick {do.run.run_id} {snapshot} --path FILE"
+        text = f"changed while gates ran, and restored: {some(sorted(paths), MAX_SHOWN)}"
+        do.emit(Notice(level=Level.WARNING, text=f"{text}; {command} takes one again"))
 
 
 def _confirmed(
