@@ -1,10 +1,12 @@
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from atlas_retry.errors import WorkspaceError
+from atlas_retry.workspace import place
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.putback import put_back_moved
 from atlas_retry.workspace.restoring import INDEX, restore
@@ -346,3 +348,13 @@ def test_the_work_tree_is_restored_without_its_git_folder(root: Path, ws: Worksp
     restore(ws, held.id)
     assert set(entries(root)) == {"src", "src/a.py", "src/b.py", "run.sh", "untracked.txt"}
     assert (root / "src/a.py").read_text() == "a = 1\n"
+
+
+@pytest.mark.parametrize(
+    "act", [place.status, place.look, place.read, place.remove, place.remove_folder]
+)
+def test_a_path_in_a_folder_that_is_gone_is_not_there_and_makes_no_folder(
+    act: Callable[[Path, str], object], root: Path
+) -> None:
+    assert act(root, "gone/deep/a.py") is None
+    assert not (root / "gone").exists()
