@@ -129,9 +129,12 @@ class Graph:
 
     def _own_uses(self, spot: Spot) -> Iterator[Use]:
         """Uses in a definition, but not those in functions inside it."""
-        methods = [m.scope for m in self.members(spot) if m.scope.kind is ScopeKind.FUNCTION]
+        inner = set[int]()
+        for member in self.members(spot):
+            if member.scope.kind is ScopeKind.FUNCTION:
+                inner.update(range(member.scope.start_line, member.scope.end_line + 1))
         for use in self._uses(spot.path, spot.scope.start_line, spot.scope.end_line):
-            if not any(method.holds(use.line) for method in methods):
+            if use.line not in inner:
                 yield use
 
     def _construction(self, spot: Spot) -> tuple[tuple[Spot, ...], ...]:
