@@ -384,3 +384,40 @@ def test_what_the_user_allows_since_is_no_longer_in_the_way(
     assert atlas(project, "retry", ".", "--ai-fix").code == 3
     allowed = atlas(project, "retry", ".", "--ai-fix", "--allow", path)
     assert allowed.code == 0, allowed.out + allowed.err
+
+
+SKIPPING = "import unittest\n\n\ndef add(a, b):\n    raise unittest.SkipTest\n"
+IN_UNITTEST = (
+    "import unittest\nfrom calc import add\n\n\nclass TestAdd(unittest.TestCase):\n"
+    "    def test_add(self):\n        self.assertEqual(add(1, 2), 3)\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("source", "test", "gate"),
+    [
+        (SKIPPING, TEST_ADD, "python -m pytest -q"),
+        ("raise __import__('unittest').SkipTest\n", TEST_ADD, "python -m pytest -q"),
+        (SKIPPING, IN_UNITTEST, "cd tests && PYTHONPATH=.. python -m unittest test_calc"),
+    ],
+    ids=["pytest", "a module", "unittest"],
+)
+def test_a_source_that_skips_the_failing_test_needs_review(
+    tmp_path: Path, environ: Environ, source: str, test: str, gate: str
+) -> None:
+    other = "def test_other():\n    assert True\n"
+    if "unittest" in gate:
+        test += "\n    def test_other(self):\n        pass\n"
+    files = {"calc.py": ADD, "tests/test_calc.py": test, "tests/test_other.py": other}
+    project = miniature(
+        tmp_path, environ, files, [put("calc.py", source)] * 2, validation={"test": [gate]}
+    )
+    outcome = project.retry()
+    assert outcome.verdict is Verdict.NEEDS_REVIEW
+    assert named(outcome)["held"] == ["tests/test_calc.py"]
+
+
+def test_a_fix_beside_a_skipped_test_is_accepted(tmp_path: Path, environ: Environ) -> None:
+    skipped = "import pytest\n\n\n@pytest.mark.skip\ndef test_later():\n    assert False\n"
+    files = {**CALC, "tests/test_later.py": skipped}
+    assert miniature(tmp_path, environ, files, [REPAIR]).retry().verdict is Verdict.FIXED

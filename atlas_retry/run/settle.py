@@ -6,12 +6,14 @@ from itertools import chain, islice
 from msgspec import Struct
 from msgspec.structs import replace
 
+from atlas_retry.diagnostics.selecting import reproducing
 from atlas_retry.events import Notice, ValidationFinished, ViolationsFound
 from atlas_retry.guard.judgement import Judgement
 from atlas_retry.guard.places import is_made, is_product
 from atlas_retry.model import (
     Attempt,
     Gate,
+    GateResult,
     Held,
     Kind,
     Level,
@@ -19,6 +21,7 @@ from atlas_retry.model import (
     Verdict,
     Violation,
 )
+from atlas_retry.patterns import regex
 from atlas_retry.run.effects import Effects
 from atlas_retry.run.held import restored
 from atlas_retry.run.progress import Contents, Progress, Taken
@@ -52,6 +55,10 @@ UNSEEN = Proof(
     most=20,
 )
 MAX_SHOWN = 4
+MAX_TESTS = 5
+"""Maximum failed tests of a gate that run by themselves."""
+_SKIPPED = regex(r"\b[1-9]\d* (?:skipped|pending|ignored|todo)\b|\bskipped[ =][1-9]")
+"""A summary of a test runner that counts skipped tests."""
 
 Settled = tuple[Attempt, Taken, Validation | None]
 """An attempt, the tree after it, and the validation of that; None if no gate ran."""
@@ -138,6 +145,7 @@ def _validated(
         paths = _ignored_writes((*progress.attempts, attempt), progress.start, end.id, do)
         files = do.unseen(progress.start, end.id, paths, validation)
         attempt, validation = _confirmed(attempt, validation, files, UNSEEN, do)
+        attempt = _skipped(attempt, progress.settled, validation, do)
     if not validation.success:
         # a new snapshot, without the ignored files: `pick` compares with the current tree
         return attempt, do.snapshot(f"{attempt.number}-end") if attempt.held else end, validation
@@ -148,6 +156,36 @@ def _validated(
     if proved is validation:
         return attempt, end, validation
     return attempt, do.snapshot(f"{attempt.number}-end"), proved
+
+
+def _skipped(attempt: Attempt, before: Validation, after: Validation, do: Effects) -> Attempt:
+    """Hold a green for review if a test that failed before the run is skipped now.
+
+    Where a runner counts skipped tests, those that failed run again by themselves.
+    """
+    held = []
+    for gate, failed, passed in zip(
+        do.run.limits.gates, before.results, after.results, strict=True
+    ):
+        if gate.kind is not Kind.TEST or failed.success or not _counts_skipped(passed):
+            continue
+        for test in failed.diagnostics[:MAX_TESTS]:
+            command = reproducing(failed, test)
+            if command and _is_skipped(replace(gate, run=command), passed, do):
+                detail = f"{test.test_id} failed before the run, and is skipped now."
+                path = test.path or gate.name
+                held.append(Held(rule="skipped-test", path=path, detail=detail, in_place=True))
+    return replace(attempt, held=(*attempt.held, *held))
+
+
+def _is_skipped(alone: Gate, passed: GateResult, do: Effects) -> bool:
+    """Whether a gate that runs one test only reports that it was skipped."""
+    (seen,) = do.aside((alone,), {}, Validation(results=(passed,))).results
+    return not seen.success and _counts_skipped(seen)
+
+
+def _counts_skipped(result: GateResult) -> bool:
+    return bool(_SKIPPED.search(result.stdout) or _SKIPPED.search(result.stderr))
 
 
 def _reverted_whole(
