@@ -13,6 +13,7 @@ from tests.miniatures import (
     CALC,
     REPAIR,
     TEST_ADD,
+    has_no_findings,
     miniature,
     named,
     put,
@@ -365,6 +366,59 @@ def test_what_was_refused_and_could_not_be_restored_makes_no_later_run_green(
     restore(project.root / path, text)
     gone_on = atlas(project, command, ".", "--ai-fix")
     assert gone_on.code == 1, gone_on.out + gone_on.err
+
+
+@pytest.mark.in_place("what a run in layers wrote is dropped with them")
+@pytest.mark.parametrize("guard", ['{mode: "off"}', "{mode: warn}", '{allow: ["*"]}'])
+def test_a_configuration_that_a_turn_left_does_not_let_the_next_run_start(
+    tmp_path: Path, environ: Environ, guard: str
+) -> None:
+    own = "../home/.config/atlas/config.yaml"
+    project = with_left_behind(tmp_path, environ, own, f"guard: {guard}\n")
+    project.environ["HOME"] = str(tmp_path / "home")
+    assert atlas(project, "retry", ".", "--ai-fix").code == 1
+    again = atlas(project, "retry", ".", "--ai-fix")
+    assert (again.code, ".config/atlas/config.yaml (" in again.err) == (3, True), again.err
+
+
+WANTED = (
+    "python -S -B -c 'import calc; assert calc.add(1, 2) == int(open(\"tests/want.txt\").read())'"
+)
+
+
+def test_data_of_tests_that_code_of_the_attempt_rewrites_needs_review(
+    tmp_path: Path, environ: Environ
+) -> None:
+    code = ("import glob", "for name in glob.glob('*/w*.txt'):", "    open(name, 'w').write('-1')")
+    turn = "; ".join(f'echo "{line}" >> calc.py' for line in code)
+    files = {"calc.py": ADD, "tests/want.txt": "3\n"}
+    project = miniature(tmp_path, environ, files, [turn] * 2, validation={"test": [WANTED]})
+    outcome = project.retry()
+    held = {one.rule for attempt in outcome.attempts for one in attempt.held}
+    assert (outcome.verdict, held) == (Verdict.NEEDS_REVIEW, {"rewritten-by-a-gate"})
+
+
+def test_data_that_a_gate_always_rewrites_is_no_reason_for_review(
+    tmp_path: Path, environ: Environ
+) -> None:
+    files = {"calc.py": ADD, "tests/want.txt": "3\n", "tests/run.txt": "0\n"}
+    gates = {"test": [f"date +%N > tests/run.txt; {WANTED}"]}
+    project = miniature(tmp_path, environ, files, [REPAIR], validation=gates)
+    outcome = project.retry()
+    assert (outcome.verdict, has_no_findings(outcome)) == (Verdict.FIXED, True)
+
+
+def test_an_edit_that_keeps_the_time_of_a_file_is_not_hidden_by_a_cache(
+    tmp_path: Path, environ: Environ
+) -> None:
+    check = "python -S -B -c 'from calc import add; assert add(1, 2) == 3'"
+    believes = f"test .cache/ok -nt calc.py || {{ {check} && mkdir -p .cache && touch .cache/ok; }}"
+    gates = {"lint": ["grep -q 1 other.txt"], "test": [believes]}
+    files = {"calc.py": ADD.replace("-", "+"), "other.txt": "0\n", ".gitignore": ".cache/\n"}
+    broken = "touch -r calc.py ../ref; sed -i 's/a + b/a - b/' calc.py; touch -r ../ref calc.py"
+    turn = f"echo 1 > other.txt; {broken}"
+    project = miniature(tmp_path, environ, files, [turn] * 2, validation=gates)
+    assert not project.retry().verdict.is_green
 
 
 def restore(target: Path, text: str | None) -> None:

@@ -537,3 +537,36 @@ def test_a_package_that_gets_another_name_has_not_moved(root: Path, environ: Env
     os.link(path, root.parent / "store")
     turn = lambda _: os.link(path, root.parent / "other")  # noqa: E731
     assert moved(root, environ | {"VIRTUAL_ENV": str(place)}, turn) == {}
+
+
+def test_a_dependency_that_gains_or_loses_other_names_has_not_changed(
+    root: Path, environ: Environ, tmp_path: Path
+) -> None:
+    file = write(root, "node_modules/a/index.js", "1\n")
+    store, other = tmp_path / "store.js", tmp_path / "other.js"
+    os.link(file, store)
+    assert moved(root, environ, lambda _: os.link(store, other)) == {}
+
+    def lose(_: Path) -> None:
+        store.unlink()
+        other.unlink()
+
+    assert moved(root, environ, lose) == {}
+
+
+@pytest.mark.parametrize("names", [1, 2])
+def test_a_changed_dependency_with_several_names_has_changed(
+    root: Path, environ: Environ, tmp_path: Path, names: int
+) -> None:
+    file = write(root, "node_modules/a/index.js", "1\n")
+    if names > 1:
+        os.link(file, tmp_path / "store.js")
+    paths = {"installed": ("node_modules/a/index.js",)}
+    assert moved(root, environ, lambda _: file.write_text("22\n")) == paths
+
+    def swap(_: Path) -> None:
+        os.link(file, tmp_path / "new.js")
+        file.unlink()
+        shutil.copy2(tmp_path / "new.js", file)
+
+    assert moved(root, environ, swap) == paths

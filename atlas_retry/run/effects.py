@@ -33,16 +33,18 @@ from atlas_retry.gates.validation import run_gates
 from atlas_retry.guard import judge
 from atlas_retry.guard.judge import seals
 from atlas_retry.guard.judgement import Judgement
-from atlas_retry.guard.places import is_made
+from atlas_retry.guard.places import is_code, is_made, is_product, is_test
 from atlas_retry.history.journal import Journal
 from atlas_retry.model import (
     Agent,
     AgentReply,
     AgentRequest,
     Change,
+    ChangeStatus,
     Gate,
     GateResult,
     GitFacts,
+    Held,
     Kind,
     LeftBehind,
     Level,
@@ -67,6 +69,7 @@ from atlas_retry.text.units import some
 from atlas_retry.workspace import (
     gitfacts,
     isolated,
+    place,
     putback,
     restoring,
     shadow,
@@ -413,6 +416,9 @@ class Effects(Struct, kw_only=True):
             self.opened.tracker.moved()
         if guard.mode == "block":
             seals.restore_modes(self.sealed, beside.look)
+            changed = (change.path for change in self.changes(before, after))
+            if place.refresh(self.opened.root, changed, self.sealed.taken_ns):
+                self.opened.tracker.moved()
         stays = self._lasting(self.sealed, beside, judgement) if judgement.ends else ()
         return replace(judgement, blocks=guard.mode == "block", left=stays)
 
@@ -438,6 +444,20 @@ class Effects(Struct, kw_only=True):
         results = (result for result in validation.results if result.kind in checkers)
         changed = set(chain.from_iterable(result.changed for result in results))
         return judge.rewritten(self.opened.git, before, after, changed)
+
+    def rewritten_data(self, before: str, after: str, progress: Progress) -> tuple[Held, ...]:
+        """For review: data of tests that gates changed after a turn and not in the baseline."""
+        guard, known = self.opened.settings.guard, self._written_by_gates(progress)
+        if guard.mode != "block" or guard.review == "note":
+            return ()
+        moved = (c.path for c in self.changes(before, after) if c.status is not ChangeStatus.ADDED)
+        data = (path for path in moved if path not in known and is_test(path))
+        paths = [path for path in data if not (is_code(path) or is_product(path))]
+        detail = "data of the tests was changed while the gates ran, and not before this attempt"
+        return tuple(
+            Held(rule="rewritten-by-a-gate", path=path, detail=detail, in_place=True)
+            for path in paths
+        )
 
     def unseen(self, start: str, end: str, paths: Collection[str], green: Validation) -> Contents:
         """Ignored files that the run wrote, with their content in the first snapshot.

@@ -31,8 +31,7 @@ def refuse_leftovers(opened: OpenWorkspace, emit: Emit) -> None:
     run, attempts, attempt = _newest(opened)
     if run is None:
         return
-    if opened.settings.guard.mode == "block":
-        _refuse_as_left(opened, run, attempts)
+    _refuse_as_left(opened, run, attempts)
     if attempt and not attempt.restored and not isolation.is_apart(opened.state, run.id):
         _refuse_undecided(opened, run, attempt, emit)
 
@@ -70,10 +69,15 @@ def _newest(
 def _refuse_as_left(
     opened: OpenWorkspace, run: values.RunRow, attempts: tuple[Attempt, ...]
 ) -> None:
-    """Raise WorkspaceError if a refused change is left: a baseline would pass with it."""
-    allowed = Globs(opened.settings.guard.allow)
+    """Raise WorkspaceError if a refused change is left: a baseline would pass with it.
+
+    A configuration file among them decides nothing about itself.
+    """
+    guard = opened.settings.guard
+    allowed = Globs(guard.allow if guard.mode == "block" else ("*",))
     left = filter(lasting.is_as_left, chain.from_iterable(one.left for one in attempts))
-    there = {one.path for one in left if not allowed.match(one.path)}
+    own = frozenset(opened.settings.sources)
+    there = {one.path for one in left if one.path in own or not allowed.match(one.path)}
     if not there:
         return
     violations = chain.from_iterable(attempt.violations for attempt in attempts)

@@ -140,6 +140,9 @@ def _validated(
     end = do.snapshot(f"{attempt.number}-end")
     if left.tree != end.tree and (rewritten := do.rewritten(left.id, end.id, validation)):
         return _reverted_whole(attempt, rewritten, turn, end, do)
+    if validation.success and left.tree != end.tree:
+        data = do.rewritten_data(left.id, end.id, progress)
+        attempt = replace(attempt, held=(*attempt.held, *data))
     if validation.success:
         # a clean checkout lacks what git does not hold: caches, ignored modules, build outputs
         paths = _ignored_writes((*progress.attempts, attempt), progress.start, end.id, do)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from atlas_retry.patterns import regex
 from atlas_retry.workspace.scan import CACHES, Stat, stat_of
+from atlas_retry.workspace.versions import differing
 
 _EDITABLE = regex(r"\.pth$|\.egg-link$|^__editable__.*\.py$|^direct_url\.json$")
 """Files in `site-packages` by which pip, setuptools and uv install a project from its sources.
@@ -110,16 +111,28 @@ def packages(environment: str) -> dict[str, Stat | None]:
     """
     by_path: dict[str, Stat | None] = {}
     for folder in _places(environment):
-        by_path.update(_files(str(folder), _BYTECODE, _stamp_of_shared))
+        by_path.update(_files(str(folder), _BYTECODE, stamp_of_shared))
     return by_path
 
 
-def _stamp_of_shared(entry: "os.DirEntry[str]") -> Stat | None:
+def stamp_of_shared(entry: "os.DirEntry[str]") -> Stat | None:
+    """Stat data by which a change of a file shows; without its ctime if it has several names."""
     seen = stamp(entry)
     if seen is None or entry.stat(follow_symlinks=False).st_nlink == 1:
         return seen
     mode, size, mtime_ns, _, inode = seen
     return mode, size, mtime_ns, 0, inode
+
+
+def moved_files(old: Mapping[str, Stat | None], new: Mapping[str, Stat | None]) -> list[str]:
+    """Paths with other stat data, unless a file has only lost its other names."""
+    return sorted(p for p in differing(old, new) if not _is_relinked(old.get(p), new.get(p)))
+
+
+def _is_relinked(was: Stat | None, now: Stat | None) -> bool:
+    if was is None or now is None or was[3]:
+        return False
+    return (was[:3], was[4]) == (now[:3], now[4])
 
 
 def stamps(folders: Iterable[str]) -> dict[str, Stat | None]:

@@ -151,6 +151,18 @@ def _open(folder: int, name: str, *, make: bool) -> int:
     return os.open(name, _FOLDER, dir_fd=folder)
 
 
+def refresh(root: Path, paths: Iterable[str], since_ns: int) -> tuple[str, ...]:
+    """Update the times of older files, for caches would take them for unchanged; returns these."""
+    older: list[str] = []
+    for path in paths:
+        with suppress(OSError):
+            status = (root / path).lstat()
+            if stat.S_ISREG(status.st_mode) and status.st_mtime_ns < since_ns:
+                os.utime(root / path)
+                older.append(path)
+    return tuple(older)
+
+
 def parents(path: str) -> Iterator[str]:
     """The folders that a path is in, the nearest first."""
     while path := path.rpartition("/")[0]:

@@ -27,9 +27,11 @@ from atlas_retry.workspace.linked import (
     imported_folders,
     led_to,
     linked_folders,
+    moved_files,
     outer_environments,
     packages,
     stamp,
+    stamp_of_shared,
     stamps,
 )
 from atlas_retry.workspace.place import parents
@@ -96,6 +98,7 @@ class Seal(Struct, frozen=True, kw_only=True):
     nested: Mapping[str, GitFacts]
     """Facts about each repository inside the workspace, by the path of its `.git`."""
     environ: Mapping[str, str]
+    taken_ns: int
 
 
 class FolderStat(Struct, frozen=True, kw_only=True):
@@ -145,7 +148,7 @@ def seal(
         watched=_watched(root, environ, outer, linked, links), links=links, outer=outer,
         packages=_packages(outer), look=look,
         environments=frozenset(environments), nested={path: _facts(root / path, environ) for path in
-        look.nested}, environ=environ,
+        look.nested}, environ=environ, taken_ns=scan.taken_ns,
     )  # fmt: skip
 
 
@@ -197,7 +200,7 @@ def compared(taken: Seal, scan: Scan | None = None) -> Moved:
     """Changes since the seal was taken. `scan` is a walk over the root."""
     scan, was = scan or walk(taken.root, taken.environ), taken.look
     look = _look(taken.root, scan, taken.environments)
-    paths = sorted(differing(was.aside, look.aside))
+    paths = moved_files(was.aside, look.aside)
     caches = [path for path in paths if CHECK_CACHES.match(path)]
     installed = _installed(paths)
     # ignored by git, in a folder that turns of the run created
@@ -205,7 +208,7 @@ def compared(taken: Seal, scan: Scan | None = None) -> Moved:
     new = {path for path in of_turns if not scan.is_visible(path)}
     outside = changes_outside(taken)
     old = [path for path in installed if path not in new]
-    old += sorted(differing(taken.packages, _packages(taken.outer)))
+    old += moved_files(taken.packages, _packages(taken.outer))
     there = taken.watched.keys() | was.aside.keys() | taken.packages.keys()
     return Moved(
         outside=outside, tools=moved_tools(taken), installed=tuple(old),
@@ -383,7 +386,7 @@ def _note_file(
     if folder.aside:
         seen.linked.update(linked_folders(root, entry))
     if folder.aside or _is_check(path):
-        seen.aside[path] = stamp(entry)
+        seen.aside[path] = stamp_of_shared(entry) if folder.aside else stamp(entry)
     elif folder.is_hidden:
         seen.ignored[path] = stamp(entry)
 
