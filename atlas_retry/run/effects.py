@@ -416,11 +416,15 @@ class Effects(Struct, kw_only=True):
             self.opened.tracker.moved()
         if guard.mode == "block":
             seals.restore_modes(self.sealed, beside.look)
-            changed = (change.path for change in self.changes(before, after))
-            if place.refresh(self.opened.root, changed, self.sealed.taken_ns):
-                self.opened.tracker.moved()
+            self._refresh(before, after, self.sealed.taken_ns)
         stays = self._lasting(self.sealed, beside, judgement) if judgement.ends else ()
         return replace(judgement, blocks=guard.mode == "block", left=stays)
+
+    def _refresh(self, before: str, after: str, since_ns: int) -> None:
+        """Let no cache take a file that a turn changed for an unchanged one."""
+        changed = (change.path for change in self.changes(before, after))
+        if place.refresh(self.opened.root, changed, since_ns):
+            self.opened.tracker.moved()
 
     def _lasting(
         self, taken: seals.Seal, moved: seals.Moved, judgement: Judgement
