@@ -454,9 +454,10 @@ class Effects(Struct, kw_only=True):
         guard, known = self.opened.settings.guard, self._written_by_gates(progress)
         if guard.mode != "block" or guard.review == "note":
             return ()
-        moved = (c.path for c in self.changes(before, after) if c.status is not ChangeStatus.ADDED)
-        data = (path for path in moved if path not in known and is_test(path))
-        paths = [path for path in data if not (is_code(path) or is_product(path))]
+        there = (c for c in self.changes(before, after) if c.status is not ChangeStatus.ADDED)
+        moved = {change.path for change in there} - known
+        data = (path for path in filter(is_test, sorted(moved)) if not is_code(path))
+        paths = [path for path in data if not is_product(path)]
         detail = "data of the tests was changed while the gates ran, and not before this attempt"
         return tuple(
             Held(rule="rewritten-by-a-gate", path=path, detail=detail, in_place=True)

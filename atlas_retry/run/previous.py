@@ -77,7 +77,8 @@ def _refuse_as_left(
     allowed = Globs(guard.allow if guard.mode == "block" else ("*",))
     left = filter(lasting.is_as_left, chain.from_iterable(one.left for one in attempts))
     own = frozenset(opened.settings.sources)
-    there = {one.path for one in left if one.path in own or not allowed.match(one.path)}
+    paths = {one.path for one in left}
+    there = (paths & own) | {path for path in paths if not allowed.match(path)}
     if not there:
         return
     violations = chain.from_iterable(attempt.violations for attempt in attempts)

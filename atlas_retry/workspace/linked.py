@@ -126,7 +126,8 @@ def stamp_of_shared(entry: "os.DirEntry[str]") -> Stat | None:
 
 def moved_files(old: Mapping[str, Stat | None], new: Mapping[str, Stat | None]) -> list[str]:
     """Paths with other stat data, unless a file has only lost its other names."""
-    return sorted(p for p in differing(old, new) if not _is_relinked(old.get(p), new.get(p)))
+    paths = sorted(differing(old, new))
+    return [path for path in paths if not _is_relinked(old.get(path), new.get(path))]
 
 
 def _is_relinked(was: Stat | None, now: Stat | None) -> bool:
