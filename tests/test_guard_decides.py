@@ -712,7 +712,6 @@ x y
         ("tests/a.test.js.snap", SNAPSHOT, SNAPSHOT.replace("v1, https", "v1,  https"), True),
         ("tests/a.test.js.snap", SNAPSHOT, SNAPSHOT.replace("\n\n", "\n\n\n"), True),
         ("tests/a.test.js.snap", SNAPSHOT, SNAPSHOT.replace("x y", "x  y"), False),
-        ("tests/a.test.js.snap", SNAPSHOT, SNAPSHOT.replace("x y\n", "x y\n\n"), False),
         ("tests/a.test.js.snap", SNAPSHOT, SNAPSHOT.replace("adds 1", "adds  1"), False),
         ("tests/a.snap", "source: a\n---\nb\n c\n", "source: a\n---\nb\nc\n", False),
     ],
