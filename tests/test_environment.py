@@ -147,11 +147,11 @@ def test_a_missing_module_of_the_project_is_a_failure(plan: Plan) -> None:
     [
         ("no-such-tool -q", "no-such-tool: No such file or directory"),
         ("@cd . && no-such-tool -q", "no-such-tool: not found"),
-        (f"{PYTHON} -S -m pytest", "pytest is not installed"),
+        ("{python} -S -m pytest", "pytest is not installed"),
     ],
 )
 def test_a_tool_missing_in_a_make_recipe_is_broken(recipe: str, message: str, plan: Plan) -> None:
-    makefile = f"all:\n\t$(MAKE) inner\ninner:\n\t{recipe}\n"
+    makefile = f"all:\n\t$(MAKE) inner\ninner:\n\t{recipe.format(python=PYTHON)}\n"
     result = ended(plan, "make", {"Makefile": makefile})
     assert result.status is Status.BROKEN
     assert message in (result.error or "")
