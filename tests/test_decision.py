@@ -270,7 +270,7 @@ def test_a_stalled_run_names_the_unchanged_problem(so_far: Progress, reason: str
 def test_a_gate_without_attempts_is_named_as_reason() -> None:
     end = ended(progress(), replace(LIMITS, gates=(gate(max_retries=0),)))
     assert end is not None
-    assert end.reason == "tests failed, and its limit is 0 attempts"
+    assert end.reason == "tests failed, and no attempt is allowed"
 
 
 def test_without_limits_a_run_does_not_end() -> None:

@@ -184,18 +184,19 @@ def _attempts_spent(progress: Progress, limits: Limits) -> End | None:
     if allowed is None or made < allowed:
         return None
     step = progress.latest.failed_step or "validation"
-    how = f"after {counted(made, 'attempt')}" if made else "and no attempt is allowed"
-    return _exhausted(f"{step} failed{' ' if made else ', '}{how}")
+    return _exhausted(f"{step} failed{_after(made)}")
+
+
+def _after(attempts: int) -> str:
+    return f" after {counted(attempts, 'attempt')}" if attempts else ", and no attempt is allowed"
 
 
 def _gate_spent(progress: Progress, limits: Limits) -> End | None:
     """A gate may have fewer attempts than the run; each attempt made while it failed counts."""
     for gate, tried, allowed in _tries(progress, limits):
         if tried >= allowed:
-            times = f" after {counted(tried, 'attempt')}, its limit"
-            return _exhausted(
-                f"{gate.name} failed{times if tried else ', and its limit is 0 attempts'}"
-            )
+            limit = ", its limit" if tried else ""
+            return _exhausted(f"{gate.name} failed{_after(tried)}{limit}")
     return None
 
 
