@@ -1,5 +1,6 @@
 """Runs in layers over the workspace: they end as those in place, and before that touch nothing."""
 
+import enum
 import signal
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from atlas_retry.events import AttemptFinished, AttemptStarted, Event, Notice
 from atlas_retry.history import archive
 from atlas_retry.history.database import reading
 from atlas_retry.model import Outcome, Verdict
+from atlas_retry.run.door import pickled, unpickled
 from atlas_retry.settings import Isolation
 from atlas_retry.workspace.discovery import open_workspace
 from atlas_retry.workspace.locking import lock
@@ -159,6 +161,16 @@ def test_a_folder_configured_as_writable_is_written(project: Project, tmp_path: 
     project.configure(agent={"backend": "command", "command": line, "writable": [str(notes)]})
     assert isolated(project).verdict is Verdict.FIXED
     assert (notes / "x").read_text() == "x\n"
+
+
+def test_enumerations_cross_the_connection_under_early_releases_of_python(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def by_name(self: enum.Enum, _: int) -> tuple[object, ...]:
+        return getattr, (type(self), self.name)
+
+    monkeypatch.setattr(enum.Enum, "__reduce_ex__", by_name)
+    assert unpickled(pickled(("emit", Verdict.FIXED))) == ("emit", Verdict.FIXED)
 
 
 @pytest.mark.parametrize("mode", MODES)

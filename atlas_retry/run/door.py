@@ -103,7 +103,7 @@ def _serve(connection: Connection, answers: Answers) -> object:
             _send(connection, ("stop", process.stop_requested()))
             continue
         try:
-            name, arguments = _SafeUnpickler(io.BytesIO(connection.recv_bytes())).load()
+            name, arguments = unpickled(connection.recv_bytes())
         except (EOFError, OSError):
             return None
         if name == "done":
@@ -125,7 +125,7 @@ def _caught(function: Callable[..., object], *arguments: object) -> object:
 
 def _send(connection: Connection, value: object) -> None:
     with suppress(OSError):  # the other end has closed, and the next read notices
-        connection.send_bytes(pickle.dumps(value))
+        connection.send_bytes(pickled(value))
 
 
 class Door:
@@ -161,7 +161,7 @@ class Door:
 
     def _call(self, name: str, *arguments: object) -> None:
         with self._sending:
-            self._connection.send_bytes(pickle.dumps((name, arguments)))
+            self._connection.send_bytes(pickled((name, arguments)))
 
     def _receive(self) -> None:
         try:
@@ -211,6 +211,25 @@ def budget_answers(budget: SharedBudget) -> Answers:
     """The calls of `DistantBudget`."""
     asked = (budget.elapsed_s, budget.draw, budget.settle, budget.promise)
     return {function.__name__: function for function in asked}
+
+
+class _Pickler(pickle.Pickler):
+    """Pickles enumerations by value: Python 3.11.2 would by `getattr`, which is not unpickled."""
+
+    def reducer_override(self, obj: object) -> Any:  # noqa: ANN401 - as in `pickle`
+        return (type(obj), (obj.value,)) if isinstance(obj, Enum) else NotImplemented
+
+
+def unpickled(content: bytes) -> Any:  # noqa: ANN401 - as in `pickle`
+    """A value from the inner end. Raises UnpicklingError for anything that is more than a value."""
+    return _SafeUnpickler(io.BytesIO(content)).load()
+
+
+def pickled(value: object) -> bytes:
+    """A value for the other end."""
+    content = io.BytesIO()
+    _Pickler(content).dump(value)
+    return content.getvalue()
 
 
 class _SafeUnpickler(pickle.Unpickler):
