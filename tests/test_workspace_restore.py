@@ -1,5 +1,6 @@
 import os
 import shutil
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -310,6 +311,22 @@ def test_the_lock_of_a_killed_restore_is_removed(root: Path, ws: Workspace, same
     restore(ws, held.id)
     assert (root / ".git/index").read_bytes() == before
     assert not (root / ".git/index.lock").exists()
+
+
+def test_bytecode_of_the_replaced_file_is_not_used_after_a_restore(
+    root: Path, ws: Workspace
+) -> None:
+    """Of two files of one size and second, Python takes the one's bytecode for the other's."""
+    write(root, "src/a.py", "a = 5\n")
+    held = snapshot(ws)
+    write(root, "src/a.py", "a = 6\n")
+    show = ("python3", "-c", "from src import a; print(a.a)")
+    answers: list[str] = []
+    for _ in range(2):
+        os.utime(root / "src/a.py")
+        answers.append(subprocess.check_output(show, cwd=root, env=dict(ws.environ), text=True))
+        restore(ws, held.id)
+    assert answers == ["6\n", "5\n"]
 
 
 def test_git_sees_an_edit_made_in_the_same_second_as_the_index(root: Path, ws: Workspace) -> None:

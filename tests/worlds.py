@@ -158,6 +158,9 @@ class _InWorld(Effects, kw_only=True):
     def outdate(self, paths: Iterable[str]) -> None:
         pass
 
+    def refresh(self, changes: Iterable[Change]) -> None:
+        pass
+
     def validate(self, previous: Validation | None) -> Validation:
         return self.world.validate(previous)
 

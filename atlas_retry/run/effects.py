@@ -192,6 +192,12 @@ class Effects(Struct, kw_only=True):
                 os.utime(self.opened.root / path, (LONG_AGO_S, LONG_AGO_S), follow_symlinks=False)
         self.opened.tracker.moved()
 
+    def refresh(self, changes: Iterable[Change]) -> None:
+        """Let no cache of a gate take a file that a turn changed for an unchanged one."""
+        since_s = self.sealed.taken_ns / 1e9 if self.sealed else 0.0
+        if place.refresh(self.opened.root, (change.path for change in changes), since_s):
+            self.opened.tracker.moved()
+
     def _start(self) -> str:
         name = f"runs/{self.run.run_id}/start"
         held = shadow.kept(self.opened.git).get(name)
@@ -416,15 +422,8 @@ class Effects(Struct, kw_only=True):
             self.opened.tracker.moved()
         if guard.mode == "block":
             seals.restore_modes(self.sealed, beside.look)
-            self._refresh(before, after, self.sealed.taken_ns)
         stays = self._lasting(self.sealed, beside, judgement) if judgement.ends else ()
         return replace(judgement, blocks=guard.mode == "block", left=stays)
-
-    def _refresh(self, before: str, after: str, since_ns: int) -> None:
-        """Let no cache take a file that a turn changed for an unchanged one."""
-        changed = (change.path for change in self.changes(before, after))
-        if place.refresh(self.opened.root, changed, since_ns):
-            self.opened.tracker.moved()
 
     def _lasting(
         self, taken: seals.Seal, moved: seals.Moved, judgement: Judgement

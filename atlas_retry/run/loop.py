@@ -144,6 +144,7 @@ def _turn(progress: Progress, before: Taken, number: int, do: Effects) -> Progre
         snapshot=after.id,
         changes=do.changes(before.id, after.id),
     )
+    do.refresh(attempt.changes)
     turn = Turn(before=before, after=after)
     attempt, end, validation = settle(attempt, turn, progress, do)
     attempt = replace(

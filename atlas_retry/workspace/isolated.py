@@ -23,7 +23,7 @@ from atlas_retry.errors import StateError, WorkspaceError
 from atlas_retry.model import ChangeStatus
 from atlas_retry.workspace import overlay, place
 from atlas_retry.workspace.discovery import Workspace
-from atlas_retry.workspace.overlay import Layers, gone_with, set_apart
+from atlas_retry.workspace.overlay import Layers, gone_with
 from atlas_retry.workspace.place import Contents
 from atlas_retry.workspace.putback import put_back_moved
 from atlas_retry.workspace.restoring import AFTERMATH_S, is_later, restore_but_edited
@@ -85,7 +85,6 @@ def changed_in_place(ws: Workspace, wanted: Contents, reason: str) -> Iterator[I
             f"another atlas has temporarily changed {ws.root}", remedy="wait until it has ended"
         )
     note = _note(ws, wanted)
-    times = {path: place.status(ws.root, path) for path in wanted}
     keep(ws, _START, note.snapshot)
     with process.orderly(), _noted(ws, note):
         try:
@@ -94,11 +93,7 @@ def changed_in_place(ws: Workspace, wanted: Contents, reason: str) -> Iterator[I
             yield InPlace(ws=ws, before=note.snapshot, wanted=wanted, reason=reason)
         finally:
             with process.uninterruptible(f"the workspace {ws.root} is being restored"):
-                aside_times = {path: place.status(ws.root, path) for path in wanted}
                 _restore(ws, note)
-                for path, status in aside_times.items():
-                    if times[path]:
-                        set_apart(ws.root / path, status)
                 _note_path(ws).unlink()
 
 
@@ -120,9 +115,7 @@ def _apply(ws: Workspace, wanted: Contents) -> None:
             place.remove_folder(ws.root, path)
         for path, change in wanted.items():
             if change:
-                before = place.status(ws.root, path)
                 place.put(ws.root, path, StoredFile(change[0], ""), change[1])
-                set_apart(ws.root / path, before)
 
 
 def _restore(ws: Workspace, note: Note, quiet_s: float = inf) -> tuple[str, ...]:

@@ -215,7 +215,7 @@ def _apply(layers: Layers, wanted: Contents) -> None:
     for path, change in wanted.items():
         if change:
             place.put(top, path, StoredFile(change[0], ""), change[1])
-            set_apart(top / path, place.status(layers.root, path))
+            place.date_after(top, path, place.status(layers.root, path))
     gone = gone_with(layers.root, wanted)
     for path in gone:
         if gone.isdisjoint(parents(path)) and not os.path.lexists(top / path):
@@ -225,16 +225,6 @@ def _apply(layers: Layers, wanted: Contents) -> None:
     for above, _, _ in os.walk(top):
         with suppress(FileNotFoundError, NotADirectoryError):
             make_like(Path(above), layers.root / Path(above).relative_to(top))
-
-
-def set_apart(file: Path, other: os.stat_result | None) -> None:
-    """Give a file an mtime that differs from the other's in whole seconds.
-
-    Python uses old bytecode if a file has the same size and the same second.
-    """
-    status = file.lstat()
-    if other and int(status.st_mtime) == int(other.st_mtime):
-        os.utime(file, (status.st_atime, int(other.st_mtime) + 1), follow_symlinks=False)
 
 
 def gone_with(root: Path, wanted: Contents) -> set[str]:

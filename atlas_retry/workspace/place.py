@@ -8,6 +8,7 @@ old one keep its content.
 import errno
 import os
 import stat
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from itertools import chain
@@ -32,8 +33,12 @@ _NOT_THERE = (FileNotFoundError, NotADirectoryError, _LinkedError)
 
 
 def put(root: Path, path: str, entry: StoredFile, content: bytes) -> None:
-    """Write `path` as `entry` says. Raises OSError, also for a folder that is not empty."""
+    """Write `path` as `entry` says, with a later time than the file that it replaces.
+
+    Raises OSError, also for a folder that is not empty.
+    """
     with _parent(root, path) as (folder, name):
+        replaced = _status_in(folder, name)
         with suppress(FileNotFoundError):
             os.unlink(TEMPORARY, dir_fd=folder)
         if entry.mode == LINK:
@@ -46,6 +51,8 @@ def put(root: Path, path: str, entry: StoredFile, content: bytes) -> None:
         # a rename replaces everything but a folder
         with suppress(FileNotFoundError, NotADirectoryError):
             os.rmdir(name, dir_fd=folder)
+        if replaced:
+            _date_after(folder, TEMPORARY, replaced.st_mtime)
         os.replace(TEMPORARY, name, src_dir_fd=folder, dst_dir_fd=folder)
 
 
@@ -64,9 +71,35 @@ def read(root: Path, path: str, max_bytes: int | None = None) -> bytes | None:
 def status(root: Path, path: str) -> os.stat_result | None:
     """Stat of the file or link at `path`; None if there is none, or a folder."""
     with suppress(*_NOT_THERE), _parent(root, path, make=False) as (folder, name):
+        return _status_in(folder, name)
+    return None
+
+
+def _status_in(folder: int, name: str) -> os.stat_result | None:
+    with suppress(FileNotFoundError):
         status = os.stat(name, dir_fd=folder, follow_symlinks=False)
         return None if stat.S_ISDIR(status.st_mode) else status
     return None
+
+
+def date_after(root: Path, path: str, other: os.stat_result | None) -> None:
+    """Give a file an mtime in a later second than another's. Raises OSError."""
+    if other:
+        with _parent(root, path, make=False) as (folder, name):
+            _date_after(folder, name, other.st_mtime)
+
+
+def _date_after(folder: int, name: str, other_s: float) -> bool:
+    """Give a file an mtime in a later second, if it has none; returns whether it had none.
+
+    Python uses old bytecode if a file has the same size and the same second.
+    """
+    status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+    if int(status.st_mtime) > int(other_s):
+        return False
+    later_s = max(time.time(), int(other_s) + 1)
+    os.utime(name, (status.st_atime, later_s), dir_fd=folder, follow_symlinks=False)
+    return True
 
 
 def _open_and_read(root: Path, path: str, max_bytes: int | None = None) -> tuple[int, bytes] | None:
@@ -151,16 +184,14 @@ def _open(folder: int, name: str, *, make: bool) -> int:
     return os.open(name, _FOLDER, dir_fd=folder)
 
 
-def refresh(root: Path, paths: Iterable[str], since_ns: int) -> tuple[str, ...]:
-    """Update the times of older files, for caches would take them for unchanged; returns these."""
-    older: list[str] = []
+def refresh(root: Path, paths: Iterable[str], since_s: float) -> bool:
+    """Give files an mtime in a later second than `since_s`; returns whether any had none."""
+    older = False
     for path in paths:
-        with suppress(OSError):
-            status = (root / path).lstat()
-            if stat.S_ISREG(status.st_mode) and status.st_mtime_ns < since_ns:
-                os.utime(root / path)
-                older.append(path)
-    return tuple(older)
+        with suppress(*_NOT_THERE), _parent(root, path, make=False) as (folder, name):
+            if _status_in(folder, name):
+                older |= _date_after(folder, name, since_s)
+    return older
 
 
 def parents(path: str) -> Iterator[str]:
