@@ -10,7 +10,7 @@ from pathlib import Path
 
 from atlas_retry.errors import WorkspaceError
 from atlas_retry.guard.places import CACHES, is_made
-from atlas_retry.model import ChangeStatus, Lost, Tree
+from atlas_retry.model import Change, ChangeStatus, Lost, Tree
 from atlas_retry.source import Scope, ScopeKind, definitions
 from atlas_retry.workspace import discovery, state, trees
 
@@ -89,13 +89,8 @@ def _outermost(scopes: Iterable[Scope]) -> tuple[str, ...]:
 
 def deleted_ignored(git: discovery.Workspace, start: str, left: str) -> tuple[str, ...]:
     """Ignored files of the snapshot `start` that are missing in `left` and that no tool makes."""
-    shown = {change.path for change in state.changes(git, start, left)}
-    deleted = []
-    for change in state.changes(git, start, left, ignored=True):
-        is_output = is_made(change.path) or CACHES.match(change.path)
-        if change.status is ChangeStatus.DELETED and change.path not in shown and not is_output:
-            deleted.append(change.path)
-    return tuple(deleted)
+    changes = _ignored(git, start, left)
+    return tuple(change.path for change in changes if change.status is ChangeStatus.DELETED)
 
 
 def recorded(git: discovery.Workspace, start: str, end: str, began_s: float) -> Iterator[str]:
@@ -103,10 +98,16 @@ def recorded(git: discovery.Workspace, start: str, end: str, began_s: float) -> 
 
     A failing test may have recorded there what it compares with.
     """
-    seen = {change.path for change in state.changes(git, start, end)}
-    for change in state.changes(git, start, end, ignored=True):
+    for change in _ignored(git, start, end):
         path = git.root / change.path
-        if change.path in seen or is_made(change.path) or CACHES.match(change.path):
-            continue
         if not path.is_symlink() and path.exists() and path.stat().st_ctime < began_s:
             yield change.path
+
+
+def _ignored(git: discovery.Workspace, start: str, end: str) -> Iterator[Change]:
+    """Changes of ignored files that no tool makes."""
+    visible = {change.path for change in state.changes(git, start, end)}
+    for change in state.changes(git, start, end, ignored=True):
+        path = change.path
+        if path not in visible and not is_made(path) and not CACHES.match(path):
+            yield change
