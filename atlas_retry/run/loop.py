@@ -256,8 +256,8 @@ def _marked(progress: Progress, kept: tuple[Attempt, ...]) -> Progress:
 
 def _changed_by_gates(progress: Progress, do: Effects) -> tuple[str, ...]:
     """Files that differ from the start of the run, but were not changed by an agent or a person."""
-    moved = (change.path for change in do.changes(progress.start, progress.current))
-    return tuple(path for path in moved if path not in _by_agents(progress) | progress.theirs)
+    moved = _paths(progress.start, progress.current, do)
+    return tuple(sorted(moved - _by_agents(progress) - progress.theirs))
 
 
 def _by_agents(progress: Progress) -> frozenset[str]:
