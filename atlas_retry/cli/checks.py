@@ -195,11 +195,14 @@ def _run_aside(opened: OpenWorkspace, chosen: Sequence[Gate], how: Plan, shown: 
 def _name_unheld(opened: OpenWorkspace, paths: Collection[str], shown: Emit) -> None:
     """Warn of changed files without a snapshot, and show how git can restore those it tracks."""
     from atlas_retry.reports.screen.lines import printable
-    from atlas_retry.workspace import look
+    from atlas_retry.workspace.staged import staged
 
-    tracked = look.tracked(opened.root, paths, environ=opened.environ)
-    others = ", ".join(printable(path) for path in sorted({*paths} - {*tracked}))
-    names = " ".join(shlex.quote(printable(path)) for path in tracked)
+    tracked = set[str]()
+    with suppress(AtlasError):
+        index = staged(opened.root, opened.git.environ, opened.git.git_dir / "index")
+        tracked = index.at.keys() & {*paths}
+    others = ", ".join(printable(path) for path in sorted({*paths} - tracked))
+    names = " ".join(shlex.quote(printable(path)) for path in sorted(tracked))
     text = (
         "atlas undo cannot restore what a gate changed that is not configured with `writes: true`"
     )

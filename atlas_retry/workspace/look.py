@@ -281,24 +281,11 @@ def _still_read(last: Look, look: Look) -> dict[str, str]:
     return {path: oid for path, oid in last.read.items() if is_same(path)}
 
 
-def _listed(root: Path, env: Mapping[str, str], *which: str) -> list[str]:
-    """Paths that git does not ignore; nested repositories, except submodules, end in `/`."""
-    return split(git("ls-files", "-z", *which, "--exclude-standard", cwd=root, env=env))
-
-
 def ignored(root: Path, env: Mapping[str, str]) -> list[str]:
     """Paths that git ignores; folders that are ignored as a whole end in `/`."""
-    which = ("--others", "--ignored", "--directory")
-    env = user_environment(env)
-    return _listed(root, env, *which) if (root / ".git").exists() else []
-
-
-def tracked(root: Path, paths: Collection[str], *, environ: Mapping[str, str]) -> tuple[str, ...]:
-    """The paths among these that are in git's index, in order."""
-    try:
-        return tuple(sorted({*paths} & {*_listed(root, user_environment(environ), "--cached")}))
-    except WorkspaceError:
-        return ()
+    asked = ("ls-files", "-z", "--others", "--ignored", "--directory", "--exclude-standard")
+    is_there = (root / ".git").exists()
+    return split(git(*asked, cwd=root, env=user_environment(env))) if is_there else []
 
 
 def _id_at(path: Path, seen: Stat) -> str | None:
