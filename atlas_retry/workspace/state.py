@@ -11,6 +11,7 @@ from msgspec import Struct
 from atlas_retry.model import Change, ChangeStatus
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.git import EMPTY_TREE, GitError, split
+from atlas_retry.workspace.place import parents
 from atlas_retry.workspace.scan import CACHE, Unheld
 from atlas_retry.workspace.shadow import read_blobs, shadow_git
 from atlas_retry.workspace.store import FILE, StoredFile
@@ -59,7 +60,7 @@ class TreeState(Struct, frozen=True, kw_only=True, dict=True):
 
     def may_lack(self, path: str) -> bool:
         """Whether the snapshot left a path out for another reason than being in a cache."""
-        above = [f"{path[:at]}/" for at, sign in enumerate(path) if sign == "/"]
+        above = (f"{folder}/" for folder in parents(path))
         return any(self.left_out.get(one, CACHE) != CACHE for one in (path, *above))
 
 
