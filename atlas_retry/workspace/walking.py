@@ -278,7 +278,7 @@ def _look_into(
     made = _untracked(ws, asked)
     if any(path.endswith("/") for path in made):
         return None
-    return _walked(ws, now, written, {*tracked, *untracked, *made}, last.ignored_bytes)
+    return _walked(ws, now, written, {*tracked, *untracked, *made})
 
 
 def _new(base: str, last: Scan, written: Iterable[str]) -> dict[str, bool]:
@@ -357,8 +357,7 @@ def look_at_written(ws: Workspace, last: Scan) -> Scan | None:
         return None
     with suppress(GitError):
         visible = _visible(ws, last, written, now)
-        base = replace(last, upper=now, taken_ns=taken_ns)
-        return _walked(ws, base, written, visible, last.ignored_bytes)
+        return _walked(ws, replace(last, upper=now, taken_ns=taken_ns), written, visible)
     return None
 
 
@@ -397,15 +396,11 @@ def _ignored(ws: Workspace, paths: Collection[str]) -> set[str]:
 
 
 def _walked(
-    ws: Workspace,
-    last: Scan,
-    written: Collection[str],
-    visible: Collection[str],
-    ignored_bytes: int,
+    ws: Workspace, last: Scan, written: Collection[str], visible: Collection[str]
 ) -> Scan | None:
     """The last walk updated by a walk through the folders that were written to.
 
-    None if ignored files no longer have `ignored_bytes` and there are too many to hold all.
+    None if the size of the ignored files has changed and there are too many to hold all.
     """
     changed = {"", *written, *folders_above(written)}
     kept: set[str] = set()
@@ -417,8 +412,8 @@ def _walked(
         return is_wanted
 
     entered = scan(ws.root, lambda _: visible, avoid=ws.state, enter=enter)
-    joined = _joined(last, entered, kept)
-    return None if is_full(joined) and joined.ignored_bytes != ignored_bytes else joined
+    now = _joined(last, entered, kept)
+    return None if is_full(now) and now.ignored_bytes != last.ignored_bytes else now
 
 
 def _joined(last: Scan, scan: Scan, kept: Collection[str]) -> Scan:
