@@ -7,7 +7,7 @@ pager, editor, signature or login program, and no network. The only exception is
 
 import os
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -164,9 +164,18 @@ def commit_id(root: Path, env: Mapping[str, str], revision: str) -> str:
         ) from error
 
 
+MAX_NAMED = 200
+"""Maximum number of paths that are passed to git; for more it is asked about all."""
+
+
 def split(output: bytes) -> list[str]:
     """The items of `-z` output."""
     return os.fsdecode(output).split("\0")[:-1] if output else []
+
+
+def joined(items: Iterable[str]) -> bytes:
+    """The items in the format of `split`."""
+    return os.fsencode("".join(f"{item}\0" for item in items))
 
 
 @cache

@@ -1,7 +1,7 @@
 """The latest snapshot on disk, for the next process to build on; a cache."""
 
 import os
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 
 import msgspec
@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from atlas_retry.state_dir import replace_file
 from atlas_retry.workspace.discovery import Workspace
-from atlas_retry.workspace.git import GitError, git, split
+from atlas_retry.workspace.git import GitError, git, joined, split
 from atlas_retry.workspace.scan import Scan, Stat, Unheld, stat_of
 from atlas_retry.workspace.store import Known, StoredFile
 from atlas_retry.workspace.versions import Version
@@ -126,11 +126,6 @@ def walk_of(
         ignored_bytes=scan.ignored_bytes,
         taken_ns=scan.taken_ns,
     )
-
-
-def joined(paths: Iterable[str] | Collection[str]) -> bytes:
-    """Paths in the format of `split`."""
-    return os.fsencode("".join(f"{path}\0" for path in paths))
 
 
 def excludes_of(ws: Workspace) -> Excludes | None:

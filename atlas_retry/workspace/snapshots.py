@@ -9,14 +9,13 @@ from pathlib import Path
 from msgspec import Struct
 
 from atlas_retry.workspace.discovery import Workspace
-from atlas_retry.workspace.git import EMPTY_TREE, GitError
+from atlas_retry.workspace.git import EMPTY_TREE, GitError, joined
 from atlas_retry.workspace.gitfacts import git_files
 from atlas_retry.workspace.remembered import (
     Remembered,
     RememberedTree,
     RememberedWalk,
     excludes_of,
-    joined,
     recall,
     remember,
     walk_of,

@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from atlas_retry.workspace.discovery import Uncommitted, Workspace, uncommitted
-from atlas_retry.workspace.git import GitError, git, split
+from atlas_retry.workspace.git import MAX_NAMED, GitError, git, split
 from atlas_retry.workspace.scan import NESTED, Scan, Stat
 
 _HEADER, _STATS, _EXTENSION = struct.Struct(">4sII"), struct.Struct(">10I"), struct.Struct(">4sI")
@@ -181,10 +181,6 @@ def _plain(root: Path, env: Mapping[str, str], data: bytes) -> bytes:
         return file.read_bytes()
 
 
-_MAX_NAMED = 200
-"""Above this number of paths git is asked about the whole work tree."""
-
-
 def compared(ws: Workspace, scan: Scan) -> Uncommitted:
     """Same as `uncommitted`, but git looks only at files that differ from the index's stat data.
 
@@ -193,7 +189,7 @@ def compared(ws: Workspace, scan: Scan) -> Uncommitted:
     root, env = ws.root, ws.environ
     index = staged(root, env, ws.git_dir / "index")
     suspects = [*index.unlike(index.at, scan.files)]
-    if len(suspects) > _MAX_NAMED:
+    if len(suspects) > MAX_NAMED:
         return uncommitted(root, env)
     paths = {*_untracked(index, scan)}
     asked = ("rev-parse", "--verify", "--quiet", "HEAD")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from atlas_retry.workspace import place
 from atlas_retry.workspace.discovery import Workspace
-from atlas_retry.workspace.git import commit_id, git, user_environment
+from atlas_retry.workspace.git import MAX_NAMED, commit_id, git, user_environment
 from atlas_retry.workspace.place import Contents, parents
 from atlas_retry.workspace.scan import Scan, Stat, scan
 from atlas_retry.workspace.shadow import parse_batch, shadow_git
@@ -111,10 +111,6 @@ def walk(root: Path, environ: Mapping[str, str]) -> Scan:
     """Files of a folder: as git lists them if it has a `.git`, else all except git's own files."""
     env = user_environment(environ)
     return scan(root, listing(root, env) if (root / ".git").exists() else None)
-
-
-MAX_NAMED = 200
-"""Most paths that are passed to git; with more it lists everything."""
 
 
 def tree(ws: Workspace, snapshot_id: str, *, ignored: bool = False) -> ObjectTree:

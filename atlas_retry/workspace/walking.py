@@ -15,7 +15,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from atlas_retry.workspace.discovery import Workspace
-from atlas_retry.workspace.git import GitError, git, split
+from atlas_retry.workspace.git import MAX_NAMED, GitError, git, joined, split
 from atlas_retry.workspace.place import folders_above, parents
 from atlas_retry.workspace.scan import (
     CACHE,
@@ -38,9 +38,6 @@ from atlas_retry.workspace.scan import (
 )
 from atlas_retry.workspace.staged import staged
 from atlas_retry.workspace.versions import differing
-
-_MAX_NAMED = 200
-"""Above this number of paths git is asked about the whole work tree."""
 
 
 def look_over(ws: Workspace) -> Scan:
@@ -271,7 +268,7 @@ def _look_into(
     asked = new.keys() - tracked.keys()
     matters = any(_may_matter_elsewhere(path, last) for path in (*written, *new))
     is_submodule = any(path in tracked for path in (*written, *filter(new.get, new)))
-    if matters or is_submodule or len(asked) > _MAX_NAMED:
+    if matters or is_submodule or len(asked) > MAX_NAMED:
         return None
     if last.rules != now.rules and not _is_seen_alike(ws, last, tracked, untracked, new):
         return None
@@ -307,7 +304,7 @@ def _is_seen_alike(
     new: Collection[str],
 ) -> bool:
     """Whether git ignores the same files with the new index. Raises GitError."""
-    if not last.ignored.isdisjoint(tracked) or len(untracked) > _MAX_NAMED:
+    if not last.ignored.isdisjoint(tracked) or len(untracked) > MAX_NAMED:
         return False
     # a folder of caches is only held if files of it are, or were, tracked
     if any(path.rpartition("/")[2] in CACHES for path in last.folders):
@@ -388,8 +385,8 @@ def _visible(
 
 def _ignored(ws: Workspace, paths: Collection[str]) -> set[str]:
     """The paths among these that git ignores. Raises GitError."""
-    asked = os.fsencode("".join(f"./{path}\0" for path in paths))
     # it knows no literal pathspecs; behind `./` nothing but the path is meant
+    asked = joined(f"./{path}" for path in paths)
     options = ("--no-literal-pathspecs", "check-ignore", "-z", "--stdin")
     out = git(*options, cwd=ws.root, env=ws.environ, stdin=asked, accept=(0, 1))
     return {path.removeprefix("./") for path in split(out)}
