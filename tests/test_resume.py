@@ -105,6 +105,27 @@ def test_a_completed_turn_is_not_paid_again(scene: Scene) -> None:
     assert (row.verdict, row.attempts) == (Verdict.FIXED, 1)
 
 
+@pytest.mark.parametrize("name", ["KILL", "TERM"])
+def test_edits_while_gates_ran_are_named_after_an_interruption(scene: Scene, name: str) -> None:
+    notes, mine = scene.notes, scene.project.root / "notes.txt"
+    once = f"touch {notes}/once; echo mine > notes.txt; kill -{name} $PPID; sleep 9"
+    deadly = f"[ ! -e {notes}/asked ] || [ -e {notes}/once ] || {{ {once}; }}"
+    scene.agent(
+        f"echo asked >> {notes}/asked; {FIX}",
+        validation={"test": [{"name": "deadly", "run": deadly}, UNITTEST]},
+    )
+    said = scene.atlas("retry", "--ai-fix").stdout
+    if name == "KILL":
+        said = scene.atlas("resume", "--ai-fix").stdout
+        assert "the agent continues with its unfinished edits: calc.py\n" in said
+    (row,) = scene.runs()
+    pick = f"atlas pick {row.id} 1-unfinished --path FILE takes one again"
+    assert f"changed by a gate or a person, and restored: notes.txt; {pick}" in said
+    assert not mine.exists()
+    taken = scene.atlas("pick", row.id, "1-unfinished", "--path", "notes.txt")
+    assert (taken.returncode, mine.read_text()) == (0, "mine\n")
+
+
 def test_a_worse_attempt_stays_reverted_when_a_run_resumes(scene: Scene) -> None:
     asked = f"{scene.notes}/asked"
     worse = f"[ -e {asked} ] || {{ echo worse > {asked}; echo 'def (' > calc.py; exit 0; }}"

@@ -132,6 +132,10 @@ class Effects(Struct, kw_only=True):
         shadow.keep(self.opened.git, f"runs/{self.run.run_id}/{name}", taken.id)
         return Taken(id=taken.id, tree=taken.work, left_out=taken.left_out)
 
+    def kept(self, name: str) -> str | None:
+        """The id of the snapshot that was taken under this name; None if there is none."""
+        return shadow.kept(self.opened.git).get(f"runs/{self.run.run_id}/{name}")
+
     def changes(self, before: str, after: str) -> tuple[Change, ...]:
         return state.changes(self.opened.git, before, after)
 
@@ -199,10 +203,9 @@ class Effects(Struct, kw_only=True):
             self.opened.tracker.moved()
 
     def _start(self) -> str:
-        name = f"runs/{self.run.run_id}/start"
-        held = shadow.kept(self.opened.git).get(name)
+        held = self.kept("start")
         if held is None:
-            raise WorkspaceError(f"the snapshot {name} is gone")
+            raise WorkspaceError(f"the snapshot runs/{self.run.run_id}/start is gone")
         return held
 
     def by_others(self, paths: frozenset[str], reply: AgentReply) -> frozenset[str]:

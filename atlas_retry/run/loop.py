@@ -119,10 +119,17 @@ def _on_its_base(progress: Progress, do: Effects) -> Progress:
 
 
 def _revert_attempt(before: Taken, number: int, do: Effects) -> None:
-    """Revert the edits of an abandoned attempt; they stay in its snapshot."""
+    """Revert the edits of an abandoned attempt; they stay in its snapshot.
+
+    What moved since the turn may be the user's: it is named.
+    """
     with uninterruptible(f"the changes of attempt {number} are being reverted"):
-        unfinished = do.snapshot(f"{number}-unfinished")
+        name = f"{number}-unfinished"
+        unfinished = do.snapshot(name)
         do.restore(before.id, unfinished.id, None)
+        if turn := do.kept(f"{number}-left") or do.kept(f"{number}"):
+            reverted = _paths(before.id, unfinished.id, do)
+            name_restored(reverted & _paths(turn, unfinished.id, do), name, do)
         do.emit(AttemptRestored(number=number))
 
 

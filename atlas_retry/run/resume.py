@@ -42,6 +42,7 @@ from atlas_retry.run.one import (
 )
 from atlas_retry.run.open import OpenWorkspace
 from atlas_retry.run.progress import Progress
+from atlas_retry.run.settle import restored_notice
 from atlas_retry.text.units import some
 from atlas_retry.workspace import discovery, locking, putback, restoring, shadow, snapshots, state
 
@@ -168,13 +169,28 @@ def _prepare_workspace(scene: _InterruptedRun) -> str | None:
         turn = _turn(scene, there.id)
         restoring.restore(scene.git, scene.expected)
         is_continued = attempt and (attempt.reply or attempt.session_id)
-        unfinished = some(ours, MAX_SHOWN)
-        pick = f"atlas pick {scene.run.id} {rescue.unfinished(attempt)} --path FILE"
+        name = rescue.unfinished(attempt)
+        since = _since_turn(scene, there.id) & {*ours}
+        if since:
+            scene.emit(restored_notice(since, name, scene.run.id))
+        unfinished = some([path for path in ours if path not in since], MAX_SHOWN)
+        pick = f"atlas pick {scene.run.id} {name} --path FILE"
         text = f"unfinished edits are reverted ({pick} takes one again): {unfinished}"
         if is_continued:
             text = f"the agent continues with its unfinished edits: {unfinished}"
-        scene.emit(Notice(level=Level.WARNING, text=text))
+        if unfinished:
+            scene.emit(Notice(level=Level.WARNING, text=text))
         return turn
+
+
+def _since_turn(scene: _InterruptedRun, there: str) -> frozenset[str]:
+    """Paths that moved after the turn had ended, by gates or by a person."""
+    attempt, held = scene.remains.open_attempt, scene.held
+    if attempt is None or attempt.reply is None:
+        return frozenset()
+    turn = held.get(f"{attempt.number}-left") or held.get(f"{attempt.number}")
+    moved = state.changes(scene.git, turn, there) if turn else ()
+    return frozenset(change.path for change in moved)
 
 
 def _continued_run(

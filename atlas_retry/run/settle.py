@@ -209,9 +209,14 @@ def _reverted_whole(
 def name_restored(paths: Collection[str], snapshot: str, do: Effects) -> None:
     """Name files that were restored although a person may have edited them while gates ran."""
     if paths:
-        command = f"atlas pick {do.run.run_id} {snapshot} --path FILE"
-        text = f"changed while gates ran, and restored: {some(sorted(paths), MAX_SHOWN)}"
-        do.emit(Notice(level=Level.WARNING, text=f"{text}; {command} takes one again"))
+        do.emit(restored_notice(paths, snapshot, do.run.run_id))
+
+
+def restored_notice(paths: Collection[str], snapshot: str, run_id: str) -> Notice:
+    """Warns that these files were restored, with the command that takes one again."""
+    text = f"changed by a gate or a person, and restored: {some(sorted(paths), MAX_SHOWN)}"
+    command = f"atlas pick {run_id} {snapshot} --path FILE"
+    return Notice(level=Level.WARNING, text=f"{text}; {command} takes one again")
 
 
 def _confirmed(
