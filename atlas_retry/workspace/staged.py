@@ -4,8 +4,9 @@ import hashlib
 import os
 import stat
 import struct
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import cached_property
 from pathlib import Path
 
 from msgspec import Struct
@@ -29,22 +30,42 @@ _PARTIAL = frozenset({b"link", b"sdir"})
 """Extensions of an index that lacks entries: a split one, and a sparse one."""
 
 
-class Index(Struct, frozen=True, kw_only=True):
+class Index(Struct, frozen=True, kw_only=True, dict=True):
     """Content of an index file."""
 
     data: bytes
     width: int
     """Length of an id in bytes."""
+    entries: Sequence[tuple[int, int, int]]
+    """Offsets of each entry, of its path, and of the path's end."""
     at: Mapping[str, int]
     """Offset of each path's entry; of a path in conflict the last entry."""
-    digest: str
-    """Digest of every path with its mode, content and stage, and of the flags."""
-    flags: Mapping[str, str]
-    """Flags by path: `skip-worktree`, `assume-unchanged`, `intent-to-add`."""
-    submodules: tuple[str, ...]
     written_ns: int = 0
     """Modification time. A file as new as that may have changed at the moment when the index was
     written: see racy-git.txt in git's technical documentation."""
+
+    @cached_property
+    def digest(self) -> str:
+        """Digest of every path with its mode, content and stage, and of the flags."""
+        said = list[bytes]()
+        for begin, _, end in self.entries:
+            said += self.data[begin + _MODE : begin + _MODE + 4], self.data[begin + _OID : end]
+        return hashlib.sha256(b"\0".join(said)).hexdigest()
+
+    def flags(self) -> Iterator[tuple[str, str]]:
+        """Paths with flags, and these: `skip-worktree`, `assume-unchanged`, `intent-to-add`."""
+        for begin, start, end in self.entries:
+            at = begin + _OID + self.width
+            if self.data[at] & _FLAGGED:
+                bits = _bits(self.data, at)
+                names = ",".join(name for bit, name in _FLAGS.items() if bits & bit)
+                yield os.fsdecode(self.data[start:end]), names
+
+    def submodules(self) -> Iterator[str]:
+        """Paths of submodules."""
+        for begin, start, end in self.entries:
+            if self.data[begin + _MODE + 2] == _SUBMODULE:
+                yield os.fsdecode(self.data[start:end])
 
     def unlike(self, paths: Iterable[str], files: Mapping[str, Stat]) -> Iterator[str]:
         """The paths whose stat data in `files` do not show that the file is as staged."""
@@ -145,23 +166,9 @@ def _entries(data: bytes, width: int) -> list[tuple[int, int, int]]:
 
 
 def _indexed(data: bytes, width: int, entries: list[tuple[int, int, int]]) -> Index:
-    said, odd, flags = list[bytes](), list[int](), _OID + width
-    for at, (begin, _, end) in enumerate(entries):
-        said += data[begin + _MODE : begin + _MODE + 4], data[begin + _OID : end]
-        if data[begin + flags] & _FLAGGED or data[begin + _MODE + 2] == _SUBMODULE:
-            odd.append(at)
     paths = split(b"".join([data[start : end + 1] for _, start, end in entries]))
-    bits = {paths[at]: _bits(data, entries[at][0] + flags) for at in odd}
-    names = {p: [name for bit, name in _FLAGS.items() if b & bit] for p, b in bits.items()}
-    modes = {paths[at]: data[entries[at][0] + _MODE + 2] for at in odd}
-    return Index(
-        data=data,
-        width=width,
-        at={path: entry[0] for path, entry in zip(paths, entries, strict=True)},
-        digest=hashlib.sha256(b"\0".join(said)).hexdigest(),
-        flags={path: ",".join(of_it) for path, of_it in names.items() if of_it},
-        submodules=tuple(path for path, mode in modes.items() if mode == _SUBMODULE),
-    )
+    at = {path: entry[0] for path, entry in zip(paths, entries, strict=True)}
+    return Index(data=data, width=width, entries=entries, at=at)
 
 
 def _bits(data: bytes, at: int) -> int:
