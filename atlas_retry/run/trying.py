@@ -8,9 +8,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from atlas_retry import config, state_dir
-from atlas_retry.config.init import configuration
+from atlas_retry.config.init import text_of
 from atlas_retry.config.init.commands import only_checks
-from atlas_retry.config.init.values import Proposed, Slot
+from atlas_retry.config.init.values import Proposal, Proposed, Slot
 from atlas_retry.errors import WorkspaceError
 from atlas_retry.events import Emit, Notice
 from atlas_retry.gates.plan import Plan
@@ -101,7 +101,7 @@ def _try(
 
 
 def _gate_of(proposed: Proposed, below: str) -> Gate:
-    text = configuration([proposed]).encode()
+    text = text_of(Proposal(choices=(proposed,))).encode()
     (gate,) = config.load_text(text, "proposal").gates
     cwd = f"{below}/{gate.cwd}".rstrip("./") if below else gate.cwd
     return replace(gate, cwd=cwd or ".", timeout_s=min(gate.timeout_s, LIMIT_S), recheck=None)

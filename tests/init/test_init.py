@@ -6,9 +6,9 @@ import pytest
 
 from atlas_retry import config
 from atlas_retry.cli.proposing import initialise
-from atlas_retry.config.init import configuration, propose, text_of
+from atlas_retry.config.init import propose, text_of
 from atlas_retry.config.init.detect import choose, detect
-from atlas_retry.config.init.values import Proposed, Slot
+from atlas_retry.config.init.values import Proposal, Proposed, Slot
 from atlas_retry.errors import UsageError
 from tests.init.test_detect import PROJECTS, Layout, startable
 
@@ -36,7 +36,7 @@ def test_written_configuration_holds_the_proposed_gates(files: dict[str, str]) -
     choices = choose(detect(Layout(files)), startable)
     if not choices:
         return
-    gates = config.load_text(configuration(choices).encode(), "config.yaml").gates
+    gates = config.load_text(text_of(Proposal(choices=choices)).encode(), "config.yaml").gates
     assert sorted((g.kind, g.run, g.fix, g.recheck, g.cwd, g.env) for g in gates) == sorted(
         (p.slot.kind, p.run, p.fix, p.recheck, p.cwd, p.env) for p in choices
     )
@@ -47,7 +47,7 @@ ODD = 'a: "b" \\ #{}[]&*!|>%@` é \U0001f600 $HOME'
 
 def test_a_command_with_odd_characters_survives_writing_and_loading() -> None:
     odd = Proposed(slot=Slot.TEST, run=ODD, reason=f"{ODD}\nsecond line\x00", env=(("A", ODD),))
-    text = configuration([odd], [f"{ODD}\nnote"])
+    text = text_of(Proposal(choices=(odd,), notes=(f"{ODD}\nnote",)))
     (gate,) = config.load_text(text.encode(), "config.yaml").gates
     assert (gate.run, gate.env) == (ODD, (("A", ODD),))
 

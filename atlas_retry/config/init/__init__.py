@@ -94,18 +94,11 @@ def write(root: Path, proposal: Proposal) -> None:
 
 
 def text_of(proposal: Proposal) -> str:
-    """The configuration as YAML with comments."""
-    return configuration(proposal.choices, proposal.notes)
-
-
-def configuration(choices: Iterable[Proposed], notes: Iterable[str] = ()) -> str:
-    """The whole file; gates that cannot start here are commented out, with the reason."""
-    every = tuple(choices)
-    lines = [HEAD.rstrip(), *_comment(notes, "")]
-    active = any(choice.obstacle is None for choice in every)
-    lines.append("validation:" if active else "# validation:")
+    """The configuration as YAML; gates that cannot start here are comments, with the reason."""
+    lines = [HEAD.rstrip(), *_comment(proposal.notes, "")]
+    lines.append("validation:" if proposal.gates else "# validation:")
     for key, words in descriptions(ValidationKeys).items():
-        lines += _listed(key, words, [one for one in every if one.slot.key == key])
+        lines += _listed(key, words, [one for one in proposal.choices if one.slot.key == key])
     return "\n".join(lines) + "\n"
 
 
