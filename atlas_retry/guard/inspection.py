@@ -90,7 +90,6 @@ def assess(case: Case) -> Judgement:
         answers[Answer.NOTED if noted else ruling.answer].append(ruling)
     refused, held = answers[Answer.REFUSED], answers[Answer.HELD]
     rewrites = {r.path: r.rewrite for r in held if r.rewrite is not None}
-    modes = {path: case.after.mode(path) or "100644" for path in rewrites}
     whole = any(not r.separable for r in refused)
     paths = [r.path for r in (*refused, *held) if r.path not in rewrites]
     lost = [r for r in refused if not r.restorable]
@@ -100,7 +99,7 @@ def assess(case: Case) -> Judgement:
         held=tuple(_held(r) for r in (*held, *reviewed)),
         noted=tuple(_violation(r) for r in answers[Answer.NOTED]),
         restore=None if whole else tuple(dict.fromkeys(paths)),
-        rewrite={path: (modes[path], content) for path, content in rewrites.items()},
+        rewrite={p: (case.after.mode(p) or "100644", left) for p, left in rewrites.items()},
         as_before={r.path: r.as_before for r in made if r.is_proved},
         ends=_end(lost, case),
         remedy=_remedy(lost, case) if lost else None,
