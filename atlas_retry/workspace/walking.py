@@ -280,7 +280,7 @@ def _look_into(
 
 def _new(base: str, last: Scan, written: Iterable[str]) -> dict[str, bool]:
     """New files and folders, and whether each is a folder. Raises OSError."""
-    folders = {*last.folders, *(path[:-1] for path in last.left_out if path.endswith("/"))}
+    folders = {".git", *last.folders, *(path[:-1] for path in last.left_out if path.endswith("/"))}
     files = last.files.keys() | last.left_out.keys() | {".git"}
     new = dict[str, bool]()
     for folder in written:
@@ -292,7 +292,6 @@ def _new(base: str, last: Scan, written: Iterable[str]) -> dict[str, bool]:
                 for p, is_folder in kinds.items()
                 if p not in (files, folders)[is_folder]
             }
-    new.pop(".git", None)
     return new
 
 
