@@ -7,12 +7,11 @@ nothing is reused.
 """
 
 import hashlib
-import itertools
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import cache
-from itertools import chain
+from itertools import chain, filterfalse, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -120,7 +119,7 @@ class Memory:
 
     def _all(self, files: Files) -> Files | None:
         """The files including ignored ones; None if there are too many."""
-        ignored = dict(itertools.islice(_ignored(self._root, files), MAX_IGNORED_FILES + 1))
+        ignored = dict(islice(_ignored(self._root, files), MAX_IGNORED_FILES + 1))
         return None if len(ignored) > MAX_IGNORED_FILES else {**files, **ignored}
 
     def _unsettled(self, files: Files, taken_ns: int) -> dict[str, str] | None:
@@ -228,8 +227,7 @@ def _moved_meanwhile(there: Files, seen: Files, began_s: float) -> list[str]:
         return []
     from atlas_retry.guard.places import CACHES, is_made
 
-    outside_caches = itertools.filterfalse(CACHES.match, late)
-    return [path for path in outside_caches if not is_made(path)]
+    return [path for path in filterfalse(CACHES.match, late) if not is_made(path)]
 
 
 _SHELL = frozenset(

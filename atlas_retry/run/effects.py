@@ -1,12 +1,11 @@
 """The side effects of one run, as methods that the loop calls. Decides nothing."""
 
-import itertools
 import os
 import shlex
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
-from itertools import chain, count
+from itertools import chain, count, filterfalse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -214,7 +213,7 @@ class Effects(Struct, kw_only=True):
         Known only in an overlay, or if the reply names everything that the turn can have edited.
         """
         if self.door:
-            return frozenset(itertools.filterfalse(self.door.layers.wrote, paths))
+            return frozenset(filterfalse(self.door.layers.wrote, paths))
         return paths - set(reply.touched) if reply.touched_all else frozenset()
 
     def accept(self, left: str, outcome: Outcome) -> Outcome:
