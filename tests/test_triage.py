@@ -81,6 +81,31 @@ def test_with_accept_baseline_a_gate_fails_with_new_problems_only(project: Proje
     assert [d.region and d.region.start_line for d in result.diagnostics] == [6]
 
 
+@pytest.mark.parametrize(
+    ("then", "now", "fixes", "verdict"),
+    [
+        (1, 3, False, Verdict.FAILED),
+        (3, 1, False, Verdict.FAILED),
+        (2, 1, True, Verdict.CLEAN),
+        (1, 2, True, Verdict.FAILED),
+    ],
+)
+def test_old_problems_with_another_exit_code_are_accepted_only_if_fewer(
+    project: Project, then: int, now: int, fixes: bool, verdict: Verdict
+) -> None:
+    (project.root / "calc.py").write_text(TWO)
+    project.commit()
+    if fixes:
+        (project.root / "calc.py").write_text(CALC)
+    (project.root / "now").touch()
+    run = COMPLAIN.replace("exit 1", f"[ -e now ] && exit {now}; exit {then}")
+    outcome = since_head(project, run=run, accept="baseline")
+    assert outcome.verdict is verdict
+    (result,) = outcome.baseline.results
+    said = f"exit code {now}, and {then} at the base: not accepted"
+    assert (said in result.notes) is (verdict is Verdict.FAILED)
+
+
 def test_without_accept_baseline_old_problems_fail(project: Project) -> None:
     assert since_head(project).verdict is Verdict.FAILED
 
