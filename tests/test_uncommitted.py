@@ -8,7 +8,7 @@ from atlas_retry.reports import markdown, page
 from atlas_retry.reports.screen.run_lines import outcome_summary
 from atlas_retry.reports.subject import Subject
 from atlas_retry.run.one import Done, Finished
-from tests.projects import CALC, FIXED, Project, atlas, git
+from tests.projects import CALC, FIXED, UNITTEST, Project, atlas, git
 
 HELPER = "\n\ndef helper():\n    return 1\n"
 CLASS = "\n\nclass Draft:\n    size = 2\n\n    def page(self):\n        return 3\n"
@@ -73,6 +73,22 @@ def test_an_edit_while_gates_ran_is_named_when_it_is_restored(project: Project) 
     named, _, command = line.partition("; atlas ")
     assert named.endswith("changed by a gate or a person, and restored: notes.txt")
     command = command.removesuffix(" takes one again").replace("FILE", "notes.txt")
+    assert atlas(project, *command.split()).code == 0
+    assert (project.root / "notes.txt").read_text() == "mine\n"
+
+
+def test_undo_names_an_edit_while_gates_ran(project: Project) -> None:
+    edit = "! grep -q ' [+] ' calc.py || echo mine > notes.txt"
+    project.configure(validation={"test": [f"{edit}; {UNITTEST}"]})
+    project.commit()
+    project.attempt(1, {"calc.py": FIXED})
+    outcome = project.retry()
+    undone = atlas(project, "undo")
+    assert not (project.root / "notes.txt").exists()
+    pick = f"atlas pick {outcome.run_id} undone --path FILE"
+    named = f"  of these changed by a gate or a person ({pick} takes one again): notes.txt"
+    assert named in undone.out.splitlines()
+    command = pick.removeprefix("atlas ").replace("FILE", "notes.txt")
     assert atlas(project, *command.split()).code == 0
     assert (project.root / "notes.txt").read_text() == "mine\n"
 

@@ -3,8 +3,9 @@
 import os
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from itertools import chain
 from pathlib import Path
 
 import typer
@@ -21,7 +22,7 @@ from atlas_retry.reports.screen.lines import printable
 from atlas_retry.state_dir import TURN, VALIDATION
 from atlas_retry.workspace import identity, locking, shadow
 from atlas_retry.workspace.discovery import Workspace
-from atlas_retry.workspace.restoring import Restored
+from atlas_retry.workspace.restoring import INDEX, Restored
 from atlas_retry.workspace.state import patch
 
 MAX_DAYS = 36_500
@@ -107,7 +108,7 @@ def undo(run: str | None = None) -> int:
 
     The present files are kept: `atlas pick` restores them.
     """
-    attempt, is_readable = None, True
+    attempt, is_readable, others = None, True, tuple[str, ...]()
     try:
         row = _newest_or(run)
         if not rescue.is_unrecorded(row.id):
@@ -122,7 +123,19 @@ def undo(run: str | None = None) -> int:
         done = rescue.undo(ws, row, here.home() / "runs" / row.id, attempt)
         if is_readable:
             _record(ws, row, done.now, RunState.UNDONE, "atlas undo")
-    return _report(row, done, f"as it was before {_named(row)}")
+            is_whole = attempt is None and not rescue.is_unrecorded(row.id)
+            others = _by_no_agent(row, done) if is_whole else ()
+    return _report(row, done, f"as it was before {_named(row)}", others)
+
+
+def _by_no_agent(row: RunRow, done: Restored) -> tuple[str, ...]:
+    """The restored files that no attempt of a run had changed; none if it had no attempt."""
+    with here.journal() as connection:
+        attempts = archive.attempts(connection, row.id)
+    changes = chain.from_iterable(attempt.changes for attempt in attempts)
+    agents = {INDEX, *(change.path for change in changes)}
+    agents.update(*(attempt.unseen for attempt in attempts))
+    return tuple(path for path in done.changed if path not in agents) if attempts else ()
 
 
 def _record(ws: Workspace, row: RunRow, snapshot_id: str, state: RunState, by: str) -> None:
@@ -210,9 +223,9 @@ def _alone(ws: Workspace) -> Iterator[None]:
         yield
 
 
-def _report(row: RunRow, done: Restored, headline: str) -> int:
+def _report(row: RunRow, done: Restored, headline: str, others: Sequence[str] = ()) -> int:
     """Print the result; 1 if some files are not as the headline says."""
-    _show(telling.restoration_text(row, done, headline))
+    _show(telling.restoration_text(row, done, headline, others))
     return 1 if done.conflicts or done.lost or done.differs else 0
 
 

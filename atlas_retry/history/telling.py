@@ -79,8 +79,12 @@ def timeline_text(row: RunRow, steps: Sequence[TimelineStep]) -> str:
     return head + "".join(f"{step.at[11:23]}  {harmless(step.text)}\n" for step in steps)
 
 
-def restoration_text(row: RunRow, done: Restored, headline: str) -> str:
-    """The result of an undo or a pick; `headline` describes the new state."""
+def restoration_text(row: RunRow, done: Restored, headline: str, others: Sequence[str] = ()) -> str:
+    """The result of an undo or a pick; `headline` describes the new state.
+
+    `others` are restored files that no agent had changed.
+    """
+    take = f"atlas pick {row.id} {HELD} --path FILE takes one again"
     lines = ["not everything could be restored" if done.lost else headline]
     if done.unheld and not done.lost:
         lines[0] += ", except ignored files that are in no snapshot"
@@ -89,6 +93,7 @@ def restoration_text(row: RunRow, done: Restored, headline: str) -> str:
     for names, what in (
         (done.ended, "ended"),
         (done.changed, "restored"),
+        (others, f"of these changed by a gate or a person ({take})"),
         (done.git, "restored in git"),
         (done.lost, "changed or deleted, and in no snapshot"),
         (done.unheld, "ignored, changed or deleted, and in no snapshot"),
