@@ -5,10 +5,12 @@ import os
 import re
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from functools import lru_cache
 from pathlib import Path
 
 from atlas_retry.guard.case import OutsideChange
 from atlas_retry.model import Tree
+from atlas_retry.workspace.scan import Stat, is_settled, stat_of
 from atlas_retry.workspace.trees import DirectoryTree
 from atlas_retry.workspace.versions import differing
 
@@ -89,9 +91,17 @@ def digest(path: Path) -> str:
         status = path.stat()
         if status.st_size > _MAX_DIGESTED_BYTES:
             return f"{link} {status.st_size} {status.st_mtime_ns}"
-        return f"{link} {status.st_mode:o} {hashlib.sha256(path.read_bytes()).hexdigest()}"
+        seen = stat_of(status)
+        # a change after this time gets another timestamp, so the content need not be read again
+        of_content = _sha256 if is_settled(seen, time.time_ns()) else _sha256.__wrapped__
+        return f"{link} {status.st_mode:o} {of_content(path, seen)}"
     except OSError as error:
         return f"{link} unreadable: {error.strerror}"
+
+
+@lru_cache(maxsize=4096)
+def _sha256(path: Path, _: Stat) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def from_the_future(before: Path, after: Path) -> tuple[str, ...]:
