@@ -25,6 +25,24 @@ from tests.repositories import (
 )
 
 
+def test_removed_folders_are_restored_with_their_permissions(tmp_path: Path) -> None:
+    root = tmp_path / "project"
+    modes = {"private": 0o700, "private/empty": 0o750, "shared": 0o2775, "usual": 0o755}
+    for folder in ("private/empty", "shared", "usual"):
+        write(root, f"{folder}/file.txt", "text\n")
+    (root / "private/empty/file.txt").unlink()
+    write(root, "private/key", "secret\n")
+    for folder, mode in modes.items():
+        (root / folder).chmod(mode)
+    git(root, "init", "-q")
+    ws = opened(root)
+    before = snapshot(ws)
+    for folder in modes:
+        shutil.rmtree(root / folder, ignore_errors=True)
+    restore(ws, before.id)
+    assert {folder: (root / folder).stat().st_mode & 0o7777 for folder in modes} == modes
+
+
 def index_time(ws: Workspace) -> int | None:
     index = ws.git_dir / "index"
     return index.stat().st_mtime_ns if index.exists() else None

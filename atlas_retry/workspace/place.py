@@ -125,6 +125,12 @@ def make_folder(root: Path, path: str) -> None:
         pass
 
 
+def set_folder_mode(root: Path, path: str, mode: int) -> None:
+    """Set the permissions of a folder; does nothing if there is none."""
+    with suppress(*_NOT_THERE), _parent(root, f"{path}/{TEMPORARY}", make=False) as (folder, _):
+        os.fchmod(folder, mode)
+
+
 def remove(root: Path, path: str) -> None:
     """Remove a file or link; does nothing if there is none, or if it is a folder."""
     with (

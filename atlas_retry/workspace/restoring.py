@@ -22,7 +22,7 @@ from atlas_retry.workspace.scan import Scan, is_ignored
 from atlas_retry.workspace.shadow import contents
 from atlas_retry.workspace.snapshots import WholeLook, take
 from atlas_retry.workspace.state import TreeState, changes, read_state
-from atlas_retry.workspace.store import StoredFile
+from atlas_retry.workspace.store import USUAL_FOLDER, StoredFile
 
 INDEX = ".git/index"
 """Name of the index among paths."""
@@ -305,7 +305,10 @@ def _remove(ws: Workspace, paths: Iterable[str], progress: _Progress) -> None:
 
 
 def _folders(ws: Workspace, goal: _Goal, scan: Scan, progress: _Progress) -> None:
-    """Remove empty folders that should not exist, and create those that should."""
+    """Remove empty folders that should not exist, and create those that should.
+
+    New ones get their permissions; those of existing folders stay as they are.
+    """
     wanted = _folders_of(goal.target)
     ours = _folders_of(goal.expected) if goal.expected else {*scan.folders}
     emptied = folders_above(progress.changed)
@@ -316,6 +319,10 @@ def _folders(ws: Workspace, goal: _Goal, scan: Scan, progress: _Progress) -> Non
         if path not in scan.folders and goal.covers(path):
             with _noting(path, progress):
                 place.make_folder(ws.root, path)
+    # permissions last and from within, because they may forbid to write there
+    made = folders_above(progress.changed) | (progress.changed & {*goal.target.empty})
+    for path in sorted((made & wanted) - scan.folders.keys(), reverse=True):
+        place.set_folder_mode(ws.root, path, goal.target.folder_modes.get(path, USUAL_FOLDER))
 
 
 def _folders_of(state: TreeState) -> set[str]:

@@ -34,6 +34,7 @@ from atlas_retry.workspace.store import (
     EXECUTABLE,
     FILE,
     LINK,
+    USUAL_FOLDER,
     Known,
     StoredFile,
     entries_of,
@@ -225,9 +226,15 @@ def _state(
         index=_small(index, blobs),
         index_mtime_ns=index.stat().st_mtime_ns if index.exists() else 0,
         empty=tuple(sorted(scan.empty)),
+        folder_modes=_folder_modes(scan),
         left_out=scan.left_out,
         unheld=scan.unheld,
     )
+
+
+def _folder_modes(scan: Scan) -> dict[str, int]:
+    modes = ((path, stat.S_IMODE(seen[0])) for path, seen in scan.folders.items())
+    return {path: mode for path, mode in modes if mode != USUAL_FOLDER}
 
 
 def _small(path: Path, blobs: Blobs) -> StoredFile | None:

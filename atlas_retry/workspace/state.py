@@ -32,6 +32,7 @@ class SnapshotManifest(msgspec.Struct, frozen=True, array_like=True):
     left_out: list[tuple[bytes, str]]
     empty: list[bytes]
     permissions: list[tuple[bytes, int]]
+    """Of files and folders, where unusual."""
     index_mtime_ns: int
     unheld: list[tuple[bytes, Unheld]] = []
 
@@ -48,6 +49,8 @@ class TreeState(Struct, frozen=True, kw_only=True, dict=True):
     """0 without an index. Git uses it to tell which entries it must check again."""
     empty: tuple[str, ...] = ()
     """Empty folders."""
+    folder_modes: Mapping[str, int] = {}
+    """Permissions of folders, if not 0755."""
     left_out: Mapping[str, str] = {}
     """Paths that are not held (folders end in `/`), and why."""
     unheld: Mapping[str, Unheld] = {}
@@ -66,11 +69,12 @@ class TreeState(Struct, frozen=True, kw_only=True, dict=True):
 
 def manifest_of(state: TreeState) -> bytes:
     """Content of the manifest, equal for equal states."""
-    special = (
+    special = [
         (os.fsencode(path), entry.permissions)
         for path, entry in state.files.items()
         if entry.permissions is not None
-    )
+    ]
+    special += ((os.fsencode(path), mode) for path, mode in state.folder_modes.items())
     return msgspec.msgpack.encode(
         SnapshotManifest(
             sorted((os.fsencode(path), reason) for path, reason in state.left_out.items()),
@@ -138,13 +142,16 @@ def read_state(ws: Workspace, snapshot_id: str) -> TreeState:
     oid = entries[_MANIFEST].oid
     manifest = msgspec.msgpack.decode(read_blobs(ws, [oid])[oid], type=SnapshotManifest)
     special = {os.fsdecode(path): bits for path, bits in manifest.permissions}
+    work, ignored = _below(WORK, entries, special), _below(IGNORED, entries, special)
+    folders = special.keys() - work.keys() - ignored.keys()
     state = TreeState(
-        work=_below(WORK, entries, special),
-        ignored=_below(IGNORED, entries, special),
+        work=work,
+        ignored=ignored,
         git=_below(GIT, entries, {}),
         index=entries.get(_INDEX),
         index_mtime_ns=manifest.index_mtime_ns,
         empty=tuple(map(os.fsdecode, manifest.empty)),
+        folder_modes={path: special[path] for path in folders},
         left_out={os.fsdecode(path): reason for path, reason in manifest.left_out},
         unheld={os.fsdecode(path): seen for path, seen in manifest.unheld},
     )

@@ -13,6 +13,7 @@ from atlas_retry.workspace.scan import Stat
 
 FILE, EXECUTABLE, LINK = "100644", "100755", "120000"
 USUAL = {FILE: 0o644, EXECUTABLE: 0o755}
+USUAL_FOLDER = 0o755
 _MAX_RECENT_BYTES = 4 << 20
 
 
