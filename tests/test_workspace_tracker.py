@@ -18,8 +18,13 @@ from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.look import Tracker
 from atlas_retry.workspace.restoring import restore
 from atlas_retry.workspace.snapshots import load, snapshot
+from atlas_retry.workspace.state import read_state
+from atlas_retry.workspace.store import blob_id
 from atlas_retry.workspace.trees import tree
 from tests.repositories import entries, git, opened, write
+
+LATER_S = 4_000_000_000
+"""A time that no file has by itself."""
 
 
 def _remove(root: Path) -> None:
@@ -147,6 +152,27 @@ def test_without_a_command_the_last_scan_is_used_again(tracker: Tracker) -> None
     seen = tracker.scan()
     assert tracker.scan() is seen
     assert tracker.snapshot() == tracker.snapshot()
+
+
+def test_files_that_were_only_dated_are_looked_at_alone(
+    root: Path, ws: Workspace, tracker: Tracker
+) -> None:
+    write(root, "src/a.py", "a = 2\n")
+    tracker.moved()
+    walked = tracker.scan()
+    write(root, "unseen.new", "made after the walk\n")
+    os.utime(root / "src/a.py", (LATER_S, LATER_S))
+    tracker.dated(["src/a.py"])
+    assert tracker.scan().files["src/a.py"][2] == LATER_S * 10**9
+    assert tracker.scan().files.keys() == walked.files.keys()
+    assert read_state(ws, tracker.snapshot().id).work["src/a.py"].oid == blob_id(b"a = 2\n")
+
+
+def test_a_walk_follows_if_a_dated_file_was_not_there_before(root: Path, tracker: Tracker) -> None:
+    tracker.scan()
+    write(root, "later.new", "made after the walk\n")
+    tracker.dated(["later.new"])
+    assert "later.new" in tracker.scan().files
 
 
 def test_changes_of_a_command_are_detected(root: Path, tracker: Tracker) -> None:

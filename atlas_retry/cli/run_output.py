@@ -101,8 +101,9 @@ def _next_command(one: Finished) -> str | None:
 
 def publish_runs(done: Done, wanted: Sequence[Target], *, as_json: bool) -> None:
     """Write the results of a run or a batch: one JSON document, and one report for each run."""
+    formats = {format_name for format_name, _ in wanted}
     if _is_one(done):
-        publish(done.finished[0].subject, wanted, as_json=as_json)
+        publish(done.finished[0].subject(formats), wanted, as_json=as_json)
         return
     outcomes = [one.outcome for one in done.finished]
     if as_json:
@@ -111,7 +112,7 @@ def publish_runs(done: Done, wanted: Sequence[Target], *, as_json: bool) -> None
     names = labels([one.root for one in done.finished])
     for one in done.finished if wanted or on_github() else ():
         own = [_of(names[one.root], target) for target in wanted]
-        publish(one.subject, own, as_json=False, to_stderr=as_json)
+        publish(one.subject(formats), own, as_json=False, to_stderr=as_json)
 
 
 def _of(name: str, target: Target) -> Target:

@@ -191,7 +191,7 @@ def _asked_for(modules: Iterable[str], ecosystem: _Ecosystem, output: ToolOutput
     declared = ecosystem.declared(output.declared())
     packages: dict[str, None] = {}
     for module in modules:
-        if module not in output.project_names:
+        if module not in output.project_names():
             packages |= dict.fromkeys(ecosystem.names(module))
     return [package for package in packages if package in declared]
 
@@ -223,7 +223,7 @@ def _program(output: ToolOutput, log: Log, tools: frozenset[str]) -> NotInstalle
 
 def _is_program(name: str, output: ToolOutput, tools: frozenset[str]) -> bool:
     """Whether `python -m name` runs a tool: the gate's own, a known or a declared one."""
-    if name in output.project_names:
+    if name in output.project_names():
         return False
     if name in tools or f" -m {name} " in f"{output.command} ":
         return True

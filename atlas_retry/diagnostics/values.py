@@ -51,10 +51,10 @@ class ToolOutput(Struct, frozen=True, kw_only=True):
     """Absolute path of the workspace; paths below it are made relative to it."""
     cwd: str = "."
     """Where the command ran, relative to the root."""
-    project_names: frozenset[str] = frozenset()
+    project_names: Callable[[], frozenset[str]] = frozenset
     """Top-level modules of the project; a missing one is not the fault of the environment."""
     declared: Callable[[], Declared] = Declared
-    """Called only if something is missing, because it reads the manifests."""
+    """Both are called only if something is missing, because they read folders and manifests."""
 
 
 class NotInstalled(Struct, frozen=True, kw_only=True):

@@ -125,7 +125,7 @@ def with_diagnostics(result: GateResult, reading: OutputContext) -> GateResult:
             stderr=stderr,
             custom=reading.parsers,
             root=str(reading.root),
-            project_names=_project_names(reading.root),
+            project_names=cache(partial(_project_names, reading.root)),
         )
     )
     return replace(
@@ -159,9 +159,7 @@ def _findings(
         report=_report_of(gate, reading, completed.command.log_dir),
         root=str(reading.root),
         cwd=gate.cwd,
-        project_names=_project_names(reading.root, gate.cwd)
-        if completed.exit_code
-        else frozenset(),
+        project_names=cache(partial(_project_names, reading.root, gate.cwd)),
         declared=cache(partial(_declared, reading.root, gate.cwd)),
     )
     is_long = completed.stdout.omitted_bytes or completed.stderr.omitted_bytes

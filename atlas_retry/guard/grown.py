@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from functools import cached_property, lru_cache
 from itertools import chain
 from pathlib import PurePosixPath
-from pprint import pformat
 from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
@@ -155,6 +154,8 @@ def is_same(delta: Delta) -> bool:
     """Whether only the layout differs: tokens, or keys and values, are the same."""
     if tokens.same_tokens(delta.path, delta.before, delta.after):
         return True
+    from pprint import pformat  # start-up
+
     old = None if places.is_code(delta.path) else parse(delta.path, delta.before or b"")
     # as text: `true` is not `1` there, although they are equal
     return old is not None and pformat(old) == pformat(parse(delta.path, delta.after or b""))

@@ -198,8 +198,8 @@ class Effects(Struct, kw_only=True):
     def refresh(self, changes: Iterable[Change]) -> None:
         """Let no cache of a gate take a file that a turn changed for an unchanged one."""
         since_s = self.sealed.taken_ns / 1e9 if self.sealed else 0.0
-        if place.refresh(self.opened.root, (change.path for change in changes), since_s):
-            self.opened.tracker.moved()
+        if dated := place.refresh(self.opened.root, (c.path for c in changes), since_s):
+            self.opened.tracker.dated(dated)
 
     def _start(self) -> str:
         held = self.kept("start")

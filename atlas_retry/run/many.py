@@ -1,6 +1,5 @@
 """Run several workspaces with one budget and one screen; a failed one never stops the rest."""
 
-import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -175,8 +174,10 @@ class _Course(Struct, kw_only=True):
         place = wanted if wanted and Path(wanted).is_dir() else None
         record = self.asked.record
         asked = replace(self.asked, record=record and record / self.labels[folder])
+        from tempfile import TemporaryDirectory  # start-up
+
         try:
-            with tempfile.TemporaryDirectory(
+            with TemporaryDirectory(
                 prefix="atlas-", dir=place, ignore_cleanup_errors=True
             ) as scratch:
                 opened = opened_with(folder, asked, {**self.environ, "TMPDIR": scratch})

@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import ExitStack
 from functools import partial
 from itertools import count
@@ -69,11 +69,10 @@ class Finished(Struct, frozen=True, kw_only=True):
         """Root of the workspace; if it could not be opened, the folder that was named."""
         return Path(self.outcome.workspace.root)
 
-    @property
-    def subject(self) -> Subject:
-        """The subject of reports, with each attempt's prompt and patch."""
+    def subject(self, formats: Collection[str]) -> Subject:
+        """The subject of reports in these formats; `html` shows each attempt's prompt and patch."""
         whole = Subject(result=self.outcome, workspace=self.outcome.workspace)
-        if self.opened is None:
+        if self.opened is None or "html" not in formats:
             return whole
         hidden = secret_values(self.opened.environ)
         patches, prompts = {}, {}

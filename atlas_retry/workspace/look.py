@@ -117,6 +117,17 @@ class Tracker:
         """Walk the tree again next time."""
         self._until_s = 0.0
 
+    def dated(self, paths: Iterable[str]) -> None:
+        """Look again at files whose times the caller set; it wrote nothing else."""
+        files = self._scan.files if self._scan else Version[Stat]()
+        now = dict[str, Stat]()
+        with suppress(OSError):
+            now = {path: stat_of((self.ws.root / path).lstat()) for path in paths}
+        if self._scan and now and now.keys() <= files.keys():
+            self._scan = replace(self._scan, files=files.amended(now))
+        else:
+            self.moved()
+
     @contextmanager
     def elsewhere(self) -> Iterator[None]:
         """Walk the tree again during this context and after it, because others write there."""

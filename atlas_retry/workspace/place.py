@@ -190,13 +190,13 @@ def _open(folder: int, name: str, *, make: bool) -> int:
     return os.open(name, _FOLDER, dir_fd=folder)
 
 
-def refresh(root: Path, paths: Iterable[str], since_s: float) -> bool:
-    """Give files an mtime in a later second than `since_s`; returns whether any had none."""
-    older = False
+def refresh(root: Path, paths: Iterable[str], since_s: float) -> list[str]:
+    """Give files an mtime in a later second than `since_s`; returns those that had none."""
+    older = list[str]()
     for path in paths:
         with suppress(*_NOT_THERE), _parent(root, path, make=False) as (folder, name):
-            if _status_in(folder, name):
-                older |= _date_after(folder, name, since_s)
+            if _status_in(folder, name) and _date_after(folder, name, since_s):
+                older.append(path)
     return older
 
 

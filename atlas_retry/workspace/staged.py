@@ -6,7 +6,7 @@ import stat
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 
 from msgspec import Struct
@@ -93,6 +93,7 @@ class Index(Struct, frozen=True, kw_only=True, dict=True):
         return self.data[start : start + self.width].hex()
 
 
+@cache
 def _mode_of(mode: int) -> int:
     if stat.S_ISLNK(mode):
         return stat.S_IFLNK
@@ -199,15 +200,17 @@ def compared(ws: Workspace, scan: Scan) -> Uncommitted:
     if len(suspects) > MAX_NAMED:
         return uncommitted(root, env)
     paths = {*_untracked(index, scan)}
-    asked = ("rev-parse", "--verify", "--quiet", "HEAD")
-    head = os.fsdecode(git(*asked, cwd=root, env=env, accept=(0, 1))).strip() or None
+    if suspects:
+        moved = uncommitted(root, env, suspects)
+        head, paths = moved.head, paths | moved.paths
+    else:
+        asked = ("rev-parse", "--verify", "--quiet", "HEAD")
+        head = os.fsdecode(git(*asked, cwd=root, env=env, accept=(0, 1))).strip() or None
     if head:
         how = ("--cached", "--name-only", "-z", "--no-renames")
         paths.update(split(git("diff-index", *how, head, cwd=root, env=env)))
     else:
         paths.update(index.at)
-    if suspects:
-        paths |= uncommitted(root, env, suspects).paths
     return Uncommitted(head=head, paths=frozenset(paths))
 
 
