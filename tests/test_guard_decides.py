@@ -618,6 +618,18 @@ def test_examples_in_text_files_are_held_if_gates_run_them(command: str, held: b
     assert answers(more) == {}
 
 
+@pytest.mark.parametrize(
+    ("file", "held"),
+    [("tests/test_docs.py", True), ("app.py", False)],
+)
+def test_examples_in_text_files_are_held_if_a_test_runs_them(file: str, held: bool) -> None:
+    runs = "import doctest\n\n\ndef test_use():\n    assert not doctest.testfile('use.md').failed\n"
+    before = {"use.md": "# Use\n\n>>> add(1, 2)\n3\n", file: runs}
+    for after in (before["use.md"].replace("3", "-1"), "# Use\n"):
+        judgement = judged(before, {"use.md": after}, failed("pytest"))
+        assert bool(judgement.held) is held
+
+
 def test_a_ruling_names_its_mechanism() -> None:
     change = case({PY: TEST, "app.py": "x = 1\n"}, {PY: "x = 1\n", "app.py": "x = 2\n"})
     mechanisms = {ruling.path: ruling.mechanism for ruling in rulings(change)}

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 _RUST_TEST = regex(r"#\[\s*(cfg\s*\(\s*(all\s*\()?\s*test\b|test\b|\w+(::\w+)*::test\b)")
 _VITEST = regex(r"^if\s*\(\s*import\.meta\.vitest\s*\)")
-_DOCTESTS = regex(r"doctest|xdoctest")
 
 
 def _held(path: str, restored: bytes | None, line: int | None = None) -> Ruling:
@@ -41,8 +40,8 @@ def moved(delta: Delta, scene: Scene) -> Ruling | None:
     if delta.after is None:
         return _gone(delta, scene) if places.is_source(delta.path) else None
     if places.is_prose(delta.path) or places.suffix(delta.path) == ".py":
-        decide = not places.is_test(delta.path) and _runs_doctests(scene)
-        return _examples(delta, led, _PROMPTED) if decide else None
+        seen = _examples(delta, led, _PROMPTED)
+        return seen if seen and _are_run(delta.path, scene) else None
     return _marked(delta, led) if places.is_source(delta.path) else None
 
 
@@ -136,8 +135,9 @@ def _examples(delta: Delta, led: Renames, pattern: re.Pattern[str]) -> Ruling | 
     return _held(delta.path, text.encode(), line)
 
 
-def _runs_doctests(scene: Scene) -> bool:
-    """Whether gates or settings mention doctests; otherwise examples are only for readers."""
+def _are_run(path: str, scene: Scene) -> bool:
+    """Whether gates, settings or tests mention doctests; otherwise examples are for readers."""
     files = ("pyproject.toml", "pytest.ini", "setup.cfg", "tox.ini", "conftest.py", "noxfile.py")
-    texts = (*scene.commands, *(scene.old_text(path) for path in files if path in scene.old_paths))
-    return any(_DOCTESTS.search(text) for text in texts)
+    found = scene.case.mentions(["doctest"]).get("doctest", frozenset())
+    is_set = "doctest" in " ".join(scene.commands) or not found.isdisjoint(files)
+    return (is_set or any(map(places.is_test, found))) and not places.is_test(path)
