@@ -180,6 +180,19 @@ def test_an_allowed_daemon_keeps_running_and_can_print(tmp_path: Path) -> None:
     os.kill(int(alive(f"sleep {number}")[0].split()[0]), signal.SIGKILL)
 
 
+def test_an_allowed_daemon_that_died_does_not_remain_as_a_zombie() -> None:
+    number = token()
+    run(shell(f"sleep {number} & exit 0", keep_daemons=True))
+    (daemon,) = alive(number)
+    pid = daemon.split()[0]
+    run(shell("true"))
+    assert states([pid]) == {"S"}
+    os.kill(int(pid), signal.SIGKILL)
+    until(lambda: states([pid]) == {"Z"})
+    run(shell("true"))
+    assert not Path(f"/proc/{pid}").exists()
+
+
 def test_a_stopped_command_is_ended_with_its_daemons() -> None:
     number = token()
     done = run(shell(f"setsid sleep {number} & wait", keep_daemons=True, timeout_s=0.2))

@@ -31,7 +31,9 @@ class _Household:
         self.outer = {k: v for k, v in os.environ.items() if k.startswith(MARK_PREFIX)}
         self.mark = MARK_PREFIX + os.urandom(8).hex()
         self.strangers: set[tuple[int, str]] = set()
-        """Children that we must not end: the caller's own, and kept daemons."""
+        """Children that we must neither end nor reap: the caller's own."""
+        self.kept: set[tuple[int, str]] = set()
+        """Daemons of commands that keep them: never ended, but reaped once they are dead."""
         self.zombies: set[tuple[int, str]] = set()
         """Dead children of unknown origin, as of the last look."""
         self.watchdog = Watchdog(self.mark)
@@ -46,14 +48,18 @@ class _Household:
         """
         ours = {family.leader for family in self.active.values()}
         others = self._unknown(proc.children() - ours - {self.watchdog.pid})
-        dead = [member for member in others if member.is_zombie]
+        self._reap([member for member in others if member.is_zombie], ours)
+        living = [member for member in others if not member.is_zombie]
+        return [member for member in living if member.key not in self.kept]
+
+    def _reap(self, dead: list[Member], ours: set[int | None]) -> None:
         seen, self.zombies = self.zombies, {member.key for member in dead}
+        old = set() if None in ours else seen
         for member in dead:
-            is_old = member.key in seen and None not in ours
-            if is_old or member.session in ours:
+            if member.session in ours or member.key in old | self.kept:
+                self.kept.discard(member.key)
                 with suppress(ChildProcessError):
                     os.waitpid(member.pid, os.WNOHANG)
-        return [member for member in others if not member.is_zombie]
 
     def _unknown(self, pids: set[int]) -> list[Member]:
         """The children among these in a session other than ours, without strangers."""
@@ -177,7 +183,7 @@ class Family:
         """Stop tracking these processes; with `keep`, no other family ends them either."""
         with _lock:
             if keep:
-                self._household.strangers |= {m.key for m in self._members()}
+                self._household.kept |= {m.key for m in self._members()}
             self._forget()
 
     def _forget(self) -> None:
