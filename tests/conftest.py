@@ -3,12 +3,14 @@
 import json
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import hypothesis
 import pytest
 
+from atlas_retry.process import proc
 from atlas_retry.workspace.discovery import Workspace
 from tests.projects import Project, make_project
 from tests.repositories import opened, repository
@@ -64,6 +66,17 @@ def _homeless(monkeypatch: pytest.MonkeyPatch) -> None:
     """Code that looks for a home of its own accord, instead of being told, fails."""
     monkeypatch.setenv("HOME", "/nonexistent")
     monkeypatch.delenv("ATLAS_HOME", raising=False)
+
+
+@pytest.fixture(autouse=True)
+def _no_zombies() -> Iterator[None]:
+    """Orphans of an atlas that a test killed come to us, and each later command looks at all."""
+    yield
+    here = os.getsid(0)
+    for child in filter(None, map(proc.member, proc.children())):
+        if child.is_zombie and child.session != here:
+            with suppress(ChildProcessError):
+                os.waitpid(child.pid, os.WNOHANG)
 
 
 @pytest.fixture
