@@ -143,6 +143,11 @@ class _InWorld(Effects, kw_only=True):
     def snapshot(self, name: str) -> Taken:
         return self.world.snapshot(name)
 
+    def kept(self, name: str) -> str | None:
+        taken = [step for step in self.world.done if step.startswith("snapshot ")]
+        named = [number for number, step in enumerate(taken) if step == f"snapshot {name}"]
+        return str(named[-1]) if named else None
+
     def changes(self, before: str, after: str) -> tuple[Change, ...]:
         return self.world.changes(before, after)
 
