@@ -17,9 +17,12 @@ from tests.repositories import opened, repository
 
 Write = Callable[..., Path]
 
-# examples take as long as a busy machine makes them
+# examples take as long as a busy machine makes them; a database would be written where tests start
 hypothesis.settings.register_profile(
-    "atlas", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+    "atlas",
+    database=None,
+    deadline=None,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
 )
 hypothesis.settings.load_profile("atlas")
 

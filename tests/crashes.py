@@ -5,7 +5,6 @@
 
 import os
 import random
-import shutil
 import signal
 import sqlite3
 import subprocess
@@ -21,6 +20,7 @@ from msgspec import Struct, field
 from atlas_retry.settings import Isolation
 from atlas_retry.workspace.discovery import open_workspace
 from atlas_retry.workspace.locking import lock
+from atlas_retry.workspace.overlay import remove_layers
 from tests.commands import run_atlas
 from tests.processes import PYTHON
 from tests.projects import CALC, TEST, git
@@ -187,7 +187,7 @@ def undo_after_kills(folder: Path, moments: int, seed: int, isolation: Isolation
             tally.unlike.append(f"{number} at {moment_s:.3f} s: {_difference(crash, before)}; "
                                 f"{undone.stdout}{undone.stderr}")  # fmt: skip
         else:
-            shutil.rmtree(folder / str(number))
+            remove_layers(folder / str(number))
     return tally
 
 
@@ -219,7 +219,7 @@ def accept_after_kills(folder: Path, moments: int, seed: int) -> Tally:
         if name.endswith("neither"):
             tally.unlike.append(f"{crash.root} at {moment_s:.3f} s")
         else:
-            shutil.rmtree(folder / str(number))
+            remove_layers(folder / str(number))
     return tally
 
 

@@ -118,5 +118,6 @@ def test_an_invalid_option_is_refused_with_the_valid_ones(option: str, why: str)
         targets([option])
 
 
-def test_a_path_may_contain_an_equals_sign() -> None:
+def test_a_path_may_contain_an_equals_sign(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     assert targets(["json=a=b.json"]) == (("json", Path("a=b.json")),)

@@ -187,7 +187,7 @@ def test_other_runners_are_traced_to_the_function_only_the_failing_test_runs(
         (plan.root / path).parent.mkdir(exist_ok=True)
         (plan.root / path).write_text(text)
     gate = replace(GATE, run=command)
-    caches = {"GOCACHE": str(Path(tempfile.gettempdir(), "atlas-tests-go-build"))}
+    caches = {"GOCACHE": str(Path(tempfile.gettempdir(), f"atlas-tests-go-build-{os.getuid()}"))}
     here = replace(plan, environ={**plan.environ, **caches, "PATH": os.environ["PATH"]})
     suspicions = {
         (one.frame.path, one.frame.line): one.suspicion
