@@ -61,6 +61,20 @@ def test_a_kill_at_any_moment_loses_nothing_of_the_work_tree(seed: int, tmp_path
         assert git_bytes(ws.git_dir) == git_before
 
 
+def test_the_keep_file_of_a_killed_import_is_removed(tmp_path: Path) -> None:
+    ws = opened(repository(tmp_path / "repo"))
+    keep(ws, "first", snapshot(ws).id)
+    packs = list(ws.shadow.glob("objects/pack/*.pack"))
+    shutil.rmtree(ws.shadow)
+    (ws.shadow / "objects/pack").mkdir(parents=True)
+    for pack in packs:
+        pack.with_suffix(".keep").touch()
+    (ws.home / "shadow.busy").touch()
+    keep(ws, "again", snapshot(ws).id)
+    assert packs
+    assert not list(ws.shadow.glob("objects/pack/*.keep"))
+
+
 def kill_after(seconds: float, root: Path, state: Path) -> None:
     package = str(Path(__file__).parents[1])
     child = subprocess.Popen(

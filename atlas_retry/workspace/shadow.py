@@ -39,6 +39,14 @@ _MUCH_BIGGER = 4
 _BIG_BYTES = 8 << 20
 """Git reads files of this size itself, so that they need not fit into memory."""
 _BATCH_BYTES = 16 << 20
+_LEFTOVERS = (
+    "*.lock",
+    "refs/**/*.lock",
+    "objects/**/tmp_*",
+    "objects/pack/*.keep",
+    "fast_import_crash_*",
+)
+"""Fast-import makes no pack whose `.keep` exists, which it has for a moment itself."""
 _TRIES = 3
 _GRACE = "1.hour.ago"
 """Age up to which `compact` spares snapshots without a name."""
@@ -83,7 +91,7 @@ def _init(shadow: Path) -> None:
 
 def _clear(shadow: Path) -> None:
     """Remove locks and incomplete packs, which no other process can be using."""
-    for pattern in ("*.lock", "refs/**/*.lock", "objects/**/tmp_*", "fast_import_crash_*"):
+    for pattern in _LEFTOVERS:
         for left in shadow.glob(pattern):
             left.unlink(missing_ok=True)
     for pack in shadow.glob("objects/pack/*.pack"):
