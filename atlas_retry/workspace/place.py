@@ -194,7 +194,8 @@ def refresh(root: Path, paths: Iterable[str], since_s: float) -> list[str]:
     """Give files an mtime in a later second than `since_s`; returns those that had none."""
     older = list[str]()
     for path in paths:
-        with suppress(*_NOT_THERE), _parent(root, path, make=False) as (folder, name):
+        # nor can the times of another user's file be set
+        with suppress(OSError), _parent(root, path, make=False) as (folder, name):
             if _status_in(folder, name) and _date_after(folder, name, since_s):
                 older.append(path)
     return older

@@ -46,7 +46,7 @@ _LEFTOVERS = (
     "objects/pack/*.keep",
     "fast_import_crash_*",
 )
-"""Fast-import makes no pack whose `.keep` exists, which it has for a moment itself."""
+"""What a killed git leaves; fast-import fails if the `.keep` of the pack it makes exists."""
 _TRIES = 3
 _GRACE = "1.hour.ago"
 """Age up to which `compact` spares snapshots without a name."""
