@@ -237,6 +237,11 @@ def _known(run: RunRow, held: Mapping[str, str], attempt: OpenAttempt | None) ->
     return attempt.snapshot if attempt and attempt.restored else None
 
 
+def taking(run_id: str, name: str) -> str:
+    """How to take a file of a run's snapshot again."""
+    return f"atlas pick {run_id} {name} --path FILE takes one again"
+
+
 def unfinished(attempt: OpenAttempt | None) -> str:
     """Name of the snapshot of an interrupted attempt, or of a run interrupted between attempts."""
     return f"{attempt.number}-unfinished" if attempt else "unfinished"

@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Struct
 
 from atlas_retry.history import event_log
-from atlas_retry.history.rescue import HELD
+from atlas_retry.history.rescue import HELD, taking
 from atlas_retry.history.values import RunRow, Transition
 from atlas_retry.reports.screen.lines import harmless, printable
 from atlas_retry.text.units import copyable, counted, seconds, some, usd
@@ -84,7 +84,6 @@ def restoration_text(row: RunRow, done: Restored, headline: str, others: Sequenc
 
     `others` are restored files that no agent had changed.
     """
-    take = f"atlas pick {row.id} {HELD} --path FILE takes one again"
     lines = ["not everything could be restored" if done.lost else headline]
     if done.unheld and not done.lost:
         lines[0] += ", except ignored files that are in no snapshot"
@@ -93,7 +92,7 @@ def restoration_text(row: RunRow, done: Restored, headline: str, others: Sequenc
     for names, what in (
         (done.ended, "ended"),
         (done.changed, "restored"),
-        (others, f"of these changed by a gate or a person ({take})"),
+        (others, f"of these changed by a gate or a person ({taking(row.id, HELD)})"),
         (done.git, "restored in git"),
         (done.lost, "changed or deleted, and in no snapshot"),
         (done.unheld, "ignored, changed or deleted, and in no snapshot"),

@@ -174,8 +174,8 @@ def _prepare_workspace(scene: _InterruptedRun) -> str | None:
         if since:
             scene.emit(restored_notice(since, name, scene.run.id))
         unfinished = some([path for path in ours if path not in since], MAX_SHOWN)
-        pick = f"atlas pick {scene.run.id} {name} --path FILE"
-        text = f"unfinished edits are reverted ({pick} takes one again): {unfinished}"
+        take = rescue.taking(scene.run.id, name)
+        text = f"unfinished edits are reverted ({take}): {unfinished}"
         if is_continued:
             text = f"the agent continues with its unfinished edits: {unfinished}"
         if unfinished:

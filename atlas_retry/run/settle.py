@@ -10,6 +10,7 @@ from atlas_retry.diagnostics.selecting import reproducing
 from atlas_retry.events import Notice, ValidationFinished, ViolationsFound
 from atlas_retry.guard.judgement import Judgement
 from atlas_retry.guard.places import is_made, is_product
+from atlas_retry.history import rescue
 from atlas_retry.model import (
     Attempt,
     Gate,
@@ -215,8 +216,7 @@ def name_restored(paths: Collection[str], snapshot: str, do: Effects) -> None:
 def restored_notice(paths: Collection[str], snapshot: str, run_id: str) -> Notice:
     """Warns that these files were restored, with the command that takes one again."""
     text = f"changed by a gate or a person, and restored: {some(sorted(paths), MAX_SHOWN)}"
-    command = f"atlas pick {run_id} {snapshot} --path FILE"
-    return Notice(level=Level.WARNING, text=f"{text}; {command} takes one again")
+    return Notice(level=Level.WARNING, text=f"{text}; {rescue.taking(run_id, snapshot)}")
 
 
 def _confirmed(
