@@ -423,8 +423,8 @@ def test_products_that_a_green_needs_are_not_offered_for_acceptance() -> None:
     end = decide(progress(made), replace(LIMITS, budget=Budget(attempts=1)))
     assert end == End(
         verdict=Verdict.NEEDS_REVIEW,
-        reason="green only with ignored files that the run wrote, so a clean checkout fails: "
-        "build/a.o, build/b.o",
+        reason="green only with what the run wrote and git does not hold, "
+        "so a clean checkout fails: build/a.o, build/b.o",
         remedy="atlas validate",
     )
 

@@ -71,6 +71,30 @@ def test_outputs_of_gates_cause_no_further_run(tmp_path: Path, environ: Environ)
     assert (tmp_path / "runs").read_text() == "ran\n" * 2
 
 
+@pytest.mark.parametrize("writes", ["true", "date +%N > out/my.log"], ids=["empty", "ignored file"])
+def test_an_empty_folder_that_a_turn_makes_is_not_a_fix(
+    tmp_path: Path, environ: Environ, writes: str
+) -> None:
+    gates = {"lint": [f"test -d out/ && {writes}"]}
+    turn = f"mkdir -p out; {REMARK}"
+    project = miniature(tmp_path, environ, hiding("*.log"), [turn] * 2, validation=gates)
+    outcome = project.retry()
+    assert outcome.verdict is Verdict.NEEDS_REVIEW
+    assert {*named(outcome)["held"]} == {"out"}
+    assert not (project.root / "out").exists()
+
+
+def test_an_empty_folder_beside_a_fix_is_no_reason_to_hold_it(
+    tmp_path: Path, environ: Environ
+) -> None:
+    turn = f"mkdir -p empty/inner full; {REPAIR}"
+    gates = {"lint": [f"date > full/log; {CHECK}"]}
+    project = miniature(tmp_path, environ, {"calc.py": ADD}, [turn], validation=gates)
+    outcome = project.retry()
+    assert outcome.verdict is Verdict.FIXED
+    assert has_no_findings(outcome)
+
+
 @pytest.mark.parametrize("path", CACHES)
 def test_ignored_files_of_a_refused_turn_do_not_confirm_a_later_one(
     tmp_path: Path, environ: Environ, path: str

@@ -303,7 +303,7 @@ def _needs_review(progress: Progress, limits: Limits) -> End | None:
         return None
     what, remedy = "held changes", _pick(progress, last)
     if remedy is None:
-        what = "ignored files that the run wrote, so a clean checkout fails"
+        what = "what the run wrote and git does not hold, so a clean checkout fails"
     reason = f"green only with {what}: {some(sorted(needed), held.MAX_SHOWN)}"
     return End(verdict=Verdict.NEEDS_REVIEW, reason=reason, remedy=remedy or "atlas validate")
 

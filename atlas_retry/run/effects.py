@@ -425,7 +425,9 @@ class Effects(Struct, kw_only=True):
         if guard.mode == "block":
             seals.restore_modes(self.sealed, beside.look)
         stays = self._lasting(self.sealed, beside, judgement) if judgement.ends else ()
-        return replace(judgement, blocks=guard.mode == "block", left=stays)
+        made = restoring.empty_folders(self.opened.git, before, after)
+        unseen = (*judgement.unseen, *sorted(made))
+        return replace(judgement, blocks=guard.mode == "block", left=stays, unseen=unseen)
 
     def _lasting(
         self, taken: seals.Seal, moved: seals.Moved, judgement: Judgement
@@ -466,14 +468,18 @@ class Effects(Struct, kw_only=True):
         )
 
     def unseen(self, start: str, end: str, paths: Collection[str], green: Validation) -> Contents:
-        """Ignored files that the run wrote, with their content in the first snapshot.
+        """What the run wrote that git does not hold, with its content in the first snapshot.
 
         These are the `paths` that turns wrote, and ignored files written between the snapshots and
         before the validation `green`; without files that a build makes again, or whose content is
-        unchanged.
+        unchanged. A folder counts with its ignored files, unless it holds other files too.
         """
         began_s = seconds_of(green.started_at)
         paths = {*paths, *recorded(self.opened.git, start, end, began_s)}
+        held = state.read_state(self.opened.git, end)
+        made = {*paths} - place.folders_above(held.work)
+        inside = (path for path in held.ignored if not made.isdisjoint(place.parents(path)))
+        paths = made.union(inside)
         was, now = self.read(start, paths), self.read(end, paths)
         return {
             path: None if was[path] == now[path] or is_made(path) else was[path]

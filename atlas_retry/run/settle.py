@@ -50,8 +50,8 @@ NEEDED = Proof(
 """Proof of kept changes. These gates may read files that decide; others judge the tree as left."""
 UNSEEN = Proof(
     rule="not-under-git",
-    detail="The gates pass only with it, but git ignores it, so no commit would contain it.",
-    announced="green; running again without ignored files that the run wrote",
+    detail="The gates pass only with it, but no commit would contain it.",
+    announced="green; running again without what the run wrote and git does not hold",
     proving=frozenset(Kind) - {Kind.REVIEW},
     most=20,
 )
@@ -241,7 +241,7 @@ def _confirmed(
     do.emit(ValidationFinished(validation=validation))
     made = do.read(f"{attempt.snapshot}", files)
     named = dict[str, bool]()
-    for path in files:
+    for path in (path for path in files if files.keys().isdisjoint(parents(path))):
         folder = _product_folder(path) if proof is UNSEEN else None
         by_hand = proof is UNSEEN and (folder is not None or made[path] is None)
         named[folder or path] = by_hand

@@ -228,9 +228,9 @@ def _apply(layers: Layers, wanted: Contents) -> None:
 
 
 def gone_with(root: Path, wanted: Contents) -> set[str]:
-    """Paths to remove: files that are not wanted, and folders that become empty by that."""
+    """Paths to remove: those that are not wanted, and folders that become empty by that."""
     unwanted = (path for path, change in wanted.items() if change is None)
-    gone = {path for path in unwanted if place.status(root, path)}
+    gone = {path for path in unwanted if place.is_there(root, path)}
     filled = folders_above(path for path, change in wanted.items() if change)
     emptied = folders_above(gone) - filled
     for folder in sorted(emptied, key=len, reverse=True):

@@ -75,6 +75,13 @@ def status(root: Path, path: str) -> os.stat_result | None:
     return None
 
 
+def is_there(root: Path, path: str) -> bool:
+    """Whether there is a file, link or folder at `path`."""
+    with suppress(*_NOT_THERE), _parent(root, path, make=False) as (folder, name):
+        return bool(os.stat(name, dir_fd=folder, follow_symlinks=False))
+    return False
+
+
 def _status_in(folder: int, name: str) -> os.stat_result | None:
     with suppress(FileNotFoundError):
         status = os.stat(name, dir_fd=folder, follow_symlinks=False)

@@ -325,6 +325,11 @@ def _folders(ws: Workspace, goal: _Goal, scan: Scan, progress: _Progress) -> Non
         place.set_folder_mode(ws.root, path, goal.target.folder_modes.get(path, USUAL_FOLDER))
 
 
+def empty_folders(ws: Workspace, before: str, after: str) -> set[str]:
+    """Empty folders of the snapshot `after` that were no folders in `before`."""
+    return {*read_state(ws, after).empty} - _folders_of(read_state(ws, before))
+
+
 def _folders_of(state: TreeState) -> set[str]:
     return folders_above((*state.files, *state.empty)) | {*state.empty}
 
@@ -341,7 +346,7 @@ def _noting(path: str, progress: _Progress) -> Iterator[None]:
 
 
 def write(ws: Workspace, files: Contents, start: str) -> None:
-    """Write these files, and remove those that are None.
+    """Write these files, and remove those that are None, if they are no folders with content.
 
     A file that the snapshot `start` may have left out is never removed. Raises WorkspaceError for
     the first path that cannot be written.
@@ -353,6 +358,7 @@ def write(ws: Workspace, files: Contents, start: str) -> None:
                 continue
             if file is None:
                 place.remove(ws.root, path)
+                place.remove_folder(ws.root, path)
             else:
                 place.put(ws.root, path, StoredFile(file[0], ""), file[1])
         except OSError as error:
