@@ -1,5 +1,7 @@
 """A green is never bought: what decides, beside and in the tree, in small whole projects."""
 
+import os
+import shutil
 import venv
 from pathlib import Path
 
@@ -475,3 +477,23 @@ def test_a_fix_beside_a_skipped_test_is_accepted(tmp_path: Path, environ: Enviro
     skipped = "import pytest\n\n\n@pytest.mark.skip\ndef test_later():\n    assert False\n"
     files = {**CALC, "tests/test_later.py": skipped}
     assert miniature(tmp_path, environ, files, [REPAIR]).retry().verdict is Verdict.FIXED
+
+
+GO = "package calc\n\nvar Ready = true\n\nfunc Add(a, b int) int { return a - b }\n"
+IN_GO = (
+    'package calc\n\nimport "testing"\n\nfunc TestAdd(t *testing.T) {\n'
+    "\tif !Ready {\n\t\tt.Skip()\n\t}\n\tif Add(1, 2) != 3 {\n\t\tt.Fatal()\n\t}\n}\n"
+)
+
+
+@pytest.mark.skipif(not shutil.which("go"), reason="go is not installed")
+def test_a_test_of_go_that_a_source_lets_skip_is_not_fixed(
+    tmp_path: Path, environ: Environ
+) -> None:
+    files = {"go.mod": "module calc\n\ngo 1.20\n", "calc.go": GO, "calc_test.go": IN_GO}
+    own = environ | {"GOCACHE": os.environ.get("GOCACHE", str(tmp_path / "gocache"))}
+    turn = put("calc.go", GO.replace("true", "false"))
+    project = miniature(tmp_path, own, files, [turn] * 2, validation={"test": ["go test ./..."]})
+    outcome = project.retry()
+    assert outcome.verdict is Verdict.NEEDS_REVIEW
+    assert named(outcome)["held"] == ["calc_test.go"]

@@ -120,7 +120,7 @@ def test_places_named_by_an_unknown_runner_are_shown() -> None:
             "go-test",
             "cart::TestTea",
             "api/cart/c_test.go",
-            "cd api && go test ./cart -run '^TestTea$'",
+            "cd api && go test ./cart -v -run '^TestTea$'",
         ),
         (
             "npx mocha",
@@ -141,7 +141,7 @@ def test_places_named_by_an_unknown_runner_are_shown() -> None:
             "go-test",
             "cart::TestTable/tea",
             "cart/cart_test.go",
-            "go test ./cart -run '^TestTable$/^tea$'",
+            "go test ./cart -v -run '^TestTable$/^tea$'",
         ),
         (
             "npm test",

@@ -53,6 +53,8 @@ class SelectingRunner(Struct, frozen=True):
     """Its command if the gate's command is a script."""
     selecting: Callable[[str, str], str]
     """Returns the arguments that select a test by path and name."""
+    hides_skipped: bool = False
+    """Whether its output may say nothing of skipped tests."""
 
 
 def _path_and_name(option: str) -> Callable[[str, str], str]:
@@ -79,13 +81,13 @@ def _method(_: str, name: str) -> str:
 def _go(path: str, name: str) -> str:
     folder = posixpath.dirname(path) if path.endswith(".go") else path
     wanted = "/".join(f"^{re.escape(step)}$" for step in name.split("/"))
-    return f"./{folder} -run {shlex.quote(wanted)}" if folder else f". -run {shlex.quote(wanted)}"
+    return f"./{folder} -v -run {shlex.quote(wanted)}"
 
 
 RUNNERS: Mapping[str, SelectingRunner] = {
     "pytest": SelectingRunner("pytest", "python -m pytest", _node_id),
     "unittest": SelectingRunner("unittest", "python -m unittest", _name),
-    "go-test": SelectingRunner("go test", "go test", _go),
+    "go-test": SelectingRunner("go test", "go test", _go, hides_skipped=True),
     "jest": SelectingRunner("jest", "npx jest", _path_and_name("-t ")),
     "vitest": SelectingRunner("vitest run", "npx vitest run", _path_and_name("-t ")),
     "mocha": SelectingRunner("mocha", "npx mocha", _path_and_name("-g ")),

@@ -5,6 +5,7 @@ name. Sources: the runners' reporters, and the goldens.
 """
 
 import re
+from collections.abc import Iterable, Iterator
 
 from atlas_retry.diagnostics.values import Log
 from atlas_retry.patterns import regex
@@ -82,6 +83,7 @@ _NONE = regex(r"""(?x)
     | (?:\[INFO\][ ])?No[ ]tests[ ]to[ ]run\.                                # Maven
     """)
 """Messages that no test ran."""
+_GO_TEST = regex(r"^ *--- (PASS|FAIL|SKIP): ")
 _COUNTING = tuple(map(regex, _COUNTS))
 _SAYS = regex("|".join(re.sub(r"\?P<\w+>", "?:", count) for count in _COUNTS))
 
@@ -91,7 +93,7 @@ def tests_ran(log: Log) -> bool | None:
 
     A count of 0, without a message, proves nothing if the command failed.
     """
-    lines = [line for line in log.lines if len(line) <= _LONGEST]
+    lines = [line for line in _go_marked(log.lines) if len(line) <= _LONGEST]
     none = any(map(_NONE.match, lines))
     ran, is_counted = 0, False
     for line in filter(_SAYS.match, lines):
@@ -100,6 +102,16 @@ def tests_ran(log: Log) -> bool | None:
     if ran > 0:
         return True
     return False if none or (is_counted and log.exit_code in (0, _PYTEST_NOTHING)) else None
+
+
+def _go_marked(lines: Iterable[str]) -> Iterator[str]:
+    """The lines; a Go package whose listed tests were all skipped is marked as one without."""
+    listed = set[str]()
+    for line in lines:
+        listed.update(_GO_TEST.findall(line))
+        is_end = line.startswith(("ok  \t", "FAIL\t"))
+        yield f"{line} [no tests to run]" if is_end and listed == {"SKIP"} else line
+        listed -= listed if is_end else set()
 
 
 def _number(match: re.Match[str]) -> int:

@@ -6,7 +6,7 @@ from itertools import chain, islice
 from msgspec import Struct
 from msgspec.structs import replace
 
-from atlas_retry.diagnostics.selecting import reproducing
+from atlas_retry.diagnostics.selecting import RUNNERS, reproducing
 from atlas_retry.events import Notice, ValidationFinished, ViolationsFound
 from atlas_retry.guard.judgement import Judgement
 from atlas_retry.guard.places import is_made, is_product
@@ -58,8 +58,10 @@ UNSEEN = Proof(
 MAX_SHOWN = 4
 MAX_TESTS = 5
 """Maximum failed tests of a gate that run by themselves."""
-_SKIPPED = regex(r"\b[1-9]\d* (?:skipped|pending|ignored|todo)\b|\bskipped[ =][1-9]")
-"""A summary of a test runner that counts skipped tests."""
+_SKIPPED = regex(
+    r"(?i)\b[1-9]\d* (?:skipped|pending|ignored|todo)\b|\bskipped(?:[ =]|: )[1-9]|--- SKIP: "
+)
+"""A report of a test runner that tests were skipped."""
 
 Settled = tuple[Attempt, Taken, Validation | None]
 """An attempt, the tree after it, and the validation of that; None if no gate ran."""
@@ -165,17 +167,19 @@ def _validated(
 def _skipped(attempt: Attempt, before: Validation, after: Validation, do: Effects) -> Attempt:
     """Hold a green for review if a test that failed before the run is skipped now.
 
-    Where a runner counts skipped tests, those that failed run again by themselves.
+    Unless a runner counts skipped tests and there are none, those that failed run again alone.
     """
     held = []
     for gate, failed, passed in zip(
         do.run.limits.gates, before.results, after.results, strict=True
     ):
-        if gate.kind is not Kind.TEST or failed.success or not _counts_skipped(passed):
+        if gate.kind is not Kind.TEST or failed.success:
             continue
         for test in failed.diagnostics[:MAX_TESTS]:
             command = reproducing(failed, test)
-            if command and _is_skipped(replace(gate, run=command), passed, do):
+            if not command or not (_shows_skipped(passed) or RUNNERS[test.tool].hides_skipped):
+                continue
+            if _is_skipped(replace(gate, run=command), passed, do):
                 detail = f"{test.test_id} failed before the run, and is skipped now."
                 path = test.path or gate.name
                 held.append(Held(rule="skipped-test", path=path, detail=detail, in_place=True))
@@ -185,10 +189,10 @@ def _skipped(attempt: Attempt, before: Validation, after: Validation, do: Effect
 def _is_skipped(alone: Gate, passed: GateResult, do: Effects) -> bool:
     """Whether a gate that runs one test only reports that it was skipped."""
     (seen,) = do.aside((alone,), {}, Validation(results=(passed,))).results
-    return not seen.success and _counts_skipped(seen)
+    return not seen.success and _shows_skipped(seen)
 
 
-def _counts_skipped(result: GateResult) -> bool:
+def _shows_skipped(result: GateResult) -> bool:
     return bool(_SKIPPED.search(result.stdout) or _SKIPPED.search(result.stderr))
 
 
