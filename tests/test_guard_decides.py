@@ -361,6 +361,8 @@ SETTINGS = [
     ("ruff.toml", "select = ['E']\n", "select = []\n", "settings-changed"),
     (".github/workflows/ci.yml", "on: push\n", "on: never\n", "pipeline-changed"),
     ("Makefile", "test:\n\tpytest\n", "test:\n\ttrue\n", "recipe-changed"),
+    ("build.rs", None, "fn main() { std::fs::write(p, q); }\n", "recipe-changed"),
+    ("native/binding.gyp", "{}", '{"targets": []}', "recipe-changed"),
     ("uv.lock", "a = 1\n", "a = 2\n", "lock-changed"),
     (".gitignore", "build/\n", "build/\ntests/\n", "ignore-changed"),
     ("pyproject.toml", "[tool.mypy]\nstrict = true\n", "[tool.mypy]\n", "settings-changed"),

@@ -66,7 +66,8 @@ TABLE: tuple[DecidingFiles, ...] = tuple(
         Makefile makefile GNUmakefile *.mk justfile Justfile .justfile Taskfile.y*ml noxfile.py
         Rakefile Earthfile dodo.py tasks.py Dockerfile* docker-compose*.y*ml compose*.y*ml
         gulpfile.* Gruntfile.* lerna.json nx.json turbo.json mvnw gradlew mvnw.cmd gradlew.bat
-        .mvn/ gradle/ gradle.properties settings.gradle*
+        .mvn/ gradle/ gradle.properties settings.gradle* build.rs binding.gyp extconf.rb build.zig
+        build.xml configure.ac *.cmake
         """),
         ("lock-changed", "a lock file was changed: the checks may run with other tools", """
         uv.lock poetry.lock pdm.lock Pipfile.lock package-lock.json npm-shrinkwrap.json yarn.lock

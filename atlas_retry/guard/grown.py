@@ -26,7 +26,6 @@ from atlas_retry.text.globs import words
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-_WORD = regex(r"[A-Za-z_]\w*")
 _CONTAINERS = words("""
     module program source_file translation_unit compilation_unit class_body declaration_list
     interface_body enum_body
@@ -97,7 +96,7 @@ class Renames:
         words = (tokens.words_of(delta.path, delta.after) for delta in self._sources)
         there = (delta.path for delta in self._sources if delta.after is not None)
         names = (str(PurePosixPath(path).with_suffix("")) for path in there)
-        return frozenset(chain(*words, *map(_WORD.findall, names)))
+        return frozenset(chain(*words, *map(tokens.WORD.findall, names)))
 
     def leads(self, old: str, new: str) -> bool:
         """Whether a name replaced one that no source has any more."""
@@ -244,7 +243,7 @@ class SourceChange(Struct, kw_only=True, dict=True):
         )
 
     def _same_module(self, old: str, new: str) -> bool:
-        before, after = _WORD.findall(old), _WORD.findall(new)
+        before, after = tokens.WORD.findall(old), tokens.WORD.findall(new)
         gone, came = Counter(before) - Counter(after), Counter(after) - Counter(before)
         return not any(map(self.led.is_there, gone)) and all(
             name in self.known or self.led.is_there(name) for name in came
@@ -254,9 +253,9 @@ class SourceChange(Struct, kw_only=True, dict=True):
         """Whether two tokens differ at most in names that the sources dropped."""
         if old == new:
             return True
-        if _WORD.sub("", old) != _WORD.sub("", new):
+        if tokens.WORD.sub("", old) != tokens.WORD.sub("", new):
             return False
-        before, after = _WORD.findall(old), _WORD.findall(new)
+        before, after = tokens.WORD.findall(old), tokens.WORD.findall(new)
         pairs = tuple(zip(before, after, strict=False))
         if len(before) != len(after) or not all(self.led.leads(was, now) for was, now in pairs):
             return False
@@ -266,7 +265,7 @@ class SourceChange(Struct, kw_only=True, dict=True):
     def renamed_before(self) -> bytes:
         """The earlier file with names that the sources dropped replaced."""
         text = (self.delta.before or b"").decode("utf-8", "surrogateescape")
-        renamed = _WORD.sub(lambda match: self.followed.get(match[0], match[0]), text)
+        renamed = tokens.WORD.sub(lambda match: self.followed.get(match[0], match[0]), text)
         return renamed.encode("utf-8", "surrogateescape")
 
     def grows(self, old: "Node", new: "Node") -> bool:

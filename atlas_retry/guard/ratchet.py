@@ -14,9 +14,6 @@ from atlas_retry.model import Kind
 from atlas_retry.patterns import regex
 from atlas_retry.source import nodes_of_types, text_of
 
-Remark = tuple[int, str]
-"""Line number and text of a comment, an attribute or an annotation."""
-
 
 def _marks(*patterns: str) -> tuple[re.Pattern[str], ...]:
     return tuple(regex(pattern, re.IGNORECASE) for pattern in patterns)
@@ -159,7 +156,7 @@ def _silenced(text: str) -> str | None:
     return next(kinds, None)
 
 
-def _remarks(path: str, source: bytes) -> Iterator[Remark]:
+def _remarks(path: str, source: bytes) -> Iterator[tuple[int, str]]:
     """Comments, attributes and annotations with their lines."""
     if tokens.root(path, source) is None:
         lines = source.decode("utf-8", "replace").splitlines()

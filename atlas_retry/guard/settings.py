@@ -57,11 +57,13 @@ BY_KEY: dict[str, Callable[[Key], bool]] = {
 
 BY_LINE: dict[str, re.Pattern[str]] = {
     "go.mod": regex(r"^\s*(replace|exclude|toolchain|tool)\b|=>"),
-    "CMakeLists.txt": regex(r"(?i)test|check|-W|sanitiz|fail"),
-    "build.gradle": regex(r"(?i)test|check|lint|jacoco|verif|ignore|exclude"),
-    "build.gradle.kts": regex(r"(?i)test|check|lint|jacoco|verif|ignore|exclude"),
-    "setup.py": regex(r"(?i)test|cmdclass|entry_points|pytest"),
-    "meson.build": regex(r"(?i)test|check|-W|sanitiz|fail"),
+    "CMakeLists.txt": regex(r"(?i)test|check|-W|sanitiz|fail|execute_process|add_custom|file *\("),
+    **dict.fromkeys(
+        ("build.gradle", "build.gradle.kts"),
+        regex(r"(?i)test|check|lint|jacoco|verif|ignore|exclude|exec|doFirst|doLast"),
+    ),
+    "setup.py": regex(r"(?i)test|cmdclass|entry_points|\bopen *\(|write|subprocess|\bos\."),
+    "meson.build": regex(r"(?i)test|check|-W|sanitiz|fail|run_command|custom_target"),
     "Package.swift": regex(r"(?i)test"),
     "mix.exs": regex(r"(?i)test|alias|elixirc_options"),
     "Gemfile": regex(r"path:|git:|github:|source|rspec|minitest|rubocop"),

@@ -137,11 +137,11 @@ def _directives(path: str, source: bytes) -> list[str]:
     return sorted(text_of(comment).strip() for comment in comments if speaks(comment))
 
 
-_WORD = regex(r"[A-Za-z_]\w*")
+WORD = regex(r"[A-Za-z_]\w*")
 
 
 def words_of(path: str, source: bytes | None) -> frozenset[str]:
     """Every name in a source outside comments; every word if it cannot be parsed."""
     tree = root(path, source)
     texts = leaves(tree) if tree is not None else [(source or b"").decode("utf-8", "replace")]
-    return frozenset(chain.from_iterable(map(_WORD.findall, texts)))
+    return frozenset(chain.from_iterable(map(WORD.findall, texts)))

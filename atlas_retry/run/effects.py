@@ -110,7 +110,7 @@ class Effects(Struct, kw_only=True):
     """Budget that the runs of a batch share."""
     door: "Door | None" = None
     """Connection to the atlas outside, for a run in an overlay."""
-    sealed: judge.Seal | None = None
+    sealed: seals.Seal | None = None
     validations: Iterator[int] = field(default_factory=count)
     """Numbers of validations, for the folders of their logs."""
     asides: Iterator[int] = field(default_factory=lambda: count(1))

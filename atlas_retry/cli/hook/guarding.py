@@ -44,10 +44,10 @@ def judged(
     return replace(judgement, held=tuple(left), blocks=guard.mode == "block")
 
 
-def _unsealed(content: bytes, environ: Mapping[str, str]) -> judge.Seal:
+def _unsealed(content: bytes, environ: Mapping[str, str]) -> seals.Seal:
     """The seal with the present environment and the git facts that an agent may change."""
     try:
-        taken = msgspec.msgpack.decode(content, type=judge.Seal, dec_hook=_path)
+        taken = msgspec.msgpack.decode(content, type=seals.Seal, dec_hook=_path)
     except msgspec.MsgspecError as error:
         raise StateError(f"the state at the start of the turn cannot be read: {error}") from error
     now_facts = gitfacts.facts_since(taken.root, taken.facts, environ=environ)

@@ -15,7 +15,6 @@ from atlas_retry.errors import UsageError
 from atlas_retry.guard import Case, Judgement, Ruling, assess, rulings
 from atlas_retry.guard.decides import is_code_or_setting
 from atlas_retry.guard.judge import folders, seals
-from atlas_retry.guard.judge.seals import Seal as Seal
 from atlas_retry.model import Gate, GateResult, Tree, Violation
 from atlas_retry.settings import CONFIGURATION_FILES
 from atlas_retry.workspace.discovery import Workspace
@@ -162,7 +161,7 @@ class JudgedTurn(Struct, frozen=True, kw_only=True):
 
 
 def judge_attempt(
-    ws: Workspace, turn: JudgedTurn, taken: Seal, beside: seals.Moved | None = None
+    ws: Workspace, turn: JudgedTurn, taken: seals.Seal, beside: seals.Moved | None = None
 ) -> Judgement:
     """The judgement of a turn's own changes. `beside` is `seals.compared(taken)`.
 
