@@ -13,6 +13,7 @@ from atlas_retry.guard.places import is_made, is_product
 from atlas_retry.history import rescue
 from atlas_retry.model import (
     Attempt,
+    Diagnostic,
     Gate,
     GateResult,
     Held,
@@ -173,21 +174,23 @@ def _skipped(attempt: Attempt, before: Validation, after: Validation, do: Effect
     for gate, failed, passed in zip(
         do.run.limits.gates, before.results, after.results, strict=True
     ):
-        if gate.kind is not Kind.TEST or failed.success:
-            continue
-        for test in failed.diagnostics[:MAX_TESTS]:
-            command = reproducing(failed, test)
-            if not command or not (_shows_skipped(passed) or RUNNERS[test.tool].hides_skipped):
-                continue
-            if _is_skipped(replace(gate, run=command), passed, do):
-                detail = f"{test.test_id} failed before the run, and is skipped now."
-                path = test.path or gate.name
-                held.append(Held(rule="skipped-test", path=path, detail=detail, in_place=True))
+        if gate.kind is Kind.TEST and not failed.success:
+            for test in failed.diagnostics[:MAX_TESTS]:
+                if _is_skipped(test, gate, failed, passed, do):
+                    detail = f"{test.test_id} failed before the run, and is skipped now."
+                    path = test.path or gate.name
+                    held.append(Held(rule="skipped-test", path=path, detail=detail, in_place=True))
     return replace(attempt, held=(*attempt.held, *held))
 
 
-def _is_skipped(alone: Gate, passed: GateResult, do: Effects) -> bool:
-    """Whether a gate that runs one test only reports that it was skipped."""
+def _is_skipped(
+    test: Diagnostic, gate: Gate, failed: GateResult, passed: GateResult, do: Effects
+) -> bool:
+    """Whether a gate that runs one failed test only reports that it was skipped."""
+    command = reproducing(failed, test)
+    if not command or not (_shows_skipped(passed) or RUNNERS[test.tool].hides_skipped):
+        return False
+    alone = replace(gate, run=command)
     (seen,) = do.aside((alone,), {}, Validation(results=(passed,))).results
     return not seen.success and _shows_skipped(seen)
 
