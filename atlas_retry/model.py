@@ -472,8 +472,8 @@ class AgentReply(Struct, frozen=True, kw_only=True):
 Agent = Callable[[AgentRequest], AgentReply]
 
 
-class Attempt(Struct, frozen=True, kw_only=True):
-    """One agent turn and the validation after it."""
+class AttemptFacts(Struct, frozen=True, kw_only=True):
+    """What is published about one agent turn."""
 
     number: int
     agent: str
@@ -498,14 +498,6 @@ class Attempt(Struct, frozen=True, kw_only=True):
     held: tuple[Held, ...] = ()
     noted: tuple[Violation, ...] = ()
     """Changes that a person may want to look at; none was reverted."""
-    ends: Verdict | None = None
-    """Verdict that ends the run here, independent of the gates."""
-    remedy: str | None = None
-    """Next command to type, with `ends`."""
-    left: tuple[LeftBehind, ...] = ()
-    """Violations that cannot be reverted, as the turn left them."""
-    unseen: tuple[str, ...] = ()
-    """Files that the turn wrote where git does not look."""
     rolled_back: bool = False
     """All changes were reverted, because the violations could not be separated from the rest."""
     worse: bool = False
@@ -522,6 +514,19 @@ class Attempt(Struct, frozen=True, kw_only=True):
     """Snapshot of the tree after the guard; unless `worse`, the next attempt starts from it."""
     kept: bool = False
     """Whether the run ended with this attempt's tree."""
+
+
+class Attempt(AttemptFacts, frozen=True, kw_only=True):
+    """One agent turn and the validation after it."""
+
+    ends: Verdict | None = None
+    """Verdict that ends the run here, independent of the gates."""
+    remedy: str | None = None
+    """Next command to type, with `ends`."""
+    left: tuple[LeftBehind, ...] = ()
+    """Violations that cannot be reverted, as the turn left them."""
+    unseen: tuple[str, ...] = ()
+    """Files that the turn wrote where git does not look."""
     validation: Validation | None = None
 
 
@@ -544,16 +549,14 @@ class Lost(Struct, frozen=True, kw_only=True):
     """Command that brings back the file as it was before the run."""
 
 
-class Outcome(Struct, frozen=True, kw_only=True):
+class RunFacts(Struct, frozen=True, kw_only=True):
+    """What is published about a run, except its cost, validations and attempts."""
+
     run_id: str
     verdict: Verdict
     workspace: WorkspaceFacts
-    baseline: Validation
-    final: Validation
-    attempts: tuple[Attempt, ...] = ()
     final_error: str | None = None
     remedy: str | None = None
-    cost_usd: float = 0.0
     interrupted_usd: float = 0.0
     """Known cost of earlier, interrupted runs of the workspace; no other report has it."""
     duration_ms: int = 0
@@ -569,3 +572,10 @@ class Outcome(Struct, frozen=True, kw_only=True):
     """Number of the best attempt, if it is better than what is in the workspace."""
     gates_changed: tuple[str, ...] = ()
     """Files changed by gates and their fixers, not by an agent or a person."""
+
+
+class Outcome(RunFacts, frozen=True, kw_only=True):
+    baseline: Validation
+    final: Validation
+    attempts: tuple[Attempt, ...] = ()
+    cost_usd: float = 0.0

@@ -12,15 +12,13 @@ from msgspec import Struct
 
 from atlas_retry import __version__
 from atlas_retry.model import (
-    Change,
+    AttemptFacts,
     GateResult,
     Held,
     Kind,
-    Lost,
     Outcome,
-    Tokens,
+    RunFacts,
     Validation,
-    Verdict,
     Violation,
     WorkspaceFacts,
 )
@@ -55,62 +53,20 @@ class ReportDocument(Struct, frozen=True, kw_only=True, tag_field="schema", tag=
     other_results: tuple[GateResult, ...]
 
 
-class AttemptDocument(Struct, frozen=True, kw_only=True):
+class AttemptDocument(AttemptFacts, frozen=True, kw_only=True):
     """One agent turn and the report of the validation after it."""
 
-    number: int
-    agent: str
-    model: str | None
-    session_id: str | None
-    transport_retries: int
-    denials: tuple[str, ...]
-    cost_usd: float | None
-    reviews_usd: float
-    tokens: Tokens
-    duration_ms: int
-    prompt_chars: int
-    prompt_path: str | None
-    summary: str
-    error: str | None
-    gave_up: str | None
-    changes: tuple[Change, ...]
-    violations: tuple[Violation, ...]
-    held: tuple[Held, ...]
-    noted: tuple[Violation, ...]
-    rolled_back: bool
-    worse: bool
-    fixed: tuple[str, ...]
-    remaining: tuple[str, ...]
-    introduced: tuple[str, ...]
-    since_start: tuple[Change, ...]
-    snapshot: str | None
-    result: str | None
-    kept: bool
     report: ReportDocument | None
 
 
-class RunDocument(Struct, frozen=True, kw_only=True, tag_field="schema", tag=RUN):
+class RunDocument(RunFacts, frozen=True, kw_only=True, tag_field="schema", tag=RUN):
     """One `atlas retry` of one workspace."""
 
-    run_id: str
-    verdict: Verdict
     success: bool
-    final_error: str | None
-    remedy: str | None
-    workspace: WorkspaceFacts
     baseline: ReportDocument
     final: ReportDocument
     attempts: tuple[AttemptDocument, ...]
     cost_usd: float | None
-    interrupted_usd: float
-    duration_ms: int
-    escalation_required: bool
-    learning_record_id: str | None
-    start_snapshot: str | None
-    handoff_path: str | None
-    lost: tuple[Lost, ...]
-    better: int | None
-    gates_changed: tuple[str, ...]
 
 
 class Cascade(Struct, frozen=True, kw_only=True):
@@ -203,4 +159,6 @@ def encode(document: object) -> str:
 def schema() -> dict[str, object]:
     """JSON Schema 2020-12 of the three documents."""
     (whole,), components = msgspec.json.schema_components([Document])
+    for name in ("AttemptDocument", "RunDocument"):  # fields with defaults are written too
+        components[name]["required"] = list(components[name]["properties"])
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **whole, "$defs": components}
