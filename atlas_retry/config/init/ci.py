@@ -62,7 +62,6 @@ FOLDERS = ("working-directory", "working_directory", "workingDirectory")
 VARIABLES = ("env", "environment", "variables")
 ASIDE = {"with", "on", "True", "strategy", "services", "defaults", "before_script", "outputs"}
 OTHER_SYSTEMS = regex(r"windows|macos")
-NO_SYSTEM = regex(r"(?!)")
 OTHER_JOBS = regex(
     r"deploy|publish|release|bench|fuzz|nightly|msrv|windows|macos|miri|wasm", re.IGNORECASE
 )
@@ -91,6 +90,7 @@ class CiLine(Struct, frozen=True, kw_only=True):
     where: str
     cwd: str = "."
     env: tuple[tuple[str, str], ...] = ()
+    on_linux: bool = True
 
     @property
     def is_opaque(self) -> bool:
@@ -102,25 +102,20 @@ class _Around(Struct, frozen=True, kw_only=True):
     """Values that the steps in a node inherit."""
 
     where: str
-    systems: re.Pattern[str]
-    """Runners whose jobs are skipped."""
     cwd: str = "."
     env: Mapping[str, str] = {}
+    on_linux: bool = True
     matrix: Mapping[str, str] = {}
 
 
 def lines_of(project: ProjectFiles) -> list[CiLine]:
     """Every command for a push or a pull request: on Linux, else on any system."""
-    return _of_files(project, OTHER_SYSTEMS) or _of_files(project, NO_SYSTEM)
-
-
-def _of_files(project: ProjectFiles, systems: re.Pattern[str]) -> list[CiLine]:
     lines: list[CiLine] = []
     for path in project.below(*FILES):
         document = project.yaml(path)
         if _on_push(document):
-            lines += _walk(document, _Around(where=path, systems=systems))
-    return lines
+            lines += _walk(document, _Around(where=path))
+    return [line for line in lines if line.on_linux] or lines
 
 
 def _on_push(document: Table) -> bool:
@@ -137,7 +132,7 @@ def _walk(node: object, around: _Around) -> Iterator[CiLine]:
     if isinstance(node, list):
         for item in node:
             yield from _walk(item, around)
-    if isinstance(node, dict) and not _is_elsewhere(node, around):
+    if isinstance(node, dict) and not ELSEWHERE.search(str(node.get("if", ""))):
         inside = _inside(node, around)
         for key, value in node.items():
             yield from _under(str(key), value, node, inside)
@@ -153,15 +148,11 @@ def _under(key: str, value: object, node: Table, inside: _Around) -> Iterator[Ci
         yield from _walk(value, inside)
 
 
-def _is_elsewhere(node: Table, around: _Around) -> bool:
-    runner = str(node.get("runs-on", ""))
-    other = around.systems.match(runner) and "ubuntu" not in runner
-    return bool(other or ELSEWHERE.search(str(node.get("if", ""))))
-
-
 def _inside(node: Table, around: _Around) -> _Around:
     own = next((node[key] for key in FOLDERS if key in node), None)
     own = own or dig(node, "defaults", "run", "working-directory")
+    runner = str(node.get("runs-on", ""))
+    is_other = OTHER_SYSTEMS.match(runner) and "ubuntu" not in runner
     env = dict(around.env)
     for key in VARIABLES:
         env |= {str(k): str(v) for k, v in table(node, key).items() if _is_plain(str(k), v)}
@@ -169,6 +160,7 @@ def _inside(node: Table, around: _Around) -> _Around:
         around,
         cwd=_below(around.cwd, str(own)) if own else around.cwd,
         env=env,
+        on_linux=around.on_linux and not is_other,
         matrix={**around.matrix, **_matrix(table(node, "strategy", "matrix"))},
     )
 
@@ -221,6 +213,7 @@ def _shell(script: str, around: _Around) -> Iterator[CiLine]:
                 where=around.where,
                 cwd=cwd,
                 env=tuple(sorted((name, value) for name, value in around.env.items() if value)),
+                on_linux=around.on_linux,
             )
 
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+from itertools import groupby
 from posixpath import normpath
 
 from msgspec.structs import replace
@@ -174,15 +175,12 @@ def choose(proposed_gates: Iterable[Proposed], obstacle: Obstacle) -> tuple[Prop
     choices = [replace(p, obstacle=obstacle(p)) for p in dict.fromkeys(proposed_gates)]
     left = _left_to_hooks(choices)
     covered = set(map(_place, left))
-    chosen: list[Proposed] = []
     kept = [choice for choice in choices if choice not in left]
-    places = [*dict.fromkeys(map(_place, kept))]
-    folders = [*dict.fromkeys(cwd for cwd, _ in places)]
-    # by slot, then in the order of the folders
-    places.sort(key=lambda place: ([*Slot].index(place[1]), folders.index(place[0])))
-    for place in places:
-        here = [choice for choice in kept if _place(choice) == place]
-        chosen += _one_layout(_in_slot(here, covered=place in covered))
+    folders = [*dict.fromkeys(choice.cwd for choice in kept)]
+    kept.sort(key=lambda choice: ([*Slot].index(choice.slot), folders.index(choice.cwd)))
+    chosen: list[Proposed] = []
+    for place, here in groupby(kept, _place):
+        chosen += _one_layout(_in_slot([*here], covered=place in covered))
     return tuple(chosen)
 
 
@@ -242,17 +240,18 @@ def _without_writers(lines: list[Proposed]) -> list[Proposed]:
     return [line for line in lines if line not in left_out]
 
 
-LAYOUTS = {
-    "black": "python", "ruff-format": "python", "yapf": "python", "autopep8": "python",
-    "prettier": "js", "biome format": "js", "dprint check": "js", "deno fmt": "js",
-}  # fmt: skip
-"""Formatters and the language whose files they format: two of one language disagree."""
+NO_LAYOUT = {"isort", "docformatter"}
+"""Formatters that another one of the language does not undo."""
 
 
 def _one_layout(choices: list[Proposed]) -> Iterator[Proposed]:
+    """The choices; of several startable formatters of a language only the first."""
     firsts: dict[str, str] = {}
     for choice in choices:
-        language = LAYOUTS.get(choice.tool) if choice.obstacle is None else None
-        first = firsts.setdefault(language, choice.tool) if language else choice.tool
+        is_layout = choice.slot is Slot.FORMAT and choice.tool and choice.tool not in NO_LAYOUT
+        if not is_layout or choice.obstacle:
+            yield choice
+            continue
+        first = firsts.setdefault(choice.language, choice.tool)
         why = f"{first} formats the same files; two formatters disagree"
         yield choice if first == choice.tool else replace(choice, obstacle=why)
