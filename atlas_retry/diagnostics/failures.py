@@ -2,8 +2,9 @@
 
 import re
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import filterfalse, pairwise, takewhile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import filterfalse, takewhile
 
 from msgspec.structs import replace
 
@@ -97,68 +98,49 @@ def placed(
 
 
 # https://v8.dev/docs/stack-trace-api; vitest marks its frames with an arrow.
-_JS = regex(r"""(?x)^
-    [\s#]*(?:at|\u276f)[ ](?:async[ ])?
-    (?:(?P<function>[^\s(:][^(:]{0,200}?)[ ]\(?)?
+_JS = regex(r"""(?mx)^
+    [ \t#]*(?:at|\u276f)[ ](?:async[ ])?
+    (?:(?P<function>[^\s(:][^(:\n]{0,200}?)[ ]\(?)?
     (?:file://)?(?P<path>[^\s:()]+):(?P<line>\d{1,9}):\d{1,9}\)?
     $""")
-_JS_BARE = regex(
-    r"^\s+(?:async )?(?P<function>[^\s(:][^(:]{0,200}?) \((?:file://)?(?P<path>[^\s:()]+):(?P<line>\d{1,9}):\d+\)$"
-)
+_JS_BARE = regex(r"""(?mx)^
+    [ \t]+(?:async[ ])?(?P<function>[^\s(:][^(:\n]{0,200}?)
+    [ ]\((?:file://)?(?P<path>[^\s:()]+):(?P<line>\d{1,9}):\d+\)
+    $""")
 # https://pkg.go.dev/runtime/debug#Stack: the function, then its place behind a tab.
-_GO_CALL = regex(r"^(\S+)\([^()]*\)$")
-_GO_PLACE = regex(r"^\t(\S+\.go):(\d{1,9})(?: \+0x[0-9a-f]+)?$")
+_GO = regex(r"""(?mx)^
+    (?:\S*/)?[^./\s]*\.(?P<function>\S+)\([^()\n]*\)\n
+    \t(?P<path>\S+\.go):(?P<line>\d{1,9})(?:[ ]\+0x[0-9a-f]+)?
+    $""")
 # https://doc.rust-lang.org/std/backtrace/index.html
-_RUST_FUNCTION = regex(r"^ +\d+: (?:0x[0-9a-f]+ - )?(.+)$")
-_RUST_PLACE = regex(r"^ +at (\S+?):(\d{1,9})(?::\d+)?$")
+_RUST = regex(r"""(?mx)^
+    [ ]+\d+:[ ](?:0x[0-9a-f]+[ ]-[ ])?(?P<function>.+)\n
+    [ ]+at[ ](?P<path>\S+?):(?P<line>\d{1,9})(?::\d+)?
+    $""")
 # https://docs.oracle.com/javase/8/docs/api/java/lang/Throwable.html#printStackTrace--
 _JAVA = regex(
     r"^\s+at (?:[\w.@-]+/)?([\w.$<>]+)\.([\w$<>]+)\((\w+\.(?:java|kt|scala|groovy)):(\d+)\)$"
 )
 
 
-def javascript_frames(lines: Iterable[str]) -> tuple[Frame, ...]:
-    """The frames of the project, outermost first."""
-    return _frames(lines, _JS.match)
-
-
-def tap_frames(lines: Iterable[str]) -> tuple[Frame, ...]:
-    """The frames of a stack in TAP's YAML, outermost first."""
-    return _frames(lines, _JS_BARE.match)
-
-
-def _frames(
-    lines: Iterable[str], match: Callable[[str], re.Match[str] | None]
-) -> tuple[Frame, ...]:
-    matches = [*filter(None, map(match, lines))]
+def _frames(lines: Iterable[str], pattern: re.Pattern[str]) -> tuple[Frame, ...]:
+    """The frames of the project, outermost first, of a stack that begins with the innermost."""
+    matches = [m for m in pattern.finditer("\n".join(lines)) if inside(m["path"])]
     return tuple(
         Frame(path=m["path"], line=int(m["line"]), function=m["function"])
         for m in reversed(matches)
-        if inside(m["path"])
     )
 
 
+javascript_frames = partial(_frames, pattern=_JS)
+tap_frames = partial(_frames, pattern=_JS_BARE)
+rust_frames = partial(_frames, pattern=_RUST)
+
+
 def go_frames(lines: Sequence[str]) -> tuple[Frame, ...]:
-    """The frames of the project of the first goroutine, outermost first."""
-    frames = []
-    for call, place in pairwise(lines):
-        at, function = _GO_PLACE.match(place), _GO_CALL.match(call)
-        if at and function and inside(at[1]):
-            name = function[1].rpartition("/")[2].partition(".")[2]
-            frames.append(Frame(path=at[1], line=int(at[2]), function=name))
-        elif place.startswith("goroutine ") and frames:
-            break
-    return tuple(reversed(frames))
-
-
-def rust_frames(lines: Sequence[str]) -> tuple[Frame, ...]:
-    """The frames of the project, outermost first."""
-    frames = []
-    for call, at in pairwise(lines):
-        place, function = _RUST_PLACE.match(at), _RUST_FUNCTION.match(call)
-        if place and function and inside(place[1]):
-            frames.append(Frame(path=place[1], line=int(place[2]), function=function[1]))
-    return tuple(reversed(frames))
+    """The frames of the first goroutine that has any."""
+    goroutines = re.split(r"(?m)^goroutine ", "\n".join(lines))
+    return next(filter(None, (_frames([one], _GO) for one in goroutines)), ())
 
 
 def java_frames(lines: Iterable[str], owner: str) -> tuple[Frame, ...]:
