@@ -4,11 +4,11 @@ import errno
 import os
 import signal
 import subprocess
-import time
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from typing import IO
 
+from atlas_retry.events import now
 from atlas_retry.process import proc
 from atlas_retry.process.family import Family
 from atlas_retry.process.output import Stream, open_log
@@ -217,13 +217,6 @@ class Ladder:
             survivors=self._survivors,
             error=_sentence(ended, code, self.command) or lost,
         )
-
-
-def now() -> str:
-    """The time in UTC, ISO 8601 with milliseconds."""
-    seconds = time.time()
-    whole = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))
-    return f"{whole}.{int(seconds % 1 * 1000):03d}Z"
 
 
 def _pidfd(pid: int) -> int | None:

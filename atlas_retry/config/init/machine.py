@@ -70,34 +70,29 @@ class Machine(Struct, frozen=True):
         return shutil.which(program, path=self.environ.get("PATH", os.defpath))
 
     def settled(self, proposed: Proposed) -> Proposed:
-        """The proposal as it starts here, with the project's own virtual environment.
+        """The proposal as it starts here: by the project's virtual environment if possible.
 
-        A missing runner is left out if the program that it starts exists.
+        If the runner is missing, by what the environment has of its own.
         """
         runner = proposed.run.partition(" ")[0]
         folder = self.root / proposed.cwd
+        why = f"; without {runner}, which is not on PATH"
         if own := _in_environment(runner, folder):
             return _instead(proposed, f"{runner} ", f"{own} ")
         if self._which(runner):
             return proposed
-        why = f"; without {runner}, which is not on PATH"
-        if runner in PYTHON_RUNNERS and self._which("python3"):
-            return self._by_installed(proposed, why)
-        is_node = runner in NODE and self._which("npm") and (folder / "node_modules").exists()
-        if is_node:
+        started = LAUNCHER.match(proposed.run)
+        if runner in PYTHON_RUNNERS and started and self._which("python3"):
+            program = proposed.run[started.end() :].partition(" ")[0]
+            own = _in_environment(program, folder) or (self._which(program) and program)
+            return (
+                _instead(proposed, started[0], own.removesuffix(program), why) if own else proposed
+            )
+        if runner in NODE and self._which("npm") and (folder / "node_modules").exists():
             return _by_npm(proposed, why)
         if runner == "python" and self._which("python3"):
             return _instead(proposed, "python ", "python3 ", why)
         return proposed
-
-    def _by_installed(self, proposed: Proposed, why: str) -> Proposed:
-        """The program that a missing runner would start, if it is available."""
-        started = LAUNCHER.match(proposed.run)
-        program = proposed.run[started.end() :].partition(" ")[0] if started else ""
-        own = _in_environment(program, self.root / proposed.cwd)
-        if not started or not (own or self._which(program)):
-            return proposed
-        return _instead(proposed, started[0], (own or program).removesuffix(program), why)
 
 
 def _programs(line: str) -> Iterator[str]:

@@ -26,18 +26,9 @@ MAX_LINES, UNFOLDED_LINES = 3_000, 60
 """Limits for patches."""
 MAX_LINE_CHARS = 500
 """Longer lines are not highlighted: a lexer may take quadratic time."""
+COLOURED = ("c", "k", "m", "s", "na", "nc", "nd", "nf", "nt")
+"""Starts of the classes in the style sheet."""
 LINE_KINDS = {"+": "added", "-": "removed", "@": "hunk", "\\": "hunk"}
-CLASSES = {
-    "Token.Comment": "c",
-    "Token.Keyword": "k",
-    "Token.Literal.String": "s",
-    "Token.Literal.Number": "m",
-    "Token.Name.Function": "f",
-    "Token.Name.Class": "f",
-    "Token.Name.Decorator": "f",
-    "Token.Name.Tag": "k",
-    "Token.Name.Attribute": "f",
-}
 _NAME = regex(r'diff --git .*? "?b/(.*?)"?')
 
 
@@ -200,8 +191,9 @@ def _coloured(line: str, lexer: "Lexer | None") -> Iterator[Node]:
     if lexer is None or line.startswith("@@ ") or len(line) > MAX_LINE_CHARS:
         yield line
         return
+    from pygments.token import STANDARD_TYPES
+
     yield line[:1]
     for kind, value in lexer.get_tokens(line[1:]):
-        name = str(kind)
-        shown = next((CLASSES[token] for token in CLASSES if name.startswith(token)), None)
-        yield tag("span", value, class_=shown) if shown else value
+        style = STANDARD_TYPES.get(kind, "")  # as Pygments' own style sheets name it
+        yield tag("span", value, class_=style) if style.startswith(COLOURED) else value
