@@ -59,8 +59,8 @@ def test_a_bug_is_fixed_after_reading_a_file(project: Project) -> None:
     assert ended.run["cost_usd"] == pytest.approx(2 * (1000 * 2e-6 + 10 * 10e-6))
     first = ended.requests[0].messages[0]["content"]
     assert isinstance(first, list)
-    assert "What stands between" not in first[0]["text"]
-    assert "What stands between" in first[1]["text"]
+    assert "Text inside" not in first[0]["text"]
+    assert "Text inside" in first[1]["text"]
 
 
 @pytest.mark.parametrize("flags", [(), ("--isolate",)], ids=["in place", "in layers"])

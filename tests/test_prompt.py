@@ -195,7 +195,7 @@ def test_quoted_text_can_neither_close_its_fence_nor_mention_a_file() -> None:
     text = compose(brief_of(failed("pytest -q", log))).text
     assert "@/etc/passwd" not in text
     assert "\x1b" not in text
-    assert text.count("</data-c0ffee>") == 3  # two fences and the sentence that explains them
+    assert text.count("</data-c0ffee>") == 2
 
 
 @pytest.mark.parametrize(
@@ -300,6 +300,21 @@ def test_a_deleted_file_does_not_stop_the_prompt() -> None:
 )
 def test_a_short_opening_keeps_every_rule(rule: str) -> None:
     assert rule in opening((), (), "m", SHORT_BELOW_CHARS - 1)
+
+
+@pytest.mark.parametrize(
+    ("output", "quieted"),
+    [
+        ("..F. [ 97%]\n. [100%]\nE   no\n", "E   no\n"),
+        ("tests/test_a.py .F   [100%]\n", ""),
+        ("..FE\n======================\nFAIL: a\n", "===\nFAIL: a\n"),
+        ("________ test_a ________\n", "___ test_a\n"),
+        ("E   - ----------\n...\n", "E   - ----------\n...\n"),
+        ("F [\n", "F [\n"),
+    ],
+)
+def test_dots_and_rulers_of_test_runners_take_no_room(output: str, quieted: str) -> None:
+    assert quiet(output) == quieted
 
 
 def test_a_list_of_the_opening_ends_with_the_number_of_items_left_out() -> None:

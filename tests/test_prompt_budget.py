@@ -103,7 +103,11 @@ def test_what_gives_way_to_the_errors_leaves_no_line_behind() -> None:
     fence = FENCE.format("c0ffee")
     assert text.startswith(f"{fence}\n\n{PREVIOUS}\n<data-c0ffee>\n")
     _, _, after = text.rpartition("</data-c0ffee>\n")
-    assert after.splitlines() == ["Less likely, not shown (6):", "src/shop/cart.py:11 Cart.total"]
+    assert after.splitlines() == [
+        "Less likely, not shown (6):",
+        "src/shop/cart.py:11 Cart.total",
+        "src/shop/cart.py:8 Cart.add",
+    ]
 
 
 def test_the_prompt_says_what_was_left_out_and_where_the_log_is() -> None:

@@ -352,6 +352,23 @@ def test_a_command_that_cannot_be_traced_gives_no_trace(plan: Plan, command: str
     assert _traced(_failed(GATE, plan), gate, plan) == ()
 
 
+@pytest.mark.parametrize(
+    ("runner", "tests"),
+    [("-m pytest -q", PROJECT["test_shop.py"]), ("-m unittest -q", UNITTEST)],
+    ids=["pytest", "unittest"],
+)
+def test_a_trace_cut_off_at_its_time_limit_is_used(runner: str, tests: str, plan: Plan) -> None:
+    """Tracing makes some tests many times slower."""
+    slow = tests.replace("rice('b', 4)", "rice('b', 4 if not sys.gettrace() else endless())")
+    endless = (
+        "import sys\nimport time\n\n\ndef endless():\n    price('b', 4)\n    time.sleep(300)\n\n\n"
+    )
+    (plan.root / "test_shop.py").write_text(endless + slow)
+    gate = replace(GATE, run=f"{PYTHON} {runner}")
+    traces = _traced(_failed(gate, plan), replace(gate, timeout_s=3), plan)
+    assert "halved" in [one.frame.function for one in traces]
+
+
 def test_a_folder_with_an_undecodable_name_is_not_traced(plan: Plan) -> None:
     odd = plan.root.with_name("w\udcff")
     plan.root.rename(odd)

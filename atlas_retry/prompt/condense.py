@@ -28,6 +28,8 @@ MIN_LINES = 200
 """Shorter logs are not filtered."""
 MAX_SHARE = 0.02
 MIN_FAMILY = 40
+_RULER = regex(r"^([=_*~-]{3})[=_*~-]{2,}(?:( .*?) ?[=_*~-]{5,})?$", re.MULTILINE)
+_DOTS = regex(r"^(\S+\.py )?[.FEsxX]+ *\[ *\d+%\]\n|^[FEsxX]*\.[.FEsxX]{3,}\n", re.MULTILINE)
 _VARYING = regex(r"0x[0-9a-f]+|\b[0-9a-f]{6,}\b|\d+|\b[\w.-]+(?:[/\\][\w.-]+)+\b")
 _WORD = regex(r"[A-Za-z_]\w*")
 
@@ -87,7 +89,8 @@ def _joined(lines: list[str], kept: set[int], limit: int) -> str:
 
 
 def quiet(text: str) -> str:
-    """The text without families of similar lines."""
+    """The text without dots of progress, long rulers and families of similar lines."""
+    text = _RULER.sub(r"\1\2", _DOTS.sub("", text))
     lines = text.splitlines()
     if len(lines) < MIN_LINES:
         return text

@@ -129,7 +129,7 @@ def _failing_tests(result: GateResult, quoting: Quoting, room: int) -> str:
 
 
 def _first_line(diagnostic: Diagnostic) -> str:
-    return harmless_output(diagnostic.text.strip("\n").partition("\n")[0]).strip()
+    return harmless_output(quiet(diagnostic.text.strip("\n").partition("\n")[0])).strip()
 
 
 def _safe(text: str, quoting: Quoting) -> str:
@@ -188,7 +188,8 @@ def _quote(cause: Cause, quoting: Quoting) -> str:
 
 
 def _text_of(diagnostic: Diagnostic, quoting: Quoting) -> str:
-    text = (diagnostic.text or _line_of(diagnostic)).strip("\n")
+    line = " ".join(filter(None, (_place(diagnostic), diagnostic.rule_id, diagnostic.message)))
+    text = (diagnostic.text or line).strip("\n")
     marks = _progress((diagnostic,), quoting.last)
     text = harmless_output(quoting.redact(text[:100_000])).rstrip()
     return "\n".join(filter(None, (text, marks)))
@@ -211,10 +212,6 @@ def _progress(diagnostics: tuple[Diagnostic, ...], last: Attempt | None) -> str:
 def _those(diagnostics: Sequence[Diagnostic], named: Collection[str]) -> list[Diagnostic]:
     sought = {*filter(None, named)}
     return [d for d in diagnostics if d.fingerprint in sought]
-
-
-def _line_of(diagnostic: Diagnostic) -> str:
-    return " ".join(filter(None, (_place(diagnostic), diagnostic.rule_id, diagnostic.message)))
 
 
 def _others(cause: Cause) -> str:

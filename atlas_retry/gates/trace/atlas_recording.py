@@ -8,6 +8,7 @@ from __future__ import annotations  # the project's Python may be an older one
 
 import json
 import os
+import signal
 import sys
 import threading
 from collections import Counter
@@ -30,11 +31,16 @@ _ROOT = os.path.realpath(_REQUEST["root"]) + os.sep
 FAILING: frozenset[str] = frozenset(_REQUEST["failing"])
 
 
+def is_among(test: str, names: frozenset[str]) -> bool:
+    """Whether a test is one of these; a runner's root may be above or below the project's."""
+    return any(test == one or test.endswith("/" + one) or one.endswith("/" + test) for one in names)
+
+
 class Recorder:
     """Number of failing and passing tests that ran each line, in one process."""
 
     def __init__(self) -> None:
-        self.is_watching = False
+        self.running = ""
         self.present: set[Place] = set()
         self.failed: set[str] = set()
         self.counted: dict[bool, Counter[Place]] = {True: Counter(), False: Counter()}
@@ -63,19 +69,32 @@ class Recorder:
         self.counted[has_failed].update(self.present)
 
     @contextmanager
-    def watching(self) -> Iterator[None]:
+    def watching(self, test: str) -> Iterator[None]:
         """Trace one test and the threads that it starts."""
         before = sys.gettrace()
+        is_main = threading.current_thread() is threading.main_thread()
         self.present = set()
-        self.is_watching = True
+        self.running = test
+        ended = signal.signal(signal.SIGTERM, self._end) if is_main else None
         threading.settrace(self.enter)
         sys.settrace(self.enter)
         try:
             yield
         finally:
-            self.is_watching = False
+            self.running = ""
             sys.settrace(before)
             threading.settrace(before)
+            if is_main:
+                signal.signal(signal.SIGTERM, ended or signal.SIG_DFL)
+
+    def _end(self, _signal: int, _frame: object) -> None:
+        """Keep what was seen when the time is over, the test that runs now included."""
+        if is_among(self.running, FAILING):
+            self.failed.add(self.running)
+            self.count(self.running)
+        self.write()
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGTERM)
 
     def write(self) -> None:
         """Write the result; every process of a distributed run writes its own file."""

@@ -13,6 +13,7 @@ from atlas_recording import (  # type: ignore[import-not-found]  # copied next t
     FAILING,
     MAX_PASSING,
     Recorder,
+    is_among,
 )
 
 _MODULES = frozenset(test.partition("::")[0] for test in FAILING)
@@ -37,23 +38,18 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Select the failing tests and some passing tests of the same modules."""
-    failing = [item for item in items if _is_in(item.nodeid, FAILING)]
-    others = [item for item in items if _is_in(item.nodeid.partition("::")[0], _MODULES)]
+    failing = [item for item in items if is_among(item.nodeid, FAILING)]
+    others = [item for item in items if is_among(item.nodeid.partition("::")[0], _MODULES)]
     passing = [item for item in others if item not in failing]
     kept = {*failing, *passing[:: 1 + len(passing) // MAX_PASSING]}
     config.hook.pytest_deselected(items=[item for item in items if item not in kept])
     items[:] = [item for item in items if item in kept]
 
 
-def _is_in(name: str, names: frozenset[str]) -> bool:
-    """Whether a name is among these; pytest's root may be above or below the project's."""
-    return any(name == one or name.endswith("/" + one) or one.endswith("/" + name) for one in names)
-
-
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, None, None]:
     """Trace each test with its setup and teardown."""
-    with _SEEN.watching():
+    with _SEEN.watching(item.nodeid):
         yield
     _SEEN.count(item.nodeid)
 

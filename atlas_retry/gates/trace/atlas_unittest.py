@@ -29,12 +29,12 @@ def _recorded(
     case: unittest.TestCase, result: unittest.TestResult | None = None
 ) -> unittest.TestResult | None:
     name = case.id()
-    if _SEEN.is_watching or not isinstance(result, unittest.TestResult):
+    if _SEEN.running or not isinstance(result, unittest.TestResult):
         return _run(case, result)  # a test of a test runner, or pytest's own
     if name not in FAILING and not (name.startswith(_MODULES) and _SEEN.tests[False] < MAX_PASSING):
         return result
     before = _problems(result)
-    with _SEEN.watching():
+    with _SEEN.watching(name):
         ended = _run(case, result)
     if _problems(result) > before:
         _SEEN.failed.add(name)
