@@ -172,9 +172,8 @@ def protected(root: Path, settings: Settings) -> tuple[str, ...]:
 
 
 def _sources(root: Path, settings: Settings) -> tuple[str, ...]:
-    sources = (Path(source) for source in settings.sources)
-    inside = (path.relative_to(root).as_posix() for path in sources if path.is_relative_to(root))
-    return tuple(path for path in inside if not any(overlap(path, one) for one in PROTECTED))
+    inside = (Path(source) for source in settings.sources)
+    return tuple(p.relative_to(root).as_posix() for p in inside if p.is_relative_to(root))
 
 
 class Moved(Struct, frozen=True, kw_only=True):
