@@ -125,6 +125,14 @@ def test_a_result_with_a_missing_program_is_not_reused(gates: Gates) -> None:
     assert gates.ran() == ["odd", "odd"]
 
 
+def test_with_a_link_to_a_file_outside_nothing_is_reused(gates: Gates) -> None:
+    (gates.project.root / "want.txt").symlink_to(gates.project.root.parent / "shared.txt")
+    atlas(gates.project, "validate")
+    gates.ran()
+    atlas(gates.project, "validate", "--reuse")
+    assert gates.ran() == ["lint", "whole"]
+
+
 def test_a_gate_that_changed_files_is_not_reused(gates: Gates) -> None:
     line = gates.line("writer", "test -e made.txt || touch made.txt")
     gates.project.configure(validation={"format": [line], "lint": [gates.line("lint")]})

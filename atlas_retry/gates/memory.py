@@ -2,8 +2,8 @@
 
 A result is used again only if everything known is unchanged: every file outside dependency and
 cache folders and the commit (or the files that the gate's `inputs` name), the gate, its
-environment, and the programs that it names. If something is unknown (a program that is not found),
-nothing is reused.
+environment, and the programs that it names. If something is unknown (a program that is not found,
+a link to a file outside), nothing is reused.
 """
 
 import hashlib
@@ -13,6 +13,7 @@ from contextlib import suppress
 from functools import cache
 from itertools import chain, filterfalse, islice
 from pathlib import Path
+from stat import S_ISLNK
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -118,9 +119,13 @@ class Memory:
         self._write(dict([*others.items(), *answers.items()][-MAX_ANSWERS:]))
 
     def _all(self, files: Files) -> Files | None:
-        """The files including ignored ones; None if there are too many."""
+        """The files including ignored ones; None if there are too many, or a link leads outside."""
         ignored = dict(islice(_ignored(self._root, files), MAX_IGNORED_FILES + 1))
-        return None if len(ignored) > MAX_IGNORED_FILES else {**files, **ignored}
+        links = (path for path, seen in chain(files.items(), ignored.items()) if S_ISLNK(seen[0]))
+        targets = (os.path.realpath(self._root / path) for path in links)
+        root = os.path.realpath(self._root) + os.sep
+        is_known = len(ignored) <= MAX_IGNORED_FILES and all(t.startswith(root) for t in targets)
+        return {**files, **ignored} if is_known else None
 
     def _unsettled(self, files: Files, taken_ns: int) -> dict[str, str] | None:
         from atlas_retry.workspace.look import MAX_READ_BYTES
