@@ -4,8 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
-from atlas_retry.reports.page import document
-from atlas_retry.reports.page.elements import html, table, tag
+from atlas_retry.reports.page.elements import document, table, tag
 from atlas_retry.text.units import usd
 
 WAYS = {
@@ -51,7 +50,7 @@ def report(batch: str, rows: Sequence[ItemRow], *, known_usd: float, held_usd: f
         table("Endings", ("", "repositories", "cost", "each"), _ways(rows)),
         table("Repositories", COLUMNS, _each(rows)),
     )
-    return html(document(title, tag("body", main)))
+    return document(title, tag("body", main))
 
 
 def _ways(rows: Sequence[ItemRow]) -> Iterable[tuple[str, ...]]:

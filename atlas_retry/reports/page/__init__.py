@@ -1,16 +1,13 @@
 """The HTML report: one self-contained file without scripts."""
 
-from base64 import b64encode
 from collections.abc import Iterable, Iterator
-from hashlib import sha256
-from importlib.resources import files
 from xml.etree.ElementTree import Element
 
 from atlas_retry import __version__
 from atlas_retry.diagnostics.counting import counts_of, course_of
 from atlas_retry.model import GateResult, Outcome, Validation, Verdict
 from atlas_retry.reports.page.attempts import attempts
-from atlas_retry.reports.page.elements import Node, bar, html, table, tag
+from atlas_retry.reports.page.elements import Node, bar, document, table, tag
 from atlas_retry.reports.page.gates import gates, weight
 from atlas_retry.reports.phrases import fraction, headline, next_steps, strip_of
 from atlas_retry.reports.problems import SIGNS
@@ -25,36 +22,10 @@ def report(subject: Subject) -> str:
     """Verdict, course, present gates, attempts, and the state before the first one."""
     sign = "✓" if subject.success else "✗"
     title = f"{sign} {subject.workspace.name}: {headline(subject)}"
-    return html(document(title, _body(subject, sign)))
+    return document(title, _body(subject, sign))
 
 
-def document(title: str, body: Node) -> Element:
-    """A self-contained page with the style of atlas."""
-    return tag("html", _head(title), body, lang="en")
-
-
-def _head(title: str) -> Node:
-    sheet = (files(__package__) / "page.css").read_text(encoding="utf-8")
-    # the page's policy allows only this style sheet
-    digest = b64encode(sha256(sheet.encode()).digest()).decode()
-    policy = (
-        f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; "
-        "base-uri 'none'; form-action 'none'"
-    )
-    return tag(
-        "head",
-        tag("meta", charset="utf-8"),
-        tag("meta", http_equiv="Content-Security-Policy", content=policy),
-        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        tag("meta", name="color-scheme", content="light dark"),
-        tag("meta", name="referrer", content="no-referrer"),
-        tag("link", rel="icon", href="data:,"),
-        tag("title", title),
-        tag("style", sheet),
-    )
-
-
-def _body(subject: Subject, sign: str) -> Node:
+def _body(subject: Subject, sign: str) -> Element:
     run = subject.run
     return tag(
         "body",

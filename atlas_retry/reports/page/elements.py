@@ -1,6 +1,11 @@
 """HTML as a tree, so that nothing is escaped by hand."""
 
+from base64 import b64encode
 from collections.abc import Iterable, Sequence
+from hashlib import sha256
+from html import escape
+from importlib.resources import files
+from string import Template
 from xml.etree import ElementTree as ET
 
 from atlas_retry.reports.phrases import plain
@@ -25,9 +30,16 @@ def tag(name: str, /, *children: Node | None, **attributes: str | None) -> ET.El
     return element
 
 
-def html(root: ET.Element) -> str:
-    """The document as text."""
-    return "<!doctype html>\n" + ET.tostring(root, encoding="unicode", method="html") + "\n"
+def document(title: str, body: ET.Element) -> str:
+    """A self-contained page with the style of atlas; its policy allows only that."""
+    folder = files(__package__)
+    style = (folder / "page.css").read_text(encoding="utf-8")
+    return Template((folder / "page.html").read_text(encoding="utf-8")).substitute(
+        title=escape(plain(title)),
+        style=style,
+        digest=b64encode(sha256(style.encode()).digest()).decode(),
+        body=ET.tostring(body, encoding="unicode", method="html"),
+    )
 
 
 def scrollable(label: str, *children: Node | None, class_: str = "") -> ET.Element:
