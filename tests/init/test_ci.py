@@ -53,6 +53,7 @@ FILES: dict[str, tuple[Mapping[str, str], list[str]]] = {
         },
         [
             "test: cargo test --all-features | RUSTFLAGS=-Dwarnings",
+            "test: cargo test --release | RUSTFLAGS=-Dwarnings",
         ],
     ),
     "GitHub, what runs on a schedule is nobody's gate": (
@@ -124,11 +125,9 @@ FILES: dict[str, tuple[Mapping[str, str], list[str]]] = {
         {
             "setup.py": "",
             GITHUB: STEPS + "    - run: pytest -v\n    - run: python -m pytest\n"
-            "    - run: pytest --autocommit\n    - run: pytest --slow\n    - run: pytest --gui\n"
-            "    - run: cog --check README.md\n",
+            "    - run: pytest --autocommit\n    - run: pytest --slow\n    - run: pytest --gui\n",
         },
         [
-            "lint: cog --check README.md",
             "test: pytest -v | recheck pytest -v --lf",
             "test: pytest --autocommit | recheck pytest --autocommit --lf",
             "test: pytest --slow | recheck pytest --slow --lf",
@@ -149,15 +148,15 @@ FILES: dict[str, tuple[Mapping[str, str], list[str]]] = {
         },
         ["test: make test"],
     ),
-    "scripts in a folder that says what they do": (
+    "scripts whose name says what they do": (
         {
-            "scripts/test/zones.sh": "TZ=Asia/Tokyo run\n",
-            "scripts/test/setup.sh": "fetch\n",
-            "test/runner.rb": "",
-            GITHUB: STEPS + "    - run: ./scripts/test/setup.sh\n"
-            "    - run: ./scripts/test/zones.sh\n    - run: ruby test/runner.rb --verbose\n",
+            "scripts/test.sh": "TZ=Asia/Tokyo run\n",
+            "scripts/setup.sh": "fetch\n",
+            "ci/tests.rb": "",
+            GITHUB: STEPS + "    - run: ./scripts/setup.sh\n"
+            "    - run: ./scripts/test.sh\n    - run: ruby ci/tests.rb --verbose\n",
         },
-        ["test: ./scripts/test/zones.sh", "test: ruby test/runner.rb --verbose"],
+        ["test: ./scripts/test.sh", "test: ruby ci/tests.rb --verbose"],
     ),
     "targets and sessions": (
         {

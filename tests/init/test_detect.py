@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from atlas_retry.config.init.dependencies import NARROWER
 from atlas_retry.config.init.detect import choose, detect
-from atlas_retry.config.init.values import Proposed, Slot
+from atlas_retry.config.init.values import Proposed
 
 UV = """
 [project]
@@ -65,7 +65,7 @@ test = {shell = "./run-tests"}
 HOOKS = """
 repos:
   - repo: https://github.com/astral-sh/ruff-pre-commit
-    hooks: [{id: ruff-check}, {id: ruff-format}, {id: no-commit-to-branch}]
+    hooks: [{id: ruff-check}, {id: ruff-format}]
   - repo: local
     hooks: [{id: types, entry: uv run mypy src, language: system}, {id: msg, stages: [commit-msg]}]
 """
@@ -266,7 +266,7 @@ PROJECTS: dict[str, tuple[dict[str, str], list[str]]] = {
         {"pyproject.toml": UV, "uv.lock": "", ".pre-commit-config.yaml": HOOKS},
         [
             "test: uv run pytest | recheck uv run pytest --lf",
-            "pre-commit: pre-commit run --all-files | SKIP=no-commit-to-branch",
+            "pre-commit: pre-commit run --all-files",
         ],
     ),
     "lefthook": (
@@ -533,17 +533,3 @@ def test_gates_without_a_replacement_are_proposed_although_they_cannot_start() -
         "uv run pytest",
         "pre-commit run --all-files",
     ]
-
-
-def test_target_that_calls_the_missing_tool_does_not_replace_it() -> None:
-    files = {
-        "go.mod": "module m\n",
-        ".golangci.yml": "",
-        "Makefile": "lint:\n\tgolangci-lint run\n",
-    }
-
-    def obstacle(proposed: Proposed) -> str | None:
-        return "not there" if proposed.tool == "golangci-lint" else None
-
-    choices = choose(detect(Layout(files)), obstacle)
-    assert [c.run for c in choices if c.slot is Slot.LINT] == ["golangci-lint run"]

@@ -1,6 +1,6 @@
 """Gates from the commands of CI, taken literally, with fixer and tool.
 
-Reads the files of GitHub, GitLab, CircleCI, Azure and Cirrus.
+Reads the files of GitHub, GitLab, CircleCI and Azure.
 """
 
 import re
@@ -15,7 +15,6 @@ from atlas_retry.config.init import tasks
 from atlas_retry.config.init.commands import (
     UnderstoodCommand,
     installs,
-    only_asked_to_check,
     slot_of_name,
     understand,
 )
@@ -34,7 +33,6 @@ FILES = (
     "azure-pipelines.yml",
     ".azure/*.yml",
     ".azure-pipelines/*.yml",
-    ".cirrus.yml",
 )
 ACTIONS = {
     "pre-commit/action": "pre-commit run --all-files",
@@ -65,10 +63,6 @@ OTHER_SYSTEMS = regex(r"windows|macos")
 OTHER_JOBS = regex(
     r"deploy|publish|release|bench|fuzz|nightly|msrv|windows|macos|miri|wasm", re.IGNORECASE
 )
-ELSEWHERE = regex(
-    r"==\s*['\"]?[^'\"&|)]*(?:windows|macos|nightly|beta|schedule|release)|refs/tags|failure\(\)",
-    re.IGNORECASE,
-)
 NOISE = regex(
     r"COLOR|TERM|TOKEN|SECRET|PASSWORD|CACHE|VERBOSE|^CI$|VERSION|KEY|INCREMENTAL|BACKTRACE|DEBUG",
     re.IGNORECASE,
@@ -90,7 +84,6 @@ class CiLine(Struct, frozen=True, kw_only=True):
     where: str
     cwd: str = "."
     env: tuple[tuple[str, str], ...] = ()
-    on_linux: bool = True
 
     @property
     def is_opaque(self) -> bool:
@@ -104,18 +97,17 @@ class _Around(Struct, frozen=True, kw_only=True):
     where: str
     cwd: str = "."
     env: Mapping[str, str] = {}
-    on_linux: bool = True
     matrix: Mapping[str, str] = {}
 
 
 def lines_of(project: ProjectFiles) -> list[CiLine]:
-    """Every command for a push or a pull request: on Linux, else on any system."""
+    """Every command for a push or a pull request, on any system: most run the same on all."""
     lines: list[CiLine] = []
     for path in project.below(*FILES):
         document = project.yaml(path)
         if _on_push(document):
             lines += _walk(document, _Around(where=path))
-    return [line for line in lines if line.on_linux] or lines
+    return lines
 
 
 def _on_push(document: Table) -> bool:
@@ -132,7 +124,7 @@ def _walk(node: object, around: _Around) -> Iterator[CiLine]:
     if isinstance(node, list):
         for item in node:
             yield from _walk(item, around)
-    if isinstance(node, dict) and not ELSEWHERE.search(str(node.get("if", ""))):
+    if isinstance(node, dict):
         inside = _inside(node, around)
         for key, value in node.items():
             yield from _under(str(key), value, node, inside)
@@ -151,8 +143,6 @@ def _under(key: str, value: object, node: Table, inside: _Around) -> Iterator[Ci
 def _inside(node: Table, around: _Around) -> _Around:
     own = next((node[key] for key in FOLDERS if key in node), None)
     own = own or dig(node, "defaults", "run", "working-directory")
-    runner = str(node.get("runs-on", ""))
-    is_other = OTHER_SYSTEMS.match(runner) and "ubuntu" not in runner
     env = dict(around.env)
     for key in VARIABLES:
         env |= {str(k): str(v) for k, v in table(node, key).items() if _is_plain(str(k), v)}
@@ -160,7 +150,6 @@ def _inside(node: Table, around: _Around) -> _Around:
         around,
         cwd=_below(around.cwd, str(own)) if own else around.cwd,
         env=env,
-        on_linux=around.on_linux and not is_other,
         matrix={**around.matrix, **_matrix(table(node, "strategy", "matrix"))},
     )
 
@@ -213,7 +202,6 @@ def _shell(script: str, around: _Around) -> Iterator[CiLine]:
                 where=around.where,
                 cwd=cwd,
                 env=tuple(sorted((name, value) for name, value in around.env.items() if value)),
-                on_linux=around.on_linux,
             )
 
 
@@ -243,8 +231,6 @@ NEVER = regex(r"""(?x)
 """Lines that check nothing: they publish or clean, or ignore the exit code."""
 REPORTED = regex(r"^python[\d.]* -m (?=pytest)| (?:-v+|-q+|--verbose|--quiet)(?= |$)")
 """Options that change only the output: lines that differ only in these are one gate."""
-PREPARES = regex(r"setup|install|prepare|deps|init|start|build|clean")
-"""Name of a script that only prepares."""
 CHECKING = regex(r".*(?:check|verify|validate)(?![a-z])")
 """Name of a target that checks something."""
 
@@ -285,7 +271,7 @@ def _gate(project: ProjectFiles, line: CiLine) -> Proposed | None:
     known, task = understand(line.line), None
     if not known:
         task = called(project.at(line.cwd), line.line)
-        known = _work_of(task) if task else only_asked_to_check(line.line)
+        known = _work_of(task) if task else None
     if not known:
         return None
     body = task.body if task else ""
@@ -344,16 +330,11 @@ def _work_of(task: Task) -> UnderstoodCommand | None:
 
 
 def _slot_of(task: Task, inner: list[Slot]) -> Slot | None:
-    """The slot by hooks in the body, by name, by body, or by the folder of a script."""
-    *folders, name = task.name.split("/")
-    name = name.partition(".")[0]
-    is_work = folders and not PREPARES.search(name)
-    candidates = (
-        Slot.HOOKS if Slot.HOOKS in inner else None,
-        slot_of_name(name),
-        *inner[:1],
-        Slot.LINT if CHECKING.match(name) else None,
-        slot_of_name(folders[-1]) if is_work else None,
-        Slot.TEST if task.run in WHOLE else None,
-    )
-    return next(filter(None, candidates), None)
+    """The slot by hooks in the body, by name, or by body."""
+    if Slot.HOOKS in inner:
+        return Slot.HOOKS
+    name = task.name.rpartition("/")[2].partition(".")[0]
+    by_name = slot_of_name(name) or next(iter(inner), None)
+    if by_name is None and CHECKING.match(name):
+        return Slot.LINT
+    return by_name or (Slot.TEST if task.run in WHOLE else None)

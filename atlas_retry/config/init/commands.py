@@ -160,12 +160,6 @@ def installs(line: str) -> bool:
     return bool(INSTALLS.match(line)) and understand(line) is None
 
 
-def only_asked_to_check(line: str) -> UnderstoodCommand | None:
-    """A program outside the table that has the option `--check`."""
-    match = re.match(r"([\w.-]+) (?:[^|;&]* )?--check(?= |$)", bare(line))
-    return UnderstoodCommand(slot=Slot.LINT, tool=match[1], language=match[1]) if match else None
-
-
 def tool_name(words: str) -> str:
     """The tool's name in hooks and detectors."""
     plain = re.sub(r" \+\S+| run$| check$", "", words)

@@ -70,10 +70,7 @@ def _is_covered(proposed: Proposed, by_root: tuple[Proposed, ...], *, has_go_wor
     # with a go.work, the root's gates check only the root's own module
     is_apart = has_go_work and proposed.language == "go"
     is_checked = not is_apart and proposed.language in {p.language for p in same}
-    is_target = proposed.task and any(p.slot is Slot.TEST for p in by_root)
-    is_there = proposed.cwd in {p.cwd for p in same}
-    is_hooks = proposed.slot is Slot.HOOKS
-    return any((is_hooks, is_whole, is_checked, is_target, is_there))
+    return proposed.slot is Slot.HOOKS or is_whole or is_checked
 
 
 def parts_of(files: Files) -> list[str]:
@@ -215,11 +212,8 @@ def _in_slot(here: list[Proposed], *, covered: bool) -> list[Proposed]:
 def _standing_in(best: list[Proposed], rest: list[Proposed]) -> list[Proposed]:
     """Gates if none of the best can start: a target too, else a default."""
     targets = [choice for choice in rest if choice.task]
-    # a target that only calls a tool that cannot start is no better
-    missing = {choice.tool for choice in best if not choice.installs} - {""}
-    for target in _started(targets):
-        if not any(tool in target.body for tool in missing):
-            return [*best, target]
+    if started := _started(targets):
+        return [*best, started[0]]
     weak = [choice for choice in rest if choice.weak]
     return best or weak or targets[:1]
 

@@ -45,8 +45,6 @@ class Row(Struct, frozen=True):
 PRE_COMMIT = ".pre-commit-config.y*ml"
 LEFTHOOK = "lefthook.y*ml .lefthook.y*ml"
 HOOK_FILES = (*PRE_COMMIT.split(), *LEFTHOOK.split())
-REFUSES_MAIN = "no-commit-to-branch"
-"""A hook that fails if the main branch is checked out."""
 TEST_FILES = "test_*.py *_test.py **/tests/*.py **/test/*.py **/test_*.py"
 PYTHON = "pyproject.toml setup.py setup.cfg requirements*.txt Pipfile tox.ini"
 GO, RUST, MAVEN, GRADLE = "go.mod", "Cargo.toml", "pom.xml", "build.gradle* settings.gradle*"
@@ -235,9 +233,6 @@ def _place(project: ProjectFiles, pattern: str) -> str | None:
 
 def _proposed(project: ProjectFiles, row: Row, why: str) -> Proposed:
     known = understand(row.run)
-    only_asked = row.language == "python" and " is listed in " in why
-    is_unused = only_asked and row.slot is Slot.FORMAT and not project.runs(row.package)
-    refuses_main = row.marks == PRE_COMMIT and REFUSES_MAIN in hooks_text(project)
     return Proposed(
         slot=row.slot,
         run=_start(project, row) + _with_target(project, row.run, why),
@@ -245,9 +240,7 @@ def _proposed(project: ProjectFiles, row: Row, why: str) -> Proposed:
         reason=why,
         tool=known.tool if known else row.run.partition(" ")[0],
         language=row.language,
-        env=(("SKIP", REFUSES_MAIN),) if refuses_main else (),
-        # a formatter that is only installed may be used for other things, such as documentation
-        weak=row.weak or is_unused,
+        weak=row.weak,
     )
 
 
