@@ -70,9 +70,6 @@ NOISE = regex(
 PIECE = regex(r"(?:\"[^\"]*\"|'[^']*'|\$\([^)]*\)|\\.|[^;&\n'\"\\]|(?<!&)&(?!&)|['\"\\])+")
 ASIDE_OF_IT = regex(r"\s+(?:\|\s*tee\s.*|\|\|\s*\w+=\$\?)$")
 """Suffix that saves a command's output or its exit code."""
-CONTROL = regex(
-    r"(?:if|for|while|case|until|else|elif|fi|do|done|esac|then|function|set|exit|echo)\b"
-)
 EXPRESSION = regex(r"\$\{\{\s*(.*?)\s*\}\}|\$\[\[.*?\]\]|<<\s*(?:parameters|matrix)\S+\s*>>")
 VARIABLE = regex(r"(?<!\\)\$(?:\{[A-Za-z_]\w*\}|[A-Za-z_]\w*)")
 
@@ -196,7 +193,7 @@ def _shell(script: str, around: _Around) -> Iterator[CiLine]:
         moved = re.fullmatch(r"(?:cd|pushd)\s+([\w./-]+)", line)
         if moved:
             cwd = _below(cwd, moved[1])
-        elif line and not CONTROL.match(line):
+        elif line:
             yield CiLine(
                 line=line if re.search(r"['\"]", line) else " ".join(line.split()),
                 where=around.where,
@@ -310,13 +307,12 @@ def _target(project: ProjectFiles, line: str) -> Task | None:
 
 def _named(project: ProjectFiles, runner: str, names: list[str]) -> Task | None:
     """The task with one of these names; a script of package.json must exist."""
-    meant = ["test" if (runner, name) == ("npm", "t") else name for name in names]
-    task = tasks.find(project, runner, meant)
+    task = tasks.find(project, runner, names)
     if task or runner in NODE:
         return task
     if runner in WHOLE:
-        meant = meant or ["test"]
-    return Task(meant[-1], runner) if meant else None
+        names = names or ["test"]
+    return Task(names[-1], runner) if names else None
 
 
 def _work_of(task: Task) -> UnderstoodCommand | None:
