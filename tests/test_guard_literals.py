@@ -16,9 +16,13 @@ TESTS = {
             assert upper("ab") == "AB"
             assert upper("cd") == "CD"
             assert upper("ef") == "EF"
-        """
+        """,
+    "tests/steps.json": '{"1": 0, "10": 5, "50": 10, "100": 15}\n',
 }
-OTHERS = {"lib.py": "COUNT = 17\nUNIT = 'ab'\nYEAR = 2089\n", "go.sum": "60 17\n"}
+OTHERS = {
+    "lib.py": "COUNT = 17\nUNIT = 'ab'\nYEAR = 2089\nSTEPS = 0, 5, 10, 15\n",
+    "go.sum": "60 17\n",
+}
 UPPER = 'if s == "ab":\n    t = "AB"\nif s == "cd":\n    t = "CD"\n'
 
 
@@ -90,6 +94,9 @@ def test_whatever_asks_for_a_value_is_a_branch(path: str, source: str) -> None:
         ("if n > 60000:\n    t = 72500\n", False),
         ("LIMIT = 60000\n", False),
         ("P = [(17, 5), (60, 7)]\n", False),
+        ("P = {1: 0, 10: 5, 50: 10}\n", True),
+        ("P = {1: 0, 10: 5, 50: 10, 70: 11}\n", False),
+        ("P = {1: 0, 10: 5}\n", False),
         ("if len(s) == 2:\n    t = 0\n", False),
     ],
 )

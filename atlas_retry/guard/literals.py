@@ -8,7 +8,7 @@ compares with several inputs whose outputs are next to them in the tests.
 """
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import cache, lru_cache
 from itertools import chain, islice
 from typing import TYPE_CHECKING
@@ -68,6 +68,7 @@ _EVERYDAY_NUMBERS = words(
     " 360 365 366 400 401 403 404 500 512 999 1000 1024 3600 4096 8080 65535 65536 86400"
 )
 _MAX_KNOWN_FILES = 200
+_MAX_LINE_CHARS = 400
 
 
 class Branch(Struct, frozen=True, kw_only=True):
@@ -94,21 +95,19 @@ def special_cases(delta: Delta, scene: Scene) -> Iterator[tuple[int, str]]:
             yield branch.line, f"branches on {asked}, found only in the tests"
         elif branch in on_lines and (several or _is_computed(branch, of_tests)):
             yield branch.line, f"branches on {asked}, as one line of a test has"
-    yield from _answer_tables(branches, of_tests)
+    yield from _answer_tables(branches, of_tests, on_lines)
 
 
 def _is_on_a_line_of_a_test(branch: Branch, scene: Scene) -> bool:
     """Whether a line of a test has exactly these values and this answer."""
     values = {*branch.asked, *branch.answers}
-    if len(branch.answers) != 1 or len(values) == 1:
-        return False
-    if not all(re.search(r"\w", value) for value in values):
+    if not (len(branch.answers) == 1 < len(values) and all(re.search(r"\w", v) for v in values)):
         return False
     files = frozenset[str].intersection(*map(_holders(scene).__getitem__, values))
-    tests = filter(places.is_test, filter(places.is_code, sorted(files)))
-    texts = map(scene.old_text, islice(tests, _MAX_KNOWN_FILES))
+    texts = map(scene.old_text, islice(filter(places.is_test, sorted(files)), _MAX_KNOWN_FILES))
     lines = chain.from_iterable(text.split("\n") for text in texts)
-    return any(all(_holds(line, value) for value in values) for line in lines)
+    short = (line for line in lines if len(line) <= _MAX_LINE_CHARS)
+    return any(all(_holds(line, value) for value in values) for line in short)
 
 
 def _holds(line: str, value: str) -> bool:
@@ -121,15 +120,20 @@ def _is_computed(branch: Branch, of_tests: Mapping[str, frozenset[str]]) -> bool
     """Whether the answer should be computed: it is for several values, or a number."""
     if len(branch.asked) > 1:
         return True
-    numeric = all(value[0] != '"' for value in (*branch.asked, *branch.answers))
     answer = branch.answers[0]
-    return numeric and answer in of_tests and _is_peculiar(answer)
+    return _is_numeric(branch) and answer in of_tests and _is_peculiar(answer)
+
+
+def _is_numeric(branch: Branch) -> bool:
+    return all(value[0] != '"' for value in (*branch.asked, *branch.answers))
 
 
 def _answer_tables(
-    branches: Collection[Branch], of_tests: Mapping[str, frozenset[str]]
+    branches: Collection[Branch],
+    of_tests: Mapping[str, frozenset[str]],
+    on_lines: Collection[Branch],
 ) -> Iterator[tuple[int, str]]:
-    """New tables of values that only tests expect."""
+    """New tables of values that only tests expect, and of numbers row by row as in the tests."""
     tables: dict[int, list[Branch]] = {}
     for branch in branches:
         if branch.table is not None:
@@ -138,6 +142,8 @@ def _answer_tables(
         given = list(chain.from_iterable(entry.answers for entry in entries))
         if len(given) > 1 and all(answer in of_tests for answer in given):
             yield entries[0].line, f"answers with {', '.join(given[:3])}, found only in tests"
+        elif len(entries) >= _SEVERAL and all(e in on_lines and _is_numeric(e) for e in entries):
+            yield entries[0].line, f"answers with {', '.join(given[:3])}, as lines of tests do"
 
 
 def _answers_test(branch: Branch, of_tests: Mapping[str, frozenset[str]]) -> bool:
@@ -209,14 +215,11 @@ def _fresh_branches(delta: Delta) -> tuple[Branch, ...]:
     """Branches of the new source whose values were not compared before."""
     added = {number for number, line in delta.added_lines if _MAY_HOLD_LITERAL.search(line)}
     branches = _branches(delta.path, delta.after, added) if added else []
-    known = _asked(_branches(delta.path, delta.before)) if branches else set()
+    earlier = _branches(delta.path, delta.before) if branches else []
+    known = set(chain.from_iterable(branch.asked for branch in earlier))
     fresh = (tuple(value for value in branch.asked if value not in known) for branch in branches)
     pairs = zip(branches, fresh, strict=True)
     return tuple(replace(branch, asked=asked) for branch, asked in pairs if asked)
-
-
-def _asked(branches: Iterable[Branch]) -> set[str]:
-    return set(chain.from_iterable(branch.asked for branch in branches))
 
 
 _MAY_HOLD_LITERAL = regex(r"[\d\"'`]")
