@@ -347,6 +347,44 @@ def test_a_lint_fix_in_a_test_is_kept() -> None:
     assert (answers(judgement), list(judgement.as_before)) == ({}, [PY])
 
 
+UNUSED = """
+    import os
+    from app import find
+
+    def test_find():
+        found = find([], "ann")
+        left = find([], "bob")
+        find([], "cy")
+        assert left is None
+    """
+
+
+@pytest.mark.parametrize(
+    ("line", "old", "new", "is_kept"),
+    [
+        (5, '        found = find([], "ann")\n', "", True),
+        (5, 'found = find([], "ann")', 'found = find([], "dan")', False),
+        (5, 'found = find([], "ann")', "found = find([])", False),
+        (6, '        left = find([], "bob")\n', "", False),
+        (7, '        find([], "cy")\n', "", False),
+        (8, "        assert left is None\n", "", False),
+    ],
+)
+def test_a_lint_fix_may_remove_with_its_literals_only_what_is_unused(
+    line: int, old: str, new: str, is_kept: bool
+) -> None:
+    complained = failed("ruff check .", Kind.LINT, (PY, line))
+    judgement = judged({PY: UNUSED}, {PY: UNUSED.replace(old, new)}, complained)
+    assert answers(judgement) == ({} if is_kept else {"held": {"test-changed"}})
+
+
+def test_a_lint_fix_may_remove_a_module_and_declare_a_constant() -> None:
+    before = {JS: "const path = require('node:path');\nlet total = sum('1', 2);\ncheck(total);\n"}
+    after = {JS: "const total = sum('1', 2);\ncheck(total);\n"}
+    complained = failed("eslint .", Kind.LINT, (JS, 1), (JS, 2))
+    assert answers(judged(before, after, complained)) == {}
+
+
 @pytest.mark.parametrize("line", [1, 6])
 def test_a_lint_fix_that_drops_an_assertion_is_held(line: int) -> None:
     before = {

@@ -7,7 +7,7 @@ changes. Whether a kept change proves as much as before is checked by running, n
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import cached_property, lru_cache
 from itertools import chain
 from pathlib import PurePosixPath
@@ -163,7 +163,9 @@ def is_same(delta: Delta) -> bool:
 def _grown(delta: Delta, scene: Scene) -> Ruling | None:
     """The ruling on a test that only grew or follows names; snapshot files are keyed by test."""
     if _SNAPSHOTS.search(delta.path):
-        return _proved(delta, "grown", delta.before) if _only_inserted(delta) else None
+        rest = iter(delta.new_text.splitlines())
+        is_kept = all(line in rest for line in delta.old_text.splitlines())
+        return _proved(delta, "grown", delta.before) if is_kept else None
     old, new = tokens.root(delta.path, delta.before), tokens.root(delta.path, delta.after)
     if old is None or new is None:
         return None
@@ -207,12 +209,6 @@ def _hides_module(path: str, scene: Scene) -> bool:
         other == stem or (len(package) > 2 and other.parts[-3:] == package)  # noqa: PLR2004
         for other in others
     )
-
-
-def _only_inserted(delta: Delta) -> bool:
-    """Whether all lines are still there, in order."""
-    rest = iter(delta.new_text.splitlines())
-    return all(line in rest for line in delta.old_text.splitlines())
 
 
 class SourceChange(Struct, kw_only=True, dict=True):
@@ -414,15 +410,12 @@ def _name_of(node: "Node") -> str | None:
     return None
 
 
-_RUN_CODE = (Kind.TEST, Kind.BUILD, Kind.REVIEW)
-"""Gates whose problems are about behaviour, not about single lines."""
-
-
 @lru_cache(maxsize=1)
 def _complained(scene: Scene) -> dict[str, frozenset[int]]:
     """Lines that lint, format and type gates reported, by path."""
     lines: dict[str, frozenset[int]] = {}
-    checkers = (result for result in scene.case.failing if result.kind not in _RUN_CODE)
+    of_behaviour = (Kind.TEST, Kind.BUILD, Kind.REVIEW)
+    checkers = (result for result in scene.case.failing if result.kind not in of_behaviour)
     for diagnostic in chain.from_iterable(result.diagnostics for result in checkers):
         if diagnostic.path and (region := diagnostic.region):
             within = range(region.start_line, (region.end_line or region.start_line) + 1)
@@ -433,16 +426,33 @@ def _complained(scene: Scene) -> dict[str, frozenset[int]]:
 def confined(delta: Delta, wanted: frozenset[int]) -> bool:
     """Whether a change affects only statements on these lines, which a gate reported.
 
-    The fix must keep all literals and assertions: it may remove an unused import, not an `assert`.
+    The fix must keep all assertions, and the literals too, unless it only removes what is unused.
     """
     old, new = tokens.root(delta.path, delta.before), tokens.root(delta.path, delta.after)
     if not wanted or old is None or new is None:
         return False
     named = [s for s in _statements(old) if _touches(s, wanted)]
-    spared = Counter(tuple(tokens.leaves(s)) for s in _statements(old) if s not in named)
-    kept = Counter(tuple(tokens.leaves(s)) for s in _statements(new))
+    spared = Counter(_text(s) for s in _statements(old) if s not in named)
+    before, kept = (Counter(map(_text, _statements(root))) for root in (old, new))
+    gone = (s for s in named if not kept[_text(s)])
+    came = (s for s in _statements(new) if not before[_text(s)])
+    removed, added = unpaired(gone, came, lambda one, other: _proofs(one) == _proofs(other))
     lost = Counter(_proofs(old)) - Counter(_proofs(new))
-    return not (spared - kept) and not lost and bool(named)
+    there = tokens.words_of(delta.path, delta.after)
+    is_unused = not added and all(_is_import(s) or _unused(s, there) for s in removed)
+    others = lost - Counter(chain.from_iterable(map(_proofs, filter(_is_import, removed))))
+    only_literals = is_unused and not any(map(tokens.WORD.match, others))
+    return bool(named) and not spared - kept and (not lost or only_literals)
+
+
+def _text(statement: "Node") -> str:
+    return " ".join(tokens.leaves(statement))
+
+
+def _unused(statement: "Node", names: Collection[str]) -> bool:
+    """Whether a statement defines a name that is not among these."""
+    name = _name_of(statement)
+    return name is not None and name not in names
 
 
 def _statements(root: "Node") -> "Iterator[Node]":

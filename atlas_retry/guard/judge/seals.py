@@ -5,7 +5,7 @@ import shutil
 import stat
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
-from itertools import chain
+from itertools import chain, filterfalse
 from pathlib import Path
 
 from msgspec import Struct
@@ -202,7 +202,7 @@ def compared(taken: Seal, scan: Scan | None = None) -> Moved:
     look = _look(taken.root, scan, taken.environments)
     paths = moved_files(was.aside, look.aside)
     caches = [path for path in paths if CHECK_CACHES.match(path)]
-    installed = _installed(paths)
+    installed = tuple(filterfalse(_is_cache, paths))
     # ignored by git, in a folder that turns of the run created
     of_turns = (path for path in installed if _aside_folder(path) not in taken.environments)
     new = {path for path in of_turns if not scan.is_visible(path)}
@@ -239,11 +239,6 @@ def _is_cache(path: str, *, checks: bool = True) -> bool:
     return RUN_CACHES.match(path) or (checks and CHECK_CACHES.match(path))
 
 
-def _installed(paths: Iterable[str]) -> tuple[str, ...]:
-    """The paths that are not in caches."""
-    return tuple(path for path in paths if not _is_cache(path))
-
-
 def _facts(git_dir: Path, environ: Mapping[str, str]) -> GitFacts:
     return git_facts(git_dir.parent, environ=environ) if git_dir.exists() else {}
 
@@ -256,7 +251,7 @@ def _has_moved(path: str, taken: Seal) -> bool:
 
 def installed_differences(before: Path, after: Path) -> tuple[str, ...]:
     """Files of installed dependencies that differ between two folders, by size and content."""
-    ours = _installed(sorted({*_look(before).aside, *_look(after).aside}))
+    ours = filterfalse(_is_cache, sorted({*_look(before).aside, *_look(after).aside}))
     return tuple(path for path in ours if digest(before / path) != digest(after / path))
 
 
@@ -285,7 +280,7 @@ def clean_between(
     times_s = {path: stamp[3] / 1e9 for path, stamp in (look.aside | built).items() if stamp}
     moved = {path for path, time_s in times_s.items() if since_s <= time_s <= until_s}
     moved.difference_update(tracked)
-    ours = _installed(sorted(moved - built.keys()))
+    ours = tuple(filterfalse(_is_cache, sorted(moved - built.keys())))
     _drop(ws.root, moved.difference(ours))
     return (*ours, *_installed_between(ws, since_s, until_s))
 
@@ -462,13 +457,10 @@ def _resolved(
     tools = {}
     lines = chain.from_iterable(commands(gate.run) for gate in gates)
     for name in dict.fromkeys(line[0] for line in lines):
-        if "/" in name:
-            continue
         where = shutil.which(name, path=environ.get("PATH")) or ""
-        if where and not Path(where).resolve().is_relative_to(root):
-            tools[name] = (where, digest(Path(where)))
-        elif not where:
-            tools[name] = ("", "")
+        is_inside = "/" in name or (where and Path(where).resolve().is_relative_to(root))
+        if not is_inside:
+            tools[name] = (where, digest(Path(where)) if where else "")
     return tools
 
 
@@ -489,11 +481,7 @@ def _watched(
     paths += [path for path in packages if path.suffix in (".pth", ".py")]
     for parent in root.parents[:-1]:
         paths += [parent / name for name in _OF_PARENTS]
-
-    def is_watched(path: Path) -> bool:
-        is_outside = not path.is_relative_to(root)
-        return is_outside and os.path.lexists(path)
-
+    there = (path for path in paths if not path.is_relative_to(root) and os.path.lexists(path))
     code = {path: status for path, status in stamps(linked).items() if is_code(path)}
     statuses = {path: str(status) for path, status in (code | behind(root, links)).items()}
-    return statuses | {str(path): digest(path) for path in filter(is_watched, paths)}
+    return statuses | {str(path): digest(path) for path in there}
