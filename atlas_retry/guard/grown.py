@@ -7,7 +7,7 @@ changes. Whether a kept change proves as much as before is checked by running, n
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from functools import cached_property, lru_cache
 from itertools import chain
 from pathlib import PurePosixPath
@@ -426,33 +426,29 @@ def _complained(scene: Scene) -> dict[str, frozenset[int]]:
 def confined(delta: Delta, wanted: frozenset[int]) -> bool:
     """Whether a change affects only statements on these lines, which a gate reported.
 
-    The fix must keep all assertions, and the literals too, unless it only removes what is unused.
+    The fix must keep all assertions, and the literals too, except those of removed unused names.
     """
     old, new = tokens.root(delta.path, delta.before), tokens.root(delta.path, delta.after)
     if not wanted or old is None or new is None:
         return False
-    named = [s for s in _statements(old) if _touches(s, wanted)]
-    spared = Counter(_text(s) for s in _statements(old) if s not in named)
-    before, kept = (Counter(map(_text, _statements(root))) for root in (old, new))
-    gone = (s for s in named if not kept[_text(s)])
-    came = (s for s in _statements(new) if not before[_text(s)])
-    removed, added = unpaired(gone, came, lambda one, other: _proofs(one) == _proofs(other))
+    gone, came = unpaired(_statements(old), _statements(new), _by(tokens.leaves))
+    removed, added = unpaired(gone, came, _by(_proofs))
+    names = tokens.words_of(delta.path, delta.after)
+    unused = () if added else (s for s in removed if _is_unused(s, names))
     lost = Counter(_proofs(old)) - Counter(_proofs(new))
-    there = tokens.words_of(delta.path, delta.after)
-    is_unused = not added and all(_is_import(s) or _unused(s, there) for s in removed)
-    others = lost - Counter(chain.from_iterable(map(_proofs, filter(_is_import, removed))))
-    only_literals = is_unused and not any(map(tokens.WORD.match, others))
-    return bool(named) and not spared - kept and (not lost or only_literals)
+    lost -= Counter(chain.from_iterable(map(_proofs, unused)))
+    is_named = any(_touches(s, wanted) for s in _statements(old))
+    return is_named and not lost and all(_touches(s, wanted) for s in gone)
 
 
-def _text(statement: "Node") -> str:
-    return " ".join(tokens.leaves(statement))
+def _by(key: "Callable[[Node], list[str]]") -> "Callable[[Node, Node], bool]":
+    return lambda one, other: key(one) == key(other)
 
 
-def _unused(statement: "Node", names: Collection[str]) -> bool:
-    """Whether a statement defines a name that is not among these."""
-    name = _name_of(statement)
-    return name is not None and name not in names
+def _is_unused(statement: "Node", names: Collection[str]) -> bool:
+    """Whether a statement asserts nothing, and defines a name that is not among these."""
+    name = "" if any(map(tokens.WORD.match, _proofs(statement))) else _name_of(statement)
+    return _is_import(statement) or (bool(name) and name not in names)
 
 
 def _statements(root: "Node") -> "Iterator[Node]":

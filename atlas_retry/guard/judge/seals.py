@@ -6,6 +6,7 @@ import stat
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from itertools import chain, filterfalse
+from operator import methodcaller
 from pathlib import Path
 
 from msgspec import Struct
@@ -481,7 +482,7 @@ def _watched(
     paths += [path for path in packages if path.suffix in (".pth", ".py")]
     for parent in root.parents[:-1]:
         paths += [parent / name for name in _OF_PARENTS]
-    there = (path for path in paths if not path.is_relative_to(root) and os.path.lexists(path))
+    outside = filterfalse(methodcaller("is_relative_to", root), paths)
     code = {path: status for path, status in stamps(linked).items() if is_code(path)}
     statuses = {path: str(status) for path, status in (code | behind(root, links)).items()}
-    return statuses | {str(path): digest(path) for path in there}
+    return statuses | {str(path): digest(path) for path in outside if os.path.lexists(path)}
