@@ -25,6 +25,8 @@ STATES = {
 
 _FIELDS_BEFORE_PATH = {"1": 7, "u": 9, "?": 0}
 _NO_COMMIT = "(initial)"
+_NEW = "--path-format=absolute"
+"""An option as new as `git.MINIMUM`: an older git prints it (Git release notes 2.31)."""
 
 
 class NotARepositoryError(WorkspaceError):
@@ -62,7 +64,6 @@ def open_workspace(path: Path, state: Path, *, environ: Mapping[str, str]) -> Wo
     Raises NotARepositoryError if there is none; another WorkspaceError in a bare repository, inside
     `.git`, if git does not trust the owner, or if git is missing or too old.
     """
-    check_version(environ.get("PATH"))
     env = user_environment(environ)
     return _workspace(*places_of(path, env), state, env)
 
@@ -101,14 +102,17 @@ def places_of(path: Path, env: Mapping[str, str]) -> tuple[Path, Path]:
         raise WorkspaceError(f"{path} is not a folder", remedy="name a folder under git")
     asked = ("--is-bare-repository", "--is-inside-git-dir", "--show-cdup", "--absolute-git-dir")
     try:
-        out = os.fsdecode(git("rev-parse", *asked, cwd=path, env=env))
+        out = os.fsdecode(git("rev-parse", _NEW, *asked, cwd=path, env=env))
     except GitError as error:
         if "not a git repository" in error.message:
             raise NotARepositoryError(
                 f"{path} is not under git, and a run must be able to restore everything",
                 remedy=f"git init {path}",
             ) from error
+        check_version(env.get("PATH"))
         raise
+    if not out.startswith(("true\n", "false\n")):
+        check_version(env.get("PATH"))
     bare, inside, up, git_dir = [*out.removesuffix("\n").split("\n", 3), "", ""][:4]
     if bare == "true" or inside == "true":
         where = "a bare repository" if bare == "true" else "inside a git directory"
@@ -137,6 +141,32 @@ def common_dir_of(git_dir: Path) -> Path:
     if not pointer.is_file():
         return git_dir
     return (git_dir / os.fsdecode(pointer.read_bytes().rstrip(b"\n"))).resolve()
+
+
+def refs_in(files: Mapping[str, bytes]) -> dict[str, str]:
+    """Name and id of every ref; for a symbolic one, `ref: ` and its target.
+
+    Source: gitrepository-layout(5); a ref's own file wins over `packed-refs`.
+    """
+    refs: dict[str, str] = {}
+    for line in os.fsdecode(files.get("packed-refs", b"")).splitlines():
+        if not line.startswith(("#", "^")):
+            oid, _, name = line.partition(" ")
+            refs[name] = oid
+    loose = (name for name in files if name.startswith("refs/"))
+    return refs | {name: os.fsdecode(files[name]).strip() for name in loose}
+
+
+def head_in(git_dir: Path, common: Path) -> str | None:
+    """The commit of HEAD; None if there is none, or only git can tell."""
+    with suppress(OSError):
+        head = os.fsdecode((git_dir / "HEAD").read_bytes()).strip()
+        if head.startswith("ref: refs/heads/"):
+            names = (branch := head.removeprefix("ref: "), "packed-refs")
+            there = [name for name in names if (common / name).is_file()]
+            head = refs_in({name: (common / name).read_bytes() for name in there}).get(branch, "")
+        return head if head.isalnum() else None
+    return None
 
 
 class Uncommitted(Struct, frozen=True, kw_only=True):

@@ -6,12 +6,12 @@ Runs nothing and changes nothing.
 import hashlib
 import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from atlas_retry.model import GitFacts
-from atlas_retry.workspace.discovery import STATES, common_dir_of, git_dir_of
+from atlas_retry.workspace.discovery import STATES, common_dir_of, git_dir_of, refs_in
 from atlas_retry.workspace.git import GitError, git, split, user_environment
 from atlas_retry.workspace.staged import staged
 
@@ -109,7 +109,7 @@ def _facts(root: Path, env: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         yield from _text(fact, (own if owner == "own" else common) / path)
     yield from refs_in(dict(ref_files(own, common))).items()
     yield from _text("refs", common / "reftable" / "tables.list")
-    config = _config(root, env, (own / "config.worktree", common / "config"))
+    config = dict(settings(root, env, of=("local", "worktree")))
     yield from ((f"config:{key}", value) for key, value in config.items())
     yield from _hooks(root, common, config)
     for base in dict.fromkeys((common, own)):
@@ -169,49 +169,40 @@ def ref_files(own: Path, common: Path) -> Iterator[tuple[str, bytes]]:
                     yield path.relative_to(base).as_posix(), path.read_bytes()
 
 
-def refs_in(files: Mapping[str, bytes]) -> dict[str, str]:
-    """Name and id of every ref; for a symbolic one, `ref: ` and its target.
+_CONFIGS: dict[Path, tuple[Mapping[Path, bytes], Sequence[tuple[str, str, str]]]] = {}
+"""Contents of configuration files, and scope, key and value of all settings read from them."""
 
-    Source: gitrepository-layout(5); a ref's own file wins over `packed-refs`.
+
+def settings(root: Path, env: Mapping[str, str], of: Collection[str] = ()) -> dict[str, str]:
+    """Settings of these scopes or of all; several values of a key are joined by newlines.
+
+    Git is asked again only if a file changed. Raises GitError.
     """
-    refs: dict[str, str] = {}
-    for line in os.fsdecode(files.get("packed-refs", b"")).splitlines():
-        if not line.startswith(("#", "^")):
-            oid, _, name = line.partition(" ")
-            refs[name] = oid
-    loose = (name for name in files if name.startswith("refs/"))
-    return refs | {name: os.fsdecode(files[name]).strip() for name in loose}
-
-
-_CONFIGS: dict[tuple[Path, ...], tuple[Mapping[Path, bytes], Mapping[str, str]]] = {}
-"""Contents of configuration files, and the settings that git last read from them."""
-
-
-def _config(root: Path, env: Mapping[str, str], files: tuple[Path, ...]) -> Mapping[str, str]:
-    """Like `_settings`; git is asked again only if a file changed."""
-    now = dict[Path, bytes]()
-    for path in files:
+    now, own = dict[Path, bytes](), git_dir_of(root)
+    home = Path(env.get("HOME", ""))
+    users = (
+        home / ".gitconfig",
+        Path(env.get("XDG_CONFIG_HOME") or home / ".config", "git/config"),
+    )
+    for path in (own / "config.worktree", common_dir_of(own) / "config", *users):
         with suppress(OSError):
             now[path] = path.read_bytes()
     # an included file may change although this one does not
     is_all = b"include" not in b"".join(now.values()).lower()
-    if files not in _CONFIGS or _CONFIGS[files][0] != now or not is_all:
-        _CONFIGS[files] = now, _settings(root, env)
-    return _CONFIGS[files][1]
-
-
-def _settings(root: Path, env: Mapping[str, str]) -> dict[str, str]:
-    """Settings of the repository's own scopes; several values of a key are joined by newlines.
-
-    Source: git-config(1), `--show-scope` with `-z`: scope NUL key LF value NUL.
-    """
-    items = split(git("config", "--list", "-z", "--show-scope", "--includes", cwd=root, env=env))
+    if root not in _CONFIGS or _CONFIGS[root][0] != now or not is_all:
+        _CONFIGS[root] = now, _settings(root, env)
     by_key: dict[str, list[str]] = {}
-    for scope, setting in zip(items[::2], items[1::2], strict=True):
-        if scope in {"local", "worktree"}:
-            key, _, value = setting.partition("\n")
+    for scope, key, value in _CONFIGS[root][1]:
+        if not of or scope in of:
             by_key.setdefault(key, []).append(value)
     return {key: "\n".join(values) for key, values in by_key.items()}
+
+
+def _settings(root: Path, env: Mapping[str, str]) -> list[tuple[str, str, str]]:
+    """Source: git-config(1), `--show-scope` with `-z`: scope NUL key LF value NUL."""
+    items = split(git("config", "--list", "-z", "--show-scope", "--includes", cwd=root, env=env))
+    pairs = zip(items[::2], items[1::2], strict=True)
+    return [(scope, *said.partition("\n")[::2]) for scope, said in pairs]
 
 
 def _hooks(root: Path, common: Path, config: Mapping[str, str]) -> Iterator[tuple[str, str]]:

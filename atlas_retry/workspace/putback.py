@@ -6,9 +6,9 @@ from math import inf
 from pathlib import Path
 
 from atlas_retry.workspace import place
-from atlas_retry.workspace.discovery import Workspace
+from atlas_retry.workspace.discovery import Workspace, refs_in
 from atlas_retry.workspace.git import git
-from atlas_retry.workspace.gitfacts import PLAIN, git_files, ref_files, refs_in
+from atlas_retry.workspace.gitfacts import PLAIN, git_files, ref_files
 from atlas_retry.workspace.index import put_back_index
 from atlas_retry.workspace.restoring import is_later
 from atlas_retry.workspace.shadow import read_blobs

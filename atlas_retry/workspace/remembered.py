@@ -10,6 +10,7 @@ from msgspec import Struct
 from atlas_retry.state_dir import replace_file
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.git import GitError, git, joined, split
+from atlas_retry.workspace.gitfacts import settings
 from atlas_retry.workspace.scan import Scan, Stat, Unheld, stat_of
 from atlas_retry.workspace.store import Known, StoredFile
 from atlas_retry.workspace.versions import Version
@@ -130,9 +131,10 @@ def walk_of(
 
 def excludes_of(ws: Workspace) -> Excludes | None:
     """The user's own ignore file; None if git fails. Source: gitignore(5)."""
-    asked = ("config", "-z", "--type=path", "--get", "core.excludesFile")
+    path, asked = b"", ("config", "-z", "--type=path", "--get", "core.excludesFile")
     try:
-        path = git(*asked, cwd=ws.root, env=ws.environ, accept=(0, 1)).removesuffix(b"\0")
+        if "core.excludesfile" in settings(ws.root, ws.environ):
+            path = git(*asked, cwd=ws.root, env=ws.environ, accept=(0, 1)).removesuffix(b"\0")
     except GitError:
         return None
     if not path:

@@ -7,7 +7,7 @@ gitrepository-layout(5), with its objects in few packs.
 import os
 import stat
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -167,9 +167,9 @@ class Blobs:
     def add(self, content: bytes) -> str:
         """Queue a blob, which is written by the next `flush`; returns its id."""
         oid = blob_id(content)
+        RECENT.add(oid, content)
         if oid not in self.known:
             self.known.add(oid)
-            RECENT.add(oid, content)
             self._parts.append(b"blob\ndata %d\n%b\n" % (len(content), content))
             self._size += len(content)
             if self._size > _BATCH_BYTES:
@@ -243,22 +243,28 @@ def read_blobs(ws: Workspace, oids: Iterable[str]) -> dict[str, bytes]:
 
 def contents(ws: Workspace, oids: Sequence[str]) -> Iterator[bytes]:
     """Yield contents in the given order, with only a few in memory at a time."""
-    asked = shadow_git(ws, "cat-file", "--batch-check=%(objectsize)", stdin=_lines(oids))
+    recent = RECENT.among(oids)
+    others = [oid for oid in oids if oid not in recent]
+    how = ("cat-file", "--batch-check=%(objectsize)")
+    sizes = shadow_git(ws, *how, stdin=_lines(others)).split() if others else []
+    size_of = dict(zip(others, map(int, sizes), strict=True))
     waiting: list[str] = []
     total = 0
-    for oid, size in zip(oids, asked.decode().splitlines(), strict=True):
-        if waiting and total + int(size) > _BATCH_BYTES:
-            yield from _in_order(ws, waiting)
+    for oid in oids:
+        size = size_of.get(oid, 0)
+        if waiting and total + size > _BATCH_BYTES:
+            yield from _in_order(ws, waiting, recent)
             waiting, total = [], 0
         waiting.append(oid)
-        total += int(size)
-    yield from _in_order(ws, waiting)
+        total += size
+    yield from _in_order(ws, waiting, recent)
 
 
-def _in_order(ws: Workspace, oids: Sequence[str]) -> Iterator[bytes]:
-    blobs = read_blobs(ws, dict.fromkeys(oids))
+def _in_order(ws: Workspace, oids: Sequence[str], recent: Mapping[str, bytes]) -> Iterator[bytes]:
+    asked = dict.fromkeys(oid for oid in oids if oid not in recent)
+    blobs = read_blobs(ws, asked) if asked else {}
     for oid in oids:
-        yield blobs[oid]
+        yield recent[oid] if oid in recent else blobs[oid]
 
 
 def _lines(items: Iterable[str]) -> bytes:

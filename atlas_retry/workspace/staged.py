@@ -12,13 +12,16 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from atlas_retry.workspace.discovery import Uncommitted, Workspace, uncommitted
+from atlas_retry.workspace.discovery import Uncommitted, Workspace, head_in, uncommitted
 from atlas_retry.workspace.git import MAX_NAMED, GitError, git, split
+from atlas_retry.workspace.place import look
 from atlas_retry.workspace.scan import NESTED, Scan, Stat
 
 _HEADER, _STATS, _EXTENSION = struct.Struct(">4sII"), struct.Struct(">10I"), struct.Struct(">4sI")
 _PLAIN = ("-c", "index.sparse=false", "update-index", "--no-split-index", "--index-version", "2")
 _S_NS = 1_000_000_000
+_MAX_READ_BYTES = 1 << 20
+"""Of larger files git is asked whether they are as staged."""
 _SHA1, _SHA256 = 20, 32
 """Lengths of ids."""
 _MODE, _OID, _FLAGS_LENGTH = 24, 40, 2
@@ -87,6 +90,13 @@ class Index(Struct, frozen=True, kw_only=True, dict=True):
         there = wanted.keys() & self.at.keys()
         same = there.difference(self.unlike(there, wanted))
         return {path: self._oid(path) for path in same if self.width == _SHA1}
+
+    def has(self, path: str, seen: Stat | None, root: Path) -> bool:
+        """Whether the file is plainly as staged: with its mode, and with the same bytes."""
+        if seen is None or self.width != _SHA1 or not 0 < seen[1] <= _MAX_READ_BYTES:
+            return False  # an empty file may be staged as to be added
+        now, mode = look(root, path), _STATS.unpack_from(self.data, self.at[path])[6]
+        return now is not None and (int(now.mode, 8), now.oid) == (mode, self._oid(path))
 
     def _oid(self, path: str) -> str:
         start = self.at[path] + _OID
@@ -199,11 +209,12 @@ def compared(ws: Workspace, scan: Scan) -> Uncommitted:
     suspects = [*index.unlike(index.at, scan.files)]
     if len(suspects) > MAX_NAMED:
         return uncommitted(root, env)
-    paths = {*_untracked(index, scan)}
+    suspects = [path for path in suspects if not index.has(path, scan.files.get(path), root)]
+    paths, head = {*_untracked(index, scan)}, head_in(ws.git_dir, ws.common_dir)
     if suspects:
         moved = uncommitted(root, env, suspects)
         head, paths = moved.head, paths | moved.paths
-    else:
+    elif head is None:
         asked = ("rev-parse", "--verify", "--quiet", "HEAD")
         head = os.fsdecode(git(*asked, cwd=root, env=env, accept=(0, 1))).strip() or None
     if head:

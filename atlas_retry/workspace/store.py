@@ -2,7 +2,7 @@
 
 import hashlib
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from threading import Lock
 
@@ -55,6 +55,11 @@ class _Recent:
 
     def get(self, oid: str) -> bytes | None:
         return self._held.get(oid)
+
+    def among(self, oids: Iterable[str]) -> dict[str, bytes]:
+        """The contents of those of these ids that are kept."""
+        with self._lock:
+            return {oid: self._held[oid] for oid in oids if oid in self._held}
 
 
 RECENT = _Recent()
