@@ -1,4 +1,5 @@
 import os
+import random
 import secrets
 import shutil
 import socket
@@ -12,6 +13,7 @@ import pytest
 
 from atlas_retry.errors import StateError, WorkspaceError
 from atlas_retry.model import ChangeStatus
+from atlas_retry.workspace import state
 from atlas_retry.workspace.discovery import NotARepositoryError, Workspace, facts, open_workspace
 from atlas_retry.workspace.restoring import restore
 from atlas_retry.workspace.shadow import compact, drop, keep, kept
@@ -259,6 +261,30 @@ def test_lines_are_counted_except_in_binary_files(root: Path, ws: Workspace) -> 
         for change in changes(ws, before.id, snapshot(ws).id)
     }
     assert counts == {"src/a.py": (2, 1), "blob": (None, None)}
+
+
+def test_lines_are_counted_as_git_counts_them(root: Path) -> None:
+    dice = random.Random(1)  # noqa: S311 - a seed that can be repeated
+
+    def text() -> bytes:
+        lines = [dice.choice([b"a", b"b\r", b"", b"%f" % dice.random()]) for _ in range(6)]
+        return b"\n".join(lines[: dice.randint(0, 6)]) + dice.choice([b"", b"\n"])
+
+    names = [f"{number}" for number in range(200)]
+    old = {name: text() for name in names}
+    new = {name: dice.choice([text(), old[name] + text()]) for name in names}
+    for texts in (old, new):
+        for name in names:
+            write(root, name, texts[name])
+        commit(root)
+    said = git(root, "diff", "--numstat", "HEAD^", "HEAD").decode().splitlines()
+    known = dict.fromkeys(names, (0, 0))
+    for added, removed, name in (line.split("\t") for line in said):
+        known[name] = (int(added), int(removed))
+    counted = {name: state._distinct(old[name], new[name]) for name in names}
+    certain = {name: lines for name, lines in counted.items() if lines}
+    assert certain == {name: known[name] for name in certain}
+    assert 50 < len(certain) < len(names)
 
 
 def test_unusual_names_survive_a_change(root: Path, ws: Workspace) -> None:

@@ -7,7 +7,7 @@ gitrepository-layout(5), with its objects in few packs.
 import os
 import stat
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -238,13 +238,15 @@ def _write_big_file(ws: Workspace, path: str) -> str:
 
 def read_blobs(ws: Workspace, oids: Iterable[str]) -> dict[str, bytes]:
     """Contents by id. Raises WorkspaceError if one is missing."""
-    return parse_batch(shadow_git(ws, "cat-file", "--batch", stdin=_lines(oids)))
+    recent = RECENT.among(asked := [*oids])
+    others = [oid for oid in asked if oid not in recent]
+    how = ("cat-file", "--batch")
+    return recent | (parse_batch(shadow_git(ws, *how, stdin=_lines(others))) if others else {})
 
 
 def contents(ws: Workspace, oids: Sequence[str]) -> Iterator[bytes]:
     """Yield contents in the given order, with only a few in memory at a time."""
-    recent = RECENT.among(oids)
-    others = [oid for oid in oids if oid not in recent]
+    others = [*({*oids} - RECENT.among(oids).keys())]
     how = ("cat-file", "--batch-check=%(objectsize)")
     sizes = shadow_git(ws, *how, stdin=_lines(others)).split() if others else []
     size_of = dict(zip(others, map(int, sizes), strict=True))
@@ -253,18 +255,17 @@ def contents(ws: Workspace, oids: Sequence[str]) -> Iterator[bytes]:
     for oid in oids:
         size = size_of.get(oid, 0)
         if waiting and total + size > _BATCH_BYTES:
-            yield from _in_order(ws, waiting, recent)
+            yield from _in_order(ws, waiting)
             waiting, total = [], 0
         waiting.append(oid)
         total += size
-    yield from _in_order(ws, waiting, recent)
+    yield from _in_order(ws, waiting)
 
 
-def _in_order(ws: Workspace, oids: Sequence[str], recent: Mapping[str, bytes]) -> Iterator[bytes]:
-    asked = dict.fromkeys(oid for oid in oids if oid not in recent)
-    blobs = read_blobs(ws, asked) if asked else {}
+def _in_order(ws: Workspace, oids: Sequence[str]) -> Iterator[bytes]:
+    blobs = read_blobs(ws, dict.fromkeys(oids))
     for oid in oids:
-        yield recent[oid] if oid in recent else blobs[oid]
+        yield blobs[oid]
 
 
 def _lines(items: Iterable[str]) -> bytes:

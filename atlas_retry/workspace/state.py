@@ -3,6 +3,8 @@
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
+from io import BytesIO
+from itertools import takewhile
 from pathlib import Path
 
 import msgspec
@@ -14,7 +16,7 @@ from atlas_retry.workspace.git import EMPTY_TREE, GitError, split
 from atlas_retry.workspace.place import parents
 from atlas_retry.workspace.scan import CACHE, Unheld
 from atlas_retry.workspace.shadow import read_blobs, shadow_git
-from atlas_retry.workspace.store import FILE, StoredFile
+from atlas_retry.workspace.store import FILE, LINK, RECENT, StoredFile
 from atlas_retry.workspace.versions import Version, differing
 
 WORK, IGNORED, GIT = "work/", "ignored/", "git/"
@@ -227,18 +229,22 @@ _MAX_KNOWN = 8
 
 def _between(ws: Workspace, before_id: str, after_id: str) -> _Between:
     key = ws.shadow, before_id, after_id
-    if key not in _known:
-        before, after = read_state(ws, before_id), read_state(ws, after_id)
-        seen = differing(before.work, after.work)
-        paths = sorted(seen | differing(before.ignored, after.ignored))
-        sides = ((path, before.files.get(path), after.files.get(path)) for path in paths)
-        moved = [side for side in sides if _content(side[1]) != _content(side[2])]
-        lines = _lines(ws, before_id, after_id) if moved else {}
-        _known[key] = tuple(
-            (_change(*side, lines.get(side[0], (0, 0))), side[0] in seen) for side in moved
-        )
-        for oldest in list(_known)[:-_MAX_KNOWN]:
-            _known.pop(oldest, None)
+    if key in _known:
+        return _known[key]
+    before, after = read_state(ws, before_id), read_state(ws, after_id)
+    seen = differing(before.work, after.work)
+    paths = sorted(seen | differing(before.ignored, after.ignored))
+    sides = ((path, before.files.get(path), after.files.get(path)) for path in paths)
+    moved = [side for side in sides if _content(side[1]) != _content(side[2])]
+    certain, hidden = _certain(moved), (before.ignored, after.ignored)
+    was, now = ([path in one for path in paths] for one in hidden)
+    if len(certain) < len(moved) or was != now:
+        certain = _lines(ws, before_id, after_id)
+    _known[key] = tuple(
+        (_change(*side, certain.get(side[0], (0, 0))), side[0] in seen) for side in moved
+    )
+    for oldest in list(_known)[:-_MAX_KNOWN]:
+        _known.pop(oldest, None)
     return _known[key]
 
 
@@ -266,6 +272,34 @@ def status_of(before: StoredFile | None, after: StoredFile | None) -> ChangeStat
     if after is None:
         return ChangeStatus.DELETED
     return ChangeStatus.MODE if before.oid == after.oid else ChangeStatus.MODIFIED
+
+
+def _certain(
+    sides: Iterable[tuple[str, StoredFile | None, StoredFile | None]],
+) -> dict[str, _Lines]:
+    """Added and removed lines by path, where contents in memory tell as surely as git."""
+    counted = ((path, _distinct(_text(old), _text(new))) for path, old, new in sides)
+    return {path: lines for path, lines in counted if lines}
+
+
+def _text(entry: StoredFile | None) -> bytes | None:
+    """Content with lines to count; None if it is binary, a link's, or not in memory."""
+    if entry is None:
+        return b""
+    content = None if entry.mode == LINK else RECENT.get(entry.oid)
+    return None if content and b"\0" in content else content
+
+
+def _distinct(old: bytes | None, new: bytes | None) -> _Lines | None:
+    """Added and removed lines if no line is both: then there is one way to count."""
+    if old is None or new is None:
+        return None
+    sides = BytesIO(old).readlines(), BytesIO(new).readlines()
+    for _ in ("same lines at the start", "and at the end"):
+        same = takewhile(lambda pair: pair[0] == pair[1], zip(*sides, strict=False))
+        start = sum(1 for _ in same)
+        sides = sides[0][start:][::-1], sides[1][start:][::-1]
+    return (len(sides[1]), len(sides[0])) if {*sides[0]}.isdisjoint(sides[1]) else None
 
 
 def _lines(ws: Workspace, before_id: str, after_id: str) -> dict[str, _Lines]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from atlas_retry.workspace import place
 from atlas_retry.workspace.discovery import Workspace
-from atlas_retry.workspace.git import MAX_NAMED, commit_id, git, user_environment
+from atlas_retry.workspace.git import MAX_NAMED, GitError, commit_id, git, user_environment
 from atlas_retry.workspace.place import Contents, parents
 from atlas_retry.workspace.scan import Scan, Stat, scan
 from atlas_retry.workspace.shadow import parse_batch, shadow_git
@@ -148,9 +148,13 @@ def revision_tree(
     Raises GitError if there is no such commit.
     """
     env = user_environment(environ)
-    commit = commit_id(root, env, revision)
     few = paths if len(paths) <= MAX_NAMED else ()
-    out = git("ls-tree", "-r", "-z", "--full-tree", commit, "--", *few, cwd=root, env=env)
+    asked = ("ls-tree", "-r", "-z", "--full-tree", "--end-of-options", f"{revision}^{{commit}}")
+    try:
+        out = git(*asked, *few, cwd=root, env=env)
+    except GitError:
+        commit_id(root, env, revision)  # says it if there is none
+        raise
     return ObjectTree(
         dict(list_tree(out)),
         lambda asked: git("cat-file", "--batch", cwd=root, env=env, stdin=asked),
