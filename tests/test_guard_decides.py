@@ -12,6 +12,8 @@ from pathspec import GitIgnoreSpec
 
 from atlas_retry import guard
 from atlas_retry.guard import beside, decides, places, rulings, sources
+from atlas_retry.guard.case import Delta
+from atlas_retry.guard.grown import confined
 from atlas_retry.model import Kind
 from atlas_retry.text.globs import Globs, overlap, words
 from tests.guardcases import answers, case, failed, judged
@@ -774,3 +776,17 @@ def test_white_space_is_layout_only_where_a_file_is_read_as_code_or_values(
     judgement = judged({path: before.encode()}, {path: after.encode()})
     assert (answers(judgement) == {}) is is_kept
     assert judgement.as_before == {}
+
+
+def test_a_lint_repair_of_thousands_of_statements_takes_seconds() -> None:
+    old, new = ("".join(f"assert {name}({n})\n" for n in range(3_000)) for name in "fg")
+    delta = Delta(
+        path="tests/test_a.py",
+        before=old.encode(),
+        after=new.encode(),
+        old_mode="100644",
+        new_mode="100644",
+    )
+    began_s = time.process_time()
+    assert confined(delta, frozenset(range(1, 3_001)))
+    assert time.process_time() - began_s < 60

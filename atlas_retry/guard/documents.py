@@ -2,6 +2,7 @@
 
 import json
 import re
+import tomllib
 from collections.abc import Callable
 
 from atlas_retry.guard import places
@@ -42,7 +43,7 @@ def _reader(name: str, suffix: str, text: str) -> Callable[[str], Value] | None:
         return _yaml
     if suffix == ".xml":
         return _xml
-    return _toml if suffix == ".toml" else None
+    return tomllib.loads if suffix == ".toml" else None
 
 
 def _json(text: str) -> Value:
@@ -57,12 +58,6 @@ def _yaml(text: str) -> Value:
         return yaml.safe_load(text)
     except yaml.YAMLError as error:
         raise ValueError(text) from error
-
-
-def _toml(text: str) -> Value:
-    import tomllib
-
-    return tomllib.loads(text)
 
 
 def _xml(text: str) -> Value:

@@ -26,6 +26,8 @@ from atlas_retry.text.globs import words
 if TYPE_CHECKING:
     from tree_sitter import Node
 
+    _Nodes = list[Node]
+
 _CONTAINERS = words("""
     module program source_file translation_unit compilation_unit class_body declaration_list
     interface_body enum_body
@@ -77,7 +79,6 @@ _REACHES_OUT = regex(r"""(?x)
     \bautouse\b | @(Before|After|Rule|ClassRule|Disabled|Ignore)\w* | \bcfg\s*\( | \bctor\b
     | \bskip | \bxfail\b | \bexpectedFailure\b | \[ignore | \bcfg_attr\b
     """)
-_SNAPSHOTS = regex(r"\.(snap|ambr)$")
 
 
 class Renames:
@@ -118,10 +119,7 @@ class Renames:
         return self._users[name]
 
 
-@lru_cache(maxsize=1)
-def renames(scene: Scene) -> Renames:
-    """Those of a change, looked for once."""
-    return Renames(scene)
+renames = lru_cache(maxsize=1)(Renames)
 
 
 def growth(delta: Delta, reason: Ruling, scene: Scene) -> Ruling | None:
@@ -162,7 +160,7 @@ def is_same(delta: Delta) -> bool:
 
 def _grown(delta: Delta, scene: Scene) -> Ruling | None:
     """The ruling on a test that only grew or follows names; snapshot files are keyed by test."""
-    if _SNAPSHOTS.search(delta.path):
+    if delta.path.endswith((".snap", ".ambr")):
         rest = iter(delta.new_text.splitlines())
         is_kept = all(line in rest for line in delta.old_text.splitlines())
         return _proved(delta, "grown", delta.before) if is_kept else None
@@ -431,18 +429,29 @@ def confined(delta: Delta, wanted: frozenset[int]) -> bool:
     old, new = tokens.root(delta.path, delta.before), tokens.root(delta.path, delta.after)
     if not wanted or old is None or new is None:
         return False
-    gone, came = unpaired(_statements(old), _statements(new), _by(tokens.leaves))
-    removed, added = unpaired(gone, came, _by(_proofs))
+    reported_last = sorted(_statements(old), key=lambda s: _touches(s, wanted))
+    after = [*_statements(new)]
+    gone = _lost(reported_last, after, tokens.leaves)
+    came = _lost(after, reported_last, tokens.leaves)
     names = tokens.words_of(delta.path, delta.after)
-    unused = () if added else (s for s in removed if _is_unused(s, names))
+    removed = () if _lost(came, gone, _proofs) else _lost(gone, came, _proofs)
+    unused = (statement for statement in removed if _is_unused(statement, names))
     lost = Counter(_proofs(old)) - Counter(_proofs(new))
     lost -= Counter(chain.from_iterable(map(_proofs, unused)))
-    is_named = any(_touches(s, wanted) for s in _statements(old))
+    is_named = any(_touches(s, wanted) for s in reported_last)
     return is_named and not lost and all(_touches(s, wanted) for s in gone)
 
 
-def _by(key: "Callable[[Node], list[str]]") -> "Callable[[Node, Node], bool]":
-    return lambda one, other: key(one) == key(other)
+def _lost(ones: "_Nodes", others: "_Nodes", key: "Callable[[Node], list[str]]") -> "_Nodes":
+    """The nodes that have no equal one left among the others."""
+    left = Counter(tuple(key(other)) for other in others)
+    lost = []
+    for one in ones:
+        its = tuple(key(one))
+        left[its] -= 1
+        if left[its] < 0:
+            lost.append(one)
+    return lost
 
 
 def _is_unused(statement: "Node", names: Collection[str]) -> bool:
@@ -465,7 +474,7 @@ def _is_statement(node: "Node") -> bool:
 
 
 def _touches(node: "Node", lines: frozenset[int]) -> bool:
-    return any(node.start_point[0] < line <= node.end_point[0] + 1 for line in lines)
+    return not lines.isdisjoint(range(node.start_point[0] + 1, node.end_point[0] + 2))
 
 
 _PROOF = regex(
