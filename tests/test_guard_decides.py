@@ -15,7 +15,8 @@ from atlas_retry.guard import beside, decides, places, rulings, sources
 from atlas_retry.guard.case import Delta
 from atlas_retry.guard.grown import confined
 from atlas_retry.model import Kind
-from atlas_retry.text.globs import Globs, overlap, words
+from atlas_retry.patterns import words
+from atlas_retry.text.globs import Globs, overlap
 from tests.guardcases import answers, case, failed, judged
 
 PY = "tests/test_a.py"

@@ -11,8 +11,8 @@ from msgspec import structs
 
 from atlas_retry.guard.judge import seals
 from atlas_retry.model import Gate, Kind
+from atlas_retry.patterns import words
 from atlas_retry.settings import GuardSettings, Settings
-from atlas_retry.text.globs import words
 from atlas_retry.workspace import linked
 from tests.repositories import git, repository, write
 

@@ -23,6 +23,7 @@ from msgspec.structs import replace
 from atlas_retry import __version__
 from atlas_retry.errors import WorkspaceError
 from atlas_retry.model import Gate, GateResult, Kind, Status
+from atlas_retry.patterns import words
 from atlas_retry.state_dir import replace_file
 
 if TYPE_CHECKING:
@@ -35,14 +36,11 @@ MAX_ANSWERS = 100
 MAX_IGNORED_FILES = 50_000
 """With more files nothing is remembered: looking at them all would cost more than it saves."""
 
-_OF_SESSION = frozenset(
-    {
-        *("_", "SHLVL", "PWD", "OLDPWD", "COLUMNS", "LINES", "TERM", "COLORTERM", "WINDOWID"),
-        *("TERM_PROGRAM", "TERM_PROGRAM_VERSION", "TERM_SESSION_ID", "TTY", "GPG_TTY", "TMUX"),
-        *("SSH_AUTH_SOCK", "SSH_CLIENT", "SSH_CONNECTION", "SSH_TTY", "XDG_SESSION_ID"),
-        *("CLAUDECODE", "CLAUDE_PROJECT_DIR", "ATLAS_HOME", "NO_COLOR", "CI_JOB_ID"),
-    }
-)
+_OF_SESSION = words("""
+    _ SHLVL PWD OLDPWD COLUMNS LINES TERM COLORTERM WINDOWID TERM_PROGRAM TERM_PROGRAM_VERSION
+    TERM_SESSION_ID TTY GPG_TTY TMUX SSH_AUTH_SOCK SSH_CLIENT SSH_CONNECTION SSH_TTY
+    XDG_SESSION_ID CLAUDECODE CLAUDE_PROJECT_DIR ATLAS_HOME NO_COLOR CI_JOB_ID
+    """)
 """Variables that differ between two terminals; they count only if a gate names them."""
 
 Files = Mapping[str, "Stat"]
@@ -235,20 +233,12 @@ def _moved_meanwhile(there: Files, seen: Files, began_s: float) -> list[str]:
     return [path for path in filterfalse(CACHES.match, late) if not is_made(path)]
 
 
-_SHELL = frozenset(
-    {
-        *("true", "false", "cd", "test", "[", "echo", "printf", "exit", "export", "set", ":"),
-        *("unset", "read", "return", "shift", "trap", "umask", "wait", "pwd", "kill", "ulimit"),
-        *("done", "fi", "esac", "}"),
-    }
-)
+_SHELL = words("""
+    true false cd test [ echo printf exit export set : unset read return shift trap umask wait
+    pwd kill ulimit done fi esac }
+    """)
 """Built-in commands and keywords of /bin/sh."""
-_BEFORE_ANOTHER = frozenset(
-    {
-        *("if", "then", "else", "elif", "while", "until", "do", "!", "{", "time"),
-        *("exec", "command", "env", "nohup", "nice"),
-    }
-)
+_BEFORE_ANOTHER = words("if then else elif while until do ! { time exec command env nohup nice")
 """Words that are followed by another program."""
 _INSTALLED = (".venv", "venv", "node_modules", "node_modules/.package-lock.json", "vendor")
 """Places in a project that hold its dependencies."""

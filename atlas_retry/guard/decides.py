@@ -14,8 +14,8 @@ from atlas_retry.guard import places
 from atlas_retry.guard.case import Answer, Delta, Ruling, Scene
 from atlas_retry.guard.documents import Key, flat, parse
 from atlas_retry.guard.settings import deciding_part, is_shared
-from atlas_retry.patterns import regex
-from atlas_retry.text.globs import Globs, globs, words
+from atlas_retry.patterns import regex, words
+from atlas_retry.text.globs import Globs, globs
 
 
 class DecidingFiles(Struct, frozen=True, kw_only=True):

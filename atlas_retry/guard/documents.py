@@ -6,8 +6,7 @@ import tomllib
 from collections.abc import Callable
 
 from atlas_retry.guard import places
-from atlas_retry.patterns import regex
-from atlas_retry.text.globs import words
+from atlas_retry.patterns import regex, words
 
 Value = object
 Key = tuple[str, ...]

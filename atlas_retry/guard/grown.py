@@ -19,9 +19,8 @@ from atlas_retry.guard import places, tokens
 from atlas_retry.guard.case import Delta, Ruling, Scene, unpaired
 from atlas_retry.guard.documents import parse
 from atlas_retry.model import Kind
-from atlas_retry.patterns import regex
+from atlas_retry.patterns import regex, words
 from atlas_retry.source import Import, definitions, imports, text_of
-from atlas_retry.text.globs import words
 
 if TYPE_CHECKING:
     from tree_sitter import Node

@@ -19,9 +19,8 @@ from msgspec.structs import replace
 from atlas_retry.guard import places, tokens
 from atlas_retry.guard.case import Delta, Scene
 from atlas_retry.guard.values import LITERAL, bare, numbers, spellings, value_of, whole
-from atlas_retry.patterns import regex
+from atlas_retry.patterns import regex, words
 from atlas_retry.source import nodes_of_types, text_of
-from atlas_retry.text.globs import words
 
 if TYPE_CHECKING:
     from tree_sitter import Node

@@ -3,7 +3,8 @@
 import posixpath
 from functools import lru_cache
 
-from atlas_retry.text.globs import globs, words
+from atlas_retry.patterns import words
+from atlas_retry.text.globs import globs
 
 TESTS = globs(
     """

@@ -8,8 +8,7 @@ from pathlib import PurePosixPath
 from atlas_retry.guard import places
 from atlas_retry.guard.case import Delta
 from atlas_retry.guard.documents import Key, flat, parse
-from atlas_retry.patterns import regex
-from atlas_retry.text.globs import words
+from atlas_retry.patterns import regex, words
 from atlas_retry.workspace.versions import differing
 
 _PACKAGING = words("poetry pdm hatch setuptools flit uv rye scikit-build maturin commitizen")

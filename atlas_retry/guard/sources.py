@@ -13,9 +13,9 @@ from msgspec import Struct
 
 from atlas_retry.guard import literals, places, ratchet, settings
 from atlas_retry.guard.case import Answer, Delta, Ruling, Scene, more_often
-from atlas_retry.patterns import regex
+from atlas_retry.patterns import regex, words
 from atlas_retry.source import definitions, imports, nodes_of_types
-from atlas_retry.text.globs import globs, words
+from atlas_retry.text.globs import globs
 
 Seen = tuple[int | None, str]
 """Line number and what was done."""

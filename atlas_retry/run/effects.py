@@ -248,16 +248,12 @@ class Effects(Struct, kw_only=True):
             reuse=Reuse.BESIDE_FAILURES if previous is None else Reuse.NONE,
         )
         validation = run_gates(settings.gates, chosen, self.emit)
-        if previous is None or self._accepts(settings.gates):
+        if previous is None or any(gate.accepts_baseline for gate in settings.gates):
             validation = against_baseline(
                 self.opened, settings.gates, validation, chosen, self.emit
             )
         remember(self.opened, validation)
         return validation
-
-    @staticmethod
-    def _accepts(gates: Sequence[Gate]) -> bool:
-        return any(gate.accepts_baseline for gate in gates)
 
     def _reviewer_of(self, number: int) -> Callable[[Gate], GateResult]:
         """Function that makes a review in the n-th validation, paid from the budget."""
@@ -337,7 +333,7 @@ class Effects(Struct, kw_only=True):
                 self.emit(Notice(level=Level.NOTE, text=f"gates run in place: {there.reason}"))
             wrapped = replace(how, wrap=there.wrap, locate=there.file)
             seen = run_gates(chosen, wrapped, gates_only)
-        if self._accepts(chosen):
+        if any(gate.accepts_baseline for gate in chosen):
             seen = against_baseline(self.opened, chosen, seen, how, gates_only)
         return seen, bool(there.reason)
 
@@ -474,16 +470,14 @@ class Effects(Struct, kw_only=True):
         before the validation `green`; without files that a build makes again, or whose content is
         unchanged. A folder counts with its ignored files, unless it holds other files too.
         """
-        began_s = seconds_of(green.started_at)
-        paths = {*paths, *recorded(self.opened.git, start, end, began_s)}
-        held = state.read_state(self.opened.git, end)
-        made = {*paths} - place.folders_above(held.work)
-        inside = (path for path in held.ignored if not made.isdisjoint(place.parents(path)))
-        paths = made.union(inside)
-        was, now = self.read(start, paths), self.read(end, paths)
+        git, began_s = self.opened.git, seconds_of(green.started_at)
+        held, earlier = state.read_state(git, end), recorded(git, start, end, began_s)
+        wrote = {*paths, *earlier} - place.folders_above(held.work)
+        wrote |= {path for path in held.ignored if not wrote.isdisjoint(place.parents(path))}
+        was, now = self.read(start, wrote), self.read(end, wrote)
         return {
             path: None if was[path] == now[path] or is_made(path) else was[path]
-            for path in sorted(paths)
+            for path in sorted(wrote)
         }
 
 

@@ -154,8 +154,3 @@ def _meet(
 def globs(text: str) -> Globs:
     """A list of patterns from a text, separated by white space."""
     return Globs(tuple(text.split()))
-
-
-def words(text: str) -> frozenset[str]:
-    """The words of a text, separated by white space."""
-    return frozenset(text.split())

@@ -21,6 +21,7 @@ from msgspec import Struct
 from atlas_retry import process, state_dir
 from atlas_retry.errors import StateError, WorkspaceError
 from atlas_retry.model import ChangeStatus
+from atlas_retry.patterns import words
 from atlas_retry.workspace import overlay, place
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.overlay import Layers, gone_with
@@ -224,26 +225,11 @@ def beside(
         overlay.remove_layers(layers.folder)
 
 
-OUTSIDERS = frozenset(
-    {
-        *("docker", "docker-compose", "podman", "podman-compose", "buildah", "nerdctl"),
-        *(
-            "devcontainer",
-            "act",
-            "earthly",
-            "dagger",
-            "skaffold",
-            "tilt",
-            "kubectl",
-            "vagrant",
-            "ssh",
-        ),
-        *("watchman", "bazel", "bazelisk", "buck2", "pants", "turbo", "nx"),
-        *("gradle", "gradlew", "mvnd", "sbt", "sbtn", "bloop", "scala-cli"),
-        *("dmypy", "eslint_d", "prettierd"),
-        *("sudo", "doas", "su", "pkexec"),
-    }
-)
+OUTSIDERS = words("""
+    docker docker-compose podman podman-compose buildah nerdctl devcontainer act earthly dagger
+    skaffold tilt kubectl vagrant ssh watchman bazel bazelisk buck2 pants turbo nx gradle
+    gradlew mvnd sbt sbtn bloop scala-cli dmypy eslint_d prettierd sudo doas su pkexec
+    """)
 """Programs that pass the path to a process outside the overlay, or need privileges it drops."""
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from msgspec import Struct, field
 
+from atlas_retry.patterns import words
 from atlas_retry.workspace.versions import Version
 
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
@@ -18,15 +19,12 @@ TEMPORARY = ".atlas-restore.tmp"
 MAX_FILE_BYTES = 1 << 30
 MAX_IGNORED_FILE_BYTES = 1 << 20
 MAX_IGNORED_BYTES = 64 << 20
-CACHES = frozenset(
-    {
-        *("node_modules", "bower_components", ".yarn", ".pnpm-store", "Pods", "DerivedData"),
-        *(".venv", "venv", "virtualenv", ".tox", ".nox", ".eggs", ".direnv", "site-packages"),
-        *("__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".hypothesis"),
-        *("target", ".gradle", ".m2", ".ivy2", ".bundle", ".cargo", ".dart_tool", ".terraform"),
-        *(".cache", ".next", ".nuxt", ".turbo", ".parcel-cache", ".svelte-kit", ".angular"),
-    }
-)
+CACHES = words("""
+    node_modules bower_components .yarn .pnpm-store Pods DerivedData .venv venv virtualenv .tox
+    .nox .eggs .direnv site-packages __pycache__ .mypy_cache .pytest_cache .ruff_cache
+    .hypothesis target .gradle .m2 .ivy2 .bundle .cargo .dart_tool .terraform .cache .next .nuxt
+    .turbo .parcel-cache .svelte-kit .angular
+    """)
 """Names of dependency and cache folders, whose content can be made again."""
 CACHE_MARKS = ("CACHEDIR.TAG", "pyvenv.cfg")
 """Files that mark a cache folder. Source: bford.info/cachedir and Python's `venv`."""

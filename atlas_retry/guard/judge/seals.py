@@ -18,8 +18,9 @@ from atlas_retry.guard.decides import commands
 from atlas_retry.guard.judge.folders import digest
 from atlas_retry.guard.places import CHECK_CACHES, INSTALLED, RUN_CACHES, is_code, is_made
 from atlas_retry.model import Gate, GitFacts
+from atlas_retry.patterns import words
 from atlas_retry.settings import GuardSettings, Settings
-from atlas_retry.text.globs import overlap, words
+from atlas_retry.text.globs import overlap
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.gitfacts import git_facts
 from atlas_retry.workspace.linked import (
