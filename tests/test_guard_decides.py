@@ -417,6 +417,56 @@ SETTINGS = [
 ]  # fmt: skip
 
 
+CARGO_LOCK = """
+    version = 4
+
+    [[package]]
+    name = "serde"
+    version = "1.0.0"
+    source = "registry+https://github.com/rust-lang/crates.io-index"
+
+    [[package]]
+    name = "span"
+    version = "0.2.0"
+    """
+UV_LOCK = """
+    version = 1
+
+    [[package]]
+    name = "attrs"
+    version = "1.0"
+    source = { registry = "https://pypi.org/simple" }
+
+    [[package]]
+    name = "span"
+    version = "0.2.0"
+    source = { editable = "." }
+    """
+UNITS = (
+    '\n    [[package]]\n    name = "units"\n    version = "0.1.0"\n    dependencies = ["span"]\n'
+)
+
+
+@pytest.mark.parametrize(
+    ("path", "before", "after", "is_kept"),
+    [
+        ("Cargo.lock", CARGO_LOCK, CARGO_LOCK.replace("0.2.0", "0.3.0") + UNITS, True),
+        ("Cargo.lock", CARGO_LOCK, CARGO_LOCK.replace("1.0.0", "1.0.1"), False),
+        ("Cargo.lock", CARGO_LOCK, CARGO_LOCK.replace("    source = ", "    from = "), False),
+        ("Cargo.lock", CARGO_LOCK, CARGO_LOCK.replace("version = 4", "version = 3"), False),
+        ("Cargo.lock", CARGO_LOCK, "package = 1\n", False),
+        ("uv.lock", UV_LOCK, UV_LOCK.replace("0.2.0", "0.3.0"), True),
+        ("uv.lock", UV_LOCK, UV_LOCK.replace("registry =", "editable ="), False),
+        ("poetry.lock", CARGO_LOCK, CARGO_LOCK.replace("0.2.0", "0.3.0"), False),
+    ],
+)
+def test_a_lock_file_may_follow_the_packages_of_the_project_itself(
+    path: str, before: str, after: str, is_kept: bool
+) -> None:
+    held = {} if is_kept else {"held": {"lock-changed"}}
+    assert answers(judged({path: before}, {path: after})) == held
+
+
 @pytest.mark.parametrize(("path", "before", "after", "rule"), SETTINGS)
 def test_settings_pipelines_recipes_and_lock_files_are_held(
     path: str, before: str, after: str, rule: str

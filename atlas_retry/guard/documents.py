@@ -42,7 +42,7 @@ def _reader(name: str, suffix: str, text: str) -> Callable[[str], Value] | None:
         return _yaml
     if suffix == ".xml":
         return _xml
-    return tomllib.loads if suffix == ".toml" else None
+    return tomllib.loads if suffix in (".toml", ".lock") else None
 
 
 def _json(text: str) -> Value:

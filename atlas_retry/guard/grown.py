@@ -132,9 +132,8 @@ def growth(delta: Delta, reason: Ruling, scene: Scene) -> Ruling | None:
         return Ruling(path=delta.path, mechanism=_THE_SAME)
     if of_tests and (kept := _grown(delta, scene)):
         return kept
-    is_repair = confined(delta, _complained(scene).get(delta.path, frozenset()))
-    mechanism = "grown: changes only what a gate reported"
-    return _proved(delta, mechanism, delta.before) if is_repair else None
+    is_repair = confined(delta, _complained(delta.path, scene))
+    return _proved(delta, "grown: what a gate reported", delta.before) if is_repair else None
 
 
 _THE_SAME = "grown: the same, reformatted or renamed"
@@ -152,9 +151,24 @@ def is_same(delta: Delta) -> bool:
         return True
     from pprint import pformat  # start-up
 
-    old = None if places.is_code(delta.path) else parse(delta.path, delta.before or b"")
+    old = None if places.is_code(delta.path) else _others(delta.path, delta.before)
     # as text: `true` is not `1` there, although they are equal
-    return old is not None and pformat(old) == pformat(parse(delta.path, delta.after or b""))
+    return old is not None and pformat(old) == pformat(_others(delta.path, delta.after))
+
+
+def _others(path: str, content: bytes | None) -> object:
+    """A document; of a lock file, without what it says of the project's own packages."""
+    document = parse(path, content or b"")
+    if places.name(path) not in ("Cargo.lock", "uv.lock") or not isinstance(document, dict):
+        return document
+    packages = document.get("package")
+    tables = [p for p in packages if isinstance(p, dict)] if isinstance(packages, list) else []
+    others = [table for table in tables if not _OF_PROJECT.match(str(table.get("source", "")))]
+    return {**document, "package": others}
+
+
+_OF_PROJECT = regex(r"^$|\{'(editable|virtual|directory)'")
+"""The source of a package of the project itself; Cargo names none for it."""
 
 
 def _grown(delta: Delta, scene: Scene) -> Ruling | None:
@@ -407,17 +421,14 @@ def _name_of(node: "Node") -> str | None:
     return None
 
 
-@lru_cache(maxsize=1)
-def _complained(scene: Scene) -> dict[str, frozenset[int]]:
-    """Lines that lint, format and type gates reported, by path."""
-    lines: dict[str, frozenset[int]] = {}
+def _complained(path: str, scene: Scene) -> frozenset[int]:
+    """Lines of a file that lint, format and type gates reported."""
     of_behaviour = (Kind.TEST, Kind.BUILD, Kind.REVIEW)
     checkers = (result for result in scene.case.failing if result.kind not in of_behaviour)
-    for diagnostic in chain.from_iterable(result.diagnostics for result in checkers):
-        if diagnostic.path and (region := diagnostic.region):
-            within = range(region.start_line, (region.end_line or region.start_line) + 1)
-            lines[diagnostic.path] = lines.get(diagnostic.path, frozenset()).union(within)
-    return lines
+    problems = chain.from_iterable(result.diagnostics for result in checkers)
+    regions = (one.region for one in problems if one.path == path)
+    spans = (range(r.start_line, (r.end_line or r.start_line) + 1) for r in regions if r)
+    return frozenset(chain.from_iterable(spans))
 
 
 def confined(delta: Delta, wanted: frozenset[int]) -> bool:

@@ -165,9 +165,8 @@ _REINSTALLED_PYTHON = {
 
 def is_stray(path: str) -> bool:
     """Whether a new file would remain after its dependency is reinstalled."""
-    if "site-packages/" in path:
-        return "/" not in path.rsplit("site-packages/", maxsplit=1)[-1]
-    return path.startswith("/")
+    _, of_site, inside = path.rpartition("site-packages/")
+    return "/" not in inside if of_site else path.startswith("/")
 
 
 def reinstalling(paths: Sequence[str], there: Collection[str]) -> list[str]:

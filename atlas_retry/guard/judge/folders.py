@@ -5,6 +5,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 
@@ -56,12 +57,10 @@ def _holding(
 
 
 def _searched(path: Path) -> bytes | None:
-    try:
-        if path.is_symlink() or path.stat().st_size > _MAX_SEARCHED_BYTES:
-            return None
-        return path.read_bytes()
-    except OSError:
-        return None
+    with suppress(OSError):
+        if not path.is_symlink() and path.stat().st_size <= _MAX_SEARCHED_BYTES:
+            return path.read_bytes()
+    return None
 
 
 def differences(before: Path, after: Path) -> Iterator[OutsideChange]:
@@ -114,7 +113,6 @@ def from_the_future(before: Path, after: Path) -> tuple[str, ...]:
 
 
 def _modified_s(path: Path) -> float:
-    try:
+    with suppress(OSError):
         return path.lstat().st_mtime
-    except OSError:
-        return 0.0
+    return 0.0

@@ -1,6 +1,5 @@
 """The sealed replay: runs the failed gates with all held changes reverted."""
 
-import shutil
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -44,10 +43,9 @@ def _pass(
     lines: list[str], sealed: Mapping[str, Content | None], root: Path, environ: Mapping[str, str]
 ) -> bool:
     ws = open_workspace(root, state_dir.locate(environ), environ=environ)
-    shell = shutil.which("sh") or "/bin/sh"
     with tempfile.TemporaryDirectory() as logs, beside(ws, sealed, lines) as there:
         commands = [
-            Command(argv=(shell, "-c", line), cwd=root, env=dict(environ), timeout_s=TIMEOUT_S,
+            Command(argv=("/bin/sh", "-c", line), cwd=root, env=dict(environ), timeout_s=TIMEOUT_S,
                     log_dir=Path(logs, str(number)))
             for number, line in enumerate(lines)
         ]  # fmt: skip
