@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, field
 
 from atlas_retry.guard import places, tokens
-from atlas_retry.guard.case import Delta, Ruling, Scene, unpaired
+from atlas_retry.guard.case import Delta, Ruling, Scene, more_often, unpaired
 from atlas_retry.guard.documents import parse
 from atlas_retry.model import Kind
 from atlas_retry.patterns import regex, words
@@ -454,14 +454,8 @@ def confined(delta: Delta, wanted: frozenset[int]) -> bool:
 
 def _lost(ones: "_Nodes", others: "_Nodes", key: "Callable[[Node], list[str]]") -> "_Nodes":
     """The nodes that have no equal one left among the others."""
-    left = Counter(tuple(key(other)) for other in others)
-    lost = []
-    for one in ones:
-        its = tuple(key(one))
-        left[its] -= 1
-        if left[its] < 0:
-            lost.append(one)
-    return lost
+    texts, known = (map(" ".join, map(key, nodes)) for nodes in (ones, others))
+    return [ones[number] for number, _ in more_often(enumerate(texts), known)]
 
 
 def _is_unused(statement: "Node", names: Collection[str]) -> bool:
