@@ -57,8 +57,9 @@ def replace_file(file: Path, content: bytes) -> None:
 
 @contextmanager
 def alone(lock: Path) -> Iterator[None]:
-    """Hold an exclusive lock on this file; the lock of a dead process is released by the system."""
-    file = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    """Hold the lock of a folder or file; the lock of a dead process is released by the system."""
+    how = os.O_RDONLY if lock.is_dir() else os.O_RDWR | os.O_CREAT
+    file = os.open(lock, how | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield

@@ -408,7 +408,7 @@ def test_a_damaged_shadow_is_rebuilt(root: Path, ws: Workspace) -> None:
 
 
 def test_an_unwritable_state_directory_is_reported(ws: Workspace) -> None:
-    (ws.home / "shadow.lock").mkdir()
+    ws.shadow.touch()
     with pytest.raises(StateError, match="cannot be written") as refused:
         snapshot(ws)
     assert "ATLAS_HOME" in (refused.value.remedy or "")

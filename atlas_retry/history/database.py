@@ -104,7 +104,7 @@ def _bring_up(file: Path, migrations: Migrations) -> None:
     """Create the journal, or migrate a copy and replace the journal with it."""
     if _version(file) == len(migrations):
         return
-    with state_dir.alone(file.with_suffix(".lock")):
+    with state_dir.alone(file.parent):
         version = _version(file)
         if version == len(migrations):
             return

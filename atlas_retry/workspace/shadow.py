@@ -67,7 +67,7 @@ def exclusive(ws: Workspace) -> Iterator[None]:
     """
     busy = ws.home / "shadow.busy"
     try:
-        with alone(ws.home / "shadow.lock"):
+        with alone(ws.home):
             if busy.exists():
                 _clear(ws.shadow)
             busy.touch()
