@@ -11,6 +11,7 @@ from typing import Annotated, Literal, get_args
 from msgspec import Meta, Struct
 from msgspec.structs import FieldInfo, fields
 
+from atlas_retry.patterns import words
 from atlas_retry.settings import (
     AgentSettings,
     Attempts,
@@ -31,9 +32,7 @@ from atlas_retry.settings import (
 )
 
 MAX_JOBS = 256
-PATTERN_GROUPS = frozenset(
-    ("path", "line", "column", "end_line", "end_column", "rule", "level", "message", "test", "rest")
-)
+PATTERN_GROUPS = words("path line column end_line end_column rule level message test rest")
 """Named groups that `diagnostics.table.LineFormat` reads."""
 
 

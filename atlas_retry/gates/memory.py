@@ -75,9 +75,8 @@ class Memory:
         digest = cache(lambda inputs: _digest(_inputs(files, inputs)))
         known = {}
         for gate, answer in there.items():
-            if digest(gate.inputs) == answer.tree and answer.unsettled == self._contents(
-                answer.unsettled
-            ):
+            late = answer.unsettled
+            if digest(gate.inputs) == answer.tree and late == self._contents(late):
                 known[gate] = replace(answer.result, reused=answer.result.completed_at)
         is_wanted = any(result.blocks for result in known.values()) or not only_red
         return known if is_wanted else {}

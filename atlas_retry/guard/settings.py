@@ -21,6 +21,7 @@ _OF_PACKAGE_JSON = words("""
     """)
 _OF_SETUP_CFG = regex(r"^(metadata|options(\..*)?|bumpversion.*|bdist\w*|sdist|egg_info)$")
 _OF_COMPOSER = words("scripts config repositories extra autoload-dev")
+_OF_GRADLE = regex(r"(?i)test|check|lint|jacoco|verif|ignore|exclude|exec|doFirst|doLast")
 _OF_CARGO = words("lints profile patch replace test bench")
 
 
@@ -57,10 +58,8 @@ BY_KEY: dict[str, Callable[[Key], bool]] = {
 BY_LINE: dict[str, re.Pattern[str]] = {
     "go.mod": regex(r"^\s*(replace|exclude|toolchain|tool)\b|=>"),
     "CMakeLists.txt": regex(r"(?i)test|check|-W|sanitiz|fail|execute_process|add_custom|file *\("),
-    **dict.fromkeys(
-        ("build.gradle", "build.gradle.kts"),
-        regex(r"(?i)test|check|lint|jacoco|verif|ignore|exclude|exec|doFirst|doLast"),
-    ),
+    "build.gradle": _OF_GRADLE,
+    "build.gradle.kts": _OF_GRADLE,
     "setup.py": regex(r"(?i)test|cmdclass|entry_points|\bopen *\(|write|subprocess|\bos\."),
     "meson.build": regex(r"(?i)test|check|-W|sanitiz|fail|run_command|custom_target"),
     "Package.swift": regex(r"(?i)test"),

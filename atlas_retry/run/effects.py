@@ -421,9 +421,9 @@ class Effects(Struct, kw_only=True):
         if guard.mode == "block":
             seals.restore_modes(self.sealed, beside.look)
         stays = self._lasting(self.sealed, beside, judgement) if judgement.ends else ()
-        made = restoring.empty_folders(self.opened.git, before, after)
-        unseen = (*judgement.unseen, *sorted(made))
-        return replace(judgement, blocks=guard.mode == "block", left=stays, unseen=unseen)
+        unseen = *judgement.unseen, *sorted(restoring.empty_folders(self.opened.git, before, after))
+        judgement = replace(judgement, unseen=unseen, left=stays)
+        return replace(judgement, blocks=guard.mode == "block")
 
     def _lasting(
         self, taken: seals.Seal, moved: seals.Moved, judgement: Judgement
@@ -455,8 +455,7 @@ class Effects(Struct, kw_only=True):
             return ()
         there = (c for c in self.changes(before, after) if c.status is not ChangeStatus.ADDED)
         moved = {change.path for change in there} - known
-        data = (path for path in filter(is_test, sorted(moved)) if not is_code(path))
-        paths = [path for path in data if not is_product(path)]
+        paths = filterfalse(is_product, filterfalse(is_code, filter(is_test, sorted(moved))))
         detail = "data of the tests was changed while the gates ran, and not before this attempt"
         return tuple(
             Held(rule="rewritten-by-a-gate", path=path, detail=detail, in_place=True)

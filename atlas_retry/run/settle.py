@@ -190,8 +190,7 @@ def _is_skipped(
     command = reproducing(failed, test)
     if not command or not (_shows_skipped(passed) or RUNNERS[test.tool].hides_skipped):
         return False
-    alone = replace(gate, run=command)
-    (seen,) = do.aside((alone,), {}, Validation(results=(passed,))).results
+    (seen,) = do.aside((replace(gate, run=command),), {}, Validation(results=(passed,))).results
     return not seen.success and _shows_skipped(seen)
 
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Mapping
 from functools import cache
 
-from atlas_retry.patterns import regex
+from atlas_retry.patterns import regex, words
 
 # --- control codes ---------------------------------------------------------------------------
 
@@ -197,15 +197,13 @@ def _hidden_name(match: re.Match[str]) -> str:
 
 # --- secrets by their value ------------------------------------------------------------------
 
-SECRET_WORDS = {
-    *("TOKEN", "TOKENS", "SECRET", "SECRETS", "CREDENTIAL", "CREDENTIALS", "KEY", "KEYS"),
-    *("PASS", "PASSWORD", "PASSWD", "PASSPHRASE", "PWD", "APIKEY", "APIKEYS"),
-    *("PAT", "AUTH", "COOKIE", "JWT", "DSN", "WEBHOOK"),
-}
-HARMLESS_ENDINGS = {
-    *("ID", "NAME", "USER", "FILE", "PATH", "DIR", "SOCK", "HOST", "PORT", "URL", "URI"),
-    *("TYPE", "MODE", "TTL", "COUNT", "LIMIT", "ENABLED"),
-}
+SECRET_WORDS = words("""
+    TOKEN TOKENS SECRET SECRETS CREDENTIAL CREDENTIALS KEY KEYS PASS PASSWORD PASSWD PASSPHRASE PWD
+    APIKEY APIKEYS PAT AUTH COOKIE JWT DSN WEBHOOK
+    """)
+HARMLESS_ENDINGS = words(
+    "ID NAME USER FILE PATH DIR SOCK HOST PORT URL URI TYPE MODE TTL COUNT LIMIT ENABLED"
+)
 MIN_PLAIN_WORD_CHARS = 16
 """Least length of plain words to hide; a password `postgres` would remove it from every log."""
 
@@ -217,9 +215,9 @@ def secret_values(environ: Mapping[str, str]) -> frozenset[str]:
     """
     values = set()
     for name, value in environ.items():
-        words = name.upper().split("_")
-        is_secret = not SECRET_WORDS.isdisjoint(words) and words[-1] not in HARMLESS_ENDINGS
-        if is_secret and words != ["PWD"]:
+        parts = name.upper().split("_")
+        is_secret = not SECRET_WORDS.isdisjoint(parts) and parts[-1] not in HARMLESS_ENDINGS
+        if is_secret and parts != ["PWD"]:
             values.add(value)
         if "://" in value:
             values.update(match["password"] for match in URL_PASSWORD.finditer(value))
