@@ -14,6 +14,7 @@ from atlas_retry.guard.judge import folders, seals
 from atlas_retry.guard.judge.seals import PROTECTED, protected
 from atlas_retry.patterns import words
 from atlas_retry.settings import GuardSettings, Settings
+from atlas_retry.text import reinstalling
 from tests.guardcases import answers, case, failed, judged
 
 FILES = {
@@ -352,12 +353,14 @@ NODE, SITE = "node_modules/a/index.js", ".venv/lib/python3.11/site-packages"
         ([f"{SITE}/a.py"], ["requirements.txt"], ["pip install --force-reinstall -r requirements.txt"]),
         ([f"{SITE}/b.py", f"{SITE}/a/c.py", f"{SITE}/a/d.py"], [], ["pip install --force-reinstall a b"]),
         ([f"{SITE}/a.py", NODE], ["uv.lock"], ["uv sync --reinstall", "rm -rf node_modules && npm install"]),
+        (["vendor/units.py"], ["package-lock.json"], []),
+        (["vendor/units.py", NODE], ["package-lock.json"], []),
     ],
 )  # fmt: skip
 def test_reinstall_commands_follow_the_lock_files(
     paths: list[str], there: list[str], commands: list[str]
 ) -> None:
-    assert settings.reinstalling(paths, there) == commands
+    assert reinstalling.commands(paths, there) == commands
 
 
 # --- documents ------------------------------------------------------------------------------------

@@ -312,6 +312,8 @@ INLINE = [
     ("lib.rs", RUST, RUST + "#[tokio::test]\nfn three() {}\n", "", None),
     ("lib.rs", "#[tokio::test]\nfn a() { f(1); }\n", "#[tokio::test]\nfn a() { f(2); }\n", "#[tokio::test]\nfn a() { f(1); }\n", 2),
     ("lib.rs", "#[cfg(all(test, x))]\nmod t { fn a() { f(1); } }\n", "#[cfg(all(test, x))]\nmod t { fn a() { f(2); } }\n", "#[cfg(all(test, x))]\nmod t { fn a() { f(1); } }\n", 2),
+    ("lib.rs", "#[cfg(test)]\nmod t { fn a() { f(1); } }\n", "#[cfg(all(test, x))]\nmod t { fn a() { f(1); } }\n", "#[cfg(test)]\nmod t { fn a() { f(1); } }\n", 2),
+    ("lib.rs", "#[test]\nfn a() { f(1); }\n", "#[test]\n#[ignore]\nfn a() { f(1); }\n", "#[test]\nfn a() { f(1); }\n", 3),
     ("lib.rs", "#[cfg(feature)]\nmod t { fn a() { f(1); } }\n", "#[cfg(feature)]\nmod t { fn a() { f(2); } }\n", "", None),
     ("src/a.ts", "f(1)\nif (import.meta.vitest) { f(1) }\n", "f(2)\nif (import.meta.vitest) { f(2) }\n", "f(2)\nif (import.meta.vitest) { f(1) }\n", 2),
     ("src/a.ts", "f(1)\nif (x) { f(1) }\n", "f(2)\nif (x) { f(2) }\n", "", None),
@@ -390,6 +392,7 @@ MARKS = {
         // NOLINTNEXTLINE|//lint:ignore x|// NOSONAR|// NOPMD|// CHECKSTYLE:OFF|//noinspection x
         # shellcheck disable=x|# rubocop:disable x|# rubocop:todo x|// phpcs:ignore
         // swiftlint:disable x|// ktlint-disable|# yamllint disable|//go:build x|// cspell:ignore x
+        // falls through|/* fall-through */
         """,
     "type": """
         # type: ignore|# mypy: ignore-errors|# mypy: disable-error-code=x|# pyright: ignore
@@ -480,6 +483,10 @@ def test_suppressions_in_attributes_and_unparsed_files_are_read(
         (failed("make asan", Kind.TEST), "sanitizer"),
         (failed("go test -count=1 -race ./...", Kind.TEST), "sanitizer"),
         (replace(failed("make", Kind.TEST), stderr="SUMMARY: AddressSanitizer: x"), "sanitizer"),
+        (replace(failed("pytest", Kind.TEST), stdout="FAIL Required test coverage of 90% not reached"), "coverage"),
+        (replace(failed("npx jest", Kind.TEST), stderr='Jest: "global" coverage threshold for lines'), "coverage"),
+        (replace(failed("make", Kind.TEST), stdout="Coverage failure: total of 8 is less than 9"), "coverage"),
+        (replace(failed("pytest", Kind.TEST), stdout="test_coverage failed\ncoverage: 90 %"), ""),
         (failed("pytest", Kind.TEST), ""),
         (failed("look", Kind.REVIEW), ""),
     ],

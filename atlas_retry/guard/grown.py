@@ -294,7 +294,7 @@ class SourceChange(Struct, kw_only=True, dict=True):
         extra: list[Node] = []
         position = 0
         for child in after:
-            if position < len(before) and self._is_next(before[position], child):
+            if position < len(before) and self.is_next(before[position], child):
                 position += 1
             else:
                 extra.append(child)
@@ -324,7 +324,8 @@ class SourceChange(Struct, kw_only=True, dict=True):
         steps = {name: _BETWEEN_STEPS.split(text) for name, text in texts.items()}
         return frozenset(name for name in steps if any(map(_ASSERTION.match, steps[name])))
 
-    def _is_next(self, old: "Node", new: "Node") -> bool:
+    def is_next(self, old: "Node", new: "Node") -> bool:
+        """Whether an item and its attributes only grew."""
         counted = self.added
         if self.grows(old, new) and _attributes(old) == _attributes(new):
             return True
@@ -354,12 +355,16 @@ def _parts_of(node: "Node") -> "list[Node]":
     return [child for child in children if not tokens.is_remark(child)]
 
 
-def _attributes(item: "Node") -> str:
-    """Attributes before an item of Rust."""
-    text, here = "", item.prev_named_sibling
+def with_attributes(item: "Node") -> "list[Node]":
+    """The attributes and comments before an item of Rust, and the item."""
+    nodes, here = [item], item.prev_named_sibling
     while here is not None and (here.type == "attribute_item" or tokens.is_remark(here)):
-        text, here = "".join(tokens.leaves(here)) + text, here.prev_named_sibling
-    return text
+        nodes, here = [here, *nodes], here.prev_named_sibling
+    return nodes
+
+
+def _attributes(item: "Node") -> str:
+    return "".join(chain.from_iterable(map(tokens.leaves, with_attributes(item)[:-1])))
 
 
 def _is_container(node: "Node") -> bool:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from atlas_retry.guard import places, tokens
 from atlas_retry.guard.case import Answer, Delta, Ruling, Scene, unpaired
-from atlas_retry.guard.grown import Renames, SourceChange, renames
+from atlas_retry.guard.grown import Renames, SourceChange, renames, with_attributes
 from atlas_retry.patterns import regex
 from atlas_retry.source import text_of
 
@@ -61,10 +61,10 @@ def _marked(delta: Delta, led: Renames) -> Ruling | None:
         return documented
     old, new = _items(delta.path, delta.before or b""), _items(delta.path, after)
     file = SourceChange(delta=delta, led=led)
-    if not unpaired(old, new, file.grows)[0]:
+    if not unpaired(old, new, file.is_next)[0]:
         return documented
     line = new[0].start_point[0] + 1 if new else None
-    return _held(delta.path, _spliced(after, old, new), line)
+    return _held(delta.path, _spliced(delta.before or b"", after, old, new), line)
 
 
 def _items(path: str, source: bytes) -> "list[Node]":
@@ -88,12 +88,13 @@ def _rust_items(tree: "Node") -> "Iterator[Node]":
             marked = False
 
 
-def _spliced(after: bytes, old: "list[Node]", new: "list[Node]") -> bytes | None:
-    """The new source with the new items replaced by the old ones."""
+def _spliced(before: bytes, after: bytes, old: "list[Node]", new: "list[Node]") -> bytes | None:
+    """The new source with the new items, and their attributes, replaced by the old ones."""
     if len(old) != len(new):
         return None
     for was, now in reversed(list(zip(old, new, strict=True))):
-        after = after[: now.start_byte] + (was.text or b"") + after[now.end_byte :]
+        first, start = with_attributes(was)[0].start_byte, with_attributes(now)[0].start_byte
+        after = after[:start] + before[first : was.end_byte] + after[now.end_byte :]
     return after
 
 

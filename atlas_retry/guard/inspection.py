@@ -9,6 +9,7 @@ from atlas_retry.guard import beside, decides, grown, inline, places, ratchet, s
 from atlas_retry.guard.case import Answer, Case, Delta, Ruling, Scene, scene
 from atlas_retry.guard.judgement import Judgement
 from atlas_retry.model import Held, Verdict, Violation
+from atlas_retry.text import reinstalling
 from atlas_retry.text.globs import Globs
 from atlas_retry.text.units import bounded
 
@@ -109,11 +110,13 @@ def assess(case: Case) -> Judgement:
 def _remedy(lost: Sequence[Ruling], case: Case) -> str:
     """How to restore what is in no snapshot."""
     paths = {ruling.path: ruling.rule for ruling in lost}
-    new = [*filter(settings.is_stray, filter(case.added.__contains__, paths))]
+    new = [*filter(reinstalling.is_stray, filter(case.added.__contains__, paths))]
     rest = [path for path in paths if path not in new]
-    if len(new) > MAX_REMOVED or any(paths[path] != "dependency-changed" for path in rest):
+    commands = reinstalling.commands(rest, frozenset(case.before.paths()))
+    is_unknown = bool(rest) and not commands
+    is_other = any(paths[path] != "dependency-changed" for path in rest)
+    if len(new) > MAX_REMOVED or is_other or is_unknown:
         return "restore what is named above by hand"
-    commands = settings.reinstalling(rest, frozenset(case.before.paths()))
     if not new:
         return f"reinstall what is named above: {' && '.join(commands)}"
     return f"remove what was added: {' && '.join((f'rm {shlex.join(new)}', *commands))}"

@@ -34,7 +34,7 @@ MARKS: dict[str, tuple[re.Pattern[str], ...]] = {
         r"@(?:file:)?Suppress(?:Warnings|FBWarnings|Lint)?\s*\(",
         r"#\s*pragma\s+(?:GCC|clang)\s+diagnostic\s+ignored|#\s*pragma\s+warning\s*\(?\s*disable",
         r"//go:build\b|//\s*\+build\b",
-        r"\b(?:codespell|spell-checker|cspell):\s*(?:ignore|disable)",
+        r"\b(?:codespell|spell-checker|cspell):\s*(?:ignore|disable)|\bfalls?[ -]?through\b",
         r"^(?:#!?\[|\[\[|__attribute__|__declspec|#\s*pragma\b).*(?:disable|suppress|no_?lint|system_header)",
     ),
     "type": _marks(
@@ -69,6 +69,12 @@ _TOOLS = {
     "security": regex(r"\b(bandit|semgrep|gosec|gitleaks|trivy|checkov)\b"),
 }
 
+_FAILURES = {
+    "coverage": regex(r"(?i)\bcoverage\b.*\b(fail|less|below|threshold)|\bfail.*\bcoverage\b"),
+    "sanitizer": regex(r"Sanitizer"),
+}
+"""Messages of tools that the settings of a test runner may start."""
+
 
 @lru_cache(maxsize=1)
 def kinds_failing(scene: Scene) -> frozenset[str]:
@@ -82,8 +88,8 @@ def kinds_failing(scene: Scene) -> frozenset[str]:
             kinds |= {"lint", "type"}
         if result.kind is Kind.FORMAT:
             kinds.add("format")
-        if "Sanitizer" in result.stdout + result.stderr:
-            kinds.add("sanitizer")
+        output = result.stdout + result.stderr
+        kinds.update(kind for kind, failure in _FAILURES.items() if failure.search(output))
         behind = "\n".join(decides.reached([result.command], scene).lines)
         kinds |= of_command | _kinds_of(behind)
     return frozenset(kinds)

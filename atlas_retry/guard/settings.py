@@ -1,9 +1,8 @@
 """Which parts of files decide that the product and its checks share."""
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable
 from itertools import chain
-from pathlib import PurePosixPath
 
 from atlas_retry.guard import places
 from atlas_retry.guard.case import Delta
@@ -146,41 +145,3 @@ def dependencies_changed(delta: Delta) -> bool:
     if places.name(delta.path) not in BY_KEY or old is None or new is None:
         return bool(delta.added_lines)
     return any(map(_DEPENDS.search, chain.from_iterable(differing(old, new))))
-
-
-_REINSTALLED = {
-    "package-lock.json": "npm ci",
-    "npm-shrinkwrap.json": "npm ci",
-    "yarn.lock": "rm -rf node_modules && yarn install",
-    "pnpm-lock.yaml": "rm -rf node_modules && pnpm install",
-    "bun.lock": "rm -rf node_modules && bun install",
-}
-_REINSTALLED_PYTHON = {
-    "uv.lock": "uv sync --reinstall",
-    "poetry.lock": "poetry sync",
-    "requirements.txt": "pip install --force-reinstall -r requirements.txt",
-}
-
-
-def is_stray(path: str) -> bool:
-    """Whether a new file would remain after its dependency is reinstalled."""
-    _, of_site, inside = path.rpartition("site-packages/")
-    return "/" not in inside if of_site else path.startswith("/")
-
-
-def reinstalling(paths: Sequence[str], there: Collection[str]) -> list[str]:
-    """Commands that reinstall the dependencies of these files, by existing lock files."""
-    in_python = [p.split("site-packages/")[1] for p in paths if "site-packages/" in p]
-    names = sorted({PurePosixPath(path).parts[0].removesuffix(".py") for path in in_python})
-    commands = []
-    if in_python:
-        by_name = f"pip install --force-reinstall {' '.join(names)}"
-        commands.append(_by_lock(_REINSTALLED_PYTHON, there) or by_name)
-    if len(in_python) < len(paths):
-        of_node = "rm -rf node_modules && npm install"
-        commands.append(_by_lock(_REINSTALLED, there) or of_node)
-    return commands
-
-
-def _by_lock(table: Mapping[str, str], there: Collection[str]) -> str | None:
-    return next((command for lock, command in table.items() if lock in there), None)
