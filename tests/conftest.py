@@ -14,6 +14,7 @@ from atlas_retry.process import proc
 from atlas_retry.workspace.discovery import Workspace
 from tests.projects import Project, make_project
 from tests.repositories import opened, repository
+from tests.tools import remove_tools
 
 Write = Callable[..., Path]
 
@@ -35,6 +36,10 @@ def pytest_configure() -> None:
     for number in (signal.SIGINT, signal.SIGHUP):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, lambda *_: None)
+
+
+def pytest_unconfigure() -> None:
+    remove_tools()
 
 
 @pytest.fixture

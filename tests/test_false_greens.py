@@ -1,6 +1,5 @@
 """A green is never bought: what decides, beside and in the tree, in small whole projects."""
 
-import os
 import shutil
 import venv
 from pathlib import Path
@@ -22,6 +21,7 @@ from tests.miniatures import (
     status,
 )
 from tests.projects import Project, atlas, git
+from tests.tools import go_cache
 
 Environ = dict[str, str]
 CHECKS = "python -S -c 'from calc import add; assert add(1, 2) == 3'"
@@ -491,7 +491,7 @@ def test_a_test_of_go_that_a_source_lets_skip_is_not_fixed(
     tmp_path: Path, environ: Environ
 ) -> None:
     files = {"go.mod": "module calc\n\ngo 1.20\n", "calc.go": GO, "calc_test.go": IN_GO}
-    own = environ | {"GOCACHE": os.environ.get("GOCACHE", str(tmp_path / "gocache"))}
+    own = environ | {"GOCACHE": go_cache()}
     turn = put("calc.go", GO.replace("true", "false"))
     project = miniature(tmp_path, own, files, [turn] * 2, validation={"test": ["go test ./..."]})
     outcome = project.retry()

@@ -3,7 +3,6 @@
 import ast
 import os
 import shutil
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -24,6 +23,7 @@ from atlas_retry.workspace import overlay
 from tests.processes import PYTHON
 from tests.projects import Project
 from tests.repositories import git
+from tests.tools import go_cache
 
 PROJECT: Mapping[str, str] = {
     "shop/__init__.py": "",
@@ -187,8 +187,8 @@ def test_other_runners_are_traced_to_the_function_only_the_failing_test_runs(
         (plan.root / path).parent.mkdir(exist_ok=True)
         (plan.root / path).write_text(text)
     gate = replace(GATE, run=command)
-    caches = {"GOCACHE": str(Path(tempfile.gettempdir(), f"atlas-tests-go-build-{os.getuid()}"))}
-    here = replace(plan, environ={**plan.environ, **caches, "PATH": os.environ["PATH"]})
+    own = {"GOCACHE": go_cache(), "PATH": os.environ["PATH"]}
+    here = replace(plan, environ={**plan.environ, **own})
     suspicions = {
         (one.frame.path, one.frame.line): one.suspicion
         for one in _traced(_failed(gate, here), gate, here)
