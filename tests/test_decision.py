@@ -267,6 +267,23 @@ def test_a_stalled_run_names_the_unchanged_problem(so_far: Progress, reason: str
     assert (end.verdict, end.reason) == (Verdict.STALLED, reason)
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "stalls"),
+    [
+        ("remove beta\nremove gamma", "remove gamma", False),
+        ("remove gamma", "remove gamma", True),
+        ("1 failed in 0.12s", "1 failed in 0.34s", True),
+    ],
+)
+def test_unread_output_that_differs_is_progress(before: str, after: str, stalls: bool) -> None:
+    shown = [
+        validation(replace(result("lint", Status.FAILED), diagnostics=(), stdout=text))
+        for text in (before, after)
+    ]
+    end = ended(progress(attempt(1, shown[0]), attempt(2, shown[1])), MANY)
+    assert (end is not None) == stalls
+
+
 def test_a_gate_without_attempts_is_named_as_reason() -> None:
     end = ended(progress(), replace(LIMITS, gates=(gate(max_retries=0),)))
     assert end is not None

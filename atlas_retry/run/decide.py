@@ -281,11 +281,16 @@ def _standstill(progress: Progress, attempts: held.Attempts) -> str | None:
 
 
 def _problems(attempt: Attempt) -> list[object] | None:
-    """The problems of a validation, messages included, without their places."""
+    """The problems of a validation, messages included, without their places.
+
+    Of a gate whose output no parser reads: the output.
+    """
     if attempt.validation is None:
         return None
     return [
         (r.name, r.status, tuple((d.fingerprint, steady(d.message)) for d in r.diagnostics))
+        if r.diagnostics
+        else (r.name, r.status, steady(r.stdout), steady(r.stderr))
         for r in attempt.validation.failures
     ]
 
