@@ -255,8 +255,8 @@ def _state(path: Path) -> Iterator[tuple[str, str]]:
 def _index(root: Path, env: Mapping[str, str], file: Path) -> Iterator[tuple[str, str]]:
     index = staged(root, env, file)
     yield "index", index.digest
-    yield from ((f"index-flags:{path}", names) for path, names in index.flags() if names)
-    for path in index.submodules():
+    yield from ((f"index-flags:{path}", names) for path, names in index.flags.items() if names)
+    for path in index.submodules:
         if (root / path / ".git").exists() and not (root / path).is_symlink():
             facts = _facts(root / path, env)
             yield from ((f"submodules/{path}:{name}", value) for name, value in facts)

@@ -11,7 +11,6 @@ import stat
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from itertools import chain
 from pathlib import Path
 
 from atlas_retry.workspace.scan import TEMPORARY
@@ -216,4 +215,5 @@ def parents(path: str) -> Iterator[str]:
 
 def folders_above(paths: Iterable[str]) -> set[str]:
     """All folders that any of the paths is in."""
-    return set(chain.from_iterable(map(parents, paths)))
+    nearest = {path.rpartition("/")[0] for path in paths} - {""}
+    return nearest.union(*map(parents, nearest))

@@ -55,20 +55,26 @@ class Index(Struct, frozen=True, kw_only=True, dict=True):
             said += self.data[begin + _MODE : begin + _MODE + 4], self.data[begin + _OID : end]
         return hashlib.sha256(b"\0".join(said)).hexdigest()
 
-    def flags(self) -> Iterator[tuple[str, str]]:
+    @cached_property
+    def flags(self) -> Mapping[str, str]:
         """Paths with flags, and these: `skip-worktree`, `assume-unchanged`, `intent-to-add`."""
+        flagged = dict[str, str]()
         for begin, start, end in self.entries:
             at = begin + _OID + self.width
             if self.data[at] & _FLAGGED:
                 bits = _bits(self.data, at)
                 names = ",".join(name for bit, name in _FLAGS.items() if bits & bit)
-                yield os.fsdecode(self.data[start:end]), names
+                flagged[os.fsdecode(self.data[start:end])] = names
+        return flagged
 
-    def submodules(self) -> Iterator[str]:
+    @cached_property
+    def submodules(self) -> tuple[str, ...]:
         """Paths of submodules."""
-        for begin, start, end in self.entries:
-            if self.data[begin + _MODE + 2] == _SUBMODULE:
-                yield os.fsdecode(self.data[start:end])
+        return tuple(
+            os.fsdecode(self.data[start:end])
+            for begin, start, end in self.entries
+            if self.data[begin + _MODE + 2] == _SUBMODULE
+        )
 
     def unlike(self, paths: Iterable[str], files: Mapping[str, Stat]) -> Iterator[str]:
         """The paths whose stat data in `files` do not show that the file is as staged."""
