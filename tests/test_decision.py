@@ -270,15 +270,19 @@ def test_a_stalled_run_names_the_unchanged_problem(so_far: Progress, reason: str
 @pytest.mark.parametrize(
     ("before", "after", "stalls"),
     [
-        ("remove beta\nremove gamma", "remove gamma", False),
-        ("remove gamma", "remove gamma", True),
-        ("1 failed in 0.12s", "1 failed in 0.34s", True),
+        ({"stdout": "remove beta\nremove gamma"}, {"stdout": "remove gamma"}, False),
+        ({"stdout": "remove gamma"}, {"stdout": "remove gamma"}, True),
+        ({"stdout": "1 failed in 0.12s"}, {"stdout": "1 failed in 0.34s"}, True),
+        ({"stderr": "remove beta"}, {"stderr": "remove gamma"}, False),
+        ({"status": Status.TIMED_OUT}, {"status": Status.FAILED}, False),
     ],
 )
-def test_unread_output_that_differs_is_progress(before: str, after: str, stalls: bool) -> None:
+def test_an_unread_failure_that_differs_is_progress(
+    before: dict[str, object], after: dict[str, object], stalls: bool
+) -> None:
     shown = [
-        validation(replace(result("lint", Status.FAILED), diagnostics=(), stdout=text))
-        for text in (before, after)
+        validation(replace(result("lint", Status.FAILED), diagnostics=(), **seen))
+        for seen in (before, after)
     ]
     end = ended(progress(attempt(1, shown[0]), attempt(2, shown[1])), MANY)
     assert (end is not None) == stalls

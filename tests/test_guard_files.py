@@ -491,6 +491,20 @@ def test_commands_of_a_gate_are_followed_through_recipes_and_scripts(line: str, 
 
 
 @pytest.mark.parametrize(
+    ("path", "detail"),
+    [
+        ("check.sh", "a gate runs it as the check itself"),
+        ("tools/data.txt", "a script of a gate names it"),
+        (".checkerrc", "it is named for checker, which a gate runs"),
+    ],
+)
+def test_a_changed_file_that_a_gate_uses_is_held_with_the_reason(path: str, detail: str) -> None:
+    there = {"check.sh": "cat tools/data.txt\n", "tools/data.txt": "1\n", ".checkerrc": "1\n"}
+    judgement = judged(there, {path: "2\n"}, failed("sh check.sh"), failed("checker"))
+    assert [h.detail for h in judgement.held] == [detail]
+
+
+@pytest.mark.parametrize(
     ("path", "content", "detail"),
     [
         ("app.pyi", "x: int\n", "type checkers read it instead of the source"),

@@ -811,6 +811,7 @@ def test_a_value_already_compared_before_is_not_a_new_branch() -> None:
         ("a.py", b"", None, False),
         ("a.go", b"package a\n// why\n", b"package a\n", True),
         ("a.go", b"package a\n//go:generate x\n", b"package a\n", False),
+        ("a.rs", b"/// Why.\nfn a() {}\n", b"fn a() {}\n", True),
     ],
 )
 def test_layout_quotes_and_comments_do_not_count(

@@ -80,3 +80,22 @@ def _led_to(problem: str) -> set[str]:
     )
     passages = candidates((result,), Project({"a.py": SOURCE}.get, lambda: ("a.py",)), (), {})
     return {f"{c.passage.path}:{c.passage.start_line}" for c in passages}
+
+
+def test_uses_inside_an_inner_function_are_not_uses_of_the_outer_one() -> None:
+    source = b"""\
+def one(): ...
+
+
+def two(): ...
+
+
+def outer():
+    def inner():
+        one()
+    two()
+"""
+    graph = Graph(Project({"a.py": source}.get, lambda: ("a.py",)), ("a.py",))
+    outer = graph.named("a.py", "outer")
+    assert outer is not None
+    assert [spot.scope.name for targets in graph.edges(outer) for spot in targets] == ["two"]
