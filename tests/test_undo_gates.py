@@ -181,8 +181,10 @@ def test_files_changed_by_a_reader_are_named_with_their_git_state(project: Proje
     project.configure(validation={"lint": [move]})
     project.commit()
     output = atlas(project, "validate").out
-    assert "git checkout -- calc.py; not known to git: made.py" in output
-    assert "not configured with `writes: true`" in output
+    assert "by a gate or by someone else" in output
+    assert "git diff -- calc.py; not known to git: made.py" in output
+    assert "git checkout" not in output
+    assert "no gate that ran is configured with `writes: true`" in output
     project.configure(validation={"lint": [{"run": move, "writes": True}]})
     git(project.root, "checkout", "--", "calc.py", environ=project.environ)
     assert "undo:\n  atlas undo " in atlas(project, "validate").out

@@ -193,7 +193,10 @@ def _run_aside(opened: OpenWorkspace, chosen: Sequence[Gate], how: Plan, shown: 
 
 
 def _name_unheld(opened: OpenWorkspace, paths: Collection[str], shown: Emit) -> None:
-    """Warn of changed files without a snapshot, and show how git can restore those it tracks."""
+    """Warn of changed files without a snapshot, and show how to look at those that git tracks.
+
+    A person may have edited them while gates ran, so no command that overwrites them is named.
+    """
     from atlas_retry.reports.screen.lines import printable
     from atlas_retry.workspace.staged import staged
 
@@ -203,12 +206,10 @@ def _name_unheld(opened: OpenWorkspace, paths: Collection[str], shown: Emit) -> 
         tracked = index.at.keys() & {*paths}
     others = ", ".join(printable(path) for path in sorted({*paths} - tracked))
     names = " ".join(shlex.quote(printable(path)) for path in sorted(tracked))
-    text = (
-        "atlas undo cannot restore what a gate changed that is not configured with `writes: true`"
-    )
-    text += f"; as git has it staged or committed: git checkout -- {names}" if names else ""
+    text = "files changed while gates ran, by a gate or by someone else; atlas undo cannot restore"
+    text += " them, as no gate that ran is configured with `writes: true`"
+    text += f"; to see the change: git diff -- {names}" if names else ""
     text += f"; not known to git: {others}" if others else ""
-    text += ". With `writes: true` the next change can be undone"
     shown(Notice(level=Level.WARNING, text=text))
 
 

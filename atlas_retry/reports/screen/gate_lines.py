@@ -38,7 +38,7 @@ def gate_lines(result: GateResult, *, with_glimpse: bool) -> Iterator[Line]:
         took = f"reused, from {result.reused[:19].replace('T', ' ')} UTC"
     yield f"  {mark:<9} {result.name} ({took}){error}", style
     if result.changed:
-        yield f"{INDENT}changed {names_of(result.changed)}", "dim"
+        yield f"{INDENT}changed while it ran: {names_of(result.changed)}", "dim"
     for note in result.notes:
         yield f"{INDENT}{note}", "warn"
     if with_glimpse and not result.success:
