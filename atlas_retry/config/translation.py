@@ -17,7 +17,7 @@ from atlas_retry.config.keys import (
     ReviewGate,
 )
 from atlas_retry.config.layers import Layer, Path, dotted
-from atlas_retry.diagnostics.tools import bare
+from atlas_retry.diagnostics.tools import bare, first_program
 from atlas_retry.errors import ConfigError, near
 from atlas_retry.model import Gate, Kind, ReportFile
 from atlas_retry.settings import CLI_BACKENDS, UNLIMITED_ATTEMPTS, Settings, seconds
@@ -106,6 +106,7 @@ def _quality_gates(gates: Sequence[QualityGate]) -> Iterator[_WrittenGate]:
 
 def short_name(command: str) -> str:
     """Short name of a command: `ruff check` for `ruff check .`."""
+    command = first_program(command)
     calls_script = re.match(r"(?:pnpm|yarn|bun) (?!exec |dlx )", command)
     words = (command if calls_script else bare(command)).split() or [command]
     tool = words[0].rpartition("/")[2] or words[0]

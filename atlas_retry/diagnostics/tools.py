@@ -44,6 +44,30 @@ def bare(line: str) -> str:
         rest = shorter
 
 
+_BETWEEN = regex(r"&&|\|\||[;|&\n]|(?<!\S)(?:then|do|else)(?!\S)")
+_OPENS = regex(r"(?:(?:[!({]|if|elif|while|until)(?=[\s(!])\s*|\()+")
+"""Words and marks of the shell before a command."""
+_NO_PROGRAM = regex(
+    r"(?:\[\[?|test|cd|pushd|export|set|unset|read|for|case|fi|done|esac|[)}:])(?!\S)|$"
+)
+"""Commands that only ask or prepare, and words that are no commands."""
+
+
+def first_program(line: str) -> str:
+    """The part of a shell line from its first program on: `ruff .` for `cd a && ruff .`.
+
+    The whole line if it has none.
+    """
+    start = 0
+    for end in (*(found.span() for found in _BETWEEN.finditer(line)), (len(line), len(line))):
+        part = line[start : end[0]].strip()
+        command = _OPENS.sub("", part, count=1) if _OPENS.match(part) else part
+        if not _NO_PROGRAM.match(command):
+            return command.rstrip(" )")
+        start = end[1]
+    return line.strip()
+
+
 def tool_of(command: str) -> str | None:
     """The name of the tool: `ruff` for `CI=1 uv run --frozen ruff check .`.
 
