@@ -446,8 +446,16 @@ def test_products_that_a_green_needs_are_not_offered_for_acceptance() -> None:
         verdict=Verdict.NEEDS_REVIEW,
         reason="green only with what the run wrote and git does not hold, "
         "so a clean checkout fails: build/a.o, build/b.o",
-        remedy="atlas validate",
+        remedy="look at build/a.o, build/b.o, then: atlas validate",
     )
+
+
+def test_a_person_is_not_asked_to_accept_what_does_not_help() -> None:
+    vain = holding(1, "t")
+    vain = replace(vain, held=tuple(replace(one, needed=False) for one in vain.held))
+    reason, remedy = reason_and_remedy(progress(vain, attempt(2, OTHER_RED), attempt(3)))
+    assert reason == "test failed after 3 attempts; held and restored: t (tests-changed)"
+    assert remedy is None
 
 
 def test_what_was_restored_whole_is_not_to_be_restored_by_hand() -> None:

@@ -306,11 +306,13 @@ def _needs_review(progress: Progress, limits: Limits) -> End | None:
         return None
     if not held.repeats(progress.attempts) and not any(stop(progress, limits) for stop in STOPS):
         return None
+    names = some(sorted(needed), held.MAX_SHOWN)
     what, remedy = "held changes", _pick(progress, last)
     if remedy is None:
         what = "what the run wrote and git does not hold, so a clean checkout fails"
-    reason = f"green only with {what}: {some(sorted(needed), held.MAX_SHOWN)}"
-    return End(verdict=Verdict.NEEDS_REVIEW, reason=reason, remedy=remedy or "atlas validate")
+        remedy = f"look at {names}, then: atlas validate"
+    reason = f"green only with {what}: {names}"
+    return End(verdict=Verdict.NEEDS_REVIEW, reason=reason, remedy=remedy)
 
 
 RULES: tuple[Rule, ...] = (

@@ -89,9 +89,15 @@ def repeats(attempts: Attempts) -> bool:
 def account(attempts: Attempts) -> str:
     """Names of everything refused and held in the attempts; empty if nothing was."""
     refused = named(chain.from_iterable(attempt.violations for attempt in attempts))
-    held = named(chain.from_iterable(map(restored, attempts)))
-    both = (("the guard refused ", refused), ("held for a person to accept: ", held))
-    return "; ".join(text + names for text, names in both if names)
+    held = [*chain.from_iterable(map(restored, attempts))]
+    of_use = named(one for one in held if one.needed is not False)
+    vain = named(one for one in held if one.needed is False)
+    parts = (
+        ("the guard refused ", refused),
+        ("held for a person to accept: ", of_use),
+        ("held and restored: ", vain),
+    )
+    return "; ".join(text + names for text, names in parts if names)
 
 
 def named(judged: Iterator[Violation] | Iterator[Held]) -> str:
