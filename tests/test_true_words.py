@@ -162,3 +162,14 @@ def test_bytecode_in_a_script_is_not_reported_as_change(project: Project) -> Non
     run = project.retry(events)
     assert run.verdict is Verdict.FIXED
     assert not any("__pycache__" in event.message for event in events)
+
+
+def test_the_last_lines_name_attempts_after_which_no_tests_ran(project: Project) -> None:
+    skip = TEST.replace("    def test", "    @unittest.skip('x')\n    def test")
+    project.attempt(1, {"test_calc.py": skip})
+    project.attempt(2, {"calc.py": WORSE})
+    outcome = project.retry(retry__max_ai_retry_attempts=2, guard__mode="warn")
+    assert outcome.attempts[0].validation is not None
+    (ran,) = outcome.attempts[0].validation.results
+    said = "no tests ran after attempt 1" in text(outcome_summary(outcome))
+    assert said is (ran.status is Status.VACUOUS) is True

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from atlas_retry.diagnostics.counting import counts_of, course_of
-from atlas_retry.model import Attempt, GateResult, Outcome, Verdict
+from atlas_retry.model import Attempt, GateResult, Outcome, Status, Verdict
 from atlas_retry.reports import findings
 from atlas_retry.reports.phrases import changed, sparkline, strip_of
 from atlas_retry.reports.problems import SIGNS
@@ -33,6 +33,7 @@ def outcome_summary(outcome: Outcome, *, with_commands: bool = True) -> Iterator
         yield f"  changed by gates: {names_of(outcome.gates_changed)}", ""
     if not outcome.verdict.is_green:
         yield from _course(outcome, kept)
+    yield from _without_tests(outcome)
     yield from answer_lines(outcome)
     if outcome.learning_record_id:
         yield f"  recorded as {outcome.learning_record_id} (atlas learnings)", "dim"
@@ -78,6 +79,14 @@ def _course(outcome: Outcome, kept: Sequence[Attempt]) -> Iterator[Line]:
         stays = any(attempt.left for attempt in outcome.attempts)
         but = ", except what atlas cannot restore" * stays
         yield f"  no attempt improved the result: the workspace was restored{but}", ""
+
+
+def _without_tests(outcome: Outcome) -> Iterator[Line]:
+    """The attempts after which a gate ran no tests, which proves nothing and may hide a cheat."""
+    for attempt in outcome.attempts:
+        results = attempt.validation.results if attempt.validation else ()
+        if names := [result.name for result in results if result.status is Status.VACUOUS]:
+            yield f"  no tests ran after attempt {attempt.number}: {names_of(names)}", "warn"
 
 
 def _sign(result: GateResult | None) -> str:
