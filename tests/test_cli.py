@@ -497,3 +497,9 @@ def test_an_optional_gate_selected_by_name_decides(line: str, code: int, project
     project.configure(validation={"lint": [STYLE | {"run": line}], "test": ["true"]})
     assert atlas(project, "validate", "--only", "style").code == code
     assert atlas(project, "validate").code == 0
+
+
+def test_guard_without_a_base_shows_how_to_name_one(project: Project) -> None:
+    ended = atlas(project, "guard")
+    assert ended.code == 2
+    assert "atlas guard --base main" in ended.err

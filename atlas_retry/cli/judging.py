@@ -38,7 +38,7 @@ def prompt(
 def guard(
     path: Path = Path(),
     *,
-    base: str,
+    base: str = "",
     start_from: Path | None = None,
     outside: list[str] | None = None,
     allow: list[str] | None = None,

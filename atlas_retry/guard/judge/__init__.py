@@ -55,7 +55,8 @@ def explain(asked: ChangeAsked, path: str, environ: Mapping[str, str]) -> tuple[
 def _case(asked: ChangeAsked, environ: Mapping[str, str]) -> Case:
     root, base = asked.workspace, Path(asked.base)
     if not asked.base.strip():
-        raise UsageError("--base is empty", remedy="name a commit or a folder: --base main")
+        remedy = "name the commit or folder before the change: atlas guard --base main"
+        raise UsageError("--base is missing or empty", remedy=remedy)
     if not root.is_dir():
         raise UsageError(f"{root} is not a folder", remedy="Name the workspace that was changed.")
     is_folder = base.is_dir()
