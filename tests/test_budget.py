@@ -91,6 +91,12 @@ def test_a_run_that_ends_unpaid_releases_its_promise() -> None:
     assert budget.draw("b", FRESH, 10.0).promised_usd == 10.0
 
 
+def test_a_run_that_ends_leaves_its_share_to_the_others() -> None:
+    budget = SharedBudget(runs=3, jobs=3)
+    budget.leave("a")
+    assert budget.draw("b", FRESH, 10.0).promised_usd == 5.0
+
+
 def test_the_last_run_may_spend_what_others_left() -> None:
     budget = SharedBudget(runs=3, jobs=3)
     for key, cost in (("a", 2.0), ("b", 1.0)):

@@ -172,6 +172,7 @@ MISSING = replace(result("tests", Status.BROKEN), error="run was not found")
         ),
         (progress(baseline=validation(VOID)), "tests is void: a.py is gone", "atlas undo"),
         (progress(refused=REFUSED), "no key", "export KEY"),
+        (progress(attempt(gave_up="it is wrong")), "the agent says: it is wrong", None),
         (
             progress(attempt(1, validation(replace(UNHEARD, error="no answer")))),
             "taste: no answer",
@@ -329,20 +330,12 @@ def test_an_attempt_that_started_with_a_gate_passing_does_not_count_for_it() -> 
     assert ended(progress(attempt(1, green), attempt(2, red), baseline=red), limits) is None
 
 
-def test_a_changed_message_is_progress() -> None:
-    first = validation(result("tests", Status.FAILED, "a"))
-    moved = replace(
-        first,
-        results=(
-            replace(
-                first.results[0],
-                diagnostics=(
-                    replace(first.results[0].diagnostics[0], message="expected 3, got 2"),
-                ),
-            ),
-        ),
-    )
-    assert ended(progress(attempt(1, first), attempt(2, moved))) is None
+@pytest.mark.parametrize("change", [{"message": "expected 3, got 2"}, {"fingerprint": "b"}])
+def test_a_changed_problem_is_progress(change: dict[str, str]) -> None:
+    first = result("tests", Status.FAILED, "a")
+    moved = replace(first, diagnostics=(replace(first.diagnostics[0], **change),))
+    attempts = attempt(1, validation(first)), attempt(2, validation(moved))
+    assert ended(progress(*attempts)) is None
 
 
 def test_the_best_attempt_passes_most_gates_then_has_fewest_problems() -> None:

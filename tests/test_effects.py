@@ -1,17 +1,28 @@
 """What a run does to the world, each effect by itself over a real repository."""
 
+import os
 import shutil
 import time
 from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 from msgspec.structs import replace
 
 from atlas_retry.errors import WorkspaceError
+from atlas_retry.events import Event, Notice
 from atlas_retry.gates.plan import Plan
-from atlas_retry.model import AgentReply, AgentRequest, Budget, ReplyStatus, Validation
+from atlas_retry.model import (
+    AgentReply,
+    AgentRequest,
+    Budget,
+    Change,
+    ChangeStatus,
+    ReplyStatus,
+    Validation,
+)
 from atlas_retry.run import effects
 from atlas_retry.run.budget import SharedBudget
 from atlas_retry.run.effects import Effects
@@ -138,6 +149,25 @@ def test_a_failure_beside_the_workspace_counts_once_the_gates_fail_in_it_too(
     do = effects_in(root, _Beside, folder=root.parent, asides=count(1), ends=[*ends])
     assert do.aside((gate(),), {}, previous) == seen
     assert do.ends == []  # type: ignore[attr-defined]
+
+
+def test_a_file_that_a_turn_changed_is_dated_after_its_start(root: Path) -> None:
+    start_s = int(time.time())
+    do = effects_in(root, sealed=SimpleNamespace(taken_ns=start_s * 10**9))
+    os.utime(root / "src/a.py", (start_s, start_s))
+    do.refresh([Change(path="src/a.py", status=ChangeStatus.MODIFIED)])
+    assert (root / "src/a.py").stat().st_mtime >= start_s + 1
+
+
+def test_gates_that_have_to_run_in_place_are_announced_with_the_reason(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(effects, "plan", lambda _, logs: Plan(root=root, logs=logs, environ={}))
+    events: list[Event] = []
+    do = effects_in(root, folder=root.parent, asides=count(1), emit=events.append)
+    assert do.aside((gate(run="true docker"),), {}, GREEN).success
+    notices = [event.text for event in events if isinstance(event, Notice)]
+    assert notices == ["gates run in place: docker works outside an overlay"]
 
 
 def test_a_removed_git_folder_is_reported_after_the_files_are_restored(root: Path) -> None:

@@ -316,13 +316,16 @@ def test_a_change_of_the_users_edit_is_compared_with_that_edit(
     }
 
 
+@pytest.mark.parametrize("is_deleted", [False, True])
 def test_a_vendored_file_tracked_by_git_belongs_to_the_project(
-    root: Path, environ: Environ
+    root: Path, environ: Environ, is_deleted: bool
 ) -> None:
     write(root, "vendor/ours.py", "a = 1\n")
     write(root, ".git/info/exclude", "vendor/theirs.py\n")
     attempt = Attempt(opened(root), environ)
     write(root, "vendor/ours.py", "a = 2\n")
+    if is_deleted:
+        (root / "vendor/ours.py").unlink()
     write(root, "vendor/theirs.py", "a = 2\n")
     judgement = attempt.judged()
     assert [v.path for v in judgement.refused] == ["vendor/theirs.py"]

@@ -9,6 +9,7 @@ from atlas_retry.guard.judgement import Judgement
 from atlas_retry.model import (
     AgentReply,
     Attempt,
+    Diagnostic,
     GateResult,
     Held,
     Kind,
@@ -301,6 +302,37 @@ def test_a_second_test_run_is_announced_only_if_there_are_tests(
     assert retry(world.effects(run(gates=gates))).verdict is Verdict.FIXED
     notices = [event.text for event in world.events if isinstance(event, Notice)]
     assert any("running again with the original tests" in text for text in notices) is says_so
+
+
+def skipping(failed: int) -> World:
+    """Some tests fail before the turn, and are skipped after it."""
+    world = World(turns=[{"code": "right"}])
+    red = result("tests", Status.FAILED)
+    names = [f"t.py::test_{number}" for number in range(1, failed + 1)]
+    problems = tuple(Diagnostic(tool="pytest", message="no", test_id=name) for name in names)
+
+    def said(files: Files) -> Validation:
+        if world.asides:
+            return validation(replace(red, stdout="1 skipped"))
+        if files["code"] == "wrong":
+            return validation(replace(red, diagnostics=problems))
+        return validation(replace(result(), stdout=f"{failed} skipped"))
+
+    world.gates_say = said
+    return world
+
+
+def test_a_failed_test_that_is_skipped_after_a_turn_is_held_with_the_reason() -> None:
+    (attempt,) = retried(skipping(1)).attempts
+    assert [(held.rule, held.detail) for held in attempt.held] == [
+        ("skipped-test", "t.py::test_1 failed before the run, and is skipped now.")
+    ]
+
+
+def test_of_many_failed_tests_only_the_first_five_run_alone() -> None:
+    world = skipping(8)
+    retried(world)
+    assert [gates[0].run[-6:] for gates in world.asides] == [f"test_{n}" for n in range(1, 6)]
 
 
 def test_an_edit_for_review_stays_and_the_run_needs_review() -> None:
