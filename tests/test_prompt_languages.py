@@ -100,11 +100,18 @@ def test_a_java_test_leads_to_its_package() -> None:
 MONOREPO: Mapping[str, str] = {
     "packages/box/package.json": (
         '{"name": "@shop/box", "exports": {".": {"import": "./dist/index.mjs"}, '
-        '"./money": "./lib/money.js"}, "imports": {"#util": "./src/util.ts"}}'
+        '"./money": "./lib/money.js", "./rind": "./dist/peel.js"}, '
+        '"imports": {"#util": "./src/util.ts"}}'
     ),
     "packages/box/src/index.ts": "",
     "packages/box/src/money.ts": "",
     "packages/box/src/util.ts": "",
+    "packages/box/peel.ts": "",
+    "web/page.js": "",
+    "web/menu.js": "",
+    "fruit/main.rs": "",
+    "fruit/apple.rs": "",
+    "fruit/pear/mod.rs": "",
     "tsconfig.json": '{ // paths\n "compilerOptions": {"paths": {"~app/*": ["app/src/*"],}}}',
     "app/src/cart.ts": "",
     "go.mod": "module example.com/shop\n",
@@ -120,7 +127,12 @@ MONOREPO: Mapping[str, str] = {
         ("app/src/cart.ts", "@shop/box/money", "packages/box/src/money.ts"),
         ("packages/box/src/index.ts", "#util", "packages/box/src/util.ts"),
         ("packages/box/src/index.ts", "~app/cart", "app/src/cart.ts"),
+        ("app/src/cart.ts", "@shop/box/rind", "packages/box/peel.ts"),
         ("cart_test.go", "example.com/shop", "cart.go"),
+        ("app/src/cart.ts", "../../web/menu", "web/menu.js"),
+        ("web/page.js", "@shop/box", "packages/box/src/index.ts"),
+        ("fruit/main.rs", "crate::apple", "fruit/apple.rs"),
+        ("fruit/main.rs", "crate::pear", "fruit/pear/mod.rs"),
     ],
 )
 def test_imports_of_the_project_are_resolved(path: str, module: str, expected: str) -> None:

@@ -47,6 +47,10 @@ class Other:
 
 def use(box: Box):
     return box.join()
+
+
+SIZE = 1
+UNIT = 2
 """
 MYPY = "mypy --strict ."
 
@@ -56,8 +60,9 @@ MYPY = "mypy --strict ."
     [
         ('a.py:26: error: "Box" has no attribute "default_valu"  [attr-defined]', "a.py:17"),
         ('a.py:35: error: "Box" has no attribute "join"  [attr-defined]', "a.py:20"),
+        ("a.py:39: error: Unused ignore  [unused-ignore]", "a.py:36"),
     ],
-    ids=["what sets a similar attribute", "inherited name"],
+    ids=["what sets a similar attribute", "inherited name", "lines outside functions"],
 )
 def test_a_problem_leads_to_related_definitions(problem: str, lead: str) -> None:
     assert lead in _led_to(problem)
@@ -72,6 +77,23 @@ def test_a_huge_message_is_read_quickly(name: str) -> None:
     started_s = time.process_time()
     assert named_at_fault((problem,), graph) == ()
     assert time.process_time() - started_s < 3
+
+
+def test_no_more_files_are_read_for_a_prompt_than_the_maximum(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("atlas_retry.prompt.project.MAX_READS", 2)
+    read: list[str] = []
+
+    def reading(path: str) -> bytes:
+        read.append(path)
+        return b""
+
+    project = Project(reading, lambda: ("a.py", "b.py", "c.py"))
+    assert [project.source(path) for path in ("a.py", "b.py", "c.py", "a.py")] == [
+        b"", b"", None, b""
+    ]  # fmt: skip
+    assert read == ["a.py", "b.py"]
 
 
 def _led_to(problem: str) -> set[str]:

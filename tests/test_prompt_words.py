@@ -132,6 +132,8 @@ def test_other(case):
         ("tests.test_money.TestMoney.test_money_is_rounded_up", "test_money_is_rounded_up"),
         ("tests/test_money.py::test_other[a::test_money]", "test_other"),
         ("tests/test_money.py::TestMoney::test_gone", None),
+        ("tests/test_money.py::another_test_other", None),
+        ("tests/test_money.py::test_other_one", None),
         ("tests/test_money.py", None),
     ],
 )
