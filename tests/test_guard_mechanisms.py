@@ -225,6 +225,7 @@ GROWTH = [
     ("call", "t.py", "def test():\n    f()\n", "f()\n", "f()\n\n\nh()\n", False),
     ("loop", "t.py", "def test():\n    f()\n", "f()\n", "f()\n\n\nfor x in y:\n    pass\n", False),
     ("step", "t.py", "def test():\n    assert f()\n", "    assert f()", "    g()\n    assert f()", False),
+    ("step-of-a-method", "t.py", "context = 1\n\n\nclass TestA:\n    def test(self):\n        f()\n", "        f()", "        y = 1\n        f()", False),
     ("assertion", "t.py", "def test():\n    f()\n", "f()\n", "f()\n    self.assertTrue(x)\n", True),
     ("expected-failure", "t.py", "def test():\n    f()\n", "f()\n", "f()\n\n\n@expectedFailure\ndef test_b():\n    f()\n", False),
     ("late-skip", "t.py", "def test():\n    f()\n", "f()\n", f"f()\n\n\ndef test_b():\n    x = '{'y' * 200}'\n    skip()\n", True),
