@@ -1,12 +1,21 @@
-"""The scripted server speaks the API well enough for the official SDK, streamed or not."""
+"""The scripted server speaks the API well enough for the official SDK, streamed or not.
 
-import anthropic
+The SDK takes a second to import, and each process of tests imports this file: few run it.
+"""
+
+from typing import TYPE_CHECKING
+
 import pytest
 
 from tests.messages_server import Answer, Block, Failure, MessagesServer, call, say, serving
 
+if TYPE_CHECKING:
+    import anthropic
 
-def client(server: MessagesServer) -> anthropic.Anthropic:
+
+def client(server: MessagesServer) -> "anthropic.Anthropic":
+    import anthropic
+
     return anthropic.Anthropic(api_key="dummy-key", base_url=server.url, max_retries=0)
 
 
@@ -29,6 +38,8 @@ def test_the_sdk_reads_text_and_tool_calls_with_and_without_streaming() -> None:
 
 @pytest.mark.parametrize("status", [401, 429, 529])
 def test_the_sdk_sees_the_status_of_a_failure(status: int) -> None:
+    import anthropic
+
     with serving(Failure(status=status)) as server, client(server) as api:
         with pytest.raises(anthropic.APIStatusError) as failure:
             api.messages.create(
@@ -51,6 +62,8 @@ def test_a_truncated_stream_has_no_stop_reason() -> None:
 
 
 def test_after_the_last_scripted_reply_requests_are_refused() -> None:
+    import anthropic
+
     with serving(say("one"), call("look")) as server, client(server) as api:
         for _ in range(2):
             api.messages.create(
