@@ -41,7 +41,7 @@ PARTS: dict[str, tuple[str, str]] = {
              ("test_effects.py test_settling.py test_loop.py test_attribution.py "
               "test_review.py test_uncommitted.py test_triage.py test_counting.py")),
     "settling": ("run/settle.py run/held.py",
-                 "test_settling.py test_attribution.py test_held.py"),
+                 "test_settling.py test_attribution.py test_held.py test_unseen.py"),
     "budget": ("run/budget.py", "test_budget.py test_decision.py test_many.py"),
     "prompt": ("prompt/*.py", "test_prompt*.py"),
     "restore": (("workspace/restoring.py workspace/putback.py workspace/place.py "
