@@ -101,7 +101,7 @@ def test_a_pass_is_tried_without_what_the_run_wrote_where_git_does_not_look(
     write(root, path, now)
     do.opened.tracker.moved()
     green = replace(GREEN, started_at=LONG_AGO)
-    tried = do.unseen(start.id, do.snapshot("1").id, [path], green)
+    tried = do.unseen(start.id, start.id, do.snapshot("1").id, [path], green)
     assert tried == {path: words(without) if without else None}
 
 
@@ -115,8 +115,35 @@ def test_a_pass_is_tried_without_ignored_files_written_before_its_gates_started(
     write(root, "state.txt", "recorded")
     do.opened.tracker.moved()
     green = replace(GREEN, started_at=started_at)
-    tried = do.unseen(start.id, do.snapshot("1").id, [], green)
+    tried = do.unseen(start.id, start.id, do.snapshot("1").id, [], green)
     assert tried == ({"state.txt": None} if is_tried else {})
+
+
+@pytest.mark.parametrize(
+    ("path", "gates", "before", "is_tried"),
+    [
+        ("gen/table.py", 2, "one", True),
+        ("gen/table.py", 2, None, False),
+        ("gen/table.py", 1, "one", False),
+        ("gen/table.db", 2, "one", False),
+    ],
+    ids=["written twice", "written once", "one gate", "no code"],
+)
+def test_a_pass_is_tried_without_code_that_a_gate_generated_for_another(
+    root: Path, path: str, gates: int, before: str | None, is_tried: bool
+) -> None:
+    write(root, ".gitignore", "gen/\n")
+    do = effects_in(root)
+    start = do.snapshot("start")
+    if before:
+        write(root, path, before)
+        do.opened.tracker.moved()
+    left = do.snapshot("1-left")
+    write(root, path, "two")
+    do.opened.tracker.moved()
+    green = replace(GREEN, results=GREEN.results[:1] * gates, started_at=LONG_AGO)
+    tried = do.unseen(start.id, left.id, do.snapshot("1-end").id, [], green)
+    assert tried == ({path: None} if is_tried else {})
 
 
 class _Beside(Effects, kw_only=True):

@@ -60,7 +60,7 @@ from atlas_retry.run.decide import decide, last_attempt
 from atlas_retry.run.open import OpenWorkspace, failing_gates, plan, remember
 from atlas_retry.run.progress import Contents, Elsewhere, Progress, Run, Taken
 from atlas_retry.run.triage import against_baseline
-from atlas_retry.run.uncommitted import deleted_ignored, lost_definitions, recorded
+from atlas_retry.run.uncommitted import deleted_ignored, generated, lost_definitions, recorded
 from atlas_retry.settings import nth
 from atlas_retry.text.json_text import encodable
 from atlas_retry.text.redaction import redact, secret_values
@@ -462,16 +462,21 @@ class Effects(Struct, kw_only=True):
             for path in paths
         )
 
-    def unseen(self, start: str, end: str, paths: Collection[str], green: Validation) -> Contents:
+    def unseen(
+        self, start: str, left: str, end: str, paths: Collection[str], green: Validation
+    ) -> Contents:
         """What the run wrote that git does not hold, with its content in the first snapshot.
 
-        These are the `paths` that turns wrote, and ignored files written between the snapshots and
-        before the validation `green`; without files that a build makes again, or whose content is
-        unchanged. A folder counts with its ignored files, unless it holds other files too.
+        These are the `paths` that turns wrote, ignored files written between the snapshots and
+        before the validation `green`, and if several gates ran, ignored code that an earlier
+        validation wrote too: in the snapshot `left`, right before `green`. Without files that a
+        build makes again, or whose content is unchanged. A folder counts with its ignored files,
+        unless it holds other files too.
         """
         git, began_s = self.opened.git, seconds_of(green.started_at)
         held, earlier = state.read_state(git, end), recorded(git, start, end, began_s)
-        wrote = {*paths, *earlier} - place.folders_above(held.work)
+        again = generated(git, start, left) if len(green.results) > 1 else frozenset()
+        wrote = {*paths, *earlier, *again & held.ignored.keys()} - place.folders_above(held.work)
         wrote |= {path for path in held.ignored if not wrote.isdisjoint(place.parents(path))}
         was, now = self.read(start, wrote), self.read(end, wrote)
         return {

@@ -150,7 +150,7 @@ def _validated(
     if validation.success:
         # a clean checkout lacks what git does not hold: caches, ignored modules, build outputs
         paths = _ignored_writes((*progress.attempts, attempt), progress.start, end.id, do)
-        files = do.unseen(progress.start, end.id, paths, validation)
+        files = do.unseen(progress.start, left.id, end.id, paths, validation)
         attempt, validation = _confirmed(attempt, validation, files, UNSEEN, do)
         attempt = _skipped(attempt, progress.settled, validation, do)
     if not validation.success:

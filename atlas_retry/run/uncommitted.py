@@ -9,7 +9,7 @@ from itertools import chain
 from pathlib import Path
 
 from atlas_retry.errors import WorkspaceError
-from atlas_retry.guard.places import CACHES, is_made
+from atlas_retry.guard.places import CACHES, is_code, is_made
 from atlas_retry.model import Change, ChangeStatus, Lost, Tree
 from atlas_retry.source import Scope, ScopeKind, definitions
 from atlas_retry.workspace import discovery, state, trees
@@ -102,6 +102,14 @@ def recorded(git: discovery.Workspace, start: str, end: str, began_s: float) -> 
         path = git.root / change.path
         if not path.is_symlink() and path.exists() and path.stat().st_ctime < began_s:
             yield change.path
+
+
+def generated(git: discovery.Workspace, start: str, left: str) -> frozenset[str]:
+    """Ignored code that gates wrote before the snapshot `left`, which other gates may import.
+
+    If it is written again, a gate beside may have read the one from before.
+    """
+    return frozenset(change.path for change in _ignored(git, start, left) if is_code(change.path))
 
 
 def _ignored(git: discovery.Workspace, start: str, end: str) -> Iterator[Change]:
