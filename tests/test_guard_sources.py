@@ -378,6 +378,8 @@ TSC = '{"scripts": {"test": "npm run types && mocha", "types": "tsc --noEmit"}}'
         (TS, "const x = y as unknown as User;\n"),
         (TS, "const x = y as any;\n"),
         (TS, "const x = users.get(id)!.name;\n"),
+        (TS, "const x = find(id) as User;\n"),
+        (TS, "const x = find(\n  id,\n) as User | Admin;\n"),
         ("types/lib.d.ts", "interface Map<K, V> {\n  get(key: K): any;\n}\n"),
         ("types/lib.d.ts", "declare global {\n  interface A { b: string }\n}\n"),
         (PHP, "<?php\nfunction f(mixed $a) {}\n"),
@@ -390,9 +392,23 @@ def test_a_type_escape_needs_review_if_types_failed(path: str, text: str) -> Non
     assert answers(judged(before, {path: text}, PYTEST)) == {}
 
 
-@pytest.mark.parametrize("text", ["if (a != b && !c) { d(); }\n", "const many: string[] = [];\n"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "if (a != b && !c) { d(); }\n",
+        "const many: string[] = [];\n",
+        "import { a as B } from 'c';\nexport * as D from 'e';\n",
+        "const all = ['a', 'b'] as const;\n",
+        "const x = y satisfies User;\n",
+    ],
+)
 def test_typed_code_is_not_a_type_escape(text: str) -> None:
     assert answers(judged({TS: "\n"}, {TS: text}, failed("tsc", Kind.LINT))) == {}
+
+
+def test_an_assertion_that_existed_may_move_and_change_what_it_asserts() -> None:
+    given = judged({TS: "x = y as User;\n"}, {TS: "z = 1;\nx = find(y) as User;\n"}, MYPY)
+    assert answers(given) == {}
 
 
 @pytest.mark.parametrize(

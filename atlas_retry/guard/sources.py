@@ -14,7 +14,7 @@ from msgspec import Struct
 from atlas_retry.guard import literals, places, ratchet, settings
 from atlas_retry.guard.case import Answer, Delta, Ruling, Scene, more_often
 from atlas_retry.patterns import regex, words
-from atlas_retry.source import definitions, imports, nodes_of_types
+from atlas_retry.source import definitions, imports, nodes_of_types, text_of
 from atlas_retry.text.globs import globs
 
 Seen = tuple[int | None, str]
@@ -261,10 +261,22 @@ def _more_often(delta: Delta, spellings: Mapping[str, str]) -> Iterator[int]:
             yield delta.new_text.count("\n", 0, start) + 1
 
 
+def _asserted(path: str, source: bytes | None) -> Iterator[tuple[int, str]]:
+    """Lines and types of assertions such as `as User`."""
+    for node in nodes_of_types(path, source or b"", regex("^as_expression$")):
+        if (asserted := text_of(node.children[-1])) != "const":
+            yield node.end_point.row + 1, f"as {asserted}"
+
+
 def _typed_away(delta: Delta, scene: Scene) -> Iterator[Seen]:
     if "type" not in ratchet.kinds_failing(scene):
         return
-    yield from _lines(_ESCAPES, "the type checker is silenced, not satisfied")(delta, scene)
+    detail = "the type checker is silenced, not satisfied"
+    escapes = dict(_lines(_ESCAPES, detail)(delta, scene))
+    now, known = (list(_asserted(delta.path, source)) for source in (delta.after, delta.before))
+    for line, asserted in more_often(now, (text for _, text in known)):
+        escapes.setdefault(line, f"asserts a type that is not checked: `{asserted[:80]}`")
+    yield from escapes.items()
     for line in _more_often(delta, _HIDDEN):
         yield line, "the type checker is shown other code than what runs"
 
