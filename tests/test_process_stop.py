@@ -399,10 +399,10 @@ def test_the_second_interrupt_kills_at_once() -> None:
 
 @pytest.mark.parametrize("signum", [signal.SIGUSR1, signal.SIGUSR2, signal.SIGWINCH])
 def test_other_signals_have_no_effect(signum: int, tmp_path: Path) -> None:
-    sent = tmp_path / token()
-    line = f"until [ -e {sent} ]; do sleep 0.05; done; kill -{signum} $$; exit 6"
+    sent, begun = tmp_path / token(), tmp_path / "begun"
+    line = f"touch {begun}; until [ -e {sent} ]; do sleep 0.05; done; kill -{signum} $$; exit 6"
     with start_python(DRIVER, "0.2", line) as driver:
-        until(lambda: len(alive(sent.name)) >= 2)
+        until(begun.exists)
         driver.send_signal(signum)
         sent.touch()
         exit_code, out = finish(driver)
