@@ -3,21 +3,19 @@
 import re
 import subprocess
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from atlas_retry.cli import calls
+from atlas_retry.cli.checks import validate
+from tests.commands import run_atlas
 from tests.projects import Project, make_project
 
-THIRD_PARTY = {
-    "annotated_doc",
-    "atlas_retry",
-    "msgspec",
-    "shellingham",
-    "typer",
-    "typing_extensions",
-}
-"""Roots outside the standard library; `typer` carries its own click."""
+THIRD_PARTY = {"atlas_retry", "msgspec", "typing_extensions"}
+"""Roots outside the standard library; Typer reads only lines that did not run before."""
 
 OURS = {
     "atlas_retry.cli",
@@ -50,7 +48,10 @@ OURS = {
 ROOMS = {"gates", "reports", "run", "text"}
 """Of these, not every module is allowed; empty packages cost next to nothing."""
 
-DEAR = {"asyncio", "email", "http", "multiprocessing", "sqlite3", "tempfile", "unittest", "xml"}
+DEAR = {
+    *("asyncio", "difflib", "email", "gettext", "http", "inspect", "multiprocessing", "sqlite3"),
+    *("tempfile", "unittest", "xml"),
+}
 """Of the standard library; no validation needs them."""
 
 
@@ -102,6 +103,46 @@ def test_validate_imports_only_what_it_needs(project: Project) -> None:
     assert roots - machine - set(sys.stdlib_module_names) <= THIRD_PARTY
     assert ours - packages <= OURS | {"atlas_retry.__main__"}
     assert not roots & DEAR
+
+
+@pytest.fixture
+def called(project: Project, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
+    """Runs a command line in the project, and returns its exit code."""
+    monkeypatch.setenv("ATLAS_HOME", project.environ["ATLAS_HOME"])
+
+    def call(*words: str) -> int:
+        return run_atlas(words, cwd=project.root, environ=project.environ).returncode
+
+    return call
+
+
+@pytest.mark.parametrize("words", [["validate", "-q"], ["lint", "--only", "lint", "-j2", "."]])
+def test_the_same_words_lead_to_the_same_call(called: Callable[..., int], words: list[str]) -> None:
+    assert called(*words) == called(*words) == 0
+    again = calls.recalled(words)
+    assert isinstance(again, partial)
+    assert again.func is validate
+    given = {"command": words[0], "path": Path(), "quiet": "-q" in words}
+    given |= {"only": ["lint"], "jobs": 2} if "--only" in words else {"only": None, "jobs": None}
+    assert {name: again.keywords[name] for name in given} == given
+    assert calls.recalled([*words, "--fix"]) is None
+
+
+def test_calls_of_another_program_are_forgotten(
+    called: Callable[..., int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert called("validate") == 0
+    assert calls.recalled(["validate"])
+    monkeypatch.setattr(calls, "__version__", "another")
+    assert calls.recalled(["validate"]) is None
+
+
+def test_refused_lines_and_calls_of_other_commands_are_not_kept(
+    called: Callable[..., int],
+) -> None:
+    for words in (["validate", "--nothing"], ["validate", "--only", "none"], ["status"]):
+        called(*words)
+        assert calls.recalled(words) is None
 
 
 def test_importing_the_api_imports_no_running_code() -> None:

@@ -16,7 +16,8 @@ GARBAGE_AFTER = 200_000
 
 def main(arguments: "Sequence[str] | None" = None) -> None:
     """Run the command line and exit: 0 green, 1 gates fail, 2 usage, 3 broken, 128 + signal."""
-    if (sys.argv[1:] if arguments is None else list(arguments)) in (["--version"], ["-V"]):
+    words = sys.argv[1:] if arguments is None else list(arguments)
+    if words in (["--version"], ["-V"]):
         print(f"atlas {__version__}")  # start-up: before anything else is imported
         return
     import gc
@@ -27,7 +28,7 @@ def main(arguments: "Sequence[str] | None" = None) -> None:
     from atlas_retry.errors import AtlasError
 
     streams.settle()
-    code = _exit_code(arguments)
+    code = _exit_code(words)
     gc.freeze()  # Python collects three times on exit: a tenth of a short command
     if why := streams.lost():
         _print_error(
@@ -51,16 +52,20 @@ def _keep_out(module: str) -> None:
         del sys.modules[module]
 
 
-def _exit_code(arguments: "Sequence[str] | None") -> int:
+def _exit_code(words: list[str]) -> int:
     from atlas_retry.errors import AtlasError, Interrupted
     from atlas_retry.process import handle_signals
 
     try:
         with handle_signals():
-            from atlas_retry.cli.app import run_command
+            from atlas_retry.cli.calls import recalled
 
             _stand_somewhere()
-            return run_command(arguments)
+            if call := recalled(words):
+                return call()
+            from atlas_retry.cli.app import run_command
+
+            return run_command(words)
     except AtlasError as error:
         _print_error(error)
         return error.exit_code

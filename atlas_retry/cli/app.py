@@ -1,9 +1,7 @@
 """The commands of `atlas`, how each is called, and what `--help` shows."""
 
 import os
-import sys
-from collections.abc import Callable, Iterable
-from importlib import import_module
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,6 +9,7 @@ from msgspec import Struct
 from typer.core import TyperGroup
 
 from atlas_retry import __version__
+from atlas_retry.cli.calls import KEPT, function_of, keeping
 from atlas_retry.cli.options import described
 
 if TYPE_CHECKING:
@@ -164,8 +163,8 @@ def _top(
     """Make a project's checks pass."""
 
 
-def application(names: Iterable[str] = COMMANDS) -> typer.Typer:
-    """The Typer application with these commands."""
+def application(names: Iterable[str] = COMMANDS, words: Sequence[str] = ()) -> typer.Typer:
+    """The Typer application with these commands, to be called with these words."""
     app = typer.Typer(
         name="atlas",
         cls=GroupedCommands,
@@ -187,7 +186,9 @@ def application(names: Iterable[str] = COMMANDS) -> typer.Typer:
         if own:
             row = COMMANDS[name]
             command = groups[above].command(own, help=row.summary, epilog=_epilog(row.examples))
-            command(described(_function(row.function), name))
+            function = described(function_of(row.function), name)
+            is_kept = row.function in KEPT
+            command(keeping(function, row.function, name, words) if is_kept else function)
     return app
 
 
@@ -196,7 +197,7 @@ def _group(name: str) -> typer.Typer:
     group = typer.Typer(
         help=GROUPS[name], no_args_is_help=not is_listed, invoke_without_command=is_listed
     )
-    group.callback()(_function("learnings.list_by_default") if is_listed else _nothing)
+    group.callback()(function_of("learnings.list_by_default") if is_listed else _nothing)
     return group
 
 
@@ -204,25 +205,18 @@ def _nothing() -> None:
     """Callback of a group that does nothing itself."""
 
 
-def _function(name: str) -> Callable[..., int]:
-    module, _, function = name.rpartition(".")
-    command: Callable[..., int] = getattr(import_module(f"atlas_retry.cli.{module}"), function)
-    return command
-
-
 def _epilog(examples: str) -> str:
     word = "Examples" if "\n" in examples else "Example"
     return f"\b\n{word}:\n  " + examples.replace("\n", "\n  ")
 
 
-def run_command(arguments: "Iterable[str] | None") -> int:
+def run_command(words: Sequence[str]) -> int:
     """Run a command line and return its exit code. Typer reports usage errors and exits with 2."""
-    words = list(sys.argv[1:] if arguments is None else arguments)
     called = [name for name in COMMANDS if words[:1] == name.split()[:1]]
     if not called and "_ATLAS_COMPLETE" not in os.environ:  # `atlas --help` lists no subcommands
         called = [*GROUPS, *(name for name in COMMANDS if " " not in name)]
     try:
-        application(called or COMMANDS)(args=words, prog_name="atlas")
+        application(called or COMMANDS, words)(args=words, prog_name="atlas")
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else 0
     return 0

@@ -8,10 +8,9 @@ from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 
-import typer
 from msgspec.structs import replace
 
-from atlas_retry.cli import options, output
+from atlas_retry.cli import output
 from atlas_retry.errors import AtlasError, UsageError
 from atlas_retry.events import Emit, Notice
 from atlas_retry.gates.plan import Plan, Reuse
@@ -31,9 +30,9 @@ SHORT_FORMS = ("format", "lint", "test")
 
 
 def validate(
-    context: typer.Context,
     path: Path = Path(),
     *,
+    command: str,
     only: list[str] | None = None,
     fix: bool = False,
     check: bool | None = None,
@@ -59,7 +58,7 @@ def validate(
         raise UsageError("--sign needs a receipt", remedy=f"--receipt FILE --sign {sign}")
     targets = output.targets(report)
     opened, proposed = _opened(path.resolve())
-    chosen = _chosen(opened.settings.gates, context.info_name or "", only or ())
+    chosen = _chosen(opened.settings.gates, command, only or ())
     if list_only:
         return _print_gates(chosen, as_json=json)
     if receipt:
@@ -74,7 +73,7 @@ def validate(
         jobs=jobs or opened.settings.jobs,
         reuse=Reuse.PASSED if reuse and not receipt else Reuse.NONE,
     )
-    level = options.verbosity(quiet, verbose)
+    level = output.verbosity(quiet, verbose)
     with output.screen(os.environ, plain=plain, verbosity=level, to_stderr=json) as shown:
         if proposed:
             shown(Notice(text=proposed))

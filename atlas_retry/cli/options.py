@@ -229,8 +229,3 @@ def _described(key: str, name: str) -> object:
         return typer.Argument(**given)
     flags = row.flags.split() or [f"--{name.replace('_', '-')}"]
     return typer.Option(*flags, **given)
-
-
-def verbosity(quiet: bool, verbose: int) -> int:  # noqa: FBT001 - two flags become one number
-    """-1 for `-q`, else the number of `-v` flags."""
-    return -1 if quiet else verbose

@@ -188,3 +188,8 @@ def write_on_github(annotations: str, markdown: str, *, to_stderr: bool) -> None
                 file.write(markdown)
         except OSError as error:  # the summary is optional: the verdict stays the same
             print(f"warning: no step summary in {summary}: {error.strerror}", file=sys.stderr)
+
+
+def verbosity(quiet: bool, verbose: int) -> int:  # noqa: FBT001 - two flags become one number
+    """-1 for `-q`, else the number of `-v` flags."""
+    return -1 if quiet else verbose

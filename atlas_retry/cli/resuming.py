@@ -10,7 +10,7 @@ import typer
 from msgspec.structs import replace
 
 from atlas_retry import config
-from atlas_retry.cli import here, options, output
+from atlas_retry.cli import here, output
 from atlas_retry.cli.history import follow
 from atlas_retry.cli.output import print_commands
 from atlas_retry.errors import AtlasError
@@ -60,7 +60,7 @@ def resume(
         ai_fix = _is_allowed(rows[0], as_json=json)
         if not ai_fix:
             return FAILED
-    level = options.verbosity(quiet, verbose)
+    level = output.verbosity(quiet, verbose)
     with output.screen(
         os.environ, plain=plain, verbosity=level, to_stderr=json, named=every
     ) as shown:

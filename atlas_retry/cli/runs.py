@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from atlas_retry.cli import options
 from atlas_retry.errors import UsageError
 from atlas_retry.events import Emit
 
@@ -65,7 +64,7 @@ def retry(
         raise UsageError("--run-id needs one workspace and a whole run")
     if dry_run:
         return _print_prompts(roots, asked, reports=json or bool(report))
-    level = options.verbosity(quiet, verbose)
+    level = output.verbosity(quiet, verbose)
     with output.screen(
         os.environ, plain=plain, verbosity=level, to_stderr=json, named=len(roots) > 1
     ) as shown:
