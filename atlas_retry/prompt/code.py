@@ -13,6 +13,8 @@ SIZE_AVERSION, MIN_PASSAGE_CHARS = 0.4, 250
 """Exponent of the penalty on length, and the smallest length that counts."""
 TEST_SHARE = 0.1
 """Share of the room for the source of a failing test."""
+PART_SHARE = 0.5
+"""Share of the room for the likeliest passage if it does not fit whole."""
 MAX_CONSIDERED = 400
 MIN_TOLD_CHARS = 12
 """Shorter lines may occur anywhere."""
@@ -42,12 +44,14 @@ class Block(Struct, frozen=True, kw_only=True):
 
 
 def code(all_candidates: tuple[Candidate, ...], cutting: Cutting) -> tuple[Block, ...]:
-    """The failing tests, then the best passages by rank, whole if they fit."""
+    """The failing test, the likeliest passage, in part if it is long, and others that fit whole."""
     others = [candidate for candidate in all_candidates if not candidate.is_test][:MAX_CONSIDERED]
-    blocks: list[Block] = []
-    room = cutting.room
-    for candidate in _tests(all_candidates, cutting):
-        room -= _take(candidate, blocks, cutting, min(room, int(cutting.room * TEST_SHARE)))
+    blocks, room = list[Block](), cutting.room
+    for test in _tests(all_candidates, cutting):
+        room -= _take(test, blocks, cutting, int(room * TEST_SHARE), in_part=True)
+    for likeliest in others[:1]:
+        if likeliest.passage.marks and len(_text(likeliest.passage, cutting)) > room:
+            room -= _take(likeliest, blocks, cutting, int(room * PART_SHARE), in_part=True)
     for candidate in sorted(others, key=lambda c: -_value(c, cutting)):
         if sum(not block.candidate.is_test for block in blocks) < MAX_PASSAGES:
             room -= _take(candidate, blocks, cutting, room)
@@ -56,9 +60,8 @@ def code(all_candidates: tuple[Candidate, ...], cutting: Cutting) -> tuple[Block
 
 def _tests(all_candidates: tuple[Candidate, ...], cutting: Cutting) -> list[Candidate]:
     """Failing tests whose source is not in the output."""
-    tests = [c for c in all_candidates if c.is_test]
-    unseen = [c for c in tests if not _is_quoted(c.passage, cutting)]
-    return unseen[:1]
+    tests = (c for c in all_candidates if c.is_test)
+    return [c for c in tests if not _is_quoted(c.passage, cutting)][:1]
 
 
 def _is_quoted(passage: Passage, cutting: Cutting) -> bool:
@@ -77,7 +80,9 @@ def _text(passage: Passage, cutting: Cutting) -> str:
     return cutting.project.text(passage.path, passage.start_line, passage.end_line)
 
 
-def _take(candidate: Candidate, blocks: list[Block], cutting: Cutting, room: int) -> int:
+def _take(
+    candidate: Candidate, blocks: list[Block], cutting: Cutting, room: int, *, in_part: bool = False
+) -> int:
     """Add a passage if it fits and is new; returns the characters used."""
     if any(_covers(block.candidate.passage, candidate.passage) for block in blocks):
         return 0
@@ -87,12 +92,12 @@ def _take(candidate: Candidate, blocks: list[Block], cutting: Cutting, room: int
     head = len(_heading(candidate, is_whole=False)) + len(START) + 1
     source = cutting.project.source(candidate.passage.path)
     cut = excerpt(candidate.passage, source, max_chars=room - head - 1) if source else None
-    if cut is None or (cut.omitted_lines and not candidate.is_test):
-        return 0  # only a test may be shown in part
+    if cut is None or (cut.omitted_lines and not in_part):
+        return 0
     safe = cutting.redact(harmless_code(cut.text, cutting.project.paths))
-    text = f"{_heading(candidate, is_whole=not cut.omitted_lines)}\n{safe}"
     if head + len(safe) + 1 > room:
         return 0
+    text = f"{_heading(candidate, is_whole=not cut.omitted_lines)}\n{safe}"
     for block in inside:
         blocks.remove(block)
     blocks.append(Block(candidate=candidate, text=text))
@@ -126,10 +131,9 @@ def unshown(
     all_candidates: tuple[Candidate, ...], blocks: tuple[Block, ...]
 ) -> tuple[Candidate, ...]:
     """Code that did not fit, most likely first."""
-    code = [c for c in all_candidates if not c.is_test]
-    return tuple(
-        c for c in code if not any(_covers(block.candidate.passage, c.passage) for block in blocks)
-    )
+    taken = [block.candidate.passage for block in blocks]
+    code = (c for c in all_candidates if not c.is_test)
+    return tuple(c for c in code if not any(_covers(one, c.passage) for one in taken))
 
 
 def elsewhere(rest: tuple[Candidate, ...], room: int) -> str:
