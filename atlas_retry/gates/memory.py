@@ -107,8 +107,9 @@ class Memory:
         unsettled = self._unsettled(there, look.taken_ns)
         if unsettled is None:
             return
+        states = _states(ran, there, unsettled)
         answers = {
-            key: _answer(results[gate], _inputs(there, gate.inputs), unsettled)
+            key: _Answer(*states[gate.inputs], results[gate])
             for gate, key in ran.items()
             if _is_answer(results[gate])
         }
@@ -178,9 +179,15 @@ class Memory:
             replace_file(self._file, msgspec.msgpack.encode(answers))
 
 
-def _answer(result: GateResult, files: Files, unsettled: Mapping[str, str]) -> _Answer:
-    late = {path: digest for path, digest in unsettled.items() if path in files}
-    return _Answer(_digest(files), late, result)
+def _states(
+    gates: Iterable[Gate], there: Files, unsettled: Mapping[str, str]
+) -> dict[tuple[str, ...], tuple[str, dict[str, str]]]:
+    """Of each `inputs`: the digest of its files, and the digests of the unsettled ones."""
+    chosen = {gate.inputs: _inputs(there, gate.inputs) for gate in gates}
+    return {
+        globs: (_digest(files), {p: digest for p, digest in unsettled.items() if p in files})
+        for globs, files in chosen.items()
+    }
 
 
 def _is_answer(result: GateResult) -> bool:
@@ -213,11 +220,12 @@ def _ignored(root: Path, files: Files) -> "Iterator[tuple[str, Stat]]":
         with suppress(OSError), os.scandir(base + prefix) as entries:
             for entry in entries:
                 path = prefix + entry.name
-                if entry.is_dir(follow_symlinks=False):
-                    if entry.name != ".git" and entry.name not in CACHES:
-                        waiting.append(f"{path}/")
-                elif path not in files:
+                if path in files:
+                    continue
+                if not entry.is_dir(follow_symlinks=False):
                     yield path, stat_of(entry.stat(follow_symlinks=False))
+                elif entry.name != ".git" and entry.name not in CACHES:
+                    waiting.append(f"{path}/")
 
 
 def _moved_meanwhile(there: Files, seen: Files, began_s: float) -> list[str]:
