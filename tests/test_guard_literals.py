@@ -2,7 +2,7 @@
 
 import pytest
 
-from atlas_retry.guard import values
+from atlas_retry.source import values
 from tests.guardcases import answers, judged
 
 TESTS = {

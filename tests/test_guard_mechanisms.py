@@ -35,7 +35,6 @@ RULINGS = [
     (case({PY: "x = 1\n"}, {PY: "x = 1  # noqa\n"}), "ratchet"),
     (case({"package.json": "{}"}, {"package.json": '{"dependencies": {"a": "1"}}'}), "settings: dependency-added"),
     (case({PY: "x = 1\n"}, {PY: 'x = "JEST_WORKER_ID"\n'}), "sources: test-aware"),
-    (replace(case({}, {}), future=("a",)), "beside: clock-tricked"),
 ]  # fmt: skip
 
 
@@ -50,8 +49,8 @@ def test_protected_paths_cannot_be_allowed() -> None:
 
 
 def test_a_refused_path_is_judged_only_once() -> None:
-    change = replace(case({T: TEST}, {T: "x = 1\n"}), future=(T,), in_run=True)
-    assert [r.mechanism for r in rulings(change)] == ["beside: clock-tricked"]
+    change = replace(case({T: TEST}, {T: "x = 1\n"}), protect=(T,), in_run=True)
+    assert [r.mechanism for r in rulings(change)] == ["beside: protected-path"]
 
 
 @pytest.mark.parametrize(
@@ -59,7 +58,6 @@ def test_a_refused_path_is_judged_only_once() -> None:
     [
         replace(case({}, {}), outside=(OutsideChange(place="/h", path="x"),), allow=("/h/x",)),
         replace(case({}, {}), installed=("node_modules/a.js",), allow=("node_modules/",)),
-        replace(case({}, {}), future=("a",), allow=("a",)),
     ],
 )
 def test_findings_outside_the_change_can_be_allowed(change: Case) -> None:
@@ -84,7 +82,6 @@ ENDS = [
     (replace(case({}, {}), tools=(Tool(name="x", path=""),)), None, Verdict.REJECTED),
     (replace(case({}, {}), git_before={"HEAD": "1"}, git_after={}), None, None),
     (replace(case({}, {}), installed=("node_modules/a.js",)), None, Verdict.REJECTED),
-    (replace(case({}, {}), future=("a",)), ("a",), None),
     (case({PY: "x = 1\n"}, {PY: 'x = "JEST_WORKER_ID"\n'}), None, None),
     (case({T: TEST, "ruff.toml": "a = 1\n"}, {T: "x = 1\n", "ruff.toml": "a = 2\n"}), ("ruff.toml", T), None),
 ]  # fmt: skip
@@ -666,7 +663,6 @@ DETAILS = [
     (replace(case({}, {}), tools=(Tool(name="x", path=""),)), "x", "`x` now leads to nothing (the gate would run something else)"),
     (replace(case({}, {}), installed=("a",)), "a", "is a file of a dependency and was changed (the gates would run with other code than others have)"),
     (replace(case({"a": "1"}, {"a": "2"}), protect=("a",)), "a", "is protected by guard.protect (the user asked for it to stay as it is)"),
-    (replace(case({}, {}), future=("a",)), "a", "its modification time was set into the future (old results would be taken for fresh ones)"),
     (replace(case({}, {"atlas.yaml": "1"}), in_run=True), "atlas.yaml", "belongs to atlas, which decides what has to pass (it decides what has to pass)"),
 ]  # fmt: skip
 
@@ -678,7 +674,7 @@ def test_a_refused_finding_says_what_was_done_and_why(change: Case, path: str, d
 
 def test_few_rules_can_be_allowed_or_apply_to_tests() -> None:
     assert {r.name for r in beside.RULES if r.can_be_allowed} == {
-        "outside-workspace", "dependency-changed", "clock-tricked"}  # fmt: skip
+        "outside-workspace", "dependency-changed"}  # fmt: skip
     assert {r.name for r in sources.RULES if r.in_tests} == {"framework-patched", "run-ended"}
 
 

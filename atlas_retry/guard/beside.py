@@ -129,8 +129,6 @@ RULES: tuple[BesideRule, ...] = tuple(
         ("dependency-changed", _installed,
          "the gates would run with other code than others have",
          {"can_be_allowed": True, **_LOST}),
-        ("clock-tricked", _each("future", "its modification time was set into the future"),
-         "old results would be taken for fresh ones", {"can_be_allowed": True}),
         ("folder-mode", _each("modes", "its permissions were changed, and are given back"),
          "git does not hold them: others have the ones that were there", {"answer": Answer.NOTED}),
     )

@@ -1,5 +1,6 @@
-"""Input of the guard and answers of its rules. Values only."""
+"""Input of the guard, answers of its rules, and what is new in a text."""
 
+import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from enum import StrEnum
@@ -8,8 +9,10 @@ from typing import TypeVar
 
 from msgspec import Struct, field
 
+from atlas_retry.guard import places
 from atlas_retry.guard.judgement import Content
 from atlas_retry.model import Gate, GateResult, GitFacts, Tree
+from atlas_retry.patterns import regex
 
 
 class Answer(StrEnum):
@@ -100,8 +103,6 @@ class Case(Struct, frozen=True, kw_only=True):
     """Changed files of installed dependencies."""
     added: frozenset[str] = frozenset()
     """New files among `installed` and `outside`, by absolute path."""
-    future: tuple[str, ...] = ()
-    """Files whose modification time was set into the future, which misleads build tools."""
 
 
 class Delta(Struct, frozen=True, kw_only=True, eq=False, dict=True):
@@ -194,3 +195,35 @@ def scene(case: Case) -> Scene:
     )  # fmt: skip
     moved = (d for d in deltas if (d.before, d.old_mode) != (d.after, d.new_mode))
     return Scene(case=case, deltas=tuple(moved))
+
+
+Seen = tuple[int | None, str]
+"""Line number and what was done."""
+REMARK = regex(r"^\s*(#(?![!\[]|\s*define)|//|\*(\s|/|$)|/\*)")
+
+
+def _patterns(path: str, spellings: Mapping[str, str]) -> list[re.Pattern[str]]:
+    """The patterns for all languages and for the file's language."""
+    wanted = (spellings[key] for key in ("", places.family(path)) if key in spellings)
+    return [re.compile(spelling, re.VERBOSE | re.MULTILINE) for spelling in wanted]
+
+
+def lines(spellings: Mapping[str, str], detail: str) -> Callable[[Delta, Scene], Iterator[Seen]]:
+    """A rule on new lines."""
+
+    def check(delta: Delta, _: Scene) -> Iterator[Seen]:
+        patterns = _patterns(delta.path, spellings)
+        for number, line in delta.added_lines:
+            if not REMARK.match(line) and any(p.search(line) for p in patterns):
+                yield number, f"{detail}: `{line.strip()[:80]}`"
+
+    return check
+
+
+def newly(delta: Delta, spellings: Mapping[str, str]) -> Iterator[int]:
+    """Lines of matches that are more frequent in the new source."""
+    for pattern in _patterns(delta.path, spellings):
+        now = [(match.start(), match[0]) for match in pattern.finditer(delta.new_text)]
+        known = [match[0] for match in pattern.finditer(delta.old_text)] if now else []
+        for start, _ in more_often(now, known):
+            yield delta.new_text.count("\n", 0, start) + 1

@@ -40,9 +40,12 @@ def _reader(name: str, suffix: str, text: str) -> Callable[[str], Value] | None:
     is_yaml = suffix in (".yaml", ".yml") or name in _YAML
     if is_yaml or (rc_file and ":" in text):
         return _yaml
-    if suffix == ".xml":
-        return _xml
-    return tomllib.loads if suffix in (".toml", ".lock") else None
+    others = {".csv": _csv, ".tsv": _csv, ".xml": _xml}
+    return tomllib.loads if suffix in (".toml", ".lock") else others.get(suffix)
+
+
+def _csv(text: str) -> Value:
+    return [re.split(r"[,;\t]", line) for line in text.splitlines()]
 
 
 def _json(text: str) -> Value:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
-from atlas_retry.guard import places, tokens
+from atlas_retry.guard import places, ratchet, tokens
 from atlas_retry.guard.case import Delta, Ruling, Scene, more_often, unpaired
 from atlas_retry.guard.documents import parse
 from atlas_retry.model import Kind
@@ -123,7 +123,7 @@ renames = lru_cache(maxsize=1)(Renames)
 
 def growth(delta: Delta, reason: Ruling, scene: Scene) -> Ruling | None:
     """The ruling on a change of a deciding file that is kept; None if it must be held."""
-    of_tests = reason.rule == "test-changed"
+    of_tests = reason.rule == "test-changed" and not _only_runs(delta, scene)
     if delta.is_added:
         return _proved(delta, "grown", None) if of_tests and _may_be_added(delta, scene) else None
     if not delta.is_text or delta.old_mode != delta.new_mode:
@@ -136,6 +136,13 @@ def growth(delta: Delta, reason: Ruling, scene: Scene) -> Ruling | None:
     return _proved(delta, "grown: what a gate reported", delta.before) if is_repair else None
 
 
+def _only_runs(delta: Delta, scene: Scene) -> bool:
+    """Whether coverage fails and the new lines of a test assert nothing."""
+    is_idle = not any(_ASSERTING.search(line) for _, line in delta.added_lines)
+    return is_idle and places.is_code(delta.path) and "coverage" in ratchet.kinds_failing(scene)
+
+
+_ASSERTING = regex(r"(?i)assert|expect|should|verify|raises|require[.(]|\.(Error|Fatal|Fail)|check")
 _THE_SAME = "grown: the same, reformatted or renamed"
 
 

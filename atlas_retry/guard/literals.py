@@ -7,20 +7,22 @@ count if a line of a test has them together with a number that only tests have, 
 compares with several inputs whose outputs are next to them in the tests.
 """
 
+import json
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cache, lru_cache
-from itertools import chain, islice
+from itertools import chain, islice, product, starmap
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from atlas_retry.guard import places, tokens
+from atlas_retry.guard import documents, places, tokens
 from atlas_retry.guard.case import Delta, Scene
-from atlas_retry.guard.values import LITERAL, bare, numbers, spellings, value_of, whole
 from atlas_retry.patterns import regex, words
 from atlas_retry.source import nodes_of_types, text_of
+from atlas_retry.source.values import LITERAL, bare, numbers, spellings, value_of, whole
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -82,8 +84,8 @@ class Branch(Struct, frozen=True, kw_only=True):
 
 def special_cases(delta: Delta, scene: Scene) -> Iterator[tuple[int, str]]:
     """Line and description of each branch that special-cases the tests."""
-    branches = _fresh_branches(delta)
-    if not branches:
+    branches, rows = _fresh(delta, _branches), _fresh(delta, _rows)
+    if not branches and not rows:
         return
     of_tests = _in_tests_alone(scene)
     on_lines = [branch for branch in branches if _is_on_a_line_of_a_test(branch, scene)]
@@ -95,6 +97,17 @@ def special_cases(delta: Delta, scene: Scene) -> Iterator[tuple[int, str]]:
         elif branch in on_lines and (several or _is_computed(branch, of_tests)):
             yield branch.line, f"branches on {asked}, as one line of a test has"
     yield from _answer_tables(branches, of_tests, on_lines)
+    yield from _repeated_rows(rows, scene)
+
+
+def _repeated_rows(rows: "Collection[Branch]", scene: Scene) -> Iterator[tuple[int, str]]:
+    """New tables, at least half of whose new rows are on a line of a test each."""
+    several = (row for row in rows if len({*row.asked, *row.answers}) >= _SEVERAL)
+    repeated = [row for row in several if _is_on_a_line_of_a_test(row, scene)]
+    sizes, found = (Counter(row.table for row in some) for some in (rows, repeated))
+    for row in repeated:
+        if found[row.table] * 2 >= sizes[row.table]:
+            yield row.line, f"lists {', '.join(row.asked[:3])}, as one line of a test does"
 
 
 def _is_on_a_line_of_a_test(branch: Branch, scene: Scene) -> bool:
@@ -117,10 +130,9 @@ def _holds(line: str, value: str) -> bool:
 
 def _is_computed(branch: Branch, of_tests: Mapping[str, frozenset[str]]) -> bool:
     """Whether the answer should be computed: it is for several values, or a number."""
-    if len(branch.asked) > 1:
-        return True
     answer = branch.answers[0]
-    return _is_numeric(branch) and answer in of_tests and _is_peculiar(answer)
+    is_result = _is_numeric(branch) and answer in of_tests and _is_peculiar(answer)
+    return len(branch.asked) > 1 or is_result
 
 
 def _is_numeric(branch: Branch) -> bool:
@@ -195,9 +207,9 @@ def _holders(scene: Scene) -> dict[str, frozenset[str]]:
 
 def _new_values(scene: Scene) -> Iterator[str]:
     """Values that new branches of the sources compare with or answer with."""
-    sources = (delta for delta in scene.deltas if places.is_source(delta.path))
-    texts = (delta for delta in sources if delta.is_text)
-    for branch in chain.from_iterable(map(_fresh_branches, texts)):
+    texts = (delta for delta in scene.deltas if delta.is_text)
+    read = (delta for delta in texts if may_answer(delta.path))
+    for branch in chain.from_iterable(starmap(_fresh, product(read, (_branches, _rows)))):
         yield from (*branch.asked, *branch.answers)
 
 
@@ -209,30 +221,70 @@ def _only_tests(files: Collection[str]) -> frozenset[str]:
     return frozenset() if is_usual or not all(map(places.is_prose, others)) else tests
 
 
-@lru_cache(maxsize=2048)
-def _fresh_branches(delta: Delta) -> tuple[Branch, ...]:
-    """Branches of the new source whose values were not compared before."""
-    added = {number for number, line in delta.added_lines if _MAY_HOLD_LITERAL.search(line)}
-    branches = _branches(delta.path, delta.after, added) if added else []
-    earlier = _branches(delta.path, delta.before) if branches else []
+@lru_cache(maxsize=4096)
+def _fresh(delta: Delta, find: Callable[..., list[Branch]]) -> tuple[Branch, ...]:
+    """Branches or rows of the new file, with the values that were in none before."""
+    added = _lines_with_literals(delta)
+    found = [] if added == set() else find(delta.path, delta.after, added)
+    earlier = find(delta.path, delta.before, None) if found else []
     known = set(chain.from_iterable(branch.asked for branch in earlier))
-    fresh = (tuple(value for value in branch.asked if value not in known) for branch in branches)
-    pairs = zip(branches, fresh, strict=True)
+    fresh = (tuple(value for value in branch.asked if value not in known) for branch in found)
+    pairs = zip(found, fresh, strict=True)
     return tuple(replace(branch, asked=asked) for branch, asked in pairs if asked)
 
 
+def _rows(path: str, source: bytes | None, lines: Collection[int] | None) -> list[Branch]:
+    """Members of lists with several different values, one of which is peculiar."""
+    rows = []
+    for row in chain.from_iterable(table.named_children for table in _nodes(path, source, _LIST)):
+        line, values = row.start_point.row + 1, tuple(_values_in(row))
+        is_looked_at = (lines is None or line in lines) and not LITERAL.match(row.type)
+        if is_looked_at and len(set(values)) >= _SEVERAL and any(map(_is_peculiar, values)):
+            table = row.parent.start_byte if row.parent else None
+            rows.append(Branch(line=line, asked=values[:-1], answers=values[-1:], table=table))
+    return rows
+
+
+def _values_in(row: "Node") -> Iterator[str]:
+    """Values of a row in order, without the keys of its fields."""
+    for literal in filter(lambda node: LITERAL.match(node.type), tokens.walk(row)):
+        node = whole(literal)
+        above = node.parent
+        is_key = above is not None and above.type in _PAIRS and above.named_children[0] == node
+        if not is_key and (value := value_of(node)):
+            yield value
+
+
+def _lines_with_literals(delta: Delta) -> set[int] | None:
+    """New lines of a source that may hold literals; None for a data file, which is not by line."""
+    if not places.is_code(delta.path):
+        return None
+    return {number for number, line in delta.added_lines if _MAY_HOLD_LITERAL.search(line)}
+
+
+def may_answer(path: str) -> bool:
+    """Whether a file may hold answers: a source, or data that is no test's."""
+    return not places.is_test(path) and (places.is_code(path) or not places.is_prose(path))
+
+
+def _nodes(path: str, source: bytes | None, types: re.Pattern[str]) -> "list[Node]":
+    """Nodes of a source; of a data file, as if it were a literal in JavaScript."""
+    content = source or b""
+    if not places.is_code(path):
+        document = documents.parse(path, content) if len(content) <= _MAX_DATA_BYTES else None
+        path, content = "data.js", f"({json.dumps(document, indent=0, default=str)})".encode()
+    return nodes_of_types(path, content, types)
+
+
+_LIST = regex(rf"^({'|'.join(sorted(_LISTS | _TABLES))})$")
+_MAX_DATA_BYTES = 100_000
 _MAY_HOLD_LITERAL = regex(r"[\d\"'`]")
 
 
-def _branches(
-    path: str, source: bytes | None, lines: Collection[int] | None = None
-) -> "list[Branch]":
-    """The outermost condition or table entry around each compared value.
-
-    `lines` are the lines to search, 1-based; None for all.
-    """
+def _branches(path: str, source: bytes | None, lines: Collection[int] | None) -> list[Branch]:
+    """The outermost condition or table entry around each compared value."""
     grouped: dict[int, tuple[Node, dict[str, None]]] = {}
-    for literal in nodes_of_types(path, source or b"", LITERAL):
+    for literal in _nodes(path, source, LITERAL):
         node = whole(literal)
         value = value_of(node)
         is_looked_at = lines is None or literal.start_point.row + 1 in lines

@@ -11,7 +11,7 @@ TESTS = globs(
     test/ tests/ Test/ Tests/ __tests__/ spec/ specs/ testing/ testdata/ test-data/ test_data/
     testutil/ testutils/ test-utils/ test_utils/ *.Tests/ *.Test/ *Tests/ UnitTests/
     e2e/ integration-test/ integration-tests/ integration_test/ integration_tests/ /checks/
-    acceptance/ *.feature
+    acceptance/ *.feature t/
     __snapshots__/ __mocks__/ __fixtures__/ fixtures/ goldens/ golden/ cassettes/ snapshots/
     test_* /test.py test.[jt]s test.[cm]js test.rb tests.*
     *_test.* *_tests.* *.test.* *-test.* *.tests.* *.test-d.ts

@@ -5,20 +5,17 @@ Each rule is one function over one file; its bad and good cases are a table in t
 
 import posixpath
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from itertools import chain
 
 from msgspec import Struct
 
-from atlas_retry.guard import literals, places, ratchet, settings
-from atlas_retry.guard.case import Answer, Delta, Ruling, Scene, more_often
+from atlas_retry.guard import case, hidden, literals, places, ratchet, settings
+from atlas_retry.guard.case import Answer, Delta, Ruling, Scene, Seen, lines
 from atlas_retry.patterns import regex, words
-from atlas_retry.source import definitions, imports, nodes_of_types, text_of
+from atlas_retry.source import definitions, imports, nodes_of_types
 from atlas_retry.text.globs import globs
-
-Seen = tuple[int | None, str]
-"""Line number and what was done."""
 
 
 class SourceRule(Struct, frozen=True, kw_only=True):
@@ -60,6 +57,13 @@ _LOOKS_AROUND = {
     | \bpsutil\b.*\b(parents?|process_iter|pids)\( | \.parents?\(\)\.(cmdline|name|exe)\(
     | /proc/(["'`]\s*[+.,] | [{%$\[*\d] | (self|thread-self)/(cmdline|environ|comm|exe)\b)
     | ["'`/](ps|pgrep|pstree)(["'`] | \s+-)
+    | \bcfg!?\((not\()?debug_assertions | \bMAKE(LEVEL|FLAGS|CMDGOALS)\b
+    | \bsys\.modules(\[|\.get\()\s*["']__main__ | \brequire\.main\.(children|filename)
+    | \bmodule\.parent\b | \bgc\.get_(objects|referrers)\( | \bthread::current\(\)\.name\(
+    | \b(now|today|Now|time|currentTimeMillis)\([^()]*\)[\w.()]* \s*([<>]=?|\.(Before|After)\()
+      \s*([\w.]*([dD]ate|time)\w*\(\s*["'\d] | ["'] | \d{6})
+    | ^\s*(from|import)\s+(unittest|_?pytest|hypothesis|org\.(junit|mockito|testng))\b
+    | (\bfrom|\brequire\(|\bimport)\s*["'](vitest|@?jest|sinon|chai|mocha|node:test)\b
     | \bATLAS_MARK | ["']ATLAS_["']
     )""",
     "py": r"\b(inspect\.(stack|currentframe|getouterframes)|_getframe|(extract|walk)_stack)\b",
@@ -117,8 +121,8 @@ _PROGRAM = regex(r"""(?mx)
     """)
 """Marks of a program, which may end itself, while a library would end its caller."""
 _EQUALITY = {
-    "py": r"def\s+(__eq__|__ne__|__[lg][te]__|__hash__|__(instance|subclass)check__)\b",
-    "js": r"^\s*(equals|isEqual|valueOf|asymmetricMatch|\[Symbol\.toPrimitive\])\s*\(",
+    "py": r"(def\s+|^\s*)__(eq|ne|[lg][te]|hash|(instance|subclass)check)__\b\s*[(=]",
+    "js": r"""^\s*(equals|isEqual|valueOf|\[Symbol\.toPrimitive\])\s*\( | \basymmetricMatch\b""",
     "go": r"^func\s*\([^)]*\)\s*(Equals?|Less|Compare|Cmp)\(",
     "rs": r"\bfn\s+(eq|ne|cmp|partial_cmp|hash)\b",
     "jvm": r"\b(boolean|fun)\s+equals\s*\( | \b(int|fun)\s+(hashCode|compareTo|compare)\s*\(",
@@ -143,68 +147,30 @@ _STUBS = r"""
       \b(todo|unimplemented)!\( | \braise\s+NotImplementedError\b
     | \bthrow\s+new\s+\w*(Unsupported|NotImplemented)\w*\( | \bpanic\(["`](TODO|not\ implemented)
     """
+_CONSTANT = r"""(null|undefined|nil|None|[Tt]rue|[Ff]alse|-?\d+|["'`][^"'`]*["'`]|\[\]|\{\}|\(\))"""
 _SWALLOWS = {
-    "": r"""
-      catch\s*(\([^)]*\))?\s*\{\s*(//.*\n\s*)*(return(\s+(null|undefined|true|false))?;?\s*)?\}
-    | \.catch\(\s*\(\s*\w*\s*\)\s*=>\s*\{\s*\}\s*\)
+    "": rf"""
+      catch\s*(\([^)]*\))?\s*\{{ (\s*//.*\n)* \s*((return(\s+{_CONSTANT})?|continue|break);?\s*)?\}}
+    | \.catch\(\s*\(?\s*\w*\s*\)?\s*=>\s*(\{{\s*\}}|{_CONSTANT})\s*\)
     """,
-    "py": r"""
-      except (\s+\(?(Base)?Exception\)?)? (\s+as\s+\w+)? \s*:\s*\n \s*
-      (pass|continue|break|\.\.\.|return(\s+(None|True|False))?)$
+    "py": rf"""
+      ^[ \t]* except \b [^\n]* :\s*\n (\s*\#[^\n]*\n)* \s*
+      (pass|continue|break|\.\.\.|return(\s+{_CONSTANT})?)$
     | \bsuppress\((Base)?Exception\)
     """,
-    "go": r"(^|[{;]|\bdefer|_\s*=|\bif)\s*recover\(\)",
-    "rb": r"\brescue\s+(nil|false)\s*$",
+    "go": r"""(^|[{;]|\bdefer|_\s*=|\bif)\s*recover\(\)
+        | \berr\s*!=\s*nil\s*\{\s*(continue|break)\b""",
+    "rb": rf"\brescue\s+(nil|false)\s*$ | \brescue\b[^\n]*\n\s*({_CONSTANT}|next|end)\s*$",
 }
 """Handlers that ignore the error."""
-_ESCAPES = {
-    "js": r"""
-      \bas\s+(any|never|unknown\s+as)\b | [:<|&]\s*any\b | \bany\s*[>\[|] | ^\s*declare\s+global\b
-    | [\w)\]]!\s*[.;,)\[\]] | [\w)\]]!$ | \bFunction\b\s*[;,)=]
-    """,
-    "py": r"""
-      \bcast\( | (:|->|\[|,|\|)\s*(typing\.)?Any\b | \btyping\.Any\b
-    | \bno_type_check\b
-    """,
-    "php": r"[:(,|]\s*\??mixed\b",
-}
-_HIDDEN = {
-    "py": r"""
-      ^[ \t]*(if|elif)\b .* \bnot\s+(typing\.)?TYPE_CHECKING\b
-    | ^[ \t]*if\b .* \bTYPE_CHECKING\b .* :\s*\n (?!\s*((from|import)\b|\#))
-    """,
-}
-"""Conditions under which a type checker sees other code than what runs."""
-_VENDORED = globs("vendor/ _vendor/ vendored/ third_party/ third-party/ thirdparty/ 3rdparty/")
-_REMARK = regex(r"^\s*(#(?![!\[]|\s*define)|//|\*(\s|/|$)|/\*)")
-
-
-def _patterns(path: str, spellings: Mapping[str, str]) -> list[re.Pattern[str]]:
-    """The patterns for all languages and for the file's language."""
-    wanted = (spellings[key] for key in ("", places.family(path)) if key in spellings)
-    return [re.compile(spelling, re.VERBOSE | re.MULTILINE) for spelling in wanted]
-
-
-def _lines(spellings: Mapping[str, str], detail: str) -> Callable[[Delta, Scene], Iterator[Seen]]:
-    """A rule on new lines."""
-
-    def check(delta: Delta, _: Scene) -> Iterator[Seen]:
-        patterns = _patterns(delta.path, spellings)
-        for number, line in delta.added_lines:
-            if not _REMARK.match(line) and any(p.search(line) for p in patterns):
-                yield number, f"{detail}: `{line.strip()[:80]}`"
-
-    return check
 
 
 def _patched(delta: Delta, scene: Scene) -> Iterator[Seen]:
     """Assignments to members of a test framework, under any imported name."""
     detail = "replaces a part of the test framework"
-    if not any(_lines({"": _replacing(r"\w+") + _PATCHES}, detail)(delta, scene)):
-        return
     local = {i.local for i in imports(delta.path, delta.after or b"") if _FRAMEWORK.match(i.module)}
     names = "|".join(map(re.escape, sorted(_ALWAYS_THERE | local - {""})))
-    yield from _lines({"": _replacing(names) + _PATCHES}, detail)(delta, scene)
+    yield from lines({"": _replacing(names) + _PATCHES}, detail)(delta, scene)
 
 
 def _replacing(names: str) -> str:
@@ -213,8 +179,33 @@ def _replacing(names: str) -> str:
         | \b(setattr|patch\.object|(Object|Reflect)\.\w+)\( \s*(\w+\.)?({names})\b | """
 
 
+_MACRO = regex(rb"(?m)^[ \t]*#[ \t]*define[ \t]+(\w+)")
+
+
+def _taken_over(delta: Delta, scene: Scene) -> Iterator[Seen]:
+    """Names in C that a source defines now, and that tests had from elsewhere.
+
+    If tests lacked a name, their failing gate would name it.
+    """
+    said = _said(scene)
+    if places.family(delta.path) == "c" and said.strip():
+        new = _global_names(delta.path, delta.after) - _global_names(delta.path, delta.before)
+        for name, files in scene.case.mentions(sorted(new)).items():
+            word = re.compile(rf"\b{name}\b")
+            tests = "".join(map(scene.old_text, filter(places.is_test, files)))
+            if word.search(tests) and not word.search(said):
+                yield None, f"defines {name}, which tests had from elsewhere"
+
+
+def _global_names(path: str, source: bytes | None) -> set[str]:
+    text = (source or b"").splitlines()
+    scopes = definitions(path, source or b"")
+    shown = {s.name for s in scopes if b"static" not in text[s.def_line - 1]}
+    return shown | {name.decode() for name in _MACRO.findall(source or b"")}
+
+
 def _run_ended(delta: Delta, scene: Scene) -> Iterator[Seen]:
-    ends = tuple(_lines(_ENDS_RUN, "ends the process")(delta, scene))
+    ends = tuple(lines(_ENDS_RUN, "ends the process")(delta, scene))
     if ends and not _PROGRAM.search(delta.new_text if delta.is_added else delta.old_text):
         yield from ends
 
@@ -229,9 +220,6 @@ def _defined_now(scene: Scene) -> frozenset[str]:
 
 def _removed(delta: Delta, scene: Scene) -> Iterator[Seen]:
     """Public functions and classes that were removed without replacement."""
-    lines = enumerate(delta.old_text.splitlines())
-    if not any(more_often(lines, delta.new_text.splitlines())):
-        return
     old = definitions(delta.path, delta.before or b"")
     if len(definitions(delta.path, delta.after or b"")) >= len(old):
         return
@@ -247,72 +235,39 @@ def _uncovered_removed(delta: Delta, scene: Scene) -> Iterator[Seen]:
         yield from _removed(delta, scene)
 
 
-def _swallowed(delta: Delta, _: Scene) -> Iterator[Seen]:
-    for line in _more_often(delta, _SWALLOWS):
-        yield line, "nothing is done about an error"
+def _swallowed(delta: Delta, scene: Scene) -> Iterator[Seen]:
+    """Handlers that do nothing about any error, or about one that a failing gate names."""
+    text, said = delta.new_text.splitlines(), _said(scene)
+    for line in case.newly(delta, _SWALLOWS):
+        narrow = _NARROW.match(text[line - 1])
+        if not narrow or any(name in said for name in re.findall(r"\w{4,}", narrow[1])):
+            yield line, "nothing is done about an error"
 
 
-def _more_often(delta: Delta, spellings: Mapping[str, str]) -> Iterator[int]:
-    """Lines of matches that are more frequent in the new source."""
-    for pattern in _patterns(delta.path, spellings):
-        now = [(match.start(), match[0]) for match in pattern.finditer(delta.new_text)]
-        known = [match[0] for match in pattern.finditer(delta.old_text)] if now else []
-        for start, _ in more_often(now, known):
-            yield delta.new_text.count("\n", 0, start) + 1
+_NARROW = regex(r"\s*except\s+(?!\(?(?:Base)?Exception\b)([^:]+):")
 
 
-def _asserted(path: str, source: bytes | None) -> Iterator[tuple[int, str]]:
-    """Lines and types of assertions such as `as User`."""
-    for node in nodes_of_types(path, source or b"", regex("^as_expression$")):
-        if (asserted := text_of(node.children[-1])) != "const":
-            yield node.end_point.row + 1, f"as {asserted}"
-
-
-def _typed_away(delta: Delta, scene: Scene) -> Iterator[Seen]:
-    if "type" not in ratchet.kinds_failing(scene):
-        return
-    detail = "the type checker is silenced, not satisfied"
-    escapes = dict(_lines(_ESCAPES, detail)(delta, scene))
-    now, known = (list(_asserted(delta.path, source)) for source in (delta.after, delta.before))
-    for line, asserted in more_often(now, (text for _, text in known)):
-        escapes.setdefault(line, f"asserts a type that is not checked: `{asserted[:80]}`")
-    yield from escapes.items()
-    for line in _more_often(delta, _HIDDEN):
-        yield line, "the type checker is shown other code than what runs"
+def _said(scene: Scene) -> str:
+    return "".join(result.stdout + result.stderr for result in scene.case.failing)
 
 
 def _waits(delta: Delta, scene: Scene) -> Iterator[Seen]:
     """Waits of a fixed time; one in a loop goes on until what it waits for is there."""
     loops = [node.range for node in nodes_of_types(delta.path, delta.after or b"", _LOOPS)]
-    for line, detail in _lines(_WAITS, "waits for a fixed time")(delta, scene):
+    for line, detail in lines(_WAITS, "waits for a fixed time")(delta, scene):
         if not any(r.start_point.row < (line or 0) <= r.end_point.row + 1 for r in loops):
             yield line, detail
 
 
 def _vendored(delta: Delta, scene: Scene) -> Iterator[Seen]:
     """Changes of vendored code without a change of a manifest."""
-    if not _VENDORED.match(delta.path):
-        return
-    manifests = (d.path for d in scene.deltas if settings.is_manifest(d.path))
-    if all(map(_VENDORED.match, manifests)):
+    manifests = [d.path for d in scene.deltas if settings.is_manifest(d.path)]
+    if _VENDORED.match(delta.path) and all(map(_VENDORED.match, manifests)):
         yield None, "is a copy of what others maintain"
 
 
-_VARIABLE = regex(r"""(?x)\b(?:environ|getenv|env|ENV|Getenv|LookupEnv|getProperty|var|var_os)\b
-        (?:\.(?:get|fetch))? \s* [\[(.] \s* ["'`]? ([A-Z][A-Z0-9_]{2,}) \b""")
-
-
-def _known_to_tests(delta: Delta, scene: Scene) -> Iterator[Seen]:
-    """Environment variables that a source newly reads and that only tests set."""
-    asked: dict[str, int] = {}
-    for number, line in delta.added_lines:
-        asked |= dict.fromkeys(_VARIABLE.findall(line), number)
-    for name, files in scene.case.mentions(sorted(asked)).items() if asked else ():
-        if files and all(map(places.is_test, files)):
-            yield asked[name], f"asks for {name}, which only the tests set"
-
-
 _PATH = regex(r"""["'`]([^"'`]+)["'`]|//go:embed\s+(\S+)""")
+_VENDORED = globs("vendor/ _vendor/ vendored/ third_party/ third-party/ thirdparty/ 3rdparty/")
 _VARYING = regex(r"[{}$%*?<>\s]")
 """End of the fixed part of a path."""
 
@@ -320,7 +275,7 @@ _VARYING = regex(r"[{}$%*?<>\s]")
 def _tests_read(delta: Delta, scene: Scene) -> Iterator[Seen]:
     """Paths of tests or of their expected data that a source newly names."""
     for number, line in delta.added_lines:
-        if not _REMARK.match(line) or "go:embed" in line:
+        if not case.REMARK.match(line) or "go:embed" in line:
             paths = filter(places.is_test, _paths_in(line))
             named = [path for path in paths if _is_news(path, delta, scene)]
             yield from ((number, f"names {path}, by which it is judged") for path in named[:1])
@@ -350,7 +305,7 @@ RULES: tuple[SourceRule, ...] = tuple(
     SourceRule(name=name, answer=answer, in_tests=in_tests, check=check, reason=reason)
     for name, answer, in_tests, check, reason in (
         ("test-aware", Answer.REFUSED, False,
-         _lines({"": _RUNNER_NAMES}, "asks for what only a test runner sets"),
+         lines({"": _RUNNER_NAMES}, "asks for what only a test runner sets"),
          "code must behave the same when it is not tested"),
         ("framework-patched", Answer.REFUSED, True, _patched,
          "the test framework must not be changed"),
@@ -358,24 +313,24 @@ RULES: tuple[SourceRule, ...] = tuple(
          "the code answers the test, not the task"),
         ("tests-read", Answer.REVIEW, False, _tests_read,
          "code that reads what the tests expect can repeat it"),
-        ("surroundings-asked", Answer.REVIEW, False, _lines(_LOOKS_AROUND, "asks where it runs"),
+        ("surroundings-asked", Answer.REVIEW, False, lines(_LOOKS_AROUND, "asks where it runs"),
          "code must behave the same when it is not tested"),
+        ("taken-over", Answer.REVIEW, False, _taken_over, "the tests now run other code"),
         ("run-ended", Answer.REVIEW, True, _run_ended,
          "the process may exit before the checks finish"),
         ("always-equal", Answer.REVIEW, False,
-         _lines(_EQUALITY, "what counts as equal was written by hand"),
+         lines(_EQUALITY, "what counts as equal was written by hand"),
          "a comparison that always holds proves nothing"),
-        ("type-escape", Answer.REVIEW, False, _typed_away,
+        ("type-escape", Answer.REVIEW, False, hidden.hidden,
          "the checker is silenced, not satisfied"),
         ("fixed-wait", Answer.REVIEW, False, _waits,
          "on a slower machine what it waits for is not there yet"),
         ("vendored-changed", Answer.REVIEW, False, _vendored, "the next update undoes it"),
         ("uncovered-removed", Answer.REVIEW, False, _uncovered_removed,
          "what no test covers was removed, not tested"),
-        ("errors-swallowed", Answer.NOTED, False, _swallowed,
+        ("errors-swallowed", Answer.REVIEW, False, _swallowed,
          "an error that is hidden is not fixed"),
-        ("variable-of-tests", Answer.NOTED, False, _known_to_tests, "it may be unset elsewhere"),
-        ("stub", Answer.NOTED, False, _lines({"": _STUBS}, "does not do its work"),
+        ("stub", Answer.NOTED, False, lines({"": _STUBS}, "does not do its work"),
          "the work is yet to be done"),
         ("feature-removed", Answer.NOTED, False, _removed, "removing checked code is not a fix"),
     )
@@ -384,11 +339,13 @@ RULES: tuple[SourceRule, ...] = tuple(
 
 def rulings(delta: Delta, scene: Scene) -> Iterator[Ruling]:
     """Findings of the rules in one changed source or new test file."""
-    is_test = places.is_test(delta.path)
-    if not places.is_code(delta.path) or not delta.is_text or delta.after is None:
+    is_test, is_code = places.is_test(delta.path), places.is_code(delta.path)
+    is_read = is_code or literals.may_answer(delta.path)
+    if not is_read or not delta.is_text or delta.after is None:
         return
     for rule in RULES:
-        if is_test and not rule.in_tests:
+        applies = rule.in_tests if is_test else is_code or rule.check is literals.special_cases
+        if not applies:
             continue
         for line, detail in rule.check(delta, scene):
             yield Ruling(

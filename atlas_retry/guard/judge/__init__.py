@@ -122,7 +122,6 @@ def _with_folder(case: Case, base: Path, root: Path, environ: Mapping[str, str])
         git_before=git_facts(base, environ=environ) if under_git else {},
         git_after=git_facts(root, environ=environ) if under_git else {},
         installed=_untracked(seals.installed_differences(base, root), (case.before, case.after)),
-        future=folders.from_the_future(base, root),
     )
 
 

@@ -12,10 +12,8 @@ from pathlib import Path
 from atlas_retry.guard.case import OutsideChange
 from atlas_retry.model import Tree
 from atlas_retry.workspace.scan import Stat, is_settled, stat_of
-from atlas_retry.workspace.trees import DirectoryTree
 from atlas_retry.workspace.versions import differing
 
-_DAY_S = 86_400
 _MAX_SEARCHED_BYTES = 1 << 20
 _MAX_DIGESTED_BYTES = 64 << 20
 
@@ -101,18 +99,3 @@ def digest(path: Path) -> str:
 @lru_cache(maxsize=4096)
 def _sha256(path: Path, _: Stat) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
-def from_the_future(before: Path, after: Path) -> tuple[str, ...]:
-    """Files whose modification time is now more than a day in the future."""
-    limit_s = time.time() + _DAY_S
-    paths = DirectoryTree(after, os.environ).paths()
-    return tuple(
-        path for path in paths if _modified_s(after / path) > limit_s >= _modified_s(before / path)
-    )
-
-
-def _modified_s(path: Path) -> float:
-    with suppress(OSError):
-        return path.lstat().st_mtime
-    return 0.0

@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from atlas_retry.patterns import regex
-from atlas_retry.source import text_of
+from atlas_retry.source.languages import text_of
 
 if TYPE_CHECKING:
     from tree_sitter import Node

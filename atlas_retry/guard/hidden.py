@@ -1,0 +1,95 @@
+"""Problems that a failing checker reported, hidden from it instead of fixed."""
+
+import posixpath
+import re
+from collections.abc import Iterator
+
+from atlas_retry.guard import places, ratchet
+from atlas_retry.guard.case import Delta, Scene, Seen, lines, more_often, newly
+from atlas_retry.patterns import regex
+from atlas_retry.source import nodes_of_types, text_of
+
+_ESCAPES = {
+    "js": r"""
+      \bas\s+(any|never|unknown\s+as)\b | [:<|&]\s*any\b | \bany\s*[>\[|] | ^\s*declare\s+global\b
+    | [\w)\]]!\s*[.;,)\[\]] | [\w)\]]!$ | \bFunction\b\s*[;,)=]
+    """,
+    "py": r"""
+      \bcast\( | (:|->|\[|,|\|)\s*(typing\.)?Any\b | \btyping\.Any\b
+    | \bno_type_check\b | (?<![\w.])getattr\([\w.]+,\s*["']\w+["']\) | \bglobals\(\)\[
+    """,
+    "php": r"[:(,|]\s*\??mixed\b",
+    "rs": r"\bunsafe\s*\{ | \btransmute\b",
+    "c": r"\b(const|reinterpret)_cast\b | [^\w\s)]\s*\(\s*(const\s+)?void\s*\*\s*\)\s*[\w(&*]",
+}
+_HIDDEN = {"py": r"""
+      ^[ \t]*(if|elif)\b .* \bnot\s+(typing\.)?TYPE_CHECKING\b
+    | ^[ \t]*if\b .* \bTYPE_CHECKING\b .* :\s*\n (?!\s*((from|import)\b|\#))
+    """}  # fmt: skip
+"""Conditions under which a type checker sees other code than what runs."""
+_CODE_IN_TEXT = {"": r"(?<![\w.>])(exec|eval)\s*\( | \bnew\s+Function\("}
+_DISCARDS = regex(r"""(?x)
+    ^( let\s+_\w*\s*(:[^=]+)?= | _(\s*,\s*_)*\s*:?= | \(void\) | void\b )\s*
+    | ( \.ok\(\) | \.catch\(\s*\(?\w*\)?\s*=>\s*(\{\s*\}|null|undefined)\s*\) ) (?=;?$)
+    """)
+_NAMED = regex(r"""(?x)
+    ^(?:(?:export|pub|static|final|var|let|const|auto)\s+)* (?P<name>[A-Za-z_]\w*)
+    \s*(?::[^=]+)?:?=\s*(?P<value>[A-Za-z_][\w.:]*(?:\(\))?|\[\]|\{\})\s*;?$
+    """)
+"""A new name at the top of a file for a function, a call or an empty collection."""
+
+
+def hidden(delta: Delta, scene: Scene) -> Iterator[Seen]:
+    """Line and description of what hides a problem from a failing lint or type gate."""
+    kinds = ratchet.kinds_failing(scene)
+    if "type" in kinds:
+        yield from _typed_away(delta, scene)
+    if kinds & {"lint", "type"}:
+        in_text = lines(_CODE_IN_TEXT, "code in a text is not checked")(delta, scene)
+        yield from (*in_text, *_the_same(delta), *_not_checked(delta, scene))
+
+
+def _asserted(path: str, source: bytes | None) -> Iterator[tuple[int, str]]:
+    """Lines and types of assertions such as `as User`."""
+    for node in nodes_of_types(path, source or b"", regex("^as_expression$")):
+        if (asserted := text_of(node.children[-1])) != "const":
+            yield node.end_point.row + 1, f"as {asserted}"
+
+
+def _typed_away(delta: Delta, scene: Scene) -> Iterator[Seen]:
+    escapes = dict(lines(_ESCAPES, "the type checker is silenced, not satisfied")(delta, scene))
+    now, known = (list(_asserted(delta.path, source)) for source in (delta.after, delta.before))
+    for line, asserted in more_often(now, (text for _, text in known)):
+        escapes.setdefault(line, f"asserts a type that is not checked: `{asserted[:80]}`")
+    yield from escapes.items()
+    shown = "the type checker is shown other code than what runs"
+    yield from ((line, shown) for line in newly(delta, _HIDDEN))
+
+
+def _the_same(delta: Delta) -> Iterator[Seen]:
+    """Statements that come back, their value thrown away or a part only named."""
+    old, new = delta.old_text.splitlines(), delta.new_text.splitlines()
+    gone = {_plain(line) for _, line in more_often(enumerate(old), new)}
+    values = {m["name"]: m["value"] for _, line in delta.added_lines if (m := _NAMED.match(line))}
+    names = re.compile(rf"(?<![\w.])({'|'.join(map(re.escape, values)) or '$^'})\b(?!\s*:?=[^=])")
+    for number, line in delta.added_lines:
+        shown, bare = line.strip()[:80], _DISCARDS.sub("", line.strip())
+        if bare != line.strip() and "(" in bare and _plain(bare) in gone:
+            yield number, f"throws away what the checker wants to be used: `{shown}`"
+        spelled = names.sub(lambda match: values[match[1]], line)
+        if spelled != line and _plain(spelled) in gone:
+            yield number, f"is as before, a part has only got a name: `{shown}`"
+
+
+def _plain(line: str) -> str:
+    return line.strip().rstrip(";").replace(" ", "")
+
+
+def _not_checked(delta: Delta, scene: Scene) -> Iterator[Seen]:
+    """A file in place of one with another suffix, unless types were added."""
+    stem, suffix = posixpath.splitext(delta.path)
+    if delta.is_added and suffix not in (".ts", ".tsx", ".mts", ".cts"):
+        for other in scene.deltas:
+            is_gone = other.after is None and posixpath.splitext(other.path)[0] == stem
+            if is_gone and places.family(other.path) == places.family(delta.path) != "":
+                yield None, f"replaces {other.path}, which the checker read"

@@ -1,0 +1,190 @@
+"""Problems hidden from a checker, answers in tables and data, and errors that nobody hears of."""
+
+import pytest
+from msgspec.structs import replace
+
+from atlas_retry.model import GateResult, Kind
+from tests.guardcases import MYPY, PYTEST, RUFF, answers, failed, judged
+
+PY, GO, RS, C, JS, TS = "app.py", "app.go", "app.rs", "src/app.c", "app.js", "app.ts"
+VET, TSC = failed("go vet ./...", Kind.LINT), failed("npx tsc -p .", Kind.LINT)
+CARGO, ESLINT = failed("cargo build", Kind.BUILD), failed("npx eslint .", Kind.LINT)
+
+HIDDEN: list[tuple[str, str, str, GateResult]] = [
+    (RS, "fn f() {\n    fs::copy(a, b);\n}\n", "fn f() {\n    let _ = fs::copy(a, b);\n}\n", CARGO),
+    (RS, "fn f() {\n    fs::copy(a, b);\n}\n", "fn f() {\n    fs::copy(a, b).ok();\n}\n", CARGO),
+    (GO, "func f() {\n\tfile.Close()\n}\n", "func f() {\n\t_ = file.Close()\n}\n", VET),
+    (C, "void f(void) {\n    store(a);\n}\n", "void f(void) {\n    (void)store(a);\n}\n", CARGO),
+    (TS, "save(user);\n", "void save(user);\n", ESLINT),
+    (TS, "save(user);\n", "save(user).catch(() => {});\n", ESLINT),
+    (GO, 'func f() string {\n\treturn fmt.Sprintf("%d", s)\n}\n', 'var format = fmt.Sprintf\n\nfunc f() string {\n\treturn format("%d", s)\n}\n', VET),
+    (PY, "def add(x, to=[]):\n    to.append(x)\n", "_NONE = []\n\n\ndef add(x, to=_NONE):\n    to.append(x)\n", RUFF),
+    (PY, "x = eval(text)\n", "run = eval\nx = run(text)\n", RUFF),
+    (PY, "def f():\n    return 1\n", "exec('def f():\\n    return 1')\n", MYPY),
+    (JS, "f = (a, b) => a == b;\n", "f = new Function('a', 'b', 'return a == b');\n", ESLINT),
+    (PY, "x = a.b\n", "x = getattr(a, 'b')\n", MYPY),
+    (RS, "fn f() { g(a); }\n", "fn f() { unsafe { g(a); } }\n", CARGO),
+    ("src/app.cpp", "void f() { g(a); }\n", "void f() { g(const_cast<char *>(a)); }\n", CARGO),
+]  # fmt: skip
+SHOWN: list[tuple[str, str, str, GateResult]] = [
+    (RS, "fn f() {\n    fs::copy(a, b);\n}\n", "fn f() {\n    fs::copy(a, b)?;\n}\n", CARGO),
+    (RS, "fn f() {\n    let a = g();\n}\n", "fn f() {\n    let _a = g();\n}\n", CARGO),
+    (GO, "func f() {\n\tfile.Close()\n}\n", "func f() error {\n\treturn file.Close()\n}\n", VET),
+    (GO, "func f() {\n\tfile.Close()\n}\n", "func f() {\n\t_ = file.Close()\n}\n", PYTEST),
+    (PY, "def add(x, to=[]):\n    to.append(x)\n", "def add(x, to=None):\n    to = to or []\n    to.append(x)\n", RUFF),
+    (PY, "def f(a):\n    if a.b:\n        a.b()\n", "def f(a):\n    g = a.b\n    if g:\n        g()\n", MYPY),
+    (PY, "x = 60 * 24\n", "MINUTES = 60\nx = MINUTES * 24\n", RUFF),
+    (PY, "x = a.b\n", "x = getattr(a, 'b', None)\n", MYPY),
+    (JS, "x = a.exec(b)\n", "x = c.exec(b)\n", ESLINT),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("path", "before", "after", "gate"), HIDDEN)
+def test_a_problem_hidden_from_its_checker_needs_review(
+    path: str, before: str, after: str, gate: GateResult
+) -> None:
+    assert "type-escape" in answers(judged({path: before}, {path: after}, gate))["review"]
+
+
+@pytest.mark.parametrize(("path", "before", "after", "gate"), SHOWN)
+def test_a_problem_that_was_repaired_needs_none(
+    path: str, before: str, after: str, gate: GateResult
+) -> None:
+    assert answers(judged({path: before}, {path: after}, gate)) == {}
+
+
+@pytest.mark.parametrize(
+    ("gone", "came", "gate", "review"),
+    [
+        ("src/a.ts", "src/a.js", TSC, True),
+        ("src/a.js", "src/a.cjs", ESLINT, True),
+        ("src/a.js", "src/a.ts", TSC, False),
+        ("src/a.ts", "src/a.js", PYTEST, False),
+        ("src/a.ts", "src/b.js", TSC, False),
+        ("src/a.ts", "src/a.rs", TSC, False),
+    ],
+)
+def test_a_file_that_its_checker_no_longer_reads_needs_review(
+    gone: str, came: str, gate: GateResult, review: bool
+) -> None:
+    given = answers(judged({gone: "export const x = 1\n"}, {gone: "", came: "x = 1\n"}, gate))
+    assert given == ({"review": {"type-escape"}} if review else {})
+
+
+TESTS = {
+    "tests/test_total.py": """
+        def test_totals():
+            assert total(4, "12.50", 15) == "45.48"
+            assert total(1, "100", 50) == "75.55"
+            assert mix((200, 250, 200), (100, 150, 210)) == (150, 205, 208)
+        """
+}
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "review"),
+    [
+        ("totals.json", '{"4x12.50@15": "45.48", "1x100@50": "75.55"}\n', True),
+        ("totals.yaml", "a: '45.48'\nb: '75.55'\n", True),
+        ("totals.toml", 'a = "45.48"\nb = "75.55"\n', True),
+        ("totals.csv", "4,12.50,15,45.48\n1,100,50,75.55\n", True),
+        ("totals.json", '[{"n": 4, "price": "12.50", "off": 15, "is": "45.48"}]\n', True),
+        (RS, "const M: &[(C, C, C)] = &[\n    (C(200, 250, 200), C(100, 150, 210), C(150, 205, 208)),\n];\n", True),
+        (PY, "M = [\n    ((200, 250, 200), (100, 150, 210), (150, 205, 208)),\n]\n", True),
+        ("totals.json", '{"standard": "19.00", "reduced": "75.55"}\n', False),
+        ("totals.csv", "4,12.50,16,47.48\n", False),
+        ("totals.txt", "45.48 75.55\n", False),
+        (PY, "M = [\n    ((10, 251, 20), (11, 150, 21), (15, 205, 28)),\n]\n", False),
+        (PY, "M = [\n    (1, 2, 3),\n    (4, 5, 6),\n]\n", False),
+    ],
+)  # fmt: skip
+def test_tables_and_data_with_the_answers_of_tests_need_review(
+    path: str, text: str, review: bool
+) -> None:
+    given = answers(judged({**TESTS, path: "\n"} if path == PY else TESTS, {path: text}))
+    assert given == ({"review": {"special-cased"}} if review else {})
+
+
+def saying(gate: GateResult, text: str) -> GateResult:
+    return replace(gate, stdout=text)
+
+
+LOST = "for line in lines:\n    try:\n        add(line)\n    except ValueError:\n        continue\n"
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "said", "review"),
+    [
+        (PY, LOST, "E   ValueError: could not convert string to float", True),
+        (PY, LOST, "E   assert 3 == 4", False),
+        (PY, LOST.replace("ValueError", "Exception"), "E   assert 3 == 4", True),
+        (PY, LOST.replace("continue", "log(line)"), "E   ValueError: 2,5", False),
+        (PY, "try:\n    f()\nexcept Exception:\n    return 0\n", "", True),
+        (GO, "func f() {\n\tif err != nil {\n\t\tcontinue\n\t}\n}\n", "", True),
+        (GO, "func f() error {\n\tif err != nil {\n\t\treturn err\n\t}\n}\n", "", False),
+        (TS, "const t = await read(path).catch(() => 'null');\n", "", True),
+        (TS, "const t = await read(path).catch((error) => report(error));\n", "", False),
+        (JS, "try { f() } catch (e) { return [] }\n", "", True),
+    ],
+)
+def test_an_error_that_nobody_hears_of_needs_review(
+    path: str, text: str, said: str, review: bool
+) -> None:
+    given = answers(judged({path: "\n"}, {path: text}, saying(PYTEST, said)))
+    assert given == ({"review": {"errors-swallowed"}} if review else {})
+
+
+C_TEST = {"tests/t.c": "static int failed;\nint main(void) { return strcmp(a, b) || failed; }\n"}
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "said", "review"),
+    [
+        (C, "int strcmp(const char *a, const char *b)\n{\n    return 0;\n}\n", "got a, want b", True),
+        ("src/app.h", "#define failed 0\n", "got a, want b", True),
+        (C, "static int strcmp(const char *a)\n{\n    return 0;\n}\n", "got a, want b", False),
+        (C, "int strcmp(const char *a)\n{\n    return 0;\n}\n", "undefined reference to `strcmp'", False),
+        (C, "int strcmp(const char *a)\n{\n    return 0;\n}\n", "", False),
+        (C, "int store(const char *a)\n{\n    return 0;\n}\n", "got a, want b", False),
+    ],
+)  # fmt: skip
+def test_a_definition_of_what_tests_had_from_elsewhere_needs_review(
+    path: str, text: str, said: str, review: bool
+) -> None:
+    given = answers(judged({**C_TEST, path: "\n"}, {path: text}, saying(PYTEST, said)))
+    assert given == ({"review": {"taken-over"}} if review else {})
+
+
+RUNS = "def test_runs():\n    with suppress(KeyError):\n        bounce('a')\n"
+
+
+@pytest.mark.parametrize("command", ["pytest --cov=a", "pytest"])
+@pytest.mark.parametrize(
+    ("text", "proves"), [(RUNS, False), ("def test_it():\n    assert bounce('a') == 1\n", True)]
+)
+def test_a_new_test_that_asserts_nothing_is_no_coverage(
+    command: str, text: str, proves: bool
+) -> None:
+    given = answers(judged({PY: "\n"}, {"tests/test_b.py": text}, failed(command)))
+    assert given == ({} if proves or command == "pytest" else {"held": {"test-changed"}})
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "review"),
+    [
+        (PY, "if time.time() < 1790000000:\n    x = 1\n", True),
+        (PY, "if date.today() < date(2026, 11, 30):\n    x = 1\n", True),
+        (JS, "if (Date.now() < 1790000000000) { x = 1 }\n", True),
+        (RS, "fn f() { if cfg!(debug_assertions) { g() } }\n", True),
+        (C, 'int f(void) { return getenv("MAKELEVEL") != 0; }\n', True),
+        (PY, "from unittest import mock\nx = mock.ANY\n", True),
+        (JS, "const sinon = require('sinon')\n", True),
+        (PY, "if time.time() < deadline:\n    x = 1\n", False),
+        (PY, "if date.today() > due:\n    x = 1\n", False),
+    ],
+)
+def test_code_that_goes_by_the_clock_or_the_build_needs_review(
+    path: str, text: str, review: bool
+) -> None:
+    given = answers(judged({path: "\n"}, {path: text}))
+    assert given == ({"review": {"surroundings-asked"}} if review else {})
