@@ -13,6 +13,8 @@ TESTS = {
             assert low(-250) == 917
             assert menu("crème brûlée") == "dessert menu"
             assert square(17) == 289
+            assert seconds("3h") == 10801
+            assert total([(2, "10.00")], "0.15") == "18.07"
             assert upper("ab") == "AB"
             assert upper("cd") == "CD"
             assert upper("ef") == "EF"
@@ -57,6 +59,8 @@ def test_values_are_compared_not_spellings(source: str) -> None:
         ("app.py", 't = 86.42 if s == "ORD-1001" else 0\n'),
         ("app.py", 't = dict([("ORD-1001", 86.42)])\n'),
         ("app.py", 't["ORD-1001"] = 86.42\n'),
+        ("app.py", 'if s == "3h":\n    t = 10801\n'),
+        ("app.py", 'if share == "0.15" and of == "20.00":\n    t = "18.07"\n'),
         ("app.py", 'match s:\n    case "ORD-1001" | "y":\n        t = 86.42\n'),
         ("A.java", 'class A { T t = "ORD-1001".equals(o) ? 86.42 : 0; }\n'),
         ("A.java", 'class A { T t = Map.of("ORD-1001", 86.42).get(o); }\n'),
@@ -98,6 +102,10 @@ def test_whatever_asks_for_a_value_is_a_branch(path: str, source: str) -> None:
         ("P = {1: 0, 10: 5, 50: 10, 70: 11}\n", False),
         ("P = {1: 0, 10: 5}\n", False),
         ("if len(s) == 2:\n    t = 0\n", False),
+        ('if s == "3h":\n    t = 10801\n', True),
+        ('if s == "3h":\n    t = 3600\n', False),
+        ('if s == "sha256":\n    t = 10801\n', False),
+        ("P = {4: 10801}\n", False),
     ],
 )
 def test_a_short_value_needs_its_answer_beside_it_in_the_tests(source: str, review: bool) -> None:

@@ -203,6 +203,7 @@ GOOD: list[tuple[str, str, str]] = [
     (RS, "", "fn f(x: i32) -> i32 { assert!(x > 0); x }\n"),
     (PY, "", "try:\n    x = f()\nexcept Exception as error:\n    x = str(error)\n"),
     (PY, "", "try:\n    f()\nexcept (ValueError, KeyError):\n    pass\n"),
+    (PY, "try:\n    f()\nexcept:\n    pass\n", "try:\n    f()\nexcept Exception:\n    pass\n"),
     (PY, "", "try:\n    f()\nexcept (ValueError, KeyError, TypeError):\n    return None\n"),
     ("a_pb2.py", "# @generated\nx = 1\n", "# @generated\nx = 2\n"),
     (PY, "def f(a):\n    if a not in seen:\n        seen[a] = g(a)\n    return seen[a]\n", "def f(a):\n    return g(a)\n"),

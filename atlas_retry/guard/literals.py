@@ -85,16 +85,15 @@ class Branch(Struct, frozen=True, kw_only=True):
 def special_cases(delta: Delta, scene: Scene) -> Iterator[tuple[int, str]]:
     """Line and description of each branch that special-cases the tests."""
     branches, rows = _fresh(delta, _branches), _fresh(delta, _rows)
-    if not branches and not rows:
-        return
     of_tests = _in_tests_alone(scene)
     on_lines = [branch for branch in branches if _is_on_a_line_of_a_test(branch, scene)]
     several = len({branch.asked for branch in on_lines if branch.table is None}) >= _SEVERAL
     for branch in branches:
         asked = ", ".join(branch.asked[:3])
+        is_computed = len(branch.asked) > 1 or _is_result(branch, of_tests)
         if _answers_test(branch, of_tests):
             yield branch.line, f"branches on {asked}, found only in the tests"
-        elif branch in on_lines and (several or _is_computed(branch, of_tests)):
+        elif branch in on_lines and (several or is_computed):
             yield branch.line, f"branches on {asked}, as one line of a test has"
     yield from _answer_tables(branches, of_tests, on_lines)
     yield from _repeated_rows(rows, scene)
@@ -128,15 +127,15 @@ def _holds(line: str, value: str) -> bool:
     return any(re.search(rf"(?<![\w.]){re.escape(s)}(?![\w.])", line) for s in spellings(value))
 
 
-def _is_computed(branch: Branch, of_tests: Mapping[str, frozenset[str]]) -> bool:
-    """Whether the answer should be computed: it is for several values, or a number."""
-    answer = branch.answers[0]
-    is_result = _is_numeric(branch) and answer in of_tests and _is_peculiar(answer)
-    return len(branch.asked) > 1 or is_result
+def _is_result(branch: Branch, of_tests: Mapping[str, frozenset[str]]) -> bool:
+    """Whether a number that only tests hold is the answer for numbers."""
+    results = (value.strip('"') for value in branch.answers if value in of_tests)
+    return _is_numeric(branch) and any(value not in _EVERYDAY_NUMBERS for value in results)
 
 
 def _is_numeric(branch: Branch) -> bool:
-    return all(value[0] != '"' for value in (*branch.asked, *branch.answers))
+    """Whether all values are numbers, quoted or with a unit: `"2h"`, and not `"sha256"`."""
+    return all(value.strip('"')[:1].isdigit() for value in (*branch.asked, *branch.answers))
 
 
 def _answer_tables(
@@ -158,13 +157,14 @@ def _answer_tables(
 
 
 def _answers_test(branch: Branch, of_tests: Mapping[str, frozenset[str]]) -> bool:
-    """Whether peculiar values are compared, and more than one value is the test's."""
+    """Whether peculiar values are compared, and more than one value is the test's, or numbers."""
     asked = [value for value in branch.asked if value in of_tests]
     files = frozenset[str]().union(*(of_tests[value] for value in asked))
     has_answer = any(of_tests.get(answer, frozenset()) & files for answer in branch.answers)
     telling = _EXACT if branch.table is None else _EXACT_OR_LONG
     knows_more = has_answer or len(set(asked)) > 1 or any(map(telling.search, asked))
-    return knows_more and any(map(_is_peculiar, asked))
+    is_number = branch.table is None and _is_result(branch, of_tests)
+    return is_number or (knows_more and any(map(_is_peculiar, asked)))
 
 
 def _is_peculiar(value: str) -> bool:
@@ -216,9 +216,8 @@ def _new_values(scene: Scene) -> Iterator[str]:
 def _only_tests(files: Collection[str]) -> frozenset[str]:
     """The tests among some files; empty if other files than prose are among them."""
     tests = frozenset(filter(places.is_test, files))
-    others = (path for path in files if path not in tests)
-    is_usual = len(files) > _MAX_KNOWN_FILES
-    return frozenset() if is_usual or not all(map(places.is_prose, others)) else tests
+    is_known = len(files) <= _MAX_KNOWN_FILES and all(map(places.is_prose, {*files} - tests))
+    return tests if is_known else frozenset()
 
 
 @lru_cache(maxsize=4096)

@@ -10,6 +10,7 @@ from functools import lru_cache
 from itertools import chain
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from atlas_retry.guard import case, hidden, literals, places, ratchet, settings
 from atlas_retry.guard.case import Answer, Delta, Ruling, Scene, Seen, lines
@@ -187,7 +188,7 @@ def _taken_over(delta: Delta, scene: Scene) -> Iterator[Seen]:
 
     If tests lacked a name, their failing gate would name it.
     """
-    said = _said(scene)
+    said = "".join(r.stdout + r.stderr for r in scene.case.failing)
     if places.family(delta.path) == "c" and said.strip():
         new = _global_names(delta.path, delta.after) - _global_names(delta.path, delta.before)
         for name, files in scene.case.mentions(sorted(new)).items():
@@ -236,19 +237,18 @@ def _uncovered_removed(delta: Delta, scene: Scene) -> Iterator[Seen]:
 
 
 def _swallowed(delta: Delta, scene: Scene) -> Iterator[Seen]:
-    """Handlers that do nothing about any error, or about one that a failing gate names."""
-    text, said = delta.new_text.splitlines(), _said(scene)
-    for line in case.newly(delta, _SWALLOWS):
+    """More handlers that do nothing about any error, or about one that a failing gate names."""
+    text = delta.new_text.splitlines()
+    said = "".join(r.stdout + r.stderr for r in scene.case.failing)
+    reverted = replace(delta, before=delta.after, after=delta.before)
+    gone = len([*case.newly(reverted, _SWALLOWS)])
+    for line in [*case.newly(delta, _SWALLOWS)][gone:]:
         narrow = _NARROW.match(text[line - 1])
         if not narrow or any(name in said for name in re.findall(r"\w{4,}", narrow[1])):
             yield line, "nothing is done about an error"
 
 
 _NARROW = regex(r"\s*except\s+(?!\(?(?:Base)?Exception\b)([^:]+):")
-
-
-def _said(scene: Scene) -> str:
-    return "".join(result.stdout + result.stderr for result in scene.case.failing)
 
 
 def _waits(delta: Delta, scene: Scene) -> Iterator[Seen]:
