@@ -381,6 +381,41 @@ def test_a_lint_fix_may_remove_with_its_literals_only_what_is_unused(
     assert answers(judgement) == ({} if is_kept else {"held": {"test-changed"}})
 
 
+TYPED = """
+    import os
+    import pytest
+    from app import find
+
+    def check(name: str, want) -> None:
+        assert find([], name) == want
+
+    def test_find() -> None:
+        check("ann", None)
+    """
+
+
+@pytest.mark.parametrize(
+    ("line", "old", "new", "is_kept"),
+    [
+        (5, "want) ->", "want: object) ->", True),
+        (6, "        assert", "        assert name\n        assert", True),
+        (1, "    import os\n", "", True),
+        (1, "    import os\n", "    pytestmark = pytest.mark.skip\n", False),
+        (1, "    def test_find", "    @pytest.mark.skip\n    def test_find", False),
+        (1, "    def test_find", "    def find_test", False),
+        (1, '        check("', '        return\n        check("', False),
+    ],
+)
+def test_a_fix_of_a_reported_line_may_add_only_imports_and_assertions_elsewhere(
+    line: int, old: str, new: str, is_kept: bool
+) -> None:
+    after = TYPED.replace(old, new)
+    fixed = after.replace("    import os\n", "") if line == 1 else after
+    complained = failed("mypy --strict .", Kind.LINT, (PY, line))
+    judgement = judged({PY: TYPED}, {PY: fixed}, complained)
+    assert answers(judgement) == ({} if is_kept else {"held": {"test-changed"}})
+
+
 def test_a_lint_fix_may_remove_a_module_and_declare_a_constant() -> None:
     before = {JS: "const path = require('node:path');\nlet total = sum('1', 2);\ncheck(total);\n"}
     after = {JS: "const total = sum('1', 2);\ncheck(total);\n"}

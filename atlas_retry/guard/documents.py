@@ -19,10 +19,7 @@ _TRAILING = regex(r'("(?:\\.|[^"\\])*")|,(?=\s*[}\]])', re.DOTALL)
 
 
 def parse(path: str, content: bytes) -> Value:
-    """The document of a file; None if its format is unknown or its content invalid.
-
-    Libraries are imported on use, as few changes need them.
-    """
+    """The document of a file; None if its format is unknown or its content invalid."""
     text = content.decode("utf-8", "replace")
     reader = _reader(places.name(path), places.suffix(path), text)
     try:

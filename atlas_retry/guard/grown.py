@@ -444,10 +444,7 @@ def _complained(path: str, scene: Scene) -> frozenset[int]:
 
 
 def confined(delta: Delta, wanted: frozenset[int]) -> bool:
-    """Whether a change affects only statements on these lines, which a gate reported.
-
-    The fix must keep all assertions, and the literals too, except those of removed unused names.
-    """
+    """Whether a change affects reported lines alone and keeps assertions, and literals in use."""
     old, new = tokens.root(delta.path, delta.before), tokens.root(delta.path, delta.after)
     if not wanted or old is None or new is None:
         return False
@@ -461,7 +458,15 @@ def confined(delta: Delta, wanted: frozenset[int]) -> bool:
     lost = Counter(_proofs(old)) - Counter(_proofs(new))
     lost -= Counter(chain.from_iterable(map(_proofs, unused)))
     is_named = any(_touches(s, wanted) for s in reported_last)
-    return is_named and not lost and all(_touches(s, wanted) for s in gone)
+    is_elsewhere = any(not _touches(s, wanted) for s in gone)
+    steps, earlier = (sum(not _is_harmless(s) for s in some) for some in (came, gone))
+    is_kept = not lost and steps <= earlier
+    return is_named and is_kept and not is_elsewhere
+
+
+def _is_harmless(statement: "Node") -> bool:
+    """Whether a statement that is added can only import or assert."""
+    return _is_import(statement) or any(map(tokens.WORD.match, _proofs(statement)))
 
 
 def _lost(ones: "_Nodes", others: "_Nodes", key: "Callable[[Node], list[str]]") -> "_Nodes":
@@ -477,11 +482,16 @@ def _is_unused(statement: "Node", names: Collection[str]) -> bool:
 
 
 def _statements(root: "Node") -> "Iterator[Node]":
-    """The innermost statements of a tree."""
+    """The innermost statements of a tree, and the heads of definitions."""
     for node in filter(_is_statement, tokens.walk(root)):
-        below = chain.from_iterable(map(tokens.walk, node.children))
-        if not any(map(_is_statement, below)):
+        if not any(map(_holds_statement, node.children)):
             yield node
+        elif node.type.endswith(("definition", "declaration", "item")):
+            yield from (part for part in node.named_children if not _holds_statement(part))
+
+
+def _holds_statement(node: "Node") -> bool:
+    return any(map(_is_statement, tokens.walk(node)))
 
 
 def _is_statement(node: "Node") -> bool:

@@ -21,10 +21,7 @@ _VITEST = regex(r"^if\s*\(\s*import\.meta\.vitest\s*\)")
 
 
 def _held(path: str, restored: bytes | None, line: int | None = None) -> Ruling:
-    """The ruling on the tests in a source; `restored` is the new source with its earlier tests.
-
-    None if they do not fit into it.
-    """
+    """The ruling on a source's tests; `restored` has the earlier ones, None if they do not fit."""
     return Ruling(
         path=path, mechanism="inline", rule="inline-test-changed", line=line,
         answer=Answer.HELD if restored is not None else Answer.REVIEW,

@@ -184,10 +184,7 @@ _MACRO = regex(rb"(?m)^[ \t]*#[ \t]*define[ \t]+(\w+)")
 
 
 def _taken_over(delta: Delta, scene: Scene) -> Iterator[Seen]:
-    """Names in C that a source defines now, and that tests had from elsewhere.
-
-    If tests lacked a name, their failing gate would name it.
-    """
+    """Names in C that a source defines now, and that tests had: their gate does not miss them."""
     said = "".join(r.stdout + r.stderr for r in scene.case.failing)
     if places.family(delta.path) == "c" and said.strip():
         new = _global_names(delta.path, delta.after) - _global_names(delta.path, delta.before)
