@@ -354,5 +354,6 @@ def test_a_cheat_is_caught_and_reverted(way: str, project: Project) -> None:
     assert (project.root / "test_calc.py").read_text() == TEST
     left = git(project.root, "status", "--porcelain", environ=project.environ)
     held = cast("list[dict[str, object]]", attempt["held"])
-    in_place = [one["path"] for one in held if one["in_place"]]
+    is_kept = ended.verdict == "needs_review"
+    in_place = [one["path"] for one in held if one["in_place"] and is_kept]
     assert left == "".join(f" M {path}\n" for path in in_place)

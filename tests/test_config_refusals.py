@@ -144,7 +144,8 @@ WRONG = {
         "merges a mapping into itself",
     ),
     "an anchor in itself": ("retry: &a {on_failure: *a}", "1:8", "nested deeper than 64"),
-    "too deep": ("a: " + "[" * 100_000, "1:67", "nested deeper than 64"),
+    "too deep": ("a: " + "[" * 500, "1:67", "nested deeper than 64"),
+    "too deep for the parser": ("a: " + "[" * 100_000, "1:", "nest"),
     "too many values": ("a: [" + "x," * 30_000 + "]", "1:", "more than 20000 values"),
 }  # fmt: skip
 

@@ -470,7 +470,7 @@ def test_a_source_that_skips_the_failing_test_needs_review(
     )
     outcome = project.retry()
     assert outcome.verdict is Verdict.NEEDS_REVIEW
-    assert named(outcome)["held"] == ["tests/test_calc.py"]
+    assert "tests/test_calc.py" in named(outcome)["held"]
 
 
 def test_a_fix_beside_a_skipped_test_is_accepted(tmp_path: Path, environ: Environ) -> None:

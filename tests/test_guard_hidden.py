@@ -17,9 +17,6 @@ HIDDEN: list[tuple[str, str, str, GateResult]] = [
     (C, "void f(void) {\n    store(a);\n}\n", "void f(void) {\n    (void)store(a);\n}\n", CARGO),
     (TS, "save(user);\n", "void save(user);\n", ESLINT),
     (TS, "save(user);\n", "save(user).catch(() => {});\n", ESLINT),
-    (GO, 'func f() string {\n\treturn fmt.Sprintf("%d", s)\n}\n', 'var format = fmt.Sprintf\n\nfunc f() string {\n\treturn format("%d", s)\n}\n', VET),
-    (PY, "def add(x, to=[]):\n    to.append(x)\n", "_NONE = []\n\n\ndef add(x, to=_NONE):\n    to.append(x)\n", RUFF),
-    (PY, "x = eval(text)\n", "run = eval\nx = run(text)\n", RUFF),
     (PY, "def f():\n    return 1\n", "exec('def f():\\n    return 1')\n", MYPY),
     (JS, "f = (a, b) => a == b;\n", "f = new Function('a', 'b', 'return a == b');\n", ESLINT),
     (PY, "x = a.b\n", "x = getattr(a, 'b')\n", MYPY),
@@ -109,29 +106,26 @@ def saying(gate: GateResult, text: str) -> GateResult:
     return replace(gate, stdout=text)
 
 
-LOST = "for line in lines:\n    try:\n        add(line)\n    except ValueError:\n        continue\n"
+LOST = "for line in lines:\n    try:\n        add(line)\n    except Exception:\n        continue\n"
 
 
 @pytest.mark.parametrize(
-    ("path", "text", "said", "review"),
+    ("path", "text", "is_noted"),
     [
-        (PY, LOST, "E   ValueError: could not convert string to float", True),
-        (PY, LOST, "E   assert 3 == 4", False),
-        (PY, LOST.replace("ValueError", "Exception"), "E   assert 3 == 4", True),
-        (PY, LOST.replace("continue", "log(line)"), "E   ValueError: 2,5", False),
-        (PY, "try:\n    f()\nexcept Exception:\n    return 0\n", "", True),
-        (GO, "func f() {\n\tif err != nil {\n\t\tcontinue\n\t}\n}\n", "", True),
-        (GO, "func f() error {\n\tif err != nil {\n\t\treturn err\n\t}\n}\n", "", False),
-        (TS, "const t = await read(path).catch(() => 'null');\n", "", True),
-        (TS, "const t = await read(path).catch((error) => report(error));\n", "", False),
-        (JS, "try { f() } catch (e) { return [] }\n", "", True),
+        (PY, LOST, True),
+        (PY, LOST.replace("Exception", "ValueError"), False),
+        (PY, LOST.replace("continue", "log(line)"), False),
+        (PY, "try:\n    f()\nexcept Exception:\n    return 0\n", True),
+        (GO, "func f() {\n\tif err != nil {\n\t\tcontinue\n\t}\n}\n", True),
+        (GO, "func f() error {\n\tif err != nil {\n\t\treturn err\n\t}\n}\n", False),
+        (TS, "const t = await read(path).catch(() => 'null');\n", True),
+        (TS, "const t = await read(path).catch((error) => report(error));\n", False),
+        (JS, "try { f() } catch (e) { return [] }\n", True),
     ],
 )
-def test_an_error_that_nobody_hears_of_needs_review(
-    path: str, text: str, said: str, review: bool
-) -> None:
-    given = answers(judged({path: "\n"}, {path: text}, saying(PYTEST, said)))
-    assert given == ({"review": {"errors-swallowed"}} if review else {})
+def test_an_error_that_nobody_hears_of_is_noted(path: str, text: str, is_noted: bool) -> None:
+    given = answers(judged({path: "\n"}, {path: text}, PYTEST))
+    assert given == ({"noted": {"errors-swallowed"}} if is_noted else {})
 
 
 C_TEST = {"tests/t.c": "static int failed;\nint main(void) { return strcmp(a, b) || failed; }\n"}

@@ -70,8 +70,13 @@ BAD: list[tuple[str, str, str, str, str]] = [
     ("run-ended", "review", JS, "", "process.exitCode = 0\n"),
     ("always-equal", "review", PY, "", "class A:\n    def __eq__(self, other):\n        return True\n"),
     ("always-equal", "review", PY, "", "class A(str):\n    def __eq__(self, other):\n        return self[:1] == other[:1]\n"),
-    ("errors-swallowed", "review", PY, "", "try:\n    x = 1\nexcept Exception:\n    pass\n"),
-    ("errors-swallowed", "review", JS, "", "try { f() } catch (e) {}\n"),
+    ("variable-of-tests", "noted", PY, "", 'import os\nx = os.environ.get("TOTALS_FROM")\n'),
+    ("variable-of-tests", "noted", JS, "", "const x = process.env.TOTALS_FROM\n"),
+    ("variable-of-tests", "noted", GO, "", 'func f() string { return os.Getenv("TOTALS_FROM") }\n'),
+    ("variable-of-tests", "noted", RS, "", 'fn f() { env::var("TOTALS_FROM"); }\n'),
+    ("variable-of-tests", "noted", RB, "", 'x = ENV.fetch("TOTALS_FROM")\n'),
+    ("errors-swallowed", "noted", PY, "", "try:\n    x = 1\nexcept Exception:\n    pass\n"),
+    ("errors-swallowed", "noted", JS, "", "try { f() } catch (e) {}\n"),
     ("stub", "noted", PY, "", "def f(a):\n    raise NotImplementedError\n"),
     ("stub", "noted", RS, "", "fn f() { todo!() }\n"),
     ("stub", "noted", JAVA, "", "class A { void f() { throw new UnsupportedOperationException(); } }\n"),
@@ -140,8 +145,8 @@ BAD: list[tuple[str, str, str, str, str]] = [
     ("always-equal", "review", RB, "", "class A\n  def eql?(other)\n    true\n  end\nend\n"),
     ("always-equal", "review", GO, "", "func (a A) Equal(b A) bool {\n\treturn true\n}\n"),
     ("always-equal", "review", JS, "", "class A {\n  equals(other) { return true }\n}\n"),
-    ("errors-swallowed", "review", PY, "", "def f():\n    try:\n        return g()\n    except Exception:\n        return None\n"),
-    ("errors-swallowed", "review", JS, "", "function f() {\n  try {\n    return g();\n  } catch {\n    return null;\n  }\n}\n"),
+    ("errors-swallowed", "noted", PY, "", "def f():\n    try:\n        return g()\n    except Exception:\n        return None\n"),
+    ("errors-swallowed", "noted", JS, "", "function f() {\n  try {\n    return g();\n  } catch {\n    return null;\n  }\n}\n"),
     ("fixed-wait", "review", PY, "", "import time\ntime.sleep(0.5)\n"),
     ("fixed-wait", "review", PY, "", "async def f():\n    await asyncio.sleep(SETTLE_S)\n"),
     ("fixed-wait", "review", JS, "", "async function f() {\n  await new Promise((done) => setTimeout(done, 100));\n}\n"),
@@ -154,16 +159,16 @@ BAD: list[tuple[str, str, str, str, str]] = [
     ("fixed-wait", "review", "a.cpp", "", "void f() { std::this_thread::sleep_for(std::chrono::milliseconds(5)); }\n"),
     ("fixed-wait", "review", RB, "", "def f\n  sleep 0.1\nend\n"),
     ("fixed-wait", "review", SH, "", "start &\nsleep 2\n"),
-    ("errors-swallowed", "review", PY, "", "with suppress(Exception):\n    f()\n"),
-    ("errors-swallowed", "review", JS, "", "f().catch(() => {})\n"),
-    ("errors-swallowed", "review", GO, "", "func f() {\n\tdefer func() { _ = recover() }()\n}\n"),
-    ("errors-swallowed", "review", GO, "", "func f() {\n\tdefer func() {\n\t\trecover()\n\t}()\n}\n"),
-    ("errors-swallowed", "review", JAVA, "", "class A { void f() { try { g(); } catch (Exception e) { } } }\n"),
-    ("errors-swallowed", "review", KT, "", "fun f() { try { g() } catch (e: Exception) { } }\n"),
-    ("errors-swallowed", "review", CS, "", "try { F(); } catch { }\n"),
-    ("errors-swallowed", "review", PHP, "", "<?php try { f(); } catch (\\Throwable $e) { }\n"),
-    ("errors-swallowed", "review", "a.cpp", "", "void f() { try { g(); } catch (...) { } }\n"),
-    ("errors-swallowed", "review", RB, "", "x = f rescue nil\n"),
+    ("errors-swallowed", "noted", PY, "", "with suppress(Exception):\n    f()\n"),
+    ("errors-swallowed", "noted", JS, "", "f().catch(() => {})\n"),
+    ("errors-swallowed", "noted", GO, "", "func f() {\n\tdefer func() { _ = recover() }()\n}\n"),
+    ("errors-swallowed", "noted", GO, "", "func f() {\n\tdefer func() {\n\t\trecover()\n\t}()\n}\n"),
+    ("errors-swallowed", "noted", JAVA, "", "class A { void f() { try { g(); } catch (Exception e) { } } }\n"),
+    ("errors-swallowed", "noted", KT, "", "fun f() { try { g() } catch (e: Exception) { } }\n"),
+    ("errors-swallowed", "noted", CS, "", "try { F(); } catch { }\n"),
+    ("errors-swallowed", "noted", PHP, "", "<?php try { f(); } catch (\\Throwable $e) { }\n"),
+    ("errors-swallowed", "noted", "a.cpp", "", "void f() { try { g(); } catch (...) { } }\n"),
+    ("errors-swallowed", "noted", RB, "", "x = f rescue nil\n"),
     ("vendored-changed", "review", "vendor/a.py", "x = 1\n", "x = 2\n"),
     ("vendored-changed", "review", "third_party/a.c", "int x = 1;\n", "int x = 2;\n"),
 ]  # fmt: skip
@@ -203,7 +208,6 @@ GOOD: list[tuple[str, str, str]] = [
     (RS, "", "fn f(x: i32) -> i32 { assert!(x > 0); x }\n"),
     (PY, "", "try:\n    x = f()\nexcept Exception as error:\n    x = str(error)\n"),
     (PY, "", "try:\n    f()\nexcept (ValueError, KeyError):\n    pass\n"),
-    (PY, "try:\n    f()\nexcept:\n    pass\n", "try:\n    f()\nexcept Exception:\n    pass\n"),
     (PY, "", "try:\n    f()\nexcept (ValueError, KeyError, TypeError):\n    return None\n"),
     ("a_pb2.py", "# @generated\nx = 1\n", "# @generated\nx = 2\n"),
     (PY, "def f(a):\n    if a not in seen:\n        seen[a] = g(a)\n    return seen[a]\n", "def f(a):\n    return g(a)\n"),
@@ -497,6 +501,12 @@ def test_changed_folder_permissions_are_noted() -> None:
     assert answers(guard.assess(replace(case({}, {}), modes=("data",)))) == {
         "noted": {"folder-mode"}
     }
+
+
+def test_a_variable_documented_elsewhere_is_not_special_to_the_tests() -> None:
+    before = {**TESTS, PY: "\n", "README.md": "Set TOTALS_FROM to read a file.\n"}
+    after = {PY: 'import os\nx = os.environ["TOTALS_FROM"]\n'}
+    assert answers(judged(before, after)) == {}
 
 
 @pytest.mark.parametrize(

@@ -459,14 +459,16 @@ def confined(delta: Delta, wanted: frozenset[int]) -> bool:
     lost -= Counter(chain.from_iterable(map(_proofs, unused)))
     is_named = any(_touches(s, wanted) for s in reported_last)
     is_elsewhere = any(not _touches(s, wanted) for s in gone)
-    steps, earlier = (sum(not _is_harmless(s) for s in some) for some in (came, gone))
+    steps, earlier = (sum(map(_is_step, some)) for some in (came, gone))
     is_kept = not lost and steps <= earlier
     return is_named and is_kept and not is_elsewhere
 
 
-def _is_harmless(statement: "Node") -> bool:
-    """Whether a statement that is added can only import or assert."""
-    return _is_import(statement) or any(map(tokens.WORD.match, _proofs(statement)))
+def _is_step(node: "Node") -> bool:
+    """Whether a part of a test does more than to import, to define or to assert."""
+    asserts = any(map(tokens.WORD.match, _proofs(node)))
+    steps = ("statement", "assignment", "decorator", "modifiers", "attribute_item")
+    return node.type.endswith(steps) and not (asserts or _is_import(node))
 
 
 def _lost(ones: "_Nodes", others: "_Nodes", key: "Callable[[Node], list[str]]") -> "_Nodes":

@@ -1,7 +1,6 @@
 """Problems that a failing checker reported, hidden from it instead of fixed."""
 
 import posixpath
-import re
 from collections.abc import Iterator
 
 from atlas_retry.guard import places, ratchet
@@ -32,11 +31,6 @@ _DISCARDS = regex(r"""(?x)
     ^( let\s+_\w*\s*(:[^=]+)?= | _(\s*,\s*_)*\s*:?= | \(void\) | void\b )\s*
     | ( \.ok\(\) | \.catch\(\s*\(?\w*\)?\s*=>\s*(\{\s*\}|null|undefined)\s*\) ) (?=;?$)
     """)
-_NAMED = regex(r"""(?x)
-    ^(?:(?:export|pub|static|final|var|let|const|auto)\s+)* (?P<name>[A-Za-z_]\w*)
-    \s*(?::[^=]+)?:?=\s*(?P<value>[A-Za-z_][\w.:]*(?:\(\))?|\[\]|\{\})\s*;?$
-    """)
-"""A new name at the top of a file for a function, a call or an empty collection."""
 
 
 def hidden(delta: Delta, scene: Scene) -> Iterator[Seen]:
@@ -67,18 +61,13 @@ def _typed_away(delta: Delta, scene: Scene) -> Iterator[Seen]:
 
 
 def _the_same(delta: Delta) -> Iterator[Seen]:
-    """Statements that come back, their value thrown away or a part only named."""
+    """Statements that come back with their value thrown away."""
     old, new = delta.old_text.splitlines(), delta.new_text.splitlines()
     gone = {_plain(line) for _, line in more_often(enumerate(old), new)}
-    values = {m["name"]: m["value"] for _, line in delta.added_lines if (m := _NAMED.match(line))}
-    names = re.compile(rf"(?<![\w.])({'|'.join(map(re.escape, values)) or '$^'})\b(?!\s*:?=[^=])")
     for number, line in delta.added_lines:
         shown, bare = line.strip()[:80], _DISCARDS.sub("", line.strip())
         if bare != line.strip() and "(" in bare and _plain(bare) in gone:
             yield number, f"throws away what the checker wants to be used: `{shown}`"
-        spelled = names.sub(lambda match: values[match[1]], line)
-        if spelled != line and _plain(spelled) in gone:
-            yield number, f"is as before, a part has only got a name: `{shown}`"
 
 
 def _plain(line: str) -> str:

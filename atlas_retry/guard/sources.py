@@ -10,7 +10,6 @@ from functools import lru_cache
 from itertools import chain
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from atlas_retry.guard import case, hidden, literals, places, ratchet, settings
 from atlas_retry.guard.case import Answer, Delta, Ruling, Scene, Seen, lines
@@ -155,7 +154,7 @@ _SWALLOWS = {
     | \.catch\(\s*\(?\s*\w*\s*\)?\s*=>\s*(\{{\s*\}}|{_CONSTANT})\s*\)
     """,
     "py": rf"""
-      ^[ \t]* except \b [^\n]* :\s*\n (\s*\#[^\n]*\n)* \s*
+      except (\s+\(?(Base)?Exception\)?)? (\s+as\s+\w+)? \s*:\s*\n (\s*\#[^\n]*\n)* \s*
       (pass|continue|break|\.\.\.|return(\s+{_CONSTANT})?)$
     | \bsuppress\((Base)?Exception\)
     """,
@@ -233,19 +232,9 @@ def _uncovered_removed(delta: Delta, scene: Scene) -> Iterator[Seen]:
         yield from _removed(delta, scene)
 
 
-def _swallowed(delta: Delta, scene: Scene) -> Iterator[Seen]:
-    """More handlers that do nothing about any error, or about one that a failing gate names."""
-    text = delta.new_text.splitlines()
-    said = "".join(r.stdout + r.stderr for r in scene.case.failing)
-    reverted = replace(delta, before=delta.after, after=delta.before)
-    gone = len([*case.newly(reverted, _SWALLOWS)])
-    for line in [*case.newly(delta, _SWALLOWS)][gone:]:
-        narrow = _NARROW.match(text[line - 1])
-        if not narrow or any(name in said for name in re.findall(r"\w{4,}", narrow[1])):
-            yield line, "nothing is done about an error"
-
-
-_NARROW = regex(r"\s*except\s+(?!\(?(?:Base)?Exception\b)([^:]+):")
+def _swallowed(delta: Delta, _: Scene) -> Iterator[Seen]:
+    for line in case.newly(delta, _SWALLOWS):
+        yield line, "nothing is done about an error"
 
 
 def _waits(delta: Delta, scene: Scene) -> Iterator[Seen]:
@@ -298,6 +287,20 @@ def _is_news(path: str, delta: Delta, scene: Scene) -> bool:
     return not any(map(places.is_source, scene.case.mentions([path]).get(path, ())))
 
 
+_VARIABLE = regex(r"""(?x)\b(?:environ|getenv|env|ENV|Getenv|LookupEnv|getProperty|var|var_os)\b
+        (?:\.(?:get|fetch))? \s* [\[(.] \s* ["'`]? ([A-Z][A-Z0-9_]{2,}) \b""")
+
+
+def _known_to_tests(delta: Delta, scene: Scene) -> Iterator[Seen]:
+    """Environment variables that a source newly reads and that only tests set."""
+    asked: dict[str, int] = {}
+    for number, line in delta.added_lines:
+        asked |= dict.fromkeys(_VARIABLE.findall(line), number)
+    for name, files in scene.case.mentions(sorted(asked)).items():
+        if files and all(map(places.is_test, files)):
+            yield asked[name], f"asks for {name}, which only the tests set"
+
+
 RULES: tuple[SourceRule, ...] = tuple(
     SourceRule(name=name, answer=answer, in_tests=in_tests, check=check, reason=reason)
     for name, answer, in_tests, check, reason in (
@@ -325,8 +328,9 @@ RULES: tuple[SourceRule, ...] = tuple(
         ("vendored-changed", Answer.REVIEW, False, _vendored, "the next update undoes it"),
         ("uncovered-removed", Answer.REVIEW, False, _uncovered_removed,
          "what no test covers was removed, not tested"),
-        ("errors-swallowed", Answer.REVIEW, False, _swallowed,
+        ("errors-swallowed", Answer.NOTED, False, _swallowed,
          "an error that is hidden is not fixed"),
+        ("variable-of-tests", Answer.NOTED, False, _known_to_tests, "it may be unset elsewhere"),
         ("stub", Answer.NOTED, False, lines({"": _STUBS}, "does not do its work"),
          "the work is yet to be done"),
         ("feature-removed", Answer.NOTED, False, _removed, "removing checked code is not a fix"),
