@@ -26,7 +26,7 @@ validation:
   lint: ["grep -q good calc.txt"]
 agent: {backend: command, command: "echo good > calc.txt"}
 """
-IDENTITY = ("-c", "user.name=a", "-c", "user.email=a@example.invalid")
+IDENTITY = ("-c", "user.name=a", "-c", "user.email=a@example.invalid", "-c", "gc.auto=0")
 
 
 def prepared(root: Path, files: int) -> None:
