@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from atlas_retry.history.rescue import ALL_ENDED
+from tests.processes import until
 from tests.projects import UNITTEST, make_project
-from tests.test_resume import Scene
+from tests.test_resume import FIX, Scene
 
 
 @pytest.fixture
@@ -33,3 +35,32 @@ def test_a_configuration_edited_by_a_killed_agent_is_restored(scene: Scene, edit
     done = scene.atlas("resume", "--ai-fix")
     assert done.returncode == 1, done.stdout + done.stderr
     assert config.read_text() == before
+
+
+IN_A_TURN = "echo '# tried' >> calc.py; kill -KILL $PPID; sleep 9"
+IN_GATES = "grep -q 'a - b' calc.py || {{ touch {notes}/once; kill -KILL $PPID; sleep 9; }}"
+
+
+@pytest.mark.parametrize("when", ["turn", "gates"])
+def test_a_configuration_that_a_person_edited_after_the_kill_stays(scene: Scene, when: str) -> None:
+    deadly = IN_GATES.format(notes=scene.notes) if when == "gates" else "true"
+    scene.agent(
+        FIX if when == "gates" else IN_A_TURN,
+        validation={"test": [{"name": "deadly", "run": deadly}, UNITTEST]},
+    )
+    scene.project.commit()
+    assert scene.atlas("retry", "--ai-fix").returncode == -signal.SIGKILL
+    until(lambda: all_ended(scene))
+    scene.project.configure(validation={"lint": ["false"], "test": [UNITTEST]})
+    config = scene.project.root / ".atlas/config.yaml"
+    edited = config.read_bytes()
+    done = scene.atlas("resume", "--ai-fix")
+    assert done.returncode == 3, done.stdout + done.stderr
+    assert "edited since: .atlas/config.yaml" in done.stderr
+    assert config.read_bytes() == edited
+    assert "edited since, so not changed: .atlas/config.yaml" in scene.atlas("undo").stdout
+    assert config.read_bytes() == edited
+
+
+def all_ended(scene: Scene) -> bool:
+    return any(Path(scene.environ["ATLAS_HOME"]).glob(f"runs/*/{ALL_ENDED}"))

@@ -26,6 +26,8 @@ START, ORIGIN, END, HELD, BEGUN = "start", "origin", "end", "undone", "undoing"
 _TIME, _TIME_CHARS = "%Y%m%d-%H%M%S-%f", 22
 _UNRECORDED = regex(rf"\d{{8}}-\d{{6}}-\d{{6}}(?:{VALIDATION}|{TURN})")
 """Ids as `state_dir.exact_id` makes them."""
+ALL_ENDED = "all-ended"
+"""File in a run's folder, made by the watchdog of a killed atlas when all processes had ended."""
 
 
 def held_under(run_id: str, name: str) -> str:
@@ -225,7 +227,14 @@ def quiet_since_s(run: RunRow, folder: Path) -> float:
     A run that recorded its end had stopped all of its processes.
     """
     is_sudden = run.ended_at is None and run.state is not RunState.INTERRUPTED
-    return last_sign_of_life_s(run, folder) + (restoring.AFTERMATH_S if is_sudden else 0.0)
+    alive_s = last_sign_of_life_s(run, folder)
+    if not is_sudden:
+        return alive_s
+    with suppress(OSError):
+        all_ended_s = (folder / ALL_ENDED).stat().st_mtime
+        if all_ended_s >= alive_s:  # otherwise of an earlier kill
+            return all_ended_s
+    return alive_s + restoring.AFTERMATH_S
 
 
 def _known(run: RunRow, held: Mapping[str, str], attempt: OpenAttempt | None) -> str | None:

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 
-from atlas_retry.process.family import end_marked, mark
+from atlas_retry.process.family import end_marked, mark, note_end
 from atlas_retry.process.loop import Loop
 from atlas_retry.process.stopping import (
     at_once,
@@ -37,6 +37,7 @@ __all__ = [
     "hand_over",
     "handle_signals",
     "mark",
+    "note_end",
     "orderly",
     "request_stop",
     "run",

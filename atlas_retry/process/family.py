@@ -114,6 +114,12 @@ def mark() -> str:
     return _household().mark
 
 
+def note_end(file: str) -> None:
+    """If this process is killed, make this file as soon as all that it started has ended."""
+    if proc.is_there():
+        _household().watchdog.note_end(file)
+
+
 def running() -> "tuple[Family, ...]":
     """The running commands. Safe in a signal handler."""
     if not _households:
@@ -294,11 +300,16 @@ def _marked(name: str, but: set[int]) -> list[Member]:
 
 # $1 is the name of the marker. First TERM and a second of grace, in which an agent's CLI ends what
 # it started; signal 0 only checks what is left. We may die before we have sent a leader, or before
-# it has its environment: hence the groups of all marked processes, and always a second look.
+# it has its environment: hence the groups of all marked processes, and always a second look. The
+# files that "=" names are made when nothing is left that could still write; zombies cannot, and in
+# a container they may stay.
 _SCRIPT = """
+name=$1
+shift
 groups=
 while read -r change leader; do
   case $change in
+  =) set -- "$@" "$leader" ;;
   +) groups="$groups -$leader" ;;
   -) rest=
      for group in $groups; do [ "$group" = "-$leader" ] || rest="$rest $group"; done
@@ -307,18 +318,24 @@ while read -r change leader; do
 done
 for signal in TERM 0 0 0 0 0 0 0 0 0 KILL KILL KILL KILL; do
   marked=
-  for file in $(grep -lsz "^$1=" /proc/[0-9]*/environ); do
+  for file in $(grep -lsz "^$name=" /proc/[0-9]*/environ); do
     file=${file#/proc/}
     marked="$marked ${file%/environ}"
   done
   if [ $signal = TERM ]; then
     for leader in $marked; do groups="$groups -$leader"; done
   fi
-  left=
+  leaders=none
   for target in $groups $marked; do
-    kill -s $signal -- $target && left=yes
+    kill -s $signal -- $target && leaders="$leaders|${target#-}"
   done
-  [ "$left" ] || [ $signal = TERM ] || exit 0
+  left=$marked
+  [ -e /proc/self ] || left=${leaders#none}
+  grep -qsE "\\) [^ZX] [0-9]+ ($leaders) " /proc/[0-9]*/stat && left=yes
+  if [ ! "$left" ] && [ $signal != TERM ]; then
+    for file; do : > "$file"; done
+    exit 0
+  fi
   sleep 0.1
 done
 """
@@ -362,6 +379,11 @@ class Watchdog:
 
     def forget(self, leader: int) -> None:
         self._tell(f"- {leader}\n")
+
+    def note_end(self, file: str) -> None:
+        """If we die, make this file once everything that we started has ended."""
+        if "\n" not in file:
+            self._tell(f"= {file}\n")
 
     def _tell(self, line: str) -> None:
         with suppress(OSError):  # the watchdog may have been killed

@@ -17,7 +17,7 @@ from atlas_retry.agents import capture
 from atlas_retry.agents.redacted import redacted_agent, redacted_emit
 from atlas_retry.errors import Interrupted, UsageError, WorkspaceError
 from atlas_retry.events import Emit, EventScope, Notice, fan_out, following
-from atlas_retry.history import archive, database, event_log, values
+from atlas_retry.history import archive, database, event_log, rescue, values
 from atlas_retry.history.event_log import EventLog
 from atlas_retry.history.journal import Journal, opened_journal
 from atlas_retry.model import Agent, Gate, Level, Outcome, Validation
@@ -196,6 +196,7 @@ def run_here(
         opened = ledger.limited(opened, before)
     folder = run_folder(opened, run_id)
     state_dir.folder(folder)
+    process.note_end(str(folder / rescue.ALL_ENDED))
     identity.sign(opened.git)
     with process.orderly(), ExitStack() as stack:
         log = stack.enter_context(EventLog(folder / event_log.NAME))
