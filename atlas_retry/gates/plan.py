@@ -87,8 +87,18 @@ class Plan(OutputContext, frozen=True, kw_only=True):
     """Names of gates that mostly waited in earlier runs: they do not count towards `jobs`."""
     learned: Learned = field(default_factory=Learned)
 
+    def watch(self) -> None:
+        """Prepare for `seen_quickly`."""
+        if self.watched:
+            self.watched.lookout().watch()
+
     def seen(self) -> "Look | None":
+        """The tree as it is now."""
         return self.watched.lookout().take() if self.watched else None
+
+    def seen_quickly(self) -> "Look | None":
+        """The last look if no write was reported since; a later `seen` must confirm it."""
+        return self.watched.lookout().take_quickly() if self.watched else None
 
     def between(self, before: "Look | None", after: "Look | None") -> tuple[str, ...]:
         """The paths that differ between two looks."""

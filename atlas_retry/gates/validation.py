@@ -45,6 +45,8 @@ def run_gates(gates: Sequence[Gate], plan: Plan, emit: Emit = unseen) -> Validat
     course = Course(gates=tuple(gates), plan=plan, emit=emit)
     wanted, began_s = _not_known(course), time.time()
     if wanted:
+        if len(wanted) > 1 and any(is_writer(gates[number]) for number in wanted):
+            plan.watch()
         course.seen = plan.seen()
         _run_until_steady(course, tuple(n for n in wanted if not _has_its_inputs(course, n)))
     taken = tuple(number for number in sorted(course.taken) if course.results[number].reused)
@@ -149,6 +151,7 @@ def _blame(course: Course) -> None:
 
 
 def _run(course: Course, numbers: Iterable[int]) -> None:
+    last: tuple[int, ...] = ()
     for group in _groups(course, numbers):
         gate = course.gates[group[0]]
         if course.plan.fail_fast and course.is_blocked():
@@ -161,6 +164,9 @@ def _run(course: Course, numbers: Iterable[int]) -> None:
             _run_writer(course, group[0])
         else:
             _run_readers(course, group)
+        last = group
+    if not course.is_confirmed:
+        course.look(last)
 
 
 def _groups(course: Course, numbers: Iterable[int]) -> Iterator[tuple[int, ...]]:
@@ -182,10 +188,10 @@ def _groups(course: Course, numbers: Iterable[int]) -> Iterator[tuple[int, ...]]
 def _run_writer(course: Course, number: int) -> None:
     before = course.seen
     result = _run_one(course, number)
-    changed = course.look((number,))
+    changed = course.glance((number,))
     if changed and result.status is Status.FAILED:
         result = _run_one(course, number, "-again")
-        course.look((number,))
+        course.glance((number,))
         changed = course.plan.between(before, course.seen)
     result = replace(result, changed=changed)
     if changed and result.success and course.plan.check:

@@ -32,11 +32,12 @@ from atlas_retry.workspace.scan import (
 )
 from atlas_retry.workspace.store import Known, git_mode
 from atlas_retry.workspace.versions import Version, differing
-from atlas_retry.workspace.walking import look_again, look_over
+from atlas_retry.workspace.walking import look_again, look_over, may_hold
 
 if TYPE_CHECKING:
     from atlas_retry.workspace.snapshots import HeldTree, Snapshot, WholeLook
     from atlas_retry.workspace.staged import Index
+    from atlas_retry.workspace.watch import FolderWatch
 
 MAX_READ_BYTES = 32 << 20
 """Bytes that one look reads of files with unknown content; the rest stays unknown, and counts as
@@ -95,6 +96,10 @@ MAX_AGE_S, MAX_WALKS = 2.0, 10
 """Changes by a person are seen after this many seconds, or the time of this many walks."""
 
 
+WATCHED_FILES = 1_000
+"""Fewer files are looked at in less time than it takes to watch their folders."""
+
+
 class Tracker:
     """Tracks one work tree. Code that writes there without starting a process calls `moved`."""
 
@@ -108,6 +113,7 @@ class Tracker:
         self._seen = Version[Stat]()
         self._status: tuple[Scan, Uncommitted] | None = None
         self._seen_from: Scan | None = None
+        self._watch: FolderWatch | None = None
 
     @cached_property
     def _memory(self) -> RememberedTree | None:
@@ -127,6 +133,22 @@ class Tracker:
             self._scan = replace(self._scan, files=files.amended(now))
         else:
             self.moved()
+
+    def watch(self) -> None:
+        """Have the kernel report writes from now on, if that saves time."""
+        scan = self._scan or (self._memory and self._memory.scan)
+        if scan and len(scan.files) >= WATCHED_FILES:
+            from atlas_retry.workspace.watch import FolderWatch  # start-up
+
+            self._watch = FolderWatch(self.ws.root, scan.folders)
+
+    def is_quiet_since(self, taken_ns: int) -> bool:
+        """Whether the last walk was at that time, and the kernel has reported no write since."""
+        scan, watch = self._scan, self._watch
+        if not scan or not watch or scan.taken_ns != taken_ns:
+            return False
+        is_all_watched = watch.folders == scan.folders.keys()
+        return is_all_watched and may_hold(self.ws, scan) and watch.is_quiet()
 
     @contextmanager
     def elsewhere(self) -> Iterator[None]:
@@ -242,8 +264,23 @@ class Lookout:
         self._last = replace(look, read=kept | read)
         return self._last
 
+    def watch(self) -> None:
+        """Prepare for `take_quickly`."""
+        self._tracker.watch()
+
+    def take_quickly(self) -> Look:
+        """The last look, if the kernel has reported no write since; otherwise a new one.
+
+        What the kernel does not report (see `watch`) only the next `take` sees.
+        """
+        if self._last and self._tracker.is_quiet_since(self._last.taken_ns):
+            return self._last
+        return self.take()
+
     def between(self, before: Look, after: Look) -> tuple[str, ...]:
         """The paths whose content or mode differ between two looks, in order."""
+        if before is after:
+            return ()
         unread = (path for path in suspects(before, after) if path not in before.read)
         asked = {path: before.files[path] for path in unread if path in before.files}
         known: dict[str, str] = {}

@@ -144,6 +144,12 @@ def again(ws: Workspace, last: Scan, rules: tuple[Stat | None, ...]) -> Scan | N
     return None
 
 
+def may_hold(ws: Workspace, scan: Scan) -> bool:
+    """Whether a scan is still of the work tree if nothing was written in its folders."""
+    is_whole = not ws.upper and not scan.leftovers and not any(map(_is_odd, scan.left_out.values()))
+    return is_whole and scan.rules == _rules(ws)
+
+
 def _is_odd(reason: str) -> bool:
     """Whether a file left out for this reason may change without a sign in known stat data."""
     return reason == NESTED or reason.startswith((UNREADABLE, "not a file"))
