@@ -13,7 +13,7 @@ from msgspec import Struct
 from atlas_retry.errors import UsageError
 from atlas_retry.history.database import dicts
 from atlas_retry.reports.screen.lines import aligned
-from atlas_retry.text.units import seconds, usd
+from atlas_retry.text.units import counted, seconds, usd
 
 MAX_ROWS, BAR_CHARS = 12, 20
 _UNITS = {"h": "hours", "d": "days", "w": "weeks"}
@@ -169,10 +169,11 @@ def _headlines(statistics: Statistics) -> Iterator[str]:
         yield "no runs yet; atlas retry starts one\n"
         return
     ends = (f"{row['runs']} {row['name']}".replace("_", " ") for row in statistics.verdicts)
-    yield f"{statistics.runs} runs: {', '.join(ends)}; {usd(statistics.cost_usd)} spent\n"
+    ended = f"{counted(statistics.runs, 'run')}: {', '.join(ends)}"
+    yield f"{ended}; {usd(statistics.cost_usd)} spent\n"
     if asked := statistics.with_attempts:
         share = f"{statistics.fixed / asked:.0%}"
-        yield f"an agent attempted {asked} runs and fixed {statistics.fixed} ({share})\n"
+        yield f"an agent attempted {counted(asked, 'run')} and fixed {statistics.fixed} ({share})\n"
     if statistics.cost_per_fix_usd is not None and statistics.duration_per_fix_ms is not None:
         took = seconds(round(statistics.duration_per_fix_ms))
         yield f"a fix costs {usd(statistics.cost_per_fix_usd)} and takes {took}\n"
