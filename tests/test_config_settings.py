@@ -299,7 +299,8 @@ def test_a_quality_gate_gets_its_kind_from_its_name(name: str, kind: Kind) -> No
         ("CI=1 npx eslint .", "eslint"),
         ("./scripts/check.sh --all", "check.sh"),
         ("cargo test --all", "cargo test"),
-        ("npm run lint:all", "npm run"),
+        ("npm run lint:all", "npm run lint:all"),
+        ("CI=1 pnpm run --silent types -- --pretty", "pnpm run types"),
         ("pre-commit run --all-files", "pre-commit run"),
         ("go vet ./...", "go vet"),
         ("true", "true"),
@@ -318,7 +319,7 @@ def test_a_quality_gate_gets_its_kind_from_its_name(name: str, kind: Kind) -> No
         ("test -e go", "test"),
         ("[ -f a ]", "["),
         ("python -c 'a; b'", "python"),
-        ("npm run then-do && x", "npm run"),
+        ("npm run then-do && x", "npm run then-do"),
     ],
 )
 def test_an_unnamed_gate_is_named_after_its_tool(command: str, name: str) -> None:

@@ -17,9 +17,10 @@ from atlas_retry.config.keys import (
     ReviewGate,
 )
 from atlas_retry.config.layers import Layer, Path, dotted
-from atlas_retry.diagnostics.tools import bare, first_program
+from atlas_retry.diagnostics.tools import ASSIGNED, bare, first_program
 from atlas_retry.errors import ConfigError, near
 from atlas_retry.model import Gate, Kind, ReportFile
+from atlas_retry.patterns import regex
 from atlas_retry.settings import CLI_BACKENDS, UNLIMITED_ATTEMPTS, Settings, seconds
 
 MANY_ATTEMPTS = 5
@@ -104,9 +105,14 @@ def _quality_gates(gates: Sequence[QualityGate]) -> Iterator[_WrittenGate]:
         yield _WrittenGate(("quality_gates", position), kind, gate, gate.command.strip())
 
 
+_SCRIPT = regex(r"((?:npm|pnpm|yarn|bun) run)(?: -\S+)* (\w[\w.:-]*)")
+
+
 def short_name(command: str) -> str:
     """Short name of a command: `ruff check` for `ruff check .`."""
     command = first_program(command)
+    if script := _SCRIPT.match(re.sub(rf"^{ASSIGNED}", "", command)):
+        return f"{script[1]} {script[2]}"
     calls_script = re.match(r"(?:pnpm|yarn|bun) (?!exec |dlx )", command)
     words = (command if calls_script else bare(command)).split() or [command]
     tool = words[0].rpartition("/")[2] or words[0]
