@@ -56,6 +56,14 @@ FILES: dict[str, tuple[Mapping[str, str], list[str]]] = {
             "test: cargo test --release | RUSTFLAGS=-Dwarnings",
         ],
     ),
+    "GitHub, words that are no booleans there": (
+        {
+            "go.mod": "",
+            GITHUB: "on: [push]\nenv: {GO111MODULE: on, STRICT: no, RACE: true}\n"
+            "jobs: {a: {steps: [{run: go test ./...}]}}\n",
+        },
+        ["test: go test ./... | GO111MODULE=on | RACE=true | STRICT=no"],
+    ),
     "GitHub, what runs on a schedule is nobody's gate": (
         {GITHUB: "on: {schedule: [{cron: x}]}\njobs: {a: {steps: [{run: pytest}]}}\n"},
         [],

@@ -106,6 +106,9 @@ INSTALLING = {
     },
     "make tests": {"Makefile": "tests: ready\n\ttouch $(RAN)\nready:\n\tuv sync\n"},
     "just test": {"justfile": "test: ready\n  touch $RAN\nready:\n  cargo install nextest\n"},
+    "make lint": {
+        "Makefile": "lint: $(TOOL)\n\t$(TOOL) run\n$(TOOL):\n\tcurl -s a.b/c | sh -s -- -b d\n"
+    },
     "npm test": {"package.json": '{"scripts": {"test": "npm run x && jest", "x": "npm ci"}}'},
 }
 

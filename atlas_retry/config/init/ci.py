@@ -58,7 +58,7 @@ EVENTS = {"push", "pull_request", "merge_group", "workflow_call"}
 LINES = ("run", "script", "bash", "command", "test_script", "tests_script")
 FOLDERS = ("working-directory", "working_directory", "workingDirectory")
 VARIABLES = ("env", "environment", "variables")
-ASIDE = {"with", "on", "True", "strategy", "services", "defaults", "before_script", "outputs"}
+ASIDE = {"with", "on", "strategy", "services", "defaults", "before_script", "outputs"}
 OTHER_SYSTEMS = regex(r"windows|macos")
 OTHER_JOBS = regex(
     r"deploy|publish|release|bench|fuzz|nightly|msrv|windows|macos|miri|wasm", re.IGNORECASE
@@ -108,7 +108,7 @@ def lines_of(project: ProjectFiles) -> list[CiLine]:
 
 
 def _on_push(document: Table) -> bool:
-    events: object = document.get("on", document.get(True))  # type: ignore[call-overload] # YAML 1.1
+    events: object = document.get("on")
     if events is None:
         return True
     names = set(events) if isinstance(events, dict) else set(strings(events))
@@ -142,7 +142,7 @@ def _inside(node: Table, around: _Around) -> _Around:
     own = own or dig(node, "defaults", "run", "working-directory")
     env = dict(around.env)
     for key in VARIABLES:
-        env |= {str(k): str(v) for k, v in table(node, key).items() if _is_plain(str(k), v)}
+        env |= {str(k): _text(v) for k, v in table(node, key).items() if _is_plain(str(k), v)}
     return replace(
         around,
         cwd=_below(around.cwd, str(own)) if own else around.cwd,
@@ -164,7 +164,12 @@ def _matrix(matrix: Table) -> dict[str, str]:
     for row in reversed([row for row in rows if not OTHER_SYSTEMS.search(str(row))]):
         values |= row
     values |= {name: axis[-1] for name, axis in matrix.items() if _ends_plain(axis)}
-    return {str(k): str(v).lower() if isinstance(v, bool) else str(v) for k, v in values.items()}
+    return {str(k): _text(v) for k, v in values.items()}
+
+
+def _text(value: object) -> str:
+    """A plain value as commands see it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _ends_plain(axis: object) -> TypeGuard[list[object]]:

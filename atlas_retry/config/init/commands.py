@@ -125,8 +125,9 @@ INSTALLS = regex(r"""(?x)
       (?:(?!echo|printf)\S+[ ]+){1,4}install(?!\S)
     | (?:npm|pnpm|yarn|bun)[ ](?:i|ci|add)(?!\S)
     | (?:pdm|composer|poetry|uv)[ ](?:sync|update|require)(?!\S)
+    | (?:(?:curl|wget)[ ].*\|[ ]*)?(?:sudo[ ]+)?(?:ba|z)?sh(?:[ ]-\w*s\b.*)?$
     """)
-"""Start of a line that installs packages or programs."""
+"""Start of a line that installs packages or programs, or runs a downloaded script from a pipe."""
 
 
 class UnderstoodCommand(Struct, frozen=True, kw_only=True):

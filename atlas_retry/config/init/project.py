@@ -63,6 +63,23 @@ def strings(value: object) -> Iterator[str]:
         yield from (item for item in value if isinstance(item, str))
 
 
+def _yaml_1_2(text: str) -> object:
+    """The document as CI reads it: `on` and `no` are words, only `true` and `false` are not."""
+    import yaml
+
+    class Loader(yaml.SafeLoader):
+        """A safe loader without the booleans of YAML 1.1."""
+
+    is_bool = "tag:yaml.org,2002:bool"
+    of_letters = yaml.SafeLoader.yaml_implicit_resolvers
+    Loader.yaml_implicit_resolvers = {
+        letter: [form for form in forms if form[0] != is_bool]
+        for letter, forms in of_letters.items()
+    }
+    Loader.add_implicit_resolver(is_bool, re.compile("true|false", re.IGNORECASE), [*"tTfF"])
+    return yaml.load(text, Loader)  # noqa: S506 - a safe loader
+
+
 class ProjectFiles(Struct, frozen=True, dict=True):
     """The files in one folder of a tree. Unparsable files count as empty."""
 
@@ -119,7 +136,7 @@ class ProjectFiles(Struct, frozen=True, dict=True):
     def yaml(self, path: str) -> Table:
         import yaml
 
-        return self._parsed(path, yaml.safe_load, yaml.YAMLError)
+        return self._parsed(path, _yaml_1_2, yaml.YAMLError)
 
     def _parsed(
         self, path: str, read: Callable[[str], object], error: type[Exception] = ValueError

@@ -221,7 +221,7 @@ def _make(project: ProjectFiles) -> Iterator[Task]:
     path = project.first("GNUmakefile", "makefile", "Makefile")
     text = project.text(path) if path else ""
     for rule in re.finditer(
-        r"^([\w.-]+(?: [\w.-]+)*)\s*::?(?!=)(.*(?:\n\t.*)*)", text, re.MULTILINE
+        r"^((?:[\w.-]|\$\(\w+\))+(?: [\w.-]+)*)\s*::?(?!=)(.*(?:\n\t.*)*)", text, re.MULTILINE
     ):
         for name in rule[1].split():
             yield Task(name, f"make {name}", rule[2])
