@@ -197,6 +197,9 @@ class _InWorld(Effects, kw_only=True):
     def aside(self, chosen: Sequence[Gate], files: Contents, previous: Validation) -> Validation:
         return self.world.aside(chosen, files, previous)
 
+    def alone(self, gate: Gate, previous: GateResult) -> GateResult:
+        return self.world.aside((gate,), {}, Validation(results=(previous,))).results[0]
+
     def lost(self, _start: str, _left: str) -> tuple[Lost, ...]:
         return ()
 

@@ -290,6 +290,12 @@ class Effects(Struct, kw_only=True):
         gates = failing_gates(self.opened, failed)
         return run_fixers(gates, plan(self.opened, self._logs("logs", 0)), self.emit)
 
+    def alone(self, gate: Gate, previous: GateResult) -> GateResult:
+        """Run one test of a gate by itself; its end is no result of a gate, so it is not shown."""
+        how = plan(self.opened, self._logs("asides", next(self.asides)))
+        how = replace(how, after_attempt=True, previous=Validation(results=(previous,)))
+        return self._run_with_files((gate,), {}, how, lambda _: None)[0].results[0]
+
     def aside(self, chosen: Sequence[Gate], files: Contents, previous: Validation) -> Validation:
         """Run these gates with these files in place, and restore everything afterwards.
 

@@ -1,6 +1,6 @@
 """Settle an agent's turn: revert what the guard refuses or holds, and validate the rest."""
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import chain, islice
 
 from msgspec import Struct
@@ -170,28 +170,31 @@ def _skipped(attempt: Attempt, before: Validation, after: Validation, do: Effect
 
     Unless a runner counts skipped tests and there are none, those that failed run again alone.
     """
+    asked = [*_perhaps_skipped(before, after, do.run.limits.gates)]
+    if asked:
+        names = some([f"{test.test_id}" for test, _, _ in asked], MAX_SHOWN)
+        do.emit(Notice(text=f"  green; running alone, as it may be skipped now: {names}"))
     held = []
-    for gate, failed, passed in zip(
-        do.run.limits.gates, before.results, after.results, strict=True
-    ):
-        if gate.kind is Kind.TEST and not failed.success:
-            for test in failed.diagnostics[:MAX_TESTS]:
-                if _is_skipped(test, gate, failed, passed, do):
-                    detail = f"{test.test_id} failed before the run, and is skipped now."
-                    path = test.path or gate.name
-                    held.append(Held(rule="skipped-test", path=path, detail=detail, in_place=True))
+    for test, gate, passed in asked:
+        seen = do.alone(gate, passed)
+        if not seen.success and _shows_skipped(seen):
+            detail = f"{test.test_id} failed before the run, and is skipped now."
+            path = test.path or gate.name
+            held.append(Held(rule="skipped-test", path=path, detail=detail, in_place=True))
     return replace(attempt, held=(*attempt.held, *held))
 
 
-def _is_skipped(
-    test: Diagnostic, gate: Gate, failed: GateResult, passed: GateResult, do: Effects
-) -> bool:
-    """Whether a gate that runs one failed test only reports that it was skipped."""
-    command = reproducing(failed, test)
-    if not command or not (_shows_skipped(passed) or RUNNERS[test.tool].hides_skipped):
-        return False
-    (seen,) = do.aside((replace(gate, run=command),), {}, Validation(results=(passed,))).results
-    return not seen.success and _shows_skipped(seen)
+def _perhaps_skipped(
+    before: Validation, after: Validation, gates: Sequence[Gate]
+) -> Iterator[tuple[Diagnostic, Gate, GateResult]]:
+    """Tests that failed and may be skipped now, each with a gate that runs it alone."""
+    for gate, failed, passed in zip(gates, before.results, after.results, strict=True):
+        if gate.kind is not Kind.TEST or failed.success:
+            continue
+        for test in failed.diagnostics[:MAX_TESTS]:
+            command = reproducing(failed, test)
+            if command and (_shows_skipped(passed) or RUNNERS[test.tool].hides_skipped):
+                yield test, replace(gate, run=command), passed
 
 
 def _shows_skipped(result: GateResult) -> bool:
