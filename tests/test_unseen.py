@@ -1,6 +1,7 @@
 """What git does not see buys no green: neither what turns wrote there, nor what gates recorded."""
 
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -361,3 +362,45 @@ def test_accepting_leaves_out_what_a_build_makes_again(tmp_path: Path, environ: 
     assert atlas(project, "pick", outcome.run_id, "1", "--held").code == 0
     assert (project.root / ".memo/ok").exists()
     assert not (project.root / "dist/ok").exists()
+
+
+NOT_RECORDED = {
+    "skip-worktree": ("git update-index --skip-worktree flag", "echo yes > flag", "grep yes flag"),
+    "assume-unchanged": (
+        "git update-index --assume-unchanged flag",
+        "echo yes > flag",
+        "grep yes flag",
+    ),
+    "mode": ("git config core.fileMode false", "chmod +x flag", "test -x flag"),
+    "name": ("true", "mkdir -p a/.GIT; echo yes > a/.GIT/flag", "test -e a/.GIT/flag"),
+    "line ends": ("true", "printf 'a\\n' > page.tpl", "! grep -q \"$(printf '\\r')\" page.tpl"),
+}
+
+
+@pytest.mark.parametrize("how", NOT_RECORDED)
+def test_a_change_that_git_does_not_record_is_no_fix(
+    tmp_path: Path, environ: Environ, how: str
+) -> None:
+    setup, turn, gate = NOT_RECORDED[how]
+    files = {
+        "calc.py": ADD,
+        "flag": "no\n",
+        "page.tpl": "a\r\n",
+        ".gitattributes": "*.tpl text eol=crlf\n",
+    }
+    turn = f"{turn}; {REMARK}"
+    project = miniature(tmp_path, environ, files, [turn] * 2, validation={"lint": [gate]})
+    subprocess.run(("sh", "-c", setup), cwd=project.root, env=project.environ, check=True)
+    outcome = project.retry()
+    assert outcome.verdict is Verdict.NEEDS_REVIEW
+    rules = {held.rule for attempt in outcome.attempts for held in attempt.held}
+    assert rules == {"not-under-git"}
+
+
+def test_line_ends_of_a_checkout_need_no_review_if_gates_accept_them(
+    tmp_path: Path, environ: Environ
+) -> None:
+    files = {"calc.py": ADD, ".gitattributes": "*.py text eol=crlf\n"}
+    project = miniature(tmp_path, environ, files, [REPAIR], validation={"lint": [CHECK]})
+    assert project.retry().verdict is Verdict.FIXED
+    assert b"\r" not in (project.root / "calc.py").read_bytes()

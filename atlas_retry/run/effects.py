@@ -76,6 +76,7 @@ from atlas_retry.workspace import (
     state,
     trees,
 )
+from atlas_retry.workspace.committed import as_checked_out
 
 if TYPE_CHECKING:
     from atlas_retry.run.door import Door
@@ -477,7 +478,8 @@ class Effects(Struct, kw_only=True):
         before the validation `green`, and if several gates ran, ignored code that an earlier
         validation wrote too: in the snapshot `left`, right before `green`. Without files that a
         build makes again, or whose content is unchanged. A folder counts with its ignored files,
-        unless it holds other files too.
+        unless it holds other files too. Other changed files are as a checkout would hold them,
+        if that is different.
         """
         git, began_s = self.opened.git, seconds_of(green.started_at)
         held, earlier = state.read_state(git, end), recorded(git, start, end, began_s)
@@ -485,10 +487,13 @@ class Effects(Struct, kw_only=True):
         wrote = {*paths, *earlier, *again & held.ignored.keys()} - place.folders_above(held.work)
         wrote |= {path for path in held.ignored if not wrote.isdisjoint(place.parents(path))}
         was, now = self.read(start, wrote), self.read(end, wrote)
-        return {
+        ignored = {
             path: None if was[path] == now[path] or is_made(path) else was[path]
             for path in sorted(wrote)
         }
+        changed = [change.path for change in self.changes(start, end)]
+        visible = as_checked_out(git, self.read(start, changed), self.read(end, changed))
+        return {**visible, **ignored}
 
 
 def _behind_links(root: Path, path: str) -> str:

@@ -45,6 +45,8 @@ _ONLINE = {"GIT_ALLOW_PROTOCOL": "file:git:http:https:ssh"}
 _DIFFS = frozenset({"diff", "diff-files", "diff-index", "diff-tree"})
 _FILTERS = frozenset({"add", "apply", "commit", "diff-files", "diff-index", "status", "worktree"})
 """Commands that may compare or write files of the work tree."""
+_FILTERING = frozenset({"--filters", "--stdin-paths"})
+"""Options with which a command converts files."""
 _SUBMODULES = frozenset({"diff-files", "diff-index", "status"})
 """Commands that would start git in each submodule, with the submodule's own configuration."""
 _INHERITED = ("PATH", "HOME", "XDG_CONFIG_HOME", "TMPDIR")
@@ -102,6 +104,7 @@ def git(
     verb = _verb(arguments)
     env = {**env, **_OFF, **(_ONLINE if checks_out else _OFFLINE)}
     may_filter = verb in _FILTERS and "--cached" not in arguments
+    may_filter = may_filter or not _FILTERING.isdisjoint(arguments)
     if may_filter and not checks_out:
         env |= _without_filters(cwd, env)
     argv = ("git", *_ALWAYS, *_with_options(verb, arguments))
