@@ -14,6 +14,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from atlas_retry.errors import WorkspaceError
+from atlas_retry.text.units import counted
 from atlas_retry.workspace import place
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.index import is_staged, put_back_index
@@ -111,7 +112,7 @@ def restore(
     if progress.problems:
         first = [f"{path!r}: {reason}" for path, reason in progress.problems.items()][:3]
         raise WorkspaceError(
-            f"{len(progress.problems)} paths could not be restored: {'; '.join(first)}",
+            f"{counted(len(progress.problems), 'path')} could not be restored: {'; '.join(first)}",
             remedy="make room for them (permissions, disk space, what is in the way) and try again",
         )
     gits = filter(goal.is_meant, (p for p in goal.target.left_out if p.endswith("/.git")))
