@@ -91,6 +91,12 @@ def _key(d: Diagnostic) -> Key:
     return (d.tool, d.rule_id or "", *(place if d.path else (d.fingerprint,)))
 
 
+def shares_problem(result: GateResult, other: GateResult) -> bool:
+    """Whether two results may have a problem in common; True if one of them names none."""
+    one, another = ({_key(d) for d in each.diagnostics} for each in (result, other))
+    return not one or not another or not one.isdisjoint(another)
+
+
 def _unseen(before: Validation, after: Validation) -> Iterator[str]:
     """Earlier problems of gates that ended too early to count them again."""
     blind = {result.name for result in after.failures if is_cut_short(result, before)}

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from atlas_retry.diagnostics.counting import shares_problem
 from atlas_retry.errors import AtlasError
 from atlas_retry.events import (
     Emit,
@@ -244,11 +245,16 @@ def _side_by_side(course: Course, group: tuple[int, ...]) -> dict[int, GateResul
 
 
 def _still_failing(course: Course, order: Sequence[int]) -> dict[int, GateResult]:
-    """Results of gates that failed before and fail again by their `recheck`."""
+    """Results of gates that failed before and fail again by their `recheck`.
+
+    If it fails with other problems only, the whole gate decides: a suite that is narrowed down may
+    lack what makes it start, as the import path that another test file would have set.
+    """
     known = {course.gates[n].name: result for n, result in course.failed_before.items()}
+    earlier = {course.gates[n].name: _earlier(n, course) for n in order}
 
     def report_failed(result: GateResult) -> None:
-        if not result.success:
+        if _fails_again(result, earlier[result.name]):
             _report(known.get(result.name, result), course)
 
     failed = [(n, course.gates[n]) for n in order if _failed_before(n, course)]
@@ -262,8 +268,15 @@ def _still_failing(course: Course, order: Sequence[int]) -> dict[int, GateResult
     ended = zip(
         jobs, run_lines([*jobs.values()], course.plan, course.emit, report_failed), strict=True
     )
-    results = {number: result for number, result in ended if not result.success}
-    return {number: course.failed_before.get(number, result) for number, result in results.items()}
+    return {
+        number: course.failed_before.get(number, result)
+        for number, result in ended
+        if _fails_again(result, earlier[result.name])
+    }
+
+
+def _fails_again(result: GateResult, before: GateResult | None) -> bool:
+    return not result.success and (before is None or shares_problem(result, before))
 
 
 def _report(result: GateResult, course: Course) -> None:
@@ -272,8 +285,15 @@ def _report(result: GateResult, course: Course) -> None:
 
 
 def _failed_before(number: int, course: Course) -> bool:
-    earlier = course.plan.previous.results if course.plan.previous else ()
-    return number in course.failed_before or (number < len(earlier) and not earlier[number].success)
+    earlier = _earlier(number, course)
+    return earlier is not None and not earlier.success
+
+
+def _earlier(number: int, course: Course) -> GateResult | None:
+    """The last result of a gate: of this tree, else of the validation before."""
+    previous = course.plan.previous.results if course.plan.previous else ()
+    default = previous[number] if number < len(previous) else None
+    return course.failed_before.get(number, default)
 
 
 def _record_movers(course: Course, results: dict[int, GateResult], moves: int) -> None:
