@@ -1,5 +1,6 @@
 """The journal's file: made, migrated on a copy, refused, shared by many."""
 
+import errno
 import sqlite3
 import stat
 import subprocess
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from atlas_retry.errors import StateError
+from atlas_retry.history import database
 from atlas_retry.history.database import connect, path_of, reading, writing
 from tests.processes import ENV, python
 
@@ -103,3 +105,9 @@ def test_eight_processes_write_at_once_without_loss(tmp_path: Path) -> None:
     with reading(tmp_path) as connection:
         assert connection.execute("SELECT count(*) FROM learnings").fetchone() == (320,)
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+
+
+def test_a_full_disk_does_not_ask_for_a_new_journal() -> None:
+    full = (sqlite3.OperationalError("database or disk is full"), OSError(errno.ENOSPC, "full"))
+    assert [database.remedy(error) for error in full] == [database.NO_ROOM] * 2
+    assert database.remedy(sqlite3.DatabaseError("not a database")) == database.REMEDY

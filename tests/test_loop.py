@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from atlas_retry import events
 from atlas_retry.errors import WorkspaceError
-from atlas_retry.events import Event, TransportRetried, ViolationsFound
+from atlas_retry.events import Event, Notice, TransportRetried, ViolationsFound
 from atlas_retry.model import Verdict
 from tests.projects import CALC, FIXED, TEST, UNITTEST, WORSE, Project, git
 
@@ -143,6 +143,23 @@ def test_a_read_only_workspace_is_refused_before_the_agent_starts(project: Proje
     project.root.chmod(0o555)
     with pytest.raises(WorkspaceError, match="cannot be written"):
         project.retry()
+
+
+def test_changes_that_cannot_be_reverted_after_an_error_are_reported(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise WorkspaceError("no space left")
+
+    monkeypatch.setattr("atlas_retry.run.loop.settle", full)
+    monkeypatch.setattr("atlas_retry.run.effects.Effects.restore", full)
+    project.attempt(1, {"calc.py": FIXED})
+    events: list[Event] = []
+    with pytest.raises(WorkspaceError, match="no space left"):
+        project.retry(events)
+    texts = [event.text for event in events if isinstance(event, Notice)]
+    assert "the changes of attempt 1 are still in the workspace: no space left" in texts[-1]
+    assert "  atlas undo " in texts[-1]
 
 
 def test_a_deleted_test_is_restored_and_not_accepted(project: Project) -> None:

@@ -1,5 +1,6 @@
 """Opens the journal's database: creates, migrates or refuses it by its version."""
 
+import errno
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -12,7 +13,15 @@ from atlas_retry.history.schema import MIGRATIONS
 NAME = "atlas.db"
 BUSY_S = 30.0
 REMEDY = "move it away to start a new one, or export ATLAS_HOME=/another/folder"
+"""The remedy if the journal cannot be used."""
+NO_ROOM = "make room on the disk, or export ATLAS_HOME=/another/folder"
 Migrations = Sequence[Sequence[str]]
+
+
+def remedy(error: Exception) -> str:
+    """The remedy for an error; on a full disk the journal itself is sound."""
+    is_full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+    return NO_ROOM if is_full or "disk is full" in str(error) else REMEDY
 
 
 def path_of(home: Path) -> Path:
@@ -38,7 +47,9 @@ def connect(home: Path, migrations: Migrations = MIGRATIONS) -> sqlite3.Connecti
             connection.close()
             raise
     except (sqlite3.Error, OSError) as error:
-        raise StateError(f"the journal {file} cannot be used: {error}", remedy=REMEDY) from error
+        raise StateError(
+            f"the journal {file} cannot be used: {error}", remedy=remedy(error)
+        ) from error
     return connection
 
 
@@ -66,7 +77,9 @@ def reading(home: Path, migrations: Migrations = MIGRATIONS) -> Iterator[sqlite3
         with closing(connection):
             yield connection
     except (sqlite3.Error, OSError) as error:
-        raise StateError(f"the journal {file} cannot be read: {error}", remedy=REMEDY) from error
+        raise StateError(
+            f"the journal {file} cannot be read: {error}", remedy=remedy(error)
+        ) from error
 
 
 @contextmanager

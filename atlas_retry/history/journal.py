@@ -14,7 +14,7 @@ from typing import TypeVar
 from atlas_retry.errors import AtlasError, Interrupted, StateError
 from atlas_retry.events import AgentActivity, AttemptStarted, Emit, Event, Notice
 from atlas_retry.history import archive, learning
-from atlas_retry.history.database import REMEDY, connect, writing
+from atlas_retry.history.database import REMEDY, connect, remedy, writing
 from atlas_retry.history.entries import move, record_activity, write
 from atlas_retry.history.states import RunState
 from atlas_retry.history.values import OpenAttempt, Opening, RunRow
@@ -86,7 +86,7 @@ class Journal:
             with self._lock, writing(self._connection) as to:
                 write(to, self.opening, event)
         except sqlite3.Error as error:
-            raise StateError(f"{refusal}: {error}", remedy=REMEDY) from error
+            raise StateError(f"{refusal}: {error}", remedy=remedy(error)) from error
 
     def _try(self, act: Callable[[sqlite3.Connection], T]) -> T | None:
         """Result of a function in its own transaction; None if the journal fails."""
@@ -98,7 +98,7 @@ class Journal:
         except (sqlite3.Error, StateError) as error:
             if not self._has_warned:
                 self._has_warned = True
-                text = f"events cannot be recorded: {error}; {REMEDY}"
+                text = f"events cannot be recorded: {error}; {remedy(error)}"
                 self._emit(Notice(level=Level.WARNING, text=text))
             return None
 

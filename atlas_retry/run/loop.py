@@ -3,7 +3,6 @@
 All side effects are methods of `Effects`; the loop starts no process itself and reads no file.
 """
 
-from contextlib import suppress
 from itertools import chain
 
 from msgspec.structs import replace
@@ -36,7 +35,7 @@ from atlas_retry.run.effects import Effects
 from atlas_retry.run.held import needed_paths, standing
 from atlas_retry.run.progress import Progress, Run, Taken
 from atlas_retry.run.settle import Turn, forget, name_restored, settle
-from atlas_retry.text.units import some
+from atlas_retry.text.units import copyable, some
 
 MAX_SHOWN = 8
 
@@ -104,9 +103,20 @@ def _attempt(progress: Progress, do: Effects) -> Progress:
         _revert_attempt(before, number, do)
         raise
     except AtlasError:
-        with suppress(AtlasError):  # the first error is the one to report
-            _revert_attempt(before, number, do)
+        _revert_after_error(before, number, do)
         raise
+
+
+def _revert_after_error(before: Taken, number: int, do: Effects) -> None:
+    """Revert the attempt; if that fails, too, say so: the first error is the one to report."""
+    try:
+        _revert_attempt(before, number, do)
+    except AtlasError as error:
+        lines = (
+            f"the changes of attempt {number} are still in the workspace: {error}",
+            *copyable("to restore what was there before the run", f"atlas undo {do.run.run_id}"),
+        )
+        do.emit(Notice(level=Level.WARNING, text="\n".join(lines)))
 
 
 def _on_its_base(progress: Progress, do: Effects) -> Progress:
