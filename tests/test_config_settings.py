@@ -317,6 +317,8 @@ def test_a_quality_gate_gets_its_kind_from_its_name(name: str, kind: Kind) -> No
         ("for f in a b; do sh -n $f; done", "sh"),
         ("while read x; do tsc; done < list", "tsc"),
         ("test -e go", "test"),
+        ('test -z "$(gofmt -l .)"', "gofmt"),
+        ('[ -z "$(git status --porcelain)" ]', "git status"),
         ("[ -f a ]", "["),
         ("python -c 'a; b'", "python"),
         ("npm run then-do && x", "npm run then-do"),

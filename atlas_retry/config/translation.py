@@ -107,10 +107,14 @@ def _quality_gates(gates: Sequence[QualityGate]) -> Iterator[_WrittenGate]:
 
 _SCRIPT = regex(r"((?:npm|pnpm|yarn|bun) run)(?: -\S+)* (\w[\w.:-]*)")
 
+_OUTPUT_TESTED = regex(r"(?:test|\[) .*\$\(\s*([^()]+)\)")
+
 
 def short_name(command: str) -> str:
     """Short name of a command: `ruff check` for `ruff check .`."""
     command = first_program(command)
+    if inner := _OUTPUT_TESTED.match(command):
+        return short_name(inner[1])
     if script := _SCRIPT.match(re.sub(rf"^{ASSIGNED}", "", command)):
         return f"{script[1]} {script[2]}"
     calls_script = re.match(r"(?:pnpm|yarn|bun) (?!exec |dlx )", command)
