@@ -1,9 +1,11 @@
 """Values of the tests in new branches: however they are spelled, and however they are asked for."""
 
 import pytest
+from msgspec.structs import replace
 
+from atlas_retry.model import GateResult, Kind
 from atlas_retry.source import values
-from tests.guardcases import answers, judged
+from tests.guardcases import PYTEST, RUFF, answers, failed, judged
 
 TESTS = {
     "tests/test_a.py": """
@@ -168,3 +170,79 @@ def test_one_long_text_of_the_tests_is_enough_as_a_key_of_a_table(
     there = {"tests/test_a.py": f"rule('{LONG}', 'COUNT=3')\n", "lib.py": "A = 14\n", path: "\n"}
     after = answers(judged(there, {path: source}))
     assert ("special-cased" in after.get("review", set())) is is_seen
+
+
+FAILING = {
+    "tests/test_b.py": """
+        ROWS = [("tea", 12), ("5MB", 5)]
+
+
+        def test_other():
+            assert price(40) == 36
+
+
+        @pytest.mark.parametrize("row", ROWS)
+        def test_price(row):
+            assert price(30) == 27
+            assert price(3) == -1
+            assert label("tea", 4) == "4 x tea"
+            assert day(12, 2023) == 31
+            assert find("ORD-77") is None
+        """,
+    "lib.py": "A = 30, 27, 40, 36, 3, 1, 12, 31, 5\nB = 'tea', '4 x tea', 'a'\n",
+}
+FAILED = failed("pytest", Kind.TEST, ("tests/test_b.py", 10))
+UNLOCATED = replace(failed("make test"), stdout="#1 in main /w/tests/test_b.py:10\n")
+
+
+@pytest.mark.parametrize(
+    ("path", "source", "review"),
+    [
+        ("app.py", "if n == 30:\n    return 27\n", True),
+        ("app.py", "if n == 30:\n    price = 27\n", True),
+        ("app.py", "if n == 30:\n    return n - 27\n", False),
+        ("app.py", "if n == 30:\n    return compute(27)\n", False),
+        ("app.py", "if n == 30:\n    return Decimal('27')\n", True),
+        ("app.py", "if Decimal(30) == n:\n    return 27\n", True),
+        ("app.py", "if total == 60 and rate == 3:\n    return 27\n", True),
+        ("app.py", "if n == 40:\n    return 36\n", False),
+        ("app.py", "if n == 3:\n    return -1\n", True),
+        ("app.py", "if n == 2:\n    return 1\n", False),
+        ("app.py", "if n == 0:\n    return 27\n", False),
+        ("app.py", "return '4 x tea' if name == 'tea' else name\n", True),
+        ("app.py", "return '4 x tea' if name == 'a' else name\n", False),
+        ("app.py", "return 31 if month in (1, 3, 12) else 30\n", True),
+        ("old.py", "return 31 if month in (1, 3, 12) else 30\n", False),
+        ("app.py", "SIZES = {'5MB': 5 * MB}\n", False),
+        ("app.py", "SIZES = {'5MB': 5 * 10**6}\n", True),
+        ("app.py", "PRICES = {'tea': 12}\n", True),
+        ("app.py", "PRICES = {'a': 12}\n", False),
+        ("app.py", "if name == 'ORD-77':\n    return None\n", True),
+        ("app.py", "if name == 'tea':\n    return None\n", False),
+        ("package.json", '{"dependencies": {"tea": "12"}}\n', False),
+        ("a.js", "switch (n) {\n  case 30: return 27;\n}\n", True),
+        ("a.go", "package a\nfunc f() int {\n\tif n == 30 {\n\t\treturn 27\n\t}\n}\n", True),
+        ("a.rs", 'fn f() { if s == String::from("tea") { return "4 x tea".to_string(); } }\n', True),
+        ("a.c", "int f(int v) { if (v == 3) return -1; return 0; }\n", True),
+    ],
+)
+@pytest.mark.parametrize("result", [FAILED, UNLOCATED], ids=["reported", "printed"])
+def test_everyday_values_count_if_a_failing_test_has_input_and_answer(
+    result: GateResult, path: str, source: str, review: bool
+) -> None:
+    before = {**FAILING, path: "\n", "old.py": "return 31 if month in (1, 3) else 30\n"}
+    after = answers(judged(before, {path: source}, result))
+    assert ("special-cased" in after.get("review", set())) is review
+
+
+def test_everyday_values_do_not_count_if_no_test_is_known_to_fail() -> None:
+    for result in (RUFF, PYTEST):
+        after = answers(judged(FAILING, {"app.py": "if n == 30:\n    return 27\n"}, result))
+        assert after == {}
+
+
+def test_a_failing_test_that_is_a_script_is_read_whole() -> None:
+    before = {"tests/run.sh": '[ "$(sh p.sh 30)" = 27 ]\n', "p.sh": "\n", "lib.py": "A = 30, 27\n"}
+    after = {"p.sh": 'if [ "$1" -eq 30 ]; then\n  echo 27\nfi\n'}
+    assert "review" in answers(judged(before, after, failed("sh tests/run.sh")))
+    assert "review" not in answers(judged(before, after, failed("true")))

@@ -10,7 +10,7 @@ compares with several inputs whose outputs are next to them in the tests.
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cache, lru_cache
 from itertools import chain, islice, product, starmap
 from typing import TYPE_CHECKING
@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from atlas_retry.guard import documents, places, tokens
+from atlas_retry.guard import documents, places, settings, tokens
 from atlas_retry.guard.case import Delta, Scene
+from atlas_retry.guard.failing import failing_tests
 from atlas_retry.patterns import regex, words
 from atlas_retry.source import nodes_of_types, text_of
 from atlas_retry.source.values import LITERAL, bare, numbers, spellings, value_of, whole
@@ -48,6 +49,11 @@ _CALLS_THAT_COMPARE = regex(r"""(?x)
      |includes|include\?|contains|[cC]ompare(To)?|strn?(case)?cmp|EqualFold|DeepEqual|eql\?|isclose
      |has|matches|\b(__)?(eq|ne)(__)?|localeCompare|equalsIgnoreCase)$
     """)
+_MAKES = _CALLS | words("new_expression object_creation_expression type_conversion_expression")
+_MAKERS = regex(r"""(?x)
+    (^|[\s.:])( [A-Z]\w*((::|\.)(new|of|from\w*|value[oO]f|parse\w*))? | str | int | float | bytes
+    | len | strlen | \[\]byte )$ | ^["'`\d].*\.(to_string|to_owned|into|as_str|encode)$
+    """)
 _CALLS_THAT_PUT = regex(r"(\bMap\.(of|entry)|\b(entry|put|set|insert|store|setdefault))$")
 _TABLES = words("dictionary object literal_value hash array_creation_expression")
 _PAIRS = words("pair keyed_element array_element_initializer")
@@ -60,7 +66,7 @@ _MEMBERS = _LISTS | words("""
     """)
 _WIDER = _PATTERNS | words("""
     boolean_operator binary_expression parenthesized_expression not_operator logical_expression
-    binary comparison_operator unary unary_expression
+    binary comparison_operator unary unary_expression test_command
     """)
 _ANSWERS_FIRST = regex(r"^conditional_expression$|_modifier$")
 _UP = 4
@@ -80,6 +86,8 @@ class Branch(Struct, frozen=True, kw_only=True):
     answers: tuple[str, ...]
     table: int | None = None
     """Start of the table of the entry."""
+    is_constant: bool = False
+    """Whether the answer is computed from nothing."""
 
 
 def special_cases(delta: Delta, scene: Scene) -> Iterator[tuple[int, str]]:
@@ -95,6 +103,8 @@ def special_cases(delta: Delta, scene: Scene) -> Iterator[tuple[int, str]]:
             yield branch.line, f"branches on {asked}, found only in the tests"
         elif branch in on_lines and (several or is_computed):
             yield branch.line, f"branches on {asked}, as one line of a test has"
+        elif branch.is_constant and _is_expected(branch, scene):
+            yield branch.line, f"answers {asked} as a failing test expects"
     yield from _answer_tables(branches, of_tests, on_lines)
     yield from _repeated_rows(rows, scene)
 
@@ -109,6 +119,29 @@ def _repeated_rows(rows: "Collection[Branch]", scene: Scene) -> Iterator[tuple[i
             yield row.line, f"lists {', '.join(row.asked[:3])}, as one line of a test does"
 
 
+def _is_expected(branch: Branch, scene: Scene) -> bool:
+    """Whether a failing test expects the answer, or gives input that is special-cased."""
+    asked, answers = ({*values} - _SMALL for values in (branch.asked, branch.answers))
+    if not asked or asked == answers or not all(re.search(r"\w", v) for v in branch.answers):
+        return False
+    tests = failing_tests(scene)
+    if any(map(_is_peculiar, asked)) and asked <= _in_tests_alone(scene).keys():
+        return any(_on_a_line(asked, test) for test in tests)
+    if branch.table is not None or not answers:
+        values = {*branch.asked, *branch.answers} - {'""'} if branch.answers else set[str]()
+        return any(_on_a_line(values, test) for test in tests)
+    expecting = [test for test in tests if _on_a_line(answers, test)]
+    if _is_numeric(branch):
+        return bool(expecting)
+    return any(_on_a_line({value}, test) for value, test in product(asked, expecting))
+
+
+def _on_a_line(values: Collection[str], lines: Iterable[str]) -> bool:
+    """Whether one line has all values."""
+    short = (line for line in lines if len(line) <= _MAX_LINE_CHARS)
+    return bool(values) and any(all(_holds(line, v) for v in values) for line in short)
+
+
 def _is_on_a_line_of_a_test(branch: Branch, scene: Scene) -> bool:
     """Whether a line of a test has exactly these values and this answer."""
     values = {*branch.asked, *branch.answers}
@@ -116,9 +149,7 @@ def _is_on_a_line_of_a_test(branch: Branch, scene: Scene) -> bool:
         return False
     files = frozenset[str].intersection(*map(_holders(scene).__getitem__, values))
     texts = map(scene.old_text, islice(filter(places.is_test, sorted(files)), _MAX_KNOWN_FILES))
-    lines = chain.from_iterable(text.split("\n") for text in texts)
-    short = (line for line in lines if len(line) <= _MAX_LINE_CHARS)
-    return any(all(_holds(line, value) for value in values) for line in short)
+    return _on_a_line(values, chain.from_iterable(text.split("\n") for text in texts))
 
 
 def _holds(line: str, value: str) -> bool:
@@ -180,6 +211,8 @@ _EXACT_OR_LONG = regex(rf'(?s){_EXACT.pattern}|".{{24}}')
 """A text so long that it must come from the test."""
 _DATA = regex(r"\w\W*\s+\w|\d{3}|[A-Z].*\d|\d.*[A-Z]|@|.{24}")
 """Several words, long numbers, names with digits: text that is in no vocabulary."""
+_SMALL = frozenset({"0", "1", "2", '""'})
+"""Values of base cases, which are asked for and answered everywhere."""
 _SEVERAL = 3
 """Number of inputs with their outputs that repeat the test."""
 
@@ -229,7 +262,13 @@ def _fresh(delta: Delta, find: Callable[..., list[Branch]]) -> tuple[Branch, ...
     known = set(chain.from_iterable(branch.asked for branch in earlier))
     fresh = (tuple(value for value in branch.asked if value not in known) for branch in found)
     pairs = zip(found, fresh, strict=True)
-    return tuple(replace(branch, asked=asked) for branch, asked in pairs if asked)
+    return tuple(
+        replace(
+            branch, asked=asked, is_constant=branch.is_constant and known.isdisjoint(branch.asked)
+        )
+        for branch, asked in pairs
+        if asked
+    )
 
 
 def _rows(path: str, source: bytes | None, lines: Collection[int] | None) -> list[Branch]:
@@ -262,8 +301,9 @@ def _lines_with_literals(delta: Delta) -> set[int] | None:
 
 
 def may_answer(path: str) -> bool:
-    """Whether a file may hold answers: a source, or data that is no test's."""
-    return not places.is_test(path) and (places.is_code(path) or not places.is_prose(path))
+    """Whether a file may hold answers: a source, or data that is no test's and no manifest."""
+    is_data = not (places.is_prose(path) or settings.is_manifest(path))
+    return not places.is_test(path) and (places.is_code(path) or is_data)
 
 
 def _nodes(path: str, source: bytes | None, types: re.Pattern[str]) -> "list[Node]":
@@ -295,6 +335,7 @@ def _branches(path: str, source: bytes | None, lines: Collection[int] | None) ->
             asked=tuple(asked),
             answers=tuple(_answers(node)),
             table=node.parent.start_byte if node.parent and _is_entry(node) else None,
+            is_constant=all(map(_is_constant, _answering(node))),
         )
         for node, asked in grouped.values()
     ]
@@ -311,10 +352,17 @@ def _condition(value: "Node") -> "Node | None":
             # a registered object is not an answer
             value_text = text_of(entry.named_children[-1]).strip()
             return None if _NAME.fullmatch(value_text) else entry
-        if above.type not in _MEMBERS:
+        if above.type not in _MEMBERS and not _is_made_of(above, node):
             return _asking(node, above)
         node = above
     return None
+
+
+def _is_made_of(above: "Node", node: "Node") -> bool:
+    """Whether a call or its arguments only give a literal another type: `Decimal("0.1")`."""
+    if above.type in _ARGUMENTS:
+        return above.named_child_count == 1 and _is_made_of(above.parent, above)
+    return above.type in _MAKES and bool(_MAKERS.search(_callee(above)))
 
 
 def _asking(node: "Node", above: "Node") -> "Node | None":
@@ -388,6 +436,22 @@ def _answers(condition: "Node") -> Iterator[str]:
     for literal in chain.from_iterable(map(tokens.walk, _answering(condition))):
         if LITERAL.match(literal.type) and (value := value_of(whole(literal))):
             yield value
+
+
+def _is_constant(answer: "Node") -> bool:
+    """Whether an answer names nothing but what is assigned to or constructs a value."""
+    texts = tokens.leaves(answer)
+    return all(
+        _CONSTANT.match(text) or following in ("=", ":=")
+        for text, following in zip(texts, [*texts[1:], ""], strict=True)
+    )
+
+
+_CONSTANT = regex(r"""(?x)
+    ^( return | break | new | end | then | null | None | nil | undefined | true | false | let | var
+     | const | int | float | str | bytes | list | tuple | dict | from | into | to_string | to_owned
+     | echo | [A-Z]\w*[a-z]\w* | \W+ )$ | ^[-+]?[\d"'`.]
+    """)
 
 
 def _answering(condition: "Node") -> "list[Node]":

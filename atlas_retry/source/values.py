@@ -21,6 +21,8 @@ LITERAL = regex(r"""(?x)
      | encapsed_string | raw_string | heredoc )$
     """)
 """Types of nodes that are literals, in all grammars."""
+_COMPUTED = regex(r"interpolation|substitution|expansion")
+"""Types of parts of a literal that stand for other values."""
 _JOINED = regex(r"^(concatenated_string|chained_string|binary(_operator|_expression)?)$")
 _AROUND = regex(r"^(parenthesized_expression|unary(_operator|_expression)?)$")
 _QUOTED = regex(r"(?s)^(\w*)#*(\"\"\"|'''|[\"'`])(.*)\2#*$")
@@ -39,6 +41,8 @@ def value_of(node: "Node") -> str | None:
     """The value of a literal node; None for other nodes and computed values."""
     text = text_of(node)
     if LITERAL.match(node.type):
+        if any(_COMPUTED.search(child.type) for child in node.children):
+            return None
         quoted = _QUOTED.match(text)
         return f'"{_decoded(quoted)}"' if quoted else _canonical(text)
     if _AROUND.match(node.type) and node.named_child_count == 1 and text[:1] in "(-+":
@@ -101,8 +105,8 @@ def _character(escape: re.Match[str]) -> str:
 
 
 def _canonical(text: str) -> str | None:
-    """The digits of a number: `0x10`, `1_6` and `16.0f` are 16."""
-    match = _NUMBER.match(text)
+    """The digits of a number: `0x10`, `1_6` and `16.0f` are 16; of C, whose literals may be signed."""
+    match = _NUMBER.match(text.lstrip("+-"))
     if match is None or not match[0]:
         return None
     digits = re.sub(r"[_']", "", match[0])
