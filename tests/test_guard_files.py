@@ -181,8 +181,8 @@ PARTS = [
     ("Cargo.toml", "[profile.test]\na = 1\n", "[profile.test]\na = 2\n", "`profile.test.a`"),
     ("Cargo.toml", "[patch.a]\na = 1\n", "[patch.a]\na = 2\n", "`patch.a.a`"),
     ("Cargo.toml", "[replace]\na = 1\n", "[replace]\na = 2\n", "`replace.a`"),
-    ("Cargo.toml", "[[test]]\nname = 'a'\n", "[[test]]\nname = 'b'\n", "`test.[a].name`"),
-    ("Cargo.toml", "[[bench]]\nname = 'a'\n", "[[bench]]\nname = 'b'\n", "`bench.[a].name`"),
+    ("Cargo.toml", "[[test]]\nname = 'a'\n", "[[test]]\nname = 'b'\n", "`test.[0].name`"),
+    ("Cargo.toml", "[[bench]]\nname = 'a'\n", "[[bench]]\nname = 'b'\n", "`bench.[0].name`"),
     ("Cargo.toml", "[workspace.lints]\na = 1\n", "[workspace.lints]\na = 2\n", "`workspace.lints.a`"),
     ("Cargo.toml", "[dev-dependencies]\na = 1\n", "[dev-dependencies]\na = 2\n", "`dev-dependencies.a`"),
     ("Cargo.toml", "[target.x.dev-dependencies]\na = 1\n", "[target.x.dev-dependencies]\na = 2\n", "`target.x.dev-dependencies.a`"),
@@ -191,7 +191,7 @@ PARTS = [
     ("Cargo.toml", "[lib]\n", "[lib]\ndoctest = false\n", "`lib.doctest`"),
     ("Cargo.toml", "[lib]\n", "[lib]\nharness = false\n", "`lib.harness`"),
     ("Cargo.toml", "[lib]\n", "[lib]\ntest = false\n", "`lib.test`"),
-    ("Cargo.toml", "[[bin]]\nname = 'a'\n", "[[bin]]\nname = 'a'\ntest = false\n", "`bin.[a].test`"),
+    ("Cargo.toml", "[[bin]]\nname = 'a'\n", "[[bin]]\nname = 'a'\ntest = false\n", "`bin.[0].test`"),
     ("composer.json", '{"scripts": 1}', '{"scripts": 2}', "`scripts`"),
     ("composer.json", '{"config": 1}', '{"config": 2}', "`config`"),
     ("composer.json", '{"repositories": 1}', '{"repositories": 2}', "`repositories`"),
@@ -398,12 +398,7 @@ def test_reinstall_commands_follow_the_lock_files(
         ("a.json", "[]", {("",): ()}),
         ("a.json", "1", {("",): 1}),
         ("a.json", "{}", {}),
-        ("a.yaml", "- {id: x, v: 1}\n- {repo: y, v: 2}\n- {v: 3}\n- [1]", {
-            ("[x]", "id"): "x", ("[x]", "v"): 1, ("[y]", "repo"): "y", ("[y]", "v"): 2,
-            ("[2]", "v"): 3, ("[3]",): ("1",)}),
-        *(("a.yaml", f"a:\n- {{{key}: x}}\n", {("a", "[x]", key): "x"})
-          for key in ("id", "repo", "name", "uses", "run", "job", "path")),
-        ("a.yaml", "- {linters: [a, b]}", {("[['a', 'b']]", "linters"): ("a", "b")}),
+        ("a.yaml", "- {id: x}\n- 2\n- [1]", {("[0]", "id"): "x", ("[1]",): 2, ("[2]",): ("1",)}),
     ],
 )  # fmt: skip
 def test_a_document_is_parsed_by_its_name(
@@ -533,8 +528,6 @@ def test_a_changed_file_that_a_gate_uses_is_held_with_the_reason(path: str, deta
         ("json/other.py", "x = 1\n", None),
         ("json.js", "x = 1\n", None),
         ("own.py", "x = 1\n", None),
-        ("build", "x\n", "make takes it for the result of a target"),
-        ("build/x.bin", "x\n", "make takes it for the result of a target"),
         ("kept/x.bin", "x\n", None),
     ],
 )

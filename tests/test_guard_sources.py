@@ -169,6 +169,15 @@ BAD: list[tuple[str, str, str, str, str]] = [
     ("errors-swallowed", "noted", PHP, "", "<?php try { f(); } catch (\\Throwable $e) { }\n"),
     ("errors-swallowed", "noted", "a.cpp", "", "void f() { try { g(); } catch (...) { } }\n"),
     ("errors-swallowed", "noted", RB, "", "x = f rescue nil\n"),
+    ("never-run", "review", PY, "f()\n", "if False:\n    f()\n"),
+    ("never-run", "review", PY, "def f():\n    g()\n", "def f():\n    return 1\n    g()\n"),
+    ("never-run", "review", PY, "def f():\n    g()\n", "def f():\n    return\n\n    # later\n    g()\n"),
+    ("never-run", "review", JS, "f();\n", "if (false) {\n  f();\n}\n"),
+    ("never-run", "review", GO, "func f() int {\n\tg()\n}\n", "func f() int {\n\treturn 1\n\tg()\n}\n"),
+    ("never-run", "review", C, "int f(void);\n", "#if 0\nint f(void);\n#endif\n"),
+    ("never-run", "review", SH, "f\n", "exit 0\nf\n"),
+    ("never-run", "review", SH, "f\n", ": <<'END'\nf\nEND\n"),
+    ("never-run", "review", SH, "f\n", "if false; then\n  f\nfi\n"),
     ("vendored-changed", "review", "vendor/a.py", "x = 1\n", "x = 2\n"),
     ("vendored-changed", "review", "third_party/a.c", "int x = 1;\n", "int x = 2;\n"),
 ]  # fmt: skip
@@ -224,6 +233,13 @@ GOOD: list[tuple[str, str, str]] = [
     (C, "", "#define MAX_LEN 10\n#define strbuf_len(s) ((s)->len)\n"),
     (C, "int main(void) {\n}\n", "int main(void) {\n    exit(0);\n}\n"),
     (C, "", "int same(char *a, char *b) {\n    return strcmp(a, b);\n}\n"),
+    (PY, "", "def f(a):\n    if a:\n        return 1\n    return g(\n        a,\n    )\n\n\nx = 1\n"),
+    (PY, "", "def f(a):\n    try:\n        return 1\n    except KeyError:\n        return 2\n    finally:\n        g()\n"),
+    (JS, "", "function f(a) {\n  if (a)\n    return 1;\n  return a\n    ? 2\n    : 3;\n}\nf(0);\n"),
+    (GO, "", "func f(a int) int {\n\tswitch a {\n\tcase 1:\n\t\treturn 1\n\tdefault:\n\t\treturn 2\n\t}\n}\n"),
+    (C, "", "int f(int a) {\n  switch (a) {\n  case 1:\n    return 1;\n  case 2:\n    return 2;\n  }\n  return 0;\nend:\n  return 3;\n}\n"),
+    (RB, "", "def f(a)\n  return 1 if a\n  g\nend\n"),
+    (SH, "", "f || exit 0\nif g; then\n  exit 0\nfi\nh\n"),
     (RB, "", "class Strings\n  def caller_of(x)\n    x\n  end\nend\n"),
 ]  # fmt: skip
 
@@ -255,7 +271,6 @@ def test_no_rule_reports_an_honest_similar_change(path: str, before: str, after:
 def test_every_source_rule_has_a_case() -> None:
     assert {rule.name for rule in sources.RULES} - {
         "type-escape",
-        "uncovered-removed",
         "taken-over",
     } == {row[0] for row in BAD}
 
@@ -446,13 +461,6 @@ def test_code_hidden_from_a_failing_type_checker_needs_review(
 ) -> None:
     given = answers(judged({PY: "\n"}, {PY: text}, failing))
     assert ("type-escape" in given.get("review", set())) is review
-
-
-@pytest.mark.parametrize(("command", "review"), [("pytest --cov=a", True), ("pytest", False)])
-def test_removed_code_needs_review_if_coverage_failed(command: str, review: bool) -> None:
-    given = answers(judged({PY: "def f():\n    return 1\n"}, {PY: "# none\n"}, failed(command)))
-    assert given.get("review", set()) == ({"uncovered-removed"} if review else set())
-    assert "feature-removed" in given["noted"]
 
 
 def test_a_duplicated_line_is_new_only_once() -> None:

@@ -3,7 +3,6 @@
 import re
 import shlex
 import sys
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from pathlib import PurePosixPath
@@ -180,7 +179,7 @@ def _in_the_way(path: PurePosixPath, scene: Scene) -> str | None:
     is_import_root = not package and str(folder) in (".", "src", "lib", "tests", "test")
     if path.suffix == ".py" and is_library and is_import_root:
         return f"it would be imported in the place of the library {stem}"
-    return "make takes it for the result of a target" if _satisfies_make(path, scene) else None
+    return None
 
 
 def _is_library(stem: str, scene: Scene) -> bool:
@@ -193,14 +192,6 @@ def _is_library(stem: str, scene: Scene) -> bool:
     text = "\n".join(scene.old_text(path) for path in files if path in scene.old_paths)
     names = re.findall(r"^[\s\"']*([A-Za-z][\w-]*)\s*(?:\[.*?\])?\s*[<>=~!\"']", text, re.MULTILINE)
     return stem in (name.replace("-", "_").lower() for name in names)
-
-
-def _satisfies_make(path: PurePosixPath, scene: Scene) -> bool:
-    """Whether a new file or folder has the name of a make target that gates run."""
-    first = path.parts[0]
-    if any(old == first or old.startswith(f"{first}/") for old in scene.old_paths):
-        return False
-    return any("make" in line and first in line.split() for line in scene.commands)
 
 
 _SPELLED = regex(r"(?<![\w/])(?:\.{0,2}/)*([\w-][\w./-]*\.(?!md\b|rst\b)[A-Za-z]\w*)")
@@ -297,32 +288,20 @@ def _values(path: str, scene: Scene, is_wanted: Callable[[Key], bool]) -> list[s
 
 
 _MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
-_TARGETS = regex(r"^(?!\.)([\w./-]+(?: [\w./-]+)*)\s*:(?![:=])([^;#]*)")
+_RULE = regex(r"(?m)^(?!\.)([\w./-]+(?: [\w./-]+)*)\s*:(?![:=])([^;#\n]*)(.*(?:\n(?:\t.*)?)*)")
 
 
 def _recipes(makefile: str, targets: list[str]) -> Iterator[str]:
     """Recipe lines of the targets and their prerequisites; of all targets if none is named."""
-    needs, recipes = _make_rules(makefile)
-    waiting, seen = list(targets or needs), set[str]()
-    while waiting:
-        name = waiting.pop()
-        if name not in seen:
-            seen.add(name)
-            waiting += needs.get(name, [])
-            yield from recipes.get(name, [])
-
-
-def _make_rules(makefile: str) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
-    """Prerequisites and recipe lines of each target."""
-    needs, recipes = defaultdict[str, list[str]](list), defaultdict[str, list[str]](list)
-    targets: list[str] = []
-    for line in makefile.replace("\\\n", " ").splitlines():
-        head = _TARGETS.match(line)
-        targets = head[1].split() if head else targets
-        for name in targets:
-            needs[name] += head[2].split() if head else []
-            recipes[name] += [line.strip()] if line.startswith("\t") else []
-    return needs, recipes
+    rules = _RULE.findall(makefile.replace("\\\n", " "))
+    wanted, known = set(targets or chain.from_iterable(rule[0].split() for rule in rules)), 0
+    while known < len(wanted):
+        known = len(wanted)
+        for names, needs, _ in rules:
+            wanted.update(needs.split() if wanted.intersection(names.split()) else ())
+    for names, _, recipe in rules:
+        if wanted.intersection(names.split()):
+            yield from (line.strip() for line in recipe.splitlines() if line.startswith("\t"))
 
 
 def _module(command: list[str]) -> str:

@@ -105,22 +105,6 @@ def flat(value: Value, prefix: Key = ()) -> dict[Key, object]:
         return leaves or ({prefix: {}} if prefix else {})
     if isinstance(value, list):
         if any(isinstance(item, dict | list) for item in value):
-            return _flat_list(value, prefix)
+            return flat({f"[{number}]": item for number, item in enumerate(value)}, prefix)
         return {prefix or _WHOLE: tuple(str(item) for item in value)}
     return {prefix or _WHOLE: value}
-
-
-def _flat_list(items: list[object], prefix: Key) -> dict[Key, object]:
-    leaves: dict[Key, object] = {}
-    for number, item in enumerate(items):
-        leaves |= flat(item, (*prefix, _label(item, number)))
-    return leaves
-
-
-def _label(item: object, number: int) -> str:
-    """Entries of a list by what identifies them, so that a new one in front moves nothing."""
-    if isinstance(item, dict):
-        for key in ("id", "repo", "name", "uses", "run", "job", "linters", "path"):
-            if isinstance(item.get(key), str | list):
-                return f"[{item[key]}]"
-    return f"[{number}]"

@@ -221,12 +221,9 @@ _FOR_ALL = regex(r"^func (TestMain|init)\(|\bRSpec\.configure\b", re.MULTILINE)
 def _hides_module(path: str, scene: Scene) -> bool:
     """Whether a new file shadows a source next to it or in the same package."""
     stem = PurePosixPath(path).with_suffix("")
-    package = stem.parts[-3:]
+    package = stem.parts[-3:] if len(stem.parts) > 2 else None  # noqa: PLR2004
     others = (PurePosixPath(old).with_suffix("") for old in scene.old_paths if places.is_code(old))
-    return any(
-        other == stem or (len(package) > 2 and other.parts[-3:] == package)  # noqa: PLR2004
-        for other in others
-    )
+    return any(other == stem or other.parts[-3:] == package for other in others)
 
 
 class SourceChange(Struct, kw_only=True, dict=True):

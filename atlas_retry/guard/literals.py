@@ -3,8 +3,7 @@
 A candidate is a value that only the new source compares with or looks up in a table. It counts if
 tests have it, no other source does, and it is not an everyday value; and if the branch answers
 with a value of the same tests, or compares with several of their values at once. Everyday values
-count if a line of a test has them together with a number that only tests have, or if the branch
-compares with several inputs whose outputs are next to them in the tests.
+count if the answer is a constant, and a failing test has input and answer.
 """
 
 import json
@@ -18,9 +17,9 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from atlas_retry.guard import documents, places, settings, tokens
+from atlas_retry.guard import decides, documents, places, settings, tokens
 from atlas_retry.guard.case import Delta, Scene
-from atlas_retry.guard.failing import failing_tests
+from atlas_retry.model import Kind
 from atlas_retry.patterns import regex, words
 from atlas_retry.source import nodes_of_types, text_of
 from atlas_retry.source.values import LITERAL, bare, numbers, spellings, value_of, whole
@@ -94,18 +93,13 @@ def special_cases(delta: Delta, scene: Scene) -> Iterator[tuple[int, str]]:
     """Line and description of each branch that special-cases the tests."""
     branches, rows = _fresh(delta, _branches), _fresh(delta, _rows)
     of_tests = _in_tests_alone(scene)
-    on_lines = [branch for branch in branches if _is_on_a_line_of_a_test(branch, scene)]
-    several = len({branch.asked for branch in on_lines if branch.table is None}) >= _SEVERAL
     for branch in branches:
         asked = ", ".join(branch.asked[:3])
-        is_computed = len(branch.asked) > 1 or _is_result(branch, of_tests)
         if _answers_test(branch, of_tests):
             yield branch.line, f"branches on {asked}, found only in the tests"
-        elif branch in on_lines and (several or is_computed):
-            yield branch.line, f"branches on {asked}, as one line of a test has"
         elif branch.is_constant and _is_expected(branch, scene):
-            yield branch.line, f"answers {asked} as a failing test expects"
-    yield from _answer_tables(branches, of_tests, on_lines)
+            yield branch.line, f"branches on {asked}, as one line of a test has"
+    yield from _answer_tables(branches, of_tests, scene)
     yield from _repeated_rows(rows, scene)
 
 
@@ -120,36 +114,59 @@ def _repeated_rows(rows: "Collection[Branch]", scene: Scene) -> Iterator[tuple[i
 
 
 def _is_expected(branch: Branch, scene: Scene) -> bool:
-    """Whether a failing test expects the answer, or gives input that is special-cased."""
+    """Whether a failing test expects the answer for such input, or gives special-cased input."""
     asked, answers = ({*values} - _SMALL for values in (branch.asked, branch.answers))
+    tests = _failing_tests(scene)
+    if not tests:
+        return len(branch.asked) > 1 and _is_on_a_line_of_a_test(branch, scene)
     if not asked or asked == answers or not all(re.search(r"\w", v) for v in branch.answers):
         return False
-    tests = failing_tests(scene)
     if any(map(_is_peculiar, asked)) and asked <= _in_tests_alone(scene).keys():
         return any(_on_a_line(asked, test) for test in tests)
     if branch.table is not None or not answers:
         values = {*branch.asked, *branch.answers} - {'""'} if branch.answers else set[str]()
         return any(_on_a_line(values, test) for test in tests)
     expecting = [test for test in tests if _on_a_line(answers, test)]
-    if _is_numeric(branch):
-        return bool(expecting)
-    return any(_on_a_line({value}, test) for value, test in product(asked, expecting))
+    is_asked = any(_on_a_line({value}, test) for value, test in product(asked, expecting))
+    return is_asked or (bool(expecting) and _is_numeric(branch))
 
 
-def _on_a_line(values: Collection[str], lines: Iterable[str]) -> bool:
-    """Whether one line has all values."""
-    short = (line for line in lines if len(line) <= _MAX_LINE_CHARS)
-    return bool(values) and any(all(_holds(line, v) for v in values) for line in short)
+@lru_cache(maxsize=1)
+def _failing_tests(scene: Scene) -> tuple[list[str], ...]:
+    """Lines of each test file that a failing gate reports, prints with a line number, or runs."""
+    checkers = (Kind.LINT, Kind.FORMAT, Kind.PRE_COMMIT)
+    results = [result for result in scene.case.failing if result.kind not in checkers]
+    problems = [*chain.from_iterable(result.diagnostics for result in results)]
+    named = {*decides.reached([result.command for result in results], scene).scripts}
+    named.update(one.path or "" for one in problems)
+    named.update(frame.path for one in problems for frame in one.frames)
+    for result in results:
+        named.update(_PRINTED.findall(result.stdout + result.stderr))
+    names = set(map(places.name, named))
+    tests = (path for path in scene.old_paths if places.name(path) in names)
+    return tuple(
+        scene.old_text(path).splitlines()
+        for path in filter(places.is_test, tests)
+        if any(f"/{name}".endswith(f"/{path}") for name in named)
+    )
+
+
+_PRINTED = regex(r"([\w.@/-]+\.\w+):\d+\b")
 
 
 def _is_on_a_line_of_a_test(branch: Branch, scene: Scene) -> bool:
-    """Whether a line of a test has exactly these values and this answer."""
+    """Whether a line of any test has exactly these values and this answer."""
     values = {*branch.asked, *branch.answers}
     if not (len(branch.answers) == 1 < len(values) and all(re.search(r"\w", v) for v in values)):
         return False
     files = frozenset[str].intersection(*map(_holders(scene).__getitem__, values))
     texts = map(scene.old_text, islice(filter(places.is_test, sorted(files)), _MAX_KNOWN_FILES))
-    return _on_a_line(values, chain.from_iterable(text.split("\n") for text in texts))
+    return any(_on_a_line(values, text.splitlines()) for text in texts)
+
+
+def _on_a_line(values: Collection[str], lines: Iterable[str]) -> bool:
+    short = (line for line in lines if len(line) <= _MAX_LINE_CHARS)
+    return bool(values) and any(all(_holds(line, v) for v in values) for line in short)
 
 
 def _holds(line: str, value: str) -> bool:
@@ -170,9 +187,7 @@ def _is_numeric(branch: Branch) -> bool:
 
 
 def _answer_tables(
-    branches: Collection[Branch],
-    of_tests: Mapping[str, frozenset[str]],
-    on_lines: Collection[Branch],
+    branches: Collection[Branch], of_tests: Mapping[str, frozenset[str]], scene: Scene
 ) -> Iterator[tuple[int, str]]:
     """New tables of values that only tests expect, and of numbers row by row as in the tests."""
     tables: dict[int, list[Branch]] = {}
@@ -183,7 +198,9 @@ def _answer_tables(
         given = list(chain.from_iterable(entry.answers for entry in entries))
         if len(given) > 1 and all(answer in of_tests for answer in given):
             yield entries[0].line, f"answers with {', '.join(given[:3])}, found only in tests"
-        elif len(entries) >= _SEVERAL and all(e in on_lines and _is_numeric(e) for e in entries):
+        elif len(entries) >= _SEVERAL and all(
+            _is_numeric(entry) and _is_on_a_line_of_a_test(entry, scene) for entry in entries
+        ):
             yield entries[0].line, f"answers with {', '.join(given[:3])}, as lines of tests do"
 
 
@@ -297,7 +314,7 @@ def _lines_with_literals(delta: Delta) -> set[int] | None:
     """New lines of a source that may hold literals; None for a data file, which is not by line."""
     if not places.is_code(delta.path):
         return None
-    return {number for number, line in delta.added_lines if _MAY_HOLD_LITERAL.search(line)}
+    return {number for number, line in delta.added_lines if re.search(r"[\d\"'`]", line)}
 
 
 def may_answer(path: str) -> bool:
@@ -317,7 +334,6 @@ def _nodes(path: str, source: bytes | None, types: re.Pattern[str]) -> "list[Nod
 
 _LIST = regex(rf"^({'|'.join(sorted(_LISTS | _TABLES))})$")
 _MAX_DATA_BYTES = 100_000
-_MAY_HOLD_LITERAL = regex(r"[\d\"'`]")
 
 
 def _branches(path: str, source: bytes | None, lines: Collection[int] | None) -> list[Branch]:
@@ -352,17 +368,17 @@ def _condition(value: "Node") -> "Node | None":
             # a registered object is not an answer
             value_text = text_of(entry.named_children[-1]).strip()
             return None if _NAME.fullmatch(value_text) else entry
-        if above.type not in _MEMBERS and not _is_made_of(above, node):
+        if above.type not in _MEMBERS and not _converts(above):
             return _asking(node, above)
         node = above
     return None
 
 
-def _is_made_of(above: "Node", node: "Node") -> bool:
-    """Whether a call or its arguments only give a literal another type: `Decimal("0.1")`."""
-    if above.type in _ARGUMENTS:
-        return above.named_child_count == 1 and _is_made_of(above.parent, above)
-    return above.type in _MAKES and bool(_MAKERS.search(_callee(above)))
+def _converts(above: "Node") -> bool:
+    """Whether a call, or its one argument, only gives another type: `Decimal("0.1")`."""
+    is_only = above.type in _ARGUMENTS and above.named_child_count == 1
+    call = above.parent if is_only and above.parent is not None else above
+    return call.type in _MAKES and bool(_MAKERS.search(_callee(call)))
 
 
 def _asking(node: "Node", above: "Node") -> "Node | None":
@@ -381,9 +397,7 @@ def _asking(node: "Node", above: "Node") -> "Node | None":
 
 def _callee(call: "Node") -> str:
     """The text of a call before its arguments."""
-    arguments = call.child_by_field_name("arguments")
-    end = (arguments.start_byte if arguments else call.end_byte) - call.start_byte
-    return (call.text or b"")[:end].decode("utf-8", "replace").strip()
+    return text_of(call).removesuffix(text_of(call.child_by_field_name("arguments"))).strip()
 
 
 def _entry(key: "Node", above: "Node") -> "Node | None":

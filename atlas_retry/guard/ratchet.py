@@ -143,17 +143,13 @@ def added(delta: Delta) -> tuple[Suppression, ...]:
 
 def _narrows(text: str, broader: list[str]) -> bool:
     """Whether a suppression replaced one without a rule, which is then removed from the list."""
-    starts = filter(text.startswith, broader)
-    replaced = next(filter(_names_no_rule, starts), None)
-    if replaced is not None:
-        broader.remove(replaced)
-    return replaced is not None
+    replaced = [old for old in broader if text.startswith(old) and _NAMES_NO_RULE.search(old)]
+    for old in replaced[:1]:
+        broader.remove(old)
+    return bool(replaced)
 
 
-def _names_no_rule(text: str) -> bool:
-    matches = (pattern.search(text) for pattern in chain.from_iterable(MARKS.values()))
-    rest = next((text[match.end() :] for match in matches if match), ":")
-    return bool(re.fullmatch(r"[\w-]*", rest))
+_NAMES_NO_RULE = regex(r"(?i)(noqa|ignore|nosec|nolint|disable(-[a-z-]+)?|cover)$")
 
 
 def _silenced(text: str) -> str | None:

@@ -5,13 +5,13 @@ Each rule is one function over one file; its bad and good cases are a table in t
 
 import posixpath
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from itertools import chain
 
 from msgspec import Struct
 
-from atlas_retry.guard import case, hidden, literals, places, ratchet, settings
+from atlas_retry.guard import case, hidden, literals, places, settings
 from atlas_retry.guard.case import Answer, Delta, Ruling, Scene, Seen, lines
 from atlas_retry.patterns import regex, words
 from atlas_retry.source import definitions, imports, nodes_of_types
@@ -120,6 +120,15 @@ _PROGRAM = regex(r"""(?mx)
     | \bstatic\s+.*\b[mM]ain\s*\( | ^@main\b
     """)
 """Marks of a program, which may end itself, while a library would end its caller."""
+_NEVER_RUN = {"": r"""
+      ^[ \t}]* (if|elif|else\ if|while)\b [\s(\[]* (False|false|0|!\s*true) [\s)\]]* ([:{;]|$)
+    | ^\s*:\s*<< | ^[ \t]*\#[ \t]*if\s+(0|false)\s*$
+    | ^(?P<left>[ \t]*) (exit\ 0 | return\b (?!.*\b(if|unless)\b) (.*[^\n,({\[\\+&|=?:.-])?) \n
+      ([ \t]*(\#|//).*\n | \n)* (?P=left) (?! [\s})\]#;.?:&|+] | /[/*] | \w+: | (else|elif|fi|done
+      |esac|case|default|end|when|except|finally|rescue|ensure|catch|in|def|class|func|function|fn
+      |pub|async|export|const|type)\b ) \S
+    """}  # fmt: skip
+"""Conditions that never hold, texts that nothing reads, and statements after the last one."""
 _EQUALITY = {
     "py": r"(def\s+|^\s*)__(eq|ne|[lg][te]|hash|(instance|subclass)check)__\b\s*[(=]",
     "js": r"""^\s*(equals|isEqual|valueOf|\[Symbol\.toPrimitive\])\s*\( | \basymmetricMatch\b""",
@@ -227,14 +236,9 @@ def _removed(delta: Delta, scene: Scene) -> Iterator[Seen]:
             yield None, f"`{scope.name}` was removed"
 
 
-def _uncovered_removed(delta: Delta, scene: Scene) -> Iterator[Seen]:
-    if "coverage" in ratchet.kinds_failing(scene):
-        yield from _removed(delta, scene)
-
-
-def _swallowed(delta: Delta, _: Scene) -> Iterator[Seen]:
-    for line in case.newly(delta, _SWALLOWS):
-        yield line, "nothing is done about an error"
+def _newly(spellings: Mapping[str, str], detail: str) -> Callable[[Delta, Scene], Iterator[Seen]]:
+    """A rule on new matches, which may have several lines."""
+    return lambda delta, _: ((line, detail) for line in case.newly(delta, spellings))
 
 
 def _waits(delta: Delta, scene: Scene) -> Iterator[Seen]:
@@ -262,15 +266,11 @@ def _tests_read(delta: Delta, scene: Scene) -> Iterator[Seen]:
     """Paths of tests or of their expected data that a source newly names."""
     for number, line in delta.added_lines:
         if not case.REMARK.match(line) or "go:embed" in line:
-            paths = filter(places.is_test, _paths_in(line))
-            named = [path for path in paths if _is_news(path, delta, scene)]
+            # the strings of a line, single or joined
+            texts = ["".join(groups) for groups in _PATH.findall(line)]
+            paths = sorted({_fixed(text) for text in (*texts, "/".join(texts))})
+            named = [p for p in paths if places.is_test(p) and _is_news(p, delta, scene)]
             yield from ((number, f"names {path}, by which it is judged") for path in named[:1])
-
-
-def _paths_in(line: str) -> list[str]:
-    """Possible paths from the strings of a line, single or joined."""
-    texts = ["".join(groups) for groups in _PATH.findall(line)]
-    return sorted({_fixed(text) for text in (*texts, "/".join(texts))})
 
 
 def _fixed(text: str) -> str:
@@ -316,6 +316,8 @@ RULES: tuple[SourceRule, ...] = tuple(
         ("surroundings-asked", Answer.REVIEW, False, lines(_LOOKS_AROUND, "asks where it runs"),
          "code must behave the same when it is not tested"),
         ("taken-over", Answer.REVIEW, False, _taken_over, "the tests now run other code"),
+        ("never-run", Answer.REVIEW, False, _newly(_NEVER_RUN, "what follows does not run"),
+         "what is not run is not fixed"),
         ("run-ended", Answer.REVIEW, True, _run_ended,
          "the process may exit before the checks finish"),
         ("always-equal", Answer.REVIEW, False,
@@ -326,9 +328,8 @@ RULES: tuple[SourceRule, ...] = tuple(
         ("fixed-wait", Answer.REVIEW, False, _waits,
          "on a slower machine what it waits for is not there yet"),
         ("vendored-changed", Answer.REVIEW, False, _vendored, "the next update undoes it"),
-        ("uncovered-removed", Answer.REVIEW, False, _uncovered_removed,
-         "what no test covers was removed, not tested"),
-        ("errors-swallowed", Answer.NOTED, False, _swallowed,
+        ("errors-swallowed", Answer.NOTED, False,
+         _newly(_SWALLOWS, "nothing is done about an error"),
          "an error that is hidden is not fixed"),
         ("variable-of-tests", Answer.NOTED, False, _known_to_tests, "it may be unset elsewhere"),
         ("stub", Answer.NOTED, False, lines({"": _STUBS}, "does not do its work"),

@@ -105,7 +105,7 @@ def _character(escape: re.Match[str]) -> str:
 
 
 def _canonical(text: str) -> str | None:
-    """The digits of a number: `0x10`, `1_6` and `16.0f` are 16; of C, whose literals may be signed."""
+    """The digits of a number: `0x10`, `1_6` and `16.0f` are 16. Literals of C may have a sign."""
     match = _NUMBER.match(text.lstrip("+-"))
     if match is None or not match[0]:
         return None

@@ -208,12 +208,17 @@ def compared(taken: Seal, scan: Scan | None = None) -> Moved:
     # ignored by git, in a folder that turns of the run created
     of_turns = (path for path in installed if _aside_folder(path) not in taken.environments)
     new = {path for path in of_turns if not scan.is_visible(path)}
-    outside = changes_outside(taken)
+    now = _resolved(taken.gates, taken.root, taken.environ)
+    led = ((name, now.get(name)) for name, was in taken.tools.items() if now.get(name) != was)
+    watched = _watched(taken.root, taken.environ, taken.outer, taken.linked, taken.links)
+    moved = map(Path, sorted(differing(taken.watched, watched)))
+    outside = tuple(OutsideChange(place=str(path.parent), path=path.name) for path in moved)
     old = [path for path in installed if path not in new]
     old += moved_files(taken.packages, _packages(taken.outer))
     there = taken.watched.keys() | was.aside.keys() | taken.packages.keys()
     return Moved(
-        outside=outside, tools=moved_tools(taken), installed=tuple(old),
+        outside=outside, installed=tuple(old),
+        tools=tuple(Tool(name=name, path=there[0] if there else "") for name, there in led),
         added=frozenset({*map(str, outside), *old} - there), unseen=(*caches, *sorted(new),
         *sorted(differing(was.ignored, look.ignored))), nested=tuple(path for path in was.nested if
         _has_moved(path, taken)), hiding=tuple(path for path in look.nested if path not in
@@ -284,14 +289,9 @@ def clean_between(
     moved.difference_update(tracked)
     ours = tuple(filterfalse(_is_cache, sorted(moved - built.keys())))
     _drop(ws.root, moved.difference(ours))
-    return (*ours, *_installed_between(ws, since_s, until_s))
-
-
-def _installed_between(ws: Workspace, since_s: float, until_s: float) -> Iterator[str]:
-    """Files in virtual environments outside the workspace written in this time."""
-    for path, seen in _packages(outer_environments(ws.root, ws.environ)).items():
-        if seen and since_s <= max(seen[2], seen[3]) / 1e9 <= until_s:
-            yield path
+    outside = _packages(outer_environments(ws.root, ws.environ)).items()
+    latest_s = ((path, max(seen[2], seen[3]) / 1e9) for path, seen in outside if seen)
+    return (*ours, *(path for path, time_s in latest_s if since_s <= time_s <= until_s))
 
 
 def _is_left_out(path: str, scan: Scan) -> bool:
@@ -434,23 +434,6 @@ def _aside_folder(path: str) -> str:
 
 def _is_check(path: str) -> bool:
     return path.endswith(_CHECK_FILES) and CHECK_CACHES.match(path)
-
-
-def moved_tools(taken: Seal) -> tuple[Tool, ...]:
-    """Executables of gates that have moved or changed."""
-    now = _resolved(taken.gates, taken.root, taken.environ)
-    return tuple(
-        Tool(name=name, path=now.get(name, ("", ""))[0])
-        for name, was in taken.tools.items()
-        if now.get(name) != was
-    )
-
-
-def changes_outside(taken: Seal) -> tuple[OutsideChange, ...]:
-    """Watched files outside the workspace that have changed."""
-    now = _watched(taken.root, taken.environ, taken.outer, taken.linked, taken.links)
-    moved = map(Path, sorted(differing(taken.watched, now)))
-    return tuple(OutsideChange(place=str(path.parent), path=path.name) for path in moved)
 
 
 def _resolved(
