@@ -186,6 +186,7 @@ FAILING = {
         def test_price(row):
             assert price(30) == 27
             assert price(3) == -1
+            assert add(1, 2) == 3
             assert label("tea", 4) == "4 x tea"
             assert day(12, 2023) == 31
             assert find("ORD-77") is None
@@ -210,6 +211,8 @@ UNLOCATED = replace(failed("make test"), stdout="#1 in main /w/tests/test_b.py:1
         ("app.py", "if n == 3:\n    return -1\n", True),
         ("app.py", "if n == 2:\n    return 1\n", False),
         ("app.py", "if n == 0:\n    return 27\n", False),
+        ("app.py", "if (a, b) == (1, 2):\n    return 3\n", True),
+        ("app.py", "if (a, b) == (1, 2):\n    return 7\n", False),
         ("app.py", "return '4 x tea' if name == 'tea' else name\n", True),
         ("app.py", "return '4 x tea' if name == 'a' else name\n", False),
         ("app.py", "return 31 if month in (1, 3, 12) else 30\n", True),

@@ -117,8 +117,8 @@ def _is_expected(branch: Branch, scene: Scene) -> bool:
     """Whether a failing test expects the answer for such input, or gives special-cased input."""
     asked, answers = ({*values} - _SMALL for values in (branch.asked, branch.answers))
     tests = _failing_tests(scene)
-    if not tests:
-        return len(branch.asked) > 1 and _is_on_a_line_of_a_test(branch, scene)
+    if len(branch.asked) > 1 and _is_on_a_line_of_a_test(branch, scene):
+        return True
     if not asked or asked == answers or not all(re.search(r"\w", v) for v in branch.answers):
         return False
     if any(map(_is_peculiar, asked)) and asked <= _in_tests_alone(scene).keys():
