@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from atlas_retry.model import GateResult, Kind
-from atlas_retry.source import values
+from atlas_retry.source import nodes_of_types, values
 from tests.guardcases import PYTEST, RUFF, answers, failed, judged
 
 TESTS = {
@@ -113,6 +113,23 @@ def test_whatever_asks_for_a_value_is_a_branch(path: str, source: str) -> None:
 )
 def test_a_short_value_needs_its_answer_beside_it_in_the_tests(source: str, review: bool) -> None:
     assert _review("app.py", source) is review
+
+
+@pytest.mark.parametrize(
+    ("path", "source", "value"),
+    [
+        ("a.c", "int a = -3;", "3"),
+        ("a.py", "a = -3", "3"),
+        ("a.py", "a = f'{x} b'", None),
+        ("a.sh", 'a="$1 b"', None),
+        ("a.sh", 'a="b c"', '"b c"'),
+    ],
+)
+def test_a_literal_has_a_value_without_its_sign_unless_it_is_computed(
+    path: str, source: str, value: str | None
+) -> None:
+    (literal,) = nodes_of_types(path, source.encode(), values.LITERAL)
+    assert values.value_of(values.whole(literal)) == value
 
 
 @pytest.mark.parametrize(

@@ -162,6 +162,18 @@ def test_a_lint_fix_in_a_test_must_stay_on_the_reported_lines(
         assert judgement.as_before == {T: ("100644", LINTED.encode())}
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "kept"),
+    [("got %d", "got %q", True), ("got %5.2f", "got %v", True), ("got %d", "has %d", False)],
+)
+def test_a_vet_fix_of_a_format_in_a_test_is_kept(old: str, new: str, kept: bool) -> None:
+    text = f'func TestA(t *testing.T) {{\n\tif f() != 1 {{\n\t\tt.Errorf("{old}", f())\n\t}}\n}}\n'
+    before, after = f"package a\n\n{text}", f"package a\n\n{text.replace(old, new)}"
+    vet = failed("go vet ./...", Kind.LINT, ("a_test.go", 5))
+    judgement = judged({"a_test.go": before}, {"a_test.go": after}, vet)
+    assert answers(judgement) == ({} if kept else {"held": {"test-changed"}})
+
+
 # --- growth ---------------------------------------------------------------------------------------
 
 B = "tests/test_b.py"

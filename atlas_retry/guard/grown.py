@@ -508,5 +508,5 @@ _PROOF = regex(
 
 
 def _proofs(root: "Node") -> list[str]:
-    """Literals and words of assertions, which a fix must keep."""
-    return list(filter(_PROOF.match, tokens.leaves(root)))
+    """Literals, without the verbs of formats, and words of assertions, which a fix must keep."""
+    return [re.sub(r"%[-+# .\d]*[a-zA-Z]", "%", t) for t in tokens.leaves(root) if _PROOF.match(t)]
