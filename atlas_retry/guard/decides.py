@@ -177,9 +177,8 @@ def _in_the_way(path: PurePosixPath, scene: Scene) -> str | None:
     is_library = stem in _TOOLS or _is_library(stem, scene)
     package = str(folder / "__init__.py") in scene.old_paths
     is_import_root = not package and str(folder) in (".", "src", "lib", "tests", "test")
-    if path.suffix == ".py" and is_library and is_import_root:
-        return f"it would be imported in the place of the library {stem}"
-    return None
+    is_shadow = path.suffix == ".py" and is_library and is_import_root
+    return f"it would be imported in the place of the library {stem}" if is_shadow else None
 
 
 def _is_library(stem: str, scene: Scene) -> bool:

@@ -98,13 +98,11 @@ _WHOLE: Key = ("",)
 
 def flat(value: Value, prefix: Key = ()) -> dict[Key, object]:
     """Every leaf by its key path. Lists of plain values stay whole, as tuples of text."""
+    if isinstance(value, list) and any(isinstance(item, dict | list) for item in value):
+        value = {f"[{number}]": item for number, item in enumerate(value)}
     if isinstance(value, dict):
         leaves: dict[Key, object] = {}
         for key, inner in value.items():
             leaves |= flat(inner, (*prefix, str(key)))
         return leaves or ({prefix: {}} if prefix else {})
-    if isinstance(value, list):
-        if any(isinstance(item, dict | list) for item in value):
-            return flat({f"[{number}]": item for number, item in enumerate(value)}, prefix)
-        return {prefix or _WHOLE: tuple(str(item) for item in value)}
-    return {prefix or _WHOLE: value}
+    return {prefix or _WHOLE: tuple(map(str, value)) if isinstance(value, list) else value}

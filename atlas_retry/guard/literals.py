@@ -73,6 +73,7 @@ _EVERYDAY_NUMBERS = words(
     "0 1 2 3 4 5 6 7 8 9 10 11 12 16 20 24 28 29 30 31 32 50 60 64 99 100 127 128 180 200 255 256"
     " 360 365 366 400 401 403 404 500 512 999 1000 1024 3600 4096 8080 65535 65536 86400"
 )
+_PRINTED = regex(r"([\w.@/-]+\.\w+):\d+\b")
 _MAX_KNOWN_FILES = 200
 _MAX_LINE_CHARS = 400
 
@@ -116,19 +117,16 @@ def _repeated_rows(rows: "Collection[Branch]", scene: Scene) -> Iterator[tuple[i
 def _is_expected(branch: Branch, scene: Scene) -> bool:
     """Whether a failing test expects the answer for such input, or gives special-cased input."""
     asked, answers = ({*values} - _SMALL for values in (branch.asked, branch.answers))
-    tests = _failing_tests(scene)
     if len(branch.asked) > 1 and _is_on_a_line_of_a_test(branch, scene):
         return True
     if not asked or asked == answers or not all(re.search(r"\w", v) for v in branch.answers):
         return False
+    values = {*branch.asked, *branch.answers} - {'""'} if branch.answers else set[str]()
     if any(map(_is_peculiar, asked)) and asked <= _in_tests_alone(scene).keys():
-        return any(_on_a_line(asked, test) for test in tests)
-    if branch.table is not None or not answers:
-        values = {*branch.asked, *branch.answers} - {'""'} if branch.answers else set[str]()
-        return any(_on_a_line(values, test) for test in tests)
-    expecting = [test for test in tests if _on_a_line(answers, test)]
-    is_asked = any(_on_a_line({value}, test) for value, test in product(asked, expecting))
-    return is_asked or (bool(expecting) and _is_numeric(branch))
+        values = asked
+    elif branch.table is None and answers and _is_numeric(branch):
+        values = answers
+    return any(_on_a_line(values, test) for test in _failing_tests(scene))
 
 
 @lru_cache(maxsize=1)
@@ -140,18 +138,10 @@ def _failing_tests(scene: Scene) -> tuple[list[str], ...]:
     named = {*decides.reached([result.command for result in results], scene).scripts}
     named.update(one.path or "" for one in problems)
     named.update(frame.path for one in problems for frame in one.frames)
-    for result in results:
-        named.update(_PRINTED.findall(result.stdout + result.stderr))
+    named.update(_PRINTED.findall("\n".join(result.stdout + result.stderr for result in results)))
     names = set(map(places.name, named))
     tests = (path for path in scene.old_paths if places.name(path) in names)
-    return tuple(
-        scene.old_text(path).splitlines()
-        for path in filter(places.is_test, tests)
-        if any(f"/{name}".endswith(f"/{path}") for name in named)
-    )
-
-
-_PRINTED = regex(r"([\w.@/-]+\.\w+):\d+\b")
+    return tuple(scene.old_text(path).splitlines() for path in filter(places.is_test, tests))
 
 
 def _is_on_a_line_of_a_test(branch: Branch, scene: Scene) -> bool:

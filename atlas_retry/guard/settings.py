@@ -13,11 +13,10 @@ from atlas_retry.workspace.versions import differing
 _PACKAGING = words("poetry pdm hatch setuptools flit uv rye scikit-build maturin commitizen")
 _STEERING = words("sources source index indexes scripts envs override overrides env")
 _OF_PACKAGE_JSON = words("""
-    name version description main type module exports imports types typings files bin man
-    keywords author contributors maintainers license repository homepage bugs funding
-    sideEffects browser private dependencies peerDependencies optionalDependencies
-    devDependencies publishConfig unpkg jsdelivr peerDependenciesMeta engines directories
-    typesVersions
+    name version description main type module exports imports types typings files bin man keywords
+    author contributors maintainers license repository homepage bugs funding sideEffects browser
+    private dependencies peerDependencies optionalDependencies devDependencies publishConfig unpkg
+    jsdelivr peerDependenciesMeta engines directories typesVersions
     """)
 _OF_SETUP_CFG = regex(r"^(metadata|options(\..*)?|bumpversion.*|bdist\w*|sdist|egg_info)$")
 _OF_COMPOSER = words("scripts config repositories extra autoload-dev")

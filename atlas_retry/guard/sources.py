@@ -149,9 +149,7 @@ _WAITS = {
         | \bawait\s+[\w.]*([dD]elay|[wW]ait\w*)\(\s*[1-9]""",
     "cs": r"\bTask\.Delay\(\s*[1-9]",
 }
-_LOOPS = regex(
-    r"^(enhanced_)?(while|until|loop|do|for|foreach)(_\w+)?_(statement|expression)$|^(while|until)$"
-)
+_LOOPS = regex(r"^(\w+_)?(while|until|loop|do|for|foreach)(_\w*(statement|expression))?$")
 _STUBS = r"""
       \b(todo|unimplemented)!\( | \braise\s+NotImplementedError\b
     | \bthrow\s+new\s+\w*(Unsupported|NotImplemented)\w*\( | \bpanic\(["`](TODO|not\ implemented)
@@ -266,11 +264,15 @@ def _tests_read(delta: Delta, scene: Scene) -> Iterator[Seen]:
     """Paths of tests or of their expected data that a source newly names."""
     for number, line in delta.added_lines:
         if not case.REMARK.match(line) or "go:embed" in line:
-            # the strings of a line, single or joined
-            texts = ["".join(groups) for groups in _PATH.findall(line)]
-            paths = sorted({_fixed(text) for text in (*texts, "/".join(texts))})
-            named = [p for p in paths if places.is_test(p) and _is_news(p, delta, scene)]
+            paths = filter(places.is_test, _paths_in(line))
+            named = [path for path in paths if _is_news(path, delta, scene)]
             yield from ((number, f"names {path}, by which it is judged") for path in named[:1])
+
+
+def _paths_in(line: str) -> list[str]:
+    """Possible paths from the strings of a line, single or joined."""
+    texts = ["".join(groups) for groups in _PATH.findall(line)]
+    return sorted({_fixed(text) for text in (*texts, "/".join(texts))})
 
 
 def _fixed(text: str) -> str:

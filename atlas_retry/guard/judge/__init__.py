@@ -59,7 +59,6 @@ def _case(asked: ChangeAsked, environ: Mapping[str, str]) -> Case:
         raise UsageError("--base is missing or empty", remedy=remedy)
     if not root.is_dir():
         raise UsageError(f"{root} is not a folder", remedy="Name the workspace that was changed.")
-    is_folder = base.is_dir()
     before = base_tree(asked, environ)
     after = DirectoryTree(root, environ)
     changed = _differing(before, after)
@@ -69,7 +68,16 @@ def _case(asked: ChangeAsked, environ: Mapping[str, str]) -> Case:
         allow=asked.allow, protect=asked.protect, outside=tuple(outside),
         notes_reviews=asked.notes_reviews, mentions=folders.searching(root, before, changed),
     )  # fmt: skip
-    return _with_folder(case, base, root, environ) if is_folder else case
+    if not base.is_dir():
+        return case
+    # facts about files that git does not track
+    under_git = (base / ".git").exists() and (root / ".git").exists()
+    return replace(
+        case,
+        git_before=git_facts(base, environ=environ) if under_git else {},
+        git_after=git_facts(root, environ=environ) if under_git else {},
+        installed=_untracked(seals.installed_differences(base, root), (before, after)),
+    )
 
 
 def rewritten(
@@ -112,17 +120,6 @@ def base_tree(asked: ChangeAsked, environ: Mapping[str, str]) -> Tree:
     if base.is_dir():
         return DirectoryTree(base, environ)
     return revision_tree(asked.workspace, asked.base, environ=environ)
-
-
-def _with_folder(case: Case, base: Path, root: Path, environ: Mapping[str, str]) -> Case:
-    """The case with facts from two folders about files that git does not track."""
-    under_git = (base / ".git").exists() and (root / ".git").exists()
-    return replace(
-        case,
-        git_before=git_facts(base, environ=environ) if under_git else {},
-        git_after=git_facts(root, environ=environ) if under_git else {},
-        installed=_untracked(seals.installed_differences(base, root), (case.before, case.after)),
-    )
 
 
 def with_base_configuration(asked: ChangeAsked, environ: Mapping[str, str]) -> ChangeAsked:

@@ -4,7 +4,7 @@ import hashlib
 import os
 import re
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
@@ -29,16 +29,29 @@ def searching(
 
     def mentions(texts: Collection[str]) -> dict[str, frozenset[str]]:
         needles = {text: text.encode("utf-8", "surrogateescape") for text in texts if text}
-        any_of_them = re.compile(b"|".join(map(re.escape, needles.values())))
-        paths: dict[str, set[str]] = {text: set() for text in needles}
-        for path in before.paths() if needles else ():
-            content = before.read(path) if path in moved else _searched(root / path)
-            if content is not None and any_of_them.search(content):
-                for text, needle in needles.items():
-                    paths[text].update([path] if needle in content else ())
-        return {text: frozenset(holding) for text, holding in paths.items()}
+        if not needles:
+            return {}
+        contents = (
+            (path, before.read(path) if path in moved else _searched(root / path))
+            for path in before.paths()
+        )
+        return _holding(needles, contents)
 
     return mentions
+
+
+def _holding(
+    needles: Mapping[str, bytes], contents: Iterable[tuple[str, bytes | None]]
+) -> dict[str, frozenset[str]]:
+    """Paths whose content has a needle, by the needle's text."""
+    any_of_them = re.compile(b"|".join(map(re.escape, needles.values())))
+    paths: dict[str, set[str]] = {text: set() for text in needles}
+    for path, content in contents:
+        if content is None or not any_of_them.search(content):
+            continue
+        for text, needle in needles.items():
+            paths[text].update([path] if needle in content else ())
+    return {text: frozenset(holding) for text, holding in paths.items()}
 
 
 def _searched(path: Path) -> bytes | None:
