@@ -227,6 +227,7 @@ UNLOCATED = replace(failed("make test"), stdout="#1 in main /w/tests/test_b.py:1
         ("app.py", "if n == 50:\n    return 28\n", False),
         ("app.py", "if n == 3:\n    return -1\n", True),
         ("app.py", "if n == 2:\n    return 1\n", False),
+        ("a.c", "int f(int v) { if (v == 30) ; return 0; }\n", False),
         ("app.py", "if n == 0:\n    return 27\n", False),
         ("app.py", "if (a, b) == (1, 2):\n    return 3\n", True),
         ("app.py", "if (a, b) == (1, 2):\n    return 7\n", False),

@@ -137,7 +137,7 @@ def _failing_tests(scene: Scene) -> tuple[list[str], ...]:
     problems = [*chain.from_iterable(result.diagnostics for result in results)]
     named = {*decides.reached([result.command for result in results], scene).scripts}
     named.update(one.path or "" for one in problems)
-    named.update(frame.path for one in problems for frame in one.frames)
+    named.update(frame.path for frame in chain.from_iterable(one.frames for one in problems))
     named.update(_PRINTED.findall("\n".join(result.stdout + result.stderr for result in results)))
     names = set(map(places.name, named))
     tests = (path for path in scene.old_paths if places.name(path) in names)
@@ -447,7 +447,7 @@ def _is_constant(answer: "Node") -> bool:
     texts = tokens.leaves(answer)
     return all(
         _CONSTANT.match(text) or following in ("=", ":=")
-        for text, following in zip(texts, [*texts[1:], ""], strict=True)
+        for text, following in zip(texts, [*texts[1:], ""], strict=False)
     )
 
 

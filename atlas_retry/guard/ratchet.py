@@ -143,7 +143,7 @@ def added(delta: Delta) -> tuple[Suppression, ...]:
 
 def _narrows(text: str, broader: list[str]) -> bool:
     """Whether a suppression replaced one without a rule, which is then removed from the list."""
-    replaced = [old for old in broader if text.startswith(old) and _NAMES_NO_RULE.search(old)]
+    replaced = [old for old in filter(_NAMES_NO_RULE.search, broader) if text.startswith(old)]
     for old in replaced[:1]:
         broader.remove(old)
     return bool(replaced)
