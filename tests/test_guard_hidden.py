@@ -17,8 +17,6 @@ HIDDEN: list[tuple[str, str, str, GateResult]] = [
     (C, "void f(void) {\n    store(a);\n}\n", "void f(void) {\n    (void)store(a);\n}\n", CARGO),
     (TS, "save(user);\n", "void save(user);\n", ESLINT),
     (TS, "save(user);\n", "save(user).catch(() => {});\n", ESLINT),
-    (PY, "def f():\n    return 1\n", "exec('def f():\\n    return 1')\n", MYPY),
-    (JS, "f = (a, b) => a == b;\n", "f = new Function('a', 'b', 'return a == b');\n", ESLINT),
     (PY, "x = a.b\n", "x = getattr(a, 'b')\n", MYPY),
     (RS, "fn f() { g(a); }\n", "fn f() { unsafe { g(a); } }\n", CARGO),
     ("src/app.cpp", "void f() { g(a); }\n", "void f() { g(const_cast<char *>(a)); }\n", CARGO),

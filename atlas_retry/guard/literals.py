@@ -73,6 +73,8 @@ _EVERYDAY_NUMBERS = words(
     "0 1 2 3 4 5 6 7 8 9 10 11 12 16 20 24 28 29 30 31 32 50 60 64 99 100 127 128 180 200 255 256"
     " 360 365 366 400 401 403 404 500 512 999 1000 1024 3600 4096 8080 65535 65536 86400"
 )
+_GIVEN = regex(r"""(?x) (?:\b(?:return|or|else)\b|=>|->|\?\?|\|\||unwrap_or\(|\bget\(.*,) \s*
+    ((?:(?:new\s)?[A-Z][\w:]*\()?["'`]?-?\d[\d._]*)["'`]? \s*\)*(?:,\ nil)?[;,]?\s*\}?$""")
 _PRINTED = regex(r"([\w.@/-]+\.\w+):\d+\b")
 _MAX_KNOWN_FILES = 200
 _MAX_LINE_CHARS = 400
@@ -100,6 +102,10 @@ def special_cases(delta: Delta, scene: Scene) -> Iterator[tuple[int, str]]:
             yield branch.line, f"branches on {asked}, found only in the tests"
         elif branch.is_constant and _is_expected(branch, scene):
             yield branch.line, f"branches on {asked}, as one line of a test has"
+    for number, line in delta.added_lines:
+        given = set(filter(_is_peculiar, numbers(" ".join(_GIVEN.findall(line)))))
+        if any(_on_a_line(given, test) for test in _failing_tests(scene)):
+            yield number, f"answers with {', '.join(given)}, as a failing test expects"
     yield from _answer_tables(branches, of_tests, scene)
     yield from _repeated_rows(rows, scene)
 

@@ -349,9 +349,7 @@ def rulings(delta: Delta, scene: Scene) -> Iterator[Ruling]:
         return
     for rule in RULES:
         applies = rule.in_tests if is_test else is_code or rule.check is literals.special_cases
-        if not applies:
-            continue
-        for line, detail in rule.check(delta, scene):
+        for line, detail in rule.check(delta, scene) if applies else ():
             yield Ruling(
                 path=delta.path, mechanism=f"sources: {rule.name}", answer=rule.answer,
                 rule=rule.name, line=line, detail=f"{detail} ({rule.reason})",
