@@ -4,22 +4,29 @@ Filters of the configuration do not run, so what they change is not known.
 """
 
 import os
+import secrets
+import shutil
 import stat
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.git import GitError, git, joined, split
-from atlas_retry.workspace.place import Contents
+from atlas_retry.workspace.gitfacts import settings
+from atlas_retry.workspace.place import Contents, folders_above
 from atlas_retry.workspace.staged import staged
 
 _HIDING = frozenset({"assume-unchanged", "skip-worktree"})
-_CONVERTING = ("text", "eol", "crlf", "ident", "working-tree-encoding")
-"""Attributes by which git converts content. Source: gitattributes(5)."""
+_LINE_ENDS = ("text", "eol", "crlf")
+_REWRITING = ("ident", "working-tree-encoding")
+"""Attributes by which git converts content, line ends apart. Source: gitattributes(5)."""
 _PLAIN, _EXECUTABLE = (f"{stat.S_IFREG | mode:o}" for mode in (0o644, 0o755))
-_MOST = 50
-"""Maximum number of files whose content git converts, as each takes a process."""
+_REGULAR = (_PLAIN, _EXECUTABLE)
+_FALSE = frozenset({"false", "no", "off", "0", ""})
+_RESERVED = frozenset({".git", "git~1"})
+_Attributes = Mapping[str, str]
 
 
 def as_checked_out(ws: Workspace, was: Contents, now: Contents) -> Contents:
@@ -28,62 +35,113 @@ def as_checked_out(ws: Workspace, was: Contents, now: Contents) -> Contents:
     `was` has the same paths, before they were changed: git does not record a change of a file that
     is flagged in the index, of the mode with `core.fileMode=false`, or below a name like `.GIT`.
     """
-    files = dict(_unrecorded(ws, was, now))
-    rest = {path: file for path, file in now.items() if file}
-    for path, content in _converted(ws, rest.keys() - files.keys()):
-        mode, there = rest[path]
-        if mode in (_PLAIN, _EXECUTABLE) and there != content:
-            files[path] = (mode, content)
+    if not now:
+        return {}
+    config = _core(ws)
+    files = dict(_unrecorded(ws, was, now, config))
+    rest = {path: file for path, file in now.items() if file and path not in files}
+    regular = {path: content for path, (mode, content) in rest.items() if mode in _REGULAR}
+    for path, content in _converted(ws, _convertible(ws, regular, config)):
+        if content != regular[path]:
+            files[path] = (rest[path][0], content)
     return files
 
 
+def _core(ws: Workspace) -> Mapping[str, str]:
+    """The settings of git's section `core`, in lower case, where the last value counts."""
+    return {
+        key.removeprefix("core."): values.rpartition("\n")[2].strip().lower()
+        for key, values in settings(ws.root, ws.environ).items()
+        if key.startswith("core.")
+    }
+
+
 def _unrecorded(
-    ws: Workspace, was: Contents, now: Contents
+    ws: Workspace, was: Contents, now: Contents, config: Mapping[str, str]
 ) -> Iterator[tuple[str, tuple[str, bytes] | None]]:
     flags = staged(ws.root, ws.environ, ws.git_dir / "index").flags
-    has_modes = _setting(ws, "core.fileMode") != "false"
+    has_modes = config.get("filemode", "true") not in _FALSE
     for path, file in now.items():
         if not _HIDING.isdisjoint(flags.get(path, "").split(",")) or _is_never_added(path):
             yield path, was[path]
-        elif file and not has_modes and _became_executable(was[path], file):
-            yield path, (_PLAIN, file[1])
-
-
-def _became_executable(was: tuple[str, bytes] | None, now: tuple[str, bytes]) -> bool:
-    return now[0] == _EXECUTABLE and (was is None or was[0] == _PLAIN)
+        elif file and file[0] in _REGULAR and not has_modes:
+            earlier = was[path]
+            mode = earlier[0] if earlier and earlier[0] in _REGULAR else _PLAIN
+            if mode != file[0]:
+                yield path, (mode, file[1])
 
 
 def _is_never_added(path: str) -> bool:
-    """Whether git refuses the name, in any case of its letters."""
-    return any(name != ".git" and name.lower() == ".git" for name in path.split("/"))
+    """Whether git refuses the name, because other systems take it for `.git`."""
+    names = (name for name in path.split("/") if name != ".git")
+    return any(name.lower().partition(":")[0].rstrip(" .") in _RESERVED for name in names)
 
 
-def _setting(ws: Workspace, key: str) -> str:
-    asked = ("config", "--get", key)
-    return git(*asked, cwd=ws.root, env=ws.environ, accept=(0, 1)).decode().strip().lower()
+def _convertible(
+    ws: Workspace, files: Mapping[str, bytes], config: Mapping[str, str]
+) -> Mapping[str, bytes]:
+    """The files whose content git may convert."""
+    attributes = _attributes(ws, files)
+    return {
+        path: content
+        for path, content in files.items()
+        if _may_convert(content, attributes.get(path, {}), config)
+    }
 
 
-def _converted(ws: Workspace, paths: Collection[str]) -> Iterator[tuple[str, bytes]]:
+def _may_convert(content: bytes, attributes: _Attributes, config: Mapping[str, str]) -> bool:
+    given = {name for name, value in attributes.items() if value not in ("unspecified", "unset")}
+    automatic = config.get("autocrlf", "false")
+    if not given.isdisjoint(_REWRITING):
+        return True
+    if given.isdisjoint(_LINE_ENDS) and automatic in _FALSE:
+        return False
+    is_as_unix = attributes.get("eol") != "crlf" and config.get("eol") != "crlf"
+    return b"\r" in content or not is_as_unix or automatic not in {*_FALSE, "input"}
+
+
+def _attributes(ws: Workspace, files: Mapping[str, bytes]) -> dict[str, dict[str, str]]:
+    """The attributes of each path; git is asked only if a file of attributes may concern them."""
+    if not files or not any(map(os.path.exists, _attribute_files(ws, files))):
+        return {}
+    asked = ("check-attr", "-z", "--stdin", *_LINE_ENDS, *_REWRITING)
+    answers = split(git(*asked, cwd=ws.root, env=ws.environ, stdin=joined(files)))
+    attributes: dict[str, dict[str, str]] = {path: {} for path in files}
+    for path, name, value in zip(answers[::3], answers[1::3], answers[2::3], strict=True):
+        attributes[path][name] = value
+    return attributes
+
+
+def _attribute_files(ws: Workspace, files: Mapping[str, bytes]) -> Iterator[Path | str]:
+    """Source: gitattributes(5), and the folder of the installed git."""
+    for folder in ("", *folders_above(files)):
+        yield ws.root / folder / ".gitattributes"
+    yield ws.common_dir / "info/attributes"
+    home = Path(ws.environ.get("HOME", "/"))
+    yield Path(ws.environ.get("XDG_CONFIG_HOME") or home / ".config", "git/attributes")
+    if named := settings(ws.root, ws.environ).get("core.attributesfile"):
+        yield home / named.rpartition("\n")[2].removeprefix("~/")
+    yield "/etc/gitattributes"
+    if program := shutil.which("git", path=ws.environ.get("PATH")):
+        yield Path(program).resolve().parent.parent / "etc/gitattributes"
+
+
+def _converted(ws: Workspace, files: Mapping[str, bytes]) -> Iterator[tuple[str, bytes]]:
     """Content of the files after git has added and checked them out again."""
-    chosen = [path for path in _with_conversion(ws, paths) if "\n" not in path][:_MOST]
+    chosen = [path for path in files if "\n" not in path]
     if not chosen:
         return
     with TemporaryDirectory(prefix="atlas-objects-") as objects, suppress(GitError):
         env = {**ws.environ, "GIT_OBJECT_DIRECTORY": objects}
-        how = ("-c", "core.safecrlf=false")
         names = os.fsencode("".join(f"{path}\n" for path in chosen))
+        how = ("-c", "core.safecrlf=false")
         added = git(*how, "hash-object", "-w", "--stdin-paths", cwd=ws.root, env=env, stdin=names)
-        for path, oid in zip(chosen, added.decode().split(), strict=True):
-            out = ("cat-file", "--filters", f"--path={path}", oid)
-            yield path, git(*how, *out, cwd=ws.root, env=env)
-
-
-def _with_conversion(ws: Workspace, paths: Collection[str]) -> list[str]:
-    """The files among these whose content git may convert."""
-    if not paths or _setting(ws, "core.autocrlf") in ("true", "input"):
-        return sorted(paths)
-    asked = ("check-attr", "-z", "--stdin", *_CONVERTING)
-    answers = split(git(*asked, cwd=ws.root, env=ws.environ, stdin=joined(paths)))
-    rows = zip(answers[::3], answers[2::3], strict=True)
-    marked = {path for path, value in rows if value not in ("unspecified", "unset")}
-    return [path for path in sorted(paths) if path in marked]
+        ids = added.decode().split()
+        # the size in git's own format is that of the content before the conversion
+        mark = secrets.token_hex(16)
+        pairs = zip(ids, chosen, strict=True)
+        asked = os.fsencode("".join(f"{oid} {path}\n" for oid, path in pairs))
+        out = ("cat-file", "--filters", f"--batch={mark}")
+        shown = git(*how, *out, cwd=ws.root, env=env, stdin=asked)
+        contents = shown.split(f"{mark}\n".encode())[1:]
+        yield from zip(chosen, (content[:-1] for content in contents), strict=True)
