@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from atlas_retry.diagnostics.counting import shares_problem
 from atlas_retry.errors import AtlasError
 from atlas_retry.events import (
     Emit,
@@ -276,7 +275,11 @@ def _still_failing(course: Course, order: Sequence[int]) -> dict[int, GateResult
 
 
 def _fails_again(result: GateResult, before: GateResult | None) -> bool:
-    return not result.success and (before is None or shares_problem(result, before))
+    if result.success or before is None:
+        return not result.success
+    from atlas_retry.diagnostics.counting import shares_problem  # start-up
+
+    return shares_problem(result, before)
 
 
 def _report(result: GateResult, course: Course) -> None:
