@@ -89,6 +89,8 @@ class Interrupted(BaseException):
     def __init__(self, signum: int) -> None:
         super().__init__(signum)
         self.signum = signum
+        self.reverted: int | None = None
+        """Number of the attempt whose changes were reverted; None if none was running."""
 
     @property
     def exit_code(self) -> int:

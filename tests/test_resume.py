@@ -276,6 +276,24 @@ def test_undo_after_a_kill_keeps_later_edits(scene: Scene) -> None:
     assert (scene.project.root / "test_calc.py").read_text() == "# mine\n"
 
 
+@pytest.mark.parametrize("flags", [(), ("--ai-fix",)])
+def test_an_interruption_before_an_attempt_reverts_nothing(
+    scene: Scene, flags: tuple[str, ...]
+) -> None:
+    deadly = "kill -INT $PPID; sleep 9"
+    scene.agent("true", validation={"test": [{"name": "deadly", "run": deadly}]})
+    output = scene.atlas("retry", *flags).stdout
+    assert "interrupted; no attempt was running, so nothing is reverted" in output
+    command = " ".join(("atlas resume", f"{scene.project.root}", *flags))
+    assert f"to continue:\n  {command}\n" in output
+
+
+def test_an_interruption_names_the_attempt_that_is_reverted(scene: Scene) -> None:
+    output = scene.signalled("INT").stdout
+    assert "interrupted: the changes of attempt 1 are reverted" in output
+    assert scene.calc.read_text() == CALC
+
+
 def test_resume_all_resumes_every_interrupted_run(scene: Scene) -> None:
     scene.signalled("KILL")
     done = scene.atlas("resume", "--all", "--ai-fix")

@@ -52,7 +52,7 @@ ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 CODES = {0, 1, 2, 3, -signal.SIGKILL, *(128 + n for n in ENDING), *(-n for n in ENDING)}
 """Before Python has begun, and once it has ended, a signal does what it does by itself."""
 RETRY = ("retry", ".", "--ai-fix")
-SAID = "the changes of the attempt are reverted"
+SAID = "the changes of attempt 1 are reverted"
 
 
 class Rig(Struct, frozen=True, kw_only=True):

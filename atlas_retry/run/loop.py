@@ -99,8 +99,9 @@ def _attempt(progress: Progress, do: Effects) -> Progress:
     do.seal(progress)
     try:
         return _turn(progress, before, number, do)
-    except Interrupted:
+    except Interrupted as interrupted:
         _revert_attempt(before, number, do)
+        interrupted.reverted = number
         raise
     except AtlasError:
         _revert_after_error(before, number, do)

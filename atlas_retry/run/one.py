@@ -209,12 +209,13 @@ def run_here(
         ledger.warn(before, emit)
         do = _effects(opened, asked, journal, emit, segment)
         do.budget, do.door = budget, door
+        paying = " --ai-fix" if asked.order.ai_fix else ""
         try:
             outcome = retry(do)
-        except Interrupted:
+        except Interrupted as interrupted:
             lines = (
-                "interrupted: the changes of the attempt are reverted",
-                *copyable("to continue", f"atlas resume {opened.root} --ai-fix"),
+                _interruption(interrupted.reverted),
+                *copyable("to continue", f"atlas resume {opened.root}{paying}"),
                 *copyable("to restore what was there before the run", f"atlas undo {run_id}"),
             )
             emit(Notice(level=Level.WARNING, text="\n".join(lines)))
@@ -224,6 +225,12 @@ def run_here(
         if door is None:
             on_failure.tell(opened.settings.retry.on_failure, outcome, opened.environ, emit)
         return outcome
+
+
+def _interruption(reverted: int | None) -> str:
+    if reverted is None:
+        return "interrupted; no attempt was running, so nothing is reverted"
+    return f"interrupted: the changes of attempt {reverted} are reverted"
 
 
 def budget_of(
