@@ -65,10 +65,14 @@ def _unrecorded(
         if not _HIDING.isdisjoint(flags.get(path, "").split(",")) or _is_never_added(path):
             yield path, was[path]
         elif file and file[0] in _REGULAR and not has_modes:
-            earlier = was[path]
-            mode = earlier[0] if earlier and earlier[0] in _REGULAR else _PLAIN
+            mode = _recorded_mode(was[path])
             if mode != file[0]:
                 yield path, (mode, file[1])
+
+
+def _recorded_mode(was: tuple[str, bytes] | None) -> str:
+    """The mode that a regular file has for git with `core.fileMode=false`."""
+    return was[0] if was and was[0] in _REGULAR else _PLAIN
 
 
 def _is_never_added(path: str) -> bool:
