@@ -62,5 +62,53 @@ def test_a_configuration_that_a_person_edited_after_the_kill_stays(scene: Scene,
     assert config.read_bytes() == edited
 
 
+EDITS_A_TEST = "sed -i 's|, 3|, -1|' test_calc.py; kill -KILL $PPID; sleep 9"
+
+
+def test_a_refused_resume_leads_out_by_undo(scene: Scene) -> None:
+    scene.agent(EDITS_A_TEST)
+    scene.project.commit()
+    test = (scene.project.root / "test_calc.py").read_text()
+    assert scene.atlas("retry", "--ai-fix").returncode == -signal.SIGKILL
+    until(lambda: all_ended(scene))
+    scene.calc.write_text("# mine\n")
+    (cut_off,) = scene.runs()
+    undo = f"atlas undo {cut_off.id} restores what was there before"
+    resumed = scene.atlas("resume", "--ai-fix")
+    assert resumed.returncode == 3
+    assert f"{undo} the run; what was changed later stays. Then atlas retry" in resumed.stderr
+    retried = scene.atlas("retry")
+    assert retried.returncode == 2
+    assert f"{undo} it; what was changed later stays" in retried.stderr
+    assert "it cannot be resumed: edited since: calc.py" in retried.stderr
+    assert "atlas resume" not in retried.stderr
+    scene.atlas("undo", cut_off.id)
+    assert scene.calc.read_text() == "# mine\n"
+    assert (scene.project.root / "test_calc.py").read_text() == test
+    assert scene.atlas("retry").returncode == 1
+
+
+def test_an_edit_right_after_the_kill_is_named_and_can_be_taken_again(scene: Scene) -> None:
+    agent = {"backend": "tests.resuming_agent:factory", "path": str(scene.notes)}
+    scene.project.configure(agent=agent)
+    scene.project.commit()
+    assert scene.atlas("retry", "--ai-fix").returncode == -signal.SIGKILL
+    until(lambda: all_ended(scene))
+    for noted in Path(scene.environ["ATLAS_HOME"]).glob(f"runs/*/{ALL_ENDED}"):
+        noted.unlink()  # as if the agent had not ended yet
+    config = scene.project.root / ".atlas/config.yaml"
+    edited = config.read_text() + "# mine\n"
+    config.write_text(edited)
+    done = scene.atlas("resume", "--ai-fix")
+    (row,) = scene.runs()
+    late = "of these, changed when or after atlas was killed: .atlas/config.yaml"
+    assert late in done.stdout
+    assert f"atlas pick {row.id} 1-unfinished --path FILE takes one again" in done.stdout
+    assert config.read_text() != edited
+    taken = scene.atlas("pick", row.id, "1-unfinished", "--path", ".atlas/config.yaml")
+    assert taken.returncode == 0, taken.stderr
+    assert config.read_text() == edited
+
+
 def all_ended(scene: Scene) -> bool:
     return any(Path(scene.environ["ATLAS_HOME"]).glob(f"runs/*/{ALL_ENDED}"))

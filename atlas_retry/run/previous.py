@@ -1,5 +1,6 @@
 """Leftovers of the previous run, from which the next run must not start."""
 
+from collections.abc import Collection
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
@@ -16,9 +17,10 @@ from atlas_retry.run.effects import run_folder
 from atlas_retry.run.open import OpenWorkspace
 from atlas_retry.text.globs import Globs
 from atlas_retry.text.units import some
-from atlas_retry.workspace import discovery, restoring, shadow, snapshots, state, trees
+from atlas_retry.workspace import discovery, putback, restoring, shadow, snapshots, state, trees
 
 MAX_SHOWN = 8
+STAYS = "what was changed later stays"
 
 
 def refuse_leftovers(opened: OpenWorkspace, emit: Emit) -> None:
@@ -90,6 +92,17 @@ def _refuse_as_left(
     )
 
 
+def changed_by_others(
+    git: discovery.Workspace, run: values.RunRow, paths: Collection[str], quiet_s: float
+) -> str:
+    """What someone else changed since the run, git's state or these paths; empty if nothing."""
+    if moved := putback.moved_git(git, run.start):
+        return f"changed in git since: {some(sorted(moved), MAX_SHOWN)}"
+    if theirs := restoring.edited_after(git, paths, quiet_s):
+        return f"edited since: {some(sorted(theirs), MAX_SHOWN)}"
+    return ""
+
+
 def _refuse_undecided(
     opened: OpenWorkspace, run: values.RunRow, attempt: values.OpenAttempt, emit: Emit
 ) -> None:
@@ -97,12 +110,22 @@ def _refuse_undecided(
         text = f"run {run.id}: the processes it left running are ended ({some(ended, 4)})"
         emit(Notice(level=Level.WARNING, text=text))
     if paths := _undecided(opened, run, attempt):
-        raise UsageError(
+        text = (
             f"run {run.id} was interrupted in this workspace, and its turn changed files that "
-            f"decide: {some(paths, MAX_SHOWN)}",
-            remedy=f"atlas resume {opened.root} --ai-fix judges them and continues; "
-            f"atlas undo {run.id} restores what was there before it",
+            f"decide: {some(paths, MAX_SHOWN)}"
         )
+        undo = f"atlas undo {run.id} restores what was there before it"
+        if why := _why_not_resumed(opened, run, attempt):
+            raise UsageError(f"{text}; it cannot be resumed: {why}", remedy=f"{undo}; {STAYS}")
+        resume = f"atlas resume {opened.root} --ai-fix judges them and continues"
+        raise UsageError(text, remedy=f"{resume}; {undo}")
+
+
+def _why_not_resumed(opened: OpenWorkspace, run: values.RunRow, attempt: values.OpenAttempt) -> str:
+    there = snapshots.snapshot(opened.git).id
+    paths = [change.path for change in state.changes(opened.git, attempt.snapshot, there)]
+    quiet_s = rescue.quiet_since_s(run, run_folder(opened, run.id))
+    return changed_by_others(opened.git, run, paths, quiet_s)
 
 
 def _undecided(

@@ -3,7 +3,7 @@
 Refuses if the workspace was changed since.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -44,7 +44,7 @@ from atlas_retry.run.open import OpenWorkspace
 from atlas_retry.run.progress import Progress
 from atlas_retry.run.settle import restored_notice
 from atlas_retry.text.units import some
-from atlas_retry.workspace import discovery, locking, putback, restoring, shadow, snapshots, state
+from atlas_retry.workspace import discovery, locking, restoring, shadow, snapshots, state
 
 if TYPE_CHECKING:
     from atlas_retry.run.door import Door
@@ -154,6 +154,7 @@ def _continued(
 def _prepare_workspace(scene: _InterruptedRun) -> str | None:
     """Restore the start of the next attempt; returns the snapshot to continue its turn from."""
     there = snapshots.snapshot(scene.git)
+    alive_s = rescue.last_sign_of_life_s(scene.run, scene.folder)
     ours = _difference(scene, there.id, rescue.quiet_since_s(scene.run, scene.folder))
     what = f"run {scene.run.id} is being prepared to continue"
     attempt = scene.remains.open_attempt
@@ -167,20 +168,28 @@ def _prepare_workspace(scene: _InterruptedRun) -> str | None:
         if not ours:
             return _turn(scene, None)
         turn = _turn(scene, there.id)
+        late = restoring.edited_after(scene.git, ours, alive_s)
         restoring.restore(scene.git, scene.expected)
-        is_continued = attempt and (attempt.reply or attempt.session_id)
-        name = rescue.unfinished(attempt)
         since = _since_turn(scene, there.id) & {*ours}
         if since:
+            name = rescue.unfinished(attempt)
             scene.emit(restored_notice(since, name, scene.run.id))
-        unfinished = some([path for path in ours if path not in since], MAX_SHOWN)
-        take = rescue.taking(scene.run.id, name)
-        text = f"unfinished edits are reverted ({take}): {unfinished}"
-        if is_continued:
-            text = f"the agent continues with its unfinished edits: {unfinished}"
-        if unfinished:
-            scene.emit(Notice(level=Level.WARNING, text=text))
+        _name_unfinished(scene, [path for path in ours if path not in since], late)
         return turn
+
+
+def _name_unfinished(scene: _InterruptedRun, paths: Sequence[str], late: Collection[str]) -> None:
+    """Name the edits that are reverted or continued; those in `late` may be a person's."""
+    if not paths:
+        return
+    attempt, named = scene.remains.open_attempt, some(paths, MAX_SHOWN)
+    take = rescue.taking(scene.run.id, rescue.unfinished(attempt))
+    text = f"unfinished edits are reverted ({take}): {named}"
+    if attempt and (attempt.reply or attempt.session_id):
+        text = f"the agent continues with its unfinished edits: {named}"
+        if unsure := some([path for path in paths if path in late], MAX_SHOWN):
+            text += f"\nof these, changed when or after atlas was killed: {unsure}; {take}"
+    scene.emit(Notice(level=Level.WARNING, text=text))
 
 
 def _since_turn(scene: _InterruptedRun, there: str) -> frozenset[str]:
@@ -212,25 +221,22 @@ def _continued_run(
 
 def _difference(scene: _InterruptedRun, there: str, quiet_s: float) -> tuple[str, ...]:
     """Paths that the run itself left unfinished. Raises WorkspaceError if someone else edited."""
-    moved = putback.moved_git(scene.git, scene.run.start)
-    if moved:
-        raise _refusal(scene, f"changed in git since: {some(sorted(moved), MAX_SHOWN)}")
-    paths = [c.path for c in state.changes(scene.git, scene.expected, there)]
+    paths = tuple(c.path for c in state.changes(scene.git, scene.expected, there))
     attempt = scene.remains.open_attempt
-    is_restored = attempt and attempt.restored
-    theirs = {*paths} if is_restored else restoring.edited_after(scene.git, paths, quiet_s)
-    if theirs:
-        raise _refusal(scene, f"edited since: {some(sorted(theirs), MAX_SHOWN)}")
-    return tuple(paths)
+    ended_s = 0.0 if attempt and attempt.restored else quiet_s
+    if why := previous.changed_by_others(scene.git, scene.run, paths, ended_s):
+        raise _refusal(scene, why)
+    return paths
 
 
 def _refusal(scene: _InterruptedRun, why: str) -> WorkspaceError:
-    run = scene.run
-    return WorkspaceError(
-        f"run {run.id} cannot be resumed: {why}",
-        remedy=f"atlas retry {run.root} --ai-fix starts a new run; atlas undo {run.id} restores "
-        "what was there before the run",
-    )
+    run, attempt = scene.run, scene.remains.open_attempt
+    new = f"atlas retry {run.root} --ai-fix starts a new run"
+    undo = f"atlas undo {run.id} restores what was there before the run"
+    remedy = f"{new}; {undo}"
+    if attempt and not attempt.restored:  # a new run may be refused because of its edits
+        remedy = f"{undo}; {previous.STAYS}. Then {new}"
+    return WorkspaceError(f"run {run.id} cannot be resumed: {why}", remedy=remedy)
 
 
 def _turn(scene: _InterruptedRun, there: str | None) -> str | None:
