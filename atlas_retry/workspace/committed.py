@@ -39,11 +39,12 @@ def as_checked_out(ws: Workspace, was: Contents, now: Contents) -> Contents:
         return {}
     config = _core(ws)
     files = dict(_unrecorded(ws, was, now, config))
-    rest = {path: file for path, file in now.items() if file and path not in files}
-    regular = {path: content for path, (mode, content) in rest.items() if mode in _REGULAR}
-    for path, content in _converted(ws, _convertible(ws, regular, config)):
-        if content != regular[path]:
-            files[path] = (rest[path][0], content)
+    there = {path: file for path, file in now.items() if file}
+    regular = {path: file[1] for path, file in there.items() if file[0] in _REGULAR}
+    rest = {path: content for path, content in regular.items() if path not in files}
+    for path, content in _converted(ws, _convertible(ws, rest, config)):
+        if content != rest[path]:
+            files[path] = (there[path][0], content)
     return files
 
 
