@@ -260,6 +260,16 @@ def test_a_recheck_with_other_problems_does_not_replace_the_whole_gate(plan: Pla
     assert run_gates([failing], replace(plan, previous=first)).success
 
 
+def test_a_recheck_that_names_no_problem_does_not_replace_the_whole_gate(plan: Plan) -> None:
+    source = plan.root / "src.py"
+    whole = "test ! -e src.py || { echo 'src.py:1:1: F401 unused'; exit 1; }"
+    failing = gate(run=whole, recheck="echo unknown option; exit 1")
+    source.write_text("x")
+    first = run_gates([failing], plan)
+    source.unlink()
+    assert run_gates([failing], replace(plan, previous=first)).success
+
+
 def test_secrets_are_removed_from_the_environment_unless_configured() -> None:
     seen = {"PATH": "/bin", "ANTHROPIC_API_KEY": "k", "OPENAI_API_KEY": "o"}
     assert set(environment(gate(), seen)) == {"PATH"}

@@ -246,8 +246,9 @@ def _side_by_side(course: Course, group: tuple[int, ...]) -> dict[int, GateResul
 def _still_failing(course: Course, order: Sequence[int]) -> dict[int, GateResult]:
     """Results of gates that failed before and fail again by their `recheck`.
 
-    If it fails with other problems only, the whole gate decides: a suite that is narrowed down may
-    lack what makes it start, as the import path that another test file would have set.
+    If it fails with other problems only, or names none, the whole gate decides: a suite that is
+    narrowed down may lack what makes it start, as the import path that another test file would
+    have set, and the narrower command may be wrong.
     """
     known = {course.gates[n].name: result for n, result in course.failed_before.items()}
     earlier = {course.gates[n].name: _earlier(n, course) for n in order}
@@ -275,11 +276,12 @@ def _still_failing(course: Course, order: Sequence[int]) -> dict[int, GateResult
 
 
 def _fails_again(result: GateResult, before: GateResult | None) -> bool:
-    if result.success or before is None:
+    if result.success or before is None or result.status is Status.TIMED_OUT:
         return not result.success
     from atlas_retry.diagnostics.counting import shares_problem  # start-up
 
-    return shares_problem(result, before)
+    is_silent = bool(before.diagnostics) and not result.diagnostics
+    return not is_silent and shares_problem(result, before)
 
 
 def _report(result: GateResult, course: Course) -> None:
