@@ -51,19 +51,26 @@ def try_all(
         emit(Notice(text=f"not tried: {error}"))
         return untried(choices)
     below = "" if ws.root == root else root.relative_to(ws.root).as_posix()
-    in_ci = any(choice.in_ci for choice in choices)
     tried = tuple(_try(ws, choice, environ, emit, below) for choice in choices)
-    return tuple(_optional(one) if in_ci else one for one in tried)
+    lines_of_ci = [one.choice for one in tried if one.choice.in_ci]
+    return tuple(_optional(one, lines_of_ci) for one in tried)
 
 
-def _optional(tried: TriedGate) -> TriedGate:
-    """A red gate that CI does not run only warns."""
+def _optional(tried: TriedGate, lines_of_ci: Sequence[Proposed]) -> TriedGate:
+    """A red gate that CI does not run only warns, unless it does the work of a line of CI."""
     proposed = tried.choice
-    if proposed.in_ci or not proposed.note.startswith("red"):
+    is_red = proposed.note.startswith("red")
+    if proposed.in_ci or not is_red or _stands_in(proposed, lines_of_ci):
         return tried
     note = f"{proposed.note}; CI does not run it"
     choice = replace(proposed, required=False, note=note)
     return replace(tried, choice=choice)
+
+
+def _stands_in(proposed: Proposed, lines_of_ci: Sequence[Proposed]) -> bool:
+    """Whether CI's own lines cannot start here: none at all, or one for the same purpose."""
+    idle = [line for line in lines_of_ci if line.obstacle]
+    return len(idle) == len(lines_of_ci) or any(line.slot is proposed.slot for line in idle)
 
 
 def untried(choices: Sequence[Proposed]) -> tuple[TriedGate, ...]:

@@ -69,6 +69,20 @@ def test_a_failing_gate_that_ci_does_not_run_is_optional(
     assert "CI does not run it" in text
 
 
+@pytest.mark.parametrize("lines", ["uvx --with x tox -e py", "make lint && tox -e py"])
+def test_a_failing_gate_in_place_of_a_line_of_ci_that_cannot_start_stays_required(
+    root: Path, environ: dict[str, str], lines: str
+) -> None:
+    write(root, "Makefile", "lint:\n\ttrue\n")
+    write(root, "test_a.py", "def test_a():\n    assert False\n")
+    write(root, "pyproject.toml", "[tool.pytest]\n")
+    write(root, "tox.ini", "[testenv]\ncommands = true pytest\n")
+    write(root, ".github/workflows/ci.yml", CI.format(line=lines))
+    text = written(root, environ | {"PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin"})
+    assert 'run: "pytest"' in text
+    assert "required: false" not in text
+
+
 def test_a_formatter_that_changes_files_is_written_as_its_check(
     root: Path, environ: dict[str, str]
 ) -> None:
