@@ -109,10 +109,20 @@ def test_any_line_with_path_and_line_number_is_read(
         "http://localhost:8080: listening",
         "ERROR-handler registered for x (errors=0, failed=0)",
         "  -> a/b/c.o  [1/2]",
+        "tests/list.c:754:appends_an_item:PASS",
     ],
 )
 def test_a_log_line_is_not_a_problem(line: str) -> None:
     assert briefly(failing(f"{line}\n")) == []
+
+
+def test_only_failed_tests_of_unity_are_problems() -> None:
+    printed = (
+        "t/list.c:7:appends:PASS\nt/list.c:9:detaches:FAIL: Expected 1 Was 2\n"
+        "t/list.c:11:grows:FAIL\n\n3 Tests 2 Failures 0 Ignored \nFAIL\n"
+    )
+    expected = [("unity", "t/list.c", 9, "Expected 1 Was 2"), ("unity", "t/list.c", 11, "failed")]
+    assert briefly(failing(printed, "ctest --output-on-failure")) == expected
 
 
 def test_the_general_format_is_not_used_if_a_tool_was_recognised() -> None:

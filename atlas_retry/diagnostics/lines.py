@@ -19,6 +19,7 @@ _FILE = (
     r"(?P<path>(?:[A-Za-z]:)?[^\s:\"'(<]{0,300}(?:[\w+-]\.[A-Za-z]\w{0,11}|Makefile|Dockerfile))"
 )
 _SAID = (
+    r"(?!\w{1,200}:(?:PASS|IGNORE)\b)"  # Unity's
     r"(?:(?P<level>(?:fatal )?error|warning|warn|note|info|hint)\b:? ?)?"
     r"(?:\[?(?P<rule>[A-Z]{1,6}\d{2,5})\]?(?:/\S+)?:? )?(?P<message>\S.*)$"
 )
@@ -194,6 +195,16 @@ ROWS = (
         pattern=(_C + r"(?P<message>.+?)(?: \[-W(?:error=)?(?P<rule>[^\],]+)\])?$"),
         more=r"[^\s:][^:]*:\d+(?::\d+)?: note: | *\d* \|",
         marks=(": error: ", ": fatal error: ", ": warning: "),
+    ),
+    LineFormat(
+        name="unity",
+        # https://github.com/ThrowTheSwitch/Unity/blob/master/docs/UnityAssertionsReference.md
+        pattern=(
+            r"(?P<path>[^\s:][^:]{0,400}\.\w{1,4}):(?P<line>\d{1,7}):(?P<test>\w{1,200}):FAIL"
+            r"(?:: ?(?P<message>.+))?$"
+        ),
+        message="failed",
+        marks=(":FAIL\n", ":FAIL: "),
     ),
     LineFormat(
         name="ld",
