@@ -1,5 +1,6 @@
 """`atlas init` on true folders: what it writes is a configuration that atlas takes."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -158,6 +159,20 @@ def test_no_configuration_is_written_without_a_gate(
     with pytest.raises(UsageError, match=why):
         initialise(root, machine(root), print_only=False, tries=False, plain=True)
     assert not (root / ".atlas").exists()
+
+
+def test_npm_runs_the_scripts_of_a_missing_package_manager(tmp_path: Path) -> None:
+    steps = "on: push\njobs: {a: {steps: [{run: pnpm lint}, {run: pnpm build}]}}\n"
+    scripts = {"lint": "eslint .", "lint:fix": "eslint --fix .", "build": "unbuild"}
+    files = {
+        ".github/workflows/ci.yml": steps,
+        "package.json": json.dumps({"scripts": scripts, "packageManager": "pnpm@10.1.0"}),
+        "node_modules/x": "",
+    }
+    root = laid_out(tmp_path / "project", files)
+    lint, build = propose(root, machine(root, "npm")).gates
+    assert (lint.run, lint.fix) == ("npm run lint", "npm run lint:fix")
+    assert (build.run, build.slot) == ("npm run build", Slot.BUILD)
 
 
 @pytest.mark.parametrize(

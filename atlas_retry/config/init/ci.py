@@ -271,9 +271,10 @@ def _gate(project: ProjectFiles, line: CiLine) -> Proposed | None:
     if NEVER.search(line.line) or installs(line.line):
         return None
     known, task = understand(line.line), None
-    if not known:
+    # a package manager of JavaScript runs its script rather than a program of that name
+    if not known or line.line.partition(" ")[0] in NODE:
         task = called(project.at(line.cwd), line.line)
-        known = _work_of(task) if task else None
+        known = (_work_of(task) if task else None) or known
     if not known:
         return None
     body = task.body if task else ""

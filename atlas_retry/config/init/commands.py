@@ -112,7 +112,7 @@ WORDS = {
     Slot.HOOKS: "precommit prek hooks",
     Slot.TYPES: "types type typecheck typechecking typing mypy pyright ty tsc stan phpstan psalm",
     Slot.FORMAT: "format fmt formatting reformat prettier black",
-    Slot.LINT: "lint linter linters lints eslint style flake ruff clippy vet static analysis"
+    Slot.LINT: "lint linter linters lints eslint style flake ruff clippy vet analysis"
     " quality cs analyse golangci verify codespell standard xo biome",
     Slot.TEST: "test tests unit unittest unittests doctest doctests jest vitest mocha spec specs"
     " coverage cov ci py",

@@ -3,7 +3,7 @@
 import os
 import re
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from msgspec import Struct
@@ -137,6 +137,10 @@ def _instead(proposed: Proposed, old: str, new: str, why: str = "") -> Proposed:
         starts = f"{line} ".startswith(old)
         return (new + f"{line} ".removeprefix(old)).rstrip() if starts else line
 
+    return _moved(proposed, moved, why)
+
+
+def _moved(proposed: Proposed, moved: Callable[[str], str], why: str) -> Proposed:
     return replace(
         proposed,
         run=moved(proposed.run),
@@ -148,7 +152,11 @@ def _instead(proposed: Proposed, old: str, new: str, why: str = "") -> Proposed:
 
 def _by_npm(proposed: Proposed, why: str) -> Proposed:
     """The proposal by npm: a script, or a program of node_modules."""
-    old = re.match(r"(?:pnpm|yarn|bun) run |(?:pnpm|yarn) exec |bunx |\w+ ", proposed.run)
-    start = old[0] if old else ""
-    is_script = proposed.body or start.endswith("run ") or proposed.run.endswith(" test")
-    return _instead(proposed, start, "npm run " if is_script else "npx ", why)
+
+    def moved(line: str) -> str:
+        old = re.match(r"(?:pnpm|yarn|bun) run |(?:pnpm|yarn) exec |bunx |\w+ ", line)
+        start = old[0] if old else ""
+        is_script = proposed.body or start.endswith("run ") or line.endswith(" test")
+        return ("npm run " if is_script else "npx ") + line.removeprefix(start)
+
+    return _moved(proposed, moved, why)

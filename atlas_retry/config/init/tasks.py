@@ -80,7 +80,7 @@ def _fits(slot: Slot, task: Task) -> bool:
         is_types = slot is Slot.TYPES and known is not None and known.slot is Slot.TYPES
         return is_types or (slot is Slot.TEST and not task.language)
     extra = FIX_WORDS if slot is Slot.FORMAT else set()
-    plain = {*WORDS_IN_ORDER, "check", "all", "js", "ts"} | extra
+    plain = {*WORDS_IN_ORDER, "check", "all", "static", "js", "ts"} | extra
     is_plain = plain.issuperset(parts_of_name(task.name))
     return is_plain and slot_of_name(task.name) is slot
 
