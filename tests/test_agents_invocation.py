@@ -219,7 +219,16 @@ def test_a_wrong_configured_path_is_an_error(tmp_path: Path) -> None:
     on_path = program(tmp_path / "claude", "true")
     lack = binary.locate("/nowhere/claude", {"PATH": str(on_path.parent)})
     assert isinstance(lack, Lack)
-    assert "/nowhere/claude" in lack.error
+    assert lack.error == "agent.path: no program at /nowhere/claude"
+
+
+def test_a_configured_file_that_is_not_executable_is_no_missing_program(tmp_path: Path) -> None:
+    file = program(tmp_path / "claude", "true")
+    file.chmod(0o644)
+    lack = binary.locate(str(file), {"PATH": "/usr/bin:/bin"})
+    assert isinstance(lack, Lack)
+    assert lack.error == f"agent.path: {file} is a file that cannot be executed"
+    assert f"chmod +x {file}" in (lack.remedy or "")
 
 
 def test_a_relative_path_entry_is_ignored(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from typing import Any, cast
 import pytest
 from msgspec.structs import replace
 
+from atlas_retry.agents.lack import Lack
 from atlas_retry.errors import WorkspaceError
 from atlas_retry.events import Event, Notice
 from atlas_retry.gates.plan import Plan
@@ -28,6 +29,7 @@ from atlas_retry.run.budget import SharedBudget
 from atlas_retry.run.effects import Effects
 from atlas_retry.run.open import OpenWorkspace
 from atlas_retry.run.progress import Progress
+from atlas_retry.settings import AgentSettings
 from tests.repositories import opened, write
 from tests.values import GREEN, RED, gate
 from tests.worlds import run, words
@@ -54,6 +56,42 @@ def account_of(do: Effects) -> Progress:
     return do.account(
         Progress(baseline=RED, settled=RED, latest=RED, start="0", origin="0", current="0")
     )
+
+
+def _asked(
+    root: Path, monkeypatch: pytest.MonkeyPatch, lack: Lack | None, takes_s: float = 0.0
+) -> tuple[int, list[Event]]:
+    """How often two attempts ask whether the agent is available, and the events."""
+    answers = list[Lack | None]()
+
+    def check(*_: object) -> Lack | None:
+        time.sleep(takes_s)
+        answers.append(lack)
+        return lack
+
+    monkeypatch.setattr("atlas_retry.agents.check", check)
+    monkeypatch.setattr(effects, "PATIENCE_S", 0.1)
+    seen: list[Event] = []
+    do = effects_in(root, emit=seen.append)
+    settings = SimpleNamespace(agent=AgentSettings())
+    do.opened = replace(do.opened, settings=cast("Any", settings))
+    assert [do.lack(), do.lack()] == [lack, lack]
+    return len(answers), seen
+
+
+def test_an_available_agent_is_asked_once(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert _asked(root, monkeypatch, None) == (1, [])
+    missing = Lack(error="not installed")
+    assert _asked(root, monkeypatch, missing) == (2, [])
+
+
+def test_a_slow_answer_of_the_agent_is_announced(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, seen = _asked(root, monkeypatch, None, takes_s=0.5)
+    assert [event.message for event in seen] == [
+        "  waiting for claude-code to say whether it can be used"
+    ]
 
 
 def test_time_counts_from_the_start_of_the_run_or_of_its_batch(root: Path) -> None:

@@ -225,7 +225,7 @@ def test_statistics_count_attempts_gates_rules_and_costs(
     assert nothing.cost_per_fix_usd is None
     text = statistics.as_text(figures)
     assert re.search(r"^2 +1 +1 +█+ 100% +\$0\.75 ", text, re.MULTILINE)
-    assert re.search(r"^attempt +made +fixed +share", text, re.MULTILINE)
+    assert re.search(r"^attempt +made +fixed +share +mean cost +mean duration$", text, re.MULTILINE)
     assert "an agent attempted 1 run and fixed 1 (100%)" in text
 
 

@@ -160,6 +160,7 @@ def _table(title: str, rows: Sequence[Row]) -> str:
     columns = [name.removesuffix("_ms").removesuffix("_usd") for name in rows[0]]
     counted = _COUNTED.get(title, "").split()
     columns[: len(counted)] = counted
+    columns = [f"mean {name}" if name in ("cost", "duration") else name for name in columns]
     cells = [[_cell(name, value) for name, value in row.items()] for row in rows]
     return f"\n{title}\n{aligned([columns, *cells], numbers=True)}"
 

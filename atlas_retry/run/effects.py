@@ -2,6 +2,7 @@
 
 import os
 import shlex
+import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -84,6 +85,8 @@ if TYPE_CHECKING:
 
 MAX_DELETED = 8
 """Maximum ignored files that are named after a run deleted them."""
+PATIENCE_S = 2.0
+"""Seconds after which it is said what is waited for."""
 LONG_AGO_S = 315_619_200
 """2 January 1980: archives such as zip hold no earlier time."""
 
@@ -111,6 +114,7 @@ class Effects(Struct, kw_only=True):
     """Budget that the runs of a batch share."""
     door: "Door | None" = None
     """Connection to the atlas outside, for a run in an overlay."""
+    is_agent_there: bool = False
     sealed: seals.Seal | None = None
     validations: Iterator[int] = field(default_factory=count)
     """Numbers of validations, for the folders of their logs."""
@@ -347,8 +351,20 @@ class Effects(Struct, kw_only=True):
     # --- the agent
 
     def lack(self) -> Lack | None:
-        """Why no agent is available; checked before each attempt."""
-        return agents.check(self.opened.settings.agent, self.opened.environ)
+        """Why no agent is available; it is asked before the first attempt of this process."""
+        if self.is_agent_there:
+            return None
+        settings = self.opened.settings.agent
+        text = f"  waiting for {settings.backend} to say whether it can be used"
+        late = threading.Timer(PATIENCE_S, self.emit, [Notice(text=text)])
+        late.daemon = True
+        late.start()
+        try:
+            lack = agents.check(settings, self.opened.environ)
+        finally:
+            late.cancel()
+        self.is_agent_there = lack is None
+        return lack
 
     def request(self, progress: Progress, number: int) -> tuple[AgentRequest, str]:
         """The next attempt's request, and the path of its prompt."""

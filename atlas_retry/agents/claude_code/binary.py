@@ -53,10 +53,16 @@ def locate(path: str | None, environ: Mapping[str, str]) -> str | Lack:
         home = environ.get("HOME", "")
         wanted = f"{home}{path[1:]}" if path.startswith("~/") else path
         program = shutil.which(wanted, path=_search_path(environ))
-        missing = Lack(error=f"agent.path: no program at {path}", remedy=INSTALL)
-        return str(Path(program).absolute()) if program else missing
+        return str(Path(program).absolute()) if program else _missing(path, Path(wanted))
     program = shutil.which("claude", path=_search_path(environ)) or _bundled()
     return program or Lack(error="the Claude Code CLI (claude) is not installed", remedy=INSTALL)
+
+
+def _missing(path: str, wanted: Path) -> Lack:
+    if wanted.is_file():
+        error = f"agent.path: {path} is a file that cannot be executed"
+        return Lack(error=error, remedy=f"chmod +x {path}, or set agent.path to the program")
+    return Lack(error=f"agent.path: no program at {path}", remedy=INSTALL)
 
 
 def _search_path(environ: Mapping[str, str]) -> str:
