@@ -109,6 +109,17 @@ _SCRIPT = regex(r"((?:npm|pnpm|yarn|bun) run)(?: -\S+)* (\w[\w.:-]*)")
 
 _OUTPUT_TESTED = regex(r"(?:test|\[) .*\$\(\s*([^()]+)\)")
 
+_INTERPRETER = regex(r"(?:ba|da|k|z)?sh|node|perl|php|pwsh|python[\d.]*|ruby|Rscript")
+_SCRIPT_FILE = regex(r"(?:[\w.@-]*/)+[\w.@-]+|[\w@-][\w.@-]*\.\w+")
+
+
+def _interpreted(tool: str, words: Sequence[str]) -> str:
+    """Name of the script that an interpreter runs, else the interpreter with its long option."""
+    first = next((word for word in words if not word.startswith("-")), "")
+    if _SCRIPT_FILE.fullmatch(first):
+        return first.rpartition("/")[2]
+    return next((f"{tool} {word}" for word in words if word.startswith("--")), tool)
+
 
 def short_name(command: str) -> str:
     """Short name of a command: `ruff check` for `ruff check .`."""
@@ -120,6 +131,8 @@ def short_name(command: str) -> str:
     calls_script = re.match(r"(?:pnpm|yarn|bun) (?!exec |dlx )", command)
     words = (command if calls_script else bare(command)).split() or [command]
     tool = words[0].rpartition("/")[2] or words[0]
+    if _INTERPRETER.fullmatch(tool):
+        return _interpreted(tool, words[1:])
     has_subcommand = len(words) > 1 and re.fullmatch(r"[a-z][a-z0-9:_-]*", words[1])
     return f"{tool} {words[1]}" if has_subcommand else tool
 

@@ -48,7 +48,7 @@ _BETWEEN = regex(r"&&|\|\||[;|&\n]|(?<!\S)(?:then|do|else)(?!\S)")
 _OPENS = regex(r"(?:(?:[!({]|if|elif|while|until)(?=[\s(!])\s*|\()+")
 """Words and marks of the shell before a command."""
 _NO_PROGRAM = regex(
-    r"(?:\[\[?|test|cd|pushd|export|set|unset|read|for|case|fi|done|esac|[)}:])(?!\S)|$"
+    r"(?:\[\[?|test|cd|pushd|exit|export|set|unset|read|for|case|fi|done|esac|[)}:])(?!\S)|$"
 )
 """Commands that only ask or prepare, and words that are no commands."""
 
