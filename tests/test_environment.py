@@ -114,6 +114,68 @@ def test_a_missing_module_that_an_edit_can_add_is_a_failure(
     assert ended(plan, UNITTEST, files).status is Status.FAILED
 
 
+@pytest.mark.parametrize("place", ["src/shop/__init__.py", "src/shop.py"])
+def test_the_project_itself_that_is_not_installed_is_broken(place: str, plan: Plan) -> None:
+    files = {"test_it.py": "import shop\n", "pyproject.toml": PYPROJECT, place: ""}
+    result = ended(plan, UNITTEST, files)
+    assert result.status is Status.BROKEN
+    assert (result.error or "").endswith("is not installed: python -m pip install -e .")
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"pyproject.toml": "[tool.x]\n"},
+        {"pyproject.toml": PYPROJECT, "test_it.py": "import shop.cart\nimport shop\n"},
+        {"pyproject.toml": PYPROJECT, "test_more.py": "import math\nmath.x\n"},
+    ],
+    ids=["nothing to install", "a part that is gone", "another failure"],
+)
+def test_an_import_of_the_project_that_an_edit_can_repair_is_a_failure(
+    files: dict[str, str], plan: Plan
+) -> None:
+    run = f"{PYTHON} -S -m unittest discover"
+    if "test_more.py" not in files:
+        run = f"PYTHONPATH={'src' if 'test_it.py' in files else ''} {run}"
+    here = {"test_it.py": "import shop\n", "src/shop/__init__.py": "", **files}
+    assert ended(plan, run, here).status is Status.FAILED
+
+
+RUST_TARGET = """\
+error[E0463]: can't find crate for `std`
+  |
+  = note: the `thumbv6m-none-eabi` target may not be installed
+  = help: consider downloading the target with `rustup target add thumbv6m-none-eabi`
+
+error: could not compile `x` (lib) due to 1 previous error
+"""
+RUST_NIGHTLY = """\
+error[E0554]: `#![feature]` may not be used on the stable release channel
+ --> src/lib.rs:1:24
+  |
+1 | #![LINE
+  |         ^^^^
+
+error: could not compile `x` (lib) due to 1 previous error
+"""
+
+
+@pytest.mark.parametrize(
+    ("output", "missing"),
+    [
+        (RUST_TARGET, "rustup target add thumbv6m-none-eabi"),
+        (RUST_NIGHTLY.replace("LINE", 'cfg_attr(feature = "x", feature(test))]'), "nightly"),
+        (RUST_NIGHTLY.replace("LINE", "feature(test)]"), ""),
+    ],
+)
+def test_a_missing_target_or_toolchain_of_rust_is_broken(
+    output: str, missing: str, plan: Plan
+) -> None:
+    result = ended(plan, f"cargo() {{ {printed(output, 101)}; }}; cargo build", {})
+    assert result.status is (Status.BROKEN if missing else Status.FAILED)
+    assert missing in (result.error or "")
+
+
 def test_a_dependency_missing_after_an_attempt_is_a_failure(plan: Plan) -> None:
     files = {"test_it.py": IMPORTS, "pyproject.toml": DECLARED}
     assert ended(replace(plan, after_attempt=True), UNITTEST, files).status is Status.FAILED

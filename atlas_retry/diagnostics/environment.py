@@ -153,6 +153,8 @@ def lack(
     return (
         _stubs(log, errors)
         or _undelivered(output, log, errors)
+        or _own_package(output, log, errors)
+        or _toolchain(log, errors)
         or (None if any(error.test_id for error in errors) else _program(output, log, tools))
     )
 
@@ -200,6 +202,45 @@ def _named(pattern: re.Pattern[str], texts: Sequence[str]) -> Iterator[str]:
     for text in texts:
         for match in pattern.finditer(text):
             yield next(group for group in match.groups() if group)
+
+
+_OWN_MODULE = regex(r"(?:^|ModuleNotFoundError: )No module named '(\w+)'$", re.MULTILINE)
+
+
+def _own_package(output: ToolOutput, log: Log, errors: Sequence[Diagnostic]) -> NotInstalled | None:
+    """The project's own package if its files are there, and nothing fails but its import."""
+    texts = [error.message for error in errors] or log.lines
+    found = [match[1] for text in texts if (match := _OWN_MODULE.search(text))]
+    is_mixed = bool(errors) and len(found) < len(errors)
+    if not found or is_mixed or not output.declared().own.issuperset(found):
+        return None
+    names = ", ".join(dict.fromkeys(found))
+    how = output.declared().install_python or "python -m pip install -e ."
+    return NotInstalled(
+        sentence=f"{names}, the project's own package, is not installed: {how}", command=how
+    )
+
+
+_TARGET = regex(
+    r"^\s{0,20}= help: consider downloading the target with `(rustup target add (\S+))`$"
+)
+_UNSTABLE = "may not be used on the stable release channel"
+_CONDITION = regex(r"\s{0,9}\d{1,7}\s{0,9}\|\s{0,9}#!\[cfg_attr\(")
+
+
+def _toolchain(log: Log, errors: Sequence[Diagnostic]) -> NotInstalled | None:
+    """The target or the toolchain that Rust asks for."""
+    asked = [match for line in log.lines if (match := _TARGET.match(line))]
+    if asked:
+        command, name = asked[0].groups()
+        return NotInstalled(
+            sentence=f"the target {name} is not installed: {command}", command=command
+        )
+    # a feature that the code always uses can be removed by an edit
+    is_unstable = bool(errors) and all(_UNSTABLE in error.message for error in errors)
+    if is_unstable and any(_CONDITION.match(line) for line in log.lines):
+        return NotInstalled(sentence="these features need Rust's nightly toolchain")
+    return None
 
 
 def _program(output: ToolOutput, log: Log, tools: frozenset[str]) -> NotInstalled | None:

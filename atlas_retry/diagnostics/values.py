@@ -28,6 +28,8 @@ class Declared(Struct, frozen=True, kw_only=True):
     npm: frozenset[str] = frozenset()
     """Packages that are not in `node_modules`."""
     gems: frozenset[str] = frozenset()
+    own: frozenset[str] = frozenset()
+    """Modules that installing the project itself makes importable."""
     install_python: str = ""
     install_npm: str = ""
 

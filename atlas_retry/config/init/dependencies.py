@@ -83,9 +83,25 @@ def declared(root: Path, cwd: str = ".") -> Declared:
         python=frozenset(chain.from_iterable(map(python_packages, projects))),
         npm=frozenset(name for name in npm if not _is_there(name, root, cwd)),
         gems=frozenset(chain.from_iterable(map(_gems, projects))),
+        own=frozenset(_own_modules(projects[-1])),
         install_python=next(map(INSTALL_PYTHON.__getitem__, locks), ""),
         install_npm=_npm_install(projects),
     )
+
+
+def _own_modules(project: ProjectFiles) -> Iterator[str]:
+    """Modules in `src`, and packages at the top, of a project that can be installed."""
+    can_install = {"project", "build-system"} & project.pyproject.keys() or project.has("setup.py")
+    for path in (
+        project.below("src/*.py", "src/*/__init__.py", "*/__init__.py") if can_install else ()
+    ):
+        parts = path.removesuffix("/__init__.py").removesuffix(".py").split("/")
+        if parts[0] not in NOT_INSTALLED or len(parts) > 1:
+            yield parts[-1]
+
+
+NOT_INSTALLED = {"src", "test", "tests", "doc", "docs", "examples"}
+"""Folders at the top that no installation makes importable."""
 
 
 def npm_packages(project: ProjectFiles) -> dict[str, Where]:
