@@ -59,6 +59,14 @@ def test_a_fixer_counts_no_attempt(project: Project) -> None:
     assert outcome.attempts == ()
 
 
+def test_the_fixer_of_a_gate_that_only_warns_does_not_run(project: Project) -> None:
+    optional = {"run": "test -e styled", "fix": "touch styled", "required": False}
+    project.configure(validation={"lint": [optional], "test": [UNITTEST]})
+    project.attempt(1, {"calc.py": FIXED})
+    assert project.retry().verdict is Verdict.FIXED
+    assert not (project.root / "styled").exists()
+
+
 def test_a_flaky_test_counts_no_attempt(project: Project) -> None:
     project.configure(validation={"test": ["test -e ../seen || { touch ../seen; exit 1; }"]})
     assert project.retry().verdict is Verdict.CLEAN

@@ -291,8 +291,8 @@ class Effects(Struct, kw_only=True):
         return reviewed
 
     def fix(self, failed: Validation) -> tuple[str, ...]:
-        """Run the fixers of the gates that failed; returns the changed paths."""
-        gates = failing_gates(self.opened, failed)
+        """Run the fixers of the required gates that failed; returns the changed paths."""
+        gates = [gate for gate in failing_gates(self.opened, failed) if gate.required]
         return run_fixers(gates, plan(self.opened, self._logs("logs", 0)), self.emit)
 
     def alone(self, gate: Gate, previous: GateResult) -> GateResult:
