@@ -150,13 +150,11 @@ def lack(
 
     `tools` are programs that are never modules of a project.
     """
-    return (
-        _stubs(log, errors)
-        or _undelivered(output, log, errors)
-        or _own_package(output, log, errors)
-        or _toolchain(log, errors)
-        or (None if any(error.test_id for error in errors) else _program(output, log, tools))
-    )
+    missing = _stubs(log, errors) or _toolchain(log, errors)
+    missing = missing or _undelivered(output, log, errors) or _own_package(output, log, errors)
+    if missing or any(error.test_id for error in errors):
+        return missing
+    return _program(output, log, tools)
 
 
 def missing_program(text: str) -> str | None:

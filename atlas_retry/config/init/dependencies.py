@@ -91,10 +91,9 @@ def declared(root: Path, cwd: str = ".") -> Declared:
 
 def _own_modules(project: ProjectFiles) -> Iterator[str]:
     """Modules in `src`, and packages at the top, of a project that can be installed."""
-    can_install = {"project", "build-system"} & project.pyproject.keys() or project.has("setup.py")
-    for path in (
-        project.below("src/*.py", "src/*/__init__.py", "*/__init__.py") if can_install else ()
-    ):
+    if not {"project", "build-system"} & project.pyproject.keys() and not project.has("setup.py"):
+        return
+    for path in project.below("src/*.py", "src/*/__init__.py", "*/__init__.py"):
         parts = path.removesuffix("/__init__.py").removesuffix(".py").split("/")
         if parts[0] not in NOT_INSTALLED or len(parts) > 1:
             yield parts[-1]
