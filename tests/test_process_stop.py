@@ -377,6 +377,14 @@ def test_a_killed_atlas_leaves_no_process() -> None:
     until(lambda: alive(out.strip()) == [])
 
 
+def test_the_end_is_noted_for_each_run_although_the_folder_of_one_is_gone(tmp_path: Path) -> None:
+    files = [tmp_path / "gone/ended", tmp_path / "ended"]
+    code = "".join(f"process.note_end({str(file)!r})\n" for file in files)
+    code = f"import os\nfrom atlas_retry import process\n{code}os.kill(os.getpid(), 9)\n"
+    run_python(code)
+    until(files[1].exists)
+
+
 def test_the_watchdog_ends_with_atlas() -> None:
     exit_code, out = run_python(DRIVER, "0.2", "exit 4")
     name, end = out.splitlines()

@@ -302,7 +302,7 @@ def _marked(name: str, but: set[int]) -> list[Member]:
 # it started; signal 0 only checks what is left. We may die before we have sent a leader, or before
 # it has its environment: hence the groups of all marked processes, and always a second look. The
 # files that "=" names are made when nothing is left that could still write; zombies cannot, and in
-# a container they may stay.
+# a container they may stay. Unlike ":", "true" does not end the shell if it cannot make a file.
 _SCRIPT = """
 name=$1
 shift
@@ -333,7 +333,7 @@ for signal in TERM 0 0 0 0 0 0 0 0 0 KILL KILL KILL KILL; do
   [ -e /proc/self ] || left=${leaders#none}
   grep -qsE "\\) [^ZX] [0-9]+ ($leaders) " /proc/[0-9]*/stat && left=yes
   if [ ! "$left" ] && [ $signal != TERM ]; then
-    for file; do : > "$file"; done
+    for file; do true > "$file"; done
     exit 0
   fi
   sleep 0.1
