@@ -6,6 +6,7 @@ from pathlib import Path
 from unittest import mock
 
 import pytest
+from msgspec.structs import replace
 
 from atlas_retry.gates.validation import run_gates
 from atlas_retry.run.open import open_configured, plan, validation_logs
@@ -60,11 +61,11 @@ def test_more_writes_than_the_kernel_counts_end_the_watch(folder: Path) -> None:
     assert not watch.is_quiet()
 
 
-def _walks(project: Project, gates: list[str]) -> tuple[int, bool]:
+def _walks(project: Project, gates: list[str], *, check: bool = False) -> tuple[int, bool]:
     """How often a validation looked at all files, and whether it passed."""
     project.configure(validation={"format": gates})
     opened = open_configured(project.root, project.environ)
-    how = plan(opened, validation_logs(opened))
+    how = replace(plan(opened, validation_logs(opened)), check=check)
     opened.tracker.take()
     with (
         mock.patch.object(look, "WATCHED_FILES", 1),
@@ -87,3 +88,10 @@ def test_a_write_that_no_folder_reports_is_found_at_the_end(project: Project) ->
     assert passed
     assert walks == 2
     assert (project.root.parent / "runs").read_text() == "first\n" * 2
+
+
+def test_a_write_that_no_folder_reports_fails_a_check(project: Project) -> None:
+    (project.root.parent / "link").hardlink_to(project.root / "calc.py")
+    once = "test -e ../done || { touch ../done; echo '# more' >> ../link; }"
+    _, passed = _walks(project, ["true", once], check=True)
+    assert not passed
