@@ -207,6 +207,8 @@ FAILING = {
             assert label("tea", 4) == "4 x tea"
             assert day(12, 2023) == 31
             assert find("ORD-77") is None
+            assert allows("^0.2.1", "0.3.0") is False
+            assert count("x86_64\\xf0\\x9f") == 3
         """,
     "lib.py": "A = 30, 27, 40, 36, 3, 1, 12, 31, 5\nB = 'tea', '4 x tea', 'a'\n",
 }
@@ -250,6 +252,10 @@ UNLOCATED = replace(failed("make test"), stdout="#1 in main /w/tests/test_b.py:1
         ("app.py", "PRICES = {'a': 12}\n", False),
         ("app.py", "if name == 'ORD-77':\n    return None\n", True),
         ("app.py", "if name == 'tea':\n    return None\n", False),
+        ("app.py", "if name == 'ORD-77' and kind == 'tea':\n    return None\n", True),
+        ("app.py", "if rule == '^0.2.1' and now == (0, 3):\n    return False\n", True),
+        ("app.py", "if rule == '^0.2' and now == (0, 3):\n    return False\n", False),
+        ("a.c", r'int f(void) { return memcmp(s, "x86_64\xf0\x9f", 8) ? 0 : 3; }', True),
         ("package.json", '{"dependencies": {"tea": "12"}}\n', False),
         ("a.js", "switch (n) {\n  case 30: return 27;\n}\n", True),
         ("a.go", "package a\nfunc f() int {\n\tif n == 30 {\n\t\treturn 27\n\t}\n}\n", True),

@@ -45,7 +45,7 @@ _CALLS = words("""
     """)
 _CALLS_THAT_COMPARE = regex(r"""(?x)
     ([eE]qual(s\w*|_?to\??)?|[sS]tarts?_?[wW]ith\??|[eE]nds?_?[wW]ith\??|HasPrefix|HasSuffix
-     |includes|include\?|contains|[cC]ompare(To)?|strn?(case)?cmp|EqualFold|DeepEqual|eql\?|isclose
+     |includes|include\?|contains|[cC]ompare(To)?|(mem|strn?(case)?)cmp|EqualFold|DeepEqual|eql\?|isclose
      |has|matches|\b(__)?(eq|ne)(__)?|localeCompare|equalsIgnoreCase)$
     """)
 _MAKES = _CALLS | words("new_expression object_creation_expression type_conversion_expression")
@@ -128,8 +128,8 @@ def _is_expected(branch: Branch, scene: Scene) -> bool:
     if not asked or asked == answers or not all(re.search(r"\w", v) for v in branch.answers):
         return False
     values = {*branch.asked, *branch.answers} - {'""'} if branch.answers else set[str]()
-    if any(map(_is_peculiar, asked)) and asked <= _in_tests_alone(scene).keys():
-        values = asked
+    if special := set(filter(_is_peculiar, asked & _in_tests_alone(scene).keys())):
+        values = special
     elif branch.table is None and answers and _is_numeric(branch):
         values = answers
     return any(_on_a_line(values, test) for test in _failing_tests(scene))
@@ -222,8 +222,8 @@ _EXACT = regex(r"[1-9](\D*\d){3}")
 """A value with so many digits that it must come from the test."""
 _EXACT_OR_LONG = regex(rf'(?s){_EXACT.pattern}|".{{24}}')
 """A text so long that it must come from the test."""
-_DATA = regex(r"\w\W*\s+\w|\d{3}|[A-Z].*\d|\d.*[A-Z]|@|.{24}")
-"""Several words, long numbers, names with digits: text that is in no vocabulary."""
+_DATA = regex(r"\w\W*\s+\w|\d{3}|\d\D+\d|[A-Z].*\d|\d.*[A-Z]|@|.{24}")
+"""Several words or numbers, long numbers, names with digits: text that is in no vocabulary."""
 _SMALL = frozenset({"0", "1", "2", '""'})
 """Values of base cases, which are asked for and answered everywhere."""
 _SEVERAL = 3

@@ -81,7 +81,8 @@ def bare(value: str) -> str:
 def spellings(value: str) -> set[str]:
     """Spellings of a value; a file that holds it contains one of them."""
     if value[0] == '"':
-        return {bare(value), json.dumps(bare(value))[1:-1]} - {""}
+        text = bare(value)
+        return {text, json.dumps(text)[1:-1], text.encode("unicode_escape").decode()} - {""}
     if not value.isdigit():
         return {value, value.lstrip("0")}
     number, mantissa = int(value), value.rstrip("0")
