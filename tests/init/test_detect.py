@@ -357,6 +357,18 @@ PROJECTS: dict[str, tuple[dict[str, str], list[str]]] = {
             "test: go test ./...",
         ],
     ),
+    "tox, and what it runs": (
+        {"tox.ini": "[testenv]\ncommands =\n  {envpython} -m unittest \\\n {posargs:t}\n"},
+        ["test: tox -e py"],
+    ),
+    "C with a program of tests": (
+        {"a.c": "", "Makefile": "all: a-test\na-test: a.c\n\t$(CC) -o a-test a.c\n"},
+        ["test: make a-test && ./a-test"],
+    ),
+    "C with a target that runs them": (
+        {"a.c": "", "Makefile": "test: a.c\n\t$(CC) -o $@ a.c && ./test\n"},
+        ["test: make test"],
+    ),
     "Go with a lint target": (
         {"go.mod": "module m\n", "Makefile": "lint:\n\tstaticcheck ./...\n"},
         ["format: go fmt ./...", "lint: make lint", "test: go test ./..."],

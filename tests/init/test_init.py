@@ -7,7 +7,7 @@ import pytest
 
 from atlas_retry import config
 from atlas_retry.cli.proposing import initialise
-from atlas_retry.config.init import propose, text_of
+from atlas_retry.config.init import paste, propose, text_of
 from atlas_retry.config.init.detect import choose, detect
 from atlas_retry.config.init.values import Proposal, Proposed, Slot
 from atlas_retry.errors import UsageError
@@ -159,6 +159,27 @@ def test_no_configuration_is_written_without_a_gate(
     with pytest.raises(UsageError, match=why):
         initialise(root, machine(root), print_only=False, tries=False, plain=True)
     assert not (root / ".atlas").exists()
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"tox.ini": "[testenv]\ncommands =\n  {envpython} -m unittest \\\n {posargs:t}\n"},
+        {"tox.toml": "[env_run_base]\ncommands = [['python', '-m', 'unittest', 't']]\n"},
+    ],
+    ids=["ini", "toml"],
+)
+def test_without_tox_its_test_command_is_proposed(tmp_path: Path, files: dict[str, str]) -> None:
+    root = laid_out(tmp_path / "project", files)
+    (gate,) = propose(root, machine(root, "python", "python3")).gates
+    assert gate.run == "python -m unittest t"
+
+
+def test_the_suggestion_for_c_needs_no_makefile_that_is_not_there(tmp_path: Path) -> None:
+    root = laid_out(tmp_path / "project", {"a.c": "", "b.c": ""})
+    assert "make" not in paste(root)
+    laid_out(root, {"tests/unittest.sh": ""})
+    assert "sh tests/unittest.sh" in paste(root)
 
 
 def test_npm_runs_the_scripts_of_a_missing_package_manager(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """`atlas init`: proposes and writes a configuration for a project."""
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
@@ -57,9 +58,15 @@ def answered(command: str) -> Proposed:
 
 def paste(root: Path) -> str:
     """A minimal configuration for the project's language, in two lines."""
-    suffixes = Counter(PurePosixPath(path).suffix for path in Folder(root).paths())
+    paths = Folder(root).paths()
+    suffixes = Counter(PurePosixPath(path).suffix for path in paths)
     known = (COMMANDS[suffix] for suffix, _ in suffixes.most_common() if suffix in COMMANDS)
-    return f'version: 1\nvalidation: {{test: ["{next(known, "make test")}"]}}'
+    command = next(known, "make test")
+    scripts = [path for path in paths if re.search(r"test[^/]*\.sh$", path)]
+    if command.startswith("make ") and not {"Makefile", "makefile", "GNUmakefile"} & {*paths}:
+        of_its_own = "cc -o check *.c && ./check" if command == COMMANDS[".c"] else command
+        command = f"sh {scripts[0]}" if scripts else of_its_own
+    return f'version: 1\nvalidation: {{test: ["{command}"]}}'
 
 
 def refuse_to_overwrite(root: Path) -> None:

@@ -18,7 +18,7 @@ from atlas_retry.config.init.commands import (
     understand,
 )
 from atlas_retry.config.init.dependencies import NODE, manager_of, python_packages, python_start
-from atlas_retry.config.init.project import ProjectFiles, dig, strings, table
+from atlas_retry.config.init.project import ProjectFiles, Table, dig, strings, table
 from atlas_retry.config.init.values import Proposed, Slot
 from atlas_retry.patterns import regex
 
@@ -41,6 +41,8 @@ class Task(Struct, frozen=True):
     language: str = ""
     """Language of a script in a manifest."""
     fix: str | None = None
+    shown: str = ""
+    """What the file has, if it is not the name."""
 
 
 def propose(project: ProjectFiles) -> list[Proposed]:
@@ -100,7 +102,7 @@ def _proposed(slot: Slot, where: str, task: Task) -> Proposed:
     return Proposed(
         slot=slot,
         run=task.run,
-        reason=f"{where} has `{task.name}`",
+        reason=f"{where} has `{task.shown or task.name}`",
         tool=known.tool if known and is_script else "",
         language=task.language,
         fix=None if writes else task.fix,
@@ -120,6 +122,7 @@ def _sources(project: ProjectFiles) -> Iterator[tuple[str, Iterator[Task]]]:
     yield "the justfile", _just(project)
     yield "the Taskfile", _taskfile(project)
     yield "the Makefile", _make(project)
+    yield "the tox configuration", _inside_tox(project)
 
 
 def _scripts(project: ProjectFiles) -> Iterator[Task]:
@@ -188,17 +191,48 @@ def _nox(project: ProjectFiles) -> Iterator[Task]:
 
 def _tox(project: ProjectFiles) -> Iterator[Task]:
     """Environments of tox; `py` is the current interpreter, as a whole matrix is for CI."""
-    native = table(project.pyproject, "tool", "tox") or project.toml("tox.toml")
-    bodies = {name: str(dig(inner, "commands")) for name, inner in table(native, "env").items()}
+    native = _native_tox(project)
+    bodies = {name: _commands(inner) for name, inner in table(native, "env").items()}
     for section, keys in project.ini("tox.ini").items():
         if section == "testenv" or section.startswith("testenv:"):
             bodies[section[len("testenv:") :]] = keys.get("commands", "")
-    base = bodies.pop("", str(dig(native, "env_run_base", "commands") or ""))
+    base = bodies.pop("", _commands(table(native, "env_run_base")))
     if base or native or project.has("tox.ini"):
         yield Task("test", "tox -e py", base)
     for name, body in bodies.items():
         if not name.startswith("py"):
             yield Task(name, f"tox -e {name}", body or base)
+
+
+def _native_tox(project: ProjectFiles) -> Table:
+    return table(project.pyproject, "tool", "tox") or project.toml("tox.toml")
+
+
+def _commands(environment: object) -> str:
+    """The lines of an environment in TOML: lists of words."""
+    listed = dig(environment, "commands")
+    return "\n".join(" ".join(strings(line)) for line in listed) if isinstance(listed, list) else ""
+
+
+def _inside_tox(project: ProjectFiles) -> Iterator[Task]:
+    """The tests that tox runs, by the tools of this environment: tox may be missing."""
+    ini = project.ini("tox.ini").get("testenv", {})
+    base = table(_native_tox(project), "env_run_base")
+    body = ini.get("commands", "") or _commands(base)
+    if "changedir" in ini or "change_dir" in ini or "change_dir" in base:
+        return
+    for line in re.sub(r"\\\n\s*", " ", body).splitlines():
+        known = understand(plain := _without_places(line))
+        if known and known.slot is Slot.TEST and "{" not in plain:
+            yield Task("test", plain, plain, shown=line.strip())
+            return
+
+
+def _without_places(line: str) -> str:
+    """A line of tox with its places filled in as for an environment that is active."""
+    line = re.sub(r"\{posargs(?::([^{}]*))?\}", r"\1", line.strip().removeprefix("- "))
+    line = re.sub(r"\{(?:toxinidir|tox_root)\}", ".", line.replace("{envpython}", "python"))
+    return " ".join(line.split())
 
 
 def _just(project: ProjectFiles) -> Iterator[Task]:
@@ -224,6 +258,14 @@ def _make(project: ProjectFiles) -> Iterator[Task]:
         r"^((?:[\w.-]|\$\(\w+\))+(?: [\w.-]+)*)\s*::?(?!=)(.*(?:\n\t.*)*)", text, re.MULTILINE
     ):
         for name in rule[1].split():
-            yield Task(name, f"make {name}", rule[2])
+            builds = _is_test_program(name, rule[2])
+            run = f"make {name} && ./{name}" if builds else f"make {name}"
+            yield Task("test" if builds else name, run, rule[2], shown=name)
     if not path and project.first("Makefile.am", "Makefile.in", "configure.ac"):
         yield Task("check", "make check")
+
+
+def _is_test_program(name: str, recipe: str) -> bool:
+    """Whether the target only builds a program of its name, which runs the tests."""
+    is_built = re.search(rf"-o (?:{re.escape(name)}|\$@)(?!\S)", recipe)
+    return bool(is_built) and f"./{name}" not in recipe and slot_of_name(name) is Slot.TEST
