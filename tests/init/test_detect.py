@@ -362,7 +362,10 @@ PROJECTS: dict[str, tuple[dict[str, str], list[str]]] = {
         ["test: tox -e py"],
     ),
     "C with a program of tests": (
-        {"a.c": "", "Makefile": "all: a-test\na-test: a.c\n\t$(CC) -o a-test a.c\n"},
+        {
+            "a.c": "",
+            "Makefile": "all: a-test\na-test: a.c\n\t$(CC) -o a-test a.c\n\t@echo run ./a-test\n",
+        },
         ["test: make a-test && ./a-test"],
     ),
     "C with a target that runs them": (
