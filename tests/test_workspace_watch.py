@@ -54,6 +54,13 @@ def test_a_watch_that_cannot_begin_is_never_quiet(folder: Path) -> None:
     assert not FolderWatch(folder, ["gone"]).is_quiet()
 
 
+def test_a_watch_that_was_ended_is_never_quiet(folder: Path) -> None:
+    watch = FolderWatch(folder, ["below"])
+    watch.end()
+    assert not watch.is_quiet()
+    watch.end()
+
+
 def test_more_writes_than_the_kernel_counts_end_the_watch(folder: Path) -> None:
     watch = FolderWatch(folder, ["below"])
     for number in range(20_000):
@@ -72,6 +79,8 @@ def _walks(project: Project, gates: list[str], *, check: bool = False) -> tuple[
         mock.patch.object(look, "look_again", wraps=walking.look_again) as walked,
     ):
         validation = run_gates(opened.settings.gates, how)
+    links = (str(fd.readlink()) for fd in Path("/proc/self/fd").iterdir() if fd.is_symlink())
+    assert "anon_inode:inotify" not in links
     return walked.call_count, validation.success
 
 

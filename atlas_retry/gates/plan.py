@@ -1,6 +1,7 @@
 """How gates run in one workspace: flags, environment, the tree to judge. Runs nothing."""
 
 from collections.abc import Callable, Collection, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -87,10 +88,9 @@ class Plan(OutputContext, frozen=True, kw_only=True):
     """Names of gates that mostly waited in earlier runs: they do not count towards `jobs`."""
     learned: Learned = field(default_factory=Learned)
 
-    def watch(self) -> None:
-        """Prepare for `seen_quickly`."""
-        if self.watched:
-            self.watched.lookout().watch()
+    def watching(self) -> AbstractContextManager[None]:
+        """A context in which `seen_quickly` is quick."""
+        return self.watched.lookout().watching() if self.watched else nullcontext()
 
     def seen(self) -> "Look | None":
         """The tree as it is now."""

@@ -7,7 +7,7 @@ settings are the same for all gates and at the end: stale gates run again, once.
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -45,10 +45,10 @@ def run_gates(gates: Sequence[Gate], plan: Plan, emit: Emit = unseen) -> Validat
     course = Course(gates=tuple(gates), plan=plan, emit=emit)
     wanted, began_s = _not_known(course), time.time()
     if wanted:
-        if len(wanted) > 1 and any(is_writer(gates[number]) for number in wanted):
-            plan.watch()
-        course.seen = plan.seen()
-        _run_until_steady(course, tuple(n for n in wanted if not _has_its_inputs(course, n)))
+        saves_looks = len(wanted) > 1 and any(is_writer(gates[number]) for number in wanted)
+        with plan.watching() if saves_looks else nullcontext():
+            course.seen = plan.seen()
+            _run_until_steady(course, tuple(n for n in wanted if not _has_its_inputs(course, n)))
     taken = tuple(number for number in sorted(course.taken) if course.results[number].reused)
     if plan.reuse is not Reuse.PASSED and taken and not course.is_blocked():
         _run_until_steady(course, taken)

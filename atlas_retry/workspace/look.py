@@ -142,6 +142,11 @@ class Tracker:
 
             self._watch = FolderWatch(self.ws.root, scan.folders)
 
+    def unwatch(self) -> None:
+        """Have the kernel stop that."""
+        if self._watch:
+            self._watch.end()
+
     def is_quiet_since(self, taken_ns: int) -> bool:
         """Whether the last walk was at that time, and the kernel has reported no write since."""
         scan, watch = self._scan, self._watch
@@ -264,9 +269,14 @@ class Lookout:
         self._last = replace(look, read=kept | read)
         return self._last
 
-    def watch(self) -> None:
-        """Prepare for `take_quickly`."""
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """A context in which `take_quickly` is quick."""
         self._tracker.watch()
+        try:
+            yield
+        finally:
+            self._tracker.unwatch()
 
     def take_quickly(self) -> Look:
         """The last look, if the kernel has reported no write since; otherwise a new one.

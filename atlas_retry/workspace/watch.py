@@ -37,9 +37,14 @@ class FolderWatch:
             return False
         with suppress(BlockingIOError):
             os.read(self._queue, _ANY_EVENT_BYTES)
+            self.end()
+        return self._queue is not None
+
+    def end(self) -> None:
+        """Stop watching: the kernel watches only so many folders for a user."""
+        if self._queue is not None:
             self._close()
             self._queue = None
-        return self._queue is not None
 
 
 def _watched(folders: Iterable[str]) -> int:
