@@ -125,6 +125,7 @@ def test_gate_commands_and_log_folders_are_allowed() -> None:
         "Bash(pytest -q)",
         "Bash(cd web && npm test)",
         "Bash(pytest *)",
+        "Bash(python -m pytest *)",
         "Bash(npm test *)",
         "Read(//state/logs/**)",
     ]
@@ -147,6 +148,27 @@ def test_test_runners_allow_selectors_but_deny_options_that_write(
     request = AgentRequest(prompt="p", workspace="/w", scratch="/s", commands=(command,))
     assert f"Bash({start} *)" in permissions(request)["allow"]
     assert f"Bash({start} {denied})" in permissions(request)["deny"]
+
+
+@pytest.mark.parametrize(
+    ("command", "other"),
+    [
+        ("pytest -q", "python -m pytest"),
+        ("python3 -m pytest -q", "pytest"),
+        (".venv/bin/python -m pytest", ".venv/bin/pytest"),
+        ("uv run pytest", "uv run python -m pytest"),
+    ],
+)
+def test_pytest_is_allowed_by_name_and_by_module(command: str, other: str) -> None:
+    request = AgentRequest(prompt="p", workspace="/w", scratch="/s", commands=(command,))
+    assert f"Bash({other} *)" in permissions(request)["allow"]
+    assert f"Bash({other} * -p *)" in permissions(request)["deny"]
+
+
+def test_a_module_that_another_program_starts_is_allowed_only_there() -> None:
+    commands = ("coverage run -m pytest",)
+    request = AgentRequest(prompt="p", workspace="/w", scratch="/s", commands=commands)
+    assert permissions(request)["allow"][1:] == ["Bash(coverage run -m pytest *)"]
 
 
 @pytest.mark.parametrize(

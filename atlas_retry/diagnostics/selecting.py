@@ -14,6 +14,8 @@ _SEPARATOR = regex(r"\s*(?:&&|\|\||[;|\n])\s*")
 _ENTER = regex(r"cd (?P<folder>[\w@.+-]+(?:/[\w@.+-]+)*)/? && (?!.*\bcd )")
 """A command that changes the folder once."""
 _SPECIAL = regex(r"[*$`'\"(){}<>\\]")
+_PYTEST_BY_MODULE = regex(r"(?<![^\s/])python[\d.]* -m pytest$")
+_PYTEST_BY_NAME = regex(r"(?<![^\s/])(?<!-m )pytest$")
 _SYNTAX = regex(r"[\\^$.*+?()\[\]{}|]")
 """Special characters of JavaScript's regular expressions."""
 _PARAMETER = regex(r"\[.*\]$", re.DOTALL)
@@ -137,4 +139,14 @@ def runners_of(command: str) -> Iterator[tuple[str, tuple[str, ...]]]:
     for program, changing in CHANGING.items():
         start = _started(program, command)
         if start and not _SPECIAL.search(start):
-            yield start, tuple(option for option in changing if option not in command)
+            options = tuple(option for option in changing if option not in command)
+            yield from ((way, options) for way in _ways_to_start(start))
+
+
+def _ways_to_start(start: str) -> Iterator[str]:
+    """The start, and the other one of `pytest` and `python -m pytest` in the same environment."""
+    yield start
+    by_module = _PYTEST_BY_MODULE.sub("pytest", start)
+    other = by_module if by_module != start else _PYTEST_BY_NAME.sub("python -m pytest", start)
+    if other != start:
+        yield other
