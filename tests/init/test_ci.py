@@ -228,6 +228,13 @@ def test_a_line_that_needs_ci_variables_is_reported() -> None:
     assert list(not_understood(ProjectFiles(Layout(files)))) == ["`pytest $SELECTED` of ci.yml"]
 
 
+def test_a_line_with_ci_variables_is_understood_if_its_target_is_proposed() -> None:
+    line = "    - run: make test CC=${{ matrix.compiler.name || 'cc' }}\n"
+    project = ProjectFiles(Layout({"Makefile": "test:\n\t./t\n", GITHUB: STEPS + line}))
+    assert len(list(not_understood(project))) == 1
+    assert list(not_understood(project, {"make test"})) == []
+
+
 def test_only_one_of_two_formatters_for_a_language_is_proposed() -> None:
     files = {
         "pyproject.toml": "[dependency-groups]\ndev = ['black', 'ruff']\n"

@@ -182,6 +182,21 @@ def test_the_suggestion_for_c_needs_no_makefile_that_is_not_there(tmp_path: Path
     assert "sh tests/unittest.sh" in paste(root)
 
 
+@pytest.mark.parametrize(
+    ("makefile", "command"),
+    [
+        ("all:\n\tcc a.c\n", "make"),
+        ("test:\n\t./t\n", "make test"),
+        ("check:\n\tx\n", "make check"),
+    ],
+)
+def test_the_suggestion_for_c_names_a_target_that_is_there(
+    tmp_path: Path, makefile: str, command: str
+) -> None:
+    root = laid_out(tmp_path / "project", {"a.c": "", "Makefile": makefile})
+    assert f'test: ["{command}"]' in paste(root)
+
+
 def test_npm_runs_the_scripts_of_a_missing_package_manager(tmp_path: Path) -> None:
     steps = "on: push\njobs: {a: {steps: [{run: pnpm lint}, {run: pnpm build}]}}\n"
     scripts = {"lint": "eslint .", "lint:fix": "eslint --fix .", "build": "unbuild"}

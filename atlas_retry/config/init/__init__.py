@@ -8,6 +8,7 @@ from textwrap import wrap
 
 import msgspec
 
+from atlas_retry.config.init import tasks
 from atlas_retry.config.init.detect import choose, detect, not_understood
 from atlas_retry.config.init.machine import Machine
 from atlas_retry.config.init.project import Folder, ProjectFiles
@@ -66,7 +67,15 @@ def paste(root: Path) -> str:
     if command.startswith("make ") and not {"Makefile", "makefile", "GNUmakefile"} & {*paths}:
         of_its_own = "cc -o check *.c && ./check" if command == COMMANDS[".c"] else command
         command = f"sh {scripts[0]}" if scripts else of_its_own
+    elif command.startswith("make "):
+        command = _target_of_make(root)
     return f'version: 1\nvalidation: {{test: ["{command}"]}}'
+
+
+def _target_of_make(root: Path) -> str:
+    """The line for the target that checks; the default target if none is named so."""
+    target = tasks.find(ProjectFiles(Folder(root)), "make", ("check", "test", "tests"))
+    return target.run if target else "make"
 
 
 def refuse_to_overwrite(root: Path) -> None:

@@ -4,7 +4,7 @@ Reads the files of GitHub, GitLab, CircleCI and Azure.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from posixpath import normpath
 from typing import TypeGuard
 
@@ -248,10 +248,19 @@ def propose(project: ProjectFiles) -> Iterator[Proposed]:
             yield gate
 
 
-def not_understood(project: ProjectFiles) -> Iterator[str]:
-    """Checks that only CI can run, because they have a variable of CI."""
+def not_understood(project: ProjectFiles, proposed: Collection[str] = ()) -> Iterator[str]:
+    """Checks that only CI can run, because they have a variable of CI.
+
+    Those are left out whose target a proposed line runs.
+    """
     opaque = (line for line in map(_settled, lines_of(project)) if line.is_opaque)
-    yield from {f"`{one.line}` of {_file(one)}": None for one in opaque if _gate(project, one)}
+    unread = (one for one in opaque if not _runs_one_of(project, one, proposed))
+    yield from {f"`{one.line}` of {_file(one)}": None for one in unread if _gate(project, one)}
+
+
+def _runs_one_of(project: ProjectFiles, line: CiLine, proposed: Collection[str]) -> bool:
+    task = None if VARIABLE.search(line.cwd) else called(project.at(line.cwd), line.line)
+    return task is not None and task.run in proposed
 
 
 def _file(line: CiLine) -> str:

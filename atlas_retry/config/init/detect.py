@@ -90,7 +90,7 @@ def not_understood(files: Files, proposed_gates: Iterable[Proposed]) -> tuple[st
     languages = {p.language for p in proposed} - {""}
     known = " ".join(row.marks for row in rows.ROWS if row.language in languages).split()
     unread = {*project.files_like(*UNKNOWN)} - {*project.files_like(*known)}
-    named = (*sorted(unread), *ci.not_understood(project))
+    named = (*sorted(unread), *ci.not_understood(project, {p.run for p in proposed}))
     used = {p.cwd for p in proposed}
     rest = [base.rstrip("/") for base in parts_of(files) if base.rstrip("/") not in used]
     more = [] if languages & WHOLE else rest[MAX_PARTS:]
