@@ -304,3 +304,63 @@ def test_a_word_that_starts_like_a_tool_is_not_recognised(name: str, command: st
 )
 def test_libraries_and_interpreters_are_outside_the_project(path: str, *, is_inside: bool) -> None:
     assert inside(path) is is_inside
+
+
+AVA = """
+  ✔ parse \u203a keeps the order
+  ✘ [fail]: parse \u203a splits a list
+  ✘ [fail]: parse \u203a refuses a number Error thrown in test
+  ─
+
+  parse \u203a splits a list
+
+  test/parse.js:12
+
+   11: test('splits a list', t => {
+   12:   t.deepEqual(parse('a,b'), ['a', 'b']);
+   13: });
+
+  Difference (- actual, + expected):
+
+  - 'a,b'
+  + ['a', 'b']
+
+  \u203a file://test/parse.js:12:4
+
+
+
+  parse \u203a refuses a number
+
+  test/parse.js:16
+
+   15: test('refuses a number', t => {
+   16:   parse(1);
+   17: });
+
+  Error thrown in test:
+
+  TypeError {
+    message: 'no text',
+  }
+
+  \u203a parse (file://base.js:3:9)
+  \u203a file://test/parse.js:16:3
+
+  ─
+
+  2 tests failed
+"""
+
+
+def test_each_failing_test_of_ava_is_a_problem_with_its_place() -> None:
+    first, second = diagnose(failing(AVA, "npm test")).diagnostics
+    assert first.test_id == "test/parse.js::parse \u203a splits a list"
+    assert first.message.startswith("Difference (- actual, + expected):")
+    assert (first.path, first.region and first.region.start_line) == ("test/parse.js", 12)
+    assert second.test_id == "test/parse.js::parse \u203a refuses a number"
+    assert [frame.path for frame in second.frames] == ["test/parse.js", "base.js"]
+
+
+def test_a_place_that_no_run_of_ava_printed_is_no_problem() -> None:
+    found = diagnose(failing("  title\n\n  a.js:1\n\n  2 tests failed\n")).diagnostics
+    assert not [problem for problem in found if problem.test_id]

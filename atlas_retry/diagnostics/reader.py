@@ -14,6 +14,7 @@ from atlas_retry.diagnostics.failures import PYTHON, UNITTEST, inside
 from atlas_retry.diagnostics.pytest_log import PYTEST
 from atlas_retry.diagnostics.report_formats import Report, read_report
 from atlas_retry.diagnostics.runner_logs import (
+    AVA,
     GO_TEST,
     MAVEN,
     MOCHA,
@@ -47,6 +48,7 @@ _PARSERS = (
     *blocks.ROWS,
     NODE_TEST,
     MOCHA,
+    AVA,
     GO_TEST,
     MAVEN,
     *lines.ROWS,

@@ -1,4 +1,4 @@
-"""Parses the output of `go test`, Maven, mocha, `node --test` and pre-commit."""
+"""Parses the output of `go test`, Maven, mocha, ava, `node --test` and pre-commit."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -237,6 +237,36 @@ def _mocha_names(lines: Sequence[str]) -> list[str]:
     return [*names[:-1], hook[1]] if hook else names
 
 
+# https://github.com/avajs/ava, lib/reporters/default.js: writeFailure, writeErr
+_AVA_PLACE = regex(r"^  (?P<path>\S+\.[cm]?[jt]sx?):(?P<line>\d{1,9})$")
+_AVA_CODE = regex(r"^ {1,7}\d{1,9}: ")
+_AVA_STACK = regex(r"^  \u203a ")
+_AVA_END = regex(r"^  \u2500+$")
+
+
+def _ava(log: Log) -> Iterator[Located]:
+    """The failures after the first rule: a title, an empty line, a place, then the message."""
+    lines = log.lines
+    rules = list(matching(lines, _AVA_END))
+    if not rules:
+        return
+    below = [n for n in matching(lines, _AVA_PLACE) if n - 2 > rules[0]]
+    titles = [n - 2 for n in below if not lines[n - 1]]
+    stops = sorted({*titles, *rules, len(lines)})
+    for first in titles:
+        after = next(stop for stop in stops if stop > first)
+        yield Located(_ava_failure(lines[first:after]), first, after - 1)
+
+
+def _ava_failure(lines: Sequence[str]) -> Diagnostic:
+    place = _AVA_PLACE.match(lines[2])
+    where = place.groupdict() if place else {}
+    body = [line for line in lines[3:] if not _AVA_CODE.match(line)]
+    message = [line for line in above(body, _AVA_STACK) if line.strip()]
+    frames = javascript_frames([_AVA_STACK.sub("    at ", line) for line in body])
+    return failure("ava", message, frames, f"{where['path']}::{lines[0].strip()}", where)
+
+
 # https://nodejs.org/api/test.html#test-reporters; https://testanything.org
 _NODE_AT = regex(r"^test at (?P<path>.+?):(?P<line>\d+):(?P<column>\d+)$")
 _NODE_SPEC = regex(r"^✖ (.+?) \([\d.]+ms\)$")
@@ -301,6 +331,8 @@ def _node_failure(
 
 
 MOCHA = OwnParser(name="mocha", commands=("mocha",), marks=(" passing (",), by=_mocha)
+
+AVA = OwnParser(name="ava", commands=("ava",), marks=(" test failed", " tests failed"), by=_ava)
 NODE_TEST = OwnParser(
     name="node-test",
     commands=("--test",),
