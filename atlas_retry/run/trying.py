@@ -132,7 +132,8 @@ def _judged(proposed: Proposed, trial: _Trial) -> TriedGate | None:
     checks = proposed.slot not in (Slot.TEST, Slot.BUILD)
     if result.status is Status.BROKEN:
         why = result.error or "cannot start"
-        return TriedGate(choice=replace(proposed, obstacle=why), outcome="cannot start")
+        choice = replace(proposed, obstacle=why, remedy=result.remedy)
+        return TriedGate(choice=choice, outcome="cannot start")
     if checks and trial.moved and proposed.slot is not Slot.HOOKS:
         if only_checks(proposed.run) != proposed.run:
             return None

@@ -8,6 +8,7 @@ import pytest
 
 from atlas_retry.cli.proposing import checking, initialise
 from atlas_retry.config.init import propose
+from atlas_retry.errors import UsageError
 from atlas_retry.events import unseen
 from atlas_retry.run.trying import try_all
 from tests.repositories import commit, entries, git, write
@@ -177,3 +178,19 @@ def test_without_a_configuration_only_checking_gates_run(
     text, line = checking(root, environ)
     assert 'run: "ruff format --check ."' in text
     assert line == "no configuration: running the 2 gates that atlas init proposes"
+
+
+def test_a_package_that_is_not_installed_is_named_by_the_command_to_type_first(
+    root: Path, environ: dict[str, str]
+) -> None:
+    write(
+        root,
+        "pyproject.toml",
+        '[project]\nname = "ownpack"\nversion = "1"\n[tool.pytest.ini_options]\n',
+    )
+    write(root, "src/ownpack/__init__.py", "")
+    write(root, "tests/test_a.py", "import ownpack\n\ndef test_a():\n    pass\n")
+    commit(root)
+    with pytest.raises(UsageError) as caught:
+        initialise(root, environ, print_only=False, tries=True, plain=True)
+    assert f"{caught.value.remedy}".startswith("python -m pip install -e .\n")

@@ -95,6 +95,10 @@ def nothing_found(root: Path, proposal: Proposal) -> UsageError:
     message = why if reasons else f"nothing in {root} says how to check it"
     notes = "".join(f"\n{note}" for note in proposal.notes)
     write = f"write {CONFIGURATION_FILES[0]}:\n{paste(root)}"
+    install = next((choice.remedy for choice in proposal.idle if choice.remedy), None)
+    if install:
+        remedy = f"{install}\n  and then: atlas init; or {write}"
+        return UsageError(message + notes, remedy=remedy)
     return UsageError(message + notes, remedy=f"atlas init at a terminal asks for it; or {write}")
 
 
