@@ -263,6 +263,12 @@ def test_condensing_keeps_the_line_with_the_failure(line: str) -> None:
     assert line in condensed(f"{around}\n{line}\n{around}", 200).splitlines()
 
 
+def test_condensing_keeps_a_problem_without_any_known_line() -> None:
+    text = "  parse a\n  Difference:\n  -  ['a']\n  +  'a'\n"
+    assert condensed(text, 200) == text.rstrip()
+    assert condensed(text, 40).endswith("-  ['a']\n  +  'a'")
+
+
 def test_a_short_log_is_not_filtered() -> None:
     assert quiet("a\n" * 50) == "a\n" * 50
 

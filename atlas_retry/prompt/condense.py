@@ -58,8 +58,8 @@ def _ranks(lines: list[str]) -> list[int]:
     is_asserted = any(line.startswith("E  ") for line in lines)
     ranks = [_rank(line, _ASSERTED if is_asserted else _DECISIVE) for line in lines]
     near = 0 if is_asserted else NEAR
-    for index, rank in enumerate(ranks):
-        # only source near a decisive line is kept
+    for index, rank in enumerate(ranks if 0 in ranks else ()):
+        # only source near a decisive line is kept, if a line is known to be decisive
         if rank == SOURCE and 0 not in ranks[max(0, index - near) : index + near + 1]:
             ranks[index] = _DROPPED
     return ranks
