@@ -91,10 +91,10 @@ def _key(d: Diagnostic) -> Key:
     return (d.tool, d.rule_id or "", *(place if d.path else (d.fingerprint,)))
 
 
-def shares_problem(result: GateResult, other: GateResult) -> bool:
-    """Whether two results may have a problem in common; True if one of them names none."""
-    one, another = ({_key(d) for d in each.diagnostics} for each in (result, other))
-    return not one or not another or not one.isdisjoint(another)
+def shares_problem(result: GateResult, before: GateResult) -> bool:
+    """Whether a result has one of the problems before, or those may be any: none was named."""
+    now, earlier = ({_key(d) for d in each.diagnostics} for each in (result, before))
+    return not earlier or not now.isdisjoint(earlier)
 
 
 def _unseen(before: Validation, after: Validation) -> Iterator[str]:

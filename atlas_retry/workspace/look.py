@@ -9,7 +9,7 @@ import os
 import stat
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -134,18 +134,21 @@ class Tracker:
         else:
             self.moved()
 
-    def watch(self) -> None:
-        """Have the kernel report writes from now on, if that saves time."""
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """Have the kernel report writes during this context, if that saves time."""
         scan = self._scan or (self._memory and self._memory.scan)
-        if scan and len(scan.files) >= WATCHED_FILES:
-            from atlas_retry.workspace.watch import FolderWatch  # start-up
+        if not scan or len(scan.files) < WATCHED_FILES:
+            yield
+            return
+        from atlas_retry.workspace.watch import FolderWatch  # start-up
 
-            self._watch = FolderWatch(self.ws.root, scan.folders)
-
-    def unwatch(self) -> None:
-        """Have the kernel stop that."""
-        if self._watch:
+        self._watch = FolderWatch(self.ws.root, scan.folders)
+        try:
+            yield
+        finally:
             self._watch.end()
+            self._watch = None
 
     def is_quiet_since(self, taken_ns: int) -> bool:
         """Whether the last walk was at that time, and the kernel has reported no write since."""
@@ -269,14 +272,9 @@ class Lookout:
         self._last = replace(look, read=kept | read)
         return self._last
 
-    @contextmanager
-    def watching(self) -> Iterator[None]:
+    def watching(self) -> AbstractContextManager[None]:
         """A context in which `take_quickly` is quick."""
-        self._tracker.watch()
-        try:
-            yield
-        finally:
-            self._tracker.unwatch()
+        return self._tracker.watching()
 
     def take_quickly(self) -> Look:
         """The last look, if the kernel has reported no write since; otherwise a new one.
