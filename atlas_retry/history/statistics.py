@@ -158,8 +158,8 @@ def _table(title: str, rows: Sequence[Row]) -> str:
     if not rows:
         return ""
     columns = [name.removesuffix("_ms").removesuffix("_usd") for name in rows[0]]
-    counted = _COUNTED.get(title, "").split()
-    columns[: len(counted)] = counted
+    first = _COUNTED.get(title, "").split()
+    columns[: len(first)] = first
     columns = [f"mean {name}" if name in ("cost", "duration") else name for name in columns]
     cells = [[_cell(name, value) for name, value in row.items()] for row in rows]
     return f"\n{title}\n{aligned([columns, *cells], numbers=True)}"

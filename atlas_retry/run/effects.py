@@ -297,8 +297,7 @@ class Effects(Struct, kw_only=True):
 
     def alone(self, gate: Gate, previous: GateResult) -> GateResult:
         """Run one test of a gate by itself; its end is no result of a gate, so it is not shown."""
-        how = plan(self.opened, self._logs("asides", next(self.asides)))
-        how = replace(how, after_attempt=True, previous=Validation(results=(previous,)))
+        how = self._plan_aside(Validation(results=(previous,)))
         return self._run_with_files((gate,), {}, how, lambda _: None)[0].results[0]
 
     def aside(self, chosen: Sequence[Gate], files: Contents, previous: Validation) -> Validation:
@@ -306,8 +305,7 @@ class Effects(Struct, kw_only=True):
 
         `previous` is the result of the same gates without these files.
         """
-        how = plan(self.opened, self._logs("asides", next(self.asides)))
-        how = replace(how, after_attempt=True, previous=previous)
+        how = self._plan_aside(previous)
         finished: list[Event] = []
         seen, is_in_place = self._run_with_files(chosen, files, how, finished.append)
         if not (is_in_place or seen.success or not previous.success):
@@ -316,6 +314,10 @@ class Effects(Struct, kw_only=True):
         for event in finished:
             self.emit(event)
         return seen
+
+    def _plan_aside(self, previous: Validation) -> Plan:
+        how = plan(self.opened, self._logs("asides", next(self.asides)))
+        return replace(how, after_attempt=True, previous=previous)
 
     def _run_with_files(
         self,

@@ -6,7 +6,6 @@ Filters of the configuration do not run, so what they change is not known.
 import os
 import secrets
 import shutil
-import stat
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -17,13 +16,13 @@ from atlas_retry.workspace.git import GitError, git, joined, split
 from atlas_retry.workspace.gitfacts import settings
 from atlas_retry.workspace.place import Contents, folders_above
 from atlas_retry.workspace.staged import staged
+from atlas_retry.workspace.store import EXECUTABLE, FILE
 
 _HIDING = frozenset({"assume-unchanged", "skip-worktree"})
 _LINE_ENDS = ("text", "eol", "crlf")
 _REWRITING = ("ident", "working-tree-encoding")
 """Attributes by which git converts content, line ends apart. Source: gitattributes(5)."""
-_PLAIN, _EXECUTABLE = (f"{stat.S_IFREG | mode:o}" for mode in (0o644, 0o755))
-_REGULAR = (_PLAIN, _EXECUTABLE)
+_REGULAR = (FILE, EXECUTABLE)
 _FALSE = frozenset({"false", "no", "off", "0", ""})
 _RESERVED = frozenset({".git", "git~1"})
 _Attributes = Mapping[str, str]
@@ -73,7 +72,7 @@ def _unrecorded(
 
 def _recorded_mode(was: tuple[str, bytes] | None) -> str:
     """The mode that a regular file has for git with `core.fileMode=false`."""
-    return was[0] if was and was[0] in _REGULAR else _PLAIN
+    return was[0] if was and was[0] in _REGULAR else FILE
 
 
 def _is_never_added(path: str) -> bool:

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from textwrap import wrap
 
@@ -11,7 +11,7 @@ import msgspec
 from atlas_retry.config.init import tasks
 from atlas_retry.config.init.detect import choose, detect, not_understood
 from atlas_retry.config.init.machine import Machine
-from atlas_retry.config.init.project import Folder, ProjectFiles
+from atlas_retry.config.init.project import MAKEFILES, Folder, ProjectFiles
 from atlas_retry.config.init.values import Proposal, Proposed, Slot
 from atlas_retry.config.keys import ValidationKeys
 from atlas_retry.config.reference import descriptions
@@ -63,19 +63,23 @@ def paste(root: Path) -> str:
     suffixes = Counter(PurePosixPath(path).suffix for path in paths)
     known = (COMMANDS[suffix] for suffix, _ in suffixes.most_common() if suffix in COMMANDS)
     command = next(known, "make test")
-    scripts = [path for path in paths if re.search(r"test[^/]*\.sh$", path)]
-    if command.startswith("make ") and not {"Makefile", "makefile", "GNUmakefile"} & {*paths}:
-        of_its_own = "cc -o check *.c && ./check" if command == COMMANDS[".c"] else command
-        command = f"sh {scripts[0]}" if scripts else of_its_own
-    elif command.startswith("make "):
-        command = _target_of_make(root)
+    if command.startswith("make "):
+        command = _by_make(root, paths) or _without_make(command, paths)
     return f'version: 1\nvalidation: {{test: ["{command}"]}}'
 
 
-def _target_of_make(root: Path) -> str:
-    """The line for the target that checks; the default target if none is named so."""
+def _by_make(root: Path, paths: Collection[str]) -> str:
+    """The line for the target that checks, else the default target; empty without a makefile."""
+    if not {*MAKEFILES} & {*paths}:
+        return ""
     target = tasks.find(ProjectFiles(Folder(root)), "make", ("check", "test", "tests"))
     return target.run if target else "make"
+
+
+def _without_make(command: str, paths: Iterable[str]) -> str:
+    scripts = [path for path in paths if re.search(r"test[^/]*\.sh$", path)]
+    of_its_own = "cc -o check *.c && ./check" if command == COMMANDS[".c"] else command
+    return f"sh {scripts[0]}" if scripts else of_its_own
 
 
 def refuse_to_overwrite(root: Path) -> None:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from atlas_retry.config.init.commands import understand
 from atlas_retry.config.init.dependencies import NODE, npm_packages
-from atlas_retry.config.init.project import Files, ProjectFiles
+from atlas_retry.config.init.project import MAKEFILES, Files, ProjectFiles
 from atlas_retry.config.init.values import Proposed
 from atlas_retry.diagnostics.tools import ASSIGNED, LAUNCHER
 
@@ -63,7 +63,7 @@ class Machine(Struct, frozen=True):
         is_installed = (folder / "node_modules").exists()
         if manager and not is_installed and _puts_down_packages(here, manager):
             yield f"node_modules does not exist ({manager} install)"
-        if runner == "make" and not here.first("GNUmakefile", "[mM]akefile") and " -" not in line:
+        if runner == "make" and not here.first(*MAKEFILES) and " -" not in line:
             yield "Makefile does not exist (run ./configure first)"
 
     def _which(self, program: str) -> str | None:

@@ -7,12 +7,15 @@ import re
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from fnmatch import fnmatch, translate
-from functools import cached_property
+from functools import cache, cached_property, partial
 from itertools import islice
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
+
+if TYPE_CHECKING:
+    import yaml
 
 Table = Mapping[str, object]
 MAX_DEPTH, MAX_FILES, MAX_BYTES = 4, 20_000, 1 << 20
@@ -27,6 +30,8 @@ AUTOMATION = (
     "tasks.py", "duties.py", "ci/*", "script/*", "scripts/*",
 )  # fmt: skip
 """Files that run tools: CI, task runners, scripts."""
+MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
+"""In the order in which make looks for them."""
 MANIFESTS = ("pyproject.toml", "package.json", "Cargo.toml", "composer.json", "Pipfile")
 
 
@@ -63,9 +68,10 @@ def strings(value: object) -> Iterator[str]:
         yield from (item for item in value if isinstance(item, str))
 
 
-def _yaml_1_2(text: str) -> object:
-    """The document as CI reads it: `on` and `no` are words, only `true` and `false` are not."""
-    import yaml
+@cache
+def _loader_of_yaml_1_2() -> "type[yaml.SafeLoader]":
+    """For documents as CI reads them: `on` and `no` are words, only `true`, `false` are not."""
+    import yaml  # start-up
 
     class Loader(yaml.SafeLoader):
         """A safe loader without the booleans of YAML 1.1."""
@@ -77,7 +83,7 @@ def _yaml_1_2(text: str) -> object:
         for letter, forms in of_letters.items()
     }
     Loader.add_implicit_resolver(is_bool, re.compile("true|false", re.IGNORECASE), [*"tTfF"])
-    return yaml.load(text, Loader)  # noqa: S506 - a safe loader
+    return Loader
 
 
 class ProjectFiles(Struct, frozen=True, dict=True):
@@ -136,7 +142,8 @@ class ProjectFiles(Struct, frozen=True, dict=True):
     def yaml(self, path: str) -> Table:
         import yaml
 
-        return self._parsed(path, _yaml_1_2, yaml.YAMLError)
+        read = partial(yaml.load, Loader=_loader_of_yaml_1_2())
+        return self._parsed(path, read, yaml.YAMLError)
 
     def _parsed(
         self, path: str, read: Callable[[str], object], error: type[Exception] = ValueError

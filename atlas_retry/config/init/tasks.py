@@ -18,7 +18,7 @@ from atlas_retry.config.init.commands import (
     understand,
 )
 from atlas_retry.config.init.dependencies import NODE, manager_of, python_packages, python_start
-from atlas_retry.config.init.project import ProjectFiles, Table, dig, strings, table
+from atlas_retry.config.init.project import MAKEFILES, ProjectFiles, Table, dig, strings, table
 from atlas_retry.config.init.values import Proposed, Slot
 from atlas_retry.patterns import regex
 
@@ -252,7 +252,7 @@ def _taskfile(project: ProjectFiles) -> Iterator[Task]:
 
 
 def _make(project: ProjectFiles) -> Iterator[Task]:
-    path = project.first("GNUmakefile", "makefile", "Makefile")
+    path = project.first(*MAKEFILES)
     text = project.text(path) if path else ""
     for rule in re.finditer(
         r"^((?:[\w.-]|\$\(\w+\))+(?: [\w.-]+)*)\s*::?(?!=)(.*(?:\n\t.*)*)", text, re.MULTILINE
