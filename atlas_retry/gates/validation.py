@@ -45,8 +45,7 @@ def run_gates(gates: Sequence[Gate], plan: Plan, emit: Emit = unseen) -> Validat
     course = Course(gates=tuple(gates), plan=plan, emit=emit)
     wanted, began_s = _not_known(course), time.time()
     if wanted:
-        saves_looks = len(wanted) > 1 and any(is_writer(gates[number]) for number in wanted)
-        with plan.watching() if saves_looks else nullcontext():
+        with plan.watching() if _saves_looks(course, wanted) else nullcontext():
             course.seen = plan.seen()
             _run_until_steady(course, tuple(n for n in wanted if not _has_its_inputs(course, n)))
     taken = tuple(number for number in sorted(course.taken) if course.results[number].reused)
@@ -62,6 +61,12 @@ def run_gates(gates: Sequence[Gate], plan: Plan, emit: Emit = unseen) -> Validat
     )
     emit(ValidationFinished(validation=validation))
     return validation
+
+
+def _saves_looks(course: Course, numbers: Sequence[int]) -> bool:
+    """Whether a writer is followed by a glance, and that by a look."""
+    writes = any(is_writer(course.gates[number]) for number in numbers)
+    return writes and len(numbers) > 1 and not course.plan.check
 
 
 def _run_until_steady(course: Course, numbers: tuple[int, ...]) -> None:
@@ -282,8 +287,7 @@ def _fails_again(result: GateResult, before: GateResult | None) -> bool:
         return not result.success
     from atlas_retry.diagnostics.counting import shares_problem  # start-up
 
-    is_silent = bool(before.diagnostics) and not result.diagnostics
-    return not is_silent and shares_problem(result, before)
+    return shares_problem(result, before)
 
 
 def _report(result: GateResult, course: Course) -> None:
