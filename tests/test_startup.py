@@ -11,6 +11,7 @@ import pytest
 
 from atlas_retry.cli import calls
 from atlas_retry.cli.checks import validate
+from atlas_retry.cli.runs import retry
 from tests.commands import run_atlas
 from tests.projects import Project, make_project
 
@@ -20,6 +21,7 @@ THIRD_PARTY = {"atlas_retry", "msgspec", "typing_extensions"}
 OURS = {
     "atlas_retry.cli",
     "atlas_retry.config",
+    "atlas_retry.digests",
     "atlas_retry.reports.screen.console",
     "atlas_retry.gates.course",
     "atlas_retry.errors",
@@ -50,7 +52,7 @@ ROOMS = {"gates", "reports", "run", "text"}
 
 DEAR = {
     *("asyncio", "difflib", "email", "gettext", "http", "inspect", "multiprocessing", "sqlite3"),
-    *("tempfile", "unittest", "xml"),
+    *("_hashlib", "shutil", "tempfile", "unittest", "xml"),
 }
 """Of the standard library; no validation needs them."""
 
@@ -126,6 +128,15 @@ def test_the_same_words_lead_to_the_same_call(called: Callable[..., int], words:
     given |= {"only": ["lint"], "jobs": 2} if "--only" in words else {"only": None, "jobs": None}
     assert {name: again.keywords[name] for name in given} == given
     assert calls.recalled([*words, "--fix"]) is None
+
+
+def test_a_run_with_the_same_words_needs_no_typer(called: Callable[..., int]) -> None:
+    words = ["retry", "--max-attempts", "2", "-q"]
+    assert called(*words) == called(*words) == 0
+    again = calls.recalled(words)
+    assert isinstance(again, partial)
+    assert again.func is retry
+    assert (again.keywords["max_attempts"], again.keywords["quiet"]) == (2, True)
 
 
 def test_calls_of_another_program_are_forgotten(

@@ -4,7 +4,6 @@ Checked settings are cached by the content of their sources, so that YAML is par
 change. Imports here stay light.
 """
 
-import hashlib
 import os
 import zlib
 from collections.abc import Mapping
@@ -16,6 +15,7 @@ import msgspec
 
 from atlas_retry import __version__, state_dir
 from atlas_retry.config.files import ConfigFile, ConfigSources, find, is_configured, root_of
+from atlas_retry.digests import sha256_of
 from atlas_retry.errors import StateError
 from atlas_retry.settings import Settings
 
@@ -110,7 +110,7 @@ def _digest(sources: ConfigSources, overrides: Mapping[str, object], processors:
         [(name, os.fsencode(value)) for name, value in sources.variables.items()],
         sorted((key, repr(value)) for key, value in overrides.items()),
     )
-    return hashlib.sha256(msgspec.json.encode(parts)).hexdigest()
+    return sha256_of(msgspec.json.encode(parts))
 
 
 def _recalled(file: Path, wanted: str) -> Settings | None:

@@ -1,7 +1,6 @@
 """Fingerprints that identify a problem even after its line has moved."""
 
-import hashlib
-
+from atlas_retry.digests import sha256_of
 from atlas_retry.model import Diagnostic
 from atlas_retry.patterns import regex
 
@@ -34,7 +33,7 @@ def fingerprint(
         str(occurrence) if occurrence > 1 else "",
     )
     digested = "\0".join(parts).encode("utf-8", "surrogateescape")
-    return hashlib.sha256(digested).hexdigest()[:_DIGEST_CHARS]
+    return sha256_of(digested)[:_DIGEST_CHARS]
 
 
 def steady(message: str) -> str:

@@ -93,6 +93,8 @@ def tests_ran(log: Log) -> bool | None:
 
     A count of 0, without a message, proves nothing if the command failed.
     """
+    if not log.text:
+        return None
     lines = [line for line in _go_marked(log.lines) if len(line) <= _LONGEST]
     none = any(map(_NONE.match, lines))
     ran, is_counted = 0, False

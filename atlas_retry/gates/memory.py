@@ -6,7 +6,6 @@ environment, and the programs that it names. If something is unknown (a program 
 a link to a file outside), nothing is reused.
 """
 
-import hashlib
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -21,6 +20,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from atlas_retry import __version__
+from atlas_retry.digests import sha256_of
 from atlas_retry.errors import WorkspaceError
 from atlas_retry.model import Gate, GateResult, Kind, Status
 from atlas_retry.patterns import words
@@ -141,9 +141,7 @@ class Memory:
 
         contents = {path: read(self._root, path) for path in paths}
         return {
-            path: hashlib.sha256(content).hexdigest()
-            for path, content in contents.items()
-            if content is not None
+            path: sha256_of(content) for path, content in contents.items() if content is not None
         }
 
     def _keys(self, gates: Iterable[Gate]) -> dict[Gate, str]:
@@ -166,7 +164,7 @@ class Memory:
         environ = [(name, os.fsencode(self._environ[name])) for name in names]
         spelled = replace(gate, required=True, max_retries=None, fix=None, recheck=None)
         parts = (__version__, spelled, environ, tools)
-        return hashlib.sha256(msgspec.msgpack.encode(parts)).hexdigest()
+        return sha256_of(msgspec.msgpack.encode(parts))
 
     def _read(self) -> dict[str, _Answer]:
         with suppress(OSError, msgspec.MsgspecError):
@@ -205,9 +203,8 @@ def _inputs(files: Files, inputs: tuple[str, ...]) -> Files:
 
 def _digest(files: Files) -> str:
     paths = sorted(files)
-    digest = hashlib.sha256(os.fsencode("\0".join(paths)))
-    digest.update(msgspec.msgpack.encode([files[path] for path in paths]))
-    return digest.hexdigest()
+    stats = msgspec.msgpack.encode([files[path] for path in paths])
+    return sha256_of(os.fsencode("\0".join(paths)), stats)
 
 
 def _ignored(root: Path, files: Files) -> "Iterator[tuple[str, Stat]]":

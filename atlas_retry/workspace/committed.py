@@ -4,7 +4,6 @@ Filters of the configuration do not run, so what they change is not known.
 """
 
 import os
-import secrets
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -142,7 +141,7 @@ def _converted(ws: Workspace, files: Mapping[str, bytes]) -> Iterator[tuple[str,
         added = git(*how, "hash-object", "-w", "--stdin-paths", cwd=ws.root, env=env, stdin=names)
         ids = added.decode().split()
         # the size in git's own format is that of the content before the conversion
-        mark = secrets.token_hex(16)
+        mark = os.urandom(16).hex()
         pairs = zip(ids, chosen, strict=True)
         asked = os.fsencode("".join(f"{oid} {path}\n" for oid, path in pairs))
         out = ("cat-file", "--filters", f"--batch={mark}")

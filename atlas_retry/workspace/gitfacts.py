@@ -3,13 +3,13 @@
 Runs nothing and changes nothing.
 """
 
-import hashlib
 import os
 import stat
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from atlas_retry.digests import sha256_of
 from atlas_retry.model import GitFacts
 from atlas_retry.workspace.discovery import STATES, common_dir_of, git_dir_of, refs_in
 from atlas_retry.workspace.git import GitError, git, split, user_environment
@@ -226,7 +226,7 @@ def _print_of(path: Path) -> str:
         return f"{link}{mode:04o}"
     try:
         with path.open("rb") as file:
-            digest = hashlib.sha256(file.read(MAX_HASHED_BYTES)).hexdigest()
+            digest = sha256_of(file.read(MAX_HASHED_BYTES))
     except PermissionError:  # not readable, so git could not run it for us
         digest = "unreadable"
     return f"{link}{mode:04o} {digest}"

@@ -4,7 +4,6 @@ While no command runs, one walk serves all looks. A look reads stat data, and co
 data changed or are not conclusive; it keeps no content.
 """
 
-import hashlib
 import os
 import stat
 import time
@@ -17,11 +16,10 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from atlas_retry import process
+from atlas_retry import digests, process
 from atlas_retry.errors import AtlasError, WorkspaceError
 from atlas_retry.workspace.discovery import Uncommitted, Workspace
 from atlas_retry.workspace.git import git, split, user_environment
-from atlas_retry.workspace.remembered import RememberedTree, recall
 from atlas_retry.workspace.scan import (
     Scan,
     Stat,
@@ -35,6 +33,7 @@ from atlas_retry.workspace.versions import Version, differing
 from atlas_retry.workspace.walking import look_again, look_over, may_hold
 
 if TYPE_CHECKING:
+    from atlas_retry.workspace.remembered import RememberedTree
     from atlas_retry.workspace.snapshots import HeldTree, Snapshot, WholeLook
     from atlas_retry.workspace.staged import Index
     from atlas_retry.workspace.watch import FolderWatch
@@ -116,7 +115,14 @@ class Tracker:
         self._watch: FolderWatch | None = None
 
     @cached_property
-    def _memory(self) -> RememberedTree | None:
+    def _memory(self) -> "RememberedTree | None":
+        return self._recalled()
+
+    def _recalled(self) -> "RememberedTree | None":
+        if not self.ws.shadow.exists():
+            return None
+        from atlas_retry.workspace.remembered import recall  # start-up
+
         return recall(self.ws)
 
     def moved(self) -> None:
@@ -223,7 +229,7 @@ class Tracker:
         """Known data of files in the latest snapshot, of this process or an earlier one."""
         if self._held:
             return self._held.files
-        latest = recall(self.ws)
+        latest = self._recalled()
         return latest.files if latest else {}
 
     def files(self) -> tuple[int, Mapping[str, Stat]]:
@@ -354,7 +360,8 @@ def _id_at(path: Path, seen: Stat) -> str | None:
 
 
 def _id_of(path: Path, seen: Stat) -> str:
-    digest = hashlib.sha1(b"blob %d\0" % seen[1], usedforsecurity=False)
+    digest = digests.started("sha1", seen[1])
+    digest.update(b"blob %d\0" % seen[1])
     if stat.S_ISLNK(seen[0]):
         digest.update(os.fsencode(path.readlink()))
         return digest.hexdigest()

@@ -1,6 +1,5 @@
 """Reads the user's index file: what is staged, and what differs from the last commit."""
 
-import hashlib
 import os
 import stat
 import struct
@@ -12,6 +11,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
+from atlas_retry.digests import sha256_of
 from atlas_retry.workspace.discovery import Uncommitted, Workspace, head_in, uncommitted
 from atlas_retry.workspace.git import MAX_NAMED, GitError, git, split
 from atlas_retry.workspace.place import look
@@ -53,7 +53,7 @@ class Index(Struct, frozen=True, kw_only=True, dict=True):
         said = list[bytes]()
         for begin, _, end in self.entries:
             said += self.data[begin + _MODE : begin + _MODE + 4], self.data[begin + _OID : end]
-        return hashlib.sha256(b"\0".join(said)).hexdigest()
+        return sha256_of(b"\0".join(said))
 
     @cached_property
     def flags(self) -> Mapping[str, str]:

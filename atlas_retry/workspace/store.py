@@ -1,6 +1,5 @@
 """Files as git and snapshots describe them: mode, content, status. Reads and writes none."""
 
-import hashlib
 import stat
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
@@ -9,6 +8,7 @@ from threading import Lock
 import msgspec
 from msgspec import Struct
 
+from atlas_retry.digests import sha1_of
 from atlas_retry.workspace.scan import Stat
 
 FILE, EXECUTABLE, LINK = "100644", "100755", "120000"
@@ -67,9 +67,7 @@ RECENT = _Recent()
 
 def blob_id(content: bytes) -> str:
     """Git's id of this content."""
-    digest = hashlib.sha1(b"blob %d\0" % len(content), usedforsecurity=False)
-    digest.update(content)
-    return digest.hexdigest()
+    return sha1_of(b"blob %d\0" % len(content), content)
 
 
 def entries_of(files: Mapping[str, Known]) -> Iterator[tuple[str, StoredFile]]:

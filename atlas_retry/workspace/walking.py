@@ -36,7 +36,6 @@ from atlas_retry.workspace.scan import (
     scan,
     stat_of,
 )
-from atlas_retry.workspace.staged import staged
 from atlas_retry.workspace.versions import differing
 
 
@@ -268,6 +267,8 @@ def _look_into(
     ws: Workspace, last: Scan, now: Scan, written: Collection[str], gone: Collection[str]
 ) -> Scan | None:
     """`now` with the files of the folders that were written to. Raises GitError."""
+    from atlas_retry.workspace.staged import staged  # start-up
+
     tracked = staged(ws.root, ws.environ, ws.git_dir / "index").at
     new = _new(f"{ws.root}/", last, written)
     untracked = (now.files.keys() - tracked.keys() - now.ignored).difference(gone)
