@@ -73,11 +73,13 @@ def main() -> int:
         )
         took_s = time.monotonic() - since
         document = json.loads(done.stdout)
+        kept = sum(len(files) for _, _, files in os.walk(folder / "state"))
     verdicts = [run["verdict"] for run in document["runs"]]
     print(f"exit code {done.returncode}; {len(verdicts)} ended, {took_s:.0f} s, --jobs {jobs}")
     print({verdict: verdicts.count(verdict) for verdict in dict.fromkeys(verdicts)})
     print(f"not started: {len(document['not_started'])}; cost ${document['cost_usd']:.2f}")
     print(json.dumps(document["cascade"], indent=2))
+    print(f"{took_s / total * 1000:.0f} ms and {kept / total:.1f} files of state a workspace")
     print(f"peak memory {resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024:.0f} MiB")
     return 0
 

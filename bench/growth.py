@@ -2,13 +2,13 @@
 
 python bench/growth.py [FILES ...]
 
-CPU time (user and system, children included) of `atlas retry . --ai-fix --json`, least of five;
+CPU time (user and system, children included) of `atlas retry . --ai-fix --json`, least of five,
+and the memory of the largest process of them;
 a `command` agent writes one word and the gate is one `grep`. The last line is the fit through all
 sizes: milliseconds, and milliseconds a file.
 """
 
 import os
-import resource
 import shutil
 import statistics
 import subprocess
@@ -40,20 +40,18 @@ def prepared(root: Path, files: int) -> None:
     git(root, *IDENTITY, "commit", "-qm", "start")
 
 
-def attempt_ms(root: Path, state: Path) -> float:
-    """CPU time of one run that fixes the one line."""
+def attempt(root: Path, state: Path) -> tuple[float, float]:
+    """CPU time in ms, and memory in MB, of one run that fixes the one line."""
     git(root, "checkout", "-q", "calc.txt")
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run(
-        (sys.executable, "-m", "atlas_retry", "retry", ".", "--ai-fix", "--json"),
-        cwd=root,
-        env={**ENVIRON, "HOME": str(state), "ATLAS_HOME": str(state)},
-        check=True,
-        capture_output=True,
-    )
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    spent = (after.ru_utime + after.ru_stime) - (before.ru_utime + before.ru_stime)
-    return spent * 1000
+    call = (sys.executable, "-m", "atlas_retry", "retry", ".", "--ai-fix", "--json")
+    env = {**ENVIRON, "HOME": str(state), "ATLAS_HOME": str(state)}
+    null = subprocess.DEVNULL
+    run = subprocess.Popen(call, cwd=root, env=env, stdout=null, stderr=null)
+    _, status, used = os.wait4(run.pid, 0)
+    run.returncode = os.waitstatus_to_exitcode(status)
+    if run.returncode:
+        sys.exit(f"the run ended with {run.returncode}")
+    return (used.ru_utime + used.ru_stime) * 1000, used.ru_maxrss / 1000
 
 
 def main() -> None:
@@ -65,11 +63,12 @@ def main() -> None:
             root, state = Path(folder, "project"), Path(folder, "state")
             state.mkdir()
             prepared(root, files)
-            spent = [attempt_ms(root, state) for _ in range(ROUNDS)]
+            runs = [attempt(root, state) for _ in range(ROUNDS)]
             shutil.rmtree(state)
+        spent = [cpu_ms for cpu_ms, _ in runs]
         least.append(min(spent))
-        median = statistics.median(spent)
-        print(f"{files:>8} files {min(spent):8.0f} ms least {median:8.0f} ms median", flush=True)
+        found = f"{min(spent):8.0f} ms least {statistics.median(spent):8.0f} ms median"
+        print(f"{files:>8} files {found} {max(mb for _, mb in runs):5.0f} MB", flush=True)
     if len(sizes) > 1:
         slope, base = statistics.linear_regression(sizes, least)
         print(f"fit: {base:.0f} ms + {slope:.4f} ms x files ({os.cpu_count()} processors)")
