@@ -148,25 +148,35 @@ def git_files(own: Path, common: Path) -> Iterator[tuple[str, Path]]:
     if own != common:
         folders += [("own", own, name) for name in ("refs", "info")]
     for label, base, name in folders:
-        for path in sorted((base / name).rglob("*")):
-            if path.suffix not in {".sample", ".lock"}:
-                yield from _file(label, base, path.relative_to(base).as_posix())
+        for path in sorted(_below(base / name)):
+            if not path.endswith((".sample", ".lock")):
+                yield from _file(label, base, f"{name}/{path}")
+
+
+def _below(folder: Path, *, is_deep: bool = True) -> Iterator[str]:
+    """Everything in a folder, relative to it; links are not followed."""
+    start = len(f"{folder}/")
+    for above, folders, names in os.walk(folder):
+        yield from (f"{above}/{name}"[start:] for name in (*names, *folders))
+        if not is_deep:
+            return
 
 
 def _file(label: str, base: Path, name: str) -> Iterator[tuple[str, Path]]:
-    path = base / name
-    is_file = path.is_file() and (name == "packed-refs" or path.stat().st_size <= MAX_HELD_BYTES)
-    if path.is_symlink() or is_file:
-        yield f"{label}/{name}", path
+    with suppress(FileNotFoundError, NotADirectoryError):
+        seen = os.lstat(f"{base}/{name}")
+        is_small = name == "packed-refs" or seen.st_size <= MAX_HELD_BYTES
+        if stat.S_ISLNK(seen.st_mode) or (stat.S_ISREG(seen.st_mode) and is_small):
+            yield f"{label}/{name}", base / name
 
 
 def ref_files(own: Path, common: Path) -> Iterator[tuple[str, bytes]]:
     """Contents of the files that hold refs, by their names in a git directory."""
     for base in dict.fromkeys((common, own)):
-        for path in (base / "packed-refs", *(base / "refs").rglob("*")):
+        for name in ("packed-refs", *(f"refs/{path}" for path in _below(base / "refs"))):
             with suppress(OSError):
-                if path.suffix != ".lock":
-                    yield path.relative_to(base).as_posix(), path.read_bytes()
+                if not name.endswith(".lock"):
+                    yield name, (base / name).read_bytes()
 
 
 _CONFIGS: dict[Path, tuple[Mapping[Path, bytes], Sequence[tuple[str, str, str]]]] = {}
@@ -209,13 +219,14 @@ def _hooks(root: Path, common: Path, config: Mapping[str, str]) -> Iterator[tupl
     yield from _folder("hooks", common / "hooks")
     if path := config.get("core.hookspath"):
         # git runs only files directly in it; below may be anything, such as a whole home
-        yield from _folder("hooksPath", root / Path(path).expanduser(), pattern="*")
+        yield from _folder("hooksPath", root / Path(path).expanduser(), is_deep=False)
 
 
-def _folder(label: str, folder: Path, *, pattern: str = "**/*") -> Iterator[tuple[str, str]]:
-    for path in sorted(folder.glob(pattern)):
-        if path.suffix != ".sample" and (path.is_symlink() or path.is_file()):
-            yield f"{label}/{path.relative_to(folder).as_posix()}", _print_of(path)
+def _folder(label: str, folder: Path, *, is_deep: bool = True) -> Iterator[tuple[str, str]]:
+    for name in sorted(_below(folder, is_deep=is_deep)):
+        path = folder / name
+        if not name.endswith(".sample") and (path.is_symlink() or path.is_file()):
+            yield f"{label}/{name}", _print_of(path)
 
 
 def _print_of(path: Path) -> str:

@@ -240,10 +240,11 @@ def _folder_modes(scan: Scan) -> dict[str, int]:
 def _small(path: Path, blobs: Blobs) -> StoredFile | None:
     """One of git's own files; None if it is gone."""
     with suppress(FileNotFoundError):
-        if path.is_symlink():
+        mode = path.lstat().st_mode
+        if stat.S_ISLNK(mode):
             return StoredFile(LINK, blobs.add(os.fsencode(path.readlink())))
-        executable = path.stat().st_mode & stat.S_IXUSR
-        return StoredFile(EXECUTABLE if executable else FILE, blobs.add(path.read_bytes()))
+        kind = EXECUTABLE if mode & stat.S_IXUSR else FILE
+        return StoredFile(kind, blobs.add(path.read_bytes()))
     return None
 
 
