@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from atlas_retry.model import GateResult, Kind
+from atlas_retry.model import Diagnostic, Frame, GateResult, Kind
 from tests.guardcases import MYPY, PYTEST, RUFF, answers, failed, judged
 
 PY, GO, RS, C, JS, TS = "app.py", "app.go", "app.rs", "src/app.c", "app.js", "app.ts"
@@ -126,25 +126,40 @@ def test_an_error_that_nobody_hears_of_is_noted(path: str, text: str, is_noted: 
     assert given == ({"noted": {"errors-swallowed"}} if is_noted else {})
 
 
-C_TEST = {"tests/t.c": "static int failed;\nint main(void) { return strcmp(a, b) || failed; }\n"}
+def failing_at(path: str, line: int) -> GateResult:
+    """A failed test whose traceback has this frame."""
+    problem = Diagnostic(tool="pytest", message="boom", frames=(Frame(path=path, line=line),))
+    return replace(PYTEST, diagnostics=(problem,))
+
+
+TOTAL = "def total(lines):\n    return sum(map(int, lines))\n\n\n"
+OTHER = "def other(line):\n    return int(line)\n"
+HIDDEN = "def total(lines):\n    try:\n        return sum(map(int, lines))\n    except Exception:\n        return 0\n\n\n"
+ASKED = HIDDEN.replace("Exception", "ValueError")
+SUM = "const total = (lines) => {\n  return add(lines);\n};\n"
+CAUGHT = "const total = (lines) => {\n  try {\n    return add(lines);\n  } catch (e) {}\n};\n"
 
 
 @pytest.mark.parametrize(
-    ("path", "text", "said", "review"),
+    ("path", "before", "after", "line", "given"),
     [
-        (C, "int strcmp(const char *a, const char *b)\n{\n    return 0;\n}\n", "got a, want b", True),
-        ("src/app.h", "#define failed 0\n", "got a, want b", True),
-        (C, "static int strcmp(const char *a)\n{\n    return 0;\n}\n", "got a, want b", False),
-        (C, "int strcmp(const char *a)\n{\n    return 0;\n}\n", "undefined reference to `strcmp'", False),
-        (C, "int strcmp(const char *a)\n{\n    return 0;\n}\n", "", False),
-        (C, "int store(const char *a)\n{\n    return 0;\n}\n", "got a, want b", False),
+        (PY, TOTAL + OTHER, HIDDEN + OTHER, 2, {"review": {"failure-swallowed"}}),
+        (PY, TOTAL + OTHER, HIDDEN + OTHER, 6, {"noted": {"errors-swallowed"}}),
+        (PY, TOTAL + OTHER, ASKED + OTHER, 2, {}),
+        (JS, SUM, CAUGHT, 2, {"review": {"failure-swallowed"}}),
+        (JS, SUM, CAUGHT.replace("{}", "{ return lines }"), 2, {"review": {"failure-swallowed"}}),
+        (JS, SUM, CAUGHT.replace("{}", "{ return e }"), 2, {}),
+        (JS, SUM, CAUGHT.replace("{}", "{ return other(lines) }"), 2, {}),
+        (JS, CAUGHT, CAUGHT.replace("add", "sum"), 3, {}),
     ],
+    ids=("ignored where it failed", "ignored elsewhere", "one kind of error", "script", "partial", "reported",
+         "handled", "earlier"),
 )  # fmt: skip
-def test_a_definition_of_what_tests_had_from_elsewhere_needs_review(
-    path: str, text: str, said: str, review: bool
+def test_ignoring_the_error_that_a_test_reported_needs_review(
+    path: str, before: str, after: str, line: int, given: dict[str, set[str]]
 ) -> None:
-    given = answers(judged({**C_TEST, path: "\n"}, {path: text}, saying(PYTEST, said)))
-    assert given == ({"review": {"taken-over"}} if review else {})
+    change = judged({path: before}, {path: after}, failing_at(path, line))
+    assert answers(change) == given
 
 
 RUNS = "def test_runs():\n    with suppress(KeyError):\n        bounce('a')\n"

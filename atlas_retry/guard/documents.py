@@ -8,7 +8,6 @@ from collections.abc import Callable
 from atlas_retry.guard import places
 from atlas_retry.patterns import regex, words
 
-Value = object
 Key = tuple[str, ...]
 
 _INI = words(".ini .cfg .flake8 .coveragerc .pylintrc .pydocstyle .bandit pylintrc .editorconfig")
@@ -18,7 +17,7 @@ _COMMENT = regex(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
 _TRAILING = regex(r'("(?:\\.|[^"\\])*")|,(?=\s*[}\]])', re.DOTALL)
 
 
-def parse(path: str, content: bytes) -> Value:
+def parse(path: str, content: bytes) -> object:
     """The document of a file; None if its format is unknown or its content invalid."""
     text = content.decode("utf-8", "replace")
     reader = _reader(places.name(path), places.suffix(path), text)
@@ -28,7 +27,7 @@ def parse(path: str, content: bytes) -> Value:
         return None
 
 
-def _reader(name: str, suffix: str, text: str) -> Callable[[str], Value] | None:
+def _reader(name: str, suffix: str, text: str) -> Callable[[str], object] | None:
     rc_file = name.endswith("rc")
     if suffix in _JSON or (rc_file and text.lstrip().startswith("{")):
         return _json
@@ -41,16 +40,16 @@ def _reader(name: str, suffix: str, text: str) -> Callable[[str], Value] | None:
     return tomllib.loads if suffix in (".toml", ".lock") else others.get(suffix)
 
 
-def _csv(text: str) -> Value:
+def _csv(text: str) -> object:
     return [re.split(r"[,;\t]", line) for line in text.splitlines()]
 
 
-def _json(text: str) -> Value:
+def _json(text: str) -> object:
     bare = _COMMENT.sub(lambda match: match[1] or "", text)
     return json.loads(_TRAILING.sub(lambda match: match[1] or "", bare))
 
 
-def _yaml(text: str) -> Value:
+def _yaml(text: str) -> object:
     import yaml
 
     try:
@@ -59,7 +58,7 @@ def _yaml(text: str) -> Value:
         raise ValueError(text) from error
 
 
-def _xml(text: str) -> Value:
+def _xml(text: str) -> object:
     """Texts and attributes (`a/@c`) by the paths of their elements."""
     from defusedxml import ElementTree
 
@@ -80,7 +79,7 @@ def _xml(text: str) -> Value:
     return texts
 
 
-def _ini(text: str) -> Value:
+def _ini(text: str) -> object:
     import configparser
 
     reader = configparser.RawConfigParser(strict=False, allow_no_value=True, delimiters=("=", ":"))
@@ -96,7 +95,7 @@ def _ini(text: str) -> Value:
 _WHOLE: Key = ("",)
 
 
-def flat(value: Value, prefix: Key = ()) -> dict[Key, object]:
+def flat(value: object, prefix: Key = ()) -> dict[Key, object]:
     """Every leaf by its key path. Lists of plain values stay whole, as tuples of text."""
     if isinstance(value, list) and any(isinstance(item, dict | list) for item in value):
         value = {f"[{number}]": item for number, item in enumerate(value)}

@@ -10,8 +10,8 @@ from atlas_retry.source import nodes_of_types, text_of
 
 _ESCAPES = {
     "js": r"""
-      \bas\s+(any|never|unknown\s+as)\b | [:<|&]\s*any\b | \bany\s*[>\[|] | ^\s*declare\s+global\b
-    | [\w)\]]!\s*[.;,)\[\]] | [\w)\]]!$ | \bFunction\b\s*[;,)=]
+      \bas\s+(any|never|unknown\s+as)\b | [:<|&]\s*any\b | \bany\s*[>\[|]
+    | ^\s*declare\s+global\b | [\w)\]]!(\s*[.;,)\[\]]|$) | \bFunction\b\s*[;,)=]
     """,
     "py": r"""
       \bcast\( | (:|->|\[|,|\|)\s*(typing\.)?Any\b | \btyping\.Any\b

@@ -14,7 +14,7 @@ from msgspec import Struct
 from atlas_retry.guard import case, hidden, literals, places, settings
 from atlas_retry.guard.case import Answer, Delta, Ruling, Scene, Seen, lines
 from atlas_retry.patterns import regex, words
-from atlas_retry.source import definitions, imports, nodes_of_types
+from atlas_retry.source import definitions, enclosing, imports, nodes_of_types
 from atlas_retry.text.globs import globs
 
 
@@ -155,14 +155,15 @@ _STUBS = r"""
     | \bthrow\s+new\s+\w*(Unsupported|NotImplemented)\w*\( | \bpanic\(["`](TODO|not\ implemented)
     """
 _CONSTANT = r"""(null|undefined|nil|None|[Tt]rue|[Ff]alse|-?\d+|["'`][^"'`]*["'`]|\[\]|\{\}|\(\))"""
+_IDLE = rf"""(continue | break | pass | \.\.\.
+    | (return | [\w.]+\s*=(?!=)) (\s*{_CONSTANT} | \s+(?!e(x|xc|rr|rror|xception)?\b)[\w.]+)? )"""
 _SWALLOWS = {
     "": rf"""
-      catch\s*(\([^)]*\))?\s*\{{ (\s*//.*\n)* \s*((return(\s+{_CONSTANT})?|continue|break);?\s*)?\}}
+      catch\s*(\([^)]*\))?\s*\{{ (\s*//.*\n)* \s*({_IDLE}\s*;?\s*)?\}}
     | \.catch\(\s*\(?\s*\w*\s*\)?\s*=>\s*(\{{\s*\}}|{_CONSTANT})\s*\)
     """,
     "py": rf"""
-      except (\s+\(?(Base)?Exception\)?)? (\s+as\s+\w+)? \s*:\s*\n (\s*\#[^\n]*\n)* \s*
-      (pass|continue|break|\.\.\.|return(\s+{_CONSTANT})?)$
+      except (\s+\(?(Base)?Exception\)?)? (\s+as\s+\w+)? \s*:\s*\n (\s*\#[^\n]*\n)* \s*{_IDLE}$
     | \bsuppress\((Base)?Exception\)
     """,
     "go": r"""(^|[{;]|\bdefer|_\s*=|\bif)\s*recover\(\)
@@ -184,28 +185,6 @@ def _replacing(names: str) -> str:
     """Pattern for replacing a member of one of these names."""
     return rf"""(?<![\w$"']) ({names}) (\.\w+|\[[^\]]+\])+ \s*=(?![=>])
         | \b(setattr|patch\.object|(Object|Reflect)\.\w+)\( \s*(\w+\.)?({names})\b | """
-
-
-_MACRO = regex(rb"(?m)^[ \t]*#[ \t]*define[ \t]+(\w+)")
-
-
-def _taken_over(delta: Delta, scene: Scene) -> Iterator[Seen]:
-    """Names in C that a source defines now, and that tests had: their gate does not miss them."""
-    said = "".join(r.stdout + r.stderr for r in scene.case.failing)
-    if places.family(delta.path) == "c" and said.strip():
-        new = _global_names(delta.path, delta.after) - _global_names(delta.path, delta.before)
-        for name, files in scene.case.mentions(sorted(new)).items():
-            word = re.compile(rf"\b{name}\b")
-            tests = "".join(map(scene.old_text, filter(places.is_test, files)))
-            if word.search(tests) and not word.search(said):
-                yield None, f"defines {name}, which tests had from elsewhere"
-
-
-def _global_names(path: str, source: bytes | None) -> set[str]:
-    text = (source or b"").splitlines()
-    scopes = definitions(path, source or b"")
-    shown = {s.name for s in scopes if b"static" not in text[s.def_line - 1]}
-    return shown | {name.decode() for name in _MACRO.findall(source or b"")}
 
 
 def _run_ended(delta: Delta, scene: Scene) -> Iterator[Seen]:
@@ -237,6 +216,28 @@ def _removed(delta: Delta, scene: Scene) -> Iterator[Seen]:
 def _newly(spellings: Mapping[str, str], detail: str) -> Callable[[Delta, Scene], Iterator[Seen]]:
     """A rule on new matches, which may have several lines."""
     return lambda delta, _: ((line, detail) for line in case.newly(delta, spellings))
+
+
+def _swallowed(*, reported: bool) -> Callable[[Delta, Scene], Iterator[Seen]]:
+    """A rule on new handlers that ignore errors: what a gate reported there, or any other."""
+    detail = "ignores the error that a gate reported" if reported else "ignores an error"
+
+    def check(delta: Delta, scene: Scene) -> Iterator[Seen]:
+        problems = chain.from_iterable(result.diagnostics for result in scene.case.failing)
+        frames = chain.from_iterable(one.frames for one in problems)
+        reached = [frame.line for frame in frames if frame.path == delta.path]
+        failed = _functions_at(reached, delta.path, delta.before)
+        for line in case.newly(delta, _SWALLOWS):
+            is_where = not failed.isdisjoint(_functions_at([line], delta.path, delta.after))
+            if is_where == reported:
+                yield line, detail
+
+    return check
+
+
+def _functions_at(lines: Iterable[int], path: str, source: bytes | None) -> set[str]:
+    scopes = (enclosing(path, source or b"", line) for line in lines)
+    return {scope.qualified_name for scope in scopes if scope}
 
 
 def _waits(delta: Delta, scene: Scene) -> Iterator[Seen]:
@@ -317,7 +318,6 @@ RULES: tuple[SourceRule, ...] = tuple(
          "code that reads what the tests expect can repeat it"),
         ("surroundings-asked", Answer.REVIEW, False, lines(_LOOKS_AROUND, "asks where it runs"),
          "code must behave the same when it is not tested"),
-        ("taken-over", Answer.REVIEW, False, _taken_over, "the tests now run other code"),
         ("never-run", Answer.REVIEW, False, _newly(_NEVER_RUN, "what follows does not run"),
          "what is not run is not fixed"),
         ("run-ended", Answer.REVIEW, True, _run_ended,
@@ -330,8 +330,9 @@ RULES: tuple[SourceRule, ...] = tuple(
         ("fixed-wait", Answer.REVIEW, False, _waits,
          "on a slower machine what it waits for is not there yet"),
         ("vendored-changed", Answer.REVIEW, False, _vendored, "the next update undoes it"),
-        ("errors-swallowed", Answer.NOTED, False,
-         _newly(_SWALLOWS, "nothing is done about an error"),
+        ("failure-swallowed", Answer.REVIEW, False, _swallowed(reported=True),
+         "an error that is hidden is not fixed"),
+        ("errors-swallowed", Answer.NOTED, False, _swallowed(reported=False),
          "an error that is hidden is not fixed"),
         ("variable-of-tests", Answer.NOTED, False, _known_to_tests, "it may be unset elsewhere"),
         ("stub", Answer.NOTED, False, lines({"": _STUBS}, "does not do its work"),
