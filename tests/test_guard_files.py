@@ -342,25 +342,28 @@ NODE, SITE = "node_modules/a/index.js", ".venv/lib/python3.11/site-packages"
 
 
 @pytest.mark.parametrize(
-    ("paths", "there", "commands"),
+    ("paths", "there", "remedy"),
     [
-        ([NODE], ["npm-shrinkwrap.json"], ["npm ci"]),
-        ([NODE], ["yarn.lock"], ["rm -rf node_modules && yarn install"]),
-        ([NODE], ["pnpm-lock.yaml"], ["rm -rf node_modules && pnpm install"]),
-        ([NODE], ["bun.lock"], ["rm -rf node_modules && bun install"]),
-        ([NODE], ["package-lock.json", "yarn.lock", "uv.lock"], ["npm ci"]),
-        ([f"{SITE}/a/b.py"], ["poetry.lock", "yarn.lock"], ["poetry sync"]),
-        ([f"{SITE}/a.py"], ["requirements.txt"], ["pip install --force-reinstall -r requirements.txt"]),
-        ([f"{SITE}/b.py", f"{SITE}/a/c.py", f"{SITE}/a/d.py"], [], ["pip install --force-reinstall a b"]),
-        ([f"{SITE}/a.py", NODE], ["uv.lock"], ["uv sync --reinstall", "rm -rf node_modules && npm install"]),
-        (["vendor/units.py"], ["package-lock.json"], []),
-        (["vendor/units.py", NODE], ["package-lock.json"], []),
+        ([NODE], ["npm-shrinkwrap.json"], "npm ci"),
+        ([NODE], ["yarn.lock"], "rm -rf node_modules && yarn install"),
+        ([NODE], ["pnpm-lock.yaml"], "rm -rf node_modules && pnpm install"),
+        ([NODE], ["bun.lock"], "rm -rf node_modules && bun install"),
+        ([NODE], ["package-lock.json", "yarn.lock", "uv.lock"], "npm ci"),
+        ([f"{SITE}/a/b.py"], ["poetry.lock", "yarn.lock"], "poetry sync"),
+        ([f"{SITE}/a.py"], ["requirements.txt"], "pip install --force-reinstall -r requirements.txt"),
+        ([f"{SITE}/b.py", f"{SITE}/a/c.py", f"{SITE}/a/d.py"], [], "pip install --force-reinstall a b"),
+        ([f"{SITE}/a.py", NODE], ["uv.lock"], "uv sync --reinstall && rm -rf node_modules && npm install"),
+        (["vendor/units.py"], ["package-lock.json"], None),
+        (["vendor/units.py", NODE], ["package-lock.json"], None),
+        (["/home/a/.gitconfig"], [], None),
     ],
 )  # fmt: skip
-def test_reinstall_commands_follow_the_lock_files(
-    paths: list[str], there: list[str], commands: list[str]
+def test_the_remedy_follows_the_lock_files(
+    paths: list[str], there: list[str], remedy: str | None
 ) -> None:
-    assert reinstalling.commands(paths, there) == commands
+    asked = f"reinstall what is named above: {remedy}" if remedy else None
+    given = reinstalling.remedy(paths, new=(), there=there)
+    assert given == (asked or "restore what is named above by hand")
 
 
 # --- documents ------------------------------------------------------------------------------------

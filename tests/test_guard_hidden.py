@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from atlas_retry.model import Diagnostic, Frame, GateResult, Kind
+from atlas_retry.model import GateResult, Kind
 from tests.guardcases import MYPY, PYTEST, RUFF, answers, failed, judged
 
 PY, GO, RS, C, JS, TS = "app.py", "app.go", "app.rs", "src/app.c", "app.js", "app.ts"
@@ -128,14 +128,13 @@ def test_an_error_that_nobody_hears_of_is_noted(path: str, text: str, is_noted: 
 
 def failing_at(path: str, line: int) -> GateResult:
     """A failed test whose traceback has this frame."""
-    problem = Diagnostic(tool="pytest", message="boom", frames=(Frame(path=path, line=line),))
-    return replace(PYTEST, diagnostics=(problem,))
+    return replace(PYTEST, stdout=f"boom at {path}:{line}: in total")
 
 
 TOTAL = "def total(lines):\n    return sum(map(int, lines))\n\n\n"
-OTHER = "def other(line):\n    return int(line)\n"
-HIDDEN = "def total(lines):\n    try:\n        return sum(map(int, lines))\n    except Exception:\n        return 0\n\n\n"
-ASKED = HIDDEN.replace("Exception", "ValueError")
+NEXT = "def other(line):\n    return int(line)\n"
+IGNORED = "def total(lines):\n    try:\n        return sum(map(int, lines))\n    except Exception:\n        return 0\n\n\n"
+ASKED = IGNORED.replace("Exception", "ValueError")
 SUM = "const total = (lines) => {\n  return add(lines);\n};\n"
 CAUGHT = "const total = (lines) => {\n  try {\n    return add(lines);\n  } catch (e) {}\n};\n"
 
@@ -143,17 +142,17 @@ CAUGHT = "const total = (lines) => {\n  try {\n    return add(lines);\n  } catch
 @pytest.mark.parametrize(
     ("path", "before", "after", "line", "given"),
     [
-        (PY, TOTAL + OTHER, HIDDEN + OTHER, 2, {"review": {"failure-swallowed"}}),
-        (PY, TOTAL + OTHER, HIDDEN + OTHER, 6, {"noted": {"errors-swallowed"}}),
-        (PY, TOTAL + OTHER, ASKED + OTHER, 2, {}),
+        (PY, TOTAL + NEXT, IGNORED + NEXT, 2, {"review": {"failure-swallowed"}}),
+        (PY, TOTAL + NEXT, IGNORED + NEXT, 6, {"noted": {"errors-swallowed"}}),
+        (PY, TOTAL + NEXT, ASKED + NEXT, 2, {}),
         (JS, SUM, CAUGHT, 2, {"review": {"failure-swallowed"}}),
         (JS, SUM, CAUGHT.replace("{}", "{ return lines }"), 2, {"review": {"failure-swallowed"}}),
         (JS, SUM, CAUGHT.replace("{}", "{ return e }"), 2, {}),
         (JS, SUM, CAUGHT.replace("{}", "{ return other(lines) }"), 2, {}),
         (JS, CAUGHT, CAUGHT.replace("add", "sum"), 3, {}),
     ],
-    ids=("ignored where it failed", "ignored elsewhere", "one kind of error", "script", "partial", "reported",
-         "handled", "earlier"),
+    ids=("ignored where it failed", "ignored elsewhere", "one kind of error", "script", "partial",
+         "reported", "handled", "earlier"),
 )  # fmt: skip
 def test_ignoring_the_error_that_a_test_reported_needs_review(
     path: str, before: str, after: str, line: int, given: dict[str, set[str]]

@@ -606,10 +606,10 @@ def test_configuration_and_state_of_atlas_are_recognised(
 
 
 GIT_STATE = [
-    ({"HEAD": "1"}, {"HEAD": "2"}, [(".git", "git's HEAD was changed")]),
-    ({}, {"refs/a": "2"}, [(".git", "git's refs/a was added")]),
-    ({"stash": "1"}, {}, [(".git", "git's stash was removed")]),
-    ({}, {"index-flags:a:b": "1"}, [("a:b", "git's index-flags:a:b was added")]),
+    ({"HEAD": "1"}, {"HEAD": "2"}, [(".git", "git's HEAD is not as it was")]),
+    ({}, {"refs/a": "2"}, [(".git", "git's refs/a is not as it was")]),
+    ({"stash": "1"}, {}, [(".git", "git's stash is not as it was")]),
+    ({}, {"index-flags:a:b": "1"}, [("a:b", "git's index-flags:a:b is not as it was")]),
     ({"index": "1"}, {"state:ORIG_HEAD": "1", "state:FETCH_HEAD": "1"}, []),
     ({"HEAD": "1"}, {"HEAD": "1"}, []),
 ]

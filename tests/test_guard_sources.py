@@ -175,6 +175,10 @@ BAD: list[tuple[str, str, str, str, str]] = [
     ("never-run", "review", JS, "f();\n", "if (false) {\n  f();\n}\n"),
     ("never-run", "review", GO, "func f() int {\n\tg()\n}\n", "func f() int {\n\treturn 1\n\tg()\n}\n"),
     ("never-run", "review", C, "int f(void);\n", "#if 0\nint f(void);\n#endif\n"),
+    ("never-run", "review", RS, "fn f() { g(); }\n", "fn f() { return; g(); }\n"),
+    ("never-run", "review", JAVA, "class A { int f() { return g(); } }\n", "class A { int f() { return 1; return g(); } }\n"),
+    ("never-run", "review", RB, "def f\n  g(1)\nend\n", "def f\n  return 1\n  g(1)\nend\n"),
+    ("never-run", "review", PHP, "<?php function f() { g(); }\n", "<?php function f() { return; g(); }\n"),
     ("never-run", "review", SH, "f\n", "exit 0\nf\n"),
     ("never-run", "review", SH, "f\n", ": <<'END'\nf\nEND\n"),
     ("never-run", "review", SH, "f\n", "if false; then\n  f\nfi\n"),
@@ -182,6 +186,12 @@ BAD: list[tuple[str, str, str, str, str]] = [
     ("vendored-changed", "review", "third_party/a.c", "int x = 1;\n", "int x = 2;\n"),
 ]  # fmt: skip
 GOOD: list[tuple[str, str, str]] = [
+    (C, "int f(void) { return 0; }\n", "int f(void) {\n#if defined(A)\n  return 1;\n#elif defined(B)\n  return 2;\n#else\n  return 0;\n#endif\n}\n"),
+    (C, "#define F()\n", "#define F() do { \\\n  g(); \\\n} while (0)\n"),
+    (CS, "class A { int F(int a) { return a; } }\n", "class A { int F(int a)\n{\n    return a switch\n    {\n        1 => 3,\n        _ => 4,\n    };\n} }\n"),
+    (CS, "class A { int F(int a) { return a; } }\n", "class A { int F(int a)\n{\n    return G(a);\n    static int G(int b) { return b; }\n} }\n"),
+    (SWIFT, 'func f() -> String { "" }\n', 'func f() -> String {\n    return """\n    a line\n    """\n}\n'),
+    (JS, "function f() { g(); }\n", "function f() {\n  return h();\n  function h() { g(); }\n}\n"),
     (
         PY,
         "",

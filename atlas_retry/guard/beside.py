@@ -60,15 +60,10 @@ def _git_state(scene: Scene) -> Iterator[Seen]:
     for key in sorted(differing(before, after)):
         if key not in INNOCENT_FACTS:
             flagged = key.partition("index-flags:")[2]
-            yield flagged or ".git", f"git's {key} was {_moved(before.get(key), after.get(key))}"
+            yield flagged or ".git", f"git's {key} is not as it was"
     for delta in scene.deltas:
         if "160000" in (delta.old_mode, delta.new_mode):
             yield delta.path, "a submodule was added, moved or removed"
-
-
-def _moved(was: str | None, now: str | None) -> str:
-    """How a fact changed."""
-    return "added" if was is None else "removed" if now is None else "changed"
 
 
 def _outside(scene: Scene) -> Iterator[Seen]:

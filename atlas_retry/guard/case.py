@@ -11,7 +11,7 @@ from msgspec import Struct, field
 
 from atlas_retry.guard import places
 from atlas_retry.guard.judgement import Content
-from atlas_retry.model import Gate, GateResult, GitFacts, Tree
+from atlas_retry.model import Gate, GateResult, GitFacts, Kind, Tree
 from atlas_retry.patterns import regex
 
 
@@ -165,6 +165,9 @@ def unpaired(
     return lost, came
 
 
+_PRINTED = regex(r"""([\w.@/-]+\.[A-Za-z]\w*)(?::|", line )(\d{1,6})\b""")
+
+
 class Scene(Struct, frozen=True, kw_only=True, eq=False, dict=True):
     """A case with its differences."""
 
@@ -180,6 +183,18 @@ class Scene(Struct, frozen=True, kw_only=True, eq=False, dict=True):
         """Command lines of all known gates, including failing ones."""
         lines = [gate.run for gate in self.case.gates] + [r.command for r in self.case.failing]
         return tuple(dict.fromkeys(line for line in lines if line))
+
+    @cached_property
+    def failed_runs(self) -> tuple[GateResult, ...]:
+        """The failing gates that ran the code, and did not only read it."""
+        readers = (Kind.LINT, Kind.FORMAT, Kind.PRE_COMMIT)
+        return tuple(result for result in self.case.failing if result.kind not in readers)
+
+    @cached_property
+    def printed(self) -> tuple[tuple[str, int], ...]:
+        """Paths with line numbers in the output of failed runs, such as in tracebacks."""
+        output = "\n".join(result.stdout + result.stderr for result in self.failed_runs)
+        return tuple((path, int(line)) for path, line in _PRINTED.findall(output))
 
     def old_text(self, path: str) -> str:
         return (self.case.before.read(path) or b"").decode("utf-8", "replace")
@@ -202,19 +217,20 @@ Seen = tuple[int | None, str]
 REMARK = regex(r"^\s*(#(?![!\[]|\s*define)|//|\*(\s|/|$)|/\*)")
 
 
-def _patterns(path: str, spellings: Mapping[str, str]) -> list[re.Pattern[str]]:
-    """The patterns for all languages and for the file's language."""
-    wanted = (spellings[key] for key in ("", places.family(path)) if key in spellings)
-    return [re.compile(spelling, re.VERBOSE | re.MULTILINE) for spelling in wanted]
+def _pattern(path: str, spellings: Mapping[str, str]) -> re.Pattern[str]:
+    """The pattern for all languages and the file's own."""
+    wanted = (spellings.get(key, "(?!)") for key in ("", places.family(path)))
+    either = "|".join(f"(?:{spelling}\n)" for spelling in wanted)
+    return re.compile(either, re.VERBOSE | re.MULTILINE)
 
 
 def lines(spellings: Mapping[str, str], detail: str) -> Callable[[Delta, Scene], Iterator[Seen]]:
     """A rule on new lines."""
 
     def check(delta: Delta, _: Scene) -> Iterator[Seen]:
-        patterns = _patterns(delta.path, spellings)
+        pattern = _pattern(delta.path, spellings)
         for number, line in delta.added_lines:
-            if not REMARK.match(line) and any(p.search(line) for p in patterns):
+            if pattern.search(line) and not REMARK.match(line):
                 yield number, f"{detail}: `{line.strip()[:80]}`"
 
     return check
@@ -222,8 +238,8 @@ def lines(spellings: Mapping[str, str], detail: str) -> Callable[[Delta, Scene],
 
 def newly(delta: Delta, spellings: Mapping[str, str]) -> Iterator[int]:
     """Lines of matches that are more frequent in the new source."""
-    for pattern in _patterns(delta.path, spellings):
-        now = [(match.start(), match[0]) for match in pattern.finditer(delta.new_text)]
-        known = [match[0] for match in pattern.finditer(delta.old_text)] if now else []
-        for start, _ in more_often(now, known):
-            yield delta.new_text.count("\n", 0, start) + 1
+    pattern = _pattern(delta.path, spellings)
+    now = [(match.start(), match[0]) for match in pattern.finditer(delta.new_text)]
+    known = [match[0] for match in pattern.finditer(delta.old_text)] if now else []
+    for start, _ in more_often(now, known):
+        yield delta.new_text.count("\n", 0, start) + 1

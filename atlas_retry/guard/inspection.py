@@ -1,6 +1,5 @@
 """Combines the mechanisms into one ruling for each change, and into a judgement."""
 
-import shlex
 from collections.abc import Iterator, Sequence
 
 from msgspec.structs import asdict, replace
@@ -12,8 +11,6 @@ from atlas_retry.model import Held, Verdict, Violation
 from atlas_retry.text import reinstalling
 from atlas_retry.text.globs import Globs
 from atlas_retry.text.units import bounded
-
-MAX_REMOVED = 4
 
 
 def rulings(case: Case) -> tuple[Ruling, ...]:
@@ -94,32 +91,17 @@ def assess(case: Case) -> Judgement:
     whole = any(not r.separable for r in refused)
     paths = [r.path for r in (*refused, *held) if r.path not in rewrites]
     lost = [r for r in refused if not r.restorable]
-    reviewed = answers[Answer.REVIEW]
+    gone, there = dict.fromkeys(r.path for r in lost), frozenset(case.before.paths())
     return Judgement(
         refused=tuple(_violation(r) for r in refused),
-        held=tuple(_held(r) for r in (*held, *reviewed)),
+        held=tuple(_held(r) for r in (*held, *answers[Answer.REVIEW])),
         noted=tuple(_violation(r) for r in answers[Answer.NOTED]),
         restore=None if whole else tuple(dict.fromkeys(paths)),
         rewrite={p: (case.after.mode(p) or "100644", left) for p, left in rewrites.items()},
         as_before={r.path: r.as_before for r in made if r.is_proved},
         ends=_end(lost, case),
-        remedy=_remedy(lost, case) if lost else None,
+        remedy=reinstalling.remedy(gone, case.added, there) if lost else None,
     )
-
-
-def _remedy(lost: Sequence[Ruling], case: Case) -> str:
-    """How to restore what is in no snapshot."""
-    paths = {ruling.path: ruling.rule for ruling in lost}
-    new = [*filter(reinstalling.is_stray, filter(case.added.__contains__, paths))]
-    rest = [path for path in paths if path not in new]
-    commands = reinstalling.commands(rest, frozenset(case.before.paths()))
-    is_unknown = bool(rest) and not commands
-    is_other = any(paths[path] != "dependency-changed" for path in rest)
-    if len(new) > MAX_REMOVED or is_other or is_unknown:
-        return "restore what is named above by hand"
-    if not new:
-        return f"reinstall what is named above: {' && '.join(commands)}"
-    return f"remove what was added: {' && '.join((f'rm {shlex.join(new)}', *commands))}"
 
 
 def _end(lost: Sequence[Ruling], case: Case) -> Verdict | None:

@@ -19,7 +19,6 @@ from msgspec.structs import replace
 
 from atlas_retry.guard import decides, documents, places, settings, tokens
 from atlas_retry.guard.case import Delta, Scene
-from atlas_retry.model import Kind
 from atlas_retry.patterns import regex, words
 from atlas_retry.source import nodes_of_types, text_of
 from atlas_retry.source.values import LITERAL, bare, numbers, spellings, value_of, whole
@@ -75,7 +74,6 @@ _EVERYDAY_NUMBERS = words(
 )
 _GIVEN = regex(r"""(?x) (?:\b(?:return|or|else)\b|=>|->|\?\?|\|\||unwrap_or\(|\bget\(.*,) \s*
     ((?:(?:new\s)?[A-Z][\w:]*\()?["'`]?-?\d[\d._]*)["'`]? \s*\)*(?:,\ nil)?[;,]?\s*\}?$""")
-_PRINTED = regex(r"([\w.@/-]+\.\w+):\d+\b")
 _MAX_KNOWN_FILES = 200
 _MAX_LINE_CHARS = 400
 
@@ -138,14 +136,11 @@ def _is_expected(branch: Branch, scene: Scene) -> bool:
 @lru_cache(maxsize=1)
 def _failing_tests(scene: Scene) -> tuple[list[str], ...]:
     """Lines of each test file that a failing gate reports, prints with a line number, or runs."""
-    checkers = (Kind.LINT, Kind.FORMAT, Kind.PRE_COMMIT)
-    results = [result for result in scene.case.failing if result.kind not in checkers]
-    problems = [*chain.from_iterable(result.diagnostics for result in results)]
-    named = {*decides.reached([result.command for result in results], scene).scripts}
-    named.update(one.path or "" for one in problems)
-    named.update(frame.path for frame in chain.from_iterable(one.frames for one in problems))
-    named.update(_PRINTED.findall("\n".join(result.stdout + result.stderr for result in results)))
-    names = set(map(places.name, named))
+    runs = scene.failed_runs
+    problems = chain.from_iterable(result.diagnostics for result in runs)
+    named = decides.reached([result.command for result in runs], scene).scripts
+    paths = {*named, *(one.path or "" for one in problems), *(path for path, _ in scene.printed)}
+    names = set(map(places.name, paths))
     tests = (path for path in scene.old_paths if places.name(path) in names)
     return tuple(scene.old_text(path).splitlines() for path in filter(places.is_test, tests))
 
@@ -169,12 +164,6 @@ def _holds(line: str, value: str) -> bool:
     if value[0] != '"':
         return value in numbers(line)
     return any(re.search(rf"(?<![\w.]){re.escape(s)}(?![\w.])", line) for s in spellings(value))
-
-
-def _is_result(branch: Branch, of_tests: Mapping[str, frozenset[str]]) -> bool:
-    """Whether a number that only tests hold is the answer for numbers."""
-    results = (value.strip('"') for value in branch.answers if value in of_tests)
-    return _is_numeric(branch) and any(value not in _EVERYDAY_NUMBERS for value in results)
 
 
 def _is_numeric(branch: Branch) -> bool:
@@ -207,7 +196,9 @@ def _answers_test(branch: Branch, of_tests: Mapping[str, frozenset[str]]) -> boo
     has_answer = any(of_tests.get(answer, frozenset()) & files for answer in branch.answers)
     telling = _EXACT if branch.table is None else _EXACT_OR_LONG
     knows_more = has_answer or len(set(asked)) > 1 or any(map(telling.search, asked))
-    is_number = branch.table is None and _is_result(branch, of_tests)
+    results = (value.strip('"') for value in branch.answers if value in of_tests)
+    is_result = any(value not in _EVERYDAY_NUMBERS for value in results)
+    is_number = branch.table is None and _is_numeric(branch) and is_result
     return is_number or (knows_more and any(map(_is_peculiar, asked)))
 
 

@@ -5,16 +5,16 @@ Each rule is one function over one file; its bad and good cases are a table in t
 
 import posixpath
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
-from itertools import chain
+from itertools import chain, filterfalse
 
 from msgspec import Struct
 
-from atlas_retry.guard import case, hidden, literals, places, settings
-from atlas_retry.guard.case import Answer, Delta, Ruling, Scene, Seen, lines
+from atlas_retry.guard import case, hidden, literals, places, settings, tokens
+from atlas_retry.guard.case import Answer, Delta, Ruling, Scene, Seen, lines, more_often
 from atlas_retry.patterns import regex, words
-from atlas_retry.source import definitions, enclosing, imports, nodes_of_types
+from atlas_retry.source import definitions, enclosing, imports, nodes_of_types, text_of
 from atlas_retry.text.globs import globs
 
 
@@ -121,14 +121,17 @@ _PROGRAM = regex(r"""(?mx)
     """)
 """Marks of a program, which may end itself, while a library would end its caller."""
 _NEVER_RUN = {"": r"""
-      ^[ \t}]* (if|elif|else\ if|while)\b [\s(\[]* (False|false|0|!\s*true) [\s)\]]* ([:{;]|$)
+      ^[ \t]* (\}?\s*(if|elif|else\ if)|while)\b [\s(\[]* ([Ff]alse|0|!\s*true) [\s)\]]* ([:{;]|$)
     | ^\s*:\s*<< | ^[ \t]*\#[ \t]*if\s+(0|false)\s*$
-    | ^(?P<left>[ \t]*) (exit\ 0 | return\b (?!.*\b(if|unless)\b) (.*[^\n,({\[\\+&|=?:.-])?) \n
-      ([ \t]*(\#|//).*\n | \n)* (?P=left) (?! [\s})\]#;.?:&|+] | /[/*] | \w+: | (else|elif|fi|done
-      |esac|case|default|end|when|except|finally|rescue|ensure|catch|in|def|class|func|function|fn
-      |pub|async|export|const|type)\b ) \S
+    | ^exit\ 0\n (\s*\#.*\n | \n)* (?! \s | esac | fi | done | \}) .
     """}  # fmt: skip
-"""Conditions that never hold, texts that nothing reads, and statements after the last one."""
+"""Conditions that never hold, texts that nothing reads, and lines after the end of a script."""
+_RETURNS = regex(r"^(return(_statement|_expression)?|jump_expression|control_transfer_statement)$")
+_STEP = regex(r"""(?x)
+    ^(?!.*(function|class|struct|enum|interface|method|type|label|case|import|module))
+    .*(statement|declaration|assignment|call)$
+    """)
+"""Nodes that do something, and do not only define a name."""
 _EQUALITY = {
     "py": r"(def\s+|^\s*)__(eq|ne|[lg][te]|hash|(instance|subclass)check)__\b\s*[(=]",
     "js": r"""^\s*(equals|isEqual|valueOf|\[Symbol\.toPrimitive\])\s*\( | \basymmetricMatch\b""",
@@ -213,9 +216,22 @@ def _removed(delta: Delta, scene: Scene) -> Iterator[Seen]:
             yield None, f"`{scope.name}` was removed"
 
 
-def _newly(spellings: Mapping[str, str], detail: str) -> Callable[[Delta, Scene], Iterator[Seen]]:
-    """A rule on new matches, which may have several lines."""
-    return lambda delta, _: ((line, detail) for line in case.newly(delta, spellings))
+def _never_run(delta: Delta, _: Scene) -> Iterator[Seen]:
+    """New conditions that never hold, and statements that a new return precedes."""
+    was, now = (_after_returns(delta.path, source) for source in (delta.before, delta.after))
+    returned = (line for line, _ in more_often(now, (text for _, text in was)))
+    yield from ((line, "what follows does not run") for line in chain(
+        case.newly(delta, _NEVER_RUN), returned))  # fmt: skip
+
+
+def _after_returns(path: str, source: bytes | None) -> Iterator[tuple[int, str]]:
+    """The line of each return that a statement follows, and the text of both."""
+    for node in nodes_of_types(path, source or b"", _RETURNS):
+        last = node.parent if node.parent and node.parent.type == "expression_statement" else node
+        around = filterfalse(tokens.is_comment, last.parent.named_children if last.parent else ())
+        after = next((other for other in around if other.start_byte > last.start_byte), None)
+        if after and _STEP.match(after.type):
+            yield node.start_point.row + 1, text_of(last) + text_of(after)
 
 
 def _swallowed(*, reported: bool) -> Callable[[Delta, Scene], Iterator[Seen]]:
@@ -223,9 +239,8 @@ def _swallowed(*, reported: bool) -> Callable[[Delta, Scene], Iterator[Seen]]:
     detail = "ignores the error that a gate reported" if reported else "ignores an error"
 
     def check(delta: Delta, scene: Scene) -> Iterator[Seen]:
-        problems = chain.from_iterable(result.diagnostics for result in scene.case.failing)
-        frames = chain.from_iterable(one.frames for one in problems)
-        reached = [frame.line for frame in frames if frame.path == delta.path]
+        name = places.name(delta.path)
+        reached = (line for path, line in scene.printed if places.name(path) == name)
         failed = _functions_at(reached, delta.path, delta.before)
         for line in case.newly(delta, _SWALLOWS):
             is_where = not failed.isdisjoint(_functions_at([line], delta.path, delta.after))
@@ -318,7 +333,7 @@ RULES: tuple[SourceRule, ...] = tuple(
          "code that reads what the tests expect can repeat it"),
         ("surroundings-asked", Answer.REVIEW, False, lines(_LOOKS_AROUND, "asks where it runs"),
          "code must behave the same when it is not tested"),
-        ("never-run", Answer.REVIEW, False, _newly(_NEVER_RUN, "what follows does not run"),
+        ("never-run", Answer.REVIEW, False, _never_run,
          "what is not run is not fixed"),
         ("run-ended", Answer.REVIEW, True, _run_ended,
          "the process may exit before the checks finish"),

@@ -1,5 +1,6 @@
-"""Commands that reinstall dependencies whose files were changed."""
+"""How to reinstall dependencies whose files were changed."""
 
+import shlex
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import PurePosixPath
 
@@ -17,14 +18,34 @@ _REINSTALLED_PYTHON = {
 }
 
 
-def is_stray(path: str) -> bool:
+MAX_REMOVED = 4
+"""Number of new files up to which their removal is spelled out."""
+
+
+def remedy(changed: Collection[str], new: Collection[str], there: Collection[str]) -> str:
+    """What to do about changed files of dependencies, and about new ones beside them.
+
+    `there` has the paths of the project's own files.
+    """
+    came = (path for path in changed if path in new)
+    stray = [*filter(_is_stray, came)]
+    rest = [path for path in changed if path not in stray]
+    commands = _commands(rest, there)
+    if len(stray) > MAX_REMOVED or (rest and not commands):
+        return "restore what is named above by hand"
+    if not stray:
+        return f"reinstall what is named above: {' && '.join(commands)}"
+    return f"remove what was added: {' && '.join((f'rm {shlex.join(stray)}', *commands))}"
+
+
+def _is_stray(path: str) -> bool:
     """Whether a new file would remain after its dependency is reinstalled."""
     if "site-packages/" in path:
         return "/" not in path.rsplit("site-packages/", maxsplit=1)[-1]
     return path.startswith("/")
 
 
-def commands(paths: Sequence[str], there: Collection[str]) -> list[str]:
+def _commands(paths: Sequence[str], there: Collection[str]) -> list[str]:
     """Commands that reinstall the dependencies of these files, by existing lock files.
 
     None if a file is of no package manager, such as a vendored one.
