@@ -152,6 +152,20 @@ def test_places_named_by_an_unknown_runner_are_shown() -> None:
         ),
         ("cargo test", "cargo-test", "tests::adds", None, "cargo test tests::adds"),
         ("mvn -B test", "maven", "shop.CartTest.adds", None, "mvn -Dtest='shop.CartTest#adds'"),
+        (
+            "bundle exec rspec",
+            "rspec",
+            "spec/a_spec.rb::Cart adds (all)",
+            None,
+            "bundle exec rspec spec/a_spec.rb -e 'Cart adds (all)'",
+        ),
+        (
+            "php vendor/bin/phpunit -v",
+            "phpunit",
+            'Shop\\CartTest::testAdds with data set "tea"',
+            None,
+            "php vendor/bin/phpunit --filter testAdds",
+        ),
         ("./run", "tap", "adds", None, None),
     ],
 )

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from atlas_retry.diagnostics import blocks, lines
 from atlas_retry.diagnostics.environment import is_to_blame, lack
 from atlas_retry.diagnostics.failures import PYTHON, UNITTEST, inside
+from atlas_retry.diagnostics.numbered_logs import CTEST, MINITEST, PHPUNIT, RSPEC
 from atlas_retry.diagnostics.pytest_log import PYTEST
 from atlas_retry.diagnostics.report_formats import Report, read_report
 from atlas_retry.diagnostics.runner_logs import (
@@ -51,7 +52,11 @@ _PARSERS = (
     AVA,
     GO_TEST,
     MAVEN,
+    PHPUNIT,
+    RSPEC,
+    MINITEST,
     *lines.ROWS,
+    CTEST,
     *FALLBACKS,
 )
 

@@ -80,6 +80,14 @@ def _method(_: str, name: str) -> str:
     return f"-Dtest={shlex.quote('#'.join(name.rsplit('.', 1)))}"
 
 
+def _example(path: str, name: str) -> str:
+    return f"{shlex.quote(path)} -e {shlex.quote(name)}" if path else f"-e {shlex.quote(name)}"
+
+
+def _filter(_: str, name: str) -> str:
+    return f"--filter {shlex.quote(name.partition(' ')[0])}"
+
+
 def _go(path: str, name: str) -> str:
     folder = posixpath.dirname(path) if path.endswith(".go") else path
     wanted = "/".join(f"^{re.escape(step)}$" for step in name.split("/"))
@@ -98,6 +106,8 @@ RUNNERS: Mapping[str, SelectingRunner] = {
     ),
     "cargo-test": SelectingRunner("cargo test", "cargo test", _name),
     "maven": SelectingRunner("mvn", "mvn test", _method),
+    "rspec": SelectingRunner("rspec", "bundle exec rspec", _example),
+    "phpunit": SelectingRunner("phpunit", "vendor/bin/phpunit", _filter),
 }
 """Runners by tool of a diagnostic."""
 
