@@ -184,3 +184,17 @@ def test_deeply_nested_code_is_shown_without_analysis(body: str) -> None:
     project = Project(lambda path: files[path].encode(), lambda: files)
     passages = candidates((failed("pytest -q", log),), project, (), {})
     assert "entry" in {c.passage.symbol for c in passages}
+
+
+def test_minified_code_is_no_candidate() -> None:
+    minified = ";".join(
+        f"function entry{n}(data){{return data.store(options)}}" for n in range(500)
+    )
+    files = {
+        "tests/store.test.js": "",
+        "docs/jquery.js": minified,
+        "store.js": "function entry() {\n}\n",
+    }
+    project = Project(lambda path: files.get(path, "").encode(), lambda: files)
+    assert project.definitions("docs/jquery.js") == ()
+    assert project.definitions("store.js")
