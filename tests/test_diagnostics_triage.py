@@ -148,6 +148,7 @@ def test_a_missing_undeclared_module_is_code(case: str) -> None:
         (1, "npm error code ENOTFOUND\nnpm error network request failed\n"),
         (1, "curl: getaddrinfo: Temporary failure in name resolution\n"),
         (1, "ping: x: Name or service not known\n"),
+        (1, "php_network_getaddresses: getaddrinfo for repo.packagist.org failed: Name\n"),
         (1, "Error: getaddrinfo EAI_AGAIN x\n"),
         (1, "curl: (6) Could not resolve host: x\n"),
         (1, "java.net.UnknownHostException: Unknown host x\n"),

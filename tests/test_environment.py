@@ -364,6 +364,16 @@ def test_a_missing_gem_of_the_gemfile_is_broken(plan: Plan) -> None:
     assert "bundle install" in (result.error or "")
 
 
+def test_a_gem_that_bundler_misses_is_broken(plan: Plan) -> None:
+    output = (
+        "bundler: failed to load command: rspec (/usr/bin/rspec)\n"
+        "/x/lib/bundler/resolver.rb:271:in `block in verify!': Could not find gem 'pry' in locally "
+        "installed gems. (Bundler::GemNotFound)\n\tfrom /x/lib/bundler/resolver.rb:254:in `map!'\n"
+    )
+    result = ended(plan, printed(output, 1), {"Gemfile": "source 'https://x'\ngem 'pry'\n"})
+    assert (result.status, result.remedy) == (Status.BROKEN, "bundle install")
+
+
 def test_no_agent_is_started_if_a_dependency_is_missing(project: Project) -> None:
     (project.root / "pyproject.toml").write_text(DECLARED)
     (project.root / "test_it.py").write_text(IMPORTS)
@@ -401,6 +411,24 @@ def test_a_missing_dependency_exits_3(project: Project) -> None:
             "'/a b/python' -m pip install pytest",
         ),
         (STUBS, {}, "python3 -m pip install types-requests"),
+        (
+            (
+                "php vendor/bin/phpunit\nCould not open input file: vendor/bin/phpunit\n"
+                "make: *** [Makefile:13: tests] Error 1\n"
+            ),
+            {},
+            "composer install",
+        ),
+        ("Could not open input file: bin/console\n", {}, None),
+        (
+            (
+                "ERROR: usage: pytest [options] [file_or_dir] [file_or_dir] [...]\n"
+                "pytest: error: unrecognized arguments: --cov=./ --cov-report=xml\n"
+            ),
+            {"pyproject.toml": PYPROJECT},
+            "python -m pip install pytest-cov",
+        ),
+        ("pytest: error: unrecognized arguments: --colour=no\n", {}, None),
         ("sh: 1: npm install: not found\nnpm error code 127\n", {}, None),
         ('error Command "jest" not found.\n', {}, None),
         ("exit code 1\n", {}, None),

@@ -23,6 +23,7 @@ _NETWORK: Final = regex(r"""(?x)
     | Temporary[ ]failure[ ]in[ ]name[ ]resolution | Name[ ]or[ ]service[ ]not[ ]known
     | \bENOTFOUND\b | \bEAI_AGAIN\b | Could[ ]?n[o']t[ ]resolve[ ]host | Unknown[ ]host
     | dial[ ]tcp:[ ]lookup | Network[ ]is[ ]unreachable
+    | \bphp_network_getaddresses:[ ]getaddrinfo  # composer breaks the line after it
     | Address[ ]already[ ]in[ ]use | \bEADDRINUSE\b
     """)
 _DOWNLOADS: Final = regex(r"""(?x)^(?:
@@ -72,10 +73,20 @@ _PROGRAM: Final = regex(r"""(?x)
     | ^(?:nox[ ]>[ ]|error[ ]|\s?ERR_PNPM_\w+\s{1,3}|\s{1,4}\u00d7[ ])?  # pre-commit has none
         (?:Program|Command|Executable)[ ]["`]?([^\s"`]{1,200})["`]?[ ]not[ ]found\.?$
     | ^\s?ERR_PNPM_\w+\s{1,3}Command[ ]failed[ ]with[ ]ENOENT:[ ](\S{1,200})
+    | ^Could[ ]not[ ]open[ ]input[ ]file:[ ](?:\./)?(vendor/bin/\S{1,200})$  # php
     | ^npm[ ](?:ERR!|error)[ ]npx[ ]canceled[ ].*?\["([^"]{1,200})"
     | ^npm[ ](?:ERR!|error)[ ]404\s[^']{0,50}'([^']{1,200})'[ ](?:could[ ]not|is[ ]not)[ ]
     """)
 """Messages of tools that name a missing program."""
+
+_PLUGINS_OPTION = regex(r"\S{1,100}: error: unrecognized arguments: (--?[a-z]+)")
+_PLUGINS = {
+    "--cov": "pytest-cov", "-n": "pytest-xdist", "--numprocesses": "pytest-xdist",
+    "--timeout": "pytest-timeout", "--reruns": "pytest-rerunfailures", "--mypy": "pytest-mypy",
+    "--benchmark": "pytest-benchmark", "--randomly": "pytest-randomly", "--ds": "pytest-django",
+    "--asyncio": "pytest-asyncio", "--snapshot": "syrupy",
+}  # fmt: skip
+"""Plugins of pytest by the first word of an option that it knows only with them."""
 
 _INTERPRETER = regex(
     r"^(?P<python>(?:/.{0,300}/|\S{0,300}/)?(?:python|pypy)[\d.]{0,8})"
@@ -103,7 +114,8 @@ _NPM = regex(r"""(?x)
     [ ]['"](@[\w.-]+/[\w.-]+|[\w-][\w.-]*)
     """)
 _GEM = regex(
-    r"cannot load such file -- ([\w-]+)|^Could not find (?:gem '|)([\w.-]+?)(?:-[\d.]+| |')"
+    r"cannot load such file -- ([\w-]+)"
+    r"|^Could not find ([\w.-]+?)(?:-[\d.]+| )|(?:^|: )Could not find gem '([\w.-]+)"
 )
 
 DISTRIBUTIONS = {
@@ -252,6 +264,10 @@ def _program(output: ToolOutput, log: Log, tools: frozenset[str]) -> NotInstalle
             return NotInstalled(
                 sentence=f"{match['name']} is not installed: {command}", command=command
             )
+        if (match := _PLUGINS_OPTION.match(line)) and match[1] in _PLUGINS:
+            plugin = _PLUGINS[match[1]]
+            command = output.declared().install_python or f"python -m pip install {plugin}"
+            return NotInstalled(sentence=f"{plugin} is not installed: {command}", command=command)
         if _NOT_FOUND.match(line):
             line_of_shell = line.strip()
         if _STATUS_127.match(line):
@@ -278,6 +294,8 @@ def _get(program: str, declared: Declared) -> NotInstalled:
         command = declared.install_python or f"python -m pip install {name}"
     elif name in declared.gems:
         command = "bundle install"
+    elif name.startswith("vendor/bin/"):
+        command = "composer install"
     how = f" ({command})" if command else ""
     return NotInstalled(
         sentence=f"the command {program} was not found: install it{how}", command=command
