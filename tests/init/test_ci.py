@@ -56,6 +56,24 @@ FILES: dict[str, tuple[Mapping[str, str], list[str]]] = {
             "test: cargo test --release | RUSTFLAGS=-Dwarnings",
         ],
     ),
+    "GitHub, a module of the project": (
+        {
+            "setup.py": "",
+            "tests/__main__.py": "",
+            "shop/__main__.py": "",
+            GITHUB: STEPS + "    - run: python -m tests\n    - run: python -m shop --help\n"
+            "    - run: python -m build\n",
+        },
+        ["test: python -m tests", "build: python -m build"],
+    ),
+    "GitHub, tests that are run again with coverage": (
+        {
+            "setup.py": "",
+            GITHUB: STEPS + "    - run: uv run --group dev pytest tests/\n"
+            "    - run: uv run --group dev coverage run --branch -m pytest tests/\n",
+        },
+        ["test: uv run --group dev pytest tests/ | recheck uv run --group dev pytest tests/ --lf"],
+    ),
     "GitHub, words that are no booleans there": (
         {
             "go.mod": "",

@@ -231,8 +231,13 @@ NEVER = regex(r"""(?x)
     | \|\|[ ]*(?:true|:)\s*$
     """)
 """Lines that check nothing: they publish or clean, or ignore the exit code."""
-REPORTED = regex(r"^python[\d.]* -m (?=pytest)| (?:-v+|-q+|--verbose|--quiet)(?= |$)")
-"""Options that change only the output: lines that differ only in these are one gate."""
+REPORTED = regex(r"""(?x)
+      ^python[\d.]*[ ]-m[ ](?=pytest)
+    | (?<!\S)coverage[ ]run[ ](?:-\S+[ ])*?-m[ ](?=pytest|unittest)
+    | [ ](?:-v+|-q+|--verbose|--quiet)(?=[ ]|$)
+    """)
+"""What changes only the output or measures: lines that differ only in it are one gate."""
+MODULE = regex(r"python[\d.]* (?:-\w+ )*?-m (?P<module>[\w.]+)(?: |$)")
 CHECKING = regex(r".*(?:check|verify|validate)(?![a-z])")
 """Name of a target that checks something."""
 
@@ -317,7 +322,15 @@ def _target(project: ProjectFiles, line: str) -> Task | None:
     path = names[0] if runner in INTERPRETERS and names else runner
     path = path.removeprefix("./")
     is_script = "/" in path and project.has(path)
-    return named or (Task(path, line, project.text(path)) if is_script else None)
+    return named or (Task(path, line, project.text(path)) if is_script else _module(project, line))
+
+
+def _module(project: ProjectFiles, line: str) -> Task | None:
+    """The module of the project that a line runs, as in `python -m tests`."""
+    run = MODULE.match(line)
+    folder = run["module"].replace(".", "/") if run else ""
+    is_own = folder and (project.has(f"{folder}/__main__.py") or project.has(f"{folder}.py"))
+    return Task(folder, line) if is_own else None
 
 
 def _named(project: ProjectFiles, runner: str, names: list[str]) -> Task | None:

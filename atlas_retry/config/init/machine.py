@@ -21,6 +21,7 @@ INSTALL = {
     "cargo-clippy": "rustup component add clippy",
     "cargo-fmt": "rustup component add rustfmt",
     "java": "install a JDK",
+    "uvx": "install uv",
 }
 """How to install a program; by default `install NAME`."""
 ALSO = {

@@ -255,7 +255,7 @@ def _make(project: ProjectFiles) -> Iterator[Task]:
     path = project.first(*MAKEFILES)
     text = project.text(path) if path else ""
     for rule in re.finditer(
-        r"^((?:[\w.-]|\$\(\w+\))+(?: [\w.-]+)*)\s*::?(?!=)(.*(?:\n\t.*)*)", text, re.MULTILINE
+        r"^((?:[\w./-]|\$\(\w+\))+(?: [\w./-]+)*)\s*::?(?!=)(.*(?:\n\t.*)*)", text, re.MULTILINE
     ):
         for name in rule[1].split():
             builds = _is_test_program(name, rule[2])
