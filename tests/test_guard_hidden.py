@@ -147,11 +147,12 @@ CAUGHT = "const total = (lines) => {\n  try {\n    return add(lines);\n  } catch
         (PY, TOTAL + NEXT, ASKED + NEXT, 2, {}),
         (JS, SUM, CAUGHT, 2, {"review": {"failure-swallowed"}}),
         (JS, SUM, CAUGHT.replace("{}", "{ return lines }"), 2, {"review": {"failure-swallowed"}}),
+        (JS, SUM, CAUGHT.replace("{}", "{\n    return; // unreadable\n  }"), 2, {"review": {"failure-swallowed"}}),
         (JS, SUM, CAUGHT.replace("{}", "{ return e }"), 2, {}),
         (JS, SUM, CAUGHT.replace("{}", "{ return other(lines) }"), 2, {}),
         (JS, CAUGHT, CAUGHT.replace("add", "sum"), 3, {}),
     ],
-    ids=("ignored where it failed", "ignored elsewhere", "one kind of error", "script", "partial",
+    ids=("ignored where it failed", "ignored elsewhere", "one kind of error", "script", "partial", "remark",
          "reported", "handled", "earlier"),
 )  # fmt: skip
 def test_ignoring_the_error_that_a_test_reported_needs_review(
@@ -194,3 +195,14 @@ def test_code_that_goes_by_the_clock_or_the_build_needs_review(
 ) -> None:
     given = answers(judged({path: "\n"}, {path: text}))
     assert given == ({"review": {"surroundings-asked"}} if review else {})
+
+
+def test_an_import_follows_a_module_whose_old_name_is_left_only_in_texts() -> None:
+    source = '"""The print queue."""\n\n\nclass PrintQueue:\n    pass\n'
+    test = "from queue import PrintQueue\n\n\ndef test_queue():\n    assert PrintQueue()\n"
+    followed = test.replace("from queue", "from print_jobs")
+    change = judged(
+        {"queue.py": source, "tests/test_queue.py": test},
+        {"queue.py": "", "print_jobs.py": source, "tests/test_queue.py": followed},
+    )
+    assert answers(change) == {}

@@ -261,6 +261,8 @@ GROWTH = [
     ("c-proves-nothing", "t_test.c", "static void a(void) { CHECK(f() == 1); }\nint main(void) { a(); return 0; }\n", "int main(void) { a();", "static void b(void) { g(); }\nint main(void) { a(); b();", False),
     ("c-used-name", "t_test.c", "static void a(void) { CHECK(f() == 1); }\nint main(void) { a(); return 0; }\n", "int main", "static void f(void) { CHECK(1); }\nint main", False),
     ("c-return", "t_test.c", "static void a(void) { CHECK(f() == 1); }\nint main(void) { a(); return 0; }\n", "a();", "return 0; a();", False),
+    ("go-if", "t_test.go", "package a\n\nfunc TestA(t *testing.T) {\n\tcheck(t, f())\n}\n", "f())\n", 'f())\n\tif d := g(); d != 1 {\n\t\tt.Fatalf("%d", d)\n\t}\n', True),
+    ("go-if-else", "t_test.go", "package a\n\nfunc TestA(t *testing.T) {\n\tcheck(t, f())\n}\n", "f())\n", "f())\n\tif d := g(); d != 1 {\n\t\treturn\n\t}\n", False),
     ("go-fatal", "t_test.go", "package a\n\nfunc TestA(t *testing.T) {\n\tcheck(t, f())\n}\n", "f())\n", "f())\n\tt.Fatal()\n", True),
     ("cpp", "t_test.cpp", "TEST(A, B) { EXPECT_EQ(f(), 1); }\n", "1); }\n", "2); }\n", False),
 ]  # fmt: skip

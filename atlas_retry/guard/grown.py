@@ -64,7 +64,7 @@ _ASSERTION = regex(r"""(?x)
     ^( assert\b | (self|this|\$this)(\.|->)assert\w+\( | (await\s+)?expect\([^=]*\)\.
      | (debug_)?assert(_\w+)?!\( | (Assert\w*\.|Assertions\.)?assert[A-Z]\w*\(
      | (assert|require)(\.\w+)?\( | [A-Z_]*(ASSERT|CHECK|EXPECT|REQUIRE)[A-Z_\d]*\(
-     | t\.(Error|Fatal)f?\( )
+     | (if\b[^{]*\{\s*)? t\.(Error|Fatal)f?\( )
     """)
 """A statement that can only make a test stricter."""
 _CALLED = regex(r"^([A-Za-z_]\w*)\(")
@@ -92,7 +92,7 @@ class Renames:
 
     @cached_property
     def _now(self) -> frozenset[str]:
-        """Words of the sources and of their paths."""
+        """Names in the sources and in their paths."""
         words = (tokens.words_of(delta.path, delta.after) for delta in self._sources)
         there = (delta.path for delta in self._sources if delta.after is not None)
         names = (str(PurePosixPath(path).with_suffix("")) for path in there)

@@ -99,15 +99,13 @@ def assess(case: Case) -> Judgement:
         restore=None if whole else tuple(dict.fromkeys(paths)),
         rewrite={p: (case.after.mode(p) or "100644", left) for p, left in rewrites.items()},
         as_before={r.path: r.as_before for r in made if r.is_proved},
-        ends=_end(lost, case),
+        ends=_end(lost, case) if lost else None,
         remedy=reinstalling.remedy(gone, case.added, there) if lost else None,
     )
 
 
-def _end(lost: Sequence[Ruling], case: Case) -> Verdict | None:
+def _end(lost: Sequence[Ruling], case: Case) -> Verdict:
     """The verdict of a run that cannot be undone; new declared dependencies are for review."""
-    if not lost:
-        return None
     only_installed = all(ruling.rule == "dependency-changed" for ruling in lost)
     manifest = any(
         settings.is_manifest(path) and case.before.read(path) != case.after.read(path)

@@ -162,7 +162,7 @@ _IDLE = rf"""(continue | break | pass | \.\.\.
     | (return | [\w.]+\s*=(?!=)) (\s*{_CONSTANT} | \s+(?!e(x|xc|rr|rror|xception)?\b)[\w.]+)? )"""
 _SWALLOWS = {
     "": rf"""
-      catch\s*(\([^)]*\))?\s*\{{ (\s*//.*\n)* \s*({_IDLE}\s*;?\s*)?\}}
+      catch\s*(\([^)]*\))?\s*\{{ (\s*//.*\n)* \s*({_IDLE}\s*;?\s*)? (//.*\n\s*)?\}}
     | \.catch\(\s*\(?\s*\w*\s*\)?\s*=>\s*(\{{\s*\}}|{_CONSTANT})\s*\)
     """,
     "py": rf"""

@@ -141,7 +141,9 @@ WORD = regex(r"[A-Za-z_]\w*")
 
 
 def words_of(path: str, source: bytes | None) -> frozenset[str]:
-    """Every name in a source outside comments; every word if it cannot be parsed."""
+    """Every name in a source outside comments and texts; every word if it cannot be parsed."""
     tree = root(path, source)
-    texts = leaves(tree) if tree is not None else [(source or b"").decode("utf-8", "replace")]
-    return frozenset(chain.from_iterable(map(WORD.findall, texts)))
+    if tree is None:
+        return frozenset(WORD.findall((source or b"").decode("utf-8", "replace")))
+    names = (token for token in leaves(tree) if token[-1] not in "\"'`")
+    return frozenset(chain.from_iterable(map(WORD.findall, names)))
