@@ -364,3 +364,29 @@ def test_each_failing_test_of_ava_is_a_problem_with_its_place() -> None:
 def test_a_place_that_no_run_of_ava_printed_is_no_problem() -> None:
     found = diagnose(failing("  title\n\n  a.js:1\n\n  2 tests failed\n")).diagnostics
     assert not [problem for problem in found if problem.test_id]
+
+
+VITEST = """
+\u23af\u23af\u23af Failed Tests 3 \u23af\u23af\u23af
+
+ FAIL  test/a.test.ts > adds > "/a/"
+ FAIL  test/a.test.ts > adds > "/a"
+AssertionError: expected 'b' to be 'a/b' // Object.is equality
+
+ \u276f test/a.test.ts:36:41
+
+\u23af\u23af\u23af\u23af[1/3]\u23af
+
+ FAIL  test/a.test.ts > drops
+Error: none
+ \u276f test/a.test.ts:69:44
+"""
+
+
+def test_an_error_that_vitest_shows_once_is_that_of_each_test_above_it() -> None:
+    found = diagnose(failing(VITEST, "vitest run")).diagnostics
+    assert [(one.message, one.region and one.region.start_line) for one in found] == [
+        ("AssertionError: expected 'b' to be 'a/b' // Object.is equality", 36),
+        ("AssertionError: expected 'b' to be 'a/b' // Object.is equality", 36),
+        ("Error: none", 69),
+    ]

@@ -47,10 +47,16 @@ class BlockFormat(Parser, frozen=True, kw_only=True):
         headings = matching(lines, re.compile(self.heading))
         numbers = [*headings]
         end = re.compile(f"{self.heading}|{self.end}")
-        for first, last in titled(lines, re.compile(self.title), end):
+        body: Sequence[str] = ()
+        below = len(lines)
+        for first, last in reversed([*titled(lines, re.compile(self.title), end)]):
             before = bisect(numbers, first)
             path = headings[numbers[before - 1]]["path"] if before else ""
-            yield _failure(self, lines[first : last + 1], path, first)
+            # vitest shows one error of several tests below the titles of all
+            is_shared = first == last == below - 1
+            body = body if is_shared else lines[first + 1 : last + 1]
+            below = first
+            yield replace(_failure(self, [lines[first], *body], path, first), last=last)
 
 
 def _failure(row: BlockFormat, block: Sequence[str], path: str, first: int) -> Located:
