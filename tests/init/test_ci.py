@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pytest
 
 from atlas_retry.config.init.ci import not_understood, propose
-from atlas_retry.config.init.commands import fixer_of, installs, only_checks
+from atlas_retry.config.init.commands import CMAKE, fixer_of, installs, only_checks
 from atlas_retry.config.init.dependencies import NARROWER
 from atlas_retry.config.init.detect import choose, detect
 from atlas_retry.config.init.project import ProjectFiles
@@ -55,6 +55,15 @@ FILES: dict[str, tuple[Mapping[str, str], list[str]]] = {
             "test: cargo test --all-features | RUSTFLAGS=-Dwarnings",
             "test: cargo test --release | RUSTFLAGS=-Dwarnings",
         ],
+    ),
+    "GitHub, CTest without the lines that build": (
+        {
+            "CMakeLists.txt": "enable_testing()\n",
+            GITHUB: STEPS + "    - {run: cmake --build build}\n"
+            "    - {run: ctest -C $BUILD_TYPE, working-directory: build}\n"
+            "    - {run: ctest, working-directory: build-static}\n",
+        },
+        [f"test: {CMAKE}"],
     ),
     "GitHub, a module of the project": (
         {

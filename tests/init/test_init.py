@@ -211,6 +211,22 @@ def test_npm_runs_the_scripts_of_a_missing_package_manager(tmp_path: Path) -> No
     assert (build.run, build.slot) == ("npm run build", Slot.BUILD)
 
 
+def test_npm_runs_programs_and_options_of_a_missing_package_manager(tmp_path: Path) -> None:
+    files = {
+        ".github/workflows/ci.yml": "on: push\njobs: {a: {steps: [{run: yarn unit --bail}]}}\n",
+        "package.json": json.dumps(
+            {"scripts": {"unit": "jest"}, "devDependencies": {"typescript": "5"}}
+        ),
+        "tsconfig.json": "{}",
+        "yarn.lock": "",
+        "node_modules/x": "",
+    }
+    root = laid_out(tmp_path / "project", files)
+    types, unit = propose(root, machine(root, "npm")).gates
+    assert types.run == "npx tsc --noEmit"
+    assert unit.run == "npm run unit -- --bail"
+
+
 @pytest.mark.parametrize(
     ("line", "there", "expected"),
     [

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from atlas_retry.config.init import tasks
 from atlas_retry.config.init.commands import (
+    CMAKE,
     UnderstoodCommand,
     installs,
     slot_of_name,
@@ -245,7 +246,7 @@ CHECKING = regex(r".*(?:check|verify|validate)(?![a-z])")
 def propose(project: ProjectFiles) -> Iterator[Proposed]:
     """The gates that CI runs, without duplicates."""
     known: set[tuple[str, str]] = set()
-    for line in map(_settled, lines_of(project)):
+    for line in _settled_lines(project):
         gate = None if line.is_opaque else _gate(project, line)
         same = (line.cwd, REPORTED.sub("", re.sub(r"^(p?npm|yarn|bun) run ", r"\1 ", line.line)))
         if gate and same not in known:
@@ -258,7 +259,7 @@ def not_understood(project: ProjectFiles, proposed: Collection[str] = ()) -> Ite
 
     Those are left out whose target a proposed line runs.
     """
-    opaque = (line for line in map(_settled, lines_of(project)) if line.is_opaque)
+    opaque = (line for line in _settled_lines(project) if line.is_opaque)
     unread = (one for one in opaque if not _runs_one_of(project, one, proposed))
     yield from {f"`{one.line}` of {_file(one)}": None for one in unread if _gate(project, one)}
 
@@ -270,6 +271,17 @@ def _runs_one_of(project: ProjectFiles, line: CiLine, proposed: Collection[str])
 
 def _file(line: CiLine) -> str:
     return line.where.rpartition("/")[2]
+
+
+def _settled_lines(project: ProjectFiles) -> Iterator[CiLine]:
+    """Every command for a push as it runs here.
+
+    CTest runs what another line of CI has built, and would test old programs if it were alone.
+    """
+    for line in map(_settled, lines_of(project)):
+        known = understand(line.line)
+        is_unbuilt = known is not None and known.tool == "ctest" and project.has("CMakeLists.txt")
+        yield replace(line, line=CMAKE, cwd=".") if is_unbuilt else line
 
 
 def _settled(line: CiLine) -> CiLine:

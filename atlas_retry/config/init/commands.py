@@ -11,6 +11,7 @@ from atlas_retry.config.init.values import Slot
 from atlas_retry.diagnostics.tools import bare
 from atlas_retry.patterns import regex
 
+CMAKE = "cmake -S . -B build && cmake --build build && ctest --test-dir build --output-on-failure"
 _JVM = r"(?:\./)?(?:mvn|gradle)w?\b.*"
 
 
@@ -94,7 +95,7 @@ TOOLS = (
     ToolRow(Slot.TEST, "elixir", r"mix test"),
     ToolRow(Slot.TEST, "ruby", r"rspec|rails test"),
     ToolRow(Slot.TEST, "php", r"phpunit|pest"),
-    ToolRow(Slot.TEST, "cpp", r"ctest|meson test"),
+    ToolRow(Slot.TEST, "cpp", r"ctest|meson test|cmake -S .*&& ctest"),
     ToolRow(Slot.TEST, "", r"dotnet test|swift test|bats|zig build test|busted|helm unittest"),
     ToolRow(Slot.TEST, "", r"lein test|stack test|cabal (?:v2-)?test|bazel(?:isk)? test"),
     ToolRow(Slot.TEST, "", r"terraform test|dart test|flutter test|sbt .*test"),

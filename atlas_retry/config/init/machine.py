@@ -3,7 +3,7 @@
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 
 from msgspec import Struct
@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from atlas_retry.config.init.commands import understand
 from atlas_retry.config.init.dependencies import NODE, npm_packages
-from atlas_retry.config.init.project import MAKEFILES, Files, ProjectFiles
+from atlas_retry.config.init.project import MAKEFILES, Files, ProjectFiles, table
 from atlas_retry.config.init.values import Proposed
 from atlas_retry.diagnostics.tools import ASSIGNED, LAUNCHER
 
@@ -90,7 +90,8 @@ class Machine(Struct, frozen=True):
                 _instead(proposed, started[0], own.removesuffix(program), why) if own else proposed
             )
         if runner in NODE and self._which("npm") and (folder / "node_modules").exists():
-            return _by_npm(proposed, why)
+            here = ProjectFiles(self.files).at(proposed.cwd)
+            return _by_npm(proposed, table(here.package, "scripts"), why)
         if runner == "python" and self._which("python3"):
             return _instead(proposed, "python ", "python3 ", why)
         return proposed
@@ -151,13 +152,17 @@ def _moved(proposed: Proposed, moved: Callable[[str], str], why: str) -> Propose
     )
 
 
-def _by_npm(proposed: Proposed, why: str) -> Proposed:
+def _by_npm(proposed: Proposed, scripts: Collection[str], why: str) -> Proposed:
     """The proposal by npm: a script, or a program of node_modules."""
 
     def moved(line: str) -> str:
         old = re.match(r"(?:pnpm|yarn|bun) run |(?:pnpm|yarn) exec |bunx |\w+ ", line)
         start = old[0] if old else ""
-        is_script = proposed.body or start.endswith("run ") or line.endswith(" test")
-        return ("npm run " if is_script else "npx ") + line.removeprefix(start)
+        name, _, more = line.removeprefix(start).partition(" ")
+        if name.startswith("-"):
+            return line
+        if name in scripts:
+            return f"npm run {name} -- {more.removeprefix('-- ')}" if more else f"npm run {name}"
+        return f"npx {name} {more}".rstrip()
 
     return _moved(proposed, moved, why)

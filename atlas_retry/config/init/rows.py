@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
 
-from atlas_retry.config.init.commands import understand
+from atlas_retry.config.init.commands import CMAKE, understand
 from atlas_retry.config.init.dependencies import (
     Where,
     manager_of,
@@ -50,7 +50,6 @@ PYTHON = "pyproject.toml setup.py setup.cfg requirements*.txt Pipfile tox.ini"
 GO, RUST, MAVEN, GRADLE = "go.mod", "Cargo.toml", "pom.xml", "build.gradle* settings.gradle*"
 RUBY, PHP, NET = "Gemfile", "composer.json", "*.sln *.slnx *.csproj *.fsproj"
 DENO = "deno.json deno.jsonc"
-CMAKE = "cmake -S . -B build && cmake --build build && ctest --test-dir build --output-on-failure"
 PHPSTAN, PHPCS = "phpstan analyse --no-progress", "squizlabs/php_codesniffer"
 MVN, GRADLEW = "mvn -B -ntp", "gradle --no-daemon"
 
