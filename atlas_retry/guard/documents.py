@@ -92,9 +92,6 @@ def _ini(text: str) -> object:
     return {section: dict(reader.items(section)) for section in reader.sections()}
 
 
-_WHOLE: Key = ("",)
-
-
 def flat(value: object, prefix: Key = ()) -> dict[Key, object]:
     """Every leaf by its key path. Lists of plain values stay whole, as tuples of text."""
     if isinstance(value, list) and any(isinstance(item, dict | list) for item in value):
@@ -104,4 +101,4 @@ def flat(value: object, prefix: Key = ()) -> dict[Key, object]:
         for key, inner in value.items():
             leaves |= flat(inner, (*prefix, str(key)))
         return leaves or ({prefix: {}} if prefix else {})
-    return {prefix or _WHOLE: tuple(map(str, value)) if isinstance(value, list) else value}
+    return {prefix or ("",): tuple(map(str, value)) if isinstance(value, list) else value}

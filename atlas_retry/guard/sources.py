@@ -7,7 +7,7 @@ import posixpath
 import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
-from itertools import chain, filterfalse
+from itertools import chain
 
 from msgspec import Struct
 
@@ -220,18 +220,20 @@ def _never_run(delta: Delta, _: Scene) -> Iterator[Seen]:
     """New conditions that never hold, and statements that a new return precedes."""
     was, now = (_after_returns(delta.path, source) for source in (delta.before, delta.after))
     returned = (line for line, _ in more_often(now, (text for _, text in was)))
-    yield from ((line, "what follows does not run") for line in chain(
-        case.newly(delta, _NEVER_RUN), returned))  # fmt: skip
+    for line in (*case.newly(delta, _NEVER_RUN), *returned):
+        yield line, "what follows does not run"
 
 
 def _after_returns(path: str, source: bytes | None) -> Iterator[tuple[int, str]]:
     """The line of each return that a statement follows, and the text of both."""
     for node in nodes_of_types(path, source or b"", _RETURNS):
-        last = node.parent if node.parent and node.parent.type == "expression_statement" else node
-        around = filterfalse(tokens.is_comment, last.parent.named_children if last.parent else ())
-        after = next((other for other in around if other.start_byte > last.start_byte), None)
+        outer = node.parent
+        step = outer if outer and outer.type == "expression_statement" else node
+        after = step.next_named_sibling
+        while after and tokens.is_comment(after):
+            after = after.next_named_sibling
         if after and _STEP.match(after.type):
-            yield node.start_point.row + 1, text_of(last) + text_of(after)
+            yield node.start_point.row + 1, text_of(node) + text_of(after)
 
 
 def _swallowed(*, reported: bool) -> Callable[[Delta, Scene], Iterator[Seen]]:

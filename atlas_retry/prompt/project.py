@@ -11,14 +11,11 @@ from itertools import chain, filterfalse
 
 from atlas_retry.patterns import regex
 from atlas_retry.prompt.aliases import Aliases, aliased, aliases_of
-from atlas_retry.source import Import, Scope, definitions, imports, language_of
+from atlas_retry.source import Import, Scope, definitions, imports, is_minified, language_of
+from atlas_retry.source.languages import MAX_SOURCE_BYTES
 
 MAX_READS = 4_000
 """Maximum of files read for one prompt."""
-MAX_SOURCE_BYTES = 1 << 20
-MAX_MEAN_LINE_BYTES = 400
-"""Longer lines on average are minified code: its thousands of definitions share a few lines, and
-each would be weighed by all that these lines say."""
 
 _SCRIPT_SUFFIXES = (".ts", ".tsx", ".js", ".jsx", ".mjs", ".cjs", ".d.ts")
 _SCRIPTS = frozenset({"javascript", "typescript", "tsx"})
@@ -135,7 +132,7 @@ class Project:
 
     def _definitions(self, path: str) -> tuple[Scope, ...]:
         source = self.source(path)
-        return definitions(path, source) if source and not _is_minified(source) else ()
+        return definitions(path, source) if source and not is_minified(source) else ()
 
     def _imports(self, path: str) -> tuple[Import, ...]:
         source = self.source(path)
@@ -260,7 +257,3 @@ def _shared(path: str, other: str) -> int:
 def is_test_path(path: str) -> bool:
     """Whether a file is a test or belongs to tests, by path."""
     return _TEST_PATH.search(path) is not None
-
-
-def _is_minified(source: bytes) -> bool:
-    return len(source) > MAX_MEAN_LINE_BYTES * (source.count(b"\n") + 1)

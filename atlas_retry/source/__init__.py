@@ -4,7 +4,14 @@ For more, `parse(language_of(path), source)` returns the tree-sitter tree, which
 """
 
 from atlas_retry.source.imports import Import, Use, imports, uses
-from atlas_retry.source.languages import comment_of, language_of, nodes_of_types, parse, text_of
+from atlas_retry.source.languages import (
+    comment_of,
+    is_minified,
+    language_of,
+    nodes_of_types,
+    parse,
+    text_of,
+)
 from atlas_retry.source.scopes import Scope, ScopeKind, definitions, enclosing
 
 __all__ = [
@@ -16,6 +23,7 @@ __all__ = [
     "definitions",
     "enclosing",
     "imports",
+    "is_minified",
     "language_of",
     "nodes_of_types",
     "parse",

@@ -285,6 +285,7 @@ def query_of_types(name: str, types: re.Pattern[str]) -> "Query | None":
 
 MAX_SOURCE_BYTES = 1 << 20
 """Size limit for parsing; larger files are usually generated, and read as plain lines."""
+_MAX_MEAN_LINE_BYTES = 400
 
 _SHEBANG = regex(rb"#!.*?([a-z]+)[\d.]*\s*$", re.MULTILINE)
 _DASH_COMMENT = {".sql": "--", ".lua": "--", ".hs": "--", ".elm": "--"}
@@ -321,6 +322,11 @@ def parse(language: str | None, source: bytes) -> "Tree | None":
     from tree_sitter import Parser
 
     return Parser(load(language)).parse(source)
+
+
+def is_minified(source: bytes) -> bool:
+    """Whether the lines are too long to say what one of their many definitions is about."""
+    return len(source) > _MAX_MEAN_LINE_BYTES * (source.count(b"\n") + 1)
 
 
 def text_of(node: "Node | None") -> str:
