@@ -258,22 +258,33 @@ def _program(output: ToolOutput, log: Log, tools: frozenset[str]) -> NotInstalle
     for line in log.lines:
         if match := _PROGRAM.match(line):
             return _get(next(filter(None, match.groups())), output.declared())
-        match = _INTERPRETER.match(line)
-        if match and _is_program(match["name"], output, tools):
-            command = f"{shlex.quote(match['python'])} -m pip install {match['name']}"
-            return NotInstalled(
-                sentence=f"{match['name']} is not installed: {command}", command=command
-            )
-        if (match := _PLUGINS_OPTION.match(line)) and match[1] in _PLUGINS:
-            plugin = _PLUGINS[match[1]]
-            command = output.declared().install_python or f"python -m pip install {plugin}"
-            return NotInstalled(sentence=f"{plugin} is not installed: {command}", command=command)
+        if missing := _module_asked(line, output, tools) or _plugin_asked(line, output):
+            return missing
         if _NOT_FOUND.match(line):
             line_of_shell = line.strip()
         if _STATUS_127.match(line):
             said = line_of_shell or line.strip()
             return NotInstalled(sentence=f"a command was not found ({said}): install it")
     return None
+
+
+def _module_asked(line: str, output: ToolOutput, tools: frozenset[str]) -> NotInstalled | None:
+    """The tool that an interpreter was asked to run by its module."""
+    match = _INTERPRETER.match(line)
+    if not match or not _is_program(match["name"], output, tools):
+        return None
+    command = f"{shlex.quote(match['python'])} -m pip install {match['name']}"
+    return NotInstalled(sentence=f"{match['name']} is not installed: {command}", command=command)
+
+
+def _plugin_asked(line: str, output: ToolOutput) -> NotInstalled | None:
+    """The plugin of pytest that an option needs."""
+    match = _PLUGINS_OPTION.match(line)
+    if not match or match[1] not in _PLUGINS:
+        return None
+    plugin = _PLUGINS[match[1]]
+    command = output.declared().install_python or f"python -m pip install {plugin}"
+    return NotInstalled(sentence=f"{plugin} is not installed: {command}", command=command)
 
 
 def _is_program(name: str, output: ToolOutput, tools: frozenset[str]) -> bool:
