@@ -252,9 +252,8 @@ def note(
     """Record a transition without checking it."""
     at = now()
     to.execute("UPDATE runs SET state = ?, last_at = ? WHERE id = ?", (state, at, run_id))
-    to.execute(
-        "INSERT INTO transitions VALUES (?, ?, ?, ?, ?)", (run_id, at, before, state, reason)
-    )
+    row = (run_id, at, before, state, encodable(reason))
+    to.execute("INSERT INTO transitions VALUES (?, ?, ?, ?, ?)", row)
 
 
 def record(
