@@ -260,6 +260,10 @@ MANY = replace(LIMITS, budget=Budget(attempts=9), gates=(gate(max_retries=9),))
             progress(attempt(), trees=("x", "x")),
             "the attempt reproduced an earlier state of the files",
         ),
+        (
+            progress(attempt(after=GREEN), trees=("x", "x")),
+            "the gates pass on the very files on which they failed before",
+        ),
     ],
 )
 def test_a_stalled_run_names_the_unchanged_problem(so_far: Progress, reason: str) -> None:

@@ -497,3 +497,13 @@ def test_a_test_of_go_that_a_source_lets_skip_is_not_fixed(
     outcome = project.retry()
     assert outcome.verdict is Verdict.NEEDS_REVIEW
     assert named(outcome)["held"] == ["calc_test.go"]
+
+
+def test_a_fix_that_a_later_gate_undoes_is_no_fix(tmp_path: Path, environ: Environ) -> None:
+    gates = {
+        "lint": ["grep -q good data.txt"],
+        "pre_commit": ["sed s/good/bad/ data.txt > new; cat new > data.txt; rm new"],
+    }
+    turns = [put("data.txt", "good\n")]
+    project = miniature(tmp_path, environ, {"data.txt": "bad\n"}, turns, validation=gates)
+    assert project.retry().verdict is Verdict.STALLED

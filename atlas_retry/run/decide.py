@@ -126,6 +126,10 @@ def _passed(progress: Progress, _: Limits) -> End | None:
         reason = f"green, but a person must review {held.named(h for _, h in seen)}"
         remedy = f"atlas diff {progress.run_id} {seen[-1][0]}"
         return End(verdict=Verdict.NEEDS_REVIEW, reason=reason, remedy=remedy)
+    if progress.attempts and _is_as_before(progress):
+        # flaky, or a gate undoes the fix after another one has passed
+        reason = "the gates pass on the very files on which they failed before"
+        return End(verdict=Verdict.STALLED, reason=reason, remedy="atlas validate")
     changed = progress.attempts or progress.fixers_changed or not progress.baseline.success
     return End(verdict=Verdict.FIXED if changed else Verdict.CLEAN)
 
@@ -271,13 +275,18 @@ def _standstill(progress: Progress, attempts: held.Attempts) -> str | None:
         what = "last attempt added" if held.account(attempts) else "attempt changed"
         error = _error(progress)
         return f"the attempt failed: {error}" if error else f"the {what} nothing"
-    if progress.trees[-1] in progress.trees[:-1]:
+    if _is_as_before(progress):
         gave = "the attempt reproduced an earlier state of the files"
         return "the attempt left no new change" if gone else gave
     problems = [_problems(attempt) for attempt in attempts[-2:]]
     if len(problems) > 1 and problems[0] == problems[1] is not None:
         return "two attempts in a row ended with the same diagnostics"
     return None
+
+
+def _is_as_before(progress: Progress) -> bool:
+    """Whether the last attempt left the files in a state in which gates failed before."""
+    return progress.trees[-1] in progress.trees[:-1]
 
 
 def _problems(attempt: Attempt) -> list[object] | None:
