@@ -74,6 +74,8 @@ class Case(Struct, frozen=True, kw_only=True):
     after: Tree
     changed: tuple[str, ...]
     """Paths that may differ."""
+    root: str = ""
+    """Path of the workspace on this machine; empty if unknown."""
     gates: tuple[Gate, ...] = ()
     failing: tuple[GateResult, ...] = ()
     """Gates that failed before the change; empty if unknown."""

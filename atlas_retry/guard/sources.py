@@ -98,7 +98,8 @@ _ALWAYS_THERE = words("""
     """)
 """Names of test frameworks that need no import, and usual aliases."""
 _ENDS_RUN = {
-    "py": r"""\bos\.(_exit|abort|kill|exec\w+)\( | \batexit\.register\(.*exit
+    "py": r"""\bos\.(_exit|abort|kill|exec[lv]\w*)\b | ^from\s+os\s+import\s.*\b(_exit|exec[lv]\w*)
+        | \batexit\.register\(.*exit
         | ^(sys\.exit|exit|quit|raise\s+SystemExit|signal\.\w+)\b
         | \b(sys\.exit|SystemExit)\((0|None)?\) | \braise\s+SystemExit\s*$""",
     "js": r"""\bprocess\.(reallyExit|abort)\( | \bprocess\.exitCode\s*=\s*0 | ^process\.exit\(
@@ -174,6 +175,13 @@ _SWALLOWS = {
     "rb": rf"\brescue\s+(nil|false)\s*$ | \brescue\b[^\n]*\n\s*({_CONSTANT}|next|end)\s*$",
 }
 """Handlers that ignore the error."""
+
+
+def _looks_around(delta: Delta, scene: Scene) -> Iterator[Seen]:
+    """What asks where it runs, and paths that exist only on this machine."""
+    yield from lines(_LOOKS_AROUND, "asks where it runs")(delta, scene)
+    here = rf"{re.escape(scene.case.root)}(?![\w.-])" if scene.case.root else "(?!)"
+    yield from lines({"": here}, "names the folder of this workspace")(delta, scene)
 
 
 def _patched(delta: Delta, scene: Scene) -> Iterator[Seen]:
@@ -333,7 +341,7 @@ RULES: tuple[SourceRule, ...] = tuple(
          "the code answers the test, not the task"),
         ("tests-read", Answer.REVIEW, False, _tests_read,
          "code that reads what the tests expect can repeat it"),
-        ("surroundings-asked", Answer.REVIEW, False, lines(_LOOKS_AROUND, "asks where it runs"),
+        ("surroundings-asked", Answer.REVIEW, False, _looks_around,
          "code must behave the same when it is not tested"),
         ("never-run", Answer.REVIEW, False, _never_run,
          "what is not run is not fixed"),

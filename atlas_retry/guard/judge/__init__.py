@@ -65,7 +65,7 @@ def _case(asked: ChangeAsked, environ: Mapping[str, str]) -> Case:
     outside = chain.from_iterable(folders.differences(old, new) for old, new in asked.outside)
     case = Case(
         before=before, after=after, changed=changed, gates=asked.gates, failing=asked.failing,
-        allow=asked.allow, protect=asked.protect, outside=tuple(outside),
+        root=str(root.resolve()), allow=asked.allow, protect=asked.protect, outside=tuple(outside),
         notes_reviews=asked.notes_reviews, mentions=folders.searching(root, before, changed),
     )  # fmt: skip
     if not base.is_dir():
@@ -174,7 +174,7 @@ def judge_attempt(
         one.preload(paths)
     beside = beside or seals.compared(taken)
     case = Case(
-        before=base, after=after, changed=tuple(sorted(paths)), in_run=True,
+        before=base, after=after, changed=tuple(sorted(paths)), in_run=True, root=str(taken.root),
         ignored=frozenset(touched - tracked), outputs=turn.outputs, gates=taken.gates,
         failing=turn.failing, protect=taken.guard.protect, allow=taken.guard.allow,
         sources=taken.sources, outside=beside.outside, tools=beside.tools, modes=beside.modes,
