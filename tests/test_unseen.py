@@ -1,5 +1,6 @@
 """What git does not see buys no green: neither what turns wrote there, nor what gates recorded."""
 
+import json
 import re
 import subprocess
 from pathlib import Path
@@ -268,6 +269,38 @@ def test_a_killed_turn_that_changed_a_dependency_cannot_resume(
     assert atlas(project, "resume", ".", "--ai-fix").code == 1
 
 
+@pytest.mark.in_place("a kill inside leaves the atlas outside, which says so")
+def test_a_killed_turn_that_turned_the_guard_off_at_home_is_not_continued(
+    tmp_path: Path, environ: Environ
+) -> None:
+    home = Path(environ["HOME"], ".config/atlas/config.yaml")
+    project = miniature(tmp_path, environ, {"calc.py": ADD, "test_calc.py": TEST_ADD}, [])
+    turn = f"mkdir -p {home.parent}; echo 'guard: {{mode: \"off\"}}' > {home}"
+    agent = {"backend": "command", "command": f"{turn}; {REMARK}; kill -9 $PPID; sleep 9"}
+    gate = "python -S -B -c 'from test_calc import test_add; test_add()'"
+    project.configure(validation={"test": [gate]}, agent=agent)
+    project.commit()
+    assert atlas(project, "retry", ".", "--ai-fix").code == -9
+    assert home.exists()
+    for command, code in (("retry", 2), ("resume", 3)):
+        refused = atlas(project, command, ".", "--ai-fix")
+        assert refused.code == code, refused.err + refused.out
+        assert str(home) in refused.err
+        assert "touch FILE" in refused.err
+    home.unlink()
+    assert atlas(project, "retry", ".").code == 1
+
+
+def test_a_run_says_that_no_change_is_reverted(tmp_path: Path, environ: Environ) -> None:
+    project = miniature(tmp_path, environ, {"calc.py": ADD}, [REMARK])
+    project.configure(
+        validation={"test": ["false"]},
+        guard={"mode": "warn"},
+        agent={"backend": "command", "command": REMARK},
+    )
+    assert "guard.mode is warn" in atlas(project, "retry", ".", "--ai-fix").out
+
+
 CONFIG = ".atlas/config.yaml"
 
 
@@ -395,6 +428,20 @@ def test_a_change_that_git_does_not_record_is_no_fix(
     assert outcome.verdict is Verdict.NEEDS_REVIEW
     rules = {held.rule for attempt in outcome.attempts for held in attempt.held}
     assert rules == {"not-under-git"}
+
+
+@pytest.mark.parametrize("name", [r"caf\303\251", r"caf\351"])
+def test_an_ignored_file_of_any_name_is_named_and_removed(
+    tmp_path: Path, environ: Environ, name: str
+) -> None:
+    files = {"calc.py": ADD, IGNORED: "state/\n"}
+    turn = f"mkdir -p state; touch state/$(printf '{name}'); {REMARK}"
+    gate = {"test": ['test -n "$(ls state 2>/dev/null)"']}
+    project = miniature(tmp_path, environ, files, [turn] * 2, validation=gate)
+    ended = atlas(project, "retry", ".", "--ai-fix", "--json")
+    assert ended.code == 1, ended.err
+    assert json.loads(ended.out)["verdict"] == "needs_review"
+    assert atlas(project, "log").code == 0
 
 
 def test_line_ends_of_a_checkout_need_no_review_if_gates_accept_them(

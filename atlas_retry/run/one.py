@@ -207,6 +207,8 @@ def run_here(
         _name_unfinished(opened, journal, emit, run_id)
         emit = following(fan_out((journal, emit)), EventScope(run=run_id))
         ledger.warn(before, emit)
+        if asked.order.ai_fix and opened.settings.guard.mode != "block":
+            emit(_unguarded(opened.settings.guard.mode))
         do = _effects(opened, asked, journal, emit, segment)
         do.budget, do.door = budget, door
         paying = " --ai-fix" if asked.order.ai_fix else ""
@@ -225,6 +227,11 @@ def run_here(
         if door is None:
             on_failure.tell(opened.settings.retry.on_failure, outcome, opened.environ, emit)
         return outcome
+
+
+def _unguarded(mode: str) -> Notice:
+    text = f"guard.mode is {mode}: no change of the agent is reverted (atlas config show)"
+    return Notice(level=Level.WARNING, text=text)
 
 
 def _interruption(reverted: int | None) -> str:
@@ -273,8 +280,8 @@ def _name_unfinished(opened: OpenWorkspace, journal: Journal, emit: Emit, run_id
     other, attempt = unfinished
     left = process.end_marked(other.mark)
     ended = f", and the processes it left running are ended ({some(left, 4)})" if left else ""
-    installed = attempt and previous.clear(opened.git, other, attempt, run_folder(opened, other.id))
-    cleared = f" Reinstall what its turn changed: {some(installed, 4)}" if installed else ""
+    changed = attempt and previous.clear(opened.git, other, attempt, run_folder(opened, other.id))
+    cleared = f" Restore or reinstall what its turn changed: {some(changed, 4)}" if changed else ""
     cost = f"It cost {usd(other.cost_usd, at_least=True)}{ended}.{cleared}"
     lines = (
         f"run {other.id} was interrupted in this workspace. {cost}",

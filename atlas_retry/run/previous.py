@@ -21,6 +21,7 @@ from atlas_retry.workspace import discovery, putback, restoring, shadow, snapsho
 
 MAX_SHOWN = 8
 STAYS = "what was changed later stays"
+ACCEPTING = "a file with a new time stamp (touch FILE) counts as yours"
 
 
 def refuse_leftovers(opened: OpenWorkspace, emit: Emit) -> None:
@@ -41,20 +42,23 @@ def refuse_leftovers(opened: OpenWorkspace, emit: Emit) -> None:
 def clear(
     git: discovery.Workspace, run: values.RunRow, attempt: values.OpenAttempt, folder: Path
 ) -> tuple[str, ...]:
-    """Restore ignored files that an interrupted turn wrote; returns those of dependencies.
+    """Restore ignored files that an interrupted turn wrote.
 
-    The next baseline would take them for the user's. Caches are removed; what others wrote since
-    stays; a snapshot keeps what is reverted. The caller holds the workspace's lock. Raises
-    WorkspaceError.
+    Returns those of dependencies and outside the workspace, which it cannot restore. The next
+    baseline would take them for the user's. Caches are removed; what others wrote since stays; a
+    snapshot keeps what is reverted. The caller holds the workspace's lock. Raises WorkspaceError.
     """
     quiet_s = rescue.quiet_since_s(run, folder)
     there, _, ignored = _leftovers(git, attempt, quiet_s)
     if ignored:
         shadow.keep(git, rescue.held_under(run.id, rescue.unfinished(attempt)), there)
         restoring.restore(git, attempt.snapshot, ignored)
-    began_s = max(map(seconds_of, (run.segment_at, attempt.started_at)))
     tracked = frozenset(trees.tree(git, there).paths())
-    return seals.clean_between(git, began_s, quiet_s, tracked)
+    return seals.clean_between(git, _began_s(run, attempt), quiet_s, tracked)
+
+
+def _began_s(run: values.RunRow, attempt: values.OpenAttempt) -> float:
+    return max(map(seconds_of, (run.segment_at, attempt.started_at)))
 
 
 def _newest(
@@ -109,6 +113,12 @@ def _refuse_undecided(
     if ended := process.end_marked(run.mark):
         text = f"run {run.id}: the processes it left running are ended ({some(ended, 4)})"
         emit(Notice(level=Level.WARNING, text=text))
+    if outside := _outside(opened, run, attempt):
+        raise UsageError(
+            f"run {run.id} was interrupted in this workspace, and during its turn files outside "
+            f"that its gates use were changed: {some(outside, MAX_SHOWN)}",
+            remedy=f"restore what you did not change yourself; {ACCEPTING}",
+        )
     if paths := _undecided(opened, run, attempt):
         text = (
             f"run {run.id} was interrupted in this workspace, and its turn changed files that "
@@ -119,6 +129,17 @@ def _refuse_undecided(
             raise UsageError(f"{text}; it cannot be resumed: {why}", remedy=f"{undo}; {STAYS}")
         resume = f"atlas resume {opened.root} --ai-fix judges them and continues"
         raise UsageError(text, remedy=f"{resume}; {undo}")
+
+
+def _outside(opened: OpenWorkspace, run: values.RunRow, attempt: values.OpenAttempt) -> list[str]:
+    """Files outside that gates use, changed in the turn; if the guard only warns, those of atlas.
+
+    A turn can turn the guard off in the configuration of the user.
+    """
+    quiet_s = rescue.quiet_since_s(run, run_folder(opened, run.id))
+    moved = seals.outside_between(opened.git, _began_s(run, attempt), quiet_s)
+    is_blocking = opened.settings.guard.mode == "block"
+    return [path for path in moved if is_blocking or path in opened.settings.sources]
 
 
 def _why_not_resumed(opened: OpenWorkspace, run: values.RunRow, attempt: values.OpenAttempt) -> str:

@@ -160,9 +160,13 @@ def _prepare_workspace(scene: _InterruptedRun) -> str | None:
     attempt = scene.remains.open_attempt
     with process.uninterruptible(what):
         # before the log is touched again: until then, older changes are the run's own
-        installed = attempt and previous.clear(scene.git, scene.run, attempt, scene.folder)
-        if installed:
-            raise _refusal(scene, f"its turn changed dependencies: {some(installed, MAX_SHOWN)}")
+        left = attempt and previous.clear(scene.git, scene.run, attempt, scene.folder)
+        if left:
+            raise _refusal(
+                scene,
+                f"its turn changed files that atlas cannot restore: {some(left, MAX_SHOWN)}. "
+                f"Restore what you did not change yourself; {previous.ACCEPTING}",
+            )
     log = scene.folder / event_log.NAME
     with state_dir.beating(log), process.uninterruptible(what):
         if not ours:

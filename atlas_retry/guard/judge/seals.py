@@ -10,7 +10,6 @@ from operator import methodcaller
 from pathlib import Path
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from atlas_retry.guard.beside import INNOCENT_FACTS
 from atlas_retry.guard.case import OutsideChange, Tool
@@ -28,17 +27,15 @@ from atlas_retry.workspace.linked import (
     behind,
     imported_folders,
     led_to,
-    linked_folders,
     moved_files,
     outer_environments,
     packages,
-    stamp,
-    stamp_of_shared,
     stamps,
 )
 from atlas_retry.workspace.place import parents
-from atlas_retry.workspace.scan import CACHE, Scan, Stat, is_ignored, stat_of
+from atlas_retry.workspace.scan import CACHE, Scan, Stat, stat_of
 from atlas_retry.workspace.trees import walk
+from atlas_retry.workspace.unheld import FolderStat, aside_folder, folder_stat
 from atlas_retry.workspace.versions import differing
 
 _OF_HOME = words("""
@@ -59,14 +56,6 @@ _OF_PARENTS = words("""
     .editorconfig go.work Cargo.toml .cargo/config.toml sitecustomize.py .shellcheckrc
     .golangci.yml Makefile .npmrc .env .envrc node_modules/.bin
     """)  # fmt: skip
-_ASIDE_FOLDERS = words(
-    "site-packages node_modules vendor __pycache__ .pytest_cache .hypothesis .ruff_cache"
-    " .mypy_cache .cache .vite"
-)
-_CHECK_FILES = (".eslintcache", ".tsbuildinfo")
-"""The CHECK_CACHES outside cache folders."""
-
-
 PROTECTED = (".atlas/**", "atlas.yaml", ".git/**")
 """Globs that the guard always refuses. Files that it holds are not denied, because a person can
 accept them."""
@@ -94,30 +83,13 @@ class Seal(Struct, frozen=True, kw_only=True):
     """Stat data, by absolute path, of each file in virtual environments outside the workspace."""
     outer: tuple[str, ...]
     """Folders of these virtual environments."""
-    look: "FolderStat"
+    look: FolderStat
     environments: frozenset[str]
     """Environments in `look` that no turn of the run has created."""
     nested: Mapping[str, GitFacts]
     """Facts about each repository inside the workspace, by the path of its `.git`."""
     environ: Mapping[str, str]
     taken_ns: int
-
-
-class FolderStat(Struct, frozen=True, kw_only=True):
-    """Stat data of everything in a folder."""
-
-    aside: dict[str, Stat | None]
-    """Stat data of files in dependencies and caches."""
-    ignored: dict[str, Stat | None]
-    """Stat data of other files that git ignores, or that are in another repository."""
-    modes: dict[str, int]
-    """Permissions of the project's own folders."""
-    nested: list[str]
-    """`.git` of each repository inside."""
-    linked: set[str]
-    """Folders outside that installed dependencies link to."""
-    environments: set[str]
-    """The outermost folders of dependencies and caches, and environments of Python."""
 
 
 def seal(
@@ -133,30 +105,44 @@ def seal(
     `scan` is a walk over the root, `wrote` what earlier turns of the run wrote unseen.
     """
     scan = scan or walk(root, environ)
-    look = _look(root, scan)
-    environments = look.environments.difference(_made_in(wrote))
+    look = folder_stat(root, scan)
     tools = _resolved(settings.gates, root, environ)
     lines = [gate.run for gate in settings.gates]
-    programs = [line[0] for line in chain.from_iterable(map(commands, lines)) if "/" in line[0]]
+    words = chain.from_iterable(map(commands, lines))
+    programs = [command[0] for command in words if "/" in command[0]]
     on_path = (path for path, _ in tools.values() if path)
     outer = outer_environments(root, environ, [*on_path, *programs])
     imported = imported_folders(root, environ, lines)
-    leading = chain.from_iterable(led_to(root, environment) for environment in outer)
-    linked = tuple(sorted({*look.linked, *imported, *leading}))
+    linked = tuple(sorted(_linked(root, look, outer).union(imported)))
     links = tuple(sorted(_own_links(scan)))
     return Seal(
-        root=root, gates=settings.gates, guard=settings.guard, sources=_sources(root, settings),
-        facts=git_facts(root, environ=environ), tools=tools, linked=linked,
-        watched=_watched(root, environ, outer, linked, links), links=links, outer=outer,
-        packages=_packages(outer), look=look,
-        environments=frozenset(environments), nested={path: _facts(root / path, environ) for path in
-        look.nested}, environ=environ, taken_ns=scan.taken_ns,
-    )  # fmt: skip
+        root=root,
+        gates=settings.gates,
+        guard=settings.guard,
+        sources=_sources(root, settings),
+        facts=git_facts(root, environ=environ),
+        tools=tools,
+        watched=_watched(root, environ, outer, linked, links),
+        linked=linked,
+        links=links,
+        packages=_packages(outer),
+        outer=outer,
+        look=look,
+        environments=frozenset(look.environments.difference(_made_in(wrote))),
+        nested={path: _facts(root / path, environ) for path in look.nested},
+        environ=environ,
+        taken_ns=scan.taken_ns,
+    )
+
+
+def _linked(root: Path, look: FolderStat, outer: Iterable[str]) -> set[str]:
+    """Folders outside that installed dependencies link to, in the workspace and in `outer`."""
+    return look.linked.union(*(led_to(root, environment) for environment in outer))
 
 
 def _own_links(scan: Scan) -> Iterator[str]:
     for path, seen in scan.visible().items():
-        if stat.S_ISLNK(seen[0]) and not is_made(f"{path}/") and not _aside_folder(path):
+        if stat.S_ISLNK(seen[0]) and not is_made(f"{path}/") and not aside_folder(path):
             yield path
 
 
@@ -201,30 +187,44 @@ class Moved(Struct, frozen=True, kw_only=True):
 def compared(taken: Seal, scan: Scan | None = None) -> Moved:
     """Changes since the seal was taken. `scan` is a walk over the root."""
     scan, was = scan or walk(taken.root, taken.environ), taken.look
-    look = _look(taken.root, scan, taken.environments)
-    paths = moved_files(was.aside, look.aside)
-    caches = [path for path in paths if CHECK_CACHES.match(path)]
-    installed = tuple(filterfalse(_is_cache, paths))
+    look = folder_stat(taken.root, scan, taken.environments)
+    aside = moved_files(was.aside, look.aside)
+    caches = [path for path in aside if CHECK_CACHES.match(path)]
+    installed = [path for path in aside if not _is_cache(path)]
     # ignored by git, in a folder that turns of the run created
-    of_turns = (path for path in installed if _aside_folder(path) not in taken.environments)
+    of_turns = (path for path in installed if aside_folder(path) not in taken.environments)
     new = {path for path in of_turns if not scan.is_visible(path)}
-    now = _resolved(taken.gates, taken.root, taken.environ)
-    led = ((name, now.get(name)) for name, was in taken.tools.items() if now.get(name) != was)
-    watched = _watched(taken.root, taken.environ, taken.outer, taken.linked, taken.links)
-    moved = map(Path, sorted(differing(taken.watched, watched)))
-    outside = tuple(OutsideChange(place=str(path.parent), path=path.name) for path in moved)
     old = [path for path in installed if path not in new]
     old += moved_files(taken.packages, _packages(taken.outer))
-    there = taken.watched.keys() | was.aside.keys() | taken.packages.keys()
+    watched = _watched(taken.root, taken.environ, taken.outer, taken.linked, taken.links)
+    outside = sorted(differing(taken.watched, watched))
+    known = taken.watched.keys() | was.aside.keys() | taken.packages.keys()
     return Moved(
-        outside=outside, installed=tuple(old),
-        tools=tuple(Tool(name=name, path=there[0] if there else "") for name, there in led),
-        added=frozenset({*map(str, outside), *old} - there), unseen=(*caches, *sorted(new),
-        *sorted(differing(was.ignored, look.ignored))), nested=tuple(path for path in was.nested if
-        _has_moved(path, taken)), hiding=tuple(path for path in look.nested if path not in
-        was.nested), modes=tuple(p for p, mode in look.modes.items() if was.modes.get(p, mode)
-        != mode), look=look,
-    )  # fmt: skip
+        outside=tuple(_outside_change(Path(path)) for path in outside),
+        tools=tuple(_moved_tools(taken)),
+        installed=tuple(old),
+        added=frozenset({*outside, *old} - known),
+        unseen=(*caches, *sorted(new), *sorted(differing(was.ignored, look.ignored))),
+        nested=tuple(path for path in was.nested if _has_moved(path, taken)),
+        hiding=tuple(path for path in look.nested if path not in was.nested),
+        modes=tuple(path for path in look.modes if _has_other_mode(path, was, look)),
+        look=look,
+    )
+
+
+def _outside_change(path: Path) -> OutsideChange:
+    return OutsideChange(place=str(path.parent), path=path.name)
+
+
+def _moved_tools(taken: Seal) -> Iterator[Tool]:
+    now = _resolved(taken.gates, taken.root, taken.environ)
+    for name, was in taken.tools.items():
+        if now.get(name) != was:
+            yield Tool(name=name, path=now[name][0] if name in now else "")
+
+
+def _has_other_mode(path: str, was: FolderStat, now: FolderStat) -> bool:
+    return was.modes.get(path, now.modes[path]) != now.modes[path]
 
 
 def _made_in(wrote: Iterable[str]) -> Iterator[str]:
@@ -234,7 +234,7 @@ def _made_in(wrote: Iterable[str]) -> Iterator[str]:
         if name == ENVIRONMENT_MARK:
             yield folder
         elif not _is_cache(path):
-            yield _aside_folder(path)
+            yield aside_folder(path)
 
 
 def _packages(folders: Iterable[str]) -> dict[str, Stat | None]:
@@ -258,7 +258,7 @@ def _has_moved(path: str, taken: Seal) -> bool:
 
 def installed_differences(before: Path, after: Path) -> tuple[str, ...]:
     """Files of installed dependencies that differ between two folders, by size and content."""
-    ours = filterfalse(_is_cache, sorted({*_look(before).aside, *_look(after).aside}))
+    ours = filterfalse(_is_cache, sorted({*folder_stat(before).aside, *folder_stat(after).aside}))
     return tuple(path for path in ours if digest(before / path) != digest(after / path))
 
 
@@ -268,7 +268,7 @@ def clean(taken: Seal, *, checks: bool = False, look: FolderStat | None = None) 
     They may be forged, or stale for a source restored in the same second with the same size.
     `checks` includes caches of checkers. `look` is the present state, if known.
     """
-    moved = sorted(differing(taken.look.aside, (look or _look(taken.root)).aside))
+    moved = sorted(differing(taken.look.aside, (look or folder_stat(taken.root)).aside))
     gone = tuple(path for path in moved if _is_cache(path, checks=checks))
     _drop(taken.root, gone)
     return gone
@@ -277,21 +277,34 @@ def clean(taken: Seal, *, checks: bool = False, look: FolderStat | None = None) 
 def clean_between(
     ws: Workspace, since_s: float, until_s: float, tracked: Collection[str]
 ) -> tuple[str, ...]:
-    """Remove caches written in this time; returns dependency files written in it.
+    """Remove caches written in this time.
 
-    Uses the inode's change time, which cannot be set.
+    Returns what else was written: files of dependencies, and those of `outside_between`. Uses the
+    inode's change time, which cannot be set.
     """
     scan = walk(ws.root, ws.environ)
-    look = _look(ws.root, scan)
+    look = folder_stat(ws.root, scan)
     built = {path: look.ignored[path] for path in look.ignored if _is_left_out(path, scan)}
     times_s = {path: stamp[3] / 1e9 for path, stamp in (look.aside | built).items() if stamp}
     moved = {path for path, time_s in times_s.items() if since_s <= time_s <= until_s}
     moved.difference_update(tracked)
     ours = tuple(filterfalse(_is_cache, sorted(moved - built.keys())))
     _drop(ws.root, moved.difference(ours))
-    outside = _packages(outer_environments(ws.root, ws.environ)).items()
-    latest_s = ((path, max(seen[2], seen[3]) / 1e9) for path, seen in outside if seen)
-    return (*ours, *(path for path, time_s in latest_s if since_s <= time_s <= until_s))
+    return (*ours, *outside_between(ws, since_s, until_s))
+
+
+def outside_between(ws: Workspace, since_s: float, until_s: float) -> tuple[str, ...]:
+    """Files outside the workspace that its gates use and that were written in this time."""
+    scan = walk(ws.root, ws.environ)
+    outer = outer_environments(ws.root, ws.environ)
+    linked = _linked(ws.root, folder_stat(ws.root, scan), outer)
+    seen = _packages(outer) | stamps(linked) | behind(ws.root, _own_links(scan))
+    for path in _settings_outside(ws.root, ws.environ, outer):
+        with suppress(OSError):
+            seen[str(path)] = stat_of(path.lstat())
+    # the change time of a file with several names is not known
+    latest_s = {path: max(stamp[2], stamp[3]) / 1e9 for path, stamp in seen.items() if stamp}
+    return tuple(path for path, time_s in latest_s.items() if since_s <= time_s <= until_s)
 
 
 def _is_left_out(path: str, scan: Scan) -> bool:
@@ -307,133 +320,11 @@ def _drop(root: Path, paths: Iterable[str]) -> None:
 
 def restore_modes(taken: Seal, look: FolderStat | None = None) -> None:
     """Restore permissions of folders, which are not in snapshots."""
-    for path, mode in (look or _look(taken.root)).modes.items():
-        if taken.look.modes.get(path, mode) != mode:
+    now = look or folder_stat(taken.root)
+    for path in now.modes:
+        if _has_other_mode(path, taken.look, now):
             with suppress(OSError):
                 (taken.root / path).chmod(taken.look.modes[path])
-
-
-def _look(
-    root: Path, scan: Scan | None = None, environments: Collection[str] | None = None
-) -> FolderStat:
-    """Stat data of everything in a folder.
-
-    `scan` is a walk over the project's own files: only folders that it left out are walked here.
-    Without it nothing counts as ignored; nor does anything in Python's `environments`, by default
-    all of them.
-    """
-    seen = FolderStat(aside={}, ignored={}, modes={}, nested=[], linked=set(), environments=set())
-    waiting = _unwalked(root, scan, seen) if scan else [_Unwalked(prefix="")]
-    while waiting:
-        folder = waiting.pop()
-        with suppress(OSError):
-            entries = list(os.scandir(root / folder.prefix))
-            folder = _entered(folder, {entry.name for entry in entries}, environments, seen)
-            waiting += _look_into(root, folder, entries, seen)
-    return seen
-
-
-class _Unwalked(Struct, frozen=True, kw_only=True):
-    prefix: str
-    """`` or `a/b/`."""
-    aside: str = ""
-    """The outermost dependency or cache folder around it."""
-    is_hidden: bool = False
-    """Whether git ignores it."""
-
-
-def _look_into(
-    root: Path, folder: _Unwalked, entries: "list[os.DirEntry[str]]", seen: FolderStat
-) -> Iterator[_Unwalked]:
-    """Record the files of a folder; yields its subfolders."""
-    for entry in [one for one in entries if one.name != ".git"]:
-        path = f"{folder.prefix}{entry.name}"
-        if not entry.is_dir(follow_symlinks=False):
-            _note_file(root, path, entry, folder, seen)
-        else:
-            aside = folder.aside or _aside_folder(path)
-            below = _Unwalked(prefix=f"{path}/", aside=aside, is_hidden=folder.is_hidden)
-            yield below
-            if not below.aside and (status := stamp(entry)):
-                seen.modes[path] = stat.S_IMODE(status[0])
-
-
-def _entered(
-    folder: _Unwalked,
-    names: Collection[str],
-    environments: Collection[str] | None,
-    seen: FolderStat,
-) -> _Unwalked:
-    """The folder with its kind by content, recorded. `environments` as for `_look`."""
-    if folder.aside:
-        seen.environments.add(folder.aside)
-    if folder.prefix and ".git" in names:
-        seen.nested.append(f"{folder.prefix}.git")
-        return replace(folder, is_hidden=True)
-    if ENVIRONMENT_MARK not in names:
-        return folder
-    seen.environments.add(folder.prefix[:-1])
-    is_new = environments is not None and folder.prefix[:-1] not in environments
-    return replace(folder, is_hidden=folder.is_hidden and is_new)
-
-
-def _note_file(
-    root: Path, path: str, entry: "os.DirEntry[str]", folder: _Unwalked, seen: FolderStat
-) -> None:
-    if folder.aside:
-        seen.linked.update(linked_folders(root, entry))
-    if folder.aside or _is_check(path):
-        seen.aside[path] = stamp_of_shared(entry) if folder.aside else stamp(entry)
-    elif folder.is_hidden:
-        seen.ignored[path] = stamp(entry)
-
-
-def _unwalked(root: Path, scan: Scan, seen: FolderStat) -> list[_Unwalked]:
-    """Record what a walk found; returns the folders left to walk."""
-    folders = {folder.prefix[:-1]: folder for folder in _left_out(scan)}
-    own = _outside_of(folders, scan.folders.keys() - folders)
-    seen.modes.update((path, stat.S_IMODE(scan.folders[path][0])) for path in own)
-    checks = {path for path in scan.files if path.endswith(_CHECK_FILES)}
-    for path in _outside_of(folders, checks | scan.ignored):
-        (seen.aside if _is_check(path) else seen.ignored)[path] = scan.files[path]
-    big = (path for path in scan.left_out if not path.endswith("/"))
-    seen.ignored.update(_statuses(root, (p for p in big if is_ignored(scan.left_out[p]))))
-    entered = (path for path, folder in folders.items() if not folder.aside)
-    seen.modes.update((path, stat.S_IMODE(there[0])) for path, there in _statuses(root, entered))
-    return [*folders.values()]
-
-
-def _outside_of(folders: Mapping[str, _Unwalked], paths: Iterable[str]) -> Iterator[str]:
-    return (path for path in paths if folders.keys().isdisjoint(parents(path)))
-
-
-def _statuses(root: Path, paths: Iterable[str]) -> Iterator[tuple[str, Stat]]:
-    """Stat data of existing paths."""
-    for path in paths:
-        with suppress(OSError):
-            yield path, stat_of((root / path).lstat())
-
-
-def _left_out(scan: Scan) -> Iterator[_Unwalked]:
-    """The topmost folders that a walk has not entered, or that have other files too."""
-    closed = {path[:-1] for path in scan.left_out if path.endswith("/")}
-    aside = {path for path in scan.folders if path.rpartition("/")[2] in _ASIDE_FOLDERS}
-    nested = {path.removesuffix("/.git") for path in scan.left_out if path.endswith("/.git")}
-    every = closed | aside | nested
-    for path in every:
-        if every.isdisjoint(parents(path)):
-            yield _Unwalked(prefix=f"{path}/", aside=_aside_folder(path), is_hidden=path in closed)
-
-
-def _aside_folder(path: str) -> str:
-    """The outermost dependency or cache folder around a path; empty if there is none."""
-    names = path.split("/")
-    at = next((at for at, name in enumerate(names) if name in _ASIDE_FOLDERS), None)
-    return "" if at is None else "/".join(names[: at + 1])
-
-
-def _is_check(path: str) -> bool:
-    return path.endswith(_CHECK_FILES) and CHECK_CACHES.match(path)
 
 
 def _resolved(
@@ -457,6 +348,16 @@ def _watched(
     links: Iterable[str],
 ) -> dict[str, str]:
     """Outside files that configure tools, are imported, or are linked from the project."""
+    code = {path: status for path, status in stamps(linked).items() if is_code(path)}
+    statuses = {path: str(status) for path, status in (code | behind(root, links)).items()}
+    outside = _settings_outside(root, environ, outer)
+    return statuses | {str(path): digest(path) for path in outside if os.path.lexists(path)}
+
+
+def _settings_outside(
+    root: Path, environ: Mapping[str, str], outer: Iterable[str]
+) -> Iterator[Path]:
+    """Paths outside, in the home and above the workspace, where tools look for settings."""
     home = Path(environ.get("HOME") or "/nonexistent")
     paths = [*map(home.joinpath, _OF_HOME)]
     paths += [Path(environment, ENVIRONMENT_MARK) for environment in outer]
@@ -466,7 +367,4 @@ def _watched(
     paths += [path for path in packages if path.suffix in (".pth", ".py")]
     for parent in root.parents[:-1]:
         paths += [parent / name for name in _OF_PARENTS]
-    outside = filterfalse(methodcaller("is_relative_to", root), paths)
-    code = {path: status for path, status in stamps(linked).items() if is_code(path)}
-    statuses = {path: str(status) for path, status in (code | behind(root, links)).items()}
-    return statuses | {str(path): digest(path) for path in outside if os.path.lexists(path)}
+    return filterfalse(methodcaller("is_relative_to", root), paths)

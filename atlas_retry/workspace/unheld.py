@@ -1,0 +1,161 @@
+"""Stat data of what no snapshot holds: dependencies, caches, ignored files, permissions.
+
+Reads no content but ignore files and links, and judges nothing.
+"""
+
+import os
+import stat
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from atlas_retry.patterns import words
+from atlas_retry.workspace.linked import ENVIRONMENT_MARK, linked_folders, stamp, stamp_of_shared
+from atlas_retry.workspace.place import parents
+from atlas_retry.workspace.scan import Scan, Stat, is_ignored, stat_of
+
+_ASIDE_FOLDERS = words(
+    "site-packages node_modules vendor __pycache__ .pytest_cache .hypothesis .ruff_cache"
+    " .mypy_cache .cache .vite"
+)
+_CHECK_FILES = (".eslintcache", ".tsbuildinfo")
+"""Caches of checkers outside cache folders."""
+
+
+class FolderStat(Struct, frozen=True, kw_only=True):
+    """Stat data of everything in a folder."""
+
+    aside: dict[str, Stat | None]
+    """Stat data of files in dependencies and caches."""
+    ignored: dict[str, Stat | None]
+    """Stat data of other files that git ignores, or that are in another repository."""
+    modes: dict[str, int]
+    """Permissions of the project's own folders."""
+    nested: list[str]
+    """`.git` of each repository inside."""
+    linked: set[str]
+    """Folders outside that installed dependencies link to."""
+    environments: set[str]
+    """The outermost folders of dependencies and caches, and environments of Python."""
+
+
+def folder_stat(
+    root: Path, scan: Scan | None = None, environments: Collection[str] | None = None
+) -> FolderStat:
+    """Stat data of everything in a folder.
+
+    `scan` is a walk over the project's own files: only folders that it left out are walked here.
+    Without it nothing counts as ignored; nor does anything in Python's `environments`, by default
+    all of them.
+    """
+    seen = FolderStat(aside={}, ignored={}, modes={}, nested=[], linked=set(), environments=set())
+    waiting = _unwalked(root, scan, seen) if scan else [_Unwalked(prefix="")]
+    while waiting:
+        folder = waiting.pop()
+        with suppress(OSError):
+            entries = list(os.scandir(root / folder.prefix))
+            folder = _entered(folder, {entry.name for entry in entries}, environments, seen)
+            waiting += _look_into(root, folder, entries, seen)
+    return seen
+
+
+class _Unwalked(Struct, frozen=True, kw_only=True):
+    prefix: str
+    """`` or `a/b/`."""
+    aside: str = ""
+    """The outermost dependency or cache folder around it."""
+    is_hidden: bool = False
+    """Whether git ignores it."""
+
+
+def _look_into(
+    root: Path, folder: _Unwalked, entries: "list[os.DirEntry[str]]", seen: FolderStat
+) -> Iterator[_Unwalked]:
+    """Record the files of a folder; yields its subfolders."""
+    for entry in [one for one in entries if one.name != ".git"]:
+        path = f"{folder.prefix}{entry.name}"
+        if not entry.is_dir(follow_symlinks=False):
+            _note_file(root, path, entry, folder, seen)
+        else:
+            aside = folder.aside or aside_folder(path)
+            below = _Unwalked(prefix=f"{path}/", aside=aside, is_hidden=folder.is_hidden)
+            yield below
+            if not below.aside and (status := stamp(entry)):
+                seen.modes[path] = stat.S_IMODE(status[0])
+
+
+def _entered(
+    folder: _Unwalked,
+    names: Collection[str],
+    environments: Collection[str] | None,
+    seen: FolderStat,
+) -> _Unwalked:
+    """The folder with its kind by content, recorded. `environments` as for `folder_stat`."""
+    if folder.aside:
+        seen.environments.add(folder.aside)
+    if folder.prefix and ".git" in names:
+        seen.nested.append(f"{folder.prefix}.git")
+        return replace(folder, is_hidden=True)
+    if ENVIRONMENT_MARK not in names:
+        return folder
+    seen.environments.add(folder.prefix[:-1])
+    is_new = environments is not None and folder.prefix[:-1] not in environments
+    return replace(folder, is_hidden=folder.is_hidden and is_new)
+
+
+def _note_file(
+    root: Path, path: str, entry: "os.DirEntry[str]", folder: _Unwalked, seen: FolderStat
+) -> None:
+    if folder.aside:
+        seen.linked.update(linked_folders(root, entry))
+    if folder.aside or path.endswith(_CHECK_FILES):
+        seen.aside[path] = stamp_of_shared(entry) if folder.aside else stamp(entry)
+    elif folder.is_hidden:
+        seen.ignored[path] = stamp(entry)
+
+
+def _unwalked(root: Path, scan: Scan, seen: FolderStat) -> list[_Unwalked]:
+    """Record what a walk found; returns the folders left to walk."""
+    folders = {folder.prefix[:-1]: folder for folder in _left_out(scan)}
+    own = _outside_of(folders, scan.folders.keys() - folders)
+    seen.modes.update((path, stat.S_IMODE(scan.folders[path][0])) for path in own)
+    checks = {path for path in scan.files if path.endswith(_CHECK_FILES)}
+    for path in _outside_of(folders, checks | scan.ignored):
+        (seen.aside if path.endswith(_CHECK_FILES) else seen.ignored)[path] = scan.files[path]
+    big = (path for path in scan.left_out if not path.endswith("/"))
+    seen.ignored.update(_statuses(root, (p for p in big if is_ignored(scan.left_out[p]))))
+    entered = (path for path, folder in folders.items() if not folder.aside)
+    seen.modes.update((path, stat.S_IMODE(there[0])) for path, there in _statuses(root, entered))
+    return [*folders.values()]
+
+
+def _outside_of(folders: Mapping[str, _Unwalked], paths: Iterable[str]) -> Iterator[str]:
+    return (path for path in paths if folders.keys().isdisjoint(parents(path)))
+
+
+def _statuses(root: Path, paths: Iterable[str]) -> Iterator[tuple[str, Stat]]:
+    """Stat data of existing paths."""
+    for path in paths:
+        with suppress(OSError):
+            yield path, stat_of((root / path).lstat())
+
+
+def _left_out(scan: Scan) -> Iterator[_Unwalked]:
+    """The topmost folders that a walk has not entered, or that have other files too."""
+    closed = {path[:-1] for path in scan.left_out if path.endswith("/")}
+    aside = {path for path in scan.folders if path.rpartition("/")[2] in _ASIDE_FOLDERS}
+    nested = {path.removesuffix("/.git") for path in scan.left_out if path.endswith("/.git")}
+    every = closed | aside | nested
+    for path in every:
+        if every.isdisjoint(parents(path)):
+            yield _Unwalked(prefix=f"{path}/", aside=aside_folder(path), is_hidden=path in closed)
+
+
+def aside_folder(path: str) -> str:
+    """The outermost dependency or cache folder around a path; empty if there is none."""
+    names = path.split("/")
+    at = next((at for at, name in enumerate(names) if name in _ASIDE_FOLDERS), None)
+    return "" if at is None else "/".join(names[: at + 1])
