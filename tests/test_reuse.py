@@ -72,6 +72,7 @@ MOVES: dict[str, Change] = {
     "a source": _write("calc.py", "x = 2\n"),
     "a new file": _write("new.txt", ""),
     "an ignored file": _write(".env", "a=2\n"),
+    "an empty folder": lambda project: (project.root / "cache.d").mkdir(),
     "a deleted file": lambda project: (project.root / "test_calc.py").unlink(),
     "a mode": lambda project: (project.root / "calc.py").chmod(0o755),
     "an installed package": _write("node_modules/left-pad", ""),

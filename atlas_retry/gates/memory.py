@@ -208,13 +208,16 @@ def _digest(files: Files) -> str:
 
 
 def _ignored(root: Path, files: Files) -> "Iterator[tuple[str, Stat]]":
-    """Files that are not among `files`, outside dependency and cache folders."""
+    """Files not among `files`, and empty folders, outside dependency and cache folders."""
     from atlas_retry.workspace.scan import CACHES, stat_of
 
     base, waiting = f"{root}/", [""]
     while waiting:
         prefix = waiting.pop()
-        with suppress(OSError), os.scandir(base + prefix) as entries:
+        with suppress(OSError), os.scandir(base + prefix) as listed:
+            entries = list(listed)
+            if not entries:
+                yield prefix, _OF_EMPTY_FOLDER
             for entry in entries:
                 path = prefix + entry.name
                 if path in files:
@@ -223,6 +226,9 @@ def _ignored(root: Path, files: Files) -> "Iterator[tuple[str, Stat]]":
                     yield path, stat_of(entry.stat(follow_symlinks=False))
                 elif entry.name != ".git" and entry.name not in CACHES:
                     waiting.append(f"{path}/")
+
+
+_OF_EMPTY_FOLDER: "Stat" = (0, 0, 0, 0, 0)
 
 
 def _moved_meanwhile(there: Files, seen: Files, began_s: float) -> list[str]:
