@@ -139,7 +139,11 @@ def rulings(scene: Scene) -> Iterator[Ruling]:
         for path, detail in rule.check(scene):
             if not (rule.can_be_allowed and allowed.match(path)):
                 yield Ruling(
-                    path=path, mechanism=f"beside: {rule.name}", answer=answer, rule=rule.name,
-                    detail=f"{detail} ({rule.reason})", separable=rule.separable,
+                    path=path,
+                    mechanism=f"beside: {rule.name}",
+                    answer=answer,
+                    rule=rule.name,
+                    detail=f"{detail} ({rule.reason})",
+                    separable=rule.separable,
                     restorable=rule.restorable,
-                )  # fmt: skip
+                )

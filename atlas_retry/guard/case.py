@@ -206,10 +206,15 @@ def scene(case: Case) -> Scene:
     """Read the differences of a case once."""
     before, after = case.before, case.after
     deltas = (
-        Delta(path=path, before=before.read(path), after=after.read(path),
-              old_mode=before.mode(path), new_mode=after.mode(path))
+        Delta(
+            path=path,
+            before=before.read(path),
+            after=after.read(path),
+            old_mode=before.mode(path),
+            new_mode=after.mode(path),
+        )
         for path in case.changed
-    )  # fmt: skip
+    )
     moved = (d for d in deltas if (d.before, d.old_mode) != (d.after, d.new_mode))
     return Scene(case=case, deltas=tuple(moved))
 

@@ -121,8 +121,13 @@ def decides(delta: Delta, scene: Scene, gates: Reached) -> Ruling | None:
     seen = _by_name_or_content(delta, scene, gates) or _by_entry(delta)
     if seen is None:
         return None
-    return Ruling(path=delta.path, mechanism=f"decides: {seen[0]}", answer=Answer.HELD,
-                  rule=seen[0], detail=seen[1])  # fmt: skip
+    return Ruling(
+        path=delta.path,
+        mechanism=f"decides: {seen[0]}",
+        answer=Answer.HELD,
+        rule=seen[0],
+        detail=seen[1],
+    )
 
 
 def _by_name_or_content(delta: Delta, scene: Scene, gates: Reached) -> tuple[str, str] | None:
@@ -218,8 +223,12 @@ def reached(asked: Iterable[str], scene: Scene) -> Reached:
                 waiting += _lines_of_script(path, scene)
     texts = (scene.old_text(path) for path in scripts if not places.is_test(path))
     spelled = frozenset(chain.from_iterable(map(_SPELLED.findall, texts)))
-    return Reached(lines=frozenset(seen), scripts=frozenset(scripts),
-                   programs=frozenset(programs), spelled=spelled)  # fmt: skip
+    return Reached(
+        lines=frozenset(seen),
+        scripts=frozenset(scripts),
+        programs=frozenset(programs),
+        spelled=spelled,
+    )
 
 
 _BETWEEN = regex(r"&&|\|\||[;|\n&]|\b(?:then|do|else)\b")

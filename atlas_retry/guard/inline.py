@@ -23,10 +23,14 @@ _VITEST = regex(r"^if\s*\(\s*import\.meta\.vitest\s*\)")
 def _held(path: str, restored: bytes | None, line: int | None = None) -> Ruling:
     """The ruling on a source's tests; `restored` has the earlier ones, None if they do not fit."""
     return Ruling(
-        path=path, mechanism="inline", rule="inline-test-changed", line=line,
+        path=path,
+        mechanism="inline",
+        rule="inline-test-changed",
+        line=line,
         answer=Answer.HELD if restored is not None else Answer.REVIEW,
-        detail="the tests in the source itself were changed", rewrite=restored,
-    )  # fmt: skip
+        detail="the tests in the source itself were changed",
+        rewrite=restored,
+    )
 
 
 def moved(delta: Delta, scene: Scene) -> Ruling | None:

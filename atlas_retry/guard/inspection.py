@@ -49,10 +49,15 @@ def _deciding(delta: Delta, reason: Ruling, change: Scene) -> list[Ruling]:
 def _of_source(delta: Delta, change: Scene) -> Iterator[Ruling]:
     made = list(sources.rulings(delta, change))
     if settings.dependencies_changed(delta):
-        made.append(Ruling(
-            path=delta.path, mechanism="settings: dependency-added", answer=Answer.NOTED,
-            rule="dependency-added", detail="what the project depends on was changed",
-        ))  # fmt: skip
+        made.append(
+            Ruling(
+                path=delta.path,
+                mechanism="settings: dependency-added",
+                answer=Answer.NOTED,
+                rule="dependency-added",
+                detail="what the project depends on was changed",
+            )
+        )
     if of_tests := inline.moved(delta, change):
         made.append(of_tests)
         # suppressions are removed from the rest of the file

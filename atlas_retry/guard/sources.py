@@ -377,7 +377,11 @@ def rulings(delta: Delta, scene: Scene) -> Iterator[Ruling]:
         applies = rule.in_tests if is_test else is_code or rule.check is literals.special_cases
         for line, detail in rule.check(delta, scene) if applies else ():
             yield Ruling(
-                path=delta.path, mechanism=f"sources: {rule.name}", answer=rule.answer,
-                rule=rule.name, line=line, detail=f"{detail} ({rule.reason})",
+                path=delta.path,
+                mechanism=f"sources: {rule.name}",
+                answer=rule.answer,
+                rule=rule.name,
+                line=line,
+                detail=f"{detail} ({rule.reason})",
                 separable=rule.answer is not Answer.REFUSED,
-            )  # fmt: skip
+            )

@@ -64,10 +64,18 @@ def _case(asked: ChangeAsked, environ: Mapping[str, str]) -> Case:
     changed = _differing(before, after)
     outside = chain.from_iterable(folders.differences(old, new) for old, new in asked.outside)
     case = Case(
-        before=before, after=after, changed=changed, gates=asked.gates, failing=asked.failing,
-        root=str(root.resolve()), allow=asked.allow, protect=asked.protect, outside=tuple(outside),
-        notes_reviews=asked.notes_reviews, mentions=folders.searching(root, before, changed),
-    )  # fmt: skip
+        before=before,
+        after=after,
+        changed=changed,
+        gates=asked.gates,
+        failing=asked.failing,
+        root=str(root.resolve()),
+        allow=asked.allow,
+        protect=asked.protect,
+        outside=tuple(outside),
+        notes_reviews=asked.notes_reviews,
+        mentions=folders.searching(root, before, changed),
+    )
     if not base.is_dir():
         return case
     # facts about files that git does not track
@@ -135,9 +143,12 @@ def with_base_configuration(asked: ChangeAsked, environ: Mapping[str, str]) -> C
             settings = config.load_text(content, f"{asked.base}:{name}")
             guard = settings.guard
             return replace(
-                asked, gates=settings.gates, allow=(*guard.allow, *asked.allow),
-                protect=guard.protect, notes_reviews=guard.review == "note",
-            )  # fmt: skip
+                asked,
+                gates=settings.gates,
+                allow=(*guard.allow, *asked.allow),
+                protect=guard.protect,
+                notes_reviews=guard.review == "note",
+            )
     return asked
 
 
@@ -174,17 +185,29 @@ def judge_attempt(
         one.preload(paths)
     beside = beside or seals.compared(taken)
     case = Case(
-        before=base, after=after, changed=tuple(sorted(paths)), in_run=True, root=str(taken.root),
-        ignored=frozenset(touched - tracked), outputs=turn.outputs, gates=taken.gates,
-        failing=turn.failing, protect=taken.guard.protect, allow=taken.guard.allow,
-        sources=taken.sources, outside=beside.outside, tools=beside.tools, modes=beside.modes,
-        git_before=taken.facts, git_after=facts_since(taken.root, taken.facts,
-        environ=taken.environ), nested=(*beside.nested, *(git for git in beside.hiding if
-        _hides(git, before))),
+        before=base,
+        after=after,
+        changed=tuple(sorted(paths)),
+        in_run=True,
+        root=str(taken.root),
+        ignored=frozenset(touched - tracked),
+        outputs=turn.outputs,
+        gates=taken.gates,
+        failing=turn.failing,
+        protect=taken.guard.protect,
+        allow=taken.guard.allow,
+        sources=taken.sources,
+        outside=beside.outside,
+        tools=beside.tools,
+        modes=beside.modes,
+        git_before=taken.facts,
+        git_after=facts_since(taken.root, taken.facts, environ=taken.environ),
+        nested=(*beside.nested, *(git for git in beside.hiding if _hides(git, before))),
         installed=_untracked(beside.installed, (tree(ws, s) for s in (turn.before, turn.after))),
-        added=beside.added, notes_reviews=taken.guard.review == "note",
+        added=beside.added,
+        notes_reviews=taken.guard.review == "note",
         mentions=folders.searching(taken.root, base, paths),
-    )  # fmt: skip
+    )
     return replace(assess(case), unseen=beside.unseen)
 
 

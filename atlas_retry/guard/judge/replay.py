@@ -45,9 +45,14 @@ def _pass(
     ws = open_workspace(root, state_dir.locate(environ), environ=environ)
     with tempfile.TemporaryDirectory() as logs, beside(ws, sealed, lines) as there:
         commands = [
-            Command(argv=("/bin/sh", "-c", line), cwd=root, env=dict(environ), timeout_s=TIMEOUT_S,
-                    log_dir=Path(logs, str(number)))
+            Command(
+                argv=("/bin/sh", "-c", line),
+                cwd=root,
+                env=dict(environ),
+                timeout_s=TIMEOUT_S,
+                log_dir=Path(logs, str(number)),
+            )
             for number, line in enumerate(lines)
-        ]  # fmt: skip
+        ]
         ended = run_all([there.wrap(command) for command in commands], jobs=1)
     return all(done is not None and done.exit_code == 0 for done in ended)

@@ -48,14 +48,14 @@ _OF_HOME = words("""
     .m2/settings.xml .mavenrc .gradle/gradle.properties .gradle/init.gradle .shellcheckrc
     .config/shellcheckrc .config/fish/config.fish .config/atlas/config.yaml .ssh/authorized_keys
     .ssh/config .config/pre-commit .envrc .tool-versions
-    """)  # fmt: skip
+    """)
 _OF_HOME_FOLDERS = (".local/bin", "bin", ".config/git/hooks", ".cargo/bin")
 _OF_PARENTS = words("""
     conftest.py pytest.ini tox.ini setup.cfg pyproject.toml ruff.toml .ruff.toml mypy.ini
     .eslintrc.json .eslintrc.js eslint.config.js package.json tsconfig.json .prettierrc
     .editorconfig go.work Cargo.toml .cargo/config.toml sitecustomize.py .shellcheckrc
     .golangci.yml Makefile .npmrc .env .envrc node_modules/.bin
-    """)  # fmt: skip
+    """)
 PROTECTED = (".atlas/**", "atlas.yaml", ".git/**")
 """Globs that the guard always refuses. Files that it holds are not denied, because a person can
 accept them."""
