@@ -2,7 +2,6 @@
 
 import json
 import re
-import tomllib
 from collections.abc import Callable
 
 from atlas_retry.guard import places
@@ -37,7 +36,13 @@ def _reader(name: str, suffix: str, text: str) -> Callable[[str], object] | None
     if is_yaml or (rc_file and ":" in text):
         return _yaml
     others = {".csv": _csv, ".tsv": _csv, ".xml": _xml}
-    return tomllib.loads if suffix in (".toml", ".lock") else others.get(suffix)
+    return _toml if suffix in (".toml", ".lock") else others.get(suffix)
+
+
+def _toml(text: str) -> object:
+    import tomllib  # start-up
+
+    return tomllib.loads(text)
 
 
 def _csv(text: str) -> object:

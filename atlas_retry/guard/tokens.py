@@ -3,7 +3,6 @@
 Reads trees of tree-sitter.
 """
 
-import ast
 import re
 from collections.abc import Iterator
 from itertools import chain
@@ -124,6 +123,8 @@ def same_tokens(path: str, before: bytes | None, after: bytes | None) -> bool:
 
 
 def _python(source: bytes) -> str | None:
+    import ast  # start-up
+
     try:
         return ast.dump(ast.parse(source))
     except (SyntaxError, ValueError, RecursionError):

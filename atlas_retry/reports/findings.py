@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
-from hashlib import sha256
 from itertools import chain
 
 from msgspec import Struct
 
+from atlas_retry.digests import sha256_of
 from atlas_retry.model import Attempt, Diagnostic, Held, Level, Outcome, Region, Verdict, Violation
 
 
@@ -70,7 +70,7 @@ class Finding(Struct, frozen=True, kw_only=True):
             message=self.sentence,
             path=self.seen.path,
             region=Region(start_line=line) if line else None,
-            fingerprint=sha256("\0".join(identity).encode(errors="replace")).hexdigest()[:16],
+            fingerprint=sha256_of("\0".join(identity).encode(errors="replace"))[:16],
         )
 
 

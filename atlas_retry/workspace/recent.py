@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Collection, Iterator, Mapping
-from difflib import SequenceMatcher
 from pathlib import Path
 
 from atlas_retry.errors import WorkspaceError
@@ -58,6 +57,8 @@ def _new(before: bytes | None, after: bytes | None) -> Iterator[range]:
     """Added and replaced lines; for removed ones, the lines around the gap."""
     if after is None or max(len(before or b""), len(after)) > MAX_BYTES:
         return
+    from difflib import SequenceMatcher  # start-up
+
     sides = (before or b"").splitlines(), after.splitlines()
     for kind, _, _, start, end in SequenceMatcher(None, *sides).get_opcodes():
         if kind != "equal":

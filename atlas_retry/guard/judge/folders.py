@@ -1,6 +1,5 @@
 """Comparison of folders, and search for texts in them."""
 
-import hashlib
 import os
 import re
 import time
@@ -9,6 +8,7 @@ from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 
+from atlas_retry.digests import sha256_of
 from atlas_retry.guard.case import OutsideChange
 from atlas_retry.model import Tree
 from atlas_retry.workspace.scan import Stat, is_settled, stat_of
@@ -98,4 +98,4 @@ def digest(path: Path) -> str:
 
 @lru_cache(maxsize=4096)
 def _sha256(path: Path, _: Stat) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    return sha256_of(path.read_bytes())
