@@ -18,6 +18,8 @@ HIDDEN: list[tuple[str, str, str, GateResult]] = [
     (TS, "save(user);\n", "void save(user);\n", ESLINT),
     (TS, "save(user);\n", "save(user).catch(() => {});\n", ESLINT),
     (PY, "x = a.b\n", "x = getattr(a, 'b')\n", MYPY),
+    (PY, "class User:\n    name: str\n", "User = Any\n", MYPY),
+    (TS, "type User = { name: string };\n", "type User = any;\n", TSC),
     (RS, "fn f() { g(a); }\n", "fn f() { unsafe { g(a); } }\n", CARGO),
     ("src/app.cpp", "void f() { g(a); }\n", "void f() { g(const_cast<char *>(a)); }\n", CARGO),
 ]  # fmt: skip

@@ -10,11 +10,11 @@ from atlas_retry.source import nodes_of_types, text_of
 
 _ESCAPES = {
     "js": r"""
-      \bas\s+(any|never|unknown\s+as)\b | [:<|&]\s*any\b | \bany\s*[>\[|]
+      \bas\s+(any|never|unknown\s+as)\b | [:=<|&]\s*any\b(?!\() | \bany\s*[>\[|]
     | ^\s*declare\s+global\b | [\w)\]]!(\s*[.;,)\[\]]|$) | \bFunction\b\s*[;,)=]
     """,
     "py": r"""
-      \bcast\( | (:|->|\[|,|\|)\s*(typing\.)?Any\b | \btyping\.Any\b
+      \bcast\( | (:|=|->|\[|,|\|)\s*(typing\.)?Any\b | \btyping\.Any\b
     | \bno_type_check\b | (?<![\w.])getattr\([\w.]+,\s*["']\w+["']\) | \bglobals\(\)\[
     """,
     "php": r"[:(,|]\s*\??mixed\b",
