@@ -207,28 +207,32 @@ def _digest(files: Files) -> str:
     return sha256_of(os.fsencode("\0".join(paths)), stats)
 
 
-def _ignored(root: Path, files: Files) -> "Iterator[tuple[str, Stat]]":
+def _ignored(root: Path, files: Files, below: str = "") -> "Iterator[tuple[str, Stat]]":
     """Files not among `files`, and empty folders, outside dependency and cache folders."""
-    from atlas_retry.workspace.scan import CACHES, stat_of
+    from atlas_retry.workspace.linked import stamp
+    from atlas_retry.workspace.scan import CACHES
 
-    base, waiting = f"{root}/", [""]
-    while waiting:
-        prefix = waiting.pop()
-        with suppress(OSError), os.scandir(base + prefix) as listed:
-            entries = list(listed)
-            if not entries:
-                yield prefix, _OF_EMPTY_FOLDER
-            for entry in entries:
-                path = prefix + entry.name
-                if path in files:
-                    continue
-                if not entry.is_dir(follow_symlinks=False):
-                    yield path, stat_of(entry.stat(follow_symlinks=False))
-                elif entry.name != ".git" and entry.name not in CACHES:
-                    waiting.append(f"{path}/")
+    entries = _listed(f"{root}/{below}")
+    if not entries:
+        yield below, _OF_EMPTY_FOLDER
+    for entry in entries:
+        path = below + entry.name
+        if path in files:
+            continue
+        if not entry.is_dir(follow_symlinks=False):
+            yield path, stamp(entry) or _UNREADABLE
+        elif entry.name != ".git" and entry.name not in CACHES:
+            yield from _ignored(root, files, f"{path}/")
+
+
+def _listed(folder: str) -> "list[os.DirEntry[str]]":
+    with suppress(OSError), os.scandir(folder) as entries:
+        return list(entries)
+    return []
 
 
 _OF_EMPTY_FOLDER: "Stat" = (0, 0, 0, 0, 0)
+_UNREADABLE: "Stat" = (1, 0, 0, 0, 0)
 
 
 def _moved_meanwhile(there: Files, seen: Files, began_s: float) -> list[str]:
