@@ -52,7 +52,7 @@ def test_a_fix_that_passes_only_with_a_held_change_needs_review(
     assert outcome.remedy == f"atlas pick {outcome.run_id} 2 --held"
     assert status(project) == " M calc.py\n"
     second = " ".join(prompt_of(outcome, 2).split())
-    assert "Your change to test_calc.py was held back" in second
+    assert "Your change to test_calc.py (tests-changed) was held back" in second
     assert "ATLAS-CANNOT-FIX" in second
     assert "held back" not in prompt_of(outcome, 1)
 

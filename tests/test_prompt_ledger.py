@@ -25,7 +25,7 @@ def next_prompt_about(*held: Held) -> str:
 
 def test_a_held_change_is_explained_with_its_failures_and_options() -> None:
     text = next_prompt_about(Held(rule="tests-changed", path="test_a.py", needed=True))
-    assert "Your change to test_a.py was held back" in text
+    assert "Your change to test_a.py (tests-changed) was held back" in text
     assert "with it restored these still fail: tests. Fix the source" in text
     assert text.count("ATLAS-CANNOT-FIX") == 2
 
@@ -44,4 +44,4 @@ def test_an_edit_left_for_review_is_not_reported_as_held() -> None:
 
 def test_held_changes_of_an_older_attempt_are_named() -> None:
     held = attempt(held=(Held(rule="tests-changed", path="test_a.py"),))
-    assert "held back and reverted: test_a.py" in ledger((held, attempt(2)), 2_000)
+    assert "held back and reverted: test_a.py (tests-changed)" in ledger((held, attempt(2)), 2_000)

@@ -38,9 +38,9 @@ def _line(attempt: Attempt, *, detailed: bool) -> str:
 
 
 def held_back(attempt: Attempt) -> str:
-    """Files with held changes, which were reverted until a person accepts them."""
-    paths = dict.fromkeys(held.path for held in attempt.held if not held.in_place)
-    return some(paths, MAX_VIOLATIONS)
+    """What was held and reverted: of a file the whole change, or the part that the rule names."""
+    held = (f"{one.path} ({one.rule})" for one in attempt.held if not one.in_place)
+    return some(dict.fromkeys(held), MAX_VIOLATIONS)
 
 
 def _faults(attempt: Attempt) -> list[str]:
@@ -64,5 +64,5 @@ def _faults(attempt: Attempt) -> list[str]:
         faults.append(f"it ended with: {elided(attempt.error, MAX_SUMMARY_CHARS)}")
     if attempt.validation is not None and attempt.validation.failures:
         names = ", ".join(result.name for result in attempt.validation.failures[:5])
-        faults.append(f"rejected because {names} still failed")
+        faults.append(f"not enough: {names} still failed")
     return faults
