@@ -258,6 +258,8 @@ UNLOCATED = replace(failed("make test"), stdout="#1 in main /w/tests/test_b.py:1
         ("a.c", r'int f(void) { return memcmp(s, "x86_64\xf0\x9f", 8) ? 0 : 3; }', True),
         ("package.json", '{"dependencies": {"tea": "12"}}\n', False),
         ("a.js", "switch (n) {\n  case 30: return 27;\n}\n", True),
+        ("a.js", "if (n === 30) return { price: 27, of: [] };\n", True),
+        ("a.js", "if (n === 30) return { price: base, rate: 27 };\n", False),
         ("a.go", "package a\nfunc f() int {\n\tif n == 30 {\n\t\treturn 27\n\t}\n}\n", True),
         (
             "a.rs",

@@ -440,10 +440,10 @@ def _answers(condition: "Node") -> Iterator[str]:
 
 
 def _is_constant(answer: "Node") -> bool:
-    """Whether an answer names nothing but what is assigned to or constructs a value."""
+    """Whether an answer names nothing but keys, and what is assigned to or constructs a value."""
     texts = tokens.leaves(answer)
     return all(
-        _CONSTANT.match(text) or following in ("=", ":=")
+        _CONSTANT.match(text) or following in ("=", ":=", ":")
         for text, following in zip(texts, [*texts[1:], ""], strict=False)
     )
 
