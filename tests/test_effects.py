@@ -46,6 +46,7 @@ def effects_in(root: Path, kind: type[Effects] = Effects, **used: object) -> Eff
         "run": run(),
         "opened": there,
         "facts": {},
+        "before_turn": {},
         "budget": SharedBudget(),
         "started_s": time.monotonic(),
     }
@@ -222,6 +223,14 @@ def test_a_file_that_a_turn_changed_is_dated_after_its_start(root: Path) -> None
     os.utime(root / "src/a.py", (start_s, start_s))
     do.refresh([Change(path="src/a.py", status=ChangeStatus.MODIFIED)])
     assert (root / "src/a.py").stat().st_mtime >= start_s + 1
+
+
+def test_a_changed_file_is_dated_after_one_that_was_dated_in_the_future(root: Path) -> None:
+    later_s = int(time.time()) + 2
+    was = {"src/a.py": (0o100644, 5, later_s * 10**9, 0, 1)}
+    do = effects_in(root, sealed=None, before_turn=was)
+    do.refresh([Change(path="src/a.py", status=ChangeStatus.MODIFIED)])
+    assert (root / "src/a.py").stat().st_mtime >= later_s + 1
 
 
 def test_gates_that_have_to_run_in_place_are_announced_with_the_reason(

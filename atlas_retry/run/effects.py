@@ -4,7 +4,7 @@ import os
 import shlex
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain, count, filterfalse
 from pathlib import Path
@@ -81,6 +81,7 @@ from atlas_retry.workspace.committed import as_checked_out
 
 if TYPE_CHECKING:
     from atlas_retry.run.door import Door
+    from atlas_retry.workspace.scan import Stat
 
 
 MAX_DELETED = 8
@@ -116,6 +117,8 @@ class Effects(Struct, kw_only=True):
     """Connection to the atlas outside, for a run in an overlay."""
     is_agent_there: bool = False
     sealed: seals.Seal | None = None
+    before_turn: "Mapping[str, Stat]" = field(default_factory=dict)
+    """Stat data of the files before the agent's turn."""
     validations: Iterator[int] = field(default_factory=count)
     """Numbers of validations, for the folders of their logs."""
     asides: Iterator[int] = field(default_factory=lambda: count(1))
@@ -202,8 +205,12 @@ class Effects(Struct, kw_only=True):
 
     def refresh(self, changes: Iterable[Change]) -> None:
         """Let no cache of a gate take a file that a turn changed for an unchanged one."""
-        since_s = self.sealed.taken_ns / 1e9 if self.sealed else 0.0
-        if dated := place.refresh(self.opened.root, (c.path for c in changes), since_s):
+        paths = [change.path for change in changes]
+        since_s = dict.fromkeys(paths, self.sealed.taken_ns / 1e9 if self.sealed else 0.0)
+        for path in self.before_turn.keys() & since_s.keys():
+            # one that was restored before the turn may be dated in the future
+            since_s[path] = max(since_s[path], self.before_turn[path][2] / 1e9)
+        if dated := place.refresh(self.opened.root, since_s):
             self.opened.tracker.dated(dated)
 
     def _start(self) -> str:
@@ -419,9 +426,9 @@ class Effects(Struct, kw_only=True):
         """Record what decides apart from the workspace's files, for the next `judge` to compare."""
         opened = self.opened
         wrote = chain.from_iterable(attempt.unseen for attempt in progress.attempts)
-        self.sealed = seals.seal(
-            opened.root, opened.settings, opened.environ, opened.tracker.scan(), wrote=wrote
-        )
+        scan = opened.tracker.scan()
+        self.before_turn = scan.files
+        self.sealed = seals.seal(opened.root, opened.settings, opened.environ, scan, wrote=wrote)
 
     def judge(self, before: str, after: str, progress: Progress) -> Judgement:
         """The guard's judgement of the change between two snapshots."""

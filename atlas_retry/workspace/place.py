@@ -196,13 +196,13 @@ def _open(folder: int, name: str, *, make: bool) -> int:
     return os.open(name, _FOLDER, dir_fd=folder)
 
 
-def refresh(root: Path, paths: Iterable[str], since_s: float) -> list[str]:
-    """Give files an mtime in a later second than `since_s`; returns those that had none."""
+def refresh(root: Path, since_s: Mapping[str, float]) -> list[str]:
+    """Give each file an mtime in a later second than its own; returns those that had none."""
     older = list[str]()
-    for path in paths:
+    for path, earlier_s in since_s.items():
         # nor can the times of another user's file be set
         with suppress(OSError), _parent(root, path, make=False) as (folder, name):
-            if _status_in(folder, name) and _date_after(folder, name, since_s):
+            if _status_in(folder, name) and _date_after(folder, name, earlier_s):
                 older.append(path)
     return older
 
