@@ -200,6 +200,7 @@ ROWS = (
         name="unity",
         # https://github.com/ThrowTheSwitch/Unity/blob/master/docs/UnityAssertionsReference.md
         pattern=(
+            r"\s*(?:\d{1,6}: )?"  # of `ctest -V`
             r"(?P<path>[^\s:][^:]{0,400}\.\w{1,4}):(?P<line>\d{1,7}):(?P<test>\w{1,200}):FAIL"
             r"(?:: ?(?P<message>.+))?$"
         ),

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import takewhile
 
 from atlas_retry.diagnostics.failures import above, failure, inside, matching, titled
 from atlas_retry.diagnostics.values import Located, Log, OwnParser
@@ -106,12 +107,13 @@ MINITEST = OwnParser(
 
 # https://cmake.org/cmake/help/latest/manual/ctest.1.html; Source/CTest/cmCTestTestHandler.cxx
 _CTEST_ENDED = regex(
-    r" {0,9}\d+/\d+ Test +#\d+: (?P<test>.+?) ?\.{3,}(?P<how>[^*]*)\*{3}(?P<why>\S.*?)"
+    r" {0,9}\d+/\d+ Test +#(?P<number>\d+): (?P<test>.+?) ?\.{3,}(?P<how>[^*]*)\*{3}(?P<why>\S.*?)"
     r" +[\d.]+ sec$"
 )
 _CTEST_END = regex(r" {0,9}(?:Start +\d+: |\d+/\d+ Test +#\d+: )|\d+% tests passed, ")
 _CTEST_PLACE = regex(
     r".{0,300}?(?P<path>[^\s:\"'(<]{1,300}\.(?:c|cc|cpp|cxx|h|hh|hpp|hxx)):(?P<line>\d{1,9})\b"
+    r"(?!:\w{1,200}:(?:PASS|IGNORE)\b)"  # Unity's
 )
 _CTEST_UNTRIED = ("Skipped", "Not Run (Disabled)")
 
@@ -121,13 +123,21 @@ def _ctest(log: Log) -> Iterator[Located]:
     for first, last in titled(log.lines, _CTEST_ENDED, _CTEST_END):
         title = _CTEST_ENDED.match(log.lines[first])
         if title and title["why"] not in _CTEST_UNTRIED:
-            printed = [line for line in log.lines[first + 1 : last + 1] if line.strip()]
+            live = _ctest_live(log.lines[:first], f"{title['number']}: ")
+            below = log.lines[first + 1 : last + 1]
+            printed = [line for line in (*live, *below) if line.strip()]
             places = matching(printed, _CTEST_PLACE)
             start = min(places, default=len(printed))
             where = places[start].groupdict() if places else {}
             message = [f"{title['test']}: {title['how'] or title['why']}", *printed[start:]]
             problem = failure("ctest", message, (), title["test"], where)
-            yield Located(problem, first, last, otherwise=True)
+            yield Located(problem, first - len(live), last, otherwise=True)
+
+
+def _ctest_live(lines: Sequence[str], prefix: str) -> list[str]:
+    """What `ctest -V` printed of a test while it ran: directly above the title, with its number."""
+    own = takewhile(lambda line: line.startswith(prefix.rstrip()), reversed(lines))
+    return [line.removeprefix(prefix) for line in own][::-1]
 
 
 CTEST = OwnParser(

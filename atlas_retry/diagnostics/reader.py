@@ -195,7 +195,7 @@ def _claims(lines: int, problems: Iterable[Located]) -> list[Located]:
     """The problems in order of lines; a line belongs to the first parser that read it."""
     taken = bytearray(lines)
     kept: list[Located] = []
-    for problem in problems:
+    for problem in sorted(problems, key=lambda problem: problem.otherwise):
         other = taken.find(1, problem.first, problem.last + 1)
         if other != problem.first and not (problem.otherwise and other > 0):
             last = problem.last if other < 0 else other - 1
