@@ -70,7 +70,7 @@ def ended(*results: GateResult, attempts: tuple[Attempt, ...] = ()) -> str:
         ("python -m pytest -q tests", "python -m pytest"),
         ("/opt/bin/pytest -x", "/opt/bin/pytest"),
         ("cd src && pytest", "cd src && pytest"),
-        ("make test", "python -m pytest"),
+        (".venv/bin/poe test", ".venv/bin/python -m pytest"),
     ],
 )
 def test_the_handoff_names_the_smallest_failing_command(command: str, start: str) -> None:

@@ -93,7 +93,23 @@ def test_places_named_by_an_unknown_runner_are_shown() -> None:
             None,
             "pytest 't/a.py::test_x[a b]'",
         ),
-        ("make test", "pytest", "t/a.py::test_x", None, "python -m pytest t/a.py::test_x"),
+        *(
+            (command, "pytest", "t/a.py::test_x", None, expected and f"{expected} t/a.py::test_x")
+            for command, expected in (
+                ("make test", None),
+                ("tox", None),
+                ("tox -e pytest", None),
+                (".venv/bin/tox", None),
+                ("bash -c 'pytest -q'", None),
+                (".venv/bin/poe check", ".venv/bin/python -m pytest"),
+                ("uv run poe check", "uv run python -m pytest"),
+                ("uv run --extra dev poe check", None),
+                ("python3 tools/check.py", "python3 -m pytest"),
+            )
+        ),
+        ("tox", "pytest", "../tests/a.py::test_x", None, None),
+        ("pytest", "pytest", "../tests/a.py::test_x", None, None),
+        ("cd a && pytest ../t", "pytest", "../t/a.py::b", None, "cd a && pytest ../t/a.py::b"),
         (
             "cd api && .venv/bin/pytest -x",
             "pytest",
@@ -150,8 +166,61 @@ def test_places_named_by_an_unknown_runner_are_shown() -> None:
             None,
             "npx jest test/a.test.js -t 'Cart adds up'",
         ),
-        ("cargo test", "cargo-test", "tests::adds", None, "cargo test tests::adds"),
-        ("mvn -B test", "maven", "shop.CartTest.adds", None, "mvn -Dtest='shop.CartTest#adds'"),
+        *(
+            (command, "cargo-test", "tests::adds", None, expected)
+            for command, expected in (
+                ("cargo test", "cargo test tests::adds"),
+                ("make test", "cargo test tests::adds"),
+                (
+                    "cargo test --manifest-path csv-core/Cargo.toml",
+                    "cargo test --manifest-path csv-core/Cargo.toml tests::adds",
+                ),
+                (
+                    "cargo +nightly test --workspace -p core --features 'a b' -F c parse 2>&1",
+                    "cargo +nightly test --workspace -p core --features 'a b' -F c tests::adds",
+                ),
+                (
+                    "cargo test --all-features -- --test-threads 1 parse",
+                    "cargo test --all-features tests::adds -- --test-threads 1",
+                ),
+                ("cargo test -p a && cargo test -p b", None),
+            )
+        ),
+        *(
+            (
+                command,
+                "maven",
+                "shop.CartTest.adds",
+                None,
+                f"{expected} -Dtest='shop.CartTest#adds'",
+            )
+            for command, expected in (
+                ("mvn test", "mvn test"),
+                ("mvn -B clean package", "mvn -B clean package"),
+                ("./mvnw -q -pl core -P ci", "./mvnw -q -pl core -P ci test"),
+                ("make", "mvn test"),
+            )
+        ),
+        *(
+            (command, "node-test", f"{file}::adds", None, expected)
+            for command, file, expected in (
+                (
+                    "node --test --test-reporter=spec test/run-spec.js",
+                    "node_modules/@markedjs/testutils/lib/run-tests.js",
+                    "node --test --test-reporter=spec --test-name-pattern adds test/run-spec.js",
+                ),
+                (
+                    "node --import tsx --test",
+                    "test/a.test.ts",
+                    "node --import tsx --test --test-name-pattern adds test/a.test.ts",
+                ),
+                (
+                    "npm test",
+                    "node_modules/a/b.js",
+                    "node --test --test-name-pattern adds",
+                ),
+            )
+        ),
         (
             "bundle exec rspec",
             "rspec",

@@ -307,7 +307,7 @@ def test_a_second_test_run_is_announced_only_if_there_are_tests(
 def skipping(failed: int) -> World:
     """Some tests fail before the turn, and are skipped after it."""
     world = World(turns=[{"code": "right"}])
-    red = result("tests", Status.FAILED)
+    red = replace(result("tests", Status.FAILED), command="pytest")
     names = [f"t.py::test_{number}" for number in range(1, failed + 1)]
     problems = tuple(Diagnostic(tool="pytest", message="no", test_id=name) for name in names)
 

@@ -3,10 +3,12 @@
 import posixpath
 import re
 import shlex
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import pairwise, takewhile
 
 from msgspec import Struct
 
+from atlas_retry.diagnostics.failures import inside
 from atlas_retry.model import Diagnostic, GateResult
 from atlas_retry.patterns import regex
 
@@ -19,7 +21,15 @@ _PYTEST_BY_NAME = regex(r"(?<![^\s/])(?<!-m )pytest$")
 _SYNTAX = regex(r"[\\^$.*+?()\[\]{}|]")
 """Special characters of JavaScript's regular expressions."""
 _PARAMETER = regex(r"\[.*\]$", re.DOTALL)
-
+_NO_START = regex(r"(?:\S*/)?(?:pip|npm install|which|make|just|tox|nox|poe|invoke)(?: |$)")
+"""Commands that name a test runner as a package, a target or an environment."""
+_INTERPRETER = regex(
+    r"(?P<python>\S*python[\d.]*) \S+\.py\b"
+    r"|(?P<beside>\S*env[\w.-]*/bin/|(?:uv|poetry|pdm|pipenv) run (?!-))(?!(?:tox|nox|hatch)\b)"
+)
+"""A script of Python, or a program in an environment that has an interpreter."""
+_WORD = regex(r"(?:[^\s'\"\\]|'[^']*'|\"(?:[^\"\\]|\\.)*\"|\\.)+")
+_REDIRECTS = regex(r"\d*[<>&]")
 
 _JAVASCRIPT = (
     *("--updateSnapshot", "--update", "--update-snapshots", "--outputFile", "--reporter-option"),
@@ -45,75 +55,164 @@ CHANGING: Mapping[str, tuple[str, ...]] = {
 }
 """Options of a program that write files, or load other code or settings."""
 
+# https://doc.rust-lang.org/cargo/commands/cargo-test.html
+_CARGO = frozenset(
+    {
+        *("--manifest-path", "-p", "--package", "--exclude", "-F", "--features", "--profile"),
+        *("--target", "--target-dir", "--config", "--test", "--bin", "--example", "--bench"),
+        *("-j", "--jobs", "--color", "--message-format", "--lockfile-path", "-Z", "-C"),
+        *("--test-threads", "--skip", "--format", "--logfile", "--shuffle-seed"),
+    }
+)
+# https://maven.apache.org/ref/current/maven-embedder/cli.html
+_MAVEN = frozenset(
+    {
+        *("-f", "--file", "-s", "--settings", "-gs", "--global-settings", "-t", "--toolchains"),
+        *("-P", "--activate-profiles", "-pl", "--projects", "-rf", "--resume-from", "-T"),
+        *("--threads", "-D", "--define", "-b", "--builder", "-l", "--log-file", "--color"),
+    }
+)
+# https://nodejs.org/api/cli.html
+_NODE = frozenset(
+    {
+        *("-r", "--require", "--import", "--loader", "--experimental-loader", "-C"),
+        *("--conditions", "--test-reporter", "--test-reporter-destination", "--test-timeout"),
+        *("--test-concurrency", "--test-name-pattern", "--test-skip-pattern", "--test-shard"),
+    }
+)
+
+
+class Call(Struct, frozen=True, kw_only=True):
+    """How a command starts a test runner, with its words as they are written."""
+
+    start: str
+    """Up to the program's name."""
+    options: tuple[str, ...] = ()
+    """With their values."""
+    operands: tuple[str, ...] = ()
+    """Files, goals or filters."""
+    passed: tuple[str, ...] = ()
+    """`--` and the options after it."""
+
+
+class Asked(Struct, frozen=True, kw_only=True):
+    """One test, and how its gate starts the runner."""
+
+    path: str
+    name: str
+    call: Call
+
 
 class SelectingRunner(Struct, frozen=True):
     """How to run one test with a test runner."""
 
     program: str
-    """Its name in a gate's command."""
-    default: str
-    """Its command if the gate's command is a script."""
-    selecting: Callable[[str, str], str]
-    """Returns the arguments that select a test by path and name."""
+    """Pattern of its name in a gate's command."""
+    default: Callable[[str], str | None]
+    """Returns its command for a gate's that is a script; None if that is unknown."""
+    selecting: Callable[[Asked], str]
+    """Returns the arguments that select a test."""
+    valued: frozenset[str] | None = None
+    """Options whose value is the next word; None if the gate's options are dropped."""
     hides_skipped: bool = False
     """Whether its output may say nothing of skipped tests."""
 
 
-def _path_and_name(option: str) -> Callable[[str, str], str]:
-    def selecting(path: str, name: str) -> str:
-        title = _SYNTAX.sub(r"\\\g<0>", re.sub(r" [\u203a>] ", " ", name))
-        file = f"{shlex.quote(path)} " if path else ""
-        return f"{file}{option}{shlex.quote(title)}"
-
-    return selecting
+def _joined(*words: str) -> str:
+    return " ".join(filter(None, words))
 
 
-def _node_id(path: str, name: str) -> str:
-    return shlex.quote(f"{path}::{name}" if path else name)
+def _file(path: str) -> str:
+    """The path as an argument; empty for a library's file, which defines tests of the project."""
+    return shlex.quote(path) if path and inside(path) else ""
 
 
-def _name(_: str, name: str) -> str:
-    return shlex.quote(name)
+def _title(name: str) -> str:
+    return shlex.quote(_SYNTAX.sub(r"\\\g<0>", re.sub(r" [\u203a>] ", " ", name)))
 
 
-def _method(_: str, name: str) -> str:
-    return f"-Dtest={shlex.quote('#'.join(name.rsplit('.', 1)))}"
+def _path_and_name(option: str) -> Callable[[Asked], str]:
+    return lambda asked: _joined(_file(asked.path), option, _title(asked.name))
 
 
-def _example(path: str, name: str) -> str:
-    return f"{shlex.quote(path)} -e {shlex.quote(name)}" if path else f"-e {shlex.quote(name)}"
+def _node_id(asked: Asked) -> str:
+    return shlex.quote(f"{asked.path}::{asked.name}" if asked.path else asked.name)
 
 
-def _filter(_: str, name: str) -> str:
-    return f"--filter {shlex.quote(name.partition(' ')[0])}"
+def _name(asked: Asked) -> str:
+    return shlex.quote(asked.name)
 
 
-def _go(path: str, name: str) -> str:
+def _cargo(asked: Asked) -> str:
+    return _joined(*asked.call.options, shlex.quote(asked.name), *asked.call.passed)
+
+
+def _node(asked: Asked) -> str:
+    """Node takes options only before files; a test may be defined in a file that runs none."""
+    call = asked.call
+    files = call.operands or (_file(asked.path),)
+    return _joined(*call.options, "--test-name-pattern", _title(asked.name), *files)
+
+
+def _maven(asked: Asked) -> str:
+    call = asked.call
+    test = shlex.quote("#".join(asked.name.rsplit(".", 1)))
+    return _joined(*call.options, *(call.operands or ("test",)), f"-Dtest={test}")
+
+
+def _example(asked: Asked) -> str:
+    file = shlex.quote(asked.path) if asked.path else ""
+    return _joined(file, "-e", shlex.quote(asked.name))
+
+
+def _filter(asked: Asked) -> str:
+    return f"--filter {shlex.quote(asked.name.partition(' ')[0])}"
+
+
+def _go(asked: Asked) -> str:
+    path = asked.path
     folder = posixpath.dirname(path) if path.endswith(".go") else path
-    wanted = "/".join(f"^{re.escape(step)}$" for step in name.split("/"))
+    wanted = "/".join(f"^{re.escape(step)}$" for step in asked.name.split("/"))
     return f"./{folder} -v -run {shlex.quote(wanted)}"
 
 
+def _command(line: str) -> Callable[[str], str]:
+    return lambda _: line
+
+
+def _python(module: str) -> Callable[[str], str | None]:
+    """The module with the interpreter of the gate's last command, if that says which."""
+
+    def default(command: str) -> str | None:
+        known = _INTERPRETER.match(_SEPARATOR.split(command.strip())[-1])
+        python = known and (known["python"] or f"{known['beside']}python")
+        return f"{python} -m {module}" if python else None
+
+    return default
+
+
 RUNNERS: Mapping[str, SelectingRunner] = {
-    "pytest": SelectingRunner("pytest", "python -m pytest", _node_id),
-    "unittest": SelectingRunner("unittest", "python -m unittest", _name),
-    "go-test": SelectingRunner("go test", "go test", _go, hides_skipped=True),
-    "jest": SelectingRunner("jest", "npx jest", _path_and_name("-t ")),
-    "vitest": SelectingRunner("vitest run", "npx vitest run", _path_and_name("-t ")),
-    "mocha": SelectingRunner("mocha", "npx mocha", _path_and_name("-g ")),
+    "pytest": SelectingRunner("pytest", _python("pytest"), _node_id),
+    "unittest": SelectingRunner("unittest", _python("unittest"), _name),
+    "go-test": SelectingRunner("go test", _command("go test"), _go, hides_skipped=True),
+    "jest": SelectingRunner("jest", _command("npx jest"), _path_and_name("-t")),
+    "vitest": SelectingRunner("vitest run", _command("npx vitest run"), _path_and_name("-t")),
+    "mocha": SelectingRunner("mocha", _command("npx mocha"), _path_and_name("-g")),
     "node-test": SelectingRunner(
-        "node --test", "node --test", _path_and_name("--test-name-pattern ")
+        r"(?:node|tsx)(?= (?:.* )?--test(?: |$))", _command("node --test"), _node, _NODE
     ),
-    "cargo-test": SelectingRunner("cargo test", "cargo test", _name),
-    "maven": SelectingRunner("mvn", "mvn test", _method),
-    "rspec": SelectingRunner("rspec", "bundle exec rspec", _example),
-    "phpunit": SelectingRunner("phpunit", "vendor/bin/phpunit", _filter),
+    "cargo-test": SelectingRunner(
+        r"cargo(?: \+\S+)? t(?:est)?", _command("cargo test"), _cargo, _CARGO
+    ),
+    "maven": SelectingRunner(r"mvn[wd]?", _command("mvn test"), _maven, _MAVEN),
+    "rspec": SelectingRunner("rspec", _command("bundle exec rspec"), _example),
+    "phpunit": SelectingRunner("phpunit", _command("vendor/bin/phpunit"), _filter),
 }
 """Runners by tool of a diagnostic."""
 
 
 def reproducing(result: GateResult, test: Diagnostic) -> str | None:
-    """The command that runs this failing test; None for an unknown runner."""
+    """The command that runs this failing test; None if it is unknown."""
     runner = RUNNERS.get(test.tool)
     if runner is None or not test.test_id:
         return None
@@ -123,9 +222,53 @@ def reproducing(result: GateResult, test: Diagnostic) -> str | None:
     folder = folder_of(result.command)
     if test.tool == "go-test" and test.path:
         path = posixpath.relpath(test.path, folder)
+    call = _call(runner, result.command)
+    if call is None or _is_outside(path, folder):
+        return None
     enter = "" if folder == "." else f"cd {shlex.quote(folder)} && "
-    start = _started(runner.program, result.command) or runner.default
-    return f"{enter}{start} {runner.selecting(path, name)}"
+    return f"{enter}{call.start} {runner.selecting(Asked(path=path, name=name, call=call))}"
+
+
+def _is_outside(path: str, folder: str) -> bool:
+    """Whether a path leads out of the workspace: the runner was in a folder that is not known."""
+    joined = posixpath.normpath(posixpath.join(folder, path))
+    return path.startswith("../") and joined.startswith("../")
+
+
+def _call(runner: SelectingRunner, command: str) -> Call | None:
+    """How the gate starts the runner; None if unknown, or if it does so in several ways."""
+    named = [*_named(runner.program, command)]
+    if not named and (default := runner.default(command)):
+        named = [*_named(runner.program, default)]
+    if any(start.count(quote) % 2 for start, _ in named for quote in "'\""):
+        return None
+    if runner.valued is None:
+        return Call(start=named[0][0]) if named else None
+    calls = {_parsed(start, rest, runner.valued) for start, rest in named}
+    return calls.pop() if len(calls) == 1 else None
+
+
+def _parsed(start: str, rest: str, valued: frozenset[str]) -> Call:
+    """The call with its options, operands and what follows `--`, without redirections."""
+    words = [*takewhile(lambda word: not _REDIRECTS.match(word), _WORD.findall(rest))]
+    own = [*takewhile(lambda word: word != "--", words)]
+    options, operands = _sorted(own, valued)
+    passed, _ = _sorted(words[len(own) :], valued)
+    return Call(
+        start=start, options=options, operands=operands, passed=passed if len(passed) > 1 else ()
+    )
+
+
+def _sorted(
+    words: Sequence[str], valued: frozenset[str]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Options with their values, and the other words."""
+    options: list[str] = []
+    operands: list[str] = []
+    for before, word in pairwise(("", *words)):
+        is_option = word.startswith("-") or before in valued
+        (options if is_option else operands).append(word)
+    return tuple(options), tuple(operands)
 
 
 def folder_of(command: str) -> str:
@@ -134,20 +277,19 @@ def folder_of(command: str) -> str:
     return posixpath.normpath(entered["folder"]) if entered else "."
 
 
-def _started(program: str, command: str) -> str | None:
-    """The part of a command up to the program's name, inclusive."""
-    named = re.compile(rf"(?<![\w.-]){re.escape(program)}(?![\w./-])")
+def _named(program: str, command: str) -> Iterator[tuple[str, str]]:
+    """The parts of a command that name the program: up to its name, inclusive, and after it."""
+    named = re.compile(rf"(?<![\w.-])(?:{program})(?![\w./-])")
     for single in _SEPARATOR.split(command):
         match = named.search(single)
-        if match and not single.startswith(("pip ", "npm install", "which ")):
-            return single[: match.end()]
-    return None
+        if match and not _NO_START.match(single):
+            yield single[: match.end()], single[match.end() :]
 
 
 def runners_of(command: str) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Test runners in a command, and their options that do more than select tests."""
     for program, changing in CHANGING.items():
-        start = _started(program, command)
+        start = next((start for start, _ in _named(re.escape(program), command)), None)
         if start and not _SPECIAL.search(start):
             options = tuple(option for option in changing if option not in command)
             yield from ((way, options) for way in _ways_to_start(start))
