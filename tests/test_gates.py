@@ -330,3 +330,14 @@ def test_a_gate_with_little_processor_time_mostly_waited(
     duration_s: float, cpu_s: float, *, waited: bool
 ) -> None:
     assert LastRun(duration_s, cpu_s).mostly_waited is waited
+
+
+def test_a_test_that_ran_in_a_folder_below_is_named_from_the_workspace(plan: Plan) -> None:
+    (plan.root / "tests").mkdir()
+    (plan.root / "tests" / "test_it.py").write_text("def test_it():\n    assert 1 == 2\n")
+    (plan.root / "tox.ini").write_text("[pytest]\n")
+    (plan.root / "run").write_text(f"mkdir .tox; cd .tox; {PYTHON} -m pytest -q ../tests\n")
+    (found,) = run_gates([gate("it", Kind.TEST, "sh run")], plan).results[0].diagnostics
+    assert found.test_id == "tests/test_it.py::test_it"
+    assert found.path == "tests/test_it.py"
+    assert [frame.path for frame in found.frames] == ["tests/test_it.py"]

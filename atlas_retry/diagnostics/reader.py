@@ -31,10 +31,12 @@ from atlas_retry.diagnostics.unread import unread
 from atlas_retry.diagnostics.values import (
     THRESHOLD_RULE,
     Findings,
+    Holds,
     Located,
     Log,
     Parser,
     ToolOutput,
+    no_file,
 )
 from atlas_retry.model import Diagnostic, Kind, Level, Region
 from atlas_retry.patterns import regex
@@ -76,26 +78,51 @@ def relative(path: str, root: str | None, cwd: str = ".") -> str:
     )
 
 
-def settled(diagnostic: Diagnostic, root: str | None, cwd: str) -> Diagnostic:
+def settled(
+    diagnostic: Diagnostic, root: str | None, cwd: str, holds: Holds = no_file
+) -> Diagnostic:
     """The diagnostic with paths relative to the root, and without frames outside it."""
     if not diagnostic.frames and diagnostic.test_id is None and diagnostic.path:
-        plain = relative(diagnostic.path, root, cwd)
+        plain = _found(diagnostic.path, root, cwd, holds)
         return diagnostic if plain == diagnostic.path else replace(diagnostic, path=plain)
     frames = tuple(
         replace(frame, path=path)
         for frame in diagnostic.frames
-        if _belongs(path := relative(frame.path, root, cwd), root)
+        if _belongs(path := _found(frame.path, root, cwd, holds), root)
     )
     test_id = diagnostic.test_id
-    if test_id and test_id.startswith("/"):
-        test_id = relative(test_id, root, cwd)
+    if test_id and test_id.startswith(("/", "../")):
+        test_id = _found_test(test_id, root, cwd, holds)
     if diagnostic.path is None:
         return replace(diagnostic, frames=frames, test_id=test_id)
-    place = relative(diagnostic.path, root, cwd)
+    place = _found(diagnostic.path, root, cwd, holds)
     moved = replace(diagnostic, path=place, frames=frames, test_id=test_id)
     if not frames or _belongs(place, root):
         return moved
     return replace(moved, path=frames[-1].path, region=Region(start_line=frames[-1].line))
+
+
+_UPWARDS = regex(r"^(?:\.\./)+")
+
+
+def _found(path: str, root: str | None, cwd: str, holds: Holds) -> str:
+    """The path relative to the root, also if the tool ran in a folder that the command hides.
+
+    pytest below `changedir` of tox names `../tests/test_a.py`, and the workspace has tests.
+    """
+    plain = relative(path, root, cwd)
+    inner = _UPWARDS.sub("", posixpath.normpath(plain))
+    return inner if plain.startswith("../") and holds(inner) else plain
+
+
+def _found_test(test_id: str, root: str | None, cwd: str, holds: Holds) -> str:
+    """The test id with its path relative to the root, or to the folder that the command enters."""
+    path, colons, name = test_id.partition("::")
+    if path.startswith("/"):
+        return relative(test_id, root, cwd)
+    found = _found(path, root, cwd, holds)
+    is_moved = relative(path, root, cwd) != found
+    return f"{posixpath.relpath(found, cwd)}{colons}{name}" if is_moved else test_id
 
 
 def _belongs(path: str, root: str | None) -> bool:
@@ -145,7 +172,7 @@ def diagnose(output: ToolOutput) -> Findings:
     distinct = tuple(_distinct(problems))
     cwd = posixpath.normpath(posixpath.join(output.cwd, folder_of(output.command)))
     diagnostics = tuple(
-        settled(replace(_quoted(problem, log), count=count), output.root, cwd)
+        settled(replace(_quoted(problem, log), count=count), output.root, cwd, output.holds)
         for problem, count in distinct
     )
     beyond = len(problems) - sum(count for _, count in distinct) if output.exit_code != 0 else 0

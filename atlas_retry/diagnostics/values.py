@@ -17,6 +17,15 @@ THRESHOLD_RULE = "fail-under"
 """Rule of the problem that coverage or a score is too low."""
 
 
+Holds = Callable[[str], bool]
+"""Whether the workspace has a file of this path."""
+
+
+def no_file(_: str) -> bool:
+    """Of a workspace that cannot be asked."""
+    return False
+
+
 class Declared(Struct, frozen=True, kw_only=True):
     """Packages that the project's own files declare, and the commands that install them.
 
@@ -53,6 +62,8 @@ class ToolOutput(Struct, frozen=True, kw_only=True):
     """Absolute path of the workspace; paths below it are made relative to it."""
     cwd: str = "."
     """Where the command ran, relative to the root."""
+    holds: Holds = no_file
+    """Called only with paths of which the output names a folder outside the workspace."""
     project_names: Callable[[], frozenset[str]] = frozenset
     """Top-level modules of the project; a missing one is not the fault of the environment."""
     declared: Callable[[], Declared] = Declared

@@ -110,8 +110,8 @@ def with_diagnostics(result: GateResult, reading: OutputContext) -> GateResult:
     if result.success or any(d.fingerprint for d in result.diagnostics):
         return result
     if result.diagnostics:  # from a machine-readable format
-        root = str(reading.root)
-        placed = tuple(settled(d, root, ".") for d in result.diagnostics)
+        root, holds = str(reading.root), partial(_holds, reading.root)
+        placed = tuple(settled(d, root, ".", holds) for d in result.diagnostics)
         return replace(result, diagnostics=_anchored(placed, reading.root))
     stdout, stderr = (
         redact(clean(text), reading.secrets) for text in (result.stdout, result.stderr)
@@ -125,6 +125,7 @@ def with_diagnostics(result: GateResult, reading: OutputContext) -> GateResult:
             stderr=stderr,
             custom=reading.parsers,
             root=str(reading.root),
+            holds=partial(_holds, reading.root),
             project_names=cache(partial(_project_names, reading.root)),
         )
     )
@@ -159,6 +160,7 @@ def _findings(
         report=_report_of(gate, reading, completed.command.log_dir),
         root=str(reading.root),
         cwd=gate.cwd,
+        holds=partial(_holds, reading.root),
         project_names=cache(partial(_project_names, reading.root, gate.cwd)),
         declared=cache(partial(_declared, reading.root, gate.cwd)),
     )
@@ -191,6 +193,13 @@ def _redacted(diagnostic: Diagnostic, secrets: frozenset[str]) -> Diagnostic:
         text=redact(diagnostic.text, secrets),
         test_id=redact(diagnostic.test_id, secrets) if diagnostic.test_id else None,
     )
+
+
+def _holds(root: Path, path: str) -> bool:
+    try:
+        return (root / path).is_file()
+    except (OSError, ValueError):  # too long, or not a name
+        return False
 
 
 def _project_names(root: Path, cwd: str = ".") -> frozenset[str]:
