@@ -192,3 +192,43 @@ def test_warnings_of_a_command_with_exit_code_0_are_kept() -> None:
     )
     findings = diagnose(ToolOutput(command="eslint .", exit_code=0, stdout=stdout, root="/w"))
     assert [d.rule_id for d in findings.diagnostics] == ["no-var"]
+
+
+JAVAC = """\
+A.java:2: warning: [unchecked] unchecked cast
+class A { List<Integer> f(List x) { return (List<Integer>) x; } }
+                                                           ^
+  required: List<Integer>
+  found:    List
+"""
+
+
+@pytest.mark.parametrize(
+    ("case", "kind", "levels"),
+    [
+        ("gcc-12.2-errors", Kind.BUILD, {"error"}),
+        ("gcc-12.2-errors", Kind.LINT, {"error", "warning"}),
+        ("cargo-test-1.95-warnings", Kind.TEST, {"error"}),
+        ("cargo-test-1.95-warnings", Kind.LINT, {"error", "warning"}),
+        ("pylint-4.1.4-default", Kind.CUSTOM, {"error", "warning", "note"}),
+    ],
+)
+def test_a_compilers_warnings_beside_errors_count_only_in_lint(
+    case: str, kind: Kind, levels: set[str]
+) -> None:
+    output = replace(regenerate.output_of(regenerate.FOLDER / case), kind=kind)
+    assert {d.level.value for d in diagnose(output).diagnostics} == levels
+
+
+@pytest.mark.parametrize(
+    ("more", "tools"),
+    [
+        ("", ["javac"]),
+        ("error: warnings found and -Werror specified\n1 error\n1 warning\n", ["javac"]),
+        ("B.java:3: error: ';' expected\n", []),
+    ],
+)
+def test_a_compilers_warnings_count_if_they_fail_the_gate(more: str, tools: list[str]) -> None:
+    output = ToolOutput(command="javac *.java", kind=Kind.BUILD, exit_code=1, stderr=JAVAC + more)
+    warned = [d.tool for d in diagnose(output).diagnostics if d.path == "A.java"]
+    assert warned == tools

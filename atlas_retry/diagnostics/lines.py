@@ -159,6 +159,7 @@ ROWS = (
     ),
     LineFormat(
         name="rustc",
+        compiles=True,
         # https://doc.rust-lang.org/rustc/json.html
         commands=("cargo", "rustc"),
         pattern=r"(?P<level>error|warning)(?:\[(?P<rule>E\d+)\])?: (?P<message>.+)$",
@@ -182,6 +183,7 @@ ROWS = (
     ),
     LineFormat(
         name="clang",
+        compiles=True,
         # https://clang.llvm.org/docs/UsersManual.html#formatting-of-diagnostics
         commands=("clang", "clang++", "clang-tidy"),
         pattern=(_C + r"(?P<message>.+?)(?: \[(?:-W)?(?:error,-W)?(?P<rule>[^\]]+)\])?$"),
@@ -190,6 +192,7 @@ ROWS = (
     ),
     LineFormat(
         name="gcc",
+        compiles=True,
         # https://gcc.gnu.org/onlinedocs/gcc/Diagnostic-Message-Formatting-Options.html
         commands=("gcc", "g++", "cc", "c++", "make", "ninja", "cmake --build"),
         pattern=(_C + r"(?P<message>.+?)(?: \[-W(?:error=)?(?P<rule>[^\],]+)\])?$"),
@@ -220,6 +223,7 @@ ROWS = (
     ),
     LineFormat(
         name="javac",
+        compiles=True,
         # https://docs.oracle.com/en/java/javase/17/docs/specs/man/javac.html
         commands=("javac", "ant", "gradle", "gradlew"),
         pattern=(
@@ -231,6 +235,7 @@ ROWS = (
     ),
     LineFormat(
         name="maven-compiler",
+        compiles=True,
         # https://maven.apache.org/plugins/maven-compiler-plugin/
         commands=("mvn", "mvnw"),
         pattern=(

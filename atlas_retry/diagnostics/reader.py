@@ -151,6 +151,9 @@ MAX_DIAGNOSTICS = 10_000
 """Distinct diagnostics kept of one output; more of them mean a misconfigured tool."""
 _TOOLS = tuple(parser for parser in PARSERS.values() if parser not in FALLBACKS)
 _PROGRAMS = frozenset(chain.from_iterable(parser.programs for parser in _TOOLS))
+_COMPILERS = frozenset(row.tool or row.name for row in lines.ROWS if row.compiles)
+_WARNINGS_FAIL = "warnings found and -Werror specified"
+"""javac's only error if warnings fail it."""
 _NOWHERE = -1, -1
 """Line numbers of diagnostics from a report file."""
 _TEXT_LINES = 400
@@ -257,6 +260,8 @@ def _findings(
     output: ToolOutput, log: Log, report: Report | None, problems: tuple[Diagnostic, ...]
 ) -> Findings:
     failed = output.exit_code != 0
+    if failed:
+        problems = _without_warnings(problems, output, log)
     errors = [d for d in problems if d.level is Level.ERROR]
     reported = report.ran if report else None
     printed = tests_ran(log)
@@ -272,3 +277,16 @@ def _findings(
         environment=failed and is_to_blame(output, log, errors),
         lack=lack(output, log, errors, _PROGRAMS) if failed else None,
     )
+
+
+def _without_warnings(
+    problems: tuple[Diagnostic, ...], output: ToolOutput, log: Log
+) -> tuple[Diagnostic, ...]:
+    """The problems without a compiler's warnings, which come and go with what is compiled again.
+
+    They are kept if nothing else was read, or if warnings are what the gate looks for.
+    """
+    wanted = output.kind is Kind.LINT or _WARNINGS_FAIL in log.text
+    if wanted or all(d.level is not Level.ERROR for d in problems):
+        return problems
+    return tuple(d for d in problems if d.level is Level.ERROR or d.tool not in _COMPILERS)

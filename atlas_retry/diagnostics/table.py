@@ -48,6 +48,8 @@ class LineFormat(Parser, frozen=True, kw_only=True):
     """Whether to ignore problems without a path."""
     zero_based: bool = False
     """Whether the tool counts columns from 0."""
+    compiles: bool = False
+    """Whether it is a compiler: a warning that fails it is reported as an error."""
 
     def read(self, log: Log) -> Iterator[Located]:
         """Raises re.error for an invalid pattern."""
