@@ -6,7 +6,7 @@ import os
 import pytest
 
 from atlas_retry.reports.screen.console import wants_colour
-from tests.projects import UNITTEST, Project, atlas, git
+from tests.projects import FIXED, UNITTEST, Project, atlas, git
 
 
 def without_configuration(project: Project) -> None:
@@ -27,15 +27,46 @@ def test_without_a_configuration_proposed_gates_run_and_nothing_is_written(
     assert after.replace("?? __pycache__/\n", "") == before.replace("?? __pycache__/\n", "")
 
 
-@pytest.mark.parametrize(("line", "code"), [("hadolint Dockerfile", 3), ("", 1)])
-def test_a_ci_command_that_cannot_start_is_broken(line: str, code: int, project: Project) -> None:
-    without_configuration(project)
+def in_ci(project: Project, *steps: dict[str, str]) -> None:
     workflow = project.root / ".github" / "workflows" / "ci.yml"
     workflow.parent.mkdir(parents=True)
-    steps = [{"run": run} for run in ("make test", line) if run]
     workflow.write_text(json.dumps({"on": "push", "jobs": {"a": {"steps": steps}}}))
+
+
+@pytest.mark.parametrize(
+    ("step", "why"),
+    [
+        (
+            {"run": "hadolint Dockerfile"},
+            "hadolint Dockerfile: hadolint is not on PATH (install hadolint)",
+        ),
+        (
+            {"run": "make test", "working-directory": "build"},
+            "make test: build does not exist",
+        ),
+    ],
+)
+@pytest.mark.parametrize("passing", [False, True])
+def test_a_ci_command_that_cannot_start_is_named_and_the_others_run(
+    step: dict[str, str], why: str, *, passing: bool, project: Project
+) -> None:
+    without_configuration(project)
+    in_ci(project, {"run": "make test"}, step)
+    if passing:
+        (project.root / "calc.py").write_text(FIXED)
     ended = atlas(project, "validate")
-    assert (ended.code, "BROKEN" in ended.out) == (code, bool(line))
+    assert ended.code == (0 if passing else 1)
+    assert "running the 1 gate that atlas init proposes" in ended.out
+    assert f"CI runs this gate, this machine did not: {why}" in ended.out
+    assert "BROKEN" not in ended.out
+
+
+def test_a_project_none_of_whose_gates_can_start_is_not_validated(project: Project) -> None:
+    (project.root / ".atlas" / "config.yaml").unlink()
+    in_ci(project, {"run": "hadolint Dockerfile"})
+    ended = atlas(project, "validate")
+    assert ended.code == 3
+    assert "hadolint is not on PATH (install hadolint)" in ended.err
 
 
 def test_init_without_results_suggests_lines_for_the_language(project: Project) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -24,6 +25,9 @@ from atlas_retry.run.open import (
     validation_logs,
 )
 from atlas_retry.text.units import copyable
+
+if TYPE_CHECKING:
+    from atlas_retry.cli.proposing import Checks
 
 OK, FAILED, BROKEN = 0, 1, 3
 SHORT_FORMS = ("format", "lint", "test")
@@ -76,11 +80,13 @@ def validate(
     level = output.verbosity(quiet, verbose)
     with output.screen(os.environ, plain=plain, verbosity=level, to_stderr=json) as shown:
         if proposed:
-            shown(Notice(text=proposed))
+            shown(Notice(text=proposed.notice))
             validation = _run_aside(opened, chosen, how, shown)
         else:
             validation = _run(opened, chosen, how, shown, fix=fix)
         validation = _triaged(opened, chosen, validation, how, shown)
+        for line in proposed.absent if proposed else ():
+            shown(Notice(level=Level.WARNING, text=line))
         shown.write(output.last_lines(validation, path, verbosity=level, proposed=bool(proposed)))
     remember(opened, validation)
     if receipt:
@@ -114,16 +120,16 @@ def _print_gates(gates: Sequence[Gate], *, as_json: bool) -> int:
     return OK
 
 
-def _opened(path: Path) -> tuple[OpenWorkspace, str]:
-    """The workspace, and a line that lists the proposed gates if it has no configuration."""
+def _opened(path: Path) -> tuple[OpenWorkspace, "Checks | None"]:
+    """The workspace, and the proposed gates if it has no configuration."""
     from atlas_retry import config
 
     if not path.is_dir() or config.is_configured(path):
-        return open_configured(path, os.environ), ""
+        return open_configured(path, os.environ), None
     from atlas_retry.cli.proposing import checking
 
-    text, line = checking(config.root_of(path), os.environ)
-    return open_configured(path, os.environ, proposed=text), line
+    proposed = checking(config.root_of(path), os.environ)
+    return open_configured(path, os.environ, proposed=proposed.text), proposed
 
 
 def _run(

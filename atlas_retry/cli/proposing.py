@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
+from msgspec import Struct
 from msgspec.structs import replace
 
-from atlas_retry.errors import UsageError
+from atlas_retry.errors import AtlasError, UsageError
 from atlas_retry.reports.screen.console import screen
 from atlas_retry.reports.screen.lines import aligned
 from atlas_retry.settings import CONFIGURATION_FILES
@@ -70,31 +71,49 @@ def initialise(
     return 0
 
 
-def checking(root: Path, environ: Mapping[str, str]) -> tuple[str, str]:
-    """The configuration that init would propose, with gates that change no file, and a notice.
+class Checks(Struct, frozen=True, kw_only=True):
+    """What `atlas validate` runs without a configuration."""
 
-    A gate that CI runs is included even if it cannot start here: it is broken then, and the
-    validation fails. Left out are formatters without a check mode, commands that install
-    something, and tools that have only a settings file and cannot start. Raises UsageError if no
-    gate is left.
+    text: str
+    """The configuration."""
+    notice: str
+    """How many gates run, and what is left out because it cannot only check."""
+    absent: tuple[str, ...] = ()
+    """A line for each gate that this machine cannot start, with the reason."""
+
+
+def checking(root: Path, environ: Mapping[str, str]) -> Checks:
+    """The configuration that init would propose, with gates that change no file.
+
+    Left out are formatters without a check mode, commands that install something, and what
+    cannot start here: the validation then is less than CI's, and says so. Raises UsageError if
+    the project has no gate, AtlasError if it has but none can run.
     """
     from atlas_retry.config import init as proposing
     from atlas_retry.config.init.commands import only_checks
 
     proposal = proposing.propose(root, environ)
-    idle = proposal.idle
-    in_ci = [p for p in idle if (p.in_ci, p.installs) == (True, None)]
-    absent = [p for p in idle if p not in in_ci]
-    asked = [*proposal.gates, *in_ci]
+    # two formatters that disagree may both be asked, as CI does
+    doubled = [p for p in proposal.idle if p.doubled and p.in_ci]
+    asked = [*proposal.gates, *doubled]
     only = [replace(p, run=only_checks(p.run), obstacle=None) for p in asked]
     writers = [p for p, was in zip(only, asked, strict=True) if _writes(p, was)]
     kept = [p for p in only if p not in writers]
     if not kept:
-        raise proposing.nothing_found(root, proposal)
+        refusal = proposing.nothing_found(root, proposal)
+        raise AtlasError(refusal.message, remedy=refusal.remedy) if proposal.idle else refusal
     line = f"no configuration: running the {counted(len(kept), 'gate')} that atlas init proposes"
-    without = [*(p.run for p in writers), *(p.run for p in absent)]
-    left = f"; left out: {', '.join(without)}" if without else ""
-    return proposing.text_of(replace(proposal, choices=tuple(kept))), line + left
+    left = f"; left out: {', '.join(p.run for p in writers)}" if writers else ""
+    return Checks(
+        text=proposing.text_of(replace(proposal, choices=tuple(kept))),
+        notice=line + left,
+        absent=tuple(_not_run(p) for p in proposal.idle if p not in doubled),
+    )
+
+
+def _not_run(proposed: "Proposed") -> str:
+    by = "CI runs this gate, this machine did not" if proposed.in_ci else "not run here"
+    return f"{by}: {proposed.run}: {proposed.obstacle}"
 
 
 def _writes(checking: "Proposed", proposed: "Proposed") -> bool:

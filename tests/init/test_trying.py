@@ -157,9 +157,11 @@ def test_a_run_without_a_configuration_installs_nothing(
 ) -> None:
     write(root, "Makefile", "test:\n\ttrue\ncov:\n\tpip install coverage\n")
     write(root, ".github/workflows/ci.yml", CI.format(line="make cov"))
-    text, line = checking(root, environ)
-    assert "make cov" not in text
-    assert line.endswith("; left out: make cov")
+    checks = checking(root, environ)
+    assert "make cov" not in checks.text
+    assert [line.partition(": ")[2] for line in checks.absent] == [
+        "make cov: it installs something: pip install coverage"
+    ]
 
 
 def test_without_git_no_gate_is_tried(tmp_path: Path, environ: dict[str, str]) -> None:
@@ -175,9 +177,26 @@ def test_without_a_configuration_only_checking_gates_run(
 ) -> None:
     write(root, "a.py", UGLY)
     write(root, "pyproject.toml", "[tool.ruff.format]\n")
-    text, line = checking(root, environ)
-    assert 'run: "ruff format --check ."' in text
-    assert line == "no configuration: running the 2 gates that atlas init proposes"
+    checks = checking(root, environ)
+    assert 'run: "ruff format --check ."' in checks.text
+    assert checks.notice == "no configuration: running the 2 gates that atlas init proposes"
+    assert checks.absent == ()
+
+
+def test_without_a_configuration_two_formatters_of_ci_both_check(
+    root: Path, environ: dict[str, str]
+) -> None:
+    write(root, "Makefile", "test:\n\ttrue\n")
+    write(root, "setup.py", "")
+    both = "ruff format . && black ."
+    write(root, "bin/black", "#!/bin/sh\n")
+    (root / "bin" / "black").chmod(0o755)
+    write(root, ".github/workflows/ci.yml", CI.format(line=both))
+    with_black = environ | {"PATH": f"{root / 'bin'}:{environ['PATH']}"}
+    checks = checking(root, with_black)
+    assert 'run: "ruff format --check ."' in checks.text
+    assert 'run: "black --check ."' in checks.text
+    assert checks.absent == ()
 
 
 def test_a_package_that_is_not_installed_is_named_by_the_command_to_type_first(

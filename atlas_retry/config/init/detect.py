@@ -248,4 +248,5 @@ def _one_layout(choices: list[Proposed]) -> Iterator[Proposed]:
             continue
         first = firsts.setdefault(choice.language, choice.tool)
         why = f"{first} formats the same files; two formatters disagree"
-        yield choice if first == choice.tool else replace(choice, obstacle=why)
+        is_first = first == choice.tool
+        yield choice if is_first else replace(choice, obstacle=why, doubled=True)

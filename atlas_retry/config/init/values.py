@@ -63,6 +63,8 @@ class Proposed(Struct, frozen=True, kw_only=True):
     """Whether the project's hooks run it already."""
     obstacle: str | None = None
     """Why it cannot start here; None if it can."""
+    doubled: bool = False
+    """Whether the obstacle is only another formatter of the same files."""
     remedy: str | None = None
     """The command that installs what its trial run lacked; None if none is known."""
 
