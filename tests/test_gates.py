@@ -175,6 +175,17 @@ def test_writers_run_alone_and_readers_concurrently(plan: Plan) -> None:
     assert [result.status for result in validation.results] == [Status.PASSED] * 4
 
 
+def test_builds_run_before_the_gates_that_may_need_them(plan: Plan) -> None:
+    (plan.root / "new.txt").write_text("new")
+    gates = (
+        gate(name="lint", run="test -e dist/a.txt", kind=Kind.LINT),
+        gate(name="tests", run="test -e dist/a.txt", kind=Kind.TEST),
+        gate(name="hooks", run="true", kind=Kind.PRE_COMMIT),
+        gate(name="build", run="sleep 0.3; mkdir dist; cp new.txt dist/a.txt", kind=Kind.BUILD),
+    )
+    assert run_gates(gates, plan).success
+
+
 def test_readers_run_again_after_a_later_writer_changed_files(plan: Plan) -> None:
     gates = [
         gate("lint", Kind.LINT, "! grep -q bad code.py"),

@@ -181,11 +181,11 @@ def test_only_outdated_gates_run_again(project: Project) -> None:
         validation={
             "lint": ["echo lint >> ../runs"],
             "pre_commit": ["echo hooks >> ../runs; test -e new.py || touch new.py"],
-            "build": ["echo build >> ../runs"],
+            "custom": [{"run": "echo custom >> ../runs", "max_retries": 1}],
         }
     )
     assert validated(project).success
-    assert [runs(project, kind) for kind in ("lint", "hooks", "build")] == [2, 1, 1]
+    assert [runs(project, kind) for kind in ("lint", "hooks", "custom")] == [2, 1, 1]
 
 
 def test_a_failure_is_not_replaced_by_a_pass_after_the_gate_changed_files(

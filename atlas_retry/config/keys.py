@@ -182,7 +182,7 @@ class ValidationKeys(ConfigSection, frozen=True, kw_only=True):
     timeout: Seconds = "5m"
     """Time limit for one run of one command: 90 (seconds), 90s, 10m, 1h30m; at most 24h."""
     parallel: bool = True
-    """Run lint, test, build and custom gates in parallel."""
+    """Run builds in parallel, and then lint, test and custom gates."""
     jobs: Jobs = "auto"
     """Gates to run at once; auto = one per processor, plus those that mostly wait."""
 

@@ -1,4 +1,4 @@
-"""Run gates: which run alone, which in parallel, and to which tree each result belongs.
+"""Run gates: which run alone, first or in parallel, and to which tree each result belongs.
 
 Each result belongs to the tree on which its gate ended. A validation counts only if code and
 settings are the same for all gates and at the end: stale gates run again, once. Asks no agent.
@@ -176,18 +176,34 @@ def _run(course: Course, numbers: Iterable[int]) -> None:
 
 def _groups(course: Course, numbers: Iterable[int]) -> Iterator[tuple[int, ...]]:
     """Groups that run together: readers that change files run alone, before the others."""
-
-    def is_reader(number: int) -> bool:
-        gate = course.gates[number]
-        return gate.kind is not Kind.REVIEW and not is_writer(gate)
-
-    for are_readers, stretch in groupby(numbers, key=is_reader):
+    by_phase = groupby(_builds_first(course, numbers), key=lambda n: _phase(course.gates[n]))
+    for phase, stretch in by_phase:
         members = tuple(stretch)
-        run_alone = course.plan.learned.movers if are_readers else {*course.gates}
+        run_alone = {*course.gates} if phase == _ALONE else course.plan.learned.movers
         alone = [number for number in members if course.gates[number] in run_alone]
         yield from ((number,) for number in alone)
         if rest := tuple(number for number in members if number not in alone):
             yield rest
+
+
+_ALONE, _BUILDS, _READS = range(3)
+
+
+def _phase(gate: Gate) -> int:
+    """What a gate may run beside: nothing, builds, or gates that may need what builds write."""
+    if gate.kind is Kind.REVIEW or is_writer(gate):
+        return _ALONE
+    return _BUILDS if gate.kind is Kind.BUILD else _READS
+
+
+def _builds_first(course: Course, numbers: Iterable[int]) -> list[int]:
+    """The numbers with the builds before the first gate that may need what they write."""
+    phases = {number: _phase(course.gates[number]) for number in numbers}
+    builds = [number for number in phases if phases[number] == _BUILDS]
+    others = [number for number in phases if phases[number] != _BUILDS]
+    readers = (at for at, number in enumerate(others) if phases[number] == _READS)
+    first = next(readers, len(others))
+    return [*others[:first], *builds, *others[first:]]
 
 
 def _run_writer(course: Course, number: int) -> None:
