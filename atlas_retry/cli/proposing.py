@@ -3,7 +3,7 @@
 import os
 import shutil
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -93,8 +93,7 @@ def checking(root: Path, environ: Mapping[str, str]) -> Checks:
     from atlas_retry.config.init.commands import only_checks
 
     proposal = proposing.propose(root, environ)
-    # two formatters that disagree may both be asked, as CI does
-    doubled = [p for p in proposal.idle if p.doubled and p.in_ci]
+    doubled = _doubled(proposal.idle)
     asked = [*proposal.gates, *doubled]
     only = [replace(p, run=only_checks(p.run), obstacle=None) for p in asked]
     writers = [p for p, was in zip(only, asked, strict=True) if _writes(p, was)]
@@ -109,6 +108,12 @@ def checking(root: Path, environ: Mapping[str, str]) -> Checks:
         notice=line + left,
         absent=tuple(_not_run(p) for p in proposal.idle if p not in doubled),
     )
+
+
+def _doubled(idle: "Iterable[Proposed]") -> "list[Proposed]":
+    """Second formatters of CI: where both only check, they need not agree."""
+    of_ci = (proposed for proposed in idle if proposed.in_ci)
+    return [proposed for proposed in of_ci if proposed.doubled]
 
 
 def _not_run(proposed: "Proposed") -> str:

@@ -108,7 +108,7 @@ _UPWARDS = regex(r"^(?:\.\./)+")
 def _found(path: str, root: str | None, cwd: str, holds: Holds) -> str:
     """The path relative to the root, also if the tool ran in a folder that the command hides.
 
-    pytest below `changedir` of tox names `../tests/test_a.py`, and the workspace has tests.
+    pytest below `changedir` of tox names tests by `../`, and the workspace has them.
     """
     plain = relative(path, root, cwd)
     inner = _UPWARDS.sub("", posixpath.normpath(plain))
@@ -289,4 +289,9 @@ def _without_warnings(
     wanted = output.kind is Kind.LINT or _WARNINGS_FAIL in log.text
     if wanted or all(d.level is not Level.ERROR for d in problems):
         return problems
-    return tuple(d for d in problems if d.level is Level.ERROR or d.tool not in _COMPILERS)
+    return tuple(filter(_stays, problems))
+
+
+def _stays(problem: Diagnostic) -> bool:
+    """Whether a problem is no warning of a compiler."""
+    return problem.level is Level.ERROR or problem.tool not in _COMPILERS

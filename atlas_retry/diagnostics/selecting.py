@@ -82,7 +82,7 @@ _NODE = frozenset(
 )
 
 
-class Call(Struct, frozen=True, kw_only=True):
+class RunnerCall(Struct, frozen=True, kw_only=True):
     """How a command starts a test runner, with its words as they are written."""
 
     start: str
@@ -95,12 +95,12 @@ class Call(Struct, frozen=True, kw_only=True):
     """`--` and the options after it."""
 
 
-class Asked(Struct, frozen=True, kw_only=True):
+class AskedTest(Struct, frozen=True, kw_only=True):
     """One test, and how its gate starts the runner."""
 
     path: str
     name: str
-    call: Call
+    call: RunnerCall
 
 
 class SelectingRunner(Struct, frozen=True):
@@ -110,7 +110,7 @@ class SelectingRunner(Struct, frozen=True):
     """Pattern of its name in a gate's command."""
     default: Callable[[str], str | None]
     """Returns its command for a gate's that is a script; None if that is unknown."""
-    selecting: Callable[[Asked], str]
+    selecting: Callable[[AskedTest], str]
     """Returns the arguments that select a test."""
     valued: frozenset[str] | None = None
     """Options whose value is the next word; None if the gate's options are dropped."""
@@ -131,45 +131,45 @@ def _title(name: str) -> str:
     return shlex.quote(_SYNTAX.sub(r"\\\g<0>", re.sub(r" [\u203a>] ", " ", name)))
 
 
-def _path_and_name(option: str) -> Callable[[Asked], str]:
+def _path_and_name(option: str) -> Callable[[AskedTest], str]:
     return lambda asked: _joined(_file(asked.path), option, _title(asked.name))
 
 
-def _node_id(asked: Asked) -> str:
+def _node_id(asked: AskedTest) -> str:
     return shlex.quote(f"{asked.path}::{asked.name}" if asked.path else asked.name)
 
 
-def _name(asked: Asked) -> str:
+def _name(asked: AskedTest) -> str:
     return shlex.quote(asked.name)
 
 
-def _cargo(asked: Asked) -> str:
+def _cargo(asked: AskedTest) -> str:
     return _joined(*asked.call.options, shlex.quote(asked.name), *asked.call.passed)
 
 
-def _node(asked: Asked) -> str:
+def _node(asked: AskedTest) -> str:
     """Node takes options only before files; a test may be defined in a file that runs none."""
     call = asked.call
     files = call.operands or (_file(asked.path),)
     return _joined(*call.options, "--test-name-pattern", _title(asked.name), *files)
 
 
-def _maven(asked: Asked) -> str:
+def _maven(asked: AskedTest) -> str:
     call = asked.call
     test = shlex.quote("#".join(asked.name.rsplit(".", 1)))
     return _joined(*call.options, *(call.operands or ("test",)), f"-Dtest={test}")
 
 
-def _example(asked: Asked) -> str:
+def _example(asked: AskedTest) -> str:
     file = shlex.quote(asked.path) if asked.path else ""
     return _joined(file, "-e", shlex.quote(asked.name))
 
 
-def _filter(asked: Asked) -> str:
+def _filter(asked: AskedTest) -> str:
     return f"--filter {shlex.quote(asked.name.partition(' ')[0])}"
 
 
-def _go(asked: Asked) -> str:
+def _go(asked: AskedTest) -> str:
     path = asked.path
     folder = posixpath.dirname(path) if path.endswith(".go") else path
     wanted = "/".join(f"^{re.escape(step)}$" for step in asked.name.split("/"))
@@ -226,7 +226,7 @@ def reproducing(result: GateResult, test: Diagnostic) -> str | None:
     if call is None or _is_outside(path, folder):
         return None
     enter = "" if folder == "." else f"cd {shlex.quote(folder)} && "
-    return f"{enter}{call.start} {runner.selecting(Asked(path=path, name=name, call=call))}"
+    return f"{enter}{call.start} {runner.selecting(AskedTest(path=path, name=name, call=call))}"
 
 
 def _is_outside(path: str, folder: str) -> bool:
@@ -235,26 +235,31 @@ def _is_outside(path: str, folder: str) -> bool:
     return path.startswith("../") and joined.startswith("../")
 
 
-def _call(runner: SelectingRunner, command: str) -> Call | None:
+def _call(runner: SelectingRunner, command: str) -> RunnerCall | None:
     """How the gate starts the runner; None if unknown, or if it does so in several ways."""
     named = [*_named(runner.program, command)]
     if not named and (default := runner.default(command)):
         named = [*_named(runner.program, default)]
-    if any(start.count(quote) % 2 for start, _ in named for quote in "'\""):
+    if any(_is_in_quotes(start) for start, _ in named):
         return None
     if runner.valued is None:
-        return Call(start=named[0][0]) if named else None
+        return RunnerCall(start=named[0][0]) if named else None
     calls = {_parsed(start, rest, runner.valued) for start, rest in named}
     return calls.pop() if len(calls) == 1 else None
 
 
-def _parsed(start: str, rest: str, valued: frozenset[str]) -> Call:
+def _is_in_quotes(start: str) -> bool:
+    """Whether what follows is inside a quoted text, such as that of `bash -c`."""
+    return any(start.count(quote) % 2 for quote in "'\"")
+
+
+def _parsed(start: str, rest: str, valued: frozenset[str]) -> RunnerCall:
     """The call with its options, operands and what follows `--`, without redirections."""
     words = [*takewhile(lambda word: not _REDIRECTS.match(word), _WORD.findall(rest))]
     own = [*takewhile(lambda word: word != "--", words)]
     options, operands = _sorted(own, valued)
     passed, _ = _sorted(words[len(own) :], valued)
-    return Call(
+    return RunnerCall(
         start=start, options=options, operands=operands, passed=passed if len(passed) > 1 else ()
     )
 

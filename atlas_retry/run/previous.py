@@ -138,8 +138,9 @@ def _outside(opened: OpenWorkspace, run: values.RunRow, attempt: values.OpenAtte
     """
     quiet_s = rescue.quiet_since_s(run, run_folder(opened, run.id))
     moved = seals.outside_between(opened.git, _began_s(run, attempt), quiet_s)
-    is_blocking = opened.settings.guard.mode == "block"
-    return [path for path in moved if is_blocking or path in opened.settings.sources]
+    if opened.settings.guard.mode == "block":
+        return [*moved]
+    return [path for path in moved if path in opened.settings.sources]
 
 
 def _why_not_resumed(opened: OpenWorkspace, run: values.RunRow, attempt: values.OpenAttempt) -> str:
