@@ -8,6 +8,7 @@ import importlib.util
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import textwrap
@@ -288,9 +289,11 @@ def test_an_overloaded_model_is_replaced_by_the_next_one_listed(desk: Desk) -> N
 
 
 def test_a_refused_connection_is_unavailable(cli: str, desk: Desk) -> None:
-    with serving() as server:
-        url = server.url
-    reply = desk.ask(cli, url, environ={"CLAUDE_CODE_MAX_RETRIES": "1"})
+    with socket.socket() as taken:
+        # bound, so that no server of another test gets the port; nobody listens
+        taken.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{taken.getsockname()[1]}"
+        reply = desk.ask(cli, url, environ={"CLAUDE_CODE_MAX_RETRIES": "1"})
     assert reply.status is ReplyStatus.UNAVAILABLE
     assert "network" in (reply.remedy or "")
     assert len(desk.messages(TransportRetried)) == reply.transport_retries == 1
