@@ -80,13 +80,11 @@ def validate(
     level = output.verbosity(quiet, verbose)
     with output.screen(os.environ, plain=plain, verbosity=level, to_stderr=json) as shown:
         if proposed:
-            shown(Notice(text=proposed.notice))
-            validation = _run_aside(opened, chosen, how, shown)
+            validation = _run_aside(opened, chosen, how, shown, proposed.notice)
         else:
             validation = _run(opened, chosen, how, shown, fix=fix)
         validation = _triaged(opened, chosen, validation, how, shown)
-        for line in proposed.absent if proposed else ():
-            shown(Notice(level=Level.WARNING, text=line))
+        _name_absent(proposed, shown)
         shown.write(output.last_lines(validation, path, verbosity=level, proposed=bool(proposed)))
     remember(opened, validation)
     if receipt:
@@ -185,16 +183,25 @@ def _changing(
     return validation, frozenset(paths)
 
 
-def _run_aside(opened: OpenWorkspace, chosen: Sequence[Gate], how: Plan, shown: Emit) -> Validation:
+def _run_aside(
+    opened: OpenWorkspace, chosen: Sequence[Gate], how: Plan, shown: Emit, notice: str
+) -> Validation:
     """Run pre-commit hooks on a copy: without a configuration the user agreed to no changes."""
     from atlas_retry.gates.validation import run_gates
     from atlas_retry.workspace import isolated
 
+    shown(Notice(text=notice))
     hooks = [gate.run for gate in chosen if gate.kind is Kind.PRE_COMMIT]
     if not hooks or not opened.has_git:
         return run_gates(chosen, how, shown)
     with isolated.beside(opened.git, {}, [gate.run for gate in chosen]) as there:
         return run_gates(chosen, replace(how, wrap=there.wrap, locate=there.file), shown)
+
+
+def _name_absent(proposed: "Checks | None", shown: Emit) -> None:
+    """Warn of each proposed gate that this machine could not start."""
+    for line in proposed.absent if proposed else ():
+        shown(Notice(level=Level.WARNING, text=line))
 
 
 def _name_unheld(opened: OpenWorkspace, paths: Collection[str], shown: Emit) -> None:

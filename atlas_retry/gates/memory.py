@@ -209,10 +209,10 @@ def _digest(files: Files) -> str:
 
 def _ignored(root: Path, files: Files, below: str = "") -> "Iterator[tuple[str, Stat]]":
     """Files not among `files`, and empty folders, outside dependency and cache folders."""
-    from atlas_retry.workspace.linked import stamp
+    from atlas_retry.workspace.linked import listed, stamp
     from atlas_retry.workspace.scan import CACHES
 
-    entries = _listed(f"{root}/{below}")
+    entries = listed(f"{root}/{below}")
     if not entries:
         yield below, _OF_EMPTY_FOLDER
     for entry in entries:
@@ -223,12 +223,6 @@ def _ignored(root: Path, files: Files, below: str = "") -> "Iterator[tuple[str, 
             yield path, stamp(entry) or _UNREADABLE
         elif entry.name != ".git" and entry.name not in CACHES:
             yield from _ignored(root, files, f"{path}/")
-
-
-def _listed(folder: str) -> "list[os.DirEntry[str]]":
-    with suppress(OSError), os.scandir(folder) as entries:
-        return list(entries)
-    return []
 
 
 _OF_EMPTY_FOLDER: "Stat" = (0, 0, 0, 0, 0)

@@ -99,7 +99,7 @@ def led_to(root: Path, environment: str) -> Iterator[str]:
     Only files directly in `site-packages` count: Python reads no `.pth` file below that.
     """
     for folder in _places(environment):
-        for entry in _listed(str(folder)):
+        for entry in listed(str(folder)):
             yield from linked_folders(root, entry)
 
 
@@ -163,7 +163,8 @@ def behind(root: Path, links: Iterable[str]) -> dict[str, Stat | None]:
     return by_path
 
 
-def _listed(folder: str) -> "list[os.DirEntry[str]]":
+def listed(folder: str) -> "list[os.DirEntry[str]]":
+    """The entries of a folder; none if it cannot be read."""
     try:
         return list(os.scandir(folder))
     except OSError:
@@ -177,7 +178,7 @@ def _files(
 ) -> Iterator[tuple[str, Stat | None]]:
     waiting = [folder]
     while waiting:
-        for entry in _listed(waiting.pop()):
+        for entry in listed(waiting.pop()):
             if not entry.is_dir(follow_symlinks=False):
                 yield entry.path, stamped(entry)
             elif entry.name not in passed_over:
