@@ -15,6 +15,24 @@ from atlas_retry.cli.runs import retry
 from tests.commands import run_atlas
 from tests.projects import Project, make_project
 
+LEFT_OUT = """
+import sys
+from types import SimpleNamespace
+from atlas_retry.cli import imports
+if "newer" in sys.argv:
+    imports.SimpleNamespace = lambda **members: SimpleNamespace()
+imports.settle()
+import decimal, ipaddress, locale, textwrap, uuid
+import msgspec
+class Value(msgspec.Struct):
+    number: int
+assert msgspec.json.schema(Value)["$defs"]["Value"]["required"] == ["number"]
+assert msgspec.inspect.type_info(int) == msgspec.inspect.IntType()
+assert uuid.UUID(int=1) and decimal.Decimal(1) == 1
+assert ipaddress.ip_address("::1").is_loopback
+assert locale.getlocale() and textwrap.dedent(" a") == "a"
+assert isinstance(sys.modules["ipaddress"].__file__, str)
+"""
 THIRD_PARTY = {"atlas_retry", "msgspec", "typing_extensions"}
 """Roots outside the standard library; Typer reads only lines that did not run before."""
 
@@ -53,6 +71,7 @@ ROOMS = {"gates", "reports", "run", "text"}
 DEAR = {
     *("asyncio", "difflib", "email", "gettext", "http", "inspect", "multiprocessing", "sqlite3"),
     *("_hashlib", "shutil", "tempfile", "unittest", "xml"),
+    *("decimal", "ipaddress", "locale", "platform", "textwrap", "uuid", "zlib"),
 }
 """Of the standard library; no validation needs them."""
 
@@ -105,6 +124,11 @@ def test_validate_imports_only_what_it_needs(project: Project) -> None:
     assert roots - machine - set(sys.stdlib_module_names) <= THIRD_PARTY
     assert ours - packages <= OURS | {"atlas_retry.__main__"}
     assert not roots & DEAR
+
+
+@pytest.mark.parametrize("msgspec", ["known", "newer"])
+def test_what_the_start_leaves_out_is_there_when_it_is_used(msgspec: str) -> None:
+    subprocess.run((sys.executable, "-c", LEFT_OUT, msgspec), check=True)
 
 
 @pytest.fixture

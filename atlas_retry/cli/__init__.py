@@ -23,7 +23,9 @@ def main(arguments: "Sequence[str] | None" = None) -> None:
     import gc
 
     gc.set_threshold(GARBAGE_AFTER)
-    _keep_out("typing_extensions")
+    from atlas_retry.cli import imports
+
+    imports.settle()
     from atlas_retry.cli import streams
     from atlas_retry.errors import AtlasError
 
@@ -35,21 +37,6 @@ def main(arguments: "Sequence[str] | None" = None) -> None:
             AtlasError(f"standard output cannot be written, and the rest of it is lost: {why}")
         )
     sys.exit(BROKEN if why and code == 0 else code)
-
-
-def _keep_out(module: str) -> None:
-    """Make `import` of a module fail while msgspec is imported.
-
-    msgspec prefers typing_extensions, for Python before 3.11, to `typing` (msgspec._utils); it
-    imports inspect, ast, dis and tokenize, which take a tenth of a short command.
-    """
-    if module in sys.modules:
-        return
-    sys.modules[module] = None  # type: ignore[assignment]  # how Python marks what is missing
-    try:
-        import msgspec  # noqa: F401
-    finally:
-        del sys.modules[module]
 
 
 def _exit_code(words: list[str]) -> int:

@@ -5,7 +5,6 @@ change. Imports here stay light.
 """
 
 import os
-import zlib
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -44,7 +43,7 @@ def load(start: Path, *, environ: Mapping[str, str], overrides: Mapping[str, obj
     processors = _processors()
     file = None
     with suppress(StateError):  # one cache file for each project, replaced after a change
-        name = f"config-{zlib.crc32(os.fsencode(sources.project.path)):08x}.json"
+        name = f"config-{sha256_of(os.fsencode(sources.project.path))[:8]}.json"
         file = state_dir.locate(environ) / "cache" / name
     wanted = _digest(sources, overrides, processors)
     settings = _recalled(file, wanted) if file else None
