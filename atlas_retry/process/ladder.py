@@ -84,16 +84,17 @@ class Ladder:
         self._reason: Ended | None = None
         self._survivors: tuple[str, ...] = ()
         self._give_up_s = _NEVER
-        self._enter(self._run, _NEVER)
+        self._enter(Ladder._run, _NEVER)
 
     def pump(self, stream: Stream) -> None:
         if stream.pump():
             self._printed_s = clock()
 
     def step(self, now_s: float) -> None:
-        self._step(now_s)
+        self._step(self, now_s)
 
-    def _enter(self, step: Callable[[float], None], until_s: float) -> None:
+    def _enter(self, step: Callable[["Ladder", float], None], until_s: float) -> None:
+        # a function, as a bound method would keep the input and output in memory in a cycle
         self._step, self._until_s, self._pause_s = step, until_s, _PAUSES_S[0]
 
     def _rest(self, now_s: float) -> None:
@@ -122,7 +123,7 @@ class Ladder:
         elif self.command.keep_daemons:
             self._finish()
         else:
-            self._enter(self._settle, now_s + SETTLE_S)
+            self._enter(Ladder._settle, now_s + SETTLE_S)
             self._settle(now_s)
 
     def _overdue(self, now_s: float) -> Ended | None:
@@ -154,8 +155,8 @@ class Ladder:
 
     def stop(self, now_s: float) -> None:
         """Ask it to end within its grace; no effect if it was asked before."""
-        if self._step in (self._run, self._settle):
-            self._enter(self._await_end, now_s + self.command.grace_s)
+        if self._step in (Ladder._run, Ladder._settle):
+            self._enter(Ladder._await_end, now_s + self.command.grace_s)
             self._await_end(now_s)
 
     def _await_end(self, now_s: float) -> None:
@@ -169,8 +170,8 @@ class Ladder:
 
     def kill(self, now_s: float) -> None:
         """Kill it and everything it started, at once."""
-        if self._step != self._kill:
-            self._enter(self._kill, now_s + KILL_S)
+        if self._step is not Ladder._kill:
+            self._enter(Ladder._kill, now_s + KILL_S)
             self._give_up_s = now_s + GIVE_UP_S
             if self._has_ended():
                 self._survivors = self._survivors or proc.names(self.family.remaining())

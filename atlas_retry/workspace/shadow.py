@@ -38,7 +38,7 @@ _MUCH_BIGGER = 4
 """A pack this many times bigger than all smaller ones together is left as it is."""
 _BIG_BYTES = 8 << 20
 """Git reads files of this size itself, so that they need not fit into memory."""
-_BATCH_BYTES = 16 << 20
+_BATCH_BYTES = 4 << 20
 _LEFTOVERS = (
     "*.lock",
     "refs/**/*.lock",
