@@ -58,7 +58,8 @@ def run(root: Path, state: Path, attempts: int) -> Used:
     git(root, "checkout", "-q", "calc.txt")
     configure(root, attempts)
     call = (sys.executable, "-m", "atlas_retry", "retry", ".", "--ai-fix", "--json")
-    env = {**ENVIRON, "HOME": str(state), "ATLAS_HOME": str(state)}
+    # an environment of Python on PATH is watched, which costs by its packages
+    env = {**ENVIRON, "PATH": os.defpath, "HOME": str(state), "ATLAS_HOME": str(state)}
     null = subprocess.DEVNULL
     start = time.perf_counter()
     process = subprocess.Popen(call, cwd=root, env=env, stdout=null, stderr=null)

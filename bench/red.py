@@ -1,4 +1,4 @@
-"""A red `validate` of a 3 s lint and a 6 s test, then `retry --ai-fix` that mends it: wall time.
+"""A red `validate` of a 3 s lint and a 6 s test, then `retry --ai-fix` that fixes it: wall time.
 
 .venv/bin/python bench/red.py
 """
@@ -18,7 +18,7 @@ LOOK = "grep -q good state.txt || { echo 'state.txt:1:1: S001 it is bad'; exit 1
 
 
 def prepared(root: Path, recheck: str | None) -> None:
-    """A project whose slow test fails; an agent that mends it at once."""
+    """A project whose slow test fails; an agent that fixes it at once."""
     test = {"name": "test", "run": f"sleep 6; {LOOK}"} | ({"recheck": recheck} if recheck else {})
     settings = {
         "version": 1,

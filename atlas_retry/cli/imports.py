@@ -8,8 +8,8 @@ import sys
 from importlib import import_module
 from types import ModuleType, SimpleNamespace
 
-SELDOM_USED = ("ipaddress", "locale", "msgspec.inspect", "textwrap")
-"""Imported by pathlib, subprocess and msgspec for single functions; loaded when one is used."""
+SELDOM_USED = ("locale", "msgspec.inspect", "textwrap")
+"""Imported by subprocess and msgspec for single functions; loaded when one is used."""
 
 
 class _Later(ModuleType):
@@ -26,7 +26,7 @@ class _Later(ModuleType):
 
 
 def settle() -> None:
-    """Import msgspec without what it does not need; call it before anything else is imported."""
+    """Import msgspec and pathlib without what they do not need; call it before other imports."""
     if "msgspec" in sys.modules:
         return
     for name in SELDOM_USED:
@@ -38,16 +38,27 @@ def settle() -> None:
         # types that no value of ours has
         "uuid": SimpleNamespace(UUID=_NoSuchValue, SafeUUID=SimpleNamespace(unknown=None)),
         "decimal": SimpleNamespace(Decimal=_NoSuchValue),
+        # for `Path.as_uri` alone; imports ipaddress
+        "urllib.parse": SimpleNamespace(quote_from_bytes=_quoted),
     }
     absent = {name: module for name, module in stand_ins.items() if name not in sys.modules}
     sys.modules.update(absent)  # type: ignore[arg-type]  # None is how Python marks what is missing
     try:
+        import pathlib  # noqa: F401
+
         import msgspec  # noqa: F401
-    except AttributeError:  # a msgspec that asks more of them
+    except (AttributeError, ImportError):  # a version that asks more of them
         pass
     finally:
         for name in absent:
             del sys.modules[name]
+
+
+def _quoted(path: bytes) -> str:
+    """The function that pathlib imports from urllib.parse."""
+    from urllib.parse import quote_from_bytes
+
+    return quote_from_bytes(path)
 
 
 class _NoSuchValue:
