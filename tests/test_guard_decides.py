@@ -335,6 +335,17 @@ def test_imports_may_follow_a_moved_module() -> None:
     assert "held" not in answers(judged(before, after))
 
 
+def test_imports_of_a_test_may_be_sorted_though_no_source_has_their_names() -> None:
+    imported = 'import (\n\t"testing"\n\t"os"\n)\n'
+    body = 'func TestSum(t *testing.T) {\n\tos.Setenv("A", "b")\n\tif Sum(1, 2) != 3 {\n\t\tt.Fatal("sum")\n\t}\n}\n'
+    before = {
+        "sum_test.go": f"package sum\n\n{imported}\n{body}",
+        "sum.go": 'package sum\n\nimport "os"\n',
+    }
+    after = {"sum_test.go": before["sum_test.go"].replace('"testing"\n\t"os"', '"os"\n\t"testing"')}
+    assert answers(judged(before, after)) == {}
+
+
 @pytest.mark.parametrize("path", ["tests/unit/test_a.py", "attic/test_a.py", "tests/test_b.py"])
 def test_a_moved_test_file_is_held(path: str) -> None:
     assert answers(judged({PY: TEST}, {PY: "", path: TEST})) == {"held": {"test-changed"}}

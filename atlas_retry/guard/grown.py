@@ -244,7 +244,9 @@ class SourceChange(Struct, kw_only=True, dict=True):
         """Whether all imports are kept, and new ones bind new names."""
         delta = self.delta
         old, new = (imports(delta.path, source or b"") for source in (delta.before, delta.after))
-        lost, came = unpaired(old, new, self._same_import)
+        # first those that only moved: another order is no rename
+        renamed = unpaired(old, new, lambda was, now: was.names == now.names)
+        lost, came = unpaired(*renamed, self._same_import)
         self.added += len(came)
         return not lost and not any(one.name == "*" or one.local in self.known for one in came)
 

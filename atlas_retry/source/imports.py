@@ -26,6 +26,10 @@ class Import(Struct, frozen=True, kw_only=True):
     start_line: int
     end_line: int
 
+    @property
+    def names(self) -> "Names":
+        return self.module, self.name, self.local
+
 
 Names = tuple[str, str | None, str]
 """Module, name, local name."""
