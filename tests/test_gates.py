@@ -240,6 +240,28 @@ def test_a_flaky_test_is_reported_and_passes(plan: Plan) -> None:
     assert result.success
 
 
+A_PROBLEM, ANOTHER = "src.py:1:1: F401 unused", "other.py:1:1: E999 no module"
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "times"),
+    [
+        (f"echo '{A_PROBLEM}'; exit 1", A_PROBLEM, 1),
+        (f"echo '{A_PROBLEM}'; exit 1", ANOTHER, 2),
+        ("exit 1", ANOTHER, 1),
+        ("true", A_PROBLEM, 2),
+    ],
+)
+def test_a_test_is_run_again_only_if_it_did_not_fail_so_before(
+    plan: Plan, before: str, now: str, times: int
+) -> None:
+    first = run_gates([gate(run=before)], plan)
+    failing = gate(run=f"echo >> ../runs; echo '{now}'; exit 1")
+    second = run_gates([failing], replace(plan, previous=first, flake_reruns=1))
+    assert not second.success
+    assert (plan.root / "../runs").read_text() == "\n" * times
+
+
 def test_a_timed_out_test_is_not_run_again(plan: Plan) -> None:
     hang = gate(run="echo >> runs; sleep 60", timeout_s=0.2)
     run_gates([hang], replace(plan, flake_reruns=3))

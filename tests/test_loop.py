@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from atlas_retry import events
 from atlas_retry.errors import WorkspaceError
 from atlas_retry.events import Event, Notice, TransportRetried, ViolationsFound
-from atlas_retry.model import Verdict
+from atlas_retry.model import Status, Verdict
 from tests.projects import CALC, FIXED, TEST, UNITTEST, WORSE, Project, git
 
 
@@ -70,6 +70,18 @@ def test_the_fixer_of_a_gate_that_only_warns_does_not_run(project: Project) -> N
 def test_a_flaky_test_counts_no_attempt(project: Project) -> None:
     project.configure(validation={"test": ["test -e ../seen || { touch ../seen; exit 1; }"]})
     assert project.retry().verdict is Verdict.CLEAN
+
+
+def test_a_fix_is_not_undone_by_a_test_that_failed_once_for_another_reason(
+    project: Project,
+) -> None:
+    late = "echo 'slow.py:1:1: E1 took too long'; exit 1"
+    shaky = f"{UNITTEST} && {{ test -e ../seen || {{ touch ../seen; {late}; }}; }}"
+    project.configure(validation={"test": [shaky]})
+    project.attempt(1, {"calc.py": FIXED})
+    outcome = project.retry()
+    assert outcome.verdict is Verdict.FIXED
+    assert [result.status for result in outcome.final.results] == [Status.FLAKY]
 
 
 def test_an_attempt_without_changes_is_stalled(project: Project) -> None:

@@ -360,11 +360,16 @@ def _mover(course: Course, number: int, result: GateResult, names: str) -> tuple
 
 
 def _may_be_flaky(result: GateResult, course: Course) -> bool:
-    """Whether to run a failed test again; not after a timeout or a second failure."""
-    if result.name in {course.gates[number].name for number in course.failed_before}:
-        return False
+    """Whether to run a failed test again; not after a timeout, or if it failed so before.
+
+    One that only has new problems may have failed because of the gates beside it.
+    """
     is_test = result.kind is Kind.TEST and result.status is Status.FAILED
-    return is_test and course.plan.flake_reruns > 0
+    if not is_test or course.plan.flake_reruns == 0:
+        return False
+    names = [gate.name for gate in course.gates]
+    before = _earlier(names.index(result.name), course)
+    return before is None or before.success or not _fails_again(result, before)
 
 
 def _was_flaky(number: int, result: GateResult, course: Course) -> bool:

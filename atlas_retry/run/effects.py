@@ -253,7 +253,7 @@ class Effects(Struct, kw_only=True):
         chosen = replace(
             plan(self.opened, self._logs("logs", number)),
             review=self._reviewer_of(number) if with_agent and has_review else None,
-            flake_reruns=settings.retry.flake_reruns if previous is None else 0,
+            flake_reruns=settings.retry.flake_reruns,
             after_attempt=previous is not None,
             previous=previous,
             learns=previous is None and not with_agent,
