@@ -4,6 +4,7 @@ import importlib
 import re
 from functools import cache, lru_cache
 from pathlib import PurePosixPath
+from posixpath import splitext
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -296,7 +297,7 @@ _HASH_COMMENT = frozenset(
 
 def language_of(path: str, source: bytes = b"") -> str | None:
     """The language by suffix, else by the `#!` line of `source`; None if unknown."""
-    suffix = PurePosixPath(path).suffix.lower()
+    suffix = splitext(path)[1].lower()  # a path object takes ten times as long
     if suffix:
         grammar = BY_SUFFIX.get(suffix)
         return grammar.name if grammar else None
