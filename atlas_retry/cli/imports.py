@@ -1,4 +1,4 @@
-"""What `import` leaves out at the start of a command: half of it is never used.
+"""What `import` leaves out at the start of a command.
 
 Our imports are nine tenths of a short command. A part of them are modules that msgspec and the
 standard library import for what atlas never asks of them, or seldom.

@@ -28,6 +28,7 @@ class Import(Struct, frozen=True, kw_only=True):
 
     @property
     def names(self) -> "Names":
+        """What it binds, without its place in the source."""
         return self.module, self.name, self.local
 
 

@@ -3,7 +3,6 @@
 import importlib
 import re
 from functools import cache, lru_cache
-from pathlib import PurePosixPath
 from posixpath import splitext
 from typing import TYPE_CHECKING
 
@@ -297,7 +296,7 @@ _HASH_COMMENT = frozenset(
 
 def language_of(path: str, source: bytes = b"") -> str | None:
     """The language by suffix, else by the `#!` line of `source`; None if unknown."""
-    suffix = splitext(path)[1].lower()  # a path object takes ten times as long
+    suffix = _suffix(path)
     if suffix:
         grammar = BY_SUFFIX.get(suffix)
         return grammar.name if grammar else None
@@ -306,12 +305,17 @@ def language_of(path: str, source: bytes = b"") -> str | None:
     return next((g.name for g in GRAMMARS if called in g.interpreters), None)
 
 
+def _suffix(path: str) -> str:
+    # a path object takes ten times as long
+    return splitext(path)[1].lower()
+
+
 def comment_of(path: str) -> str:
     """The sign that starts a comment to the end of the line."""
     language = language_of(path)
     if language:
         return BY_NAME[language].comment
-    suffix = PurePosixPath(path).suffix.lower()
+    suffix = _suffix(path)
     return _DASH_COMMENT.get(suffix) or ("#" if suffix in _HASH_COMMENT else "//")
 
 
