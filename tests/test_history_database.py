@@ -84,6 +84,14 @@ def test_a_failed_transaction_writes_nothing(tmp_path: Path) -> None:
         assert connection.execute("SELECT * FROM notes").fetchall() == []
 
 
+def test_a_migrated_journal_lets_readers_beside_writers_from_the_start(tmp_path: Path) -> None:
+    """SQLite changes the mode only with nobody else there, and does not wait for that."""
+    connect(tmp_path, FIRST).close()
+    notes(tmp_path, SECOND)
+    with closing(sqlite3.connect(path_of(tmp_path))) as connection:
+        assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+
+
 WRITER = """
 from pathlib import Path
 from contextlib import closing

@@ -39,7 +39,7 @@ def connect(home: Path, migrations: Migrations = MIGRATIONS) -> sqlite3.Connecti
         _bring_up(file, migrations)
         connection = _open(file)
         try:
-            for pragma in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"):
+            for pragma in ("synchronous = FULL", "foreign_keys = ON"):
                 connection.execute(f"PRAGMA {pragma}")
             with writing(connection):
                 """Check that the journal is writable."""
@@ -138,6 +138,8 @@ def _bring_up(file: Path, migrations: Migrations) -> None:
                 connection.execute("VACUUM INTO ?", (str(fresh),))
         with closing(_open(fresh)) as connection:
             _migrate(connection, migrations)
+            # Kept in the file. SQLite does not wait for other connections to set it.
+            connection.execute("PRAGMA journal_mode = WAL")
         fresh.chmod(0o600)
         fresh.replace(file)
 
