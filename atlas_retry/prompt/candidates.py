@@ -122,7 +122,9 @@ def _beyond(tests: tuple[FailingTest, ...], graph: Graph) -> tuple[str, ...]:
     words = dict.fromkeys(_IDENTIFIER.findall("\n".join(texts)))
     language = languages.most_common(1)[0][0] if languages else None
     sought = tuple(words)[:MAX_SOUGHT]
-    return graph.project.speaking_of(sought, language, MAX_BEYOND) if language else ()
+    if language is None:
+        return ()
+    return graph.project.speaking_of(sought, language, graph.starts, MAX_BEYOND)
 
 
 def _scored(suspected: tuple[Suspect, ...]) -> list[Candidate]:

@@ -7,7 +7,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import cached_property, lru_cache
-from itertools import chain, filterfalse
+from itertools import chain, islice
 
 from atlas_retry.patterns import regex
 from atlas_retry.prompt.aliases import Aliases, aliased, aliases_of
@@ -16,6 +16,8 @@ from atlas_retry.source.languages import MAX_SOURCE_BYTES
 
 MAX_READS = 4_000
 """Maximum of files read for one prompt."""
+MAX_SEARCHED = 1_000
+"""Maximum of files searched for words."""
 
 _SCRIPT_SUFFIXES = (".ts", ".tsx", ".js", ".jsx", ".mjs", ".cjs", ".d.ts")
 _SCRIPTS = frozenset({"javascript", "typescript", "tsx"})
@@ -116,16 +118,23 @@ class Project:
         """Lines of a file, 1-based and inclusive."""
         return b"\n".join(self._lines(path)[start - 1 : end]).decode("utf-8", "replace")
 
-    def speaking_of(self, words: Collection[str], language: str, limit: int) -> tuple[str, ...]:
-        """The sources with most of the rarest of these words."""
-        files = [path for path in sorted(self.paths) if language_of(path) == language]
-        sources = ((path, self.source(path)) for path in filterfalse(is_test_path, files))
-        texts = [(path, text) for path, text in sources if text]
+    def speaking_of(
+        self, words: Collection[str], language: str, near: Iterable[str], limit: int
+    ) -> tuple[str, ...]:
+        """The sources with most of the rarest of these words, of those nearest to some files.
+
+        Near is what shares names of folders, as `tests/parsing` does with `src/parsing`.
+        """
+        known = frozenset(chain.from_iterable(posixpath.dirname(one).split("/") for one in near))
+        folders = sorted(self._by_folder, key=lambda one: -len(known.intersection(one.split("/"))))
+        paths = chain.from_iterable(self._by_folder[folder] for folder in folders)
+        files = (one for one in paths if language_of(one) == language and not is_test_path(one))
+        sources = [(path, self.source(path)) for path in islice(files, MAX_SEARCHED)]
         scores: dict[str, float] = defaultdict(float)
         for word in words:
             sought = word.encode()
-            having = [path for path, text in texts if sought in text]
-            weight = math.log((1 + len(texts)) / (1 + len(having)))
+            having = [path for path, text in sources if text and sought in text]
+            weight = math.log((1 + len(sources)) / (1 + len(having)))
             for path in having:
                 scores[path] += weight
         return tuple(heapq.nlargest(limit, scores, key=lambda path: scores[path]))

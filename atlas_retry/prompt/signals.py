@@ -54,7 +54,6 @@ class RankingScene(Struct, frozen=True, kw_only=True):
 class Signal(Struct, frozen=True, kw_only=True):
     """Evidence for a definition, or against it if the weight is negative."""
 
-    name: str
     source: str
     """Description of the evidence."""
     weight: float
@@ -75,67 +74,56 @@ def _touched(spot: Spot, scene: RankingScene) -> float:
 
 SIGNALS = (
     Signal(
-        name="common",
         source="call graph: what failing tests lead to",
         weight=0.3,
         of=lambda spot, scene: scene.common.get(spot, 0.0),
     ),
     Signal(
-        name="healthy",
         source="call graph: what works for passing tests works",
         weight=-0.17,
         of=lambda spot, scene: scene.healthy.get(spot, 0.0),
     ),
     Signal(
-        name="pressing",
         source="words of the messages and failing lines, by BM25",
         weight=1.0,
         of=lambda spot, scene: scene.pressing.get(spot, 0.0),
     ),
     Signal(
-        name="titles",
         source="words of the failing tests' names, by BM25",
         weight=1.3,
         of=lambda spot, scene: scene.titles.get(spot, 0.0),
     ),
     Signal(
-        name="said",
         source="names: how much of its own the failing tests say",
         weight=1.35,
         of=lambda spot, scene: said_share(spot, scene.about.asked),
     ),
     Signal(
-        name="namesake",
         source="names: its file is named like the test file",
         weight=0.8,
         of=lambda spot, scene: float(is_namesake(spot, scene.about)),
     ),
     Signal(
-        name="branches",
         source="source: its conditions and operators; where there are many, there are faults",
         weight=0.2,
         of=_branches,
     ),
     Signal(
-        name="kind",
         source="source: a class, table or constant is at fault less often than a function",
         weight=-1.5,
         of=lambda spot, _: float(spot.scope.kind is not ScopeKind.FUNCTION),
     ),
     Signal(
-        name="test",
         source="source: tests are at fault still less often",
         weight=-2.0,
         of=lambda spot, _: float(is_test_path(spot.path)),
     ),
     Signal(
-        name="traced",
         source="trace: what failing tests ran and passing ones did not",
         weight=5.0,
         of=lambda spot, scene: scene.traced.get(spot, 0.0),
     ),
     Signal(
-        name="touched",
         source="git: changed recently",
         weight=4.5,
         of=_touched,
