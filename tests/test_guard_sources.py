@@ -187,6 +187,11 @@ BAD: list[tuple[str, str, str, str, str]] = [
     ("vendored-changed", "review", "third_party/a.c", "int x = 1;\n", "int x = 2;\n"),
 ]  # fmt: skip
 GOOD: list[tuple[str, str, str]] = [
+    (RB, "def f\n  g(1)\nend\n", "def f\n  return 1 if h(2)\n  g(1)\nend\n"),
+    (RB, "", "class A\n  def ===(other)\n    other.a? && other.name == name\n  end\nend\n"),
+    (RB, "", "class A\n  def ==(other)\n    other.name == @name\n  end\nend\n"),
+    (KT, "", "class A {\n  override fun equals(other: Any?): Boolean =\n    other is A && id == other.id\n}\n"),
+    ("a.cpp", "", "struct A {\n  friend bool operator<(const A& a, const A& b) noexcept;\n};\n"),
     (C, "int f(void) { return 0; }\n", "int f(void) {\n#if defined(A)\n  return 1;\n#elif defined(B)\n  return 2;\n#else\n  return 0;\n#endif\n}\n"),
     (C, "#define F()\n", "#define F() do { \\\n  g(); \\\n} while (0)\n"),
     (CS, "class A { int F(int a) { return a; } }\n", "class A { int F(int a)\n{\n    return a switch\n    {\n        1 => 3,\n        _ => 4,\n    };\n} }\n"),

@@ -147,8 +147,11 @@ _SAME_MEMBER = regex(r"""(?x)
     \b(\w+)\b (\(\))? (,[\w.,\s]*)? \)? \s* ([!=]==?|[<>]=?|<=>) \s* \(?[&*]? [\w\[\]]+(\.|->)\1\b
   | \b(\w+) \.(eq\w*|[cC]ompare(To)?|partial_cmp|cmp|Cmp|Equals?|localeCompare)\( &?[\w\[\]]+\.\6\b
   | \( \s* [\w.]*\b(\w+), \s* [\w.]+\.\9\b
+  | \.(\w+) \s* ([!=<>]=|<=>) \s* @?\10\b
     """)
 """A comparison of one member of both sides: `self.x == other.x`, `x.equals(other.x)`."""
+_DECLARED = regex(r"(?: operator\s*[<>=!]+ | [^{};=] )*+ ;", re.VERBOSE)
+"""A method without a body."""
 _WAITS = {
     "": r"""
       [sS]leep(_for|_ms)?\s*\(\s* ((\w+(\.|::))*\w+\(\s*)?
@@ -246,7 +249,8 @@ def _after_returns(path: str, source: bytes | None) -> Iterator[tuple[int, str]]
         after = step.next_named_sibling
         while after and tokens.is_comment(after):
             after = after.next_named_sibling
-        if after and _STEP.match(after.type):
+        is_guarded = outer is not None and outer.type.endswith("_modifier")
+        if after and _STEP.match(after.type) and not is_guarded:
             yield node.start_point.row + 1, text_of(node) + text_of(after)
 
 
@@ -274,10 +278,12 @@ def _functions_at(lines: Iterable[int], path: str, source: bytes | None) -> set[
 def _equal_by_hand(delta: Delta, scene: Scene) -> Iterator[Seen]:
     """Comparisons that do not compare the same member of both sides."""
     source = delta.new_text.splitlines()
-    for line, detail in lines(_EQUALITY, "what counts as equal was written by hand")(delta, scene):
-        scope = enclosing(delta.path, delta.after or b"", line or 0)
-        text = "\n".join(source[scope.start_line - 1 : scope.end_line]) if scope else ""
-        if not _SAME_MEMBER.search(text):
+    for found, detail in lines(_EQUALITY, "what counts as equal was written by hand")(delta, scene):
+        line = found or 1
+        scope = enclosing(delta.path, delta.after or b"", line)
+        first, last = (scope.start_line, scope.end_line) if scope else (line, line + 2)
+        is_compared = _SAME_MEMBER.search("\n".join(source[first - 1 : last]))
+        if not is_compared and not _DECLARED.match("\n".join(source[line - 1 : line + 9])):
             yield line, detail
 
 

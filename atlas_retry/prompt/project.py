@@ -7,7 +7,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import cached_property, lru_cache
-from itertools import chain, islice
+from itertools import chain, filterfalse, islice
 
 from atlas_retry.patterns import regex
 from atlas_retry.prompt.aliases import Aliases, aliased, aliases_of
@@ -128,12 +128,13 @@ class Project:
         known = frozenset(chain.from_iterable(posixpath.dirname(one).split("/") for one in near))
         folders = sorted(self._by_folder, key=lambda one: -len(known.intersection(one.split("/"))))
         paths = chain.from_iterable(self._by_folder[folder] for folder in folders)
-        files = (one for one in paths if language_of(one) == language and not is_test_path(one))
-        sources = [(path, self.source(path)) for path in islice(files, MAX_SEARCHED)]
+        files = (path for path in paths if language_of(path) == language)
+        nearest = islice(filterfalse(is_test_path, files), MAX_SEARCHED)
+        sources = {path: self.source(path) or b"" for path in nearest}
         scores: dict[str, float] = defaultdict(float)
         for word in words:
             sought = word.encode()
-            having = [path for path, text in sources if text and sought in text]
+            having = [path for path, text in sources.items() if sought in text]
             weight = math.log((1 + len(sources)) / (1 + len(having)))
             for path in having:
                 scores[path] += weight
