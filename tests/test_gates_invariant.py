@@ -24,6 +24,14 @@ FAILING = (
     "import unittest\\nclass T(unittest.TestCase):\\n    def test(self):\\n        self.fail()\\n"
 )
 
+CANONICAL = "! grep -q ' ' table.json"
+SERVER = """
+trap 'echo "[ ]" > table.json; exit' TERM
+touch ../ready
+for i in $(seq 200); do sleep 0.05; done
+"""
+READY = "for i in $(seq 200); do test -e ../ready && exit; sleep 0.05; done"
+
 
 class Scenario(Struct, frozen=True, kw_only=True):
     """Gates, and what they come to."""
@@ -66,6 +74,30 @@ NOT_GREEN = (
     Scenario(
         name="a product that is source and another one each time",
         gates={"build": "echo PID = $$ > version.py", "test": UNITTEST},
+        is_green=False,
+    ),
+    Scenario(
+        name="code that a reader exchanges while the tests run, and restores",
+        files={"app.py": "wrong\n"},
+        gates={
+            "lint": f"cp -p app.py ../kept; echo right > app.py; {TESTED}; cp -p ../kept app.py",
+            "test": "sleep 0.5; grep -q right app.py; code=$?; touch ../tested; exit $code",
+        },
+        is_green=False,
+    ),
+    Scenario(
+        name="tracked data that tests write after a lint has checked it",
+        files={"table.json": "[]\n"},
+        gates={
+            "lint": CANONICAL,
+            "test": f"{UNITTEST}; sleep 0.5; echo '[ ]' > table.json",
+        },
+        is_green=False,
+    ),
+    Scenario(
+        name="tracked data that a process of the tests writes when it is ended",
+        files={"table.json": "[]\n", "server.sh": SERVER},
+        gates={"lint": CANONICAL, "test": f"{UNITTEST}; rm -f ../ready; sh server.sh & {READY}"},
         is_green=False,
     ),
     Scenario(

@@ -267,6 +267,19 @@ def test_runs_are_concurrent(yard: Yard) -> None:
     assert verdicts(yard.run("a", "b", jobs=2)) == {"a": V.CLEAN, "b": V.CLEAN}
 
 
+@pytest.mark.parametrize(("text", "verdict"), [("bad", V.FAILED), ("good", V.CLEAN)])
+def test_a_workspace_that_another_one_changed_after_its_end_is_validated_again(
+    yard: Yard, text: str, verdict: Verdict
+) -> None:
+    yard.make("a", gate="! test -e other.py || grep good other.py")
+    yard.make("b", gate=f"echo {text} > ../a/other.py")
+    events: list[Event] = []
+    done = yard.run("a", "b", jobs=1, events=events)
+    assert verdicts(done) == {"a": verdict, "b": V.CLEAN}
+    said = "changed since its gates passed: other.py; running them again"
+    assert said in [event.text for event in events if isinstance(event, Notice)]
+
+
 def test_worktrees_of_one_repository_do_not_affect_each_other(yard: Yard) -> None:
     """Somebody commits, and adds a worktree, beside two runs: no violation, and all of it stays."""
     commit = "git -c user.name=x -c user.email=x@example.invalid commit -q --allow-empty -m x"

@@ -257,6 +257,19 @@ def test_a_coverage_threshold_does_not_fail_the_verification() -> None:
     assert world.files["test"] == "more"
 
 
+def test_a_coverage_threshold_reached_by_an_ignored_file_is_held() -> None:
+    def bar(files: Files) -> Validation:
+        if files["test"] == "weak":
+            return validation(result())
+        low = replace(result("tests", Status.FAILED, "bar"), triage="threshold")
+        return validation(low)
+
+    turn = {"code": "other", "test": "weak"}
+    world = World(turns=[turn], unseen={"test": "strict"}, gates_say=bar)
+    (attempt,) = retried(world, attempts=1).attempts
+    assert needed(attempt) == [("test", True)]
+
+
 def test_an_attempt_whose_code_rewrites_a_test_is_reverted_completely() -> None:
     turn = {"code": "sly", "test": "strict"}
     world = World(turns=[turn], gates_write={"test": "weak"}, rewritten=(CHEAT,))

@@ -151,6 +151,21 @@ def test_a_manipulated_cache_of_any_tool_is_not_a_fix(
     assert not project.retry().verdict.is_green
 
 
+def test_what_was_built_from_an_ignored_file_is_built_again_without_it(
+    tmp_path: Path, environ: Environ
+) -> None:
+    makefile = (
+        "WORD = bad\n-include config.mk\nall: build/out\n\tgrep -q good build/out\n"
+        "build/out: calc.py\n\tmkdir -p build\n\techo $(WORD) > build/out\n"
+    )
+    files = {**hiding("build", "config.mk"), "Makefile": makefile}
+    turns = [f"{put('config.mk', 'WORD = good')}; {REMARK}"] * 2
+    project = miniature(tmp_path, environ, files, turns, validation={"test": ["make -s"]})
+    outcome = project.retry()
+    assert not outcome.verdict.is_green
+    assert "config.mk" in named(outcome)["held"]
+
+
 PACKAGES = "lib/python3.11/site-packages"
 ENVIRONMENTS = {
     "tox": (".tox/py/pyvenv.cfg", ".tox/py/bin/python", f".tox/py/{PACKAGES}/dep.py"),

@@ -163,6 +163,9 @@ class _InWorld(Effects, kw_only=True):
     def outdate(self, paths: Iterable[str]) -> None:
         pass
 
+    def outdate_builds(self) -> None:
+        pass
+
     def refresh(self, changes: Iterable[Change]) -> None:
         pass
 

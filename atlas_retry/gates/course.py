@@ -1,5 +1,6 @@
 """A running validation: which tree each result belongs to, and which results are stale."""
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
     from atlas_retry.workspace.look import Look
 
 WRITERS = frozenset({Kind.FORMAT, Kind.PRE_COMMIT})
+READS_DATA = WRITERS | {Kind.LINT}
+"""Kinds of gates that check data as they check code."""
 FINAL = frozenset({Status.SKIPPED, Status.BROKEN, Status.TIMED_OUT})
 """Statuses that are not run again: they say nothing about the tree, or cost as much again."""
 PUT_OFF = -1
@@ -22,6 +25,15 @@ PUT_OFF = -1
 def is_writer(gate: Gate) -> bool:
     """Whether a gate changes files, and so runs alone."""
     return gate.writes or gate.kind in WRITERS
+
+
+def reads(gate: Gate, paths: Iterable[str]) -> bool:
+    """Whether one of these paths is among the inputs of a gate."""
+    if not gate.inputs:
+        return True
+    from atlas_retry.text.globs import Globs  # start-up
+
+    return any(map(Globs(gate.inputs).match, paths))
 
 
 class Move(Struct, frozen=True, kw_only=True):
@@ -52,6 +64,8 @@ class Course(Struct, kw_only=True):
     moves: list[Move] = field(default_factory=list)
     ended_on: dict[int, int] = field(default_factory=dict)
     """Number of moves when a gate ended; if there are more now, its result is stale."""
+    outdated: set[int] = field(default_factory=set)
+    """Gates that check data, and did so before others wrote tracked data."""
     again: set[int] = field(default_factory=set)
     """Gates that have run again because they were stale."""
 
@@ -67,7 +81,7 @@ class Course(Struct, kw_only=True):
         final = {number for number, result in self.results.items() if result.status in FINAL}
         old = {number for number, moves in self.ended_on.items() if moves < len(self.moves)}
         put_off = {number for number, moves in self.ended_on.items() if moves == PUT_OFF}
-        return tuple(sorted((old - final) | put_off))
+        return tuple(sorted(((old | self.outdated) - final) | put_off))
 
     def glance(self, numbers: tuple[int, ...]) -> tuple[str, ...]:
         """Like `look`, where a write that nobody reported may be found at the next look only."""
@@ -94,7 +108,25 @@ class Course(Struct, kw_only=True):
             # everything else that a gate writes (logs, databases, coverage, snapshots) is output
             if paths := tuple(filter(is_code_or_setting, changed)):
                 self.moves.append(Move(numbers=numbers, paths=paths))
+            self._outdate(changed, numbers)
         return changed
+
+    def _outdate(self, changed: tuple[str, ...], numbers: tuple[int, ...]) -> None:
+        """Mark the gates that checked data before these gates changed it, or while they did."""
+        checked = {n for n in (*self.results, *numbers) if self.gates[n].kind in READS_DATA}
+        others = checked if len(numbers) > 1 else checked.difference(numbers)
+        if others and (data := self.plan.tracked(changed)):
+            self.outdated.update(n for n in others if reads(self.gates[n], data))
+
+    def rewritten(self, before: "Look | None") -> tuple[str, ...]:
+        """Code and settings that were written since a look, and are as they were."""
+        if before is None or self.seen is None or before is self.seen:
+            return ()
+        # start-up: needed only if files were written
+        from atlas_retry.guard.decides import is_code_or_setting
+        from atlas_retry.workspace.look import rewritten
+
+        return tuple(filter(is_code_or_setting, rewritten(before, self.seen)))
 
     def record(self, number: int, result: GateResult, *, ended_on: int | None = None) -> None:
         """Keep the result of a gate; by default it is of the current tree."""

@@ -1,6 +1,6 @@
 """How gates run in one workspace: flags, environment, the tree to judge. Runs nothing."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from enum import StrEnum
 from pathlib import Path
@@ -105,6 +105,10 @@ class Plan(OutputContext, frozen=True, kw_only=True):
         if not (self.watched and before and after):
             return ()
         return self.watched.lookout().between(before, after)
+
+    def tracked(self, paths: Iterable[str]) -> frozenset[str]:
+        """Those of these paths that git tracks."""
+        return self.watched.lookout().tracked(paths) if self.watched else frozenset()
 
 
 def environment(gate: Gate, environ: Mapping[str, str]) -> dict[str, str]:

@@ -78,6 +78,7 @@ from atlas_retry.workspace import (
     trees,
 )
 from atlas_retry.workspace.committed import as_checked_out
+from atlas_retry.workspace.unheld import folder_stat
 
 if TYPE_CHECKING:
     from atlas_retry.run.door import Door
@@ -202,6 +203,13 @@ class Effects(Struct, kw_only=True):
             with suppress(OSError):
                 os.utime(self.opened.root / path, (LONG_AGO_S, LONG_AGO_S), follow_symlinks=False)
         self.opened.tracker.moved()
+
+    def outdate_builds(self) -> None:
+        """Have what builds have made since the start of the run made again."""
+        began_s = time.time() - (time.monotonic() - self.started_s)
+        ignored = folder_stat(self.opened.root, self.opened.tracker.scan()).ignored
+        made = {path: seen for path, seen in ignored.items() if seen and is_made(path)}
+        self.outdate(path for path, seen in made.items() if seen[3] / 1e9 >= began_s)
 
     def refresh(self, changes: Iterable[Change]) -> None:
         """Let no cache of a gate take a file that a turn changed for an unchanged one."""

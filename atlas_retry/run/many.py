@@ -13,14 +13,18 @@ from msgspec.structs import replace
 from atlas_retry import config, process, state_dir
 from atlas_retry.errors import AtlasError, ConfigError
 from atlas_retry.events import Emit, Event, Notice, WorkspaceFinished
+from atlas_retry.guard.decides import is_code_or_setting
 from atlas_retry.model import Level, Outcome, Validation, Verdict, WorkspaceFacts
 from atlas_retry.reports.documents import Cascade
 from atlas_retry.run.budget import SharedBudget
 from atlas_retry.run.cascade import detect
 from atlas_retry.run.folders import Waiting, labels, note
 from atlas_retry.run.one import Asked, Done, Finished, budget_of, opened_with, run_one
+from atlas_retry.run.open import OpenWorkspace
 from atlas_retry.settings import BatchSettings
-from atlas_retry.text.units import copyable
+from atlas_retry.text.units import copyable, some
+from atlas_retry.workspace.scan import Stat
+from atlas_retry.workspace.versions import differing
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -68,6 +72,8 @@ def run(
             ended = side_by_side(course.run, queue, jobs=jobs, may_start=course.may_start)
             for folder, one in ended:
                 course.take(folder, one)
+            for folder in course.finished:
+                course.confirm(folder)
         finally:
             left = tuple(queue)
             order = course.asked.order
@@ -142,6 +148,8 @@ class _Course(Struct, kw_only=True):
     lock: threading.Lock = field(default_factory=threading.Lock)
     finished: dict[Path, Finished] = field(default_factory=dict)
     """In the order they ended."""
+    passed: dict[Path, Mapping[str, Stat]] = field(default_factory=dict)
+    """The files of the workspaces that ended green, as their gates left them."""
     cascade: Cascade = field(default_factory=Cascade)
 
     def may_start(self) -> bool:
@@ -161,6 +169,26 @@ class _Course(Struct, kw_only=True):
                 self.emit(Notice(level=Level.WARNING, text=f"cascade: {now.diagnosis}"))
         if now.cascade_detected or not self.cascade.cascade_detected:
             self.cascade = now
+
+    def confirm(self, folder: Path) -> None:
+        """Run the gates of a green workspace again if its code has changed since they passed.
+
+        The agent of another workspace may have edited it, or a person.
+        """
+        one = self.finished[folder]
+        if folder not in self.passed or one.opened is None:
+            return
+        moved = differing(self.passed[folder], _files(one.opened))
+        paths = sorted(filter(is_code_or_setting, moved))
+        if not paths:
+            return
+        text = f"changed since its gates passed: {some(paths, 3)}; running them again"
+        self._emit_for(folder, Notice(level=Level.WARNING, text=text))
+        asked = replace(self.asked, order=replace(self.asked.order, ai_fix=False))
+        later = run_one(one.opened, asked, partial(self._emit_for, folder))
+        if not later.verdict.is_green:
+            outcome = replace(one.outcome, verdict=later.verdict, final=later.final)
+            self.finished[folder] = replace(one, outcome=outcome)
 
     def _emit_for(self, folder: Path, event: Event) -> None:
         """Emit an event with its workspace; thread-safe."""
@@ -183,12 +211,20 @@ class _Course(Struct, kw_only=True):
                 opened = opened_with(folder, asked, {**self.environ, "TMPDIR": scratch})
                 emit = partial(self._emit_for, folder)
                 outcome = run_one(opened, asked, emit, self.budget)
+                if outcome.verdict.is_green:
+                    self.passed[folder] = _files(opened)
             # the temporary folder is gone, so later users need the original environment
             return folder, Finished(opened=replace(opened, environ=self.environ), outcome=outcome)
         except (AtlasError, OSError) as error:
             return folder, Finished(opened=None, outcome=_broken(folder, error))
         finally:
             self.budget.leave(str(config.root_of(folder)))
+
+
+def _files(opened: OpenWorkspace) -> Mapping[str, Stat]:
+    """Stat data of a workspace's files, as they are now."""
+    opened.tracker.moved()
+    return opened.tracker.files()[1]
 
 
 def _broken(folder: Path, error: AtlasError | OSError) -> Outcome:

@@ -39,6 +39,8 @@ class Proof(Struct, frozen=True, kw_only=True):
     announced: str
     """Message at the start of the second run."""
     proving: frozenset[Kind]
+    excused: frozenset[str] = frozenset()
+    """Kinds of failures (`GateResult.triage`) that prove nothing."""
     most: int | None = None
 
 
@@ -47,6 +49,7 @@ NEEDED = Proof(
     detail="The tests pass only with this change.",
     announced="running again with the original tests, because some were changed",
     proving=frozenset({Kind.TEST, Kind.CUSTOM}),
+    excused=frozenset({"threshold"}),  # fewer tests may cover too little
 )
 """Proof of kept changes. These gates may read files that decide; others judge the tree as left."""
 UNSEEN = Proof(
@@ -151,6 +154,8 @@ def _validated(
         # a clean checkout lacks what git does not hold: caches, ignored modules, build outputs
         paths = _ignored_writes((*progress.attempts, attempt), progress.start, end.id, do)
         files = do.unseen(progress.start, left.id, end.id, paths, validation)
+        if not all(map(is_made, files)):
+            do.outdate_builds()  # they may hold what a file that is hidden now said
         attempt, validation = _confirmed(attempt, validation, files, UNSEEN, do)
         attempt = _skipped(attempt, progress.settled, validation, do)
     if not validation.success:
@@ -242,8 +247,7 @@ def _confirmed(
         return attempt, validation
     do.emit(Notice(text=f"  {proof.announced}: {some(files, MAX_SHOWN)}"))
     seen = do.aside(proving, files, green)
-    # leaving tests out may miss a coverage threshold, which proves nothing
-    if not any(result.blocks and result.triage != "threshold" for result in seen.results):
+    if not any(result.blocks and result.triage not in proof.excused for result in seen.results):
         return attempt, validation
     do.write(files)
     validation = _with(validation, seen, gates, proving)

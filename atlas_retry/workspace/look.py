@@ -81,6 +81,13 @@ def moved(before: Look, after: Look, known: Mapping[str, str]) -> tuple[str, ...
     return tuple(path for path in suspects(before, after) if _has_moved(path, before, after, known))
 
 
+def rewritten(before: Look, after: Look) -> tuple[str, ...]:
+    """The files that were written between two looks, even if they hold the same as before. Pure."""
+    both = [path for path in differing(before.files, after.files) if path in before.files]
+    there = (path for path in sorted(both) if path in after.files)
+    return tuple(path for path in there if before.files[path][2:] != after.files[path][2:])
+
+
 def _has_moved(path: str, before: Look, after: Look, known: Mapping[str, str]) -> bool:
     old, new = before.files.get(path), after.files.get(path)
     if old is None or new is None:
@@ -303,6 +310,12 @@ class Lookout:
                 known |= _held(asked, self._tracker.known())
                 known |= self._tracker.index().ids_when(asked)
         return moved(before, after, known)
+
+    def tracked(self, paths: Iterable[str]) -> frozenset[str]:
+        """Those of these paths that git tracks."""
+        with suppress(WorkspaceError):
+            return frozenset(self._tracker.index().at.keys()).intersection(paths)
+        return frozenset()
 
     def _unsure(self, files: Mapping[str, Stat]) -> Iterable[str]:
         """The files whose content git's index does not know; all files if they are few."""
