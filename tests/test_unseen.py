@@ -160,7 +160,9 @@ def test_what_was_built_from_an_ignored_file_is_built_again_without_it(
     )
     files = {**hiding("build", "config.mk"), "Makefile": makefile}
     turns = [f"{put('config.mk', 'WORD = good')}; {REMARK}"] * 2
-    project = miniature(tmp_path, environ, files, turns, validation={"test": ["make -s"]})
+    project = miniature(
+        tmp_path, environ, files, turns, validation={"test": ["sleep 0.3; make -s"]}
+    )
     outcome = project.retry()
     assert not outcome.verdict.is_green
     assert "config.mk" in named(outcome)["held"]
