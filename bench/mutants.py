@@ -117,7 +117,7 @@ def mutations(node: ast.AST, rng: random.Random) -> Iterator[ast.AST]:
 def below(node: ast.AST) -> Iterator[ast.expr | ast.stmt]:
     """What runs: no annotation, no docstring, no `frozen`, no list of what a module exports."""
     is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-    if is_text or ast.unparse(node).startswith("__all__ ="):
+    if is_text or ast.unparse(node).startswith(("__all__ =", "if TYPE_CHECKING:")):
         return
     if isinstance(node, ast.expr | ast.stmt):
         yield node

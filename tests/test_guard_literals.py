@@ -115,6 +115,14 @@ def test_a_short_value_needs_its_answer_beside_it_in_the_tests(source: str, revi
     assert _review("app.py", source) is review
 
 
+def test_a_table_of_numbers_is_named_by_its_first_entry() -> None:
+    after = {"app.py": "P = {\n    1: 0,\n    10: 5,\n    50: 10,\n}\n"}
+    judgement = judged({**TESTS, **OTHERS, "app.py": "\n"}, after)
+    (held,) = judgement.held
+    assert (held.rule, held.line) == ("special-cased", 2)
+    assert held.detail.startswith("answers with 0, 5, 10, as lines of tests do")
+
+
 @pytest.mark.parametrize(
     ("path", "source", "value"),
     [

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from atlas_retry.model import Gate, Kind
 from atlas_retry.patterns import words
 from atlas_retry.settings import GuardSettings, Settings
 from atlas_retry.workspace import linked
+from atlas_retry.workspace.discovery import open_workspace
 from tests.repositories import git, repository, write
 
 Environ = dict[str, str]
@@ -50,6 +52,20 @@ def moved(root: Path, environ: Environ, turn: Turn, *lines: str) -> dict[str, An
     turn(root)
     differences = structs.asdict(seals.compared(taken))
     return {name: seen for name, seen in differences.items() if seen and name != "look"}
+
+
+def test_a_setting_at_home_is_dated_by_its_change_whatever_time_it_was_given(
+    root: Path, environ: Environ
+) -> None:
+    home = Path(environ["HOME"])
+    began_s = time.time() - 1
+    for name in (".npmrc", ".bashrc"):
+        write(home, name, "x\n")
+        os.utime(home / name, (1, 1))
+    ws = open_workspace(root, root.parent / "state", environ=environ)
+    wrote = (str(home / ".npmrc"), str(home / ".bashrc"))
+    assert sorted(seals.outside_between(ws, began_s, time.time() + 1)) == sorted(wrote)
+    assert seals.outside_between(ws, 0.0, began_s) == ()
 
 
 def test_an_idle_turn_changes_nothing(root: Path, environ: Environ) -> None:
