@@ -113,10 +113,11 @@ def _beyond(tests: tuple[FailingTest, ...], graph: Graph) -> tuple[str, ...]:
     """Files with words of the failing tests, if imports lead to few files."""
     if sum(not is_test_path(path) for path in graph.files) >= MIN_REACHED:
         return ()
-    languages = Counter(language_of(path) for path in graph.starts)
-    if not languages:
-        languages = Counter(language_of(path) for path in sorted(graph.project.paths))
-        del languages[None]
+    paths = graph.starts or sorted(graph.project.paths)
+    languages = Counter[str | None]()
+    for ending, count in Counter(path.rpartition(".")[2] for path in paths).items():
+        languages[language_of(f"a.{ending}")] += count
+    del languages[None]
     texts = [f"{test.diagnostic.message}\n{test.diagnostic.text}" for test in each_once(tests)]
     texts += [graph.body(test.spot) for test in each_once(tests) if test.spot]
     words = dict.fromkeys(_IDENTIFIER.findall("\n".join(texts)))

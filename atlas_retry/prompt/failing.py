@@ -152,6 +152,5 @@ def passing(failed: Iterable[FailingTest], graph: Graph) -> tuple[Spot, ...]:
 
 
 def _is_test(scope: Scope) -> bool:
-    if scope.kind is ScopeKind.TEST:
-        return True
-    return scope.kind is ScopeKind.FUNCTION and _TEST_NAME.search(scope.name) is not None
+    is_named = scope.kind is ScopeKind.FUNCTION and _TEST_NAME.search(scope.name)
+    return scope.kind is ScopeKind.TEST or bool(is_named)

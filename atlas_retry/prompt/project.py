@@ -57,11 +57,11 @@ class Project:
 
     @cached_property
     def _by_name(self) -> dict[str, list[str]]:
-        return self._paths_by(posixpath.basename)
+        return self._paths_by(lambda path: path.rpartition("/")[2])
 
     @cached_property
     def _by_folder(self) -> dict[str, list[str]]:
-        return self._paths_by(posixpath.dirname)
+        return self._paths_by(lambda path: path.rpartition("/")[0])
 
     def _paths_by(self, key: Callable[[str], str]) -> dict[str, list[str]]:
         paths: dict[str, list[str]] = defaultdict(list)

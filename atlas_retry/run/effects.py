@@ -208,8 +208,10 @@ class Effects(Struct, kw_only=True):
         """Have what builds have made since the start of the run made again."""
         began_s = time.time() - (time.monotonic() - self.started_s)
         ignored = folder_stat(self.opened.root, self.opened.tracker.scan()).ignored
-        made = {path: seen for path, seen in ignored.items() if seen and is_made(path)}
-        self.outdate(path for path, seen in made.items() if seen[3] / 1e9 >= began_s)
+        for path in filter(is_made, ignored):
+            stamp = ignored[path]
+            if stamp and stamp[3] / 1e9 >= began_s:
+                self.outdate([path])
 
     def refresh(self, changes: Iterable[Change]) -> None:
         """Let no cache of a gate take a file that a turn changed for an unchanged one."""
