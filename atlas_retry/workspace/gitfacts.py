@@ -237,7 +237,8 @@ def _print_of(path: Path) -> str:
         return f"{link}{mode:04o}"
     try:
         with path.open("rb") as file:
-            digest = sha256_of(file.read(MAX_HASHED_BYTES))
+            # not more than there is: `read` makes room for as much as it is asked for
+            digest = sha256_of(file.read(min(MAX_HASHED_BYTES, path.stat().st_size)))
     except PermissionError:  # not readable, so git could not run it for us
         digest = "unreadable"
     return f"{link}{mode:04o} {digest}"

@@ -6,6 +6,7 @@ from contextlib import suppress
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from atlas_retry.state_dir import replace_file
 from atlas_retry.workspace.discovery import Workspace
@@ -59,7 +60,6 @@ class RememberedTree:
     """The remembered snapshot as a base for the next one."""
 
     def __init__(self, ws: Workspace, read: Remembered) -> None:
-        self.read = read
         paths = split(read.paths)
         self.files = Version(zip(paths, read.known, strict=True))
         """Known data of each file."""
@@ -68,6 +68,8 @@ class RememberedTree:
         self.excludes = excludes_of(ws)
         self.scan = self._scan(read.walk) if read.walk else None
         """The walk; None if git may ignore other files now."""
+        self.read = replace(read, paths=b"", known=[], ignored=b"", walk=None)
+        """The rest of the content."""
 
     def _scan(self, walk: RememberedWalk) -> Scan | None:
         if walk.excludes != self.excludes:
@@ -90,8 +92,9 @@ class RememberedTree:
 def recall(ws: Workspace) -> RememberedTree | None:
     """Read the remembered snapshot; None if unreadable."""
     with suppress(OSError, ValueError, msgspec.MsgspecError):
-        content = (ws.shadow / _NAME).read_bytes()
-        return RememberedTree(ws, msgspec.msgpack.decode(content, type=Remembered))
+        # the bytes are freed before the paths are split: they are many
+        read = msgspec.msgpack.decode((ws.shadow / _NAME).read_bytes(), type=Remembered)
+        return RememberedTree(ws, read)
     return None
 
 

@@ -3,7 +3,8 @@
 import os
 import stat
 import struct
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from array import array
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import cache, cached_property
 from pathlib import Path
@@ -39,13 +40,18 @@ class Index(Struct, frozen=True, kw_only=True, dict=True):
     data: bytes
     width: int
     """Length of an id in bytes."""
-    entries: Sequence[tuple[int, int, int]]
-    """Offsets of each entry, of its path, and of the path's end."""
+    offsets: "array[int]"
+    """Three numbers an entry: offsets of the entry, of its path, and of the path's end."""
     at: Mapping[str, int]
     """Offset of each path's entry; of a path in conflict the last entry."""
     written_ns: int = 0
     """Modification time. A file as new as that may have changed at the moment when the index was
     written: see racy-git.txt in git's technical documentation."""
+
+    @property
+    def entries(self) -> Iterator[tuple[int, int, int]]:
+        """The three offsets of each entry."""
+        return _threes(self.offsets)
 
     @cached_property
     def digest(self) -> str:
@@ -149,28 +155,32 @@ def _parsed(data: bytes) -> Index | None:
     Source: gitformat-index(5).
     """
     if not data:
-        return _indexed(b"", _SHA1, [])
+        return _indexed(b"", _SHA1, array("L"))
     for width in (_SHA1, _SHA256):
         with suppress(ValueError, IndexError, struct.error):
-            return _indexed(data, width, _entries(data, width))
+            return _indexed(data, width, _offsets(data, width))
     return None
 
 
-def _entries(data: bytes, width: int) -> list[tuple[int, int, int]]:
-    """Offsets of each entry, of its path, and of the path's end.
+def _threes(offsets: "array[int]") -> Iterator[tuple[int, int, int]]:
+    return zip(offsets[::3], offsets[1::3], offsets[2::3], strict=True)
+
+
+def _offsets(data: bytes, width: int) -> "array[int]":
+    """Three numbers an entry: offsets of the entry, of its path, and of the path's end.
 
     Raises ValueError, IndexError or struct.error for data of another form.
     """
     kind, version, count = _HEADER.unpack_from(data)
     if kind != b"DIRC" or version not in (2, 3):
         raise ValueError(version)
-    entries, at, flags, find = list[tuple[int, int, int]](), _HEADER.size, _OID + width, data.index
+    offsets, at, flags, find = array("L"), _HEADER.size, _OID + width, data.index
     for _ in range(count):
         start = at + flags + _FLAGS_LENGTH
         if data[at + flags] & _LONG:
             start += _FLAGS_LENGTH
         end = find(b"\0", start)
-        entries.append((at, start, end))
+        offsets.extend((at, start, end))
         at += (end - at + 8) & ~7
     while at < len(data) - width:
         name, length = _EXTENSION.unpack_from(data, at)
@@ -179,13 +189,13 @@ def _entries(data: bytes, width: int) -> list[tuple[int, int, int]]:
         at += _EXTENSION.size + length
     if at != len(data) - width:
         raise ValueError(at)
-    return entries
+    return offsets
 
 
-def _indexed(data: bytes, width: int, entries: list[tuple[int, int, int]]) -> Index:
-    paths = split(b"".join([data[start : end + 1] for _, start, end in entries]))
-    at = {path: entry[0] for path, entry in zip(paths, entries, strict=True)}
-    return Index(data=data, width=width, entries=entries, at=at)
+def _indexed(data: bytes, width: int, offsets: "array[int]") -> Index:
+    paths = split(b"".join([data[start : end + 1] for _, start, end in _threes(offsets)]))
+    at = dict(zip(paths, offsets[::3], strict=True))
+    return Index(data=data, width=width, offsets=offsets, at=at)
 
 
 def _bits(data: bytes, at: int) -> int:
