@@ -121,11 +121,10 @@ def _beyond(tests: tuple[FailingTest, ...], graph: Graph) -> tuple[str, ...]:
     texts = [f"{test.diagnostic.message}\n{test.diagnostic.text}" for test in each_once(tests)]
     texts += [graph.body(test.spot) for test in each_once(tests) if test.spot]
     words = dict.fromkeys(_IDENTIFIER.findall("\n".join(texts)))
-    language = languages.most_common(1)[0][0] if languages else None
     sought = tuple(words)[:MAX_SOUGHT]
-    if language is None:
-        return ()
-    return graph.project.speaking_of(sought, language, graph.starts, MAX_BEYOND)
+    for language, _ in languages.most_common(1):
+        return graph.project.speaking_of(sought, f"{language}", graph.starts, MAX_BEYOND)
+    return ()
 
 
 def _scored(suspected: tuple[Suspect, ...]) -> list[Candidate]:

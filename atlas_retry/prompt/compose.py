@@ -84,6 +84,7 @@ def compose(brief: Brief) -> Prompt:
     others = elsewhere(unshown(all_candidates, blocks), spare)
     parts = replace(parts, pointers=harmless_output(others))
     text = _valid(parts, brief.marker, budget)
+    vars(project).clear()  # its caches refer to it, and it holds every path
     return Prompt(
         text=text,
         stable_chars=text.rfind("\n", 0, max(text.find(brief.marker), 0)) + 1,
