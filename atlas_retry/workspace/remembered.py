@@ -1,6 +1,7 @@
 """The latest snapshot on disk, for the next process to build on; a cache."""
 
 import os
+import sys
 from collections.abc import Mapping
 from contextlib import suppress
 
@@ -60,7 +61,7 @@ class RememberedTree:
     """The remembered snapshot as a base for the next one."""
 
     def __init__(self, ws: Workspace, read: Remembered) -> None:
-        paths = split(read.paths)
+        paths = [*map(sys.intern, split(read.paths))]
         self.files = Version(zip(paths, read.known, strict=True))
         """Known data of each file."""
         self.ignored = frozenset(split(read.ignored))

@@ -170,7 +170,7 @@ class Blobs:
         RECENT.add(oid, content)
         if oid not in self.known:
             self.known.add(oid)
-            self._parts.append(b"blob\ndata %d\n%b\n" % (len(content), content))
+            self._parts += b"blob\ndata %d\n" % len(content), content, b"\n"
             self._size += len(content)
             if self._size > _BATCH_BYTES:
                 self.flush()

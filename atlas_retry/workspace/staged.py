@@ -3,6 +3,7 @@
 import os
 import stat
 import struct
+import sys
 from array import array
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -194,7 +195,8 @@ def _offsets(data: bytes, width: int) -> "array[int]":
 
 def _indexed(data: bytes, width: int, offsets: "array[int]") -> Index:
     paths = split(b"".join([data[start : end + 1] for _, start, end in _threes(offsets)]))
-    at = dict(zip(paths, offsets[::3], strict=True))
+    # one object for a path here and in walks: there may be many
+    at = dict(zip(map(sys.intern, paths), offsets[::3], strict=True))
     return Index(data=data, width=width, offsets=offsets, at=at)
 
 
