@@ -154,8 +154,7 @@ def _validated(
         # a clean checkout lacks what git does not hold: caches, ignored modules, build outputs
         paths = _ignored_writes((*progress.attempts, attempt), progress.start, end.id, do)
         files = do.unseen(progress.start, left.id, end.id, paths, validation)
-        if not all(map(is_made, files)):
-            do.outdate_builds()  # they may hold what a file that is hidden now said
+        _outdate_builds(files, do)
         attempt, validation = _confirmed(attempt, validation, files, UNSEEN, do)
         attempt = _skipped(attempt, progress.settled, validation, do)
     if not validation.success:
@@ -168,6 +167,12 @@ def _validated(
     if proved is validation:
         return attempt, end, validation
     return attempt, do.snapshot(f"{attempt.number}-end"), proved
+
+
+def _outdate_builds(hidden: Contents, do: Effects) -> None:
+    """Have builds made again, as they may hold what a file that is hidden now said."""
+    if not all(map(is_made, hidden)):
+        do.outdate_builds()
 
 
 def _skipped(attempt: Attempt, before: Validation, after: Validation, do: Effects) -> Attempt:
