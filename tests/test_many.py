@@ -280,6 +280,19 @@ def test_a_workspace_that_another_one_changed_after_its_end_is_validated_again(
     assert said in [event.text for event in events if isinstance(event, Notice)]
 
 
+def test_a_workspace_is_validated_again_by_the_gates_it_had(yard: Yard) -> None:
+    yard.make("a", gate="! test -e other.py")
+    rewrite = "touch ../a/other.py; sed -i 's/! test/test/' ../a/.atlas/config.yaml"
+    yard.make("b", gate=rewrite)
+    assert verdicts(yard.run("a", "b", jobs=1)) == {"a": V.FAILED, "b": V.CLEAN}
+
+
+def test_an_error_of_a_second_validation_does_not_end_the_batch(yard: Yard) -> None:
+    yard.make("a", gate="true")
+    yard.make("b", gate="touch ../a/other.py ../a/.git/MERGE_HEAD")
+    assert verdicts(yard.run("a", "b", jobs=1)) == {"a": V.BROKEN, "b": V.CLEAN}
+
+
 def test_worktrees_of_one_repository_do_not_affect_each_other(yard: Yard) -> None:
     """Somebody commits, and adds a worktree, beside two runs: no violation, and all of it stays."""
     commit = "git -c user.name=x -c user.email=x@example.invalid commit -q --allow-empty -m x"

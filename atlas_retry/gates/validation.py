@@ -334,9 +334,12 @@ def _run_apart(course: Course, results: dict[int, GateResult], paths: tuple[str,
     note = f"{some(paths, 3)} was written while other gates ran: each now runs alone"
     for number, result in results.items():
         course.plan.learned.movers.add(course.gates[number])
+        course.again.discard(number)
         is_final = result.status in FINAL
         noted = replace(result, notes=(*result.notes, note))
         course.record(number, noted, ended_on=None if is_final else PUT_OFF)
+        if _may_be_flaky(result, course):
+            course.emit(GateFinished(result=course.results[number]))
 
 
 def _record_movers(course: Course, results: dict[int, GateResult], moves: int) -> None:

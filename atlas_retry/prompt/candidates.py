@@ -114,17 +114,16 @@ def _beyond(tests: tuple[FailingTest, ...], graph: Graph) -> tuple[str, ...]:
     if sum(not is_test_path(path) for path in graph.files) >= MIN_REACHED:
         return ()
     paths = graph.starts or sorted(graph.project.paths)
-    languages = Counter[str | None]()
+    languages = Counter[str]()
     for ending, count in Counter(path.rpartition(".")[2] for path in paths).items():
-        languages[language_of(f"a.{ending}")] += count
-    del languages[None]
+        languages[language_of(f"a.{ending}") or ""] += count
+    del languages[""]
     texts = [f"{test.diagnostic.message}\n{test.diagnostic.text}" for test in each_once(tests)]
     texts += [graph.body(test.spot) for test in each_once(tests) if test.spot]
     words = dict.fromkeys(_IDENTIFIER.findall("\n".join(texts)))
     sought = tuple(words)[:MAX_SOUGHT]
-    for language, _ in languages.most_common(1):
-        return graph.project.speaking_of(sought, f"{language}", graph.starts, MAX_BEYOND)
-    return ()
+    language = max(languages, key=languages.__getitem__, default="")
+    return graph.project.speaking_of(sought, language, graph.starts, MAX_BEYOND)
 
 
 def _scored(suspected: tuple[Suspect, ...]) -> list[Candidate]:

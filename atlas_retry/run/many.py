@@ -184,10 +184,16 @@ class _Course(Struct, kw_only=True):
             return
         text = f"changed since its gates passed: {some(paths, 3)}; running them again"
         self._emit_for(folder, Notice(level=Level.WARNING, text=text))
-        asked = replace(self.asked, order=replace(self.asked.order, ai_fix=False))
-        later = run_one(one.opened, asked, partial(self._emit_for, folder))
+        asked = replace(self.asked, order=replace(self.asked.order, ai_fix=False), record=None)
+        later = self._finished(folder, asked, one.opened).outcome
         if not later.verdict.is_green:
-            outcome = replace(one.outcome, verdict=later.verdict, final=later.final)
+            outcome = replace(
+                one.outcome,
+                verdict=later.verdict,
+                final=later.final,
+                final_error=later.final_error,
+                remedy=later.remedy,
+            )
             self.finished[folder] = replace(one, outcome=outcome)
 
     def _emit_for(self, folder: Path, event: Event) -> None:
@@ -197,28 +203,37 @@ class _Course(Struct, kw_only=True):
             self.emit(event)
 
     def run(self, folder: Path) -> tuple[Path, Finished]:
-        """One run with its own folder for temporary files; errors become an outcome."""
-        wanted = self.environ.get("TMPDIR")
-        place = wanted if wanted and Path(wanted).is_dir() else None
         record = self.asked.record
         asked = replace(self.asked, record=record and record / self.labels[folder])
+        try:
+            return folder, self._finished(folder, asked)
+        finally:
+            self.budget.leave(str(config.root_of(folder)))
+
+    def _finished(self, folder: Path, asked: Asked, known: OpenWorkspace | None = None) -> Finished:
+        """One run with its own folder for temporary files; errors become an outcome.
+
+        With the configuration of `known`, if given.
+        """
+        wanted = self.environ.get("TMPDIR")
+        place = wanted if wanted and Path(wanted).is_dir() else None
         from tempfile import TemporaryDirectory  # start-up
 
         try:
             with TemporaryDirectory(
                 prefix="atlas-", dir=place, ignore_cleanup_errors=True
             ) as scratch:
-                opened = opened_with(folder, asked, {**self.environ, "TMPDIR": scratch})
+                environ = {**self.environ, "TMPDIR": scratch}
+                opened = known and replace(known, environ=environ)
+                opened = opened or opened_with(folder, asked, environ)
                 emit = partial(self._emit_for, folder)
                 outcome = run_one(opened, asked, emit, self.budget)
                 if outcome.verdict.is_green:
                     self.passed[folder] = _files(opened)
             # the temporary folder is gone, so later users need the original environment
-            return folder, Finished(opened=replace(opened, environ=self.environ), outcome=outcome)
+            return Finished(opened=replace(opened, environ=self.environ), outcome=outcome)
         except (AtlasError, OSError) as error:
-            return folder, Finished(opened=None, outcome=_broken(folder, error))
-        finally:
-            self.budget.leave(str(config.root_of(folder)))
+            return Finished(opened=None, outcome=_broken(folder, error))
 
 
 def _files(opened: OpenWorkspace) -> Mapping[str, Stat]:

@@ -314,7 +314,7 @@ class Lookout:
     def tracked(self, paths: Iterable[str]) -> frozenset[str]:
         """Those of these paths that git tracks."""
         with suppress(WorkspaceError):
-            return frozenset(self._tracker.index().at.keys()).intersection(paths)
+            return frozenset(self._tracker.index().at.keys() & {*paths})
         return frozenset()
 
     def _unsure(self, files: Mapping[str, Stat]) -> Iterable[str]:
