@@ -8,6 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from atlas_retry.model import Verdict
+from atlas_retry.run.lasting import put_back_settings
 from tests.miniatures import (
     ADD,
     ADDED,
@@ -370,17 +371,42 @@ def test_what_was_refused_and_could_not_be_restored_makes_no_later_run_green(
     assert gone_on.code == 1, gone_on.out + gone_on.err
 
 
-@pytest.mark.in_place("what a run in layers wrote is dropped with them")
-@pytest.mark.parametrize("guard", ['{mode: "off"}', "{mode: warn}", '{allow: ["*"]}'])
-def test_a_configuration_that_a_turn_left_does_not_let_the_next_run_start(
-    tmp_path: Path, environ: Environ, guard: str
+@pytest.mark.parametrize("before", [None, "# bad\nbudgets: {day: 9}\n"])
+def test_atlas_s_own_settings_at_home_are_restored_and_a_copy_is_kept(
+    tmp_path: Path, environ: Environ, before: str | None
 ) -> None:
-    own = "../home/.config/atlas/config.yaml"
-    project = with_left_behind(tmp_path, environ, own, f"guard: {guard}\n")
+    own, sly = tmp_path / "home/.config/atlas/config.yaml", 'guard: {mode: "off"}\n'
+    project = with_left_behind(tmp_path, environ, f"{own}", sly)
     project.environ["HOME"] = str(tmp_path / "home")
-    assert atlas(project, "retry", ".", "--ai-fix").code == 1
-    again = atlas(project, "retry", ".", "--ai-fix")
-    assert (again.code, ".config/atlas/config.yaml (" in again.err) == (3, True), again.err
+    if before:
+        own.parent.mkdir(parents=True)
+        own.write_text(before)
+        own.chmod(0o640)
+    refused = atlas(project, "retry", ".", "--ai-fix")
+    assert refused.code == 1, refused.out + refused.err
+    assert "refused, and still there" not in refused.out
+    assert (own.read_text() if own.exists() else None) == before
+    assert not before or own.stat().st_mode & 0o777 == 0o640
+    (copy,) = Path(project.environ["ATLAS_HOME"]).glob("runs/*/refused-config.yaml")
+    assert copy.read_text() == sly
+    assert f"cp {copy} {own} takes it again" in refused.out
+
+
+def test_settings_at_home_that_are_a_link_are_restored_behind_it(tmp_path: Path) -> None:
+    link, file, folder = tmp_path / "config.yaml", tmp_path / "dotfile", tmp_path / "kept"
+    folder.mkdir()
+    file.write_text("new")
+    link.symlink_to(file)
+    ((path, copy),) = put_back_settings({link: b"old"}, [str(link)], folder)
+    assert (path, copy.read_text(), file.read_text()) == (str(link), "new", "old")
+    assert link.is_symlink()
+
+
+def test_settings_at_home_that_were_not_refused_are_left(tmp_path: Path) -> None:
+    file = tmp_path / "config.yaml"
+    file.write_text("new")
+    assert not [*put_back_settings({file: b"old"}, [], tmp_path)]
+    assert file.read_text() == "new"
 
 
 WANTED = (

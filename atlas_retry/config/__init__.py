@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from atlas_retry import __version__, state_dir
-from atlas_retry.config.files import ConfigFile, ConfigSources, find, is_configured, root_of
+from atlas_retry.config.files import (
+    ConfigFile,
+    ConfigSources,
+    find,
+    is_configured,
+    root_of,
+    user_path,
+)
 from atlas_retry.digests import sha256_of
 from atlas_retry.errors import StateError
 from atlas_retry.settings import Settings
@@ -30,6 +37,7 @@ __all__ = [
     "load_text",
     "root_of",
     "schema",
+    "user_path",
 ]
 
 

@@ -56,7 +56,7 @@ def find(start: Path, environ: Mapping[str, str], proposed: bytes | None = None)
         raise _nothing_found(candidates, root)
     if path:
         _stay_inside(path, root)
-    user = _user_path(environ)
+    user = user_path(environ)
     folder = root
     if path:  # `.atlas/config.yaml` applies to the folder above `.atlas`
         folder = path.parent.parent if path.parent.name == ".atlas" else path.parent
@@ -93,7 +93,7 @@ def _variables(environ: Mapping[str, str]) -> dict[str, str]:
     return {name: environ[name] for name in ours if not name.startswith(NOT_KEYS)}
 
 
-def _user_path(environ: Mapping[str, str]) -> Path | None:
+def user_path(environ: Mapping[str, str]) -> Path | None:
     """Path of the user's file. XDG Base Directory 0.8: a relative XDG_CONFIG_HOME is ignored."""
     base = environ.get("XDG_CONFIG_HOME", "")
     if base.startswith("/"):

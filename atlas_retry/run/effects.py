@@ -118,6 +118,8 @@ class Effects(Struct, kw_only=True):
     """Connection to the atlas outside, for a run in an overlay."""
     is_agent_there: bool = False
     sealed: seals.Seal | None = None
+    at_home: Mapping[Path, bytes | None] = field(default_factory=dict)
+    """Atlas's own configuration at home before the agent's turn."""
     before_turn: "Mapping[str, Stat]" = field(default_factory=dict)
     """Stat data of the files before the agent's turn."""
     validations: Iterator[int] = field(default_factory=count)
@@ -438,6 +440,7 @@ class Effects(Struct, kw_only=True):
         wrote = chain.from_iterable(attempt.unseen for attempt in progress.attempts)
         scan = opened.tracker.scan()
         self.before_turn = scan.files
+        self.at_home = lasting.settings_at_home(opened.environ)
         self.sealed = seals.seal(opened.root, opened.settings, opened.environ, scan, wrote=wrote)
 
     def judge(self, before: str, after: str, progress: Progress) -> Judgement:
@@ -462,10 +465,27 @@ class Effects(Struct, kw_only=True):
             self.opened.tracker.moved()
         if guard.mode == "block":
             seals.restore_modes(self.sealed, beside.look)
-        stays = self._lasting(self.sealed, beside, judgement) if judgement.ends else ()
+        if judgement.ends:
+            judgement = self._with_what_stays(judgement, self.sealed, beside)
         unseen = *judgement.unseen, *sorted(restoring.empty_folders(self.opened.git, before, after))
-        judgement = replace(judgement, unseen=unseen, left=stays)
-        return replace(judgement, blocks=guard.mode == "block")
+        return replace(judgement, unseen=unseen, blocks=guard.mode == "block")
+
+    def _with_what_stays(
+        self, judgement: Judgement, taken: seals.Seal, moved: seals.Moved
+    ) -> Judgement:
+        """The judgement with the changes that stay; atlas's own configuration is restored."""
+        left = self._lasting(taken, moved, judgement)
+        back = set[str]()
+        if taken.guard.mode == "block":
+            named = {one.path for one in left}
+            for path, copy in lasting.put_back_settings(self.at_home, named, self.folder):
+                back.add(path)
+                kept = f"; cp {shlex.quote(str(copy))} {shlex.quote(path)} takes it again"
+                text = f"restored: {path}{kept if copy.exists() else ''}"
+                self.emit(Notice(level=Level.WARNING, text=text))
+        left = tuple(one for one in left if one.path not in back)
+        remedy = judgement.remedy if left or not back else None
+        return replace(judgement, left=left, remedy=remedy)
 
     def _lasting(
         self, taken: seals.Seal, moved: seals.Moved, judgement: Judgement

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from atlas_retry import config
 from atlas_retry.guard.beside import INNOCENT_FACTS
 from atlas_retry.guard.case import OutsideChange, Tool
 from atlas_retry.guard.decides import commands
@@ -359,7 +360,7 @@ def _settings_outside(
 ) -> Iterator[Path]:
     """Paths outside, in the home and above the workspace, where tools look for settings."""
     home = Path(environ.get("HOME") or "/nonexistent")
-    paths = [*map(home.joinpath, _OF_HOME)]
+    paths = [*map(home.joinpath, _OF_HOME), *filter(None, [config.user_path(environ)])]
     paths += [Path(environment, ENVIRONMENT_MARK) for environment in outer]
     for folder in _OF_HOME_FOLDERS:
         paths += (home / folder).glob("*")
