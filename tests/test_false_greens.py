@@ -525,6 +525,30 @@ def test_a_test_of_go_that_a_source_lets_skip_is_not_fixed(
     assert named(outcome)["held"] == ["calc_test.go"]
 
 
+READS_BY_SHELL = (
+    'package calc\n\nimport (\n\t"os/exec"\n\t"testing"\n)\n\nfunc TestRate(t *testing.T) {\n'
+    '\tif out, _ := exec.Command("cat", "rate.txt").Output(); string(out) != "1\\n" {\n'
+    "\t\tt.Fatal(out)\n\t}\n}\n"
+)
+
+
+@pytest.mark.skipif(not shutil.which("go"), reason="go is not installed")
+def test_a_pass_from_the_cache_of_go_is_confirmed_after_a_turn(
+    tmp_path: Path, environ: Environ
+) -> None:
+    files = {"go.mod": "module calc\n\ngo 1.20\n", "rate_test.go": READS_BY_SHELL}
+    files |= {"rate.txt": "1\n", "words.txt": "bad\n"}
+    gates = {"lint": ["grep -q good words.txt"], "test": ["go test ./..."]}
+    own = environ | {"GOCACHE": go_cache()}
+    turn = f"{put('words.txt', 'good')}; {put('rate.txt', '2')}"
+    project = miniature(tmp_path, own, files, [turn] * 2, validation=gates)
+    outcome = project.retry()
+    assert not outcome.verdict.is_green
+    validated = outcome.attempts[0].validation
+    assert validated is not None
+    assert [one.name for one in validated.failures] == ["go test"]
+
+
 def test_a_fix_that_a_later_gate_undoes_is_no_fix(tmp_path: Path, environ: Environ) -> None:
     gates = {
         "lint": ["grep -q good data.txt"],

@@ -348,6 +348,37 @@ def test_of_many_failed_tests_only_the_first_five_run_alone() -> None:
     assert [gates[0].run[-6:] for gates in world.asides] == [f"test_{n}" for n in range(1, 6)]
 
 
+def cached(*, passes: bool) -> World:
+    """A world whose tests pass by a cached result once the code is right."""
+    world = World(turns=[{"code": "right"}], uncached={"tests": gate(run="for real")})
+
+    def said(files: Files) -> Validation:
+        is_red = files["code"] == "wrong" or (world.asides and not passes)
+        return validation(result("tests", Status.FAILED if is_red else Status.PASSED))
+
+    world.gates_say = said
+    return world
+
+
+@pytest.mark.parametrize(("passes", "verdict"), [(True, Verdict.FIXED), (False, Verdict.EXHAUSTED)])
+def test_a_cached_pass_after_a_turn_counts_only_if_the_gate_passes_without_the_cache(
+    passes: bool, verdict: Verdict
+) -> None:
+    world = cached(passes=passes)
+    outcome = retried(world, 1)
+    assert outcome.verdict is verdict
+    assert [gates[0].run for gates in world.asides] == ["for real"]
+    assert outcome.attempts[0].validation is not None
+    assert outcome.attempts[0].validation.success is passes
+
+
+def test_a_red_with_cached_passes_runs_nothing_again() -> None:
+    world = cached(passes=True)
+    world.turns = [{"code": "wrong"}]
+    retried(world, 1)
+    assert not world.asides
+
+
 def test_an_edit_for_review_stays_and_the_run_needs_review() -> None:
     world = World(turns=[{"code": "right"}], judgements=[Judgement(held=(REVIEWED,))])
     outcome = retried(world)

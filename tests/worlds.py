@@ -74,6 +74,8 @@ class World(Struct, kw_only=True):
     kept: list[Files] = field(default_factory=list)
     """The snapshots; their ids are their positions."""
     asides: list[tuple[Gate, ...]] = field(default_factory=list)
+    uncached: dict[str, Gate] = field(default_factory=dict)
+    """Gates with the cache of their tool switched off, by name, where it was used."""
 
     def effects(self, run: Run) -> Effects:
         """The world as the loop sees it; nothing of a real run is behind it."""
@@ -199,6 +201,9 @@ class _InWorld(Effects, kw_only=True):
 
     def aside(self, chosen: Sequence[Gate], files: Contents, previous: Validation) -> Validation:
         return self.world.aside(chosen, files, previous)
+
+    def uncached(self, gate: Gate, _result: GateResult) -> Gate | None:
+        return self.world.uncached.get(gate.name)
 
     def alone(self, gate: Gate, previous: GateResult) -> GateResult:
         return self.world.aside((gate,), {}, Validation(results=(previous,))).results[0]

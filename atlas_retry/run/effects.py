@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from atlas_retry import agents, process, state_dir
 from atlas_retry.agents.lack import Lack
+from atlas_retry.diagnostics.cached import without_cache
 from atlas_retry.errors import WorkspaceError
 from atlas_retry.events import (
     Emit,
@@ -318,6 +319,10 @@ class Effects(Struct, kw_only=True):
         """Run one test of a gate by itself; its end is no result of a gate, so it is not shown."""
         how = self._plan_aside(Validation(results=(previous,)))
         return self._run_with_files((gate,), {}, how, lambda _: None)[0].results[0]
+
+    def uncached(self, gate: Gate, result: GateResult) -> Gate | None:
+        """The gate with the cache of its tool switched off; None if its result is not from one."""
+        return without_cache(gate, result, self.opened.environ) if result.success else None
 
     def aside(self, chosen: Sequence[Gate], files: Contents, previous: Validation) -> Validation:
         """Run these gates with these files in place, and restore everything afterwards.

@@ -143,7 +143,7 @@ def _validated(
 ) -> Settled:
     """Validate what is left; a green must also hold without the kept changes."""
     left = do.snapshot(f"{attempt.number}-left")
-    validation = do.validate(progress.latest)
+    validation = _without_caches(do.validate(progress.latest), do)
     end = do.snapshot(f"{attempt.number}-end")
     if left.tree != end.tree and (rewritten := do.rewritten(left.id, end.id, validation)):
         return _reverted_whole(attempt, rewritten, turn, end, do)
@@ -167,6 +167,26 @@ def _validated(
     if proved is validation:
         return attempt, end, validation
     return attempt, do.snapshot(f"{attempt.number}-end"), proved
+
+
+def _without_caches(validation: Validation, do: Effects) -> Validation:
+    """The validation; gates whose results are from caches of their tools run once more without."""
+    if not validation.success:
+        return validation
+    gates = do.run.limits.gates
+    pairs = zip(gates, validation.results, strict=True)
+    uncached = {gate: do.uncached(gate, result) for gate, result in pairs}
+    asked, green = _chosen(gates, validation, lambda gate: uncached[gate] is not None)
+    if not asked:
+        return validation
+    names = some([gate.name for gate in asked], MAX_SHOWN)
+    do.emit(Notice(text=f"  green; running again without cached results: {names}"))
+    seen = do.aside([*filter(None, uncached.values())], {}, green)
+    if seen.success:
+        return validation
+    validation = _with(validation, seen, gates, asked)
+    do.emit(ValidationFinished(validation=validation))
+    return validation
 
 
 def _outdate_builds(hidden: Contents, do: Effects) -> None:
