@@ -3,6 +3,8 @@
 import os
 import shutil
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,7 +15,7 @@ from msgspec.structs import replace
 
 from atlas_retry.agents.lack import Lack
 from atlas_retry.errors import WorkspaceError
-from atlas_retry.events import Event, Notice
+from atlas_retry.events import Event, Notice, unseen
 from atlas_retry.gates.plan import Plan
 from atlas_retry.model import (
     AgentReply,
@@ -24,12 +26,13 @@ from atlas_retry.model import (
     ReplyStatus,
     Validation,
 )
-from atlas_retry.run import effects
+from atlas_retry.run import aside, effects
 from atlas_retry.run.budget import SharedBudget
 from atlas_retry.run.effects import Effects
 from atlas_retry.run.open import OpenWorkspace
 from atlas_retry.run.progress import Progress
 from atlas_retry.settings import AgentSettings
+from atlas_retry.workspace import isolated
 from tests.repositories import opened, write
 from tests.values import GREEN, RED, gate
 from tests.worlds import run, words
@@ -38,7 +41,7 @@ REQUEST = AgentRequest(prompt="?", workspace="/w", scratch="/s", attempt=1)
 LONG_AGO, LONG_AHEAD = "2001-01-01T00:00:00+00:00", "2999-01-01T00:00:00+00:00"
 
 
-def effects_in(root: Path, kind: type[Effects] = Effects, **used: object) -> Effects:
+def effects_in(root: Path, **used: object) -> Effects:
     """Of a run in this repository, with what a test does not use left out."""
     ws = opened(root)
     there = OpenWorkspace(root=root, settings=cast("Any", None), state=ws.state, environ=ws.environ)
@@ -50,7 +53,7 @@ def effects_in(root: Path, kind: type[Effects] = Effects, **used: object) -> Eff
         "budget": SharedBudget(),
         "started_s": time.monotonic(),
     }
-    return kind(**cast("Any", fields | used))
+    return Effects(**cast("Any", fields | used))
 
 
 def account_of(do: Effects) -> Progress:
@@ -185,14 +188,6 @@ def test_a_pass_is_tried_without_code_that_a_gate_generated_for_another(
     assert tried == ({path: None} if is_tried else {})
 
 
-class _Beside(Effects, kw_only=True):
-    ends: list[tuple[Validation, bool]]
-    """Of each time that gates run: what they say, and whether it was in place."""
-
-    def _run_with_files(self, *_: object, **__: object) -> tuple[Validation, bool]:
-        return self.ends.pop(0)
-
-
 @pytest.mark.parametrize(
     ("previous", "ends", "seen"),
     [
@@ -211,10 +206,20 @@ def test_a_failure_beside_the_workspace_counts_once_the_gates_fail_in_it_too(
     ends: list[tuple[Validation, bool]],
     seen: Validation,
 ) -> None:
+    left = [*ends]
+
+    @contextmanager
+    def beside(*_: object, in_place: bool = False) -> Iterator[SimpleNamespace]:
+        assert in_place is (len(left) < len(ends))
+        reason = "docker" if left[0][1] else ""
+        yield SimpleNamespace(reason=reason, wrap=None, file=None)
+
+    monkeypatch.setattr(isolated, "beside", beside)
+    monkeypatch.setattr(aside, "run_gates", lambda *_: left.pop(0)[0])
     monkeypatch.setattr(effects, "plan", lambda _, logs: Plan(root=root, logs=logs, environ={}))
-    do = effects_in(root, _Beside, folder=root.parent, asides=count(1), ends=[*ends])
+    do = effects_in(root, folder=root.parent, asides=count(1), emit=unseen)
     assert do.aside((gate(),), {}, previous) == seen
-    assert do.ends == []  # type: ignore[attr-defined]
+    assert left == []
 
 
 def test_a_file_that_a_turn_changed_is_dated_after_its_start(root: Path) -> None:

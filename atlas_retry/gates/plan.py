@@ -56,6 +56,8 @@ class Learned(Struct, kw_only=True):
     """CPU seconds of gates, by name."""
     at_base: dict[Gate, GateResult] = field(default_factory=dict)
     """Results of gates at `triage.baseline`, where each runs once."""
+    looks: "tuple[Look, Look] | None" = None
+    """The tree before the last validation, and after it."""
     untraced: set[str] = field(default_factory=set)
     """Names of gates whose failing tests could not be traced."""
 

@@ -23,8 +23,6 @@ from atlas_retry.events import (
     EventScope,
     GateFinished,
     Notice,
-    ValidationFinished,
-    ValidationStarted,
     seconds_of,
     within,
 )
@@ -56,9 +54,11 @@ from atlas_retry.model import (
 )
 from atlas_retry.prompt import compose
 from atlas_retry.run import lasting
+from atlas_retry.run.aside import run_aside
 from atlas_retry.run.briefing import next_request, step_of, traced_brief
 from atlas_retry.run.budget import SharedBudget
 from atlas_retry.run.decide import decide, last_attempt
+from atlas_retry.run.leftovers import confirmed
 from atlas_retry.run.open import OpenWorkspace, failing_gates, plan, remember
 from atlas_retry.run.progress import Contents, Elsewhere, Progress, Run, Taken
 from atlas_retry.run.triage import against_baseline
@@ -69,7 +69,6 @@ from atlas_retry.text.redaction import redact, secret_values
 from atlas_retry.text.units import some
 from atlas_retry.workspace import (
     gitfacts,
-    isolated,
     place,
     putback,
     restoring,
@@ -273,6 +272,7 @@ class Effects(Struct, kw_only=True):
             reuse=Reuse.BESIDE_FAILURES if previous is None else Reuse.NONE,
         )
         validation = run_gates(settings.gates, chosen, self.emit)
+        validation = confirmed(self.opened, settings.gates, validation, chosen, self.emit)
         if previous is None or any(gate.accepts_baseline for gate in settings.gates):
             validation = against_baseline(
                 self.opened, settings.gates, validation, chosen, self.emit
@@ -317,8 +317,13 @@ class Effects(Struct, kw_only=True):
 
     def alone(self, gate: Gate, previous: GateResult) -> GateResult:
         """Run one test of a gate by itself; its end is no result of a gate, so it is not shown."""
+
+        def without_ends(event: Event) -> None:
+            if not isinstance(event, GateFinished):
+                self.emit(event)
+
         how = self._plan_aside(Validation(results=(previous,)))
-        return self._run_with_files((gate,), {}, how, lambda _: None)[0].results[0]
+        return run_aside(self.opened, (gate,), {}, how, without_ends).results[0]
 
     def uncached(self, gate: Gate, result: GateResult) -> Gate | None:
         """The gate with the cache of its tool switched off; None if its result is not from one."""
@@ -330,49 +335,11 @@ class Effects(Struct, kw_only=True):
         `previous` is the result of the same gates without these files.
         """
         how = self._plan_aside(previous)
-        finished: list[Event] = []
-        seen, is_in_place = self._run_with_files(chosen, files, how, finished.append)
-        if not (is_in_place or seen.success or not previous.success):
-            # in an overlay no gate sees what another wrote, so only a red in place counts
-            return self._run_with_files(chosen, files, how, self.emit, in_place=True)[0]
-        for event in finished:
-            self.emit(event)
-        return seen
+        return run_aside(self.opened, chosen, files, how, self.emit)
 
     def _plan_aside(self, previous: Validation) -> Plan:
         how = plan(self.opened, self._logs("asides", next(self.asides)))
         return replace(how, after_attempt=True, previous=previous)
-
-    def _run_with_files(
-        self,
-        chosen: Sequence[Gate],
-        files: Contents,
-        how: Plan,
-        finished: Emit,
-        *,
-        in_place: bool = False,
-    ) -> tuple[Validation, bool]:
-        """Run gates with these files in place, and report only the gates' own events.
-
-        `finished` gets the end of each gate. Returns the result and whether it ran in place.
-        """
-
-        def gates_only(event: Event) -> None:
-            if isinstance(event, GateFinished):
-                finished(event)
-            elif not isinstance(event, ValidationStarted | ValidationFinished):
-                self.emit(event)
-
-        lines = [gate.run for gate in chosen]
-        beside = isolated.beside(self.opened.git, files, lines, in_place=in_place)
-        with self.opened.tracker.elsewhere(), beside as there:
-            if there.reason and not in_place:
-                self.emit(Notice(level=Level.NOTE, text=f"gates run in place: {there.reason}"))
-            wrapped = replace(how, wrap=there.wrap, locate=there.file)
-            seen = run_gates(chosen, wrapped, gates_only)
-        if any(gate.accepts_baseline for gate in chosen):
-            seen = against_baseline(self.opened, chosen, seen, how, gates_only)
-        return seen, bool(there.reason)
 
     # --- the agent
 

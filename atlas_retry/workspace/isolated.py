@@ -33,6 +33,8 @@ from atlas_retry.workspace.snapshots import snapshot, take
 from atlas_retry.workspace.state import changes
 from atlas_retry.workspace.store import StoredFile
 
+ASKED = "it was asked for"
+"""The reason if the caller wants it in place."""
 _NOTE = "aside.note"
 _START, _LEFT = "aside/start", "aside/left"
 
@@ -213,7 +215,7 @@ def beside(
     """
     for path in changes:
         place.require_inside(path)
-    why = "it was asked for" if in_place else outsiders(lines)
+    why = ASKED if in_place else outsiders(lines)
     layers = why or overlay.prepare(ws, changes)
     if isinstance(layers, str):
         with changed_in_place(ws, changes, layers) as there:
