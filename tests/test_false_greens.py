@@ -549,6 +549,29 @@ def test_a_pass_from_the_cache_of_go_is_confirmed_after_a_turn(
     assert [one.name for one in validated.failures] == ["go test"]
 
 
+def test_a_green_in_which_only_the_failed_tests_ran_is_no_fix(
+    tmp_path: Path, environ: Environ
+) -> None:
+    both = "def total(xs):\n    return {}\n\n\ndef mean(xs):\n    return {}\n"
+    tests = (
+        "import stats\n\n\ndef test_total():\n    assert stats.total([1, 2]) == 3\n\n\n"
+        "def test_mean():\n    assert stats.mean([1, 2]) == 1.5\n"
+    )
+    files = {
+        "stats.py": both.format("sum(xs[1:])", "sum(xs) / len(xs)"),
+        "test_stats.py": tests,
+        "pytest.ini": "[pytest]\naddopts = -q --lf\npythonpath = .\n",
+        ".gitignore": ".pytest_cache/\n__pycache__/\n",
+    }
+    turn = put("stats.py", both.format("sum(xs)", "total(xs) // len(xs)"))
+    project = miniature(tmp_path, environ, files, [turn] * 2, validation={"test": ["pytest"]})
+    outcome = project.retry()
+    assert not outcome.verdict.is_green
+    validated = outcome.attempts[0].validation
+    assert validated is not None
+    assert [one.test_id for one in validated.diagnostics] == ["test_stats.py::test_mean"]
+
+
 def test_a_fix_that_a_later_gate_undoes_is_no_fix(tmp_path: Path, environ: Environ) -> None:
     gates = {
         "lint": ["grep -q good data.txt"],

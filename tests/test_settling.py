@@ -379,6 +379,44 @@ def test_a_red_with_cached_passes_runs_nothing_again() -> None:
     assert not world.asides
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "asks"),
+    [
+        ("1 failed, 1 passed in 0.01s", "1 passed in 0.01s", True),
+        ("1 failed, 1 passed in 0.01s", "2 passed in 0.01s", False),
+        ("1 failed in 0.01s", "2 passed in 0.01s", False),
+        ("no summary", "1 passed in 0.01s", False),
+        ("1 failed, 1 passed in 0.01s", "no summary", False),
+    ],
+)
+def test_a_pass_of_fewer_tests_than_had_run_counts_only_if_it_passes_again(
+    before: str, after: str, asks: bool
+) -> None:
+    world = World(turns=[{"code": "right"}])
+
+    def said(files: Files) -> Validation:
+        is_red = files["code"] == "wrong" or bool(world.asides)
+        one = result("tests", Status.FAILED if is_red else Status.PASSED)
+        return validation(replace(one, stdout=before if is_red else after))
+
+    world.gates_say = said
+    assert (retried(world, 1).verdict is Verdict.FIXED) is not asks
+    assert len(world.asides) == asks
+
+
+def test_a_gate_that_is_no_test_may_count_fewer() -> None:
+    world = World(turns=[{"code": "right"}])
+
+    def said(files: Files) -> Validation:
+        is_red = files["code"] == "wrong"
+        one = result("lint", Status.FAILED if is_red else Status.PASSED, kind=Kind.LINT)
+        return validation(replace(one, stdout=f"{2 if is_red else 1} passed in 0.01s"))
+
+    world.gates_say = said
+    outcome = retry(world.effects(run(1, gates=(gate("lint", Kind.LINT, max_retries=9),))))
+    assert (outcome.verdict, world.asides) == (Verdict.FIXED, [])
+
+
 def test_an_edit_for_review_stays_and_the_run_needs_review() -> None:
     world = World(turns=[{"code": "right"}], judgements=[Judgement(held=(REVIEWED,))])
     outcome = retried(world)

@@ -45,17 +45,18 @@ CACHES = (
 
 def without_cache(gate: Gate, result: GateResult, environ: Mapping[str, str]) -> Gate | None:
     """The gate with such a cache switched off; None if its result is not from one."""
-    used = (cache for cache in CACHES if _is_reported(cache, result))
-    there = {**environ, **dict(gate.env)}
-    switched = {name: text for cache in used for name, text in _variables(cache, there).items()}
-    return replace(gate, env=(*(dict(gate.env) | switched).items(),)) if switched else None
+    env = dict(gate.env)
+    used = [cache for cache in CACHES if _is_reported(cache, result)]
+    for cache in used:
+        env |= _variables(cache, {**environ, **env})
+    return replace(gate, env=(*env.items(),)) if used else None
 
 
 def _is_reported(cache: ResultCache, result: GateResult) -> bool:
     return any(cache.reported.search(text) for text in (result.stdout, result.stderr))
 
 
-def _variables(cache: ResultCache, there: Mapping[str, str]) -> Mapping[str, str]:
+def _variables(cache: ResultCache, there: Mapping[str, str]) -> dict[str, str]:
     if not cache.is_added:
-        return cache.off
+        return {**cache.off}
     return {name: f"{there.get(name, '')} {text}".strip() for name, text in cache.off.items()}

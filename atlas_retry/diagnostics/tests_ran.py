@@ -84,6 +84,7 @@ _NONE = regex(r"""(?x)
     """)
 """Messages that no test ran."""
 _GO_TEST = regex(r"^ *--- (PASS|FAIL|SKIP): ")
+_ENDED = regex(r"\b(\d+) (?:tests? )?(?:pass|fail)(?:ed|ing)?\b")
 _COUNTING = tuple(map(regex, _COUNTS))
 _SAYS = regex("|".join(re.sub(r"\?P<\w+>", "?:", count) for count in _COUNTS))
 
@@ -95,15 +96,30 @@ def tests_ran(log: Log) -> bool | None:
     """
     if not log.text:
         return None
-    lines = [line for line in _go_marked(log.lines) if len(line) <= _LONGEST]
-    none = any(map(_NONE.match, lines))
-    ran, is_counted = 0, False
-    for line in filter(_SAYS.match, lines):
-        is_counted = True
-        ran += sum(map(_number, filter(None, (count.match(line) for count in _COUNTING))))
-    if ran > 0:
+    lines = _short(log)
+    said = [line for line in lines if _SAYS.match(line)]
+    if sum(map(_ran, said)) > 0:
         return True
-    return False if none or (is_counted and log.exit_code in (0, _PYTEST_NOTHING)) else None
+    none = any(map(_NONE.match, lines))
+    has_passed = log.exit_code in (0, _PYTEST_NOTHING)
+    return False if none or (said and has_passed) else None
+
+
+def tests_counted(text: str) -> int | None:
+    """How many tests passed or failed by the summaries in an output; None if there is no summary.
+
+    Comparable only between outputs of the same command, as some runners count packages.
+    """
+    said = [line for line in _short(Log.of(text)) if _SAYS.match(line)]
+    return sum(sum(map(int, _ENDED.findall(line))) or _ran(line) for line in said) if said else None
+
+
+def _short(log: Log) -> list[str]:
+    return [line for line in _go_marked(log.lines) if len(line) <= _LONGEST]
+
+
+def _ran(line: str) -> int:
+    return sum(map(_number, filter(None, (count.match(line) for count in _COUNTING))))
 
 
 def _go_marked(lines: Iterable[str]) -> Iterator[str]:

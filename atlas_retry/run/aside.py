@@ -37,7 +37,8 @@ def run_aside(
     lines = [gate.run for gate in chosen]
     beside = isolated.beside(opened.git, files, lines)
     seen, reason = _run(opened, chosen, how, put_off, beside)
-    if not (reason or seen.success or not (how.previous and how.previous.success)):
+    has_passed = how.previous is not None and how.previous.success
+    if has_passed and not seen.success and not reason:
         # in an overlay no gate sees what another wrote, so only a red in place counts
         in_place = isolated.beside(opened.git, files, lines, in_place=True)
         return _run(opened, chosen, how, emit, in_place)[0]

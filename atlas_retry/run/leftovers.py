@@ -102,9 +102,14 @@ def _suspects(opened: OpenWorkspace, validation: Validation) -> dict[str, Stat]:
     alike = (known[one.name] for one in validation.results if one.name in known)
     was = dict(chain.from_iterable(left.files.items() for left in alike if left.tree in trees))
     began_ns = int(seconds_of(validation.started_at) * 1e9)
-    now = {path: stat_of(seen) for path in was if (seen := place.status(opened.root, path))}
-    # what somebody else has written meanwhile is no leftover
-    return {p: s for p, s in now.items() if s == was[p] or not is_settled(s, began_ns)}
+    there = {}
+    for path, before in was.items():
+        status = place.status(opened.root, path)
+        now = stat_of(status) if status else None
+        # what somebody else has written meanwhile is no leftover
+        if now and (now == before or not is_settled(now, began_ns)):
+            there[path] = now
+    return there
 
 
 def _trees(opened: OpenWorkspace) -> list[str]:
@@ -114,23 +119,25 @@ def _trees(opened: OpenWorkspace) -> list[str]:
 
 def _left(opened: OpenWorkspace, validation: Validation) -> dict[str, Leftovers]:
     """Leftovers by the names of the gates that failed."""
-    failed = [result for result in validation.results if result.blocks and result.started_at]
+    failed = [result for result in validation.results if result.blocks]
     if not failed or not opened.learned.looks:
         return {}
     files = opened.learned.looks[1].files
     ignored = dict(islice(ignored_files(opened.root, files), MAX_IGNORED_FILES))
     tree = _trees(opened)[1]
-    every = {
-        result.name: Leftovers(tree, dict(_since(seconds_of(result.started_at), ignored)))
-        for result in failed
-    }
-    return {name: left for name, left in every.items() if left.files}
+    every = {}
+    for result in failed:
+        began_s = seconds_of(result.started_at or validation.started_at)
+        if late := dict(_since(began_s, ignored)):
+            every[result.name] = Leftovers(tree, late)
+    return every
 
 
 def _since(began_s: float, files: Mapping[str, Stat]) -> Iterator[tuple[str, Stat]]:
     began_ns = int(began_s * 1e9)
     for path, seen in files.items():
-        if not is_settled(seen, began_ns) and not path.endswith("/") and path.isprintable():
+        is_empty_folder = path.endswith("/")
+        if not is_settled(seen, began_ns) and path.isprintable() and not is_empty_folder:
             yield path, seen
 
 

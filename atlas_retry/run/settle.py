@@ -7,6 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from atlas_retry.diagnostics.selecting import RUNNERS, reproducing
+from atlas_retry.diagnostics.tests_ran import tests_counted
 from atlas_retry.events import Notice, ValidationFinished, ViolationsFound
 from atlas_retry.guard.judgement import Judgement
 from atlas_retry.guard.places import is_made, is_product
@@ -143,7 +144,7 @@ def _validated(
 ) -> Settled:
     """Validate what is left; a green must also hold without the kept changes."""
     left = do.snapshot(f"{attempt.number}-left")
-    validation = _without_caches(do.validate(progress.latest), do)
+    validation = _run_wholly(do.validate(progress.latest), progress.settled, do)
     end = do.snapshot(f"{attempt.number}-end")
     if left.tree != end.tree and (rewritten := do.rewritten(left.id, end.id, validation)):
         return _reverted_whole(attempt, rewritten, turn, end, do)
@@ -169,24 +170,37 @@ def _validated(
     return attempt, do.snapshot(f"{attempt.number}-end"), proved
 
 
-def _without_caches(validation: Validation, do: Effects) -> Validation:
-    """The validation; gates whose results are from caches of their tools run once more without."""
+def _run_wholly(validation: Validation, before: Validation, do: Effects) -> Validation:
+    """The validation; gates of which only a part ran, as it seems, run once more.
+
+    The results of a part may be from a cache, and of tests only those may have run that had failed.
+    """
     if not validation.success:
         return validation
-    gates = do.run.limits.gates
-    pairs = zip(gates, validation.results, strict=True)
-    uncached = {gate: do.uncached(gate, result) for gate, result in pairs}
-    asked, green = _chosen(gates, validation, lambda gate: uncached[gate] is not None)
-    if not asked:
+    gates, again = do.run.limits.gates, dict[Gate, Gate]()
+    for gate, was, result in zip(gates, before.results, validation.results, strict=True):
+        whole = do.uncached(gate, result)
+        if whole or _ran_fewer_tests(was, result):
+            again[gate] = whole or gate
+    if not again:
         return validation
+    asked, green = _chosen(gates, validation, again.__contains__)
     names = some([gate.name for gate in asked], MAX_SHOWN)
-    do.emit(Notice(text=f"  green; running again without cached results: {names}"))
-    seen = do.aside([*filter(None, uncached.values())], {}, green)
+    do.emit(Notice(text=f"  green; running again, as not everything may have run: {names}"))
+    seen = do.aside([again[gate] for gate in asked], {}, green)
     if seen.success:
         return validation
     validation = _with(validation, seen, gates, asked)
     do.emit(ValidationFinished(validation=validation))
     return validation
+
+
+def _ran_fewer_tests(before: GateResult, after: GateResult) -> bool:
+    """Whether a runner counts fewer tests than in the validation before."""
+    if after.kind is not Kind.TEST:
+        return False
+    was, now = (tests_counted(f"{one.stdout}\n{one.stderr}") for one in (before, after))
+    return was is not None and now is not None and now < was
 
 
 def _outdate_builds(hidden: Contents, do: Effects) -> None:
