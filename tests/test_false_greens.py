@@ -549,6 +549,22 @@ def test_a_pass_from_the_cache_of_go_is_confirmed_after_a_turn(
     assert [one.name for one in validated.failures] == ["go test"]
 
 
+@pytest.mark.in_place("what a run in layers wrote is dropped with them")
+def test_a_module_of_go_that_a_turn_edits_in_the_shared_cache_rejects_the_run(
+    tmp_path: Path, environ: Environ
+) -> None:
+    module = tmp_path / "go/pkg/mod/example.com/dep@v1.0.0/dep.go"
+    module.parent.mkdir(parents=True)
+    module.write_text("bad\n")
+    files = {"go.sum": "example.com/dep v1.0.0 h1:aa=\n", "calc.py": ADD}
+    gates = {"test": [f"grep -q good {module}"]}
+    turn = f"{REMARK}; {put(str(module), 'good')}"
+    own = environ | {"GOPATH": str(tmp_path / "go")}
+    outcome = miniature(tmp_path, own, files, [turn], validation=gates).retry()
+    assert outcome.verdict is Verdict.REJECTED
+    assert str(module) in (outcome.final_error or "")
+
+
 def test_a_green_in_which_only_the_failed_tests_ran_is_no_fix(
     tmp_path: Path, environ: Environ
 ) -> None:

@@ -11,6 +11,7 @@ from itertools import chain, islice
 from pathlib import Path
 
 from atlas_retry.patterns import regex
+from atlas_retry.workspace.fetched import fetched_folders
 from atlas_retry.workspace.scan import CACHES, Stat, stat_of
 from atlas_retry.workspace.versions import differing
 
@@ -52,12 +53,15 @@ def linked_folders(root: Path, entry: "os.DirEntry[str]") -> Iterator[str]:
 def imported_folders(
     root: Path, environ: Mapping[str, str], lines: Iterable[str]
 ) -> tuple[str, ...]:
-    """Folders outside the workspace that the environment or a shell line makes importable."""
+    """Folders outside the workspace that the environment or a shell line makes importable.
+
+    Includes those of fetched modules.
+    """
     values = [environ.get(name, "") for name in ("PYTHONPATH", "NODE_PATH")]
     for line in lines:
         values += _IMPORT_PATH.findall(line)
     named = chain.from_iterable(value.split(os.pathsep) for value in values)
-    return tuple(_outside(root, root, filter(None, named)))
+    return tuple(_outside(root, root, [*filter(None, named), *fetched_folders(root, environ)]))
 
 
 def _outside(root: Path, base: Path, named: Iterable[str]) -> Iterator[str]:

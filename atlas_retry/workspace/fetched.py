@@ -1,0 +1,53 @@
+"""Folders of fetched modules in caches that projects share: of Go and of Cargo.
+
+Neither tool checks a module again that it has once unpacked there.
+"""
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from itertools import chain
+from pathlib import Path
+
+from atlas_retry.patterns import regex
+
+_GO_MODULE = regex(r"(?m)^(\S+) (v[^\s/]+) h1:")
+"""A line of `go.sum`, except those of a `go.mod` alone. Source: https://go.dev/ref/mod#go-sum-files"""
+_UPPER = regex(r"[A-Z]")
+
+
+def fetched_folders(root: Path, environ: Mapping[str, str]) -> Iterator[str]:
+    """Folders of the modules that lock files in the root, or one folder below, name."""
+    for lock in chain(root.glob("go.sum"), root.glob("*/go.sum")):
+        yield from _of_go(lock, environ)
+    for lock in chain(root.glob("Cargo.lock"), root.glob("*/Cargo.lock")):
+        yield from _of_cargo(lock, environ)
+
+
+def _of_go(lock: Path, environ: Mapping[str, str]) -> Iterator[str]:
+    """Source: https://go.dev/ref/mod#module-cache."""
+    first = environ.get("GOPATH", "").partition(":")[0] or f"{environ.get('HOME', '')}/go"
+    cache = environ.get("GOMODCACHE") or f"{first}/pkg/mod"
+    with suppress(OSError):
+        for module, version in _GO_MODULE.findall(lock.read_text(errors="replace")):
+            yield f"{cache}/{_escaped(module)}@{_escaped(version)}"
+
+
+def _escaped(path: str) -> str:
+    return _UPPER.sub(_lower, path)
+
+
+def _lower(match: re.Match[str]) -> str:
+    return f"!{match[0].lower()}"
+
+
+def _of_cargo(lock: Path, environ: Mapping[str, str]) -> Iterator[str]:
+    """Source: https://doc.rust-lang.org/cargo/guide/cargo-home.html."""
+    home = Path(environ.get("CARGO_HOME") or f"{environ.get('HOME', '')}/.cargo")
+    registries = [*home.glob("registry/src/*")]
+    with suppress(OSError, tomllib.TOMLDecodeError, UnicodeDecodeError):
+        packages = tomllib.loads(lock.read_text()).get("package", [])
+        for package in packages:
+            name = f"{package.get('name')}-{package.get('version')}"
+            yield from (f"{registry}/{name}" for registry in registries)
