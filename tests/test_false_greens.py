@@ -565,6 +565,17 @@ def test_a_module_of_go_that_a_turn_edits_in_the_shared_cache_rejects_the_run(
     assert str(module) in (outcome.final_error or "")
 
 
+@pytest.mark.parametrize("text", ["bad", "good"])
+def test_gates_that_take_their_files_from_git_see_the_new_files_of_a_turn(
+    tmp_path: Path, environ: Environ, text: str
+) -> None:
+    gates = {"lint": ["! git ls-files '*.py' | xargs grep -l bad"], "test": [CHECKS]}
+    turn = f"{REPAIR}; {put('new.py', text)}"
+    project = miniature(tmp_path, environ, {"calc.py": ADD}, [turn, turn], validation=gates)
+    assert project.retry().verdict.is_green is (text == "good")
+    assert "new.py" not in git(project.root, "ls-files", environ=project.environ)
+
+
 def test_a_green_in_which_only_the_failed_tests_ran_is_no_fix(
     tmp_path: Path, environ: Environ
 ) -> None:

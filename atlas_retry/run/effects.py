@@ -78,6 +78,7 @@ from atlas_retry.workspace import (
     trees,
 )
 from atlas_retry.workspace.committed import as_checked_out
+from atlas_retry.workspace.listing import listed
 from atlas_retry.workspace.unheld import folder_stat
 
 if TYPE_CHECKING:
@@ -257,8 +258,13 @@ class Effects(Struct, kw_only=True):
 
     # --- gates
 
-    def validate(self, previous: Validation | None) -> Validation:
-        """Run the gates; `previous` is None before the first attempt."""
+    def validate(
+        self, previous: Validation | None, new: Collection[str] = frozenset()
+    ) -> Validation:
+        """Run the gates; `previous` is None before the first attempt.
+
+        `new` are files that the run made: git lists them meanwhile, as if they were tracked.
+        """
         settings, number = self.opened.settings, next(self.validations)
         with_agent = self.run.limits.with_agent
         has_review = any(gate.kind is Kind.REVIEW for gate in settings.gates)
@@ -271,7 +277,8 @@ class Effects(Struct, kw_only=True):
             learns=previous is None and not with_agent,
             reuse=Reuse.BESIDE_FAILURES if previous is None else Reuse.NONE,
         )
-        validation = run_gates(settings.gates, chosen, self.emit)
+        with listed(self.opened.git, new):
+            validation = run_gates(settings.gates, chosen, self.emit)
         validation = confirmed(self.opened, settings.gates, validation, chosen, self.emit)
         if previous is None or any(gate.accepts_baseline for gate in settings.gates):
             validation = against_baseline(
