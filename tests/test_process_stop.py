@@ -1,6 +1,7 @@
 import os
 import signal
 import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -168,6 +169,25 @@ def test_a_process_that_ends_soon_is_not_a_survivor() -> None:
     done = run(shell("(sleep 0.03; echo late) & exit 0"))
     assert done.survivors == ()
     assert done.stdout.text == "late\n"
+
+
+DAEMON = (
+    "import os, sys, time\n"
+    "if os.fork(): os._exit(0)\n"
+    "os.setsid()\n"
+    "if os.fork(): os._exit(0)\n"
+    "time.sleep(60)\n"
+)
+
+
+def test_no_daemon_escapes_by_forking_while_it_is_looked_for(tmp_path: Path) -> None:
+    file = tmp_path / "daemon.py"
+    file.write_text(DAEMON)
+    for _ in range(20):
+        number = token()
+        # without its environment it has no marker
+        run(shell(f"env -i {sys.executable} -SE {file} {number}; exit 0"))
+        assert not alive(number)
 
 
 def test_an_allowed_daemon_keeps_running_and_can_print(tmp_path: Path) -> None:

@@ -11,12 +11,16 @@ import os
 import signal
 import subprocess
 import threading
+from collections.abc import Callable, Iterable
 from contextlib import suppress
+from typing import TypeVar
 
 from atlas_retry.process import proc
 from atlas_retry.process.proc import Member
 
 MARK_PREFIX = "ATLAS_MARK_"
+_LOOKS = 100
+"""Maximum looks at processes until none has come meanwhile."""
 _SET_CHILD_SUBREAPER = 36
 """Option PR_SET_CHILD_SUBREAPER of prctl(2)."""
 
@@ -46,11 +50,18 @@ class _Household:
         it has time to reap it; and not while a command is being started, which may end before we
         know its pid.
         """
+        orphans = self.orphans(_until_steady(_our_children))
         ours = {family.leader for family in self.active.values()}
-        others = self._unknown(proc.children() - ours - {self.watchdog.pid})
-        self._reap([member for member in others if member.is_zombie], ours)
-        living = [member for member in others if not member.is_zombie]
+        self._reap([member for member in orphans if member.is_zombie], ours)
+        living = [member for member in orphans if not member.is_zombie]
         return [member for member in living if member.key not in self.kept]
+
+    def orphans(self, children: Iterable[Member]) -> list[Member]:
+        """Those of our children that no command of ours is, in a session other than ours."""
+        ours = {family.leader for family in self.active.values()} | {self.watchdog.pid}
+        here = os.getsid(0)
+        others = [child for child in children if child.pid not in ours and child.session != here]
+        return [child for child in others if child.key not in self.strangers]
 
     def _reap(self, dead: list[Member], ours: set[int | None]) -> None:
         seen, self.zombies = self.zombies, {member.key for member in dead}
@@ -61,17 +72,32 @@ class _Household:
                 with suppress(ChildProcessError):
                     os.waitpid(member.pid, os.WNOHANG)
 
-    def _unknown(self, pids: set[int]) -> list[Member]:
-        """The children among these in a session other than ours, without strangers."""
-        here = os.getsid(0)
-        elsewhere = [m for m in filter(None, map(proc.member, pids)) if m.session != here]
-        return [m for m in elsewhere if m.key not in self.strangers]
-
     def disown(self) -> None:
         """Mark new children as the caller's own, dead or alive; called while nothing runs."""
         seen = self.zombies
         living = {child.key for child in self.adopted()}
         self.strangers |= living | (self.zombies - seen)
+
+
+Seen = TypeVar("Seen")
+
+
+def _our_children() -> list[Member]:
+    return [*filter(None, map(proc.member, proc.children()))]
+
+
+def _until_steady(look: Callable[[], Seen]) -> Seen:
+    """What is seen in a look during which no child has come to us.
+
+    A process that ends during a look leaves us its own children, which the look may have missed.
+    """
+    before, seen = proc.children(), look()
+    for _ in range(_LOOKS):
+        now = proc.children()
+        if now <= before:
+            break
+        before, seen = now, look()
+    return seen
 
 
 _lock = threading.RLock()
@@ -232,7 +258,7 @@ class Family:
             return _group(self.leader) if self.is_over else ()
         if self.is_over and house.is_subreaper and not house.adopted():
             return ()
-        everyone = proc.everyone()
+        everyone = _until_steady(proc.everyone)
         pids = self._pids(everyone)
         return proc.elders_first(everyone[pid] for pid in pids if pid in everyone)
 
@@ -244,7 +270,10 @@ class Family:
         mine = {pid for pid in near if self._owns(everyone[pid])}
         if house.is_subreaper and len(house.active) == 1:
             start = f"{house.mark}=".encode()
-            mine |= {m.pid for m in house.adopted() if not proc.carries(m.pid, start)}
+            us = os.getpid()
+            orphans = house.orphans(m for m in everyone.values() if m.parent == us)
+            left = [orphan for orphan in orphans if orphan.key not in house.kept]
+            mine |= {orphan.pid for orphan in left if not proc.carries(orphan.pid, start)}
         kin = proc.with_descendants(mine, everyone)
         return {pid for pid in kin if pid not in (os.getpid(), house.watchdog.pid)}
 
