@@ -200,7 +200,7 @@ class Tracker:
 
         if self._held is None or scan is not self._held_from:
             self._held = take_from(self.ws, scan, self._held or self._memory)
-            self._held_from = scan
+            self._held_from, self._memory = scan, None  # it is as much as the snapshot
         return self._held
 
     def take(self) -> "WholeLook":
@@ -224,8 +224,10 @@ class Tracker:
 
             self._status = scan, compared(self.ws, scan)
         then, status = self._status
-        moved = differing(then.files, scan.files)
-        return replace(status, paths=status.paths | moved) if moved else status
+        if moved := differing(then.files, scan.files):
+            status = replace(status, paths=status.paths | moved)
+        self._status = scan, status
+        return status
 
     @property
     def holds(self) -> bool:

@@ -23,9 +23,12 @@ WORK, IGNORED, GIT = "work/", "ignored/", "git/"
 _INDEX, _MANIFEST = "index", "manifest"
 _HEAD = b"commit refs/heads/none\nmark :1\ncommitter atlas <atlas> 0 +0000\ndata 0\n"
 _IDS = b'\nls :1 ""\nls :1 "work"\nreset refs/heads/none\nfrom %b\n\n' % (b"0" * 40)
-_MAX_STATES = 6
+_MAX_STATES = 4
 _states: "dict[str, TreeState]" = {}
-"""Contents of snapshots by id, the latest last; they never change."""
+"""Contents of snapshots by id, the one that was used last at the end; they never change.
+
+An attempt uses those of the run's start, before it and after it.
+"""
 
 
 class SnapshotManifest(msgspec.Struct, frozen=True, array_like=True):
@@ -137,6 +140,7 @@ def ids_of(answer: bytes) -> tuple[str, str]:
 def read_state(ws: Workspace, snapshot_id: str) -> TreeState:
     """The content of a snapshot. Raises WorkspaceError if there is no such snapshot."""
     if known := _states.get(snapshot_id):
+        remember_state(snapshot_id, known)
         return known
     entries = dict(list_tree(shadow_git(ws, "ls-tree", "-r", "-z", snapshot_id)))
     if _MANIFEST not in entries:
@@ -162,7 +166,7 @@ def read_state(ws: Workspace, snapshot_id: str) -> TreeState:
 
 
 def remember_state(snapshot_id: str, state: TreeState) -> None:
-    """Keep the content of a snapshot in memory, and drop the oldest one."""
+    """Keep the content of a snapshot in memory, and drop the one that was used longest ago."""
     _states.pop(snapshot_id, None)
     _states[snapshot_id] = state
     for oldest in list(_states)[:-_MAX_STATES]:
