@@ -159,6 +159,7 @@ class Blobs:
     """Writes blobs into the shadow repository in batches."""
 
     def __init__(self, ws: Workspace, known: Iterable[str]) -> None:
+        """`known` are ids of blobs that exist; git itself drops others that exist."""
         self.ws = ws
         self.known = set(known)
         self._parts: list[bytes] = []
@@ -169,7 +170,6 @@ class Blobs:
         oid = blob_id(content)
         RECENT.add(oid, content)
         if oid not in self.known:
-            self.known.add(oid)
             self._parts += b"blob\ndata %d\n" % len(content), content, b"\n"
             self._size += len(content)
             if self._size > _BATCH_BYTES:

@@ -2,7 +2,7 @@
 
 import os
 import stat
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -81,8 +81,6 @@ class HeldTree(Struct, frozen=True, kw_only=True):
     state: TreeState
     manifest: str = ""
     files: Version[Known]
-    known: Collection[str] = ()
-    """Ids of existing blobs."""
     listed: Version[Stat] | None = None
     """The files of the walk it was made from, if that was in this process."""
     unsure: frozenset[str] = frozenset()
@@ -126,13 +124,11 @@ def _built_upon(memory: RememberedTree) -> HeldTree:
         git=memory.git,
         index=read.index,
     )
-    own = (*state.git.values(), *((read.index,) if read.index else ()))
     return HeldTree(
         snapshot=Snapshot(id=read.ids[0], work=read.ids[1]),
         state=state,
         manifest=read.manifest,
         files=files,
-        known={read.manifest, *(entry.oid for entry in (*own, *entries.values()))},
         listed=memory.scan.files if memory.scan else None,
         unsure=frozenset(path for path, known in files.items() if not known.settled),
     )
@@ -157,7 +153,7 @@ def _remember(ws: Workspace, held: HeldTree, walk: RememberedWalk | None) -> Non
 
 def _next(ws: Workspace, scan: Scan, before: HeldTree) -> HeldTree:
     """Take a snapshot by storing what differs from the last one."""
-    blobs = Blobs(ws, before.known)
+    blobs = Blobs(ws, {before.manifest, *(entry.oid for entry in before.state.own)})
     files, unsure = _hold_all(ws, scan, before, blobs)
     state = _state(ws, scan, files, blobs, before)
     manifest = blobs.add(manifest_of(state))
@@ -171,7 +167,6 @@ def _next(ws: Workspace, scan: Scan, before: HeldTree) -> HeldTree:
         state=state,
         manifest=manifest,
         files=files,
-        known=blobs.known,
         listed=scan.files,
         unsure=unsure,
     )
@@ -192,6 +187,8 @@ def _hold_all(
             continue
         if known and known.settled and known.status == status:
             continue
+        if known:
+            blobs.known.add(known.oid)
         now = hold(base + path, blobs)
         if isinstance(now, Known):
             held[path] = now

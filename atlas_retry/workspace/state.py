@@ -66,6 +66,11 @@ class TreeState(Struct, frozen=True, kw_only=True, dict=True):
         """All files and links of the work tree in the snapshot."""
         return {**self.work, **self.ignored} if self.ignored else self.work
 
+    @property
+    def own(self) -> tuple[StoredFile, ...]:
+        """Git's own files and the index."""
+        return (*self.git.values(), *((self.index,) if self.index else ()))
+
     def may_lack(self, path: str) -> bool:
         """Whether the snapshot left a path out for another reason than being in a cache."""
         above = (f"{folder}/" for folder in parents(path))
