@@ -178,7 +178,7 @@ def split(output: bytes) -> list[str]:
 
 def joined(items: Iterable[str]) -> bytes:
     """The items in the format of `split`."""
-    return os.fsencode("".join(f"{item}\0" for item in items))
+    return os.fsencode("\0".join((*items, "")))
 
 
 @cache

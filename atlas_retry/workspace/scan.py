@@ -2,6 +2,7 @@
 
 import os
 import stat
+import sys
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -292,7 +293,7 @@ def _note_entry(
     if ignored:
         scan.ignored_bytes += status.st_size
         scan.ignored.add(path)
-    scan.files[path] = stat_of(status)
+    scan.files[sys.intern(path)] = stat_of(status)
 
 
 def stat_of(status: os.stat_result) -> Stat:

@@ -211,14 +211,14 @@ def _state(
 ) -> TreeState:
     index = ws.git_dir / "index"
     work, ignored = before.state.work, before.state.ignored
-    moved = differing(before.files, files) | (ignored.keys() ^ (scan.ignored & files.keys()))
-    entries = {p: entry_of(files[p].status[0], files[p].oid) for p in moved if p in files}
-    hidden = {path: entry for path, entry in entries.items() if path in scan.ignored}
-    seen = {path: entry for path, entry in entries.items() if path not in hidden}
+    moved = differing(before.files, files)
+    moved |= ignored.keys() ^ (scan.ignored & files.keys())
+    seen = {p: entry_of(files[p].status[0], files[p].oid) for p in moved if p in files}
+    hidden = {path: seen.pop(path) for path in scan.ignored & seen.keys()}
     own_files = git_files(ws.git_dir, ws.common_dir)
     return TreeState(
-        work=work.amended(seen, moved - seen.keys()),
-        ignored=ignored.amended(hidden, moved - hidden.keys()),
+        work=work.amended(seen, moved.difference(seen)),
+        ignored=ignored.amended(hidden, moved.difference(hidden)),
         git={name: entry for name, path in own_files if (entry := _small(path, blobs))},
         index=_small(index, blobs),
         index_mtime_ns=index.stat().st_mtime_ns if index.exists() else 0,

@@ -156,7 +156,7 @@ def _parsed(data: bytes) -> Index | None:
     Source: gitformat-index(5).
     """
     if not data:
-        return _indexed(b"", _SHA1, array("L"))
+        return _indexed(b"", _SHA1, array("I"))
     for width in (_SHA1, _SHA256):
         with suppress(ValueError, IndexError, struct.error):
             return _indexed(data, width, _offsets(data, width))
@@ -175,7 +175,7 @@ def _offsets(data: bytes, width: int) -> "array[int]":
     kind, version, count = _HEADER.unpack_from(data)
     if kind != b"DIRC" or version not in (2, 3):
         raise ValueError(version)
-    offsets, at, flags, find = array("L"), _HEADER.size, _OID + width, data.index
+    offsets, at, flags, find = array("I"), _HEADER.size, _OID + width, data.index
     for _ in range(count):
         start = at + flags + _FLAGS_LENGTH
         if data[at + flags] & _LONG:

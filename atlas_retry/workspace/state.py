@@ -103,17 +103,18 @@ def commit_stream(old: TreeState, new: TreeState, whole: str, manifest: str | No
     only a handle for its tree, and no ref names it afterwards. `manifest` is the id of a blob, None
     if unchanged.
     """
-    lines = [
-        *_moves(WORK, old.work, new.work),
-        *_moves(IGNORED, old.ignored, new.ignored),
-        *_moves(GIT, old.git, new.git),
-        *_moves("", {_INDEX: old.index}, {_INDEX: new.index}),
-        *_moves("", {}, {_MANIFEST: StoredFile(FILE, manifest) if manifest else None}),
-    ]
-    if not lines:
-        return b""
     base = f'M 040000 {whole} ""\n'.encode() if whole != EMPTY_TREE else b""
-    return b"".join([_HEAD, base, *lines, _IDS])
+    stream = BytesIO()
+    start = stream.write(_HEAD + base)
+    stream.writelines(_moves(WORK, old.work, new.work))
+    stream.writelines(_moves(IGNORED, old.ignored, new.ignored))
+    stream.writelines(_moves(GIT, old.git, new.git))
+    stream.writelines(_moves("", {_INDEX: old.index}, {_INDEX: new.index}))
+    stream.writelines(_moves("", {}, {_MANIFEST: StoredFile(FILE, manifest) if manifest else None}))
+    if stream.tell() == start:
+        return b""
+    stream.write(_IDS)
+    return stream.getvalue()
 
 
 def _moves(

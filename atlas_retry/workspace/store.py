@@ -17,7 +17,7 @@ USUAL_FOLDER = 0o755
 _MAX_RECENT_BYTES = 4 << 20
 
 
-class StoredFile(Struct, frozen=True):
+class StoredFile(Struct, frozen=True, gc=False):
     """One file or link in a snapshot."""
 
     mode: str

@@ -22,6 +22,8 @@ class Version(dict[str, V], Generic[V]):
 
     def amended(self, changes: Mapping[str, V], gone: Collection[str] = ()) -> "Version[V]":
         """The next version with `changes` and without `gone`; the same one if nothing differs."""
+        if not self and changes:
+            return Version(changes)  # all differs: a list of what does would be as long
         moved = {path for path, value in changes.items() if self.get(path) != value}
         left = {path for path in gone if path in self}
         if not moved and not left:
