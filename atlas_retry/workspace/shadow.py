@@ -9,6 +9,7 @@ import stat
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from io import BytesIO
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -162,24 +163,22 @@ class Blobs:
         """`known` are ids of blobs that exist; git itself drops others that exist."""
         self.ws = ws
         self.known = set(known)
-        self._parts: list[bytes] = []
-        self._size = 0
+        self._stream = BytesIO()
 
     def add(self, content: bytes) -> str:
         """Queue a blob, which is written by the next `flush`; returns its id."""
         oid = blob_id(content)
         RECENT.add(oid, content)
         if oid not in self.known:
-            self._parts += b"blob\ndata %d\n" % len(content), content, b"\n"
-            self._size += len(content)
-            if self._size > _BATCH_BYTES:
+            self._stream.writelines((b"blob\ndata %d\n" % len(content), content, b"\n"))
+            if self._stream.tell() > _BATCH_BYTES:
                 self.flush()
         return oid
 
-    def flush(self, rest: bytes = b"") -> bytes:
+    def flush(self, rest: Iterable[bytes] = ()) -> bytes:
         """Send queued blobs and `rest` as one stream (git-fast-import(1)); returns git's answer."""
-        stream = b"".join([*self._parts, rest])
-        self._parts, self._size = [], 0
+        self._stream.writelines(rest)
+        stream, self._stream = self._stream.getvalue(), BytesIO()
         options = ("fast-import", "--quiet", "--force", "--depth=0")
         return shadow_git(self.ws, *options, stdin=stream) if stream else b""
 

@@ -159,8 +159,8 @@ def _next(ws: Workspace, scan: Scan, before: HeldTree) -> HeldTree:
     manifest = blobs.add(manifest_of(state))
     last = before.snapshot
     new = manifest if manifest != before.manifest else None
-    changed = commit_stream(before.state, state, last.id, new)
-    ids = ids_of(blobs.flush(changed)) if changed else (last.id, last.work)
+    answer = blobs.flush(commit_stream(before.state, state, last.id, new))
+    ids = ids_of(answer) if answer else (last.id, last.work)
     remember_state(ids[0], state)
     return HeldTree(
         snapshot=Snapshot(id=ids[0], work=ids[1], left_out=missed(state.left_out)),

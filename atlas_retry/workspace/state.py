@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from io import BytesIO
-from itertools import takewhile
+from itertools import chain, takewhile
 from pathlib import Path
 
 import msgspec
@@ -96,25 +96,29 @@ def manifest_of(state: TreeState) -> bytes:
     )
 
 
-def commit_stream(old: TreeState, new: TreeState, whole: str, manifest: str | None) -> bytes:
+def commit_stream(
+    old: TreeState, new: TreeState, whole: str, manifest: str | None
+) -> Iterator[bytes]:
     """The part of a fast-import stream that makes the tree of `new` (git-fast-import(1)).
 
     It is made from the tree `whole`, which holds `old`; empty if nothing differs. The commit is
     only a handle for its tree, and no ref names it afterwards. `manifest` is the id of a blob, None
     if unchanged.
     """
-    base = f'M 040000 {whole} ""\n'.encode() if whole != EMPTY_TREE else b""
-    stream = BytesIO()
-    start = stream.write(_HEAD + base)
-    stream.writelines(_moves(WORK, old.work, new.work))
-    stream.writelines(_moves(IGNORED, old.ignored, new.ignored))
-    stream.writelines(_moves(GIT, old.git, new.git))
-    stream.writelines(_moves("", {_INDEX: old.index}, {_INDEX: new.index}))
-    stream.writelines(_moves("", {}, {_MANIFEST: StoredFile(FILE, manifest) if manifest else None}))
-    if stream.tell() == start:
-        return b""
-    stream.write(_IDS)
-    return stream.getvalue()
+    lines = chain(
+        _moves(WORK, old.work, new.work),
+        _moves(IGNORED, old.ignored, new.ignored),
+        _moves(GIT, old.git, new.git),
+        _moves("", {_INDEX: old.index}, {_INDEX: new.index}),
+        _moves("", {}, {_MANIFEST: StoredFile(FILE, manifest) if manifest else None}),
+    )
+    if first := next(lines, b""):
+        yield _HEAD
+        if whole != EMPTY_TREE:
+            yield f'M 040000 {whole} ""\n'.encode()
+        yield first
+        yield from lines
+        yield _IDS
 
 
 def _moves(
