@@ -51,7 +51,7 @@ class Remembered(Struct, frozen=True, array_like=True, gc=False, kw_only=True):
     ignored: bytes
     """Paths of ignored files, in the format of `paths`."""
     git: dict[bytes, StoredFile]
-    index: StoredFile | None
+    index: Known | None
     manifest: str
     walk: RememberedWalk | None
     """The walk that the snapshot was made from; None if a file of it is not held."""

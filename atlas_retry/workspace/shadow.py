@@ -37,9 +37,9 @@ _CONFIG = (
 _MAX_PACKS = 4
 _MUCH_BIGGER = 4
 """A pack this many times bigger than all smaller ones together is left as it is."""
-_BIG_BYTES = 8 << 20
-"""Git reads files of this size itself, so that they need not fit into memory."""
 _BATCH_BYTES = 4 << 20
+_BIG_BYTES = _BATCH_BYTES
+"""Git reads files of this size itself, so that they need not fit into memory."""
 _LEFTOVERS = (
     "*.lock",
     "refs/**/*.lock",

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from atlas_retry.errors import WorkspaceError
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.git import EMPTY_TREE, GitError, joined
 from atlas_retry.workspace.gitfacts import git_files
@@ -20,7 +21,7 @@ from atlas_retry.workspace.remembered import (
     remember,
     walk_of,
 )
-from atlas_retry.workspace.scan import CACHE, Scan, Stat
+from atlas_retry.workspace.scan import CACHE, Scan, Stat, stat_of
 from atlas_retry.workspace.shadow import Blobs, exclusive, hold, merge_packs, shadow_git
 from atlas_retry.workspace.state import (
     TreeState,
@@ -39,6 +40,7 @@ from atlas_retry.workspace.store import (
     StoredFile,
     entries_of,
     entry_of,
+    git_mode,
 )
 from atlas_retry.workspace.versions import Version, differing
 from atlas_retry.workspace.walking import look_over
@@ -81,6 +83,8 @@ class HeldTree(Struct, frozen=True, kw_only=True):
     state: TreeState
     manifest: str = ""
     files: Version[Known]
+    index: Known | None = None
+    """The user's index."""
     listed: Version[Stat] | None = None
     """The files of the walk it was made from, if that was in this process."""
     unsure: frozenset[str] = frozenset()
@@ -122,13 +126,14 @@ def _built_upon(memory: RememberedTree) -> HeldTree:
         work=entries.amended({}, memory.ignored),
         ignored=Version((path, entries[path]) for path in memory.ignored),
         git=memory.git,
-        index=read.index,
+        index=_entry(read.index),
     )
     return HeldTree(
         snapshot=Snapshot(id=read.ids[0], work=read.ids[1]),
         state=state,
         manifest=read.manifest,
         files=files,
+        index=read.index,
         listed=memory.scan.files if memory.scan else None,
         unsure=frozenset(path for path, known in files.items() if not known.settled),
     )
@@ -144,7 +149,7 @@ def _remember(ws: Workspace, held: HeldTree, walk: RememberedWalk | None) -> Non
             known=[*held.files.values()],
             ignored=joined(state.ignored),
             git={os.fsencode(name): entry for name, entry in state.git.items()},
-            index=state.index,
+            index=held.index,
             manifest=held.manifest,
             walk=walk,
         ),
@@ -155,7 +160,10 @@ def _next(ws: Workspace, scan: Scan, before: HeldTree) -> HeldTree:
     """Take a snapshot by storing what differs from the last one."""
     blobs = Blobs(ws, {before.manifest, *(entry.oid for entry in before.state.own)})
     files, unsure = _hold_all(ws, scan, before, blobs)
-    state = _state(ws, scan, files, blobs, before)
+    own_files = git_files(ws.git_dir, ws.common_dir)
+    git = {name: entry for name, path in own_files if (entry := _small(path, blobs))}
+    index = _index(ws.git_dir / "index", blobs, before.index)
+    state = _state(scan, files, git, index, before)
     manifest = blobs.add(manifest_of(state))
     last = before.snapshot
     new = manifest if manifest != before.manifest else None
@@ -167,6 +175,7 @@ def _next(ws: Workspace, scan: Scan, before: HeldTree) -> HeldTree:
         state=state,
         manifest=manifest,
         files=files,
+        index=index,
         listed=scan.files,
         unsure=unsure,
     )
@@ -207,21 +216,23 @@ def _to_compare(scan: Scan, before: HeldTree) -> Iterable[str]:
 
 
 def _state(
-    ws: Workspace, scan: Scan, files: Version[Known], blobs: Blobs, before: HeldTree
+    scan: Scan,
+    files: Version[Known],
+    git: Mapping[str, StoredFile],
+    index: Known | None,
+    before: HeldTree,
 ) -> TreeState:
-    index = ws.git_dir / "index"
     work, ignored = before.state.work, before.state.ignored
     moved = differing(before.files, files)
     moved |= ignored.keys() ^ (scan.ignored & files.keys())
     seen = {p: entry_of(files[p].status[0], files[p].oid) for p in moved if p in files}
     hidden = {path: seen.pop(path) for path in scan.ignored & seen.keys()}
-    own_files = git_files(ws.git_dir, ws.common_dir)
     return TreeState(
         work=work.amended(seen, moved.difference(seen)),
         ignored=ignored.amended(hidden, moved.difference(hidden)),
-        git={name: entry for name, path in own_files if (entry := _small(path, blobs))},
-        index=_small(index, blobs),
-        index_mtime_ns=index.stat().st_mtime_ns if index.exists() else 0,
+        git=git,
+        index=_entry(index),
+        index_mtime_ns=index.status[2] if index else 0,
         empty=tuple(sorted(scan.empty)),
         folder_modes=_folder_modes(scan),
         left_out=scan.left_out,
@@ -232,6 +243,21 @@ def _state(
 def _folder_modes(scan: Scan) -> dict[str, int]:
     modes = ((path, stat.S_IMODE(seen[0])) for path, seen in scan.folders.items())
     return {path: mode for path, mode in modes if mode != USUAL_FOLDER}
+
+
+def _index(path: Path, blobs: Blobs, before: Known | None) -> Known | None:
+    """The user's index, read again only if it may have changed. Raises WorkspaceError."""
+    with suppress(FileNotFoundError):
+        if before and before.settled and before.status == stat_of(path.lstat()):
+            return before
+    held = hold(str(path), blobs)
+    if isinstance(held, str):
+        raise WorkspaceError(f"{path} {held}")
+    return held
+
+
+def _entry(index: Known | None) -> StoredFile | None:
+    return StoredFile(git_mode(index.status[0]), index.oid) if index else None
 
 
 def _small(path: Path, blobs: Blobs) -> StoredFile | None:
