@@ -7,6 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from atlas_retry.errors import WorkspaceError
 from atlas_retry.workspace.discovery import Workspace
@@ -196,9 +197,7 @@ def _hold_all(
             continue
         if known and known.settled and known.status == status:
             continue
-        if known:
-            blobs.known.add(known.oid)
-        now = hold(base + path, blobs)
+        now = _hold(base + path, blobs, known, status)
         if isinstance(now, Known):
             held[path] = now
         elif now:
@@ -207,6 +206,16 @@ def _hold_all(
             unsure.add(path)
     gone.update(unsure - held.keys())
     return before.files.amended(held, gone), frozenset(unsure)
+
+
+def _hold(path: str, blobs: Blobs, known: Known | None, status: Stat) -> Known | str | None:
+    """Like `hold`, of a file that was `known`; stat data equal to `status` are that object."""
+    if known:
+        blobs.known.add(known.oid)
+    now = hold(path, blobs)
+    if isinstance(now, Known) and now.status == status:
+        return replace(now, status=status)
+    return now
 
 
 def _to_compare(scan: Scan, before: HeldTree) -> Iterable[str]:
