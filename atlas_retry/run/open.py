@@ -191,7 +191,7 @@ def leftovers(opened: OpenWorkspace) -> Path:
 
 def _watched(opened: OpenWorkspace) -> Watched:
     def hold() -> str:
-        return opened.tracker.take()[0].id
+        return opened.tracker.snapshot().id
 
     def put_back(held: str) -> None:
         from atlas_retry.workspace.restoring import restore
