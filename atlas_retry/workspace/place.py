@@ -119,7 +119,7 @@ def _open_and_read(root: Path, path: str, max_bytes: int | None = None) -> tuple
                 return mode, os.fsencode(os.readlink(name, dir_fd=folder))
             if not stat.S_ISREG(mode) or (max_bytes is not None and status.st_size > max_bytes):
                 return None
-            with os.fdopen(os.open(name, _OLD, dir_fd=folder), "rb") as file:
+            with os.fdopen(os.open(name, _OLD, dir_fd=folder), "rb", buffering=0) as file:
                 return mode, file.read()
     except OSError:
         return None

@@ -220,7 +220,7 @@ def _read(path: str, blobs: Blobs) -> Known | str:
     else:
         # non-blocking, as it may have become a FIFO
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-        with os.fdopen(os.open(path, flags), "rb") as file:
+        with os.fdopen(os.open(path, flags), "rb", buffering=0) as file:
             oid = blobs.add(file.read())
     return Known(seen, oid, settled=is_settled(seen, now))
 
