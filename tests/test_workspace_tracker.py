@@ -5,6 +5,7 @@ import random
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -13,10 +14,12 @@ from unittest import mock
 import pytest
 
 from atlas_retry.process import Command, run
-from atlas_retry.workspace import look
+from atlas_retry.workspace import look, snapshots, state
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.look import Tracker
 from atlas_retry.workspace.restoring import restore
+from atlas_retry.workspace.scan import is_settled, stat_of
+from atlas_retry.workspace.shadow import Blobs, hold
 from atlas_retry.workspace.snapshots import load, snapshot
 from atlas_retry.workspace.state import read_state
 from atlas_retry.workspace.store import blob_id
@@ -146,6 +149,45 @@ def test_an_incremental_snapshot_restores_everything(
     write(root, "src/a.py.txt", "later\n")
     restore(ws, held.id)
     assert entries(root) == there
+
+
+def test_a_state_that_is_used_stays_in_memory(root: Path, ws: Workspace, tracker: Tracker) -> None:
+    start = tracker.snapshot()
+    for number in range(8):
+        write(root, "src/a.py", f"a = {number + 10}\n")
+        tracker.moved()
+        tracker.snapshot()
+        with mock.patch.object(state, "shadow_git", side_effect=AssertionError):
+            assert read_state(ws, start.id).work["src/a.py"].oid != blob_id(b"a = 10\n")
+
+
+def test_the_index_is_read_again_only_if_it_changed(
+    root: Path, ws: Workspace, tracker: Tracker
+) -> None:
+    index = ws.git_dir / "index"
+    os.utime(index, (1_000_000_000, 1_000_000_000))
+    while not is_settled(stat_of(index.stat()), time.time_ns()):
+        time.sleep(0.01)
+    tracker.moved()
+    held = read_state(ws, tracker.snapshot().id).index
+    write(root, "src/a.py", "a = 3\n")
+    with mock.patch.object(snapshots, "hold", side_effect=_all_but(index)):
+        tracker.moved()
+        assert read_state(ws, tracker.snapshot().id).index == held
+    git(root, "add", "-A")
+    tracker.moved()
+    staged = read_state(ws, tracker.snapshot().id).index
+    assert staged != held
+    assert staged is not None
+    assert staged.oid == blob_id(index.read_bytes())
+
+
+def _all_but(index: Path) -> Callable[[str, Blobs], object]:
+    def hold_other(path: str, blobs: Blobs) -> object:
+        assert path != str(index)
+        return hold(path, blobs)
+
+    return hold_other
 
 
 def test_without_a_command_the_last_scan_is_used_again(tracker: Tracker) -> None:

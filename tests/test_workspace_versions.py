@@ -38,3 +38,11 @@ def test_a_version_stays_as_it_was() -> None:
     version.amended({"a": 2}, ["b"])
     assert version == {"a": 1, "b": 1}
     assert differing(version, {"a": 1}) == {"b"}
+
+
+def test_what_follows_an_empty_version_differs_in_all_it_holds() -> None:
+    empty = Version[int]()
+    full = empty.amended({"a": 1, "b": 2}, ["c"])
+    assert full == {"a": 1, "b": 2}
+    assert differing(empty, full) == differing(full, empty) == {"a", "b"}
+    assert differing(full, full.amended({"a": 2})) == {"a"}
