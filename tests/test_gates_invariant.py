@@ -220,6 +220,18 @@ def test_only_outdated_gates_run_again(project: Project) -> None:
     assert [runs(project, kind) for kind in ("lint", "hooks", "custom")] == [2, 1, 1]
 
 
+def test_stale_bytecode_is_not_run_again_after_a_gate_changed_code(project: Project) -> None:
+    (project.root / "calc.py").write_text(FIXED)
+    # as long as before, and in the same second
+    breaks = "touch -r calc.py ../time; sed -i 's/a + b/a - b/' calc.py; touch -r ../time calc.py"
+    gates = {
+        "test": ["PYTHONDONTWRITEBYTECODE= python3 -S -c 'import calc; assert calc.add(1, 2) == 3'"]
+    }
+    project.configure(validation=gates | {"pre_commit": [breaks]})
+    tests, hooks = validated(project).results
+    assert (tests.success, hooks.success) == (False, True)
+
+
 def test_a_failure_is_not_replaced_by_a_pass_after_the_gate_changed_files(
     project: Project,
 ) -> None:

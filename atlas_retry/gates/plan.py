@@ -108,6 +108,13 @@ class Plan(OutputContext, frozen=True, kw_only=True):
             return ()
         return self.watched.lookout().between(before, after)
 
+    def dated(self, before: "Look", paths: Iterable[str]) -> bool:
+        """Give changed files a time in a later second than before; returns whether one had none.
+
+        Caches of tools go by that: Python's bytecode by size and whole seconds.
+        """
+        return self.watched.lookout().date(before, paths) if self.watched else False
+
     def tracked(self, paths: Iterable[str]) -> frozenset[str]:
         """Those of these paths that git tracks."""
         return self.watched.lookout().tracked(paths) if self.watched else frozenset()

@@ -60,8 +60,9 @@ class _Household:
         """Those of our children that no command of ours is, in a session other than ours."""
         ours = {family.leader for family in self.active.values()} | {self.watchdog.pid}
         here = os.getsid(0)
-        others = [child for child in children if child.pid not in ours and child.session != here]
-        return [child for child in others if child.key not in self.strangers]
+        others = [child for child in children if child.pid not in ours]
+        elsewhere = [child for child in others if child.session != here]
+        return [child for child in elsewhere if child.key not in self.strangers]
 
     def _reap(self, dead: list[Member], ours: set[int | None]) -> None:
         seen, self.zombies = self.zombies, {member.key for member in dead}

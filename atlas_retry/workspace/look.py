@@ -20,6 +20,7 @@ from atlas_retry import digests, process
 from atlas_retry.errors import AtlasError, WorkspaceError
 from atlas_retry.workspace.discovery import Uncommitted, Workspace
 from atlas_retry.workspace.git import git, split, user_environment
+from atlas_retry.workspace.place import refresh
 from atlas_retry.workspace.scan import (
     Scan,
     Stat,
@@ -312,6 +313,14 @@ class Lookout:
                 known |= _held(asked, self._tracker.known())
                 known |= self._tracker.index().ids_when(asked)
         return moved(before, after, known)
+
+    def date(self, before: Look, paths: Iterable[str]) -> bool:
+        """Give files a time in a later second than before; returns whether one had none."""
+        there = before.files.keys() & paths
+        dated = refresh(self._ws.root, {path: before.files[path][2] / 1e9 for path in there})
+        if dated:
+            self._tracker.dated(dated)
+        return bool(dated)
 
     def tracked(self, paths: Iterable[str]) -> frozenset[str]:
         """Those of these paths that git tracks."""
