@@ -28,13 +28,11 @@ def validate(
     from msgspec.structs import replace
 
     from atlas_retry.gates.validation import run_gates
-    from atlas_retry.run.leftovers import confirmed
     from atlas_retry.run.open import open_configured, plan, select, validation_logs
 
     opened = open_configured(Path(path).resolve(), os.environ, settings)
     how = replace(plan(opened, validation_logs(opened)), check=check)
-    gates = select(opened.settings.gates, only)
-    return confirmed(opened, gates, run_gates(gates, how, on_event), how, on_event)
+    return run_gates(select(opened.settings.gates, only), how, on_event)
 
 
 def retry(

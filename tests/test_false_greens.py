@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from atlas_retry.model import Verdict
-from atlas_retry.run.lasting import put_back_settings
+from atlas_retry.run.lasting import put_back_settings, settings_at_home
 from tests.miniatures import (
     ADD,
     ADDED,
@@ -392,21 +392,36 @@ def test_atlas_s_own_settings_at_home_are_restored_and_a_copy_is_kept(
     assert f"cp {copy} {own} takes it again" in refused.out
 
 
-def test_settings_at_home_that_are_a_link_are_restored_behind_it(tmp_path: Path) -> None:
-    link, file, folder = tmp_path / "config.yaml", tmp_path / "dotfile", tmp_path / "kept"
-    folder.mkdir()
-    file.write_text("new")
+@pytest.mark.parametrize("how", ["written", "replaced by a file", "made to lead elsewhere"])
+def test_settings_at_home_that_are_a_link_are_restored_behind_it(tmp_path: Path, how: str) -> None:
+    link, file, other = (tmp_path / name for name in ("atlas/config.yaml", "dotfile", "precious"))
+    link.parent.mkdir()
+    file.write_text("old")
+    other.write_text("mine")
     link.symlink_to(file)
-    ((path, copy),) = put_back_settings({link: b"old"}, [str(link)], folder)
-    assert (path, copy.read_text(), file.read_text()) == (str(link), "new", "old")
-    assert link.is_symlink()
+    before = settings_at_home({"XDG_CONFIG_HOME": str(tmp_path)})
+    assert before
+    if how != "written":
+        link.unlink()
+    if how == "made to lead elsewhere":
+        link.symlink_to(other)
+    else:
+        link.write_text("new")
+    assert put_back_settings(before, tmp_path / "copy")
+    assert (link.readlink(), file.read_text(), other.read_text()) == (file, "old", "mine")
 
 
-def test_settings_at_home_that_were_not_refused_are_left(tmp_path: Path) -> None:
-    file = tmp_path / "config.yaml"
-    file.write_text("new")
-    assert not [*put_back_settings({file: b"old"}, [], tmp_path)]
-    assert file.read_text() == "new"
+def test_a_link_that_a_turn_made_of_the_settings_is_removed(tmp_path: Path) -> None:
+    path, other = tmp_path / "atlas/config.yaml", tmp_path / "precious"
+    path.parent.mkdir()
+    path.write_text("old")
+    other.write_text("mine")
+    before = settings_at_home({"XDG_CONFIG_HOME": str(tmp_path)})
+    assert before
+    path.unlink()
+    path.symlink_to(other)
+    assert put_back_settings(before, tmp_path / "copy")
+    assert (path.is_symlink(), path.read_text(), other.read_text()) == (False, "old", "mine")
 
 
 WANTED = (
@@ -565,15 +580,16 @@ def test_a_module_of_go_that_a_turn_edits_in_the_shared_cache_rejects_the_run(
     assert str(module) in (outcome.final_error or "")
 
 
-@pytest.mark.parametrize("text", ["bad", "good"])
-def test_gates_that_take_their_files_from_git_see_the_new_files_of_a_turn(
-    tmp_path: Path, environ: Environ, text: str
+@pytest.mark.parametrize("listing", ["git ls-files '*.py'", "ls *.py"])
+def test_new_files_that_a_gate_passed_over_are_named(
+    tmp_path: Path, environ: Environ, listing: str
 ) -> None:
-    gates = {"lint": ["! git ls-files '*.py' | xargs grep -l bad"], "test": [CHECKS]}
-    turn = f"{REPAIR}; {put('new.py', text)}"
-    project = miniature(tmp_path, environ, {"calc.py": ADD}, [turn, turn], validation=gates)
-    assert project.retry().verdict.is_green is (text == "good")
-    assert "new.py" not in git(project.root, "ls-files", environ=project.environ)
+    gates = {"lint": [f"! {listing} | xargs grep -l unwanted"], "test": [CHECKS]}
+    turn = f"{REPAIR}; {put('new.py', 'x = 1')}"
+    project = miniature(tmp_path, environ, {"calc.py": ADD}, [turn], validation=gates)
+    ended = atlas(project, "retry", ".", "--ai-fix")
+    assert ended.code == 0, ended.out
+    assert ("git add -N new.py && atlas validate" in ended.out) is listing.startswith("git")
 
 
 def test_a_green_in_which_only_the_failed_tests_ran_is_no_fix(

@@ -29,6 +29,7 @@ source = "registry+https://github.com/rust-lang/crates.io-index"
         ({"HOME": "/h"}, "/h/go/pkg/mod"),
         ({"HOME": "/h", "GOPATH": "/g:/other"}, "/g/pkg/mod"),
         ({"HOME": "/h", "GOPATH": "/g", "GOMODCACHE": "/m"}, "/m"),
+        ({"HOME": "/h", "GOPATH": "/g", "GOENV": "GOENV"}, "/written"),
     ],
 )
 def test_modules_of_go_are_where_go_keeps_them(
@@ -37,6 +38,9 @@ def test_modules_of_go_are_where_go_keeps_them(
     lock = tmp_path / folder / "go.sum"
     lock.parent.mkdir(exist_ok=True)
     lock.write_text(GO_SUM)
+    written = tmp_path / "env"
+    written.write_text("GOMODCACHE=/written\nGOFLAGS=-tags=x\n")
+    environ = environ | ({"GOENV": str(written)} if "GOENV" in environ else {})
     assert [*fetched_folders(tmp_path, environ)] == [f"{cache}/example.com/!text/dep@v1.0.0"]
 
 
@@ -51,7 +55,12 @@ def test_crates_are_where_cargo_unpacks_them(tmp_path: Path, name: str) -> None:
     assert found == [f"{registry}/app-0.1.0", f"{registry}/memchr-2.7.4"]
 
 
+ODD = (b"\xff = [\n", b"package = 3\n", b"[package]\nname = 'a'\n", b"package = [1]\n")
+
+
+@pytest.mark.parametrize("content", ODD)
 @pytest.mark.parametrize("name", ["go.sum", "Cargo.lock"])
-def test_a_lock_file_that_cannot_be_read_names_nothing(tmp_path: Path, name: str) -> None:
-    (tmp_path / name).write_bytes(b"\xff = [\n")
+def test_an_odd_lock_file_names_nothing(tmp_path: Path, name: str, content: bytes) -> None:
+    (tmp_path / ".cargo/registry/src/index").mkdir(parents=True)
+    (tmp_path / name).write_bytes(content)
     assert not [*fetched_folders(tmp_path, {"HOME": str(tmp_path)})]

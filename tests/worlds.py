@@ -171,9 +171,7 @@ class _InWorld(Effects, kw_only=True):
     def refresh(self, changes: Iterable[Change]) -> None:
         pass
 
-    def validate(
-        self, previous: Validation | None, _new: Collection[str] = frozenset()
-    ) -> Validation:
+    def validate(self, previous: Validation | None) -> Validation:
         return self.world.validate(previous)
 
     def fix(self, failed: Validation) -> tuple[str, ...]:

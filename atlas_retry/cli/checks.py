@@ -18,7 +18,6 @@ from atlas_retry.gates.plan import Plan, Reuse
 from atlas_retry.model import Gate, Kind, Level, Validation
 from atlas_retry.run.open import (
     OpenWorkspace,
-    leftovers,
     open_configured,
     plan,
     remember,
@@ -84,7 +83,6 @@ def validate(
             validation = _run_aside(opened, chosen, how, shown, proposed.notice)
         else:
             validation = _run(opened, chosen, how, shown, fix=fix)
-            validation = _confirmed(opened, chosen, validation, how, shown)
         validation = _triaged(opened, chosen, validation, how, shown)
         _name_absent(proposed, shown)
         shown.write(output.last_lines(validation, path, verbosity=level, proposed=bool(proposed)))
@@ -156,17 +154,6 @@ def _run(
     if held and held.changed:
         shown(Notice(text="\n".join(copyable("undo", f"atlas undo {held.id}"))))
     return validation
-
-
-def _confirmed(
-    opened: OpenWorkspace, chosen: Sequence[Gate], validation: Validation, how: Plan, shown: Emit
-) -> Validation:
-    """The validation, without what gates left that failed on these same files before."""
-    if validation.success and not leftovers(opened).exists():
-        return validation
-    from atlas_retry.run.leftovers import confirmed  # start-up
-
-    return confirmed(opened, chosen, validation, how, shown)
 
 
 def _triaged(

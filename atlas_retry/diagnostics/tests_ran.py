@@ -97,12 +97,12 @@ def tests_ran(log: Log) -> bool | None:
     if not log.text:
         return None
     lines = _short(log)
-    said = [line for line in lines if _SAYS.match(line)]
-    if sum(map(_ran, said)) > 0:
+    summary = [line for line in lines if _SAYS.match(line)]
+    if sum(map(_ran, summary)) > 0:
         return True
     none = any(map(_NONE.match, lines))
     has_passed = log.exit_code in (0, _PYTEST_NOTHING)
-    return False if none or (said and has_passed) else None
+    return False if none or (summary and has_passed) else None
 
 
 def tests_counted(text: str) -> int | None:
@@ -110,8 +110,10 @@ def tests_counted(text: str) -> int | None:
 
     Comparable only between outputs of the same command, as some runners count packages.
     """
-    said = [line for line in _short(Log.of(text)) if _SAYS.match(line)]
-    return sum(sum(map(int, _ENDED.findall(line))) or _ran(line) for line in said) if said else None
+    summary = [line for line in _short(Log.of(text)) if _SAYS.match(line)]
+    if not summary:
+        return None
+    return sum(sum(map(int, _ENDED.findall(line))) or _ran(line) for line in summary)
 
 
 def _short(log: Log) -> list[str]:

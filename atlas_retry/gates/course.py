@@ -108,7 +108,7 @@ class Course(Struct, kw_only=True):
             # everything else that a gate writes (logs, databases, coverage, snapshots) is output
             if paths := tuple(filter(is_code_or_setting, changed)):
                 self.moves.append(Move(numbers=numbers, paths=paths))
-                if before and self.plan.dated(before, paths):
+                if before and self.plan.date_later(before, paths):
                     self.seen = self.plan.seen()
             self._outdate(changed, numbers)
         return changed

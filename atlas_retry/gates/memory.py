@@ -72,7 +72,7 @@ class Memory:
         files = self._all(look()) if there and is_wanted else None
         if files is None:
             return {}
-        digest = cache(lambda inputs: digest_of(_inputs(files, inputs)))
+        digest = cache(lambda inputs: _digest(_inputs(files, inputs)))
         known = {}
         for gate, answer in there.items():
             late = answer.unsettled
@@ -118,7 +118,7 @@ class Memory:
 
     def _all(self, files: Files) -> Files | None:
         """The files including ignored ones; None if there are too many, or a link leads outside."""
-        ignored = dict(islice(ignored_files(self._root, files), MAX_IGNORED_FILES + 1))
+        ignored = dict(islice(_ignored(self._root, files), MAX_IGNORED_FILES + 1))
         links = (path for path, seen in chain(files.items(), ignored.items()) if S_ISLNK(seen[0]))
         targets = (os.path.realpath(self._root / path) for path in links)
         root = os.path.realpath(self._root) + os.sep
@@ -183,7 +183,7 @@ def _states(
     """Of each `inputs`: the digest of its files, and the digests of the unsettled ones."""
     chosen = {gate.inputs: _inputs(there, gate.inputs) for gate in gates}
     return {
-        globs: (digest_of(files), {p: digest for p, digest in unsettled.items() if p in files})
+        globs: (_digest(files), {p: digest for p, digest in unsettled.items() if p in files})
         for globs, files in chosen.items()
     }
 
@@ -201,14 +201,13 @@ def _inputs(files: Files, inputs: tuple[str, ...]) -> Files:
     return {path: seen for path, seen in files.items() if chosen.match(path)}
 
 
-def digest_of(files: Files) -> str:
-    """Digest of the paths and stat data of these files."""
+def _digest(files: Files) -> str:
     paths = sorted(files)
     stats = msgspec.msgpack.encode([files[path] for path in paths])
     return sha256_of(os.fsencode("\0".join(paths)), stats)
 
 
-def ignored_files(root: Path, files: Files, below: str = "") -> "Iterator[tuple[str, Stat]]":
+def _ignored(root: Path, files: Files, below: str = "") -> "Iterator[tuple[str, Stat]]":
     """Files not among `files`, and empty folders, outside dependency and cache folders."""
     from atlas_retry.workspace.linked import listed, stamp
     from atlas_retry.workspace.scan import CACHES
@@ -223,7 +222,7 @@ def ignored_files(root: Path, files: Files, below: str = "") -> "Iterator[tuple[
         if not entry.is_dir(follow_symlinks=False):
             yield path, stamp(entry) or _UNREADABLE
         elif entry.name != ".git" and entry.name not in CACHES:
-            yield from ignored_files(root, files, f"{path}/")
+            yield from _ignored(root, files, f"{path}/")
 
 
 _OF_EMPTY_FOLDER: "Stat" = (0, 0, 0, 0, 0)

@@ -56,8 +56,6 @@ class Learned(Struct, kw_only=True):
     """CPU seconds of gates, by name."""
     at_base: dict[Gate, GateResult] = field(default_factory=dict)
     """Results of gates at `triage.baseline`, where each runs once."""
-    looks: "tuple[Look, Look] | None" = None
-    """The tree before the last validation, and after it."""
     untraced: set[str] = field(default_factory=set)
     """Names of gates whose failing tests could not be traced."""
 
@@ -108,7 +106,7 @@ class Plan(OutputContext, frozen=True, kw_only=True):
             return ()
         return self.watched.lookout().between(before, after)
 
-    def dated(self, before: "Look", paths: Iterable[str]) -> bool:
+    def date_later(self, before: "Look", paths: Iterable[str]) -> bool:
         """Give changed files a time in a later second than before; returns whether one had none.
 
         Caches of tools go by that: Python's bytecode by size and whole seconds.

@@ -45,17 +45,14 @@ def run_gates(gates: Sequence[Gate], plan: Plan, emit: Emit = unseen) -> Validat
     started_at, clock = now(), time.monotonic()
     course = Course(gates=tuple(gates), plan=plan, emit=emit)
     wanted, began_s = _not_known(course), time.time()
-    before = None
     if wanted:
         with plan.watching() if _saves_looks(course, wanted) else nullcontext():
-            before = course.seen = plan.seen()
+            course.seen = plan.seen()
             _run_until_steady(course, tuple(n for n in wanted if not _has_its_inputs(course, n)))
     taken = tuple(number for number in sorted(course.taken) if course.results[number].reused)
     if plan.reuse is not Reuse.PASSED and taken and not course.is_blocked():
         _run_until_steady(course, taken)
     _blame(course)
-    if before and course.seen and not plan.wrap:
-        plan.learned.looks = before, course.seen
     _learn(course, began_s)
     validation = Validation(
         results=tuple(course.results[number] for number in range(len(gates))),

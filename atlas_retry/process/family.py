@@ -19,7 +19,7 @@ from atlas_retry.process import proc
 from atlas_retry.process.proc import Member
 
 MARK_PREFIX = "ATLAS_MARK_"
-_LOOKS = 100
+_LOOKS = 30
 """Maximum looks at processes until none has come meanwhile."""
 _SET_CHILD_SUBREAPER = 36
 """Option PR_SET_CHILD_SUBREAPER of prctl(2)."""
@@ -63,6 +63,13 @@ class _Household:
         others = [child for child in children if child.pid not in ours]
         elsewhere = [child for child in others if child.session != here]
         return [child for child in elsewhere if child.key not in self.strangers]
+
+    def unmarked(self, members: Iterable[Member]) -> set[int]:
+        """Pids of adopted orphans without our marker: any command may have left them."""
+        us, start = os.getpid(), f"{self.mark}=".encode()
+        orphans = self.orphans(member for member in members if member.parent == us)
+        left = [orphan.pid for orphan in orphans if orphan.key not in self.kept]
+        return {pid for pid in left if not proc.carries(pid, start)}
 
     def _reap(self, dead: list[Member], ours: set[int | None]) -> None:
         seen, self.zombies = self.zombies, {member.key for member in dead}
@@ -270,11 +277,7 @@ class Family:
             near &= proc.with_descendants({os.getpid()}, everyone)
         mine = {pid for pid in near if self._owns(everyone[pid])}
         if house.is_subreaper and len(house.active) == 1:
-            start = f"{house.mark}=".encode()
-            us = os.getpid()
-            orphans = house.orphans(m for m in everyone.values() if m.parent == us)
-            left = [orphan for orphan in orphans if orphan.key not in house.kept]
-            mine |= {orphan.pid for orphan in left if not proc.carries(orphan.pid, start)}
+            mine |= house.unmarked(everyone.values())
         kin = proc.with_descendants(mine, everyone)
         return {pid for pid in kin if pid not in (os.getpid(), house.watchdog.pid)}
 

@@ -58,7 +58,6 @@ from atlas_retry.run.aside import run_aside
 from atlas_retry.run.briefing import next_request, step_of, traced_brief
 from atlas_retry.run.budget import SharedBudget
 from atlas_retry.run.decide import decide, last_attempt
-from atlas_retry.run.leftovers import confirmed
 from atlas_retry.run.open import OpenWorkspace, failing_gates, plan, remember
 from atlas_retry.run.progress import Contents, Elsewhere, Progress, Run, Taken
 from atlas_retry.run.triage import against_baseline
@@ -78,7 +77,7 @@ from atlas_retry.workspace import (
     trees,
 )
 from atlas_retry.workspace.committed import as_checked_out
-from atlas_retry.workspace.listing import listed
+from atlas_retry.workspace.fetched import go_settings
 from atlas_retry.workspace.unheld import folder_stat
 
 if TYPE_CHECKING:
@@ -119,8 +118,8 @@ class Effects(Struct, kw_only=True):
     """Connection to the atlas outside, for a run in an overlay."""
     is_agent_there: bool = False
     sealed: seals.Seal | None = None
-    at_home: Mapping[Path, bytes | None] = field(default_factory=dict)
-    """Atlas's own configuration at home before the agent's turn."""
+    at_home: lasting.SettingsAtHome | None = None
+    """Before the agent's turn."""
     before_turn: "Mapping[str, Stat]" = field(default_factory=dict)
     """Stat data of the files before the agent's turn."""
     validations: Iterator[int] = field(default_factory=count)
@@ -258,13 +257,8 @@ class Effects(Struct, kw_only=True):
 
     # --- gates
 
-    def validate(
-        self, previous: Validation | None, new: Collection[str] = frozenset()
-    ) -> Validation:
-        """Run the gates; `previous` is None before the first attempt.
-
-        `new` are files that the run made: git lists them meanwhile, as if they were tracked.
-        """
+    def validate(self, previous: Validation | None) -> Validation:
+        """Run the gates; `previous` is None before the first attempt."""
         settings, number = self.opened.settings, next(self.validations)
         with_agent = self.run.limits.with_agent
         has_review = any(gate.kind is Kind.REVIEW for gate in settings.gates)
@@ -277,9 +271,7 @@ class Effects(Struct, kw_only=True):
             learns=previous is None and not with_agent,
             reuse=Reuse.BESIDE_FAILURES if previous is None else Reuse.NONE,
         )
-        with listed(self.opened.git, new):
-            validation = run_gates(settings.gates, chosen, self.emit)
-        validation = confirmed(self.opened, settings.gates, validation, chosen, self.emit)
+        validation = run_gates(settings.gates, chosen, self.emit)
         if previous is None or any(gate.accepts_baseline for gate in settings.gates):
             validation = against_baseline(
                 self.opened, settings.gates, validation, chosen, self.emit
@@ -334,7 +326,8 @@ class Effects(Struct, kw_only=True):
 
     def uncached(self, gate: Gate, result: GateResult) -> Gate | None:
         """The gate with the cache of its tool switched off; None if its result is not from one."""
-        return without_cache(gate, result, self.opened.environ) if result.success else None
+        environ = {**go_settings(self.opened.environ), **self.opened.environ}
+        return without_cache(gate, result, environ) if result.success else None
 
     def aside(self, chosen: Sequence[Gate], files: Contents, previous: Validation) -> Validation:
         """Run these gates with these files in place, and restore everything afterwards.
@@ -454,17 +447,23 @@ class Effects(Struct, kw_only=True):
     ) -> Judgement:
         """The judgement with the changes that stay; atlas's own configuration is restored."""
         left = self._lasting(taken, moved, judgement)
-        back = set[str]()
-        if taken.guard.mode == "block":
-            named = {one.path for one in left}
-            for path, copy in lasting.put_back_settings(self.at_home, named, self.folder):
-                back.add(path)
-                kept = f"; cp {shlex.quote(str(copy))} {shlex.quote(path)} takes it again"
-                text = f"restored: {path}{kept if copy.exists() else ''}"
-                self.emit(Notice(level=Level.WARNING, text=text))
-        left = tuple(one for one in left if one.path not in back)
-        remedy = judgement.remedy if left or not back else None
-        return replace(judgement, left=left, remedy=remedy)
+        own = f"{self.at_home.path}" if self.at_home else ""
+        others = tuple(one for one in left if one.path != own)
+        if others == left or taken.guard.mode != "block" or not self._put_back_settings():
+            return replace(judgement, left=left)
+        return replace(judgement, left=others, remedy=judgement.remedy if others else None)
+
+    def _put_back_settings(self) -> bool:
+        """Restore atlas's own configuration at home; returns whether it is as before the turn."""
+        if self.at_home is None:
+            return False
+        path, copy = self.at_home.path, self.folder / "refused-config.yaml"
+        is_back = lasting.put_back_settings(self.at_home, copy)
+        kept = f"; cp {shlex.quote(str(copy))} {shlex.quote(str(path))} takes it again"
+        if is_back:
+            text = f"restored: {path}{kept if copy.exists() else ''}"
+            self.emit(Notice(level=Level.WARNING, text=text))
+        return is_back
 
     def _lasting(
         self, taken: seals.Seal, moved: seals.Moved, judgement: Judgement

@@ -9,6 +9,8 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from msgspec import Struct
+
 from atlas_retry import config, state_dir
 from atlas_retry.guard.judge.seals import Moved, Seal
 from atlas_retry.model import LeftBehind
@@ -21,42 +23,60 @@ def lasting(taken: Seal, moved: Moved, refused: Collection[str]) -> tuple[LeftBe
     return tuple(left for left in every if left.path in refused)
 
 
-def settings_at_home(environ: Mapping[str, str]) -> dict[Path, bytes | None]:
-    """Content of the user's own configuration, by path; None if there is no file."""
+class SettingsAtHome(Struct, frozen=True, kw_only=True):
+    """Atlas's own configuration at home before a turn."""
+
+    path: Path
+    link: str | None
+    """Target, if it is a link."""
+    file: Path
+    """The file itself, behind all links."""
+    content: bytes | None
+    """None if there is no file."""
+
+
+def settings_at_home(environ: Mapping[str, str]) -> SettingsAtHome | None:
+    """The user's own configuration as it is now; None if it cannot be read."""
     path = config.user_path(environ)
+    return _settings(path) if path else None
+
+
+def _settings(path: Path) -> SettingsAtHome | None:
     with suppress(OSError):
-        return {path: path.read_bytes() if path.exists() else None} if path else {}
-    return {}
+        content = path.read_bytes() if path.exists() else None
+        return SettingsAtHome(path=path, link=_link(path), file=path.resolve(), content=content)
+    return None
 
 
-def put_back_settings(
-    before: Mapping[Path, bytes | None], refused: Collection[str], folder: Path
-) -> Iterator[tuple[str, Path]]:
-    """Restore refused settings; yields each path and the copy of what was there, in `folder`.
+def _link(path: Path) -> str | None:
+    return str(path.readlink()) if path.is_symlink() else None
 
-    Those that cannot be copied or written are left as they are.
+
+def put_back_settings(before: SettingsAtHome, copy: Path) -> bool:
+    """Restore the settings, after what is there was copied; returns whether they are as before.
+
+    What cannot be copied or written is left as it is.
     """
-    for path, content in before.items():
-        copy = folder / f"refused-{path.name}"
-        with suppress(OSError):
-            if str(path) not in refused:
-                continue
-            if path.exists():
-                shutil.copyfile(path, copy)
-            if content is None:
-                path.unlink(missing_ok=True)
-            else:
-                _write(path, content)
-            yield str(path), copy
+    path = before.path
+    with suppress(OSError):
+        if path.exists():
+            shutil.copyfile(path, copy)
+        if before.link != _link(path):
+            path.unlink(missing_ok=True)
+            if before.link is not None:
+                path.symlink_to(before.link)
+        _write(before.file, before.content)
+    return _settings(path) == before
 
 
-def _write(path: Path, content: bytes) -> None:
-    """Replace the content of a file, or of the file that it links to."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    there = path.resolve()
-    mode = there.stat().st_mode if there.exists() else 0o600
-    state_dir.replace_file(there, content)
-    there.chmod(mode & 0o7777)
+def _write(file: Path, content: bytes | None) -> None:
+    if content is None:
+        file.unlink(missing_ok=True)
+        return
+    file.parent.mkdir(parents=True, exist_ok=True)
+    mode = file.stat().st_mode if file.exists() else 0o600
+    state_dir.replace_file(file, content)
+    file.chmod(mode & 0o7777)
 
 
 def is_as_left(left: LeftBehind) -> bool:

@@ -184,11 +184,6 @@ def answers(home: Path, root: Path) -> Path:
     return state_dir.folder(home, "answers") / f"{state_dir.key_of(root)}.msgpack"
 
 
-def leftovers(opened: OpenWorkspace) -> Path:
-    """File of `run.leftovers`; only there if a gate failed and others wrote ignored files."""
-    return answers(opened.state, opened.root).with_suffix(".leftovers")
-
-
 def _watched(opened: OpenWorkspace) -> Watched:
     def hold() -> str:
         return opened.tracker.snapshot().id

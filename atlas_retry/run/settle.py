@@ -14,7 +14,6 @@ from atlas_retry.guard.places import is_made, is_product
 from atlas_retry.history import rescue
 from atlas_retry.model import (
     Attempt,
-    ChangeStatus,
     Diagnostic,
     Gate,
     GateResult,
@@ -145,7 +144,7 @@ def _validated(
 ) -> Settled:
     """Validate what is left; a green must also hold without the kept changes."""
     left = do.snapshot(f"{attempt.number}-left")
-    validation = _gated(left, progress, do)
+    validation = _run_wholly(do.validate(progress.latest), progress.settled, do)
     end = do.snapshot(f"{attempt.number}-end")
     if left.tree != end.tree and (rewritten := do.rewritten(left.id, end.id, validation)):
         return _reverted_whole(attempt, rewritten, turn, end, do)
@@ -169,12 +168,6 @@ def _validated(
     if proved is validation:
         return attempt, end, validation
     return attempt, do.snapshot(f"{attempt.number}-end"), proved
-
-
-def _gated(left: Taken, progress: Progress, do: Effects) -> Validation:
-    changes = do.changes(progress.start, left.id)
-    new = {change.path for change in changes if change.status is ChangeStatus.ADDED}
-    return _run_wholly(do.validate(progress.latest, new), progress.settled, do)
 
 
 def _run_wholly(validation: Validation, before: Validation, do: Effects) -> Validation:

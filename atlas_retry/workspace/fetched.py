@@ -25,8 +25,23 @@ def fetched_folders(root: Path, environ: Mapping[str, str]) -> Iterator[str]:
         yield from _of_cargo(lock, environ)
 
 
+def go_settings(environ: Mapping[str, str]) -> dict[str, str]:
+    """Variables that `go env -w` has set; those of the environment come first.
+
+    Source: `go help environment`, and os.UserConfigDir of Go's standard library.
+    """
+    base = environ.get("XDG_CONFIG_HOME") or f"{environ.get('HOME', '')}/.config"
+    file = Path(environ.get("GOENV") or f"{base}/go/env")
+    with suppress(OSError):
+        lines = file.read_text(errors="replace").splitlines()
+        pairs = (line.partition("=") for line in lines)
+        return {name: value for name, _, value in pairs}
+    return {}
+
+
 def _of_go(lock: Path, environ: Mapping[str, str]) -> Iterator[str]:
     """Source: https://go.dev/ref/mod#module-cache."""
+    environ = {**go_settings(environ), **environ}
     first = environ.get("GOPATH", "").partition(":")[0] or f"{environ.get('HOME', '')}/go"
     cache = environ.get("GOMODCACHE") or f"{first}/pkg/mod"
     with suppress(OSError):
@@ -47,7 +62,8 @@ def _of_cargo(lock: Path, environ: Mapping[str, str]) -> Iterator[str]:
     home = Path(environ.get("CARGO_HOME") or f"{environ.get('HOME', '')}/.cargo")
     registries = [*home.glob("registry/src/*")]
     with suppress(OSError, tomllib.TOMLDecodeError, UnicodeDecodeError):
-        packages = tomllib.loads(lock.read_text()).get("package", [])
-        for package in packages:
+        packages = tomllib.loads(lock.read_text()).get("package")
+        every = packages if isinstance(packages, list) else []
+        for package in (one for one in every if isinstance(one, dict)):
             name = f"{package.get('name')}-{package.get('version')}"
             yield from (f"{registry}/{name}" for registry in registries)

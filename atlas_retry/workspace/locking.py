@@ -12,7 +12,6 @@ from atlas_retry.errors import WorkspaceError
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.isolated import put_back_aside
 from atlas_retry.workspace.layers import finish_accepting
-from atlas_retry.workspace.listing import end_listing
 
 
 class Holder(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,7 +33,6 @@ def lock(ws: Workspace) -> Iterator[None]:
     try:
         _acquire(ws, file)
         put_back_aside(ws)
-        end_listing(ws)
         finish_accepting(ws)
         yield
         os.ftruncate(file, 0)

@@ -1,9 +1,19 @@
 """The end of a run as styled lines: kept changes, the guard's answers, next commands."""
 
+import shlex
 from collections.abc import Iterator, Sequence
 
 from atlas_retry.diagnostics.counting import counts_of, course_of
-from atlas_retry.model import Attempt, GateResult, Outcome, Status, Verdict
+from atlas_retry.model import (
+    Attempt,
+    Change,
+    ChangeStatus,
+    GateResult,
+    Kind,
+    Outcome,
+    Status,
+    Verdict,
+)
 from atlas_retry.reports import findings
 from atlas_retry.reports.phrases import changed, sparkline, strip_of
 from atlas_retry.reports.problems import SIGNS
@@ -39,17 +49,37 @@ def outcome_summary(outcome: Outcome, *, with_commands: bool = True) -> Iterator
         yield f"  recorded as {outcome.learning_record_id} (atlas learnings)", "dim"
     if outcome.handoff_path:
         yield f"  notes for continuing by hand: {outcome.handoff_path}", ""
+    if outcome.verdict.is_green:
+        yield from _passed_over(outcome, kept)
     if with_commands:
         yield from _commands(outcome)
     yield from lost_lines(outcome)
 
 
+def _passed_over(outcome: Outcome, kept: Sequence[Attempt]) -> Iterator[Line]:
+    """The new files of a run, if a gate takes its files from git and so passed over them."""
+    gates = [result.name for result in outcome.final.results if _asks_git(result)]
+    own = _own(outcome, kept[-1]) if kept else []
+    new = [change.path for change in own if change.status is ChangeStatus.ADDED]
+    if gates and new:
+        yield f"  new, and passed over by {names_of(gates)}, if git does not track it yet:", "warn"
+        yield from command_lines("to check", f"git add -N {shlex.join(new)} && atlas validate")
+
+
+def _asks_git(result: GateResult) -> bool:
+    return result.kind is Kind.PRE_COMMIT or "git ls-files" in result.command
+
+
 def _changes(outcome: Outcome, attempt: Attempt) -> str:
     """The agent's changes since the start of the run."""
-    own = [change for change in attempt.since_start if change.path not in outcome.gates_changed]
+    own = _own(outcome, attempt)
     changes = "; ".join(printable(changed(change)) for change in own[:MAX_CHANGES])
     more = f"; and {len(own) - MAX_CHANGES} more" if len(own) > MAX_CHANGES else ""
     return changes + more
+
+
+def _own(outcome: Outcome, attempt: Attempt) -> list[Change]:
+    return [change for change in attempt.since_start if change.path not in outcome.gates_changed]
 
 
 def headline(outcome: Outcome) -> str:
