@@ -124,11 +124,14 @@ class Course(Struct, kw_only=True):
         """Code and settings that were written since a look, and are as they were."""
         if before is None or self.seen is None or before is self.seen:
             return ()
-        # start-up: needed only if files were written
-        from atlas_retry.guard.decides import is_code_or_setting
         from atlas_retry.workspace.look import rewritten
 
-        return tuple(filter(is_code_or_setting, rewritten(before, self.seen)))
+        written = rewritten(before, self.seen)
+        if not written:
+            return ()
+        from atlas_retry.guard.decides import is_code_or_setting  # start-up
+
+        return tuple(filter(is_code_or_setting, written))
 
     def record(self, number: int, result: GateResult, *, ended_on: int | None = None) -> None:
         """Keep the result of a gate; by default it is of the current tree."""

@@ -4,7 +4,6 @@ Neither tool checks a module again that it has once unpacked there.
 """
 
 import re
-import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from itertools import chain
@@ -59,6 +58,8 @@ def _lower(match: re.Match[str]) -> str:
 
 def _of_cargo(lock: Path, environ: Mapping[str, str]) -> Iterator[str]:
     """Source: https://doc.rust-lang.org/cargo/guide/cargo-home.html."""
+    import tomllib  # start-up
+
     home = Path(environ.get("CARGO_HOME") or f"{environ.get('HOME', '')}/.cargo")
     registries = [*home.glob("registry/src/*")]
     with suppress(OSError, tomllib.TOMLDecodeError, UnicodeDecodeError):
