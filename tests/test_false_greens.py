@@ -8,6 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from atlas_retry.model import Verdict
+from atlas_retry.run import lasting
 from atlas_retry.run.lasting import put_back_settings, settings_at_home
 from tests.miniatures import (
     ADD,
@@ -369,6 +370,20 @@ def test_what_was_refused_and_could_not_be_restored_makes_no_later_run_green(
     restore(project.root / path, text)
     gone_on = atlas(project, command, ".", "--ai-fix")
     assert gone_on.code == 1, gone_on.out + gone_on.err
+
+
+@pytest.mark.in_place("what a run in layers wrote is dropped with them")
+@pytest.mark.parametrize("guard", ['{mode: "off"}', "{mode: warn}", '{allow: ["*"]}'])
+def test_settings_at_home_that_cannot_be_restored_do_not_let_the_next_run_start(
+    tmp_path: Path, environ: Environ, guard: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = "../home/.config/atlas/config.yaml"
+    project = with_left_behind(tmp_path, environ, own, f"guard: {guard}\n")
+    project.environ["HOME"] = str(tmp_path / "home")
+    monkeypatch.setattr(lasting, "put_back_settings", lambda *_: False)
+    assert project.retry().verdict is Verdict.REJECTED
+    again = atlas(project, "retry", ".", "--ai-fix")
+    assert (again.code, ".config/atlas/config.yaml (" in again.err) == (3, True), again.err
 
 
 @pytest.mark.parametrize("before", [None, "# bad\nbudgets: {day: 9}\n"])

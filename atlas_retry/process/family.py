@@ -51,14 +51,13 @@ class _Household:
         know its pid.
         """
         orphans = self.orphans(_until_steady(_our_children))
-        ours = {family.leader for family in self.active.values()}
-        self._reap([member for member in orphans if member.is_zombie], ours)
+        self._reap([member for member in orphans if member.is_zombie])
         living = [member for member in orphans if not member.is_zombie]
         return [member for member in living if member.key not in self.kept]
 
     def orphans(self, children: Iterable[Member]) -> list[Member]:
         """Those of our children that no command of ours is, in a session other than ours."""
-        ours = {family.leader for family in self.active.values()} | {self.watchdog.pid}
+        ours = self._leaders | {self.watchdog.pid}
         here = os.getsid(0)
         others = [child for child in children if child.pid not in ours]
         elsewhere = [child for child in others if child.session != here]
@@ -71,7 +70,12 @@ class _Household:
         left = [orphan.pid for orphan in orphans if orphan.key not in self.kept]
         return {pid for pid in left if not proc.carries(pid, start)}
 
-    def _reap(self, dead: list[Member], ours: set[int | None]) -> None:
+    @property
+    def _leaders(self) -> set[int | None]:
+        return {family.leader for family in self.active.values()}
+
+    def _reap(self, dead: list[Member]) -> None:
+        ours = self._leaders
         seen, self.zombies = self.zombies, {member.key for member in dead}
         old = set() if None in ours else seen
         for member in dead:

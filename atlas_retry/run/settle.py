@@ -190,9 +190,7 @@ def _run_wholly(validation: Validation, before: Validation, do: Effects) -> Vali
     seen = do.aside([again[gate] for gate in asked], {}, green)
     if seen.success:
         return validation
-    validation = _with(validation, seen, gates, asked)
-    do.emit(ValidationFinished(validation=validation))
-    return validation
+    return _with(validation, seen, asked, do)
 
 
 def _ran_fewer_tests(before: GateResult, after: GateResult) -> bool:
@@ -289,8 +287,7 @@ def _confirmed(
     if not any(result.blocks and result.triage not in proof.excused for result in seen.results):
         return attempt, validation
     do.write(files)
-    validation = _with(validation, seen, gates, proving)
-    do.emit(ValidationFinished(validation=validation))
+    validation = _with(validation, seen, proving, do)
     made = do.read(f"{attempt.snapshot}", files)
     named = dict[str, bool]()
     for path in (path for path in files if files.keys().isdisjoint(parents(path))):
@@ -383,12 +380,14 @@ def _chosen(
 
 
 def _with(
-    validation: Validation, later_one: Validation, gates: Sequence[Gate], asked: Sequence[Gate]
+    validation: Validation, later_one: Validation, asked: Sequence[Gate], do: Effects
 ) -> Validation:
-    """The validation with the later results of some gates."""
+    """The validation with the later results of some gates, which observers get as well."""
     later = iter(later_one.results)
-    results = zip(gates, validation.results, strict=True)
-    return replace(
+    results = zip(do.run.limits.gates, validation.results, strict=True)
+    validation = replace(
         validation,
         results=tuple(next(later) if gate in asked else result for gate, result in results),
     )
+    do.emit(ValidationFinished(validation=validation))
+    return validation

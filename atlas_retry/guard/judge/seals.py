@@ -47,7 +47,7 @@ _OF_HOME = words("""
     .pylintrc .config/pylintrc .config/black .isort.cfg .coveragerc .pdbrc .eslintrc
     .eslintrc.json .prettierrc .golangci.yml .config/go/env .cargo/config.toml .cargo/config
     .m2/settings.xml .mavenrc .gradle/gradle.properties .gradle/init.gradle .shellcheckrc
-    .config/shellcheckrc .config/fish/config.fish .config/atlas/config.yaml .ssh/authorized_keys
+    .config/shellcheckrc .config/fish/config.fish .ssh/authorized_keys
     .ssh/config .config/pre-commit .envrc .tool-versions
     """)
 _OF_HOME_FOLDERS = (".local/bin", "bin", ".config/git/hooks", ".cargo/bin")
