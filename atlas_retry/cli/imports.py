@@ -8,7 +8,7 @@ import sys
 from importlib import import_module
 from types import ModuleType, SimpleNamespace
 
-SELDOM_USED = ("locale", "msgspec.inspect", "textwrap")
+SELDOM_USED = ("locale", "msgspec.inspect", "msgspec.toml", "msgspec.yaml", "textwrap")
 """Imported by subprocess and msgspec for single functions; loaded when one is used."""
 
 

@@ -252,7 +252,7 @@ _INSTALLED = (".venv", "venv", "node_modules", "node_modules/.package-lock.json"
 """Places in a project that hold its dependencies."""
 
 Stamp = tuple[str, int, int, int]
-"""Real path, size, mtime in ns, inode."""
+"""Path as it was looked up, and of what it leads to: size, mtime in ns, inode."""
 
 
 def programs(line: str, cwd: str, path: Iterable[str]) -> tuple[Stamp, ...] | None:
@@ -267,7 +267,7 @@ def _around(root: str, cwd: str, path: Iterable[str]) -> tuple[Stamp, ...]:
 
     These change when something is installed or removed there.
     """
-    places = [str(Path(cwd, name)) for name in path]
+    places = [os.path.join(cwd, name) for name in path]  # noqa: PTH118 - start-up
     places += [f"{root}/{name}" for name in _INSTALLED]
     places += [f"{cwd}/{name}" for name in _INSTALLED if cwd != root]
     inner = chain.from_iterable(map(_packages, places))
@@ -309,11 +309,11 @@ def _commands(line: str) -> Iterator[str]:
 
 def _program(name: str, cwd: str, path: Iterable[str]) -> Stamp | None:
     if "/" in name:
-        return _stamp(str(Path(cwd, name)))
+        return _stamp(os.path.join(cwd, name))  # noqa: PTH118 - start-up
     for folder in path:
-        place = Path(cwd, folder, name)
-        if name and os.access(place, os.X_OK) and place.is_file():
-            return _stamp(str(place))
+        place = os.path.join(cwd, folder, name)  # noqa: PTH118 - start-up
+        if name and os.access(place, os.X_OK) and os.path.isfile(place):  # noqa: PTH113 - start-up
+            return _stamp(place)
     return None
 
 
@@ -328,7 +328,7 @@ def _packages(place: str) -> Iterator[str]:
 
 def _stamp(path: str) -> Stamp | None:
     try:
-        seen = Path(path).stat()
+        seen = os.stat(path)  # noqa: PTH116 - start-up
     except OSError:
         return None
-    return os.path.realpath(path), seen.st_size, seen.st_mtime_ns, seen.st_ino
+    return path, seen.st_size, seen.st_mtime_ns, seen.st_ino

@@ -5,12 +5,13 @@ Without /proc (macOS) none is found. Source: proc_pid_stat(5), proc_pid_environ(
 
 import os
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+
+from msgspec import Struct
 
 _SHOWN_CHARS = 80
 
 
-class Member(NamedTuple):
+class Member(Struct, frozen=True):
     """One process; `born` distinguishes processes with the same pid."""
 
     pid: int
