@@ -85,14 +85,15 @@ _KINDS = """
 _RULES = """
     SELECT rule AS name, sum(fixed + remaining) AS failed, sum(fixed) AS fixed,
       1.0 * sum(fixed) / sum(fixed + remaining) AS share
-    FROM rules JOIN runs ON runs.id = run WHERE started_at >= ?
+    FROM rules WHERE run IN (SELECT id FROM runs WHERE started_at >= ?)
     GROUP BY 1 HAVING sum(fixed + remaining) ORDER BY 2 DESC LIMIT 12
 """
 _GATES = """
-    SELECT gate_results.name AS name, count(*) AS ran, sum(status = 'flaky') AS flaky,
-      avg(gate_results.duration_ms) AS mean_ms, max(gate_results.duration_ms) AS max_ms
-    FROM gate_results JOIN runs ON runs.id = run
-    WHERE started_at >= ? AND status NOT IN ('skipped', 'broken') GROUP BY 1 ORDER BY mean_ms DESC
+    SELECT name, count(*) AS ran, sum(status = 'flaky') AS flaky, avg(duration_ms) AS mean_ms,
+      max(duration_ms) AS max_ms
+    FROM gate_results WHERE run IN (SELECT id FROM runs WHERE started_at >= ?)
+      AND status NOT IN ('skipped', 'broken')
+    GROUP BY 1 ORDER BY mean_ms DESC
 """
 
 _RUNS = """
