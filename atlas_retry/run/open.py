@@ -163,8 +163,10 @@ def last_runs(opened: OpenWorkspace) -> dict[str, LastRun]:
 def remember(opened: OpenWorkspace, validation: Validation) -> None:
     """Record the duration of each gate, so that the longest starts first next time.
 
-    If the state directory is full or read-only, nothing is recorded.
+    If the state directory is full or read-only, nothing is recorded; nor is it for a single gate.
     """
+    if len(opened.settings.gates) == 1:
+        return
     ran = (result for result in validation.results if result.started_at)
     took = last_runs(opened) | {
         result.name: LastRun(result.duration_ms / 1000, opened.learned.cpu_s[result.name])
