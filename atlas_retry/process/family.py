@@ -134,11 +134,13 @@ def _fill_standard_files() -> None:
 
 def _become_subreaper() -> bool:
     """Become the parent of orphans instead of init; False if that is not available."""
-    import ctypes
+    from _ctypes import call_function, dlopen, dlsym  # start-up: ctypes defines fifty classes
 
-    with suppress(OSError, AttributeError):
+    with suppress(OSError):
         if proc.is_there():
-            return bool(ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0)
+            ours = dlopen(None, 0)  # type: ignore[arg-type]  # None: this program, as in dlopen(3)
+            prctl = dlsym(ours, "prctl")
+            return bool(call_function(prctl, (_SET_CHILD_SUBREAPER, 1, 0, 0, 0)) == 0)
     return False
 
 
