@@ -1,13 +1,15 @@
 """A resumed run goes by the configuration that its run began with, not by an unfinished edit."""
 
 import signal
+import time
 from pathlib import Path
 
 import pytest
 
 from atlas_retry.history.rescue import ALL_ENDED
+from atlas_retry.workspace.restoring import AFTERMATH_S
 from tests.processes import until
-from tests.projects import UNITTEST, make_project
+from tests.projects import FIXED, UNITTEST, git, make_project
 from tests.test_resume import FIX, Scene
 
 
@@ -112,3 +114,38 @@ def test_an_edit_right_after_the_kill_is_named_and_can_be_taken_again(scene: Sce
 
 def all_ended(scene: Scene) -> bool:
     return any(Path(scene.environ["ATLAS_HOME"]).glob(f"runs/*/{ALL_ENDED}"))
+
+
+COMMITS = "git add -A; git -c user.name=a -c user.email=a@example.invalid commit -qm agents"
+REDIRECTS = "git config core.hooksPath /tmp"
+
+
+@pytest.mark.parametrize(("turn", "named"), [(COMMITS, "refs/heads/main"), (REDIRECTS, "config")])
+def test_no_run_starts_from_git_state_that_a_killed_turn_changed(
+    scene: Scene, turn: str, named: str
+) -> None:
+    scene.agent(f"{FIX}; {turn}; kill -KILL $PPID; sleep 9")
+    scene.project.commit()
+    environ, root = scene.project.environ, scene.project.root
+    head = git(root, "rev-parse", "HEAD", environ=environ)
+    assert scene.atlas("retry", "--ai-fix").returncode == -signal.SIGKILL
+    until(lambda: all_ended(scene))
+    (cut_off,) = scene.runs()
+    retried = scene.atlas("retry")
+    assert retried.returncode == 2, retried.stdout + retried.stderr
+    assert f"its turn changed git's own state: {named}" in retried.stderr
+    assert f"atlas undo {cut_off.id} restores what was there before it" in retried.stderr
+    assert scene.atlas("undo", cut_off.id).returncode == 0
+    assert git(root, "rev-parse", "HEAD", environ=environ) == head
+    assert "hookspath" not in git(root, "config", "--list", environ=environ)
+
+
+def test_a_run_starts_from_what_a_person_committed_after_a_kill(scene: Scene) -> None:
+    scene.agent("kill -KILL $PPID; sleep 9")
+    scene.project.commit()
+    assert scene.atlas("retry", "--ai-fix").returncode == -signal.SIGKILL
+    until(lambda: all_ended(scene))
+    time.sleep(AFTERMATH_S + 1)
+    scene.calc.write_text(FIXED)
+    git(scene.project.root, "commit", "-qam", "mine", environ=scene.project.environ)
+    assert scene.atlas("retry").returncode == 0

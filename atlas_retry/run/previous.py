@@ -119,12 +119,13 @@ def _refuse_undecided(
             f"that its gates use were changed: {some(outside, MAX_SHOWN)}",
             remedy=f"restore what you did not change yourself; {ACCEPTING}",
         )
+    interrupted = f"run {run.id} was interrupted in this workspace, and its turn changed"
+    undo = f"atlas undo {run.id} restores what was there before it"
+    if moved := _moved_git(opened, run, attempt):
+        text = f"{interrupted} git's own state: {some(moved, MAX_SHOWN)}"
+        raise UsageError(text, remedy=f"{undo}; {STAYS}")
     if paths := _undecided(opened, run, attempt):
-        text = (
-            f"run {run.id} was interrupted in this workspace, and its turn changed files that "
-            f"decide: {some(paths, MAX_SHOWN)}"
-        )
-        undo = f"atlas undo {run.id} restores what was there before it"
+        text = f"{interrupted} files that decide: {some(paths, MAX_SHOWN)}"
         if why := _why_not_resumed(opened, run, attempt):
             raise UsageError(f"{text}; it cannot be resumed: {why}", remedy=f"{undo}; {STAYS}")
         resume = f"atlas resume {opened.root} --ai-fix judges them and continues"
@@ -141,6 +142,19 @@ def _outside(opened: OpenWorkspace, run: values.RunRow, attempt: values.OpenAtte
     if opened.settings.guard.mode == "block":
         return [*moved]
     return [path for path in moved if path in opened.settings.sources]
+
+
+def _moved_git(opened: OpenWorkspace, run: values.RunRow, attempt: values.OpenAttempt) -> list[str]:
+    """Git's own state that the turn changed and nobody since; none if the guard only warns."""
+    if opened.settings.guard.mode != "block":
+        return []
+    quiet_s = rescue.quiet_since_s(run, run_folder(opened, run.id))
+    moved = putback.moved_git(opened.git, attempt.snapshot)
+    return [
+        name.rstrip(":")
+        for name, files in moved.items()
+        if not any(restoring.is_later(file, quiet_s) for file in files)
+    ]
 
 
 def _why_not_resumed(opened: OpenWorkspace, run: values.RunRow, attempt: values.OpenAttempt) -> str:
