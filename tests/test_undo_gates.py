@@ -190,3 +190,29 @@ def test_files_changed_by_a_reader_are_named_with_their_git_state(project: Proje
     assert "undo:\n  atlas undo " in atlas(project, "validate").out
     assert atlas(project, "undo").code == 0
     assert (project.root / "calc.py").read_text() == CALC
+
+
+def test_an_undo_of_nothing_names_the_earlier_run_that_changed_files(project: Project) -> None:
+    fixes = {"name": "style", "run": "false", "fix": "printf 'x = 1\\n' > made.py"}
+    project.configure(validation={"lint": [fixes]})
+    before = there(project)
+    first = atlas(project, "retry")
+    assert "changed by gates: " in first.out
+    (undo,) = [line for line in first.out.splitlines() if "atlas undo" in line]
+    assert "atlas undo" not in atlas(project, "retry").out
+    named = atlas(project, "undo")
+    assert f"  nothing to restore\nan earlier run changed files:\n{undo}\n" in named.out
+    assert atlas(project, *undo.split()[1:]).code == 0
+    assert there(project) == before
+
+
+def test_an_undo_names_a_repository_that_it_leaves(project: Project) -> None:
+    project.configure(
+        validation={"lint": ["grep -q 'a + b' calc.py"]},
+        agent={"backend": "command", "command": "git init -q sub"},
+    )
+    assert atlas(project, "retry", "--ai-fix").code == 1
+    undone = atlas(project, "undo")
+    assert undone.code == 1
+    assert undone.out.startswith("not as it was before run ")
+    assert "sub/.git" in undone.out.splitlines()[0]

@@ -20,12 +20,15 @@ from atlas_retry.history.values import RunRow
 from atlas_retry.reports.documents import encode
 from atlas_retry.reports.screen.lines import printable
 from atlas_retry.state_dir import TURN, VALIDATION
+from atlas_retry.text.units import copyable
 from atlas_retry.workspace import identity, locking, shadow
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.restoring import INDEX, Restored
-from atlas_retry.workspace.state import patch
+from atlas_retry.workspace.state import changes, patch
 
 MAX_DAYS = 36_500
+MAX_EARLIER = 20
+"""Number of runs that are searched for one that changed files."""
 
 
 def log(run: str | None = None, *, json: bool = False) -> int:
@@ -125,7 +128,22 @@ def undo(run: str | None = None) -> int:
             _record(ws, row, done.now, RunState.UNDONE, "atlas undo")
             is_whole = attempt is None and not rescue.is_unrecorded(row.id)
             others = _by_no_agent(row, done) if is_whole else ()
-    return _report(row, done, f"as it was before {_named(row)}", others)
+    code = _report(row, done, f"as it was before {_named(row)}", others)
+    if is_readable and not run and not done.changed and not done.git:
+        _name_earlier(ws, row)
+    return code
+
+
+def _name_earlier(ws: Workspace, row: RunRow) -> None:
+    """Print how to undo the newest earlier run whose changes are still there, if there is one."""
+    with here.journal() as connection:
+        rows = archive.runs(connection, row.root, limit=MAX_EARLIER)
+    for one in rows:
+        is_gone = one.pruned or one.is_open or one.state is RunState.UNDONE
+        is_earlier = _began_s(one) < _began_s(row)
+        if is_earlier and not is_gone and changes(ws, *rescue.span(ws, one, None)):
+            print("\n".join(copyable("an earlier run changed files", f"atlas undo {one.id}")))
+            return
 
 
 def _by_no_agent(row: RunRow, done: Restored) -> tuple[str, ...]:

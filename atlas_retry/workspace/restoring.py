@@ -164,10 +164,12 @@ def unheld(ws: Workspace, snapshot_id: str, *, ignored: bool = False) -> tuple[s
 
 
 def differing(ws: Workspace, snapshot_id: str) -> tuple[str, ...]:
-    """Paths that `restore(ws, snapshot_id)` would restore or remove; changes nothing."""
+    """Paths that differ from the snapshot, new nested repositories included; changes nothing."""
     _, now, _ = take(ws)
     goal = _Goal(target=read_state(ws, snapshot_id), expected=None, paths=None)
     paths = {*(path for path, _ in _wrong(ws, goal, now)), *_extra(goal, now)}
+    new = now.left_out.keys() - goal.target.left_out.keys()
+    paths |= {path for path in new if path.endswith("/.git")}
     index = () if is_staged(ws, goal.target) else (INDEX,)
     return (*sorted(paths), *index)
 

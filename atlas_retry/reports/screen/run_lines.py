@@ -156,4 +156,5 @@ def _commands(outcome: Outcome) -> Iterator[Line]:
         yield from command_lines(f"take attempt {outcome.better}", take)
     if outcome.attempts:
         yield from command_lines("show the changes", f"atlas diff {outcome.run_id}")
+    if outcome.attempts or outcome.gates_changed:
         yield from command_lines("undo", f"atlas undo {outcome.run_id}")
