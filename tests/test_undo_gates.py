@@ -206,12 +206,13 @@ def test_an_undo_of_nothing_names_the_earlier_run_that_changed_files(project: Pr
     assert there(project) == before
 
 
-def test_an_undo_names_a_repository_that_it_leaves(project: Project) -> None:
+def test_a_run_and_its_undo_name_a_repository_that_stays(project: Project) -> None:
     project.configure(
         validation={"lint": ["grep -q 'a + b' calc.py"]},
         agent={"backend": "command", "command": "git init -q sub"},
     )
-    assert atlas(project, "retry", "--ai-fix").code == 1
+    done = atlas(project, "retry", "--ai-fix", "--max-attempts", "1")
+    assert (done.code, done.out.count("made repositories, which stay: sub/.git")) == (1, 1)
     undone = atlas(project, "undo")
     assert undone.code == 1
     assert undone.out.startswith("not as it was before run ")

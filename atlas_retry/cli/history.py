@@ -129,7 +129,8 @@ def undo(run: str | None = None) -> int:
             is_whole = attempt is None and not rescue.is_unrecorded(row.id)
             others = _by_no_agent(row, done) if is_whole else ()
     code = _report(row, done, f"as it was before {_named(row)}", others)
-    if is_readable and not run and not done.changed and not done.git:
+    was_nothing = not done.changed and not done.git
+    if was_nothing and is_readable and not run:
         _name_earlier(ws, row)
     return code
 

@@ -85,8 +85,8 @@ if TYPE_CHECKING:
     from atlas_retry.workspace.scan import Stat
 
 
-MAX_DELETED = 8
-"""Maximum ignored files that are named after a run deleted them."""
+MAX_SHOWN = 8
+"""Maximum paths that are named in a notice."""
 PATIENCE_S = 2.0
 """Seconds after which it is said what is waited for."""
 LONG_AGO_S = 315_619_200
@@ -248,7 +248,7 @@ class Effects(Struct, kw_only=True):
         """Lost definitions that only uncommitted files of the first snapshot held."""
         pick = f"atlas pick {self.run.run_id} start --path"
         if deleted := deleted_ignored(self.opened.git, start, left):
-            text = f"deleted in the run, and ignored by git: {some(deleted, MAX_DELETED)}"
+            text = f"deleted in the run, and ignored by git: {some(deleted, MAX_SHOWN)}"
             self.emit(Notice(level=Level.WARNING, text=f"{text}; {pick} FILE restores one"))
         return tuple(
             replace(lost, command=f"{pick} {shlex.quote(encodable(lost.path))}")
@@ -432,6 +432,9 @@ class Effects(Struct, kw_only=True):
             outputs=self._written_by_gates(progress),
         )
         beside = seals.compared(self.sealed, self.opened.tracker.scan())
+        if beside.hiding:
+            text = f"the turn made repositories, which stay: {some(beside.hiding, MAX_SHOWN)}"
+            self.emit(Notice(level=Level.WARNING, text=text))
         judgement = judge.judge_attempt(self.opened.git, turn, self.sealed, beside)
         if seals.clean(self.sealed, look=beside.look):
             self.opened.tracker.moved()
