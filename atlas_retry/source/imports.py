@@ -177,13 +177,8 @@ scoped_identifier qualified_identifier scoped_call_expression member_call_expres
 nullsafe_member_call_expression call
 """
 _OWNER_FIELDS = ("object", "operand", "value", "argument", "receiver", "scope", "path")
-_CALLS = """
-call call_expression new_expression object_creation_expression method_invocation macro_invocation
-function_call_expression scoped_call_expression member_call_expression command decorator
-"""
-_MEMBER_TYPES, _CALL_TYPES = frozenset(_MEMBERS.split()), frozenset(_CALLS.split())
+_MEMBER_TYPES = frozenset(_MEMBERS.split())
 _TOKENS = "token_tree"
-_CALLEE_FIELDS = ("function", "constructor", "type", "macro", "method", "name")
 
 
 class Use(Struct, frozen=True, kw_only=True):
@@ -193,7 +188,6 @@ class Use(Struct, frozen=True, kw_only=True):
     receiver: str | None
     """Text before the dot: `self`, `module.sub`; None for a bare name."""
     line: int
-    is_call: bool
 
 
 def uses(path: str, source: bytes, start_line: int, end_line: int) -> tuple[Use, ...]:
@@ -221,12 +215,7 @@ def _used(nodes: "list[Node]", start_line: int, end_line: int) -> Iterator[Use]:
     for node in nodes:
         line = node.start_point.row + 1
         if start_line <= line <= end_line and node.text:
-            yield Use(
-                name=text_of(node),
-                receiver=_receiver(node),
-                line=line,
-                is_call=_is_callee(node),
-            )
+            yield Use(name=text_of(node), receiver=_receiver(node), line=line)
 
 
 def _receiver(node: "Node") -> str | None:
@@ -247,20 +236,3 @@ def _receiver_among_tokens(node: "Node") -> str | None:
     link = node.prev_sibling
     before = link.prev_sibling if link is not None and link.type in (".", "::") else None
     return text_of(before) or None
-
-
-def _is_callee(node: "Node") -> bool:
-    """Whether a call calls this name, or the member expression that ends with it."""
-    holder, parent = node, node.parent
-    if parent is not None and parent.type == _TOKENS:
-        after = node.next_sibling
-        return text_of(after).startswith("(")
-    while parent is not None and parent.type not in _CALL_TYPES:
-        if parent.type not in _MEMBER_TYPES or parent.end_byte != node.end_byte:
-            return False
-        holder, parent = parent, parent.parent
-    return parent is not None and _calls(parent, holder)
-
-
-def _calls(call: "Node", holder: "Node") -> bool:
-    return any(call.child_by_field_name(field) == holder for field in _CALLEE_FIELDS)
