@@ -174,7 +174,6 @@ class _Execution(Struct, kw_only=True):
         result = replace(
             self.without_report(document.verdict),
             attempts=len(document.attempts),
-            duration_ms=document.duration_ms,
             error=(document.final_error or "")[:MAX_CHARS],
             failing=failing[:MAX_PROBLEMS],
         )

@@ -110,7 +110,6 @@ class ItemResult(Struct, frozen=True, kw_only=True):
     cost_usd: float = 0.0
     """Total cost of the run according to this machine's journal."""
     attempts: int = 0
-    duration_ms: int = 0
     error: str = ""
     failing: tuple[GateResult, ...] = ()
     """Failing gates, without output and with few problems."""

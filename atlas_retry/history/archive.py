@@ -206,7 +206,7 @@ def open_attempt(connection: sqlite3.Connection, run_id: str) -> OpenAttempt | N
 def transitions(connection: sqlite3.Connection, run_id: str) -> tuple[Transition, ...]:
     """Every transition of a run, in order."""
     cursor = connection.execute(
-        "SELECT at, from_state, to_state, reason FROM transitions WHERE run = ? ORDER BY rowid",
+        "SELECT at, to_state, reason FROM transitions WHERE run = ? ORDER BY rowid",
         (run_id,),
     )
     return tuple(msgspec.convert(row, Transition) for row in dicts(cursor))

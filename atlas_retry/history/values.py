@@ -127,6 +127,5 @@ class Transition(Struct, frozen=True, kw_only=True):
     """One transition of a run."""
 
     at: str
-    from_state: RunState | None
     to_state: RunState
     reason: str

@@ -142,7 +142,6 @@ MAX_SIGNATURE_LINES = 12
 class Excerpt(Struct, frozen=True, kw_only=True):
     """A passage as text; `omitted_lines` of it were left out."""
 
-    passage: Passage
     text: str
     omitted_lines: int = 0
 
@@ -162,11 +161,7 @@ def excerpt(passage: Passage, source: bytes, *, max_chars: int) -> Excerpt | Non
     if not kept:
         return None
     shown = sorted(kept)
-    return Excerpt(
-        passage=passage,
-        text=_joined(lines, shown),
-        omitted_lines=len(lines) - len(kept),
-    )
+    return Excerpt(text=_joined(lines, shown), omitted_lines=len(lines) - len(kept))
 
 
 def _decorated(passage: Passage, source: bytes) -> list[str]:

@@ -45,7 +45,6 @@ class Made(Struct, frozen=True, kw_only=True):
 
     commit: str
     base: str
-    tree: str
     patch: bytes
     """A mail for `git am` and `git apply`."""
     also: tuple[str, ...] = ()
@@ -77,7 +76,7 @@ def commit_run(
                 commit = desk.commit(base, tree, message.text)
                 patch = desk.mail(commit, base, message.text)
                 also = desk.also(base, tree, after)
-                return Made(commit=commit, base=base, tree=tree, patch=patch, also=also)
+                return Made(commit=commit, base=base, patch=patch, also=also)
     raise WorkspaceError(
         "no commit has the state that the run started from: some files that it changed had "
         f"uncommitted changes: {', '.join(paths[:5])}",
@@ -109,7 +108,7 @@ def commit_patch(ws: Workspace, mail: bytes) -> tuple[Made, str]:
             raise UsageError(f"not a patch from `atlas deliver --patch`: no {TRAILER} in it")
         tree = desk.git("write-tree").decode().strip()
         commit = desk.commit(base, tree, text)
-    return Made(commit=commit, base=base, tree=tree, patch=mail), text
+    return Made(commit=commit, base=base, patch=mail), text
 
 
 def tree_id(ws: Workspace, *, but: Collection[str] = ()) -> str:

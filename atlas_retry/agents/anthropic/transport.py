@@ -72,7 +72,6 @@ class IncomingMessage(Struct):
             text="\n".join(texts).strip(),
             stop_reason=self._stop_reason,
             refusal=self._refusal,
-            tokens=self.tokens,
         )
 
     def feed(self, event: "types.RawMessageStreamEvent") -> None:

@@ -13,7 +13,6 @@ import msgspec
 from msgspec import Meta, Struct
 
 from atlas_retry.agents.answers import schema_of
-from atlas_retry.model import Tokens
 
 Block = dict[str, object]
 """One content block in the API's format."""
@@ -46,7 +45,6 @@ class ModelTurn(Struct, frozen=True, kw_only=True):
     text: str
     stop_reason: str | None
     refusal: str | None
-    tokens: Tokens
 
 
 _Path = Annotated[str, Meta(description="Relative to the root of the project.")]

@@ -27,7 +27,6 @@ class HookTurn(msgspec.Struct, frozen=True, kw_only=True):
 
     session_id: str
     cwd: str = "."
-    hook_event_name: str = ""
     source: str = ""
     """How the session started: startup, resume, clear, fork or compact."""
     prompt: str = ""
@@ -64,7 +63,6 @@ class _CursorTurn(msgspec.Struct, frozen=True, kw_only=True):
     generation_id: str | None = None
     """New for every message, including the follow-ups of a hook."""
     workspace_roots: tuple[str, ...] = (".",)
-    hook_event_name: str = ""
     prompt: str = ""
     status: str = "completed"
     """How the turn ended: completed, aborted or error."""
@@ -82,7 +80,6 @@ def read_turn(content: bytes) -> HookTurn:
     return HookTurn(
         session_id=cursor.conversation_id,
         cwd=cursor.workspace_roots[0] if cursor.workspace_roots else ".",
-        hook_event_name=cursor.hook_event_name,
         prompt=cursor.prompt,
         prompt_id=cursor.generation_id,
         stop_hook_active=cursor.loop_count > 0,
