@@ -182,7 +182,7 @@ def _plain_places(diagnostics: tuple[Diagnostic, ...], graph: Graph) -> list[Can
     """Lines around places outside functions."""
     scores: dict[Passage, float] = {}
     for diagnostic in diagnostics[:MAX_MARKS]:
-        path = known_path(diagnostic.path, graph.project.paths) if diagnostic.path else None
+        path = known_path(diagnostic.path, graph.project.paths)
         line = diagnostic.region.start_line if diagnostic.region else None
         passage = _plain(path, line, graph) if path and line else None
         if passage:

@@ -47,9 +47,9 @@ def places(text: str, known: frozenset[str]) -> Iterator[Frame]:
             yield Frame(path=path, line=int(match[2]), function=function)
 
 
-def known_path(path: str, known: frozenset[str]) -> str | None:
+def known_path(path: str | None, known: frozenset[str]) -> str | None:
     """A tool's path relative to the root; None if it is not in the project."""
-    plain = posixpath.normpath(path)
+    plain = posixpath.normpath(path or "")
     if plain in known:
         return plain
     parts = plain.strip("/").split("/")
@@ -104,7 +104,7 @@ def _frames(diagnostic: Diagnostic, project: Project) -> tuple[Frame, ...]:
     ]
     if not frames:
         frames = list(places(diagnostic.text, project.paths))
-    path = known_path(diagnostic.path, project.paths) if diagnostic.path else None
+    path = known_path(diagnostic.path, project.paths)
     if path and diagnostic.region:
         own = Frame(path=path, line=diagnostic.region.start_line)
         if not any((frame.path, frame.line) == (own.path, own.line) for frame in frames):

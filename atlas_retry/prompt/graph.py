@@ -7,7 +7,7 @@ from functools import cached_property, lru_cache
 from msgspec import Struct
 
 from atlas_retry.prompt.project import PACKAGE_LANGUAGES, Project
-from atlas_retry.source import Import, Scope, ScopeKind, Use, language_of, uses
+from atlas_retry.source import Import, Scope, ScopeKind, Use, innermost, language_of, uses
 
 MAX_FILES = 60
 """Files searched for definitions, nearest by imports first."""
@@ -78,10 +78,8 @@ class Graph:
 
     def at(self, path: str, line: int) -> Spot | None:
         """The innermost function, test or class around a line."""
-        around = [scope for scope in self.project.definitions(path) if scope.holds(line)]
-        around = [s for s in around if s.kind not in (ScopeKind.VARIABLE, ScopeKind.MODULE)]
-        best = min(around, key=lambda scope: (scope.lines, -scope.depth), default=None)
-        return Spot(path, best) if best else None
+        scope = innermost(self.project.definitions(path), line)
+        return Spot(path, scope) if scope else None
 
     def named(self, path: str, name: str) -> Spot | None:
         """A definition in one file by its bare or qualified name."""

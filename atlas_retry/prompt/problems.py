@@ -58,7 +58,7 @@ def named_at_fault(diagnostics: tuple[Diagnostic, ...], graph: Graph) -> tuple[S
     suspects: dict[Spot, Suspect] = {}
     rare = sorted(diagnostics, key=lambda d: sizes[family(d)])[:MAX_PROBLEMS]
     for diagnostic in rare:
-        path = known_path(diagnostic.path, graph.project.paths) if diagnostic.path else None
+        path = known_path(diagnostic.path, graph.project.paths)
         if path is None:
             continue
         weight = gravity(diagnostic) / sizes[family(diagnostic)] ** 0.7

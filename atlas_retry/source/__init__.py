@@ -12,7 +12,7 @@ from atlas_retry.source.languages import (
     parse,
     text_of,
 )
-from atlas_retry.source.scopes import Scope, ScopeKind, definitions, enclosing
+from atlas_retry.source.scopes import Scope, ScopeKind, definitions, enclosing, innermost
 
 __all__ = [
     "Import",
@@ -23,6 +23,7 @@ __all__ = [
     "definitions",
     "enclosing",
     "imports",
+    "innermost",
     "is_minified",
     "language_of",
     "nodes_of_types",

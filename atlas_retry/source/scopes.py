@@ -1,7 +1,7 @@
 """Functions, classes and named values of a source, with their lines. Resolves no names."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -81,7 +81,12 @@ def definitions(path: str, source: bytes) -> tuple[Scope, ...]:
 
 def enclosing(path: str, source: bytes, line: int) -> Scope | None:
     """The innermost function, test or class around a 1-based line; None at the top level."""
-    around = [scope for scope in definitions(path, source) if scope.holds(line)]
+    return innermost(definitions(path, source), line)
+
+
+def innermost(scopes: Iterable[Scope], line: int) -> Scope | None:
+    """The innermost function, test or class among these around a line."""
+    around = [scope for scope in scopes if scope.holds(line)]
     callable_around = [s for s in around if s.kind not in (ScopeKind.VARIABLE, ScopeKind.MODULE)]
     return min(callable_around, key=lambda scope: (scope.lines, -scope.depth), default=None)
 
