@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from atlas_retry.diagnostics import ToolOutput, diagnose
 from atlas_retry.model import GateResult, Kind, Status, Validation
 from atlas_retry.prompt import Brief
+from atlas_retry.prompt.candidates import Candidate, candidates
+from atlas_retry.prompt.project import Project
 
 PROJECT: Mapping[str, str] = {
     "src/shop/__init__.py": "from .cart import Cart\n",
@@ -84,3 +86,13 @@ def brief_of(*results: GateResult, files: Mapping[str, str] = PROJECT) -> Brief:
         max_attempts=3,
         marker="c0ffee",
     )
+
+
+def ranked(brief: Brief) -> tuple[Candidate, ...]:
+    """The code that the prompt may show, most likely first."""
+    project = Project(brief.read, brief.paths)
+    return candidates(brief.validation.failures, project, brief.trace, brief.changed)
+
+
+def ranked_symbols(brief: Brief) -> list[str | None]:
+    return [candidate.passage.symbol for candidate in ranked(brief)]

@@ -11,7 +11,7 @@ from atlas_retry.prompt.condense import condensed, quiet
 from atlas_retry.prompt.untrusted import elided, harmless_code, harmless_output
 from atlas_retry.prompt.wording import SHORT_BELOW_CHARS, opening
 from atlas_retry.settings import PromptSettings
-from tests.briefs import PROJECT, PYTEST_LOG, RUFF_LOG, brief_of, failed
+from tests.briefs import PROJECT, PYTEST_LOG, RUFF_LOG, brief_of, failed, ranked_symbols
 
 GOLDENS = Path(__file__).parent / "prompt_goldens"
 TESTED = failed("pytest -q", PYTEST_LOG)
@@ -97,25 +97,25 @@ def test_configured_text_is_in_the_prompts_of_its_gates() -> None:
 
 
 def test_code_reached_through_fixtures_and_reexports_ranks_first() -> None:
-    ranking = [entry.split()[1] for entry in compose(brief_of(TESTED)).ranking]
+    ranking = ranked_symbols(brief_of(TESTED))
     assert ranking.index("Cart.total") < ranking.index("Cart.add")
     assert "Cart.unrelated" not in ranking[:4]
 
 
 def test_what_only_failing_tests_ran_ranks_above_most_of_what_they_call() -> None:
     trace = (Traced(frame=Frame(path="src/shop/money.py", line=5), suspicion=1.0),)
-    untraced = [entry.split()[1] for entry in compose(brief_of(TESTED)).ranking]
-    traced = [entry.split()[1] for entry in compose(replace(brief_of(TESTED), trace=trace)).ranking]
+    untraced = ranked_symbols(brief_of(TESTED))
+    traced = ranked_symbols(replace(brief_of(TESTED), trace=trace))
     assert untraced[-1] == "other"
     assert traced.index("other") < traced.index("Cart.add") < traced.index("rounded")
 
 
 def test_recently_changed_code_ranks_higher_and_is_marked() -> None:
     changed = {"src/shop/cart.py": (range(8, 9),)}
-    prompt = compose(replace(brief_of(TESTED), changed=changed))
-    ranking = [entry.split()[1] for entry in prompt.ranking]
+    brief = replace(brief_of(TESTED), changed=changed)
+    ranking = ranked_symbols(brief)
     assert ranking.index("Cart.add") < ranking.index("Cart.total")
-    assert "just changed" in prompt.text
+    assert "just changed" in compose(brief).text
 
 
 def test_a_test_that_is_new_is_no_suspect_for_that() -> None:

@@ -7,7 +7,7 @@ import pytest
 from atlas_retry.prompt import compose
 from atlas_retry.prompt.project import Project, is_test_path
 from atlas_retry.source import Import
-from tests.briefs import brief_of, failed
+from tests.briefs import brief_of, failed, ranked
 
 RUST: Mapping[str, str] = {
     "Cargo.toml": '[package]\nname = "fruit-box"\n',
@@ -49,10 +49,10 @@ test result: FAILED. 0 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; 
 
 
 def test_a_rust_test_leads_to_its_implementation() -> None:
-    prompt = compose(brief_of(failed("cargo test", CARGO_LOG), files=RUST))
-    code = [entry for entry in prompt.ranking if "failing test" not in entry]
-    assert {entry.split()[1] for entry in code[:3]} >= {"is_inside", "Crate.holds"}
-    assert not any(entry.startswith("tests/other.rs") for entry in code)
+    brief = brief_of(failed("cargo test", CARGO_LOG), files=RUST)
+    code = [candidate.passage for candidate in ranked(brief) if not candidate.is_test]
+    assert {passage.symbol for passage in code[:3]} >= {"is_inside", "Crate.holds"}
+    assert "tests/other.rs" not in {passage.path for passage in code}
 
 
 def test_a_condensed_panic_keeps_its_message_and_drops_runtime_frames() -> None:
@@ -87,9 +87,10 @@ AssertionError: expected 'a' to be 'A' // Object.is equality
 
 
 def test_a_test_named_like_a_function_leads_to_its_definition() -> None:
-    prompt = compose(brief_of(failed("vitest run", VITEST_LOG), files=VITEST))
-    code = [entry for entry in prompt.ranking if "failing test" not in entry]
-    assert {entry.split()[0] for entry in code[:2]} == {"src/index.ts:3", "src/index.ts:6"}
+    brief = brief_of(failed("vitest run", VITEST_LOG), files=VITEST)
+    code = [candidate.passage for candidate in ranked(brief) if not candidate.is_test]
+    places = {(passage.path, passage.start_line) for passage in code[:2]}
+    assert places == {("src/index.ts", 3), ("src/index.ts", 6)}
 
 
 def test_a_java_test_leads_to_its_package() -> None:

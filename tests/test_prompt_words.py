@@ -4,13 +4,12 @@ import pytest
 from msgspec.structs import replace
 
 from atlas_retry.model import Diagnostic, Kind
-from atlas_retry.prompt import compose
 from atlas_retry.prompt.candidates import candidates
 from atlas_retry.prompt.failing import locate, passing
 from atlas_retry.prompt.graph import Graph
 from atlas_retry.prompt.project import MAX_SEARCHED, Project
 from atlas_retry.prompt.signals import SIGNALS
-from tests.briefs import brief_of, failed
+from tests.briefs import brief_of, failed, ranked_symbols
 
 STORE = """\
 def entry(data, **options):
@@ -96,7 +95,7 @@ def test_a_failing_test_is_never_used_as_a_passing_one() -> None:
     result = failed("pytest -q", f"{lines}\n41 failed in 0.1s\n", Kind.TEST)
     files = FILES | {"tests/test_store.py": tests}
     brief = replace(brief_of(result, files=files), budget_chars=8_000)
-    ranking = [entry.split()[1] for entry in compose(brief).ranking]
+    ranking = ranked_symbols(brief)
     assert ranking.index("joining") < ranking.index("escaping")
 
 

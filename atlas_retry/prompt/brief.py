@@ -58,7 +58,3 @@ class Prompt(Struct, frozen=True, kw_only=True):
     text: str
     stable_chars: int = 0
     """Length of the head that is the same in every attempt of a run."""
-    left_out: tuple[str, ...] = ()
-    """Parts that did not fit, for people."""
-    ranking: tuple[str, ...] = ()
-    """Ranked code, most likely first, as `path:line name (why)`."""

@@ -23,7 +23,6 @@ OWN_WORDS_SHARE = 0.15
 MIN_ERROR_CHARS = 600
 MIN_ERROR_SHARE = 0.5
 """Share for errors in a tiny budget, for which the fixed text is shortened."""
-MAX_RANKING = 100
 MAX_NAMED = 5
 ELSEWHERE_SHARE, MIN_ELSEWHERE_CHARS = 0.03, 200
 """Room reserved to name code that is not shown; more if there is room."""
@@ -88,8 +87,6 @@ def compose(brief: Brief) -> Prompt:
     return Prompt(
         text=text,
         stable_chars=text.rfind("\n", 0, max(text.find(brief.marker), 0)) + 1,
-        left_out=errors.left_out,
-        ranking=tuple(f"{one.place} ({one.why})" for one in all_candidates[:MAX_RANKING]),
     )
 
 
