@@ -9,7 +9,8 @@ import pytest
 from atlas_retry.agents.claude_code.reply import reply_of
 from atlas_retry.agents.claude_code.stream import Transcript
 from atlas_retry.model import AgentReply, AgentRequest, ReplyStatus, Session, Tokens
-from atlas_retry.process import Command, Completed, Ended, Output
+from atlas_retry.process import Command, Completed, Ended
+from atlas_retry.process.values import Output
 
 COMMAND = Command(argv=("claude",), cwd=Path("/"), env={})
 INIT: Mapping[str, object] = {

@@ -2,7 +2,8 @@
 
 import pytest
 
-from atlas_retry.diagnostics import diagnose, fingerprint, normalised
+from atlas_retry.diagnostics import diagnose
+from atlas_retry.diagnostics.fingerprints import fingerprint, normalised
 from atlas_retry.model import Diagnostic, Region
 from tests.goldens import regenerate
 

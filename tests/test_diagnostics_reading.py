@@ -2,8 +2,9 @@
 
 import pytest
 
-from atlas_retry.diagnostics import PARSERS, ToolOutput, diagnose, inside, relative
-from atlas_retry.diagnostics.reader import MAX_DIAGNOSTICS
+from atlas_retry.diagnostics import PARSERS, ToolOutput, diagnose
+from atlas_retry.diagnostics.failures import inside
+from atlas_retry.diagnostics.reader import MAX_DIAGNOSTICS, relative
 from atlas_retry.diagnostics.table import LineFormat
 from atlas_retry.diagnostics.values import Log
 from atlas_retry.model import Level

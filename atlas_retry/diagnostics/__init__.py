@@ -1,9 +1,8 @@
 """Parses the output of tools into problems with places. Pure: no files, no processes."""
 
 from atlas_retry.diagnostics.environment import missing_program
-from atlas_retry.diagnostics.failures import inside
-from atlas_retry.diagnostics.fingerprints import fingerprint, normalised
-from atlas_retry.diagnostics.reader import PARSERS, diagnose, relative
+from atlas_retry.diagnostics.fingerprints import fingerprint
+from atlas_retry.diagnostics.reader import PARSERS, diagnose
 from atlas_retry.diagnostics.report_formats import REPORT_FORMATS
 from atlas_retry.diagnostics.values import Declared, Findings, ToolOutput
 
@@ -15,8 +14,5 @@ __all__ = [
     "ToolOutput",
     "diagnose",
     "fingerprint",
-    "inside",
     "missing_program",
-    "normalised",
-    "relative",
 ]

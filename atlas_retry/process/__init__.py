@@ -22,14 +22,13 @@ from atlas_retry.process.stopping import (
     uninterruptible,
     wake_fd,
 )
-from atlas_retry.process.values import Captured, Command, Completed, Ended, Output, Sink, Watch
+from atlas_retry.process.values import Captured, Command, Completed, Ended, Sink, Watch
 
 __all__ = [
     "Captured",
     "Command",
     "Completed",
     "Ended",
-    "Output",
     "Watch",
     "at_once",
     "capture",
