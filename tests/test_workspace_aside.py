@@ -243,7 +243,7 @@ def test_the_next_lock_after_a_kill_restores_the_workspace(root: Path) -> None:
     before = _many(root)
     with lock(_killed(root)):
         assert entries(root) == before
-    assert put_back_aside(opened(root)) == ()
+    assert not (opened(root).home / "aside.note").exists()
 
 
 def test_edits_made_after_a_kill_are_kept(root: Path) -> None:
@@ -252,13 +252,14 @@ def test_edits_made_after_a_kill_are_kept(root: Path) -> None:
     note = ws.home / "aside.note"
     os.utime(note, (0, note.stat().st_mtime - 60))
     late = entries(root)
-    assert put_back_aside(ws) == ("src/a.py",)
+    put_back_aside(ws)
+    assert (root / "src/a.py").exists()
     assert {path: what for path, what in entries(root).items() if path != "src/a.py"} == late
 
 
 def test_a_workspace_in_use_is_not_restored(ws: Workspace) -> None:
     with beside(ws, A_3, in_place=True):
-        assert put_back_aside(ws) == ()
+        put_back_aside(ws)
         with (
             pytest.raises(WorkspaceError, match="temporarily changed"),
             beside(ws, {}, in_place=True),

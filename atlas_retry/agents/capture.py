@@ -13,8 +13,8 @@ from atlas_retry.model import Agent, AgentReply, AgentRequest
 from atlas_retry.workspace import discovery, snapshots, state
 
 
-def open_folder(folder: Path, root: Path) -> Path:
-    """The folder of a new recording, created if missing.
+def open_folder(folder: Path, root: Path) -> None:
+    """Create the folder of a new recording, if it is missing.
 
     Raises UsageError if it is not empty or inside the workspace.
     """
@@ -26,7 +26,6 @@ def open_folder(folder: Path, root: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     if any(folder.iterdir()):
         raise UsageError(f"--record {folder}: the folder is not empty", remedy="use a new one")
-    return folder
 
 
 class CapturingAgent(Struct, frozen=True, kw_only=True):

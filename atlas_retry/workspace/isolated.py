@@ -121,8 +121,8 @@ def _apply(ws: Workspace, wanted: Contents) -> None:
                 place.put(ws.root, path, StoredFile(change[0], ""), change[1])
 
 
-def _restore(ws: Workspace, note: Note, quiet_s: float = inf) -> tuple[str, ...]:
-    """Restore everything except later edits; a snapshot keeps what goes. Returns the paths."""
+def _restore(ws: Workspace, note: Note, quiet_s: float = inf) -> None:
+    """Restore everything except later edits; a snapshot keeps what goes."""
     done = restore_but_edited(ws, note.snapshot, quiet_s)
     if done.changed:
         keep(ws, _LEFT, done.before)
@@ -136,7 +136,6 @@ def _restore(ws: Workspace, note: Note, quiet_s: float = inf) -> tuple[str, ...]
                 place.remove(ws.root, path)
     put_back_moved(ws, note.snapshot, quiet_s)
     drop(ws, _START)
-    return done.changed
 
 
 @contextmanager
@@ -150,28 +149,26 @@ def _refusing(ws: Workspace) -> Iterator[None]:
         ) from error
 
 
-def put_back_aside(ws: Workspace) -> tuple[str, ...]:
-    """Restore what a killed atlas had changed temporarily; returns the paths.
+def put_back_aside(ws: Workspace) -> None:
+    """Restore what a killed atlas had changed temporarily.
 
     Later edits by others stay. Does nothing if there is no note, or its owner is alive. Raises
     WorkspaceError.
     """
     path = _note_path(ws)
     if not path.exists():
-        return ()
+        return
     with suppress(FileNotFoundError), path.open("rb") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            return ()
+            return
         note = msgspec.msgpack.decode(file.read(), type=Note)
         quiet_s = path.stat().st_mtime + AFTERMATH_S
         process.end_marked(note.mark)
         with process.uninterruptible(f"the workspace {ws.root} is being restored"):
-            done = _restore(ws, note, quiet_s)
+            _restore(ws, note, quiet_s)
             path.unlink()
-            return done
-    return ()
 
 
 def _note_path(ws: Workspace) -> Path:
