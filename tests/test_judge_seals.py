@@ -334,16 +334,18 @@ def test_changed_folder_permissions_are_reported_and_restored(
     (root / path).chmod(0o755)
     taken = seals.seal(root, settings(), environ)
     (root / path).chmod(0o700)
-    assert seals.compared(taken).modes == seen
-    seals.restore_modes(taken)
+    beside = seals.compared(taken)
+    assert beside.modes == seen
+    seals.restore_modes(taken, beside.look)
     assert (root / path).stat().st_mode & 0o777 == (0o755 if seen else 0o700)
 
 
 def test_permissions_of_a_new_folder_are_not_charged(root: Path, environ: Environ) -> None:
     taken = seals.seal(root, settings(), environ)
     (root / "new").mkdir(mode=0o700)
-    assert seals.compared(taken).modes == ()
-    seals.restore_modes(taken)
+    beside = seals.compared(taken)
+    assert beside.modes == ()
+    seals.restore_modes(taken, beside.look)
     assert (root / "new").stat().st_mode & 0o777 == 0o700
 
 

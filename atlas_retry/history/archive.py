@@ -41,7 +41,7 @@ def newest_of_each(connection: sqlite3.Connection) -> tuple[tuple[RunRow, float]
     return tuple((row, float(costs[row.root])) for row in _select(connection, newest))
 
 
-def find(connection: sqlite3.Connection, name: str | None, root: str | None) -> RunRow:
+def find(connection: sqlite3.Connection, name: str | None, root: str) -> RunRow:
     """The run with this id or unique prefix of an id; by default the workspace's newest.
 
     Raises UsageError with the known ids.

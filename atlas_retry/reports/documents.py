@@ -132,14 +132,14 @@ def _same(value: Struct, document: type[Struct]) -> dict[str, Any]:
 
 
 def batch_document(
-    outcomes: Sequence[Outcome], *, not_started: Sequence[str] = (), cascade: Cascade | None = None
+    outcomes: Sequence[Outcome], *, not_started: Sequence[str], cascade: Cascade
 ) -> BatchDocument:
     """The document of several runs; `not_started` names the remaining workspaces."""
     return BatchDocument(
         runs=tuple(run_document(outcome) for outcome in outcomes),
         cost_usd=sum(outcome.cost_usd for outcome in outcomes),
         not_started=tuple(not_started),
-        cascade=cascade or Cascade(),
+        cascade=cascade,
     )
 
 

@@ -319,9 +319,8 @@ def _drop(root: Path, paths: Iterable[str]) -> None:
             (root / path).unlink()
 
 
-def restore_modes(taken: Seal, look: FolderStat | None = None) -> None:
+def restore_modes(taken: Seal, now: FolderStat) -> None:
     """Restore permissions of folders, which are not in snapshots."""
-    now = look or folder_stat(taken.root)
     for path in now.modes:
         if _has_other_mode(path, taken.look, now):
             with suppress(OSError):
