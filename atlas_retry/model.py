@@ -164,6 +164,8 @@ class GateResult(Struct, frozen=True, kw_only=True):
     name: str
     kind: Kind
     command: str
+    cwd: str = "."
+    """Folder that it ran in: POSIX, relative to the root of the workspace."""
     required: bool = True
     status: Status
     success: bool

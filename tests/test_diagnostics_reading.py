@@ -4,10 +4,10 @@ import pytest
 
 from atlas_retry.diagnostics import PARSERS, ToolOutput, diagnose
 from atlas_retry.diagnostics.failures import inside
-from atlas_retry.diagnostics.reader import MAX_DIAGNOSTICS, relative
+from atlas_retry.diagnostics.reader import MAX_DIAGNOSTICS, relative, settled
 from atlas_retry.diagnostics.table import LineFormat
 from atlas_retry.diagnostics.values import Log
-from atlas_retry.model import Level
+from atlas_retry.model import Diagnostic, Level
 from atlas_retry.text.redaction import clean
 from tests.goldens import regenerate
 
@@ -216,6 +216,22 @@ def test_paths_are_made_relative_to_the_workspace(
     path: str, root: str | None, cwd: str, expected: str
 ) -> None:
     assert relative(path, root, cwd) == expected
+
+
+@pytest.mark.parametrize(
+    ("printed", "there", "expected"),
+    [
+        ("a/src/lib.rs", "crates/a/src/lib.rs", "crates/a/src/lib.rs"),
+        ("a/src/lib.rs", "crates/a/a/src/lib.rs", "crates/a/a/src/lib.rs"),
+        ("crates/a/src/lib.rs", "crates/a/src/lib.rs", "crates/a/src/lib.rs"),
+        ("src/lib.rs", "gone", "crates/a/src/lib.rs"),
+    ],
+)
+def test_a_path_that_is_relative_to_a_folder_above_is_found_there(
+    printed: str, there: str, expected: str
+) -> None:
+    problem = Diagnostic(tool="rustc", message="?", path=printed)
+    assert settled(problem, "/r", "crates/a", {there}.__contains__).path == expected
 
 
 def test_frames_outside_the_workspace_are_left_out() -> None:

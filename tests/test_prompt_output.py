@@ -9,6 +9,7 @@ from atlas_retry.diagnostics.selecting import reproducing
 from atlas_retry.model import Diagnostic, GateResult, Kind, Status
 from atlas_retry.prompt import compose
 from atlas_retry.prompt.code import MAX_PASSAGES
+from atlas_retry.prompt.entries import Quoting, quoted
 from tests.briefs import PROJECT, PYTEST_LOG, brief_of, failed
 
 GO_LOG = """\
@@ -273,3 +274,33 @@ def test_a_few_passages_are_shown_and_the_next_ones_named() -> None:
     assert sum(line.startswith("#### ") for line in text.splitlines()) <= MAX_PASSAGES + 3
     named = text.partition("Less likely, not shown (")[2].partition("\n")[2]
     assert re.match(r"src/shop/money\.py:\d+ total_\d+\n", named)
+
+
+def test_commands_are_those_of_the_root_for_a_gate_of_a_folder() -> None:
+    test = Diagnostic(tool="pytest", message="?", test_id="tests/test_a.py::test_it")
+    one = GateResult(
+        name="test",
+        kind=Kind.TEST,
+        command="pytest -q",
+        cwd="libs/x",
+        status=Status.FAILED,
+        success=False,
+        stdout="E   assert 1 == 2",
+        diagnostics=(test,),
+    )
+    text = quoted((one,), Quoting(room=4000, per_error=1000, redact=str)).text
+    assert text.startswith("### test failed: cd libs/x && pytest -q")
+    assert "Reproduce: cd libs/x && pytest tests/test_a.py::test_it" in text
+
+
+def test_a_go_test_in_a_folder_is_named_by_its_package_there() -> None:
+    test = Diagnostic(tool="go-test", message="?", test_id="TestA", path="libs/x/sub/a_test.go")
+    one = GateResult(
+        name="test",
+        kind=Kind.TEST,
+        command="go test ./...",
+        cwd="libs/x",
+        status=Status.FAILED,
+        success=False,
+    )
+    assert reproducing(one, test) == "go test ./sub -v -run '^TestA$'"

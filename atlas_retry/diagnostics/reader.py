@@ -108,11 +108,21 @@ _UPWARDS = regex(r"^(?:\.\./)+")
 def _found(path: str, root: str | None, cwd: str, holds: Holds) -> str:
     """The path relative to the root, also if the tool ran in a folder that the command hides.
 
-    pytest below `changedir` of tox names tests by `../`, and the workspace has them.
+    pytest below `changedir` of tox names tests by `../`, and the workspace has them; Cargo names
+    files by their path in its workspace, whichever member it runs in.
     """
     plain = relative(path, root, cwd)
     inner = _UPWARDS.sub("", posixpath.normpath(plain))
-    return inner if plain.startswith("../") and holds(inner) else plain
+    if plain.startswith("../"):
+        return inner if holds(inner) else plain
+    if cwd == "." or path.startswith(("/", "file://")) or holds(plain):
+        return plain
+    folder = posixpath.dirname(cwd)
+    while not holds(joined := posixpath.normpath(posixpath.join(folder, path))):
+        if not folder:
+            return plain
+        folder = posixpath.dirname(folder)
+    return joined
 
 
 def _found_test(test_id: str, root: str | None, cwd: str, holds: Holds) -> str:

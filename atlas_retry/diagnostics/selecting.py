@@ -212,7 +212,7 @@ RUNNERS: Mapping[str, SelectingRunner] = {
 
 
 def reproducing(result: GateResult, test: Diagnostic) -> str | None:
-    """The command that runs this failing test; None if it is unknown."""
+    """The command that runs this failing test in the folder of its gate; None if unknown."""
     runner = RUNNERS.get(test.tool)
     if runner is None or not test.test_id:
         return None
@@ -221,7 +221,7 @@ def reproducing(result: GateResult, test: Diagnostic) -> str | None:
     path, _, name = whole.partition("::") if has_path else ("", "", whole)
     folder = folder_of(result.command)
     if test.tool == "go-test" and test.path:
-        path = posixpath.relpath(test.path, folder)
+        path = posixpath.relpath(test.path, posixpath.join(result.cwd, folder))
     call = _call(runner, result.command)
     if call is None or _is_outside(path, folder):
         return None
@@ -274,6 +274,11 @@ def _sorted(
         is_option = word.startswith("-") or before in valued
         (options if is_option else operands).append(word)
     return tuple(options), tuple(operands)
+
+
+def from_root(command: str, cwd: str) -> str:
+    """The command of a gate that runs in `cwd`, as typed in the root of the workspace."""
+    return f"cd {shlex.quote(cwd)} && {command}" if command and cwd != "." else command
 
 
 def folder_of(command: str) -> str:

@@ -63,7 +63,7 @@ class ToolOutput(Struct, frozen=True, kw_only=True):
     cwd: str = "."
     """Where the command ran, relative to the root."""
     holds: Holds = no_file
-    """Called only with paths of which the output names a folder outside the workspace."""
+    """Called only with paths that may be relative to another folder than `cwd`."""
     project_names: Callable[[], frozenset[str]] = frozenset
     """Top-level modules of the project; a missing one is not the fault of the environment."""
     declared: Callable[[], Declared] = Declared

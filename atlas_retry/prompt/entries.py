@@ -6,7 +6,7 @@ from itertools import accumulate
 
 from msgspec import Struct, field
 
-from atlas_retry.diagnostics.selecting import reproducing
+from atlas_retry.diagnostics.selecting import from_root, reproducing
 from atlas_retry.model import Attempt, Diagnostic, GateResult
 from atlas_retry.patterns import regex
 from atlas_retry.prompt.condense import condensed, quiet
@@ -123,7 +123,7 @@ def _failing_tests(result: GateResult, quoting: Quoting, room: int) -> str:
     limit = min(MAX_TEST_CHARS, max(MAX_ID_CHARS, room - BESIDE_ID_CHARS))
     ids = dict.fromkeys(_safe(str(d.test_id)[:limit], quoting) for d in tests)
     shown = f"Failing: {some(ids, max(1, min(MAX_TESTS, room // (2 * MAX_ID_CHARS))))}"
-    command = _safe(reproducing(result, tests[0]) or "", quoting)
+    command = _safe(from_root(reproducing(result, tests[0]) or "", result.cwd), quoting)
     lines = [shown, f"Reproduce: {command}"] if command else [shown]
     return "\n".join(line for line in lines if len(line) <= room)
 
@@ -142,7 +142,8 @@ def headline(result: GateResult, command_chars: int) -> str:
     ended = f" (exit code {result.exit_code})" if result.exit_code is not None else ""
     error = result.error or ""
     reason = f"\n{error}" if error and not error.startswith("exit code") else ""
-    command = shortened(" ".join((result.command or "(no command)").split()), command_chars)
+    typed = from_root(result.command, result.cwd) or "(no command)"
+    command = shortened(" ".join(typed.split()), command_chars)
     return harmless_output(f"### {result.name} {status}: {command}{ended}{reason}")
 
 

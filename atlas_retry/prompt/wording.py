@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from atlas_retry.diagnostics.selecting import from_root
 from atlas_retry.model import Gate
 
 SHORT_BELOW_CHARS = 6_000
@@ -70,7 +71,8 @@ def _untouchable(protected: tuple[str, ...], limit: int) -> str:
 
 
 def _commands(gates: Iterable[Gate], limit: int) -> str:
-    listed = _listed(tuple(f"`{gate.run}`" for gate in gates if gate.run), limit)
+    typed = (from_root(gate.run, gate.cwd) for gate in gates if gate.run)
+    listed = _listed(tuple(f"`{command}`" for command in typed), limit)
     return f"The gates, which you may run: {listed}." if listed else ""
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Final
 
-from atlas_retry.diagnostics.selecting import reproducing
+from atlas_retry.diagnostics.selecting import from_root, reproducing
 from atlas_retry.model import Attempt, GateResult, Outcome
 from atlas_retry.reports.findings import of_attempt
 from atlas_retry.reports.phrases import VERDICTS, next_steps, plain
@@ -55,8 +55,9 @@ def _failure(result: GateResult, root: str) -> Iterator[str]:
     if result.command:
         tests = filter(None, (reproducing(result, problem) for problem in shown))
         yield from ("```sh", f"cd {root}")
-        yield from (f"{test}  # only the first one" for test in islice(tests, 1))
-        yield from (result.command, "```", "")
+        typed = (from_root(test, result.cwd) for test in islice(tests, 1))
+        yield from (f"{test}  # only the first one" for test in typed)
+        yield from (from_root(result.command, result.cwd), "```", "")
     if result.log_path:
         yield from (f"The whole output: `{result.log_path}`", "")
 

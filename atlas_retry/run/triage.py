@@ -128,7 +128,14 @@ def _is_of(result: GateResult, gate: Gate) -> bool:
 
 
 def _named(result: GateResult, gate: Gate) -> GateResult:
-    return replace(result, name=gate.name, kind=gate.kind, required=gate.required, cost_usd=None)
+    return replace(
+        result,
+        name=gate.name,
+        kind=gate.kind,
+        cwd=gate.cwd,
+        required=gate.required,
+        cost_usd=None,
+    )
 
 
 def _own(gate: Gate, results: Sequence[GateResult]) -> GateResult | None:
