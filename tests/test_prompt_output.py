@@ -304,3 +304,28 @@ def test_a_go_test_in_a_folder_is_named_by_its_package_there() -> None:
         success=False,
     )
     assert reproducing(one, test) == "go test ./sub -v -run '^TestA$'"
+
+
+@pytest.mark.parametrize(
+    ("command", "printed", "expected"),
+    [
+        ("npm test", "> p@1.0.0 test\n> nyc mocha --require x 'test/**'\n", "npm test --"),
+        ("pnpm run unit", "$ tsc && mocha -r x\n", "pnpm run unit --"),
+        ("cd web && npm test", "> p@1.0.0 test\n> mocha -r x\n", "cd web && npm test --"),
+        ("npm test", "> p@1.0.0 test\n> mocha -r x && nyc report\n", "npx mocha"),
+        ("npm test", "", "npx mocha"),
+    ],
+)
+def test_one_test_runs_by_the_script_whose_options_it_may_need(
+    command: str, printed: str, expected: str
+) -> None:
+    one = GateResult(
+        name="test",
+        kind=Kind.TEST,
+        command=command,
+        status=Status.FAILED,
+        success=False,
+        stdout=f"\n{printed}\n  1 failing\n",
+    )
+    test = Diagnostic(tool="mocha", message="?", test_id="test/a.js::adds")
+    assert reproducing(one, test) == f"{expected} test/a.js -g adds"

@@ -28,6 +28,11 @@ _INTERPRETER = regex(
     r"|(?P<beside>\S*env[\w.-]*/bin/|(?:uv|poetry|pdm|pipenv) run (?!-))(?!(?:tox|nox|hatch)\b)"
 )
 """A script of Python, or a program in an environment that has an interpreter."""
+_SCRIPT = regex(r"(?:npm|pnpm|yarn)(?: run)? [\w:.-]+$")
+"""A script of package.json, without arguments."""
+_BODY = regex(r"(?m)^[>$] (\S.*)$")
+"""The line of a script, as npm, pnpm and yarn print it before they run it."""
+_MAX_BEFORE_BODY = 2_000
 _WORD = regex(r"(?:[^\s'\"\\]|'[^']*'|\"(?:[^\"\\]|\\.)*\"|\\.)+")
 _REDIRECTS = regex(r"\d*[<>&]")
 
@@ -220,9 +225,10 @@ def reproducing(result: GateResult, test: Diagnostic) -> str | None:
     has_path = "::" in whole and test.tool != "cargo-test"
     path, _, name = whole.partition("::") if has_path else ("", "", whole)
     folder = folder_of(result.command)
+    script = None if runner.valued else _script_of(runner.program, result)
     if test.tool == "go-test" and test.path:
         path = posixpath.relpath(test.path, posixpath.join(result.cwd, folder))
-    call = _call(runner, result.command)
+    call = _call(runner, result.command) if script is None else RunnerCall(start=script)
     if call is None or _is_outside(path, folder):
         return None
     enter = "" if folder == "." else f"cd {shlex.quote(folder)} && "
@@ -233,6 +239,20 @@ def _is_outside(path: str, folder: str) -> bool:
     """Whether a path leads out of the workspace: the runner was in a folder that is not known."""
     joined = posixpath.normpath(posixpath.join(folder, path))
     return path.startswith("../") and joined.startswith("../")
+
+
+def _script_of(program: str, result: GateResult) -> str | None:
+    """The package's script that ends with the program, ready for arguments; None if it has none.
+
+    Its line may have options that the tests need, such as `mocha --require`.
+    """
+    command = _SEPARATOR.split(result.command)[-1]
+    if not _SCRIPT.match(command):
+        return None
+    bodies = _BODY.findall(result.stdout[:_MAX_BEFORE_BODY])
+    ends = (_SEPARATOR.split(body)[-1] for body in bodies)
+    named = (next(_named(program, end), None) for end in ends)
+    return f"{command} --" if any(named) else None
 
 
 def _call(runner: SelectingRunner, command: str) -> RunnerCall | None:
