@@ -368,6 +368,10 @@ PROJECTS: dict[str, tuple[dict[str, str], list[str]]] = {
         },
         ["test: make a-test && ./a-test"],
     ),
+    "C with a target that runs them by its own name": (
+        {"a.c": "", "Makefile": "test: a.c\n\t$(CC) -o $@ a.c\n\t./$@\n"},
+        ["test: make test"],
+    ),
     "C with a target that runs them": (
         {"a.c": "", "Makefile": "test: a.c\n\t$(CC) -o $@ a.c && ./test\n"},
         ["test: make test"],

@@ -268,5 +268,5 @@ def _make(project: ProjectFiles) -> Iterator[Task]:
 def _is_test_program(name: str, recipe: str) -> bool:
     """Whether the target only builds a program of its name, which runs the tests."""
     is_built = re.search(rf"-o (?:{re.escape(name)}|\$@)(?!\S)", recipe)
-    is_run = re.search(rf"(?m)(?:^\t[@-]*|&& *|; *)\./{re.escape(name)}(?!\S)", recipe)
+    is_run = re.search(rf"(?m)(?:^\t[@-]*|&& *|; *)\./(?:{re.escape(name)}|\$@)(?!\S)", recipe)
     return bool(is_built) and not is_run and slot_of_name(name) is Slot.TEST
