@@ -193,7 +193,9 @@ def test_the_picture_shows_the_output_of_the_demo(environ: dict[str, str], tmp_p
     picture = (ROOT / "docs" / "demo.svg").read_text(encoding="utf-8")
     words = _steady(html.unescape(re.sub(r"<[^>]+>", "\n", picture)))
     printed = run(tmp_path, "atlas demo --plain", environ)
-    assert _steady(printed) <= words
+    # only on a slow machine
+    prompt = (line for line in printed.splitlines() if not line.startswith("  waiting for "))
+    assert _steady("\n".join(prompt)) <= words
     assert len(set(re.findall(r"fill: #\w{6}", picture))) > 4, "no colours"
 
 
