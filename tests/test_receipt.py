@@ -149,8 +149,18 @@ def test_invalid_arguments_are_refused(
     assert (ended.code, why in ended.err) == (2, True)
 
 
-def test_an_unknown_base_is_reported_before_any_gate(project: Project) -> None:
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("validate", "--receipt", "r.json", "--base", "origin/main"),
+        ("guard", "--base", "origin/main"),
+        ("workspace", "add", "api", "--from", "origin/main"),
+    ],
+)
+def test_an_unknown_revision_of_a_flag_is_a_usage_error_before_any_gate(
+    arguments: tuple[str, ...], project: Project
+) -> None:
     project.configure(validation={"test": ["touch ran"]})
-    ended = atlas(project, "validate", "--receipt", "r.json", "--base", "origin/main")
-    assert (ended.code, "no commit 'origin/main'" in ended.err) == (3, True)
+    ended = atlas(project, *arguments)
+    assert (ended.code, "no commit 'origin/main'" in ended.err) == (2, True)
     assert not (project.root / "ran").exists()

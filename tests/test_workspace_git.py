@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from atlas_retry.errors import WorkspaceError
+from atlas_retry.errors import UsageError, WorkspaceError
 from atlas_retry.model import GitFacts, Tree
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.gitfacts import git_facts
@@ -265,7 +265,7 @@ def test_a_submodule_in_a_revision_is_read_as_its_commit(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("revision", ["nowhere", "--help", "-x"])
 def test_an_unknown_revision_is_refused(root: Path, revision: str) -> None:
-    with pytest.raises(WorkspaceError):
+    with pytest.raises(UsageError):
         revision_tree(root, revision, environ=ENVIRON)
 
 

@@ -64,7 +64,7 @@ def test_a_duplicate_name_is_refused(ws: Workspace) -> None:
 
 @pytest.mark.parametrize("revision", ["nowhere", "--detach"])
 def test_an_unknown_revision_is_refused(ws: Workspace, revision: str) -> None:
-    with pytest.raises(WorkspaceError, match=revision):
+    with pytest.raises(UsageError, match=revision):
         add_worktree(ws, "api", revision)
     assert list_worktrees(ws.common_dir) == ()
 

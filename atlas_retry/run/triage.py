@@ -26,7 +26,7 @@ def against_baseline(
     """The validation with each problem marked that the revision `triage.baseline` also has.
 
     A gate that accepts the baseline keeps only its new problems. Without that key, or if nothing
-    fails, the validation is unchanged. Raises GitError for an unknown revision, Interrupted.
+    fails, the validation is unchanged. Raises UsageError for an unknown revision, Interrupted.
     """
     revision = opened.settings.triage_baseline
     pairs = zip(ran, validation.results, strict=True)

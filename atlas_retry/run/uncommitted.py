@@ -8,7 +8,7 @@ from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 
-from atlas_retry.errors import WorkspaceError
+from atlas_retry.errors import UsageError, WorkspaceError
 from atlas_retry.guard.places import CACHES, is_code, is_made
 from atlas_retry.model import Change, ChangeStatus, Lost, Tree
 from atlas_retry.source import Scope, ScopeKind, definitions
@@ -40,7 +40,7 @@ def lost_definitions(
 
 def _committed(root: Path, paths: Collection[str], environ: Mapping[str, str]) -> Tree | None:
     """The tree of the last commit; None if there is none."""
-    with suppress(WorkspaceError):
+    with suppress(UsageError, WorkspaceError):
         committed = trees.revision_tree(root, "HEAD", paths, environ=environ)
         committed.preload(paths)
         return committed

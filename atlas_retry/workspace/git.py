@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
-from atlas_retry.errors import WorkspaceError
+from atlas_retry.errors import UsageError, WorkspaceError
 from atlas_retry.process import capture
 
 MINIMUM = (2, 31)
@@ -155,14 +155,15 @@ def _error(verb: str, status: int | None, stderr: str) -> GitError:
 
 
 def commit_id(root: Path, env: Mapping[str, str], revision: str) -> str:
-    """The commit that a revision names. Raises GitError if there is none."""
+    """The commit that a revision names. Raises UsageError if there is none."""
     asked = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
     try:
         return git(*asked, cwd=root, env=env).decode().strip()
     except GitError as error:
-        raise GitError(
+        if error.status is None:  # git did not run
+            raise
+        raise UsageError(
             f"there is no commit {revision!r} in {root}",
-            status=error.status,
             remedy="name a branch, a tag or a commit: git log --oneline --all",
         ) from error
 

@@ -4,7 +4,7 @@ import os
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
-from atlas_retry.errors import WorkspaceError
+from atlas_retry.errors import UsageError, WorkspaceError
 from atlas_retry.workspace.discovery import uncommitted
 from atlas_retry.workspace.git import git, split, user_environment
 from atlas_retry.workspace.trees import revision_tree, source_tree
@@ -33,7 +33,7 @@ def changed_lines(
         if changed is None:
             changed = uncommitted(root, user_environment(environ)).paths
         return next(filter(None, (_since(root, one, environ, changed) for one in revisions)), {})
-    except WorkspaceError:
+    except (UsageError, WorkspaceError):
         return {}
 
 

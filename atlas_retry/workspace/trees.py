@@ -145,7 +145,7 @@ def revision_tree(
 ) -> ObjectTree:
     """The tree of a commit in the user's repository; only these paths if they are few.
 
-    Raises GitError if there is no such commit.
+    Raises UsageError if there is no such commit.
     """
     env = user_environment(environ)
     few = paths if len(paths) <= MAX_NAMED else ()

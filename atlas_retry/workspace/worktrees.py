@@ -122,7 +122,7 @@ def _tip(ws: Workspace, one: Worktree) -> str | None:
     at, revision = (one.root, "HEAD") if one.is_there else (ws.common_dir, one.branch)
     try:
         return commit_id(at, ws.environ, revision) if revision else None
-    except GitError:
+    except (GitError, UsageError):
         return None
 
 

@@ -42,7 +42,7 @@ class ChangeAsked(Struct, frozen=True, kw_only=True):
 def judge_change(asked: ChangeAsked, environ: Mapping[str, str]) -> Judgement:
     """The judgement of a change. Executes nothing of the project.
 
-    Raises UsageError for a missing folder, GitError for a base that is neither.
+    Raises UsageError for a missing folder, and for a base that is neither folder nor revision.
     """
     return assess(_case(asked, environ))
 
@@ -123,7 +123,7 @@ def _differing(before: Tree, after: Tree) -> tuple[str, ...]:
 
 
 def base_tree(asked: ChangeAsked, environ: Mapping[str, str]) -> Tree:
-    """The tree to compare the change with. Raises GitError for an unknown revision."""
+    """The tree to compare the change with. Raises UsageError for an unknown revision."""
     base = Path(asked.base)
     if base.is_dir():
         return DirectoryTree(base, environ)
@@ -133,7 +133,7 @@ def base_tree(asked: ChangeAsked, environ: Mapping[str, str]) -> Tree:
 def with_base_configuration(asked: ChangeAsked, environ: Mapping[str, str]) -> ChangeAsked:
     """The arguments with the base's gates and `guard` section, unless gates are given.
 
-    Raises ConfigError for an invalid configuration, GitError for an unknown revision.
+    Raises ConfigError for an invalid configuration, UsageError for an unknown revision.
     """
     if asked.gates or asked.failing:
         return asked
