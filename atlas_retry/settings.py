@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from msgspec import Meta, Struct
 
-from atlas_retry.errors import near
+from atlas_retry.errors import Place, near
 from atlas_retry.model import Budget, Gate, Kind, Session
 
 T = TypeVar("T")
@@ -311,6 +311,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     budgets: tuple[tuple[str, float], ...] = ()
     """Limits of several runs together, in USD: day, month, repository_day, repository_month."""
     triage_baseline: str | None = None
+    triage_place: Place = Place("the configuration")
+    """Where `triage.baseline` was set."""
     parsers: tuple[tuple[str, str], ...] = ()
     """Name and regular expression of the user's own parsers."""
     sources: tuple[str, ...] = ()

@@ -5,7 +5,7 @@ import pytest
 from atlas_retry.events import Event, Notice
 from atlas_retry.model import Diagnostic, Outcome, Verdict
 from atlas_retry.workspace import overlay
-from tests.projects import CALC, UNITTEST, WORSE, Project, git
+from tests.projects import CALC, UNITTEST, WORSE, Project, atlas, git
 
 COMPLAIN = "grep -n 'return a [-*] b' calc.py | sed 's/^/calc.py:/'; exit 1"
 
@@ -36,6 +36,25 @@ def test_without_a_baseline_gates_run_once_and_nothing_is_marked(project: Projec
     project.configure(validation={"lint": [f"echo >> ../runs; {COMPLAIN}"]})
     assert [problem.preexisting for problem in problems(project, [])] == [False]
     assert (project.root.parent / "runs").read_text() == "\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "place"),
+    [
+        (("validate",), ".atlas/config.yaml:5:13: triage.baseline: "),
+        (("retry", "."), ".atlas/config.yaml:5:13: triage.baseline: "),
+        (("config", "check"), ".atlas/config.yaml:5:13: triage.baseline: "),
+        (("retry", ".", "--since", "nope"), "the command line: triage.baseline: "),
+    ],
+)
+def test_a_baseline_that_is_no_commit_is_refused_with_its_place_before_any_gate(
+    project: Project, arguments: tuple[str, ...], place: str
+) -> None:
+    project.configure(validation={"test": ["touch ran"]}, triage={"baseline": "nope"})
+    ended = atlas(project, *arguments)
+    assert (ended.code, f"{place}there is no commit 'nope'" in ended.err) == (2, True), ended.err
+    assert "git log --oneline --all" in ended.err
+    assert not (project.root / "ran").exists()
 
 
 @pytest.mark.parametrize("in_place", [False, True])

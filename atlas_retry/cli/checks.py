@@ -69,6 +69,10 @@ def validate(
         from atlas_retry.workspace.git import commit_id
 
         base = commit_id(opened.root, opened.git.environ, base)  # a wrong one costs no gate
+    if opened.settings.triage_baseline:
+        from atlas_retry.run.triage import check_baseline
+
+        check_baseline(opened.root, opened.settings, os.environ)
     how = replace(
         plan(opened, validation_logs(opened)),
         check=bool(os.environ.get("CI")) if check is None else check,

@@ -24,6 +24,10 @@ def show(path: Path = Path(), *, json: bool = False) -> int:
 def check(path: Path = Path(), *, json: bool = False) -> int:
     """Check the configuration, and warn of what is unwise."""
     settings = config.load(path.resolve(), environ=os.environ, overrides={})
+    if settings.triage_baseline:
+        from atlas_retry.run.triage import check_baseline
+
+        check_baseline(config.root_of(path), settings, os.environ)
     if json:
         counted = {"gates": len(settings.gates), "sources": settings.sources}
         print(encode({**counted, "warnings": settings.warnings}), end="")

@@ -30,17 +30,14 @@ def refused(path: Path, message: str, layer: Layer) -> ConfigError:
 
 
 def together(errors: Sequence[ConfigError]) -> ConfigError:
-    """All errors as one, in the order of the file, one for each place.
-
-    The lines shown have no secrets and no control codes.
-    """
+    """All errors as one, in the order of the file, one for each place."""
     by_place = {error.place: error for error in reversed(errors)}
     first, *others = sorted(by_place.values(), key=_order)
     return ConfigError(
         first.message,
-        place=_shown(first.place),
+        place=without_secrets(first.place),
         remedy=first.remedy,
-        also=[ConfigError(other.message, place=_shown(other.place)) for other in others],
+        also=[ConfigError(other.message, place=without_secrets(other.place)) for other in others],
     )
 
 
@@ -49,7 +46,8 @@ def _order(error: ConfigError) -> tuple[str, int, int]:
     return place.source, place.line or 0, place.column or 0
 
 
-def _shown(place: Place) -> Place:
+def without_secrets(place: Place) -> Place:
+    """The place with a line that has no secrets and no control codes."""
     if place.text is None:
         return place
     return replace(place, text=redact(clean(place.text))[:MAX_SHOWN_CHARS])

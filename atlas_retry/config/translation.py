@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from atlas_retry.config.checking import refused
+from atlas_retry.config.checking import refused, without_secrets
 from atlas_retry.config.keys import (
     Check,
     CommandGate,
@@ -67,6 +67,7 @@ def settings_of(top: Configuration, layer: Layer, around: Surroundings) -> Setti
         batch=top.batch,
         budgets=tuple(top.budgets.items()),
         triage_baseline=top.triage.baseline,
+        triage_place=without_secrets(layer.place(("triage", "baseline"))),
         parsers=tuple(top.parsers.items()),
         sources=around.sources,
         warnings=tuple(_warnings(top, layer)),

@@ -29,7 +29,7 @@ from atlas_retry.run.effects import Effects, run_folder
 from atlas_retry.run.loop import retry
 from atlas_retry.run.open import OpenWorkspace, open_configured
 from atlas_retry.run.progress import Progress, Run, limits
-from atlas_retry.run.triage import aligned, completed
+from atlas_retry.run.triage import aligned, check_baseline, completed
 from atlas_retry.text.redaction import redact, secret_values
 from atlas_retry.text.units import copyable, some, usd
 from atlas_retry.workspace import (
@@ -104,6 +104,7 @@ def opened_with(root: Path, asked: Asked, environ: Mapping[str, str]) -> OpenWor
     recording has no usable folder.
     """
     opened = open_configured(root, environ, asked.order.overrides)
+    check_baseline(opened.root, opened.settings, environ)
     if asked.order.ai_fix and not opened.settings.retry.ai_retry_enabled:
         raise UsageError(
             f"--ai-fix is refused by ai_retry_enabled: false, {opened.settings.ai_retry_origin}",

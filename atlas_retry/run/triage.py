@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from atlas_retry.diagnostics import PARSERS
 from atlas_retry.diagnostics.counting import only_new
 from atlas_retry.diagnostics.tools import tool_of
-from atlas_retry.errors import UsageError
+from atlas_retry.errors import ConfigError, UsageError
 from atlas_retry.events import Emit, Notice
 from atlas_retry.gates.plan import Plan
 from atlas_retry.gates.results import OutputContext, skipped, with_diagnostics
@@ -18,6 +18,18 @@ from atlas_retry.model import Diagnostic, Gate, GateResult, Kind, Status, Valida
 from atlas_retry.run.open import OpenWorkspace
 from atlas_retry.settings import Settings
 from atlas_retry.workspace import isolated, trees
+from atlas_retry.workspace.git import commit_id, user_environment
+
+
+def check_baseline(root: Path, settings: Settings, environ: Mapping[str, str]) -> None:
+    """Raise ConfigError if `triage.baseline` names no commit: before any gate runs."""
+    if settings.triage_baseline is None:
+        return
+    try:
+        commit_id(root, user_environment(environ), settings.triage_baseline)
+    except UsageError as error:
+        message, place = f"triage.baseline: {error}", settings.triage_place
+        raise ConfigError(message, place=place, remedy=error.remedy) from error
 
 
 def against_baseline(
