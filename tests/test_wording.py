@@ -8,6 +8,8 @@ from msgspec.structs import replace
 from atlas_retry.events import AttemptFinished, EventScope, GateFinished, ViolationsFound
 from atlas_retry.model import (
     Attempt,
+    Change,
+    ChangeStatus,
     Diagnostic,
     GateResult,
     Held,
@@ -22,6 +24,7 @@ from atlas_retry.model import (
 from atlas_retry.reports.screen.event_lines import lines_of
 from atlas_retry.reports.screen.gate_lines import failure_lines
 from atlas_retry.reports.screen.run_lines import outcome_summary
+from atlas_retry.text.units import changed
 from tests.reports.samples import HELD, big_run
 from tests.values import GREEN, attempt
 
@@ -29,6 +32,24 @@ from tests.values import GREEN, attempt
 def test_denied_calls_are_reported_once() -> None:
     event = AttemptFinished(result=attempt(denials=("Bash: curl", "Bash: curl", "Edit: ci.yml")))
     assert ("  not permitted: Bash: curl, Edit: ci.yml", "warn") in list(lines_of(event))
+
+
+@pytest.mark.parametrize(
+    ("status", "lines", "shown"),
+    [
+        (ChangeStatus.MODIFIED, (1, 1), "a (+1 -1)"),
+        (ChangeStatus.MODIFIED, (None, None), "a (modified)"),
+        (ChangeStatus.ADDED, (2, 0), "a (+2 -0)"),
+        (ChangeStatus.ADDED, (0, 0), "a (added)"),
+        (ChangeStatus.DELETED, (0, 1), "a (deleted)"),
+        (ChangeStatus.MODE, (0, 0), "a (mode)"),
+    ],
+)
+def test_a_change_is_shown_as_lines_only_where_these_say_what_happened(
+    status: ChangeStatus, lines: tuple[int | None, int | None], shown: str
+) -> None:
+    change = Change(path="a", status=status, added=lines[0], removed=lines[1])
+    assert changed(change) == shown
 
 
 @pytest.mark.parametrize(

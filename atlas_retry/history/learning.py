@@ -15,10 +15,9 @@ from atlas_retry.errors import UsageError
 from atlas_retry.events import now
 from atlas_retry.history.database import dicts, writing
 from atlas_retry.model import Attempt, Diagnostic, Outcome, Validation
-from atlas_retry.reports.phrases import changed
 from atlas_retry.text.json_text import read, text_of
 from atlas_retry.text.redaction import clean
-from atlas_retry.text.units import bounded, counted
+from atlas_retry.text.units import bounded, changed, counted
 
 MAX_LINES, MAX_CHARS, MAX_KEYS, MAX_CHANGES = 3, 240, 400, 3
 _EMPTY_WORDS = """

@@ -2,7 +2,7 @@
 
 from atlas_retry.model import Attempt
 from atlas_retry.prompt.untrusted import elided, harmless_output
-from atlas_retry.text.units import some
+from atlas_retry.text.units import changed, some
 
 MAX_CHANGES = 6
 MAX_SUMMARY_CHARS = 200
@@ -21,12 +21,7 @@ def ledger(history: tuple[Attempt, ...], room: int, *, is_detailed: bool = False
 
 
 def _line(attempt: Attempt, *, detailed: bool) -> str:
-    changed = ", ".join(
-        f"{change.path} (+{change.added or 0} -{change.removed or 0})"
-        for change in attempt.changes[:MAX_CHANGES]
-    )
-    more = len(attempt.changes) - MAX_CHANGES
-    facts = [f"changed {changed or 'nothing'}" + (f" and {more} more" if more > 0 else "")]
+    facts = [f"changed {some(map(changed, attempt.changes), MAX_CHANGES) or 'nothing'}"]
     facts.append(
         f"{len(attempt.fixed)} fixed, {len(attempt.remaining)} remaining, "
         f"{len(attempt.introduced)} introduced"

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator
 from itertools import chain
 
-from atlas_retry.model import Change, GateResult, Outcome, Status, Validation, Verdict
+from atlas_retry.model import GateResult, Outcome, Status, Validation, Verdict
 from atlas_retry.reports.subject import Subject
 from atlas_retry.text.json_text import encodable
 from atlas_retry.text.redaction import ESCAPES
@@ -84,13 +84,6 @@ def sparkline(counts: Iterable[int | None]) -> str:
     every = [*counts]
     most = max((count for count in every if count is not None), default=0) or 1
     return "".join(" " if n is None else BARS[-(-n * (len(BARS) - 1) // most)] for n in every)
-
-
-def changed(change: Change) -> str:
-    """A change in the form `calc.py (+1 -1)`."""
-    if change.added is None or change.removed is None:
-        return f"{change.path} ({change.status})"
-    return f"{change.path} (+{change.added} -{change.removed})"
 
 
 def fraction(validation: Validation) -> str:

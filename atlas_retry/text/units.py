@@ -1,6 +1,8 @@
-"""Format durations, money, lists of names and commands for people."""
+"""Format durations, money, changes, lists of names and commands for people."""
 
 from collections.abc import Iterable
+
+from atlas_retry.model import Change, ChangeStatus
 
 TENTHS_UP_TO_MS = 9_950
 ONE_CENT = 0.01
@@ -23,6 +25,15 @@ def usd(amount: float, *, at_least: bool = False) -> str:
 def counted(number: int, noun: str) -> str:
     """`1 gate`, `2 gates`."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def changed(change: Change) -> str:
+    """A change in the form `calc.py (+1 -1)`, or `notes.txt (deleted)` where lines say less."""
+    added, removed = change.added or 0, change.removed or 0
+    is_whole = change.status in (ChangeStatus.DELETED, ChangeStatus.MODE)
+    if is_whole or not added + removed:
+        return f"{change.path} ({change.status})"
+    return f"{change.path} (+{added} -{removed})"
 
 
 def bounded(text: str, limit_chars: int) -> str:

@@ -15,7 +15,7 @@ from atlas_retry.model import (
     Verdict,
 )
 from atlas_retry.reports import findings
-from atlas_retry.reports.phrases import changed, sparkline, strip_of
+from atlas_retry.reports.phrases import sparkline, strip_of
 from atlas_retry.reports.problems import SIGNS
 from atlas_retry.reports.screen.lines import (
     MAX_MESSAGE_CHARS,
@@ -24,7 +24,7 @@ from atlas_retry.reports.screen.lines import (
     names_of,
     printable,
 )
-from atlas_retry.text.units import bounded, counted, seconds, some, spent
+from atlas_retry.text.units import bounded, changed, counted, seconds, some, spent
 
 MAX_CHANGES = 5
 MAX_STRIPS = 6
