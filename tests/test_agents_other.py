@@ -86,6 +86,13 @@ def test_the_end_of_a_command_decides_the_reply(
     assert (reply.remedy is not None) is (status is ReplyStatus.UNAVAILABLE)
 
 
+def test_a_command_that_cannot_start_names_its_key(root: Path) -> None:
+    reply = ask(root, by_command("no-such-agent --fix"))
+    assert (reply.error or "").startswith("the agent's command could not start: exit 127: ")
+    assert "agent.command" in (reply.remedy or "")
+    assert "atlas config show" in (reply.remedy or "")
+
+
 def test_a_hanging_command_is_ended(root: Path) -> None:
     started = time.monotonic()
     reply = ask(root, by_command("sleep 600"), timeout_s=0.3)

@@ -19,6 +19,7 @@ _PLACEHOLDER: Final = regex(r"\{(prompt_file|workspace|scratch)\}")
 _CANNOT_RUN: Final = frozenset({126, 127})
 """POSIX shell: found but not executable, not found."""
 MAX_SUMMARY_CHARS: Final = 4000
+_CORRECT: Final = "correct agent.command; the file and line that set it: atlas config show"
 
 _NO_COMMAND: Final = Lack(
     error="agent.command is not set",
@@ -33,15 +34,19 @@ def command(settings: AgentSettings, emit: Emit, environ: Mapping[str, str]) -> 
     quoted absolute paths; the prompt is also on stdin. Exit code 0 is DONE, 126 and 127 are
     UNAVAILABLE, all others FAILED.
     """
-    return calling(settings.command, None, emit, environ)
+    return calling(settings.command, None, emit, environ, _CORRECT)
 
 
 def calling(
-    line: str | None, answer_file: str | None, emit: Emit, environ: Mapping[str, str]
+    line: str | None,
+    answer_file: str | None,
+    emit: Emit,
+    environ: Mapping[str, str],
+    remedy: str,
 ) -> Agent:
     """An agent that runs this line, with its answer in a file of the attempt's folder.
 
-    Without the file, its output is the answer.
+    Without the file, its output is the answer. `remedy` is for a line that cannot start.
     """
     env = agent_environment(environ)
 
@@ -57,7 +62,7 @@ def calling(
             status=status,
             summary=output.words.strip()[-MAX_SUMMARY_CHARS:],
             error=None if status is ReplyStatus.DONE else _error(done),
-            remedy="see agent.command" if status is ReplyStatus.UNAVAILABLE else None,
+            remedy=remedy if status is ReplyStatus.UNAVAILABLE else None,
             gave_up=gave_up(output.words),
             session_id=output.session_id,
             cost_usd=output.cost_usd,
@@ -108,4 +113,7 @@ def _status(done: Completed) -> ReplyStatus:
 
 def _error(done: Completed) -> str:
     printed = last_lines(done.stderr.text) or last_lines(done.stdout.text)
-    return " ".join(filter(None, (done.error or f"exit {done.exit_code}:", printed)))
+    why = " ".join(filter(None, (done.error or f"exit {done.exit_code}:", printed)))
+    if _status(done) is ReplyStatus.UNAVAILABLE:
+        return f"the agent's command could not start: {why}"
+    return why

@@ -75,7 +75,7 @@ def preset(settings: AgentSettings, emit: Emit, environ: Mapping[str, str]) -> A
     def ask(request: AgentRequest) -> AgentReply:
         model = ("--model", request.model) if request.model else ()
         line = row.line.replace("{args}", shlex.join((*model, *settings.extra_args)))
-        return command.calling(line, row.answer_file, emit, environ)(request)
+        return command.calling(line, row.answer_file, emit, environ, row.install)(request)
 
     return ask
 
