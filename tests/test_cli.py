@@ -3,6 +3,7 @@
 import json
 import re
 import shlex
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -503,3 +504,28 @@ def test_guard_without_a_base_shows_how_to_name_one(project: Project) -> None:
     ended = atlas(project, "guard")
     assert ended.code == 2
     assert "atlas guard --base main" in ended.err
+
+
+def test_an_interrupted_validation_names_what_was_stopped(project: Project) -> None:
+    project.configure(validation={"format": ["true"], "test": ["kill -INT $PPID; sleep 60"]})
+    ended = atlas(project, "validate")
+    assert ended.code == 130
+    assert ended.out.splitlines()[-1] == "interrupted: 1 of 2 gates had ended; stopped: kill"
+
+
+def test_an_interrupted_init_says_that_nothing_is_written(project: Project) -> None:
+    (project.root / ".atlas" / "config.yaml").unlink()
+    (project.root / "Makefile").write_text("test:\n\tsleep 60\n")
+    with subprocess.Popen(
+        (sys.executable, "-m", "atlas_retry", "init"),
+        cwd=project.root,
+        env=project.environ,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as child:
+        assert child.stderr
+        assert child.stderr.readline() == "trying make test\n"
+        child.send_signal(signal.SIGINT)
+        said = child.communicate(timeout=LIMIT_S)[1]
+    assert (child.returncode, said) == (130, "interrupted: no configuration is written\n")
+    assert not (project.root / ".atlas" / "config.yaml").exists()

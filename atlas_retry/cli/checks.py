@@ -83,11 +83,12 @@ def validate(
     )
     level = output.verbosity(quiet, verbose)
     with output.screen(os.environ, plain=plain, verbosity=level, to_stderr=json) as shown:
-        if proposed:
-            validation = _run_aside(opened, chosen, how, shown, proposed.notice)
-        else:
-            validation = _run(opened, chosen, how, shown, fix=fix)
-        validation = _triaged(opened, chosen, validation, how, shown)
+        with output.naming_interruption(shown) as emit:
+            if proposed:
+                validation = _run_aside(opened, chosen, how, emit, proposed.notice)
+            else:
+                validation = _run(opened, chosen, how, emit, fix=fix)
+            validation = _triaged(opened, chosen, validation, how, emit)
         _name_absent(proposed, shown)
         shown.write(output.last_lines(validation, path, verbosity=level, proposed=bool(proposed)))
     remember(opened, validation)

@@ -4,20 +4,22 @@ import os
 import shlex
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from atlas_retry import state_dir
-from atlas_retry.errors import AtlasError, UsageError, near
+from atlas_retry.errors import AtlasError, Interrupted, UsageError, near
+from atlas_retry.events import Emit, Event, GateFinished, GateStarted, ValidationStarted, fan_out
 from atlas_retry.model import OWN_JUNIT, TO_CHECK, Validation
-from atlas_retry.reports.screen.console import screen
+from atlas_retry.reports.screen.console import Printer, screen
 from atlas_retry.reports.screen.gate_lines import failure_lines, validation_summary
 from atlas_retry.reports.screen.lines import Line
 from atlas_retry.run.open import OpenWorkspace
-from atlas_retry.text.units import copyable
+from atlas_retry.text.units import copyable, counted, some
 
 if TYPE_CHECKING:
     from atlas_retry.reports.subject import Recorded, Subject
@@ -188,6 +190,46 @@ def write_on_github(annotations: str, markdown: str, *, to_stderr: bool) -> None
                 file.write(markdown)
         except OSError as error:  # the summary is optional: the verdict stays the same
             print(f"warning: no step summary in {summary}: {error.strerror}", file=sys.stderr)
+
+
+class _GateCount(Struct):
+    """Gates that have ended, and those that still run, by the events so far."""
+
+    of: int = 0
+    """Number of gates of the validation."""
+    ended: set[str] = field(default_factory=set)
+    running: list[str] = field(default_factory=list)
+
+    def follow(self, event: Event) -> None:
+        match event:
+            case ValidationStarted():
+                self.of = len(event.gates)
+            case GateStarted():
+                self.running.append(event.gate)
+            case GateFinished():
+                name = event.result.name
+                self.ended.add(name)
+                self.running = [other for other in self.running if other != name]
+            case _:
+                pass
+
+    @property
+    def sentence(self) -> str:
+        if not self.of:
+            return "interrupted before any gate ran"
+        stopped = f"; stopped: {some(dict.fromkeys(self.running), 3)}" if self.running else ""
+        return f"interrupted: {len(self.ended)} of {counted(self.of, 'gate')} had ended{stopped}"
+
+
+@contextmanager
+def naming_interruption(shown: Printer) -> Iterator[Emit]:
+    """An observer for gates; if they are interrupted, the last line says which were stopped."""
+    count = _GateCount()
+    try:
+        yield fan_out((count.follow, shown))
+    except Interrupted:
+        shown.write([(count.sentence, "warn")])
+        raise
 
 
 def verbosity(quiet: bool, verbose: int) -> int:  # noqa: FBT001 - two flags become one number

@@ -11,7 +11,7 @@ import typer
 from msgspec import Struct
 from msgspec.structs import replace
 
-from atlas_retry.errors import AtlasError, UsageError
+from atlas_retry.errors import AtlasError, Interrupted, UsageError
 from atlas_retry.reports.screen.console import screen
 from atlas_retry.reports.screen.lines import aligned
 from atlas_retry.settings import CONFIGURATION_FILES
@@ -59,7 +59,11 @@ def initialise(
     tried = untried(proposal.choices)
     if tries:
         with screen(environ, plain=plain, to_stderr=True) as shown:
-            tried = try_all(root, proposal.choices, environ, shown)
+            try:
+                tried = try_all(root, proposal.choices, environ, shown)
+            except Interrupted:
+                shown.write([("interrupted: no configuration is written", "warn")])
+                raise
     proposal = replace(proposal, choices=tuple(one.choice for one in tried))
     if print_only:
         sys.stdout.write(proposing.text_of(proposal))
