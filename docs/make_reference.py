@@ -224,7 +224,8 @@ def _rules() -> Iterator[str]:
     for rule in sources.RULES:
         yield f"| `{rule.name}` | {rule.answer.value} | {_line(rule.reason)} |\n"
     for besides in beside.RULES:
-        answer = besides.answer.value
+        elsewhere = "; `atlas guard`: held" if besides.only_in_runs else ""
+        answer = besides.answer.value + elsewhere
         yield f"| `{besides.name}` | {answer} | {_line(besides.reason)} |\n"
 
 

@@ -677,7 +677,7 @@ DETAILS = [
     (replace(case({}, {}), tools=(Tool(name="x", path=""),)), "x", "`x` now leads to nothing (the gate would run something else)"),
     (replace(case({}, {}), installed=("a",)), "a", "is a file of a dependency and was changed (the gates would run with other code than others have)"),
     (replace(case({"a": "1"}, {"a": "2"}), protect=("a",)), "a", "is protected by guard.protect (the user asked for it to stay as it is)"),
-    (replace(case({}, {"atlas.yaml": "1"}), in_run=True), "atlas.yaml", "belongs to atlas, which decides what has to pass (it decides what has to pass)"),
+    (replace(case({}, {"atlas.yaml": "1"}), in_run=True), "atlas.yaml", "belongs to atlas (it decides what has to pass)"),
 ]  # fmt: skip
 
 

@@ -51,7 +51,7 @@ def _own_files(scene: Scene) -> Iterator[Seen]:
     """Configuration and state of atlas itself."""
     for delta in scene.deltas:
         if OWN.match(delta.path) or delta.path in scene.case.sources:
-            yield delta.path, "belongs to atlas, which decides what has to pass"
+            yield delta.path, "belongs to atlas"
 
 
 def _git_state(scene: Scene) -> Iterator[Seen]:
