@@ -1,6 +1,7 @@
 """What gates write is held before, and `atlas undo` brings it back."""
 
 import json
+import re
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -122,10 +123,16 @@ def test_undo_keeps_edits_made_after_the_gates_and_names_them(project: Project) 
     (project.root / "calc.py").write_text("mine\n")
     done = atlas(project, "undo")
     assert done.code == 1
-    assert done.out.startswith("not as it was before the gates")
+    assert re.match(
+        r"not as it was before the gates of \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC: calc.py\n", done.out
+    )
     assert "edited since, so not changed: calc.py" in done.out
     assert (project.root / "calc.py").read_text() == "mine\n"
     assert not (project.root / "made.py").exists()
+    command = done.out.partition("to restore what was edited as well:\n  atlas ")[2]
+    assert command.endswith(" start --path calc.py\n")
+    assert atlas(project, *command.split()).code == 0
+    assert (project.root / "calc.py").read_text() == CALC
 
 
 def test_undo_keeps_a_commit_made_after_the_gates(project: Project) -> None:

@@ -76,11 +76,11 @@ def pick(
     if path:
         with locking.lock(ws):
             done = rescue.pick_files(ws, row, attempt, path)
-        return _report(row, done, f"{', '.join(path)}: as {attempt} of run {row.id} has it")
+        return _report(row, done, attempt, f"{', '.join(path)}: as {attempt} of run {row.id} has it")
     with _alone(ws):
         done = rescue.pick(ws, row, attempt, refused)
         _record(ws, row, done.now, row.state, f"atlas pick {attempt}")
-    return _report(row, done, f"as in {attempt} of run {row.id}")
+    return _report(row, done, attempt, f"as in {attempt} of run {row.id}")
 
 
 def _refused(row: RunRow, number: str) -> frozenset[str]:
@@ -128,7 +128,7 @@ def undo(run: str | None = None) -> int:
             _record(ws, row, done.now, RunState.UNDONE, "atlas undo")
             is_whole = attempt is None and not rescue.is_unrecorded(row.id)
             others = _by_no_agent(row, done) if is_whole else ()
-    code = _report(row, done, f"as it was before {_named(row)}", others)
+    code = _report(row, done, rescue.START, f"as it was before {_named(row)}", others)
     was_nothing = not done.changed and not done.git
     if was_nothing and is_readable and not run:
         _name_earlier(ws, row)
@@ -168,7 +168,7 @@ def _record(ws: Workspace, row: RunRow, snapshot_id: str, state: RunState, by: s
 
 def _named(row: RunRow) -> str:
     if row.id.endswith(VALIDATION):
-        return f"the gates of {row.started_at}"
+        return f"the gates of {row.started_at[:19].replace('T', ' ')} UTC"
     return f"{'the turn' if row.id.endswith(TURN) else 'run'} {row.id}"
 
 
@@ -242,10 +242,12 @@ def _alone(ws: Workspace) -> Iterator[None]:
         yield
 
 
-def _report(row: RunRow, done: Restored, headline: str, others: Sequence[str] = ()) -> int:
+def _report(
+    row: RunRow, done: Restored, name: str, headline: str, others: Sequence[str] = ()
+) -> int:
     """Print the result; 1 if some files are not as the headline says."""
-    _show(telling.restoration_text(row, done, headline, others))
-    return 1 if done.conflicts or done.lost or done.differs else 0
+    _show(telling.restoration_text(row, done, name, headline, others))
+    return 1 if any((done.conflicts, done.git_conflicts, done.lost, done.differs)) else 0
 
 
 def _show(text: str) -> None:

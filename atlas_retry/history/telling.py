@@ -1,5 +1,6 @@
 """Runs, timelines and restorations as text. Reads only the event log."""
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from atlas_retry.history.rescue import HELD, taking
 from atlas_retry.history.values import RunRow, Transition
 from atlas_retry.reports.screen.lines import harmless, printable
 from atlas_retry.text.units import copyable, counted, seconds, some, usd
-from atlas_retry.workspace.restoring import Restored
+from atlas_retry.workspace.restoring import INDEX, Restored
 
 MAX_SHOWN = 12
 MAX_DIFFERING = 5
@@ -79,8 +80,10 @@ def timeline_text(row: RunRow, steps: Sequence[TimelineStep]) -> str:
     return head + "".join(f"{step.at[11:23]}  {harmless(step.text)}\n" for step in steps)
 
 
-def restoration_text(row: RunRow, done: Restored, headline: str, others: Sequence[str] = ()) -> str:
-    """The result of an undo or a pick; `headline` describes the new state.
+def restoration_text(
+    row: RunRow, done: Restored, name: str, headline: str, others: Sequence[str] = ()
+) -> str:
+    """The result of an undo or a pick; `headline` describes the state in the snapshot `name`.
 
     `others` are restored files that no agent had changed.
     """
@@ -96,7 +99,7 @@ def restoration_text(row: RunRow, done: Restored, headline: str, others: Sequenc
         (done.git, "restored in git"),
         (done.lost, "changed or deleted, and in no snapshot"),
         (done.unheld, "ignored, changed or deleted, and in no snapshot"),
-        (done.conflicts, "edited since, so not changed"),
+        ((*done.conflicts, *done.git_conflicts), "edited since, so not changed"),
     ):
         if names:
             lines.append(f"  {what}: {some(map(printable, names), MAX_SHOWN)}")
@@ -104,4 +107,14 @@ def restoration_text(row: RunRow, done: Restored, headline: str, others: Sequenc
         lines.append("  nothing to restore")
     else:
         lines += copyable("the state before is kept; to restore it", f"atlas pick {row.id} {HELD}")
+    lines += _taking_edited(row, done, name)
     return "\n".join(lines) + "\n"
+
+
+def _taking_edited(row: RunRow, done: Restored, name: str) -> tuple[str, ...]:
+    """How to restore the files that were edited since as well."""
+    files = [shlex.quote(path) for path in done.conflicts if path != INDEX][:MAX_SHOWN]
+    if not files:
+        return ()
+    command = f"atlas pick {row.id} {name} --path {' --path '.join(files)}"
+    return copyable("to restore what was edited as well", printable(command))

@@ -49,6 +49,8 @@ class Restored(Struct, frozen=True, kw_only=True):
     """Snapshot that was restored."""
     git: tuple[str, ...] = ()
     """Names of git's own state that was restored, as in `git_facts`."""
+    git_conflicts: tuple[str, ...] = ()
+    """Like `conflicts`, of git's own state."""
     unheld: tuple[str, ...] = ()
     """Ignored paths like `lost`, which were probably built again."""
     ended: tuple[str, ...] = ()
