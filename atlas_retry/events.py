@@ -111,6 +111,10 @@ class Notice(Event, frozen=True, kw_only=True):
         return self.text
 
 
+def _gates(number: int) -> str:
+    return "1 gate" if number == 1 else f"{number} gates"
+
+
 class ValidationStarted(Event, frozen=True, kw_only=True):
     """All gates are about to run."""
 
@@ -118,7 +122,7 @@ class ValidationStarted(Event, frozen=True, kw_only=True):
 
     @property
     def message(self) -> str:
-        return f"running {len(self.gates)} gates"
+        return f"running {_gates(len(self.gates))}"
 
 
 class GateStarted(Event, frozen=True, kw_only=True):
@@ -159,7 +163,7 @@ class ValidationFinished(Event, frozen=True, kw_only=True):
     @property
     def message(self) -> str:
         passed = sum(result.success for result in self.validation.results)
-        return f"{passed} of {len(self.validation.results)} gates passed"
+        return f"{passed} of {_gates(len(self.validation.results))} passed"
 
 
 class FixerFinished(Event, frozen=True, kw_only=True):

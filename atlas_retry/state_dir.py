@@ -14,10 +14,11 @@ from atlas_retry.errors import StateError
 def locate(environ: Mapping[str, str]) -> Path:
     """The state directory: `$ATLAS_HOME`, else `atlas` in the XDG state directory.
 
-    Source: XDG Base Directory Specification 0.8. Raises StateError if no home is set.
+    Source: XDG Base Directory Specification 0.8. Raises StateError if no home is set, or
+    ATLAS_HOME cannot be a folder.
     """
     if chosen := environ.get("ATLAS_HOME"):
-        return Path(chosen).absolute()
+        return _folder_to_be(Path(chosen).absolute())
     if base := environ.get("XDG_STATE_HOME"):
         return Path(base).absolute() / "atlas"
     if not environ.get("HOME"):
@@ -26,6 +27,18 @@ def locate(environ: Mapping[str, str]) -> Path:
             remedy="export ATLAS_HOME=/some/folder",
         )
     return Path(environ["HOME"]).absolute() / ".local" / "state" / "atlas"
+
+
+def _folder_to_be(path: Path) -> Path:
+    """The path, if it is a folder or can become one. Raises StateError."""
+    if not path.is_dir():
+        there = next(above for above in (path, *path.parents) if above.exists())
+        if not there.is_dir():
+            raise StateError(
+                f"ATLAS_HOME is {path}, but {there} is not a folder",
+                remedy="export ATLAS_HOME=/a/folder/you/can/write",
+            )
+    return path
 
 
 def folder(*parts: str | Path) -> Path:

@@ -14,6 +14,7 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from atlas_retry.cli.app import COMMANDS, HEADINGS, application
+from tests.crashes import PACKAGE
 from tests.projects import (
     CALC,
     FIXED,
@@ -519,7 +520,7 @@ def test_an_interrupted_init_says_that_nothing_is_written(project: Project) -> N
     with subprocess.Popen(
         (sys.executable, "-m", "atlas_retry", "init"),
         cwd=project.root,
-        env=project.environ,
+        env=project.environ | {"PYTHONPATH": str(PACKAGE)},
         stderr=subprocess.PIPE,
         text=True,
     ) as child:
@@ -529,3 +530,9 @@ def test_an_interrupted_init_says_that_nothing_is_written(project: Project) -> N
         said = child.communicate(timeout=LIMIT_S)[1]
     assert (child.returncode, said) == (130, "interrupted: no configuration is written\n")
     assert not (project.root / ".atlas" / "config.yaml").exists()
+
+
+def test_one_gate_is_counted_as_one(project: Project) -> None:
+    gates(project, "true")
+    assert atlas(project, "config", "check").out.startswith("1 gate, read from ")
+    assert "1 of 1 gate passed" in atlas(project, "validate").out

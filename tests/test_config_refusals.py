@@ -25,6 +25,16 @@ WRONG = {
     ),
     "a key in the wrong section": ("lint: [x]", "1:1", "did you mean validation.lint?"),
     "unknown key of a gate": ("validation: {lint: [{run: x, requierd: no}]}", "1:30", "required?"),
+    "the command of a gate": (
+        "validation: {lint: [{run: x, command: y}]}",
+        "1:30",
+        "lint[0].command; did you mean run?",
+    ),
+    "the command of a quality gate": (
+        "quality_gates: [{name: x, command: y, run: z}]",
+        "1:39",
+        "did you mean command?",
+    ),
     "unknown key with nothing near": ("guard: {zzz: 1}", "1:9", "known here: mode, protect, allow"),
     "unknown key beside a known spelling": ("executor: {x: 1}", "1:1", "unknown key executor"),
     "text for a list": ('validation: {test: "pytest"}', "1:20", "expected a list, found 'pytest'"),

@@ -107,7 +107,7 @@ def test_a_report_without_disk_space_exits_3(
     gates(project, "true")
     ended = atlas(project, "validate", "--report", "json=/dev/full")
     assert ended.code == 3
-    assert "clean: 1 of 1 gates passed" in ended.out
+    assert "clean: 1 of 1 gate passed" in ended.out
     assert "a report cannot be written: /dev/full (No space left on device)" in ended.err
 
 
@@ -182,6 +182,16 @@ def test_old_logs_are_deleted_when_they_grow_too_large(project: Project) -> None
         os.truncate(log, 3 << 29)
     atlas(project, "validate")
     assert len([*kept.glob("*/*")]) == 2
+
+
+@pytest.mark.parametrize("command", ["status", "validate", "log"])
+def test_a_home_of_atlas_that_cannot_be_a_folder_is_named(command: str, project: Project) -> None:
+    ended = atlas(project, command, ATLAS_HOME="/dev/null/x")
+    assert (ended.code, ended.out) == (3, "")
+    assert ended.err == (
+        "atlas: ATLAS_HOME is /dev/null/x, but /dev/null is not a folder\n"
+        "next:\n  export ATLAS_HOME=/a/folder/you/can/write\n"
+    )
 
 
 def test_a_gate_that_prints_endlessly_is_stopped_and_reported(project: Project) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from atlas_retry import config
 from atlas_retry.reports import documents
 from atlas_retry.reports.documents import encode
+from atlas_retry.text.units import counted
 
 
 def show(path: Path = Path(), *, json: bool = False) -> int:
@@ -29,12 +30,12 @@ def check(path: Path = Path(), *, json: bool = False) -> int:
 
         check_baseline(config.root_of(path), settings, os.environ)
     if json:
-        counted = {"gates": len(settings.gates), "sources": settings.sources}
-        print(encode({**counted, "warnings": settings.warnings}), end="")
+        facts = {"gates": len(settings.gates), "sources": settings.sources}
+        print(encode({**facts, "warnings": settings.warnings}), end="")
         return 0
     for warning in settings.warnings:
         print(f"warning: {warning}", file=sys.stderr)
-    print(f"{len(settings.gates)} gates, read from {', '.join(settings.sources)}")
+    print(f"{counted(len(settings.gates), 'gate')}, read from {', '.join(settings.sources)}")
     return 0
 
 

@@ -18,6 +18,9 @@ MAX_SHOWN_CHARS = 200
 WORDS: Mapping[Any, str] = {bool: "true or false", str: "text", tuple: "a list"}
 """Description of a type without its own; any other type is a mapping."""
 
+OTHER_WORDS = {"command": "run", "run": "command"}
+"""A gate's command is `run`, that of `quality_gates` and of an agent `command`."""
+
 
 def refusals(layer: Layer) -> tuple[ConfigError, ...]:
     """One error for each invalid value."""
@@ -119,7 +122,9 @@ def _unknown(path: Path, siblings: list[str]) -> str:
     *above, key = (step for step in path if isinstance(step, str))
     elsewhere = {known[-1]: dotted(known) for known in reversed(list(keys()))}
     spelled = [str(old[-1]) for old in SAME if old[:-1] == tuple(above)]
-    near = nearest(key, [*siblings, *spelled]) or elsewhere.get(nearest(key, [*elsewhere]) or "")
+    other = OTHER_WORDS.get(key)
+    here = other if other in siblings else nearest(key, [*siblings, *spelled])
+    near = here or elsewhere.get(nearest(key, [*elsewhere]) or "")
     hint = f"did you mean {near}?" if near else f"known here: {', '.join(siblings)}"
     return f"unknown key {dotted(path)}; {hint}"
 

@@ -11,7 +11,7 @@ from atlas_retry.reports.screen.lines import (
     names_of,
     printable,
 )
-from atlas_retry.text.units import bounded, seconds
+from atlas_retry.text.units import bounded, counted, seconds
 
 MARKS = {
     Status.PASSED: ("ok", "good"),
@@ -115,7 +115,7 @@ def validation_summary(validation: Validation, next_command: str) -> Iterator[Li
 def _verdict(validation: Validation) -> Line:
     results = validation.results
     passed = sum(result.success for result in results)
-    counts = f"{passed} of {len(results)} gates passed"
+    counts = f"{passed} of {counted(len(results), 'gate')} passed"
     if validation.success:
         only_optional = "" if passed == len(results) else "no required gate failed, "
         fine = (Status.PASSED, Status.SKIPPED)
