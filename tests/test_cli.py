@@ -532,6 +532,16 @@ def test_an_interrupted_init_says_that_nothing_is_written(project: Project) -> N
     assert not (project.root / ".atlas" / "config.yaml").exists()
 
 
+@pytest.mark.parametrize("arguments", [("validate",), ("retry", ".")])
+@pytest.mark.parametrize("line", ["true", "exit 1"])
+def test_quiet_output_starts_with_the_verdict(
+    line: str, arguments: tuple[str, ...], project: Project
+) -> None:
+    gates(project, line)
+    ended = atlas(project, *arguments, "-q")
+    assert ended.out.startswith(("clean", "failed"))
+
+
 def test_one_gate_is_counted_as_one(project: Project) -> None:
     gates(project, "true")
     assert atlas(project, "config", "check").out.startswith("1 gate, read from ")

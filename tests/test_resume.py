@@ -243,6 +243,17 @@ def test_resume_without_ai_fix_names_the_command_and_costs_nothing(scene: Scene)
     assert scene.runs()[0].is_open
 
 
+def test_log_and_status_use_the_same_word_for_a_killed_run(scene: Scene) -> None:
+    scene.signalled("KILL")
+    (killed,) = scene.runs()
+    assert killed.state is RunState.FIXING
+    listed = scene.atlas("log").stdout
+    assert [listed.split()[3], "fixing" in listed] == ["interrupted", False]
+    assert scene.atlas("log", killed.id).stdout.splitlines()[0].endswith(": interrupted")
+    assert json.loads(scene.atlas("log", "--json").stdout)[0]["state"] == "interrupted"
+    assert " interrupted " in scene.atlas("status").stdout
+
+
 def test_the_next_run_names_the_interrupted_one(scene: Scene) -> None:
     scene.signalled("KILL")
     (cut_off,) = scene.runs()

@@ -37,14 +37,20 @@ def log(run: str | None = None, *, json: bool = False) -> int:
     follow(root)
     with here.journal() as connection:
         if run is None:
-            rows = archive.runs(connection, str(root))
+            rows = [_seen(row) for row in archive.runs(connection, str(root))]
             _show(encode(rows) if json else telling.list_of(rows))
             return 0
-        row = archive.find(connection, run, str(root))
+        row = _seen(archive.find(connection, run, str(root)))
         moves = archive.transitions(connection, row.id)
     steps = telling.timeline(here.home() / "runs" / row.id, moves)
     _show(encode(steps) if json else telling.timeline_text(row, steps))
     return 0
+
+
+def _seen(row: RunRow) -> RunRow:
+    from atlas_retry.history.overview import as_seen, is_running
+
+    return as_seen(row, is_running=is_running(row, here.home(), os.environ))
 
 
 def diff(
@@ -76,7 +82,9 @@ def pick(
     if path:
         with locking.lock(ws):
             done = rescue.pick_files(ws, row, attempt, path)
-        return _report(row, done, attempt, f"{', '.join(path)}: as {attempt} of run {row.id} has it")
+        return _report(
+            row, done, attempt, f"{', '.join(path)}: as {attempt} of run {row.id} has it"
+        )
     with _alone(ws):
         done = rescue.pick(ws, row, attempt, refused)
         _record(ws, row, done.now, row.state, f"atlas pick {attempt}")

@@ -17,7 +17,7 @@ from atlas_retry.events import Emit, Event, GateFinished, GateStarted, Validatio
 from atlas_retry.model import OWN_JUNIT, TO_CHECK, Validation
 from atlas_retry.reports.screen.console import Printer, screen
 from atlas_retry.reports.screen.gate_lines import failure_lines, validation_summary
-from atlas_retry.reports.screen.lines import Line
+from atlas_retry.reports.screen.lines import Line, below_others
 from atlas_retry.run.open import OpenWorkspace
 from atlas_retry.text.units import copyable, counted, some
 
@@ -103,7 +103,7 @@ def last_lines(
         next_command = f"atlas validate {place}"
     elif validation.failures:
         next_command = f"atlas retry {place} --ai-fix"
-    yield from validation_summary(validation, next_command)
+    yield from below_others(validation_summary(validation, next_command), verbosity=verbosity)
 
 
 def publish_validation(

@@ -7,7 +7,7 @@ from atlas_retry.cli.output import Target, on_github, publish
 from atlas_retry.model import Verdict
 from atlas_retry.reports.documents import batch_document, encode
 from atlas_retry.reports.screen.gate_lines import failure_lines
-from atlas_retry.reports.screen.lines import Line, command_lines, printable
+from atlas_retry.reports.screen.lines import Line, below_others, command_lines, printable
 from atlas_retry.reports.screen.run_lines import (
     answer_lines,
     headline,
@@ -24,12 +24,12 @@ MAX_NAMES = 8
 def last_lines(done: Done, *, verbosity: int) -> Iterator[Line]:
     """The summary of `atlas retry`, for one workspace or several."""
     if not _is_one(done):
-        yield from batch_lines(done, verbosity=verbosity)
+        yield from below_others(batch_lines(done, verbosity=verbosity), verbosity=verbosity)
         return
     outcome = done.finished[0].outcome
     if verbosity >= 0 and not outcome.verdict.is_green:
         yield from failure_lines(outcome.final, verbosity=verbosity)
-    yield from outcome_summary(outcome)
+    yield from below_others(outcome_summary(outcome), verbosity=verbosity)
 
 
 def _is_one(done: Done) -> bool:

@@ -7,9 +7,11 @@ from datetime import datetime
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from atlas_retry.errors import WorkspaceError
 from atlas_retry.history import archive
+from atlas_retry.history.states import RunState
 from atlas_retry.history.telling import state_of
 from atlas_retry.history.values import RunRow
 from atlas_retry.model import Verdict
@@ -53,11 +55,26 @@ class StatusDocument(Struct, frozen=True, kw_only=True, tag_field="schema", tag=
     workspaces: tuple[StatusEntry, ...]
 
 
+def as_seen(run: RunRow, *, is_running: bool) -> RunRow:
+    """The run with its state as shown: a killed one recorded no end, and is interrupted."""
+    is_killed = run.is_open and not is_running
+    return replace(run, state=RunState.INTERRUPTED) if is_killed else run
+
+
+def is_running(run: RunRow, home: Path, environ: Mapping[str, str]) -> bool:
+    """Whether a process holds the lock of the workspace in which the run has not ended."""
+    with suppress(WorkspaceError):
+        if run.is_open and Path(run.root).is_dir():
+            ws = discovery.open_workspace(Path(run.root), home, environ=environ)
+            return locking.holder(ws) is not None
+    return False
+
+
 def interrupted_runs(
     connection: sqlite3.Connection, home: Path, environ: Mapping[str, str]
 ) -> tuple[RunRow, ...]:
     """The newest runs that were interrupted and that no process continues, latest first."""
-    waiting = (run for run, _, is_running in _newest(connection, home, environ) if not is_running)
+    waiting = (run for run, _, runs in _newest(connection, home, environ) if not runs)
     return tuple(run for run in waiting if run.is_open)
 
 
@@ -76,8 +93,8 @@ def entries(
         StatusEntry(
             name=run.name,
             root=run.root,
-            state="interrupted" if run.is_open and not is_running else state_of(run),
-            is_running=is_running,
+            state=state_of(as_seen(run, is_running=runs)),
+            is_running=runs,
             is_waiting=run.root in waiting,
             run_id=run.id,
             verdict=run.verdict,
@@ -87,7 +104,7 @@ def entries(
             cost_usd=cost_usd,
             unpaid=run.unpaid,
         )
-        for run, cost_usd, is_running in _newest(connection, home, environ)
+        for run, cost_usd, runs in _newest(connection, home, environ)
     ]
     roots = {root: Path(root).name for root in waiting}
     roots |= {str(root): name for name, root in names.items()}
@@ -105,14 +122,8 @@ def _newest(
 ) -> Iterator[tuple[RunRow, float, bool]]:
     """The newest run of each workspace, the cost of all its runs, and whether it is running."""
     for run, cost_usd in archive.newest_of_each(connection):
-        if not Path(run.root).is_dir():
-            continue
-        is_running = False
-        with suppress(WorkspaceError):
-            if run.is_open:
-                ws = discovery.open_workspace(Path(run.root), home, environ=environ)
-                is_running = locking.holder(ws) is not None
-        yield run, cost_usd, is_running
+        if Path(run.root).is_dir():
+            yield run, cost_usd, is_running(run, home, environ)
 
 
 def table(entries: Sequence[StatusEntry], now: datetime) -> str:

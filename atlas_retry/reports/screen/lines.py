@@ -1,6 +1,7 @@
 """A line on a screen: its text and style, with control characters escaped."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import dropwhile
 
 from atlas_retry.patterns import regex
 from atlas_retry.text.redaction import is_plain
@@ -55,6 +56,11 @@ def command_lines(label: str, *commands: str) -> Iterator[Line]:
     head, *rest = copyable(label, *commands)
     yield head, ""
     yield from ((line, "code") for line in rest)
+
+
+def below_others(lines: Iterable[Line], *, verbosity: int) -> Iterable[Line]:
+    """The last lines; quiet prints none before them, so they need no empty line at the start."""
+    return lines if verbosity >= 0 else dropwhile(lambda line: not line[0], lines)
 
 
 def aligned(rows: Sequence[Sequence[str]], *, numbers: bool = False) -> str:
