@@ -154,6 +154,10 @@ def _commands(outcome: Outcome) -> Iterator[Line]:
     if outcome.better is not None:
         take = f"atlas pick {outcome.run_id} {outcome.better}"
         yield from command_lines(f"take attempt {outcome.better}", take)
+    yield from _looking_back(outcome)
+
+
+def _looking_back(outcome: Outcome) -> Iterator[Line]:
     if outcome.attempts:
         yield from command_lines("show the changes", f"atlas diff {outcome.run_id}")
     if outcome.attempts or outcome.gates_changed:
