@@ -160,5 +160,6 @@ def _commands(outcome: Outcome) -> Iterator[Line]:
 def _looking_back(outcome: Outcome) -> Iterator[Line]:
     if outcome.attempts:
         yield from command_lines("show the changes", f"atlas diff {outcome.run_id}")
-    if outcome.attempts or outcome.gates_changed:
+    is_named = (outcome.remedy or "").startswith("atlas undo")
+    if outcome.attempts or (outcome.gates_changed and not is_named):
         yield from command_lines("undo", f"atlas undo {outcome.run_id}")
