@@ -52,7 +52,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="atlas-batch-") as name:
         folder = Path(name)
         environ = {
-            "PATH": os.environ["PATH"],
+            # no environment of Python on it: all packages there would be watched
+            "PATH": os.defpath,
             "HOME": name,
             "LANG": "C.UTF-8",
             "ATLAS_HOME": str(folder / "state"),
