@@ -6,11 +6,12 @@ import pytest
 from msgspec.structs import replace
 
 from atlas_retry.diagnostics.selecting import reproducing
-from atlas_retry.model import Diagnostic, GateResult, Kind, Status
+from atlas_retry.model import Diagnostic, GateResult, Status
 from atlas_retry.prompt import compose
 from atlas_retry.prompt.code import MAX_PASSAGES
 from atlas_retry.prompt.entries import Quoting, quoted
 from tests.briefs import PROJECT, PYTEST_LOG, brief_of, failed
+from tests.values import result
 
 GO_LOG = """\
 en_test.go:855: AlphaSpaceString does not equal "AlphaSpaceString can only have letters"
@@ -242,11 +243,13 @@ def test_places_named_by_an_unknown_runner_are_shown() -> None:
 def test_the_command_for_one_test_matches_its_runner(
     command: str, tool: str, test_id: str, path: str | None, expected: str | None
 ) -> None:
-    result = GateResult(
-        name="test", kind=Kind.TEST, command=command, status=Status.FAILED, success=False
-    )
     test = Diagnostic(tool=tool, message="?", test_id=test_id, path=path)
-    assert reproducing(result, test) == expected
+    assert reproducing(failing(command), test) == expected
+
+
+def failing(command: str, **facts: object) -> GateResult:
+    """A failed gate that runs this command, with other facts."""
+    return replace(result("test", Status.FAILED), command=command, **facts)
 
 
 def test_a_problem_reported_by_two_gates_is_shown_once() -> None:
@@ -278,16 +281,7 @@ def test_a_few_passages_are_shown_and_the_next_ones_named() -> None:
 
 def test_commands_are_those_of_the_root_for_a_gate_of_a_folder() -> None:
     test = Diagnostic(tool="pytest", message="?", test_id="tests/test_a.py::test_it")
-    one = GateResult(
-        name="test",
-        kind=Kind.TEST,
-        command="pytest -q",
-        cwd="libs/x",
-        status=Status.FAILED,
-        success=False,
-        stdout="E   assert 1 == 2",
-        diagnostics=(test,),
-    )
+    one = failing("pytest -q", cwd="libs/x", stdout="E   assert 1 == 2", diagnostics=(test,))
     text = quoted((one,), Quoting(room=4000, per_error=1000, redact=str)).text
     assert text.startswith("### test failed: cd libs/x && pytest -q")
     assert "Reproduce: cd libs/x && pytest tests/test_a.py::test_it" in text
@@ -295,14 +289,7 @@ def test_commands_are_those_of_the_root_for_a_gate_of_a_folder() -> None:
 
 def test_a_go_test_in_a_folder_is_named_by_its_package_there() -> None:
     test = Diagnostic(tool="go-test", message="?", test_id="TestA", path="libs/x/sub/a_test.go")
-    one = GateResult(
-        name="test",
-        kind=Kind.TEST,
-        command="go test ./...",
-        cwd="libs/x",
-        status=Status.FAILED,
-        success=False,
-    )
+    one = failing("go test ./...", cwd="libs/x")
     assert reproducing(one, test) == "go test ./sub -v -run '^TestA$'"
 
 
@@ -319,13 +306,6 @@ def test_a_go_test_in_a_folder_is_named_by_its_package_there() -> None:
 def test_one_test_runs_by_the_script_whose_options_it_may_need(
     command: str, printed: str, expected: str
 ) -> None:
-    one = GateResult(
-        name="test",
-        kind=Kind.TEST,
-        command=command,
-        status=Status.FAILED,
-        success=False,
-        stdout=f"\n{printed}\n  1 failing\n",
-    )
+    one = failing(command, stdout=f"\n{printed}\n  1 failing\n")
     test = Diagnostic(tool="mocha", message="?", test_id="test/a.js::adds")
     assert reproducing(one, test) == f"{expected} test/a.js -g adds"

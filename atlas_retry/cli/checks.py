@@ -65,10 +65,7 @@ def validate(
     chosen = _chosen(opened.settings.gates, command, only or ())
     if list_only:
         return _print_gates(chosen, as_json=json)
-    if receipt:
-        from atlas_retry.workspace.git import commit_id
-
-        base = commit_id(opened.root, opened.git.environ, base)  # a wrong one costs no gate
+    base = _checked_base(opened, base) if receipt else base
     if opened.settings.triage_baseline:
         from atlas_retry.run.triage import check_baseline
 
@@ -98,6 +95,13 @@ def validate(
         write_receipt(receipt, opened, chosen, validation, sign=sign, base=base)
     output.publish_validation(validation, opened, targets, as_json=json)
     return exit_code_of(validation)
+
+
+def _checked_base(opened: OpenWorkspace, base: str) -> str:
+    """The commit of a receipt's base: a wrong one costs no gate. Raises UsageError."""
+    from atlas_retry.workspace.git import commit_id
+
+    return commit_id(opened.root, opened.git.environ, base)
 
 
 def _chosen(gates: tuple[Gate, ...], command: str, only: Sequence[str]) -> tuple[Gate, ...]:

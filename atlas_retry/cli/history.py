@@ -12,6 +12,7 @@ import typer
 
 from atlas_retry import process
 from atlas_retry.cli import here
+from atlas_retry.cli.output import print_commands
 from atlas_retry.errors import StateError, UsageError, WorkspaceError
 from atlas_retry.events import seconds_of
 from atlas_retry.history import archive, database, entries, rescue, telling
@@ -20,7 +21,6 @@ from atlas_retry.history.values import RunRow
 from atlas_retry.reports.documents import encode
 from atlas_retry.reports.screen.lines import printable
 from atlas_retry.state_dir import TURN, VALIDATION
-from atlas_retry.text.units import copyable
 from atlas_retry.workspace import identity, locking, shadow
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.restoring import INDEX, Restored
@@ -151,7 +151,7 @@ def _name_earlier(ws: Workspace, row: RunRow) -> None:
         is_gone = one.pruned or one.is_open or one.state is RunState.UNDONE
         is_earlier = _began_s(one) < _began_s(row)
         if is_earlier and not is_gone and changes(ws, *rescue.span(ws, one, None)):
-            print("\n".join(copyable("an earlier run changed files", f"atlas undo {one.id}")))
+            print_commands("an earlier run changed files", f"atlas undo {one.id}", to=sys.stdout)
             return
 
 

@@ -225,10 +225,9 @@ def reproducing(result: GateResult, test: Diagnostic) -> str | None:
     has_path = "::" in whole and test.tool != "cargo-test"
     path, _, name = whole.partition("::") if has_path else ("", "", whole)
     folder = folder_of(result.command)
-    script = None if runner.valued else _script_of(runner.program, result)
     if test.tool == "go-test" and test.path:
         path = posixpath.relpath(test.path, posixpath.join(result.cwd, folder))
-    call = _call(runner, result.command) if script is None else RunnerCall(start=script)
+    call = _call(runner, result)
     if call is None or _is_outside(path, folder):
         return None
     enter = "" if folder == "." else f"cd {shlex.quote(folder)} && "
@@ -255,8 +254,11 @@ def _script_of(program: str, result: GateResult) -> str | None:
     return f"{command} --" if any(named) else None
 
 
-def _call(runner: SelectingRunner, command: str) -> RunnerCall | None:
+def _call(runner: SelectingRunner, result: GateResult) -> RunnerCall | None:
     """How the gate starts the runner; None if unknown, or if it does so in several ways."""
+    command = result.command
+    if runner.valued is None and (script := _script_of(runner.program, result)):
+        return RunnerCall(start=script)
     named = [*_named(runner.program, command)]
     if not named and (default := runner.default(command)):
         named = [*_named(runner.program, default)]

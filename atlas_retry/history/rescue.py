@@ -76,7 +76,7 @@ def undo(
     )
     git, theirs = putback.put_back_moved(ws, run.start, quiet_s, run.left_behind)
     shadow.drop(ws, held_under(run.id, BEGUN))
-    done = replace(done, git=git, git_conflicts=tuple(theirs), ended=ended)
+    done = replace(done, git=git, git_conflicts=theirs, ended=ended)
     done = _checked(ws, done, run.start)
     return replace(done, differs=(*done.differs, *putback.moved_git(ws, run.start)))
 

@@ -150,11 +150,7 @@ def _moved_git(opened: OpenWorkspace, run: values.RunRow, attempt: values.OpenAt
         return []
     quiet_s = rescue.quiet_since_s(run, run_folder(opened, run.id))
     moved = putback.moved_git(opened.git, attempt.snapshot)
-    return [
-        name.rstrip(":")
-        for name, files in moved.items()
-        if not any(restoring.is_later(file, quiet_s) for file in files)
-    ]
+    return sorted(name.rstrip(":") for name in putback.before_quiet(moved, quiet_s))
 
 
 def _why_not_resumed(opened: OpenWorkspace, run: values.RunRow, attempt: values.OpenAttempt) -> str:

@@ -49,11 +49,17 @@ def put_back_moved(
     Later means after `quiet_s`, or after the snapshot `left`. Raises WorkspaceError.
     """
     moved = moved_git(ws, snapshot_id)
-    theirs = {name for name, files in moved.items() if any(is_later(f, quiet_s) for f in files)}
+    theirs = moved.keys() - before_quiet(moved, quiet_s)
     if left:
         theirs |= moved.keys() & moved_git(ws, left).keys()
     done = put_back_git(ws, snapshot_id, moved.keys() - theirs) if moved else ()
     return done, tuple(sorted(theirs))
+
+
+def before_quiet(moved: Mapping[str, Collection[Path]], quiet_s: float) -> set[str]:
+    """The names in a result of `moved_git` of which no file changed after `quiet_s`."""
+    late = {name for name, files in moved.items() if any(is_later(f, quiet_s) for f in files)}
+    return moved.keys() - late
 
 
 def _group(name: str) -> str:
