@@ -113,7 +113,8 @@ def _refuse_undecided(
     if ended := process.end_marked(run.mark):
         text = f"run {run.id}: the processes it left running are ended ({some(ended, 4)})"
         emit(Notice(level=Level.WARNING, text=text))
-    if outside := _outside(opened, run, attempt):
+    quiet_s = rescue.quiet_since_s(run, run_folder(opened, run.id))
+    if outside := _outside(opened, _began_s(run, attempt), quiet_s):
         raise UsageError(
             f"run {run.id} was interrupted in this workspace, and during its turn files outside "
             f"that its gates use were changed: {some(outside, MAX_SHOWN)}",
@@ -121,51 +122,49 @@ def _refuse_undecided(
         )
     interrupted = f"run {run.id} was interrupted in this workspace, and its turn changed"
     undo = f"atlas undo {run.id} restores what was there before it"
-    if moved := _moved_git(opened, run, attempt):
+    if moved := _moved_git(opened, attempt, quiet_s):
         text = f"{interrupted} git's own state: {some(moved, MAX_SHOWN)}"
         raise UsageError(text, remedy=f"{undo}; {STAYS}")
-    if paths := _undecided(opened, run, attempt):
+    if paths := _undecided(opened, attempt, quiet_s):
         text = f"{interrupted} files that decide: {some(paths, MAX_SHOWN)}"
-        if why := _why_not_resumed(opened, run, attempt):
+        if why := _why_not_resumed(opened, run, attempt, quiet_s):
             raise UsageError(f"{text}; it cannot be resumed: {why}", remedy=f"{undo}; {STAYS}")
         resume = f"atlas resume {opened.root} --ai-fix judges them and continues"
         raise UsageError(text, remedy=f"{resume}; {undo}")
 
 
-def _outside(opened: OpenWorkspace, run: values.RunRow, attempt: values.OpenAttempt) -> list[str]:
+def _outside(opened: OpenWorkspace, began_s: float, quiet_s: float) -> list[str]:
     """Files outside that gates use, changed in the turn; if the guard only warns, those of atlas.
 
     A turn can turn the guard off in the configuration of the user.
     """
-    quiet_s = rescue.quiet_since_s(run, run_folder(opened, run.id))
-    moved = seals.outside_between(opened.git, _began_s(run, attempt), quiet_s)
+    moved = seals.outside_between(opened.git, began_s, quiet_s)
     if opened.settings.guard.mode == "block":
         return [*moved]
     return [path for path in moved if path in opened.settings.sources]
 
 
-def _moved_git(opened: OpenWorkspace, run: values.RunRow, attempt: values.OpenAttempt) -> list[str]:
+def _moved_git(opened: OpenWorkspace, attempt: values.OpenAttempt, quiet_s: float) -> list[str]:
     """Git's own state that the turn changed and nobody since; none if the guard only warns."""
     if opened.settings.guard.mode != "block":
         return []
-    quiet_s = rescue.quiet_since_s(run, run_folder(opened, run.id))
     moved = putback.moved_git(opened.git, attempt.snapshot)
     return sorted(name.rstrip(":") for name in putback.before_quiet(moved, quiet_s))
 
 
-def _why_not_resumed(opened: OpenWorkspace, run: values.RunRow, attempt: values.OpenAttempt) -> str:
+def _why_not_resumed(
+    opened: OpenWorkspace, run: values.RunRow, attempt: values.OpenAttempt, quiet_s: float
+) -> str:
     there = snapshots.snapshot(opened.git).id
     paths = [change.path for change in state.changes(opened.git, attempt.snapshot, there)]
-    quiet_s = rescue.quiet_since_s(run, run_folder(opened, run.id))
     return changed_by_others(opened.git, run, paths, quiet_s)
 
 
 def _undecided(
-    opened: OpenWorkspace, run: values.RunRow, attempt: values.OpenAttempt
+    opened: OpenWorkspace, attempt: values.OpenAttempt, quiet_s: float
 ) -> tuple[str, ...]:
     """Paths of a turn's changes in the workspace that the guard would hold or refuse."""
     git, guard = opened.git, opened.settings.guard
-    quiet_s = rescue.quiet_since_s(run, run_folder(opened, run.id))
     there, moved, ignored = _leftovers(git, attempt, quiet_s)
     if not moved:
         return ()
