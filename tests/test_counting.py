@@ -18,6 +18,7 @@ from atlas_retry.model import Diagnostic, GateResult, Kind, Level, Outcome, Stat
 from atlas_retry.reports import markdown, page
 from atlas_retry.reports.screen.run_lines import outcome_summary
 from atlas_retry.reports.subject import Subject
+from atlas_retry.run.decide import is_worse
 from tests.processes import PYTHON
 from tests.projects import CALC, FIXED, Project
 from tests.values import GREEN, result, validation
@@ -244,4 +245,51 @@ def test_the_first_problem_is_a_failing_test_with_the_total() -> None:
 
 def test_a_failure_without_problems_shows_its_last_line() -> None:
     failed = validation(red(error="exit code 3", stderr="a\nno such option\n"))
-    assert first_problem(failed) == "1 problem: gate: exit code 3: no such option"
+    assert first_problem(failed) == "1 line that no parser knows: gate: exit code 3: no such option"
+
+
+def unread(*lines: str) -> Validation:
+    return validation(red(stdout="\n".join(lines), exit_code=1))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "counts"),
+    [
+        (("<a> is bad", "<b> is bad", "<c> is bad"), ("<b> is bad",), (2, 1, 0)),
+        (("<a> is bad",), ("<a> is bad", "<b> is bad"), (0, 1, 1)),
+        (("ui: a.ts(1): no", "ui: b.ts(2): no"), ("ui: b.ts(9): no",), (1, 1, 0)),
+        (("docs/a.md", "docs/b.md"), ("docs/b.md",), (1, 1, 0)),
+        (("<a> is bad", "<b> is bad"), ("Traceback (most recent call last):",), (0, 0, 0)),
+    ],
+)
+def test_output_that_no_parser_reads_counts_by_its_lines(
+    before: tuple[str, ...], after: tuple[str, ...], counts: tuple[int, ...]
+) -> None:
+    assert tuple(map(len, compared(unread(*before), unread(*after)))) == counts
+
+
+def test_a_tool_that_dies_is_no_progress_over_unread_problems() -> None:
+    problems, death = unread("<a> is bad", "<b> is bad"), unread("Segmentation fault")
+    assert not is_worse(problems, than=death)
+    assert is_worse(unread("<a> is bad", "<b> is bad"), than=unread("<a> is bad"))
+
+
+STRANGE = (
+    "import pathlib, sys\n"
+    "bad = [w for w in pathlib.Path('words').read_text().split() if w.startswith('bad')]\n"
+    "print('\\n'.join(f'<{word}> is not wanted at all' for word in bad))\n"
+    "sys.exit(bool(bad))\n"
+)
+
+
+def test_paid_fixes_stay_although_no_parser_reads_the_gate(project: Project) -> None:
+    (project.root / "lint.py").write_text(STRANGE)
+    (project.root / "words").write_text("bad1 bad2 bad3\n")
+    project.configure(validation={"lint": [f"{PYTHON} lint.py"]})
+    project.commit()
+    project.attempt(1, {"words": "good bad2 bad3\n"})
+    project.attempt(2, {"words": "good good bad3\n"})
+    outcome = project.retry(retry__max_ai_retry_attempts=2)
+    assert (project.root / "words").read_text() == "good good bad3\n"
+    assert [len(attempt.fixed) for attempt in outcome.attempts] == [1, 1]
+    assert course_of(outcome) == "3 -> 2 -> 1"

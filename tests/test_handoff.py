@@ -117,7 +117,7 @@ def test_attempts_are_listed_with_their_result() -> None:
     text = ended(failing("pytest", problem()), attempts=tried)
     assert "1. anthropic sonnet, $0.50: a plus for a minus" in text
     assert "and 2 more" in text
-    assert "1 problem fixed, 0 remained, 2 introduced" in text
+    assert "1 fixed, 0 remaining, 2 introduced" in text
     assert (
         "- `t.py` tests/removed: refused: a test is gone. To look at it: atlas diff r-1 1" in text
     )

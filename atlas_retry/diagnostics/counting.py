@@ -2,16 +2,17 @@
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from atlas_retry.diagnostics.fingerprints import normalised
-from atlas_retry.diagnostics.unread import UNREAD, telling
+from atlas_retry.diagnostics.fingerprints import normalised, steady
+from atlas_retry.diagnostics.unread import UNREAD, form, telling
 from atlas_retry.diagnostics.values import THRESHOLD_RULE
 from atlas_retry.model import (
     CANNOT_EXECUTE,
     NOT_FOUND,
+    Attempt,
     Diagnostic,
     GateResult,
     Kind,
@@ -45,6 +46,7 @@ def compared(before: Validation, after: Validation) -> Compared:
 
     Problems with the same tool, rule, file, symbol or test are the same, even if line or values
     differ. Problems that a gate does not repeat because it ended too early do not count as fixed.
+    Output that no parser reads counts by its lines; where these cannot be compared, by nothing.
     """
     old, new = _problems(before, after), _problems(after, before)
     fixed: list[str] = []
@@ -78,8 +80,16 @@ def _problems_of(result: GateResult, other: Validation) -> Iterator[tuple[Key, s
         key = (result.name, UNREAD) if diagnostic.tool == UNREAD else _key(diagnostic)
         yield from [(key, diagnostic.fingerprint)] * diagnostic.count
     if not known:
-        lines = len(_lines(result)) if _is_known(result, other) else 1
-        yield from [((result.name, UNREAD), f"{result.name}:{result.status}")] * lines
+        yield from (((result.name, UNREAD), name) for name in _unread(result, other))
+
+
+def _unread(result: GateResult, other: Validation) -> Iterable[str]:
+    """Fingerprints of a failure without problems: its lines, if they can be compared."""
+    if result.status in _CUT_SHORT:
+        return (f"{result.name}:{result.status}",)
+    if _is_known(result, other) or _is_comparable(result, other):
+        return [f"{result.name}: {line}" for line in _lines(result).elements()]
+    return ()
 
 
 def _key(d: Diagnostic) -> Key:
@@ -103,6 +113,15 @@ def _unseen(before: Validation, after: Validation) -> Iterator[str]:
     for result in before.failures:
         if result.name in blind and not is_cut_short(result, after):
             yield from (fingerprint for _, fingerprint in _problems_of(result, after))
+
+
+def changed_counts(attempt: Attempt) -> str:
+    """`2 fixed, 1 remaining, 0 introduced`; nothing is claimed of output that was not read."""
+    counts = (len(attempt.fixed), len(attempt.remaining), len(attempt.introduced))
+    failed = attempt.validation is not None and not attempt.validation.success
+    if failed and not any(counts):
+        return "problems not counted: no parser reads this output"
+    return "{} fixed, {} remaining, {} introduced".format(*counts)
 
 
 def only_new(result: GateResult, base: GateResult) -> GateResult | None:
@@ -149,9 +168,17 @@ def _is_uncounted(result: GateResult) -> bool:
     return is_partial or unread or is_cut_short(result, Validation())
 
 
-def total(validation: Validation) -> int:
-    """Number of problems of failed gates; a failure without problems counts as one."""
-    return sum(max(result.problems, 1) for result in validation.failures)
+def total(validation: Validation, other: Validation | None = None) -> int:
+    """Number of problems of failed gates; a failure without problems counts as one.
+
+    If the same gate was not read in the `other` validation either, its lines count.
+    """
+    return sum(_size(result, other or Validation()) for result in validation.failures)
+
+
+def _size(result: GateResult, other: Validation) -> int:
+    lines = _lines(result).total() if _is_comparable(result, other) else 1
+    return result.problems or lines
 
 
 def cut_short(validation: Validation, other: Validation) -> int:
@@ -162,25 +189,41 @@ def cut_short(validation: Validation, other: Validation) -> int:
 def is_cut_short(result: GateResult, other: Validation) -> bool:
     """Whether a gate that failed ended before it could count its problems.
 
-    True if it timed out, if something could not be collected, parsed or compiled, or if its
-    output cannot be parsed, unless the output is part of that in the `other` validation.
+    True if it timed out, if something could not be collected, parsed or compiled, or if no
+    parser reads its output, unless its lines can be compared with those in the `other` validation.
     """
     if result.status in _CUT_SHORT or result.exit_code in (CANNOT_EXECUTE, NOT_FOUND):
         return True
     if not result.problems:
-        return not _is_known(result, other)
+        return not (_is_known(result, other) or _is_comparable(result, other))
     return any(_stops(d, result.kind) for d in result.diagnostics)
 
 
 def _is_known(result: GateResult, other: Validation) -> bool:
     """Whether all of a gate's output is in the output of its namesake that could count."""
     lines = _lines(result)
-    same = [r for r in other.failures if r.name == result.name]
-    return bool(lines) and any(r.problems and lines <= _lines(r) for r in same)
+    same = (r for r in other.failures if r.name == result.name and r.problems)
+    return bool(lines) and any(lines.keys() <= _lines(r).keys() for r in same)
 
 
-def _lines(result: GateResult) -> set[str]:
-    return {normalised(line) for line in telling(f"{result.stdout}\n{result.stderr}".splitlines())}
+def _is_comparable(result: GateResult, other: Validation) -> bool:
+    """Whether no parser read this gate in both validations, and one has no form of lines more.
+
+    Whoever fixes problems takes forms away and whoever makes some adds forms; a tool that ends
+    early does both: its own error comes, and the problems go.
+    """
+    if result.problems or result.status is not Status.FAILED:
+        return False
+    forms = set(map(form, _lines(result)))
+    same = (r for r in other.failures if r.name == result.name and not r.problems)
+    others = [set(map(form, _lines(r))) for r in same if r.status is Status.FAILED]
+    return any(forms and known and (forms <= known or known <= forms) for known in others)
+
+
+def _lines(result: GateResult) -> Counter[str]:
+    """Its telling lines without numbers and times, all that are not blank if none tells."""
+    lines = [*filter(str.strip, f"{result.stdout}\n{result.stderr}".splitlines())]
+    return Counter(normalised(steady(line)) for line in [*telling(lines)] or lines)
 
 
 def _stops(d: Diagnostic, kind: Kind) -> bool:
@@ -213,13 +256,15 @@ def counts_of(outcome: Outcome) -> tuple[int | None, ...]:
     """Problem counts before and after each attempt; None if a gate could not count."""
     seen = _validations(outcome)
     hidden = _hidden(seen)
-    return tuple(None if n in hidden else total(one) for n, one in enumerate(seen))
+    return tuple(None if n in hidden else total(one, seen[0]) for n, one in enumerate(seen))
 
 
 def course(seen: Sequence[Validation]) -> str:
     """Problem counts, one per validation."""
     hidden = _hidden(seen)
-    figures = ("not counted" if n in hidden else _figure(one) for n, one in enumerate(seen))
+    figures = (
+        "not counted" if n in hidden else _figure(one, seen[0]) for n, one in enumerate(seen)
+    )
     return " -> ".join(figures)
 
 
@@ -235,17 +280,21 @@ def _hidden(seen: Sequence[Validation]) -> frozenset[int]:
     return frozenset(hidden if len(hidden) < len(seen) else ())
 
 
-def _figure(validation: Validation) -> str:
+def _figure(validation: Validation, first: Validation) -> str:
     least = any(result.at_least for result in validation.failures)
-    return f"{'at least ' if least else ''}{total(validation)}"
+    return f"{'at least ' if least else ''}{total(validation, first)}"
 
 
 def first_problem(validation: Validation) -> str:
     """`3 problems, the first: calc.py:2: F401 ...` on one line; empty if no gate failed."""
     if not validation.failures:
         return ""
-    several = "s, the first" if total(validation) > 1 else ""
-    return f"{_figure(validation)} problem{several}: {_first(validation.failures[0])}"
+    count = total(validation, validation)
+    plural = "s" if count > 1 else ""
+    is_read = any(r.problems for r in validation.failures)
+    what = f"problem{plural}" if is_read else f"line{plural} that no parser knows"
+    first = ", the first" if count > 1 else ""
+    return f"{_figure(validation, validation)} {what}{first}: {_first(validation.failures[0])}"
 
 
 def _first(result: GateResult) -> str:

@@ -198,7 +198,11 @@ def _write_rules(to: sqlite3.Connection, run_id: str, number: int, after: Valida
 def tally(before: Validation, after: Validation) -> dict[str, tuple[int, ...]]:
     """Numbers of problems of each rule that were fixed, remain and were introduced."""
     rules = rules_by_fingerprint(before) | rules_by_fingerprint(after)
-    counts = [Counter(map(rules.__getitem__, prints)) for prints in compared(before, after)]
+    # of a gate that no parser reads, each line counts as the gate: `name: line`
+    counts = [
+        Counter(rules.get(one) or one.partition(": ")[0] for one in prints)
+        for prints in compared(before, after)
+    ]
     names = sorted({*chain.from_iterable(counts)})
     return {name: tuple(count[name] for count in counts) for name in names}
 

@@ -1,5 +1,6 @@
 """Lists earlier attempts with their changes and why they failed, one line each."""
 
+from atlas_retry.diagnostics.counting import changed_counts
 from atlas_retry.model import Attempt
 from atlas_retry.prompt.untrusted import elided, harmless_output
 from atlas_retry.text.units import changed, some
@@ -22,10 +23,7 @@ def ledger(history: tuple[Attempt, ...], room: int, *, is_detailed: bool = False
 
 def _line(attempt: Attempt, *, detailed: bool) -> str:
     facts = [f"changed {some(map(changed, attempt.changes), MAX_CHANGES) or 'nothing'}"]
-    facts.append(
-        f"{len(attempt.fixed)} fixed, {len(attempt.remaining)} remaining, "
-        f"{len(attempt.introduced)} introduced"
-    )
+    facts.append(changed_counts(attempt))
     facts += _faults(attempt)
     if detailed and attempt.summary:
         facts.append(f"it said: {elided(' '.join(attempt.summary.split()), MAX_SUMMARY_CHARS)}")

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Final
 
+from atlas_retry.diagnostics.counting import changed_counts
 from atlas_retry.diagnostics.selecting import from_root, reproducing
 from atlas_retry.model import Attempt, GateResult, Outcome
 from atlas_retry.reports.findings import of_attempt
@@ -70,10 +71,7 @@ def _attempt(outcome: Outcome, attempt: Attempt) -> Iterator[str]:
         yield f"   - it ended with: {_line(attempt.error)}"
     files = some((f"`{_line(change.path)}`" for change in attempt.changes), MAX_FILES)
     yield f"   - changed {files or 'nothing'}"
-    yield (
-        f"   - {counted(len(attempt.fixed), 'problem')} fixed, {len(attempt.remaining)} remained,"
-        f" {len(attempt.introduced)} introduced"
-    )
+    yield f"   - {changed_counts(attempt)}"
     for finding in of_attempt(outcome, attempt):
         yield f"   - `{_line(finding.where)}` {finding.seen.rule}: {_line(finding.sentence)}"
     if attempt.worse and not attempt.kept:

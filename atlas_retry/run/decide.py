@@ -376,4 +376,4 @@ def _is_red(result: GateResult) -> bool:
 
 def _standing(validation: Validation, other: Validation) -> Standing:
     red = list(filter(_is_red, validation.results))
-    return len(red), cut_short(validation, other), total(validation)
+    return len(red), cut_short(validation, other), total(validation, other)
