@@ -516,6 +516,8 @@ class AttemptFacts(Struct, frozen=True, kw_only=True):
     """Snapshot of the tree after the guard; unless `worse`, the next attempt starts from it."""
     kept: bool = False
     """Whether the run ended with this attempt's tree."""
+    unstaged: tuple[str, ...] = ()
+    """Changed files that a gate judges as they are staged: it passes once they are staged again."""
 
 
 class Attempt(AttemptFacts, frozen=True, kw_only=True):

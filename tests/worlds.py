@@ -202,6 +202,9 @@ class _InWorld(Effects, kw_only=True):
     def aside(self, chosen: Sequence[Gate], files: Contents, previous: Validation) -> Validation:
         return self.world.aside(chosen, files, previous)
 
+    def staged(self, _paths: Iterable[str]) -> tuple[str, ...]:
+        return ()
+
     def uncached(self, gate: Gate, _result: GateResult) -> Gate | None:
         return self.world.uncached.get(gate.name)
 

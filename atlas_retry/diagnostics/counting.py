@@ -201,9 +201,9 @@ def is_cut_short(result: GateResult, other: Validation) -> bool:
 
 def _is_known(result: GateResult, other: Validation) -> bool:
     """Whether all of a gate's output is in the output of its namesake that could count."""
-    lines = _lines(result)
-    same = (r for r in other.failures if r.name == result.name and r.problems)
-    return bool(lines) and any(lines.keys() <= _lines(r).keys() for r in same)
+    lines = _lines(result).keys()
+    counted = [r for r in _namesakes(result, other) if r.problems]
+    return bool(lines) and any(lines <= _lines(r).keys() for r in counted)
 
 
 def _is_comparable(result: GateResult, other: Validation) -> bool:
@@ -214,10 +214,17 @@ def _is_comparable(result: GateResult, other: Validation) -> bool:
     """
     if result.problems or result.status is not Status.FAILED:
         return False
-    forms = set(map(form, _lines(result)))
-    same = (r for r in other.failures if r.name == result.name and not r.problems)
-    others = [set(map(form, _lines(r))) for r in same if r.status is Status.FAILED]
-    return any(forms and known and (forms <= known or known <= forms) for known in others)
+    forms = _forms(result)
+    others = [_forms(r) for r in _namesakes(result, other) if r.status is Status.FAILED]
+    return bool(forms) and any(forms <= known or known < forms for known in filter(None, others))
+
+
+def _namesakes(result: GateResult, other: Validation) -> list[GateResult]:
+    return [one for one in other.failures if one.name == result.name]
+
+
+def _forms(result: GateResult) -> set[str]:
+    return set() if result.problems else set(map(form, _lines(result)))
 
 
 def _lines(result: GateResult) -> Counter[str]:

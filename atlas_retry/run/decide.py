@@ -130,6 +130,10 @@ def _passed(progress: Progress, _: Limits) -> End | None:
         # flaky, or a gate undoes the fix after another one has passed
         reason = "the gates pass on the very files on which they failed before"
         return End(verdict=Verdict.STALLED, reason=reason, remedy="atlas validate")
+    if unstaged := held.unstaged(progress.attempts):
+        reason = f"the gates pass once the fix is staged: {some(unstaged, held.MAX_SHOWN)}"
+        remedy = f"git add -- {shlex.join(unstaged)}"
+        return End(verdict=Verdict.NEEDS_REVIEW, reason=reason, remedy=remedy)
     changed = progress.attempts or progress.fixers_changed or not progress.baseline.success
     return End(verdict=Verdict.FIXED if changed else Verdict.CLEAN)
 

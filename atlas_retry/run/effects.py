@@ -73,6 +73,7 @@ from atlas_retry.workspace import (
     restoring,
     shadow,
     snapshots,
+    staging,
     state,
     trees,
 )
@@ -336,6 +337,26 @@ class Effects(Struct, kw_only=True):
         """
         how = self._plan_aside(previous)
         return run_aside(self.opened, chosen, files, how, self.emit)
+
+    def staged(self, paths: Iterable[str]) -> tuple[str, ...]:
+        """Those of these paths whose staged content differs from the last commit."""
+        return tuple(sorted(staging.staged_paths(self.opened.git).intersection(paths)))
+
+    def as_if_staged(
+        self, chosen: Sequence[Gate], paths: Collection[str], previous: Validation
+    ) -> Validation:
+        """Run these gates with a copy of the index in which these files are staged as they are."""
+
+        def without_ends(event: Event) -> None:
+            if not isinstance(event, GateFinished):
+                self.emit(event)
+
+        scratch = state_dir.folder(self.folder, "staging")
+        line = staging.staging(self.opened.git, paths, scratch)
+        gates = [replace(gate, run=f"{line}\n{gate.run}") for gate in chosen]
+        seen = run_aside(self.opened, gates, {}, self._plan_aside(previous), without_ends)
+        pairs = zip(chosen, seen.results, strict=True)
+        return replace(seen, results=tuple(replace(r, command=g.run) for g, r in pairs))
 
     def _plan_aside(self, previous: Validation) -> Plan:
         how = plan(self.opened, self._logs("asides", next(self.asides)))

@@ -55,6 +55,11 @@ def for_review(attempts: Attempts) -> tuple[tuple[int, Held], ...]:
     return tuple(seen)
 
 
+def unstaged(attempts: Attempts) -> tuple[str, ...]:
+    """Files in the workspace that a gate judges as they are staged, each once."""
+    return tuple(dict.fromkeys(chain.from_iterable(one.unstaged for one in in_place(attempts))))
+
+
 def in_place(attempts: Attempts) -> tuple[Attempt, ...]:
     """Attempts whose edits are in the workspace; worse ones are reverted before the next one."""
     earlier, last = attempts[:-1], attempts[-1:]

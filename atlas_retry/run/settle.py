@@ -144,7 +144,8 @@ def _validated(
 ) -> Settled:
     """Validate what is left; a green must also hold without the kept changes."""
     left = do.snapshot(f"{attempt.number}-left")
-    validation = _run_wholly(do.validate(progress.latest), progress.settled, do)
+    attempt, validation = _once_staged(attempt, do.validate(progress.latest), do)
+    validation = _run_wholly(validation, progress.settled, do)
     end = do.snapshot(f"{attempt.number}-end")
     if left.tree != end.tree and (rewritten := do.rewritten(left.id, end.id, validation)):
         return _reverted_whole(attempt, rewritten, turn, end, do)
@@ -168,6 +169,31 @@ def _validated(
     if proved is validation:
         return attempt, end, validation
     return attempt, do.snapshot(f"{attempt.number}-end"), proved
+
+
+def _once_staged(
+    attempt: Attempt, validation: Validation, do: Effects
+) -> tuple[Attempt, Validation]:
+    """Try whether gates fail only because the changed files are staged as they were before.
+
+    `git diff --cached --check`, pre-commit and lint-staged judge what is staged, and the index is
+    the user's: the fix counts, and the run names the files to stage.
+    """
+    gates = do.run.limits.gates
+    if validation.success or not (paths := do.staged(change.path for change in attempt.changes)):
+        return attempt, validation
+    red = [gate for gate, result in zip(gates, validation.results, strict=True) if result.blocks]
+    asked, before = _chosen(gates, validation, lambda gate: gate in red and bool(gate.run))
+    names = some(paths, MAX_SHOWN)
+    do.emit(Notice(text=f"  running again as if staged: {names}"))
+    seen = do.as_if_staged(asked, paths, before)
+    note = f"passes once the fix is staged: git add {names}"
+    green = [replace(result, notes=(*result.notes, note)) for result in seen.results]
+    results = [new if new.success else old for new, old in zip(green, before.results, strict=True)]
+    if not any(result.success for result in results):
+        return attempt, validation
+    seen = replace(seen, results=tuple(results))
+    return replace(attempt, unstaged=paths), _with(validation, seen, asked, do)
 
 
 def _run_wholly(validation: Validation, before: Validation, do: Effects) -> Validation:
