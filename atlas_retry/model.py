@@ -104,6 +104,9 @@ class Gate(Struct, frozen=True, kw_only=True):
     """Names of secrets the gate may see."""
     inputs: tuple[str, ...] = ()
     """Globs of the files that the result depends on; empty = all files."""
+    after: tuple[str, ...] = ()
+    """Names of the gates that must have ended before it starts, if they run."""
+    only_in_ci: bool = False
     writes: bool = False
     """Changes files, so it runs alone."""
     keep_daemons: bool = False

@@ -40,6 +40,17 @@ def test_every_output_form_has_the_same_exit_code(
     assert atlas(project, "validate", *form).code == code
 
 
+def test_a_gate_for_ci_runs_there_and_when_it_is_named(project: Project) -> None:
+    gates(project, "true")
+    configuration = project.root / ".atlas/config.yaml"
+    rows = ", {name: slow, run: exit 1, when: ci}]"
+    configuration.write_text("validation: {lint: ['true'" + rows + "}\n")
+    assert atlas(project, "validate").code == 0
+    assert atlas(project, "retry", ".").code == 0
+    assert atlas(project, "validate", "--only", "slow").code == 1
+    assert atlas(project, "validate", CI="true").code == 1
+
+
 def test_no_module_is_imported_from_the_workspace(project: Project) -> None:
     gates(project, "exit 1")
     named = ("typer", "msgspec", "yaml", "rich", "json", "sqlite3", "tomllib", "shutil", "IPython")

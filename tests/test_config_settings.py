@@ -31,6 +31,7 @@ GATE = {
     "env": ("env: {A: '1', B: ''}", "env", (("A", "1"), ("B", ""))),
     "pass_env": ("pass_env: [NPM_TOKEN]", "pass_env", ("NPM_TOKEN",)),
     "writes": ("writes: true", "writes", True),
+    "when": ("when: ci", "only_in_ci", True),
     "keep_daemons": ("keep_daemons: true", "keep_daemons", True),
     "network": ("network: none", "network", False),
     "parser": ("parser: mypy", "parser", "mypy"),
@@ -182,7 +183,7 @@ ELSEWHERE = {
 
 
 def test_every_key_has_a_test_of_its_effect() -> None:
-    kinds = {*GATE, "accept", "inputs"}
+    kinds = {*GATE, "accept", "after", "inputs"}
     gates = {f"{'.'.join(path)}.{key}" for path in GATE_LISTS for key in kinds}
     reviews = {f"validation.review.{key}" for key in REVIEW}
     sections = {".".join(path[:-1]) for path in keys()}
@@ -205,6 +206,22 @@ def test_a_gates_accept_setting_overrides_the_general_one(
         every == "baseline",
         accepts,
     ]
+
+
+def test_a_gate_names_the_gates_that_it_runs_after() -> None:
+    gates = load_text("validation: {test: [a, {name: report, run: b, after: [a]}]}").gates
+    assert [gate.after for gate in gates] == [(), ("a",)]
+
+
+@pytest.mark.parametrize(
+    ("after", "words"),
+    [("lin", "'lin': no gate of that name"), ("report", "report would wait for itself")],
+)
+def test_an_impossible_order_of_gates_is_refused(after: str, words: str) -> None:
+    first = "{name: lint, run: a, after: [report]}"
+    text = f"validation: {{lint: [{first}], test: [{{name: report, run: b, after: [{after}]}}]}}"
+    with pytest.raises(ConfigError, match=words):
+        load_text(text)
 
 
 def test_the_validation_timeout_applies_to_gates_without_their_own() -> None:

@@ -186,6 +186,17 @@ def test_builds_run_before_the_gates_that_may_need_them(plan: Plan) -> None:
     assert run_gates(gates, plan).success
 
 
+def test_a_gate_runs_once_those_that_it_waits_for_have_ended(plan: Plan) -> None:
+    gates = [
+        gate("report", Kind.LINT, "echo report >> order", after=("tests", "unknown here")),
+        gate("tests", Kind.TEST, "sleep 0.2; echo tests >> order; exit 1"),
+        gate("upload", Kind.BUILD, "echo upload >> order", after=("report",)),
+    ]
+    results = run_gates(gates, replace(plan, flake_reruns=0)).results
+    assert (plan.root / "order").read_text().split() == ["tests", "report", "upload"]
+    assert [each.status for each in results] == [Status.PASSED, Status.FAILED, Status.PASSED]
+
+
 def test_readers_run_again_after_a_later_writer_changed_files(plan: Plan) -> None:
     gates = [
         gate("lint", Kind.LINT, "! grep -q bad code.py"),

@@ -61,7 +61,7 @@ def validate(
     if sign and not receipt:
         raise UsageError("--sign needs a receipt", remedy=f"--receipt FILE --sign {sign}")
     targets = output.targets(report)
-    opened, proposed = _opened(path.resolve())
+    opened, proposed = _opened(path.resolve(), only or ())
     chosen = _chosen(opened.settings.gates, command, only or ())
     if list_only:
         return _print_gates(chosen, as_json=json)
@@ -127,16 +127,16 @@ def _print_gates(gates: Sequence[Gate], *, as_json: bool) -> int:
     return OK
 
 
-def _opened(path: Path) -> tuple[OpenWorkspace, "Checks | None"]:
+def _opened(path: Path, named: Collection[str]) -> tuple[OpenWorkspace, "Checks | None"]:
     """The workspace, and the proposed gates if it has no configuration."""
     from atlas_retry import config
 
     if not path.is_dir() or config.is_configured(path):
-        return open_configured(path, os.environ), None
+        return open_configured(path, os.environ, named=named), None
     from atlas_retry.cli.proposing import checking
 
     proposed = checking(config.root_of(path), os.environ)
-    return open_configured(path, os.environ, proposed=proposed.text), proposed
+    return open_configured(path, os.environ, proposed=proposed.text, named=named), proposed
 
 
 def _run(

@@ -59,6 +59,8 @@ def _jobs(value: str | int) -> bool:
 
 Accept = Literal["none", "baseline"]
 """Which problems a gate tolerates."""
+When = Literal["always", "ci"]
+"""Where a gate runs."""
 Folder = Annotated[str, that(_folder, "a path inside the project, relative and without ..")]
 Variable = Annotated[str, that(_variable, "the name of an environment variable")]
 Pattern = Annotated[str, that(_pattern, f"named groups from {', '.join(sorted(PATTERN_GROUPS))}")]
@@ -110,6 +112,10 @@ class CommandKeys(Check, frozen=True, kw_only=True):
     """Files that the result depends on, as in .gitignore, from the repository's root; empty = all.
     Between attempts, a gate that passed runs again only if one of them changed; before a run ends
     green, all gates run."""
+    after: tuple[Text, ...] = ()
+    """Names of gates whose output it reads: it runs once they have ended, whatever their result."""
+    when: When = "always"
+    """ci: it runs only where the variable `CI` is set, and if --only names it."""
     writes: bool | None = None
     """true: it changes files, so it runs alone; by default true for format and pre_commit."""
     keep_daemons: bool = False

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -166,6 +166,8 @@ def _gate(written: _WrittenGate, name: str, whole: Configuration, folder: str) -
         env=tuple(keys.env.items()),
         pass_env=tuple(keys.pass_env),
         inputs=tuple(keys.inputs),
+        after=tuple(keys.after),
+        only_in_ci=keys.when == "ci",
         writes=written.kind in WRITERS if keys.writes is None else keys.writes,
         accepts_baseline=(keys.accept or whole.triage.accept) == "baseline",
         keep_daemons=keys.keep_daemons,
@@ -200,6 +202,7 @@ def contradictions(top: Configuration, layer: Layer, around: Surroundings) -> It
         path = ("batch", "cascade_detection", "threshold")
         yield refused(path, f"more than the window_size of {cascade.window_size}", layer)
     yield from _unknown_gates(top, gates, layer)
+    yield from _impossible_orders(gates, layer)
     for each in gates:
         yield from _impossible(each, top, layer, around)
 
@@ -246,6 +249,30 @@ def _unknown_gates(
         if name not in known:
             words = f"no kind or gate of that name{near(name, known) or _known(known)}"
             yield refused(("prompt", "gates", name), words, layer)
+
+
+def _impossible_orders(gates: tuple[_WrittenGate, ...], layer: Layer) -> Iterator[ConfigError]:
+    """Errors about `after`: names of no gate, and gates that wait for each other."""
+    named = dict(zip(_names(gates), gates, strict=True))
+    commands = {n: e.gate for n, e in named.items() if isinstance(e.gate, CommandKeys)}
+    waits = {name: keys.after for name, keys in commands.items()}
+    for name, before in waits.items():
+        path: Path = (*named[name].path, "after")
+        for other in (other for other in before if other not in named):
+            words = f"no gate of that name{near(other, [*named]) or _known([*named])}"
+            yield refused(path, f"{other!r}: {words}", layer)
+        if name in _ahead_of(name, waits):
+            yield refused(path, f"{name} would wait for itself", layer)
+
+
+def _ahead_of(name: str, waits: Mapping[str, tuple[str, ...]]) -> set[str]:
+    """Every gate that ends before this one starts."""
+    ahead, open_names = set[str](), [*waits[name]]
+    while open_names:
+        if (other := open_names.pop()) not in ahead:
+            ahead.add(other)
+            open_names += waits.get(other, ())
+    return ahead
 
 
 def _warnings(top: Configuration, layer: Layer) -> Iterator[str]:

@@ -175,6 +175,16 @@ def _run(course: Course, numbers: Iterable[int]) -> None:
 
 
 def _groups(course: Course, numbers: Iterable[int]) -> Iterator[tuple[int, ...]]:
+    """Groups that run together, those first that wait for no other gate."""
+    left = [*numbers]
+    while left:
+        waiting = {course.gates[number].name for number in left}
+        wave = [n for n in left if waiting.isdisjoint(course.gates[n].after)]
+        yield from _together(course, wave)
+        left = [number for number in left if number not in wave]
+
+
+def _together(course: Course, numbers: Iterable[int]) -> Iterator[tuple[int, ...]]:
     """Groups that run together: readers that change files run alone, before the others."""
     by_phase = groupby(_builds_first(course, numbers), key=lambda n: _phase(course.gates[n]))
     for phase, stretch in by_phase:

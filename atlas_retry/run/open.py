@@ -1,7 +1,7 @@
 """Open a workspace with its configuration, and plan how its gates run. Decides nothing."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
@@ -84,8 +84,11 @@ def open_configured(
     overrides: Mapping[str, object] | None = None,
     *,
     proposed: str | None = None,
+    named: Collection[str] = (),
 ) -> OpenWorkspace:
     """Find the workspace of a directory and read its configuration, or `proposed` instead.
+
+    Gates that only CI runs are left out elsewhere, unless they are `named`.
 
     Raises UsageError if there is no such directory, ConfigError, StateError.
     """
@@ -94,6 +97,10 @@ def open_configured(
         settings = config.load(path, environ=environ, overrides=overrides or {})
     else:
         settings = config.load_proposed(root, proposed, environ=environ)
+    if not environ.get("CI"):
+        away = [gate for gate in settings.gates if gate.only_in_ci and gate.name not in named]
+        here = tuple(gate for gate in settings.gates if gate not in away)
+        settings = replace(settings, gates=here)
     return OpenWorkspace(root=root, settings=settings, state=home, environ=dict(environ))
 
 
