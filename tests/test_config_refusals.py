@@ -178,6 +178,26 @@ def test_an_invalid_value_is_refused_with_place_and_expectation(
     assert error.exit_code == 2
 
 
+RECORD = Path(__file__).parent / "goldens" / "config_refusals.txt"
+"""Every message of this table, whole; `python -m tests.test_config_refusals` writes it anew."""
+
+
+def _record() -> str:
+    """What each wrong configuration is refused with; without ends of lines that grow with keys."""
+    shown = []
+    for name, (text, *_) in WRONG.items():
+        try:
+            config.load_text(text.encode(), "config.yaml")
+        except ConfigError as error:
+            lines = [line.partition("known")[0][:240] for line in str(error).splitlines()]
+            shown.append(f"# {name}\n" + "\n".join(lines))
+    return "\n\n".join(shown) + "\n"
+
+
+def test_refused_configurations_are_refused_in_the_recorded_words() -> None:
+    assert _record() == RECORD.read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize(
     "text", ["", "# nothing\n", "---\n", "validation: {test: []}", "validation: {}", "version: 1"]
 )
@@ -399,3 +419,7 @@ SNIPPETS = (
 def test_any_text_is_either_loaded_or_refused(text: str) -> None:
     with suppress(ConfigError):
         config.load_text(text.encode("utf-8", "surrogatepass"), "fuzz")
+
+
+if __name__ == "__main__":
+    RECORD.write_text(_record(), encoding="utf-8")

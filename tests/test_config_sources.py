@@ -1,0 +1,135 @@
+"""The sources of a configuration: what each may say, which one wins, where a value came from."""
+
+from pathlib import Path
+
+import pytest
+
+from atlas_retry import config
+from tests.configurations import GATES, load, project, refusal, user_file
+
+
+def origins(root: Path, **variables: str) -> dict[str, tuple[str, str]]:
+    """Value and origin of every key, with the home beside the repository."""
+    environ = {"HOME": str(root.parent / "home"), **variables}
+    explained = config.explain(root, environ=environ, overrides={})
+    return {row.key: (row.value, row.origin) for row in explained}
+
+
+# --- the environment -------------------------------------------------------------------------
+
+
+def test_only_the_environment_that_is_passed_in_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ATLAS_BATCH__JOBS", "9")
+    monkeypatch.setenv("ATLAS_NO_SUCH_KEY", "1")
+    root = project(tmp_path)
+    assert load(root).batch.jobs == 2
+    assert load(root, {"ATLAS_BATCH__JOBS": "7"}).batch.jobs == 7
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "value"),
+    [("models", '["opus"]', ("opus",)), ("effort", "[]", ()), ("path", "null", None)],
+)
+def test_a_variable_may_hold_null_or_a_list(
+    tmp_path: Path, name: str, text: str, value: object
+) -> None:
+    found = load(project(tmp_path), {f"ATLAS_AGENT__{name.upper()}": text})
+    assert getattr(found.agent, name) == value
+
+
+def test_a_variable_may_set_one_key_of_a_mapping(tmp_path: Path) -> None:
+    root = project(tmp_path, GATES + "prompt: {gates: {lint: a}}")
+    found = load(root, {"ATLAS_PROMPT__GATES__TEST": "b"})
+    assert dict(found.prompt.gates) == {"lint": "a", "test": "b"}
+
+
+def test_a_variable_of_a_section_and_one_of_its_key_are_merged(tmp_path: Path) -> None:
+    variables = {"ATLAS_RETRY": '{"flake_reruns": 4}', "ATLAS_RETRY__MAX_MINUTES": "2"}
+    found = load(project(tmp_path), variables)
+    assert (found.retry.flake_reruns, found.retry.max_minutes) == (4, 2)
+
+
+@pytest.mark.parametrize("name", ["ATLAS_RETYR__X", "ATLAS_RETRY__X", "ATLAS_EXECUTOR__X"])
+def test_a_variable_of_no_key_ends_with_exit_2(tmp_path: Path, name: str) -> None:
+    error = refusal(project(tmp_path), {name: "1"})
+    assert error.exit_code == 2
+    assert str(error).splitlines()[1] == f"    {name}=1"
+
+
+# --- other spellings, across sources ---------------------------------------------------------
+
+SPELLINGS = [
+    ("validation: {lint_commands: [u]}", "validation: {lint: [p]}"),
+    ("validation: {lint: [u]}", "validation: {lint_commands: [p]}"),
+    ("validation: {commands: {lint: [u]}}", "validation: {lint_commands: [p]}"),
+]
+
+
+@pytest.mark.parametrize(("user", "text"), SPELLINGS)
+def test_a_project_overrides_the_users_file_in_any_spelling(
+    tmp_path: Path, user: str, text: str
+) -> None:
+    user_file(tmp_path, user)
+    root = project(tmp_path, text)
+    assert [gate.run for gate in load(root).gates] == ["p"]
+    assert origins(root)["validation.lint"] == ("[p]", f"{root}/.atlas/config.yaml:1")
+
+
+def test_a_variable_overrides_a_file_in_any_spelling(tmp_path: Path) -> None:
+    root = project(tmp_path, GATES + "executor: {quality_gate_max_retries: 1}")
+    found = load(root, {"ATLAS_VALIDATION__MAX_AI_RETRY_ATTEMPTS": "2"})
+    assert found.retry.max_ai_retry_attempts == 2
+
+
+# --- origins ---------------------------------------------------------------------------------
+
+
+def test_each_value_has_the_origin_of_the_source_that_won(tmp_path: Path) -> None:
+    user = user_file(
+        tmp_path, "validation:\n  lint: [{run: u, timeout: 9}]\nretry:\n  max_minutes: 2\n"
+    )
+    root = project(tmp_path, "validation:\n  lint:\n    - run: p\nretry:\n  flake_reruns: 3\n")
+    shown = origins(root, ATLAS_PROMPT__GATES__LINT="x")
+    file = f"{root}/.atlas/config.yaml"
+    assert shown["validation.lint[0].run"] == ("p", f"{file}:2")
+    assert "validation.lint[0].timeout" not in shown
+    assert shown["retry.flake_reruns"] == ("3", f"{file}:5")
+    assert shown["retry.max_minutes"] == ("2", f"{user}:4")
+    assert shown["prompt.gates.lint"] == ("x", "ATLAS_PROMPT__GATES__LINT")
+    assert shown["retry.max_cost_usd"][1] == "default"
+
+
+def test_values_of_an_anchor_have_the_place_where_they_are_written(tmp_path: Path) -> None:
+    text = "validation:\n  lint:\n    - &base {run: a, timeout: ten}\n    - {<<: *base, run: b}\n"
+    lines = [line for line in str(refusal(project(tmp_path, text))).splitlines() if ": " in line]
+    assert lines[0].partition(".yaml:")[2].startswith("3:31: validation.lint[0].timeout")
+
+
+# --- YAML ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "word",
+    ["yes", "no", "on", "off", "y", "1:30", "190:20:30", "2024-01-01", "=", "1.2.3", "!!str 3"],
+)
+def test_what_is_text_in_yaml_1_2_is_read_as_text(tmp_path: Path, word: str) -> None:
+    root = project(tmp_path, f"validation: {{lint: [{word}]}}")
+    assert [gate.run for gate in load(root).gates] == [word.removeprefix("!!str ")]
+
+
+@pytest.mark.parametrize(
+    ("word", "value"), [("12", 12), ("+12", 12), ("0xC", 12), ("12.5", 12.5), (".5", 0.5)]
+)
+def test_numbers_of_yaml_1_2_are_numbers(tmp_path: Path, word: str, value: float) -> None:
+    assert (
+        load(project(tmp_path, f"{GATES}retry: {{max_cost_usd: {word}}}")).retry.max_cost_usd
+        == value
+    )
+
+
+@pytest.mark.parametrize("word", ["true", "True", "TRUE"])
+def test_a_switch_may_be_written_in_three_ways(tmp_path: Path, word: str) -> None:
+    root = project(tmp_path, f"{GATES}batch: {{cascade_detection: {{enabled: {word}}}}}")
+    assert load(root).batch.cascade_detection.enabled is True
