@@ -1,6 +1,7 @@
 """What a configuration may not be: each wrong one is refused with its place, never replaced."""
 
 import os
+import re
 import socket
 import stat
 import time
@@ -189,7 +190,7 @@ def _record() -> str:
         try:
             config.load_text(text.encode(), "config.yaml")
         except ConfigError as error:
-            lines = [line.partition("known")[0][:240] for line in str(error).splitlines()]
+            lines = [re.sub("; known.*", "", line)[:240] for line in str(error).splitlines()]
             shown.append(f"# {name}\n" + "\n".join(lines))
     return "\n\n".join(shown) + "\n"
 
