@@ -14,8 +14,9 @@ from msgspec.structs import FieldInfo, fields
 from atlas_retry import config
 from atlas_retry.agents.models import MODELS
 from atlas_retry.config.keys import Configuration, ValidationKeys, keys, section_in
-from atlas_retry.config.layers import SAME, dotted
-from atlas_retry.config.reference import default_of, descriptions, inline
+from atlas_retry.config.models import default_of
+from atlas_retry.config.reference import descriptions, inline
+from atlas_retry.config.sources import SAME, dotted
 from atlas_retry.guard import beside, sources
 from atlas_retry.guard.decides import TABLE
 from atlas_retry.reports import documents as report_documents

@@ -9,7 +9,7 @@ import yaml
 
 from atlas_retry import config
 from atlas_retry.config.keys import keys
-from atlas_retry.config.layers import SAME
+from atlas_retry.config.sources import SAME
 from docs import make_reference
 from tests.configurations import GATES, project, user_file
 
@@ -118,7 +118,7 @@ def test_the_schema_refuses_unknown_keys_and_explains_the_others() -> None:
 
 def test_the_schema_accepts_a_gate_as_text_or_mapping() -> None:
     items = subschema(config.schema(), ("validation", "lint"))["items"]
-    assert [member.get("type", member.get("$ref")) for member in items["anyOf"]] == [
+    assert [member.get("type", member.get("$ref")) for member in items["oneOf"]] == [
         "string",
         "#/$defs/CommandGate",
     ]

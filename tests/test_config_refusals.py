@@ -250,7 +250,7 @@ def test_an_error_in_the_user_file_is_reported_with_its_place(tmp_path: Path) ->
 
 
 def test_an_error_in_a_merged_list_names_the_file_it_came_from(tmp_path: Path) -> None:
-    user_file(tmp_path, "validation: {lint: [{run: ''}]}")
+    user_file(tmp_path, "validation: {lint: [{run: x}, {run: y}]}")
     root = project(tmp_path, "validation:\n  lint: ['']")
     assert str(refusal(root)).startswith(f"{root}/.atlas/config.yaml:2:10: ")
 

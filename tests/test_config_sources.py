@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from atlas_retry import config
+from atlas_retry.errors import ConfigError
 from tests.configurations import GATES, load, project, refusal, user_file
 
 
@@ -93,7 +94,7 @@ def test_each_value_has_the_origin_of_the_source_that_won(tmp_path: Path) -> Non
     root = project(tmp_path, "validation:\n  lint:\n    - run: p\nretry:\n  flake_reruns: 3\n")
     shown = origins(root, ATLAS_PROMPT__GATES__LINT="x")
     file = f"{root}/.atlas/config.yaml"
-    assert shown["validation.lint[0].run"] == ("p", f"{file}:2")
+    assert shown["validation.lint[0].run"] == ("p", f"{file}:3")
     assert "validation.lint[0].timeout" not in shown
     assert shown["retry.flake_reruns"] == ("3", f"{file}:5")
     assert shown["retry.max_minutes"] == ("2", f"{user}:4")
@@ -133,3 +134,53 @@ def test_numbers_of_yaml_1_2_are_numbers(tmp_path: Path, word: str, value: float
 def test_a_switch_may_be_written_in_three_ways(tmp_path: Path, word: str) -> None:
     root = project(tmp_path, f"{GATES}batch: {{cascade_detection: {{enabled: {word}}}}}")
     assert load(root).batch.cascade_detection.enabled is True
+
+
+# --- each source is checked by itself -----------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    ["retry: 3", "retry: {flake_reruns: many}", "validation: {test: [3]}", "retry: {oops: 1}"],
+)
+def test_a_wrong_users_file_is_refused_whatever_the_project_sets(
+    tmp_path: Path, wrong: str
+) -> None:
+    user = user_file(tmp_path, wrong)
+    root = project(tmp_path, GATES + "retry: {flake_reruns: 1}")
+    assert str(refusal(root)).startswith(f"{user}:1:")
+
+
+def test_a_wrong_value_is_refused_although_a_flag_overrides_it(tmp_path: Path) -> None:
+    root = project(tmp_path, GATES + "batch: {jobs: many}")
+    with pytest.raises(ConfigError, match=r"config\.yaml:2:15: batch\.jobs: expected a whole"):
+        load(root, {"ATLAS_BATCH__JOBS": "3"}, {"batch.jobs": 4})
+
+
+def test_the_problems_of_all_sources_are_reported_at_once(tmp_path: Path) -> None:
+    user = user_file(tmp_path, "batch: {jobs: 0}")
+    root = project(tmp_path, GATES + "oops: 1")
+    error = refusal(root, {"ATLAS_OOPS": "1"})
+    places = [line.partition(": ")[0] for line in str(error).splitlines()[::2]]
+    assert places == ["ATLAS_OOPS", f"{root}/.atlas/config.yaml:2:1", f"{user}:1:15"]
+
+
+def test_aliases_are_known_in_the_json_of_a_variable(tmp_path: Path) -> None:
+    found = load(project(tmp_path), {"ATLAS_VALIDATION": '{"lint_commands": ["a"]}'})
+    assert [gate.run for gate in found.gates] == ["a", "pytest"]
+
+
+@pytest.mark.parametrize(
+    ("word", "value"), [("017", 17), ("0o17", 15), ("1e1", 10), ("1E+1", 10), ("5.", 5)]
+)
+def test_numbers_are_those_of_yaml_1_2_and_not_of_1_1(
+    tmp_path: Path, word: str, value: float
+) -> None:
+    root = project(tmp_path, f"{GATES}retry: {{max_cost_usd: {word}}}")
+    assert load(root).retry.max_cost_usd == value
+
+
+@pytest.mark.parametrize("word", ["1_000", "0b11", "-0x1", "1:30"])
+def test_a_number_of_yaml_1_1_alone_is_text(tmp_path: Path, word: str) -> None:
+    error = refusal(project(tmp_path, f"{GATES}retry: {{max_cost_usd: {word}}}"))
+    assert f"found '{word}'" in error.message

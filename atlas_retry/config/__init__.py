@@ -27,7 +27,7 @@ from atlas_retry.settings import Settings
 
 if TYPE_CHECKING:
     from atlas_retry.config.reference import EffectiveKey
-    from atlas_retry.config.understanding import Understood
+    from atlas_retry.config.translation import Understood
 
 __all__ = [
     "explain",
@@ -77,8 +77,7 @@ def load_text(content: bytes, name: str) -> Settings:
 
     `name` is its name in messages. Raises ConfigError as `load` does.
     """
-    from atlas_retry.config.translation import Surroundings
-    from atlas_retry.config.understanding import understand
+    from atlas_retry.config.translation import Surroundings, understand
 
     around = Surroundings(processors=_processors())
     file = ConfigFile(path=name, content=content)
@@ -92,7 +91,8 @@ def explain(
     from atlas_retry.config.reference import rows
 
     sources = find(start, environ)
-    return tuple(rows(_understood(sources, overrides, _processors()).layer))
+    reading = _understood(sources, overrides, _processors()).reading
+    return tuple(rows(reading.configured, reading.sources))
 
 
 def schema() -> dict[str, object]:
@@ -132,8 +132,7 @@ def _recalled(file: Path, wanted: str) -> Settings | None:
 def _understood(
     sources: ConfigSources, overrides: Mapping[str, object], processors: int
 ) -> "Understood":
-    from atlas_retry.config.translation import Surroundings
-    from atlas_retry.config.understanding import understand
+    from atlas_retry.config.translation import Surroundings, understand
 
     around = Surroundings(
         processors=processors,

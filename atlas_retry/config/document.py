@@ -1,10 +1,11 @@
-"""Reads YAML into values with their lines and columns. Knows no key of the configuration."""
+"""Reads YAML 1.2 into values with their lines and columns. Knows no key of the configuration."""
 
-from typing import Protocol
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Protocol
 
 import yaml
 
-from atlas_retry.config.layers import Layer, Path, Tree, leaves
+from atlas_retry.config.sources import Path, Source, Tree
 from atlas_retry.errors import ConfigError, Place
 from atlas_retry.patterns import regex
 
@@ -12,38 +13,61 @@ MAX_NODES = 20_000
 """Values of one file, aliases counted each time: limits YAML bombs."""
 MAX_DEPTH = 64
 """Also limits the recursion of libyaml, which overflows the stack at about 50,000."""
-
-Loader: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
 TAG = "tag:yaml.org,2002:"
-TEXT_TAGS = frozenset(TAG + name for name in ("str", "timestamp", "value"))
-"""Tags read as text: unquoted dates and `=` too."""
-PLAIN_TAGS = frozenset(TAG + name for name in ("int", "float", "bool", "null"))
 
 # YAML 1.1 §5.4: all of these end a line in PyYAML's marks.
 LINE_BREAK = regex("\r\n|[\r\n\x85\u2028\u2029]")
 
+FORMS: Mapping[str, Any] = {
+    "null": regex(r"(~|null|Null|NULL|)\Z"),
+    "bool": regex(r"(true|True|TRUE|false|False|FALSE)\Z"),
+    "int": regex(r"([-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+)\Z"),
+    "float": regex(
+        r"([-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?"
+        r"|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN))\Z"
+    ),
+    "merge": regex(r"<<\Z"),
+}
+"""What is not text, by tag: YAML 1.2 §10.3.2, and the merge key that it left out."""
 
-def read(content: bytes, source: str) -> Layer:
-    """Every value of a YAML document, with its place in `source`.
+VALUES: Mapping[str, Callable[[str], object]] = {
+    "null": lambda _: None,
+    "bool": lambda text: text.lower() == "true",
+    "int": lambda text: int(text, {"0o": 8, "0x": 16}.get(text[:2], 10)),
+    "float": lambda text: float(text.lower().replace(".i", "i").replace(".n", "n")),
+    "str": str,
+}
+
+
+class YamlLoader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+    """PyYAML's loader, which by itself reads YAML 1.1: `off` as false, `1:30` as 90."""
+
+    yaml_implicit_resolvers: ClassVar[dict[str | None, list[tuple[str, Any]]]] = {
+        None: [(TAG + name, form) for name, form in FORMS.items()]
+    }
+
+
+def read(content: bytes, name: str) -> Source:
+    """Every value of a YAML document, with its place.
 
     An empty document has no values. Duplicate keys, tags and keys that are not text become problems
-    of the layer. Raises ConfigError for invalid YAML or UTF-8, or too many values.
+    of the source. Raises ConfigError for invalid YAML or UTF-8, or too many values.
     """
-    text = _decoded(content, source)
-    reading = _Reading(source, text)
+    text = _decoded(content, name)
+    reading = _Reading(name, text)
     try:
         reading.measure()
-        root = yaml.compose(text, Loader=Loader)
+        root = yaml.compose(text, Loader=YamlLoader)
     except yaml.MarkedYAMLError as error:
         raise reading.syntax_error(error) from error
     values = reading.value(root, ()) if root is not None else None
     if values is not None and not isinstance(values, dict):
         place = reading.places[()]
         raise ConfigError("a configuration must be a mapping of keys to values", place=place)
-    return Layer(
-        values=dict(leaves(values or {})),
-        places=reading.places | {(): Place(source)},
+    return Source(
+        name=name,
+        values=values or {},
+        places=reading.places | {(): Place(name)},
         keys=reading.keys,
         problems=tuple(reading.problems),
     )
@@ -69,13 +93,6 @@ def _place_of(text: str, at: int, source: str) -> Place:
     return Place(source, len(above) + 1, len(before) + 1, line)
 
 
-def _is_text_since_1_2(node: yaml.ScalarNode) -> bool:
-    """Whether YAML 1.2 reads text where PyYAML, with 1.1, does not: `off` (false), `1:30` (90)."""
-    if node.tag == TAG + "bool":
-        return node.value.lower() not in ("true", "false")
-    return ":" in node.value and node.tag in (TAG + "int", TAG + "float")
-
-
 class _Mark(Protocol):
     """A position, from 0, in both of PyYAML's readers."""
 
@@ -99,7 +116,7 @@ class _Reading:
     def measure(self) -> None:
         """Refuse deep nesting, which overflows the composer's stack, from the stream of events."""
         depth = 0
-        for seen, event in enumerate(yaml.parse(self._text, Loader=Loader)):
+        for seen, event in enumerate(yaml.parse(self._text, Loader=YamlLoader)):
             depth += isinstance(event, yaml.CollectionStartEvent)
             depth -= isinstance(event, yaml.CollectionEndEvent)
             self._bound(event.start_mark, nodes=seen, depth=depth)
@@ -170,13 +187,13 @@ class _Reading:
         return merged
 
     def _scalar(self, node: yaml.ScalarNode) -> object:
-        if node.tag in TEXT_TAGS or _is_text_since_1_2(node):
-            return node.value
-        if node.tag not in PLAIN_TAGS:
+        kind = node.tag.removeprefix(TAG)
+        form = FORMS.get(kind)
+        if kind not in VALUES or (form and not form.match(node.value)):
             self._problem(f"the tag {node.tag} is not allowed: write a plain value", node)
             return None
         try:
-            return yaml.constructor.SafeConstructor().construct_object(node)
+            return VALUES[kind](node.value)
         except ValueError:
             self._problem("this looks like a number, but is not a valid one", node)
         return None

@@ -41,7 +41,9 @@ def _pattern(value: str) -> bool:
         pattern = re.compile(value)
     except re.error as error:
         raise ValueError(f"expected a regular expression ({error})") from error
-    return bool(pattern.groupindex) and PATTERN_GROUPS.issuperset(pattern.groupindex)
+    if not pattern.groupindex or not PATTERN_GROUPS.issuperset(pattern.groupindex):
+        raise ValueError(f"expected named groups from {', '.join(sorted(PATTERN_GROUPS))}")
+    return True
 
 
 def _folder(value: str) -> bool:
@@ -63,7 +65,7 @@ When = Literal["always", "ci"]
 """Where a gate runs."""
 Folder = Annotated[str, that(_folder, "a path inside the project, relative and without ..")]
 Variable = Annotated[str, that(_variable, "the name of an environment variable")]
-Pattern = Annotated[str, that(_pattern, f"named groups from {', '.join(sorted(PATTERN_GROUPS))}")]
+Pattern = Annotated[str, that(_pattern)]
 Jobs = Annotated[int | Literal["auto"], that(_jobs, f"auto or a whole number from 1 to {MAX_JOBS}")]
 
 
@@ -208,7 +210,7 @@ class TriageKeys(ConfigSection, frozen=True, kw_only=True):
 class Configuration(ConfigSection, frozen=True, kw_only=True):
     """A whole configuration."""
 
-    version: Annotated[Literal[1], Meta(description="1")] = 1
+    version: Annotated[int, Meta(ge=1, le=1, description="1")] = 1
     """Version of this format."""
     validation: ValidationKeys = ValidationKeys()
     """The gates: commands that must exit with 0, and reviews."""

@@ -4,16 +4,18 @@ import ast
 import inspect
 import textwrap
 from collections.abc import Iterator
+from functools import reduce
 from itertools import pairwise
-from typing import Any
+from operator import getitem
+from typing import Any, cast
 
 import msgspec
 import yaml
 from msgspec import Struct
-from msgspec.structs import FieldInfo
 
 from atlas_retry.config.keys import Configuration
-from atlas_retry.config.layers import SAME, Layer, Path, dotted, leaves, overlay
+from atlas_retry.config.models import model_of
+from atlas_retry.config.sources import SAME, Path, Sources, Tree, dotted, leaves
 from atlas_retry.settings import ConfigSection
 from atlas_retry.text.redaction import clean, redact
 
@@ -31,21 +33,20 @@ class EffectiveKey(Struct, frozen=True, kw_only=True):
     """`file:line`, the name of a variable, `the command line` or `default`."""
 
 
-def rows(layer: Layer) -> Iterator[EffectiveKey]:
+def rows(configured: Tree, sources: Sources) -> Iterator[EffectiveKey]:
     """Every key with its effective value and origin, in the order of the schema."""
-    defaults = dict(leaves(msgspec.to_builtins(Configuration())))
-    effective = overlay(Layer(values=defaults), layer).tree()
-    for key, whole in leaves(effective):
-        origin = layer.origin(key) or "default"
+    for key, default in leaves(msgspec.to_builtins(Configuration())):
+        whole = reduce(getitem, key, cast("Any", configured)) if sources.sets(key) else default
         for path, value in _apart(key, whole):
             shown = redact(clean(inline(value)))
+            origin = sources.origin(path) or "default"
             yield EffectiveKey(key=dotted(path), value=shown, origin=origin)
 
 
 def _apart(path: Path, value: object) -> Iterator[tuple[Path, object]]:
-    """The keys of a list of mappings; any other value unchanged."""
+    """The keys of a mapping and of a list of mappings; any other value unchanged."""
     if not isinstance(value, list) or not any(isinstance(item, dict) for item in value):
-        yield path, value
+        yield from leaves(value, path)
         return
     for position, item in enumerate(value):
         yield from leaves(item, (*path, position))
@@ -53,6 +54,8 @@ def _apart(path: Path, value: object) -> Iterator[tuple[Path, object]]:
 
 def inline(value: object) -> str:
     """The value as one line of YAML."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
     plain = msgspec.to_builtins(value)
     text = yaml.safe_dump(plain, default_flow_style=True, sort_keys=False, width=10**9)
     return text.removesuffix("\n").removesuffix("\n...")
@@ -75,12 +78,6 @@ def descriptions(section: type[Struct]) -> dict[str, str]:
     return words_by_key
 
 
-def default_of(field: FieldInfo) -> object:
-    """The field's default value."""
-    factory = field.default_factory
-    return field.default if factory is msgspec.NODEFAULT else factory()
-
-
 # --- the JSON Schema -------------------------------------------------------------------------
 
 JsonSchema = dict[str, Any]
@@ -88,14 +85,13 @@ JsonSchema = dict[str, Any]
 
 def json_schema() -> JsonSchema:
     """JSON Schema 2020-12 of one file, with every alias of a key."""
-    _, parts = msgspec.json.schema_components([Configuration], ref_template="#/$defs/{name}")
+    schema = model_of(Configuration).model_json_schema()
+    parts = {**schema["$defs"], Configuration.__name__: schema}
     for section in _sections(ConfigSection):
         for key, words in descriptions(section).items() if section.__name__ in parts else ():
             parts[section.__name__]["properties"][key]["description"] = words
-    schema = {**parts.pop("Configuration"), "$defs": dict(sorted(parts.items()))}
     for old, new in SAME.items():
-        *above, key = old
-        _part(schema, tuple(above))["properties"][key] = _part(schema, new)
+        _part(schema, old[:-1])["properties"][old[-1]] = _part(schema, new)
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
 
 

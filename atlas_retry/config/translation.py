@@ -1,13 +1,15 @@
-"""Turns a checked configuration into `Settings`, and checks keys against each other. Pure."""
+"""Turns what was read into `Settings`, and checks keys against each other."""
 
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from atlas_retry.config.checking import refused, without_secrets
+from atlas_retry.config.checking import refused, together, without_secrets
+from atlas_retry.config.files import ConfigFile
 from atlas_retry.config.keys import (
     Check,
     CommandGate,
@@ -16,12 +18,14 @@ from atlas_retry.config.keys import (
     QualityGate,
     ReviewGate,
 )
-from atlas_retry.config.layers import Layer, Path, dotted
+from atlas_retry.config.reading import Reading, read
+from atlas_retry.config.sources import Path, Sources, dotted
 from atlas_retry.diagnostics.tools import ASSIGNED, bare, first_program
 from atlas_retry.errors import ConfigError, near
 from atlas_retry.model import Gate, Kind, ReportFile
 from atlas_retry.patterns import regex
 from atlas_retry.settings import CLI_BACKENDS, UNLIMITED_ATTEMPTS, Settings, seconds
+from atlas_retry.text.redaction import redact
 
 MANY_ATTEMPTS = 5
 WRITERS = (Kind.FORMAT, Kind.PRE_COMMIT)
@@ -40,26 +44,59 @@ class Surroundings(Struct, frozen=True, kw_only=True):
     """Whether a path relative to the root is a folder inside it."""
 
 
-def settings_of(top: Configuration, layer: Layer, around: Surroundings) -> Settings:
-    """The settings of a checked configuration."""
+class Understood(Struct, frozen=True, kw_only=True):
+    """A valid configuration."""
+
+    settings: Settings
+    reading: Reading
+
+
+def understand(
+    files: Sequence[ConfigFile],
+    around: Surroundings,
+    *,
+    variables: Mapping[str, str],
+    overrides: Mapping[str, object],
+) -> Understood:
+    """The settings of these sources; of the files, the first one has the highest precedence.
+
+    Raises one ConfigError with all problems.
+    """
+    reading = read(files, variables=variables, overrides=overrides)
+    top, sources = reading.configuration, reading.sources
+    if wrong := tuple(_contradictions(top, sources, around)):
+        raise together(wrong)
+    gates = tuple(_written_gates(top))
+    if not gates:
+        nothing = ConfigError(
+            "nothing to validate: no gate is configured",
+            place=sources.place(("validation",), of_key=True),
+            remedy='add one, for example  validation: {test: ["pytest -q"]}',
+        )
+        raise together((nothing,))
+    warnings = (*_warnings(gates, top, sources), *chain.from_iterable(map(_secrets, files)))
+    settings = _settings(gates, reading, around)
+    return Understood(settings=replace(settings, warnings=warnings), reading=reading)
+
+
+def _settings(gates: "Sequence[_WrittenGate]", reading: Reading, around: Surroundings) -> Settings:
+    top, sources = reading.configuration, reading.sources
     jobs = around.processors if top.validation.jobs == "auto" else top.validation.jobs
     attempts = ("retry", "max_ai_retry_attempts")
     unlimited = top.retry.max_ai_retry_attempts is None
     configured = UNLIMITED_ATTEMPTS if unlimited else top.retry.max_ai_retry_attempts
     # the default model names are Claude's
-    is_chosen = top.agent.backend not in CLI_BACKENDS or ("agent", "models") in layer.places
-    written = tuple(_written_gates(top))
-    gates = (
-        _gate(each, name, top, around.folder)
-        for each, name in zip(written, _names(written), strict=True)
-    )
+    is_chosen = top.agent.backend not in CLI_BACKENDS or sources.sets(("agent", "models"))
     return Settings(
-        gates=tuple(gates),
+        gates=tuple(
+            _gate(each, name, top, around.folder)
+            for each, name in zip(gates, _names(gates), strict=True)
+        ),
         jobs=jobs if top.validation.parallel else 1,
         auto_jobs=top.validation.jobs == "auto" and top.validation.parallel,
         retry=top.retry,
-        ai_retry_origin=layer.origin(("retry", "ai_retry_enabled")) or "the defaults",
-        attempts_configured=configured if attempts in layer.places else None,
+        ai_retry_origin=sources.origin(("retry", "ai_retry_enabled")) or "the defaults",
+        attempts_configured=configured if sources.sets(attempts) else None,
         agent=top.agent if is_chosen else replace(top.agent, models=()),
         context=top.context,
         prompt=top.prompt,
@@ -67,10 +104,9 @@ def settings_of(top: Configuration, layer: Layer, around: Surroundings) -> Setti
         batch=top.batch,
         budgets=tuple(top.budgets.items()),
         triage_baseline=top.triage.baseline,
-        triage_place=without_secrets(layer.place(("triage", "baseline"))),
+        triage_place=without_secrets(sources.place(("triage", "baseline"))),
         parsers=tuple(top.parsers.items()),
         sources=around.sources,
-        warnings=tuple(_warnings(top, layer)),
     )
 
 
@@ -187,53 +223,55 @@ def _joined(folder: str, cwd: str) -> str:
 # --- contradictions between keys ---------------------------------------------------------------
 
 
-def contradictions(top: Configuration, layer: Layer, around: Surroundings) -> Iterator[ConfigError]:
+def _contradictions(
+    top: Configuration, sources: Sources, around: Surroundings
+) -> Iterator[ConfigError]:
     """Errors about keys that are valid on their own but not together."""
     gates = tuple(_written_gates(top))
     if top.agent.backend == "command" and top.agent.command is None:
         path: Path = ("agent", "backend")
-        yield refused(path, "the command backend needs agent.command", layer)
+        yield refused(path, "the command backend needs agent.command", sources)
     for name in top.budgets:
-        if layer.place(("budgets", name)).source in around.sources[:1]:
+        if sources.place(("budgets", name)).source in around.sources[:1]:
             words = "a repository cannot set a user's budget: use ~/.config/atlas/config.yaml"
-            yield refused(("budgets", name), words, layer)
+            yield refused(("budgets", name), words, sources)
     cascade = top.batch.cascade_detection
     if cascade.threshold > cascade.window_size:
         path = ("batch", "cascade_detection", "threshold")
-        yield refused(path, f"more than the window_size of {cascade.window_size}", layer)
-    yield from _unknown_gates(top, gates, layer)
-    yield from _impossible_orders(gates, layer)
+        yield refused(path, f"more than the window_size of {cascade.window_size}", sources)
+    yield from _unknown_gates(top, gates, sources)
+    yield from _impossible_orders(gates, sources)
     for each in gates:
-        yield from _impossible(each, top, layer, around)
+        yield from _impossible(each, top, sources, around)
 
 
 def _impossible(
-    each: _WrittenGate, top: Configuration, layer: Layer, around: Surroundings
+    each: _WrittenGate, top: Configuration, sources: Sources, around: Surroundings
 ) -> Iterator[ConfigError]:
     if not isinstance(each.gate, CommandKeys):
         return
     cwd = _joined(around.folder, each.gate.cwd)
     if not around.is_folder(cwd):
-        yield refused((*each.path, "cwd"), f"{cwd} is not a folder of the repository", layer)
+        yield refused((*each.path, "cwd"), f"{cwd} is not a folder of the repository", sources)
     if each.gate.accept == "baseline" and top.triage.baseline is None:
-        yield refused((*each.path, "accept"), "needs triage.baseline, a revision", layer)
+        yield refused((*each.path, "accept"), "needs triage.baseline, a revision", sources)
     if each.gate.parser or each.gate.report:
-        yield from _unknown_readers(each.path, each.gate, top, layer)
+        yield from _unknown_readers(each.path, each.gate, top, sources)
 
 
 def _unknown_readers(
-    path: Path, gate: CommandKeys, top: Configuration, layer: Layer
+    path: Path, gate: CommandKeys, top: Configuration, sources: Sources
 ) -> Iterator[ConfigError]:
     from atlas_retry.diagnostics import PARSERS, REPORT_FORMATS
 
     parsers = [*top.parsers, *PARSERS]
     if gate.parser and gate.parser not in parsers:
         words = f"no parser {gate.parser!r}{near(gate.parser, parsers) or _known(parsers)}"
-        yield refused((*path, "parser"), words, layer)
+        yield refused((*path, "parser"), words, sources)
     if gate.report and gate.report.format not in REPORT_FORMATS:
         name = gate.report.format
         words = f"no format {name!r}{near(name, [*REPORT_FORMATS]) or _known([*REPORT_FORMATS])}"
-        yield refused((*path, "report", "format"), words, layer)
+        yield refused((*path, "report", "format"), words, sources)
 
 
 def _known(names: Sequence[str]) -> str:
@@ -241,17 +279,17 @@ def _known(names: Sequence[str]) -> str:
 
 
 def _unknown_gates(
-    top: Configuration, gates: tuple[_WrittenGate, ...], layer: Layer
+    top: Configuration, gates: tuple[_WrittenGate, ...], sources: Sources
 ) -> Iterator[ConfigError]:
     names = [each.gate.name or short_name(each.run) for each in gates]
     known = list(dict.fromkeys([*Kind, *names]))
     for name in top.prompt.gates:
         if name not in known:
             words = f"no kind or gate of that name{near(name, known) or _known(known)}"
-            yield refused(("prompt", "gates", name), words, layer)
+            yield refused(("prompt", "gates", name), words, sources)
 
 
-def _impossible_orders(gates: tuple[_WrittenGate, ...], layer: Layer) -> Iterator[ConfigError]:
+def _impossible_orders(gates: tuple[_WrittenGate, ...], sources: Sources) -> Iterator[ConfigError]:
     """Errors about `after`: names of no gate, and gates that wait for each other."""
     named = dict(zip(_names(gates), gates, strict=True))
     commands = {n: e.gate for n, e in named.items() if isinstance(e.gate, CommandKeys)}
@@ -260,9 +298,9 @@ def _impossible_orders(gates: tuple[_WrittenGate, ...], layer: Layer) -> Iterato
         path: Path = (*named[name].path, "after")
         for other in (other for other in before if other not in named):
             words = f"no gate of that name{near(other, [*named]) or _known([*named])}"
-            yield refused(path, f"{other!r}: {words}", layer)
+            yield refused(path, f"{other!r}: {words}", sources)
         if name in _ahead_of(name, waits):
-            yield refused(path, f"{name} would wait for itself", layer)
+            yield refused(path, f"{name} would wait for itself", sources)
 
 
 def _ahead_of(name: str, waits: Mapping[str, tuple[str, ...]]) -> set[str]:
@@ -275,11 +313,27 @@ def _ahead_of(name: str, waits: Mapping[str, tuple[str, ...]]) -> set[str]:
     return ahead
 
 
-def _warnings(top: Configuration, layer: Layer) -> Iterator[str]:
+# --- warnings ---------------------------------------------------------------------------------
+
+
+def _warnings(
+    gates: "Sequence[_WrittenGate]", top: Configuration, sources: Sources
+) -> Iterator[str]:
     """Warnings about allowed but unwise values."""
-    limits = [((*each.path, "max_retries"), each.gate.max_retries) for each in _written_gates(top)]
+    limits = [((*each.path, "max_retries"), each.gate.max_retries) for each in gates]
     limits.append((("retry", "max_ai_retry_attempts"), top.retry.max_ai_retry_attempts))
     for path, limit in limits:
         if limit is not None and limit > MANY_ATTEMPTS:
-            where = f"{layer.place(path)}: {dotted(path)}"
+            where = f"{sources.place(path)}: {dotted(path)}"
             yield f"{where}: more than {MANY_ATTEMPTS} attempts seldom help"
+
+
+def _secrets(file: ConfigFile) -> Iterator[str]:
+    text = file.content.decode("utf-8-sig")
+    lines = zip(text.split("\n"), redact(text).split("\n"), strict=True)
+    for number, (line, shown) in enumerate(lines, start=1):
+        if line != shown:
+            yield (
+                f"{file.path}:{number}: a secret in plain text: {shown.strip()}"
+                " (keep it in the environment and name it in pass_env)"
+            )
