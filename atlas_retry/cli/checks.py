@@ -47,6 +47,7 @@ def validate(
     sign: Path | None = None,
     base: str = "HEAD",
     reuse: bool = False,
+    local: bool = False,
     json: bool = False,
     report: list[str] | None = None,
     quiet: bool = False,
@@ -61,7 +62,7 @@ def validate(
     if sign and not receipt:
         raise UsageError("--sign needs a receipt", remedy=f"--receipt FILE --sign {sign}")
     targets = output.targets(report)
-    opened, proposed = _opened(path.resolve(), only or ())
+    opened, proposed = _opened(path.resolve(), only or (), local=local)
     chosen = _chosen(opened.settings.gates, command, only or ())
     if list_only:
         return _print_gates(chosen, as_json=json)
@@ -86,7 +87,7 @@ def validate(
             else:
                 validation = _run(opened, chosen, how, emit, fix=fix)
             validation = _triaged(opened, chosen, validation, how, emit)
-        _name_absent(proposed, shown)
+        _name_absent(proposed, shown, verbose)
         shown.write(output.last_lines(validation, path, verbosity=level, proposed=bool(proposed)))
     remember(opened, validation)
     if receipt:
@@ -127,7 +128,9 @@ def _print_gates(gates: Sequence[Gate], *, as_json: bool) -> int:
     return OK
 
 
-def _opened(path: Path, named: Collection[str]) -> tuple[OpenWorkspace, "Checks | None"]:
+def _opened(
+    path: Path, named: Collection[str], *, local: bool
+) -> tuple[OpenWorkspace, "Checks | None"]:
     """The workspace, and the proposed gates if it has no configuration."""
     from atlas_retry import config
 
@@ -135,7 +138,7 @@ def _opened(path: Path, named: Collection[str]) -> tuple[OpenWorkspace, "Checks 
         return open_configured(path, os.environ, named=named), None
     from atlas_retry.cli.proposing import checking
 
-    proposed = checking(config.root_of(path), os.environ)
+    proposed = checking(path, os.environ, local=local)
     return open_configured(path, os.environ, proposed=proposed.text, named=named), proposed
 
 
@@ -207,10 +210,12 @@ def _run_aside(
         return run_gates(chosen, replace(how, wrap=there.wrap, locate=there.file), shown)
 
 
-def _name_absent(proposed: "Checks | None", shown: Emit) -> None:
-    """Warn of each proposed gate that this machine could not start."""
-    for line in proposed.absent if proposed else ():
-        shown(Notice(level=Level.WARNING, text=line))
+def _name_absent(proposed: "Checks | None", shown: Emit, verbose: int) -> None:
+    """Warn of each proposed gate that this machine could not start, and of unknown lines of CI."""
+    if proposed:
+        details = proposed.details if verbose else ()
+        for line in filter(None, (*proposed.absent, *details, proposed.rest)):
+            shown(Notice(level=Level.WARNING, text=line))
 
 
 def _name_unheld(opened: OpenWorkspace, paths: Collection[str], shown: Emit) -> None:

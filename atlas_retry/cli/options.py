@@ -113,6 +113,7 @@ OPTIONS = {
         "Gates to run at once; by default one per processor.", None, "--jobs -j", least=1
     ),
     "reuse": Parameter("Skip gates that passed on the same files."),
+    "local": Parameter("Without a configuration, run gates although CI runs none of them."),
     "list_only": Parameter(
         "List the gates and their commands without running them.", None, "--list"
     ),

@@ -29,50 +29,84 @@ def init(
     *,
     print_only: bool = False,
     no_try: bool = False,
+    verbose: int = 0,
     plain: bool = False,
 ) -> int:
     """Look at the project, try its gates once, and write `.atlas/config.yaml`.
 
     Each gate runs on a copy of the project, at most two minutes; no file of the project changes.
     """
-    tries = not no_try
-    return initialise(path.resolve(), os.environ, print_only=print_only, tries=tries, plain=plain)
+    if not path.is_dir():
+        raise UsageError(f"{path.resolve()} is not a directory")
+    how = How(print_only=print_only, tries=not no_try, verbose=verbose, plain=plain)
+    return initialise(path.resolve(), os.environ, how)
 
 
-def initialise(
-    root: Path, environ: Mapping[str, str], *, print_only: bool, tries: bool, plain: bool
-) -> int:
+class How(Struct, frozen=True, kw_only=True):
+    """The flags of `atlas init`."""
+
+    print_only: bool = False
+    tries: bool = True
+    verbose: int = 0
+    plain: bool = False
+
+
+def initialise(root: Path, environ: Mapping[str, str], how: How) -> int:
     """Write or print the configuration, and return the exit code.
 
-    Raises UsageError if a configuration exists, or no gate can start.
+    Raises UsageError if a configuration exists, or no gate can start. Interrupted while it tries
+    the gates, it writes what it has, and raises.
     """
     from atlas_retry.config import init as proposing
-    from atlas_retry.run.trying import try_all, untried
 
-    if not root.is_dir():
-        raise UsageError(f"{root} is not a directory")
-    if not print_only:
+    if not how.print_only:
         proposing.refuse_to_overwrite(root)
-    proposal = proposing.propose(root, environ)
-    if not proposal.gates and not print_only:
+    proposal = _proposal(root, environ)
+    if not proposal.gates and not how.print_only:
         proposal = _asked(root, proposal)
-    tried = untried(proposal.choices)
-    if tries:
-        with screen(environ, plain=plain, to_stderr=True) as shown:
-            try:
-                tried = try_all(root, proposal.choices, environ, shown)
-            except Interrupted:
-                shown.write([("interrupted: no configuration is written", "warn")])
-                raise
+    tried, interruption = _tried(root, proposal, environ, how)
     proposal = replace(proposal, choices=tuple(one.choice for one in tried))
-    if print_only:
-        sys.stdout.write(proposing.text_of(proposal))
-        return 0
     if not proposal.gates:
         raise proposing.nothing_found(root, proposal)
-    proposing.write(root, proposal)
-    sys.stderr.write("".join(f"{line}\n" for line in _summary(tried, proposal)))
+    if how.print_only and not interruption:
+        sys.stdout.write(proposing.text_of(proposal))
+    elif not how.print_only:
+        proposing.write(root, proposal)
+        lines = _summary(tried, proposal, how.verbose)
+        sys.stderr.write("".join(f"{line}\n" for line in lines))
+    if interruption:
+        raise interruption
     return 0
+
+
+def _proposal(path: Path, environ: Mapping[str, str]) -> "Proposal":
+    from atlas_retry.config import init as proposing
+    from atlas_retry.config import root_of
+
+    root = root_of(path)
+    folder = Path(os.path.realpath(path)).relative_to(root).as_posix()
+    return proposing.propose(root, environ, folder)
+
+
+def _tried(
+    root: Path, proposal: "Proposal", environ: Mapping[str, str], how: How
+) -> "tuple[tuple[TriedGate, ...], Interrupted | None]":
+    """The gates with their outcomes; those after an interrupt are not tried."""
+    from atlas_retry.config import root_of
+    from atlas_retry.run.trying import try_all, untried, within_minutes
+
+    if not how.tries:
+        return untried(proposal.choices), None
+    tried: list[TriedGate] = []
+    interruption = None
+    with screen(environ, plain=how.plain, to_stderr=True) as shown:
+        try:
+            tried.extend(try_all(root_of(root), proposal.choices, environ, shown))
+        except Interrupted as error:
+            interruption = error
+            shown.write([("interrupted: the other gates are not tried", "warn")])
+    rest = untried(proposal.choices[len(tried) :])
+    return within_minutes((*tried, *rest)), interruption
 
 
 class Checks(Struct, frozen=True, kw_only=True):
@@ -84,34 +118,64 @@ class Checks(Struct, frozen=True, kw_only=True):
     """How many gates run, and what is left out because it cannot only check."""
     absent: tuple[str, ...] = ()
     """A line for each gate that this machine cannot start, with the reason."""
+    rest: str = ""
+    """How many lines of CI were not understood; empty if none."""
+    details: tuple[str, ...] = ()
+    """Those lines, and those that nobody runs here with the reason."""
 
 
-def checking(root: Path, environ: Mapping[str, str]) -> Checks:
-    """The configuration that init would propose, with gates that change no file.
+def checking(path: Path, environ: Mapping[str, str], *, local: bool = False) -> Checks:
+    """The configuration that init would propose for a folder, with gates that change no file.
 
     Left out are formatters without a check mode, commands that install something, and what
     cannot start here: the validation then is less than CI's, and says so. Raises UsageError if
-    the project has no gate, AtlasError if it has but none can run.
+    the project has no gate, AtlasError if it has but none can run, or none of CI's unless `local`.
     """
     from atlas_retry.config import init as proposing
     from atlas_retry.config.init.commands import only_checks
 
-    proposal = proposing.propose(root, environ)
+    proposal = _proposal(path, environ)
     doubled = _doubled(proposal.idle)
     asked = [*proposal.gates, *doubled]
     only = [replace(p, run=only_checks(p.run), obstacle=None) for p in asked]
     writers = [p for p, was in zip(only, asked, strict=True) if _writes(p, was)]
     kept = [p for p in only if p not in writers]
+    by_ci = [p for p in proposal.choices if p.in_ci]
+    if by_ci and not local and not any(p.in_ci for p in kept):
+        raise _nothing_of_ci([*by_ci, *writers], has_others=bool(kept))
     if not kept:
-        refusal = proposing.nothing_found(root, proposal)
+        refusal = proposing.nothing_found(path, proposal)
         raise AtlasError(refusal.message, remedy=refusal.remedy) if proposal.idle else refusal
-    line = f"no configuration: running the {counted(len(kept), 'gate')} that atlas init proposes"
-    left = f"; left out: {', '.join(p.run for p in writers)}" if writers else ""
     return Checks(
-        text=proposing.text_of(replace(proposal, choices=tuple(kept))),
-        notice=line + left,
+        text=proposing.text_of(replace(proposal, choices=tuple(kept), folder=".")),
+        notice=_notice(kept, writers, in_ci=bool(environ.get("CI"))),
         absent=tuple(_not_run(p) for p in proposal.idle if p not in doubled),
+        rest=proposal.rest_of_ci,
+        details=_details(proposal),
     )
+
+
+def _notice(kept: "Sequence[Proposed]", writers: "Sequence[Proposed]", *, in_ci: bool) -> str:
+    away = [] if in_ci else [p for p in kept if p.only_in_ci]
+    count = counted(len(kept) - len(away), "gate")
+    line = f"no configuration: running the {count} that atlas init proposes"
+    for words, gates in (("left out", writers), ("left to CI", away)):
+        line += f"; {words}: {', '.join(p.run for p in gates)}" if gates else ""
+    return line
+
+
+def _details(proposal: "Proposal") -> tuple[str, ...]:
+    unknown = (f"not understood: {line}" for line in proposal.unknown)
+    return (*unknown, *(f"left out: {line}" for line in proposal.left_out))
+
+
+def _nothing_of_ci(gates: "Iterable[Proposed]", *, has_others: bool) -> AtlasError:
+    reasons = {p.run: p.obstacle or "it has no form that only checks" for p in gates}
+    lines = "".join(f"\n  {run}: {reason}" for run, reason in reasons.items())
+    install = next((p.remedy for p in gates if p.remedy), None)
+    local = "atlas validate --local runs the gates that CI does not run"
+    remedies = filter(None, (install, local if has_others else None))
+    return AtlasError(f"nothing of CI can run here:{lines}", remedy="; ".join(remedies) or None)
 
 
 def _doubled(idle: "Iterable[Proposed]") -> "list[Proposed]":
@@ -149,7 +213,7 @@ def _asked(root: Path, proposal: "Proposal") -> "Proposal":
     return replace(proposal, choices=(*proposal.choices, proposing.answered(command)))
 
 
-def _summary(tried: Sequence["TriedGate"], proposal: "Proposal") -> Iterator[str]:
+def _summary(tried: Sequence["TriedGate"], proposal: "Proposal", verbose: int) -> Iterator[str]:
     yield f"wrote {CONFIGURATION_FILES[0]}"
     every = [("gate", "why", "tried", "time"), *map(_row, tried)]
     first, _, *last = (max(map(len, column)) for column in zip(*every, strict=True))
@@ -158,6 +222,9 @@ def _summary(tried: Sequence["TriedGate"], proposal: "Proposal") -> Iterator[str
     cells = ((bounded(row[0], gate), bounded(row[1], room - gate), *row[2:]) for row in every)
     yield from (f"  {line}" for line in aligned([*cells]).splitlines())
     yield from proposal.notes
+    yield from _details(proposal) if verbose else ()
+    if proposal.rest_of_ci:
+        yield proposal.rest_of_ci
     yield from copyable("next", "atlas validate")
 
 

@@ -98,8 +98,8 @@ def open_configured(
     else:
         settings = config.load_proposed(root, proposed, environ=environ)
     if not environ.get("CI"):
-        away = [gate for gate in settings.gates if gate.only_in_ci and gate.name not in named]
-        here = tuple(gate for gate in settings.gates if gate not in away)
+        away = {gate.name for gate in settings.gates if gate.only_in_ci}.difference(named)
+        here = tuple(gate for gate in settings.gates if gate.name not in away)
         settings = replace(settings, gates=here)
     return OpenWorkspace(root=root, settings=settings, state=home, environ=dict(environ))
 

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from atlas_retry import config, state_dir
 from atlas_retry.config.init import text_of
 from atlas_retry.config.init.commands import only_checks
+from atlas_retry.config.init.detect import left_to_ci
 from atlas_retry.config.init.values import Proposal, Proposed, Slot
 from atlas_retry.errors import WorkspaceError
 from atlas_retry.events import Emit, Notice
@@ -20,7 +21,8 @@ from atlas_retry.text.redaction import secret_values
 from atlas_retry.workspace import discovery, isolated, look
 
 LIMIT_S = 120.0
-FIRST_LINES = 3
+MAX_TOTAL_S = 600.0
+"""A validation by hand should not take longer; the rest is left to CI."""
 
 
 class TriedGate(Struct, frozen=True, kw_only=True):
@@ -40,37 +42,33 @@ class _Trial(Struct, frozen=True, kw_only=True):
 
 def try_all(
     root: Path, choices: Sequence[Proposed], environ: Mapping[str, str], emit: Emit
-) -> tuple[TriedGate, ...]:
-    """Run the gates that can start, one after the other, and record the outcomes.
+) -> Iterator[TriedGate]:
+    """Run the gates that can start, one after the other, in a repository or a folder.
 
-    Without git nothing is tried, because nothing could be restored.
+    Without git nothing is tried, because nothing could be restored. What an interrupt leaves
+    untried is not yielded.
     """
     try:
         ws = discovery.open_workspace(root, state_dir.locate(environ), environ=environ)
     except WorkspaceError as error:
         emit(Notice(text=f"not tried: {error}"))
-        return untried(choices)
-    below = "" if ws.root == root else root.relative_to(ws.root).as_posix()
-    tried = tuple(_try(ws, choice, environ, emit, below) for choice in choices)
-    lines_of_ci = [one.choice for one in tried if one.choice.in_ci]
-    return tuple(_optional(one, lines_of_ci) for one in tried)
+        yield from untried(choices)
+        return
+    for choice in choices:
+        yield _try(ws, choice, environ, emit)
 
 
-def _optional(tried: TriedGate, lines_of_ci: Sequence[Proposed]) -> TriedGate:
-    """A red gate that CI does not run only warns, unless it does the work of a line of CI."""
-    proposed = tried.choice
-    is_red = proposed.note.startswith("red")
-    if proposed.in_ci or not is_red or _stands_in(proposed, lines_of_ci):
-        return tried
-    note = f"{proposed.note}; CI does not run it"
-    choice = replace(proposed, required=False, note=note)
-    return replace(tried, choice=choice)
-
-
-def _stands_in(proposed: Proposed, lines_of_ci: Sequence[Proposed]) -> bool:
-    """Whether CI's own lines cannot start here: none at all, or one for the same purpose."""
-    idle = [line for line in lines_of_ci if line.obstacle]
-    return len(idle) == len(lines_of_ci) or any(line.slot is proposed.slot for line in idle)
+def within_minutes(tried: Sequence[TriedGate]) -> tuple[TriedGate, ...]:
+    """The gates, shortest first, that run in `MAX_TOTAL_S` together; CI keeps the others."""
+    total_s, kept = 0.0, []
+    for one in sorted(tried, key=lambda one: one.duration_s or 0.0):
+        total_s += one.duration_s or 0.0
+        if total_s <= MAX_TOTAL_S or one.choice.obstacle:
+            kept.append(one)
+    return tuple(
+        one if one in kept else replace(one, choice=left_to_ci(one.choice, "it takes long"))
+        for one in tried
+    )
 
 
 def untried(choices: Sequence[Proposed]) -> tuple[TriedGate, ...]:
@@ -90,28 +88,27 @@ def _try(
     choice: Proposed,
     environ: Mapping[str, str],
     emit: Emit,
-    below: str = "",
 ) -> TriedGate:
     if choice.obstacle:
         return _not_started(choice)
     emit(Notice(text=f"trying {choice.run}"))
-    gate = _gate_of(choice, below)
+    gate = _gate_of(choice)
     with suppress(WorkspaceError):
         trial = _run(ws, gate, environ)
         seen = _judged(choice, trial)
         if seen is None:
             checked = replace(choice, run=only_checks(gate.run), fix=gate.run)
-            again = _run(ws, _gate_of(checked, below), environ)
-            seen = TriedGate(choice=_red(checked, again), outcome="red today")
+            again = _run(ws, _gate_of(checked), environ)
+            outcome = "green" if again.result.success else "red today"
+            seen = TriedGate(choice=checked, outcome=outcome)
         return replace(seen, duration_s=trial.result.duration_ms / 1000)
     return TriedGate(choice=choice, outcome="not tried")
 
 
-def _gate_of(proposed: Proposed, below: str) -> Gate:
+def _gate_of(proposed: Proposed) -> Gate:
     text = text_of(Proposal(choices=(proposed,))).encode()
     (gate,) = config.load_text(text, "proposal").gates
-    cwd = f"{below}/{gate.cwd}".rstrip("./") if below else gate.cwd
-    return replace(gate, cwd=cwd or ".", timeout_s=min(gate.timeout_s, LIMIT_S), recheck=None)
+    return replace(gate, timeout_s=min(gate.timeout_s, LIMIT_S), recheck=None)
 
 
 def _run(ws: discovery.Workspace, gate: Gate, environ: Mapping[str, str]) -> _Trial:
@@ -144,25 +141,8 @@ def _judged(proposed: Proposed, trial: _Trial) -> TriedGate | None:
         return TriedGate(choice=replace(proposed, note=note), outcome="too slow")
     if result.success:
         return TriedGate(choice=proposed, outcome="green")
-    return TriedGate(choice=_red(proposed, trial), outcome="red today")
-
-
-def _red(proposed: Proposed, trial: _Trial) -> Proposed:
-    """A failing gate stays required: it is what the user wants to see green."""
-    lines = " / ".join(_first_lines(trial))
-    return replace(proposed, note=f"red today: {lines}")
-
-
-def _first_lines(trial: _Trial) -> Iterator[str]:
-    result = trial.result
-    if trial.moved:
-        yield f"it changes {_files(trial.moved)}"
-    problems = [
-        f"{d.path or ''}: {d.message}".lstrip(": ") for d in result.diagnostics[:FIRST_LINES]
-    ]
-    printed = [line for line in f"{result.stdout}\n{result.stderr}".splitlines() if line.strip()]
-    lines = problems or printed[-FIRST_LINES:] or [result.error or "failed"]
-    yield from (" ".join(line.split())[:160] for line in lines)
+    # a failing gate stays required: it is what the user wants to see green
+    return TriedGate(choice=proposed, outcome="red today")
 
 
 def _files(paths: tuple[str, ...]) -> str:

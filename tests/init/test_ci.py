@@ -4,11 +4,13 @@ from collections.abc import Mapping
 
 import pytest
 
-from atlas_retry.config.init.ci import not_understood, propose
+from atlas_retry.config.init import ci
+from atlas_retry.config.init.ci import Account, Role
 from atlas_retry.config.init.commands import CMAKE, fixer_of, installs, only_checks
 from atlas_retry.config.init.dependencies import NARROWER
 from atlas_retry.config.init.detect import choose, detect
 from atlas_retry.config.init.project import ProjectFiles
+from atlas_retry.config.init.values import Proposed
 from tests.init.test_detect import Layout, chosen, described, package, startable
 
 GITHUB = ".github/workflows/ci.yml"
@@ -52,8 +54,9 @@ FILES: dict[str, tuple[Mapping[str, str], list[str]]] = {
             "  publish: {steps: [{run: cargo build --release}]}\n",
         },
         [
+            "test: cargo test | RUSTFLAGS=-Dwarnings",
             "test: cargo test --all-features | RUSTFLAGS=-Dwarnings",
-            "test: cargo test --release | RUSTFLAGS=-Dwarnings",
+            "build: cargo build --release | RUSTFLAGS=-Dwarnings",
         ],
     ),
     "GitHub, CTest without the lines that build": (
@@ -183,7 +186,7 @@ FILES: dict[str, tuple[Mapping[str, str], list[str]]] = {
         },
         ["test: make test"],
     ),
-    "scripts whose name says what they do": (
+    "scripts of the project, which are no tests by their name": (
         {
             "scripts/test.sh": "TZ=Asia/Tokyo run\n",
             "scripts/setup.sh": "fetch\n",
@@ -191,7 +194,7 @@ FILES: dict[str, tuple[Mapping[str, str], list[str]]] = {
             GITHUB: STEPS + "    - run: ./scripts/setup.sh\n"
             "    - run: ./scripts/test.sh\n    - run: ruby ci/tests.rb --verbose\n",
         },
-        ["test: ./scripts/test.sh", "test: ruby ci/tests.rb --verbose"],
+        ["custom: ./scripts/test.sh", "custom: ruby ci/tests.rb --verbose"],
     ),
     "targets and sessions": (
         {
@@ -203,6 +206,15 @@ FILES: dict[str, tuple[Mapping[str, str], list[str]]] = {
         ["lint: make lint", "test: tox -e py"],
     ),
 }
+
+
+def accounts_of(files: Mapping[str, str]) -> tuple[Account, ...]:
+    project = ProjectFiles(Layout(files))
+    return ci.accounts(project, ci.read(project))
+
+
+def gates_of(files: Mapping[str, str]) -> list[Proposed]:
+    return [each.gate for each in accounts_of(files) if each.gate]
 
 
 @pytest.mark.parametrize(("files", "expected"), FILES.values(), ids=FILES.keys())
@@ -221,7 +233,7 @@ def test_gates_are_the_lines_that_ci_runs(files: Mapping[str, str], expected: li
 )
 def test_install_and_cleanup_lines_of_ci_are_not_gates(line: str, files: Mapping[str, str]) -> None:
     in_ci = {**files, GITHUB: STEPS + f"    - run: {line}\n"}
-    assert not list(propose(ProjectFiles(Layout(in_ci))))
+    assert gates_of(in_ci) == []
 
 
 INSTALL_LINES = {
@@ -247,19 +259,17 @@ def test_a_packaging_target_is_labelled_build(name: str) -> None:
         "Makefile": f"{name}:\n\tsome-packer\n\ttwine check dist/*\n",
         GITHUB: STEPS + f"    - run: make {name}\n",
     }
-    assert [p.slot for p in propose(ProjectFiles(Layout(files)))] == ["build"]
+    assert [gate.slot for gate in gates_of(files)] == ["build"]
 
 
-def test_a_line_that_needs_ci_variables_is_reported() -> None:
+def test_a_line_that_needs_values_of_ci_is_left_out_with_the_reason() -> None:
     files = {GITHUB: STEPS + "    - run: pytest $SELECTED\n    - run: echo $HOME\n"}
-    assert list(not_understood(ProjectFiles(Layout(files)))) == ["`pytest $SELECTED` of ci.yml"]
-
-
-def test_a_line_with_ci_variables_is_understood_if_its_target_is_proposed() -> None:
-    line = "    - run: make test CC=${{ matrix.compiler.name || 'cc' }}\n"
-    project = ProjectFiles(Layout({"Makefile": "test:\n\t./t\n", GITHUB: STEPS + line}))
-    assert len(list(not_understood(project))) == 1
-    assert list(not_understood(project, {"make test"})) == []
+    left_out, set_up = accounts_of(files)
+    assert (left_out.role, left_out.reason) == (
+        Role.LEFT_OUT,
+        "it needs $SELECTED, which only CI has",
+    )
+    assert set_up.role is Role.SET_UP
 
 
 def test_only_one_of_two_formatters_for_a_language_is_proposed() -> None:

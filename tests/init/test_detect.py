@@ -388,7 +388,7 @@ PROJECTS: dict[str, tuple[dict[str, str], list[str]]] = {
         {
             "Cargo.toml": "[workspace]\nmembers = ['a']\n",
             "rustfmt.toml": "",
-            ".github/workflows/ci.yml": "jobs: {a: {steps: [\n"
+            ".github/workflows/ci.yml": "on: push\njobs: {a: {steps: [\n"
             "{run: cargo clippy --workspace -- -D warnings},\n"
             "{run: 'cargo nextest run ${{ inputs.flags }}'}]}}\n",
         },
@@ -398,7 +398,7 @@ PROJECTS: dict[str, tuple[dict[str, str], list[str]]] = {
                 "lint: cargo clippy --workspace -- -D warnings"
                 " | fix cargo clippy --workspace --fix --allow-dirty --allow-staged"
             ),
-            "test: cargo nextest run --workspace",
+            "test: cargo nextest run",
         ],
     ),
     "Maven": (

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from atlas_retry import config
-from atlas_retry.cli.proposing import initialise
+from atlas_retry.cli.proposing import How, initialise
 from atlas_retry.config.init import paste, propose, text_of
 from atlas_retry.config.init.detect import choose, detect
 from atlas_retry.config.init.values import Proposal, Proposed, Slot
@@ -122,7 +122,9 @@ def test_the_configuration_is_written_and_names_the_next_command(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     root = laid_out(tmp_path / "project", {"Makefile": "test:\n\tx\n"})
-    assert initialise(root, machine(root, "make"), print_only=False, tries=False, plain=True) == 0
+    assert (
+        initialise(root, machine(root, "make"), How(print_only=False, tries=False, plain=True)) == 0
+    )
     text = (root / ".atlas" / "config.yaml").read_text(encoding="utf-8")
     assert config.load_text(text.encode(), "config.yaml").gates[0].run == "make test"
     captured = capsys.readouterr()
@@ -135,7 +137,7 @@ def test_the_configuration_is_written_and_names_the_next_command(
 def test_an_existing_configuration_is_never_overwritten(tmp_path: Path, there: str) -> None:
     root = laid_out(tmp_path / "project", {"Makefile": "test:\n\tx\n", there: "mine"})
     with pytest.raises(UsageError, match="never overwritten"):
-        initialise(root, machine(root, "make"), print_only=False, tries=False, plain=True)
+        initialise(root, machine(root, "make"), How(print_only=False, tries=False, plain=True))
     assert (root / there).read_text() == "mine"
 
 
@@ -143,7 +145,9 @@ def test_print_writes_nothing_even_beside_a_configuration(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     root = laid_out(tmp_path / "project", {"Makefile": "test:\n\tx\n", "atlas.yaml": "mine"})
-    assert initialise(root, machine(root, "make"), print_only=True, tries=False, plain=True) == 0
+    assert (
+        initialise(root, machine(root, "make"), How(print_only=True, tries=False, plain=True)) == 0
+    )
     assert 'run: "make test"' in capsys.readouterr().out
     assert not (root / ".atlas").exists()
 
@@ -157,7 +161,7 @@ def test_no_configuration_is_written_without_a_gate(
 ) -> None:
     root = laid_out(tmp_path / "project", files)
     with pytest.raises(UsageError, match=why):
-        initialise(root, machine(root), print_only=False, tries=False, plain=True)
+        initialise(root, machine(root), How(print_only=False, tries=False, plain=True))
     assert not (root / ".atlas").exists()
 
 

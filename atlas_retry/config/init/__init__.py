@@ -3,26 +3,32 @@
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path, PurePosixPath
 from textwrap import wrap
 
 import msgspec
 
-from atlas_retry.config.init import tasks
+from atlas_retry.config.init import ci, tasks
+from atlas_retry.config.init.ci import Account, Role
 from atlas_retry.config.init.detect import choose, detect, not_understood
 from atlas_retry.config.init.machine import Machine
 from atlas_retry.config.init.project import MAKEFILES, Folder, ProjectFiles
 from atlas_retry.config.init.values import Proposal, Proposed, Slot
 from atlas_retry.config.keys import ValidationKeys
 from atlas_retry.config.reference import descriptions
+from atlas_retry.config.translation import short_name
 from atlas_retry.errors import UsageError
 from atlas_retry.settings import CONFIGURATION_FILES
+from atlas_retry.text.units import bounded
 
 HEAD = """\
 # Written by `atlas init` for you to read and edit. `atlas validate` runs these gates; each
 # must exit with 0. `atlas config show` lists all other keys with their values.
 version: 1
 """
+CUSTOM_RETRIES = 3
+MAX_LISTED = 12
 COMMANDS = {
     ".py": "python -m unittest", ".swift": "swift test", ".go": "go test ./...",
     ".rs": "cargo test", ".ts": "npx tsc --noEmit", ".js": "node --test", ".rb": "rake test",
@@ -36,20 +42,42 @@ COMMANDS = {
 """Usual test command of a project, by the suffix of most of its files."""
 
 
-def propose(root: Path, environ: Mapping[str, str]) -> Proposal:
-    """The gates that the project at `root` seems to use. Starts and writes nothing."""
+def propose(root: Path, environ: Mapping[str, str], folder: str = ".") -> Proposal:
+    """The gates that a repository, or a folder of it, seems to use. Starts and writes nothing."""
     files = Folder(root)
+    whole, here = ProjectFiles(files), ProjectFiles(files).at(folder)
+    accounts = ci.accounts(whole, ci.read(whole, _repository(root)))
     machine = Machine(root, environ, files)
-    proposed_gates = [machine.settled(proposed) for proposed in detect(files)]
-    unknown = not_understood(files, proposed_gates)
-    unreadable = ProjectFiles(files).unreadable()
+    proposed_gates = [machine.settled(p) for p in detect(files, folder, accounts)]
+    unknown = not_understood(here, proposed_gates)
     return Proposal(
         choices=choose(proposed_gates, machine.obstacle),
         notes=(
-            *(f"{path} cannot be read and was left out." for path in unreadable),
+            *(f"{path} cannot be read and was left out." for path in here.unreadable()),
             *([f"not understood: {', '.join(unknown)}"] if unknown else []),
         ),
+        unknown=tuple(_shown(each) for each in accounts if each.role is Role.UNKNOWN),
+        left_out=tuple(
+            f"{_shown(each)}: {each.reason}" for each in accounts if each.role is Role.LEFT_OUT
+        ),
+        folder=folder,
     )
+
+
+def _shown(account: Account) -> str:
+    """A line of CI and its file, in one line."""
+    line = bounded(" ".join(account.line.line.split()), ci.MAX_SHOWN)
+    return f"`{line}` of {account.line.file}"
+
+
+def _repository(root: Path) -> str:
+    """`owner/name` of the remote `origin`; empty if unknown."""
+    try:
+        text = (root / ".git/config").read_text(errors="replace")
+    except OSError:
+        return ""
+    url = re.search(r'\[remote "origin"\][^\[]*?url = \S*?([\w.-]+/[\w.-]+?)(?:\.git)?/?\n', text)
+    return url[1] if url else ""
 
 
 def answered(command: str) -> Proposed:
@@ -94,10 +122,10 @@ def refuse_to_overwrite(root: Path) -> None:
 
 def nothing_found(root: Path, proposal: Proposal) -> UsageError:
     """Error that says why there is no gate, and which two lines to write instead."""
-    reasons = "; ".join(f"{choice.run}: {choice.obstacle}" for choice in proposal.idle)
-    why = f"no gate of {root} can start here: {reasons}"
+    reasons = "".join(f"\n  {choice.run}: {choice.obstacle}" for choice in proposal.idle)
+    why = f"no gate of {root} can start here:{reasons}"
     message = why if reasons else f"nothing in {root} says how to check it"
-    notes = "".join(f"\n{note}" for note in proposal.notes)
+    notes = "".join(f"\n{note}" for note in (*proposal.notes, proposal.rest_of_ci) if note)
     write = f"write {CONFIGURATION_FILES[0]}:\n{paste(root)}"
     install = next((choice.remedy for choice in proposal.idle if choice.remedy), None)
     if install:
@@ -119,14 +147,36 @@ def write(root: Path, proposal: Proposal) -> None:
 
 def text_of(proposal: Proposal) -> str:
     """The configuration as YAML; gates that cannot start here are comments, with the reason."""
-    lines = [HEAD.rstrip(), *_comment(proposal.notes, "")]
+    unknown = [f"CI also runs {line}, which atlas does not know." for line in proposal.unknown]
+    if len(unknown) > MAX_LISTED:
+        unknown[MAX_LISTED:] = [f"CI runs {len(unknown) - MAX_LISTED} more such lines."]
+    left = [f"Left out: {line}." for line in proposal.left_out]
+    lines = [HEAD.rstrip(), *_comment([*proposal.notes, *unknown, *left], "")]
     lines.append("validation:" if proposal.gates else "# validation:")
+    names = _names(proposal.gates)
     for key, words in descriptions(ValidationKeys).items():
-        lines += _listed(key, words, [one for one in proposal.choices if one.slot.key == key])
+        here = [one for one in proposal.choices if one.slot.key == key]
+        lines += _listed(key, words, here, names, proposal.folder)
     return "\n".join(lines) + "\n"
 
 
-def _listed(key: str, words: str, here: list[Proposed]) -> Iterator[str]:
+def _names(gates: Sequence[Proposed]) -> Mapping[str, str]:
+    """Names of the gates that others follow, by their keys; no other gate gets such a name."""
+    followed = {*chain.from_iterable(gate.follows for gate in gates)}
+    derived = Counter(short_name(gate.run) for gate in gates)
+    numbers = Counter[str]()
+    names: dict[str, str] = {}
+    for gate in gates:
+        name = short_name(gate.run)
+        numbers[name] += 1
+        if gate.key in followed:
+            names[gate.key] = name if derived[name] == 1 else f"{name} ({numbers[name]})"
+    return names
+
+
+def _listed(
+    key: str, words: str, here: list[Proposed], names: Mapping[str, str], folder: str
+) -> Iterator[str]:
     if not here:
         return
     yield from _comment([words], "  ")
@@ -139,17 +189,24 @@ def _listed(key: str, words: str, here: list[Proposed]) -> Iterator[str]:
         if choice.obstacle is not None:
             yield from _comment([f"Left out here: {choice.obstacle}."], "    ")
             mark = "# "
-        yield from (f"    {mark}{line}" for line in _mapping(choice))
+        yield from (f"    {mark}{line}" for line in _mapping(choice, names, folder))
 
 
-def _mapping(proposed: Proposed) -> Sequence[str]:
+def _mapping(proposed: Proposed, names: Mapping[str, str], folder: str) -> Sequence[str]:
+    before = [names[key] for key in proposed.follows if key in names][-1:]
+    cwd = PurePosixPath(proposed.cwd)
+    cwd = cwd.relative_to(folder) if cwd.is_relative_to(folder) else cwd
     keys = (
+        ("name", names.get(proposed.key)),
         ("run", proposed.run),
         ("fix", proposed.fix),
         ("recheck", proposed.recheck),
         ("required", None if proposed.required else False),
+        ("max_retries", CUSTOM_RETRIES if proposed.slot is Slot.CUSTOM else None),
+        ("after", before or None),
+        ("when", "ci" if proposed.only_in_ci else None),
         ("writes", proposed.writes or None),
-        ("cwd", proposed.cwd if proposed.cwd != "." else None),
+        ("cwd", cwd.as_posix() if cwd != PurePosixPath() else None),
         ("timeout", proposed.timeout),
         ("env", dict(proposed.env) or None),
     )

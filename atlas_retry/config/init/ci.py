@@ -1,323 +1,284 @@
-"""Gates from the commands of CI, taken literally, with fixer and tool.
-
-Reads the files of GitHub, GitLab, CircleCI and Azure.
-"""
+"""Accounts for every line that CI runs: a gate, set-up, left out with its reason, or unknown."""
 
 import re
-from collections.abc import Collection, Iterator, Mapping
-from posixpath import normpath
-from typing import TypeGuard
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from enum import StrEnum
+from itertools import chain
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from atlas_retry.config.init import tasks
+from atlas_retry.config.init import github, gitlab, othersystems, tasks
 from atlas_retry.config.init.commands import (
     CMAKE,
     UnderstoodCommand,
     installs,
+    only_prepares,
     slot_of_name,
     understand,
 )
 from atlas_retry.config.init.dependencies import NODE
-from atlas_retry.config.init.project import ProjectFiles, Table, dig, strings, table
+from atlas_retry.config.init.jobs import CiJob, CiLine
+from atlas_retry.config.init.project import ProjectFiles
 from atlas_retry.config.init.tasks import Task
 from atlas_retry.config.init.values import Proposed, Slot
 from atlas_retry.diagnostics.tools import ASSIGNED, bare
 from atlas_retry.patterns import regex
 
-FILES = (
-    ".github/workflows/*.y*ml",
-    ".github/actions/*.y*ml",
-    ".gitlab-ci.y*ml",
-    ".circleci/config.yml",
-    "azure-pipelines.yml",
-    ".azure/*.yml",
-    ".azure-pipelines/*.yml",
-)
-ACTIONS = {
-    "pre-commit/action": "pre-commit run --all-files",
-    "j178/prek-action": "prek run --all-files",
-    "golangci/golangci-lint-action": "golangci-lint run {args}",
-    "astral-sh/ruff-action": "ruff {args:check} {src}",
-    "chartboost/ruff-action": "ruff {args:check} {src:.}",
-    "psf/black": "black {options:--check --diff} {src:.}",
-    "isort/isort-action": "isort --check-only {sort-paths:.}",
-    "codespell-project/actions-codespell": "codespell",
-    "crate-ci/typos": "typos",
-    "rhysd/actionlint": "actionlint",
-    "dominikh/staticcheck-action": "staticcheck ./...",
-    "EmbarkStudios/cargo-deny-action": "cargo deny check",
-    "actions-rs/cargo": "cargo {command} {args}",
-    "securego/gosec": "gosec {args}",
-    "zizmorcore/zizmor-action": "zizmor .",
-    "DavidAnson/markdownlint-cli2-action": "markdownlint-cli2",
-    "jakebailey/pyright-action": "pyright",
+RUNNERS = {
+    "make",
+    "gmake",
+    "just",
+    "task",
+    "rake",
+    "composer",
+    "poe",
+    "pdm",
+    "hatch",
+    "mage",
+    *NODE,
 }
-"""Command of an action, with `{input:default}`. Source: their action.yml."""
-EVENTS = {"push", "pull_request", "merge_group", "workflow_call"}
-LINES = ("run", "script", "bash", "command", "test_script", "tests_script")
-FOLDERS = ("working-directory", "working_directory", "workingDirectory")
-VARIABLES = ("env", "environment", "variables")
-ASIDE = {"with", "on", "strategy", "services", "defaults", "before_script", "outputs"}
-OTHER_SYSTEMS = regex(r"windows|macos")
-OTHER_JOBS = regex(
-    r"deploy|publish|release|bench|fuzz|nightly|msrv|windows|macos|miri|wasm", re.IGNORECASE
-)
+WHOLE = {"tox", "nox", "rake"}
+"""Runners that run tests unless a target is given."""
+INTERPRETERS = {"sh", "bash", "bun", "node", "ruby", "python", "python3"}
 NOISE = regex(
     r"COLOR|TERM|TOKEN|SECRET|PASSWORD|CACHE|VERBOSE|^CI$|VERSION|KEY|INCREMENTAL|BACKTRACE|DEBUG",
     re.IGNORECASE,
 )
-PIECE = regex(r"(?:\"[^\"]*\"|'[^']*'|\$\([^)]*\)|\\.|[^;&\n'\"\\]|(?<!&)&(?!&)|['\"\\])+")
-ASIDE_OF_IT = regex(r"\s+(?:\|\s*tee\s.*|\|\|\s*\w+=\$\?)$")
-"""Suffix that saves a command's output or its exit code."""
-EXPRESSION = regex(r"\$\{\{\s*(.*?)\s*\}\}|\$\[\[.*?\]\]|<<\s*(?:parameters|matrix)\S+\s*>>")
-VARIABLE = regex(r"(?<!\\)\$(?:\{[A-Za-z_]\w*\}|[A-Za-z_]\w*)")
-
-
-class CiLine(Struct, frozen=True, kw_only=True):
-    """One command of a CI file."""
-
-    line: str
-    where: str
-    cwd: str = "."
-    env: tuple[tuple[str, str], ...] = ()
-
-    @property
-    def is_opaque(self) -> bool:
-        """Whether it has a variable or expression that only CI can fill in."""
-        return any(EXPRESSION.search(t) or VARIABLE.search(t) for t in (self.line, self.cwd))
-
-
-class _Around(Struct, frozen=True, kw_only=True):
-    """Values that the steps in a node inherit."""
-
-    where: str
-    cwd: str = "."
-    env: Mapping[str, str] = {}
-    matrix: Mapping[str, str] = {}
-
-
-def lines_of(project: ProjectFiles) -> list[CiLine]:
-    """Every command for a push or a pull request, on any system: most run the same on all."""
-    lines: list[CiLine] = []
-    for path in project.below(*FILES):
-        document = project.yaml(path)
-        if _on_push(document):
-            lines += _walk(document, _Around(where=path))
-    return lines
-
-
-def _on_push(document: Table) -> bool:
-    events: object = document.get("on")
-    if events is None:
-        return True
-    names = set(events) if isinstance(events, dict) else set(strings(events))
-    push = dig(events, "push")
-    only_tags = isinstance(push, dict) and "tags" in push and "branches" not in push
-    return bool(names & (EVENTS - ({"push"} if only_tags else set())))
-
-
-def _walk(node: object, around: _Around) -> Iterator[CiLine]:
-    if isinstance(node, list):
-        for item in node:
-            yield from _walk(item, around)
-    if isinstance(node, dict):
-        inside = _inside(node, around)
-        for key, value in node.items():
-            yield from _under(str(key), value, node, inside)
-
-
-def _under(key: str, value: object, node: Table, inside: _Around) -> Iterator[CiLine]:
-    listed = list(strings(value)) if key in LINES else []
-    if listed:
-        yield from _shell("\n".join(listed), inside)
-    elif key == "uses" and isinstance(value, str):
-        yield from _action(value, table(node, "with"), inside)
-    elif key not in ASIDE and key not in VARIABLES and not OTHER_JOBS.search(key):
-        yield from _walk(value, inside)
-
-
-def _inside(node: Table, around: _Around) -> _Around:
-    own = next((node[key] for key in FOLDERS if key in node), None)
-    own = own or dig(node, "defaults", "run", "working-directory")
-    env = dict(around.env)
-    for key in VARIABLES:
-        env |= {str(k): _text(v) for k, v in table(node, key).items() if _is_plain(str(k), v)}
-    return replace(
-        around,
-        cwd=_below(around.cwd, str(own)) if own else around.cwd,
-        env=env,
-        matrix={**around.matrix, **_matrix(table(node, "strategy", "matrix"))},
-    )
-
-
-def _is_plain(name: str, value: object) -> bool:
-    plain = isinstance(value, str | int | float) and not EXPRESSION.search(str(value))
-    return plain and not NOISE.search(name) and "$" not in str(value)
-
-
-def _matrix(matrix: Table) -> dict[str, str]:
-    """One value of each axis: the last of a list, else that of the first row on Linux."""
-    included = matrix.get("include")
-    rows = [table(row) for row in included] if isinstance(included, list) else []
-    values: dict[str, object] = {}
-    for row in reversed([row for row in rows if not OTHER_SYSTEMS.search(str(row))]):
-        values |= row
-    values |= {name: axis[-1] for name, axis in matrix.items() if _ends_plain(axis)}
-    return {str(k): _text(v) for k, v in values.items()}
-
-
-def _text(value: object) -> str:
-    """A plain value as commands see it."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _ends_plain(axis: object) -> TypeGuard[list[object]]:
-    return isinstance(axis, list) and bool(axis) and not isinstance(axis[-1], dict | list)
-
-
-def _action(name: str, given: Table, around: _Around) -> Iterator[CiLine]:
-    template = ACTIONS.get(name.partition("@")[0])
-    if not template:
-        return
-
-    def value(placeholder: re.Match[str]) -> str:
-        return " ".join(str(given.get(placeholder[1], placeholder[2] or "")).split())
-
-    line = re.sub(r"\{([\w-]+)(?::([^}]*))?\}", value, template).strip()
-    yield from _shell(line, around)
-
-
-def _shell(script: str, around: _Around) -> Iterator[CiLine]:
-    """The simple commands of a shell script."""
-    cwd = around.cwd
-    filled = EXPRESSION.sub(lambda expression: _filled(expression, around), script)
-    joined = re.sub(r"\\\n\s*", " ", filled)
-    for piece in PIECE.findall(re.sub(r"(?m)^\s*#.*$", "", joined)):
-        line = ASIDE_OF_IT.sub("", piece.strip())
-        moved = re.fullmatch(r"(?:cd|pushd)\s+([\w./-]+)", line)
-        if moved:
-            cwd = _below(cwd, moved[1])
-        elif line:
-            yield CiLine(
-                line=line if re.search(r"['\"]", line) else " ".join(line.split()),
-                where=around.where,
-                cwd=cwd,
-                env=tuple(sorted((name, value) for name, value in around.env.items() if value)),
-            )
-
-
-def _filled(expression: re.Match[str], around: _Around) -> str:
-    """The value of one expression; empty, as in CI, if the matrix does not have it."""
-    kind, _, name = (expression[1] or "").rpartition(".")
-    if kind == "matrix":
-        return around.matrix.get(name, "")
-    return around.env.get(name, expression[0]) if kind == "env" else expression[0]
-
-
-def _below(cwd: str, folder: str) -> str:
-    return normpath(f"{cwd}/{folder.strip()}")
-
-
-# --- from a command to a gate ------------------------------------------------------------------
-
-RUNNERS = {"make", "gmake", "just", "task", "rake", "composer", "poe", "pdm", "hatch", *NODE}
-WHOLE = {"tox", "nox", "rake"}
-"""Runners that run tests unless a target is given."""
-INTERPRETERS = {"sh", "bash", "bun", "node", "ruby"}
-NEVER = regex(r"""(?x)
-      (?:npm|pnpm|yarn|bun)[ ](?:publish|pack|dlx|config|cache|audit|version)\b
-    | make[ ](?:install|deps|setup|clean)
-    | \|\|[ ]*(?:true|:)\s*$
-    """)
-"""Lines that check nothing: they publish or clean, or ignore the exit code."""
+NEUTRAL = regex(r"\|\|\s*(?:true|:|echo\b.*)\s*$")
+"""End of a line that passes whatever its command does."""
 REPORTED = regex(r"""(?x)
       ^python[\d.]*[ ]-m[ ](?=pytest)
     | (?<!\S)coverage[ ]run[ ](?:-\S+[ ])*?-m[ ](?=pytest|unittest)
     | [ ](?:-v+|-q+|--verbose|--quiet)(?=[ ]|$)
     """)
 """What changes only the output or measures: lines that differ only in it are one gate."""
+REPORTING = regex(
+    r"(?<!\S)(?:--(?:cov|junit|color|durations|tb|coverage|reporter|ci)\S*"
+    r"|-n[ =]?(?:auto|\d+)|-r\w+)(?!\S)"
+)
 MODULE = regex(r"python[\d.]* (?:-\w+ )*?-m (?P<module>[\w.]+)(?: |$)")
-CHECKING = regex(r".*(?:check|verify|validate)(?![a-z])")
+CHECKING = regex(r"(?i).*(?:check|verify|validate|audit)(?:s|er)?(?![a-z])")
 """Name of a target that checks something."""
+CHECK_WORD = regex(
+    r"(?<![\w/.=-])-{0,2}(?:\w+[-:])?(?:tests?|checks?|lint|verify|validate|audit|spec)\b"
+)
+NO_CHECK = regex(
+    r"(?i)install|deps|dependenc|setup|set-up|prepare|bootstrap|clean|deploy|publish|release|push"
+    r"|upload|download|fetch|start|serve|watch|^dev$|^env$|^venv$|init|login|tag|version|bump"
+    r"|notify|report"
+)
+"""Name of a target or script that checks nothing, whatever it runs."""
+COMPARES = regex(r"(?:! )?git (?:diff|status)\b")
+PURE = {Slot.FORMAT, Slot.LINT, Slot.TYPES}
+MAX_SHOWN = 160
 
 
-def propose(project: ProjectFiles) -> Iterator[Proposed]:
-    """The gates that CI runs, without duplicates."""
-    known: set[tuple[str, str]] = set()
-    for line in _settled_lines(project):
-        gate = None if line.is_opaque else _gate(project, line)
-        same = (line.cwd, REPORTED.sub("", re.sub(r"^(p?npm|yarn|bun) run ", r"\1 ", line.line)))
-        if gate and same not in known:
-            known.add(same)
-            yield gate
+class Role(StrEnum):
+    """What atlas makes of a line of CI."""
+
+    GATE = "gate"
+    SET_UP = "set-up"
+    LEFT_OUT = "left out"
+    UNKNOWN = "not understood"
 
 
-def not_understood(project: ProjectFiles, proposed: Collection[str] = ()) -> Iterator[str]:
-    """Checks that only CI can run, because they have a variable of CI.
+class Account(Struct, frozen=True, kw_only=True):
+    """A line of CI and its role."""
 
-    Those are left out whose target a proposed line runs.
+    line: CiLine
+    role: Role
+    reason: str = ""
+    gate: Proposed | None = None
+
+
+def read(project: ProjectFiles, repository: str = "") -> tuple[CiJob, ...]:
+    """Every job for a push or a pull request; those of another system only if none is on Linux."""
+    every = (
+        *github.jobs(project, repository),
+        *gitlab.jobs(project),
+        *othersystems.jobs(project),
+    )
+    has_linux = any(not job.system and job.lines for job in every)
+    return tuple(_aside(job) if job.system and has_linux else job for job in every)
+
+
+def _aside(job: CiJob) -> CiJob:
+    why = f"CI runs it on {job.system} only"
+    return replace(job, lines=tuple(replace(n, left_out=n.left_out or why) for n in job.lines))
+
+
+def accounts(project: ProjectFiles, jobs: Iterable[CiJob]) -> tuple[Account, ...]:
+    """Every line once, in order; one that several jobs run counts where it is run here."""
+    found: dict[tuple[str, str], Account] = {}
+    last_of: defaultdict[str, list[str]] = defaultdict(list)
+    for job in jobs:
+        before = [*chain.from_iterable(last_of[name] for name in job.needs)]
+        for account in _of_job(project, job, before):
+            same = (account.line.cwd, without_reports(account.line.line))
+            if account.role is Role.GATE and same in found and found[same].role is not Role.GATE:
+                del found[same]
+            found.setdefault(same, account)
+        last_of[job.key] += before
+    return tuple(_in_order(found.values()))
+
+
+def _of_job(project: ProjectFiles, job: CiJob, before: list[str]) -> Iterator[Account]:
+    """The lines of a job; `before` grows by the keys of those that later ones may need."""
+    for line in _with_builds(project, job.lines):
+        account = _account(project, line)
+        if account.gate:
+            account = replace(account, gate=replace(account.gate, follows=tuple(before)))
+            before += [] if _is_pure(account.gate) else [line.key]
+        yield account
+
+
+def _in_order(found: Iterable[Account]) -> Iterator[Account]:
+    """The accounts, so that each gate follows only earlier ones: two jobs may disagree."""
+    earlier: set[str] = set()
+    for each in found:
+        if each.gate:
+            follows = tuple(key for key in dict.fromkeys(each.gate.follows) if key in earlier)
+            earlier.add(each.line.key)
+            yield replace(each, gate=replace(each.gate, follows=follows))
+        else:
+            yield each
+
+
+def without_reports(line: str) -> str:
+    """A line without what changes only its output: equal ones are one gate."""
+    return REPORTED.sub("", re.sub(r"^(p?npm|yarn|bun) run ", r"\1 ", line))
+
+
+def suite_of(gate: Proposed) -> tuple[object, ...]:
+    """What tests run, whatever starts them and however they report."""
+    inner = [line for line in re.split(r"&&|\n", gate.body) if understand(line.strip())]
+    is_call = len(inner) == 1 and len(bare(gate.run).split()) <= len(("npm", "run", "test"))
+    line = inner[0].strip() if is_call else gate.run
+    plain = REPORTED.sub("", f"{bare(REPORTED.sub('', line))} ")
+    return gate.cwd, " ".join(REPORTING.sub("", plain).split()), gate.env
+
+
+def _is_pure(gate: Proposed | None) -> bool:
+    """Whether a line only reads sources, by the table of tools: it needs no line before it."""
+    if gate is None or gate.slot not in PURE or gate.writes:
+        return False
+    return bool(gate.language) or understand(gate.run) is not None
+
+
+def _with_builds(project: ProjectFiles, lines: Sequence[CiLine]) -> Iterator[CiLine]:
+    """The lines with the current interpreter instead of one from a matrix.
+
+    CTest runs what other lines have built. If they need values of CI, it builds by itself.
     """
-    opaque = (line for line in _settled_lines(project) if line.is_opaque)
-    unread = (one for one in opaque if not _runs_one_of(project, one, proposed))
-    yield from {f"`{one.line}` of {_file(one)}": None for one in unread if _gate(project, one)}
+    plain = [_settled(line) for line in lines]
+    builds_itself = project.has("CMakeLists.txt") and not any(map(_configures, plain))
+    tests = [builds_itself and _tool_of(line.line) == "ctest" for line in plain]
+    why = "the tests build by themselves here"
+    for line, is_test in zip(plain, tests, strict=True):
+        if is_test:
+            yield replace(line, line=CMAKE, inner=(CMAKE,), cwd=".", unknown=())
+        elif any(tests) and line.line.startswith("cmake "):
+            yield replace(line, left_out=line.left_out or why)
+        else:
+            yield line
 
 
-def _runs_one_of(project: ProjectFiles, line: CiLine, proposed: Collection[str]) -> bool:
-    task = None if VARIABLE.search(line.cwd) else called(project.at(line.cwd), line.line)
-    return task is not None and task.run in proposed
+def _configures(line: CiLine) -> bool:
+    return line.line.startswith("cmake ") and "-B" in line.line and not line.unknown
 
 
-def _file(line: CiLine) -> str:
-    return line.where.rpartition("/")[2]
-
-
-def _settled_lines(project: ProjectFiles) -> Iterator[CiLine]:
-    """Every command for a push as it runs here.
-
-    CTest runs what another line of CI has built, and would test old programs if it were alone.
-    """
-    for line in map(_settled, lines_of(project)):
-        known = understand(line.line)
-        is_unbuilt = known is not None and known.tool == "ctest" and project.has("CMakeLists.txt")
-        yield replace(line, line=CMAKE, cwd=".") if is_unbuilt else line
+def _tool_of(line: str) -> str:
+    known = understand(line)
+    return known.tool if known else ""
 
 
 def _settled(line: CiLine) -> CiLine:
-    """The line with the current interpreter instead of one from a matrix."""
     plain = re.sub(
-        r"(\btox\b.* -e ?)[\"']?(?:py\d[\w.-]*|\$\{?\w+\}?|py)[\"']?", r"\1py", line.line
+        r"(\btox\b.* -e ?)[\"']?(?:py\d[\w.-]*|\$\{?\w+\}?|\$\{\{.*?\}\}|py)[\"']?",
+        r"\1py",
+        line.line,
     )
     plain = re.sub(r"(\bnox\b.* (?:-s|--session)[ =])[\"']?([\w-]+)-\d[\d.]*[\"']?", r"\1\2", plain)
-    return replace(line, line=plain)
+    if plain == line.line:
+        return line
+    unknown = tuple(name for name in line.unknown if name in plain)
+    return replace(line, line=plain, inner=(plain,), unknown=unknown)
+
+
+# --- from a line to its role -------------------------------------------------------------------
+
+
+def _account(project: ProjectFiles, line: CiLine) -> Account:
+    gate = _gate(project, line)
+    if all(map(only_prepares, line.inner)):
+        return Account(line=line, role=Role.SET_UP)
+    if line.left_out:
+        return Account(line=line, role=Role.LEFT_OUT, reason=line.left_out)
+    if COMPARES.match(line.line):
+        why = "it compares with the commit: your own edits would fail it"
+        return Account(line=line, role=Role.LEFT_OUT, reason=why)
+    if gate is None:
+        return Account(line=line, role=Role.UNKNOWN)
+    if line.unknown:
+        why = f"it needs {', '.join(dict.fromkeys(line.unknown))}, which only CI has"
+        gate = replace(gate, barred=why)
+        return Account(line=line, role=Role.LEFT_OUT, reason=why, gate=gate)
+    return Account(line=line, role=Role.GATE, gate=gate)
 
 
 def _gate(project: ProjectFiles, line: CiLine) -> Proposed | None:
-    if NEVER.search(line.line) or installs(line.line):
-        return None
-    known, task = understand(line.line), None
-    # a package manager of JavaScript runs its script rather than a program of that name
-    if not known or line.line.partition(" ")[0] in NODE:
-        task = called(project.at(line.cwd), line.line)
-        known = (_work_of(task) if task else None) or known
+    """The gate that a line would be."""
+    known, task, first = None, None, line.line
+    for inner in line.inner:
+        known, task, first = (*_understood(project, line, _expanded(line, inner)), inner)
+        if known:
+            break
     if not known:
         return None
     body = task.body if task else ""
     writes = re.search(r"(?:--write|--fix|:fix|--apply)\b", f"{line.line} {body}")
+    is_plain = first == line.line
+    when = f" if {line.condition}" if line.condition else ""
     return Proposed(
         slot=known.slot,
         run=line.line,
-        fix=task.fix if task and known.slot in (Slot.FORMAT, Slot.LINT) else None,
-        reason=f"{_file(line)} runs this line",
-        tool=known.tool,
+        fix=task.fix if task and is_plain and known.slot in (Slot.FORMAT, Slot.LINT) else None,
+        reason=f"{line.file} runs this line{when}",
+        tool=known.tool if is_plain else "",
         language=known.language,
-        env=line.env,
+        env=tuple((name, value) for name, value in line.set_env if not NOISE.search(name)),
         cwd=line.cwd,
         writes=bool(writes) and known.slot not in (Slot.FORMAT, Slot.HOOKS),
         in_ci=True,
+        required=line.required and not NEUTRAL.search(line.line),
         body=body,
+        key=line.key,
     )
+
+
+def _expanded(line: CiLine, command: str) -> str:
+    """A command with the known variables that may be its program or target."""
+    env = dict(line.env)
+    return re.sub(r"\$\{?(\w+)\}?", lambda name: env.get(name[1]) or name[0], command)
+
+
+def _understood(
+    project: ProjectFiles, line: CiLine, command: str
+) -> tuple[UnderstoodCommand | None, Task | None]:
+    """Tool and purpose of a command, and the target that it calls."""
+    if installs(command) or only_prepares(command):
+        return None, None
+    known, task = understand(command), None
+    # a package manager of JavaScript runs its script rather than a program of that name
+    if not known or command.partition(" ")[0] in NODE:
+        task = None if "$" in line.cwd else called(project.at(line.cwd), command)
+        known = (work_of(project.at(line.cwd), task) if task else None) or known
+    if not known and CHECK_WORD.search(command):
+        program = bare(command).partition(" ")[0].rpartition("/")[2]
+        known = UnderstoodCommand(slot=Slot.CUSTOM, tool=program, language="")
+    return known, task
 
 
 def called(project: ProjectFiles, line: str) -> Task | None:
@@ -328,12 +289,12 @@ def called(project: ProjectFiles, line: str) -> Task | None:
 
 
 def _target(project: ProjectFiles, line: str) -> Task | None:
-    runner, *words = line.split()
-    names = [word.strip("\"'") for word in words if not word.startswith("-")]
+    runner, *words = line.split() or [""]
+    names = [word.strip("\"'") for word in words if not re.search(r"^-|=", word)]
     named = _named(project, runner, names) if runner in RUNNERS | WHOLE else None
     path = names[0] if runner in INTERPRETERS and names else runner
     path = path.removeprefix("./")
-    is_script = "/" in path and project.has(path)
+    is_script = "/" in f"{path}{runner}" and project.has(path)
     return named or (Task(path, line, project.text(path)) if is_script else _module(project, line))
 
 
@@ -350,14 +311,16 @@ def _named(project: ProjectFiles, runner: str, names: list[str]) -> Task | None:
     task = tasks.find(project, runner, names)
     if task or runner in NODE:
         return task
+    if not names and (task := tasks.default(project, runner)):
+        return task
     if runner in WHOLE:
         names = names or ["test"]
     return Task(names[-1], runner) if names else None
 
 
-def _work_of(task: Task) -> UnderstoodCommand | None:
-    """Tool and purpose of a target."""
-    inner = [u for u in map(understand, re.split(r"&&|;|\n|@", task.body)) if u]
+def work_of(project: ProjectFiles, task: Task) -> UnderstoodCommand | None:
+    """Tool and purpose of a target, by what it and its prerequisites run, else by its name."""
+    inner = [u for u in map(understand, _lines_run(project, task, set())) if u]
     slot = _slot_of(task, [understood.slot for understood in inner])
     if slot is None:
         return None
@@ -365,12 +328,66 @@ def _work_of(task: Task) -> UnderstoodCommand | None:
     return UnderstoodCommand(slot=slot, tool=tool, language="")
 
 
-def _slot_of(task: Task, inner: list[Slot]) -> Slot | None:
-    """The slot by hooks in the body, by name, or by body."""
+def _slot_of(task: Task, inner: Sequence[Slot]) -> Slot | None:
+    """The slot by hooks that it runs, by name, by its tests, else by what it runs first."""
+    name, is_file = task.name.rpartition("/")[2].partition(".")[0], "/" in task.name
     if Slot.HOOKS in inner:
         return Slot.HOOKS
-    name = task.name.rpartition("/")[2].partition(".")[0]
-    by_name = slot_of_name(name) or next(iter(inner), None)
-    if by_name is None and CHECKING.match(name):
-        return Slot.LINT
-    return by_name or (Slot.TEST if task.run in WHOLE else None)
+    # a file is no test by its name
+    named = None if is_file else slot_of_name(name)
+    slot = named or (Slot.TEST if Slot.TEST in inner else next(iter(inner), None))
+    if slot is None and CHECKING.match(name) and not is_file:
+        slot = Slot.LINT
+    if slot is None and task.run in WHOLE:
+        slot = Slot.TEST
+    is_known = bool(task.body) or is_file
+    return slot or (Slot.CUSTOM if is_known and not NO_CHECK.search(name) else None)
+
+
+# --- what a line starts ------------------------------------------------------------------------
+
+OWN_ENVIRONMENT = ("tox ", "nox ")
+"""Runners that install into their own environment."""
+WITH_NEEDS = ("make", "just")
+"""Runners whose targets list prerequisites after the colon."""
+MARKS_OF_A_RECIPE = " \t@+-"
+PIECE = regex(r"(?:\"[^\"]*\"|'[^']*'|\$\([^)]*\)|\\.|[^;&\n'\"\\]|(?<!&)&(?!&)|['\"\\])+")
+CHAINS = regex(r"(?:run-s|run-p|npm-run-all2?)\s+(.*)")
+
+
+def installing_line(project: ProjectFiles, line: str) -> str | None:
+    """The first line among all that a command runs which installs; None if none does."""
+    if installs(line):
+        return line
+    task = called(project, line) if line.split() else None
+    every = _lines_run(project, task, set()) if task else iter(())
+    return next(filter(installs, every), None)
+
+
+def _lines_run(project: ProjectFiles, task: Task, known: set[str]) -> Iterator[str]:
+    """The lines of a target and of those that it calls, each once."""
+    if task.run.startswith(OWN_ENVIRONMENT):
+        return
+    for line in _lines_in(task):
+        if line not in known:
+            known.add(line)
+            yield line
+            inner = called(project, line) if line.split() else None
+            if inner:
+                yield from _lines_run(project, inner, known)
+
+
+def _lines_in(task: Task) -> Iterator[str]:
+    runner, body = task.run.partition(" ")[0], task.body
+    if runner in WITH_NEEDS:
+        needs, _, body = body.partition("\n")
+        yield from (f"{runner} {name}" for name in needs.partition("#")[0].split())
+    body = re.sub(r"\\\n\s*", " ", re.sub(r"(?m)^\s*#.*$", "", body))
+    body = re.sub(r"\|\|?", "\n", body.replace("$(MAKE)", "make"))
+    for piece in PIECE.findall(body):
+        line = re.sub(rf"^{ASSIGNED}", "", " ".join(piece.strip(MARKS_OF_A_RECIPE).split()))
+        chain = CHAINS.match(bare(line))
+        names = chain[1].split() if chain else []
+        yield from (f"npm run {name}" for name in names if not name.startswith("-"))
+        if not chain:
+            yield line

@@ -8,10 +8,11 @@ import re
 from msgspec import Struct
 
 from atlas_retry.config.init.values import Slot
-from atlas_retry.diagnostics.tools import bare
+from atlas_retry.diagnostics.tools import ASSIGNED, bare
 from atlas_retry.patterns import regex
 
 CMAKE = "cmake -S . -B build && cmake --build build && ctest --test-dir build --output-on-failure"
+_CARGO = r"(?:cargo|cross)(?: \+\S+)?"
 _JVM = r"(?:\./)?(?:mvn|gradle)w?\b.*"
 
 
@@ -34,9 +35,7 @@ TOOLS = (
     ToolRow(Slot.FORMAT, "python", r"ruff format|black|docformatter", "", "--check|--diff"),
     ToolRow(Slot.FORMAT, "python", r"isort", "", "--check-only|--check|--diff|-c"),
     ToolRow(Slot.FORMAT, "python", r"yapf|autopep8", "-i|--in-place|-ir", "-d"),
-    ToolRow(
-        Slot.FORMAT, "rust", r"cargo(?: \+\S+)? fmt|rustfmt|taplo (?:fmt|format)", "", "--check"
-    ),
+    ToolRow(Slot.FORMAT, "rust", rf"{_CARGO} fmt|rustfmt|taplo (?:fmt|format)", "", "--check"),
     ToolRow(Slot.FORMAT, "go", r"gofmt|go fmt|gofumpt|goimports|test -z .*gofmt.*"),
     ToolRow(Slot.FORMAT, "js", r"prettier", "--write|-w", "--check|--list-different|-l|-c"),
     ToolRow(Slot.FORMAT, "js", r"biome format", "--write"),
@@ -59,7 +58,11 @@ TOOLS = (
     ToolRow(Slot.LINT, "python", r"ruff(?: check)?", "--fix"),
     ToolRow(Slot.LINT, "python", r"flake8|pylint|pyflakes|pycodestyle|pydocstyle|bandit|vulture"),
     ToolRow(Slot.LINT, "python", r"interrogate|check-manifest|validate-pyproject"),
-    ToolRow(Slot.LINT, "rust", r"cargo(?: \+\S+)? (?:clippy|deny|machete|udeps|hack clippy)"),
+    ToolRow(
+        Slot.LINT,
+        "rust",
+        rf"{_CARGO} (?:(?:hack )?clippy|deny|machete|udeps|audit|shear|semver-checks)",
+    ),
     ToolRow(Slot.LINT, "go", r"golangci-lint run", "--fix"),
     ToolRow(Slot.LINT, "go", r"golangci-lint|go vet|staticcheck|revive|gosec|go mod tidy -diff"),
     ToolRow(Slot.LINT, "js", r"eslint|xo|standard|oxlint|stylelint", "--fix"),
@@ -82,12 +85,15 @@ TOOLS = (
     ToolRow(Slot.TYPES, "php", r"phpstan|psalm"),
     ToolRow(Slot.TYPES, "ruby", r"srb tc"),
     ToolRow(Slot.TYPES, "elixir", r"mix dialyzer"),
-    ToolRow(Slot.TYPES, "rust", r"cargo check"),
+    ToolRow(Slot.TYPES, "rust", rf"{_CARGO} (?:(?:hack|msrv|minimal-versions) )?check"),
     ToolRow(Slot.TEST, "python", r"pytest|py\.test|unittest|coverage run"),
+    ToolRow(Slot.CUSTOM, "python", r"coverage report|diff-cover"),
     ToolRow(Slot.TEST, "python", r"(?:python\S* )?(?:\./)?manage\.py test"),
     ToolRow(Slot.TEST, "go", r"go test|gotestsum|ginkgo"),
     ToolRow(
-        Slot.TEST, "rust", r"cargo(?: \+\S+)? (?:test|nextest run|llvm-cov|tarpaulin|hack test)"
+        Slot.TEST,
+        "rust",
+        rf"{_CARGO} (?:(?:hack |miri )?(?:test|nextest run)|llvm-cov|tarpaulin|careful test)",
     ),
     ToolRow(Slot.TEST, "js", r"vitest|jest|mocha|ava|tap|c8|nyc|node (?:\S+ )*--test"),
     ToolRow(Slot.TEST, "js", r"bun test|cypress run|playwright test"),
@@ -102,9 +108,11 @@ TOOLS = (
     ToolRow(Slot.TEST, "jvm", rf"{_JVM}\b(?:test|verify|check|build|install|package|allTests)"),
     ToolRow(Slot.LINT, "jvm", rf"{_JVM}(?:checkstyle|pmd|spotbugs|detekt|lint)\S*"),
     ToolRow(Slot.BUILD, "jvm", rf"{_JVM}\b(?:compile|assemble|javadoc)"),
-    ToolRow(Slot.BUILD, "rust", r"cargo(?: \+\S+)? (?:build|doc)"),
+    ToolRow(Slot.BUILD, "rust", rf"{_CARGO} (?:(?:hack )?build|rustc|(?:rust)?doc|bench)"),
     ToolRow(Slot.BUILD, "", r"(?:go|dotnet|swift|mkdocs|vite) build|sphinx-build"),
     ToolRow(Slot.BUILD, "elixir", r"mix compile"),
+    ToolRow(Slot.BUILD, "cpp", r"cmake|meson (?:setup|compile)|ninja|autoreconf|\./autogen\.sh"),
+    ToolRow(Slot.BUILD, "cpp", r"\./(?:configure|bootstrap)"),
     ToolRow(Slot.BUILD, "", r"(?:(?:uv|hatch|flit|poetry|pdm) )?build|twine check"),
 )
 """The first row with a matching start applies."""
@@ -117,7 +125,7 @@ WORDS = {
     " quality cs analyse golangci verify codespell standard xo biome",
     Slot.TEST: "test tests unit unittest unittests doctest doctests jest vitest mocha spec specs"
     " coverage cov ci py",
-    Slot.BUILD: "build compile bundle docs doc",
+    Slot.BUILD: "build compile bundle docs doc all",
 }
 """Words in the name of a target, script or session that tell its purpose, best first."""
 
@@ -129,6 +137,52 @@ INSTALLS = regex(r"""(?x)
     | (?:(?:curl|wget)[ ].*\|[ ]*)?(?:sudo[ ]+)?(?:ba|z)?sh(?:[ ]-\w*s\b.*)?$
     """)
 """Start of a line that installs packages or programs, or runs a downloaded script from a pipe."""
+
+
+PREPARES = regex(r"""(?x)(?:sudo(?:[ ]-\S+)*[ ])?(?:
+      (?:echo|printf|cat|ls|cd|pushd|popd|mkdir|cp|mv|rm|touch|ln|chmod|chown|export|set|unset|source
+        |\.|exit|return|true|:|sleep|date|env|printenv|pwd|which|whereis|type|uname|df|du|free|ps
+        |kill
+        |wait|trap|shopt|ulimit|umask|tar|unzip|gzip|curl|wget|jq|sed|awk|head|tail|tee|find|read|id
+        |test[ ]-[defnsz]|\[\[?|git|gh|hub|ssh\S*|scp|rsync|gpg|aws|gcloud|az|kubectl|systemctl
+        |service
+        |apt|apt-get|apt-key|add-apt-repository|dpkg|brew|yum|dnf|apk|pacman|choco|snap|pip\S*|pipx
+        |conda|mamba|micromamba|virtualenv|nvm|fnm|corepack|rustup|rbenv|asdf|sdk|sdkmanager|pecl
+        |phpenv|update-alternatives|locale-gen|codecov|coveralls|goveralls|lcov|genhtml|gcovr
+        |cc-test-reporter|sccache|ccache|psql|mysql\S*|createdb|redis-cli|semantic-release|dos2unix
+        |swapon|install|fallocate|mkswap|modprobe|sysctl|zip|7z|xz|strip|patch|command|eval|sha256sum|local)
+    | docker[ ](?:pull|login|info|version|images|image|tag|push|load|save|start|stop|rm|ps|logs
+        |network|volume|buildx|context|cp|(?:compose|-compose)[ ](?:up|down|pull|logs|ps|build))
+    | docker-compose[ ](?:.*[ ])?(?:up|down|pull|logs|ps|build)
+    | (?:npm|pnpm|yarn|bun)[ ]
+      (?:publish|config|cache|set|version|login|whoami|pack|link|store|fetch)
+    | (?:npm|pnpm|yarn)(?:[ ]--\S+)*$
+    | (?:python[\d.]*[ ]-m[ ])?(?:venv|ensurepip|coverage[ ](?:combine|xml|html|lcov|json|erase))
+    | (?:uv|poetry|pdm|pipenv|hatch|rye|pixi)[ ]
+      (?:venv|python|pip|config|lock|cache|self|env|version)
+    | cargo(?:[ ]\+\S+)?[ ](?:binstall|fetch|login|publish|update|generate-lockfile|metadata|clean
+        |llvm-cov[ ]report|add|vendor|package)
+    | go[ ](?:mod[ ](?:download|tidy$|verify)|get|env|clean|work)
+    | make[ ](?:install|deps|setup|clean|distclean|bootstrap|prepare)
+    | gem[ ]|bundle[ ](?:config|update|lock|clean|info)|composer[ ](?:config|global|require|show)
+    | mix[ ](?:deps|local|archive|hex)\S* | rebar3[ ](?:get-deps|update)
+    | dotnet[ ](?:restore|tool|nuget|workload|pack)|nuget
+    | (?:terraform|tofu)[ ]init|helm[ ](?:repo|dep\w*)|twine[ ]upload|mise[ ]|gradle[ ]wrapper
+    | (?:npx|pnpm|yarn|bunx)[ ](?:exec[ ])?(?:playwright|cypress)[ ]install
+    | (?:\S+[ ]){1,4}(?:publish|deploy|upload)(?!\S)
+    | (?:\S+[ ]){0,4}(?:--version|-V|--help|version)$
+    )(?!\S)
+    | (?:.*>[ ]?)"?'?\$\{?GITHUB_(?:OUTPUT|ENV|PATH|STEP_SUMMARY)
+    | (?:(?:ba|z)?sh[ ])?<\(curl
+    """)
+"""Start of a line that installs, moves files, talks to servers or reports: it checks nothing."""
+
+
+def only_prepares(line: str) -> bool:
+    """Whether a line is set-up, which CI needs on an empty machine; `understand` has precedence."""
+    plain = re.sub(r"\s*\|\|\s*(?:true|:)$", "", re.sub(rf"^{ASSIGNED}", "", line.strip()))
+    is_set_up = bool(PREPARES.match(plain)) or bool(INSTALLS.match(plain)) or not plain
+    return is_set_up and understand(line) is None and not re.match(r"git (?:diff|status)\b", plain)
 
 
 class UnderstoodCommand(Struct, frozen=True, kw_only=True):

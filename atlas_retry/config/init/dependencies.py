@@ -167,11 +167,16 @@ MANAGERS = (
 
 
 def manager_of(project: ProjectFiles) -> Manager:
-    """The manager by `packageManager`, else by lock file, else npm."""
-    named = str(project.package.get("packageManager", "")).partition("@")[0]
-    locked = (one for one in MANAGERS if any(map(project.has, one.locks)))
-    wanted = (one for one in MANAGERS if one.name == named)
-    return next(wanted, None) or next(locked, MANAGERS[-1])
+    """The manager by `packageManager`, else by lock file, here or in a folder above; else npm."""
+    for here in project.upwards():
+        named = str(here.package.get("packageManager", "")).partition("@")[0]
+        locked = (one for one in MANAGERS if any(map(here.has, one.locks)))
+        wanted = (one for one in MANAGERS if one.name == named)
+        if found := next(wanted, None) or next(locked, None):
+            return found
+        if here.has("package-lock.json"):
+            break
+    return MANAGERS[-1]
 
 
 def python_start(project: ProjectFiles, package: str) -> str:

@@ -1,18 +1,19 @@
 """Detects a project's gates from its files. Pure: the caller says what can start."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 from posixpath import normpath
 
 from msgspec.structs import replace
 
 from atlas_retry.config.init import ci, rows, tasks
-from atlas_retry.config.init.commands import fixer_of, installs
+from atlas_retry.config.init.ci import Account
+from atlas_retry.config.init.commands import fixer_of
 from atlas_retry.config.init.dependencies import recheck_of
 from atlas_retry.config.init.project import Files, ProjectFiles
 from atlas_retry.config.init.values import Proposed, Slot
-from atlas_retry.diagnostics.tools import ASSIGNED
 
 Obstacle = Callable[[Proposed], str | None]
 """Why a proposal cannot start here; None if it can."""
@@ -37,6 +38,8 @@ NOT_OURS = {
     "templates", "template", "tutorials", "bench", "benchmarks", "benches", "fuzz", "samples",
 }  # fmt: skip
 MAX_PARTS = 6
+MAX_GATES = 12
+"""More than these are left to CI: a validation must stay short enough to be run."""
 WHOLE = {"rust", "jvm", "dotnet"}
 """Languages whose gates at the root check every member."""
 SLOW = {"rust", "jvm", "cpp", "swift"}
@@ -45,16 +48,31 @@ LONG = dict.fromkeys((Slot.TEST, Slot.BUILD, Slot.HOOKS), "15m")
 """Slots that may exceed the default timeout."""
 
 
-def detect(files: Files) -> tuple[Proposed, ...]:
-    """All gates of the project; for a part below the root, those that the root does not cover."""
-    project = ProjectFiles(files)
-    proposed_gates = [*_at(project)]
+def detect(
+    files: Files, folder: str = ".", accounts: Iterable[Account] | None = None
+) -> tuple[Proposed, ...]:
+    """All gates of a folder of a repository, with what CI runs there.
+
+    For a part below it, those that the folder itself does not cover. `accounts`: the lines of CI,
+    if they have been read.
+    """
+    whole = ProjectFiles(files)
+    project = whole.at(folder)
+    if accounts is None:
+        accounts = ci.accounts(whole, ci.read(whole))
+    of_ci = filter(None, (each.gate for each in accounts))
+    lines = [gate for gate in of_ci if _is_below(gate.cwd, folder)]
+    proposed_gates = [*_at(project, folder, lines)]
     by_root, has_go_work = tuple(proposed_gates), project.has("go.work")
-    for base in parts_of(files)[:MAX_PARTS]:
-        below = (replace(p, cwd=normpath(f"{base}{p.cwd}")) for p in _at(ProjectFiles(files, base)))
+    for base in parts_of(project)[:MAX_PARTS]:
+        below = _at(project.at(base), normpath(f"{folder}/{base}"), ())
         proposed_gates += [p for p in below if not _is_covered(p, by_root, has_go_work=has_go_work)]
     in_ci = {p.slot for p in proposed_gates if p.in_ci}
     return tuple(p for p in proposed_gates if not _is_replaced(p, in_ci))
+
+
+def _is_below(cwd: str, folder: str) -> bool:
+    return folder == "." or f"{cwd}/".startswith(f"{folder}/")
 
 
 def _is_replaced(proposed: Proposed, in_ci: set[Slot]) -> bool:
@@ -73,10 +91,10 @@ def _is_covered(proposed: Proposed, by_root: tuple[Proposed, ...], *, has_go_wor
     return proposed.slot is Slot.HOOKS or is_whole or is_checked
 
 
-def parts_of(files: Files) -> list[str]:
+def parts_of(project: ProjectFiles) -> list[str]:
     """Folders with a manifest of their own, one or two levels down."""
-    split = [path.split("/") for path in files.paths()]
-    bases = {"/".join(parts[:-1]) + "/" for parts in split if _is_manifest(parts)}
+    split = [path.split("/") for path in project.paths]
+    bases = {"/".join(parts[:-1]) for parts in split if _is_manifest(parts)}
     return sorted(bases, key=lambda base: (base.count("/"), base))
 
 
@@ -84,35 +102,37 @@ def _is_manifest(parts: list[str]) -> bool:
     return len(parts) in (2, 3) and parts[-1] in MARKS and not NOT_OURS & set(parts)
 
 
-def not_understood(files: Files, proposed_gates: Iterable[Proposed]) -> tuple[str, ...]:
-    """Build files and CI checks from which no gate was made."""
-    project, proposed = ProjectFiles(files), tuple(proposed_gates)
+def not_understood(project: ProjectFiles, proposed: Sequence[Proposed]) -> tuple[str, ...]:
+    """Build files from which no gate was made."""
     languages = {p.language for p in proposed} - {""}
     known = " ".join(row.marks for row in rows.ROWS if row.language in languages).split()
     unread = {*project.files_like(*UNKNOWN)} - {*project.files_like(*known)}
-    named = (*sorted(unread), *ci.not_understood(project, {p.run for p in proposed}))
     used = {p.cwd for p in proposed}
-    rest = [base.rstrip("/") for base in parts_of(files) if base.rstrip("/") not in used]
+    rest = [base for base in parts_of(project) if base not in used]
     more = [] if languages & WHOLE else rest[MAX_PARTS:]
-    return (*named, f"{len(more)} more folders with a manifest ({more[0]} ...)") if more else named
+    folders = f"{len(more)} more folders with a manifest ({more[0]} ...)" if more else ""
+    return (*sorted(unread), *([folders] if folders else []))
 
 
-def _at(project: ProjectFiles) -> Iterator[Proposed]:
+def _at(project: ProjectFiles, folder: str, lines: Sequence[Proposed]) -> Iterator[Proposed]:
+    """The gates of one folder, from its own files and from these lines of CI."""
     hooks = rows.hooks_text(project)
     targets = [*tasks.propose(project)]
     scripts = [target for target in targets if not target.task]
     scripted = {(script.language, script.slot) for script in scripts}
     own = [row for row in rows.propose(project) if (row.language, row.slot) not in scripted]
     later = [target for target in targets if target.task]
-    for proposed in (*ci.propose(project), *scripts, *own, *later):
-        here, line = project.at(proposed.cwd), proposed.run
+    for proposed in (*lines, *scripts, *own, *later):
+        cwd = proposed.cwd if proposed.in_ci else normpath(f"{folder}/{proposed.cwd}")
+        here, line = ProjectFiles(project.files).at(cwd), proposed.run
         yield replace(
             proposed,
+            cwd=cwd,
             fix=proposed.fix or (None if proposed.task else fixer_of(line)),
             recheck=None if proposed.task else recheck_of(here, line, proposed.body),
             timeout="20m" if proposed.language in SLOW else LONG.get(proposed.slot),
             in_hooks=_is_in(hooks, proposed),
-            installs=_installing_line(here, line),
+            installs=ci.installing_line(here, line),
         )
 
 
@@ -126,41 +146,6 @@ def _is_in(hooks: str, proposed: Proposed) -> bool:
         rf"(?<![\w/-])(?:{'|'.join(map(re.escape, names))})(?:-(?:check|full|jupyter))?(?![\w-])"
     )
     return re.search(pattern, hooks) is not None
-
-
-OWN_ENVIRONMENT = ("tox ", "nox ")
-"""Runners that install into their own environment."""
-WITH_NEEDS = ("make", "just")
-"""Runners whose targets list prerequisites after the colon."""
-MARKS_OF_A_RECIPE = " \t@+-"
-
-
-def _installing_line(project: ProjectFiles, line: str) -> str | None:
-    """The first line among all that a command runs which installs; None if none does."""
-    return next(filter(installs, _lines_run(project, line, set())), None)
-
-
-def _lines_run(project: ProjectFiles, line: str, known: set[str]) -> Iterator[str]:
-    """The line and those of the targets that it calls, each once."""
-    if line in known:
-        return
-    known.add(line)
-    yield line
-    task = ci.called(project, line) if line.split() else None
-    if task and not task.run.startswith(OWN_ENVIRONMENT):
-        for inner in _lines_in(task):
-            yield from _lines_run(project, inner, known)
-
-
-def _lines_in(task: tasks.Task) -> Iterator[str]:
-    runner, body = task.run.partition(" ")[0], task.body
-    if runner in WITH_NEEDS:
-        needs, _, body = body.partition("\n")
-        yield from (f"{runner} {name}" for name in needs.partition("#")[0].split())
-    body = re.sub(r"\\\n\s*", " ", re.sub(r"(?m)^\s*#.*$", "", body))
-    body = re.sub(r"\|\|?", "\n", body.replace("$(MAKE)", "make"))
-    for piece in ci.PIECE.findall(body):
-        yield re.sub(rf"^{ASSIGNED}", "", " ".join(piece.strip(MARKS_OF_A_RECIPE).split()))
 
 
 def choose(proposed_gates: Iterable[Proposed], obstacle: Obstacle) -> tuple[Proposed, ...]:
@@ -178,7 +163,55 @@ def choose(proposed_gates: Iterable[Proposed], obstacle: Obstacle) -> tuple[Prop
     chosen: list[Proposed] = []
     for place, here in groupby(kept, _place):
         chosen += _one_layout(_in_slot([*here], covered=place in covered))
-    return tuple(chosen)
+    return tuple(_bounded(_optional(_each_suite_once(chosen))))
+
+
+def _each_suite_once(chosen: Iterable[Proposed]) -> list[Proposed]:
+    """The gates without those tests that another one runs; of two, CI's line that can start."""
+    suites: dict[object, Proposed] = {}
+    for choice in chosen:
+        key = ci.suite_of(choice) if choice.slot is Slot.TEST else choice
+        first = suites.setdefault(key, choice)
+        if first.obstacle and not choice.obstacle and choice.in_ci >= first.in_ci:
+            suites[key] = choice
+    return [*suites.values()]
+
+
+def _optional(chosen: list[Proposed]) -> list[Proposed]:
+    """The gates; those that CI does not run only warn, if some of CI can start.
+
+    Tests stay required in place of those of CI that cannot start.
+    """
+    started = [choice for choice in _started(chosen) if choice.in_ci]
+    tests = {choice.slot for choice in chosen if choice.in_ci} & {Slot.TEST}
+    replaced = tests - {choice.slot for choice in started}
+    why = "; CI does not run it"
+    return [
+        replace(choice, required=False, reason=choice.reason + why)
+        if started and not choice.in_ci and choice.slot not in replaced
+        else choice
+        for choice in chosen
+    ]
+
+
+def _bounded(chosen: list[Proposed]) -> list[Proposed]:
+    """The gates; all but `MAX_GATES` of them, the first of each slot and folder, are left to CI."""
+    seen = Counter[Place]()
+    ranks: dict[int, tuple[bool, int]] = {}
+    for number, choice in enumerate(chosen):
+        if choice.obstacle is None:
+            ranks[number] = (not choice.required, seen[_place(choice)])
+            seen[_place(choice)] += 1
+    first = sorted(ranks, key=lambda number: ranks[number])[:MAX_GATES]
+    return [
+        left_to_ci(choice, "there are many") if number in ranks and number not in first else choice
+        for number, choice in enumerate(chosen)
+    ]
+
+
+def left_to_ci(choice: Proposed, why: str) -> Proposed:
+    """A gate that only CI runs, and that only warns."""
+    return replace(choice, required=False, only_in_ci=True, note=f"left to CI: {why}")
 
 
 def _left_to_hooks(choices: list[Proposed]) -> list[Proposed]:

@@ -47,6 +47,8 @@ class Machine(Struct, frozen=True):
         return next(self._obstacles(proposed), None)
 
     def _obstacles(self, proposed: Proposed) -> Iterator[str]:
+        if proposed.barred:
+            yield proposed.barred
         if proposed.installs:
             yield f"it installs something: {proposed.installs}"
         folder = self.root / proposed.cwd
@@ -61,7 +63,7 @@ class Machine(Struct, frozen=True):
         here = ProjectFiles(self.files).at(proposed.cwd)
         runner = line.partition(" ")[0]
         manager = NODE.get(runner, "")
-        is_installed = (folder / "node_modules").exists()
+        is_installed = any((self.root / p.base / "node_modules").exists() for p in here.upwards())
         if manager and not is_installed and _puts_down_packages(here, manager):
             yield f"node_modules does not exist ({manager} install)"
         if runner == "make" and not here.first(*MAKEFILES) and " -" not in line:

@@ -83,6 +83,12 @@ def _loader_of_yaml_1_2() -> "type[yaml.SafeLoader]":
         for letter, forms in of_letters.items()
     }
     Loader.add_implicit_resolver(is_bool, re.compile("true|false", re.IGNORECASE), [*"tTfF"])
+
+    # a tuple: GitLab's reference to the lines of another job
+    def reference(loader: yaml.SafeLoader, node: yaml.SequenceNode) -> tuple[object, ...]:
+        return tuple(loader.construct_sequence(node))
+
+    Loader.add_constructor("!reference", reference)
     return Loader
 
 
@@ -127,6 +133,12 @@ class ProjectFiles(Struct, frozen=True, dict=True):
     def at(self, folder: str) -> "ProjectFiles":
         """The project in a folder below this one."""
         return self if folder == "." else ProjectFiles(self.files, f"{self.base}{folder}/")
+
+    def upwards(self) -> "Iterator[ProjectFiles]":
+        """This folder and those above it, up to the root."""
+        parts = self.base.split("/")[:-1]
+        for count in range(len(parts), -1, -1):
+            yield ProjectFiles(self.files, "".join(f"{part}/" for part in parts[:count]))
 
     def text(self, path: str) -> str:
         """Content of a file, empty if it does not exist."""

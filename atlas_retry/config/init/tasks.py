@@ -75,6 +75,13 @@ def find(project: ProjectFiles, runner: str, words: Iterable[str]) -> Task | Non
     return None
 
 
+def default(project: ProjectFiles, runner: str) -> Task | None:
+    """The target that a runner starts without a name: the first one of make and just."""
+    sources = {"make": _make, "gmake": _make, "just": _just}
+    every = sources[runner](project) if runner in sources else iter(())
+    return next((task for task in every if not task.name.startswith(".")), None)
+
+
 def _fits(slot: Slot, task: Task) -> bool:
     """Whether the name fits the slot and says nothing else."""
     if task.name == "check":

@@ -16,6 +16,7 @@ class Slot(StrEnum):
     TEST = "test"
     HOOKS = "hooks"
     BUILD = "build"
+    CUSTOM = "custom"
 
     @property
     def kind(self) -> Kind:
@@ -48,6 +49,14 @@ class Proposed(Struct, frozen=True, kw_only=True):
     """Whether it is a language's default, which anything in the project replaces."""
     task: bool = False
     """Whether it is a target of a task runner, used only if its slot has no tool."""
+    key: str = ""
+    """Identity of a line of CI."""
+    follows: tuple[str, ...] = ()
+    """Keys of the lines that CI runs before it, and that it may need."""
+    only_in_ci: bool = False
+    """Whether it is left to CI, because there are too many gates or it takes too long."""
+    barred: str | None = None
+    """Why only CI can run it."""
     body: str = ""
     """Commands that a target or script runs, if known."""
     language: str = ""
@@ -75,11 +84,24 @@ class Proposal(Struct, frozen=True, kw_only=True):
     choices: tuple[Proposed, ...]
     notes: tuple[str, ...] = ()
     """Messages to the user about unreadable files and tools that were not understood."""
+    unknown: tuple[str, ...] = ()
+    """Lines of CI that were not understood, each with its file."""
+    left_out: tuple[str, ...] = ()
+    """Lines of CI that nobody runs here, each with the reason."""
+    folder: str = "."
+    """Folder of the repository that the configuration is for; gates name theirs from the root."""
 
     @property
     def gates(self) -> tuple[Proposed, ...]:
         """Proposals that can start here."""
         return tuple(choice for choice in self.choices if choice.obstacle is None)
+
+    @property
+    def rest_of_ci(self) -> str:
+        """How many lines of CI were not understood, in one line; empty if none."""
+        count = len(self.unknown)
+        lines = "line" if count == 1 else "lines"
+        return f"CI runs {count} more {lines} that atlas does not know (-v)" if count else ""
 
     @property
     def idle(self) -> tuple[Proposed, ...]:

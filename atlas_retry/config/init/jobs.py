@@ -1,0 +1,144 @@
+"""Jobs of CI as ordered lines, and the values of a matrix that change what is checked. Pure."""
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice, product
+
+from msgspec import Struct
+
+from atlas_retry.config.init.expressions import UNKNOWN, text_of
+from atlas_retry.config.init.project import Table, table
+from atlas_retry.patterns import regex, words
+
+MAX_ROWS = 256
+ROOT = "$(git rev-parse --show-toplevel)"
+"""The workspace of CI, in a command."""
+OTHER_SYSTEMS = regex(r"windows|macos|\bwin\d|mac-|\bosx\b|freebsd", re.IGNORECASE)
+UNSTABLE = regex(r"nightly|beta|canary|\bdev\b|experimental|pypy|\brc|head|edge", re.IGNORECASE)
+_VERSIONS = regex(
+    r"(?i)[a-z/-]{0,20}v?\d[\w.*+-]*|lts(?:/\*)?|latest|stable|nightly|beta|canary|current"
+)
+_ENVIRONMENT = words("""
+    os platform runner runs on arch architecture target triple host image container machine vm
+    compiler cc cxx gcc clang msvc toolchain channel msrv cross shell version versions python py
+    pyver node nodejs go golang java jdk jvm ruby php perl rust elixir otp erlang dotnet sdk kotlin
+    scala swift xcode experimental continue fail allow locale tz timezone
+    """)
+"""Words in the name of an axis: it is about where a check runs, not about what is checked."""
+
+
+class CiLine(Struct, frozen=True, kw_only=True):
+    """One command of a job."""
+
+    line: str
+    where: str
+    """The file."""
+    cwd: str = "."
+    env: tuple[tuple[str, str], ...] = ()
+    inner: tuple[str, ...] = ()
+    """The simple commands in it."""
+    unknown: tuple[str, ...] = ()
+    """Variables and expressions that only CI can fill in."""
+    condition: str = ""
+    """When CI runs it, if only CI can tell."""
+    left_out: str = ""
+    """Why CI does not run it for a push or a pull request on Linux; empty if it does."""
+    required: bool = True
+    """Whether its failure fails the job."""
+
+    @property
+    def key(self) -> str:
+        return f"{self.cwd}: {self.line}"
+
+    @property
+    def set_env(self) -> tuple[tuple[str, str], ...]:
+        """Its variables that have a value."""
+        return tuple((name, value) for name, value in self.env if value)
+
+    @property
+    def file(self) -> str:
+        return self.where.rpartition("/")[2]
+
+
+class CiJob(Struct, frozen=True, kw_only=True):
+    """One job: its lines run in this order."""
+
+    key: str
+    """File and name, by which `needs` calls it."""
+    lines: tuple[CiLine, ...]
+    needs: tuple[str, ...] = ()
+    system: str = ""
+    """The system that it runs on, if it is another one than Linux."""
+
+
+def combinations(matrix: object) -> list[Mapping[str, object]]:
+    """The jobs that a matrix makes, as GitHub does: product, `exclude`, `include`."""
+    given = table(matrix)
+    axes = {name: value for name, value in given.items() if name not in ("include", "exclude")}
+    excluded = [*_rows(given.get("exclude"))]
+    rows = [row for row in _product(axes) if not any(_is_within(rule, row) for rule in excluded)]
+    originals = [dict(row) for row in rows]
+    for more in _rows(given.get("include")):
+        fitting = _fitting(more, originals, axes)
+        for number in fitting:
+            rows[number] |= more
+        if not fitting:
+            rows.append(dict(more))
+    return [*rows] or [{}]
+
+
+def _fitting(more: Table, rows: Sequence[Table], axes: Table) -> list[int]:
+    """The rows that an entry of `include` adds to: it must change no value of an axis."""
+    fixed = {name: more[name] for name in more.keys() & axes.keys()}
+    return [number for number, row in enumerate(rows) if _is_within(fixed, row)]
+
+
+def _product(axes: Table) -> Iterator[dict[str, object]]:
+    values = (value if isinstance(value, list) else [UNKNOWN] for value in axes.values())
+    for row in islice(product(*values), MAX_ROWS if axes else 0):
+        yield dict(zip(axes, row, strict=True))
+
+
+def _rows(value: object) -> Iterator[Table]:
+    yield from map(table, value if isinstance(value, list) else [])
+
+
+def _is_within(part: Table, row: Table) -> bool:
+    return all(row.get(name, UNKNOWN) == value for name, value in part.items())
+
+
+def representatives(
+    rows: Sequence[Mapping[str, object]], used: Iterable[str]
+) -> list[Mapping[str, object]]:
+    """One row for each set of values that change what is checked, on Linux and stable if possible.
+
+    `used` are the names that the job's commands read, as `folder` or `job.target`.
+    """
+    subjects = [
+        name for name in used if not _is_environment(name, [_value(row, name) for row in rows])
+    ]
+    groups: dict[str, list[Mapping[str, object]]] = {}
+    for row in rows:
+        values = [text_of(_value(row, name)) for name in subjects]
+        groups.setdefault(json.dumps(values), []).append(row)
+    return [max(enumerate(group), key=_rank)[1] for group in groups.values()]
+
+
+def _rank(numbered: tuple[int, Mapping[str, object]]) -> tuple[bool, bool, int]:
+    number, row = numbered
+    text = " ".join(map(text_of, row.values()))
+    return not OTHER_SYSTEMS.search(text), not UNSTABLE.search(text), number
+
+
+def _value(row: Mapping[str, object], name: str) -> object:
+    value: object = row
+    for part in name.split("."):
+        value = value.get(part) if isinstance(value, Mapping) else None
+    return value
+
+
+def _is_environment(name: str, values: list[object]) -> bool:
+    parts = re.split(r"[._-]", re.sub(r"(?<=[a-z])(?=[A-Z])", "-", name.rpartition(".")[2]).lower())
+    texts = [text_of(value) for value in values if value is not None]
+    return not _ENVIRONMENT.isdisjoint(parts) or all(map(_VERSIONS.fullmatch, texts))

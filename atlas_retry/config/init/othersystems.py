@@ -1,0 +1,86 @@
+"""Reads the lines that CircleCI and Azure Pipelines run: one job a file, values as they stand."""
+
+import re
+from collections.abc import Iterator, Mapping
+from posixpath import normpath
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from atlas_retry.config.init.expressions import text_of
+from atlas_retry.config.init.jobs import CiJob, CiLine
+from atlas_retry.config.init.project import ProjectFiles, Table, strings, table
+from atlas_retry.config.init.script import commands_of
+from atlas_retry.patterns import regex
+
+FILES = (
+    ".circleci/config.yml",
+    "azure-pipelines.yml",
+    ".azure/*.yml",
+    ".azure-pipelines/*.yml",
+)
+LINES = ("run", "script", "bash", "command")
+FOLDERS = ("working_directory", "workingDirectory")
+VARIABLES = ("env", "environment", "variables")
+ASIDE = {"on", "strategy", "services", "parameters", *VARIABLES}
+OTHER_JOBS = regex(
+    r"deploy|publish|release|bench|fuzz|nightly|msrv|windows|macos|miri|wasm", re.IGNORECASE
+)
+_EXPRESSION = regex(r"\$\{\{.*?\}\}|\$\[\[?.*?\]|<<\s*[\w.]+\s*>>|\$\((?!nproc|pwd)[A-Za-z_.]\w*\)")
+
+
+class _Around(Struct, frozen=True, kw_only=True):
+    """Values that the steps in a node inherit."""
+
+    where: str
+    cwd: str = "."
+    env: Mapping[str, str] = {}
+
+
+def jobs(project: ProjectFiles) -> Iterator[CiJob]:
+    """A job for each file: every line for a push or a pull request."""
+    for path in project.below(*FILES):
+        yield CiJob(key=path, lines=tuple(_walk(project.yaml(path), _Around(where=path))))
+
+
+def _walk(node: object, around: _Around) -> Iterator[CiLine]:
+    for item in node if isinstance(node, list) else ():
+        yield from _walk(item, around)
+    inside = _inside(table(node), around)
+    for key, value in table(node).items():
+        yield from _under(str(key), value, inside)
+
+
+def _under(key: str, value: object, around: _Around) -> Iterator[CiLine]:
+    script = "\n".join(strings(value)) if key in LINES else ""
+    if script:
+        yield from _lines(script, around)
+    elif key not in ASIDE and not OTHER_JOBS.search(key):
+        yield from _walk(value, around)
+
+
+def _inside(node: Table, around: _Around) -> _Around:
+    own = next((str(node[key]) for key in FOLDERS if key in node), ".")
+    env = dict(around.env)
+    for key in VARIABLES:
+        env |= {
+            str(k): text_of(v)
+            for k, v in table(node, key).items()
+            if not isinstance(v, dict | list)
+        }
+    return replace(around, cwd=normpath(f"{around.cwd}/{own}"), env=env)
+
+
+def _lines(script: str, around: _Around) -> Iterator[CiLine]:
+    for piece in commands_of(script, around.cwd, around.env):
+        yield CiLine(
+            line=piece.text,
+            inner=piece.inner,
+            where=around.where,
+            cwd=piece.cwd,
+            env=tuple(sorted(piece.env.items())),
+            unknown=(
+                *(f"${n}" for n in piece.unset),
+                *_EXPRESSION.findall(f"{piece.text} {piece.cwd}"),
+            ),
+        )

@@ -1,0 +1,289 @@
+"""Workflows are read as GitHub and GitLab read them; every line of them is accounted for."""
+
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from atlas_retry.config.init import ci, github
+from atlas_retry.config.init.ci import Role
+from atlas_retry.config.init.expressions import UNKNOWN, holds, value_of
+from atlas_retry.config.init.jobs import combinations, representatives
+from atlas_retry.config.init.project import Folder, ProjectFiles
+from tests.init.test_ci import FILES, GITHUB, STEPS, accounts_of, gates_of
+from tests.init.test_detect import Layout, package
+
+CONTEXTS: Mapping[str, object] = {
+    "github": {"event_name": "push", "ref": "refs/heads/main", "*": UNKNOWN},
+    "matrix": {"os": "ubuntu-24.04", "n": 3, "job": {"tags": ["a", "b"]}},
+    "$CI": "true",
+}
+EXPRESSIONS: Mapping[str, object] = {
+    "github.event_name == 'push' && github.ref": "refs/heads/main",
+    "startsWith(github.ref, 'refs/tags/')": False,
+    "matrix.missing && 'x' || 'y'": "y",
+    "matrix.job.tags[1]": "b",
+    "contains(fromJSON('[\"A\"]'), 'a')": True,
+    "format('{0}-{1}', matrix.n, true)": "3-true",
+    "'it''s'": "it's",
+    "matrix.n >= 3 && !(matrix.n > 3)": True,
+    "'' == 0": True,
+    "failure() || always()": True,
+    "github.event.action": UNKNOWN,
+    "github.event.action == 'x' && false": False,
+    "needs.a.outputs.b == 'true'": UNKNOWN,
+    '$CI == "true" && $UNSET == null': True,
+    "$CI =~ /^t.+e$/": True,
+    "hashFiles('x')": UNKNOWN,
+    "not an expression": UNKNOWN,
+    "(((": UNKNOWN,
+}
+
+
+@pytest.mark.parametrize(("expression", "value"), EXPRESSIONS.items())
+def test_an_expression_has_the_value_that_ci_gives_it(expression: str, value: object) -> None:
+    assert value_of(expression, CONTEXTS) == value
+
+
+@pytest.mark.parametrize(
+    ("condition", "answer"),
+    [
+        ("${{ github.event_name == 'push' }}", True),
+        ("github.ref == 'refs/heads/other'", False),
+        ("needs.changes.outputs.code", None),
+        ("${{ true }} && false", None),
+        (False, False),
+    ],
+)
+def test_a_condition_that_only_ci_can_decide_is_unknown(condition: object, answer: object) -> None:
+    assert holds(condition, CONTEXTS) is answer
+
+
+def test_a_matrix_is_the_product_with_exclusions_and_inclusions() -> None:
+    matrix = {
+        "os": ["linux", "mac"],
+        "n": [1, 2],
+        "exclude": [{"os": "mac", "n": 2}],
+        "include": [{"os": "linux", "extra": "x"}, {"os": "other"}],
+    }
+    assert combinations(matrix) == [
+        {"os": "linux", "n": 1, "extra": "x"},
+        {"os": "linux", "n": 2, "extra": "x"},
+        {"os": "mac", "n": 1},
+        {"os": "other"},
+    ]
+
+
+def test_another_version_or_system_is_no_other_row() -> None:
+    rows = combinations(
+        {"os": ["ubuntu-latest", "windows-latest"], "python": ["3.12", "3.13"], "suite": ["a", "b"]}
+    )
+    kept = representatives(rows, ("os", "python", "suite"))
+    assert kept == [
+        {"os": "ubuntu-latest", "python": "3.13", "suite": "a"},
+        {"os": "ubuntu-latest", "python": "3.13", "suite": "b"},
+    ]
+
+
+COMPARES = "it compares with the commit: your own edits would fail it"
+MATRIX = "on: push\njobs:\n  a:\n    strategy: {matrix: %s}\n    steps: [{run: '%s'}]\n"
+LINES: dict[str, tuple[Mapping[str, str], list[str]]] = {
+    "values that change what is checked are gates": (
+        {GITHUB: MATRIX % ("{folder: [core, extra]}", "cd ${{ matrix.folder }} && pytest")},
+        ["gate: pytest in core", "gate: pytest in extra"],
+    ),
+    "rows of a matrix": (
+        {
+            "package.json": package({"lint": "eslint .", "test": "jest", "build": "x"}),
+            GITHUB: MATRIX
+            % ("{include: [{do: lint, node: 20}, {do: test}]}", "npm run ${{ matrix.do }}"),
+        },
+        ["gate: npm run lint", "gate: npm run test"],
+    ),
+    "a matrix that another job makes": (
+        {GITHUB: MATRIX % ("'${{ fromJSON(needs.a.outputs.m) }}'", "pytest ${{ matrix.x }}")},
+        ["left out: pytest ${{ matrix.x }} (it needs ${{ matrix.x }}, which only CI has)"],
+    ),
+    "lines of unknown tools are named": (
+        {"Makefile": "all:\n\tgcc a.c\n", GITHUB: STEPS + "    - run: make\n    - run: frob -x\n"},
+        ["gate: make", "not understood: frob -x"],
+    ),
+    "words that say what an unknown tool does": (
+        {GITHUB: STEPS + "    - run: cargo semver-checks\n    - run: frobnicate check src\n"},
+        ["gate: cargo semver-checks", "gate: frobnicate check src"],
+    ),
+    "conditions": (
+        {
+            GITHUB: "on: [push, pull_request]\njobs:\n"
+            "  a: {if: github.event_name == 'pull_request', steps: [{run: pytest a}]}\n"
+            "  b: {if: \"startsWith(github.ref, 'refs/tags')\", steps: [{run: pytest b}]}\n"
+            "  c:\n    steps:\n    - {run: pytest c, if: matrix.slow}\n"
+            "    - {run: pytest d, if: needs.x.outputs.y}\n"
+        },
+        [
+            "gate: pytest a",
+            "left out: pytest b (CI runs its job only if startsWith(github.ref, 'refs/tags'))",
+            "left out: pytest c (CI runs it only if matrix.slow)",
+            "gate: pytest d",
+        ],
+    ),
+    "variables of three levels, and of no other workflow": (
+        {
+            GITHUB: "on: push\nenv: {A: 1, B: 1}\njobs:\n  a:\n    env: {B: '${{ env.A }}2'}\n"
+            "    steps: [{run: pytest $C, env: {C: x}}]\n",
+            ".github/workflows/old.yml": "on: push\nenv: {LEGACY: 1}\njobs: {}\n",
+        },
+        ["gate: pytest $C with A=1 B=12 C=x"],
+    ),
+    "a variable that a step keeps for the next ones": (
+        {GITHUB: STEPS + '    - run: echo "FLAGS=-x" >> $GITHUB_ENV\n    - run: pytest $FLAGS\n'},
+        ['set-up: echo "FLAGS=-x" >> $GITHUB_ENV', "gate: pytest $FLAGS with FLAGS=-x"],
+    ),
+    "a variable of the script goes with its line": (
+        {GITHUB: STEPS + "    - run: |\n        FILES=$(git ls-files)\n        flake8 $FILES\n"},
+        ["gate: FILES=$(git ls-files) && flake8 $FILES"],
+    ),
+    "another repository ends the job": (
+        {
+            GITHUB: STEPS + "    - run: pytest\n"
+            "    - {uses: actions/checkout@v4, with: {repository: them/other}}\n    - run: tox\n"
+        },
+        ["gate: pytest", "left out: tox (it checks them/other)"],
+    ),
+    "a folder of another repository": (
+        {
+            GITHUB: STEPS
+            + "    - {uses: actions/checkout@v4, with: {repository: them/other, path: data}}\n"
+            "    - {run: pytest, working-directory: data}\n    - run: mypy src\n"
+        },
+        ["left out: pytest in data (it checks another repository)", "gate: mypy src"],
+    ),
+    "local actions and workflows": (
+        {
+            ".github/actions/check/action.yml": "inputs: {what: {default: src}}\nruns:\n"
+            "  steps:\n  - {run: 'mypy ${{ inputs.what }}', shell: bash}\n",
+            ".github/workflows/shared.yml": "on:\n"
+            "  workflow_call: {inputs: {flags: {default: -x}}}\n"
+            "jobs: {t: {steps: [{run: 'pytest ${{ inputs.flags }}'}]}}\n",
+            GITHUB: "on: push\njobs:\n  a: {steps: [{uses: ./.github/actions/check}]}\n"
+            "  b: {uses: ./.github/workflows/shared.yml, with: {flags: -q}}\n"
+            "  c: {uses: them/flows/.github/workflows/x.yml@v1}\n",
+        },
+        [
+            "gate: mypy src",
+            "gate: pytest -q",
+            "not understood: uses: them/flows/.github/workflows/x.yml@v1",
+        ],
+    ),
+    "expressions are never cut": (
+        {GITHUB: STEPS + "    - run: pytest ${{ github.x && '--a;b' || '--c' }} && mypy src\n"},
+        [
+            (
+                "left out: pytest ${{ github.x && '--a;b' || '--c' }} (it needs "
+                "${{ github.x && '--a;b' || '--c' }}, which only CI has)"
+            ),
+            "gate: mypy src",
+        ],
+    ),
+    "a loop is one line": (
+        {
+            GITHUB: STEPS + "    - run: |\n        for d in a b; do\n"
+            "          (cd $d && go test ./...)\n        done\n"
+        },
+        ["gate: for d in a b; do\n  (cd $d && go test ./...)\ndone"],
+    ),
+    "another system, and another shell": (
+        {
+            GITHUB: "on: push\njobs:\n  a: {runs-on: macos-14, steps: [{run: pytest mac}]}\n"
+            "  b:\n    runs-on: ubuntu-latest\n"
+            "    steps: [{run: pytest}, {run: pytest pwsh, shell: pwsh}]\n"
+        },
+        [
+            "left out: pytest mac (CI runs it on macos-14 only)",
+            "gate: pytest",
+            "left out: pytest pwsh (it is written for PowerShell)",
+        ],
+    ),
+    "what compares with the commit": (
+        {GITHUB: STEPS + "    - run: git diff --exit-code\n"},
+        [f"left out: git diff --exit-code ({COMPARES})"],
+    ),
+    "GitLab: templates, references and rules": (
+        {
+            "ci/base.yml": ".base: {before_script: [pip install .], variables: {A: x}}\n",
+            ".gitlab-ci.yml": "include: [{local: /ci/base.yml}]\nstages: [check, test]\n"
+            ".lines: {script: [mypy src]}\n"
+            "types: {stage: check, extends: .base, script: [!reference [.lines, script]]}\n"
+            "unit: {stage: test, extends: .base, script: [pytest $A]}\n"
+            'tags: {script: [pytest b], rules: [{if: "$CI_COMMIT_TAG"}]}\n'
+            "hand: {script: [pytest c], when: manual}\n"
+            "request: {script: [pytest d], rules: [{if: '$CI_PIPELINE_SOURCE == \"push\"', "
+            "when: never}, {when: on_success}]}\n",
+        },
+        [
+            "set-up: pip install . with A=x",
+            "gate: mypy src with A=x",
+            "gate: pytest $A with A=x",
+            "left out: pytest b (no push and no request runs its job)",
+            "left out: pytest c (CI runs its job by hand)",
+            "gate: pytest d",
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize(("files", "expected"), LINES.values(), ids=LINES.keys())
+def test_each_line_has_its_role(files: Mapping[str, str], expected: list[str]) -> None:
+    described = []
+    for each in accounts_of(files):
+        line = each.line
+        where = f" in {line.cwd}" if line.cwd != "." else ""
+        env = f" with {' '.join(map('='.join, line.env))}" if line.env else ""
+        why = f" ({each.reason})" if each.reason else ""
+        described.append(f"{each.role}: {line.line}{where}{env}{why}")
+    assert described == expected
+
+
+RECORDED = [*(files for files, _ in FILES.values()), *(files for files, _ in LINES.values())]
+
+
+@pytest.mark.parametrize("files", RECORDED)
+def test_every_line_of_ci_is_exactly_one_of_four(files: Mapping[str, str]) -> None:
+    """The sum of the roles is the number of the lines, each counted once."""
+    project = ProjectFiles(Layout(files))
+    jobs = ci.read(project)
+    lines = {(n.cwd, n.line) for job in jobs for n in job.lines}
+    accounts = ci.accounts(project, jobs)
+    assert Counter(a.role for a in accounts).total() == len(accounts)
+    known = {(a.line.cwd, ci.without_reports(a.line.line)) for a in accounts}
+    assert len(known) == len(accounts)
+    assert {(cwd, ci.without_reports(line)) for cwd, line in lines} - known <= settled(lines)
+
+
+def settled(lines: set[tuple[str, str]]) -> set[tuple[str, str]]:
+    """Lines that stand for another version of themselves, or for what builds first."""
+    return {(c, ci.without_reports(n)) for c, n in lines if n.startswith(("tox -e py", "ctest"))}
+
+
+def test_every_line_of_our_own_workflows_is_understood() -> None:
+    project = ProjectFiles(Folder(Path(__file__).parents[2]))
+    jobs = [*github.jobs(project)]
+    assert jobs
+    roles = Counter(account.role for account in ci.accounts(project, jobs))
+    assert roles[Role.GATE]
+    assert roles[Role.UNKNOWN] == 0
+
+
+def test_the_lines_of_a_job_keep_their_order_and_readers_leave_it() -> None:
+    steps = "".join(f"    - run: {line}\n" for line in ("npm run build", "eslint .", "vitest run"))
+    files = {"package.json": package({"build": "vite build"}), GITHUB: STEPS + steps}
+    build, lint, test = gates_of(files)
+    assert (lint.follows, test.follows) == ((build.key,), (build.key,))
+
+
+def test_a_job_waits_for_the_jobs_that_it_needs() -> None:
+    text = "on: push\njobs:\n  a: {steps: [{run: make}]}\n  b: {steps: [{run: pytest}]}\n"
+    text += "  c: {needs: a, steps: [{run: coverage report}]}\n"
+    make, test, report = gates_of({"Makefile": "all:\n\tgcc a.c\n", GITHUB: text})
+    assert (test.follows, report.follows) == ((), (make.key,))
