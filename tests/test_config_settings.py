@@ -7,7 +7,7 @@ import pytest
 from atlas_retry import config
 from atlas_retry.agents import AGENTS
 from atlas_retry.config.keys import keys
-from atlas_retry.config.translation import short_name
+from atlas_retry.diagnostics.tools import short_name
 from atlas_retry.errors import ConfigError
 from atlas_retry.model import Kind, Session
 from atlas_retry.settings import BACKENDS, Settings, Step

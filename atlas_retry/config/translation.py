@@ -1,6 +1,5 @@
 """Turns what was read into `Settings`, and checks keys against each other."""
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
@@ -20,10 +19,9 @@ from atlas_retry.config.keys import (
 )
 from atlas_retry.config.reading import Reading, read
 from atlas_retry.config.sources import Path, Sources, dotted
-from atlas_retry.diagnostics.tools import ASSIGNED, bare, first_program
+from atlas_retry.diagnostics.tools import short_name
 from atlas_retry.errors import ConfigError, near
 from atlas_retry.model import Gate, Kind, ReportFile
-from atlas_retry.patterns import regex
 from atlas_retry.settings import CLI_BACKENDS, UNLIMITED_ATTEMPTS, Settings, seconds
 from atlas_retry.text.redaction import redact
 
@@ -140,38 +138,6 @@ def _quality_gates(gates: Sequence[QualityGate]) -> Iterator[_WrittenGate]:
     for position, gate in enumerate(gates):
         kind = kinds.get(gate.name.replace("_", "-"), Kind.CUSTOM)
         yield _WrittenGate(("quality_gates", position), kind, gate, gate.command.strip())
-
-
-_SCRIPT = regex(r"((?:npm|pnpm|yarn|bun) run)(?: -\S+)* (\w[\w.:-]*)")
-
-_OUTPUT_TESTED = regex(r"(?:test|\[) .*\$\(\s*([^()]+)\)")
-
-_INTERPRETER = regex(r"(?:ba|da|k|z)?sh|node|perl|php|pwsh|python[\d.]*|ruby|Rscript")
-_SCRIPT_FILE = regex(r"(?:[\w.@-]*/)+[\w.@-]+|[\w@-][\w.@-]*\.\w+")
-
-
-def _interpreted(tool: str, words: Sequence[str]) -> str:
-    """Name of the script that an interpreter runs, else the interpreter with its long option."""
-    first = next((word for word in words if not word.startswith("-")), "")
-    if _SCRIPT_FILE.fullmatch(first):
-        return first.rpartition("/")[2]
-    return next((f"{tool} {word}" for word in words if word.startswith("--")), tool)
-
-
-def short_name(command: str) -> str:
-    """Short name of a command: `ruff check` for `ruff check .`."""
-    command = first_program(command)
-    if inner := _OUTPUT_TESTED.match(command):
-        return short_name(inner[1])
-    if script := _SCRIPT.match(re.sub(rf"^{ASSIGNED}", "", command)):
-        return f"{script[1]} {script[2]}"
-    calls_script = re.match(r"(?:pnpm|yarn|bun) (?!exec |dlx )", command)
-    words = (command if calls_script else bare(command)).split() or [command]
-    tool = words[0].rpartition("/")[2] or words[0]
-    if _INTERPRETER.fullmatch(tool):
-        return _interpreted(tool, words[1:])
-    has_subcommand = len(words) > 1 and re.fullmatch(r"[a-z][a-z0-9:_-]*", words[1])
-    return f"{tool} {words[1]}" if has_subcommand else tool
 
 
 def _names(gates: Iterable[_WrittenGate]) -> Iterator[str]:

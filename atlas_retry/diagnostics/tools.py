@@ -1,6 +1,7 @@
 """Finds the tool that a gate's command runs, for reports by tool."""
 
 import re
+from collections.abc import Sequence
 
 from atlas_retry.patterns import regex
 
@@ -77,3 +78,35 @@ def tool_of(command: str) -> str | None:
     program, *rest = bare(command).split() or [""]
     name = program.rpartition("/")[2]
     return ALIASES.get(" ".join((name, *rest[:1])), ALIASES.get(name, name)) or None
+
+
+_SCRIPT = regex(r"((?:npm|pnpm|yarn|bun) run)(?: -\S+)* (\w[\w.:-]*)")
+
+_OUTPUT_TESTED = regex(r"(?:test|\[) .*\$\(\s*([^()]+)\)")
+
+_INTERPRETER = regex(r"(?:ba|da|k|z)?sh|node|perl|php|pwsh|python[\d.]*|ruby|Rscript")
+_SCRIPT_FILE = regex(r"(?:[\w.@-]*/)+[\w.@-]+|[\w@-][\w.@-]*\.\w+")
+
+
+def _interpreted(tool: str, words: Sequence[str]) -> str:
+    """Name of the script that an interpreter runs, else the interpreter with its long option."""
+    first = next((word for word in words if not word.startswith("-")), "")
+    if _SCRIPT_FILE.fullmatch(first):
+        return first.rpartition("/")[2]
+    return next((f"{tool} {word}" for word in words if word.startswith("--")), tool)
+
+
+def short_name(command: str) -> str:
+    """Short name of a command: `ruff check` for `ruff check .`."""
+    command = first_program(command)
+    if inner := _OUTPUT_TESTED.match(command):
+        return short_name(inner[1])
+    if script := _SCRIPT.match(re.sub(rf"^{ASSIGNED}", "", command)):
+        return f"{script[1]} {script[2]}"
+    calls_script = re.match(r"(?:pnpm|yarn|bun) (?!exec |dlx )", command)
+    words = (command if calls_script else bare(command)).split() or [command]
+    tool = words[0].rpartition("/")[2] or words[0]
+    if _INTERPRETER.fullmatch(tool):
+        return _interpreted(tool, words[1:])
+    has_subcommand = len(words) > 1 and re.fullmatch(r"[a-z][a-z0-9:_-]*", words[1])
+    return f"{tool} {words[1]}" if has_subcommand else tool

@@ -17,7 +17,7 @@ from atlas_retry.config.init.project import MAKEFILES, Folder, ProjectFiles
 from atlas_retry.config.init.values import Proposal, Proposed, Slot
 from atlas_retry.config.keys import ValidationKeys
 from atlas_retry.config.reference import descriptions
-from atlas_retry.config.translation import short_name
+from atlas_retry.diagnostics.tools import short_name
 from atlas_retry.errors import UsageError
 from atlas_retry.settings import CONFIGURATION_FILES
 from atlas_retry.text.units import bounded
