@@ -198,13 +198,13 @@ def _changing(
 def _run_aside(
     opened: OpenWorkspace, chosen: Sequence[Gate], how: Plan, shown: Emit, notice: str
 ) -> Validation:
-    """Run pre-commit hooks on a copy: without a configuration the user agreed to no changes."""
+    """Run hooks and scripts on a copy: without a configuration the user agreed to no changes."""
     from atlas_retry.gates.validation import run_gates
     from atlas_retry.workspace import isolated
 
     shown(Notice(text=notice))
-    hooks = [gate.run for gate in chosen if gate.kind is Kind.PRE_COMMIT]
-    if not hooks or not opened.has_git:
+    may_write = any(gate.kind in (Kind.PRE_COMMIT, Kind.CUSTOM) for gate in chosen)
+    if not may_write or not opened.has_git:
         return run_gates(chosen, how, shown)
     with isolated.beside(opened.git, {}, [gate.run for gate in chosen]) as there:
         return run_gates(chosen, replace(how, wrap=there.wrap, locate=there.file), shown)

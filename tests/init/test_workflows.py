@@ -86,6 +86,7 @@ def test_another_version_or_system_is_no_other_row() -> None:
     ]
 
 
+LOOP = "for f in *.php; do php -l $f || bad=1; done"
 COMPARES = "it compares with the commit: your own edits would fail it"
 MATRIX = "on: push\njobs:\n  a:\n    strategy: {matrix: %s}\n    steps: [{run: '%s'}]\n"
 LINES: dict[str, tuple[Mapping[str, str], list[str]]] = {
@@ -193,6 +194,14 @@ LINES: dict[str, tuple[Mapping[str, str], list[str]]] = {
         },
         ["gate: for d in a b; do\n  (cd $d && go test ./...)\ndone"],
     ),
+    "a loop that sets what a later line reads": (
+        {
+            GITHUB: STEPS + "    - run: |\n        bad=0\n"
+            "        for f in *.php; do php -l $f || bad=1; done\n"
+            "        if [ $bad = 1 ]; then exit 1; fi\n"
+        },
+        [f"gate: {LOOP} && if [ $bad = 1 ]; then exit 1; fi with bad=0"],
+    ),
     "another system, and another shell": (
         {
             GITHUB: "on: push\njobs:\n  a: {runs-on: macos-14, steps: [{run: pytest mac}]}\n"
@@ -280,6 +289,12 @@ def test_the_lines_of_a_job_keep_their_order_and_readers_leave_it() -> None:
     files = {"package.json": package({"build": "vite build"}), GITHUB: STEPS + steps}
     build, lint, test = gates_of(files)
     assert (lint.follows, test.follows) == ((build.key,), (build.key,))
+
+
+def test_a_line_for_bash_is_run_by_bash() -> None:
+    files = {GITHUB: STEPS + "    - run: '[[ -n $PWD ]] && pytest tests <<< x'\n"}
+    (gate,) = gates_of(files)
+    assert gate.run == "bash -ec 'pytest tests <<< x'"
 
 
 def test_a_job_waits_for_the_jobs_that_it_needs() -> None:

@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 from itertools import chain
+from shlex import quote
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -21,6 +22,7 @@ from atlas_retry.config.init.commands import (
 from atlas_retry.config.init.dependencies import NODE
 from atlas_retry.config.init.jobs import CiJob, CiLine
 from atlas_retry.config.init.project import ProjectFiles
+from atlas_retry.config.init.script import commands_of
 from atlas_retry.config.init.tasks import Task
 from atlas_retry.config.init.values import Proposed, Slot
 from atlas_retry.diagnostics.tools import ASSIGNED, bare
@@ -70,7 +72,13 @@ NO_CHECK = regex(
     r"|notify|report"
 )
 """Name of a target or script that checks nothing, whatever it runs."""
+PLUMBING = regex(r"grep\b|nohup\b|xargs\b|break$|continue$")
+"""What a loop or condition needs, and is a check outside of one."""
 COMPARES = regex(r"(?:! )?git (?:diff|status)\b")
+BASH = regex(
+    r"\[\[|<<<|<\(|(?<!\S)\w+=\(|\$\{\w+\[|&>|\bset -\w*o pipefail|(?<!\S)(?:source|shopt) "
+)
+"""What a POSIX shell does not know; CI runs scripts by bash."""
 PURE = {Slot.FORMAT, Slot.LINT, Slot.TYPES}
 MAX_SHOWN = 160
 
@@ -212,7 +220,7 @@ def _settled(line: CiLine) -> CiLine:
 
 def _account(project: ProjectFiles, line: CiLine) -> Account:
     gate = _gate(project, line)
-    if all(map(only_prepares, line.inner)):
+    if gate is None and all(_prepares(project, line, command) for command in line.inner):
         return Account(line=line, role=Role.SET_UP)
     if line.left_out:
         return Account(line=line, role=Role.LEFT_OUT, reason=line.left_out)
@@ -226,6 +234,19 @@ def _account(project: ProjectFiles, line: CiLine) -> Account:
         gate = replace(gate, barred=why)
         return Account(line=line, role=Role.LEFT_OUT, reason=why, gate=gate)
     return Account(line=line, role=Role.GATE, gate=gate)
+
+
+def _prepares(project: ProjectFiles, line: CiLine, command: str) -> bool:
+    """Whether a command, or the target or script that it runs, is set-up."""
+    is_in_a_loop = command not in line.line.splitlines()[0] or "\n" in line.line
+    if only_prepares(command) or (is_in_a_loop and PLUMBING.match(command)):
+        return True
+    task = called(project.at(line.cwd), command) if "$" not in line.cwd else None
+    if task is None:
+        return False
+    lines = [*_lines_run(project, task, set())] if task.name.endswith(".sh") else []
+    is_set_up = bool(lines) and all(map(only_prepares, lines))
+    return is_set_up or bool(NO_CHECK.search(task.name.rpartition("/")[2]))
 
 
 def _gate(project: ProjectFiles, line: CiLine) -> Proposed | None:
@@ -243,7 +264,7 @@ def _gate(project: ProjectFiles, line: CiLine) -> Proposed | None:
     when = f" if {line.condition}" if line.condition else ""
     return Proposed(
         slot=known.slot,
-        run=line.line,
+        run=f"bash -ec {quote(line.line)}" if BASH.search(line.line) else line.line,
         fix=task.fix if task and is_plain and known.slot in (Slot.FORMAT, Slot.LINT) else None,
         reason=f"{line.file} runs this line{when}",
         tool=known.tool if is_plain else "",
@@ -320,9 +341,11 @@ def _named(project: ProjectFiles, runner: str, names: list[str]) -> Task | None:
 
 def work_of(project: ProjectFiles, task: Task) -> UnderstoodCommand | None:
     """Tool and purpose of a target, by what it and its prerequisites run, else by its name."""
-    inner = [u for u in map(understand, _lines_run(project, task, set())) if u]
+    lines = [*_lines_run(project, task, set())]
+    inner = [understood for understood in map(understand, lines) if understood]
     slot = _slot_of(task, [understood.slot for understood in inner])
-    if slot is None:
+    only_sets_up = slot is Slot.CUSTOM and bool(lines) and all(map(only_prepares, lines))
+    if slot is None or only_sets_up:
         return None
     tool = next((u.tool for u in inner if u.slot is slot), f"{task.run.split()[0]} {task.name}")
     return UnderstoodCommand(slot=slot, tool=tool, language="")
@@ -378,6 +401,10 @@ def _lines_run(project: ProjectFiles, task: Task, known: set[str]) -> Iterator[s
 
 
 def _lines_in(task: Task) -> Iterator[str]:
+    if task.name.endswith(".sh"):
+        for command in commands_of(task.body, ".", {}):
+            yield from command.inner
+        return
     runner, body = task.run.partition(" ")[0], task.body
     if runner in WITH_NEEDS:
         needs, _, body = body.partition("\n")

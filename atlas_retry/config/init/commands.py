@@ -75,7 +75,7 @@ TOOLS = (
     ToolRow(Slot.LINT, "swift", r"swiftlint", "--fix"),
     ToolRow(Slot.LINT, "ruby", r"rubocop", "-a"),
     ToolRow(Slot.LINT, "ruby", r"standardrb", "--fix"),
-    ToolRow(Slot.LINT, "php", r"phpcs"),
+    ToolRow(Slot.LINT, "php", r"phpcs|parallel-lint|php (?:-\S+ )*-l"),
     ToolRow(Slot.LINT, "any", r"codespell", "-w"),
     ToolRow(Slot.LINT, "any", r"typos|shellcheck|actionlint|markdownlint|yamllint|hadolint|reuse"),
     ToolRow(Slot.LINT, "any", r"cspell|vale|buf lint|zizmor|ls-lint"),
@@ -141,7 +141,7 @@ INSTALLS = regex(r"""(?x)
 
 PREPARES = regex(r"""(?x)(?:sudo(?:[ ]-\S+)*[ ])?(?:
       (?:echo|printf|cat|ls|cd|pushd|popd|mkdir|cp|mv|rm|touch|ln|chmod|chown|export|set|unset|source
-        |\.|exit|return|true|:|sleep|date|env|printenv|pwd|which|whereis|type|uname|df|du|free|ps
+        |\.|exit|return|true|:|sleep|date|env$|printenv|pwd|which|whereis|type|uname|df|du|free|ps
         |kill
         |wait|trap|shopt|ulimit|umask|tar|unzip|gzip|curl|wget|jq|sed|awk|head|tail|tee|find|read|id
         |test[ ]-[defnsz]|\[\[?|git|gh|hub|ssh\S*|scp|rsync|gpg|aws|gcloud|az|kubectl|systemctl
@@ -150,7 +150,8 @@ PREPARES = regex(r"""(?x)(?:sudo(?:[ ]-\S+)*[ ])?(?:
         |conda|mamba|micromamba|virtualenv|nvm|fnm|corepack|rustup|rbenv|asdf|sdk|sdkmanager|pecl
         |phpenv|update-alternatives|locale-gen|codecov|coveralls|goveralls|lcov|genhtml|gcovr
         |cc-test-reporter|sccache|ccache|psql|mysql\S*|createdb|redis-cli|semantic-release|dos2unix
-        |swapon|install|fallocate|mkswap|modprobe|sysctl|zip|7z|xz|strip|patch|command|eval|sha256sum|local)
+        |swapon|install|fallocate|mkswap|modprobe|sysctl|zip|7z|xz|strip|patch|command|sha256sum|local)
+    | sudo[ ](?:-\S+[ ])*(?!-|\./|make|npm|pnpm|yarn|just|docker)\S+
     | docker[ ](?:pull|login|info|version|images|image|tag|push|load|save|start|stop|rm|ps|logs
         |network|volume|buildx|context|cp|(?:compose|-compose)[ ](?:up|down|pull|logs|ps|build))
     | docker-compose[ ](?:.*[ ])?(?:up|down|pull|logs|ps|build)
@@ -164,7 +165,8 @@ PREPARES = regex(r"""(?x)(?:sudo(?:[ ]-\S+)*[ ])?(?:
         |llvm-cov[ ]report|add|vendor|package)
     | go[ ](?:mod[ ](?:download|tidy$|verify)|get|env|clean|work)
     | make[ ](?:install|deps|setup|clean|distclean|bootstrap|prepare)
-    | gem[ ]|bundle[ ](?:config|update|lock|clean|info)|composer[ ](?:config|global|require|show)
+    | gem[ ]|bundle[ ](?:config|update|lock|clean|info)
+    | composer[ ](?:config|global|require|remove|show)
     | mix[ ](?:deps|local|archive|hex)\S* | rebar3[ ](?:get-deps|update)
     | dotnet[ ](?:restore|tool|nuget|workload|pack)|nuget
     | (?:terraform|tofu)[ ]init|helm[ ](?:repo|dep\w*)|twine[ ]upload|mise[ ]|gradle[ ]wrapper

@@ -1,8 +1,9 @@
 """Cuts a shell script into the commands that CI runs one after the other. Starts nothing."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
+from itertools import chain
 from posixpath import normpath
 from typing import TYPE_CHECKING
 
@@ -46,23 +47,43 @@ class _Running(Struct, kw_only=True):
 
     cwd: str
     env: dict[str, str]
-    set_here: dict[str, str] = field(default_factory=dict)
-    """The command that sets a variable, by its name."""
+    set_here: dict[str, "_Setting"] = field(default_factory=dict)
+    """What sets a variable or a function, by its name."""
+
+
+class _Setting(Struct, frozen=True, kw_only=True):
+    """A command that sets something for later ones, which run together with it."""
+
+    text: str
+    inner: tuple[str, ...] = ()
+    is_exported: bool = False
+    """Whether programs read it: every later line needs it."""
 
 
 def commands_of(script: str, cwd: str, env: Mapping[str, str]) -> Iterator[ShellCommand]:
     """The commands of a script in their order, each with the folder and variables it runs in."""
     running = _Running(cwd=cwd, env=dict(env))
     # tree-sitter needs the last line break for a here-document
-    for node in _steps(_parser().parse(f"{script.strip()}\n".encode()).root_node):
+    nodes = [*_steps(_parser().parse(f"{script.strip()}\n".encode()).root_node)]
+    for number, node in enumerate(nodes):
         text = _text(node)
         if moved := _MOVES.fullmatch(text):
             running.cwd = normpath(f"{running.cwd}/{moved[1]}") if moved[1] else cwd
         elif node.type in ASSIGNMENTS:
             _assign(node, text, running)
+        elif names := _set_for(node, nodes[number + 1 :]):
+            setting = _Setting(text=text, inner=_inner(node))
+            running.set_here |= dict.fromkeys(names, setting)
         elif text:
             yield _command(node, _TEE.sub("", text), running)
             _keep(text, running)
+
+
+def _set_for(node: "Node", later: Sequence["Node"]) -> set[str]:
+    """What a loop, a condition or a function sets for later commands."""
+    if node.type not in COMPOUND:
+        return set()
+    return _set_by(node).intersection(chain.from_iterable(map(_read_by, later)))
 
 
 def _keep(text: str, running: _Running) -> None:
@@ -108,38 +129,51 @@ def _assign(node: "Node", text: str, running: _Running) -> None:
         if _PLAIN.fullmatch(value):
             running.env[name] = value.strip("'\"")
         else:
-            # an exported one is read by programs: every later line needs it
-            running.set_here[name] = f"export {name}={value}" if is_exported else _text(each)
+            line = f"export {name}={value}" if is_exported else _text(each)
+            running.set_here[name] = _Setting(text=line, is_exported=is_exported)
 
 
 def _command(node: "Node", text: str, running: _Running) -> ShellCommand:
     # a program that a variable names
     text = re.sub(r"^\$\{?(\w+)\}?", lambda name: running.env.get(name[1]) or name[0], text)
-    read = [name for name in dict.fromkeys(_read_by(node)) if re.search(rf"\$\{{?{name}\b", text)]
-    exported = [name for name, line in running.set_here.items() if line.startswith("export ")]
-    needed = [name for name in running.set_here if name in (*read, *exported)]
-    setting = "".join(f"{running.set_here[name]} && " for name in needed)
-    inner = [_text(each) for each in _within(node, "command")] if node.type in COMPOUND else [text]
+    read = [name for name in dict.fromkeys(_read_by(node)) if name in text]
+    settings = dict.fromkeys(
+        setting for name, setting in running.set_here.items() if name in read or setting.is_exported
+    )
     known = {*running.set_here, *EVERYWHERE, *(name for name, v in running.env.items() if v)}
+    inner = _inner(node) if node.type in COMPOUND else (text,)
     return ShellCommand(
-        text=setting + text,
+        text=" && ".join((*(setting.text for setting in settings), text)),
         cwd=running.cwd,
         env=dict(running.env),
-        inner=tuple(inner),
-        unset=tuple(name for name in read if name not in known),
+        inner=tuple(chain(*(setting.inner for setting in settings), inner)),
+        unset=tuple(n for n in read if n not in known and re.search(rf"\$\{{?{n}\b", text)),
     )
 
 
+def _inner(node: "Node") -> tuple[str, ...]:
+    return tuple(_text(each) for each in _within(node, "command"))
+
+
 def _read_by(node: "Node") -> Iterator[str]:
-    """The variables that a command reads and does not set itself."""
-    own = {_text(each.named_children[0]) for each in _within(node, "variable_assignment")}
-    for each in _within(node, "for_statement"):
-        own.add(_text(each.named_children[0]))
+    """The variables that a command reads and does not set itself, and the programs it starts."""
+    own = _set_by(node)
     for each in (*_within(node, "simple_expansion"), *_within(node, "expansion")):
         names = [*_within(each, "variable_name")]
         has_default = re.match(r"\$\{\w+:?[-=+]", _text(each))
         if names and not has_default and _text(names[0]) not in own:
             yield _text(names[0])
+    yield from map(_text, _within(node, "command_name"))
+
+
+def _set_by(node: "Node") -> set[str]:
+    """The variables and functions that a command sets."""
+    kinds = ("variable_assignment", "for_statement", "function_definition")
+    own = {_text(each.named_children[0]) for kind in kinds for each in _within(node, kind)}
+    for command in _within(node, "command"):
+        name, *words = _text(command).split()
+        own |= {*words} if name == "read" else set()
+    return own
 
 
 def _within(node: "Node", kind: str) -> Iterator["Node"]:
