@@ -23,7 +23,7 @@ DURATION = r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s?)?"
 CLI_BACKENDS = ("codex", "gemini", "opencode", "aider", "mini-swe-agent", "command")
 """CLIs whose models are chosen in their own settings."""
 BACKENDS = ("claude-code", "anthropic", *CLI_BACKENDS, "scripted")
-CONFIGURATION_FILES = (".atlas/config.yaml", "atlas.yaml")
+CONFIGURATION_FILES = (".atlas/config.yaml", ".atlas/config.yml", "atlas.yaml", "atlas.yml")
 """POSIX paths, in order of precedence."""
 
 

@@ -29,10 +29,14 @@ Generated from the model by `make docs`; [config.example.yaml](../config.example
 as one file.
 
 atlas searches for `.atlas/config.yaml`, else `atlas.yaml`, from the given directory up to the root
-of the repository. Flags override `ATLAS_*` variables, these the project's file, this
-`~/.config/atlas/config.yaml`, this the defaults. A variable is named after a key, with `__` between
-its parts: `ATLAS_RETRY__MAX_AI_RETRY_ATTEMPTS=5`. `ATLAS_HOME` is not a key but the state directory
-(`$XDG_STATE_HOME/atlas`, else `~/.local/state/atlas`).
+of the repository; `.yml` is as good, and both in one folder are an error. `--config FILE` names
+another file; `extends` names files that a file builds upon. Files are YAML 1.2.
+
+Flags override `ATLAS_*` variables, these the project's file, this `~/.config/atlas/config.yaml`,
+this the defaults; mappings are merged key by key, lists replaced. Each source is checked by itself:
+a wrong value is an error even where another source overrides it. A variable is named after a key,
+with `__` between its parts: `ATLAS_RETRY__MAX_AI_RETRY_ATTEMPTS=5`. `ATLAS_HOME` is not a key but
+the state directory (`$XDG_STATE_HOME/atlas`, else `~/.local/state/atlas`).
 
 `atlas config show` prints every value with its origin, `atlas config check` reports errors and
 warnings, and [config.schema.json](config.schema.json) lets an editor complete keys

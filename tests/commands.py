@@ -23,7 +23,7 @@ IMPORTED = [
     "atlas_retry.cli.checks",
     "atlas_retry.cli.runs",
     "atlas_retry.cli.hook.ending",
-    "atlas_retry.config.understanding",
+    "atlas_retry.config.translation",
     "atlas_retry.reports.screen.console",
     "atlas_retry.run.one",
     "tests.commands",

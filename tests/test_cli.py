@@ -152,6 +152,25 @@ def test_a_missing_configuration_exits_2_and_lists_the_searched_paths(project: P
     assert "atlas init" in ended.err
 
 
+def test_a_named_configuration_is_read_instead(project: Project, tmp_path: Path) -> None:
+    project.configure()
+    shared = tmp_path / "strict.yaml"
+    shared.write_text("validation: {lint: ['echo strict; exit 1']}")
+    named = ("--config", "../strict.yaml")
+    validated = atlas(project, "validate", *named)
+    assert validated.code == 1
+    assert "atlas retry . --config ../strict.yaml --ai-fix" in validated.out
+    retried = atlas(project, "retry", *named, "--json")
+    final = json.loads(retried.out)["final"]
+    assert [gate["name"] for gate in final["lint_results"]] == ["echo strict"]
+    assert "echo strict" in atlas(project, "prompt", *named).out
+    assert f"({shared}:1)" in atlas(project, "config", "show", *named).out
+    assert f"read from {shared}" in atlas(project, "config", "check", *named).out
+    missing = atlas(project, "validate", "--config", "none.yaml")
+    assert (missing.code, missing.out) == (2, "")
+    assert "none.yaml: cannot be read" in missing.err
+
+
 def test_a_typo_in_the_configuration_is_reported_with_its_place(project: Project) -> None:
     (project.root / ".atlas" / "config.yaml").write_text("version: 1\nvalidation:\n  lnt: [x]\n")
     ended = atlas(project, "validate")

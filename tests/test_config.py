@@ -13,14 +13,14 @@ from atlas_retry.agents.lack import INSIDE_AGENT
 from atlas_retry.errors import ConfigError
 from atlas_retry.model import Gate, Kind
 from atlas_retry.process.family import MARK_PREFIX
-from atlas_retry.settings import UNLIMITED_ATTEMPTS, attempts_allowed
+from atlas_retry.settings import CONFIGURATION_FILES, UNLIMITED_ATTEMPTS, attempts_allowed
 from docs import make_reference
 from tests.configurations import GATES, load, project, refusal, user_file
 
 # --- discovery -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", [".atlas/config.yaml", "atlas.yaml"])
+@pytest.mark.parametrize("name", CONFIGURATION_FILES)
 @pytest.mark.parametrize("start", [".", "src/deep"])
 def test_the_file_is_found_from_anywhere_in_the_repository(
     tmp_path: Path, name: str, start: str
@@ -35,6 +35,53 @@ def test_the_dot_folder_is_preferred_to_the_plain_file(tmp_path: Path) -> None:
     root = project(tmp_path)
     (root / "atlas.yaml").write_text("nonsense: true")
     assert load(root).sources == (str(root / ".atlas" / "config.yaml"),)
+
+
+@pytest.mark.parametrize("name", [".atlas/config.yaml", "atlas.yaml"])
+def test_two_files_of_one_name_are_refused_by_both_names(tmp_path: Path, name: str) -> None:
+    root = project(tmp_path, name=name)
+    other = project(tmp_path, name=name.replace(".yaml", ".yml")) / name.replace(".yaml", ".yml")
+    (root / "src").mkdir()
+    error = refusal(root / "src")
+    assert error.exit_code == 2
+    assert str(error).startswith(f"{root / name}: {other} is there as well")
+    assert "delete one" in (error.remedy or "")
+
+
+def test_a_users_file_with_the_other_suffix_is_not_ignored(tmp_path: Path) -> None:
+    user = user_file(tmp_path, "batch: {jobs: 7}").rename(
+        tmp_path / "home/.config/atlas/config.yml"
+    )
+    error = refusal(project(tmp_path))
+    assert str(error) == f"{user}: is not read"
+    assert error.remedy == f"mv {user} {user.with_suffix('.yaml')}"
+
+
+# --- a file that is named --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["ci/strict.yaml", "../elsewhere.yaml"])
+def test_a_named_file_is_read_instead_and_applies_to_the_root(tmp_path: Path, name: str) -> None:
+    root = project(tmp_path, "oops: 1")
+    (root / "src").mkdir()
+    file = (root / name).resolve()
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("validation: {lint: [{run: x, cwd: src}]}")
+    settings = load(root / "src", None, {config.NAMED: str(file)})
+    assert settings.sources == (str(file),)
+    assert [gate.cwd for gate in settings.gates] == ["src"]
+
+
+def test_a_named_file_where_it_would_be_found_applies_to_its_folder(tmp_path: Path) -> None:
+    root = project(tmp_path)
+    project(tmp_path, "validation: {lint: [x]}", "services/api/.atlas/config.yml")
+    settings = load(root, None, {config.NAMED: "services/api/.atlas/config.yml"})
+    assert [gate.cwd for gate in settings.gates] == ["services/api"]
+
+
+def test_a_named_file_that_is_missing_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"/project/none\.yaml: cannot be read: No such file"):
+        load(project(tmp_path), None, {config.NAMED: "none.yaml"})
 
 
 def test_the_nearest_file_is_used_and_its_gates_run_in_its_folder(tmp_path: Path) -> None:

@@ -12,8 +12,9 @@ import pytest
 from msgspec import Meta, Struct
 from msgspec.structs import fields
 
+from atlas_retry import config
 from atlas_retry.config import keys
-from atlas_retry.config.files import ConfigFile
+from atlas_retry.config.files import ConfigFile, ConfigSources
 from atlas_retry.config.keys import Configuration, section_in
 from atlas_retry.config.reading import read
 from atlas_retry.config.sources import leaves, tree
@@ -22,6 +23,7 @@ from atlas_retry.settings import Backend, FreeText, Glob, Model, Seconds, ShellL
 
 VALID: list[tuple[object, list[object]]] = [
     (Backend, ["claude-code", "my.agents:make"]),
+    (keys.Extends, [[]]),  # tests/test_config_sources.py
     (FreeText, ["", "a\nb", "é"]),
     (Glob, ["src/**", "*.lock"]),
     (Model, ["sonnet", "a/b:c"]),
@@ -79,7 +81,7 @@ def section(kind: type[Struct], rng: random.Random) -> dict[str, object]:
 
 def as_read(values: dict[str, object]) -> Configuration:
     file = ConfigFile(path="config.yaml", content=json.dumps(values).encode())
-    return read([file], variables={}, overrides={}).configuration
+    return read(ConfigSources(project=file, reads=config.read), {}).configuration
 
 
 @pytest.mark.parametrize("seed", range(300))
@@ -107,6 +109,6 @@ def test_both_libraries_refuse_a_value_of_another_type(seed: int) -> None:
 def test_variables_are_read_as_if_they_were_in_a_file() -> None:
     file = ConfigFile(path="config.yaml", content=b"")
     variables = {"ATLAS_BATCH__JOBS": "3", "ATLAS_RETRY__MAX_COST_USD": "null"}
-    found = read([file], variables=variables, overrides={}).configuration
+    sources = ConfigSources(project=file, reads=config.read, variables=variables)
     values = {"batch": {"jobs": 3}, "retry": {"max_cost_usd": None}}
-    assert found == msgspec.convert(values, Configuration)
+    assert read(sources, {}).configuration == msgspec.convert(values, Configuration)

@@ -175,6 +175,7 @@ STEP = {f"retry.strategy.{key}" for key in ("ask", "room", "session", "model", "
 ELSEWHERE = {
     *STEP,
     "version",
+    "extends",
     "triage.accept",
     "validation.timeout",
     "validation.parallel",

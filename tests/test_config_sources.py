@@ -184,3 +184,107 @@ def test_numbers_are_those_of_yaml_1_2_and_not_of_1_1(
 def test_a_number_of_yaml_1_1_alone_is_text(tmp_path: Path, word: str) -> None:
     error = refusal(project(tmp_path, f"{GATES}retry: {{max_cost_usd: {word}}}"))
     assert f"found '{word}'" in error.message
+
+
+# --- files that extend others -------------------------------------------------------------------
+
+
+def write(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+def test_an_extended_file_is_below_the_file_that_names_it(tmp_path: Path) -> None:
+    shared = write(tmp_path / "shared.yaml", GATES + "retry: {flake_reruns: 3, max_minutes: 7}")
+    root = project(tmp_path, "extends: ../../shared.yaml\nretry: {flake_reruns: 2}")
+    settings = load(root)
+    assert [gate.run for gate in settings.gates] == ["pytest"]
+    assert (settings.retry.flake_reruns, settings.retry.max_minutes) == (2, 7)
+    assert settings.sources == (f"{root}/.atlas/config.yaml", str(shared))
+    assert origins(root)["retry.max_minutes"] == ("7", f"{shared}:2")
+
+
+def test_of_a_list_the_later_file_wins_and_each_may_extend_others(tmp_path: Path) -> None:
+    write(tmp_path / "a.yaml", "batch: {jobs: 3}\nretry: {flake_reruns: 3}")
+    write(tmp_path / "b.yaml", "extends: deep/c.yaml\nbatch: {jobs: 4}")
+    write(tmp_path / "deep" / "c.yaml", "batch: {jobs: 5}\ncontext: {max_chars: 5000}")
+    settings = load(project(tmp_path, GATES + "extends: [../../a.yaml, ../../b.yaml]"))
+    assert (settings.batch.jobs, settings.retry.flake_reruns) == (4, 3)
+    assert settings.context.max_chars == 5000
+
+
+def test_a_users_file_is_below_what_a_project_extends(tmp_path: Path) -> None:
+    user_file(tmp_path, "extends: ~/mine.yaml\nbatch: {jobs: 3}")
+    write(tmp_path / "home" / "mine.yaml", "batch: {jobs: 4}\nretry: {flake_reruns: 4}")
+    write(tmp_path / "shared.yaml", "batch: {jobs: 5}")
+    settings = load(project(tmp_path, GATES + "extends: ../../shared.yaml"))
+    assert (settings.batch.jobs, settings.retry.flake_reruns) == (5, 4)
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "words"),
+    [
+        ("extends: none.yaml", "2:10", "none.yaml: cannot be read"),
+        ("extends: [shared.yaml, none.yaml]", "2:24", "none.yaml: cannot be read"),
+        ("extends: config.yaml", "2:10", "config.yaml would extend itself"),
+        ("extends: 3", "2:10", "a path or a list of paths, found 3"),
+        ("extends: [[]]", "2:10", "a path or a list of paths"),
+        ("extends: ..", "2:10", "not a regular file but a directory"),
+    ],
+)
+def test_a_file_that_cannot_be_extended_is_refused_where_it_is_named(
+    tmp_path: Path, text: str, place: str, words: str
+) -> None:
+    root = project(tmp_path, GATES + text)
+    write(root / ".atlas" / "shared.yaml", "")
+    error = refusal(root)
+    assert str(error).startswith(f"{root}/.atlas/config.yaml:{place}: ")
+    assert words in error.message
+
+
+def test_a_cycle_is_refused_where_it_closes(tmp_path: Path) -> None:
+    root = project(tmp_path, GATES + "extends: shared.yaml")
+    shared = write(root / ".atlas" / "shared.yaml", "extends: config.yaml")
+    assert str(refusal(root)).startswith(f"{shared}:1:10: {root}/.atlas/config.yaml would extend")
+
+
+def test_a_wrong_value_in_an_extended_file_has_its_place(tmp_path: Path) -> None:
+    root = project(tmp_path, GATES + "extends: shared.yaml\nbatch: {jobs: 3}")
+    shared = write(root / ".atlas" / "shared.yaml", "batch: {jobs: many}")
+    assert str(refusal(root)).startswith(f"{shared}:1:15: batch.jobs: expected a whole")
+
+
+def test_a_link_out_of_the_repository_is_not_extended(tmp_path: Path) -> None:
+    root = project(tmp_path, GATES + "extends: shared.yaml")
+    write(tmp_path / "shared.yaml", "batch: {jobs: 3}")
+    (root / ".atlas" / "shared.yaml").symlink_to(tmp_path / "shared.yaml")
+    assert "a link out of the repository" in refusal(root).message
+
+
+def test_files_that_extend_each_other_many_times_are_read_once(tmp_path: Path) -> None:
+    for number in range(40):  # 2^40 readings, if each were read as often as it is named
+        write(tmp_path / f"{number}.yaml", f"extends: [{number + 1}.yaml, ./{number + 1}.yaml]")
+    write(tmp_path / "40.yaml", "batch: {jobs: 3}")
+    assert load(project(tmp_path, GATES + "extends: ../../0.yaml")).batch.jobs == 3
+
+
+def test_a_budget_is_refused_in_what_a_repository_extends(tmp_path: Path) -> None:
+    shared = write(tmp_path / "shared.yaml", "budgets: {day: 3}")
+    root = project(tmp_path, GATES + "extends: ../../shared.yaml")
+    assert str(refusal(root)).startswith(f"{shared}:1:16: budgets.day: a repository cannot set")
+
+
+def test_a_variable_cannot_extend(tmp_path: Path) -> None:
+    error = refusal(project(tmp_path), {"ATLAS_EXTENDS": "other.yaml"})
+    assert str(error).startswith("ATLAS_EXTENDS: extends: only a file can extend others")
+
+
+def test_a_change_of_an_extended_file_invalidates_the_cache(tmp_path: Path) -> None:
+    shared = write(tmp_path / "shared.yaml", "batch: {jobs: 3}")
+    root = project(tmp_path, GATES + "extends: ../../shared.yaml")
+    assert load(root).batch.jobs == load(root).batch.jobs == 3
+    write(shared, "batch: {jobs: 4}")
+    assert load(root).batch.jobs == 4
+    shared.unlink()
+    assert "cannot be read" in refusal(root).message

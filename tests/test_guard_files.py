@@ -591,7 +591,7 @@ def test_denied_globs_are_what_would_be_refused() -> None:
     guard = GuardSettings(protect=("a", "b"), allow=("b/c", "/Makefile"))
     globs = protected(Path("/x"), Settings(gates=(), guard=guard, sources=("/x/a", "/x/c", "/y/d")))
     assert globs == (*PROTECTED, *places.INSTALLED, "a", "b", "c")
-    assert {*PROTECTED} == {".atlas/**", "atlas.yaml", ".git/**"}
+    assert {*PROTECTED} == {".atlas/**", "atlas.yaml", "atlas.yml", ".git/**"}
 
 
 @pytest.mark.parametrize("allow", ["node_modules/left-pad/index.js", "*.js", "web/", "Makefile"])

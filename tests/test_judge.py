@@ -405,6 +405,31 @@ def test_gates_and_guard_come_from_the_base(root: Path, environ: Environ, name: 
     assert (asked.allow, asked.protect) == (("a", "c"), ("b",))
 
 
+def test_what_the_configuration_of_the_base_extends_comes_from_the_base(
+    root: Path, environ: Environ
+) -> None:
+    write(root, ".atlas/config.yml", "extends: ../ci/shared.yaml\n")
+    write(root, "ci/shared.yaml", CONFIG)
+    commit(root)
+    write(root, "ci/shared.yaml", CONFIG.replace("pytest", "'true'"))
+    asked = with_base_configuration(ChangeAsked(workspace=root, base="HEAD"), environ)
+    assert [gate.run for gate in asked.gates] == ["pytest"]
+    judgement = judge.judge_change(asked, environ)
+    assert [(one.path, one.rule) for one in judgement.held] == [("ci/shared.yaml", "atlas-touched")]
+
+
+def test_changing_a_configuration_outside_the_workspace_is_refused(
+    root: Path, environ: Environ, tmp_path: Path
+) -> None:
+    shared = tmp_path / "shared.yaml"
+    shared.write_text("guard: {mode: block}")
+    attempt = Attempt(opened(root), environ)
+    read = replace(attempt.settings, sources=(str(shared),))
+    attempt.taken = seals.seal(attempt.ws.root, read, environ)
+    shared.write_text("guard: {mode: 'off'}")
+    assert answers(attempt.judged()) == {"refused": {"outside-workspace"}}
+
+
 def test_given_gates_replace_those_of_the_base(root: Path, environ: Environ) -> None:
     write(root, "atlas.yaml", CONFIG)
     commit(root)

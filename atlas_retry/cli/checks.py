@@ -38,6 +38,7 @@ def validate(
     *,
     command: str,
     only: list[str] | None = None,
+    config_file: Path | None = None,
     fix: bool = False,
     check: bool | None = None,
     fail_fast: bool = False,
@@ -62,7 +63,7 @@ def validate(
     if sign and not receipt:
         raise UsageError("--sign needs a receipt", remedy=f"--receipt FILE --sign {sign}")
     targets = output.targets(report)
-    opened, proposed = _opened(path.resolve(), only or (), local=local)
+    opened, proposed = _opened(path.resolve(), config_file, only or (), local=local)
     chosen = _chosen(opened.settings.gates, command, only or ())
     if list_only:
         return _print_gates(chosen, as_json=json)
@@ -88,7 +89,8 @@ def validate(
                 validation = _run(opened, chosen, how, emit, fix=fix)
             validation = _triaged(opened, chosen, validation, how, emit)
         _name_absent(proposed, shown, verbose)
-        shown.write(output.last_lines(validation, path, verbosity=level, proposed=bool(proposed)))
+        place = shlex.join([str(path), *(["--config", str(config_file)] if config_file else ())])
+        shown.write(output.last_lines(validation, place, verbosity=level, proposed=bool(proposed)))
     remember(opened, validation)
     if receipt:
         from atlas_retry.cli.receipts import write_receipt
@@ -129,13 +131,13 @@ def _print_gates(gates: Sequence[Gate], *, as_json: bool) -> int:
 
 
 def _opened(
-    path: Path, named: Collection[str], *, local: bool
+    path: Path, file: Path | None, named: Collection[str], *, local: bool
 ) -> tuple[OpenWorkspace, "Checks | None"]:
     """The workspace, and the proposed gates if it has no configuration."""
     from atlas_retry import config
 
-    if not path.is_dir() or config.is_configured(path):
-        return open_configured(path, os.environ, named=named), None
+    if file or not path.is_dir() or config.is_configured(path):
+        return open_configured(path, os.environ, config.naming(file), named=named), None
     from atlas_retry.cli.proposing import checking
 
     proposed = checking(path, os.environ, local=local)

@@ -10,9 +10,9 @@ from atlas_retry.reports.documents import encode
 from atlas_retry.text.units import counted
 
 
-def show(path: Path = Path(), *, json: bool = False) -> int:
+def show(path: Path = Path(), *, config_file: Path | None = None, json: bool = False) -> int:
     """Print every effective value and where it comes from."""
-    rows = config.explain(path.resolve(), environ=os.environ, overrides={})
+    rows = config.explain(path.resolve(), environ=os.environ, overrides=config.naming(config_file))
     if json:
         print(encode(rows), end="")
         return 0
@@ -22,9 +22,9 @@ def show(path: Path = Path(), *, json: bool = False) -> int:
     return 0
 
 
-def check(path: Path = Path(), *, json: bool = False) -> int:
+def check(path: Path = Path(), *, config_file: Path | None = None, json: bool = False) -> int:
     """Check the configuration, and warn of what is unwise."""
-    settings = config.load(path.resolve(), environ=os.environ, overrides={})
+    settings = config.load(path.resolve(), environ=os.environ, overrides=config.naming(config_file))
     if settings.triage_baseline:
         from atlas_retry.run.triage import check_baseline
 

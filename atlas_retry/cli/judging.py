@@ -21,16 +21,19 @@ CLEAN, VIOLATED = 0, 1
 def prompt(
     workspace: str = ".",
     *,
+    config_file: Path | None = None,
     start_from: Path | None = None,
     max_chars: int | None = None,
 ) -> int:
     """Print the prompt that would be sent; spends nothing."""
+    from atlas_retry import config
     from atlas_retry.run.briefing import preview
     from atlas_retry.run.folders import find
 
     (folder,) = find([workspace], Path.cwd(), os.environ)
     recorded = output.recorded(start_from)
-    text = preview(folder, os.environ, {}, recorded=recorded, max_chars=max_chars)
+    flags = config.naming(config_file)
+    text = preview(folder, os.environ, flags, recorded=recorded, max_chars=max_chars)
     sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
     return 0
 

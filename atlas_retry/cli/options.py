@@ -102,6 +102,7 @@ ARGUMENTS = {
 """Rows by parameter, or by command and parameter if a command differs."""
 OPTIONS = {
     # what to check
+    "config_file": Parameter("Read this configuration instead.", "FILE", "--config"),
     "only": Parameter("Run only these gates; repeatable.", "KIND_OR_NAME", completes=_gates),
     "fix": Parameter("Run the gates' own fixers first."),
     "check": Parameter(

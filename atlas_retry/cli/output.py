@@ -1,7 +1,6 @@
 """Where a command's result goes: the screen, stdout as JSON, report files, GitHub Actions."""
 
 import os
-import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -88,15 +87,16 @@ def recorded(path: Path | None) -> "Recorded | None":
 
 
 def last_lines(
-    validation: Validation, path: Path, *, verbosity: int, proposed: bool = False
+    validation: Validation, place: str, *, verbosity: int, proposed: bool = False
 ) -> Iterator[Line]:
     """The failures and the summary; quiet leaves only the summary.
 
-    With `proposed` gates the next command is `atlas init`.
+    `place` are the words of the next command that say where. With `proposed` gates it is
+    `atlas init`.
     """
     if verbosity >= 0:
         yield from failure_lines(validation, verbosity=verbosity)
-    place, next_command = shlex.quote(str(path)), TO_CHECK
+    next_command = TO_CHECK
     if proposed:
         next_command = f"atlas init {place}"
     elif validation.broken:

@@ -18,6 +18,7 @@ _ISOLATION = {None: None, True: "overlay", False: "none"}
 def retry(
     workspaces: list[str] | None = None,
     *,
+    config_file: Path | None = None,
     ai_fix: bool = False,
     max_attempts: int | None = None,
     max_cost_usd: float | None = None,
@@ -41,12 +42,14 @@ def retry(
     plain: bool = False,
 ) -> int:
     """Validate and fix what fails; with --ai-fix by asking the agent."""
+    from atlas_retry import config
     from atlas_retry.cli import output, run_output
     from atlas_retry.run import folders
     from atlas_retry.run.one import Asked
 
     targets = output.targets(report)
     flags = {
+        **config.naming(config_file),
         "retry.max_ai_retry_attempts": max_attempts,
         "retry.max_cost_usd": max_cost_usd,
         "retry.max_minutes": max_minutes,

@@ -5,7 +5,7 @@ change. Imports here stay light.
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,13 +16,16 @@ from atlas_retry import __version__, state_dir
 from atlas_retry.config.files import (
     ConfigFile,
     ConfigSources,
+    Read,
     find,
     is_configured,
+    processors,
+    read,
     root_of,
     user_path,
 )
 from atlas_retry.digests import sha256_of
-from atlas_retry.errors import StateError
+from atlas_retry.errors import ConfigError, StateError
 from atlas_retry.settings import Settings
 
 if TYPE_CHECKING:
@@ -30,15 +33,29 @@ if TYPE_CHECKING:
     from atlas_retry.config.translation import Understood
 
 __all__ = [
+    "NAMED",
+    "ConfigFile",
     "explain",
     "is_configured",
     "load",
+    "load_from",
     "load_proposed",
     "load_text",
+    "naming",
+    "read",
     "root_of",
     "schema",
     "user_path",
 ]
+
+
+NAMED = "config"
+"""Key of `overrides` that is none of the configuration: the path of the file to read."""
+
+
+def naming(file: Path | None) -> dict[str, object]:
+    """The `overrides` that name a file, relative to the working directory; None = find it."""
+    return {} if file is None else {NAMED: str(file.absolute())}
 
 
 def load(start: Path, *, environ: Mapping[str, str], overrides: Mapping[str, object]) -> Settings:
@@ -47,41 +64,41 @@ def load(start: Path, *, environ: Mapping[str, str], overrides: Mapping[str, obj
     `overrides` are the flags, by dotted key. Raises one ConfigError with all problems and their
     places.
     """
-    sources = find(start, environ)
-    processors = _processors()
+    sources = _found(start, environ, overrides)
     file = None
     with suppress(StateError):  # one cache file for each project, replaced after a change
         name = f"config-{sha256_of(os.fsencode(sources.project.path))[:8]}.json"
         file = state_dir.locate(environ) / "cache" / name
-    wanted = _digest(sources, overrides, processors)
-    settings = _recalled(file, wanted) if file else None
-    if settings and all(_is_folder(sources.root, gate.cwd) for gate in settings.gates):
+    settings = _recalled(file, sources, overrides) if file else None
+    if settings and all(sources.is_folder(gate.cwd) for gate in settings.gates):
         return settings
-    settings = _understood(sources, overrides, processors).settings
+    understood = _understood(sources, overrides)
     if file:
+        digest = _digest(sources, understood.reading.files, overrides)
         with suppress(OSError, ValueError, StateError):  # the cache is optional
             state_dir.folder(file.parent)
-            content = msgspec.json.encode(_Remembered(digest=wanted, settings=settings))
-            state_dir.replace_file(file, content)
-    return settings
+            entry = _Remembered(digest=digest, settings=understood.settings)
+            state_dir.replace_file(file, msgspec.json.encode(entry))
+    return understood.settings
 
 
 def load_proposed(start: Path, proposed: str, *, environ: Mapping[str, str]) -> Settings:
     """The settings for a directory with a proposed configuration instead of a file."""
-    sources = find(start, environ, proposed.encode())
-    return _understood(sources, {}, _processors()).settings
+    return _understood(find(start, environ, proposed=proposed.encode()), {}).settings
 
 
 def load_text(content: bytes, name: str) -> Settings:
-    """The settings of a single file, for example from a git revision.
-
-    `name` is its name in messages. Raises ConfigError as `load` does.
-    """
-    from atlas_retry.config.translation import Surroundings, understand
-
-    around = Surroundings(processors=_processors())
+    """The settings of a single text; `name` is its name in messages. Raises ConfigError."""
     file = ConfigFile(path=name, content=content)
-    return understand([file], around, variables={}, overrides={}).settings
+    return _understood(ConfigSources(project=file, reads=read), {}).settings
+
+
+def load_from(path: Path, reads: Read) -> Settings:
+    """The settings of files that are read in another way, such as from a git revision.
+
+    `path` is the absolute path that the file would have. Raises ConfigError.
+    """
+    return _understood(ConfigSources(project=reads(path), reads=reads), {}).settings
 
 
 def explain(
@@ -90,8 +107,7 @@ def explain(
     """Every key with its effective value and its origin, in order. Raises ConfigError."""
     from atlas_retry.config.reference import rows
 
-    sources = find(start, environ)
-    reading = _understood(sources, overrides, _processors()).reading
+    reading = _understood(_found(start, environ, overrides), overrides).reading
     return tuple(rows(reading.configured, reading.sources))
 
 
@@ -102,55 +118,49 @@ def schema() -> dict[str, object]:
     return json_schema()
 
 
+def _found(
+    start: Path, environ: Mapping[str, str], overrides: Mapping[str, object]
+) -> ConfigSources:
+    named = overrides.get(NAMED)
+    return find(start, environ, named=None if named is None else str(named))
+
+
+def _understood(sources: ConfigSources, overrides: Mapping[str, object]) -> "Understood":
+    from atlas_retry.config.translation import understand
+
+    return understand(sources, {key: v for key, v in overrides.items() if key != NAMED})
+
+
 class _Remembered(msgspec.Struct):
     digest: str
     settings: Settings
 
 
-def _digest(sources: ConfigSources, overrides: Mapping[str, object], processors: int) -> str:
+def _digest(
+    sources: ConfigSources, files: Iterable[ConfigFile], overrides: Mapping[str, object]
+) -> str:
     """Digest of everything that determines the settings."""
     parts = (
         __version__,
-        processors,
-        os.fsencode(sources.root),
-        [(os.fsencode(file.path), file.content) for file in sources.files],
+        processors(),
+        os.fsencode(str(sources.root)),
+        [(os.fsencode(file.path), file.content) for file in files],
         [(name, os.fsencode(value)) for name, value in sources.variables.items()],
         sorted((key, repr(value)) for key, value in overrides.items()),
     )
     return sha256_of(msgspec.json.encode(parts))
 
 
-def _recalled(file: Path, wanted: str) -> Settings | None:
-    """The cached settings; None if unreadable or not of this digest."""
+def _recalled(
+    file: Path, sources: ConfigSources, overrides: Mapping[str, object]
+) -> Settings | None:
+    """The cached settings; None if unreadable, or if a source has changed since."""
     try:
         entry = msgspec.json.decode(file.read_bytes(), type=_Remembered)
-    except (OSError, ValueError):
+        known = {one.path: one for one in sources.files}
+        paths = entry.settings.sources
+        files = [known.get(path) or sources.reads(Path(path)) for path in paths]
+    except (OSError, ValueError, ConfigError):
         return None
-    return entry.settings if entry.digest == wanted else None
-
-
-def _understood(
-    sources: ConfigSources, overrides: Mapping[str, object], processors: int
-) -> "Understood":
-    from atlas_retry.config.translation import Surroundings, understand
-
-    around = Surroundings(
-        processors=processors,
-        folder=sources.folder,
-        sources=tuple(file.path for file in sources.files),
-        is_folder=lambda path: _is_folder(sources.root, path),
-    )
-    return understand(sources.files, around, variables=sources.variables, overrides=overrides)
-
-
-def _is_folder(root: Path, path: str) -> bool:
-    """Whether this is a folder inside the repository, links resolved."""
-    real = Path(os.path.realpath(root / path))
-    return real.is_dir() and real.is_relative_to(root)
-
-
-def _processors() -> int:
-    """Number of processors that this process may use, if known, else of all."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    is_same = entry.digest == _digest(sources, files, overrides) and known.keys() <= {*paths}
+    return entry.settings if is_same else None

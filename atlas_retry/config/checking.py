@@ -2,15 +2,16 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 from msgspec.structs import replace
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 
 from atlas_retry.config.keys import keys
-from atlas_retry.config.models import MAPPING, TEXT
+from atlas_retry.config.models import MAPPING, TEXT, model_of
 from atlas_retry.config.sources import SAME, Path, Source, Sources, dotted
 from atlas_retry.errors import ConfigError, Place, nearest
+from atlas_retry.settings import ConfigSection
 from atlas_retry.text.redaction import clean, redact
 
 MAX_SHOWN_CHARS = 200
@@ -30,9 +31,10 @@ OTHER_WORDS = {"command": "run", "run": "command"}
 """A gate's command is `run`, that of `quality_gates` and of an agent `command`."""
 
 
-def problems_of(source: Source, model: type[BaseModel]) -> Iterator[ConfigError]:
+def problems_of(source: Source, section: type[ConfigSection]) -> Iterator[ConfigError]:
     """One error for each invalid value of a source."""
     yield from source.problems
+    model = model_of(section)
     try:
         if source.is_text:
             model.model_validate(source.values)
@@ -41,16 +43,17 @@ def problems_of(source: Source, model: type[BaseModel]) -> Iterator[ConfigError]
     except ValidationError as error:
         for one in error.errors(include_url=False):
             path = tuple(step for step in one["loc"] if step not in (TEXT, MAPPING, "[key]"))
-            yield _problem(path, one["type"], one["input"], one.get("ctx") or {}, source)
+            yield _problem(path, one, source, section)
 
 
 def _problem(
-    path: Path, kind: str, value: object, facts: Mapping[str, Any], source: Source
+    path: Path, error: ErrorDetails, source: Source, section: type[ConfigSection]
 ) -> ConfigError:
+    kind, value, facts = error["type"], error["input"], error.get("ctx") or {}
+    if kind == "extra_forbidden":
+        return ConfigError(_unknown(path, section), place=source.place(path, of_key=True))
     if kind == "missing":
         return refused(path[:-1], f"{path[-1]} is missing", source)
-    if kind == "extra_forbidden":
-        return ConfigError(_unknown(path), place=source.place(path, of_key=True))
     if source.is_text and isinstance(value, str) and WORDS.get(kind, "").startswith("a "):
         return ConfigError(JSON, place=source.place(path))
     expected = f"expected {facts.get('expected') or WORDS.get(kind, kind)}"
@@ -86,10 +89,11 @@ def without_secrets(place: Place) -> Place:
     return replace(place, text=redact(clean(place.text))[:MAX_SHOWN_CHARS])
 
 
-def _unknown(path: Path) -> str:
+def _unknown(path: Path, section: type[ConfigSection]) -> str:
     *above, key = (step for step in path if isinstance(step, str))
-    siblings = [known[-1] for known in keys() if known[:-1] == tuple(above)]
-    elsewhere = {known[-1]: dotted(known) for known in reversed(list(keys()))}
+    known_keys = list(keys(section))
+    siblings = [known[-1] for known in known_keys if known[:-1] == tuple(above)]
+    elsewhere = {known[-1]: dotted(known) for known in reversed(known_keys)}
     aliases = [str(old[-1]) for old in SAME if old[:-1] == tuple(above)]
     other = OTHER_WORDS.get(key)
     here = other if other in siblings else nearest(key, [*siblings, *aliases])

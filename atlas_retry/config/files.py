@@ -2,7 +2,9 @@
 
 import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from itertools import chain
 from pathlib import Path
 
 from msgspec import Struct
@@ -22,51 +24,117 @@ class ConfigFile(Struct, frozen=True, kw_only=True):
     path: str
     """Absolute path."""
     content: bytes
+    shown: str = ""
+    """Name in messages instead of the path, for a file that is not read from there."""
+
+    @property
+    def name(self) -> str:
+        return self.shown or self.path
+
+
+Read = Callable[[Path], ConfigFile]
+"""Returns a file. Raises ConfigError."""
 
 
 class ConfigSources(Struct, frozen=True, kw_only=True):
     """The sources of a configuration, and where its commands run."""
 
     project: ConfigFile
-    user: ConfigFile | None
-    root: Path
-    """Root of the repository; without one, the starting folder."""
-    folder: str
+    user: ConfigFile | None = None
+    root: Path | None = None
+    """Root of the repository, without git the starting folder; None = no folder is looked at."""
+    folder: str = "."
     """Folder that the project's file applies to, POSIX, relative to the root; `.` = all."""
-    variables: Mapping[str, str]
+    home: str = "~"
+    """Meaning of a leading `~` in `extends`."""
+    variables: Mapping[str, str] = {}
     """`ATLAS_*` variables that are keys."""
+    reads: Read
 
     @property
     def files(self) -> tuple[ConfigFile, ...]:
-        """The files, highest precedence first."""
+        """The files, highest precedence first, without those that they extend."""
         return (self.project, self.user) if self.user else (self.project,)
 
+    def extended(self, file: ConfigFile, name: str) -> ConfigFile:
+        """The file that another one extends by this name. Raises ConfigError."""
+        name = self.home + name[1:] if name.startswith("~/") else name
+        return self.reads(Path(os.path.normpath(Path(file.path).parent / name)))
 
-def find(start: Path, environ: Mapping[str, str], proposed: bytes | None = None) -> ConfigSources:
+    def is_folder(self, path: str) -> bool:
+        """Whether this is a folder inside the repository, links resolved."""
+        if self.root is None:
+            return True
+        real = Path(os.path.realpath(self.root / path))
+        return real.is_dir() and real.is_relative_to(self.root)
+
+
+def find(
+    start: Path,
+    environ: Mapping[str, str],
+    *,
+    named: str | None = None,
+    proposed: bytes | None = None,
+) -> ConfigSources:
     """Find the project's file, from `start` up to the repository's root, and the user's.
 
-    `proposed` replaces a missing project file. Raises ConfigError if there is neither, and if a
-    file is not a regular file, not readable, over 1 MiB, or a link out of the repository.
+    `named` is the path of another file instead, `proposed` replaces a missing one. Raises
+    ConfigError if there is none, and if a file is not a regular file, not readable, over 1 MiB, or
+    a link out of the repository.
     """
     start = Path(os.path.realpath(start))
     root = root_of(start)
-    candidates = tuple(_candidates(start, root))
-    path = next((path for path in candidates if os.path.lexists(path)), None)
+    path = Path(os.path.normpath(start / named)) if named else _found(start, root)
     if path is None and proposed is None:
-        raise _nothing_found(candidates, root)
+        raise _nothing_found(start, root)
+    reads = partial(_read_inside, root=root)
+    project = ConfigFile(path="(proposed)", content=proposed or b"")
     if path:
-        _stay_inside(path, root)
-    user = user_path(environ)
-    folder = root
-    if path:  # `.atlas/config.yaml` applies to the folder above `.atlas`
-        folder = path.parent.parent if path.parent.name == ".atlas" else path.parent
+        project = read(path) if named else reads(path)
     return ConfigSources(
-        project=_read(path) if path else ConfigFile(path="(proposed)", content=proposed or b""),
-        user=_read(user) if user and os.path.lexists(user) else None,
+        project=project,
+        user=_users_file(environ),
         root=root,
-        folder=folder.relative_to(root).as_posix(),
+        folder=_folder_of(path, root) if path else ".",
+        home=environ.get("HOME", "~"),
         variables=_variables(environ),
+        reads=reads,
     )
+
+
+def _read_inside(path: Path, *, root: Path) -> ConfigFile:
+    """Read a file; refuse a link out of the repository: another file would choose the commands."""
+    if path.is_relative_to(root):
+        try:
+            target = path.resolve(strict=True)
+        except (OSError, RuntimeError) as error:
+            message = "a broken link" if path.is_symlink() else f"cannot be read: {error}"
+            raise ConfigError(message, place=Place(str(path))) from error
+        if not target.is_relative_to(root.resolve()):
+            message = f"a link out of the repository, to {target}"
+            raise ConfigError(message, place=Place(str(path)), remedy="copy the file into it")
+    return read(path)
+
+
+def _found(start: Path, root: Path) -> Path | None:
+    """The nearest file. Raises ConfigError if there are two of one name."""
+    for path in _candidates(start, root):
+        there = [each for each in (path, path.with_suffix(".yml")) if os.path.lexists(each)]
+        if len(there) > 1:
+            message = f"{there[1]} is there as well: only one of them can decide"
+            raise ConfigError(message, place=Place(str(path)), remedy="delete one of the two")
+        if there:
+            return there[0]
+    return None
+
+
+def _folder_of(path: Path, root: Path) -> str:
+    """Folder that a file applies to: the root, unless the file is where it would be found."""
+    for name in CONFIGURATION_FILES:
+        above = path.parents[name.count("/")]
+        if path == above / name and above.is_relative_to(root):
+            return above.relative_to(root).as_posix()
+    return "."
 
 
 def root_of(start: Path) -> Path:
@@ -78,12 +146,15 @@ def root_of(start: Path) -> Path:
 def is_configured(start: Path) -> bool:
     """Whether a folder has a project configuration, valid or not."""
     start = Path(os.path.realpath(start))
-    return any(os.path.lexists(path) for path in _candidates(start, root_of(start)))
+    both = ((path, path.with_suffix(".yml")) for path in _candidates(start, root_of(start)))
+    return any(map(os.path.lexists, chain.from_iterable(both)))
 
 
 def _candidates(start: Path, root: Path) -> Iterator[Path]:
+    """Paths with the suffix .yaml; .yml is as good."""
+    names = [name for name in CONFIGURATION_FILES if name.endswith(".yaml")]
     for folder in (start, *start.parents):
-        yield from (folder / name for name in CONFIGURATION_FILES)
+        yield from (folder / name for name in names)
         if folder == root:
             return
 
@@ -102,30 +173,26 @@ def user_path(environ: Mapping[str, str]) -> Path | None:
     return Path(home, ".config", "atlas", "config.yaml") if home else None
 
 
-def _nothing_found(searched: tuple[Path, ...], root: Path) -> ConfigError:
+def _users_file(environ: Mapping[str, str]) -> ConfigFile | None:
+    path = user_path(environ)
+    if path and os.path.lexists(other := path.with_suffix(".yml")):
+        raise ConfigError("is not read", place=Place(str(other)), remedy=f"mv {other} {path}")
+    return read(path) if path and os.path.lexists(path) else None
+
+
+def _nothing_found(start: Path, root: Path) -> ConfigError:
     from atlas_retry.config.init import paste
 
-    listed = "\n".join(f"    {path}" for path in searched)
+    listed = "\n".join(f"    {path}" for path in _candidates(start, root))
     return ConfigError(
-        f"no configuration. Searched:\n{listed}",
-        place=Place(str(searched[0].parent.parent)),
+        f"no configuration. Searched, with .yml as well:\n{listed}",
+        place=Place(str(start)),
         remedy=f"atlas init, or write {CONFIGURATION_FILES[0]}:\n{paste(root)}",
     )
 
 
-def _stay_inside(path: Path, root: Path) -> None:
-    """Refuse links out of the repository: another file would choose the commands to run."""
-    try:
-        target = path.resolve(strict=True)
-    except (OSError, RuntimeError) as error:
-        message = "a broken link" if path.is_symlink() else str(error)
-        raise ConfigError(message, place=Place(str(path))) from error
-    if not target.is_relative_to(root.resolve()):
-        message = f"a link out of the repository, to {target}"
-        raise ConfigError(message, place=Place(str(path)), remedy="copy the file into it")
-
-
-def _read(path: Path) -> ConfigFile:
+def read(path: Path) -> ConfigFile:
+    """The content of a file. Raises ConfigError if it is no regular file or over 1 MiB."""
     place = Place(str(path))
     try:
         # O_NONBLOCK: opening a FIFO would wait for a writer.
@@ -143,3 +210,10 @@ def _read(path: Path) -> ConfigFile:
     if len(content) > MAX_BYTES:
         raise ConfigError(f"over 1 MiB ({facts.st_size} bytes)", place=place)
     return ConfigFile(path=str(path), content=content)
+
+
+def processors() -> int:
+    """Number of processors that this process may use, if known, else of all."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

@@ -66,6 +66,7 @@ When = Literal["always", "ci"]
 Folder = Annotated[str, that(_folder, "a path inside the project, relative and without ..")]
 Variable = Annotated[str, that(_variable, "the name of an environment variable")]
 Pattern = Annotated[str, that(_pattern)]
+Extends = Annotated[str | tuple[str, ...], Meta(description="a path or a list of paths")]
 Jobs = Annotated[int | Literal["auto"], that(_jobs, f"auto or a whole number from 1 to {MAX_JOBS}")]
 
 
@@ -212,6 +213,9 @@ class Configuration(ConfigSection, frozen=True, kw_only=True):
 
     version: Annotated[int, Meta(ge=1, le=1, description="1")] = 1
     """Version of this format."""
+    extends: Extends = ()
+    """Other files, whose keys are below the file's own; paths are relative to it, and of a list the
+    later ones override the earlier ones. A file may extend one outside the repository."""
     validation: ValidationKeys = ValidationKeys()
     """The gates: commands that must exit with 0, and reviews."""
     quality_gates: tuple[QualityGate, ...] = ()

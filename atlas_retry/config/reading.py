@@ -3,13 +3,14 @@
 Each source is checked by itself before they are merged. Imported only after a change.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import cache, partial
 from itertools import chain
 from typing import Any, cast
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 from pydantic import create_model
 from pydantic.fields import FieldInfo
 from pydantic_settings import (
@@ -23,10 +24,10 @@ from pydantic_settings.sources.utils import parse_env_vars
 
 from atlas_retry.config import document
 from atlas_retry.config.checking import problems_of, together
-from atlas_retry.config.files import PREFIX, ConfigFile
+from atlas_retry.config.files import PREFIX, ConfigFile, ConfigSources
 from atlas_retry.config.keys import Configuration
 from atlas_retry.config.models import model_of
-from atlas_retry.config.sources import Source, Sources, canonical, spelled, tree
+from atlas_retry.config.sources import Source, Sources, Tree, canonical, spelled, tree
 from atlas_retry.errors import ConfigError, Place
 
 COMMAND_LINE = "the command line"
@@ -36,15 +37,15 @@ class Reading(Struct, frozen=True, kw_only=True):
     """A checked configuration, and where its values come from."""
 
     configuration: Configuration
-    configured: dict[str, Any]
+    configured: Tree
     """What the sources set, without defaults."""
     sources: Sources
+    files: tuple[ConfigFile, ...]
+    """Every file, those that others extend included; highest precedence first."""
 
 
-def read(
-    files: Sequence[ConfigFile], *, variables: Mapping[str, str], overrides: Mapping[str, object]
-) -> Reading:
-    """Read all sources; of the files, the first one has the highest precedence.
+def read(given: ConfigSources, overrides: Mapping[str, object]) -> Reading:
+    """Read all sources, each by itself, and then merge them.
 
     Raises one ConfigError with the problems of all sources.
     """
@@ -52,12 +53,19 @@ def read(
     flags = Source(
         name=COMMAND_LINE, values=tree((tuple(key.split(".")), v) for key, v in overrides.items())
     )
-    environment = Variables(settings, variables)
-    documents = [Document(settings, file) for file in files]
-    each = (flags, environment.source, *(one.source for one in documents))
-    check = partial(problems_of, model=model_of(Configuration))
-    if problems := [*chain.from_iterable(map(check, each))]:
+    environment = Variables(settings, given.variables)
+    families = [[*_family(file, given, (), set())] for file in given.files]
+    files = [*chain.from_iterable(families)]
+    each = (flags, environment.source, *(source for _, source in files))
+    check = partial(problems_of, section=Configuration)
+    problems = [*chain.from_iterable(map(check, each))]
+    for source in each[:2]:
+        if "extends" in source.values:
+            place = source.place(("extends",))
+            problems.append(ConfigError("extends: only a file can extend others", place=place))
+    if problems:
         raise together(problems)
+    documents = [Document(settings, source) for _, source in files]
     merged = settings(
         _build_sources=((InitSettingsSource(settings, flags.values), environment, *documents), {})
     )
@@ -65,8 +73,41 @@ def read(
     return Reading(
         configuration=msgspec.convert(configured, Configuration),
         configured=configured,
-        sources=Sources(each=each, main=files[0].path),
+        sources=Sources(each=each, project=tuple(source.name for _, source in families[0])),
+        files=tuple(file for file, _ in files),
     )
+
+
+def _family(
+    file: ConfigFile, given: ConfigSources, heirs: tuple[str, ...], seen: set[str]
+) -> Iterator[tuple[ConfigFile, Source]]:
+    """A file and those that it extends, highest precedence first; each file once."""
+    seen.add(file.path)
+    try:
+        source = canonical(document.read(file.content, file.name))
+    except ConfigError as error:
+        source = Source(name=file.name, problems=(error,))
+    others, problems = list[ConfigFile](), [*source.problems]
+    for position, name in enumerate(_extended_by(source)):
+        place = source.place(("extends", position))
+        try:
+            other = given.extended(file, name)
+        except ConfigError as error:
+            problems.append(ConfigError(f"{error.place}: {error.message}", place=place))
+            continue
+        if other.path in (file.path, *heirs):
+            problems.append(ConfigError(f"{other.name} would extend itself", place=place))
+        elif other.path not in seen:
+            others.append(other)
+    yield file, replace(source, problems=tuple(problems))
+    for other in reversed(others):
+        yield from _family(other, given, (file.path, *heirs), seen)
+
+
+def _extended_by(source: Source) -> list[str]:
+    names = source.values.get("extends", [])
+    listed = names if isinstance(names, list) else [names]
+    return [name for name in listed if isinstance(name, str)]
 
 
 class _Settings(BaseSettings):
@@ -87,16 +128,13 @@ def _settings_class() -> type[BaseSettings]:
 
 
 class Document(YamlConfigSettingsSource):
-    """A file. By itself pydantic-settings reads YAML 1.1, and knows no places."""
+    """A file that was read. By itself pydantic-settings reads YAML 1.1, and knows no places."""
 
-    def __init__(self, settings: type[BaseSettings], file: ConfigFile) -> None:
-        try:
-            self.source = canonical(document.read(file.content, file.path))
-        except ConfigError as error:
-            self.source = Source(name=file.path, problems=(error,))
-        super().__init__(settings, yaml_file=file.path)
+    def __init__(self, settings: type[BaseSettings], source: Source) -> None:
+        self.source = source
+        super().__init__(settings, yaml_file=source.name)
 
-    def _read_files(self, files: object, deep_merge: bool = False) -> dict[str, Any]:  # noqa: ARG002, FBT001, FBT002
+    def _read_files(self, files: object, deep_merge: bool = False) -> Tree:  # noqa: ARG002, FBT001, FBT002
         return self.source.values
 
 

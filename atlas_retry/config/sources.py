@@ -63,13 +63,13 @@ class Sources(Struct, frozen=True, kw_only=True):
 
     each: tuple[Source, ...]
     """Highest precedence first."""
-    main: str
-    """Name of the project's file."""
+    project: tuple[str, ...]
+    """Names of the project's file and of those that it extends."""
 
     def place(self, path: Path, *, of_key: bool = False) -> Place:
         """Place of this value or key where it is decided, else of a value in it or of a parent."""
         source = self._deciding(path)
-        return source.place(path, of_key=of_key) if source else Place(self.main)
+        return source.place(path, of_key=of_key) if source else Place(self.project[0])
 
     def sets(self, path: Path) -> bool:
         """Whether the value at this path is not a default."""

@@ -1,14 +1,14 @@
 """Turns what was read into `Settings`, and checks keys against each other."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from atlas_retry.config.checking import refused, together, without_secrets
-from atlas_retry.config.files import ConfigFile
+from atlas_retry.config.files import ConfigFile, ConfigSources, processors
 from atlas_retry.config.keys import (
     Check,
     CommandGate,
@@ -29,19 +29,6 @@ MANY_ATTEMPTS = 5
 WRITERS = (Kind.FORMAT, Kind.PRE_COMMIT)
 
 
-class Surroundings(Struct, frozen=True, kw_only=True):
-    """Facts that are not in a configuration."""
-
-    processors: int
-    """Value of `jobs: auto`."""
-    folder: str = "."
-    """Folder that the project's file applies to, relative to the root."""
-    sources: tuple[str, ...] = ()
-    """Absolute paths of the configuration files."""
-    is_folder: Callable[[str], bool] = lambda _: True
-    """Whether a path relative to the root is a folder inside it."""
-
-
 class Understood(Struct, frozen=True, kw_only=True):
     """A valid configuration."""
 
@@ -49,20 +36,11 @@ class Understood(Struct, frozen=True, kw_only=True):
     reading: Reading
 
 
-def understand(
-    files: Sequence[ConfigFile],
-    around: Surroundings,
-    *,
-    variables: Mapping[str, str],
-    overrides: Mapping[str, object],
-) -> Understood:
-    """The settings of these sources; of the files, the first one has the highest precedence.
-
-    Raises one ConfigError with all problems.
-    """
-    reading = read(files, variables=variables, overrides=overrides)
+def understand(given: ConfigSources, overrides: Mapping[str, object]) -> Understood:
+    """The settings of these sources. Raises one ConfigError with all problems."""
+    reading = read(given, overrides)
     top, sources = reading.configuration, reading.sources
-    if wrong := tuple(_contradictions(top, sources, around)):
+    if wrong := tuple(_contradictions(top, sources, given)):
         raise together(wrong)
     gates = tuple(_written_gates(top))
     if not gates:
@@ -72,14 +50,14 @@ def understand(
             remedy='add one, for example  validation: {test: ["pytest -q"]}',
         )
         raise together((nothing,))
-    warnings = (*_warnings(gates, top, sources), *chain.from_iterable(map(_secrets, files)))
-    settings = _settings(gates, reading, around)
+    warnings = (*_warnings(gates, top, sources), *chain.from_iterable(map(_secrets, reading.files)))
+    settings = _settings(gates, reading, given.folder)
     return Understood(settings=replace(settings, warnings=warnings), reading=reading)
 
 
-def _settings(gates: "Sequence[_WrittenGate]", reading: Reading, around: Surroundings) -> Settings:
+def _settings(gates: "Sequence[_WrittenGate]", reading: Reading, folder: str) -> Settings:
     top, sources = reading.configuration, reading.sources
-    jobs = around.processors if top.validation.jobs == "auto" else top.validation.jobs
+    jobs = processors() if top.validation.jobs == "auto" else top.validation.jobs
     attempts = ("retry", "max_ai_retry_attempts")
     unlimited = top.retry.max_ai_retry_attempts is None
     configured = UNLIMITED_ATTEMPTS if unlimited else top.retry.max_ai_retry_attempts
@@ -87,8 +65,7 @@ def _settings(gates: "Sequence[_WrittenGate]", reading: Reading, around: Surroun
     is_chosen = top.agent.backend not in CLI_BACKENDS or sources.sets(("agent", "models"))
     return Settings(
         gates=tuple(
-            _gate(each, name, top, around.folder)
-            for each, name in zip(gates, _names(gates), strict=True)
+            _gate(each, name, top, folder) for each, name in zip(gates, _names(gates), strict=True)
         ),
         jobs=jobs if top.validation.parallel else 1,
         auto_jobs=top.validation.jobs == "auto" and top.validation.parallel,
@@ -104,7 +81,7 @@ def _settings(gates: "Sequence[_WrittenGate]", reading: Reading, around: Surroun
         triage_baseline=top.triage.baseline,
         triage_place=without_secrets(sources.place(("triage", "baseline"))),
         parsers=tuple(top.parsers.items()),
-        sources=around.sources,
+        sources=tuple(file.path for file in reading.files if file.path.startswith("/")),
     )
 
 
@@ -190,7 +167,7 @@ def _joined(folder: str, cwd: str) -> str:
 
 
 def _contradictions(
-    top: Configuration, sources: Sources, around: Surroundings
+    top: Configuration, sources: Sources, given: ConfigSources
 ) -> Iterator[ConfigError]:
     """Errors about keys that are valid on their own but not together."""
     gates = tuple(_written_gates(top))
@@ -198,7 +175,7 @@ def _contradictions(
         path: Path = ("agent", "backend")
         yield refused(path, "the command backend needs agent.command", sources)
     for name in top.budgets:
-        if sources.place(("budgets", name)).source in around.sources[:1]:
+        if given.root and sources.place(("budgets", name)).source in sources.project:
             words = "a repository cannot set a user's budget: use ~/.config/atlas/config.yaml"
             yield refused(("budgets", name), words, sources)
     cascade = top.batch.cascade_detection
@@ -208,16 +185,16 @@ def _contradictions(
     yield from _unknown_gates(top, gates, sources)
     yield from _impossible_orders(gates, sources)
     for each in gates:
-        yield from _impossible(each, top, sources, around)
+        yield from _impossible(each, top, sources, given)
 
 
 def _impossible(
-    each: _WrittenGate, top: Configuration, sources: Sources, around: Surroundings
+    each: _WrittenGate, top: Configuration, sources: Sources, given: ConfigSources
 ) -> Iterator[ConfigError]:
     if not isinstance(each.gate, CommandKeys):
         return
-    cwd = _joined(around.folder, each.gate.cwd)
-    if not around.is_folder(cwd):
+    cwd = _joined(given.folder, each.gate.cwd)
+    if not given.is_folder(cwd):
         yield refused((*each.path, "cwd"), f"{cwd} is not a folder of the repository", sources)
     if each.gate.accept == "baseline" and top.triage.baseline is None:
         yield refused((*each.path, "accept"), "needs triage.baseline, a revision", sources)
@@ -300,6 +277,6 @@ def _secrets(file: ConfigFile) -> Iterator[str]:
     for number, (line, shown) in enumerate(lines, start=1):
         if line != shown:
             yield (
-                f"{file.path}:{number}: a secret in plain text: {shown.strip()}"
+                f"{file.name}:{number}: a secret in plain text: {shown.strip()}"
                 " (keep it in the environment and name it in pass_env)"
             )

@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Collection, Iterable, Mapping
+from functools import partial
 from itertools import chain
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from atlas_retry import config
-from atlas_retry.errors import UsageError
+from atlas_retry.errors import ConfigError, Place, UsageError
 from atlas_retry.guard import Case, Judgement, Ruling, assess, rulings
 from atlas_retry.guard.decides import is_code_or_setting
 from atlas_retry.guard.judge import folders, seals
@@ -37,6 +38,8 @@ class ChangeAsked(Struct, frozen=True, kw_only=True):
     protect: tuple[str, ...] = ()
     notes_reviews: bool = False
     """Whether `guard.review` is `note`."""
+    sources: tuple[str, ...] = ()
+    """Atlas's configuration files in the base."""
 
 
 def judge_change(asked: ChangeAsked, environ: Mapping[str, str]) -> Judgement:
@@ -74,6 +77,7 @@ def _case(asked: ChangeAsked, environ: Mapping[str, str]) -> Case:
         protect=asked.protect,
         outside=tuple(outside),
         notes_reviews=asked.notes_reviews,
+        sources=asked.sources,
         mentions=folders.searching(root, before, changed),
     )
     if not base.is_dir():
@@ -137,19 +141,33 @@ def with_base_configuration(asked: ChangeAsked, environ: Mapping[str, str]) -> C
     """
     if asked.gates or asked.failing:
         return asked
-    base = base_tree(asked, environ)
-    for name in CONFIGURATION_FILES:
-        if (content := base.read(name)) is not None:
-            settings = config.load_text(content, f"{asked.base}:{name}")
-            guard = settings.guard
-            return replace(
-                asked,
-                gates=settings.gates,
-                allow=(*guard.allow, *asked.allow),
-                protect=guard.protect,
-                notes_reviews=guard.review == "note",
-            )
-    return asked
+    base, root = base_tree(asked, environ), asked.workspace.resolve()
+    name = next((name for name in CONFIGURATION_FILES if base.mode(name)), None)
+    if name is None:
+        return asked
+    reads = partial(_read_of_base, base=base, root=root, shown=asked.base)
+    settings = config.load_from(root / name, reads)
+    guard = settings.guard
+    sources = (Path(path) for path in settings.sources)
+    return replace(
+        asked,
+        gates=settings.gates,
+        allow=(*guard.allow, *asked.allow),
+        protect=guard.protect,
+        notes_reviews=guard.review == "note",
+        sources=tuple(p.relative_to(root).as_posix() for p in sources if p.is_relative_to(root)),
+    )
+
+
+def _read_of_base(path: Path, *, base: Tree, root: Path, shown: str) -> config.ConfigFile:
+    """A configuration file as it is in the base; outside the workspace there is only one."""
+    if not path.is_relative_to(root):
+        return config.read(path)
+    name = path.relative_to(root).as_posix()
+    content = base.read(name)
+    if content is None:
+        raise ConfigError("cannot be read: no such file", place=Place(f"{shown}:{name}"))
+    return config.ConfigFile(path=str(path), content=content, shown=f"{shown}:{name}")
 
 
 class JudgedTurn(Struct, frozen=True, kw_only=True):

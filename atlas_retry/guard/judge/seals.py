@@ -57,7 +57,7 @@ _OF_PARENTS = words("""
     .editorconfig go.work Cargo.toml .cargo/config.toml sitecustomize.py .shellcheckrc
     .golangci.yml Makefile .npmrc .env .envrc node_modules/.bin
     """)
-PROTECTED = (".atlas/**", "atlas.yaml", ".git/**")
+PROTECTED = (".atlas/**", "atlas.yaml", "atlas.yml", ".git/**")
 """Globs that the guard always refuses. Files that it holds are not denied, because a person can
 accept them."""
 
@@ -70,6 +70,8 @@ class Seal(Struct, frozen=True, kw_only=True):
     guard: GuardSettings
     sources: tuple[str, ...]
     """Atlas's configuration files in the workspace."""
+    shared: tuple[str, ...]
+    """Absolute paths of its configuration files elsewhere."""
     facts: GitFacts
     tools: Mapping[str, tuple[str, str]]
     """Path and digest of each executable of the gates."""
@@ -116,14 +118,16 @@ def seal(
     imported = imported_folders(root, environ, lines)
     linked = tuple(sorted(_linked(root, look, outer).union(imported)))
     links = tuple(sorted(_own_links(scan)))
+    shared = tuple(path for path in settings.sources if not Path(path).is_relative_to(root))
     return Seal(
         root=root,
         gates=settings.gates,
         guard=settings.guard,
         sources=_sources(root, settings),
+        shared=shared,
         facts=git_facts(root, environ=environ),
         tools=tools,
-        watched=_watched(root, environ, outer, linked, links),
+        watched=_watched(root, environ, outer, linked, links) | _digests(shared),
         linked=linked,
         links=links,
         packages=_packages(outer),
@@ -198,6 +202,7 @@ def compared(taken: Seal, scan: Scan | None = None) -> Moved:
     old = [path for path in installed if path not in new]
     old += moved_files(taken.packages, _packages(taken.outer))
     watched = _watched(taken.root, taken.environ, taken.outer, taken.linked, taken.links)
+    watched |= _digests(taken.shared)
     outside = sorted(differing(taken.watched, watched))
     known = taken.watched.keys() | was.aside.keys() | taken.packages.keys()
     return Moved(
@@ -351,7 +356,11 @@ def _watched(
     code = {path: status for path, status in stamps(linked).items() if is_code(path)}
     statuses = {path: str(status) for path, status in (code | behind(root, links)).items()}
     outside = _settings_outside(root, environ, outer)
-    return statuses | {str(path): digest(path) for path in outside if os.path.lexists(path)}
+    return statuses | _digests(map(str, outside))
+
+
+def _digests(paths: Iterable[str]) -> dict[str, str]:
+    return {path: digest(Path(path)) for path in paths if os.path.lexists(path)}
 
 
 def _settings_outside(
