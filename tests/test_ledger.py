@@ -2,13 +2,13 @@
 
 import csv
 import json
-import sqlite3
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 import yaml
 
+from atlas_retry.history.database import opened
 from tests.configurations import project as configured
 from tests.configurations import refusal
 from tests.projects import FIXED, WORSE, Project, atlas, git
@@ -76,7 +76,7 @@ def test_other_repositories_and_earlier_days_do_not_count(spent: Project) -> Non
     git(spent.root, "clone", "-q", ".", str(other), environ=spent.environ)
     assert atlas(spent, "retry", ".", "--ai-fix", cwd=other).code == 0
     long_ago = (datetime.now(UTC) - timedelta(days=40)).isoformat()
-    with sqlite3.connect(Path(spent.environ["ATLAS_HOME"]) / "atlas.db") as journal:
+    with opened(Path(spent.environ["ATLAS_HOME"])) as journal:
         journal.execute("UPDATE runs SET started_at = ?", (long_ago,))
     assert atlas(spent, "retry", ".", "--ai-fix").code == 0
 
