@@ -306,6 +306,8 @@ def _unvalidated(attempt: Attempt) -> str:
         return "changed nothing"
     if attempt.ends is Verdict.REJECTED:
         return "was not validated: the guard ended the run"
+    if attempt.ends is not None and not attempt.rolled_back:
+        return "was not validated: git changed its files meanwhile"
     return "left nothing to validate: its changes were reverted"
 
 

@@ -215,6 +215,7 @@ _OF_MECHANISMS = (
         "refused",
         "code of the attempt changes deciding files while gates run",
     ),
+    ("changed-in-git", "review", "someone else's git changed files under the attempt"),
     ("dependency-added", "noted", "what the project depends on was changed"),
 )
 """Rules that are in no table of the code; a test checks that none is missing."""

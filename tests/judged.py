@@ -18,7 +18,7 @@ from atlas_retry.run.effects import Effects, run_folder
 from atlas_retry.run.loop import retry
 from atlas_retry.run.one import Asked, opened_with
 from atlas_retry.run.progress import Contents, Progress, Run, limits
-from atlas_retry.workspace import gitfacts, locking
+from atlas_retry.workspace import locking
 from tests.projects import Project
 
 
@@ -81,7 +81,6 @@ def judged(project: Project, guard: Guard, events: list[Event], attempts: int = 
             folder=run_folder(opened, run_id),
             agent=agent,
             reviewer=lambda _: agent,
-            facts=gitfacts.git_facts(opened.root, environ=opened.environ),
             journal=journal,
             emit=emit,
             started_s=time.monotonic(),

@@ -48,7 +48,6 @@ def effects_in(root: Path, **used: object) -> Effects:
     fields = dict.fromkeys(Effects.__struct_fields__) | {
         "run": run(),
         "opened": there,
-        "facts": {},
         "before_turn": {},
         "budget": SharedBudget(),
         "started_s": time.monotonic(),
@@ -266,7 +265,7 @@ def test_what_an_agent_writes_without_a_process_is_in_the_next_snapshot(root: Pa
         write(root, "src/a.py", "by the agent\n")
         return AgentReply(status=ReplyStatus.DONE)
 
-    do = effects_in(root, agent=agent)
+    do = effects_in(root, agent=agent, folder=root.parent)
     do.snapshot("start")
     do.ask(REQUEST)
     assert do.read(do.snapshot("1").id, ["src/a.py"]) == {"src/a.py": words("by the agent\n")}

@@ -120,7 +120,9 @@ COMMITS = "git add -A; git -c user.name=a -c user.email=a@example.invalid commit
 REDIRECTS = "git config core.hooksPath /tmp"
 
 
-@pytest.mark.parametrize(("turn", "named"), [(COMMITS, "refs/heads/main"), (REDIRECTS, "config")])
+@pytest.mark.parametrize(
+    ("turn", "named"), [(COMMITS, "branch main"), (REDIRECTS, "core.hookspath")]
+)
 def test_no_run_starts_from_git_state_that_a_killed_turn_changed(
     scene: Scene, turn: str, named: str
 ) -> None:

@@ -153,6 +153,12 @@ class _InWorld(Effects, kw_only=True):
     def changes(self, before: str, after: str) -> tuple[Change, ...]:
         return self.world.changes(before, after)
 
+    def undo_git(self, number: int, *, is_abandoned: bool = False) -> None:
+        pass
+
+    def changed_under(self, before: str, after: str) -> None:
+        pass
+
     def restore(self, target: str, expected: str, paths: Collection[str] | None) -> None:
         self.world.restore(target, expected, paths)
 

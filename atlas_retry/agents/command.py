@@ -14,6 +14,7 @@ from atlas_retry.model import Agent, AgentReply, AgentRequest, ReplyStatus
 from atlas_retry.patterns import regex
 from atlas_retry.process import Completed, Ended
 from atlas_retry.settings import AgentSettings
+from atlas_retry.workspace import gittrace
 
 _PLACEHOLDER: Final = regex(r"\{(prompt_file|workspace|scratch)\}")
 _CANNOT_RUN: Final = frozenset({126, 127})
@@ -89,7 +90,7 @@ def _command(line: str, request: AgentRequest, env: Mapping[str, str]) -> proces
     return process.Command(
         argv=("/bin/sh", "-c", _PLACEHOLDER.sub(lambda name: shlex.quote(values[name[1]]), line)),
         cwd=Path(request.workspace),
-        env=env,
+        env={**env, **gittrace.variables(scratch)},
         stdin=prompt,
         timeout_s=request.timeout_s,
         idle_timeout_s=request.idle_timeout_s,

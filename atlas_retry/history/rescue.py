@@ -18,7 +18,7 @@ from atlas_retry.history.states import RunState
 from atlas_retry.history.values import OpenAttempt, RunRow
 from atlas_retry.patterns import regex
 from atlas_retry.state_dir import TURN, VALIDATION
-from atlas_retry.workspace import discovery, putback, restoring, shadow, state
+from atlas_retry.workspace import discovery, gitmoves, putback, restoring, shadow, state
 from atlas_retry.workspace.restoring import Restored
 from atlas_retry.workspace.snapshots import load, snapshot
 
@@ -69,16 +69,47 @@ def undo(
     known = _known(run, held, attempt)
     if BEGUN not in held:  # otherwise a killed undo has already held the state
         _hold(ws, run, known)
+    # first, because the index belongs to a HEAD
+    git, theirs = _undo_git(ws, run, folder, quiet_s)
     done = (
         restoring.restore(ws, run.start, since=known)
         if known
         else restoring.restore_but_edited(ws, run.start, quiet_s)
     )
-    git, theirs = putback.put_back_moved(ws, run.start, quiet_s, run.left_behind)
     shadow.drop(ws, held_under(run.id, BEGUN))
     done = replace(done, git=git, git_conflicts=theirs, ended=ended)
     done = _checked(ws, done, run.start)
     return replace(done, differs=(*done.differs, *putback.moved_git(ws, run.start)))
+
+
+def _undo_git(
+    ws: discovery.Workspace, run: RunRow, folder: Path, quiet_s: float
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Restore git's state; returns what was restored, and what others have changed and stays.
+
+    Of a run, it is what its agent did. What gates or an agent of the hook did is not known from a
+    trace, but from the time.
+    """
+    if is_unrecorded(run.id):
+        return putback.put_back_moved(ws, run.start, quiet_s, run.left_behind)
+    done = undo_agents_git(ws, folder, is_open=run.is_open)
+    return done, tuple(sorted(putback.moved_git(ws, run.start)))
+
+
+def undo_agents_git(ws: discovery.Workspace, folder: Path, *, is_open: bool) -> tuple[str, ...]:
+    """Undo what the agent's git did in the turns of a run, the last one first; returns names.
+
+    What git would run is restored only for a run that `is_open`: later it may be the user's.
+    """
+    done: list[str] = []
+    numbers = (path for path in (folder / "attempts").glob("*") if path.name.isdecimal())
+    for attempt in sorted(numbers, key=lambda path: int(path.name), reverse=True):
+        turn = gitmoves.turned(ws, attempt)
+        if turn and not is_open:
+            turn = replace(turn, moves=replace(turn.moves, runs=()))
+        if turn and gitmoves.undo(ws, turn, attempt):
+            done += (*turn.moves.agents, *turn.moves.runs)
+    return tuple(done)
 
 
 def _checked(ws: discovery.Workspace, done: Restored, snapshot_id: str) -> Restored:

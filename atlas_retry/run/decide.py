@@ -111,7 +111,7 @@ def _ended_by_guard(progress: Progress, _: Limits) -> End | None:
     last = progress.attempts[-1] if progress.attempts else None
     if last is None or last.ends is None:
         return None
-    reason = held.account((last,)) or "the guard ended the run"
+    reason = held.account((last,)) or last.error or "the guard ended the run"
     accept = _pick(progress, last) if held.held_paths(last) else None
     is_restored = last.rolled_back and not last.left
     return End(

@@ -42,7 +42,6 @@ from atlas_retry.model import (
     ChangeStatus,
     Gate,
     GateResult,
-    GitFacts,
     Held,
     Kind,
     LeftBehind,
@@ -62,14 +61,15 @@ from atlas_retry.run.open import OpenWorkspace, failing_gates, plan, remember
 from atlas_retry.run.progress import Contents, Elsewhere, Progress, Run, Taken
 from atlas_retry.run.triage import against_baseline
 from atlas_retry.run.uncommitted import deleted_ignored, generated, lost_definitions, recorded
+from atlas_retry.run.undecided import undecided
 from atlas_retry.settings import nth
 from atlas_retry.text.json_text import encodable
 from atlas_retry.text.redaction import redact, secret_values
 from atlas_retry.text.units import some
 from atlas_retry.workspace import (
-    gitfacts,
+    gitmoves,
+    gitunder,
     place,
-    putback,
     restoring,
     shadow,
     snapshots,
@@ -108,8 +108,6 @@ class Effects(Struct, kw_only=True):
     agent: Agent
     reviewer: Callable[[Gate], Agent]
     """The agent of a review gate. Raises AgentError."""
-    facts: GitFacts
-    """State of git when the run began or continued."""
     journal: Journal
     emit: Emit
     started_s: float
@@ -119,6 +117,8 @@ class Effects(Struct, kw_only=True):
     """Connection to the atlas outside, for a run in an overlay."""
     is_agent_there: bool = False
     sealed: seals.Seal | None = None
+    git_turn: gitmoves.GitTurn | None = None
+    """Who moved git's state in the last turn."""
     at_home: lasting.SettingsAtHome | None = None
     """Before the agent's turn."""
     before_turn: "Mapping[str, Stat]" = field(default_factory=dict)
@@ -160,16 +160,13 @@ class Effects(Struct, kw_only=True):
         """Restore a snapshot, or some paths of it.
 
         What differs from `expected` was edited by the user meanwhile: it is reported, and not
-        overwritten. A whole restore covers git's own state, if that changed since the run began,
-        and removes the caches that were made since the seal.
+        overwritten. A whole restore removes the caches that were made since the seal.
         Raises WorkspaceError if git's folder is gone.
         """
         git = self.opened.git
         with process.uninterruptible(f"{self.opened.root} is being restored"):
             if paths is None and self.sealed:
                 seals.clean(self.sealed, checks=True)
-            if paths is None and (moved := self._moved_in_git()):
-                putback.put_back_git(git, target, moved)
             look = self.opened.tracker.take
             done = restoring.restore(git, target, paths, since=expected, look=look)
             self.opened.tracker.moved()
@@ -183,13 +180,6 @@ class Effects(Struct, kw_only=True):
         if paths is None and (left := restoring.unheld(git, target)):
             text = f"not restored, because no snapshot holds it: {', '.join(left)}"
             self.emit(Notice(level=Level.WARNING, text=text))
-
-    def _moved_in_git(self) -> frozenset[str]:
-        """State of git, without the work tree and the index, that changed since the start."""
-        was = self.facts
-        now = gitfacts.facts_since(self.opened.root, was, environ=self.opened.environ)
-        names = {*was, *now} - {"index"}
-        return frozenset(name for name in names if was.get(name) != now.get(name))
 
     def read(self, snapshot: str, paths: Collection[str]) -> Contents:
         """Contents of these files in a snapshot."""
@@ -382,7 +372,7 @@ class Effects(Struct, kw_only=True):
 
     def request(self, progress: Progress, number: int) -> tuple[AgentRequest, str]:
         """The next attempt's request, and the path of its prompt."""
-        scratch = state_dir.folder(self.folder, "attempts", str(number))
+        scratch = self._attempt_folder(number)
         brief = traced_brief(self.opened, progress.latest, scratch)
         step = step_of(self.opened.settings, number)
         prompt = compose(
@@ -405,9 +395,52 @@ class Effects(Struct, kw_only=True):
         with process.at_once():
             reply = self.agent(request)
         self.opened.tracker.moved()
+        self.undo_git(request.attempt)
         self.budget.settle(str(self.opened.root), reply.cost_usd or 0.0)
         touched = tuple(_behind_links(self.opened.root, path) for path in reply.touched)
         return replace(reply, touched=touched)
+
+    def undo_git(self, number: int, *, is_abandoned: bool = False) -> None:
+        """Undo what the agent's git did in a turn, and name what others did.
+
+        If the guard does not block, only that of an attempt that is abandoned.
+        """
+        git, folder = self.opened.git, self._attempt_folder(number)
+        turn = self.git_turn = gitmoves.turned(git, folder)
+        if turn is None:
+            return
+        if is_abandoned or self.opened.settings.guard.mode == "block":
+            with process.uninterruptible(f"git's state in {self.opened.root} is being restored"):
+                lines = gitmoves.undo(git, turn, folder)
+            for line in lines:
+                self.emit(Notice(level=Level.WARNING, text=line))
+        if turn.moves.others:
+            names = some(map(gitmoves.plain, turn.moves.others), MAX_SHOWN)
+            text = f"changed in git during the attempt, not by the agent, so it stays: {names}"
+            self.emit(Notice(level=Level.WARNING, text=text))
+
+    def changed_under(self, before: str, after: str) -> gitunder.Under | None:
+        """What someone else's git changed in the files during the last turn; None if nothing."""
+        if self.git_turn is None:
+            return None
+        paths = [change.path for change in self.changes(before, after)]
+        return gitunder.changed_under(self.opened.git, self.git_turn, before, paths)
+
+    def as_patch(self, before: str, after: str, paths: Collection[str], number: int) -> Path:
+        """Write the changes of these paths into the attempt's folder, for `git apply`."""
+        file = self._attempt_folder(number) / "attempt.patch"
+        file.write_bytes(state.patch(self.opened.git, before, after, paths, whole=True))
+        return file
+
+    def deciding(self, before: str, after: str, paths: Collection[str]) -> tuple[str, ...]:
+        """Those of the paths whose change the guard would refuse or hold."""
+        if self.opened.settings.guard.mode != "block":
+            return ()
+        span = before, after
+        return undecided(self.opened.git, span, paths, self.opened.settings)
+
+    def _attempt_folder(self, number: int) -> Path:
+        return state_dir.folder(self.folder, "attempts", str(number))
 
     def account(self, progress: Progress) -> Progress:
         """The progress with its elapsed time and what others have spent of the shared budget.
@@ -435,6 +468,9 @@ class Effects(Struct, kw_only=True):
         self.before_turn = scan.files
         self.at_home = lasting.settings_at_home(opened.environ)
         self.sealed = seals.seal(opened.root, opened.settings, opened.environ, scan, wrote=wrote)
+        number = len(progress.attempts) + 1
+        before = self.kept(f"{number}-before") or progress.current
+        gitmoves.note_before(opened.git, self._attempt_folder(number), self.sealed.facts, before)
 
     def judge(self, before: str, after: str, progress: Progress) -> Judgement:
         """The guard's judgement of the change between two snapshots."""
@@ -451,8 +487,9 @@ class Effects(Struct, kw_only=True):
             earlier=frozenset(change.path for change in chain.from_iterable(left)),
             theirs=progress.theirs,
             outputs=self._written_by_gates(progress),
+            git_after=self.git_turn.agents if self.git_turn else None,
         )
-        beside = seals.compared(self.sealed, self.opened.tracker.scan())
+        beside = self._by_the_agent(seals.compared(self.sealed, self.opened.tracker.scan()))
         if beside.hiding:
             text = f"the turn made repositories, which stay: {some(beside.hiding, MAX_SHOWN)}"
             self.emit(Notice(level=Level.WARNING, text=text))
@@ -465,6 +502,19 @@ class Effects(Struct, kw_only=True):
             judgement = self._with_what_stays(judgement, self.sealed, beside)
         unseen = *judgement.unseen, *sorted(restoring.empty_folders(self.opened.git, before, after))
         return replace(judgement, unseen=unseen, blocks=guard.mode == "block")
+
+    def _by_the_agent(self, moved: seals.Moved) -> seals.Moved:
+        """The changes without repositories inside in which only someone else has worked."""
+        if self.sealed is None or self.git_turn is None:
+            return moved
+        was, did, environ = self.sealed.nested, self.git_turn.did, self.opened.environ
+        inner = {path: (self.opened.root / path).parent for path in moved.nested}
+        worked = (
+            path
+            for path, root in inner.items()
+            if gitmoves.has_worked(root, was[path], did, environ)
+        )
+        return replace(moved, nested=tuple(worked))
 
     def _with_what_stays(
         self, judgement: Judgement, taken: seals.Seal, moved: seals.Moved

@@ -3,6 +3,7 @@
 All side effects are methods of `Effects`; the loop starts no process itself and reads no file.
 """
 
+import shlex
 from itertools import chain
 
 from msgspec.structs import replace
@@ -23,6 +24,7 @@ from atlas_retry.model import (
     AgentReply,
     AgentRequest,
     Attempt,
+    Held,
     Level,
     Outcome,
     ReplyStatus,
@@ -36,6 +38,7 @@ from atlas_retry.run.held import needed_paths, standing
 from atlas_retry.run.progress import Progress, Run, Taken
 from atlas_retry.run.settle import Turn, forget, name_restored, settle
 from atlas_retry.text.units import copyable, some
+from atlas_retry.workspace.gitunder import Under
 
 MAX_SHOWN = 8
 
@@ -136,6 +139,7 @@ def _revert_attempt(before: Taken, number: int, do: Effects) -> None:
     """
     with uninterruptible(f"the changes of attempt {number} are being reverted"):
         name = f"{number}-unfinished"
+        do.undo_git(number, is_abandoned=True)
         unfinished = do.snapshot(name)
         do.restore(before.id, unfinished.id, None)
         if turn := do.kept(f"{number}-left") or do.kept(f"{number}"):
@@ -151,7 +155,13 @@ def _turn(progress: Progress, before: Taken, number: int, do: Effects) -> Progre
     reply = do.ask(request)
     do.emit(AgentReplied(number=number, reply=reply))
     after = do.snapshot(str(number))
-    before, theirs = _before_the_agent(before, after, reply, number, do)
+    under = do.changed_under(before.id, after.id)
+    turn = Turn(before=before, after=after)
+    if under and (clash := _clash(turn, under, do)):
+        attempt = _reported(reply, request, progress, do)
+        attempt = replace(attempt, prompt_path=prompt_path, held=clash)
+        return _set_aside(progress, attempt, turn, under, do)
+    before, theirs = _before_the_agent(turn, reply, under, number, do)
     progress = replace(progress, theirs=progress.theirs | theirs)
     if reply.status is ReplyStatus.UNAVAILABLE:
         do.restore(before.id, after.id, None)
@@ -173,6 +183,43 @@ def _turn(progress: Progress, before: Taken, number: int, do: Effects) -> Progre
     )
     do.emit(AttemptFinished(result=attempt))
     return _advanced(progress, attempt, end, validation)
+
+
+def _clash(turn: Turn, under: Under, do: Effects) -> tuple[Held, ...]:
+    """Files in which the attempt and someone else's git are not to be told apart, or that decide.
+
+    They could neither be judged nor restored without overwriting what that git brought.
+    """
+    paths = under.mixed.union(do.deciding(turn.before.id, turn.after.id, under.paths))
+    detail = f"was changed in git during the attempt ({under.how}), and not by the agent's git"
+    return tuple(
+        Held(rule="changed-in-git", path=path, detail=detail, in_place=True)
+        for path in sorted(paths)
+    )
+
+
+def _set_aside(
+    progress: Progress, attempt: Attempt, turn: Turn, under: Under, do: Effects
+) -> Progress:
+    """End the run with the attempt as a patch, and leave everything as it is."""
+    before, after = turn.before.id, turn.after.id
+    changes = tuple(c for c in do.changes(before, after) if c.path not in under.paths)
+    patch = do.as_patch(before, after, [change.path for change in changes], attempt.number)
+    quoted = shlex.quote(str(patch))
+    names = some([held.path for held in attempt.held], MAX_SHOWN)
+    attempt = replace(
+        attempt,
+        snapshot=after,
+        changes=changes,
+        result=after,
+        since_start=do.changes(progress.start, after),
+        error=f"{under.how}: this changed {names} during the attempt, so nothing is overwritten, "
+        "and the attempt's own changes are a patch",
+        ends=Verdict.NEEDS_REVIEW,
+        remedy="git stash pop" if under.is_stashed else f"git apply --3way {quoted}",
+    )
+    do.emit(AttemptFinished(result=attempt))
+    return _advanced(progress, attempt, turn.after, None)
 
 
 def _request(
@@ -309,15 +356,16 @@ def _outcome(progress: Progress, end: End, final: Validation, do: Effects) -> Ou
 
 
 def _before_the_agent(
-    before: Taken, after: Taken, reply: AgentReply, number: int, do: Effects
+    turn: Turn, reply: AgentReply, under: Under | None, number: int, do: Effects
 ) -> tuple[Taken, frozenset[str]]:
     """The snapshot before the turn plus edits by others during it, and the paths of those edits.
 
     Changes from there on are the agent's only. It is `before` itself if edits by others are not
     known: then all changes count as the agent's.
     """
+    before, after = turn.before, turn.after
     changed = _paths(before.id, after.id, do)
-    theirs = do.by_others(changed, reply)
+    theirs = do.by_others(changed, reply) | (under.paths if under else frozenset())
     if not theirs:
         return before, theirs
     named = some(sorted(theirs), MAX_SHOWN)

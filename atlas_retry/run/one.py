@@ -34,7 +34,6 @@ from atlas_retry.text.redaction import redact, secret_values
 from atlas_retry.text.units import copyable, some, usd
 from atlas_retry.workspace import (
     discovery,
-    gitfacts,
     identity,
     locking,
     shadow,
@@ -329,7 +328,6 @@ def _effects(
         folder=run_folder(opened, opening.run_id),
         agent=captured(redacted_agent(agent, hidden)),
         reviewer=lambda gate: captured(_reviewer(opened, gate, emit)),
-        facts=gitfacts.git_facts(opened.root, environ=opened.environ),
         journal=journal,
         emit=emit,
         started_s=time.monotonic() - segment.elapsed_s,

@@ -9,17 +9,29 @@ from atlas_retry import process
 from atlas_retry.errors import StateError, UsageError, WorkspaceError
 from atlas_retry.events import Emit, Notice, seconds_of
 from atlas_retry.guard.beside import OWN
-from atlas_retry.guard.judge import folders, seals
+from atlas_retry.guard.judge import seals
 from atlas_retry.history import archive, database, rescue, values
 from atlas_retry.model import Attempt, Level
 from atlas_retry.run import held, isolation, lasting
 from atlas_retry.run.effects import run_folder
 from atlas_retry.run.open import OpenWorkspace
+from atlas_retry.run.undecided import undecided
 from atlas_retry.text.globs import Globs
 from atlas_retry.text.units import some
-from atlas_retry.workspace import discovery, putback, restoring, shadow, snapshots, state, trees
+from atlas_retry.workspace import (
+    discovery,
+    gitmoves,
+    putback,
+    restoring,
+    shadow,
+    snapshots,
+    state,
+    trees,
+)
 
 MAX_SHOWN = 8
+_UNDER = ("HEAD", "state:", "hooks/", "info/")
+"""State of git whose change may change files, or how gates run; a commit changes neither."""
 STAYS = "what was changed later stays"
 ACCEPTING = "a file with a new time stamp (touch FILE) counts as yours"
 
@@ -100,7 +112,8 @@ def changed_by_others(
     git: discovery.Workspace, run: values.RunRow, paths: Collection[str], quiet_s: float
 ) -> str:
     """What someone else changed since the run, git's state or these paths; empty if nothing."""
-    if moved := putback.moved_git(git, run.start):
+    moved = {name for name in putback.moved_git(git, run.start) if name.startswith(_UNDER)}
+    if moved:
         return f"changed in git since: {some(sorted(moved), MAX_SHOWN)}"
     if theirs := restoring.edited_after(git, paths, quiet_s):
         return f"edited since: {some(sorted(theirs), MAX_SHOWN)}"
@@ -122,7 +135,7 @@ def _refuse_undecided(
         )
     interrupted = f"run {run.id} was interrupted in this workspace, and its turn changed"
     undo = f"atlas undo {run.id} restores what was there before it"
-    if moved := _moved_git(opened, attempt, quiet_s):
+    if moved := _moved_git(opened, run.id, attempt):
         text = f"{interrupted} git's own state: {some(moved, MAX_SHOWN)}"
         raise UsageError(text, remedy=f"{undo}; {STAYS}")
     if paths := _undecided(opened, attempt, quiet_s):
@@ -144,12 +157,14 @@ def _outside(opened: OpenWorkspace, began_s: float, quiet_s: float) -> list[str]
     return [path for path in moved if path in opened.settings.sources]
 
 
-def _moved_git(opened: OpenWorkspace, attempt: values.OpenAttempt, quiet_s: float) -> list[str]:
-    """Git's own state that the turn changed and nobody since; none if the guard only warns."""
+def _moved_git(opened: OpenWorkspace, run_id: str, attempt: values.OpenAttempt) -> list[str]:
+    """Git's own state that the agent changed, or that git would run; none if it only warns."""
     if opened.settings.guard.mode != "block":
         return []
-    moved = putback.moved_git(opened.git, attempt.snapshot)
-    return sorted(name.rstrip(":") for name in putback.before_quiet(moved, quiet_s))
+    turn = gitmoves.turned(
+        opened.git, run_folder(opened, run_id) / "attempts" / f"{attempt.number}"
+    )
+    return [*map(gitmoves.plain, (*turn.moves.agents, *turn.moves.runs))] if turn else []
 
 
 def _why_not_resumed(
@@ -168,24 +183,8 @@ def _undecided(
     there, moved, ignored = _leftovers(git, attempt, quiet_s)
     if not moved:
         return ()
-    from atlas_retry.guard import Case, assess
-
-    before = trees.tree(git, attempt.snapshot, ignored=True)
-    judgement = assess(
-        Case(
-            before=before,
-            after=trees.tree(git, there, ignored=True),
-            changed=tuple(sorted(moved)),
-            in_run=True,
-            ignored=frozenset(path for path in ignored if not OWN.match(path)),
-            gates=opened.settings.gates,
-            protect=guard.protect,
-            allow=guard.allow,
-            mentions=folders.searching(opened.root, before, moved),
-        )
-    )
-    refused = (violation.path for violation in judgement.refused)
-    paths = dict.fromkeys((*refused, *judgement.held_paths))
+    own = [path for path in ignored if not OWN.match(path)]
+    paths = undecided(git, (attempt.snapshot, there), moved, opened.settings, own)
     return tuple(paths if guard.mode == "block" else filter(OWN.match, paths))
 
 

@@ -153,6 +153,10 @@ def _continued(
 
 def _prepare_workspace(scene: _InterruptedRun) -> str | None:
     """Restore the start of the next attempt; returns the snapshot to continue its turn from."""
+    done = rescue.undo_agents_git(scene.git, scene.folder, is_open=True)
+    if done:
+        text = f"the agent had changed it in git, and it is restored: {some(done, MAX_SHOWN)}"
+        scene.emit(Notice(level=Level.WARNING, text=text))
     there = snapshots.snapshot(scene.git)
     alive_s = rescue.last_sign_of_life_s(scene.run, scene.folder)
     ours = _difference(scene, there.id, rescue.quiet_since_s(scene.run, scene.folder))

@@ -160,13 +160,20 @@ def refs_in(files: Mapping[str, bytes]) -> dict[str, str]:
 def head_in(git_dir: Path, common: Path) -> str | None:
     """The commit of HEAD; None if there is none, or only git can tell."""
     with suppress(OSError):
-        head = os.fsdecode((git_dir / "HEAD").read_bytes()).strip()
-        if head.startswith("ref: refs/heads/"):
-            names = (branch := head.removeprefix("ref: "), "packed-refs")
-            there = [name for name in names if (common / name).is_file()]
-            head = refs_in({name: (common / name).read_bytes() for name in there}).get(branch, "")
-        return head if head.isalnum() else None
+        head = (git_dir / "HEAD").read_bytes()
+        names = (os.fsdecode(head).strip().removeprefix("ref: "), "packed-refs")
+        there = [name for name in names if name.startswith("refs/") or name == "packed-refs"]
+        files = [name for name in there if (common / name).is_file()]
+        return commit_in({"HEAD": head} | {name: (common / name).read_bytes() for name in files})
     return None
+
+
+def commit_in(files: Mapping[str, bytes]) -> str | None:
+    """The commit of HEAD in git's own files by name; None if there is none."""
+    head = os.fsdecode(files["HEAD"]).strip()
+    if head.startswith("ref: refs/heads/"):
+        head = refs_in(files).get(head.removeprefix("ref: "), "")
+    return head if head.isalnum() else None
 
 
 class Uncommitted(Struct, frozen=True, kw_only=True):

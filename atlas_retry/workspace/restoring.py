@@ -16,16 +16,17 @@ from msgspec.structs import replace
 from atlas_retry.errors import WorkspaceError
 from atlas_retry.text.units import counted
 from atlas_retry.workspace import place
-from atlas_retry.workspace.discovery import Workspace
+from atlas_retry.workspace.discovery import Workspace, commit_in, head_in
 from atlas_retry.workspace.index import is_staged, put_back_index
 from atlas_retry.workspace.place import Contents, folders_above, parents
 from atlas_retry.workspace.scan import Scan, is_ignored
-from atlas_retry.workspace.shadow import contents
+from atlas_retry.workspace.shadow import contents, read_blobs
 from atlas_retry.workspace.snapshots import WholeLook, take
 from atlas_retry.workspace.state import TreeState, changes, read_state
 from atlas_retry.workspace.store import USUAL_FOLDER, StoredFile
 
 INDEX = ".git/index"
+_HOOKS = ("common/hooks/", "common/info/")
 """Name of the index among paths."""
 AFTERMATH_S = 4.0
 """Time in which processes of a killed atlas may still write, until the watchdog has ended them."""
@@ -93,18 +94,18 @@ def restore(
 ) -> Restored:
     """Restore content, modes and links of a snapshot, and remove what was added.
 
-    `paths` (files, or folders with their content) limits it; the index is restored only without
-    `paths`. What the snapshot could not hold stays. `since` is a snapshot of the state expected
-    now: what differs from it was edited by someone else and stays; that is a conflict if the two
-    snapshots differ there, too. `look` takes snapshots of the current state, like `Tracker.take`.
-    Raises WorkspaceError.
+    `paths` (files, or folders with their content) limits it. The index is restored only without
+    `paths`, and if HEAD is the same: else it would undo what was committed since. What the snapshot
+    could not hold stays. `since` is a snapshot of the state expected now: what differs from it was
+    edited by someone else and stays; that is a conflict if the two snapshots differ there, too.
+    `look` takes snapshots of the current state, like `Tracker.take`. Raises WorkspaceError.
     """
     look = look or partial(take, ws)
     before, now, scan = look()
     goal = _goal(ws, snapshot_id, paths, since, now)
     progress = _Progress()
     conflicts = set(_conflicts(ws, goal, now))
-    if paths is None:
+    if paths is None and is_head(ws, goal.target):
         is_changed, is_conflict = put_back_index(ws, goal.target, goal.expected)
         if is_changed:
             progress.changed.add(INDEX)
@@ -124,6 +125,16 @@ def restore(
         lost=tuple(path for path in gits if not (ws.root / path).exists()),
         before=before.id,
     )
+
+
+def is_head(ws: Workspace, held: TreeState) -> bool:
+    """Whether the last commit is that of a snapshot, or one of them is not known."""
+    blobs = {name: entry.oid for name, entry in held.git.items() if not name.startswith(_HOOKS)}
+    if "own/HEAD" not in blobs:
+        return True
+    files = read_blobs(ws, {*blobs.values()})
+    was = commit_in({name.partition("/")[2]: files[oid] for name, oid in blobs.items()})
+    return was == head_in(ws.git_dir, ws.common_dir)
 
 
 def restore_but_edited(ws: Workspace, snapshot_id: str, quiet_s: float) -> Restored:

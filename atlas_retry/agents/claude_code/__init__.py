@@ -18,6 +18,7 @@ from atlas_retry.errors import Interrupted
 from atlas_retry.events import Emit, Notice
 from atlas_retry.model import Agent, AgentReply, AgentRequest, Level, Session
 from atlas_retry.settings import AgentSettings
+from atlas_retry.workspace import gittrace
 
 REFUSED_LOGINS = 2
 """Refusals after which the CLI is stopped: only the first retry may have a fresh token."""
@@ -103,7 +104,7 @@ class _CliCaller(Struct, frozen=True, kw_only=True):
                 settings_path=str(settings_path),
             ),
             cwd=Path(request.workspace),
-            env=self._env,
+            env={**self._env, **gittrace.variables(Path(request.scratch))},
             stdin=_prompt(request).encode("utf-8", "replace"),
             timeout_s=request.timeout_s,
             idle_timeout_s=request.idle_timeout_s,

@@ -16,7 +16,7 @@ from atlas_retry.errors import ConfigError, Place, UsageError
 from atlas_retry.guard import Case, Judgement, Ruling, assess, rulings
 from atlas_retry.guard.decides import is_code_or_setting
 from atlas_retry.guard.judge import folders, seals
-from atlas_retry.model import Gate, GateResult, Tree, Violation
+from atlas_retry.model import Gate, GateResult, GitFacts, Tree, Violation
 from atlas_retry.settings import CONFIGURATION_FILES
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.gitfacts import facts_since, git_facts
@@ -184,6 +184,8 @@ class JudgedTurn(Struct, frozen=True, kw_only=True):
     """Paths that the user edited during the run; compared with the state before this turn."""
     outputs: frozenset[str] = frozenset()
     """Data files that gates wrote in this run."""
+    git_after: GitFacts | None = None
+    """State of git as the agent left it; None: as it is now."""
 
 
 def judge_attempt(
@@ -219,7 +221,7 @@ def judge_attempt(
         tools=beside.tools,
         modes=beside.modes,
         git_before=taken.facts,
-        git_after=facts_since(taken.root, taken.facts, environ=taken.environ),
+        git_after=turn.git_after or facts_since(taken.root, taken.facts, environ=taken.environ),
         nested=(*beside.nested, *(git for git in beside.hiding if _hides(git, before))),
         installed=_untracked(beside.installed, (tree(ws, s) for s in (turn.before, turn.after))),
         added=beside.added,

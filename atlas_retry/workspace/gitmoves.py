@@ -1,0 +1,391 @@
+"""Who moved git's own state during an agent's turn, and how what the agent did is undone.
+
+What its git processes did is known from their trace. What has no trace is someone else's, or
+unknown: it stays. What git would run is restored, whoever changed it, because gates start git.
+"""
+
+import os
+import shlex
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from atlas_retry import state_dir
+from atlas_retry.model import GitFacts
+from atlas_retry.patterns import regex
+from atlas_retry.workspace import place
+from atlas_retry.workspace.discovery import Workspace
+from atlas_retry.workspace.git import GitError, git
+from atlas_retry.workspace.gitfacts import facts_since, git_facts, git_files
+from atlas_retry.workspace.gittrace import ZERO, AgentsGit, RefUpdate, read_trace
+from atlas_retry.workspace.shadow import read_blobs
+from atlas_retry.workspace.state import read_state
+
+_BEFORE = "git-before.json"
+_SYMBOLIC, _CONFIG, _STASH = "ref: ", "config:", "refs/stash"
+_FILES = ("hooks/", "info/")
+"""Facts that are files in which git finds programs, or which files it should not see."""
+_ELSEWHERE = "hooksPath/"
+_DERIVED = frozenset({"info/refs", "info/sparse-checkout"})
+"""Files that git makes from its other state."""
+_NEVER = frozenset({"index", "state:ORIG_HEAD", "state:FETCH_HEAD", "shallow", *_DERIVED})
+"""Facts that staging, fetching and looking change."""
+_RUNS = regex(
+    r"config:(?:core\.(?:hookspath|fsmonitor|editor|pager|askpass|sshcommand|gitproxy"
+    r"|alternaterefscommand|attributesfile|excludesfile|worktree)|sequence\.editor|include\.path"
+    r"|includeif\..*|alias\..*|filter\..*|credential\..*|diff\.external|diff\..*\.(?:command|textconv)"
+    r"|merge\..*\.driver|(?:merge|diff)tool\..*|gpg\..*program|pager\..*|interactive\.difffilter"
+    r"|hook\..*|remote\..*\.(?:uploadpack|receivepack|vcs|proxy)|uploadpack\.packobjectshook"
+    r"|submodule\..*\.update|trailer\..*|url\..*|extensions\..*|browser\..*|man\..*|init\.templatedir"
+    r"|core\.(?:autocrlf|eol|safecrlf|filemode|symlinks|ignorecase|sparsecheckout.*|bare))\Z"
+)
+"""Settings that name commands, or change what git sees in files. Source: git-config(1)."""
+_SETTING = {
+    "remote": ("remote", "submodule"),
+    "branch": ("branch", "checkout", "switch", "push", "pull", "worktree", "rebase", "fetch"),
+    "submodule": ("submodule",),
+    "maintenance": ("maintenance",),
+}
+"""Commands that write settings of a section, besides `config`."""
+_BEGINS = frozenset(
+    {"merge", "rebase", "cherry-pick", "revert", "am", "bisect", "pull", "stash", "rebase--merge"}
+)
+"""Commands that leave operations unfinished."""
+_ENDS = _BEGINS | {"commit", "reset", "checkout", "switch", "read-tree"}
+_NO_KEY = 5
+"""Exit code of `git config` for a key that is not there."""
+_FLAGS = frozenset({"update-index", "sparse-checkout"})
+
+
+class GitBefore(msgspec.Struct, frozen=True, kw_only=True):
+    """State of git before a turn, kept in the attempt's folder."""
+
+    facts: dict[str, str]
+    snapshot: str
+    log_bytes: int = 0
+    """Length of HEAD's log."""
+
+
+class GitMoves(Struct, frozen=True, kw_only=True):
+    """Facts that moved during a turn, by who moved them."""
+
+    agents: tuple[str, ...] = ()
+    """By git processes of the agent's family."""
+    runs: tuple[str, ...] = ()
+    """What git would run, or hide; by anyone."""
+    others: tuple[str, ...] = ()
+    """By a person, or unknown."""
+
+
+def note_before(ws: Workspace, folder: Path, facts: GitFacts, snapshot_id: str) -> None:
+    """Keep what `undo_agents` needs in the attempt's folder, also for after a kill."""
+    size = 0
+    with suppress(OSError):
+        size = (ws.git_dir / "logs" / "HEAD").stat().st_size
+    before = GitBefore(facts=dict(facts), snapshot=snapshot_id, log_bytes=size)
+    content = msgspec.json.encode(before)
+    state_dir.replace_file(folder / _BEFORE, content)
+
+
+def noted(folder: Path) -> GitBefore | None:
+    """What `note_before` kept; None if there is nothing that can be read."""
+    with suppress(OSError, msgspec.MsgspecError):
+        return msgspec.json.decode((folder / _BEFORE).read_bytes(), type=GitBefore)
+    return None
+
+
+def moves(before: GitFacts, now: GitFacts, did: AgentsGit, root: Path) -> GitMoves:
+    """Who moved each fact that differs. Submodules' facts count by the same rules."""
+    found: dict[str, list[str]] = {"agents": [], "runs": [], "others": [], "": []}
+    for name in sorted({*before, *now}):
+        if before.get(name) == now.get(name):
+            continue
+        inner, own = root, name
+        if name.startswith("submodules/"):
+            path, _, own = name.removeprefix("submodules/").partition(":")
+            inner = root / path
+        prefix = name.removesuffix(own)
+        sides = _below(prefix, before), _below(prefix, now)
+        found[_who(own, *sides, did, inner)].append(name)
+    return GitMoves(
+        agents=tuple(found["agents"]), runs=tuple(found["runs"]), others=tuple(found["others"])
+    )
+
+
+def _who(name: str, before: GitFacts, now: GitFacts, did: AgentsGit, root: Path) -> str:
+    """The field of `GitMoves` for a fact that differs; empty for derived data."""
+    if name in _NEVER:
+        return ""
+    if name.startswith(("refs/remotes/", "refs/prefetch/")):
+        own = any(one.name == name and not one.is_derived for one in did.updates)
+        return "agents" if own else ""
+    if name.startswith(_ELSEWHERE):
+        return "" if _hooks_moved(before, now, root) else "agents"
+    if _is_agents(name, before, now, did, root):
+        return "agents"
+    return "runs" if name.startswith(_FILES) or _RUNS.match(name) else "others"
+
+
+def _hooks_moved(before: GitFacts, now: GitFacts, root: Path) -> bool:
+    """Whether other hooks are configured, or they are files of the workspace, which are judged."""
+    was, there = (facts.get("config:core.hookspath", "") for facts in (before, now))
+    return was != there or (root / Path(was).expanduser()).resolve().is_relative_to(root)
+
+
+def _below(prefix: str, facts: GitFacts) -> GitFacts:
+    if not prefix:
+        return facts
+    start = len(prefix)
+    return {name[start:]: value for name, value in facts.items() if name.startswith(prefix)}
+
+
+def _is_agents(name: str, before: GitFacts, now: GitFacts, did: AgentsGit, root: Path) -> bool:
+    """Whether the trace shows that the agent's git made this fact what it is now."""
+    match name.partition(":")[0]:
+        case "config":
+            return _set_by(name.removeprefix(_CONFIG), did, root)
+        case "index-flags":
+            return any(did.ran(_FLAGS, root))
+        case "state":
+            return any(did.ran(_BEGINS if name in now else _ENDS, root))
+        case "refs":  # a table of refs, which only git can read
+            return any(not one.is_derived for one in did.updates)
+        case "stash":
+            return any(one.name == _STASH for one in did.updates)
+        case _:  # a ref; files are written by hand
+            value, own = now.get(name, ZERO), (one for one in did.updates if one.name == name)
+            return any(_made(one, value, before) for one in own)
+
+
+def _made(update: RefUpdate, value: str, before: GitFacts) -> bool:
+    """Whether this update left the ref with this value."""
+    if update.is_derived:
+        return False
+    if update.new is None:
+        return value in before.values()
+    # newer git traces a symbolic ref without its target
+    return update.new == value or (value.startswith(_SYMBOLIC) and update.new == ZERO)
+
+
+def _set_by(key: str, did: AgentsGit, root: Path) -> bool:
+    section = key.partition(".")[0]
+    if any(did.ran(_SETTING.get(section, ()), root)):
+        return True
+    words = (" ".join(one.arguments).lower() for one in did.ran(("config",), root))
+    return any(key in line or f"-section {section}" in line for line in words)
+
+
+def has_worked(root: Path, was: GitFacts, did: AgentsGit, environ: Mapping[str, str]) -> bool:
+    """Whether more has moved in a repository inside than what only others have done."""
+    if not (root / ".git").exists():
+        return True
+    now = git_facts(root, environ=environ)
+    moved = moves(was, now, did, root)
+    return "unreadable" in now or bool(moved.agents or moved.runs)
+
+
+class GitTurn(Struct, frozen=True, kw_only=True):
+    """What happened to git's state in a turn."""
+
+    before: GitBefore
+    now: GitFacts
+    did: AgentsGit
+    moves: GitMoves
+
+    @property
+    def agents(self) -> GitFacts:
+        """The facts before the turn, with what the agent made of them."""
+        facts = dict(self.before.facts)
+        for name in self.moves.agents:
+            facts.pop(name, None)
+            if name in self.now:
+                facts[name] = self.now[name]
+        return facts
+
+
+def turned(ws: Workspace, folder: Path) -> GitTurn | None:
+    """What happened since `note_before` in the attempt's folder; None if that is unknown."""
+    before = noted(folder)
+    if before is None:
+        return None
+    did, now = read_trace(folder), facts_since(ws.root, before.facts, environ=ws.environ)
+    if "unreadable" in now:
+        moved = GitMoves(agents=("unreadable",))
+    else:
+        moved = moves(before.facts, now, did, ws.root)
+    return GitTurn(before=before, now=now, did=did, moves=moved)
+
+
+def undo(ws: Workspace, turn: GitTurn, folder: Path) -> tuple[str, ...]:
+    """Undo what the agent's git did in a turn, and restore what git would run.
+
+    Objects stay in the repository. Returns a line for each thing undone, with the command that gets
+    it again. `folder` gets copies of files. Raises WorkspaceError.
+    """
+    wanted = {*turn.moves.agents, *turn.moves.runs}
+    if "unreadable" in wanted:
+        return ()
+    done = (
+        *_undo_head(ws, turn, wanted),
+        *_undo_refs(ws, turn, wanted),
+        *_undo_config(ws, turn, wanted),
+        *_undo_files(ws, turn.before, wanted, folder),
+    )
+    (folder / _BEFORE).unlink(missing_ok=True)  # what moves from here on is not of the turn
+    return done
+
+
+def _undo_head(ws: Workspace, turn: GitTurn, wanted: set[str]) -> Iterator[str]:
+    was = turn.before.facts.get("HEAD")
+    if "HEAD" not in wanted or was is None:
+        return
+    if was.startswith(_SYMBOLIC):
+        git("symbolic-ref", "HEAD", was.removeprefix(_SYMBOLIC), cwd=ws.root, env=ws.environ)
+    else:
+        git("update-ref", "--no-deref", "HEAD", was, cwd=ws.root, env=ws.environ)
+    there = turn.now.get("HEAD", "").removeprefix(_SYMBOLIC).removeprefix("refs/heads/")
+    yield f"HEAD is restored; to go there again: git switch --detach {shlex.quote(there)}"
+
+
+def _undo_refs(ws: Workspace, turn: GitTurn, wanted: set[str]) -> Iterator[str]:
+    if "stash" in wanted or _STASH in wanted:
+        yield from _undo_stash(ws, turn)
+    for name in sorted(wanted):
+        if not name.startswith("refs/") or name in (_STASH, "refs"):
+            continue
+        value = turn.now.get(name, ZERO)
+        target = _before_the_agent(name, value, turn.did, turn.before.facts)
+        if target == value:
+            continue
+        if target.startswith(_SYMBOLIC):
+            target = target.removeprefix(_SYMBOLIC)
+            git("symbolic-ref", name, target, cwd=ws.root, env=ws.environ)
+        elif target == ZERO:
+            git("update-ref", "--no-deref", "-d", name, cwd=ws.root, env=ws.environ)
+        else:
+            git("update-ref", "--no-deref", name, target, cwd=ws.root, env=ws.environ)
+        yield _kept(name, value)
+
+
+def _before_the_agent(name: str, value: str, did: AgentsGit, before: GitFacts) -> str:
+    """The value of a ref before the agent's last updates of it in a row."""
+    made: dict[str, str] = {}
+    for update in did.updates:
+        new = value if update.new is None else update.new
+        if update.name == name and not update.is_derived and update.old != new:
+            made[new] = before.get(name, ZERO) if update.old is None else update.old
+    seen = set[str]()
+    while value in made and value not in seen:
+        seen.add(value)
+        value = made[value]
+    return value
+
+
+def _kept(name: str, oid: str) -> str:
+    kind, _, short = name.removeprefix("refs/").partition("/")
+    if oid == ZERO or oid.startswith(_SYMBOLIC):
+        return f"{name} is restored"
+    take = {
+        "heads": f"git branch {shlex.quote(f'agent/{short}')} {oid[:12]}",
+        "tags": f"git tag {shlex.quote(short)} {oid[:12]}",
+    }.get(kind, f"git update-ref {shlex.quote(name)} {oid[:12]}")
+    return f"{name} is restored; what the agent left there is kept: {take}"
+
+
+def _undo_stash(ws: Workspace, turn: GitTurn) -> Iterator[str]:
+    """Take the agent's own entries from the list, and give back those that it dropped.
+
+    Entries that someone else added meanwhile stay on top.
+    """
+    own = {one.new for one in turn.did.updates if one.name == _STASH} - {ZERO, None}
+    was, there = _entries(turn.before.facts.get("stash", "")), _entries(_stash_log(ws))
+    theirs = [one for one in there if one not in was and one[0] not in own]
+    wanted = [*was, *theirs]
+    if wanted == there:
+        return
+    log = ws.common_dir / "logs" / "refs" / "stash"
+    for entry in there:
+        if entry not in wanted:
+            yield f"the agent's stash is kept: git stash apply {entry[0][:12]}"
+    if not wanted:
+        git("update-ref", "-d", _STASH, cwd=ws.root, env=ws.environ)
+        log.unlink(missing_ok=True)
+        return
+    git("update-ref", "--create-reflog", _STASH, wanted[-1][0], cwd=ws.root, env=ws.environ)
+    olds = (ZERO, *(oid for oid, _ in wanted))
+    lines = (f"{old} {oid} {rest}\n" for old, (oid, rest) in zip(olds, wanted, strict=False))
+    state_dir.replace_file(log, os.fsencode("".join(lines)))
+    if dropped := [one for one in was if one not in there]:
+        yield f"{len(dropped)} stashes that the agent dropped are restored: git stash list"
+
+
+def _stash_log(ws: Workspace) -> str:
+    with suppress(OSError):
+        return os.fsdecode((ws.common_dir / "logs" / "refs" / "stash").read_bytes())
+    return ""
+
+
+def _entries(log: str) -> list[tuple[str, str]]:
+    """Id and the rest of each line of a log, without the id before, which dropping changes."""
+    parts = (line.split(" ", 2) for line in log.splitlines())
+    return [(part[1], part[2]) for part in parts if len(part) > 2]  # noqa: PLR2004 - as split
+
+
+def _undo_config(ws: Workspace, turn: GitTurn, wanted: set[str]) -> Iterator[str]:
+    """Set single keys of the repository's configuration; all others stay."""
+    for name in sorted(wanted):
+        if not name.startswith(_CONFIG):
+            continue
+        key = name.removeprefix(_CONFIG)
+        old, new = (
+            facts[name].split("\n") if name in facts else []
+            for facts in (turn.before.facts, turn.now)
+        )
+        for scope in ("--local", "--worktree"):
+            with suppress(GitError):
+                asked = ("config", scope, "--unset-all", key)
+                git(*asked, cwd=ws.root, env=ws.environ, accept=(0, _NO_KEY))
+        for value in old:
+            git("config", "--local", "--add", key, value, cwd=ws.root, env=ws.environ)
+        again = " && ".join(
+            f"git config --add {shlex.quote(key)} {shlex.quote(value)}" for value in new
+        )
+        again = again or f"git config --unset-all {shlex.quote(key)}"
+        yield f"{key} of git's configuration is restored; to set it again: {again}"
+
+
+def _undo_files(ws: Workspace, before: GitBefore, wanted: set[str], folder: Path) -> Iterator[str]:
+    """Restore hooks and what is in `info`; what was there is copied to the attempt's folder."""
+    state = read_state(ws, before.snapshot)
+    there = dict(git_files(ws.git_dir, ws.common_dir))
+    for label, base in (("common", ws.common_dir), ("own", ws.git_dir)):
+        for name in sorted(wanted):
+            full = f"{label}/{name.removeprefix('state:')}"
+            held, path = state.git.get(full), full.partition("/")[2]
+            if not name.startswith((*_FILES, "state:")) or place.look(base, path) == held:
+                continue
+            again = ""
+            if full in there:
+                copy = folder / "refused" / path
+                copy.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+                content = place.read(base, path)
+                if content is not None:
+                    copy.write_bytes(content)
+                    both = " ".join(shlex.quote(str(one)) for one in (copy, base / path))
+                    again = f"; to take it again: cp {both}"
+            if held:
+                place.put(base, path, held, read_blobs(ws, [held.oid])[held.oid])
+            else:
+                place.remove(base, path)
+            yield f"{base / path} is restored{again}"
+
+
+def plain(name: str) -> str:
+    """How a fact is called in front of people."""
+    for prefix, word in (("refs/heads/", "branch "), ("refs/tags/", "tag "), (_CONFIG, "")):
+        if name.startswith(prefix):
+            return word + name.removeprefix(prefix)
+    return name
