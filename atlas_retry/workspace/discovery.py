@@ -161,9 +161,9 @@ def head_in(git_dir: Path, common: Path) -> str | None:
     """The commit of HEAD; None if there is none, or only git can tell."""
     with suppress(OSError):
         head = (git_dir / "HEAD").read_bytes()
-        names = (os.fsdecode(head).strip().removeprefix("ref: "), "packed-refs")
-        there = [name for name in names if name.startswith("refs/") or name == "packed-refs"]
-        files = [name for name in there if (common / name).is_file()]
+        branch = os.fsdecode(head).strip().removeprefix("ref: ")
+        names = ["packed-refs", *([branch] if branch.startswith("refs/") else [])]
+        files = [name for name in names if (common / name).is_file()]
         return commit_in({"HEAD": head} | {name: (common / name).read_bytes() for name in files})
     return None
 

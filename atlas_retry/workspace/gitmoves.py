@@ -302,7 +302,8 @@ def _undo_stash(ws: Workspace, turn: GitTurn) -> Iterator[str]:
     """
     own = {one.new for one in turn.did.updates if one.name == _STASH} - {ZERO, None}
     was, there = _entries(turn.before.facts.get("stash", "")), _entries(_stash_log(ws))
-    theirs = [one for one in there if one not in was and one[0] not in own]
+    new = [one for one in there if one not in was]
+    theirs = [one for one in new if one[0] not in own]
     wanted = [*was, *theirs]
     if wanted == there:
         return

@@ -57,7 +57,9 @@ def _by_head(ws: Workspace, turn: GitTurn, changed: Collection[str]) -> Under | 
     was = commit_in({name: os.fsencode(facts[name]) for name in facts if name.startswith(_REFS)})
     now, how = head_in(ws.git_dir, ws.common_dir), _last_move(ws, turn)
     is_reset = how.startswith("reset: ")  # of all files, whichever commits differ
-    if was is None or now is None or not how or (was == now and not is_reset):
+    if not how or (was == now and not is_reset):
+        return None
+    if was is None or now is None:
         return None
     try:
         asked = ("diff-tree", "-r", "--no-renames", "--name-only", "-z", was, now)
