@@ -6,7 +6,7 @@ unknown: it stays. What git would run is restored, whoever changed it, because g
 
 import os
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -29,6 +29,7 @@ _SYMBOLIC, _CONFIG, _STASH = "ref: ", "config:", "refs/stash"
 _FILES = ("hooks/", "info/")
 """Facts that are files in which git finds programs, or which files it should not see."""
 _ELSEWHERE = "hooksPath/"
+_COPIES = ("refs/remotes/", "refs/prefetch/")
 _DERIVED = frozenset({"info/refs", "info/sparse-checkout"})
 """Files that git makes from its other state."""
 _NEVER = frozenset({"index", "state:ORIG_HEAD", "state:FETCH_HEAD", "shallow", *_DERIVED})
@@ -117,15 +118,13 @@ def moves(before: GitFacts, now: GitFacts, did: AgentsGit, root: Path) -> GitMov
 
 def _who(name: str, before: GitFacts, now: GitFacts, did: AgentsGit, root: Path) -> str:
     """The field of `GitMoves` for a fact that differs; empty for derived data."""
-    if name in _NEVER:
-        return ""
-    if name.startswith(("refs/remotes/", "refs/prefetch/")):
-        own = any(one.name == name and not one.is_derived for one in did.updates)
-        return "agents" if own else ""
+    if name.startswith(_COPIES):
+        own = (one for one in did.updates if one.name == name)
+        return "" if all(one.is_derived for one in own) else "agents"
     if name.startswith(_ELSEWHERE):
         return "" if _hooks_moved(before, now, root) else "agents"
-    if _is_agents(name, before, now, did, root):
-        return "agents"
+    if name in _NEVER or _is_agents(name, before, now, did, root):
+        return "" if name in _NEVER else "agents"
     return "runs" if name.startswith(_FILES) or _RUNS.match(name) else "others"
 
 
@@ -337,51 +336,54 @@ def _entries(log: str) -> list[tuple[str, str]]:
 
 def _undo_config(ws: Workspace, turn: GitTurn, wanted: set[str]) -> Iterator[str]:
     """Set single keys of the repository's configuration; all others stay."""
-    for name in sorted(wanted):
-        if not name.startswith(_CONFIG):
-            continue
+    for name in sorted(one for one in wanted if one.startswith(_CONFIG)):
         key = name.removeprefix(_CONFIG)
-        old, new = (
-            facts[name].split("\n") if name in facts else []
-            for facts in (turn.before.facts, turn.now)
-        )
-        for scope in ("--local", "--worktree"):
-            with suppress(GitError):
-                asked = ("config", scope, "--unset-all", key)
-                git(*asked, cwd=ws.root, env=ws.environ, accept=(0, _NO_KEY))
-        for value in old:
-            git("config", "--local", "--add", key, value, cwd=ws.root, env=ws.environ)
-        again = " && ".join(
-            f"git config --add {shlex.quote(key)} {shlex.quote(value)}" for value in new
-        )
-        again = again or f"git config --unset-all {shlex.quote(key)}"
-        yield f"{key} of git's configuration is restored; to set it again: {again}"
+        _set(ws, key, _values(turn.before.facts, name))
+        adding = f"git config --add {shlex.quote(key)} "
+        again = [adding + shlex.quote(value) for value in _values(turn.now, name)]
+        command = " && ".join(again) or f"git config --unset-all {shlex.quote(key)}"
+        yield f"{key} of git's configuration is restored; to set it again: {command}"
+
+
+def _values(facts: GitFacts, name: str) -> list[str]:
+    return facts[name].split("\n") if name in facts else []
+
+
+def _set(ws: Workspace, key: str, values: Collection[str]) -> None:
+    for scope in ("--local", "--worktree"):
+        with suppress(GitError):  # without the extension there is no such scope
+            asked = ("config", scope, "--unset-all", key)
+            git(*asked, cwd=ws.root, env=ws.environ, accept=(0, _NO_KEY))
+    for value in values:
+        git("config", "--local", "--add", key, value, cwd=ws.root, env=ws.environ)
 
 
 def _undo_files(ws: Workspace, before: GitBefore, wanted: set[str], folder: Path) -> Iterator[str]:
     """Restore hooks and what is in `info`; what was there is copied to the attempt's folder."""
-    state = read_state(ws, before.snapshot)
-    there = dict(git_files(ws.git_dir, ws.common_dir))
+    held = read_state(ws, before.snapshot).git
+    names = [one.removeprefix("state:") for one in wanted if one.startswith((*_FILES, "state:"))]
     for label, base in (("common", ws.common_dir), ("own", ws.git_dir)):
-        for name in sorted(wanted):
-            full = f"{label}/{name.removeprefix('state:')}"
-            held, path = state.git.get(full), full.partition("/")[2]
-            if not name.startswith((*_FILES, "state:")) or place.look(base, path) == held:
+        for name in sorted(names):
+            entry = held.get(f"{label}/{name}")
+            if place.look(base, name) == entry:
                 continue
-            again = ""
-            if full in there:
-                copy = folder / "refused" / path
-                copy.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-                content = place.read(base, path)
-                if content is not None:
-                    copy.write_bytes(content)
-                    both = " ".join(shlex.quote(str(one)) for one in (copy, base / path))
-                    again = f"; to take it again: cp {both}"
-            if held:
-                place.put(base, path, held, read_blobs(ws, [held.oid])[held.oid])
+            again = _copied(base, name, folder / "refused" / name)
+            if entry:
+                place.put(base, name, entry, read_blobs(ws, [entry.oid])[entry.oid])
             else:
-                place.remove(base, path)
-            yield f"{base / path} is restored{again}"
+                place.remove(base, name)
+            yield f"{base / name} is restored{again}"
+
+
+def _copied(base: Path, name: str, copy: Path) -> str:
+    """Copy a file, and say how to take it again; empty if there is none."""
+    content = place.read(base, name)
+    if content is None:
+        return ""
+    copy.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    copy.write_bytes(content)
+    both = " ".join(shlex.quote(str(path)) for path in (copy, base / name))
+    return f"; to take it again: cp {both}"
 
 
 def plain(name: str) -> str:
