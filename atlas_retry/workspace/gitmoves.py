@@ -19,7 +19,7 @@ from atlas_retry.patterns import regex
 from atlas_retry.workspace import place
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.git import GitError, git
-from atlas_retry.workspace.gitfacts import facts_since, git_facts, git_files
+from atlas_retry.workspace.gitfacts import facts_since, git_facts
 from atlas_retry.workspace.gittrace import ZERO, AgentsGit, RefUpdate, read_trace
 from atlas_retry.workspace.shadow import read_blobs
 from atlas_retry.workspace.state import read_state
@@ -361,7 +361,8 @@ def _set(ws: Workspace, key: str, values: Collection[str]) -> None:
 def _undo_files(ws: Workspace, before: GitBefore, wanted: set[str], folder: Path) -> Iterator[str]:
     """Restore hooks and what is in `info`; what was there is copied to the attempt's folder."""
     held = read_state(ws, before.snapshot).git
-    names = [one.removeprefix("state:") for one in wanted if one.startswith((*_FILES, "state:"))]
+    files = (name for name in wanted if name.startswith((*_FILES, "state:")))
+    names = [name.removeprefix("state:") for name in files]
     for label, base in (("common", ws.common_dir), ("own", ws.git_dir)):
         for name in sorted(names):
             entry = held.get(f"{label}/{name}")
