@@ -8,6 +8,7 @@ import os
 import shlex
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
+from itertools import product
 from pathlib import Path
 
 import msgspec
@@ -23,12 +24,13 @@ from atlas_retry.workspace.gitfacts import facts_since, git_facts
 from atlas_retry.workspace.gittrace import ZERO, AgentsGit, RefUpdate, read_trace
 from atlas_retry.workspace.shadow import read_blobs
 from atlas_retry.workspace.state import read_state
+from atlas_retry.workspace.store import StoredFile
 
 _BEFORE = "git-before.json"
 _SYMBOLIC, _CONFIG, _STASH = "ref: ", "config:", "refs/stash"
 _FILES = ("hooks/", "info/")
 """Facts that are files in which git finds programs, or which files it should not see."""
-_ELSEWHERE = "hooksPath/"
+_ELSEWHERE, _STATE = "hooksPath/", "state:"
 _COPIES = ("refs/remotes/", "refs/prefetch/")
 _DERIVED = frozenset({"info/refs", "info/sparse-checkout"})
 """Files that git makes from its other state."""
@@ -118,13 +120,14 @@ def moves(before: GitFacts, now: GitFacts, did: AgentsGit, root: Path) -> GitMov
 
 def _who(name: str, before: GitFacts, now: GitFacts, did: AgentsGit, root: Path) -> str:
     """The field of `GitMoves` for a fact that differs; empty for derived data."""
-    if name.startswith(_COPIES):
-        own = (one for one in did.updates if one.name == name)
-        return "" if all(one.is_derived for one in own) else "agents"
+    if name in _NEVER:
+        return ""
     if name.startswith(_ELSEWHERE):
         return "" if _hooks_moved(before, now, root) else "agents"
-    if name in _NEVER or _is_agents(name, before, now, did, root):
-        return "" if name in _NEVER else "agents"
+    if _is_agents(name, before, now, did, root):
+        return "agents"
+    if name.startswith(_COPIES):
+        return ""
     return "runs" if name.startswith(_FILES) or _RUNS.match(name) else "others"
 
 
@@ -361,19 +364,22 @@ def _set(ws: Workspace, key: str, values: Collection[str]) -> None:
 def _undo_files(ws: Workspace, before: GitBefore, wanted: set[str], folder: Path) -> Iterator[str]:
     """Restore hooks and what is in `info`; what was there is copied to the attempt's folder."""
     held = read_state(ws, before.snapshot).git
-    files = (name for name in wanted if name.startswith((*_FILES, "state:")))
-    names = [name.removeprefix("state:") for name in files]
-    for label, base in (("common", ws.common_dir), ("own", ws.git_dir)):
-        for name in sorted(names):
-            entry = held.get(f"{label}/{name}")
-            if place.look(base, name) == entry:
-                continue
-            again = _copied(base, name, folder / "refused" / name)
-            if entry:
-                place.put(base, name, entry, read_blobs(ws, [entry.oid])[entry.oid])
-            else:
-                place.remove(base, name)
-            yield f"{base / name} is restored{again}"
+    files = (name for name in sorted(wanted) if name.startswith((*_FILES, _STATE)))
+    bases = ("common", ws.common_dir), ("own", ws.git_dir)
+    for (label, base), name in product(bases, files):
+        path = name.removeprefix(_STATE)
+        entry = held.get(f"{label}/{path}")
+        if place.look(base, path) != entry:
+            again = _copied(base, path, folder / "refused" / path)
+            _put(ws, base, path, entry)
+            yield f"{base / path} is restored{again}"
+
+
+def _put(ws: Workspace, base: Path, path: str, entry: StoredFile | None) -> None:
+    if entry:
+        place.put(base, path, entry, read_blobs(ws, [entry.oid])[entry.oid])
+    else:
+        place.remove(base, path)
 
 
 def _copied(base: Path, name: str, copy: Path) -> str:
