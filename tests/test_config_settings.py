@@ -354,9 +354,35 @@ def test_an_unnamed_gate_is_named_after_its_tool(command: str, name: str) -> Non
     assert short_name(command) == name
 
 
-def test_derived_names_are_made_unique_and_given_names_kept() -> None:
-    text = "validation: {lint: [ruff check a, ruff check b, {run: x, name: n}, {run: y, name: n}]}"
-    assert [g.name for g in load_text(text).gates] == ["ruff check", "ruff check 2", "n", "n"]
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("lint: [ruff check a, ruff check b]", ["ruff check", "ruff check 2"]),
+        ("lint: [mypy ., {run: x, name: mypy}, mypy ./b]", ["mypy 2", "mypy", "mypy 3"]),
+        ("lint: [a, {run: x, name: a 2}, a]", ["a", "a 2", "a 3"]),
+    ],
+)
+def test_every_gate_has_a_name_of_its_own(text: str, names: list[str]) -> None:
+    assert [gate.name for gate in load_text(f"validation: {{{text}}}").gates] == names
+
+
+def test_gates_of_one_kind_may_be_named_after_it() -> None:
+    text = "quality_gates: [{name: lint, command: a}, {name: lint, command: b}]"
+    gates = load_text(text).gates
+    assert [(gate.name, gate.kind) for gate in gates] == [("lint", "lint"), ("lint 2", "lint")]
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("validation: {lint: [{run: x, name: n}, {run: y, name: n}]}", "1:55"),
+        ("validation: {lint: [{run: x, name: n}], test: [{run: y, name: n}]}", "1:63"),
+        ("quality_gates: [{name: vet, command: x}, {name: vet, command: y}]", "1:49"),
+    ],
+)
+def test_two_gates_of_one_written_name_are_refused(text: str, place: str) -> None:
+    with pytest.raises(ConfigError, match=rf"^test:{place}: .*\[0\] has the name .* as well"):
+        load_text(text)
 
 
 def test_a_prompt_text_may_name_a_kind_or_a_gate() -> None:

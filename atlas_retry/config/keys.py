@@ -86,7 +86,7 @@ class Check(ConfigSection, frozen=True, kw_only=True):
     """Keys of every gate."""
 
     name: Text | None = None
-    """Name on screen and for --only; by default derived from the command."""
+    """Name on screen and for --only, of no other gate; by default derived from the command."""
     required: bool = True
     """false: a failure is reported, but the validation can still pass."""
     max_retries: Attempts | None = None

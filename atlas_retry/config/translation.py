@@ -1,7 +1,7 @@
 """Turns what was read into `Settings`, and checks keys against each other."""
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from graphlib import CycleError, TopologicalSorter
 from itertools import chain
 
 from msgspec import Struct
@@ -40,16 +40,17 @@ def understand(given: ConfigSources, overrides: Mapping[str, object]) -> Underst
     """The settings of these sources. Raises one ConfigError with all problems."""
     reading = read(given, overrides)
     top, sources = reading.configuration, reading.sources
-    if wrong := tuple(_contradictions(top, sources, given)):
-        raise together(wrong)
-    gates = tuple(_written_gates(top))
+    gates = tuple(_named(_written_gates(top)))
+    contradictions = (*_contradictions(top, gates), *_impossible_here(top, gates, sources, given))
+    if contradictions:
+        raise together([refused(path, words, sources) for path, words in contradictions])
     if not gates:
         nothing = ConfigError(
             "nothing to validate: no gate is configured",
             place=sources.place(("validation",), of_key=True),
             remedy='add one, for example  validation: {test: ["pytest -q"]}',
         )
-        raise together((nothing,))
+        raise together([nothing])
     warnings = (*_warnings(gates, top, sources), *chain.from_iterable(map(_secrets, reading.files)))
     settings = _settings(gates, reading, given.folder)
     return Understood(settings=replace(settings, warnings=warnings), reading=reading)
@@ -64,9 +65,7 @@ def _settings(gates: "Sequence[_WrittenGate]", reading: Reading, folder: str) ->
     # the default model names are Claude's
     is_chosen = top.agent.backend not in CLI_BACKENDS or sources.sets(("agent", "models"))
     return Settings(
-        gates=tuple(
-            _gate(each, name, top, folder) for each, name in zip(gates, _names(gates), strict=True)
-        ),
+        gates=tuple(_gate(each, top, folder) for each in gates),
         jobs=jobs if top.validation.parallel else 1,
         auto_jobs=top.validation.jobs == "auto" and top.validation.parallel,
         retry=top.retry,
@@ -88,13 +87,16 @@ def _settings(gates: "Sequence[_WrittenGate]", reading: Reading, folder: str) ->
 # --- gates -----------------------------------------------------------------------------------
 
 
-class _WrittenGate(Struct, frozen=True):
+class _WrittenGate(Struct, frozen=True, kw_only=True):
     """One gate as configured."""
 
     path: Path
     kind: Kind
-    gate: Check
+    keys: Check
     run: str = ""
+    name: str
+    is_own: bool
+    """Whether the name was written, and not derived from the command or the kind."""
 
 
 def _written_gates(top: Configuration) -> Iterator[_WrittenGate]:
@@ -104,35 +106,53 @@ def _written_gates(top: Configuration) -> Iterator[_WrittenGate]:
         key = kind.value.replace("-", "_")
         gates: tuple[str | CommandGate | ReviewGate, ...] = getattr(top.validation, key)
         for position, written in enumerate(gates):
-            gate = CommandGate(run=written) if isinstance(written, str) else written
-            run = gate.run.strip() if isinstance(gate, CommandGate) else ""
-            yield _WrittenGate(("validation", key, position), kind, gate, run)
+            keys = CommandGate(run=written) if isinstance(written, str) else written
+            run = keys.run.strip() if isinstance(keys, CommandGate) else ""
+            yield _WrittenGate(
+                path=("validation", key, position),
+                kind=kind,
+                keys=keys,
+                run=run,
+                name=keys.name or short_name(run),
+                is_own=keys.name is not None,
+            )
         yield from (each for each in quality if each.kind is kind)
 
 
 def _quality_gates(gates: Sequence[QualityGate]) -> Iterator[_WrittenGate]:
     kinds = {kind.value: kind for kind in Kind if kind is not Kind.REVIEW}
-    for position, gate in enumerate(gates):
-        kind = kinds.get(gate.name.replace("_", "-"), Kind.CUSTOM)
-        yield _WrittenGate(("quality_gates", position), kind, gate, gate.command.strip())
+    for position, keys in enumerate(gates):
+        kind = kinds.get(keys.name.replace("_", "-"))
+        yield _WrittenGate(
+            path=("quality_gates", position),
+            kind=kind or Kind.CUSTOM,
+            keys=keys,
+            run=keys.command.strip(),
+            name=keys.name,
+            is_own=kind is None,
+        )
 
 
-def _names(gates: Iterable[_WrittenGate]) -> Iterator[str]:
-    """Names of the gates; repeated derived names get a number."""
-    seen: Counter[str] = Counter()
+def _named(written: Iterable[_WrittenGate]) -> Iterator[_WrittenGate]:
+    """The gates with a name each: a derived one that is taken gets a number."""
+    gates = tuple(written)
+    taken = {each.name for each in gates if each.is_own}
     for each in gates:
-        name = each.gate.name or short_name(each.run)
-        seen[name] += 1
-        yield f"{name} {seen[name]}" if each.gate.name is None and seen[name] > 1 else name
+        name, number = each.name, 1
+        while name in taken and not each.is_own:
+            number += 1
+            name = f"{each.name} {number}"
+        taken.add(name)
+        yield replace(each, name=name)
 
 
-def _gate(written: _WrittenGate, name: str, whole: Configuration, folder: str) -> Gate:
-    gate = written.gate
+def _gate(written: _WrittenGate, whole: Configuration, folder: str) -> Gate:
+    gate = written.keys
     review = gate if isinstance(gate, ReviewGate) else None
     keys = gate if isinstance(gate, CommandKeys) else CommandKeys()
     report = keys.report
     return Gate(
-        name=name,
+        name=written.name,
         kind=written.kind,
         run=written.run,
         prompt=review.prompt if review else None,
@@ -166,94 +186,79 @@ def _joined(folder: str, cwd: str) -> str:
 # --- contradictions between keys ---------------------------------------------------------------
 
 
-def _contradictions(
-    top: Configuration, sources: Sources, given: ConfigSources
-) -> Iterator[ConfigError]:
-    """Errors about keys that are valid on their own but not together."""
-    gates = tuple(_written_gates(top))
+Problem = tuple[Path, str]
+"""What is wrong, and where."""
+
+
+def _contradictions(top: Configuration, gates: Sequence[_WrittenGate]) -> Iterator[Problem]:
+    """Keys that are valid on their own but not together."""
     if top.agent.backend == "command" and top.agent.command is None:
-        path: Path = ("agent", "backend")
-        yield refused(path, "the command backend needs agent.command", sources)
+        yield ("agent", "backend"), "the command backend needs agent.command"
+    cascade = top.batch.cascade_detection
+    if cascade.threshold > cascade.window_size:
+        words = f"more than the window_size of {cascade.window_size}"
+        yield ("batch", "cascade_detection", "threshold"), words
+    first: dict[str, _WrittenGate] = {}
+    for each in gates:
+        if (other := first.setdefault(each.name, each)) is not each:
+            yield (*each.path, "name"), f"{dotted(other.path)} has the name {each.name!r} as well"
+    known = list(dict.fromkeys([*Kind, *first]))
+    for name in top.prompt.gates:
+        if name not in known:
+            words = f"no kind or gate of that name{_known(name, known)}"
+            yield ("prompt", "gates", name), words
+    yield from _impossible_orders(first)
+
+
+def _impossible_orders(named: Mapping[str, _WrittenGate]) -> Iterator[Problem]:
+    """Problems of `after`: names of no gate, and gates that wait for each other."""
+    waits = {name: getattr(each.keys, "after", ()) for name, each in named.items()}
+    for name, each in named.items():
+        for other in (other for other in waits[name] if other not in named):
+            words = f"{other!r}: no gate of that name{_known(other, [*named])}"
+            yield (*each.path, "after"), words
+    try:
+        TopologicalSorter(waits).prepare()
+    except CycleError as error:
+        for name in dict.fromkeys(error.args[1]):
+            yield (*named[name].path, "after"), f"{name} would wait for itself"
+
+
+def _impossible_here(
+    top: Configuration, gates: Sequence[_WrittenGate], sources: Sources, given: ConfigSources
+) -> Iterator[Problem]:
+    """What a repository cannot say, or this one has not."""
     for name in top.budgets:
         if given.root and sources.place(("budgets", name)).source in sources.project:
             words = "a repository cannot set a user's budget: use ~/.config/atlas/config.yaml"
-            yield refused(("budgets", name), words, sources)
-    cascade = top.batch.cascade_detection
-    if cascade.threshold > cascade.window_size:
-        path = ("batch", "cascade_detection", "threshold")
-        yield refused(path, f"more than the window_size of {cascade.window_size}", sources)
-    yield from _unknown_gates(top, gates, sources)
-    yield from _impossible_orders(gates, sources)
+            yield ("budgets", name), words
     for each in gates:
-        yield from _impossible(each, top, sources, given)
+        if isinstance(each.keys, CommandKeys):
+            yield from _impossible_keys(each.path, each.keys, top, given)
 
 
-def _impossible(
-    each: _WrittenGate, top: Configuration, sources: Sources, given: ConfigSources
-) -> Iterator[ConfigError]:
-    if not isinstance(each.gate, CommandKeys):
-        return
-    cwd = _joined(given.folder, each.gate.cwd)
+def _impossible_keys(
+    path: Path, keys: CommandKeys, top: Configuration, given: ConfigSources
+) -> Iterator[Problem]:
+    cwd = _joined(given.folder, keys.cwd)
     if not given.is_folder(cwd):
-        yield refused((*each.path, "cwd"), f"{cwd} is not a folder of the repository", sources)
-    if each.gate.accept == "baseline" and top.triage.baseline is None:
-        yield refused((*each.path, "accept"), "needs triage.baseline, a revision", sources)
-    if each.gate.parser or each.gate.report:
-        yield from _unknown_readers(each.path, each.gate, top, sources)
+        yield (*path, "cwd"), f"{cwd} is not a folder of the repository"
+    if keys.accept == "baseline" and top.triage.baseline is None:
+        yield (*path, "accept"), "needs triage.baseline, a revision"
+    if keys.parser or keys.report:
+        from atlas_retry.diagnostics import PARSERS, REPORT_FORMATS
+
+        parsers = [*top.parsers, *PARSERS]
+        if keys.parser and keys.parser not in parsers:
+            yield (*path, "parser"), f"no parser {keys.parser!r}{_known(keys.parser, parsers)}"
+        if keys.report and keys.report.format not in REPORT_FORMATS:
+            name = keys.report.format
+            words = f"no format {name!r}{_known(name, [*REPORT_FORMATS])}"
+            yield (*path, "report", "format"), words
 
 
-def _unknown_readers(
-    path: Path, gate: CommandKeys, top: Configuration, sources: Sources
-) -> Iterator[ConfigError]:
-    from atlas_retry.diagnostics import PARSERS, REPORT_FORMATS
-
-    parsers = [*top.parsers, *PARSERS]
-    if gate.parser and gate.parser not in parsers:
-        words = f"no parser {gate.parser!r}{near(gate.parser, parsers) or _known(parsers)}"
-        yield refused((*path, "parser"), words, sources)
-    if gate.report and gate.report.format not in REPORT_FORMATS:
-        name = gate.report.format
-        words = f"no format {name!r}{near(name, [*REPORT_FORMATS]) or _known([*REPORT_FORMATS])}"
-        yield refused((*path, "report", "format"), words, sources)
-
-
-def _known(names: Sequence[str]) -> str:
-    return f"; known: {', '.join(names)}"
-
-
-def _unknown_gates(
-    top: Configuration, gates: tuple[_WrittenGate, ...], sources: Sources
-) -> Iterator[ConfigError]:
-    names = [each.gate.name or short_name(each.run) for each in gates]
-    known = list(dict.fromkeys([*Kind, *names]))
-    for name in top.prompt.gates:
-        if name not in known:
-            words = f"no kind or gate of that name{near(name, known) or _known(known)}"
-            yield refused(("prompt", "gates", name), words, sources)
-
-
-def _impossible_orders(gates: tuple[_WrittenGate, ...], sources: Sources) -> Iterator[ConfigError]:
-    """Errors about `after`: names of no gate, and gates that wait for each other."""
-    named = dict(zip(_names(gates), gates, strict=True))
-    commands = {n: e.gate for n, e in named.items() if isinstance(e.gate, CommandKeys)}
-    waits = {name: keys.after for name, keys in commands.items()}
-    for name, before in waits.items():
-        path: Path = (*named[name].path, "after")
-        for other in (other for other in before if other not in named):
-            words = f"no gate of that name{near(other, [*named]) or _known([*named])}"
-            yield refused(path, f"{other!r}: {words}", sources)
-        if name in _ahead_of(name, waits):
-            yield refused(path, f"{name} would wait for itself", sources)
-
-
-def _ahead_of(name: str, waits: Mapping[str, tuple[str, ...]]) -> set[str]:
-    """Every gate that ends before this one starts."""
-    ahead, open_names = set[str](), [*waits[name]]
-    while open_names:
-        if (other := open_names.pop()) not in ahead:
-            ahead.add(other)
-            open_names += waits.get(other, ())
-    return ahead
+def _known(name: str, names: Sequence[str]) -> str:
+    return near(name, names) or f"; known: {', '.join(names)}"
 
 
 # --- warnings ---------------------------------------------------------------------------------
@@ -263,7 +268,7 @@ def _warnings(
     gates: "Sequence[_WrittenGate]", top: Configuration, sources: Sources
 ) -> Iterator[str]:
     """Warnings about allowed but unwise values."""
-    limits = [((*each.path, "max_retries"), each.gate.max_retries) for each in gates]
+    limits = [((*each.path, "max_retries"), each.keys.max_retries) for each in gates]
     limits.append((("retry", "max_ai_retry_attempts"), top.retry.max_ai_retry_attempts))
     for path, limit in limits:
         if limit is not None and limit > MANY_ATTEMPTS:
