@@ -245,7 +245,11 @@ def stopping_once_paid(beat: Beat) -> None:
         ({"url": "ext::sh -c id"}, "do not fetch by this protocol"),
         ({"url": "--upload-pack=id"}, "may begin with a dash"),
         ({"url": "/r", "cwd": "../other"}, "outside the repository"),
-        ({"url": "/r", "branch": "x"}, "unknown field `branch`"),
+        (
+            {"url": "/r", "branch": "x"},
+            r"1:\d+: unknown key repositories\[0\].branch; did you mean deliver.branch",
+        ),
+        ({"url": 3}, r"1:\d+: repositories\[0\].url: expected text, found 3"),
     ],
 )
 def test_a_repository_that_workers_cannot_fetch_is_refused(
@@ -253,5 +257,29 @@ def test_a_repository_that_workers_cannot_fetch_is_refused(
 ) -> None:
     file = tmp_path / "manifest.yaml"
     file.write_text(json.dumps({"version": 1, "repositories": [repository]}))
-    with pytest.raises(ConfigError, match=why):
+    with pytest.raises(ConfigError, match=why) as caught:
+        manifests.read(file)
+    assert "secret" not in str(caught.value)
+    assert "docs/fleet.md" in (caught.value.remedy or "")
+
+
+def test_a_manifest_is_checked_as_a_configuration_is(tmp_path: Path) -> None:
+    file = tmp_path / "manifest.yaml"
+    file.write_text(
+        "version: true\nrepositories:\n  - url: /r\nlimit: {deaths: x}\nlimits: {deaths: x}\n"
+    )
+    with pytest.raises(ConfigError) as caught:
+        manifests.read(file)
+    lines = [line.partition(".yaml:")[2] for line in str(caught.value).splitlines()[::2]]
+    assert lines == [
+        "1:10: version: expected 1, found true",
+        "4:1: unknown key limit; did you mean limits?",
+        "5:18: limits.deaths: expected a whole number, found 'x'",
+    ]
+
+
+def test_a_missing_policy_is_refused_where_it_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "manifest.yaml"
+    file.write_text("version: 1\nrepositories: [{url: /r}]\nconfig: policy.yaml\n")
+    with pytest.raises(ConfigError, match=r"manifest\.yaml:3:9: .*No such file"):
         manifests.read(file)

@@ -6,7 +6,7 @@ Each source is checked by itself before they are merged. Imported only after a c
 from collections.abc import Iterator, Mapping
 from functools import cache, partial
 from itertools import chain
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import msgspec
 from msgspec import Struct
@@ -29,7 +29,9 @@ from atlas_retry.config.keys import Configuration
 from atlas_retry.config.models import model_of
 from atlas_retry.config.sources import Source, Sources, Tree, canonical, spelled, tree
 from atlas_retry.errors import ConfigError, Place
+from atlas_retry.settings import ConfigSection
 
+S = TypeVar("S", bound=ConfigSection)
 COMMAND_LINE = "the command line"
 
 
@@ -76,6 +78,14 @@ def read(given: ConfigSources, overrides: Mapping[str, object]) -> Reading:
         sources=Sources(each=each, project=tuple(source.name for _, source in families[0])),
         files=tuple(file for file, _ in files),
     )
+
+
+def read_as(file: ConfigFile, section: type[S]) -> tuple[S, Source]:
+    """A file of other keys, read and checked in the same way. Raises ConfigError."""
+    source = document.read(file.content, file.name)
+    if problems := [*problems_of(source, section)]:
+        raise together(problems)
+    return msgspec.convert(source.values, section), source
 
 
 def _family(

@@ -162,7 +162,9 @@ class _Execution(Struct, kw_only=True):
             # not delivered, because no commit holds it
             folder = root / repository.cwd / ".atlas"
             folder.mkdir(exist_ok=True)
-            (folder / "config.yaml").write_text(manifest.config, encoding="utf-8")
+            other = folder / "config.yml"
+            file = other if other.exists() else folder / "config.yaml"
+            file.write_text(manifest.config, encoding="utf-8")
         asked = self._asked(manifest, root, pushed_attempts)
         if asked is None:
             return self.without_report(Verdict.FAILED, "the patch of its group does not apply")

@@ -5,15 +5,20 @@ A manifest holds no secrets: a worker uses its own git with its own credentials.
 
 from hashlib import sha256
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Annotated
 from urllib.parse import urlsplit
 
 import msgspec
-from msgspec import Struct, field
+from msgspec import Meta
 from msgspec.structs import replace
 
-from atlas_retry.errors import ConfigError, Place
-from atlas_retry.settings import CascadeSettings
+from atlas_retry import config
+from atlas_retry.errors import ConfigError
+from atlas_retry.settings import CascadeSettings, ConfigSection
+
+if TYPE_CHECKING:
+    from atlas_retry.config.sources import Path as Key
+    from atlas_retry.config.sources import Source
 
 PROTOCOLS = frozenset({"", "file", "git", "http", "https", "ssh"})
 """Allowed schemes of a repository's URL; git's `ext::` would run a command."""
@@ -22,8 +27,10 @@ MAX_REPOSITORIES = 30_000
 MAX_WINDOW = 10
 """Limit of `cascade.window_size`; that many results are kept between histories."""
 
+REMEDY = "docs/fleet.md shows a manifest"
 
-class Repository(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+
+class Repository(ConfigSection, frozen=True, kw_only=True):
     url: str
     """URL for `git fetch`; an absolute path is on the worker's machine."""
     revision: str = "HEAD"
@@ -36,7 +43,7 @@ class Repository(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return self.name or self.url.rstrip("/").rpartition("/")[2].removesuffix(".git")
 
 
-class PriorChange(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class PriorChange(ConfigSection, frozen=True, kw_only=True):
     """A change of each repository before its run: a shell line or a patch."""
 
     run: str = ""
@@ -45,7 +52,7 @@ class PriorChange(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     message: str = "Apply the change of the fleet"
 
 
-class BatchLimits(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class BatchLimits(ConfigSection, frozen=True, kw_only=True):
     """Limits of a batch and of each of its runs; a worker's own limits also apply."""
 
     max_cost_usd: float | None = None
@@ -60,15 +67,15 @@ class BatchLimits(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """Minutes to wait at the end for lost machines to report their costs."""
 
 
-class DeliverTo(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class DeliverTo(ConfigSection, frozen=True, kw_only=True):
     """Where results go in addition to the store, which gets each as a patch."""
 
     branch: str = ""
     push: bool = False
 
 
-class Manifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    version: Literal[1]
+class Manifest(ConfigSection, frozen=True, kw_only=True):
+    version: Annotated[int, Meta(ge=1, le=1, description="1")]
     repositories: tuple[Repository, ...]
     ai_fix: bool = False
     """If false, no model is asked and no money is spent."""
@@ -80,28 +87,25 @@ class Manifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     change: PriorChange = PriorChange()
     limits: BatchLimits = BatchLimits()
     deliver: DeliverTo = DeliverTo()
-    cascade: CascadeSettings = field(default_factory=CascadeSettings)
+    cascade: CascadeSettings = CascadeSettings()
     canary: bool = True
     """Whether one of the items with the same first problem goes first, and others try its patch."""
 
 
 def read(path: Path) -> Manifest:
     """The manifest with the content of the files it names. Raises ConfigError."""
-    import yaml
+    from atlas_retry.config.reading import read_as
 
     try:
-        manifest = msgspec.convert(yaml.safe_load(path.read_bytes()), Manifest)
-        change = replace(manifest.change, patch=_text(path, manifest.change.patch))
-        whole = replace(manifest, config=_text(path, manifest.config), change=change)
-    except (OSError, yaml.YAMLError, msgspec.ValidationError, UnicodeDecodeError) as error:
-        raise _refusal(path, str(error)) from error
-    if not 0 < len(whole.repositories) <= MAX_REPOSITORIES:
-        raise _refusal(path, f"it names no repository, or more than {MAX_REPOSITORIES}")
-    if whole.cascade.window_size > MAX_WINDOW:
-        raise _refusal(path, f"cascade.window_size is {MAX_WINDOW} at most")
-    for repository in whole.repositories:
-        _check(path, repository)
-    return whole
+        manifest, source = read_as(config.read(path.absolute()), Manifest)
+    except ConfigError as error:
+        error.remedy = error.remedy or REMEDY
+        raise
+    _check(manifest, source)
+    change = replace(
+        manifest.change, patch=_text(source, ("change", "patch"), manifest.change.patch)
+    )
+    return replace(manifest, config=_text(source, ("config",), manifest.config), change=change)
 
 
 def stored(manifest: Manifest) -> tuple[bytes, str]:
@@ -110,23 +114,43 @@ def stored(manifest: Manifest) -> tuple[bytes, str]:
     return content, sha256(content).hexdigest()
 
 
-def _text(manifest: Path, name: str) -> str:
-    return (manifest.parent / name).read_text(encoding="utf-8") if name else ""
+def _text(source: "Source", key: "Key", name: str) -> str:
+    """Content of a file that the manifest names, or nothing."""
+    try:
+        return Path(source.name).parent.joinpath(name).read_text(encoding="utf-8") if name else ""
+    except (OSError, UnicodeDecodeError) as error:
+        raise _refusal(source, key, str(error)) from error
 
 
-def _check(path: Path, repository: Repository) -> None:
-    """Raise ConfigError for a repository that no worker may get."""
+def _check(manifest: Manifest, source: "Source") -> None:
+    """Raise ConfigError for what no batch may have."""
+    if not 0 < len(manifest.repositories) <= MAX_REPOSITORIES:
+        why = f"it names no repository, or more than {MAX_REPOSITORIES}"
+        raise _refusal(source, ("repositories",), why)
+    if manifest.cascade.window_size > MAX_WINDOW:
+        key = ("cascade", "window_size")
+        raise _refusal(source, key, f"cascade.window_size is {MAX_WINDOW} at most")
+    for position, repository in enumerate(manifest.repositories):
+        if wrong := _wrong_in(repository):
+            raise _refusal(source, ("repositories", position), wrong)
+
+
+def _wrong_in(repository: Repository) -> str | None:
+    """Why no worker may get a repository."""
     parts = urlsplit(repository.url)
     inside = not Path(repository.cwd).is_absolute() and ".." not in Path(repository.cwd).parts
     if parts.password is not None:
-        raise _refusal(path, f"{parts.hostname}: a password in the URL would be visible to others")
+        return f"{parts.hostname}: a password in the URL would be visible to others"
     if parts.scheme not in PROTOCOLS or "::" in repository.url.partition("/")[0]:
-        raise _refusal(path, f"{repository.url}: workers do not fetch by this protocol")
+        return f"{repository.url}: workers do not fetch by this protocol"
     if repository.url.startswith("-") or repository.revision.startswith("-"):
-        raise _refusal(path, f"{repository.url}: neither URL nor revision may begin with a dash")
+        return f"{repository.url}: neither URL nor revision may begin with a dash"
     if not inside:
-        raise _refusal(path, f"{repository.url}: cwd {repository.cwd} is outside the repository")
+        return f"{repository.url}: cwd {repository.cwd} is outside the repository"
+    return None
 
 
-def _refusal(path: Path, why: str) -> ConfigError:
-    return ConfigError(why, place=Place(str(path)), remedy="docs/fleet.md shows a manifest")
+def _refusal(source: "Source", key: "Key", why: str) -> ConfigError:
+    # no line of the file: it may hold a password
+    place = replace(source.place(key), text=None)
+    return ConfigError(why, place=place, remedy=REMEDY)

@@ -71,21 +71,13 @@ def strings(value: object) -> Iterator[str]:
 @cache
 def _loader_of_yaml_1_2() -> "type[yaml.SafeLoader]":
     """For documents as CI reads them: `on` and `no` are words, only `true`, `false` are not."""
-    import yaml  # start-up
+    from atlas_retry.config.document import YamlLoader  # start-up
 
-    class Loader(yaml.SafeLoader):
-        """A safe loader without the booleans of YAML 1.1."""
-
-    is_bool = "tag:yaml.org,2002:bool"
-    of_letters = yaml.SafeLoader.yaml_implicit_resolvers
-    Loader.yaml_implicit_resolvers = {
-        letter: [form for form in forms if form[0] != is_bool]
-        for letter, forms in of_letters.items()
-    }
-    Loader.add_implicit_resolver(is_bool, re.compile("true|false", re.IGNORECASE), [*"tTfF"])
+    class Loader(YamlLoader):
+        """The loader of configurations, with a tag of GitLab."""
 
     # a tuple: GitLab's reference to the lines of another job
-    def reference(loader: yaml.SafeLoader, node: yaml.SequenceNode) -> tuple[object, ...]:
+    def reference(loader: "yaml.SafeLoader", node: "yaml.SequenceNode") -> tuple[object, ...]:
         return tuple(loader.construct_sequence(node))
 
     Loader.add_constructor("!reference", reference)
