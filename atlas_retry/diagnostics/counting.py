@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
+from atlas_retry.diagnostics.families import form
 from atlas_retry.diagnostics.fingerprints import normalised, steady
-from atlas_retry.diagnostics.unread import UNREAD, form, telling
+from atlas_retry.diagnostics.unread import UNREAD, telling
 from atlas_retry.diagnostics.values import THRESHOLD_RULE
 from atlas_retry.model import (
     CANNOT_EXECUTE,

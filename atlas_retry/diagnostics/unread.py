@@ -66,13 +66,3 @@ def unread(log: Log, problems: Sequence[Located], programs: Iterable[str]) -> Di
 def telling(lines: Iterable[str]) -> Iterator[str]:
     """The lines that are not headings, counts, warnings or echoed commands."""
     return (line for line in lines if not _NOISE.match(line))
-
-
-_VARYING = regex(r"0x[0-9a-f]+|\b[0-9a-f]{6,}\b|\d+|\b[\w.-]+(?:[/\\][\w.-]+)+\b")
-_WORD = regex(r"[A-Za-z_]\w*")
-MAX_FORM_CHARS = 200
-
-
-def form(line: str) -> str:
-    """A line without numbers, paths and words: equal for lines that one statement prints."""
-    return _WORD.sub("w", _VARYING.sub("#", line.strip()[:MAX_FORM_CHARS]))

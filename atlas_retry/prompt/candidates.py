@@ -21,7 +21,7 @@ from atlas_retry.prompt.failing import (
 from atlas_retry.prompt.graph import Graph, Spot
 from atlas_retry.prompt.problems import UNDEFINED, named_at_fault
 from atlas_retry.prompt.project import Project, is_test_path
-from atlas_retry.prompt.signals import Changed, Suspect, suspects
+from atlas_retry.prompt.signals import SAME_WORDS, Changed, Suspect, suspects
 from atlas_retry.source import ScopeKind, language_of
 from atlas_retry.source.excerpt import Mark, Passage, marked, note_of, passage_at
 
@@ -49,6 +49,11 @@ class Candidate(Struct, frozen=True, kw_only=True):
     why: str
     is_test: bool = False
     """Whether it is the source of a failing test."""
+
+    @property
+    def is_linked(self) -> bool:
+        """Whether more than words links it to the failures."""
+        return not self.why.startswith(SAME_WORDS)
 
     @property
     def place(self) -> str:

@@ -8,9 +8,9 @@ from msgspec.structs import replace
 from atlas_retry.model import GateResult
 from atlas_retry.prompt import wording
 from atlas_retry.prompt.brief import Brief, Prompt
-from atlas_retry.prompt.candidates import candidates
-from atlas_retry.prompt.code import Cutting, code, elsewhere, shown, unshown
-from atlas_retry.prompt.entries import Quoting, quoted
+from atlas_retry.prompt.candidates import Candidate, candidates
+from atlas_retry.prompt.code import Block, Cutting, code, elsewhere, shown, unshown
+from atlas_retry.prompt.entries import Quoted, Quoting, quoted
 from atlas_retry.prompt.ledger import held_back, ledger
 from atlas_retry.prompt.project import Project
 from atlas_retry.prompt.untrusted import elided, fenced, harmless_output
@@ -18,10 +18,8 @@ from atlas_retry.text.units import some
 
 ERROR_SHARE = 0.4
 """Share of the budget up to which output is quoted whole; longer output is condensed."""
-HISTORY_SHARE = 0.15
-OWN_WORDS_SHARE = 0.15
-MIN_ERROR_CHARS = 600
-MIN_ERROR_SHARE = 0.5
+HISTORY_SHARE, OWN_WORDS_SHARE = 0.15, 0.15
+MIN_ERROR_CHARS, MIN_ERROR_SHARE = 600, 0.5
 """Share for errors in a tiny budget, for which the fixed text is shortened."""
 MAX_NAMED = 5
 ELSEWHERE_SHARE, MIN_ELSEWHERE_CHARS = 0.03, 200
@@ -64,20 +62,24 @@ def compose(brief: Brief) -> Prompt:
     all_candidates = candidates(results, project, brief.trace, brief.changed)
     budget = max(brief.budget_chars, 0)
     parts = _fixed(brief, results, budget)
-    room = budget - len(parts.text(brief.marker)) - TOLD_LEFT_OUT_CHARS
-    quotable = min(max(room, 0), max(int(budget * ERROR_SHARE), MIN_ERROR_CHARS))
-    errors = quoted(results, _quoting(brief, quotable))
-    note = f"Left out: {', '.join(errors.left_out)}." if errors.left_out else ""
-    parts = replace(parts, errors=errors.text, left_out=elided(note, TOLD_LEFT_OUT_CHARS))
+    room = max(budget - len(parts.text(brief.marker)) - TOLD_LEFT_OUT_CHARS, 0)
+    quotable = min(room, max(int(budget * ERROR_SHARE), MIN_ERROR_CHARS))
+    parts, errors = _with_errors(parts, results, _quoting(brief, quotable))
     aside = max(int(budget * ELSEWHERE_SHARE), MIN_ELSEWHERE_CHARS)
     heading = len(wording.CODE) + len(fenced("", brief.marker)) + 2
-    left = Cutting(
-        project=project,
-        room=budget - len(parts.text(brief.marker)) - aside - heading,
-        redact=brief.redact,
-        quoted=errors.text,
-    )
-    blocks = code(all_candidates, left)
+
+    def blocks_of(likely: tuple[Candidate, ...]) -> tuple[Block, ...]:
+        left = budget - len(parts.text(brief.marker)) - aside - heading
+        cutting = Cutting(project=project, room=left, redact=brief.redact, quoted=errors.text)
+        return code(likely, cutting)
+
+    if errors.left_out:  # the output counts more than code that only has the same words
+        likely = shown(blocks_of(tuple(c for c in all_candidates if c.is_linked)))
+        spare = budget - len(replace(parts, code=likely).text(brief.marker)) - aside - heading
+        quotable = min(room, quotable + max(spare, 0))
+        quoting = replace(_quoting(brief, quotable), is_spare=True)
+        parts, errors = _with_errors(parts, results, quoting)
+    blocks = blocks_of(all_candidates)
     parts = replace(parts, code=shown(blocks))
     spare = min(budget - len(parts.text(brief.marker)), MAX_ELSEWHERE_CHARS) - ESCAPED_CHARS
     others = elsewhere(unshown(all_candidates, blocks), spare)
@@ -90,6 +92,14 @@ def compose(brief: Brief) -> Prompt:
     )
 
 
+def _with_errors(
+    parts: _Parts, results: tuple[GateResult, ...], quoting: Quoting
+) -> tuple[_Parts, Quoted]:
+    errors = quoted(results, quoting)
+    note = f"Left out: {', '.join(errors.left_out)}." if errors.left_out else ""
+    return replace(parts, errors=errors.text, left_out=elided(note, TOLD_LEFT_OUT_CHARS)), errors
+
+
 def _failed(brief: Brief) -> tuple[GateResult, ...]:
     """The failed required gates; if there are none, the failed optional ones."""
     failures = brief.validation.failures
@@ -97,9 +107,8 @@ def _failed(brief: Brief) -> tuple[GateResult, ...]:
 
 
 def _quoting(brief: Brief, room: int) -> Quoting:
-    last = brief.history[-1] if brief.history else None
-    if last and last.worse:
-        last = None  # it was reverted, so the errors are older
+    # the errors are older than an attempt that was reverted
+    last = next((one for one in brief.history[-1:] if not one.worse), None)
     return Quoting(room=room, per_error=brief.error_chars, redact=brief.redact, last=last)
 
 

@@ -1,9 +1,8 @@
 """Shortens a tool's output to its decisive lines, in order."""
 
 import re
-from collections import Counter
-from collections.abc import Iterator
-from itertools import groupby
+from bisect import bisect_right
+from itertools import accumulate
 
 from atlas_retry.patterns import regex
 from atlas_retry.source.excerpt import shortened
@@ -23,15 +22,20 @@ _OUTSIDE = regex(
 )
 _NEXT = regex(r'^>|^\s*File "|^\S+:\d+(:\d+)?[: ]|^\s+at |^\s*-->')
 _EMPTY = regex(r"^[\s_^~|=-]*$")
+_CAPTURED = regex(r"(?m)^-* ?(?:Captured std|Std(?:out|err):$|std(?:out|err) \|)|console\.\w+$")
 MAX_LINE_CHARS = 240
-MIN_LINES = 200
-"""Shorter logs are not filtered."""
-MAX_SHARE = 0.02
-MIN_FAMILY = 40
 _RULER = regex(r"^([=_*~-]{3})[=_*~-]{2,}(?:( .*?) ?[=_*~-]{5,})?$", re.MULTILINE)
 _DOTS = regex(r"^(\S+\.py )?[.FEsxX]+ *\[ *\d+%\]\n|^[FEsxX]*\.[.FEsxX]{3,}\n", re.MULTILINE)
-_VARYING = regex(r"0x[0-9a-f]+|\b[0-9a-f]{6,}\b|\d+|\b[\w.-]+(?:[/\\][\w.-]+)+\b")
-_WORD = regex(r"[A-Za-z_]\w*")
+_WENT_WELL = regex(r"""(?mx)^(?:
+      test[ ]\S+(?:[ ]-[ ]should[ ]panic)?[ ]\.\.\.[ ]ok
+    | \S+[ ]\([\w.]+\)[ ]\.\.\.[ ]ok
+    | \S+::\S+[ ]PASSED[ ]+\[[ ]*\d+%\]
+    | \s*(?:\u2713|\u2714|\u221a|ok[ ]\d+)[ ].*
+    | ok[ ]+\t?\S+\t[\d.]+s
+    | [ ]*(?:===[ ]RUN|---[ ]PASS:)[ ].*
+    | [ ]+(?:Compiling|Downloaded|Fresh)[ ]\S+[ ]v\d.*
+    )\n""")
+"""A runner's line on one test that passed, and a package manager's on one package."""
 
 
 def condensed(text: str, limit: int) -> str:
@@ -48,6 +52,9 @@ def condensed(text: str, limit: int) -> str:
         if ranks[index] < _DROPPED and cost <= room:
             kept.add(index)
             room -= cost
+    if _CAPTURED.search(text):  # what a test printed comes last, and the end of that says most
+        ends = accumulate(min(len(line), MAX_LINE_CHARS) + 5 for line in reversed(lines))
+        kept.update(range(len(lines) - bisect_right([*ends], room), len(lines)))
     return _joined(lines, kept, limit)
 
 
@@ -89,29 +96,5 @@ def _joined(lines: list[str], kept: set[int], limit: int) -> str:
 
 
 def quiet(text: str) -> str:
-    """The text without dots of progress, long rulers and families of similar lines."""
-    text = _RULER.sub(r"\1\2", _DOTS.sub("", text))
-    lines = text.splitlines()
-    if len(lines) < MIN_LINES:
-        return text
-    shapes = [_shape(line) for line in lines]
-    sizes = Counter(shapes)
-    limit = max(MIN_FAMILY, int(len(lines) * MAX_SHARE))
-    return "\n".join(_kept(lines, shapes, sizes, limit))
-
-
-def _kept(lines: list[str], shapes: list[str], sizes: Counter[str], limit: int) -> Iterator[str]:
-    pairs = zip(lines, shapes, strict=True)
-    for is_frequent, run in groupby(pairs, key=lambda pair: sizes[pair[1]] > limit):
-        some = [line for line, _ in run]
-        if is_frequent:
-            yield f"... ({len(some)} lines of progress or repetition left out)"
-        else:
-            yield from some
-
-
-def _shape(line: str) -> str:
-    """A line without its variable parts: numbers, paths, most words."""
-    plain = _VARYING.sub("#", line.strip()[:200])
-    words = _WORD.findall(plain)
-    return f"{len(words)}:{' '.join(words[:2])}:{re.sub(r'[A-Za-z_]+', 'w', plain)[:40]}"
+    """The text without dots of progress, long rulers, and lines that report a success."""
+    return _WENT_WELL.sub("", _RULER.sub(r"\1\2", _DOTS.sub("", text)))

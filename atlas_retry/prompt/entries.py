@@ -6,6 +6,7 @@ from itertools import accumulate
 
 from msgspec import Struct, field
 
+from atlas_retry.diagnostics.families import sampled
 from atlas_retry.diagnostics.selecting import from_root, reproducing
 from atlas_retry.model import Attempt, Diagnostic, GateResult
 from atlas_retry.patterns import regex
@@ -15,13 +16,11 @@ from atlas_retry.prompt.untrusted import elided, harmless_output
 from atlas_retry.source.excerpt import shortened
 from atlas_retry.text.units import some
 
-MIN_ENTRY_CHARS = 120
-MIN_ENTRIES_CHARS = 600
+MIN_ENTRY_CHARS, MIN_ENTRIES_CHARS = 120, 600
 FIRST_SHARE = 0.5
-MAX_FIRST_LINE_CHARS = 300
+MAX_FIRST_LINE_CHARS, MAX_SUMMARY_CHARS = 300, 300
 MAX_RAW_CHARS = 4 << 20
 """Maximum characters of unparsed output, from both ends."""
-MAX_SUMMARY_CHARS = 300
 MIN_COMMAND_CHARS, MAX_COMMAND_CHARS = 60, 400
 MAX_PLACES_CHARS = 300
 """Maximum characters of one list of places; names of subtests may be long."""
@@ -58,6 +57,8 @@ class Quoting(Struct, frozen=True, kw_only=True):
     redact: Callable[[str], str]
     last: Attempt | None = None
     """The attempt before these errors."""
+    is_spare: bool = False
+    """Whether the room is more than errors usually get: for more problems, not for repetition."""
 
 
 class Quoted(Struct, frozen=True, kw_only=True):
@@ -106,13 +107,19 @@ def _gate(result: GateResult, room: int, quoting: Quoting) -> Quoted:
     tests = _failing_tests(result, quoting, int(room * TESTS_SHARE))
     left = max(0, room - len(heading) - len(tests) - 2)
     calm = _calm(result, quoting)
-    if len(calm) <= left and all(_first_line(d) in calm for d in result.diagnostics):
+    may_be_whole = not (quoting.is_spare and result.diagnostics) and len(calm) <= left
+    if may_be_whole and _holds_all(calm, result.diagnostics):
         marks = _progress(result.diagnostics, quoting.last)
         return Quoted(text="\n".join(filter(None, (heading, tests, calm, marks))))
     summary = harmless_output(quoting.redact(_summary(result)))
     body = _condensed(result, calm, max(0, left - len(summary) - 1), quoting)
     text = "\n".join(filter(None, (heading, tests, body.text, summary)))
     return Quoted(text=text, left_out=body.left_out)
+
+
+def _holds_all(text: str, diagnostics: tuple[Diagnostic, ...]) -> bool:
+    """Whether each problem is quoted, and those that begin with the same line as often."""
+    return all(text.count(line) >= n for line, n in Counter(map(_first_line, diagnostics)).items())
 
 
 def _failing_tests(result: GateResult, quoting: Quoting, room: int) -> str:
@@ -155,7 +162,7 @@ def _summary(result: GateResult) -> str:
 
 
 def _calm(result: GateResult, quoting: Quoting) -> str:
-    """A gate's output without families of similar lines."""
+    """A gate's output without progress, rulers and lines on what passed."""
     streams = [text.strip("\n") for text in (result.stdout, result.stderr) if text.strip()]
     if not streams:
         return "\n".join(_quote(entry, quoting) for entry in grouped(result.diagnostics))
@@ -165,11 +172,15 @@ def _calm(result: GateResult, quoting: Quoting) -> str:
 
 def _condensed(result: GateResult, calm: str, room: int, quoting: Quoting) -> Quoted:
     """The decisive lines of what does not fit, and some of what no tool's parser read."""
-    if not result.diagnostics:
-        text = condensed(elided(calm, 40_000), room)
+    if not any(d.path or d.test_id for d in result.diagnostics):
+        head = elided(calm, MAX_RAW_CHARS // 10)
+        text = sampled(head, room) or condensed(head, room)
         return Quoted(text=text, left_out=("part of the output",))
     rest = elided("\n".join(_rest(result, calm)), int(room * REST_SHARE))
-    share = max(int(room * ENTRIES_SHARE), min(room - len(rest) - 1, MIN_ENTRIES_CHARS))
+    share = max(
+        int(room * (1 if quoting.is_spare else ENTRIES_SHARE)),
+        min(room - len(rest) - 1, MIN_ENTRIES_CHARS),
+    )
     entries = _filled(grouped(result.diagnostics, quoting.last), share, quoting)
     return Quoted(text="\n".join(filter(None, (entries.text, rest))), left_out=entries.left_out)
 
@@ -191,6 +202,8 @@ def _quote(cause: Cause, quoting: Quoting) -> str:
 def _text_of(diagnostic: Diagnostic, quoting: Quoting) -> str:
     line = " ".join(filter(None, (_place(diagnostic), diagnostic.rule_id, diagnostic.message)))
     text = (diagnostic.text or line).strip("\n")
+    if diagnostic.path and diagnostic.path.rpartition("/")[2] not in text:
+        text = f"{_place(diagnostic)}\n{text}"  # its file is in a heading far above
     marks = _progress((diagnostic,), quoting.last)
     text = harmless_output(quoting.redact(text[:100_000])).rstrip()
     return "\n".join(filter(None, (text, marks)))
@@ -200,8 +213,7 @@ def _progress(diagnostics: tuple[Diagnostic, ...], last: Attempt | None) -> str:
     """Problems that the last attempt introduced, and the number of remaining ones."""
     if last is None:
         return ""
-    new = _those(diagnostics, last.introduced)
-    old = _those(diagnostics, last.remaining)
+    new, old = (_those(diagnostics, named) for named in (last.introduced, last.remaining))
     lines: list[str] = []
     if new:
         lines.append(f"({len(new)} introduced by attempt {last.number}: {_places(new)})")
@@ -215,19 +227,19 @@ def _those(diagnostics: Sequence[Diagnostic], named: Collection[str]) -> list[Di
     return [d for d in diagnostics if d.fingerprint in sought]
 
 
-def _others(cause: Cause) -> str:
+def _others(cause: Cause, chars: int = MAX_PLACES_CHARS) -> str:
     """Number and places of the other problems of one cause."""
     count = sum(problem.count for problem in cause)
     if count == 1:
         return ""
-    return harmless_output(f"({count - 1} more like this: {_places(cause[1:])})")
+    return harmless_output(f"({count - 1} more like this: {_places(cause[1:], chars)})")
 
 
-def _places(diagnostics: Sequence[Diagnostic]) -> str:
+def _places(diagnostics: Sequence[Diagnostic], chars: int = MAX_PLACES_CHARS) -> str:
     """The first places, as many as fit, and the number of others."""
     names = [*filter(None, dict.fromkeys(d.test_id or _place(d) for d in diagnostics))]
     ends = accumulate(len(name) + 2 for name in names)
-    return some(names, max(1, sum(end <= MAX_PLACES_CHARS for end in ends)))
+    return some(names, max(1, sum(end <= chars for end in ends)))
 
 
 def _place(diagnostic: Diagnostic) -> str:
@@ -255,16 +267,18 @@ def grouped(diagnostics: tuple[Diagnostic, ...], last: Attempt | None = None) ->
 def _filled(causes: list[Cause], room: int, quoting: Quoting) -> Quoted:
     """As many condensed causes as fit; the first gets the most room."""
     shown: list[str] = []
+    places = max(MAX_PLACES_CHARS, room // (2 * max(len(causes), 1)))
     for cause in causes[:MAX_ENTRIES]:
         full_text = _text_of(cause[0], quoting)
         first = min(len(full_text.partition("\n")[0]) + 6, MAX_FIRST_LINE_CHARS)
         share = max(int(room * FIRST_SHARE), first, MIN_ENTRY_CHARS)
         text = condensed(full_text, min(share, quoting.per_error))
-        text = "\n".join(filter(None, (text, _others(cause))))
+        text = "\n".join(filter(None, (text, _others(cause, places))))
         if len(text) + 1 > room:
             text = elided(text, room - 1) if not shown and room > 1 else ""
         if text:
             shown.append(text)
             room -= len(text) + 1
-    left = len(causes) - len(shown)
-    return Quoted(text="\n".join(shown), left_out=(f"{left} more errors",) if left else ())
+    left = [f"{len(causes) - len(shown)} more errors"] if len(shown) < len(causes) else []
+    left += ["places"] if any(text.endswith(" more)") for text in shown) else []
+    return Quoted(text="\n".join(shown), left_out=tuple(left))

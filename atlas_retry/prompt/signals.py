@@ -22,6 +22,8 @@ from atlas_retry.source import ScopeKind
 Changed = Mapping[str, tuple[range, ...]]
 """Recently changed lines by path."""
 _DECIDING = regex(r"\b(?:if|elif|while|for|and|or|not|return|in|is|except)\b|[<>=!]=|[<>+\-*/%]")
+SAME_WORDS = "same words"
+"""Reason to show a definition that nothing but words links to the failures."""
 RANKED = (ScopeKind.FUNCTION, ScopeKind.CLASS, ScopeKind.VARIABLE)
 
 
@@ -195,5 +197,5 @@ def _why(spot: Spot, scene: RankingScene) -> str:
     elif spot in scene.framed:
         way = "traceback"
     else:
-        way = "called" if spot in scene.common else "same words"
+        way = "called" if spot in scene.common else SAME_WORDS
     return f"{way}; just changed" if _touched(spot, scene) else way
