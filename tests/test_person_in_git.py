@@ -143,6 +143,7 @@ def test_where_git_changed_the_attempts_files_it_becomes_a_patch_and_nothing_is_
     shell(project.root, command, environ)
 
 
+@pytest.mark.in_place("in layers a person's stash holds nothing of the attempt")
 def test_an_attempt_that_a_person_stashed_is_named_with_its_stash(
     tmp_path: Path, environ: Environ
 ) -> None:

@@ -8,6 +8,7 @@ from sqlite3 import Connection
 from atlas_retry import config, state_dir
 from atlas_retry.history import database
 from atlas_retry.workspace import discovery
+from atlas_retry.workspace.gitfile import put_back_around
 
 
 def home() -> Path:
@@ -17,6 +18,7 @@ def home() -> Path:
 
 def root() -> Path:
     """The root of the workspace around the working directory."""
+    put_back_around(Path.cwd().resolve(), home())
     return config.root_of(Path.cwd()).resolve()
 
 

@@ -21,6 +21,7 @@ from atlas_retry.history.values import Order, RunRow
 from atlas_retry.model import Level
 from atlas_retry.reports.screen.gate_lines import failure_lines
 from atlas_retry.reports.screen.lines import harmless
+from atlas_retry.workspace.gitfile import put_back_around
 
 if TYPE_CHECKING:
     from atlas_retry.run.one import Finished
@@ -75,6 +76,7 @@ def resume(
 
 def _newest(workspace: Path) -> tuple[RunRow, ...]:
     """The workspace's newest run, if it is interrupted or failed."""
+    put_back_around(workspace.resolve(), here.home())
     root = config.root_of(workspace.resolve())
     follow(root)
     with here.journal() as connection:

@@ -67,6 +67,7 @@ from atlas_retry.text.json_text import encodable
 from atlas_retry.text.redaction import redact, secret_values
 from atlas_retry.text.units import some
 from atlas_retry.workspace import (
+    gitfile,
     gitmoves,
     gitunder,
     place,
@@ -139,6 +140,7 @@ class Effects(Struct, kw_only=True):
 
     def snapshot(self, name: str) -> Taken:
         """Take a snapshot and keep it under a name within the run."""
+        gitfile.put_back(self.opened.root, self.opened.git.home)
         taken = self.opened.tracker.snapshot()
         shadow.keep(self.opened.git, f"runs/{self.run.run_id}/{name}", taken.id)
         return Taken(id=taken.id, tree=taken.work, left_out=taken.left_out)
@@ -406,9 +408,13 @@ class Effects(Struct, kw_only=True):
         If the guard does not block, only that of an attempt that is abandoned.
         """
         git, folder = self.opened.git, self._attempt_folder(number)
+        is_other = gitfile.put_back(git.root, git.home)  # before git is asked anything
         turn = self.git_turn = gitmoves.turned(git, folder)
         if turn is None:
             return
+        if is_other:
+            turn = self.git_turn = turn.with_agents("gitfile")
+            self.emit(Notice(level=Level.WARNING, text=f"{git.root / '.git'} is restored"))
         if is_abandoned or self.opened.settings.guard.mode == "block":
             with process.uninterruptible(f"git's state in {self.opened.root} is being restored"):
                 lines = gitmoves.undo(git, turn, folder)

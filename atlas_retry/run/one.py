@@ -39,6 +39,7 @@ from atlas_retry.workspace import (
     shadow,
     state,
 )
+from atlas_retry.workspace.gitfile import holding
 
 if TYPE_CHECKING:
     from atlas_retry.run.door import Door
@@ -198,7 +199,7 @@ def run_here(
     state_dir.folder(folder)
     process.note_end(str(folder / rescue.ALL_ENDED))
     identity.sign(opened.git)
-    with process.orderly(), ExitStack() as stack:
+    with process.orderly(), holding(opened.root, opened.git.home), ExitStack() as stack:
         log = stack.enter_context(EventLog(folder / event_log.NAME))
         stack.enter_context(state_dir.beating(log.path))
         emit = fan_out((log, emit))

@@ -109,6 +109,10 @@ def _located(path: Path, environ: Mapping[str, str]) -> tuple[Path, Path]:
     if not path.is_dir():
         raise UsageError(f"{path} is not a directory")
     home = state_dir.locate(environ)
+    if (home / "workspaces").is_dir():
+        from atlas_retry.workspace.gitfile import put_back_around  # start-up
+
+        put_back_around(Path(os.path.realpath(path)), home)
     root = config.root_of(path)
     notes = (home / "workspaces" / state_dir.key_of(root)).glob("*.note")
     if any(notes):

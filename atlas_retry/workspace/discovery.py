@@ -11,6 +11,7 @@ from atlas_retry.errors import WorkspaceError
 from atlas_retry.model import WorkspaceFacts
 from atlas_retry.state_dir import folder, key_of
 from atlas_retry.workspace.git import GitError, check_version, git, split, user_environment
+from atlas_retry.workspace.gitfile import put_back_around
 
 STATES = {
     "MERGE_HEAD": "a merge",
@@ -65,6 +66,7 @@ def open_workspace(path: Path, state: Path, *, environ: Mapping[str, str]) -> Wo
     `.git`, if git does not trust the owner, or if git is missing or too old.
     """
     env = user_environment(environ)
+    put_back_around(path.resolve(), state.resolve())
     return _workspace(*places_of(path, env), state, env)
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from atlas_retry import state_dir
 from atlas_retry.model import GitFacts
@@ -206,6 +207,11 @@ class GitTurn(Struct, frozen=True, kw_only=True):
             if name in self.now:
                 facts[name] = self.now[name]
         return facts
+
+    def with_agents(self, name: str) -> "GitTurn":
+        """The turn with one more fact that the agent changed, and that is restored already."""
+        moved = replace(self.moves, agents=(*self.moves.agents, name))
+        return replace(self, moves=moved, now={**self.now, name: "moved"})
 
 
 def turned(ws: Workspace, folder: Path) -> GitTurn | None:
