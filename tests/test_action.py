@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import yaml
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tests.processes import PYTHON
 from tests.projects import FIXED, Project, git
@@ -189,6 +190,29 @@ def test_the_configuration_of_a_fork_comes_from_the_base(project: Project) -> No
     assert ended.code == 0, ended.log
     assert (project.root / ".atlas" / "config.yaml").read_text() == before
     assert not (project.root / "atlas.yaml").exists()
+
+
+def test_what_the_base_extends_comes_from_the_base_as_well(project: Project) -> None:
+    folder = project.root / "services" / "api"
+    (folder / "ci").mkdir(parents=True)
+    (folder / "atlas.yml").write_text("extends: ci/shared.yaml\n")
+    shared = folder / "ci" / "shared.yaml"
+    shared.write_text("validation: {lint: ['true']}\n")
+    project.commit()
+    elsewhere = project.root / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "shared.yaml").write_text("validation: {lint: [curl example.invalid]}\n")
+    shared.unlink()
+    shared.parent.rmdir()
+    shared.parent.symlink_to(elsewhere)
+    (folder / "atlas.yaml").write_text("validation: {lint: [curl example.invalid]}\n")
+    project.commit()
+    inside = replace(project, root=folder)
+    ended = step(inside, "Take a stranger's configuration from the base", STEP_BASE="HEAD~1")
+    assert "services/api/atlas.yml, services/api/ci/shared.yaml" in ended.log
+    assert shared.read_text() == "validation: {lint: ['true']}\n"
+    assert (elsewhere / "shared.yaml").read_text().endswith("example.invalid]}\n")
+    assert not (folder / "atlas.yaml").exists()
 
 
 def test_a_link_in_place_of_the_configuration_is_not_followed(project: Project) -> None:

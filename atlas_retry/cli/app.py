@@ -31,6 +31,7 @@ COMMANDS = {
     "init": CommandRow("proposing.init", "atlas init\natlas init --print --no-try"),
     "config show": CommandRow("configuration.show", "atlas config show"),
     "config check": CommandRow("configuration.check", "atlas config check"),
+    "config take": CommandRow("configuration.take", "atlas config take origin/main"),
     "config schema": CommandRow(
         "configuration.schema", "atlas config schema --report > report.schema.json"
     ),

@@ -2,11 +2,13 @@
 
 import os
 import sys
+from itertools import product
 from pathlib import Path
 
 from atlas_retry import config
 from atlas_retry.reports import documents
 from atlas_retry.reports.documents import encode
+from atlas_retry.settings import CONFIGURATION_FILES
 from atlas_retry.text.units import counted
 
 
@@ -37,6 +39,39 @@ def check(path: Path = Path(), *, config_file: Path | None = None, json: bool = 
         print(f"warning: {warning}", file=sys.stderr)
     print(f"{counted(len(settings.gates), 'gate')}, read from {', '.join(settings.sources)}")
     return 0
+
+
+def take(revision: str, path: Path = Path()) -> int:
+    """Replace the configuration in the work tree by that of a revision.
+
+    For changes by strangers, who must not choose the commands.
+    """
+    from atlas_retry.workspace import place
+    from atlas_retry.workspace.store import StoredFile
+    from atlas_retry.workspace.trees import revision_tree
+
+    root = config.root_of(path)
+    base = revision_tree(root, revision, environ=os.environ)
+    folder = path.resolve().relative_to(root)
+    above = product((folder, *folder.parents), CONFIGURATION_FILES)
+    names = [(up / name).as_posix() for up, name in above]
+    found = next(filter(base.mode, names), None)
+    taken = _files_of(found, root, config.reader_of(base, root, revision)) if found else []
+    for name in names:
+        if Path(name).parent.name == ".atlas" and (root / name).parent.is_symlink():
+            place.remove(root, str(Path(name).parent))
+        place.remove(root, name)
+    for name in taken:
+        entry = StoredFile(mode=base.mode(name) or "", oid="")
+        place.put(root, name, entry, base.read(name) or b"")
+    print(f"configuration of {revision}: {', '.join(taken) or 'none'}")
+    return 0
+
+
+def _files_of(name: str, root: Path, reads: config.Read) -> list[str]:
+    """The files of a configuration inside the repository, relative to its root."""
+    files = map(Path, config.load_from(root / name, reads).sources)
+    return [file.relative_to(root).as_posix() for file in files if file.is_relative_to(root)]
 
 
 def schema(

@@ -89,6 +89,7 @@ ARGUMENTS = {
     ),
     "run": Parameter("An id or its start; by default the newest here.", "RUN", completes=_runs),
     "pick run": Parameter("An id or its start.", "RUN", completes=_runs),
+    "revision": Parameter("A revision of git.", "REV"),
     "diff attempt": Parameter("An attempt.", "[N]"),
     "pick attempt": Parameter("An attempt, or a held snapshot.", "N"),
     "verify receipt": Parameter("The receipt that atlas validate wrote.", "RECEIPT"),

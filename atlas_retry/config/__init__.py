@@ -25,7 +25,8 @@ from atlas_retry.config.files import (
     user_path,
 )
 from atlas_retry.digests import sha256_of
-from atlas_retry.errors import ConfigError, StateError
+from atlas_retry.errors import ConfigError, Place, StateError
+from atlas_retry.model import Tree
 from atlas_retry.settings import Settings
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 __all__ = [
     "NAMED",
     "ConfigFile",
+    "Read",
     "explain",
     "is_configured",
     "load",
@@ -43,12 +45,15 @@ __all__ = [
     "load_text",
     "naming",
     "read",
+    "reader_of",
     "root_of",
     "schema",
     "user_path",
 ]
 
 
+LINK = "120000"
+"""Mode of a link in git."""
 NAMED = "config"
 """Key of `overrides` that is none of the configuration: the path of the file to read."""
 
@@ -99,6 +104,22 @@ def load_from(path: Path, reads: Read) -> Settings:
     `path` is the absolute path that the file would have. Raises ConfigError.
     """
     return _understood(ConfigSources(project=reads(path), reads=reads), {}).settings
+
+
+def reader_of(tree: Tree, root: Path, revision: str) -> Read:
+    """Reads files below a root as they are in a tree; elsewhere there is only what there is now."""
+
+    def reads(path: Path) -> ConfigFile:
+        if not path.is_relative_to(root):
+            return read(path)
+        name = path.relative_to(root).as_posix()
+        shown, content = f"{revision}:{name}", tree.read(name)
+        if content is None or tree.mode(name) == LINK:
+            why = "cannot be read: no such file" if content is None else "is a link"
+            raise ConfigError(why, place=Place(shown))
+        return ConfigFile(path=str(path), content=content, shown=shown)
+
+    return reads
 
 
 def explain(

@@ -4,7 +4,6 @@
 """
 
 from collections.abc import Collection, Iterable, Mapping
-from functools import partial
 from itertools import chain
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from atlas_retry import config
-from atlas_retry.errors import ConfigError, Place, UsageError
+from atlas_retry.errors import UsageError
 from atlas_retry.guard import Case, Judgement, Ruling, assess, rulings
 from atlas_retry.guard.decides import is_code_or_setting
 from atlas_retry.guard.judge import folders, seals
@@ -145,8 +144,7 @@ def with_base_configuration(asked: ChangeAsked, environ: Mapping[str, str]) -> C
     name = next((name for name in CONFIGURATION_FILES if base.mode(name)), None)
     if name is None:
         return asked
-    reads = partial(_read_of_base, base=base, root=root, shown=asked.base)
-    settings = config.load_from(root / name, reads)
+    settings = config.load_from(root / name, config.reader_of(base, root, asked.base))
     guard = settings.guard
     sources = (Path(path) for path in settings.sources)
     return replace(
@@ -157,17 +155,6 @@ def with_base_configuration(asked: ChangeAsked, environ: Mapping[str, str]) -> C
         notes_reviews=guard.review == "note",
         sources=tuple(p.relative_to(root).as_posix() for p in sources if p.is_relative_to(root)),
     )
-
-
-def _read_of_base(path: Path, *, base: Tree, root: Path, shown: str) -> config.ConfigFile:
-    """A configuration file as it is in the base; outside the workspace there is only one."""
-    if not path.is_relative_to(root):
-        return config.read(path)
-    name = path.relative_to(root).as_posix()
-    content = base.read(name)
-    if content is None:
-        raise ConfigError("cannot be read: no such file", place=Place(f"{shown}:{name}"))
-    return config.ConfigFile(path=str(path), content=content, shown=f"{shown}:{name}")
 
 
 class JudgedTurn(Struct, frozen=True, kw_only=True):
