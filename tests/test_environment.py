@@ -440,3 +440,90 @@ def test_the_command_that_installs_what_is_missing(
     result = ended(plan, f": mypy pytest; {printed(output, 1)}", files)
     assert result.remedy == command
     assert command is None or command in (result.error or "")
+
+
+NPM_ENGINE = """\
+npm error code EBADENGINE
+npm error engine Unsupported engine
+npm error notsup Required: {"node":">=99"}
+npm error notsup Actual:   {"node":"v20.20.2","npm":"11.19.1"}
+"""
+RUSTC = """\
+error: rustc 1.95.0 is not supported by the following package:
+  a@0.1.0 requires rustc 1.999
+"""
+EDITION = """\
+error: failed to parse manifest at `/w/Cargo.toml`
+
+Caused by:
+  failed to parse the `edition` key
+
+Caused by:
+  this version of Cargo is older than the `2027` edition, and only supports `2015`, `2018`.
+"""
+RUSTUP = """\
+error: toolchain 'nightly-2020-01-01-x86_64-unknown-linux-gnu' is not installed
+help: run `rustup toolchain install nightly-2020-01-01-x86_64-unknown-linux-gnu` to install it
+"""
+NO_COMMAND = """\
+error: no such command: `deny`
+
+help: find a package to install `deny` with `cargo search cargo-deny`
+"""
+GO = "go: go.mod requires go >= 1.99 (running go 1.26.8; GOTOOLCHAIN=local)\n"
+TOX = "py27: failed with could not find python interpreter matching any of the specs python2.7\n"
+UV = "error: No interpreter found for Python >=3.99 in managed installations or search path\n"
+PIP = "ERROR: Package 'a' requires a different Python: 3.11.7 not in '>=3.99'\n"
+TOOLCHAINS = {
+    "go": (GO, "it needs Go 1.99, and Go 1.26.8 runs here: install it"),
+    "go that cannot be downloaded": (
+        "go: download go1.99.0 for linux/amd64: toolchain not available\n",
+        "it needs Go 1.99.0, which is not installed and cannot be downloaded: install it",
+    ),
+    "rustup": (RUSTUP, "rustup toolchain install nightly-2020-01-01-x86_64-unknown-linux-gnu"),
+    "rustc": (RUSTC, "rustup update"),
+    "edition": (EDITION, "older than the edition 2027"),
+    "a command of cargo": (NO_COMMAND, "cargo install cargo-deny"),
+    "npm": (NPM_ENGINE, 'it needs other versions of Node.js or npm: {"node":">=99"}'),
+    "javac": ("error: release version 99 not supported\n", "it needs a JDK of version 99"),
+    "maven": (
+        "[ERROR] Failed to execute goal x: error: release version 99 not supported -> [Help 1]\n",
+        "it needs a JDK of version 99",
+    ),
+    "gradle": (
+        "Gradle requires JVM 17 or later to run. Your build is currently configured to use JVM 11.",
+        "Gradle needs a JDK of version 17 or later",
+    ),
+    "tox": (TOX, "tox found no interpreter for python2.7"),
+    "an environment of tox": (
+        "ROOT: HandledError| provided environments not found in configuration file:\nnosuch\n",
+        "tox has no environment of that name",
+    ),
+    "uv": (UV, "no Python >=3.99 is installed"),
+    "pip": (PIP, "it needs Python >=3.99, and 3.11.7 runs here"),
+    "bundler": (
+        "Run `bundle install` to install missing gems.\n",
+        "bundle install",
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "words"), TOOLCHAINS.values(), ids=TOOLCHAINS)
+def test_a_toolchain_that_is_missing_or_too_old_is_broken(
+    text: str, words: str, plan: Plan
+) -> None:
+    result = ended(plan, printed(text, 1), {})
+    assert result.status is Status.BROKEN
+    assert words in (result.error or "")
+
+
+@pytest.mark.parametrize(("text", "words"), TOOLCHAINS.values(), ids=TOOLCHAINS)
+def test_a_test_that_speaks_of_a_toolchain_is_code(text: str, words: str, plan: Plan) -> None:
+    files = {
+        "test_it.py": "import unittest\n\n\nclass T(unittest.TestCase):\n"
+        "    def test_a(self):\n        self.fail('wrong total')\n"
+    }
+    line = f"{printed(text, 0).rpartition(';')[0]}; {PYTHON} -S -m unittest test_it"
+    result = ended(plan, line, files)
+    assert result.status is Status.FAILED
+    assert words not in (result.error or "")

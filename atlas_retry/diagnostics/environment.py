@@ -5,6 +5,7 @@ import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
+from atlas_retry.diagnostics.toolchains import outdated
 from atlas_retry.diagnostics.values import Declared, Log, NotInstalled, ToolOutput
 from atlas_retry.model import Diagnostic
 from atlas_retry.patterns import regex
@@ -162,7 +163,7 @@ def lack(
 
     `tools` are programs that are never modules of a project.
     """
-    missing = _stubs(log, errors) or _toolchain(log, errors)
+    missing = _stubs(log, errors) or _toolchain(log, errors) or _outdated(log, errors)
     missing = missing or _undelivered(output, log, errors) or _own_package(output, log, errors)
     if missing or any(error.test_id for error in errors):
         return missing
@@ -251,6 +252,15 @@ def _toolchain(log: Log, errors: Sequence[Diagnostic]) -> NotInstalled | None:
     if is_unstable and any(_CONDITION.match(line) for line in log.lines):
         return NotInstalled(sentence="these features need Rust's nightly toolchain")
     return None
+
+
+def _outdated(log: Log, errors: Sequence[Diagnostic]) -> NotInstalled | None:
+    """The toolchain that is missing or too old; tests may print such words, if not all of them."""
+    tests = [error for error in errors if error.test_id]
+    if not tests:
+        return outdated(log.lines)
+    said = [outdated(error.message.splitlines()) for error in tests]
+    return said[0] if all(said) else None
 
 
 def _program(output: ToolOutput, log: Log, tools: frozenset[str]) -> NotInstalled | None:

@@ -137,17 +137,18 @@ def _command(node: "Node", text: str, running: _Running) -> ShellCommand:
     # a program that a variable names
     text = re.sub(r"^\$\{?(\w+)\}?", lambda name: running.env.get(name[1]) or name[0], text)
     read = [name for name in dict.fromkeys(_read_by(node)) if name in text]
-    settings = dict.fromkeys(
-        setting for name, setting in running.set_here.items() if name in read or setting.is_exported
-    )
-    known = {*running.set_here, *EVERYWHERE, *(name for name, v in running.env.items() if v)}
+    exported = [each for each in running.set_here.values() if each.is_exported]
+    set_before = (running.set_here[name] for name in read if name in running.set_here)
+    needed = dict.fromkeys((*exported, *set_before))
+    known = EVERYWHERE | running.set_here.keys() | {n for n, value in running.env.items() if value}
+    unknown = [name for name in read if name not in known]
     inner = _inner(node) if node.type in COMPOUND else (text,)
     return ShellCommand(
-        text=" && ".join((*(setting.text for setting in settings), text)),
+        text=" && ".join((*(each.text for each in needed), text)),
         cwd=running.cwd,
         env=dict(running.env),
-        inner=tuple(chain(*(setting.inner for setting in settings), inner)),
-        unset=tuple(n for n in read if n not in known and re.search(rf"\$\{{?{n}\b", text)),
+        inner=tuple(chain(*(each.inner for each in needed), inner)),
+        unset=tuple(name for name in unknown if re.search(rf"\$\{{?{name}\b", text)),
     )
 
 
@@ -169,7 +170,8 @@ def _read_by(node: "Node") -> Iterator[str]:
 def _set_by(node: "Node") -> set[str]:
     """The variables and functions that a command sets."""
     kinds = ("variable_assignment", "for_statement", "function_definition")
-    own = {_text(each.named_children[0]) for kind in kinds for each in _within(node, kind)}
+    setting = chain.from_iterable(_within(node, kind) for kind in kinds)
+    own = {_text(each.named_children[0]) for each in setting}
     for command in _within(node, "command"):
         name, *words = _text(command).split()
         own |= {*words} if name == "read" else set()
