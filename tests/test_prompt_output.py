@@ -309,3 +309,73 @@ def test_one_test_runs_by_the_script_whose_options_it_may_need(
     one = failing(command, stdout=f"\n{printed}\n  1 failing\n")
     test = Diagnostic(tool="mocha", message="?", test_id="test/a.js::adds")
     assert reproducing(one, test) == f"{expected} test/a.js -g adds"
+
+
+@pytest.mark.parametrize(
+    ("command", "tool", "test_id", "expected"),
+    [
+        (
+            "mocha --require @babel/register -R dot --grep old 'test/**/*.js'",
+            "mocha",
+            "test/a.js::adds",
+            "mocha --require '@babel/register' test/a.js -g adds",
+        ),
+        (
+            "pytest -q -c alt.ini --import-mode=importlib -n 4 --cov=shop --tb no -p no:cov t",
+            "pytest",
+            "tests/test_a.py::test_x",
+            "pytest -c alt.ini --import-mode=importlib -p no:cov tests/test_a.py::test_x",
+        ),
+        (
+            "DJANGO=1 python -m pytest -o addopts= -W error -k 'not slow' --maxfail 3",
+            "pytest",
+            "t.py::x",
+            "DJANGO=1 python -m pytest -o addopts= -W error t.py::x",
+        ),
+        (
+            "python -m unittest discover -s tests -t . -v",
+            "unittest",
+            "test_a.A.test_b",
+            "python -m unittest discover -s tests -t . -k test_a.A.test_b",
+        ),
+        (
+            "go test -race -tags integration -count=1 -coverprofile c.out -v ./...",
+            "go-test",
+            "cart::TestTea",
+            "go test -race -tags integration -count=1 ./cart -v -run '^TestTea$'",
+        ),
+        (
+            "npx jest -c jest.unit.js --coverage --ci --runInBand src",
+            "jest",
+            "src/a.test.js::adds",
+            "npx jest -c jest.unit.js --runInBand src/a.test.js -t adds",
+        ),
+        (
+            "vitest run --config vite.unit.ts --reporter verbose --project web",
+            "vitest",
+            "src/a.test.ts::adds",
+            "vitest run --config vite.unit.ts --project web src/a.test.ts -t adds",
+        ),
+        (
+            "bundle exec rspec -I lib --require ./spec/boot --format doc spec",
+            "rspec",
+            "spec/a_spec.rb::adds",
+            "bundle exec rspec -I lib --require ./spec/boot spec/a_spec.rb -e adds",
+        ),
+        (
+            "vendor/bin/phpunit -c build/phpunit.xml --testdox --coverage-text tests",
+            "phpunit",
+            "Shop\\CartTest::testAdds",
+            "vendor/bin/phpunit -c build/phpunit.xml --filter testAdds",
+        ),
+    ],
+)
+def test_the_command_for_one_test_keeps_what_makes_the_run_work(
+    command: str, tool: str, test_id: str, expected: str
+) -> None:
+    test = Diagnostic(tool=tool, message="?", test_id=test_id)
+    text = quoted(
+        (failing(command, stdout="x", diagnostics=(test,)),),
+        Quoting(room=4000, per_error=1000, redact=str),
+    ).text
+    assert f"Reproduce: {expected}\n" in text

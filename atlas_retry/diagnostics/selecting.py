@@ -87,6 +87,92 @@ _NODE = frozenset(
 )
 
 
+# https://docs.pytest.org/en/stable/reference/reference.html#command-line-flags, and the options of
+# pytest-xdist, pytest-cov, pytest-django, pytest-timeout
+_PYTEST = frozenset(
+    {
+        *("-c", "--config-file", "--rootdir", "--confcutdir", "-p", "-o", "--override-ini", "-W"),
+        *("--pythonwarnings", "--import-mode", "--basetemp", "--ds", "--dc", "--cov-config"),
+        *("--timeout", "--timeout-method", "--asyncio-mode", "--capture", "--log-level"),
+        *("--log-cli-level", "--log-file", "-k", "-m", "-n", "--numprocesses", "--dist", "--tb"),
+        *("--maxfail", "--durations", "--durations-min", "--junitxml", "--junit-xml", "--ignore"),
+        *("--ignore-glob", "--deselect", "--cov-report", "--cov-fail-under", "--html", "--tx"),
+        *("--color", "--show-capture", "--verbosity", "-r", "--reruns", "--reruns-delay"),
+    }
+)
+_PYTEST_DROPPED = (
+    r"-[qvxl]+|-r.*|-k|-m|-n.*|--(?:quiet|verbose|verbosity|exitfirst|maxfail|numprocesses|dist|tx"
+    r"|tb|durations.*|junit-?xml|ignore(?:-glob)?|deselect|cov.*|html|color|show-.*|no-header"
+    r"|no-summary|lf|last-failed.*|ff|failed-first|nf|new-first|sw|stepwise.*|reruns.*"
+    r"|looponfail|self-contained-html|log-file)"
+)
+# https://pkg.go.dev/cmd/go#hdr-Testing_flags
+_GO = frozenset(
+    f"-{name}"
+    for name in (
+        *("run", "bench", "count", "timeout", "tags", "p", "parallel", "cpu", "coverprofile"),
+        *("covermode", "coverpkg", "exec", "ldflags", "gcflags", "mod", "modfile", "overlay"),
+        *("shuffle", "vet", "o", "outputdir", "C", "skip", "fuzz", "fuzztime", "list"),
+        *("cpuprofile", "memprofile", "blockprofile", "trace", "benchtime", "toolexec"),
+    )
+)
+_GO_DROPPED = (
+    r"--?(?:v|json|run|skip|bench.*|fuzz.*|list|cover.*|failfast|o|outputdir|\w+profile|trace)"
+)
+# https://jestjs.io/docs/cli, https://vitest.dev/guide/cli, https://mochajs.org/#command-line-usage
+_JEST = frozenset(
+    {
+        *("-c", "--config", "--rootDir", "--env", "--testEnvironment", "--selectProjects"),
+        *("--testTimeout", "-w", "--maxWorkers", "-t", "--testNamePattern", "--reporters"),
+        *("--outputFile", "--testPathPattern", "--testPathPatterns", "--shard", "--changedSince"),
+        *("-r", "--root", "--dir", "--project", "--environment", "--pool", "--mode", "--reporter"),
+        *("--coverageReporters", "--coverageDirectory", "--coverage.provider"),
+    }
+)
+_JEST_DROPPED = (
+    r"-[toib]|--(?:coverage.*|collectCoverage.*|ci|verbose|silent|watch.*|testNamePattern"
+    r"|testPathPatterns?|onlyChanged|onlyFailures|changed.*|json|outputFile.*|reporters?.*|bail.*"
+    r"|maxWorkers|shard|run|colors?|no-color|passWithNoTests)|-w"
+)
+_MOCHA = frozenset(
+    {
+        *("-r", "--require", "--config", "--package", "-u", "--ui", "-t", "--timeout", "-R"),
+        *("--reporter", "-O", "--reporter-option", "--reporter-options", "-g", "--grep", "-f"),
+        *("--fgrep", "--file", "--extension", "--spec", "--loader", "--import", "-n"),
+        *("--node-option", "-j", "--jobs", "--ignore", "--exclude", "-s", "--slow", "--retries"),
+    }
+)
+_MOCHA_DROPPED = (
+    r"-[ROgfibpj]|--(?:reporter.*|grep|fgrep|invert|spec|bail|parallel|jobs|watch.*|colou?rs?"
+    r"|no-colou?rs?|forbid-only|dry-run)"
+)
+# https://rspec.info/documentation/, https://docs.phpunit.de/en/12.0/textui.html
+_RSPEC = frozenset(
+    {
+        *("-I", "-r", "--require", "-P", "--pattern", "-f", "--format", "-o", "--out", "-e"),
+        *("--example", "-t", "--tag", "--seed", "--order", "-O", "--options", "--default-path"),
+        *("--exclude-pattern", "--failure-exit-code"),
+    }
+)
+_RSPEC_DROPPED = (
+    r"-[fotePcnp]|--(?:format|out|tag|example|pattern|exclude-pattern|seed|order|fail-fast.*"
+    r"|profile.*|only-failures|next-failure|colou?r|no-colou?r|failure-exit-code)"
+)
+_PHPUNIT = frozenset(
+    {
+        *("-c", "--configuration", "--bootstrap", "--include-path", "-d", "--cache-directory"),
+        *("--testsuite", "--filter", "--group", "--exclude-group", "--log-junit", "--order-by"),
+        *("--coverage-clover", "--coverage-html", "--coverage-text", "--coverage-cobertura"),
+    }
+)
+_PHPUNIT_DROPPED = (
+    r"-v+|--(?:filter|testsuite|group|exclude-group|log-.*|coverage.*|verbose|testdox.*|colors.*"
+    r"|stop-on-.*|order-by.*|no-progress|display-.*)"
+)
+_UNITTEST = frozenset({"-s", "--start-directory", "-p", "--pattern", "-t", "-k"})
+_UNITTEST_DROPPED = r"-[vqfk]|--(?:verbose|quiet|failfast|locals)"
+
+
 class RunnerCall(Struct, frozen=True, kw_only=True):
     """How a command starts a test runner, with its words as they are written."""
 
@@ -117,8 +203,12 @@ class SelectingRunner(Struct, frozen=True):
     """Returns its command for a gate's that is a script; None if that is unknown."""
     selecting: Callable[[AskedTest], str]
     """Returns the arguments that select a test."""
-    valued: frozenset[str] | None = None
-    """Options whose value is the next word; None if the gate's options are dropped."""
+    valued: frozenset[str]
+    """Options whose value is the next word."""
+    dropped: str = r"(?!)"
+    """Pattern of the options that only select tests or change what is printed."""
+    by_script: bool = False
+    """Whether a script of a package that ends with the runner takes its arguments."""
     hides_skipped: bool = False
     """Whether its output may say nothing of skipped tests."""
 
@@ -137,15 +227,20 @@ def _title(name: str) -> str:
 
 
 def _path_and_name(option: str) -> Callable[[AskedTest], str]:
-    return lambda asked: _joined(_file(asked.path), option, _title(asked.name))
+    return lambda asked: _joined(*asked.call.options, _file(asked.path), option, _title(asked.name))
 
 
 def _node_id(asked: AskedTest) -> str:
-    return shlex.quote(f"{asked.path}::{asked.name}" if asked.path else asked.name)
+    test = f"{asked.path}::{asked.name}" if asked.path else asked.name
+    return _joined(*asked.call.options, shlex.quote(test))
 
 
 def _name(asked: AskedTest) -> str:
-    return shlex.quote(asked.name)
+    """The test's name; discovery finds it by that, where it may not be imported."""
+    call, name = asked.call, shlex.quote(asked.name)
+    if "discover" in call.operands:
+        return _joined("discover", *call.options, "-k", name)
+    return _joined(*call.options, name)
 
 
 def _cargo(asked: AskedTest) -> str:
@@ -167,18 +262,19 @@ def _maven(asked: AskedTest) -> str:
 
 def _example(asked: AskedTest) -> str:
     file = shlex.quote(asked.path) if asked.path else ""
-    return _joined(file, "-e", shlex.quote(asked.name))
+    return _joined(*asked.call.options, file, "-e", shlex.quote(asked.name))
 
 
 def _filter(asked: AskedTest) -> str:
-    return f"--filter {shlex.quote(asked.name.partition(' ')[0])}"
+    name = shlex.quote(asked.name.partition(" ")[0])
+    return _joined(*asked.call.options, "--filter", name)
 
 
 def _go(asked: AskedTest) -> str:
     path = asked.path
     folder = posixpath.dirname(path) if path.endswith(".go") else path
     wanted = "/".join(f"^{re.escape(step)}$" for step in asked.name.split("/"))
-    return f"./{folder} -v -run {shlex.quote(wanted)}"
+    return _joined(*asked.call.options, f"./{folder}", "-v", "-run", shlex.quote(wanted))
 
 
 def _command(line: str) -> Callable[[str], str]:
@@ -197,12 +293,27 @@ def _python(module: str) -> Callable[[str], str | None]:
 
 
 RUNNERS: Mapping[str, SelectingRunner] = {
-    "pytest": SelectingRunner("pytest", _python("pytest"), _node_id),
-    "unittest": SelectingRunner("unittest", _python("unittest"), _name),
-    "go-test": SelectingRunner("go test", _command("go test"), _go, hides_skipped=True),
-    "jest": SelectingRunner("jest", _command("npx jest"), _path_and_name("-t")),
-    "vitest": SelectingRunner("vitest run", _command("npx vitest run"), _path_and_name("-t")),
-    "mocha": SelectingRunner("mocha", _command("npx mocha"), _path_and_name("-g")),
+    "pytest": SelectingRunner("pytest", _python("pytest"), _node_id, _PYTEST, _PYTEST_DROPPED),
+    "unittest": SelectingRunner(
+        "unittest", _python("unittest"), _name, _UNITTEST, _UNITTEST_DROPPED
+    ),
+    "go-test": SelectingRunner(
+        "go test", _command("go test"), _go, _GO, _GO_DROPPED, hides_skipped=True
+    ),
+    "jest": SelectingRunner(
+        "jest", _command("npx jest"), _path_and_name("-t"), _JEST, _JEST_DROPPED, by_script=True
+    ),
+    "vitest": SelectingRunner(
+        "vitest run",
+        _command("npx vitest run"),
+        _path_and_name("-t"),
+        _JEST,
+        _JEST_DROPPED,
+        by_script=True,
+    ),
+    "mocha": SelectingRunner(
+        "mocha", _command("npx mocha"), _path_and_name("-g"), _MOCHA, _MOCHA_DROPPED, by_script=True
+    ),
     "node-test": SelectingRunner(
         r"(?:node|tsx)(?= (?:.* )?--test(?: |$))", _command("node --test"), _node, _NODE
     ),
@@ -210,8 +321,12 @@ RUNNERS: Mapping[str, SelectingRunner] = {
         r"cargo(?: \+\S+)? t(?:est)?", _command("cargo test"), _cargo, _CARGO
     ),
     "maven": SelectingRunner(r"mvn[wd]?", _command("mvn test"), _maven, _MAVEN),
-    "rspec": SelectingRunner("rspec", _command("bundle exec rspec"), _example),
-    "phpunit": SelectingRunner("phpunit", _command("vendor/bin/phpunit"), _filter),
+    "rspec": SelectingRunner(
+        "rspec", _command("bundle exec rspec"), _example, _RSPEC, _RSPEC_DROPPED
+    ),
+    "phpunit": SelectingRunner(
+        "phpunit", _command("vendor/bin/phpunit"), _filter, _PHPUNIT, _PHPUNIT_DROPPED
+    ),
 }
 """Runners by tool of a diagnostic."""
 
@@ -257,17 +372,16 @@ def _script_of(program: str, result: GateResult) -> str | None:
 def _call(runner: SelectingRunner, result: GateResult) -> RunnerCall | None:
     """How the gate starts the runner; None if unknown, or if it does so in several ways."""
     command = result.command
-    if runner.valued is None and (script := _script_of(runner.program, result)):
+    if runner.by_script and (script := _script_of(runner.program, result)):
         return RunnerCall(start=script)
     named = [*_named(runner.program, command)]
     if not named and (default := runner.default(command)):
         named = [*_named(runner.program, default)]
     if any(_is_in_quotes(start) for start, _ in named):
         return None
-    if runner.valued is None:
-        return RunnerCall(start=named[0][0]) if named else None
-    calls = {_parsed(start, rest, runner.valued) for start, rest in named}
-    return calls.pop() if len(calls) == 1 else None
+    calls = [*dict.fromkeys(_parsed(start, rest, runner) for start, rest in named)]
+    are_alike = len({(call.options, call.passed) for call in calls}) == 1
+    return calls[0] if are_alike else None
 
 
 def _is_in_quotes(start: str) -> bool:
@@ -275,32 +389,43 @@ def _is_in_quotes(start: str) -> bool:
     return any(start.count(quote) % 2 for quote in "'\"")
 
 
-def _parsed(start: str, rest: str, valued: frozenset[str]) -> RunnerCall:
+def _parsed(start: str, rest: str, runner: SelectingRunner) -> RunnerCall:
     """The call with its options, operands and what follows `--`, without redirections."""
     words = [*takewhile(lambda word: not _REDIRECTS.match(word), _WORD.findall(rest))]
     own = [*takewhile(lambda word: word != "--", words)]
-    options, operands = _sorted(own, valued)
-    passed, _ = _sorted(words[len(own) :], valued)
+    options, operands = _sorted(own, runner)
+    passed, _ = _sorted(words[len(own) :], runner)
     return RunnerCall(
         start=start, options=options, operands=operands, passed=passed if len(passed) > 1 else ()
     )
 
 
 def _sorted(
-    words: Sequence[str], valued: frozenset[str]
+    words: Sequence[str], runner: SelectingRunner
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Options with their values, and the other words."""
+    """Options with their values, without those that only select or print, and the other words."""
     options: list[str] = []
     operands: list[str] = []
+    kept = re.compile(rf"(?!(?:{runner.dropped})(?:=|$))")
     for before, word in pairwise(("", *words)):
-        is_option = word.startswith("-") or before in valued
-        (options if is_option else operands).append(word)
+        option = word if word.startswith("-") else before if before in runner.valued else ""
+        if not option:
+            operands.append(word)
+        elif kept.match(option):
+            options.append(word)
     return tuple(options), tuple(operands)
 
 
+_AT = regex(r"(?<=\s)@[\w./:-]+(?=\s|$)")
+
+
 def from_root(command: str, cwd: str) -> str:
-    """The command of a gate that runs in `cwd`, as typed in the root of the workspace."""
-    return f"cd {shlex.quote(cwd)} && {command}" if command and cwd != "." else command
+    """The command of a gate that runs in `cwd`, as typed in the root of the workspace.
+
+    A word such as `@babel/register` is quoted: an agent may take it for the mention of a file.
+    """
+    typed = _AT.sub(r"'\g<0>'", command)
+    return f"cd {shlex.quote(cwd)} && {typed}" if typed and cwd != "." else typed
 
 
 def folder_of(command: str) -> str:
