@@ -547,13 +547,13 @@ class WorkspaceFacts(Struct, frozen=True, kw_only=True):
 
 
 class Lost(Struct, frozen=True, kw_only=True):
-    """Definitions that only an uncommitted file held when the run began, and that are gone."""
+    """Work that only an uncommitted file held when the run began, and that is gone."""
 
     path: str
     names: tuple[str, ...]
-    """Functions, classes and top-level names, as `Class.method`."""
+    """Functions, classes and top-level names, as `Class.method`; none if it is the whole file."""
     command: str = ""
-    """Command that brings back the file as it was before the run."""
+    """Command that brings it back, merged into what the run left of the file."""
 
 
 class RunFacts(Struct, frozen=True, kw_only=True):
@@ -574,7 +574,7 @@ class RunFacts(Struct, frozen=True, kw_only=True):
     handoff_path: str | None = None
     """Absolute path of the Markdown notes for a person, if one must continue."""
     lost: tuple[Lost, ...] = ()
-    """Definitions that only the user's uncommitted files held, and that the run has removed."""
+    """Work that only the user's uncommitted files held, and that the run has removed."""
     better: int | None = None
     """Number of the best attempt, if it is better than what is in the workspace."""
     gates_changed: tuple[str, ...] = ()

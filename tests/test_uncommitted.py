@@ -1,5 +1,7 @@
 """What the user had not committed is never lost in silence."""
 
+import shlex
+
 import pytest
 
 from atlas_retry.cli.run_output import batch_lines
@@ -8,6 +10,7 @@ from atlas_retry.reports import markdown, page
 from atlas_retry.reports.screen.run_lines import outcome_summary
 from atlas_retry.reports.subject import Subject
 from atlas_retry.run.one import Done, Finished
+from atlas_retry.workspace.merging import merged
 from tests.projects import CALC, FIXED, UNITTEST, Project, atlas, git
 
 HELPER = "\n\ndef helper():\n    return 1\n"
@@ -33,7 +36,51 @@ def test_a_lost_uncommitted_function_is_named_with_the_restore_command(project: 
     assert named == "lost, and not committed: calc.py: helper"
     assert label == "restore it:"
     assert atlas(project, *command.removeprefix("  atlas ").split()).code == 0
-    assert (project.root / "calc.py").read_text() == CALC + HELPER
+    assert (project.root / "calc.py").read_text() == FIXED + HELPER
+
+
+def test_a_lost_definition_that_cannot_be_merged_is_refused_with_what_replaces_it(
+    project: Project,
+) -> None:
+    uncommitted(project, "calc.py", CALC.replace("a - b", "a - 7 * b") + HELPER)
+    project.attempt(1, {"calc.py": FIXED})
+    outcome = project.retry()
+    assert gone(outcome) == {"calc.py": ("helper",)}
+    left = (project.root / "calc.py").read_text()
+    (lost,) = outcome.lost
+    refused = atlas(project, *lost.command.split()[1:])
+    assert refused.code == 3
+    assert "--path calc.py replaces it, and drops what the run changed there" in refused.err
+    assert (project.root / "calc.py").read_text() == left
+
+
+@pytest.mark.parametrize("turn", ["deleted", "reset"])
+@pytest.mark.parametrize("path", ["style.css", "notes/new name.md", "data.bin", "page.html"])
+def test_every_uncommitted_file_that_is_gone_is_named_with_its_command(
+    project: Project, path: str, turn: str
+) -> None:
+    (project.root / path).parent.mkdir(exist_ok=True)
+    if turn == "reset":
+        uncommitted(project, path, "committed\n")
+        project.commit()
+    uncommitted(project, path, "mine\0\n")
+    files = {"calc.py": FIXED} | ({path: "committed\n"} if turn == "reset" else {})
+    project.attempt(1, files, delete="" if turn == "reset" else f"{path}\n")
+    ended = atlas(project, "retry", ".", "--ai-fix", "--plain")
+    assert ended.code == 0, ended.out
+    assert f"lost, and not committed: {path}" in ended.out.splitlines()
+    command = shlex.split(ended.out.splitlines()[-1])
+    assert atlas(project, *command[1:]).code == 0
+    assert (project.root / path).read_text() == "mine\0\n"
+    assert (project.root / "calc.py").read_text() == FIXED
+
+
+def test_a_moved_or_edited_uncommitted_file_is_not_lost(project: Project) -> None:
+    uncommitted(project, "a.css", "mine\n")
+    uncommitted(project, "b.css", "mine too\n")
+    files = {"calc.py": FIXED, "moved.css": "mine\n", "b.css": "mine too, and more\n"}
+    project.attempt(1, files, delete="a.css\n")
+    assert project.retry().lost == ()
 
 
 def test_only_the_named_file_is_restored(project: Project) -> None:
@@ -165,3 +212,23 @@ def test_every_report_names_the_loss_with_the_restore_command(project: Project) 
     outcome = project.retry()
     for place, text in everywhere(outcome).items():
         assert f"atlas pick {outcome.run_id} start --path calc.py" in text, place
+
+
+@pytest.mark.parametrize(
+    ("ours", "base", "theirs", "result"),
+    [
+        (b"A\nb\n", b"a\nb\n", b"a\nb\nc\n", b"A\nb\nc\n"),
+        (b"a\nB\n", b"a\nb\n", b"a\nb\nc\n", b"a\nB\nc\n"),
+        (b"A\nc\n", b"a\nb\nc\n", b"a\nb\nc\nd\n", b"A\nc\nd\n"),
+        (b"A\n", b"a\n", b"A\n", b"A\n"),
+        (b"A\n", b"a\n", b"X\n", None),
+        (b"a\nx\n", b"a\n", b"a\ny\n", None),
+        (b"ours\n", b"", b"theirs\n", None),
+        (b"", b"a\nb\n", b"a\nb\nc\n", b"c\n"),
+    ],
+)
+def test_changes_of_other_lines_are_merged(
+    ours: bytes, base: bytes, theirs: bytes, result: bytes | None
+) -> None:
+    assert merged(ours=ours, base=base, theirs=theirs) == result
+    assert merged(ours=theirs, base=base, theirs=ours) == result

@@ -217,7 +217,7 @@ class _InWorld(Effects, kw_only=True):
     def alone(self, gate: Gate, previous: GateResult) -> GateResult:
         return self.world.aside((gate,), {}, Validation(results=(previous,))).results[0]
 
-    def lost(self, _start: str, _left: str) -> tuple[Lost, ...]:
+    def lost(self, _start: str, _left: str, _theirs: Collection[str]) -> tuple[Lost, ...]:
         return ()
 
     def learn(self, _outcome: Outcome) -> str | None:

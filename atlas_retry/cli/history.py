@@ -72,16 +72,22 @@ def pick(
     *,
     held: bool = False,
     path: list[str] | None = None,
+    merge: bool = False,
 ) -> int:
     """Set the workspace to the files of one attempt."""
     if path and held:
         raise UsageError("--path and --held exclude each other")
+    if merge and not path:
+        raise UsageError("--merge needs a file", remedy=f"atlas pick {run} {attempt} --path FILE")
     row = run_of(run)
     refused = _refused(row, attempt) if held else frozenset()
     ws = workspace_of(row)
     if path:
         with locking.lock(ws):
-            done = rescue.pick_files(ws, row, attempt, path)
+            pick_files = rescue.merge_files if merge else rescue.pick_files
+            done = pick_files(ws, row, attempt, path)
+        if merge:
+            return _report(row, done, attempt, f"{', '.join(path)}: merged from {attempt}")
         return _report(
             row, done, attempt, f"{', '.join(path)}: as {attempt} of run {row.id} has it"
         )

@@ -172,6 +172,7 @@ OPTIONS = {
     # earlier runs
     "held": Parameter("Include its held changes; refused ones stay out."),
     "pick path": Parameter("Only this file or folder; repeatable.", "PATH"),
+    "merge": Parameter("Merge into what the file is now; refuse where both changed a place."),
     "keep": Parameter("Keep the newest N runs of each workspace.", least=1),
     "days": Parameter("Drop runs older than N days.", least=0),
     "prune dry_run": Parameter("List the runs that would be dropped."),

@@ -3,6 +3,7 @@
 Takes a snapshot of the present state first. Files edited since the run are reported and stay.
 """
 
+import shlex
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -18,7 +19,16 @@ from atlas_retry.history.states import RunState
 from atlas_retry.history.values import OpenAttempt, RunRow
 from atlas_retry.patterns import regex
 from atlas_retry.state_dir import TURN, VALIDATION
-from atlas_retry.workspace import discovery, gitmoves, putback, restoring, shadow, state
+from atlas_retry.workspace import (
+    discovery,
+    gitmoves,
+    merging,
+    putback,
+    restoring,
+    shadow,
+    state,
+    trees,
+)
 from atlas_retry.workspace.restoring import Restored
 from atlas_retry.workspace.snapshots import load, snapshot
 
@@ -219,6 +229,42 @@ def pick_files(ws: discovery.Workspace, run: RunRow, name: str, paths: Collectio
         shadow.keep(ws, held_under(run.id, HELD), there.id)
     done = restoring.restore(ws, held[name], wanted) if wanted else Restored()
     return replace(done, now=held[name])
+
+
+def merge_files(
+    ws: discovery.Workspace, run: RunRow, name: str, paths: Collection[str]
+) -> Restored:
+    """Merge what files of a snapshot changed in the last commit into the present files.
+
+    The present state is held. Raises UsageError for an unknown snapshot, and WorkspaceError, before
+    anything is written, where both changed the same place.
+    """
+    held = _holding(ws, run, name)
+    there = snapshot(ws)
+    before, now = trees.tree(ws, held[name]), trees.tree(ws, there.id)
+    committed = None
+    with suppress(UsageError):  # without a commit there is no base
+        committed = trees.revision_tree(ws.root, "HEAD", paths, environ=ws.environ)
+    merged: dict[str, tuple[str, bytes] | None] = {}
+    for path in paths:
+        theirs, ours = before.read(path), now.read(path)
+        if theirs is None or ours is None:
+            merged[path] = None if theirs is None else (f"{before.mode(path)}", theirs)
+            continue
+        base = (committed.read(path) if committed else None) or b""
+        text = merging.merged(ours=ours, base=base, theirs=theirs)
+        if text is None:
+            raise WorkspaceError(
+                f"{path} cannot be merged: the run and {name} changed the same lines",
+                remedy=f"atlas pick {run.id} {name} --path {shlex.quote(path)} replaces it, "
+                "and drops what the run changed there",
+            )
+        merged[path] = f"{now.mode(path)}", text
+    wanted = {path: file for path, file in merged.items() if file}
+    if wanted:
+        shadow.keep(ws, held_under(run.id, HELD), there.id)
+    restoring.write(ws, wanted, there.id)
+    return Restored(changed=tuple(wanted), now=held[name])
 
 
 def _holding(ws: discovery.Workspace, run: RunRow, name: str) -> dict[str, str]:

@@ -65,7 +65,7 @@ def next_steps(run: Outcome) -> Iterator[tuple[str, str]]:
         text = f"Attempt {run.better} came closest, but is not in the workspace. To take it"
         yield text, f"atlas pick {run.run_id} {run.better}"
     for lost in run.lost:
-        names = f"{lost.path}: {', '.join(lost.names)}"
+        names = lost.path + (f": {', '.join(lost.names)}" if lost.names else "")
         yield f"Lost, and not committed: {names}. To restore it", lost.command
     if run.remedy:
         yield "Next", run.remedy

@@ -60,7 +60,7 @@ from atlas_retry.run.decide import decide, last_attempt
 from atlas_retry.run.open import OpenWorkspace, failing_gates, plan, remember
 from atlas_retry.run.progress import Contents, Elsewhere, Progress, Run, Taken
 from atlas_retry.run.triage import against_baseline
-from atlas_retry.run.uncommitted import deleted_ignored, generated, lost_definitions, recorded
+from atlas_retry.run.uncommitted import deleted_ignored, generated, lost_work, recorded
 from atlas_retry.run.undecided import undecided
 from atlas_retry.settings import nth
 from atlas_retry.text.json_text import encodable
@@ -237,16 +237,26 @@ class Effects(Struct, kw_only=True):
         """Bring the result of a run in an overlay to the user's tree; returns the outcome there."""
         return self.door.accept(left, outcome) if self.door else outcome
 
-    def lost(self, start: str, left: str) -> tuple[Lost, ...]:
-        """Lost definitions that only uncommitted files of the first snapshot held."""
+    def lost(self, start: str, left: str, theirs: Collection[str]) -> tuple[Lost, ...]:
+        """Lost work that only uncommitted files of the first snapshot held.
+
+        `theirs` are paths that the user changed.
+        """
         pick = f"atlas pick {self.run.run_id} start --path"
         if deleted := deleted_ignored(self.opened.git, start, left):
             text = f"deleted in the run, and ignored by git: {some(deleted, MAX_SHOWN)}"
             self.emit(Notice(level=Level.WARNING, text=f"{text}; {pick} FILE restores one"))
         return tuple(
-            replace(lost, command=f"{pick} {shlex.quote(encodable(lost.path))}")
-            for lost in lost_definitions(self.opened.git, start, left, self.opened.environ)
+            replace(
+                one,
+                command=f"{pick} {shlex.quote(encodable(one.path))}"
+                + (" --merge" if one.names and self._is_there(one.path) else ""),
+            )
+            for one in lost_work(self.opened.git, start, left, self.opened.environ, theirs)
         )
+
+    def _is_there(self, path: str) -> bool:
+        return place.is_there(self.opened.root, path)
 
     # --- gates
 

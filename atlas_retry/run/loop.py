@@ -349,7 +349,7 @@ def _outcome(progress: Progress, end: End, final: Validation, do: Effects) -> Ou
         duration_ms=round(do.elapsed_s() * 1000),
         escalation_required=bool(progress.attempts) and not end.verdict.is_green,
         start_snapshot=progress.start,
-        lost=do.lost(progress.start, kept) if kept else (),
+        lost=do.lost(progress.start, kept, progress.theirs) if kept else (),
         better=_better(progress, final),
         gates_changed=_changed_by_gates(progress, do),
     )

@@ -8,6 +8,8 @@ from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 
+from msgspec import Struct
+
 from atlas_retry.errors import UsageError, WorkspaceError
 from atlas_retry.guard.places import CACHES, is_code, is_made
 from atlas_retry.model import Change, ChangeStatus, Lost, Tree
@@ -18,13 +20,18 @@ MAX_BYTES = 1 << 20
 """Size limit of files that are parsed."""
 
 
-def lost_definitions(
-    git: discovery.Workspace, start: str, left: str, environ: Mapping[str, str]
+def lost_work(
+    git: discovery.Workspace,
+    start: str,
+    left: str,
+    environ: Mapping[str, str],
+    theirs: Collection[str] = (),
 ) -> tuple[Lost, ...]:
-    """Functions, classes and top-level names of the snapshot `start` that are missing in `left`.
+    """Work of the snapshot `start` that no commit has and that is missing in `left`.
 
-    Only those that the last commit does not have in that file; what moved to another file that the
-    run changed is not missing.
+    Files that are gone, or as in the last commit again, and of others functions, classes and
+    top-level names. What moved to another file that the run changed is not missing. `theirs` are
+    paths that the user changed during the run.
     """
     paths = [change.path for change in state.changes(git, start, left)]
     if not paths:
@@ -32,10 +39,12 @@ def lost_definitions(
     before, after = (trees.tree(git, name) for name in (start, left))
     for tree in (before, after):
         tree.preload(paths)
-    if not any(lost(paths, before=before, after=after, committed=None)):
-        return ()
     committed = _committed(git.root, paths, environ)
-    return tuple(lost(paths, before=before, after=after, committed=committed))
+    trio = _Trees(before=before, after=after, committed=committed)
+    names = {one.path: one for one in lost(paths, trio)}
+    files = {path: Lost(path=path, names=()) for path in _lost_files(paths, trio)}
+    every = (files | names).items()
+    return tuple(one for path, one in sorted(every) if path not in theirs)
 
 
 def _committed(root: Path, paths: Collection[str], environ: Mapping[str, str]) -> Tree | None:
@@ -47,18 +56,41 @@ def _committed(root: Path, paths: Collection[str], environ: Mapping[str, str]) -
     return None
 
 
-def lost(
-    paths: Collection[str], *, before: Tree, after: Tree, committed: Tree | None
-) -> Iterator[Lost]:
+class _Trees(Struct, frozen=True, kw_only=True):
+    """The trees that are compared; `committed` is None if there is no commit."""
+
+    before: Tree
+    after: Tree
+    committed: Tree | None
+
+
+def lost(paths: Collection[str], trees: _Trees) -> Iterator[Lost]:
     """Lost definitions between two trees; `paths` are the files that differ between them."""
-    old, new = ({path: _scopes(path, tree) for path in paths} for tree in (before, after))
+    sides = (trees.before, trees.after)
+    old, new = ({path: _scopes(path, tree) for path in paths} for tree in sides)
     added = chain.from_iterable(_without(new[path], old[path]) for path in paths)
     come = {scope.name for scope in added}
     for path in paths:
-        known = _scopes(path, committed) if committed else {}
+        known = _scopes(path, trees.committed) if trees.committed else {}
         gone = _without(old[path], {**new[path], **known})
         if names := _outermost(scope for scope in gone if scope.name not in come):
             yield Lost(path=path, names=names)
+
+
+def _lost_files(paths: Collection[str], trees: _Trees) -> Iterator[str]:
+    """Files whose uncommitted content is nowhere any more."""
+    there = {_content(path, trees.after) for path in paths}
+    for path in paths:
+        was, now = _content(path, trees.before), _content(path, trees.after)
+        known = _content(path, trees.committed) if trees.committed else None
+        if was not in (None, known) and was not in there and now in (None, known):
+            yield path
+
+
+def _content(path: str, tree: Tree) -> bytes | None:
+    """Content with the same ends of lines wherever git has checked it out."""
+    content = tree.read(path)
+    return content if content is None else content.replace(b"\r\n", b"\n")
 
 
 def _without(scopes: Mapping[str, Scope], others: Mapping[str, Scope]) -> list[Scope]:

@@ -29,8 +29,9 @@ class Identity(Struct, frozen=True, kw_only=True):
 
     @property
     def is_there(self) -> bool:
-        """Whether the work tree is still at its path."""
-        return _inode(Path(self.git_dir)) == self.inode
+        """Whether the work tree is still at its path, and not at the target of a link there."""
+        git_dir = Path(os.path.realpath(self.git_dir))
+        return str(git_dir) == self.git_dir and _inode(git_dir) == self.inode
 
 
 def sign(ws: Workspace) -> None:

@@ -135,7 +135,7 @@ def answer_lines(outcome: Outcome) -> Iterator[Line]:
 def lost_lines(outcome: Outcome) -> Iterator[Line]:
     """Lost work that was not committed, with the command that restores it."""
     for lost in outcome.lost:
-        names = f"{printable(lost.path)}: {names_of(lost.names)}"
+        names = printable(lost.path) + (f": {names_of(lost.names)}" if lost.names else "")
         yield f"lost, and not committed: {names}", "warn"
         yield from command_lines("restore it", lost.command)
 
