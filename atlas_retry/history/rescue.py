@@ -245,26 +245,33 @@ def merge_files(
     committed = None
     with suppress(UsageError):  # without a commit there is no base
         committed = trees.revision_tree(ws.root, "HEAD", paths, environ=ws.environ)
-    merged: dict[str, tuple[str, bytes] | None] = {}
+    files: dict[str, tuple[str, bytes] | None] = {}
     for path in paths:
         theirs, ours = before.read(path), now.read(path)
-        if theirs is None or ours is None:
-            merged[path] = None if theirs is None else (f"{before.mode(path)}", theirs)
-            continue
-        base = (committed.read(path) if committed else None) or b""
-        text = merging.merged(ours=ours, base=base, theirs=theirs)
-        if text is None:
-            raise WorkspaceError(
-                f"{path} cannot be merged: the run and {name} changed the same lines",
-                remedy=f"atlas pick {run.id} {name} --path {shlex.quote(path)} replaces it, "
-                "and drops what the run changed there",
-            )
-        merged[path] = f"{now.mode(path)}", text
-    wanted = {path: file for path, file in merged.items() if file}
-    if wanted:
+        base = committed.read(path) if committed else None
+        if theirs is not None:
+            mode = now.mode(path) or before.mode(path)
+            files[path] = f"{mode}", _merged(path, ours, base, theirs, (run.id, name))
+    if files:
         shadow.keep(ws, held_under(run.id, HELD), there.id)
-    restoring.write(ws, wanted, there.id)
-    return Restored(changed=tuple(wanted), now=held[name])
+    restoring.write(ws, files, there.id)
+    return Restored(changed=tuple(files), now=held[name])
+
+
+def _merged(
+    path: str, ours: bytes | None, base: bytes | None, theirs: bytes, held: tuple[str, str]
+) -> bytes:
+    if ours is None:
+        return theirs
+    merged = merging.merged(ours=ours, base=base or b"", theirs=theirs)
+    if merged is None:
+        run_id, name = held
+        raise WorkspaceError(
+            f"{path} cannot be merged: the run and {name} changed the same lines",
+            remedy=f"atlas pick {run_id} {name} --path {shlex.quote(path)} replaces it, "
+            "and drops what the run changed there",
+        )
+    return merged
 
 
 def _holding(ws: discovery.Workspace, run: RunRow, name: str) -> dict[str, str]:
