@@ -86,6 +86,7 @@ def test_another_version_or_system_is_no_other_row() -> None:
     ]
 
 
+CALLED = "them/flows/.github/workflows/x.yml@v1"
 LOOP = "for f in *.php; do php -l $f || bad=1; done"
 COMPARES = "it compares with the commit: your own edits would fail it"
 MATRIX = "on: push\njobs:\n  a:\n    strategy: {matrix: %s}\n    steps: [{run: '%s'}]\n"
@@ -174,7 +175,7 @@ LINES: dict[str, tuple[Mapping[str, str], list[str]]] = {
         [
             "gate: mypy src",
             "gate: pytest -q",
-            "not understood: uses: them/flows/.github/workflows/x.yml@v1",
+            f"left out: uses: {CALLED} (its lines are in another repository)",
         ],
     ),
     "expressions are never cut": (

@@ -16,6 +16,7 @@ from atlas_retry.config.init.commands import (
     UnderstoodCommand,
     installs,
     only_prepares,
+    runs_a_tool,
     slot_of_name,
     understand,
 )
@@ -66,19 +67,26 @@ CHECKING = regex(r"(?i).*(?:check|verify|validate|audit)(?:s|er)?(?![a-z])")
 CHECK_WORD = regex(
     r"(?<![\w/.=-])-{0,2}(?:\w+[-:])?(?:tests?|checks?|lint|verify|validate|audit|spec)\b"
 )
-NO_CHECK = regex(
-    r"(?i)install|deps|dependenc|setup|set-up|prepare|bootstrap|clean|deploy|publish|release|push"
-    r"|upload|download|fetch|start|serve|watch|^dev$|^env$|^venv$|init|login|tag|version|bump"
-    r"|notify|report"
+SETS_UP = regex(
+    r"(?i)install|deps|dependenc|setup|set-up|prepare|bootstrap|clean|deploy|publish|release|upload"
+    r"|download|login"
 )
 """Name of a target or script that checks nothing, whatever it runs."""
+OTHER_WORK = regex(r"(?i)push|fetch|start|serve|watch|^dev$|^env$|init|^tag|version|bump|notify")
+"""Name of one that may not end, or changes something: never proposed for its name alone."""
 PLUMBING = regex(r"grep\b|nohup\b|xargs\b|break$|continue$")
 """What a loop or condition needs, and is a check outside of one."""
+TOX = regex(r"""(?x)
+    (\btox\b.*[ ]-e[ ]?)["']?
+    (?: [a-z]*py\d[\w.-]* | \d\.[\d.]+t?(?!\S) | \$\{?\w+\}? | \$\{\{.*?\}\} | py )["']?
+    """)
+"""An environment of tox for one interpreter."""
 COMPARES = regex(r"(?:! )?git (?:diff|status)\b")
 BASH = regex(
     r"\[\[|<<<|<\(|(?<!\S)\w+=\(|\$\{\w+\[|&>|\bset -\w*o pipefail|(?<!\S)(?:source|shopt) "
 )
 """What a POSIX shell does not know; CI runs scripts by bash."""
+BUILDERS = ("cmake ", "make", "ninja")
 PURE = {Slot.FORMAT, Slot.LINT, Slot.TYPES}
 MAX_SHOWN = 160
 
@@ -187,7 +195,7 @@ def _with_builds(project: ProjectFiles, lines: Sequence[CiLine]) -> Iterator[CiL
     for line, is_test in zip(plain, tests, strict=True):
         if is_test:
             yield replace(line, line=CMAKE, inner=(CMAKE,), cwd=".", unknown=())
-        elif any(tests) and line.line.startswith("cmake "):
+        elif any(tests) and line.line.startswith(BUILDERS):
             yield replace(line, left_out=line.left_out or why)
         else:
             yield line
@@ -203,11 +211,7 @@ def _tool_of(line: str) -> str:
 
 
 def _settled(line: CiLine) -> CiLine:
-    plain = re.sub(
-        r"(\btox\b.* -e ?)[\"']?(?:py\d[\w.-]*|\$\{?\w+\}?|\$\{\{.*?\}\}|py)[\"']?",
-        r"\1py",
-        line.line,
-    )
+    plain = TOX.sub(r"\1py", line.line)
     plain = re.sub(r"(\bnox\b.* (?:-s|--session)[ =])[\"']?([\w-]+)-\d[\d.]*[\"']?", r"\1\2", plain)
     if plain == line.line:
         return line
@@ -246,7 +250,7 @@ def _prepares(project: ProjectFiles, line: CiLine, command: str) -> bool:
         return False
     lines = [*_lines_run(project, task, set())] if task.name.endswith(".sh") else []
     is_set_up = bool(lines) and all(map(only_prepares, lines))
-    return is_set_up or bool(NO_CHECK.search(task.name.rpartition("/")[2]))
+    return is_set_up or bool(SETS_UP.search(task.name.rpartition("/")[2]))
 
 
 def _gate(project: ProjectFiles, line: CiLine) -> Proposed | None:
@@ -296,7 +300,7 @@ def _understood(
     if not known or command.partition(" ")[0] in NODE:
         task = None if "$" in line.cwd else called(project.at(line.cwd), command)
         known = (work_of(project.at(line.cwd), task) if task else None) or known
-    if not known and CHECK_WORD.search(command):
+    if not known and (CHECK_WORD.search(command) or runs_a_tool(command)):
         program = bare(command).partition(" ")[0].rpartition("/")[2]
         known = UnderstoodCommand(slot=Slot.CUSTOM, tool=program, language="")
     return known, task
@@ -363,8 +367,9 @@ def _slot_of(task: Task, inner: Sequence[Slot]) -> Slot | None:
         slot = Slot.LINT
     if slot is None and task.run in WHOLE:
         slot = Slot.TEST
-    is_known = bool(task.body) or is_file
-    return slot or (Slot.CUSTOM if is_known and not NO_CHECK.search(name) else None)
+    is_other = SETS_UP.search(name) or OTHER_WORK.search(name)
+    is_known = (bool(task.body) or is_file) and not is_other
+    return slot or (Slot.CUSTOM if is_known else None)
 
 
 # --- what a line starts ------------------------------------------------------------------------

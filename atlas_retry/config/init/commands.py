@@ -98,7 +98,7 @@ TOOLS = (
     ToolRow(Slot.TEST, "js", r"vitest|jest|mocha|ava|tap|c8|nyc|node (?:\S+ )*--test"),
     ToolRow(Slot.TEST, "js", r"bun test|cypress run|playwright test"),
     ToolRow(Slot.TEST, "deno", r"deno test"),
-    ToolRow(Slot.TEST, "elixir", r"mix test"),
+    ToolRow(Slot.TEST, "elixir", r"mix (?:test|coveralls\S*)"),
     ToolRow(Slot.TEST, "ruby", r"rspec|rails test"),
     ToolRow(Slot.TEST, "php", r"phpunit|pest"),
     ToolRow(Slot.TEST, "cpp", r"ctest|meson test|cmake -S .*&& ctest"),
@@ -114,6 +114,7 @@ TOOLS = (
     ToolRow(Slot.BUILD, "cpp", r"cmake|meson (?:setup|compile)|ninja|autoreconf|\./autogen\.sh"),
     ToolRow(Slot.BUILD, "cpp", r"\./(?:configure|bootstrap)"),
     ToolRow(Slot.BUILD, "", r"(?:(?:uv|hatch|flit|poetry|pdm) )?build|twine check"),
+    ToolRow(Slot.BUILD, "cpp", r"g?make(?: -\S+)*$"),
 )
 """The first row with a matching start applies."""
 _STARTS = tuple((tool, regex(rf"({tool.start})(?![\w.-])")) for tool in TOOLS)
@@ -142,7 +143,7 @@ INSTALLS = regex(r"""(?x)
 PREPARES = regex(r"""(?x)(?:sudo(?:[ ]-\S+)*[ ])?(?:
       (?:echo|printf|cat|ls|cd|pushd|popd|mkdir|cp|mv|rm|touch|ln|chmod|chown|export|set|unset|source
         |\.|exit|return|true|:|sleep|date|env$|printenv|pwd|which|whereis|type|uname|df|du|free|ps
-        |kill
+        |kill|mount|umount
         |wait|trap|shopt|ulimit|umask|tar|unzip|gzip|curl|wget|jq|sed|awk|head|tail|tee|find|read|id
         |test[ ]-[defnsz]|\[\[?|git|gh|hub|ssh\S*|scp|rsync|gpg|aws|gcloud|az|kubectl|systemctl
         |service
@@ -165,13 +166,15 @@ PREPARES = regex(r"""(?x)(?:sudo(?:[ ]-\S+)*[ ])?(?:
         |llvm-cov[ ]report|add|vendor|package)
     | go[ ](?:mod[ ](?:download|tidy$|verify)|get|env|clean|work)
     | make[ ](?:install|deps|setup|clean|distclean|bootstrap|prepare)
-    | gem[ ]|bundle[ ](?:config|update|lock|clean|info)
+    | gem[ ]\S+|bundle[ ](?:config|update|lock|clean|info)
     | composer[ ](?:config|global|require|remove|show)
     | mix[ ](?:deps|local|archive|hex)\S* | rebar3[ ](?:get-deps|update)
     | dotnet[ ](?:restore|tool|nuget|workload|pack)|nuget
-    | (?:terraform|tofu)[ ]init|helm[ ](?:repo|dep\w*)|twine[ ]upload|mise[ ]|gradle[ ]wrapper
+    | (?:terraform|tofu)[ ]init|helm[ ](?:repo|dep\w*)|twine[ ]upload|mise[ ]\S+|gradle[ ]wrapper
     | (?:npx|pnpm|yarn|bunx)[ ](?:exec[ ])?(?:playwright|cypress)[ ]install
-    | (?:\S+[ ]){1,4}(?:publish|deploy|upload)(?!\S)
+    | (?:\S+[ ]){1,4}(?:publish|deploy|upload|setup)(?!\S)
+    | tox[ ].*--notest(?!\S).*
+    | \.?/?[\w./-]*(?:install|setup)[\w-]*\.(?:sh|py)(?!\S).*
     | (?:\S+[ ]){0,4}(?:--version|-V|--help|version)$
     )(?!\S)
     | (?:.*>[ ]?)"?'?\$\{?GITHUB_(?:OUTPUT|ENV|PATH|STEP_SUMMARY)
@@ -180,10 +183,26 @@ PREPARES = regex(r"""(?x)(?:sudo(?:[ ]-\S+)*[ ])?(?:
 """Start of a line that installs, moves files, talks to servers or reports: it checks nothing."""
 
 
+RUNS = regex(r"""(?x)
+    (?:cargo|cross|mix|mvn|\./mvnw|gradle|\./gradlew|dotnet|sbt|lein|stack|cabal|dune|zig|swift
+      |bazel(?:isk)?|deno|rebar3|flutter|dart|rake)[ ]
+    | go[ ](?:run|generate|tool|list|fix)[ ]
+    | docker(?:[ ]compose|-compose)?[ ](?:.*[ ])?(?:run|build)[ ]
+    """)
+"""Start of a line that runs a build tool, or a container: it fails the job if that fails."""
+
+
+def runs_a_tool(line: str) -> bool:
+    """Whether a line starts a build tool, or a program of the project by a launcher."""
+    plain = re.sub(rf"^{ASSIGNED}", "", line.strip())
+    return bool(RUNS.match(plain)) or bare(plain) != plain
+
+
 def only_prepares(line: str) -> bool:
     """Whether a line is set-up, which CI needs on an empty machine; `understand` has precedence."""
     plain = re.sub(r"\s*\|\|\s*(?:true|:)$", "", re.sub(rf"^{ASSIGNED}", "", line.strip()))
-    is_set_up = bool(PREPARES.match(plain)) or bool(INSTALLS.match(plain)) or not plain
+    starts = (plain, bare(plain))
+    is_set_up = not plain or any(PREPARES.match(each) or INSTALLS.match(each) for each in starts)
     return is_set_up and understand(line) is None and not re.match(r"git (?:diff|status)\b", plain)
 
 

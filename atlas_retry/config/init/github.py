@@ -49,8 +49,15 @@ OTHER_SHELLS = {
     "pwsh": "PowerShell", "powershell": "PowerShell", "cmd": "cmd.exe", "python": "Python",
     "python3": "Python", "node": "Node.js", "perl": "Perl", "Rscript": "R",
 }  # fmt: skip
-CHECKS = regex(r"(?i)(?:^|[/_-])(?:lint|test|check|format|verify|audit|scan|analy[sz]e|validate)")
-"""Name of an action that checks something; the others prepare, upload or talk."""
+SETS_UP = regex(r"""(?ix)
+    ^actions/(?!dependency-review) | ^docker/ | setup | set-up | install | cache | checkout | upload
+    | download | artifact | login | deploy | publish | release | codecov | coverall | codeclimate
+    | label | comment | notify | slack | toolchain | paths-filter | changed-files | harden-runner
+    | github-script | pull-request | configure | disk | swap | cleanup | cancel | token
+    | credentials
+    | codeql-action/(?:init|autobuild) | report | add-to-project | stale | git-auto-commit
+    """)
+"""Name of an action that prepares, uploads or talks; each other one is named."""
 _MATRIX = regex(r"matrix\.([A-Za-z_][\w.-]*)|matrix\['([\w-]+)'\]")
 _LATER = regex(r"ATLAS_ONLY_IN_CI_(\d+)_")
 """Stands for an expression without a value while a script is cut."""
@@ -134,7 +141,8 @@ class _Flow(Struct, frozen=True, kw_only=True):
             return
         if isinstance(called, str):
             text = f"uses: {called}"
-            line = CiLine(line=text, inner=(text,), where=self.where, condition=condition)
+            why = "its lines are in another repository"
+            line = CiLine(line=text, inner=(text,), where=self.where, left_out=why)
             yield CiJob(key=f"{self.where}:{name}", lines=(line,) if runs else ())
             return
         read = " ".join(map(text_of, (job.get("steps"), job.get("env"), job.get("defaults"))))
@@ -298,7 +306,8 @@ class _Steps(Struct, kw_only=True):
             yield inner.line(
                 line, inner.below(str(given.get("working-directory", "."))), {}, (line,), []
             )
-        elif CHECKS.search(name):
+        elif not SETS_UP.search(name):
+            inner.left_out = inner.left_out or "only GitHub can run this action"
             text = f"uses: {step['uses']}"
             yield inner.line(text, ".", {}, (text,), [])
 
@@ -306,7 +315,9 @@ class _Steps(Struct, kw_only=True):
         repository = self.filled(given.get("repository", ""))
         folder = normpath(self.filled(given.get("path", ".")))
         known = dig(self.contexts[0], "github", "repository")
-        if not repository or repository == known or "github.repository" in str(given["repository"]):
+        is_own = repository in ("", known) or "github.repository" in str(given.get("repository"))
+        is_another_revision = "ref" in given and folder != "."
+        if is_own and not is_another_revision:
             self.own = folder
         else:
             self.foreign.add(folder)

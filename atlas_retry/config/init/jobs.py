@@ -15,7 +15,10 @@ MAX_ROWS = 256
 ROOT = "$(git rev-parse --show-toplevel)"
 """The workspace of CI, in a command."""
 OTHER_SYSTEMS = regex(r"windows|macos|\bwin\d|mac-|\bosx\b|freebsd", re.IGNORECASE)
-UNSTABLE = regex(r"nightly|beta|canary|\bdev\b|experimental|pypy|\brc|head|edge", re.IGNORECASE)
+UNSTABLE = regex(
+    r"nightly|beta|canary|\bdev\b|experimental|pypy|graal|jruby|truffle|\dt\b|\brc|head|edge",
+    re.IGNORECASE,
+)
 _VERSIONS = regex(
     r"(?i)[a-z/-]{0,20}v?\d[\w.*+-]*|lts(?:/\*)?|latest|stable|nightly|beta|canary|current"
 )
