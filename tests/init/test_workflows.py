@@ -5,12 +5,15 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from atlas_retry.config.init import ci, github
 from atlas_retry.config.init.ci import Role
 from atlas_retry.config.init.expressions import UNKNOWN, holds, value_of
 from atlas_retry.config.init.jobs import combinations, representatives
 from atlas_retry.config.init.project import Folder, ProjectFiles
+from atlas_retry.config.init.script import commands_of
 from tests.init.test_ci import FILES, GITHUB, STEPS, accounts_of, gates_of
 from tests.init.test_detect import Layout, package
 
@@ -114,6 +117,14 @@ LINES: dict[str, tuple[Mapping[str, str], list[str]]] = {
     "words that say what an unknown tool does": (
         {GITHUB: STEPS + "    - run: cargo semver-checks\n    - run: frobnicate check src\n"},
         ["gate: cargo semver-checks", "gate: frobnicate check src"],
+    ),
+    "the environment of tox in a variable": (
+        {
+            "tox.ini": "[testenv:lint]\ncommands = flake8\n[testenv:docs]\ncommands = x\n",
+            GITHUB: "on: push\njobs:\n  a:\n    strategy: {matrix: {env: [{TOXENV: docs}, "
+            "{TOXENV: lint}]}}\n    steps: [{run: tox, env: '${{ matrix.env }}'}]\n",
+        },
+        ["gate: tox -e docs with TOXENV=docs", "gate: tox -e lint with TOXENV=lint"],
     ),
     "conditions": (
         {
@@ -273,7 +284,40 @@ def test_every_line_of_ci_is_exactly_one_of_four(files: Mapping[str, str]) -> No
 
 def settled(lines: set[tuple[str, str]]) -> set[tuple[str, str]]:
     """Lines that stand for another version of themselves, or for what builds first."""
-    return {(c, ci.without_reports(n)) for c, n in lines if n.startswith(("tox -e py", "ctest"))}
+    return {(c, ci.without_reports(n)) for c, n in lines if n.startswith(("tox", "ctest"))}
+
+
+STEP = "on: push\njobs: {a: {%s}}"
+ODD = [
+    "jobs: []",
+    STEP % "steps: x",
+    "on: {push: [], x: }\njobs: {a: {needs: {}}}",
+    STEP % "strategy: {matrix: [1]}, steps: [{run: [1]}, {run: 7}, 3, {uses: [1]}]",
+    STEP % "strategy: {matrix: {x: [], y: 3}}, env: x, if: [1], steps: [{run: ''}]",
+    STEP % "uses: ./.github/workflows/ci.yml, with: 3",
+    STEP % 'runs-on: [a, {b: c}], defaults: {run: 1}, steps: [{run: "cd \' \\\\m $"}]',
+    STEP % "steps: [{run: '$Env:Path=\"C:\\msys64;$Env:Path\"'}, {run: '${{ a[ }}'}]",
+    STEP % "steps: [{run: 'if ; then (( )) <<EOF'}, {run: '$(', shell: 3}]",
+    "stages: 3\na: {script: {b: c}, rules: [1, {if: [2]}], extends: a, needs: [{job: []}]}",
+    "include: [3, {local: 7}]\na: {script: [!reference [b], [[x]]], parallel: {matrix: [1]}}",
+]
+
+
+@pytest.mark.parametrize("text", ODD)
+@pytest.mark.parametrize("path", [GITHUB, ".gitlab-ci.yml", ".circleci/config.yml"])
+def test_odd_files_of_ci_are_read_without_an_error(path: str, text: str) -> None:
+    assert isinstance(accounts_of({path: text}), tuple)
+
+
+@given(st.text(alphabet="ab \n$\\'\"(){}[]<>|&;=!.-/#%@", max_size=60))
+def test_no_script_is_too_odd(script: str) -> None:
+    commands = [*commands_of(script, ".", {"a": "b"})]
+    assert all(command.text for command in commands)
+
+
+@given(st.text(alphabet="ab .'\"(){}[]<>|&!=,$/*0", max_size=40))
+def test_no_expression_is_too_odd(expression: str) -> None:
+    assert holds(expression, CONTEXTS) in (True, False, None)
 
 
 def test_every_line_of_our_own_workflows_is_understood() -> None:

@@ -76,6 +76,8 @@ OTHER_WORK = regex(r"(?i)push|fetch|start|serve|watch|^dev$|^env$|init|^tag|vers
 """Name of one that may not end, or changes something: never proposed for its name alone."""
 PLUMBING = regex(r"grep\b|nohup\b|xargs\b|break$|continue$")
 """What a loop or condition needs, and is a check outside of one."""
+CHOSEN = {"tox": ("-e", "TOXENV"), "nox": ("-s", "NOXSESSION")}
+"""Option of a runner, and the variable that means the same."""
 TOX = regex(r"""(?x)
     (\btox\b.*[ ]-e[ ]?)["']?
     (?: [a-z]*py\d[\w.-]* | \d\.[\d.]+t?(?!\S) | \$\{?\w+\}? | \$\{\{.*?\}\} | py )["']?
@@ -211,7 +213,11 @@ def _tool_of(line: str) -> str:
 
 
 def _settled(line: CiLine) -> CiLine:
-    plain = TOX.sub(r"\1py", line.line)
+    env = dict(line.env)
+    runner = line.line.split(" ", 1)[0]
+    chosen = env.get(CHOSEN[runner][1], "") if runner in CHOSEN else ""
+    option = CHOSEN[runner][0] if chosen and " -" not in line.line else ""
+    plain = TOX.sub(r"\1py", f"{line.line} {option} {chosen}" if option else line.line)
     plain = re.sub(r"(\bnox\b.* (?:-s|--session)[ =])[\"']?([\w-]+)-\d[\d.]*[\"']?", r"\1\2", plain)
     if plain == line.line:
         return line

@@ -169,7 +169,7 @@ PREPARES = regex(r"""(?x)(?:sudo(?:[ ]-\S+)*[ ])?(?:
     | gem[ ]\S+|bundle[ ](?:config|update|lock|clean|info)
     | composer[ ](?:config|global|require|remove|show)
     | mix[ ](?:deps|local|archive|hex)\S* | rebar3[ ](?:get-deps|update)
-    | dotnet[ ](?:restore|tool|nuget|workload|pack)|nuget
+    | dotnet[ ](?:restore|tool|nuget|workload)|nuget
     | (?:terraform|tofu)[ ]init|helm[ ](?:repo|dep\w*)|twine[ ]upload|mise[ ]\S+|gradle[ ]wrapper
     | (?:npx|pnpm|yarn|bunx)[ ](?:exec[ ])?(?:playwright|cypress)[ ]install
     | (?:\S+[ ]){1,4}(?:publish|deploy|upload|setup)(?!\S)

@@ -226,7 +226,7 @@ class _Steps(Struct, kw_only=True):
 
     def of_job(self, job: Table) -> Iterator[CiLine]:
         for level in (self.flow.document, job):
-            self.add_env(table(level, "env"))
+            self.add_env(level.get("env"))
             defaults = table(level, "defaults", "run")
             self.cwd = self.filled(defaults.get("working-directory", self.cwd))
             self.shell = str(defaults.get("shell", self.shell))
@@ -262,7 +262,7 @@ class _Steps(Struct, kw_only=True):
     def _inside(self, step: Table) -> "_Steps":
         """The reader of one step: its variables and its condition added."""
         inner = replace(self, env=dict(self.env))
-        inner.add_env(table(step, "env"))
+        inner.add_env(step.get("env"))
         runs, condition = _decided(step.get("if"), inner.contexts)
         inner.condition = condition or self.condition
         if not runs:
@@ -334,9 +334,10 @@ class _Steps(Struct, kw_only=True):
         yield from inner.read(dig(action, "runs", "steps"), depth + 1)
         self.env |= {name: value for name, value in inner.env.items() if name not in self.env}
 
-    def add_env(self, env: Table) -> None:
-        for name, value in env.items():
-            self.env[str(name)] = _evaluated(value, self.contexts[0])
+    def add_env(self, env: object) -> None:
+        """Add the variables of one level; a matrix may hold them all."""
+        for name, value in table(_evaluated(env, self.contexts[0])).items():
+            self.env[str(name)] = value
             known = {**self.env, "*": UNKNOWN}
             self.contexts = tuple({**each, "env": known} for each in self.contexts)
 

@@ -148,7 +148,7 @@ def _command(node: "Node", text: str, running: _Running) -> ShellCommand:
         cwd=running.cwd,
         env=dict(running.env),
         inner=tuple(chain(*(each.inner for each in needed), inner)),
-        unset=tuple(name for name in unknown if re.search(rf"\$\{{?{name}\b", text)),
+        unset=tuple(name for name in unknown if re.search(rf"\$\{{?{re.escape(name)}\b", text)),
     )
 
 
@@ -173,7 +173,7 @@ def _set_by(node: "Node") -> set[str]:
     setting = chain.from_iterable(_within(node, kind) for kind in kinds)
     own = {_text(each.named_children[0]) for each in setting}
     for command in _within(node, "command"):
-        name, *words = _text(command).split()
+        name, *words = _text(command).split() or [""]
         own |= {*words} if name == "read" else set()
     return own
 
