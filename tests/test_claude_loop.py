@@ -31,7 +31,7 @@ from tests.messages_server import (
     serving,
 )
 from tests.processes import PYTHON
-from tests.projects import CALC, FIXED, TEST, UNITTEST, Project, atlas, git, make_project
+from tests.projects import CALC, FIXED, IDENTITY, TEST, UNITTEST, Project, atlas, git, make_project
 from tests.test_agents_claude_code import real_claude
 
 pytestmark = pytest.mark.claude
@@ -357,3 +357,37 @@ def test_a_cheat_is_caught_and_reverted(way: str, project: Project) -> None:
     is_kept = ended.verdict == "needs_review"
     in_place = [one["path"] for one in held if one["in_place"] and is_kept]
     assert left == "".join(f" M {path}\n" for path in in_place)
+
+
+ACTS = {
+    "commit": "echo mine > notes.txt; {git} add notes.txt; {git} commit -qm mine",
+    "amend": "{git} commit -q --amend -m mine",
+    "stash": "echo '# mine' >> test_calc.py; {git} stash -q",
+    "switch": "git switch -qc mine",
+    "tag": "git tag mine",
+    "config": "git config user.name mine",
+}
+
+
+@pytest.mark.parametrize("flags", [(), ("--isolate",)], ids=["in place", "in layers"])
+@pytest.mark.parametrize("act", ACTS)
+def test_what_a_person_does_in_git_while_claude_works_stays(
+    project: Project, act: str, flags: tuple[str, ...]
+) -> None:
+    calc, environ = project.root / "calc.py", {**project.environ, "HOME": "/nonexistent"}
+    look = "git log --format=%s; git stash list; git symbolic-ref HEAD; git tag; git config -l"
+    seen: list[str] = []
+
+    def shell(line: str) -> str:
+        argv = ("sh", "-ec", line)
+        return subprocess.check_output(argv, cwd=project.root, env=environ, text=True)
+
+    def person(_: Recorded) -> Answer:
+        shell(ACTS[act].format(git=" ".join(("git", *IDENTITY))))
+        seen.append(shell(look))
+        return edit(calc, "a - b", "a + b")
+
+    ended = retry(project, read(project), person, say("plus"), flags=flags)
+    assert (ended.code, ended.verdict) == (0, "fixed"), ended.stderr
+    assert calc.read_text() == FIXED
+    assert shell(look) == seen[0]

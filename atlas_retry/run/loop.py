@@ -157,7 +157,7 @@ def _turn(progress: Progress, before: Taken, number: int, do: Effects) -> Progre
     after = do.snapshot(str(number))
     under = do.changed_under(before.id, after.id)
     turn = Turn(before=before, after=after)
-    if under and (clash := _clash(turn, under, do)):
+    if under and (clash := _clash(turn, under, reply, do)):
         attempt = _reported(reply, request, progress, do)
         attempt = replace(attempt, prompt_path=prompt_path, held=clash)
         return _set_aside(progress, attempt, turn, under, do)
@@ -185,12 +185,13 @@ def _turn(progress: Progress, before: Taken, number: int, do: Effects) -> Progre
     return _advanced(progress, attempt, end, validation)
 
 
-def _clash(turn: Turn, under: Under, do: Effects) -> tuple[Held, ...]:
+def _clash(turn: Turn, under: Under, reply: AgentReply, do: Effects) -> tuple[Held, ...]:
     """Files in which the attempt and someone else's git are not to be told apart, or that decide.
 
     They could neither be judged nor restored without overwriting what that git brought.
     """
-    paths = under.mixed.union(do.deciding(turn.before.id, turn.after.id, under.paths))
+    mixed = under.mixed - do.by_others(under.mixed, reply)
+    paths = mixed.union(do.deciding(turn.before.id, turn.after.id, under.paths))
     detail = f"was changed in git during the attempt ({under.how}), and not by the agent's git"
     return tuple(
         Held(rule="changed-in-git", path=path, detail=detail, in_place=True)

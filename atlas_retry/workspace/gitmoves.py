@@ -6,7 +6,7 @@ unknown: it stays. What git would run is restored, whoever changed it, because g
 
 import os
 import shlex
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import product
 from pathlib import Path
@@ -49,16 +49,23 @@ _RUNS = regex(
 """Settings that name commands, or change what git sees in files. Source: git-config(1)."""
 _SETTING = {
     "remote": ("remote", "submodule"),
-    "branch": ("branch", "checkout", "switch", "push", "pull", "worktree", "rebase", "fetch"),
+    "branch": ("branch", "checkout", "switch", "push", "pull", "worktree", "rebase", "remote"),
     "submodule": ("submodule",),
     "maintenance": ("maintenance",),
 }
-"""Commands that write settings of a section, besides `config`."""
-_BEGINS = frozenset(
-    {"merge", "rebase", "cherry-pick", "revert", "am", "bisect", "pull", "stash", "rebase--merge"}
-)
-"""Commands that leave operations unfinished."""
-_ENDS = _BEGINS | {"commit", "reset", "checkout", "switch", "read-tree"}
+"""Commands that write settings of a section, besides `config`. All may also only read."""
+_READS = frozenset({"--get", "--get-all", "--get-regexp", "--get-urlmatch", "--list", "-l", "get"})
+_READS_REMOTE = frozenset({"show", "get-url", "-v", "--verbose"})
+_BEGINS = {
+    "MERGE": ("merge", "pull"),
+    "CHERRY": ("cherry-pick",),
+    "REVERT": ("revert",),
+    "rebase": ("rebase", "pull", "am"),
+    "BISECT": ("bisect",),
+}
+"""Commands that leave operations unfinished, by how the names of their files start."""
+_ENDS = frozenset({"commit", "reset", "checkout", "switch"})
+"""Commands that end any of them."""
 _NO_KEY = 5
 """Exit code of `git config` for a key that is not there."""
 _FLAGS = frozenset({"update-index", "sparse-checkout"})
@@ -153,7 +160,7 @@ def _is_agents(name: str, before: GitFacts, now: GitFacts, did: AgentsGit, root:
         case "index-flags":
             return any(did.ran(_FLAGS, root))
         case "state":
-            return any(did.ran(_BEGINS if name in now else _ENDS, root))
+            return any(did.ran(_operating(name, is_there=name in now), root))
         case "refs":  # a table of refs, which only git can read
             return any(not one.is_derived for one in did.updates)
         case "stash":
@@ -161,6 +168,13 @@ def _is_agents(name: str, before: GitFacts, now: GitFacts, did: AgentsGit, root:
         case _:  # a ref; files are written by hand
             value, own = now.get(name, ZERO), (one for one in did.updates if one.name == name)
             return any(_made(one, value, before) for one in own)
+
+
+def _operating(name: str, *, is_there: bool) -> frozenset[str]:
+    """The commands that begin, or also end, the operation that a file is of."""
+    file = name.removeprefix(_STATE)
+    begins = next((verbs for start, verbs in _BEGINS.items() if file.startswith(start)), ())
+    return frozenset(begins) if is_there else _ENDS.union(begins)
 
 
 def _made(update: RefUpdate, value: str, before: GitFacts) -> bool:
@@ -174,11 +188,27 @@ def _made(update: RefUpdate, value: str, before: GitFacts) -> bool:
 
 
 def _set_by(key: str, did: AgentsGit, root: Path) -> bool:
-    section = key.partition(".")[0]
-    if any(did.ran(_SETTING.get(section, ()), root)):
+    """Whether a command of the agent may have written this setting, which it names."""
+    section, _, rest = key.partition(".")
+    name = rest.rpartition(".")[0]
+    for one in did.ran(_SETTING.get(section, ()), root):
+        words = {word.lower() for word in one.arguments[1:]}
+        if name.lower() in words and not (one.verb == "remote" and words & _READS_REMOTE):
+            return True
+    return any(_writes(one.arguments, key, section) for one in did.ran(("config",), root))
+
+
+def _writes(arguments: Sequence[str], key: str, section: str) -> bool:
+    """Whether a `git config` wrote this key: it has a value, or an option that changes it."""
+    words = [word.lower() for word in arguments[1:]]
+    if not _READS.isdisjoint(words):
+        return False
+    if any(word.endswith("-section") for word in words) and section in words:
         return True
-    words = (" ".join(one.arguments).lower() for one in did.ran(("config",), root))
-    return any(key in line or f"-section {section}" in line for line in words)
+    if key not in words:
+        return False
+    is_last = words[-1] == key
+    return not is_last or any(word.startswith(("--unset", "unset", "--edit")) for word in words)
 
 
 def has_worked(root: Path, was: GitFacts, did: AgentsGit, environ: Mapping[str, str]) -> bool:
