@@ -8,14 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from atlas_retry.config.init import ci, github
+from atlas_retry.config import load_text
+from atlas_retry.config.init import ci, github, propose, text_of
 from atlas_retry.config.init.ci import Role
+from atlas_retry.config.init.detect import MAX_GATES
 from atlas_retry.config.init.expressions import UNKNOWN, holds, value_of
 from atlas_retry.config.init.jobs import combinations, representatives
 from atlas_retry.config.init.project import Folder, ProjectFiles
 from atlas_retry.config.init.script import commands_of
+from atlas_retry.config.init.values import Proposal
 from tests.init.test_ci import FILES, GITHUB, STEPS, accounts_of, gates_of
-from tests.init.test_detect import Layout, package
+from tests.init.test_detect import POM, Layout, chosen, package
+from tests.init.test_init import laid_out, machine
 
 CONTEXTS: Mapping[str, object] = {
     "github": {"event_name": "push", "ref": "refs/heads/main", "*": UNKNOWN},
@@ -163,6 +167,15 @@ LINES: dict[str, tuple[Mapping[str, str], list[str]]] = {
             "    - {uses: actions/checkout@v4, with: {repository: them/other}}\n    - run: tox\n"
         },
         ["gate: pytest", "left out: tox (it checks them/other)"],
+    ),
+    "the project in a folder of the workspace": (
+        {
+            GITHUB: "on: push\njobs:\n  a:\n    env: {IN: '${{ github.workspace }}/src/shop'}\n"
+            "    defaults: {run: {working-directory: '${{ env.IN }}'}}\n    steps:\n"
+            "    - {uses: actions/checkout@v4, with: {path: '${{ env.IN }}'}}\n"
+            "    - {run: pytest}\n    - {run: mypy, working-directory: src/shop/web}\n"
+        },
+        ["gate: pytest", "gate: mypy in web"],
     ),
     "a folder of another repository": (
         {
@@ -347,3 +360,66 @@ def test_a_job_waits_for_the_jobs_that_it_needs() -> None:
     text += "  c: {needs: a, steps: [{run: coverage report}]}\n"
     make, test, report = gates_of({"Makefile": "all:\n\tgcc a.c\n", GITHUB: text})
     assert (test.follows, report.follows) == ((), (make.key,))
+
+
+def test_more_than_twelve_gates_are_left_to_ci() -> None:
+    lines = "".join(f"    - run: pytest tests/{number}\n" for number in range(14))
+    choices = chosen({GITHUB: STEPS + lines + "    - run: mypy src\n"})
+    away = [choice.run for choice in choices if choice.only_in_ci]
+    assert len(choices) - len(away) == MAX_GATES
+    assert "mypy src" not in away
+    assert all(not choice.required for choice in choices if choice.only_in_ci)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("npm test", "npx vitest run"),
+        ("vitest run --coverage", "npx vitest run"),
+        ("pytest -n auto --cov=shop", "python -m pytest"),
+    ],
+)
+def test_the_same_tests_are_one_gate(lines: tuple[str, str]) -> None:
+    steps = "".join(f"    - run: {line}\n" for line in lines)
+    files = {"package.json": package({"test": "vitest run"}), GITHUB: STEPS + steps}
+    runs = [choice.run for choice in chosen(files)]
+    assert lines[0] in runs
+    assert lines[1] not in runs
+
+
+def test_gates_that_ci_does_not_run_are_optional() -> None:
+    files = {"pom.xml": POM, GITHUB: STEPS + "    - run: mvn verify\n"}
+    required = {choice.run: choice.required for choice in chosen(files)}
+    assert required["mvn verify"]
+    assert [run for run, needed in required.items() if needed] == ["mvn verify"]
+
+
+def test_the_written_gates_keep_the_order_of_the_job() -> None:
+    steps = "".join(f"    - run: {line}\n" for line in ("mypy src", "make", "pytest"))
+    steps += "    - run: coverage report --fail-under 90\n"
+    files = {"Makefile": "all:\n\tgcc a.c\n", GITHUB: STEPS + steps}
+    proposal = Proposal(choices=tuple(chosen(files)))
+    gates = load_text(text_of(proposal).encode(), "proposal").gates
+    after = {gate.run.split()[0]: gate.after for gate in gates}
+    assert after == {"mypy": (), "make": (), "pytest": ("make",), "coverage": ("pytest",)}
+
+
+def test_a_folder_of_a_repository_has_its_own_gates(tmp_path: Path) -> None:
+    files = {
+        ".git/HEAD": "",
+        "pnpm-lock.yaml": "",
+        "package.json": package({"lint": "eslint ."}),
+        "packages/a/package.json": package({"test": "vitest run", "types": "tsc"}, "vitest"),
+        "packages/b/package.json": package({"test": "jest"}, "jest"),
+        "node_modules/x": "",
+        GITHUB: STEPS + "    - run: pnpm lint\n"
+        "    - {run: pnpm types, working-directory: packages/a}\n",
+    }
+    root = laid_out(tmp_path / "project", files)
+    proposal = propose(root, machine(root, "pnpm"), "packages/a")
+    described = {(gate.run, gate.cwd, gate.required) for gate in proposal.gates}
+    assert described == {
+        ("pnpm types", "packages/a", True),
+        ("pnpm test", "packages/a", False),
+    }
+    assert "cwd" not in text_of(proposal)

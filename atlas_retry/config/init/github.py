@@ -313,7 +313,7 @@ class _Steps(Struct, kw_only=True):
 
     def _checked_out(self, given: Table) -> None:
         repository = self.filled(given.get("repository", ""))
-        folder = normpath(self.filled(given.get("path", ".")))
+        folder = _from_root(self.filled(given.get("path", ".")))
         known = dig(self.contexts[0], "github", "repository")
         is_own = repository in ("", known) or "github.repository" in str(given.get("repository"))
         is_another_revision = "ref" in given and folder != "."
@@ -357,7 +357,7 @@ class _Steps(Struct, kw_only=True):
 
     def below(self, cwd: str) -> str:
         """A folder of CI as one of the project."""
-        path = normpath(cwd.removeprefix(ROOT).lstrip("/") or ".")
+        path = _from_root(cwd)
         if self.own != "." and f"{path}/".startswith(f"{self.own}/"):
             return normpath(path.removeprefix(self.own).lstrip("/") or ".")
         return path
@@ -367,6 +367,10 @@ def _other_shell(shell: str) -> str:
     """The language of a script that is not one for a POSIX shell; empty if it is."""
     program = shell.partition(" ")[0].removesuffix(".exe")
     return OTHER_SHELLS.get(program, "")
+
+
+def _from_root(path: str) -> str:
+    return normpath(path.removeprefix(ROOT).lstrip("/") or ".")
 
 
 def _input(given: Table, place: re.Match[str]) -> str:
