@@ -335,6 +335,7 @@ def test_a_quality_gate_gets_its_kind_from_its_name(name: str, kind: Kind) -> No
         ("while read x; do tsc; done < list", "tsc"),
         ("test -e go", "test"),
         ('test -z "$(gofmt -l .)"', "gofmt"),
+        ('test -z "$(gofmt -l . 2>&1 | tee /dev/stderr)"', "gofmt"),
         ('[ -z "$(git status --porcelain)" ]', "git status"),
         ("[ -f a ]", "["),
         ("python -c 'a; b'", "python"),

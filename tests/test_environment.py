@@ -482,6 +482,10 @@ TOOLCHAINS = {
     ),
     "rustup": (RUSTUP, "rustup toolchain install nightly-2020-01-01-x86_64-unknown-linux-gnu"),
     "rustc": (RUSTC, "rustup update"),
+    "nightly": (
+        "error: the `-Z` flag is only accepted on the nightly channel of Cargo, but this is ...\n",
+        "it needs a nightly toolchain of Rust",
+    ),
     "edition": (EDITION, "older than the edition 2027"),
     "a command of cargo": (NO_COMMAND, "cargo install cargo-deny"),
     "npm": (NPM_ENGINE, 'it needs other versions of Node.js or npm: {"node":">=99"}'),

@@ -1,6 +1,7 @@
 """`atlas init`: proposes gates, or asks for one; tries them, and writes the configuration."""
 
 import os
+import re
 import shutil
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -156,26 +157,29 @@ def checking(path: Path, environ: Mapping[str, str], *, local: bool = False) -> 
 
 
 def _notice(kept: "Sequence[Proposed]", writers: "Sequence[Proposed]", *, in_ci: bool) -> str:
-    away = [] if in_ci else [p for p in kept if p.only_in_ci]
-    count = counted(len(kept) - len(away), "gate")
+    away = 0 if in_ci else sum(p.only_in_ci for p in kept)
+    count = counted(len(kept) - away, "gate")
     line = f"no configuration: running the {count} that atlas init proposes"
-    for words, gates in (("left out", writers), ("left to CI", away)):
-        line += f"; {words}: {', '.join(p.run for p in gates)}" if gates else ""
-    return line
+    line += f"; left out: {', '.join(p.run for p in writers)}" if writers else ""
+    return line + (f"; left to CI: {counted(away, 'gate')} (-v)" if away else "")
 
 
 def _details(proposal: "Proposal") -> tuple[str, ...]:
-    unknown = (f"not understood: {line}" for line in proposal.unknown)
-    return (*unknown, *(f"left out: {line}" for line in proposal.left_out))
+    return (
+        *(f"left to CI: {gate.run}" for gate in proposal.gates if gate.only_in_ci),
+        *(f"not understood: {line}" for line in proposal.unknown),
+        *(f"left out: {line}" for line in proposal.left_out),
+    )
 
 
 def _nothing_of_ci(gates: "Iterable[Proposed]", *, has_others: bool) -> AtlasError:
     reasons = {p.run: p.obstacle or "it has no form that only checks" for p in gates}
     lines = "".join(f"\n  {run}: {reason}" for run, reason in reasons.items())
-    install = next((p.remedy for p in gates if p.remedy), None)
-    local = "atlas validate --local runs the gates that CI does not run"
-    remedies = filter(None, (install, local if has_others else None))
-    return AtlasError(f"nothing of CI can run here:{lines}", remedy="; ".join(remedies) or None)
+    packages = (re.search(r"\((\w+ install)\)$", reason) for reason in reasons.values())
+    install = next((f"{match[1]} && atlas validate" for match in packages if match), None)
+    local = "atlas validate --local runs the gates that CI does not run" if has_others else None
+    remedies = "\n  ".join(filter(None, (install, local)))
+    return AtlasError(f"nothing of CI can run here:{lines}", remedy=remedies or None)
 
 
 def _doubled(idle: "Iterable[Proposed]") -> "list[Proposed]":

@@ -63,6 +63,11 @@ ROWS = (
         "Cargo is older than the edition {0}, which the project uses",
         "rustup update",
     ),
+    _Row(
+        regex(r"error: the `-Z` flag is only accepted on the nightly channel of Cargo"),
+        "it needs a nightly toolchain of Rust",
+        "rustup toolchain install nightly && rustup override set nightly",
+    ),
     # npm, error-message.js; pnpm, package-is-installable; Yarn 1
     _Row(
         regex(_NPM + r"notsup Required: +(\{.+\})"),
@@ -197,9 +202,9 @@ ROWS = (
     ),
 )
 _WORDS = regex(
-    r"requires|not (?:installed|available|supported)|no such|older than|Required|ERR_PNPM|engine"
-    r"|Java|JVM|JAVA|JDK|release|Detected|interpreter|not found|different Python|Executable|binary"
-    r"|Ruby version|bundle|PHP version|Elixir|Unchecked|SDK|configured to use|packageManager"
+    r"requires|nightly|not (?:installed|available|supported)|no such|older than|Required|ERR_PNPM"
+    r"|engine|Java|JVM|JAVA|JDK|release|Detected|interpreter|not found|different Python|Executable"
+    r"|binary|Ruby version|bundle|PHP version|Elixir|Unchecked|SDK|configured to use|packageManager"
 )
 """A line without one of these is none of the rows'."""
 

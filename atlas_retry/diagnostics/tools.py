@@ -98,9 +98,9 @@ def _interpreted(tool: str, words: Sequence[str]) -> str:
 
 def short_name(command: str) -> str:
     """Short name of a command: `ruff check` for `ruff check .`."""
-    command = first_program(command)
-    if inner := _OUTPUT_TESTED.match(command):
+    if inner := _OUTPUT_TESTED.match(command) or _OUTPUT_TESTED.match(first_program(command)):
         return short_name(inner[1])
+    command = first_program(command)
     if script := _SCRIPT.match(re.sub(rf"^{ASSIGNED}", "", command)):
         return f"{script[1]} {script[2]}"
     calls_script = re.match(r"(?:pnpm|yarn|bun) (?!exec |dlx )", command)

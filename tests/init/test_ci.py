@@ -290,7 +290,7 @@ CHECKED = {
     "cargo fmt --all": "cargo fmt --check --all",
     "npx prettier --write .": "npx prettier --check .",
     "ruff check --fix src": "ruff check src",
-    "go fmt ./...": 'gofmt -l . && test -z "$(gofmt -l .)"',
+    "go fmt ./...": 'test -z "$(gofmt -l . 2>&1 | tee /dev/stderr)"',
     "terraform fmt -recursive": "terraform fmt -check -recursive",
     "./gradlew --no-daemon spotlessApply": "./gradlew --no-daemon spotlessCheck",
     "mvn -B -ntp spotless:apply": "mvn -B -ntp spotless:check",

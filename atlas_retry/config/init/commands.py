@@ -261,7 +261,7 @@ def slot_of_name(name: str) -> Slot | None:
 def only_checks(line: str) -> str:
     """The line in its checking form; unchanged if it has none or already is in it."""
     if re.fullmatch(r"go fmt (\S+)", bare(line)):
-        return 'gofmt -l . && test -z "$(gofmt -l .)"'  # names the files, then fails
+        return 'test -z "$(gofmt -l . 2>&1 | tee /dev/stderr)"'  # names the files, then fails
     tool, start = _tool_of(bare(line))
     if tool is None or re.search(_words(tool.checks), line):
         return line
