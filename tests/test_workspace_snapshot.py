@@ -295,6 +295,31 @@ def test_unusual_names_survive_a_change(root: Path, ws: Workspace) -> None:
     assert changed == {os.fsdecode(name) for name in ODD_NAMES}
 
 
+def test_names_that_git_refuses_are_held_and_restored(root: Path, ws: Workspace) -> None:
+    """Git 2.55 takes no path with `.git` in any case, and no link `.gitmodules`, into a tree."""
+    start = snapshot(ws)
+    names = {".GIT/flag", "a/.Git%", "a/.gitmodules%", ".gitignored%", "b/.GITMODULES"}
+    links = {".gitmodules", ".gitmodules%"}
+    for name in names:
+        write(root, name, "one\ntwo\n")
+    for link in links:
+        (root / link).symlink_to("flag")
+    held, before = snapshot(ws), entries(root)
+    write(root, ".GIT/flag", "two\nthree\none\n")
+    (root / "a/.Git%").unlink()
+    for link in links:
+        (root / link).unlink()
+        write(root, link, "a file\n")
+    later = snapshot(ws)
+    state._states.clear()  # as in another process
+    assert {change.path for change in changes(ws, start.id, held.id)} == names | links
+    seen = {change.path: change.added for change in changes(ws, held.id, later.id)}
+    assert seen == {".GIT/flag": 2, "a/.Git%": 0, ".gitmodules": 1, ".gitmodules%": 1}
+    assert b"+three\n" in patch(ws, held.id, later.id, [".GIT/flag"])
+    restore(ws, held.id)
+    assert entries(root) == before
+
+
 def test_ignored_files_count_only_on_request(root: Path, ws: Workspace) -> None:
     write(root, ".gitignore", "*.log\n")
     before = snapshot(ws)

@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from atlas_retry.model import Change, ChangeStatus
+from atlas_retry.patterns import regex
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.git import EMPTY_TREE, GitError, split
 from atlas_retry.workspace.place import parents
@@ -23,6 +24,9 @@ WORK, IGNORED, GIT = "work/", "ignored/", "git/"
 _INDEX, _MANIFEST = "index", "manifest"
 _HEAD = b"commit refs/heads/none\nmark :1\ncommitter atlas <atlas> 0 +0000\ndata 0\n"
 _IDS = b'\nls :1 ""\nls :1 "work"\nreset refs/heads/none\nfrom %b\n\n' % (b"0" * 40)
+_RESERVED = regex(r"(?i)(?<![^/])(?:\.git%*|\.gitmodules%+)(?![^/])")
+_RESERVED_OF_LINK = regex(r"(?i)(?<![^/])\.git(?:modules)?%*(?![^/])")
+_STORED = regex(r"(?i)(?<![^/])(\.git(?:modules)?%*)%(?![^/])")
 _MAX_STATES = 4
 _states: "dict[str, TreeState]" = {}
 """Contents of snapshots by id, the one that was used last at the end; they never change.
@@ -125,20 +129,41 @@ def _moves(
     prefix: str, old: Mapping[str, StoredFile | None], new: Mapping[str, StoredFile | None]
 ) -> Iterator[bytes]:
     moved = differing(old, new)
+    was, now = (
+        {path: _name(prefix + path, side.get(path)) for path in moved} for side in (old, new)
+    )
     for path in moved:
-        if old.get(path) and not new.get(path):
-            yield b"D %b\n" % _name(prefix + path)
+        if was[path] and was[path] != now[path]:
+            yield b"D %b\n" % was[path]
     for path in moved:
         if entry := new.get(path):
-            yield b"M %b %b %b\n" % (entry.mode.encode(), entry.oid.encode(), _name(prefix + path))
+            yield b"M %b %b %b\n" % (entry.mode.encode(), entry.oid.encode(), now[path])
 
 
-def _name(path: str) -> bytes:
-    name = os.fsencode(path)
+def _name(path: str, entry: StoredFile | None) -> bytes:
+    """A path as fast-import reads it; empty without an entry."""
+    if entry is None:
+        return b""
+    name = os.fsencode(stored_as(path, is_link=entry.mode == LINK))
     if b"\n" not in name:
         return name
     escaped = name.replace(b"\\", rb"\\").replace(b'"', rb"\"").replace(b"\n", rb"\n")
     return b'"%b"' % escaped
+
+
+def stored_as(path: str, *, is_link: bool) -> str:
+    """The path in the shadow repository of a file of the work tree; see `_file_of`.
+
+    Since git 2.55 fast-import refuses `.git` in any case, and a link `.gitmodules`: a `%` is added.
+    """
+    if ".git" not in path.lower():
+        return path
+    return (_RESERVED_OF_LINK if is_link else _RESERVED).sub(r"\g<0>%", path)
+
+
+def _file_of(path: str) -> str:
+    """The file of the work tree that is stored under this path."""
+    return _STORED.sub(r"\1", path) if "%" in path else path
 
 
 def ids_of(answer: bytes) -> tuple[str, str]:
@@ -152,7 +177,8 @@ def read_state(ws: Workspace, snapshot_id: str) -> TreeState:
     if known := _states.get(snapshot_id):
         remember_state(snapshot_id, known)
         return known
-    entries = dict(list_tree(shadow_git(ws, "ls-tree", "-r", "-z", snapshot_id)))
+    listed = list_tree(shadow_git(ws, "ls-tree", "-r", "-z", snapshot_id))
+    entries = {_file_of(path): entry for path, entry in listed}
     if _MANIFEST not in entries:
         raise GitError(f"{snapshot_id} is not a snapshot", status=None)
     oid = entries[_MANIFEST].oid
@@ -215,8 +241,9 @@ def patch(
     """
     form = ("--binary",) if whole else ()
     below = (*form, f"--relative={WORK}", before_id, after_id)
-    chosen = (f"{WORK}{path}" for path in paths)
-    return shadow_git(ws, *_DIFF, "-p", "--no-color", *below, "--", *chosen)
+    kinds = (False, True)
+    chosen = {WORK + stored_as(path, is_link=is_link) for path in paths for is_link in kinds}
+    return shadow_git(ws, *_DIFF, "-p", "--no-color", *below, "--", *sorted(chosen))
 
 
 def changes(
@@ -321,7 +348,7 @@ def _lines(ws: Workspace, before_id: str, after_id: str) -> dict[str, _Lines]:
     counted: dict[str, _Lines] = {}
     for item in split(shadow_git(ws, *_DIFF, "-z", "--numstat", before_id, after_id)):
         added, removed, path = item.split("\t", 2)
-        name = path.partition("/")[2]
+        name = _file_of(path.partition("/")[2])
         counted[name] = _sum(counted.get(name, (0, 0)), (added, removed))
     return counted
 
