@@ -238,3 +238,57 @@ def test_a_person_and_the_agent_on_one_branch_are_told_apart(
     assert "git-state" in ended.out
     assert shell(project.root, "git log -1 --format=%s; git tag", environ) == "mine\nmine\n"
     assert len(shell(project.root, "git stash list", environ).splitlines()) == 2
+
+
+MINE = f"echo mine > notes.txt; {ME} add notes.txt; {ME} commit -qm mine"
+
+
+def is_as_the_person_left_it(project: Project) -> bool:
+    shown = shell(project.root, "git log -1 --format=%s; cat notes.txt other.txt", project.environ)
+    status = shell(project.root, "git status --porcelain -uno", project.environ)
+    return (shown, status) == ("mine\nmine\none\nmine\n", " M other.txt\n")
+
+
+def test_a_commit_stays_whole_where_the_attempt_is_reverted(
+    tmp_path: Path, environ: Environ
+) -> None:
+    project = begun(tmp_path, environ)
+    for number in (1, 2):
+        script = (project.script / f"{number}.sh").read_text().replace("sum((a, b))", "a % b")
+        (project.script / f"{number}.sh").write_text(f"{script}\ngit tag agents")
+    ended, _ = beside(project, MINE)
+    assert ended.code == 1
+    assert is_as_the_person_left_it(project), ended.out
+    assert (project.root / "calc.py").read_text() == ADD
+
+
+def test_undo_keeps_what_was_committed_during_the_run(tmp_path: Path, environ: Environ) -> None:
+    project = begun(tmp_path, environ)
+    ended, _ = beside(project, MINE)
+    assert ended.code == 0
+    undone = atlas(project, "undo")
+    assert "branch main" in undone.out or "refs/heads/main" in undone.out
+    assert is_as_the_person_left_it(project), undone.out
+    assert (project.root / "calc.py").read_text() == ADD
+
+
+@pytest.mark.in_place("in layers what the agent did in git never reaches the repository")
+def test_after_a_kill_undo_tells_the_person_from_the_agent(
+    tmp_path: Path, environ: Environ
+) -> None:
+    project = begun(tmp_path, environ)
+    script = (project.script / "1.sh").read_text()
+    does = f"{ME} tag agents; {ME} stash -q; git branch -D side"
+    kill = "kill -KILL $(ps -o ppid= $PPID); sleep 5"
+    (project.script / "1.sh").write_text(f"{script}\n{does}\n{kill}\n")
+    beside(project, MINE)
+    until = time.monotonic() + LIMIT_S
+    while not [*Path(environ["ATLAS_HOME"]).glob("runs/*/all-ended")]:
+        assert time.monotonic() < until
+        time.sleep(0.05)
+    undone = atlas(project, "undo")
+    assert is_as_the_person_left_it(project), undone.out
+    assert (project.root / "calc.py").read_text() == ADD
+    refs = shell(project.root, "git tag; git branch --list side; git stash list", environ)
+    assert refs.splitlines()[0].strip() == "side"
+    assert len(refs.splitlines()) == 2

@@ -162,7 +162,8 @@ class Effects(Struct, kw_only=True):
         """Restore a snapshot, or some paths of it.
 
         What differs from `expected` was edited by the user meanwhile: it is reported, and not
-        overwritten. A whole restore removes the caches that were made since the seal.
+        overwritten, nor is what others have committed since. A whole restore removes the caches
+        that were made since the seal.
         Raises WorkspaceError if git's folder is gone.
         """
         git = self.opened.git
@@ -170,6 +171,11 @@ class Effects(Struct, kw_only=True):
             if paths is None and self.sealed:
                 seals.clean(self.sealed, checks=True)
             look = self.opened.tracker.take
+            is_whole, committed = paths is None, self._committed_since(target)
+            if is_whole and committed:
+                now = self.opened.tracker.snapshot().id
+                moved = state.changes(git, now, target, ignored=True)
+                paths = {change.path for change in moved} - committed
             done = restoring.restore(git, target, paths, since=expected, look=look)
             self.opened.tracker.moved()
         if not git.git_dir.is_dir():
@@ -179,9 +185,17 @@ class Effects(Struct, kw_only=True):
             names = ", ".join(done.conflicts)
             text = f"edited by someone else during the run, so left as it is: {names}"
             self.emit(Notice(level=Level.WARNING, text=text))
-        if paths is None and (left := restoring.unheld(git, target)):
+        if is_whole and (left := restoring.unheld(git, target)):
             text = f"not restored, because no snapshot holds it: {', '.join(left)}"
             self.emit(Notice(level=Level.WARNING, text=text))
+
+    def _committed_since(self, target: str) -> frozenset[str]:
+        """Files that others committed since a snapshot, without what decides: that is judged."""
+        committed = gitunder.committed_since(self.opened.git, target)
+        if not committed:
+            return committed
+        now = self.opened.tracker.snapshot().id
+        return committed.difference(self.deciding(target, now, committed))
 
     def read(self, snapshot: str, paths: Collection[str]) -> Contents:
         """Contents of these files in a snapshot."""

@@ -13,6 +13,7 @@ from atlas_retry.workspace.discovery import Workspace, commit_in, head_in, uncom
 from atlas_retry.workspace.git import MAX_NAMED, GitError, git, split
 from atlas_retry.workspace.gitmoves import GitTurn
 from atlas_retry.workspace.gittrace import ZERO
+from atlas_retry.workspace.restoring import head_of
 from atlas_retry.workspace.state import list_tree, read_state
 from atlas_retry.workspace.store import StoredFile
 
@@ -50,6 +51,32 @@ def changed_under(
     )
 
 
+def committed_since(ws: Workspace, snapshot_id: str) -> frozenset[str]:
+    """Files that differ in the last commit from that of a snapshot, and are in the tree as there.
+
+    Someone else committed them, or went to another commit: what an agent committed is undone.
+    """
+    was, now = head_of(ws, read_state(ws, snapshot_id)), head_in(ws.git_dir, ws.common_dir)
+    if was is None or now is None or was == now:
+        return frozenset()
+    try:
+        differing = _differing(ws, was, now)
+        return frozenset(differing - _edited(ws, differing))
+    except GitError:
+        return frozenset()
+
+
+def _differing(ws: Workspace, was: str, now: str) -> set[str]:
+    asked = ("diff-tree", "-r", "--no-renames", "--name-only", "-z", was, now)
+    return {*split(git(*asked, cwd=ws.root, env=ws.environ))}
+
+
+def _edited(ws: Workspace, paths: Collection[str]) -> frozenset[str]:
+    """Those of the paths that are not as in the last commit."""
+    only = sorted(paths) if len(paths) <= MAX_NAMED else ()
+    return uncommitted(ws.root, ws.environ, only).paths if paths else frozenset()
+
+
 def _by_head(ws: Workspace, turn: GitTurn, changed: Collection[str]) -> Under | None:
     facts = turn.before.facts
     if "HEAD" not in facts:
@@ -62,14 +89,12 @@ def _by_head(ws: Workspace, turn: GitTurn, changed: Collection[str]) -> Under | 
     if was is None or now is None:
         return None
     try:
-        asked = ("diff-tree", "-r", "--no-renames", "--name-only", "-z", was, now)
-        differing = split(git(*asked, cwd=ws.root, env=ws.environ))
-        moved = {*changed} if is_reset else {*differing}.intersection(changed)
-        only = sorted(moved) if len(moved) <= MAX_NAMED else ()
-        edited = uncommitted(ws.root, ws.environ, only).paths if moved else frozenset[str]()
+        differing = _differing(ws, was, now)
+        moved = {*changed} if is_reset else differing.intersection(changed)
+        edited = _edited(ws, moved)
     except GitError:
         return None
-    both = moved & edited & {*differing}
+    both = moved & edited & differing
     return Under(how=how, paths=frozenset(moved - edited), mixed=frozenset(both))
 
 

@@ -128,13 +128,17 @@ def restore(
 
 
 def is_head(ws: Workspace, held: TreeState) -> bool:
-    """Whether the last commit is that of a snapshot, or one of them is not known."""
+    """Whether the last commit is that of a snapshot, or that is not known."""
+    return "own/HEAD" not in held.git or head_of(ws, held) == head_in(ws.git_dir, ws.common_dir)
+
+
+def head_of(ws: Workspace, held: TreeState) -> str | None:
+    """The last commit when a snapshot was taken; None if there was none, or only git could tell."""
     blobs = {name: entry.oid for name, entry in held.git.items() if not name.startswith(_HOOKS)}
     if "own/HEAD" not in blobs:
-        return True
+        return None
     files = read_blobs(ws, {*blobs.values()})
-    was = commit_in({name.partition("/")[2]: files[oid] for name, oid in blobs.items()})
-    return was == head_in(ws.git_dir, ws.common_dir)
+    return commit_in({name.partition("/")[2]: files[oid] for name, oid in blobs.items()})
 
 
 def restore_but_edited(ws: Workspace, snapshot_id: str, quiet_s: float) -> Restored:
