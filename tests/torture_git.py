@@ -238,14 +238,12 @@ def thrown_away(folder: Path, trials: int, seed: int) -> Tally:
         output, _ = child.communicate(timeout=LIMIT_S)
         tally.trials += 1
         tally.hit += child.returncode == 0
-        lines, lost = output.splitlines(), "lost, and not committed: "
+        lost = "lost, and not committed: "
         gone = [name for name in files if not _is(root / name, contents[name])]
-        silent = [
-            name for name in gone if f"lost, and not committed: {name}" not in " ".join(lines)
-        ]
+        silent = [name for name in gone if f"{lost}{name}" not in output]
         faults = [f"gone and not named: {', '.join(silent)}"] if silent else []
-        for line in (line.strip() for line in lines if " start --path " in line):
-            _shell(root, line.replace("atlas ", f"{sys.executable} -m atlas_retry ", 1))
+        for line in filter(_is_command, output.splitlines()):
+            _shell(root, line.strip().replace("atlas ", f"{sys.executable} -m atlas_retry ", 1))
         if left := [name for name in gone if not _is(root / name, contents[name])]:
             faults.append(f"the command does not restore {', '.join(left)}")
         if faults:
@@ -255,3 +253,7 @@ def thrown_away(folder: Path, trials: int, seed: int) -> Tally:
 
 def _is(path: Path, text: str) -> bool:
     return path.is_file() and path.read_text() == text
+
+
+def _is_command(line: str) -> bool:
+    return " start --path " in line
