@@ -6,10 +6,12 @@ from typing import Any
 
 import pytest
 import yaml
+from jsonschema import Draft202012Validator
 
 from atlas_retry import config
 from atlas_retry.config.keys import keys
 from atlas_retry.config.sources import SAME
+from atlas_retry.errors import ConfigError
 from docs import make_reference
 from tests.configurations import GATES, project, user_file
 
@@ -122,3 +124,34 @@ def test_the_schema_accepts_a_gate_as_text_or_mapping() -> None:
         "string",
         "#/$defs/CommandGate",
     ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        make_reference.example(),
+        "validation: {lint_commands: [a], test: [{run: b, timeout: 5}]}",
+        "extends: [a.yaml]",
+        "executor: {quality_gate_max_retries: null}",
+        "retry: {strategy: [{ask: fix, models: {lint: haiku}}]}",
+    ],
+)
+def test_the_schema_accepts_what_can_be_read(text: str) -> None:
+    Draft202012Validator(config.schema()).validate(yaml.safe_load(text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "validation: {lint: [3]}",
+        "agent: {models: []}",
+        "batch: {jobs: 0}",
+        "version: 2",
+        "oops: 1",
+        "retry: {strategy: [{models: {lnt: haiku}}]}",
+    ],
+)
+def test_the_schema_refuses_what_is_refused(text: str) -> None:
+    with pytest.raises(ConfigError):
+        config.load_text(text.encode(), "text")
+    assert not Draft202012Validator(config.schema()).is_valid(yaml.safe_load(text))
