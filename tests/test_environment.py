@@ -1,5 +1,6 @@
 """What is not installed is found before any money is spent; what an edit can fix is not."""
 
+import socket
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -531,3 +532,45 @@ def test_a_test_that_speaks_of_a_toolchain_is_code(text: str, words: str, plan: 
     result = ended(plan, line, files)
     assert result.status is Status.FAILED
     assert words not in (result.error or "")
+
+
+SERVICE = """\
+on: push
+jobs:
+  a:
+    services: {db: {image: "postgres:16", ports: ["%d:5432"]}}
+    steps: [{run: pytest}]
+"""
+
+
+@pytest.fixture
+def silent_port() -> int:
+    """A port on which nothing listens."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port: int = server.getsockname()[1]
+        return port
+
+
+def test_a_service_of_ci_that_does_not_listen_is_broken(plan: Plan, silent_port: int) -> None:
+    text = f"connect to 127.0.0.1:{silent_port} failed: Connection refused\n"
+    files = {".github/workflows/ci.yml": SERVICE % silent_port}
+    result = ended(plan, printed(text, 1), files)
+    assert result.status is Status.BROKEN
+    assert f"nothing listens on port {silent_port}, where CI starts postgres:16" in (
+        result.error or ""
+    )
+    after = replace(plan, after_attempt=True)
+    assert ended(after, printed(text, 1), files).status is Status.FAILED
+
+
+def test_a_refused_connection_to_no_service_of_ci_is_code(plan: Plan, silent_port: int) -> None:
+    text = f"connect to 127.0.0.1:{silent_port} failed: Connection refused\n"
+    assert ended(plan, printed(text, 1), {}).status is Status.FAILED
+
+
+def test_a_refused_connection_is_code_if_the_service_listens(plan: Plan) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        text = f"connect to 127.0.0.1:{port} failed: Connection refused\n"
+        result = ended(plan, printed(text, 1), {".github/workflows/ci.yml": SERVICE % port})
+    assert result.status is Status.FAILED

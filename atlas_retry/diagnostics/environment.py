@@ -165,6 +165,7 @@ def lack(
     """
     missing = _stubs(log, errors) or _toolchain(log, errors) or _outdated(log, errors)
     missing = missing or _undelivered(output, log, errors) or _own_package(output, log, errors)
+    missing = missing or _service(output, log, errors)
     if missing or any(error.test_id for error in errors):
         return missing
     return _program(output, log, tools)
@@ -261,6 +262,23 @@ def _outdated(log: Log, errors: Sequence[Diagnostic]) -> NotInstalled | None:
         return outdated(log.lines)
     said = [outdated(error.message.splitlines()) for error in tests]
     return said[0] if all(said) else None
+
+
+_REFUSED = regex(r"[Cc]onnection ?refused|\bECONNREFUSED\b|could not connect to server")
+
+
+def _service(output: ToolOutput, log: Log, errors: Sequence[Diagnostic]) -> NotInstalled | None:
+    """The service of CI that nothing answers for here, if nothing else fails than to reach it."""
+    texts = [error.message for error in errors] or [*filter(_REFUSED.search, log.lines)]
+    if not texts or not all(map(_REFUSED.search, texts)):
+        return None
+    asked = set(re.findall(r"(?:\bport |:)(\d{2,5})\b", "\n".join(texts)))
+    for port, image in output.declared().services:
+        if not asked or str(port) in asked:
+            command = f"docker run -d -p {port}:{port} {image}"
+            said = f"nothing listens on port {port}, where CI starts {image}: start it"
+            return NotInstalled(sentence=f"{said} ({command})", command=command)
+    return None
 
 
 def _program(output: ToolOutput, log: Log, tools: frozenset[str]) -> NotInstalled | None:

@@ -39,6 +39,8 @@ class Declared(Struct, frozen=True, kw_only=True):
     gems: frozenset[str] = frozenset()
     own: frozenset[str] = frozenset()
     """Modules that installing the project itself makes importable."""
+    services: tuple[tuple[int, str], ...] = ()
+    """Ports and images of the services that CI starts, and that do not listen here."""
     install_python: str = ""
     install_npm: str = ""
 

@@ -26,6 +26,7 @@ from atlas_retry.text.units import counted
 if TYPE_CHECKING:
     from atlas_retry.diagnostics import Declared, Findings, ToolOutput
 
+LISTEN_S = 0.2
 MAX_REPORT_BYTES = 16 << 20
 
 
@@ -223,7 +224,19 @@ def _project_names(root: Path, cwd: str = ".") -> frozenset[str]:
 def _declared(root: Path, cwd: str) -> "Declared":
     from atlas_retry.config.init.dependencies import declared
 
-    return declared(root, cwd)
+    found = declared(root, cwd)
+    return replace(found, services=tuple(s for s in found.services if not _listens(s[0])))
+
+
+def _listens(port: int) -> bool:
+    """Whether a service on this machine answers on a port."""
+    import socket  # start-up
+
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=LISTEN_S):
+            return True
+    except OSError:
+        return False
 
 
 def _report_of(gate: Gate, reading: OutputContext, logs: Path | None) -> tuple[str, bytes] | None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from atlas_retry.config.init.project import Folder, ProjectFiles, strings, table
+from atlas_retry.config.init.services import services
 from atlas_retry.diagnostics import Declared
 from atlas_retry.diagnostics.tools import bare
 from atlas_retry.patterns import regex
@@ -84,6 +85,7 @@ def declared(root: Path, cwd: str = ".") -> Declared:
         npm=frozenset(name for name in npm if not _is_there(name, root, cwd)),
         gems=frozenset(chain.from_iterable(map(_gems, projects))),
         own=frozenset(_own_modules(projects[-1])),
+        services=tuple(dict.fromkeys(services(projects[0]))),
         install_python=next(map(INSTALL_PYTHON.__getitem__, locks), ""),
         install_npm=_npm_install(projects),
     )
