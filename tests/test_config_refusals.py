@@ -229,6 +229,13 @@ def test_all_errors_are_reported_at_once_in_order(tmp_path: Path) -> None:
         ("ATLAS_", "3", "unknown key"),
         ("ATLAS___", "3", "unknown key"),
         ("ATLAS_RETRY__FLAKE_RERUNS__X", "3", "flake_reruns"),
+        ("ATLAS_AGENT", "null", "expected a mapping, found nothing"),
+        ("ATLAS_RETRY", "[" * 100_000, "expected JSON"),
+        ("ATLAS_RETRY__STRATEGY", '[{"ask": "x"}]', "retry.strategy[0].ask: expected 'fix'"),
+        ("ATLAS_VALIDATION", '{"lint": [{"run": 3}]}', "validation.lint[0].run: expected a"),
+        ("ATLAS_VALIDATION__LINT__0", "x", "expected a list, found a mapping"),
+        ("ATLAS_BUDGETS__WEEK", "3", "expected 'day', 'month'"),
+        ("ATLAS_AGENT__TIMEOUT", "\udcff", "expected a duration"),
     ],
 )
 def test_an_invalid_variable_is_refused_by_name(

@@ -11,6 +11,7 @@ from atlas_retry.config.init import paste, propose, text_of
 from atlas_retry.config.init.detect import choose, detect
 from atlas_retry.config.init.values import Proposal, Proposed, Slot
 from atlas_retry.errors import UsageError
+from atlas_retry.settings import CONFIGURATION_FILES
 from tests.init.test_detect import PROJECTS, Layout, startable
 
 
@@ -133,7 +134,7 @@ def test_the_configuration_is_written_and_names_the_next_command(
     assert captured.err.endswith("next:\n  atlas validate\n")
 
 
-@pytest.mark.parametrize("there", [".atlas/config.yaml", "atlas.yaml"])
+@pytest.mark.parametrize("there", CONFIGURATION_FILES)
 def test_an_existing_configuration_is_never_overwritten(tmp_path: Path, there: str) -> None:
     root = laid_out(tmp_path / "project", {"Makefile": "test:\n\tx\n", there: "mine"})
     with pytest.raises(UsageError, match="never overwritten"):
