@@ -113,6 +113,10 @@ class Gate(Struct, frozen=True, kw_only=True):
     network: bool = True
     parser: str | None = None
     report: ReportFile | None = None
+    trusts_exit_code: bool = False
+    """Exit code 0 passes, whatever the output or the report counts."""
+    cannot_fail: str = ""
+    """The part of `run` that makes it exit with 0 always: it is never required."""
     accepts_baseline: bool = False
     """Passes if all its problems are also reported at the revision `triage.baseline`."""
     agent: str | None = None
@@ -198,8 +202,9 @@ class GateResult(Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
     """Remarks that do not affect the status, for example processes that it left running."""
     triage: str | None = None
-    """Cause of the failure: code, flaky, environment, vacuous, threshold, or void (what it should
-    judge is gone); None if it passed."""
+    """Cause of the failure: code, flaky, environment, vacuous, threshold, exit-code (0,
+    although failures are counted but none is named), or void (what it should judge is gone); None
+    if it passed."""
     cost_usd: float | None = None
     """Cost of a review; None if there was none or its cost is unknown."""
     reused: str | None = None

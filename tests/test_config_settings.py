@@ -33,6 +33,7 @@ GATE = {
     "writes": ("writes: true", "writes", True),
     "when": ("when: ci", "only_in_ci", True),
     "keep_daemons": ("keep_daemons: true", "keep_daemons", True),
+    "exit_code": ("exit_code: trust", "trusts_exit_code", True),
     "network": ("network: none", "network", False),
     "parser": ("parser: mypy", "parser", "mypy"),
     "report.format": ("report: {format: junit, path: a.xml}", "report.format", "junit"),

@@ -121,6 +121,9 @@ class CommandKeys(Check, frozen=True, kw_only=True):
     """ci: it runs only where the variable `CI` is set, and if --only names it."""
     writes: bool | None = None
     """true: it changes files, so it runs alone; by default true for format and pre_commit."""
+    exit_code: Literal["check", "trust"] = "check"
+    """trust: exit code 0 passes, even if the summary or the report of a test runner counts
+    failures."""
     keep_daemons: bool = False
     """true: do not stop processes that outlive it (build servers)."""
     network: Literal["host", "none"] = "host"

@@ -17,6 +17,7 @@ from atlas_retry.config.keys import (
     QualityGate,
     ReviewGate,
 )
+from atlas_retry.config.neutralised import neutraliser
 from atlas_retry.config.reading import Reading, read
 from atlas_retry.config.sources import Path, Sources, dotted
 from atlas_retry.diagnostics.tools import short_name
@@ -150,7 +151,7 @@ def _gate(written: _WrittenGate, whole: Configuration, folder: str) -> Gate:
     gate = written.keys
     review = gate if isinstance(gate, ReviewGate) else None
     keys = gate if isinstance(gate, CommandKeys) else CommandKeys()
-    report = keys.report
+    report, cannot_fail = keys.report, neutraliser(written.run)
     return Gate(
         name=written.name,
         kind=written.kind,
@@ -158,7 +159,7 @@ def _gate(written: _WrittenGate, whole: Configuration, folder: str) -> Gate:
         prompt=review.prompt if review else None,
         fix=keys.fix,
         recheck=keys.recheck,
-        required=gate.required,
+        required=gate.required and not cannot_fail,
         max_retries=gate.max_retries,
         timeout_s=seconds(gate.timeout or whole.validation.timeout),
         cwd=_joined(folder, keys.cwd),
@@ -169,6 +170,8 @@ def _gate(written: _WrittenGate, whole: Configuration, folder: str) -> Gate:
         only_in_ci=keys.when == "ci",
         writes=written.kind in WRITERS if keys.writes is None else keys.writes,
         accepts_baseline=(keys.accept or whole.triage.accept) == "baseline",
+        trusts_exit_code=keys.exit_code == "trust",
+        cannot_fail=cannot_fail,
         keep_daemons=keys.keep_daemons,
         network=keys.network != "none",
         parser=keys.parser,

@@ -25,6 +25,7 @@ from atlas_retry.diagnostics.runner_logs import (
     hooks_of,
 )
 from atlas_retry.diagnostics.selecting import folder_of
+from atlas_retry.diagnostics.summaries import failures_counted
 from atlas_retry.diagnostics.table import LineFormat
 from atlas_retry.diagnostics.tests_ran import tests_ran
 from atlas_retry.diagnostics.unread import unread
@@ -173,8 +174,11 @@ _TEXT_LINES = 400
 def diagnose(output: ToolOutput) -> Findings:
     """The findings of one command's output: its problems in order, without duplicates, and triage.
 
-    Never raises: unreadable parts are skipped. A command that exits with 0 has no errors.
+    Never raises: unreadable parts are skipped. A command that exits with 0 has no errors, unless
+    the last summary or the report of a test runner counts failures.
     """
+    if counted := _counted(output):
+        return replace(diagnose(replace(output, exit_code=1)), counted=counted)
     text = "\n".join(filter(None, (output.stdout, output.stderr)))
     log = Log.of(go_text(unstamped(text)), output.command, output.exit_code)
     log = replace(log, command=" ".join((log.command, *hooks_of(log.lines))))
@@ -193,6 +197,17 @@ def diagnose(output: ToolOutput) -> Findings:
     is_known = output.parser or report or findings.ran is not None
     rest = None if is_known else unread(log, problems, _PROGRAMS)
     return replace(findings, diagnostics=(*findings.diagnostics, rest)) if rest else findings
+
+
+def _counted(output: ToolOutput) -> str:
+    """Failures that a test runner counts although the command exits with 0."""
+    if output.exit_code != 0 or output.kind is not Kind.TEST or output.trusts_exit_code:
+        return ""
+    summary = failures_counted(unstamped(output.stdout), unstamped(output.stderr))
+    if summary is None and (report := _report(output)) and report.ran is not None:
+        count = sum(d.level is Level.ERROR for d in report.diagnostics)
+        return f"{count} failed" if count else ""
+    return str(summary or "")
 
 
 def _read(output: ToolOutput, log: Log) -> list[Located]:

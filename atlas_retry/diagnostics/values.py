@@ -60,6 +60,8 @@ class ToolOutput(Struct, frozen=True, kw_only=True):
     """Name and regular expression with the groups path, line, column, rule, level, message."""
     report: tuple[str, bytes] | None = None
     """A key of `REPORT_FORMATS` and the content of the file."""
+    trusts_exit_code: bool = False
+    """Whether exit code 0 is a pass, whatever a test runner counts."""
     root: str | None = None
     """Absolute path of the workspace; paths below it are made relative to it."""
     cwd: str = "."
@@ -99,6 +101,8 @@ class Findings(Struct, frozen=True, kw_only=True):
     environment: bool = False
     """Whether the environment caused the failure, according to the output."""
     lack: NotInstalled | None = None
+    counted: str = ""
+    """Failures that a test runner counted although the command exited with 0: `1 failed`."""
 
 
 class Log(Struct, frozen=True):

@@ -1,6 +1,7 @@
 """Turn the end of a gate's command into status, triage and diagnostics. Runs nothing."""
 
-from collections.abc import Callable, Sequence
+import os
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path, PurePosixPath
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
+from atlas_retry.events import seconds_of
 from atlas_retry.model import (
     CANNOT_EXECUTE,
     NOT_FOUND,
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from atlas_retry.diagnostics import Declared, Findings, ToolOutput
 
 LISTEN_S = 0.2
+_LOST = "is the exit code lost in a pipe? (`set -o pipefail`, or `exit_code: trust` on the gate)"
 MAX_REPORT_BYTES = 16 << 20
 
 
@@ -72,9 +75,16 @@ def result_of(gate: Gate, completed: Completed, reading: OutputContext) -> GateR
         diagnostics=_anchored(findings.diagnostics, reading.root) if findings else (),
         beyond=findings.beyond if findings else 0,
         at_least=bool(findings and findings.cut),
-        notes=(f"processes still running after its end were stopped: {left}",) if left else (),
+        notes=tuple(_notes(gate, left)),
         triage=_triage(status, findings),
     )
+
+
+def _notes(gate: Gate, left: str) -> Iterator[str]:
+    if gate.cannot_fail:
+        yield f"optional: `{gate.cannot_fail}` makes it exit with 0 whatever it finds"
+    if left:
+        yield f"processes still running after its end were stopped: {left}"
 
 
 def skipped(gate: Gate, why: str) -> GateResult:
@@ -160,7 +170,8 @@ def _findings(
         stderr=stderr,
         parser=gate.parser,
         custom=reading.parsers,
-        report=_report_of(gate, reading, completed.command.log_dir),
+        report=_report_of(gate, reading, completed),
+        trusts_exit_code=gate.trusts_exit_code,
         root=str(reading.root),
         cwd=gate.cwd,
         holds=partial(_holds, reading.root),
@@ -239,8 +250,14 @@ def _listens(port: int) -> bool:
         return False
 
 
-def _report_of(gate: Gate, reading: OutputContext, logs: Path | None) -> tuple[str, bytes] | None:
-    """The gate's report; JUnit is copied to the logs, because the next run overwrites it."""
+def _report_of(
+    gate: Gate, reading: OutputContext, completed: Completed
+) -> tuple[str, bytes] | None:
+    """The gate's report; JUnit is copied to the logs, because the next run overwrites it.
+
+    None for a passed gate if an earlier run wrote it.
+    """
+    logs = completed.command.log_dir
     if gate.report is None:
         return None
     named = (PurePosixPath(gate.cwd) / gate.report.path).as_posix()
@@ -249,8 +266,11 @@ def _report_of(gate: Gate, reading: OutputContext, logs: Path | None) -> tuple[s
         return None
     try:
         with path.open("rb") as file:
+            is_earlier = os.fstat(file.fileno()).st_mtime + 1 < seconds_of(completed.started_at)
             content = file.read(MAX_REPORT_BYTES)
     except OSError:
+        return None
+    if completed.exit_code == 0 and is_earlier:
         return None
     if logs and gate.report.format == "junit":
         with suppress(OSError):
@@ -296,7 +316,8 @@ def _status(
         return Status.TIMED_OUT
     if gate.kind is Kind.TEST and findings and findings.vacuous:
         return Status.VACUOUS
-    return Status.PASSED if completed.exit_code == 0 else Status.FAILED
+    is_lost = bool(findings and findings.counted)
+    return Status.PASSED if completed.exit_code == 0 and not is_lost else Status.FAILED
 
 
 def _error(
@@ -308,6 +329,8 @@ def _error(
         return "no test ran"
     if broken or completed.error:
         return broken or completed.error
+    if findings and findings.counted:
+        return f"exit code 0, but it reports {findings.counted}: {_LOST}"
     count = sum(d.count for d in findings.diagnostics) + findings.beyond if findings else 0
     least = "at least " if findings and findings.cut else ""
     problems = f", {least}{counted(count, 'problem')}" if count else ""
@@ -320,6 +343,8 @@ def _triage(status: Status, findings: "Findings | None") -> str | None:
         return None
     if status is Status.VACUOUS:
         return "vacuous"
+    if findings and findings.counted and not findings.diagnostics:
+        return "exit-code"
     if status is Status.BROKEN or (findings and findings.environment):
         return "environment"
     return "threshold" if findings and findings.threshold else "code"

@@ -167,6 +167,16 @@ def _broken_by(gate: GateResult) -> End:
     return End(verdict=Verdict.BROKEN, reason=reason, remedy=remedy)
 
 
+def _lost_code(progress: Progress, limits: Limits) -> End | None:
+    """No agent can fix a gate whose only failure is that its exit code contradicts its output."""
+    required = (one for one in progress.latest.failures if one.required)
+    lost = [one for one in required if one.triage == "exit-code"]
+    if not lost or not limits.with_agent:
+        return None
+    reason = f"{lost[0].name}: {lost[0].error}; no failure is named that an agent could fix"
+    return End(verdict=Verdict.FAILED, reason=reason, remedy=f"run it yourself: {lost[0].command}")
+
+
 def _no_agent(progress: Progress, limits: Limits) -> End | None:
     if limits.with_agent:
         return None
@@ -333,6 +343,7 @@ RULES: tuple[Rule, ...] = (
     _passed,
     _unchecked,
     _broken,
+    _lost_code,
     _no_agent,
     _gave_up,
     _rejected,
