@@ -1,9 +1,5 @@
-"""On the PATH of the tests `python3` is the Python below theirs, and no script that looks for one.
+"""Whichever program runs tests, or parts of them: its PATH is that of the tests."""
 
-Such a script (pyenv's) takes longer than the gates of most tests.
-"""
+from tests.programs import keep_to_usual_programs
 
-import os
-import sysconfig
-
-os.environ["PATH"] = f"{sysconfig.get_config_var('BINDIR')}{os.pathsep}{os.environ['PATH']}"
+keep_to_usual_programs()

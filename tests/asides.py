@@ -12,6 +12,7 @@ from pathlib import Path
 from msgspec import Struct, field
 
 from atlas_retry.process import Command, Completed, Ended, run
+from atlas_retry.workspace import overlay
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.gitfacts import git_facts
 from atlas_retry.workspace.isolated import beside
@@ -230,6 +231,16 @@ def become(uid: int) -> None:
         os.setgroups([])
         os.setgid(uid)
         os.setuid(uid)
+
+
+def print_why_not(uid: str, folder: str) -> None:
+    """Print why this user can mount no overlay over a workspace; nothing if they can."""
+    become(int(uid))
+    layers = overlay.prepare(opened(repository(Path(folder) / "repo")), {})
+    if isinstance(layers, str):
+        print(layers)  # noqa: T201 - the answer
+    else:
+        overlay.remove_layers(layers.folder)
 
 
 _LIBC = ctypes.CDLL(None, use_errno=True)

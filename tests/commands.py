@@ -14,6 +14,7 @@ import runpy
 import subprocess
 import sys
 import tempfile
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -29,6 +30,8 @@ IMPORTED = [
     "tests.commands",
 ]
 """What a command line finds imported; nothing here may read the environment when imported."""
+LEFT_OPEN = 99
+"""Exit code of a call that did not close what it opened; its standard error says what."""
 STREAMS = {0: "in", 1: "out", 2: "err"}
 _SERVER = multiprocessing.get_context("forkserver")
 _SERVER.set_forkserver_preload(IMPORTED)
@@ -87,10 +90,18 @@ def _run(
     os.environ.clear()
     os.environ.update(environ)
     os.chdir(cwd)
+    left_open: list[str] = []
+    warnings.simplefilter("error", ResourceWarning)
+    sys.unraisablehook = lambda what: left_open.append(f"{what.exc_value!r} in {what.object!r}\n")
     try:
         call(*arguments)
     finally:
         atexit._run_exitfuncs()  # a process of multiprocessing ends without them
+        if left_open:
+            sys.stderr.writelines(left_open)
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(LEFT_OPEN)
 
 
 def _atlas(*arguments: str) -> None:

@@ -13,6 +13,8 @@ import pytest
 
 from atlas_retry.process import proc
 from atlas_retry.workspace.discovery import Workspace
+from tests.needs import needed, require
+from tests.programs import USUAL, path_of
 from tests.projects import Project, make_project
 from tests.repositories import opened, repository
 from tests.tools import remove_tools
@@ -50,13 +52,37 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--max-skips", type=int, help="fail if more tests than these are skipped")
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """A machine on which nothing should be missing says so if something is."""
+    allowed = session.config.getoption("--max-skips")
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if allowed is None or reporter is None:
+        return
+    skipped = len(reporter.stats.get("skipped", ()))
+    if skipped > allowed:
+        reporter.write_line(f"\n{skipped} tests are skipped, and at most {allowed} may be")
+        session.exitstatus = session.exitstatus or pytest.ExitCode.TESTS_FAILED
+
+
 def pytest_unconfigure() -> None:
     remove_tools()
 
 
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip a test that needs what this machine lacks, with the reason and what brings it."""
+    for name in needed(item):
+        require(name)
+
+
 @pytest.fixture
 def environ(tmp_path: Path, request: pytest.FixtureRequest) -> dict[str, str]:
-    """The environment of every child process: nothing of this machine's but the tools.
+    """The environment of every child process: nothing of this machine's but usual programs.
+
+    And those that the test `needs`.
 
     With ATLAS_TEST_ISOLATION=overlay runs work in layers, and write to the test's folder all the
     same: what is true of runs in place has to be true of them, but where a test is `in_place`.
@@ -71,7 +97,7 @@ def environ(tmp_path: Path, request: pytest.FixtureRequest) -> dict[str, str]:
         "ATLAS_AGENT__WRITABLE": json.dumps([str(tmp_path)]),
     }
     return (isolated if isolation else {}) | {
-        "PATH": os.environ["PATH"],
+        "PATH": path_of(*USUAL, *needed(request.node)),
         "HOME": str(home),
         "LANG": "C.UTF-8",
         "ATLAS_HOME": str(tmp_path / "state"),

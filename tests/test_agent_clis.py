@@ -4,7 +4,6 @@ None is a dependency: a CLI that is not on PATH is skipped, and the reason says 
 """
 
 import json
-import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from atlas_retry import agents
 from atlas_retry.agents.presets import PRESETS
 from atlas_retry.settings import AgentSettings
 from tests.messages_server import MessagesServer, Step, call, say, serving
+from tests.needs import needs
 from tests.projects import FIXED, Project, atlas
 
 CODEX = """model_provider = "scripted"
@@ -134,11 +134,10 @@ def retry(project: Project, name: str, server: MessagesServer) -> dict[str, Any]
     return report
 
 
-@pytest.mark.parametrize("name", PRESETS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=needs(row.program)) for name, row in PRESETS.items()]
+)
 def test_a_preset_fixes_a_bug(name: str, project: Project) -> None:
-    program = PRESETS[name].program
-    if not shutil.which(program):
-        pytest.skip(f"{program} is not on PATH: {PRESETS[name].install}")
     with serving(*CLIS[name].script(project.root)) as server:
         run = retry(project, name, server)
     assert run["verdict"] == "fixed", run["attempts"]

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from tests.commands import run_atlas
 from tests.messages_server import Answer, Failure, Hang, Recorded, Step, call, serving
+from tests.needs import needs
 from tests.processes import until
 from tests.projects import CALC, FIXED, UNITTEST, WORSE, Project, atlas, git, make_project
 from tests.test_agents_anthropic import edit, modify, submit
@@ -63,7 +64,13 @@ def test_a_bug_is_fixed_after_reading_a_file(project: Project) -> None:
     assert "Text inside" in first[1]["text"]
 
 
-@pytest.mark.parametrize("flags", [(), ("--isolate",)], ids=["in place", "in layers"])
+@pytest.mark.parametrize(
+    "flags",
+    [
+        pytest.param((), id="in place"),
+        pytest.param(("--isolate",), id="in layers", marks=needs("overlay")),
+    ],
+)
 def test_the_second_attempt_continues_from_the_first(
     project: Project, flags: tuple[str, ...]
 ) -> None:

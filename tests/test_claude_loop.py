@@ -30,6 +30,7 @@ from tests.messages_server import (
     say,
     serving,
 )
+from tests.needs import needs
 from tests.processes import PYTHON
 from tests.projects import CALC, FIXED, IDENTITY, TEST, UNITTEST, Project, atlas, git, make_project
 from tests.test_agents_claude_code import real_claude
@@ -118,7 +119,13 @@ def test_one_attempt_fixes_a_bug(project: Project) -> None:
     assert ended.attempts[0]["cost_usd"]
 
 
-@pytest.mark.parametrize("flags", [(), ("--isolate",)], ids=["in place", "in layers"])
+@pytest.mark.parametrize(
+    "flags",
+    [
+        pytest.param((), id="in place"),
+        pytest.param(("--isolate",), id="in layers", marks=needs("overlay")),
+    ],
+)
 def test_the_second_attempt_continues_from_the_first(
     project: Project, flags: tuple[str, ...]
 ) -> None:

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from atlas_retry.gates.plan import Plan
 from atlas_retry.gates.validation import run_gates
 from atlas_retry.model import GateResult, Kind, Status, Verdict
+from tests.needs import needs
 from tests.processes import PYTHON
 from tests.projects import FIXED, Project, atlas
 from tests.values import gate
@@ -225,6 +226,7 @@ def test_a_missing_tool_that_make_ignores_is_not_broken(plan: Plan) -> None:
     assert result.status is Status.FAILED
 
 
+@needs("node", "npm")
 def test_a_missing_tool_of_a_package_script_is_broken(plan: Plan) -> None:
     package = '{"scripts": {"test": "no-such-tool"}, "devDependencies": {"no-such-tool": "1"}}'
     result = ended(plan, "npm test", {"package.json": package})
@@ -332,6 +334,7 @@ NODE = "node test.js"
 PACKAGE = '{"devDependencies": {"@shop/tool": "1", "lodash": "4"}}'
 
 
+@needs("node")
 @pytest.mark.parametrize(
     ("module", "files", "status"),
     [

@@ -1,6 +1,5 @@
 """A green is never bought: what decides, beside and in the tree, in small whole projects."""
 
-import shutil
 import venv
 from pathlib import Path
 
@@ -22,6 +21,7 @@ from tests.miniatures import (
     put,
     status,
 )
+from tests.needs import needs
 from tests.projects import Project, atlas, git
 from tests.tools import go_cache
 
@@ -542,7 +542,7 @@ IN_GO = (
 )
 
 
-@pytest.mark.skipif(not shutil.which("go"), reason="go is not installed")
+@needs("go")
 def test_a_test_of_go_that_a_source_lets_skip_is_not_fixed(
     tmp_path: Path, environ: Environ
 ) -> None:
@@ -562,7 +562,7 @@ READS_BY_SHELL = (
 )
 
 
-@pytest.mark.skipif(not shutil.which("go"), reason="go is not installed")
+@needs("go")
 def test_a_pass_from_the_cache_of_go_is_confirmed_after_a_turn(
     tmp_path: Path, environ: Environ
 ) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.needs import MOUNTING, require
 from tests.processes import PYTHON
 from tests.projects import CALC, FIXED, LIMIT_S, Ended, Project, atlas, gates, git, shell
 
@@ -206,14 +207,9 @@ def test_a_gate_that_prints_endlessly_is_stopped_and_reported(project: Project) 
     assert 1 << 29 < kept <= 1 << 30
 
 
-TMPFS = ("unshare", "--user", "--map-root-user", "--mount")
-"""To mount a small file system of one's own; not every machine allows it."""
-
-
 def in_a_small_place(project: Project, size: str, lines: str) -> Ended:
     """Run lines of shell in a copy of the project on a file system of that size."""
-    if subprocess.run((*TMPFS, "true"), check=False, capture_output=True).returncode:
-        pytest.skip("no file system can be mounted here")
+    require("mounts")
     small = project.root.parent / "small"
     small.mkdir()
     script = f"""set -e
@@ -223,7 +219,7 @@ def in_a_small_place(project: Project, size: str, lines: str) -> Ended:
     atlas() {{ {PYTHON} -m atlas_retry "$@"; }}
     {lines}"""
     done = subprocess.run(
-        (*TMPFS, "/bin/sh", "-c", script),
+        (*MOUNTING, "/bin/sh", "-c", script),
         env=project.environ,
         check=False,
         capture_output=True,

@@ -2,7 +2,6 @@
 
 import os
 import pwd
-import shutil
 from pathlib import Path
 
 import pytest
@@ -20,6 +19,7 @@ from tests.miniatures import (
     put,
     status,
 )
+from tests.needs import needs
 from tests.projects import atlas
 
 Environ = dict[str, str]
@@ -380,7 +380,7 @@ mod tests {
 MORE_RUST = "\n    #[test]\n    fn adds_more() {\n        assert_eq!(add(2, 2), 4);\n    }\n}\n"
 
 
-@pytest.mark.skipif(not shutil.which("cargo"), reason="cargo is not installed")
+@needs("cargo", "rustc", "cc")
 def test_inline_tests_may_be_added_with_the_fix(tmp_path: Path, environ: Environ) -> None:
     files = {
         "Cargo.toml": '[package]\nname = "calc"\nversion = "0.1.0"\nedition = "2021"\n',

@@ -2,13 +2,13 @@
 
 import json
 import shlex
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.messages_server import call, say, serving
+from tests.needs import needs
 from tests.projects import FIXED, WORSE, Project, atlas
 from tests.test_agent_clis import CODEX
 
@@ -141,9 +141,8 @@ def test_an_aborted_cursor_turn_is_ignored(status: str, project: Project) -> Non
     assert Path(project.root, ".cursor/hooks.json").exists()
 
 
+@needs("codex")
 def test_the_real_codex_continues_until_the_gates_pass(project: Project) -> None:
-    if not shutil.which("codex"):
-        pytest.skip("codex is not on PATH: npm install -g @openai/codex")
     installed(project, "codex")
     fix = call("exec_command", cmd="sed -i 's/a - b/a + b/' calc.py")
     trusted = f'[projects."{project.root}"]\ntrust_level = "trusted"\n'

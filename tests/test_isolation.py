@@ -22,6 +22,7 @@ from atlas_retry.workspace.locking import lock
 from atlas_retry.workspace.restoring import restore
 from atlas_retry.workspace.snapshots import snapshot
 from atlas_retry.workspace.state import changes
+from tests.needs import needs
 from tests.processes import alive, states, token, until
 from tests.projects import CALC, FIXED, TEST, UNITTEST, WORSE, Project, atlas, git, make_project
 
@@ -30,8 +31,6 @@ LIMIT_S = 4
 """Of a turn that is halted for as long."""
 MODES = ("none", "overlay")
 FIX = "printf 'def add(a, b):\\n    return a + b\\n' > calc.py"
-
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="overlays are Linux's")
 
 
 def acts(project: Project, *turns: Mapping[str, str], **rest: str) -> None:
@@ -120,6 +119,7 @@ def ended(project: Project, outcome: Outcome) -> tuple[object, ...]:
     return outcome.verdict, attempts, statuses, files(project), staged
 
 
+@needs("overlay")
 @pytest.mark.parametrize("scene", SCENES, ids=lambda scene: scene.__name__)
 def test_an_isolated_run_ends_like_one_in_place(
     scene: Callable[[Project], None], tmp_path: Path, environ: dict[str, str]
@@ -143,6 +143,7 @@ def isolated(project: Project, events: list[Event] | None = None) -> Outcome:
     return project.retry(events, agent__isolation="overlay")
 
 
+@needs("overlay")
 def test_writes_outside_are_dropped_except_caches(project: Project, tmp_path: Path) -> None:
     home = Path(project.environ["HOME"])
     (home / ".cache").mkdir()
@@ -154,6 +155,7 @@ def test_writes_outside_are_dropped_except_caches(project: Project, tmp_path: Pa
     assert (home / ".cache/kept").read_text() == "x\n"
 
 
+@needs("overlay")
 def test_a_folder_configured_as_writable_is_written(project: Project, tmp_path: Path) -> None:
     notes = tmp_path / "notes"
     notes.mkdir()
@@ -173,7 +175,8 @@ def test_enumerations_cross_the_connection_under_early_releases_of_python(
     assert unpickled(pickled(("emit", Verdict.FIXED))) == ("emit", Verdict.FIXED)
 
 
-@pytest.mark.parametrize("mode", MODES)
+@needs("offline")
+@pytest.mark.parametrize("mode", ["none", pytest.param("overlay", marks=needs("overlay"))])
 def test_a_gate_with_network_none_has_no_network(project: Project, mode: Isolation) -> None:
     lonely = "[ $(tail -n +3 /proc/net/dev | wc -l) = 1 ]"
     project.configure(validation={"lint": [{"run": lonely, "network": "none"}], "test": [UNITTEST]})
@@ -182,6 +185,7 @@ def test_a_gate_with_network_none_has_no_network(project: Project, mode: Isolati
     assert project.retry(agent__isolation=mode).verdict is Verdict.FIXED
 
 
+@needs("overlay")
 def test_changes_staged_by_the_agent_are_not_staged(project: Project) -> None:
 
     with_command(project, f"cat >/dev/null; {FIX}; echo x > new; git add new calc.py")
@@ -190,6 +194,7 @@ def test_changes_staged_by_the_agent_are_not_staged(project: Project) -> None:
     assert shown == " M calc.py\n?? new\n"
 
 
+@needs("overlay")
 def test_no_process_of_a_turn_outlives_the_run(project: Project) -> None:
     mark = token()
     with_command(project, f"cat >/dev/null; setsid sh -c 'sleep 300 # {mark}' & {FIX}")
@@ -214,6 +219,7 @@ class Editing(list[Event]):
         return "\n".join(event.text for event in self if isinstance(event, Notice))
 
 
+@needs("overlay")
 def test_edits_made_during_the_run_are_validated_with_the_fix(
     project: Project,
 ) -> None:
@@ -225,6 +231,7 @@ def test_edits_made_during_the_run_are_validated_with_the_fix(
     assert "validating again with what others edited during the run: mine.txt" in events.notices
 
 
+@needs("overlay")
 def test_edits_made_during_a_turn_are_not_charged_to_the_agent(
     project: Project, tmp_path: Path
 ) -> None:
@@ -249,6 +256,7 @@ def test_edits_made_during_a_turn_are_not_charged_to_the_agent(
     assert (project.root / "test_calc.py").read_text() == f"{TEST}# mine\n"
 
 
+@needs("overlay")
 @pytest.mark.parametrize(
     ("path", "text", "notice"),
     [
@@ -268,6 +276,7 @@ def test_a_fix_that_fails_with_edits_made_during_the_run_is_not_fixed(
     assert notice in events.notices
 
 
+@needs("overlay")
 def test_an_accepted_run_can_be_undone(project: Project) -> None:
     before = files(project)
     moved(project)
@@ -323,6 +332,7 @@ def cut_off(project: Project, tmp_path: Path, *, signum: signal.Signals) -> Path
     return notes
 
 
+@needs("overlay")
 def test_control_z_stops_the_turn_and_its_timeout(project: Project, tmp_path: Path) -> None:
     mark, notes = token(), tmp_path / "notes"
     notes.mkdir()
@@ -344,6 +354,7 @@ def test_control_z_stops_the_turn_and_its_timeout(project: Project, tmp_path: Pa
             run.kill()
 
 
+@needs("overlay")
 @pytest.mark.parametrize("signum", [signal.SIGKILL, signal.SIGINT])
 def test_an_interrupted_run_leaves_the_tree_unchanged_and_resumes(
     project: Project, tmp_path: Path, signum: signal.Signals
@@ -359,6 +370,7 @@ def test_an_interrupted_run_leaves_the_tree_unchanged_and_resumes(
     assert (row.verdict, row.attempts) == (Verdict.FIXED, 2)
 
 
+@needs("overlay")
 def test_layers_of_an_abandoned_run_are_pruned(project: Project, tmp_path: Path) -> None:
     cut_off(project, tmp_path, signum=signal.SIGKILL)
     assert atlas(project, "prune").code == 0

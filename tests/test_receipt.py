@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.needs import require
+from tests.programs import with_programs
 from tests.projects import FIXED, UNITTEST, Ended, Project, atlas, git
 
 RAN = "echo ran >> ../ran; "
@@ -89,11 +91,18 @@ def test_a_receipt_with_a_refused_change_is_not_verified(green: Project) -> None
     assert (ended.code, "the guard refused calc.py" in ended.err) == (1, True)
 
 
+def make_key(project: Project, file: Path) -> None:
+    line = ("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", file)
+    subprocess.run(line, env=project.environ, check=True)
+
+
 @pytest.fixture
 def key(green: Project) -> Path:
     """A key, beside the list of those who may sign."""
+    require("ssh-keygen")
+    green.environ["PATH"] = with_programs(green.environ, "ssh-keygen")["PATH"]
     file = green.root.with_name("key")
-    subprocess.run(("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", file), check=True)
+    make_key(green, file)
     public = file.with_name("key.pub").read_text()
     file.with_name("signers").write_text(f'dev@example.invalid namespaces="atlas" {public}')
     return file
@@ -108,7 +117,7 @@ def test_a_signed_receipt_is_verified(green: Project, key: Path) -> None:
 
 def another_key(project: Project, key: Path) -> None:
     key.unlink()
-    subprocess.run(("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key), check=True)
+    make_key(project, key)
     receipt(project, "--sign", str(key))
 
 

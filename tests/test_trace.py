@@ -1,8 +1,6 @@
 """A real Python project whose fault no reading of the source leads to."""
 
 import ast
-import os
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -20,6 +18,7 @@ from atlas_retry.run.briefing import traced, traced_brief
 from atlas_retry.run.open import OpenWorkspace
 from atlas_retry.settings import Settings
 from atlas_retry.workspace import overlay
+from tests.needs import needs
 from tests.processes import PYTHON
 from tests.projects import Project
 from tests.repositories import git
@@ -174,20 +173,22 @@ NODE: Mapping[str, str] = {
 @pytest.mark.parametrize(
     ("files", "command", "fault"),
     [
-        (GO, "go test ./...", ("rules/rules.go", 7)),
-        (NODE, "node --test", ("rules.mjs", 5)),
+        pytest.param(GO, "go test ./...", ("rules/rules.go", 7), marks=needs("go")),
+        pytest.param(NODE, "node --test", ("rules.mjs", 5), marks=needs("node")),
     ],
 )
 def test_other_runners_are_traced_to_the_function_only_the_failing_test_runs(
-    files: Mapping[str, str], command: str, fault: tuple[str, int], plan: Plan
+    files: Mapping[str, str],
+    command: str,
+    fault: tuple[str, int],
+    plan: Plan,
+    environ: dict[str, str],
 ) -> None:
-    if shutil.which(command.split(maxsplit=1)[0]) is None:
-        pytest.skip(f"{command} is not installed")
     for path, text in files.items():
         (plan.root / path).parent.mkdir(exist_ok=True)
         (plan.root / path).write_text(text)
     gate = replace(GATE, run=command)
-    own = {"GOCACHE": go_cache(), "PATH": os.environ["PATH"]}
+    own = {"GOCACHE": go_cache(), "PATH": environ["PATH"]}
     here = replace(plan, environ={**plan.environ, **own})
     suspicions = {
         (one.frame.path, one.frame.line): one.suspicion

@@ -20,10 +20,15 @@ from atlas_retry.workspace.isolated import beside, put_back_aside
 from atlas_retry.workspace.locking import lock
 from tests.asides import CASES, LARGE, NOBODY, aside, check, check_full
 from tests.commands import run_forked
+from tests.needs import needs, require
 from tests.processes import ENV, alive, finish, shell, start_python, token, until
 from tests.repositories import commit, entries, git, opened, repository, write
 
 USERS = {"root": 0, "ordinary": NOBODY} if os.geteuid() == 0 else {"ordinary": os.geteuid()}
+OVERLAY = {
+    user: "overlay" if uid == os.geteuid() else "overlay of nobody" for user, uid in USERS.items()
+}
+"""What a test needs for an overlay of a user."""
 
 
 @pytest.fixture
@@ -41,7 +46,8 @@ def _cases() -> Iterator[Any]:
     for name, way, user in product(CASES, ("overlay", "in place"), USERS):
         if name != LARGE or user == next(iter(USERS)):
             marks = [pytest.mark.slow] if name == LARGE else []
-            yield pytest.param(name, way, user, marks=marks)
+            mounts = [needs(OVERLAY[user])] if way == "overlay" else []
+            yield pytest.param(name, way, user, marks=[*marks, *mounts])
 
 
 @pytest.mark.parametrize(("name", "way", "user"), [*_cases()])
@@ -53,7 +59,7 @@ def test_a_command_sees_the_changes_and_leaves_the_workspace_unchanged(
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("user", USERS)
+@pytest.mark.parametrize("user", [pytest.param(u, marks=needs(OVERLAY[u])) for u in USERS])
 def test_a_full_layer_fails_the_command_and_changes_nothing_else(user: str, folder: Path) -> None:
     arguments = (str(USERS[user]), str(folder))
     done = run_forked(check_full, *arguments, cwd=folder, environ=ENV)
@@ -66,10 +72,7 @@ A_3 = {"src/a.py": ("100644", b"a = 3\n")}
 @pytest.fixture
 def over(ws: Workspace) -> Workspace:
     """A workspace over which an overlay can be mounted."""
-    layers = overlay.prepare(ws, {})
-    if isinstance(layers, str):
-        pytest.skip(layers)
-    overlay.remove_layers(layers.folder)
+    require("overlay")
     return ws
 
 

@@ -8,20 +8,18 @@ import pytest
 
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.overlay import binaries, mounting
+from tests.needs import needs
 from tests.repositories import git
 from tests.written_looks import STEPS, prepare
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="overlays are Linux's")
 
-
+@needs("overlay")
 @pytest.mark.parametrize("seed", range(3))
 def test_a_look_at_the_upper_layer_equals_a_full_walk(ws: Workspace, seed: int) -> None:
     prepare(ws.root)
     git(ws.root, "add", "-A", "-f", "a", "target", ".gitignore")
     git(ws.root, "commit", "-q", "-m", "start")
-    bwrap = next(binaries(ws.root, ws.environ["PATH"]), None)
-    if bwrap is None:
-        pytest.skip("bubblewrap is not installed")
+    bwrap = next(binaries(ws.root, ws.environ["PATH"]))
     upper = ws.state / "upper"
     script = (sys.executable, "-m", "tests.written_looks", str(ws.root), str(ws.state), str(upper))
     done = subprocess.run(

@@ -2,7 +2,6 @@
 
 import http.server
 import re
-import shutil
 import subprocess
 import threading
 from collections.abc import Iterator
@@ -15,6 +14,8 @@ import pytest
 
 from atlas_retry.reports import page as page_package
 from atlas_retry.reports.formats import REPORTS
+from tests.needs import needs
+from tests.programs import found
 from tests.reports.samples import FIXED, PATCH, SUBJECTS, big_run, of_run
 
 VOID = {"meta", "link", "br", "rect"}
@@ -270,7 +271,6 @@ def test_an_unreadable_patch_is_reported(patch: str, remark: str) -> None:
 
 # a browser
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 HARNESS = """<!doctype html><title>waiting</title>
 <iframe src="/report.html" style="width:390px;height:800px"></iframe>
 <script>
@@ -313,9 +313,10 @@ def served(folder: Path) -> Iterator[tuple[str, list[str]]]:
 
 
 def seen(folder: Path, *options: str) -> tuple[str, list[str]]:
-    assert CHROMIUM is not None
+    chromium = found("chromium")
+    assert chromium
     command = [
-        CHROMIUM,
+        chromium,
         "--headless",
         "--no-sandbox",
         "--disable-gpu",
@@ -343,7 +344,7 @@ def seen(folder: Path, *options: str) -> tuple[str, list[str]]:
     return done.stdout, asked
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
+@needs("chromium")
 @pytest.mark.parametrize(
     ("options", "ground"),
     [
