@@ -18,32 +18,30 @@ TAG = "tag:yaml.org,2002:"
 # YAML 1.1 §5.4: all of these end a line in PyYAML's marks.
 LINE_BREAK = regex("\r\n|[\r\n\x85\u2028\u2029]")
 
-FORMS: Mapping[str, Any] = {
-    "null": regex(r"(~|null|Null|NULL|)\Z"),
-    "bool": regex(r"(true|True|TRUE|false|False|FALSE)\Z"),
-    "int": regex(r"([-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+)\Z"),
-    "float": regex(
-        r"([-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?"
-        r"|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN))\Z"
+SCALARS: Mapping[str, tuple[Any, Callable[[str], object]]] = {
+    "null": (regex(r"(~|null|Null|NULL|)\Z"), lambda _: None),
+    "bool": (regex(r"(true|True|TRUE|false|False|FALSE)\Z"), lambda text: text[0] in "tT"),
+    "int": (
+        regex(r"([-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+)\Z"),
+        lambda text: int(text, {"0o": 8, "0x": 16}.get(text[:2], 10)),
     ),
-    "merge": regex(r"<<\Z"),
+    "float": (
+        regex(
+            r"([-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?"
+            r"|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN))\Z"
+        ),
+        lambda text: float(text.lower().replace(".i", "i").replace(".n", "n")),
+    ),
 }
-"""What is not text, by tag: YAML 1.2 §10.3.2, and the merge key that it left out."""
-
-VALUES: Mapping[str, Callable[[str], object]] = {
-    "null": lambda _: None,
-    "bool": lambda text: text.lower() == "true",
-    "int": lambda text: int(text, {"0o": 8, "0x": 16}.get(text[:2], 10)),
-    "float": lambda text: float(text.lower().replace(".i", "i").replace(".n", "n")),
-    "str": str,
-}
+"""Form and value of what is not text, by tag: YAML 1.2 §10.3.2."""
 
 
 class YamlLoader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
     """PyYAML's loader, which by itself reads YAML 1.1: `off` as false, `1:30` as 90."""
 
     yaml_implicit_resolvers: ClassVar[dict[str | None, list[tuple[str, Any]]]] = {
-        None: [(TAG + name, form) for name, form in FORMS.items()]
+        None: [(f"{TAG}merge", regex(r"<<\Z"))]
+        + [(TAG + name, form) for name, (form, _) in SCALARS.items()]
     }
 
 
@@ -187,13 +185,14 @@ class _Reading:
         return merged
 
     def _scalar(self, node: yaml.ScalarNode) -> object:
-        kind = node.tag.removeprefix(TAG)
-        form = FORMS.get(kind)
-        if kind not in VALUES or (form and not form.match(node.value)):
+        if node.tag == f"{TAG}str":
+            return node.value
+        form, value_of = SCALARS.get(node.tag.removeprefix(TAG), (None, str))
+        if form is None or not form.match(node.value):
             self._problem(f"the tag {node.tag} is not allowed: write a plain value", node)
             return None
         try:
-            return VALUES[kind](node.value)
+            return value_of(node.value)
         except ValueError:
             self._problem("this looks like a number, but is not a valid one", node)
         return None

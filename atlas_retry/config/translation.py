@@ -1,5 +1,6 @@
 """Turns what was read into `Settings`, and checks keys against each other."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
 from itertools import chain
@@ -138,11 +139,12 @@ def _named(written: Iterable[_WrittenGate]) -> Iterator[_WrittenGate]:
     """The gates with a name each: a derived one that is taken gets a number."""
     gates = tuple(written)
     taken = {each.name for each in gates if each.is_own}
+    repeated: Counter[str] = Counter()
     for each in gates:
-        name, number = each.name, 1
+        name = each.name
         while name in taken and not each.is_own:
-            number += 1
-            name = f"{each.name} {number}"
+            repeated[each.name] += 1
+            name = f"{each.name} {repeated[each.name] + 1}"
         taken.add(name)
         yield replace(each, name=name)
 
