@@ -13,7 +13,7 @@ from atlas_retry.config.init import ci, github, propose, text_of
 from atlas_retry.config.init.ci import Role
 from atlas_retry.config.init.detect import MAX_GATES
 from atlas_retry.config.init.expressions import UNKNOWN, holds, value_of
-from atlas_retry.config.init.jobs import combinations, representatives
+from atlas_retry.config.init.jobs import alike, combinations
 from atlas_retry.config.init.project import Folder, ProjectFiles
 from atlas_retry.config.init.script import commands_of
 from atlas_retry.config.init.values import Proposal
@@ -86,8 +86,7 @@ def test_another_version_or_system_is_no_other_row() -> None:
     rows = combinations(
         {"os": ["ubuntu-latest", "windows-latest"], "python": ["3.12", "3.13"], "suite": ["a", "b"]}
     )
-    kept = representatives(rows, ("os", "python", "suite"))
-    assert kept == [
+    assert [best for best, *_ in alike(rows, ("os", "python", "suite"))] == [
         {"os": "ubuntu-latest", "python": "3.13", "suite": "a"},
         {"os": "ubuntu-latest", "python": "3.13", "suite": "b"},
     ]
@@ -143,6 +142,19 @@ LINES: dict[str, tuple[Mapping[str, str], list[str]]] = {
             "left out: pytest b (CI runs its job only if startsWith(github.ref, 'refs/tags'))",
             "left out: pytest c (CI runs it only if matrix.slow)",
             "gate: pytest d",
+        ],
+    ),
+    "a step that runs for one version only": (
+        {
+            GITHUB: "on: push\njobs:\n  a:\n    runs-on: '${{ matrix.os }}'\n"
+            "    strategy: {matrix: {node: [26, 24], os: [ubuntu-latest, macos-14]}}\n    steps:\n"
+            "    - {run: pytest lint, if: matrix.node == 26 && matrix.os == 'ubuntu-latest'}\n"
+            "    - {run: pytest mac, if: matrix.os == 'macos-14'}\n    - {run: pytest}\n"
+        },
+        [
+            "gate: pytest lint",
+            "left out: pytest mac (CI runs it only if matrix.os == 'macos-14')",
+            "gate: pytest",
         ],
     ),
     "variables of three levels, and of no other workflow": (

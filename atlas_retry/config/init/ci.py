@@ -21,7 +21,7 @@ from atlas_retry.config.init.commands import (
     understand,
 )
 from atlas_retry.config.init.dependencies import NODE
-from atlas_retry.config.init.jobs import CiJob, CiLine
+from atlas_retry.config.init.jobs import CiJob, CiLine, not_run
 from atlas_retry.config.init.project import ProjectFiles
 from atlas_retry.config.init.script import commands_of
 from atlas_retry.config.init.tasks import Task
@@ -119,12 +119,10 @@ def read(project: ProjectFiles, repository: str = "") -> tuple[CiJob, ...]:
         *othersystems.jobs(project),
     )
     has_linux = any(not job.system and job.lines for job in every)
-    return tuple(_aside(job) if job.system and has_linux else job for job in every)
-
-
-def _aside(job: CiJob) -> CiJob:
-    why = f"CI runs it on {job.system} only"
-    return replace(job, lines=tuple(replace(n, left_out=n.left_out or why) for n in job.lines))
+    why = "CI runs it on {} only"
+    return tuple(
+        not_run(job, why.format(job.system)) if job.system and has_linux else job for job in every
+    )
 
 
 def accounts(project: ProjectFiles, jobs: Iterable[CiJob]) -> tuple[Account, ...]:

@@ -172,7 +172,7 @@ PREPARES = regex(r"""(?x)(?:sudo(?:[ ]-\S+)*[ ])?(?:
     | dotnet[ ](?:restore|tool|nuget|workload)|nuget
     | (?:terraform|tofu)[ ]init|helm[ ](?:repo|dep\w*)|twine[ ]upload|mise[ ]\S+|gradle[ ]wrapper
     | (?:npx|pnpm|yarn|bunx)[ ](?:exec[ ])?(?:playwright|cypress)[ ]install
-    | (?:\S+[ ]){1,4}(?:publish|deploy|upload|setup)(?!\S)
+    | (?:\S+[ ]){1,4}(?:[\w-]+:)?(?:publish|deploy|upload|setup)(?!\S)
     | tox[ ].*--notest(?!\S).*
     | \.?/?[\w./-]*(?:install|setup)[\w-]*\.(?:sh|py)(?!\S).*
     | (?:\S+[ ]){0,4}(?:--version|-V|--help|version)$

@@ -4,7 +4,8 @@ Source: "Workflow syntax for GitHub Actions", "Metadata syntax".
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from posixpath import normpath
 
 from msgspec import Struct, field
@@ -16,8 +17,9 @@ from atlas_retry.config.init.jobs import (
     ROOT,
     CiJob,
     CiLine,
+    alike,
     combinations,
-    representatives,
+    not_run,
 )
 from atlas_retry.config.init.project import ProjectFiles, Table, dig, strings, table
 from atlas_retry.config.init.script import commands_of, kept_by
@@ -61,6 +63,8 @@ SETS_UP = regex(r"""(?ix)
 _MATRIX = regex(r"matrix\.([A-Za-z_][\w.-]*)|matrix\['([\w-]+)'\]")
 _LATER = regex(r"ATLAS_ONLY_IN_CI_(\d+)_")
 """Stands for an expression without a value while a script is cut."""
+MAX_ALIKE = 24
+"""Rows of a matrix in which to look for a step that runs."""
 DEPTH = 4
 """Local actions and workflows may call each other; GitHub allows ten levels."""
 
@@ -134,42 +138,59 @@ class _Flow(Struct, frozen=True, kw_only=True):
 
     def _job(self, name: str, job: Table) -> Iterator[CiJob]:
         runs, condition = _decided(job.get("if"), self.contexts)
-        called = job.get("uses")
-        if isinstance(called, str) and called.startswith("./"):
-            if runs and self.depth < DEPTH:
-                yield from self._called(called.removeprefix("./"), table(job, "with"))
-            return
-        if isinstance(called, str):
-            text = f"uses: {called}"
-            why = "its lines are in another repository"
-            line = CiLine(line=text, inner=(text,), where=self.where, left_out=why)
-            yield CiJob(key=f"{self.where}:{name}", lines=(line,) if runs else ())
+        why = "" if runs else f"CI runs its job only if {condition}"
+        if isinstance(job.get("uses"), str):
+            yield from self._called(str(job["uses"]), table(job, "with"), why)
             return
         read = " ".join(map(text_of, (job.get("steps"), job.get("env"), job.get("defaults"))))
         used = dict.fromkeys((m[1] or m[2]).removesuffix(".") for m in _MATRIX.finditer(read))
-        for row in representatives(self._rows(job), used):
-            contexts = tuple({**each, "matrix": row} for each in self.contexts)
-            reader = _Steps(flow=self, contexts=contexts, condition=condition)
-            system = reader.filled(job.get("runs-on"))
-            reader.left_out = "" if runs else f"CI runs its job only if {condition}"
+        for group in alike(self._rows(job), used):
+            readers = [self._reader(row, condition, why) for row in group[:MAX_ALIKE]]
+            system = _system_of(readers[0], job)
+            here = [reader for reader in readers if bool(_system_of(reader, job)) == bool(system)]
+            steps = zip(*(reader.of_job(job) for reader in here), strict=True)
             yield CiJob(
                 key=f"{self.where}:{name}",
                 needs=tuple(f"{self.where}:{other}" for other in strings(job.get("needs"))),
-                lines=tuple(reader.of_job(job)),
-                system=system if OTHER_SYSTEMS.search(system) else "",
+                lines=tuple(chain.from_iterable(map(_first_that_runs, steps))),
+                system=system,
             )
+
+    def _reader(self, row: Mapping[str, object], condition: str, why: str) -> "_Steps":
+        contexts = tuple({**each, "matrix": row} for each in self.contexts)
+        return _Steps(flow=self, contexts=contexts, condition=condition, left_out=why)
 
     def _rows(self, job: Table) -> list[Mapping[str, object]]:
         matrix = _evaluated(dig(job, "strategy", "matrix"), self.contexts[0])
         return combinations(matrix) if matrix is not UNKNOWN else [{"*": UNKNOWN}]
 
-    def _called(self, path: str, given: Table) -> Iterator[CiJob]:
-        document = self.project.yaml(path)
-        declared = table(document, "on", "workflow_call", "inputs")
-        inputs = _inputs(declared, given, self.contexts[0])
-        contexts = tuple({**each, "inputs": inputs} for each in self.contexts)
-        flow = replace(self, where=path, document=document, contexts=contexts, depth=self.depth + 1)
-        yield from flow.jobs()
+    def _called(self, called: str, given: Table, why: str) -> Iterator[CiJob]:
+        """The jobs of a called workflow; `why` they do not run, empty if they do."""
+        path = called.removeprefix("./")
+        if path == called:
+            text, why = f"uses: {called}", why or "its lines are in another repository"
+            line = CiLine(line=text, inner=(text,), where=self.where, left_out=why)
+            yield CiJob(key=f"{self.where}:{called}", lines=(line,))
+        elif self.depth < DEPTH:
+            document = self.project.yaml(path)
+            declared = table(document, "on", "workflow_call", "inputs")
+            inputs = _inputs(declared, given, self.contexts[0])
+            contexts = tuple({**each, "inputs": inputs} for each in self.contexts)
+            flow = replace(
+                self, where=path, document=document, contexts=contexts, depth=self.depth + 1
+            )
+            yield from (not_run(job, why) if why else job for job in flow.jobs())
+
+
+def _system_of(reader: "_Steps", job: Table) -> str:
+    """The system that a job runs on, if it is another one than Linux."""
+    system = reader.filled(job.get("runs-on"))
+    return system if OTHER_SYSTEMS.search(system) else ""
+
+
+def _first_that_runs(rows: Sequence[list[CiLine]]) -> list[CiLine]:
+    """The lines of a step in the first row of a matrix in which it runs."""
+    return next((lines for lines in rows if any(not n.left_out for n in lines)), rows[0])
 
 
 def _inputs(declared: Table, given: Table, context: Mapping[str, object]) -> dict[str, object]:
@@ -224,7 +245,8 @@ class _Steps(Struct, kw_only=True):
     later: list[str] = field(default_factory=list)
     """Expressions without a value."""
 
-    def of_job(self, job: Table) -> Iterator[CiLine]:
+    def of_job(self, job: Table) -> Iterator[list[CiLine]]:
+        """The lines of each step."""
         for level in (self.flow.document, job):
             self.add_env(level.get("env"))
             defaults = table(level, "defaults", "run")
@@ -233,12 +255,12 @@ class _Steps(Struct, kw_only=True):
         self.required = _evaluated(job.get("continue-on-error"), self.contexts[0]) is not True
         yield from self.read(job.get("steps"), 0)
 
-    def read(self, steps: object, depth: int) -> Iterator[CiLine]:
+    def read(self, steps: object, depth: int) -> Iterator[list[CiLine]]:
         for step in map(table, steps if isinstance(steps, list) else []):
-            if isinstance(step.get("run"), str):
-                yield from self._script(step)
-            elif isinstance(step.get("uses"), str):
-                yield from self._action(step, depth)
+            is_script = isinstance(step.get("run"), str)
+            is_action = isinstance(step.get("uses"), str)
+            lines = self._script(step) if is_script else iter(())
+            yield [*(self._action(step, depth) if is_action else lines)]
 
     def _script(self, step: Table) -> Iterator[CiLine]:
         inner = self._inside(step)
@@ -331,7 +353,7 @@ class _Steps(Struct, kw_only=True):
         inputs = _inputs(table(action, "inputs"), given, inner.contexts[0])
         inner.contexts = tuple({**each, "inputs": inputs} for each in inner.contexts)
         inner.cwd, inner.flow = ".", replace(self.flow, where=path)
-        yield from inner.read(dig(action, "runs", "steps"), depth + 1)
+        yield from chain.from_iterable(inner.read(dig(action, "runs", "steps"), depth + 1))
         self.env |= {name: value for name, value in inner.env.items() if name not in self.env}
 
     def add_env(self, env: object) -> None:

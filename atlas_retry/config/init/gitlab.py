@@ -10,7 +10,7 @@ from itertools import product
 from msgspec import Struct
 
 from atlas_retry.config.init.expressions import holds, text_of
-from atlas_retry.config.init.jobs import OTHER_SYSTEMS, ROOT, CiJob, CiLine, representatives
+from atlas_retry.config.init.jobs import OTHER_SYSTEMS, ROOT, CiJob, CiLine, alike
 from atlas_retry.config.init.project import ProjectFiles, Table, dig, table
 from atlas_retry.config.init.script import commands_of
 from atlas_retry.patterns import words
@@ -94,7 +94,7 @@ class _Job(Struct, frozen=True, kw_only=True):
         tags = " ".join(map(text_of, _listed(self.job.get("tags"))))
         script = "\n".join([*self._lines("before_script"), *self._lines("script")])
         rows = [*_rows(dig(self.job, "parallel", "matrix"))] or [{}]
-        for row in representatives(rows, re.findall(r"\$\{?(\w+)", script)):
+        for row, *_ in alike(rows, re.findall(r"\$\{?(\w+)", script)):
             env = self._env(row)
             lines = [
                 CiLine(

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice, product
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from atlas_retry.config.init.expressions import UNKNOWN, text_of
 from atlas_retry.config.init.project import Table, table
@@ -75,6 +76,12 @@ class CiJob(Struct, frozen=True, kw_only=True):
     """The system that it runs on, if it is another one than Linux."""
 
 
+def not_run(job: CiJob, why: str) -> CiJob:
+    """The job with a reason why nobody runs its lines here."""
+    lines = (replace(line, left_out=line.left_out or why) for line in job.lines)
+    return replace(job, lines=tuple(lines))
+
+
 def combinations(matrix: object) -> list[Mapping[str, object]]:
     """The jobs that a matrix makes, as GitHub does: product, `exclude`, `include`."""
     given = table(matrix)
@@ -111,21 +118,22 @@ def _is_within(part: Table, row: Table) -> bool:
     return all(row.get(name, UNKNOWN) == value for name, value in part.items())
 
 
-def representatives(
+def alike(
     rows: Sequence[Mapping[str, object]], used: Iterable[str]
-) -> list[Mapping[str, object]]:
-    """One row for each set of values that change what is checked, on Linux and stable if possible.
+) -> list[list[Mapping[str, object]]]:
+    """The rows by the values that change what is checked, in each group the best one first.
 
-    `used` are the names that the job's commands read, as `folder` or `job.target`.
+    Best is Linux and a stable version. `used` are the names that the job's commands read, as
+    `folder` or `job.target`.
     """
-    subjects = [
-        name for name in used if not _is_environment(name, [_value(row, name) for row in rows])
-    ]
+    values = {name: [_value(row, name) for row in rows] for name in used}
+    subjects = [name for name in values if not _is_environment(name, values[name])]
     groups: dict[str, list[Mapping[str, object]]] = {}
     for row in rows:
-        values = [text_of(_value(row, name)) for name in subjects]
-        groups.setdefault(json.dumps(values), []).append(row)
-    return [max(enumerate(group), key=_rank)[1] for group in groups.values()]
+        key = json.dumps([text_of(_value(row, name)) for name in subjects])
+        groups.setdefault(key, []).append(row)
+    ranked = (sorted(enumerate(group), key=_rank, reverse=True) for group in groups.values())
+    return [[row for _, row in group] for group in ranked]
 
 
 def _rank(numbered: tuple[int, Mapping[str, object]]) -> tuple[bool, bool, int]:

@@ -21,7 +21,7 @@ COMPOUND = {
 ASSIGNMENTS = ("variable_assignment", "variable_assignments", "declaration_command")
 EVERYWHERE = words("HOME PATH PWD OLDPWD USER SHELL TMPDIR LANG UID RANDOM HOSTNAME IFS CI")
 """Variables that have a value on every machine."""
-_MOVES = regex(r"(?:(?:cd|pushd)\s+[\"']?([\w./-]+)[\"']?|popd)(?:\s*>\s*/dev/null)?")
+_MOVES = regex(r"(?:(?:cd|pushd)\s+[\"']?([^\s\"';&|]+)[\"']?|popd)(?:\s*>\s*/dev/null)?")
 _PLAIN = regex(r"[^$`\"'\\]*|'[^']*'|\"[^$`\"\\]*\"")
 _KEPT = regex(r"""(?:echo|printf) ["']?(\w+)=(.*?)["']? >>? ?["']?\$\{?GITHUB_ENV\}?["']?$""")
 """A line that sets a variable for the later steps of a job."""
@@ -148,7 +148,11 @@ def _command(node: "Node", text: str, running: _Running) -> ShellCommand:
         cwd=running.cwd,
         env=dict(running.env),
         inner=tuple(chain(*(each.inner for each in needed), inner)),
-        unset=tuple(name for name in unknown if re.search(rf"\$\{{?{re.escape(name)}\b", text)),
+        unset=tuple(
+            name
+            for name in (*unknown, *re.findall(r"\$\{?(\w+)", running.cwd))
+            if re.search(rf"\$\{{?{re.escape(name)}\b", f"{text} {running.cwd}")
+        ),
     )
 
 
