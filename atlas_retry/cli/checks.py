@@ -15,7 +15,7 @@ from atlas_retry.cli import output
 from atlas_retry.errors import AtlasError, UsageError
 from atlas_retry.events import Emit, Notice
 from atlas_retry.gates.plan import Plan, Reuse
-from atlas_retry.model import Gate, Kind, Level, Validation
+from atlas_retry.model import Gate, Kind, Level, Status, Validation
 from atlas_retry.run.open import (
     OpenWorkspace,
     open_configured,
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from atlas_retry.cli.proposing import Checks
 
 OK, FAILED, BROKEN = 0, 1, 3
+NOT_RUN = (Status.BROKEN, Status.SKIPPED)
 SHORT_FORMS = ("format", "lint", "test")
 
 
@@ -84,7 +85,7 @@ def validate(
     with output.screen(os.environ, plain=plain, verbosity=level, to_stderr=json) as shown:
         with output.naming_interruption(shown) as emit:
             if proposed:
-                validation = _run_aside(opened, chosen, how, emit, proposed.notice)
+                validation = _counted(_run_aside(opened, chosen, how, emit, proposed.notice))
             else:
                 validation = _run(opened, chosen, how, emit, fix=fix)
             validation = _triaged(opened, chosen, validation, how, emit)
@@ -210,6 +211,19 @@ def _run_aside(
         return run_gates(chosen, how, shown)
     with isolated.beside(opened.git, {}, [gate.run for gate in chosen]) as there:
         return run_gates(chosen, replace(how, wrap=there.wrap, locate=there.file), shown)
+
+
+def _counted(validation: Validation) -> Validation:
+    """The validation in which gates that cannot run here do not count, if others did run.
+
+    They are named; with a configuration each of them counts.
+    """
+    has_run = any(r.required and r.status not in NOT_RUN for r in validation.results)
+    if not has_run:
+        return validation
+    broken = [result for result in validation.results if result.status is Status.BROKEN]
+    results = (replace(r, required=False) if r in broken else r for r in validation.results)
+    return replace(validation, results=tuple(results))
 
 
 def _name_absent(proposed: "Checks | None", shown: Emit, verbose: int) -> None:

@@ -51,6 +51,17 @@ def test_a_gate_of_ci_that_ran_counts_and_the_others_are_named(unconfigured: Pro
     assert "CI runs this gate, this machine did not: no-such-tool test" in ended.err + ended.out
 
 
+@pytest.mark.parametrize(("steps", "code"), [("    - run: make test\n", 0), ("", 3)])
+def test_gates_that_turn_out_not_to_run_here_count_only_if_none_runs(
+    steps: str, code: int, unconfigured: Project
+) -> None:
+    (unconfigured.root / "Makefile").write_text("test:\n\ttrue\n")
+    in_ci(unconfigured, "    - run: python3 -m no_such_tool check\n" + steps)
+    ended = atlas(unconfigured, "validate")
+    assert ended.code == code
+    assert "no_such_tool is not installed" in ended.err + ended.out
+
+
 def test_unknown_lines_of_ci_are_counted_in_one_line_and_listed_on_request(
     unconfigured: Project,
 ) -> None:
