@@ -1,14 +1,14 @@
 """A running validation: which tree each result belongs to, and which results are stale."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from atlas_retry.events import Emit
+from atlas_retry.events import Emit, Notice
 from atlas_retry.gates.plan import Plan
-from atlas_retry.model import Gate, GateResult, Kind, Status
+from atlas_retry.model import Gate, GateResult, Kind, Level, Status
 
 if TYPE_CHECKING:
     from atlas_retry.workspace.look import Look
@@ -68,9 +68,16 @@ class Course(Struct, kw_only=True):
     """Gates that check data, and did so before others wrote tracked data."""
     again: set[int] = field(default_factory=set)
     """Gates that have run again because they were stale."""
+    restore_unstaged: Callable[[], str] = str
+    """See `Watched.keep_unstaged`."""
 
     def is_blocked(self) -> bool:
         return any(result.blocks for result in self.results.values())
+
+    def put_back_unstaged(self) -> None:
+        """Restore unstaged work that a stopped gate had put aside, and name it."""
+        if text := self.restore_unstaged():
+            self.emit(Notice(level=Level.WARNING, text=text))
 
     def is_over(self) -> bool:
         """Whether running a gate again is useless."""

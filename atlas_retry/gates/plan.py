@@ -1,5 +1,6 @@
 """How gates run in one workspace: flags, environment, the tree to judge. Runs nothing."""
 
+import signal
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from enum import StrEnum
@@ -43,6 +44,9 @@ class Watched(Struct, frozen=True, kw_only=True):
     """Take a snapshot of all files; returns its id."""
     put_back: Callable[[str], object] | None = None
     """Restore all files of a snapshot, ignored ones included."""
+    keep_unstaged: Callable[[], Callable[[], str]] | None = None
+    """Hold the unstaged work; returns a function that restores what of it a stopped gate had put
+    aside, and says so in a sentence, which is empty if nothing was."""
 
 
 class Learned(Struct, kw_only=True):
@@ -136,6 +140,8 @@ def command_of(gate: Gate, line: str, plan: Plan, log_name: str) -> Command:
         env=environment(gate, plan.environ),
         timeout_s=gate.timeout_s,
         log_dir=plan.logs / log_name,
+        # pre-commit and its like put the user's unstaged work back on INT alone
+        stop_signal=signal.SIGINT,
         keep_daemons=gate.keep_daemons,
         waits=gate.name in plan.waiting,
     )

@@ -6,14 +6,14 @@ settings are the same for all gates and at the end: stale gates run again, once.
 
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext, suppress
 from itertools import groupby
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from atlas_retry.errors import AtlasError
+from atlas_retry.errors import AtlasError, Interrupted
 from atlas_retry.events import (
     Emit,
     GateFinished,
@@ -45,6 +45,8 @@ def run_gates(gates: Sequence[Gate], plan: Plan, emit: Emit = unseen) -> Validat
     started_at, clock = now(), time.monotonic()
     course = Course(gates=tuple(gates), plan=plan, emit=emit)
     wanted, began_s = _not_known(course), time.time()
+    if wanted and plan.watched and plan.watched.keep_unstaged and not plan.wrap:
+        course.restore_unstaged = plan.watched.keep_unstaged()
     if wanted:
         with plan.watching() if _saves_looks(course, wanted) else nullcontext():
             course.seen = plan.seen()
@@ -236,8 +238,22 @@ def _run_writer(course: Course, number: int) -> None:
 def _run_one(course: Course, number: int, suffix: str = "") -> GateResult:
     gate = course.gates[number]
     job = Job(gate=gate, line=gate.run, log_name=log_name(number, gate, suffix))
-    (result,) = run_lines([job], course.plan, course.emit)
+    (result,) = _lines([job], course)
     return result
+
+
+def _lines(
+    jobs: Sequence[Job], course: Course, on_end: Callable[[GateResult], None] | None = None
+) -> Sequence[GateResult]:
+    """Run lines of gates; unstaged work that a stopped one had put aside is restored."""
+    try:
+        results = run_lines(jobs, course.plan, course.emit, on_end)
+    except Interrupted:
+        course.put_back_unstaged()
+        raise
+    if any(result.status is Status.TIMED_OUT for result in results):
+        course.put_back_unstaged()
+    return results
 
 
 def _run_readers(course: Course, group: tuple[int, ...]) -> None:
@@ -274,7 +290,7 @@ def _side_by_side(course: Course, group: tuple[int, ...]) -> dict[int, GateResul
     whole = [number for number in order if number not in results]
     gates = [(number, course.gates[number]) for number in whole]
     jobs = [Job(gate=gate, line=gate.run, log_name=log_name(n, gate)) for n, gate in gates]
-    ran = run_lines(jobs, course.plan, course.emit, lambda result: _report(result, course))
+    ran = _lines(jobs, course, lambda result: _report(result, course))
     results |= dict(zip(whole, ran, strict=True))
     return {number: results[number] for number in group}
 

@@ -13,7 +13,7 @@ from atlas_retry.process import proc
 from atlas_retry.process.family import Family
 from atlas_retry.process.output import Stream, open_log
 from atlas_retry.process.stopping import clock
-from atlas_retry.process.values import Command, Completed, Ended
+from atlas_retry.process.values import RESTORE_S, Command, Completed, Ended
 
 SETTLE_S = 0.1
 """Time for processes that a command left to end by themselves."""
@@ -84,6 +84,8 @@ class Ladder:
         self._reason: Ended | None = None
         self._survivors: tuple[str, ...] = ()
         self._give_up_s = _NEVER
+        self._term_s = self._restored_s = 0.0
+        self._has_said = False
         self._enter(Ladder._run, _NEVER)
 
     def pump(self, stream: Stream) -> None:
@@ -157,16 +159,41 @@ class Ladder:
         """Ask it to end within its grace; no effect if it was asked before."""
         if self._step in (Ladder._run, Ladder._settle):
             self._enter(Ladder._await_end, now_s + self.command.grace_s)
+            self._term_s, self._restored_s = now_s, now_s + RESTORE_S
+            if self.command.stop_signal is signal.SIGINT and not self._has_ended():
+                self._term_s += self.command.grace_s / 2
+                self.family.signal_group(signal.SIGINT)
+                self.family.signal_group(signal.SIGCONT)
             self._await_end(now_s)
 
     def _await_end(self, now_s: float) -> None:
+        """Wait for the end: INT was sent, TERM and KILL follow, later while it restores files."""
         if self._has_ended() and not self.family.remaining():
             self._finish()
+        elif now_s >= min(self._term_s, self._until_s) and self._still_writes(now_s):
+            self._rest(now_s)
         elif now_s >= self._until_s:
             self.kill(now_s)
         else:
-            self.family.terminate()
+            if now_s >= self._term_s:
+                self.family.terminate()
             self._rest(now_s)
+
+    def _still_writes(self, now_s: float) -> bool:
+        """Whether an interrupted command still writes in its folder, and may go on with that."""
+        if self.command.stop_signal is not signal.SIGINT or now_s >= self._restored_s:
+            return False
+        folder = str(self.command.cwd)
+        if not any(proc.is_writing(one, folder) for one in self.family.remaining()):
+            return False
+        if not self._has_said:
+            self._has_said = True
+            text = "atlas: a stopped command still writes files here; it gets a few seconds\n"
+            with suppress(OSError):
+                os.write(2, text.encode())
+        self._term_s = now_s + _PAUSES_S[1]
+        self._until_s = max(self._until_s, self._term_s + KILL_S)
+        return True
 
     def kill(self, now_s: float) -> None:
         """Kill it and everything it started, at once."""

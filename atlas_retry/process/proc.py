@@ -86,6 +86,31 @@ def carries(pid: int, entry: bytes) -> bool:
     return any(one.startswith(entry) for one in _read(f"/proc/{pid}/environ").split(b"\0"))
 
 
+_RESTORING = frozenset({b"apply", b"stash", b"checkout", b"read-tree", b"reset", b"restore"})
+
+
+def is_writing(member: Member, folder: str) -> bool:
+    """Whether a process has a file in the folder open for writing, or is a git that restores."""
+    words = _read(f"/proc/{member.pid}/cmdline").split(b"\0")
+    if words[0].endswith(b"git") and not _RESTORING.isdisjoint(words[1:]):
+        return True
+    try:
+        opened = os.listdir(f"/proc/{member.pid}/fd")  # noqa: PTH208 - start-up
+    except OSError:
+        return False
+    return any(_is_written(f"/proc/{member.pid}", number, f"{folder}/") for number in opened)
+
+
+def _is_written(process: str, number: str, folder: str) -> bool:
+    try:
+        if not os.readlink(f"{process}/fd/{number}").startswith(folder):  # noqa: PTH115 - start-up
+            return False
+    except OSError:
+        return False
+    flags = _read(f"{process}/fdinfo/{number}").partition(b"flags:")[2].split()
+    return bool(flags and int(flags[0], 8) & os.O_ACCMODE)
+
+
 def names(members: Iterable[Member]) -> tuple[str, ...]:
     """Names for a person: the start of each command line, and the pid."""
     return tuple(_name(m.pid) for m in members)

@@ -114,7 +114,7 @@ def _forget() -> None:
 def handle_signals(*, is_inner: bool = False) -> Iterator[None]:
     """Turn signals that end us into requests to stop; Ctrl-Z also halts the commands.
 
-    USR1 and USR2 do nothing, and signals that were ignored on entry (nohup) stay ignored. A second
+    USR1 and USR2 do nothing; signals ignored on entry (nohup) stay ignored, except INT. A second
     request kills what is running, or raises Interrupted if nothing is. For the main thread only
     (ValueError elsewhere). Requests made before entry or left over on exit are forgotten.
 
@@ -129,7 +129,8 @@ def handle_signals(*, is_inner: bool = False) -> Iterator[None]:
     }
     earlier = {number: signal.getsignal(number) for number in handlers}
     for number, handler in handlers.items():
-        if earlier[number] is not signal.SIG_IGN:
+        # a shell's background job inherits INT as ignored, and so would a tool that restores on it
+        if earlier[number] is not signal.SIG_IGN or number is signal.SIGINT:
             signal.signal(number, handler)
     if signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:
         # inherited; the kernel would discard every exit status

@@ -9,6 +9,8 @@ from typing import Protocol
 from msgspec import Struct
 
 GRACE_S = 3.0
+RESTORE_S = 10.0
+"""Longest grace of a process that still writes in the work tree."""
 MAX_OUTPUT_BYTES = 1 << 30
 
 Sink = Callable[[bytes], None]
@@ -42,7 +44,10 @@ class Command(Struct, frozen=True, kw_only=True):
     log_dir: Path | None = None
     """Folder for `stdout.log` and `stderr.log`, each created on the first output; None: no logs."""
     grace_s: float = GRACE_S
-    """Seconds between TERM and KILL."""
+    """Seconds between the first signal and KILL."""
+    stop_signal: signal.Signals = signal.SIGTERM
+    """First signal to its group; if that is INT, TERM follows after half of the grace, and a
+    process that restores or writes files in the work tree gets up to `RESTORE_S`."""
     keep_daemons: bool = False
     """Whether processes that it leaves running after a normal end stay alive."""
     pass_fds: tuple[int, ...] = ()

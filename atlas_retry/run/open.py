@@ -1,9 +1,9 @@
 """Open a workspace with its configuration, and plan how its gates run. Decides nothing."""
 
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,13 +11,14 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from atlas_retry import config, state_dir
+from atlas_retry import config, process, state_dir
 from atlas_retry.errors import UsageError, WorkspaceError, near
 from atlas_retry.gates.memory import Memory
 from atlas_retry.gates.plan import Learned, Plan, Watched
 from atlas_retry.model import Gate, Validation, WorkspaceFacts
 from atlas_retry.settings import Settings
 from atlas_retry.text.redaction import secret_values
+from atlas_retry.text.units import some
 
 if TYPE_CHECKING:
     from atlas_retry.workspace.discovery import Workspace
@@ -211,11 +212,36 @@ def _watched(opened: OpenWorkspace) -> Watched:
             opened.tracker.moved()
 
     return Watched(
+        keep_unstaged=partial(_keep_unstaged, opened) if opened.has_git else None,
         lookout=lambda: opened.lookout,
         memory=Memory(answers(opened.state, opened.root), opened.root, opened.environ),
         hold=hold if opened.has_git else None,
         put_back=put_back if opened.has_git else None,
     )
+
+
+def _keep_unstaged(opened: OpenWorkspace) -> Callable[[], str]:
+    """See `Watched.keep_unstaged`."""
+    from atlas_retry.workspace import unstaged
+    from atlas_retry.workspace.restoring import restore
+
+    git = opened.git
+    if not opened.tracker.uncommitted().paths or not (was := unstaged.unstaged(git)).paths:
+        return str
+    held = opened.tracker.snapshot().id
+
+    def restore_put_aside() -> str:
+        now = unstaged.unstaged(git)
+        if not (gone := unstaged.put_aside(git, was, now)):
+            return ""
+        with process.uninterruptible("unstaged work that a gate had put aside is restored"):
+            restore(git, held, gone, look=opened.tracker.take)
+            opened.tracker.moved()
+        text = f"a stopped gate had put unstaged work aside; restored: {some(sorted(gone), 8)}"
+        stays = now.stash and now.stash != was.stash
+        return f"{text}; what it stashed stays too: git stash drop" if stays else text
+
+    return restore_put_aside
 
 
 def select(gates: Sequence[Gate], only: Sequence[str]) -> tuple[Gate, ...]:
