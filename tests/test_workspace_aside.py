@@ -16,7 +16,7 @@ from atlas_retry.errors import WorkspaceError
 from atlas_retry.process import handle_signals, run, run_all, stop_requested
 from atlas_retry.workspace import overlay
 from atlas_retry.workspace.discovery import Workspace, open_workspace
-from atlas_retry.workspace.isolated import beside, put_back_aside
+from atlas_retry.workspace.isolated import beside, changed_in_place, put_back_aside
 from atlas_retry.workspace.locking import lock
 from tests.asides import CASES, LARGE, NOBODY, aside, check, check_full
 from tests.commands import run_forked
@@ -289,3 +289,15 @@ def test_signals_just_before_a_restore_do_not_prevent_it(ws: Workspace) -> None:
             sys.setprofile(None)
         assert stop_requested() == signal.SIGINT
     assert entries(ws.root) == before
+
+
+def test_a_commit_of_a_person_while_commands_run_in_place_stays(ws: Workspace) -> None:
+    write(ws.root, "src/a.py", "a = 'mine'\n")
+    with changed_in_place(ws, {"src/new.py": ("100644", b"x = 1\n")}, "asked") as there:
+        traced = there.wrap(shell("git tag gates; echo > made", cwd=ws.root, env=ws.environ))
+        assert run(traced).exit_code == 0
+        git(ws.root, "commit", "-q", "-m", "mine", "src/a.py")
+    assert git(ws.root, "log", "-1", "--format=%s").strip() == b"mine"
+    assert git(ws.root, "tag") == b""
+    assert git(ws.root, "status", "--porcelain") == b""
+    assert (ws.root / "src/a.py").read_text() == "a = 'mine'\n"

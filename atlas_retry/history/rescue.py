@@ -82,15 +82,15 @@ def undo(
         _hold(ws, run, known)
     # first, because the index belongs to a HEAD
     git, theirs = _undo_git(ws, run, folder, quiet_s)
-    if committed := gitunder.committed_since(ws, run.start):
-        moved = state.changes(ws, snapshot(ws).id, run.start, ignored=True)
+    committed = gitunder.committed_since(ws, run.start)
+    if known and committed:
+        moved = state.changes(ws, known, run.start, ignored=True)
         paths = {change.path for change in moved} - committed
-        paths -= set() if known else restoring.edited_after(ws, paths, quiet_s)
         done = restoring.restore(ws, run.start, paths, since=known)
     elif known:
         done = restoring.restore(ws, run.start, since=known)
     else:
-        done = restoring.restore_but_edited(ws, run.start, quiet_s)
+        done = restoring.restore_but_edited(ws, run.start, quiet_s, committed)
     shadow.drop(ws, held_under(run.id, BEGUN))
     done = replace(done, git=git, git_conflicts=theirs, ended=ended)
     done = _checked(ws, done, run.start)

@@ -9,6 +9,7 @@ of the workspace's lock restore them.
 import fcntl
 import os
 import re
+import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from itertools import chain
@@ -17,16 +18,17 @@ from pathlib import Path
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from atlas_retry import process, state_dir
 from atlas_retry.errors import StateError, WorkspaceError
 from atlas_retry.model import ChangeStatus
 from atlas_retry.patterns import words
-from atlas_retry.workspace import overlay, place
+from atlas_retry.workspace import gitfacts, gitmoves, gittrace, overlay, place
 from atlas_retry.workspace.discovery import Workspace
+from atlas_retry.workspace.gitunder import committed_since
 from atlas_retry.workspace.overlay import Layers, gone_with
 from atlas_retry.workspace.place import Contents
-from atlas_retry.workspace.putback import put_back_moved
 from atlas_retry.workspace.restoring import AFTERMATH_S, is_later, restore_but_edited
 from atlas_retry.workspace.shadow import drop, keep
 from atlas_retry.workspace.snapshots import snapshot, take
@@ -59,10 +61,10 @@ class InPlace(Struct, frozen=True, kw_only=True):
     reason: str
     """Why no overlay is used, in one sentence."""
 
-    @staticmethod
-    def wrap(command: process.Command) -> process.Command:
-        """As in `overlay.Layers`."""
-        return command
+    def wrap(self, command: process.Command) -> process.Command:
+        """As in `overlay.Layers`; what its git does is traced."""
+        traced = {**command.env, **gittrace.variables(_trace_of(self.ws))}
+        return replace(command, env=traced)
 
     def overwritten(self) -> tuple[str, ...]:
         """As in `overlay.Layers`, except files that no snapshot holds."""
@@ -89,6 +91,7 @@ def changed_in_place(ws: Workspace, wanted: Contents, reason: str) -> Iterator[I
         )
     note = _note(ws, wanted)
     keep(ws, _START, note.snapshot)
+    _trace_anew(ws, note.snapshot)
     with process.orderly(), _noted(ws, note):
         try:
             with process.uninterruptible(f"the workspace {ws.root} is being changed"):
@@ -123,7 +126,11 @@ def _apply(ws: Workspace, wanted: Contents) -> None:
 
 def _restore(ws: Workspace, note: Note, quiet_s: float = inf) -> None:
     """Restore everything except later edits; a snapshot keeps what goes."""
-    done = restore_but_edited(ws, note.snapshot, quiet_s)
+    # what a person does in git meanwhile is no command's
+    if turn := gitmoves.turned(ws, _trace_of(ws)):
+        gitmoves.undo(ws, turn, _trace_of(ws))
+    committed = committed_since(ws, note.snapshot)
+    done = restore_but_edited(ws, note.snapshot, quiet_s, committed)
     if done.changed:
         keep(ws, _LEFT, done.before)
     with _refusing(ws):
@@ -134,8 +141,19 @@ def _restore(ws: Workspace, note: Note, quiet_s: float = inf) -> None:
                 place.put(ws.root, path, *was)
             else:
                 place.remove(ws.root, path)
-    put_back_moved(ws, note.snapshot, quiet_s)
     drop(ws, _START)
+
+
+def _trace_of(ws: Workspace) -> Path:
+    return ws.home / "aside-git"
+
+
+def _trace_anew(ws: Workspace, snapshot_id: str) -> None:
+    folder = _trace_of(ws)
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(mode=0o700)
+    facts = gitfacts.git_facts(ws.root, environ=ws.environ)
+    gitmoves.note_before(ws, folder, facts, snapshot_id)
 
 
 @contextmanager

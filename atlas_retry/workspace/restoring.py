@@ -141,16 +141,18 @@ def head_of(ws: Workspace, held: TreeState) -> str | None:
     return commit_in({name.partition("/")[2]: files[oid] for name, oid in blobs.items()})
 
 
-def restore_but_edited(ws: Workspace, snapshot_id: str, quiet_s: float) -> Restored:
-    """Restore everything except edits after `quiet_s`, in seconds since the epoch."""
-    if quiet_s == inf:
+def restore_but_edited(
+    ws: Workspace, snapshot_id: str, quiet_s: float, but: frozenset[str] = frozenset()
+) -> Restored:
+    """Restore everything except `but` and edits after `quiet_s`, in seconds since the epoch."""
+    if quiet_s == inf and not but:
         return restore(ws, snapshot_id)
     now = take(ws)[0].id
     paths = {change.path for change in changes(ws, snapshot_id, now, ignored=True)}
-    theirs = edited_after(ws, paths, quiet_s)
-    if not theirs and not is_later(ws.git_dir / "index", quiet_s):
+    theirs = edited_after(ws, paths - but, quiet_s)
+    if not (theirs or but) and not is_later(ws.git_dir / "index", quiet_s):
         return restore(ws, snapshot_id)
-    done = restore(ws, snapshot_id, paths - theirs)
+    done = restore(ws, snapshot_id, paths - theirs - but)
     return replace(done, conflicts=tuple(sorted(theirs)))
 
 
