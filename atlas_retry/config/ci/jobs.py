@@ -8,8 +8,8 @@ from itertools import islice, product
 from msgspec import Struct
 from msgspec.structs import replace
 
-from atlas_retry.config.init.expressions import UNKNOWN, text_of
-from atlas_retry.config.init.project import Table, table
+from atlas_retry.config.ci.expressions import UNKNOWN, text_of
+from atlas_retry.config.project import Table, table
 from atlas_retry.patterns import regex, words
 
 MAX_ROWS = 256

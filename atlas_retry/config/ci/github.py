@@ -11,8 +11,8 @@ from posixpath import normpath
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from atlas_retry.config.init.expressions import EXPRESSION, UNKNOWN, holds, text_of, value_of
-from atlas_retry.config.init.jobs import (
+from atlas_retry.config.ci.expressions import EXPRESSION, UNKNOWN, holds, text_of, value_of
+from atlas_retry.config.ci.jobs import (
     OTHER_SYSTEMS,
     ROOT,
     CiJob,
@@ -21,8 +21,8 @@ from atlas_retry.config.init.jobs import (
     combinations,
     not_run,
 )
-from atlas_retry.config.init.project import ProjectFiles, Table, dig, strings, table
-from atlas_retry.config.init.script import commands_of, kept_by
+from atlas_retry.config.ci.script import commands_of, kept_by
+from atlas_retry.config.project import ProjectFiles, Table, dig, strings, table
 from atlas_retry.patterns import regex, words
 
 ACTIONS = {
