@@ -94,6 +94,8 @@ def test_another_version_or_system_is_no_other_row() -> None:
 
 
 CALLED = "them/flows/.github/workflows/x.yml@v1"
+FOLDER = "${{ steps.x.outputs.y }}"
+ONLY_CI = ", which only CI has"
 LOOP = "for f in *.php; do php -l $f || bad=1; done"
 COMPARES = "it compares with the commit: your own edits would fail it"
 MATRIX = "on: push\njobs:\n  a:\n    strategy: {matrix: %s}\n    steps: [{run: '%s'}]\n"
@@ -129,6 +131,23 @@ LINES: dict[str, tuple[Mapping[str, str], list[str]]] = {
             "{TOXENV: lint}]}}\n    steps: [{run: tox, env: '${{ matrix.env }}'}]\n",
         },
         ["gate: tox -e docs with TOXENV=docs", "gate: tox -e lint with TOXENV=lint"],
+    ),
+    "the default goal of a build": (
+        {
+            "pom.xml": "<build><defaultGoal>clean verify checkstyle:check</defaultGoal></build>",
+            GITHUB: STEPS + "    - run: mvn --batch-mode\n",
+        },
+        ["gate: mvn --batch-mode"],
+    ),
+    "names that are no variables, and an unknown folder": (
+        {
+            GITHUB: "on: push\nenv: {dist-name: x}\njobs:\n  a:\n    steps:\n    - run: pytest\n"
+            "    - {run: pytest, working-directory: '${{ steps.x.outputs.y }}/web'}\n"
+        },
+        [
+            "gate: pytest with dist-name=x",
+            f"left out: pytest in {FOLDER}/web with dist-name=x (it needs {FOLDER}{ONLY_CI})",
+        ],
     ),
     "conditions": (
         {
@@ -362,6 +381,19 @@ def test_the_lines_of_a_job_keep_their_order_and_readers_leave_it() -> None:
     files = {"package.json": package({"build": "vite build"}), GITHUB: STEPS + steps}
     build, lint, test = gates_of(files)
     assert (lint.follows, test.follows) == ((build.key,), (build.key,))
+
+
+def test_a_gate_has_only_variables_that_a_configuration_can_name() -> None:
+    files = {GITHUB: "on: push\nenv: {dist-name: x, A: b}\njobs: {a: {steps: [{run: pytest}]}}\n"}
+    proposal = Proposal(choices=tuple(chosen(files)))
+    (gate,) = load_text(text_of(proposal).encode(), "proposal").gates
+    assert gate.env == (("A", "b"),)
+
+
+def test_a_default_goal_says_what_a_build_is() -> None:
+    pom = "<build><defaultGoal>clean verify</defaultGoal></build>"
+    (gate,) = gates_of({"pom.xml": pom, GITHUB: STEPS + "    - run: mvn -B\n"})
+    assert gate.slot == "test"
 
 
 def test_a_line_for_bash_is_run_by_bash() -> None:

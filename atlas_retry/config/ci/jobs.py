@@ -57,8 +57,9 @@ class CiLine(Struct, frozen=True, kw_only=True):
 
     @property
     def set_env(self) -> tuple[tuple[str, str], ...]:
-        """Its variables that have a value."""
-        return tuple((name, value) for name, value in self.env if value)
+        """Its variables that have a value, and a name that a shell can read."""
+        named = (pair for pair in self.env if pair[0].isidentifier() and pair[0].isascii())
+        return tuple((name, value) for name, value in named if value)
 
     @property
     def file(self) -> str:

@@ -315,7 +315,20 @@ def called(project: ProjectFiles, line: str) -> Task | None:
     """The target, script or session that a line calls, if the project has it."""
     plain = re.sub(rf"^{ASSIGNED}", "", line)
     calls = (_target(project, line) for line in dict.fromkeys((plain, bare(line))))
-    return next(filter(None, calls), None)
+    return next(filter(None, calls), None) or _default_goal(project, plain)
+
+
+def _default_goal(project: ProjectFiles, line: str) -> Task | None:
+    """What Maven and Gradle run without a goal, as the build file says."""
+    start = re.match(r"(?:\./)?(mvn|gradle)w?(?: -\S+)*$", line)
+    if not start:
+        return None
+    if start[1] == "mvn":
+        goals = re.search(r"<defaultGoal>([^<]+)</defaultGoal>", project.text("pom.xml"))
+    else:
+        build = project.text("build.gradle") or project.text("build.gradle.kts")
+        goals = re.search(r"(?m)^\s*defaultTasks\W+([\w:]+)", build)
+    return Task("default", start[0], f"{start[1]} {goals[1]}") if goals else None
 
 
 def _target(project: ProjectFiles, line: str) -> Task | None:
