@@ -74,9 +74,15 @@ def test_all_tools_of_one_command_are_read_in_order() -> None:
     assert {d[0] for d in problems[1:]} == {"pytest"}
 
 
-def test_repeated_problems_are_counted() -> None:
+def test_a_problem_that_is_printed_twice_at_one_place_is_one() -> None:
     line = "app/a.py:1:2: F401 'os' imported but unused\n"
     (problem,) = diagnose(failing(line * 200, "flake8")).diagnostics
+    assert problem.count == 1
+
+
+def test_problems_without_a_place_are_counted() -> None:
+    line = "would reformat app/a.py\n"
+    (problem,) = diagnose(failing(line * 200, "black --check .")).diagnostics
     assert problem.count == 200
 
 
@@ -88,7 +94,7 @@ def test_the_number_of_problems_is_limited() -> None:
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
-        ("src/a.rb:3:5: C: Layout/X: extra space", ("src/a.rb", 3, "C: Layout/X: extra space")),
+        ("src/a.rb:3:5: C: Layout/X: extra space", ("src/a.rb", 3, "Layout/X: extra space")),
         ("src/a.lua:3: unexpected symbol", ("src/a.lua", 3, "unexpected symbol")),
         ("Dockerfile:3 DL3006 warning: tag it", ("Dockerfile", 3, "warning: tag it")),
         ("luac: a/b.lua:7: '=' expected", ("a/b.lua", 7, "'=' expected")),

@@ -136,8 +136,9 @@ def test_a_step_that_timed_out_is_reported_as_timed_out() -> None:
     ("content", "why"),
     [
         (b"PK\x03\x04\0\0", "is not a text file"),
-        (b"<html></html", "cannot be read as junit"),
-        (b'{"runs": 1}', "cannot be read as sarif"),
+        (b"<html></html", "cannot be read"),
+        (b"<html></html>", "is <html>, a format that atlas does not read"),
+        (b'{"runs": 1}', "is JSON with runs, a format that atlas does not read"),
         (github(Ran("true", 0, "")).encode(), "no command failed"),
     ],
 )

@@ -12,6 +12,8 @@ from atlas_retry.diagnostics.failures import (
     first_match,
     javascript_frames,
     matching,
+    no_frames,
+    own_java_frames,
     rust_frames,
     titled,
 )
@@ -31,7 +33,7 @@ class BlockFormat(Parser, frozen=True, kw_only=True):
     over: str = NEVER
     """Line from which the failures are repeated."""
     place: str
-    """Line of the failure with its place."""
+    """Line of the failure with its place, or with what its title lacks."""
     rule: str | None = None
     """Rule of a failure with a place."""
     head: str = NEVER
@@ -43,7 +45,9 @@ class BlockFormat(Parser, frozen=True, kw_only=True):
     frames: Callable[[Sequence[str]], tuple[Frame, ...]] = javascript_frames
 
     def read(self, log: Log) -> Iterator[Located]:
-        lines = above(log.lines, re.compile(self.over))
+        lines: Sequence[str] = above(log.lines, re.compile(self.over))
+        if not matching(lines, re.compile(self.title)):
+            lines = log.lines
         headings = matching(lines, re.compile(self.heading))
         numbers = [*headings]
         end = re.compile(f"{self.heading}|{self.end}")
@@ -51,22 +55,26 @@ class BlockFormat(Parser, frozen=True, kw_only=True):
         below = len(lines)
         for first, last in reversed([*titled(lines, re.compile(self.title), end)]):
             before = bisect(numbers, first)
-            path = headings[numbers[before - 1]]["path"] if before else ""
+            named = groups(headings[numbers[before - 1]]) if before else {}
             # vitest shows one error of several tests below the titles of all
             is_shared = first == last == below - 1
             body = body if is_shared else lines[first + 1 : last + 1]
             below = first
-            yield replace(_failure(self, [lines[first], *body], path, first), last=last)
+            yield replace(_failure(self, [lines[first], *body], named, first), last=last)
 
 
-def _failure(row: BlockFormat, block: Sequence[str], path: str, first: int) -> Located:
-    parts = {"path": path} | groups(re.match(row.title, block[0]))
-    named = (parts["path"] if row.by_file else "", parts.get("test"))
+def _failure(
+    row: BlockFormat, block: Sequence[str], heading: dict[str, str], first: int
+) -> Located:
+    title = groups(re.match(row.title, block[0]))
+    parts = {"path": ""} | heading | title
     place = groups(first_match(re.compile(row.place), block))
+    named = (parts["path"] if row.by_file else "", parts.get("test") or place.get("test"))
     where = parts if "line" in parts else parts | place
     body = block[1:]
     head = min(matching(body, re.compile(row.head)), default=-1)
     message = above(body[head + 1 :], re.compile(row.stop))
+    message = [title["message"], *message] if "message" in title else message
     if "message" in place:
         message = [place["message"]]
     test_id = "::".join(filter(None, named))
@@ -77,6 +85,11 @@ def _failure(row: BlockFormat, block: Sequence[str], path: str, first: int) -> L
 
 _STACK = r" +at | \u276f "
 _AT = r"(?P<line>\d+):(?P<column>\d+)"
+_PANIC_HEAD = r"thread '.*' (?:\(\d+\) )?panicked at "
+_PANICKED = (
+    r"(?:thread '.*' (?:\(\d+\) )?panicked|(?P<message>note: test did not panic as expected))"
+    rf" at (?P<path>[^:]+):{_AT}:?$"
+)
 
 ROWS = (
     BlockFormat(
@@ -109,15 +122,83 @@ ROWS = (
             r"---- (?P<test>(?P<path>\S+\.rs) - (?:\S+ )?\(line (?P<line>\d+)\)|.+) stdout ----$"
         ),
         end=r"failures:|test result: ",
-        place=(
-            r"(?:thread '.*' (?:\(\d+\) )?panicked"
-            r"|(?P<message>note: test did not panic as expected))"
-            rf" at (?P<path>[^:]+):{_AT}:?$"
-        ),
+        place=_PANICKED,
         rule="panic",
-        head=r"thread '.*' (?:\(\d+\) )?panicked at ",
+        head=_PANIC_HEAD,
         stop=r"note: run with |stack backtrace:",
         by_file=False,
         frames=rust_frames,
+    ),
+    BlockFormat(
+        name="nextest",
+        # https://nexte.st/docs/reporting/
+        commands=("cargo nextest", "nextest"),
+        title=r"[\u2500-]{3,} STDERR: +\S+ (?P<test>\S+)",
+        end=r" +Summary \[| +(?:PASS|FAIL) \[|[\u2500-]{3,}",
+        place=_PANICKED,
+        rule="panic",
+        head=_PANIC_HEAD,
+        stop=r"note: run with |stack backtrace:",
+        by_file=False,
+        frames=rust_frames,
+    ),
+    BlockFormat(
+        name="exunit",
+        # https://hexdocs.pm/ex_unit/ExUnit.CLIFormatter.html
+        commands=("mix test",),
+        title=r" {1,4}\d+\) (?P<test>.+)$",
+        end=r"Finished in |\d+ tests?, ",
+        place=r" +(?P<path>\S+\.exs?):(?P<line>\d+)(?:: .*)?$",
+        head=r" +\S+\.exs?:\d+$",
+        stop=r" +stacktrace:",
+        by_file=False,
+        frames=no_frames,
+    ),
+    BlockFormat(
+        name="gtest",
+        # https://google.github.io/googletest/
+        commands=("gtest",),
+        marks=("[ RUN      ] ",),
+        heading=r"\[ RUN +\] (?P<test>\S+)",
+        title=r"(?P<path>[^\s:(]\S*?)[:(](?P<line>\d+)\)?: (?:error: )?(?P<message>Failure)$",
+        end=r"\[ +(?:FAILED|OK|PASSED) +\]|\[[-=]+\]|$",
+        place=NEVER,
+        stop=NEVER,
+        by_file=False,
+        frames=no_frames,
+    ),
+    BlockFormat(
+        name="bun",
+        # https://bun.sh/docs/cli/test
+        commands=("bun test",),
+        marks=("\nbun test v",),
+        heading=r"(?P<path>\S+\.[cm]?[jt]sx?):$",
+        title=r"error: (?!regex \")(?P<message>.+)$",
+        end=r"\((?:pass|skip|todo)\) | \d+ (?:pass|fail)$|\d+ \| ",
+        place=r"\(fail\) (?P<test>.+?)(?: \[[\d.]+m?s\])?$",
+        stop=rf"\(fail\) |{_STACK}",
+    ),
+    BlockFormat(
+        name="dotnet-test",
+        # https://learn.microsoft.com/en-us/dotnet/core/tools/dotnet-test
+        commands=("dotnet test",),
+        title=r" +Failed (?P<test>\S.*?) \[[\d<].*s\]$",
+        end=r"(?:Failed|Passed|Skipped)!|Total tests:|Test Run |  +(?:Passed|Skipped) \S.*s\]$",
+        place=r" +at .+ in (?P<path>.+):line (?P<line>\d+)$",
+        head=r" *Error Message:$",
+        stop=r" *(?:Stack Trace|Standard (?:Output|Error) Messages):$",
+        by_file=False,
+        frames=no_frames,
+    ),
+    BlockFormat(
+        name="gradle-test",
+        # https://docs.gradle.org/current/userguide/java_testing.html
+        commands=("gradle", "gradlew"),
+        title=r"(?P<test>[\w.$]+ > .+) FAILED$",
+        end=r"\d+ tests? completed|> Task |\S+ > .+ [A-Z_]{4,}$|FAILURE: |BUILD ",
+        place=r".*\bat (?:\S+\()?(?P<path>\w+\.(?:java|kt|groovy|scala)):(?P<line>\d+)\)?$",
+        stop=r"\s+at ",
+        by_file=False,
+        frames=own_java_frames,
     ),
 )

@@ -119,7 +119,7 @@ _RUST = regex(r"""(?mx)^
     $""")
 # https://docs.oracle.com/javase/8/docs/api/java/lang/Throwable.html#printStackTrace--
 _JAVA = regex(
-    r"^\s+at (?:[\w.@-]+/)?([\w.$<>]+)\.([\w$<>]+)\((\w+\.(?:java|kt|scala|groovy)):(\d+)\)$"
+    r"^\s+at (?:[\w.@-]+//?)?([\w.$<>]+)\.([\w$<>]+)\((\w+\.(?:java|kt|scala|groovy)):(\d+)\)$"
 )
 
 
@@ -154,6 +154,27 @@ def java_frames(lines: Iterable[str], owner: str) -> tuple[Frame, ...]:
     )
 
 
+_JAVA_LIBRARIES = regex(
+    r"(?:java|javax|jdk|sun|kotlin|groovy|scala)\.|org\.(?:junit|opentest4j|assertj|gradle|hamcrest"
+    r"|mockito|testng|codehaus|spockframework)\.|com\.sun\."
+)
+
+
+def own_java_frames(lines: Iterable[str]) -> tuple[Frame, ...]:
+    """The frames of a stack of Java that are not those of well-known libraries."""
+    matches = [*filter(None, map(_JAVA.match, lines))]
+    return tuple(
+        Frame(path=java_path(m[1], m[3]), line=int(m[4]), function=m[2])
+        for m in reversed(matches)
+        if not _JAVA_LIBRARIES.match(m[1])
+    )
+
+
+def no_frames(_: Sequence[str]) -> tuple[Frame, ...]:
+    """Of a runner whose failures have one place."""
+    return ()
+
+
 def java_path(owner: str, file: str) -> str:
     """Path of the source of a class for Maven and Gradle."""
     stem, _, language = file.partition(".")
@@ -170,6 +191,7 @@ _BAR = regex(r"^ *\| ?")
 _BETWEEN = regex(r"^ *\+(?:-[-+]*(?: [\d.]+ -+)?| Exception Group .*)$")
 # https://docs.python.org/3/library/faulthandler.html: the innermost frame comes first.
 _FATAL = regex(r"^Fatal Python error: (.+)$")
+_DUMP_LINES = 2_000
 _START = "Traceback (most recent call last):"
 _CHAINED = ("During handling of", "The above exception")
 _NEXT = (_START, *_CHAINED)
@@ -221,19 +243,26 @@ def _read_python(log: Log) -> Iterator[Located]:
     lines = log.lines
     number = 0
     while number < len(lines):
+        last = number
         fatal = _FATAL.match(lines[number])
+        diagnostic = None
         if fatal:
-            last = number + 1 + len(above(lines[number + 2 :], _BLANK))
-            frames = tuple(reversed(python_frames(lines[number : last + 1])))
-            yield Located(_problem("python", "fatal", fatal[1], frames), number, last)
+            diagnostic, last = _fatal(lines, number, fatal[1])
         elif lines[number].startswith(_START) or _SYNTAX.match(lines[number]):
             last = _end(lines, number)
             diagnostic = crash("python", lines[number : last + 1])
-            if diagnostic:
-                yield Located(diagnostic, number, last)
-        else:
-            last = number
+        if diagnostic:
+            yield Located(diagnostic, number, last)
         number = last + 1
+
+
+def _fatal(lines: Sequence[str], number: int, message: str) -> tuple[Diagnostic, int]:
+    """The problem of a crashed interpreter, and the last line of the current thread's stack."""
+    dump = range(number + 1, min(number + _DUMP_LINES, len(lines)))
+    start = next((n for n in dump if lines[n].startswith("Current thread ")), number)
+    last = start + 1 + len(above(lines[start + 2 :], _BLANK))
+    frames = tuple(reversed(python_frames(lines[start : last + 1])))
+    return _problem("python", "fatal", message, frames), last
 
 
 def _end(lines: Sequence[str], start: int) -> int:

@@ -1,5 +1,6 @@
 """Tools that report problems as lines, one row each; other formats have their own modules."""
 
+from atlas_retry.diagnostics.places import Named
 from atlas_retry.diagnostics.table import LineFormat
 from atlas_retry.diagnostics.values import THRESHOLD_RULE
 
@@ -7,22 +8,28 @@ _PY = r"(?P<path>[^\s:][^:]{0,400}\.(?:pyi?|ipynb)(?::cell \d+)?)"
 _AT = r":(?P<line>\d+):(?P<column>\d+)"
 _RUFF_CODE = r"(?P<rule>[A-Z]{1,10}\d{1,5}|invalid-syntax|io-error)"
 _RUFF_MORE = rf" *--> {_PY}{_AT}$|\s*\d* (?:\||[-+](?: |$))|(?:help|info|note): "
-_GO = r"(?P<path>[^\s:][^:]*\.go):(?P<line>\d+)(?::(?P<column>\d+))?: "
 _C = (
-    r"(?P<path>[^\s:][^:]{0,400}\.(?:[cChHmM]|cc|cpp|cxx|c\+\+|hh|hpp|hxx|h\+\+|mm|cu|inl|ipp|tcc))"
-    r":(?P<line>\d+)(?::(?P<column>\d+))?: (?P<level>fatal error|error|warning): "
+    "c",
+    "h",
+    "m",
+    "mm",
+    "cc",
+    "cpp",
+    "cxx",
+    "c++",
+    "hh",
+    "hpp",
+    "hxx",
+    "h++",
+    "cu",
+    "inl",
+    "ipp",
+    "tcc",
+    "l",
+    "y",
 )
-_PLACE = r" +(?P<line>\d+):(?P<column>\d+) +"
-# A name with an extension, or a known file without one; no spaces, so that times and log prefixes
-# do not match.
-_FILE = (
-    r"(?P<path>(?:[A-Za-z]:)?[^\s:\"'(<]{0,300}(?:[\w+-]\.[A-Za-z]\w{0,11}|Makefile|Dockerfile))"
-)
-_SAID = (
-    r"(?!\w{1,200}:(?:PASS|IGNORE)\b)"  # Unity's
-    r"(?:(?P<level>(?:fatal )?error|warning|warn|note|info|hint)\b:? ?)?"
-    r"(?:\[?(?P<rule>[A-Z]{1,6}\d{2,5})\]?(?:/\S+)?:? )?(?P<message>\S.*)$"
-)
+_JAVA = ("java", "kt", "groovy", "scala")
+_WEB = ("ts", "tsx", "mts", "cts", "js", "jsx", "mjs", "cjs", "vue", "svelte", "astro")
 _BELOW = r"""(?x)
     (?: ERROR:[ ] | \[ERROR\][ ] )?
     (?P<message>
@@ -34,6 +41,9 @@ _BELOW = r"""(?x)
           | RESULT:[ ]FAILED[ ]\(minimum:[ ]                                        # interrogate
         ).*
     )"""
+
+_SYMBOL = r"(?:\[ERROR\])? {2,}(?P<message>(?:symbol|location|required|found|reason) *: .+)$"
+_RUFF_MARKS = (" [*] ", " fixable with the `--fix`", " hidden fixes can be enabled")
 
 ROWS = (
     LineFormat(
@@ -56,16 +66,10 @@ ROWS = (
     ),
     LineFormat(
         name="ruff",
+        commands=("ruff", "ruff check"),
         pattern=rf"{_RUFF_CODE}:? (?:\[\*\] )?(?P<message>\S.*)$",
         more=_RUFF_MORE,
         marks=("--> ",),
-    ),
-    LineFormat(
-        name="ruff-concise",
-        tool="ruff",
-        commands=("ruff", "ruff check"),
-        pattern=rf"{_PY}{_AT}: {_RUFF_CODE}:? (?:\[\*\] )?(?P<message>.+)$",
-        marks=(" [*] ", " fixable with the `--fix`", " hidden fixes can be enabled"),
     ),
     LineFormat(
         name="black",
@@ -127,29 +131,6 @@ ROWS = (
         marks=(">> Issue: [B",),
     ),
     LineFormat(
-        name="flake8",
-        # https://flake8.pycqa.org/en/latest/internal/formatters.html
-        commands=("flake8", "pycodestyle", "pyflakes"),
-        pattern=rf"{_PY}{_AT}: (?P<rule>[A-Z]{{1,3}}\d{{1,4}}) (?P<message>.+)$",
-        more=r"\s*\^\s*$",
-        marks=(".py:",),
-    ),
-    LineFormat(
-        name="golangci-lint",
-        # https://golangci-lint.run/docs/configuration/file/#output-configuration
-        pattern=_GO + r"(?P<message>.+) \((?P<rule>[a-z]\w*)\)$",
-        more=r"\t|\s*\^$",
-        marks=(" issues:\n* ",),
-    ),
-    LineFormat(
-        name="go",
-        # https://pkg.go.dev/cmd/go
-        commands=("go", "go build", "go vet", "staticcheck", "gofmt", "revive"),
-        pattern=r"(?:vet: )?" + _GO + r"(?P<message>\S.*)$",
-        more=r"\t(?P<message>\S.*)$",
-        marks=(".go:",),
-    ),
-    LineFormat(
         name="gofmt",
         # https://pkg.go.dev/cmd/gofmt
         commands=("gofmt -l", "gofmt -s -l", "gofmt -l -s", "gofumpt -l", "goimports -l"),
@@ -182,24 +163,6 @@ ROWS = (
         marks=("Diff in ",),
     ),
     LineFormat(
-        name="clang",
-        compiles=True,
-        # https://clang.llvm.org/docs/UsersManual.html#formatting-of-diagnostics
-        commands=("clang", "clang++", "clang-tidy"),
-        pattern=(_C + r"(?P<message>.+?)(?: \[(?:-W)?(?:error,-W)?(?P<rule>[^\]]+)\])?$"),
-        more=r"[^\s:][^:]*:\d+(?::\d+)?: note: | *\d* \||\s*[\^~][\s^~]*$",
-        marks=(" generated.\n",),
-    ),
-    LineFormat(
-        name="gcc",
-        compiles=True,
-        # https://gcc.gnu.org/onlinedocs/gcc/Diagnostic-Message-Formatting-Options.html
-        commands=("gcc", "g++", "cc", "c++", "make", "ninja", "cmake --build"),
-        pattern=(_C + r"(?P<message>.+?)(?: \[-W(?:error=)?(?P<rule>[^\],]+)\])?$"),
-        more=r"[^\s:][^:]*:\d+(?::\d+)?: note: | *\d* \|",
-        marks=(": error: ", ": fatal error: ", ": warning: "),
-    ),
-    LineFormat(
         name="unity",
         # https://github.com/ThrowTheSwitch/Unity/blob/master/docs/UnityAssertionsReference.md
         pattern=(
@@ -222,56 +185,11 @@ ROWS = (
         marks=("undefined reference to", "multiple definition of"),
     ),
     LineFormat(
-        name="javac",
-        compiles=True,
-        # https://docs.oracle.com/en/java/javase/17/docs/specs/man/javac.html
-        commands=("javac", "ant", "gradle", "gradlew"),
-        pattern=(
-            r"(?P<path>[^\s:][^:]*\.java):(?P<line>\d+): (?P<level>error|warning): "
-            r"(?:\[(?P<rule>[\w-]+)\] )?(?P<message>.+)$"
-        ),
-        more=r" *\^$| {2}(?P<message>(?:symbol|location|required|found|reason): .+)$",
-        marks=(".java:",),
-    ),
-    LineFormat(
-        name="maven-compiler",
-        compiles=True,
-        # https://maven.apache.org/plugins/maven-compiler-plugin/
-        commands=("mvn", "mvnw"),
-        pattern=(
-            r"\[(?P<level>ERROR|WARNING)\] (?P<path>[^\s:]+\.\w+):"
-            r"\[(?P<line>\d+),(?P<column>\d+)\] (?:error: )?(?P<message>.+)$"
-        ),
-        more=r"\[ERROR\] {3}(?P<message>(?:symbol|location): .+)$",
-        marks=("COMPILATION ERROR",),
-    ),
-    LineFormat(
         name="shellcheck",
         # https://www.shellcheck.net/wiki/
         heading=r"In (?P<path>.+) line (?P<line>\d+):$",
         pattern=r"\s*\^[-^]* (?P<rule>SC\d+)(?: \((?P<level>\w+)\))?: (?P<message>.+)$",
         marks=("^-- SC", "^ SC"),
-    ),
-    LineFormat(
-        name="yamllint",
-        # https://yamllint.readthedocs.io/en/stable/quickstart.html
-        heading=r"(?P<path>[^\s:][^:]*\.\w+)$",
-        pattern=(
-            r" +(?P<line>\d+):(?P<column>\d+) +(?P<level>error|warning) +"
-            r"(?P<message>\S.*?) +\((?P<rule>[\w-]+)\)$"
-        ),
-        marks=(".yaml\n ", ".yml\n "),
-    ),
-    LineFormat(
-        name="github",
-        # https://docs.github.com/en/actions/reference/workflow-commands-for-github-actions
-        commands=("--output-format github", "--format github"),
-        pattern=(
-            r"::(?P<level>error|warning|notice) (?:title=(?P<rule>[^,:]+),)?file=(?P<path>[^,:]+)"
-            r"(?:,line=(?P<line>\d+))?(?:,col=(?P<column>\d+))?"
-            r"(?:,endLine=(?P<end_line>\d+))?(?:,endColumn=(?P<end_column>\d+))?[^:]*::(?P<message>.+)$"
-        ),
-        marks=("::error ", "::warning "),
     ),
     LineFormat(
         name="diff",
@@ -281,32 +199,6 @@ ROWS = (
         more=r"@@ -\d+(?:,\d+)? \+(?P<line>\d+)|(?!\+\+\+ |--- )[-+ @\\]",
         message="file would be reformatted",
         rule="unformatted",
-    ),
-    LineFormat(
-        name="eslint",
-        # https://eslint.org/docs/latest/use/formatters/#stylish
-        heading=r"(?P<path>/?[^\s:][^:]*\.\w+)$",
-        pattern=_PLACE
-        + r"(?P<level>error|warning) +(?P<message>\S.*?)(?: {2,}(?P<rule>[@\w./-]+))?$",
-        marks=(" problem (", " problems ("),
-    ),
-    LineFormat(
-        name="stylelint",
-        # https://stylelint.io/user-guide/options#formatter
-        heading=r"(?P<path>/?[^\s:][^:]*\.\w+)$",
-        pattern=_PLACE + r"(?P<level>[✖\u00d7⚠\u2139]) +(?P<message>\S.*?) {2,}(?P<rule>[@\w/-]+)$",
-        marks=("  ✖  ", "  ⚠  ", "  \u00d7  "),
-    ),
-    LineFormat(
-        name="tsc",
-        # https://www.typescriptlang.org/docs/handbook/compiler-options.html
-        commands=("tsc", "vue-tsc", "svelte-check"),
-        pattern=(
-            r"(?:(?P<path>[^\s(:][^(:]*)[(:](?P<line>\d+)[,:](?P<column>\d+)\)?(?::| -) )?"
-            r"(?P<level>error|warning) (?P<rule>TS\d+): (?P<message>.+)$"
-        ),
-        more=r" {2,}(?P<message>\S.*)$",
-        marks=("error TS",),
     ),
     LineFormat(
         name="prettier",
@@ -348,12 +240,73 @@ NODE = LineFormat(
         r"| {4}at "
     ),
 )
-GENERAL = LineFormat(
-    name="general",
-    # https://www.gnu.org/prep/standards/html_node/Errors.html
-    pattern=(
-        rf"(?:[\w./-]{{1,40}}: )?{_FILE}:(?P<line>\d{{1,7}})(?::(?P<column>\d{{1,7}}))?"
-        rf"(?:-\d+(?::\d+)?)?(?:: *| - | ){_SAID}"
+FALLBACKS = (NODE,)
+
+NAMED = (
+    Named(
+        name="ruff-concise",
+        tool="ruff",
+        commands=("ruff", "ruff check"),
+        endings=("py", "pyi", "ipynb"),
+        coded=True,
+        marks=_RUFF_MARKS,
     ),
+    Named(
+        name="flake8",
+        commands=("flake8", "pycodestyle", "pyflakes"),
+        endings=("py", "pyi"),
+        coded=True,
+        marks=(".py:",),
+    ),
+    Named(name="golangci-lint", endings=("go",), marks=(" issues:\n* ",)),
+    Named(
+        name="go",
+        commands=("go", "go build", "go vet", "staticcheck", "gofmt", "revive"),
+        endings=("go",),
+        marks=(".go:",),
+    ),
+    Named(
+        name="clang",
+        commands=("clang", "clang++", "clang-tidy"),
+        endings=_C,
+        marks=(" generated.\n",),
+        compiles=True,
+    ),
+    Named(
+        name="gcc",
+        commands=("gcc", "g++", "cc", "c++", "make", "ninja", "cmake --build"),
+        endings=_C,
+        marks=(": error: ", ": fatal error: ", ": warning: "),
+        compiles=True,
+    ),
+    Named(
+        name="maven-compiler",
+        commands=("mvn", "mvnw", "mvnd"),
+        endings=_JAVA,
+        marks=("COMPILATION ERROR",),
+        compiles=True,
+        more=_SYMBOL,
+    ),
+    Named(
+        name="javac",
+        commands=("javac", "ant", "gradle", "gradlew"),
+        endings=_JAVA,
+        marks=(".java:",),
+        compiles=True,
+        more=_SYMBOL,
+    ),
+    Named(
+        name="msbuild", commands=("msbuild", "dotnet"), endings=("cs", "vb", "fs"), compiles=True
+    ),
+    Named(name="yamllint", endings=("yaml", "yml"), marks=(".yaml\n ", ".yml\n ")),
+    Named(name="stylelint", endings=("css", "scss", "sass", "less"), marks=("  ✖  ", "  \u00d7  ")),
+    Named(
+        name="tsc",
+        commands=("tsc", "vue-tsc", "svelte-check"),
+        endings=_WEB,
+        marks=("error TS",),
+        more=r" {2,}(?P<message>[A-Z]\S* .*)$",
+    ),
+    Named(name="eslint", endings=_WEB, marks=(" problem (", " problems (")),
 )
-FALLBACKS = (NODE, GENERAL)
+"""Tools that the structure of their output explains; the first that fits names a problem."""

@@ -4,11 +4,20 @@ import re
 import textwrap
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from atlas_retry.diagnostics.failures import above, crash, inside, matching, placed, shortened
+from atlas_retry.diagnostics.failures import (
+    above,
+    crash,
+    inside,
+    matching,
+    placed,
+    python_frames,
+    shortened,
+)
 from atlas_retry.diagnostics.table import region_of
 from atlas_retry.diagnostics.values import Located, Log, OwnParser
 from atlas_retry.model import Diagnostic, Frame
@@ -21,6 +30,7 @@ _STAGE = regex(r"^ERROR (?:at (setup|teardown) of|(collecting)) (.+)$")
 _CONFTEST = regex(r"^ImportError while loading conftest '([^']*)'")
 _BLANK = regex(r"\s*$")
 _USAGE = regex(r"^(?:ERROR: (?!Coverage|usage:)|pytest: error: )(\S.*)$")
+_TIMEOUT = regex(r"^\+{3,} Timeout \+{3,}$")
 _CRASHED = regex(r"^worker '\w+' crashed while running '(.+)'$")
 _INTERNAL = "INTERNALERROR> "
 _NEAR = 50
@@ -35,7 +45,12 @@ _SYNTAX = regex(r'^E\s+File "([^"]+)", line (\d{1,9})')
 _DEF = regex(r"^[ >] +(?:async )?def (\w+)")
 _WORKER = regex(r"^\[gw\d+\] \w+ -- Python ")
 _HEADING = regex(r"^={2,} short test summary info ={2,}$")
-_ENTRY = regex(r"^(FAILED|ERROR|SUBFAILED\S*) (\S.*)$")
+# subtests name their parameters, other plugins a duration, in front of the id
+_ENTRY = regex(r"^(FAILED|ERROR|SUBFAILED)(?: ?\[[^\]]*\]| ?\([^)]*\))* (\S.*)$")
+_VERBOSE = regex(
+    r"^(?:\[gw\d+\] \[ *\d+%\] (?:FAILED|ERROR) (\S+::.+?)"
+    r"|(\S+::.+?) (?:FAILED|ERROR)(?: +\[.*\])?)\s*$"
+)
 _NODE = regex(r"^[^\s:]\S*\.\w{1,20}(?:::|$)")
 _COUNTS = regex(
     r"^(?:=+ )?(?:\d{1,9} [a-z ]{1,41}(?:, \d{1,9} [a-z ]{1,41})*|no tests ran) in [\d.]+s\b"
@@ -180,7 +195,15 @@ def _read(log: Log) -> list[Located]:
     end = summary_start(lines)
     failures = [_failure(lines, first, last, known) for first, last in _blocks(lines, known, end)]
     failures += _outside_tests(lines)
+    if not failures and not entries:
+        entries = tuple(_verbose(lines))
     return [*failures, *_only_listed(lines, failures, entries)]
+
+
+def _verbose(lines: Sequence[str]) -> Iterator[SummaryLine]:
+    """The failures that only the progress of `-v` lists: `--tb=no -rN`."""
+    for number, match in matching(lines, _VERBOSE).items():
+        yield SummaryLine(number, "FAILED", match[1] or match[2], "")
 
 
 def _blocks(lines: Sequence[str], entries: Titled, end: int) -> Iterator[tuple[int, int]]:
@@ -272,10 +295,30 @@ def _outside_tests(lines: Sequence[str]) -> Iterator[Located]:
         problem = explain(body)
         problem = replace(problem, path=problem.path or conftest[1])
         yield Located(problem, number, number + len(body))
+    yield from _timed_out(lines)
     internal = [i for i, line in enumerate(lines) if line.startswith(_INTERNAL)]
     own = crash("pytest", [lines[i].removeprefix(_INTERNAL) for i in internal])
     if own:
         yield Located(own, internal[0], internal[-1])
+
+
+def _timed_out(lines: Sequence[str]) -> Iterator[Located]:
+    """The test that pytest-timeout ended by its thread method: the process dies, stacks remain."""
+    start = min(matching(lines, _TIMEOUT), default=None)
+    if start is None:
+        return
+    rest = lines[start:]
+    stacks = [n for n, line in enumerate(rest) if line.startswith("~~~")]
+    for first, after in pairwise((*stacks, len(rest))):
+        frames = python_frames(rest[first:after])
+        test = next((f for f in frames if (f.function or "").startswith("test")), None)
+        if test:
+            test_id = f"{test.path}::{test.function}"
+            problem = Diagnostic(
+                tool="pytest", rule_id="timeout", message="Timeout in the test", test_id=test_id
+            )
+            yield Located(placed(problem, frames, {}), start, start + after - 1)
+            return
 
 
 def _only_listed(

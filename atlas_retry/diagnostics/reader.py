@@ -2,18 +2,23 @@
 
 import posixpath
 import re
+from bisect import bisect
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import chain, starmap
 
 from msgspec.structs import replace
 
 from atlas_retry.diagnostics import blocks, lines
+from atlas_retry.diagnostics.annotations import ANNOTATIONS, without_annotations
 from atlas_retry.diagnostics.environment import is_to_blame, lack
 from atlas_retry.diagnostics.failures import PYTHON, UNITTEST, inside
 from atlas_retry.diagnostics.numbered_logs import CTEST, MINITEST, PHPUNIT, RSPEC
+from atlas_retry.diagnostics.places import Named, read_places
 from atlas_retry.diagnostics.pytest_log import PYTEST
-from atlas_retry.diagnostics.report_formats import Report, read_report
+from atlas_retry.diagnostics.report_formats import kind_of, read_any, read_report
+from atlas_retry.diagnostics.report_values import Report
 from atlas_retry.diagnostics.runner_logs import (
     AVA,
     GO_TEST,
@@ -22,9 +27,9 @@ from atlas_retry.diagnostics.runner_logs import (
     NODE_TEST,
     PRE_COMMIT,
     go_text,
-    hooks_of,
 )
 from atlas_retry.diagnostics.selecting import folder_of
+from atlas_retry.diagnostics.streams import Section, folders_of, inside_root, separated
 from atlas_retry.diagnostics.summaries import failures_counted
 from atlas_retry.diagnostics.table import LineFormat
 from atlas_retry.diagnostics.tests_ran import tests_ran
@@ -38,6 +43,7 @@ from atlas_retry.diagnostics.values import (
     Parser,
     ToolOutput,
     no_file,
+    no_files,
 )
 from atlas_retry.model import Diagnostic, Kind, Level, Region
 from atlas_retry.patterns import regex
@@ -60,6 +66,8 @@ _PARSERS = (
     MINITEST,
     *lines.ROWS,
     CTEST,
+    *lines.NAMED,
+    ANNOTATIONS,
     *FALLBACKS,
 )
 
@@ -80,23 +88,28 @@ def relative(path: str, root: str | None, cwd: str = ".") -> str:
 
 
 def settled(
-    diagnostic: Diagnostic, root: str | None, cwd: str, holds: Holds = no_file
+    diagnostic: Diagnostic,
+    root: str | None,
+    cwd: str,
+    holds: Holds = no_file,
+    endings: Callable[[str], Sequence[str]] = no_files,
 ) -> Diagnostic:
     """The diagnostic with paths relative to the root, and without frames outside it."""
+    found = partial(_found, root=root, cwd=cwd, holds=holds, endings=endings)
     if not diagnostic.frames and diagnostic.test_id is None and diagnostic.path:
-        plain = _found(diagnostic.path, root, cwd, holds)
+        plain = found(diagnostic.path)
         return diagnostic if plain == diagnostic.path else replace(diagnostic, path=plain)
     frames = tuple(
         replace(frame, path=path)
         for frame in diagnostic.frames
-        if _belongs(path := _found(frame.path, root, cwd, holds), root)
+        if _belongs(path := found(frame.path), root)
     )
     test_id = diagnostic.test_id
     if test_id and test_id.startswith(("/", "../")):
         test_id = _found_test(test_id, root, cwd, holds)
     if diagnostic.path is None:
         return replace(diagnostic, frames=frames, test_id=test_id)
-    place = _found(diagnostic.path, root, cwd, holds)
+    place = found(diagnostic.path)
     moved = replace(diagnostic, path=place, frames=frames, test_id=test_id)
     if not frames or _belongs(place, root):
         return moved
@@ -104,26 +117,61 @@ def settled(
 
 
 _UPWARDS = regex(r"^(?:\.\./)+")
+_DRIVE = regex(r"[A-Za-z]:(?=[\\/])")
+MAX_DROPPED = 12
+"""Folders of another machine in front of the project's path."""
 
 
-def _found(path: str, root: str | None, cwd: str, holds: Holds) -> str:
-    """The path relative to the root, also if the tool ran in a folder that the command hides.
+def _found(
+    path: str,
+    root: str | None,
+    cwd: str,
+    holds: Holds,
+    endings: Callable[[str], Sequence[str]] = no_files,
+) -> str:
+    """The path relative to the root, also if the tool ran elsewhere, or on another machine.
 
     pytest below `changedir` of tox names tests by `../`, and the workspace has them; Cargo names
-    files by their path in its workspace, whichever member it runs in.
+    files by their path in its workspace, whichever member it runs in; a log of CI has the
+    folders of the runner, in the spelling of Windows perhaps.
     """
+    path = _unix(path)
     plain = relative(path, root, cwd)
+    if holds(plain):
+        return plain
+    if path.startswith(("/", "file://")):
+        return (_shorter(plain, holds) or plain) if plain.startswith("/") else plain
     inner = _UPWARDS.sub("", posixpath.normpath(plain))
     if plain.startswith("../"):
         return inner if holds(inner) else plain
-    if cwd == "." or path.startswith(("/", "file://")) or holds(plain):
-        return plain
-    folder = posixpath.dirname(cwd)
-    while not holds(joined := posixpath.normpath(posixpath.join(folder, path))):
-        if not folder:
-            return plain
+    above = posixpath.dirname(cwd) if cwd != "." else ""
+    found = next(filter(holds, _upwards(above, path)), None)
+    alone = () if found else endings(posixpath.normpath(inner))
+    return found or (alone[0] if len(alone) == 1 else plain)
+
+
+def _unix(path: str) -> str:
+    """A path of Windows in the spelling of others; any other path unchanged."""
+    if _DRIVE.match(path) or ("\\" in path and "/" not in path):
+        return _DRIVE.sub("", path.replace("\\", "/"))
+    return path
+
+
+def _upwards(folder: str, path: str) -> Iterator[str]:
+    """The path in the folder, and in each folder above it up to the root."""
+    while folder:
+        yield posixpath.normpath(posixpath.join(folder, path))
         folder = posixpath.dirname(folder)
-    return joined
+    yield posixpath.normpath(path)
+
+
+def _shorter(path: str, holds: Holds) -> str | None:
+    """The file of the workspace that an absolute path of another machine ends with."""
+    parts = path.lstrip("/").split("/")
+    for start in range(1, min(len(parts) - 1, MAX_DROPPED)):
+        if holds(shorter := "/".join(parts[start:])):
+            return shorter
+    return None
 
 
 def _found_test(test_id: str, root: str | None, cwd: str, holds: Holds) -> str:
@@ -162,7 +210,7 @@ MAX_DIAGNOSTICS = 10_000
 """Distinct diagnostics kept of one output; more of them mean a misconfigured tool."""
 _TOOLS = tuple(parser for parser in PARSERS.values() if parser not in FALLBACKS)
 _PROGRAMS = frozenset(chain.from_iterable(parser.programs for parser in _TOOLS))
-_COMPILERS = frozenset(row.tool or row.name for row in lines.ROWS if row.compiles)
+_COMPILERS = frozenset(row.name for row in (*lines.ROWS, *lines.NAMED) if row.compiles)
 _WARNINGS_FAIL = "warnings found and -Werror specified"
 """javac's only error if warnings fail it."""
 _NOWHERE = -1, -1
@@ -180,20 +228,20 @@ def diagnose(output: ToolOutput) -> Findings:
     if counted := _counted(output):
         return replace(diagnose(replace(output, exit_code=1)), counted=counted)
     text = "\n".join(filter(None, (output.stdout, output.stderr)))
-    log = Log.of(go_text(unstamped(text)), output.command, output.exit_code)
-    log = replace(log, command=" ".join((log.command, *hooks_of(log.lines))))
-    problems = _claims(len(log.lines), _read(output, log))
+    plain, sections = separated(go_text(unstamped(text)), folders_of(output.packages))
+    log = Log.of(plain, output.command, output.exit_code)
+    problems = _claims(len(log.lines), _read_sections(output, log, sections))
     report = _report(output)
     if report is not None and (report.diagnostics or not problems):
         problems = [Located(diagnostic, *_NOWHERE) for diagnostic in report.diagnostics]
-    distinct = tuple(_distinct(problems))
-    cwd = posixpath.normpath(posixpath.join(output.cwd, folder_of(output.command)))
-    diagnostics = tuple(
-        settled(replace(_quoted(problem, log), count=count), output.root, cwd, output.holds)
-        for problem, count in distinct
+    placed = (_placed(problem, output, log, sections) for problem in problems)
+    distinct = tuple(_distinct(without_annotations(placed)))
+    diagnostics = tuple(replace(problem.diagnostic, count=count) for problem, count in distinct)
+    findings = replace(
+        _findings(output, log, report, diagnostics),
+        beyond=_beyond(output, problems, distinct),
+        unknown_report=kind_of(output.report[1]) if output.report and report is None else None,
     )
-    beyond = len(problems) - sum(count for _, count in distinct) if output.exit_code != 0 else 0
-    findings = replace(_findings(output, log, report, diagnostics), beyond=beyond)
     is_known = output.parser or report or findings.ran is not None
     rest = None if is_known else unread(log, problems, _PROGRAMS)
     return replace(findings, diagnostics=(*findings.diagnostics, rest)) if rest else findings
@@ -210,21 +258,86 @@ def _counted(output: ToolOutput) -> str:
     return str(summary or "")
 
 
+def _beyond(
+    output: ToolOutput, problems: Sequence[Located], kept: Sequence[tuple[Located, int]]
+) -> int:
+    """How many problems are left out because there are too many."""
+    if output.exit_code == 0 or len(kept) < MAX_DIAGNOSTICS:
+        return 0
+    return len(problems) - sum(count for _, count in kept)
+
+
+def _read_sections(output: ToolOutput, log: Log, sections: Sequence[Section]) -> Iterator[Located]:
+    """The problems of each source, with their lines in the whole log."""
+    for section in sections:
+        own = log
+        if len(sections) > 1:
+            lines = log.lines[section.first : section.end]
+            command = f"{log.command}\n{section.command}" if section.command else log.command
+            own = Log(lines, "\n".join(lines), command, log.exit_code)
+        elif section.command:
+            own = replace(log, command=f"{log.command}\n{section.command}")
+        for problem in _read(output, own):
+            first, last = problem.first + section.first, problem.last + section.first
+            yield replace(problem, first=first, last=last)
+
+
+def _placed(problem: Located, output: ToolOutput, log: Log, sections: Sequence[Section]) -> Located:
+    """The problem with its text, and its paths as the workspace calls them."""
+    cwd = posixpath.normpath(posixpath.join(output.cwd, folder_of(output.command)))
+    index = bisect(sections, problem.first, key=lambda section: section.first) - 1
+    if problem.first >= 0 and sections[index].folder is not None:
+        cwd = inside_root(sections[index].folder, output.root, cwd)
+    quoted = _quoted(problem, log)
+    return replace(
+        problem, diagnostic=settled(quoted, output.root, cwd, output.holds, output.endings)
+    )
+
+
 def _read(output: ToolOutput, log: Log) -> list[Located]:
-    """Problems from the tools' parsers; if there are none, from the fallbacks."""
-    problems = [*chain.from_iterable(parser.read(log) for parser in _chosen(output, log))]
-    asks_no_more = output.parser is not None or output.exit_code == 0
-    if asks_no_more or (problems and not PRE_COMMIT.recognises(log)):
-        return problems
-    return [*problems, *chain.from_iterable(parser.read(log) for parser in FALLBACKS)]
+    """Problems from the tools' parsers, and those that the structure of other lines shows."""
+    chosen = _chosen(output, log)
+    named = [parser for parser in chosen if isinstance(parser, Named)]
+    problems = _parsed(log, (parser for parser in chosen if not isinstance(parser, Named)))
+    is_known = bool(problems) and not PRE_COMMIT.recognises(log)
+    is_open = output.parser is None and output.exit_code != 0
+    if is_open and not is_known:
+        problems += _parsed(log, FALLBACKS)
+    # a runner prints places that are no problems
+    is_open = is_open and not any(problem.diagnostic.test_id for problem in problems)
+    if named or is_open:
+        places = read_places(log, output.holds, strict=is_known or output.exit_code == 0)
+        problems += _attributed(places, named, log, others=is_open)
+    return problems
+
+
+def _parsed(log: Log, parsers: Iterable[Parser]) -> list[Located]:
+    return [*chain.from_iterable(parser.read(log) for parser in parsers)]
+
+
+def _attributed(
+    places: Iterable[Located], named: Sequence[Named], log: Log, *, others: bool
+) -> Iterator[Located]:
+    """The problems with the name of the tool that they fit; `others`: also those of no tool."""
+    for problem in places:
+        tool = next((tool for tool in named if tool.fits(problem)), None)
+        if tool is not None:
+            yield tool.named(problem, log)
+        elif others:
+            yield problem
 
 
 def _report(output: ToolOutput) -> Report | None:
-    """The report file, or the output itself if the gate's parser is a report format."""
+    """The report file, or the output itself if it is one; by what it is, not by its name."""
     if output.report is not None:
-        return read_report(*output.report)
-    content = output.stdout.encode("utf-8", "replace")
-    return read_report(output.parser, content) if output.parser else None
+        name, content = output.report
+        return read_report(name, content) or read_any(content)
+    stdout = output.stdout.lstrip()
+    content = stdout.encode("utf-8", "replace")
+    if output.parser:
+        return read_report(output.parser, content)
+    is_document = stdout.startswith(("{", "[", "<?xml", "<testsuite", "<checkstyle"))
+    return read_any(content) if is_document else None
 
 
 def _chosen(output: ToolOutput, log: Log) -> tuple[Parser, ...]:
@@ -269,16 +382,28 @@ def _quoted(problem: Located, log: Log) -> Diagnostic:
 
 
 def _distinct(problems: Iterable[Located]) -> Iterator[tuple[Located, int]]:
-    """The first of all equal problems, and their number."""
+    """The first of all equal problems, and their number.
+
+    A compiler's problem at the same place is the same one, however often it is printed.
+    """
     first: dict[Hashable, Located] = {}
     counts: Counter[Hashable] = Counter()
     for problem in problems:
         d = problem.diagnostic
         key = (d.tool, d.rule_id, d.level, d.message, d.path, d.region, d.test_id, d.frames)
-        if key in first or len(first) < MAX_DIAGNOSTICS:
-            first.setdefault(key, problem)
+        if key not in first and len(first) < MAX_DIAGNOSTICS:
+            first[key] = problem
+            counts[key] = 1
+        elif key in first and (d.test_id or not _is_same(d, first[key].diagnostic)):
             counts[key] += 1
     return ((problem, counts[key]) for key, problem in first.items())
+
+
+def _is_same(d: Diagnostic, first: Diagnostic) -> bool:
+    """Whether a diagnostic equal to another one is that one, printed twice."""
+    if d.path is None or d.region is None:
+        return False
+    return d.region.start_column is not None or d.text == first.text
 
 
 def _findings(

@@ -1,44 +1,25 @@
-"""Formats of the report files that gates can write; each JSON format is one row.
+"""Formats of the report files that gates can write, and of output for machines on stdout.
 
-Entities and DTDs in JUnit's XML are refused; https://github.com/testmoapp/junitxml describes the
-variants of runners.
+Each JSON format is one row; XML is in `report_xml`.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import chain
-from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import replace
 
-from atlas_retry.diagnostics.failures import (
-    above,
-    failure,
-    go_frames,
-    java_frames,
-    javascript_frames,
-    python_frames,
-)
-from atlas_retry.diagnostics.pytest_log import explain
-from atlas_retry.diagnostics.table import LEVELS, region_of
-from atlas_retry.model import Diagnostic, Frame, Level, Region
-from atlas_retry.patterns import regex
+from atlas_retry.diagnostics.report_values import Report, UnknownReportError
+from atlas_retry.diagnostics.report_xml import XML_FORMATS, read_xml
+from atlas_retry.diagnostics.table import LEVELS
+from atlas_retry.model import Diagnostic, Level, Region
 
-if TYPE_CHECKING:
-    from xml.etree.ElementTree import Element
-
-_LEVELS = {**LEVELS, "1": Level.WARNING}
-"""ESLint uses numbers as severities."""
-
-
-class Report(Struct, frozen=True):
-    """The content of a report file."""
-
-    diagnostics: tuple[Diagnostic, ...]
-    ran: bool | None = None
-    """Whether any test ran; None if the format has no tests."""
+_LEVELS = {
+    **LEVELS,
+    "1": Level.WARNING,
+    **dict.fromkeys(("blocker", "critical", "major"), Level.ERROR),
+}
+"""ESLint uses numbers as severities, GitLab's Code Quality degrees of damage."""
 
 
 class JsonFormat(Struct, frozen=True, kw_only=True):
@@ -55,7 +36,11 @@ class JsonFormat(Struct, frozen=True, kw_only=True):
     level: str = ""
     usual_level: Level = Level.ERROR
     region: tuple[str, str, str, str]
-    """Paths of line, column, end line and end column."""
+    """Paths of line, column, end line and end column; `|` separates other ways to write one."""
+    signature: tuple[str, ...]
+    """Paths that a problem of this format has; with them the format is recognised."""
+    zero_based: bool = False
+    """Whether lines are counted from 0."""
 
 
 _FORMATS: Mapping[str, JsonFormat] = {
@@ -74,6 +59,7 @@ _FORMATS: Mapping[str, JsonFormat] = {
             "locations.physicalLocation.region.endLine",
             "locations.physicalLocation.region.endColumn",
         ),
+        signature=("message.text",),
     ),
     # https://eslint.org/docs/latest/use/formatters/#json
     "eslint-json": JsonFormat(
@@ -83,6 +69,7 @@ _FORMATS: Mapping[str, JsonFormat] = {
         rule="ruleId",
         level="severity",
         region=("line", "column", "endLine", "endColumn"),
+        signature=("filePath", "message"),
     ),
     # https://docs.astral.sh/ruff/settings/#output-format
     "ruff-json": JsonFormat(
@@ -92,15 +79,97 @@ _FORMATS: Mapping[str, JsonFormat] = {
         rule="code",
         no_rule="invalid-syntax",
         region=("location.row", "location.column", "end_location.row", "end_location.column"),
+        signature=("filename", "message", "location.row"),
+    ),
+    # https://mypy.readthedocs.io/en/stable/command_line.html#cmdoption-mypy-output
+    "mypy-json": JsonFormat(
+        lists=("",),
+        tool="mypy",
+        path="file",
+        rule="code",
+        level="severity",
+        region=("line", "column", "end_line", "end_column"),
+        signature=("file", "line", "message", "severity"),
+    ),
+    # https://microsoft.github.io/pyright/#/command-line?id=json-output
+    "pyright-json": JsonFormat(
+        lists=("generalDiagnostics",),
+        tool="pyright",
+        path="file",
+        rule="rule",
+        level="severity",
+        region=(
+            *("range.start.line", "range.start.character"),
+            *("range.end.line", "range.end.character"),
+        ),
+        zero_based=True,
+        signature=("file", "message", "severity"),
+    ),
+    # https://golangci-lint.run/docs/configuration/file/#output-configuration
+    "golangci-json": JsonFormat(
+        lists=("Issues",),
+        tool="golangci-lint",
+        path="Pos.Filename",
+        message="Text",
+        rule="FromLinter",
+        level="Severity",
+        region=("Pos.Line", "Pos.Column", "LineRange.To", ""),
+        signature=("FromLinter", "Text", "Pos.Filename"),
+    ),
+    # https://github.com/reviewdog/reviewdog/tree/master/proto/rdf
+    "rdjson": JsonFormat(
+        lists=("diagnostics",),
+        tool="source.name",
+        path="location.path",
+        rule="code.value",
+        level="severity",
+        region=(
+            *("location.range.start.line", "location.range.start.column"),
+            *("location.range.end.line", "location.range.end.column"),
+        ),
+        signature=("message", "location.path"),
+    ),
+    # https://docs.gitlab.com/ci/testing/code_quality/#code-quality-report-format
+    "gitlab-codequality": JsonFormat(
+        lists=("",),
+        tool="codequality",
+        path="location.path",
+        message="description",
+        rule="check_name",
+        level="severity",
+        region=(
+            *(
+                "location.lines.begin|location.positions.begin.line",
+                "location.positions.begin.column",
+            ),
+            *("location.lines.end|location.positions.end.line", "location.positions.end.column"),
+        ),
+        signature=("description", "location.path"),
     ),
 }
 
 
 def _json(row: JsonFormat, content: bytes) -> Report:
-    document: object = msgspec.json.decode(content)
-    whole = document if isinstance(document, dict) else {"": document}
+    return _report(row, _decoded(content))
+
+
+def _report(row: JsonFormat, document: object) -> Report:
+    whole = document if isinstance(document, dict) else {row.lists[0]: document}
     problems = (one for one in _problems(whole, row.lists) if _counts(one))
     return Report(tuple(_diagnostic(row, one) for one in problems))
+
+
+def _decoded(content: bytes) -> object:
+    """The document; of several lines with one each, all of them as a list."""
+    try:
+        document: object = msgspec.json.decode(content)
+    except msgspec.DecodeError:
+        lines = [line for line in content.splitlines() if line.startswith(b"{")]
+        if not lines or len(lines) < sum(map(bool, map(bytes.strip, content.splitlines()))) / 2:
+            raise
+        return [msgspec.json.decode(line) for line in lines]
+    has_list = isinstance(document, dict) and any(isinstance(v, list) for v in document.values())
+    return [document] if isinstance(document, dict) and not has_list else document
 
 
 def _problems(around: dict[str, object], lists: Sequence[str]) -> Iterator[dict[str, object]]:
@@ -125,7 +194,9 @@ def _diagnostic(row: JsonFormat, one: Mapping[str, object]) -> Diagnostic:
     return Diagnostic(
         tool=(_text(one, row.tool) or row.tool).lower(),
         rule_id=_text(one, row.rule) or row.no_rule,
-        level=row.usual_level if level is None else _LEVELS.get(f"{level}".lower(), Level.ERROR),
+        level=row.usual_level
+        if level in (None, "")
+        else _LEVELS.get(f"{level}".lower(), Level.ERROR),
         message=message,
         path=_text(one, row.path),
         region=_region(row, one),
@@ -134,6 +205,9 @@ def _diagnostic(row: JsonFormat, one: Mapping[str, object]) -> Diagnostic:
 
 def _region(row: JsonFormat, one: Mapping[str, object]) -> Region | None:
     line, column, end_line, end_column = (_number(one, path) for path in row.region)
+    if row.zero_based:
+        start, end = (value_at(one, row.region[index]) for index in (0, 2))
+        line, end_line = (n + 1 if isinstance(n, int) else None for n in (start, end))
     if line is None:
         return None
     return Region(start_line=line, start_column=column, end_line=end_line, end_column=end_column)
@@ -153,72 +227,53 @@ def _text(one: Mapping[str, object], path: str) -> str | None:
 
 
 def _number(one: Mapping[str, object], path: str) -> int | None:
-    value = value_at(one, path)
-    return value if isinstance(value, int) and value > 0 else None
+    for way in path.split("|"):
+        value = value_at(one, way)
+        if isinstance(value, int) and value > 0:
+            return value
+    return None
 
 
-_STACK = regex(r"^\s*(?:at |\u276f )")
+_CONTENT = {
+    "sarif": ("runs",),
+    "pyright-json": ("generalDiagnostics",),
+    "golangci-json": ("Issues",),
+    "rdjson": ("diagnostics",),
+}
+"""Lists that recognise a document, even if they are empty."""
 
 
-def junit(content: bytes) -> Report:
-    """The failures, and whether any test ran. Raises ValueError for other content."""
-    from defusedxml import ElementTree
-
-    try:
-        root = ElementTree.fromstring(content, forbid_dtd=True)
-    except ElementTree.ParseError as error:
-        raise ValueError(str(error)) from error
-    cases = list(root.iter("testcase"))
-    ran = any(case.find("skipped") is None for case in cases)
-    return Report(tuple(chain.from_iterable(map(_failures, cases))), ran)
-
-
-def _failures(case: "Element") -> Iterator[Diagnostic]:
-    for kind in ("failure", "error"):
-        for element in case.findall(kind):
-            yield _failure(case, element)
+def recognised(content: bytes) -> Report:
+    """The report, by what it is. Raises UnknownReportError, which names what it is, for others."""
+    plain = content.removeprefix(b"\xef\xbb\xbf").lstrip()
+    if plain.startswith(b"<"):
+        return read_xml(plain)
+    document = _decoded(plain)
+    for name, row in _FORMATS.items():
+        lists = _CONTENT.get(name, ())
+        is_listed = isinstance(document, dict) and any(key in document for key in lists)
+        try:
+            if is_listed or _has_signature(row, document):
+                return _report(row, document)
+        except (ValueError, msgspec.ValidationError):
+            continue
+    raise UnknownReportError(_described(document))
 
 
-def _failure(case: "Element", element: "Element") -> Diagnostic:
-    text = (element.text or "").strip("\n")
-    message = element.get("message", "").strip() or text.strip().partition("\n")[0]
-    owner, name = case.get("classname", ""), case.get("name", "")
-    problem = _explained(text.split("\n"), owner)
-    rule = element.get("type") or problem.rule_id
-    place = {"path": case.get("file", ""), "line": case.get("line", "")}
-    if problem.path is None and place["path"]:
-        problem = replace(problem, path=place["path"], region=region_of(place))
-    # the node id for pytest, else class and name
-    path = problem.frames[0].path if problem.frames else ""
-    module = path.removesuffix(".py").replace("/", ".")
-    if path.endswith(".py") and owner.startswith(module):
-        owner = path + owner.removeprefix(module).replace(".", "::")
-    return replace(
-        problem,
-        rule_id=rule.rpartition(".")[2] if rule else None,
-        # runners truncate or omit the attribute
-        message=max(message, problem.message if text else "", key=len),
-        test_id="::".join(filter(None, (owner, name))) or None,
-        text=text or message,
-    )
+def _has_signature(row: JsonFormat, document: object) -> bool:
+    whole = document if isinstance(document, dict) else {row.lists[0]: document}
+    first = next(_problems(whole, row.lists), None)
+    return first is not None and all(value_at(first, path) is not None for path in row.signature)
 
 
-def _explained(lines: list[str], owner: str) -> Diagnostic:
-    """Place and frames from the body, in any language."""
-    if any(line.startswith(("E  ", "Traceback (most")) for line in lines):
-        return replace(explain(lines), tool="junit")
-    readers: tuple[Callable[[list[str]], tuple[Frame, ...]], ...] = (
-        lambda body: java_frames(body, owner),
-        javascript_frames,
-        python_frames,
-        go_frames,
-    )
-    frames = next(filter(None, (read(lines) for read in readers)), ())
-    return failure("junit", above(lines, _STACK), frames, None, {})
+def _described(document: object) -> str:
+    first = document[0] if isinstance(document, list) and document else document
+    keys = ", ".join(list(first)[:4]) if isinstance(first, dict) else type(first).__name__
+    return f"JSON with {keys}" if keys else "empty JSON"
 
 
 REPORT_FORMATS: Mapping[str, Callable[[bytes], Report]] = {
-    "junit": junit,
+    **{name: partial(read_xml, name=name) for name in XML_FORMATS},
     **{name: partial(_json, row) for name, row in _FORMATS.items()},
 }
 """Readers of the formats, which raise ValueError for other content."""
@@ -231,3 +286,22 @@ def read_report(name: str, content: bytes) -> Report | None:
         return read(content.removeprefix(b"\xef\xbb\xbf")) if read else None
     except (ValueError, msgspec.DecodeError, RecursionError):
         return None
+
+
+def read_any(content: bytes) -> Report | None:
+    """The report that the content is, whatever its format; None if it is none."""
+    try:
+        return recognised(content)
+    except (ValueError, msgspec.DecodeError, RecursionError):
+        return None
+
+
+def kind_of(content: bytes) -> str | None:
+    """What a report that is not read is, as a refusal names it; None for a known one."""
+    try:
+        recognised(content)
+    except UnknownReportError as error:
+        return str(error)
+    except (ValueError, msgspec.DecodeError, RecursionError):
+        return "neither XML nor JSON"
+    return None

@@ -348,11 +348,6 @@ _MODIFIED = "- files were modified by this hook"
 _OUTCOMES = ("Passed", "Failed", "Skipped")
 
 
-def hooks_of(lines: Sequence[str]) -> Iterator[str]:
-    """Ids of the failed hooks, which are often the names of tools."""
-    return (hook[1] for hook in map(_HOOK.match, lines) if hook)
-
-
 def _pre_commit(log: Log) -> Iterator[Located]:
     lines = log.lines
     titles = [i for i, line in enumerate(lines) if _is_title(line)]

@@ -12,12 +12,17 @@ SLACK = 2
 
 NEVER = r"(?!)"
 """A pattern that no line matches."""
+_IN_MESSAGE = regex(r": (?P<line>\d{1,7}):(?P<column>\d{1,5}): ")
+"""A place that a message holds: black's `Cannot parse: 1:3: x`."""
 _DIGITS = regex(r"[0-9]{1,9}")
 
 LEVELS: Mapping[str, Level] = {
-    **dict.fromkeys(("error", "fatal error", "e", "f", "high", "✖", "\u00d7"), Level.ERROR),
+    **dict.fromkeys(("error", "err", "fatal error", "internal error", "fatal"), Level.ERROR),
+    **dict.fromkeys(("syntax error", "parse error", "failure"), Level.ERROR),
+    **dict.fromkeys(("e", "f", "high", "✖", "\u00d7"), Level.ERROR),
     **dict.fromkeys(("warning", "warn", "w", "medium", "minor", "⚠"), Level.WARNING),
     **dict.fromkeys(("note", "notice", "info", "information", "style", "help"), Level.NOTE),
+    **dict.fromkeys(("remark", "suggestion", "debug", "trace"), Level.NOTE),
     **dict.fromkeys(("hint", "convention", "refactor", "c", "r", "i", "low", "\u2139"), Level.NOTE),
 }
 """Severities by lower-case word, letter or sign."""
@@ -110,6 +115,10 @@ def diagnostic_of(row: LineFormat, parts: Mapping[str, str]) -> Diagnostic | Non
     message = parts.get("message", "").strip() or row.message or parts.get("rule", "")
     if not message or ("path" not in parts and _needs_place(row)):
         return None
+    inner = None if "line" in parts else _IN_MESSAGE.search(message)
+    if inner:
+        parts = {**parts, **inner.groupdict()}
+        message = f"{message[: inner.start()]}{inner[0][:1]} {message[inner.end() :]}".strip(": ")
     return Diagnostic(
         tool=row.tool or row.name,
         message=message,

@@ -26,7 +26,10 @@ _NOISE = regex(r"""(?x)
         | For[ ]more[ ]information
         | Success
         | error[ ]Command[ ]failed
-        | exit[ ]status
+        | [Ee]xit[ ]status
+        | Scope:[ ]
+        | FILE:[ ]
+        | \S+[ ]--[ ]\d+[ ]
       )[ ]?
     | (?:[\u2716\u00d7][ ])?\d+[ ]
     | \[(?:\*|warn)\][ ]

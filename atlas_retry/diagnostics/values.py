@@ -1,6 +1,6 @@
 """Input and output values of the parsers."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -24,6 +24,11 @@ Holds = Callable[[str], bool]
 def no_file(_: str) -> bool:
     """Of a workspace that cannot be asked."""
     return False
+
+
+def no_files(_: str) -> Sequence[str]:
+    """Of a workspace that cannot be asked."""
+    return ()
 
 
 class Declared(Struct, frozen=True, kw_only=True):
@@ -68,6 +73,10 @@ class ToolOutput(Struct, frozen=True, kw_only=True):
     """Where the command ran, relative to the root."""
     holds: Holds = no_file
     """Called only with paths that may be relative to another folder than `cwd`."""
+    packages: Callable[[], Mapping[str, str]] = dict
+    """Folders of the workspace's packages by name."""
+    endings: Callable[[str], Sequence[str]] = no_files
+    """Files of the workspace whose path ends so."""
     project_names: Callable[[], frozenset[str]] = frozenset
     """Top-level modules of the project; a missing one is not the fault of the environment."""
     declared: Callable[[], Declared] = Declared
@@ -103,6 +112,8 @@ class Findings(Struct, frozen=True, kw_only=True):
     lack: NotInstalled | None = None
     counted: str = ""
     """Failures that a test runner counted although the command exited with 0: `1 failed`."""
+    unknown_report: str | None = None
+    """What the gate's report file is, if it is of no kind that is read."""
 
 
 class Log(Struct, frozen=True):

@@ -11,6 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from atlas_retry.events import seconds_of
+from atlas_retry.gates.packages import Layout
 from atlas_retry.model import (
     CANNOT_EXECUTE,
     NOT_FOUND,
@@ -75,16 +76,19 @@ def result_of(gate: Gate, completed: Completed, reading: OutputContext) -> GateR
         diagnostics=_anchored(findings.diagnostics, reading.root) if findings else (),
         beyond=findings.beyond if findings else 0,
         at_least=bool(findings and findings.cut),
-        notes=tuple(_notes(gate, left)),
+        notes=tuple(_notes(gate, findings, left)),
         triage=_triage(status, findings),
     )
 
 
-def _notes(gate: Gate, left: str) -> Iterator[str]:
+def _notes(gate: Gate, findings: "Findings | None", left: str) -> Iterator[str]:
     if gate.cannot_fail:
         yield f"optional: `{gate.cannot_fail}` makes it exit with 0 whatever it finds"
     if left:
         yield f"processes still running after its end were stopped: {left}"
+    if gate.report and findings and findings.unknown_report:
+        kind = findings.unknown_report
+        yield f"{gate.report.path} is {kind}, which atlas does not read: only the output counts"
 
 
 def skipped(gate: Gate, why: str) -> GateResult:
@@ -124,11 +128,13 @@ def with_diagnostics(result: GateResult, reading: OutputContext) -> GateResult:
         return result
     if result.diagnostics:  # from a machine-readable format
         root, holds = str(reading.root), partial(_holds, reading.root)
-        placed = tuple(settled(d, root, ".", holds) for d in result.diagnostics)
+        endings = Layout(reading.root).endings
+        placed = tuple(settled(d, root, ".", holds, endings) for d in result.diagnostics)
         return replace(result, diagnostics=_anchored(placed, reading.root))
     stdout, stderr = (
         redact(clean(text), reading.secrets) for text in (result.stdout, result.stderr)
     )
+    layout = Layout(reading.root)
     findings = diagnose(
         ToolOutput(
             command=result.command,
@@ -139,6 +145,8 @@ def with_diagnostics(result: GateResult, reading: OutputContext) -> GateResult:
             custom=reading.parsers,
             root=str(reading.root),
             holds=partial(_holds, reading.root),
+            packages=layout.packages,
+            endings=layout.endings,
             project_names=cache(partial(_project_names, reading.root)),
         )
     )
@@ -162,6 +170,7 @@ def _findings(
         return None
     from atlas_retry.diagnostics import ToolOutput, diagnose
 
+    layout = Layout(reading.root)
     output = ToolOutput(
         command=gate.run,
         kind=gate.kind,
@@ -175,6 +184,8 @@ def _findings(
         root=str(reading.root),
         cwd=gate.cwd,
         holds=partial(_holds, reading.root),
+        packages=layout.packages,
+        endings=layout.endings,
         project_names=cache(partial(_project_names, reading.root, gate.cwd)),
         declared=cache(partial(_declared, reading.root, gate.cwd)),
     )

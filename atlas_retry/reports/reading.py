@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from atlas_retry.diagnostics import report_formats
 from atlas_retry.diagnostics.reader import unstamped
+from atlas_retry.diagnostics.report_values import UnknownReportError
 from atlas_retry.diagnostics.tools import tool_of
 from atlas_retry.errors import UsageError
 from atlas_retry.model import (
@@ -23,7 +24,7 @@ from atlas_retry.model import (
     WorkspaceFacts,
 )
 from atlas_retry.reports import job_log
-from atlas_retry.reports.documents import BATCH, LISTS, REPORT, RUN
+from atlas_retry.reports.documents import BATCH, LISTS, OWN_LIST, REPORT, RUN
 from atlas_retry.reports.subject import Recorded
 
 _T = TypeVar("_T")
@@ -42,14 +43,18 @@ FOREIGN_KEYS = {"command", "kind", "exit_code", "stdout", "stderr", "name", "req
 """Keys read from another runner's result; other keys may have another meaning there."""
 
 
+_KINDS = {name: kind.value for kind, name in OWN_LIST.items()}
+"""Kind of the results in a list, for those that have none of their own."""
+
+
 class _Result(msgspec.Struct, frozen=True):
     """Required keys of a result; other keys are optional."""
 
     command: str
-    kind: str
     exit_code: int | None
     stdout: str | None
     stderr: str | None
+    kind: str | None = None
 
 
 class _Gate(msgspec.Struct, frozen=True):
@@ -76,18 +81,19 @@ def kind_of(word: str) -> Kind:
 def read_report(content: bytes, *, source: str = "report") -> Recorded:
     """The failures in a report, JUnit, SARIF, the log of a CI job, or any log.
 
-    A report's result needs only command, kind, exit_code, stdout and stderr; unknown keys are
-    ignored. JUnit, SARIF and plain logs have no command: theirs is empty. Raises UsageError with
-    `source` and the place in it.
+    A report's result needs only command, exit_code, stdout, stderr, and its kind if the list does
+    not name one; unknown keys are ignored. JUnit, SARIF and plain logs have no command: theirs is
+    empty. Raises UsageError with `source` and the place in it.
     """
     plain = content.removeprefix(b"\xef\xbb\xbf").lstrip()
     if plain.startswith(b"<"):
-        return _machine_format("junit", plain, source)
+        return _machine_format(plain, source)
     document = _decoded(plain, source) if plain[:1] in (b"{", b"[", b"") else None
     if document is None:
-        return _log(content, source)
-    if "runs" in document and document.get("schema") != BATCH:
-        return _machine_format("sarif", plain, source)
+        is_report = plain.startswith(b"{") and report_formats.read_any(plain) is not None
+        return _machine_format(plain, source) if is_report else _log(content, source)
+    if not isinstance(document, dict) or not {"results", *LISTS, "schema"} & document.keys():
+        return _machine_format(plain, source)
     if document.get("schema") == BATCH:
         raise _refused(source, "a batch has several runs: use the report of one of them")
     if document.get("schema") == RUN:
@@ -105,16 +111,19 @@ def read_report(content: bytes, *, source: str = "report") -> Recorded:
     return Recorded(validation=validation, workspace=head.workspace, gates=gates)
 
 
-def _machine_format(name: str, content: bytes, source: str) -> Recorded:
+def _machine_format(content: bytes, source: str) -> Recorded:
     """One failed result for each tool that found a problem."""
     text = job_log.without_checkout(content.decode("utf-8", "replace"))
-    report = report_formats.read_report(name, text.encode())
-    if report is None:
-        raise _refused(source, f"cannot be read as {name}")
+    try:
+        report = report_formats.recognised(text.encode())
+    except UnknownReportError as error:
+        raise _refused(source, f"is {error}, a format that atlas does not read") from error
+    except (ValueError, msgspec.DecodeError, RecursionError) as error:
+        raise _refused(source, f"cannot be read: {error}") from error
     by_tool: dict[str, list[Diagnostic]] = {}
     for diagnostic in report.diagnostics:
         by_tool.setdefault(diagnostic.tool, []).append(diagnostic)
-    failed = replace(FAILED, kind=Kind.TEST if name == "junit" else Kind.LINT)
+    failed = replace(FAILED, kind=Kind.LINT if report.ran is None else Kind.TEST)
     results = [
         replace(failed, name=tool, diagnostics=tuple(problems))
         for tool, problems in by_tool.items()
@@ -147,7 +156,7 @@ FAILED = GateResult(name="", kind=Kind.CUSTOM, command="", status=Status.FAILED,
 """A failure with an unknown command."""
 
 
-def _decoded(content: bytes, source: str) -> Mapping[str, object] | None:
+def _decoded(content: bytes, source: str) -> object:
     """The document; None for a log, which may start like JSON."""
     # The standard library accepts lone surrogates and NaN, which other runners write.
     try:
@@ -160,7 +169,7 @@ def _decoded(content: bytes, source: str) -> Mapping[str, object] | None:
         raise _refused(f"{source}:{error.lineno}:{error.colno}", f"{error.msg}") from error
     except (RecursionError, ValueError) as error:
         raise _refused(source, f"cannot be read as JSON: {error}") from error
-    if not isinstance(document, dict):
+    if not isinstance(document, dict | list):
         raise _refused(source, "expected an object")
     return document
 
@@ -173,7 +182,7 @@ def _results(document: Mapping[str, object], source: str) -> Iterator[GateResult
     entries = chain.from_iterable(_entries(document, name, source) for name in present)
     for place, entry in entries:
         known = entry if ours else {key: entry[key] for key in FOREIGN_KEYS & entry.keys()}
-        yield _result(known, source, place)
+        yield _result(known, source, place, _KINDS.get(place.split("[")[0].lstrip("$."), ""))
 
 
 def _entries(
@@ -187,9 +196,9 @@ def _entries(
         yield place, _converted(entry, dict[str, object], source, place)
 
 
-def _result(entry: dict[str, object], source: str, place: str) -> GateResult:
+def _result(entry: dict[str, object], source: str, place: str, listed: str) -> GateResult:
     needed = _converted(entry, _Result, source, place)
-    kind = kind_of(needed.kind)
+    kind = kind_of(needed.kind or listed)
     status = entry.get("status")
     if status not in tuple(Status):
         status = Status.PASSED if needed.exit_code == 0 else Status.FAILED
@@ -224,5 +233,6 @@ def _refused(place: str, why: str) -> UsageError:
     return UsageError(
         f"{place}: {why}",
         remedy='give a report of `atlas validate --json`, {"results": [{"kind", "command", '
-        '"exit_code", "stdout", "stderr"}]}, JUnit, SARIF, or the log of what failed',
+        '"exit_code", "stdout", "stderr"}]}, JUnit, SARIF or another report that `atlas schema` '
+        "lists, or the log of what failed",
     )

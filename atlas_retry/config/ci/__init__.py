@@ -1,1 +1,0 @@
-"""Reads the files of CI into jobs of ordered lines, as a push or a pull request has them. Pure."""

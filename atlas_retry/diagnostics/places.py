@@ -1,0 +1,390 @@
+"""Reads any tool that prints places, `file:line` in whatever spelling, by their structure alone.
+
+A problem is a place with a message: behind it, in front of it, in the lines above or below. The
+rows of `NAMED` give such problems the name of their tool; they know nothing of its format.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from atlas_retry.diagnostics.table import LEVELS, region_of
+from atlas_retry.diagnostics.values import Holds, Located, Log, Parser, no_file
+from atlas_retry.model import Diagnostic, Level
+from atlas_retry.patterns import regex, words
+
+_LONGEST_HEADING = 400
+MAX_BELOW = 30
+"""Maximum lines below a place that belong to it: quoted code, carets, hints."""
+
+_WORD = (
+    r"fatal error|internal error|syntax error|parse error|error|err|fatal|failure|warning|warn|"
+    r"remark|note|notice|info|information|hint|help|style|suggestion|debug|trace"
+)
+_BARE = r"""(?:[A-Za-z]:[\\/])?[^\s:"'()\[\]<>|,;*?`=]{1,300}+"""
+_SPACED = r"""(?:[A-Za-z]:[\\/]|\\|/)[^:"|<>*?=]{1,300}?"""
+# file:1:2, file(1,2), file[1, 2], file, line 1, column 2
+_AT = r"""(?:
+      :(?P<line1>\d{1,7})(?:[:.](?P<column1>\d{1,5}))?(?:-(?:\d+[:.])?\d+|:\d+:\d+)?
+        (?=[:\s,;)\]]|$)
+    | \ ?\((?P<line2>\d{1,7})(?:[,:]\ ?(?P<column2>\d{1,5}))?[\d,:-]*\)(?!\.\w)
+    | :?\[(?P<line3>\d{1,7})(?:[,:]\ ?(?P<column3>\d{1,5}))?\]
+    | [:,]?\ \(?(?:(?:on|at|near)\ )?[Ll]ine:?\ (?P<line4>\d{1,7})
+        (?:[,:]?\ (?:col(?:umn)?|char(?:acter)?s?)[ .:]*(?P<column4>\d{1,5})(?:-\d+)?)?\)?
+    | \t(?P<line5>\d{1,7})(?=\t)
+    | \ -\ (?P<line6>\d{1,7}):(?P<column6>\d{1,5})
+    )"""
+_PLACE = regex(
+    rf"""(?x)(?:(?<![\w/\\.:@"'-])|(?<=\d>))(?:"(?P<quoted>[^"\n]{{1,300}})"
+    |'(?P<single>[^'\n]{{1,300}})'
+    |(?P<bare>{_BARE})) {_AT}"""
+)
+_FIRST = regex(rf"(?x)(?P<spaced>{_SPACED}){_AT}")
+# What may stand in front of a place: tags, times, numbers of projects, a level, a program.
+_FRONT = regex(
+    rf"""(?xi)^(?:\s | \#\#\[\w+\]
+    | \[[^\]\n]{{0,60}}\] | \d{{1,4}}(?::\d{{1,4}})?> | [-*•>✖\u00d7✗⚠|]
+    | \d{{1,4}}[.)]\s | (?:{_WORD})\b:?(?:\s|$) | [\w./+-]{{1,40}}:(?=\s|$) | \[$ | C/C\+\+:
+    | file(?=\s["']) )*$"""
+)
+_ARROW = regex(r"^\s*(?:-->|,-\[|[╭┌]─+\[?|:::|==>|=>|➜|@)\s*$")
+_LEVEL = regex(rf"(?i)(?<![\w-])(?P<level>{_WORD})(?![\w-]|\.\w)")
+_STARTS = regex(
+    rf"""(?x)^[\s:,;\])\u2013\u2014-]*(?:
+      (?:\(col\.\ (?P<column>\d+)\)\ )?
+      \[?(?P<level>(?i:{_WORD})|[EWCRFI]|[✖\u00d7⚠\u2139])\]?(?:\[(?P<rule>[\w:./-]+)\])?
+      (?=\s*:|\s-\s|\s{{2}}|,|\t|$|\s\#?\[?[A-Z]{{0,6}}-?\d|\s\[|(?<=\])|(?<=[✖\u00d7⚠\u2139]))
+    )?[\s:,|-]*"""
+)
+_ROW_LEVEL = regex(rf"(?i)^(?P<level>{_WORD})[\s|]+")
+_CODE = regex(
+    r"^(?P<open>\[)?(?P<rule>[A-Z][A-Za-z]{0,9}[-_]?\d{1,5}(?:-[A-Z])?)(?(open)\])"
+    r"(?P<fix> \[\*\])?(?:(?:/\S+)?[:\s]+|$)"
+)
+_TAG = regex(
+    r"(?:\s+|^)[\[(](?:-W)?(?:error[,=]-?W?)?(?P<rule>[a-zA-Z@][\w@./:=-]*?)(?:,[\w.,/-]+)?[\])]\s*$"
+)
+_NAMED_LEVEL = regex(rf"(?i)^(?:\S{{1,20}} )?(?:{_WORD})\b[:\s]+")
+_COLUMNS = regex(r"\s{2,}(?P<rule>@?[a-z][\w@/-]*?)(?:\s+(?P<tool>[a-z][\w-]*))?\s*$")
+_PROJECT = regex(r"\s+\[[^\]\[]+(?:proj|\.sln|\.targets)(?:::[^\]]*)?\]\s*$")
+_CLOSES = regex(r"(?i)[\s:(,-]*(?:\b(?:in file|in|at|on))?[\s:(,-]*$")
+_NAMES = words(
+    "Makefile Dockerfile Rakefile Gemfile Jenkinsfile Vagrantfile Procfile Podfile BUILD"
+)
+_EXTENSION = regex(r"(?:^|.*[^\s.])\.(?=\w*[A-Za-z])\w[\w+]{0,11}$")
+_FRAME = regex(
+    r"""(?x)^(?: \S*make(?:\[\d+\])?:\ (?:\*\*\*|\[)
+    | \s*(?:at|from|\#\d+|\d+:)\s
+    | \s*File\ "[^"]+",\ line\ \d+(?:,\ in\ |$) )"""
+)
+_LOGGED = regex(
+    r"(?x)(?:\b|\[)(?:INFO|DEBUG|TRACE)\b(?!\s*:\s*\S+\.\w+:\d)"
+    r"| :\w{1,200}:(?:PASS|IGNORE)\b"  # of Unity
+    r"| ^[\[(]?\d{4}-\d\d-\d\d[T ]\d\d:\d\d.*\b(?:WARN|WARNING)\b"
+)
+_ACTIVITY = regex(
+    r"(?i)(?:start|listen|load|runn|connect|serv|process|compil|build|fetch|send|wait|retry|work"
+    r"|download|install|creat|writ|receiv|finish|enter|leav|pars|check|handl)(?:ing|ed)\b"
+)
+_HEADING = regex(
+    rf"(?x)^\s{{0,8}}(?:(?:FILE|File|file|Checking|In)[: ]\ ?)?(?P<path>{_BARE}|{_SPACED})"
+    r"(?::|\ --\ \d+\ \w+:?|\s*\(\d[^)]*\))?\s*$"
+)
+_ROW = regex(
+    rf"""(?xi)^(?:\s*|\s+line\ )(?:
+      (?P<line1>\d{{1,7}})[:,]\ ?(?P<column1>\d{{1,5}})(?:-\d+(?::\d+)?)?(?:[:\s|]+)
+    | (?P<line2>\d{{1,7}})\s*(?:\|\s*|\s+(?=(?:{_WORD})\b\s+\S))
+    | \[(?P<line3>\d{{1,7}})(?:[,:]\ ?(?P<column3>\d{{1,5}}))?(?:,\ \d+)*\]\s*[:-]?\s*
+    | (?P<line4>\d{{1,7}})(?:,\d+)*:\s+
+    | (?<=line\ )(?P<line5>\d{{1,7}})[:,]?\s+
+    )(?P<rest>\S.*)$"""
+)
+_TITLE = regex(
+    rf"(?:(?i:{_WORD})(?![\w-]|\.\w)|[\u00d7✖✗⚠] |\[?[A-Z][A-Za-z]{{0,9}}[-_]?\d{{1,5}}\b)"
+)
+_ASIDE = regex(r"\S[^:]*:\d+(?::\d+)?: (?:note|help): (?!.*\[\w+\]$)")
+_MASKS = regex(r"^\s*(?:\d*\s*[|│]|[\^~^`-]+\s*$|\.\.\.)")
+
+
+class _Found(Struct, frozen=True):
+    """A place in a line, and what stands around it."""
+
+    path: str
+    line: str
+    column: str | None
+    before: str
+    after: str
+
+
+def _found(line: str, holds: Holds) -> _Found | None:
+    """The first place of a line that is a file's."""
+    for match in _candidates(line):
+        parts = match.groupdict("")
+        path = "".join(parts.get(name, "") for name in ("bare", "quoted", "single", "spaced"))
+        path = path.strip()
+        if is_file(path, holds, is_sure=bool(parts.get("quoted") or parts.get("spaced"))):
+            number = next(n for n in "123456" if parts[f"line{n}"])
+            column = parts.get(f"column{number}") or None
+            before, after = line[: match.start()], line[match.end() :]
+            return _Found(
+                path.removeprefix("file://"), parts[f"line{number}"], column, before, after
+            )
+    return None
+
+
+def _candidates(line: str) -> Iterator[re.Match[str]]:
+    start = re.match(rf"(?i)(?:[\s*•>-]|\[[\w ]{{1,20}}\] ?|(?:{_WORD})\b:? |\d+>)*", line)
+    first = _FIRST.match(line, start.end() if start else 0)
+    if first and " " in first["spaced"]:
+        yield first
+    yield from _PLACE.finditer(line)
+
+
+def is_file(path: str, holds: Holds = no_file, *, is_sure: bool = False) -> bool:
+    """Whether a text is the name of a file: by its extension, or because the project has it."""
+    name = re.split(r"[\\/]", path)[-1]
+    if "://" in path.removeprefix("file://") or not name:
+        return False
+    if name in _NAMES or _EXTENSION.match(name):
+        return True
+    return (is_sure and path != name) or holds(path)
+
+
+class Named(Parser, frozen=True, kw_only=True):
+    """A tool whose output is read by its structure."""
+
+    tool: str | None = None
+    """Name in the diagnostic, if a row of another name has the tool as well."""
+    endings: tuple[str, ...]
+    """Extensions of the files it reports."""
+    compiles: bool = False
+    """Whether it is a compiler: a warning that fails it is reported as an error."""
+    more: str | None = None
+    """Lines below a problem that continue its message."""
+    coded: bool = False
+    """Whether each problem has a rule."""
+
+    def read(self, log: Log) -> Iterator[Located]:
+        for problem in read_places(log):
+            if self.fits(problem):
+                yield self.named(problem, log)
+
+    def fits(self, problem: Located) -> bool:
+        is_coded = problem.diagnostic.rule_id is not None
+        return _ending(problem) in self.endings and (is_coded or not self.coded)
+
+    def named(self, problem: Located, log: Log) -> Located:
+        """The problem with the name of the tool, and the rest of its message."""
+        d = replace(problem.diagnostic, tool=self.tool or self.name)
+        if self.more:
+            below = log.lines[problem.first + 1 : problem.last + 1]
+            more = filter(None, map(re.compile(self.more).match, below))
+            d = replace(d, message="\n".join((d.message, *(m["message"] for m in more))))
+        return replace(problem, diagnostic=d)
+
+
+def read_places(log: Log, holds: Holds = no_file, *, strict: bool = False) -> Iterator[Located]:
+    """The problems of all lines. `strict`: only those that a level, a code or a column marks.
+
+    `strict` is for lines that other tools' parsers left over. A tool prints levels, or it does
+    not: where it does, a place without one explains another.
+    """
+    found = tuple(_read(log, holds, strict=strict))
+    levelled = {_ending(problem) for problem in found if problem.otherwise}
+    for problem in found:
+        d = problem.diagnostic
+        if problem.otherwise or d.rule_id or _ending(problem) not in levelled:
+            yield replace(problem, otherwise=False)
+
+
+def _ending(problem: Located) -> str:
+    return (problem.diagnostic.path or "").rpartition(".")[2].lower()
+
+
+def _read(log: Log, holds: Holds, *, strict: bool) -> Iterator[Located]:
+    """The problems; `otherwise` says which of them have an own level."""
+    lines = log.lines
+    heading: str | None = None
+    last = -1
+    for number, line in enumerate(lines):
+        if number <= last or not line or line.isspace():
+            continue
+        problem = _problem(lines, number, heading, holds, strict=strict)
+        if problem is not None:
+            last = problem.last
+            yield problem
+        elif named := _heading(line, holds):
+            heading = named
+        elif not line[0].isspace() and not _MASKS.match(line):
+            heading = None
+
+
+def _heading(line: str, holds: Holds) -> str | None:
+    match = _HEADING.match(line) if len(line) < _LONGEST_HEADING else None
+    return match["path"] if match and is_file(match["path"], holds) else None
+
+
+def _problem(
+    lines: Sequence[str], number: int, heading: str | None, holds: Holds, *, strict: bool
+) -> Located | None:
+    line = lines[number]
+    if _FRAME.match(line) or _LOGGED.search(line[:120]):
+        return None
+    found = _found(line, holds)
+    row = _ROW.match(line) if heading and (found is None or found.before.strip()) else None
+    if row and heading:
+        return _from_row(lines, number, heading, row)
+    if found is None:
+        return None
+    if _ARROW.match(found.before) or not _text_of(found):
+        return _apart(lines, number, found)
+    return _in_line(lines, number, found, strict=strict)
+
+
+def _from_row(
+    lines: Sequence[str], number: int, heading: str, row: re.Match[str]
+) -> Located | None:
+    parts = row.groupdict()
+    which = next(n for n in "12345" if parts[f"line{n}"])
+    found = _Found(heading, parts[f"line{which}"], parts.get(f"column{which}"), "", parts["rest"])
+    if which == "4" and not lines[number][:1].isspace():
+        return None
+    message, level, rule = _message(found, is_row=True)
+    return _located(lines, number, found, (message, level, rule)) if message else None
+
+
+def _text_of(found: _Found) -> str:
+    return (found.before if not _FRONT.match(found.before) else "") + found.after.strip(" :.)],")
+
+
+def _in_line(lines: Sequence[str], number: int, found: _Found, *, strict: bool) -> Located | None:
+    """The problem whose message is in the line of its place."""
+    is_front = _FRONT.match(found.before) is not None
+    rest = found.after.strip()
+    message, level, rule = _message(found)
+    is_marked = any(part is not None for part in (level, rule, found.column))
+    is_activity = strict or _ACTIVITY.match(rest.lstrip(": -"))
+    # behind other words, a place is a problem's only if it ends the sentence, or begins its own
+    ends = not rest.strip(".)],:") or rest.startswith((":", "in ", ". ", "(Severity", "of "))
+    is_problem = (is_marked or not is_activity) if is_front else (level is not None and ends)
+    is_aside = _is_aside(level, rule) and _follows(lines, number)
+    if is_aside or not (message and is_problem):
+        return None
+    return _located(lines, number, found, (message, level, rule))
+
+
+def _is_aside(level: str | None, rule: str | None) -> bool:
+    return rule is None and (level or "").lower() in ("note", "help", "debug", "trace")
+
+
+def _follows(lines: Sequence[str], number: int) -> bool:
+    """Whether the lines above, up to an empty one, hold a problem that a note explains."""
+    for line in reversed(lines[max(number - MAX_BELOW, 0) : number]):
+        if not line.strip():
+            return False
+        if re.search(r"(?i)\b(?:error|warning)\b", line):
+            return True
+    return False
+
+
+def _message(found: _Found, *, is_row: bool = False) -> tuple[str, str | None, str | None]:
+    """The message of a place with its level and rule, as far as the line has them."""
+    rest = _PROJECT.sub("", found.after)
+    start = (_ROW_LEVEL.match(rest) if is_row else None) or _STARTS.match(rest)
+    parts = start.groupdict() if start else {}
+    text = rest[start.end() if start else 0 :].strip()
+    front = _LEVEL.search(found.before)
+    if not text.strip(".,)]"):
+        text = _said_before(found.before)
+    elif not _FRONT.match(found.before):
+        text = f"{found.before.strip()} {text}".strip()
+    level = parts.get("level") or (front["level"] if front else None)
+    rule, text = _coded(text, is_row=is_row)
+    return text, level, parts.get("rule") or rule
+
+
+def _said_before(before: str) -> str:
+    text = _CLOSES.sub("", before).strip()
+    return "" if _FRONT.match(text) else _NAMED_LEVEL.sub("", text)
+
+
+def _coded(text: str, *, is_row: bool) -> tuple[str | None, str]:
+    """The rule at the start or the end of a message, and the rest of it."""
+    code = _CODE.match(text)
+    if code:
+        return code["rule"], text[code.end() :].strip() or text
+    tag = _TAG.search(text) or (_COLUMNS.search(text) if is_row else None)
+    return (tag["rule"], text[: tag.start()].strip() or text) if tag else (None, text)
+
+
+def _apart(lines: Sequence[str], number: int, found: _Found) -> Located | None:
+    """The problem of a place that stands alone: its message is above or below."""
+    above = next((n for n in range(number - 1, max(number - 4, -1), -1) if lines[n].strip()), None)
+    title = lines[above].strip() if above is not None else ""
+    if _ARROW.match(found.before):
+        if above is None or not _TITLE.match(title):
+            return None
+        shown = _Found(found.path, found.line, found.column, "", title.lstrip("\u00d7✖✗⚠ "))
+        message, word, rule = _message(shown)
+        coded = re.match(r"^\[?([\w:/-]+)\]?: (.+)$", message)
+        if rule is None and coded and title.startswith(("error[", "warning[")):
+            rule, message = coded[1], coded[2]
+        return _located(lines, number, shown, (message, word, rule), first=above)
+    below = _said_below(lines, number)
+    if below is None:
+        return None
+    shown = _Found(found.path, found.line, found.column, "", lines[below].strip())
+    message, word, rule = _message(shown)
+    if word is None:
+        return None
+    return _located(lines, below, shown, (message, word, rule), first=number)
+
+
+def _said_below(lines: Sequence[str], number: int) -> int | None:
+    """The line with a level within the quoted code below a place."""
+    for n in range(number + 1, min(number + 6, len(lines))):
+        if re.match(rf"(?i)\s*(?:{_WORD})\b", lines[n]):
+            return n
+    return None
+
+
+def _located(
+    lines: Sequence[str],
+    number: int,
+    found: _Found,
+    said: tuple[str, str | None, str | None],
+    *,
+    first: int | None = None,
+) -> Located:
+    message, level, rule = said
+    place = {"line": found.line, "column": found.column or ""}
+    problem = Diagnostic(
+        tool="general",
+        message=message,
+        rule_id=rule,
+        level=LEVELS.get((level or "").lower(), _guessed(message)),
+        path=found.path,
+        region=region_of(place),
+    )
+    start = number if first is None else first
+    return Located(problem, start, _end(lines, number), level is not None)
+
+
+def _guessed(message: str) -> Level:
+    return Level.WARNING if re.match(r"\w*Warning\b", message) else Level.ERROR
+
+
+def _end(lines: Sequence[str], number: int) -> int:
+    """The last line that belongs to a problem: indented or quoted ones that hold no place."""
+    last = number
+    for n in range(number + 1, min(number + MAX_BELOW, len(lines))):
+        line = lines[n].removeprefix("[ERROR] ")
+        is_quoted = bool(_MASKS.match(line) or _ASIDE.match(line))
+        if not line.strip() or not (line[0].isspace() or is_quoted):
+            break
+        if not is_quoted and (_PLACE.search(line) or _ROW.match(line)):
+            break
+        last = n
+    return last

@@ -1,0 +1,260 @@
+"""Separates the sources of one output: what several programs printed into it.
+
+A source is recognised by a prefix that repeats, as runners of monorepos, containers and CI write
+it, or by a heading above its lines. Each source is read by itself, in the folder it ran in.
+"""
+
+import posixpath
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from itertools import chain, starmap
+
+from msgspec import Struct
+
+from atlas_retry.diagnostics.places import is_file
+from atlas_retry.patterns import regex, words
+
+MAX_LAYERS = 3
+"""Prefixes in front of each other: a time, a container, a package."""
+SAMPLE_LINES = 2_000
+"""Lines that decide whether an output has prefixes at all."""
+
+
+class Prefix(Struct, frozen=True, kw_only=True):
+    """How a kind of runner marks the lines of a source."""
+
+    pattern: re.Pattern[str]
+    """Group `source`, if it names one; the line's own text begins behind the match."""
+    share: float = 0.0
+    """Least share of the lines that must have it."""
+    least: int = 2
+    """Least number of lines of one source."""
+    begins: re.Pattern[str] | None = None
+    """How the runner announces a source, required if the prefix alone may be anything."""
+
+
+_PREFIXES = (
+    # times: Jenkins, docker compose --timestamps, act, foreman
+    Prefix(
+        pattern=regex(
+            r"\[?(?:\d{4}-\d\d-\d\d[T ])?\d\d:\d\d:\d\d(?:[.,]\d{1,9})?Z?\]?(?: {1,2}|$)"
+        ),
+        share=0.7,
+        least=3,
+    ),
+    # turbo, lerna with the name of the script
+    Prefix(pattern=regex(r"(?P<source>@?[\w./-]+:[A-Za-z][\w:.-]*): ?(?!\d+:)")),
+    # pnpm -r
+    Prefix(
+        pattern=regex(r"(?P<source>[\w@./-]+ [\w:.-]+)(?:: |\$ |:$)"),
+        begins=regex(r"(?P<source>[\w@./-]+ [\w:.-]+)\$ "),
+    ),
+    # concurrently, go-task, wireit, act
+    Prefix(
+        pattern=regex(r" {0,8}\[(?P<source>[^\]\n]{1,80})\](?: {1,3}|: |$)(?:\| ?)?"), share=0.4
+    ),
+    # docker compose, foreman, moon, turbo's grouped logs
+    Prefix(pattern=regex(r"(?P<source>@?[A-Za-z][\w./:-]*)\s{0,12} [|\u2502](?: |$)"), share=0.3),
+    # BuildKit
+    Prefix(pattern=regex(r"#(?P<source>\d+)(?: \d+\.\d+)? ")),
+    Prefix(pattern=regex(r"\s{0,4}[|\u2502\u2503](?: |$)"), share=0.8, least=5),
+    # nx, lerna, yarn workspaces foreach: only the name of the package
+    Prefix(pattern=regex(r"(?P<source>@[\w-]+/[\w.-]+): ?")),
+)
+_LEVELS = words(
+    "info error warn warning debug success trace fatal notice * x ok fail pass fixable run skip"
+)
+_TIMES = regex(r"[\d:.,TZ -]+$")
+
+_MAKE = regex(
+    r"(?:g?make|ninja)(?:\[\d+\])?: (?P<how>Entering|Leaving) directory [`'](?P<path>.+)'$"
+)
+_NPM = regex(r"> (?P<package>(?:@[\w.-]+/)?[\w.-]+)@\S+ \S+(?: (?P<path>/\S+))?$")
+_NX = regex(r"(?:[✔✖\u00d7>] +)?(?:> )?nx run (?P<package>[\w@./-]+):[\w:-]+")
+_MAVEN = regex(r"(?:\[INFO\] )?-+< (?:[\w.-]+:)?(?P<package>[\w.-]+) >-+$")
+_CARGO = regex(r" {3,}(?:Checking|Compiling) (?P<package>[\w-]+) v\S+ \((?P<path>/[^)]+)\)$")
+_NPM_PATH = regex(r"npm (?:ERR!|error) path (?P<path>/\S+)$")
+_RUN_PATH = regex(r"\s*RUN\s+v\S+ (?P<path>/\S+)$")
+_ECHO = regex(r"(?:[>$]|\+) (?P<command>[\w./@-]+(?: .*)?)$")
+_HOOK = regex(r"- hook id: (?P<hook>\S+)$")
+_HEADS = (_HOOK, _MAKE, _NPM, _NX, _MAVEN, _CARGO, _RUN_PATH)
+_MAY_HEAD = regex(r"(?m)directory [`']|^> \S+@|nx run |-< \S+ >-| \(/\S+\)$|^\s*RUN +v|hook id: ")
+
+
+class Section(Struct, frozen=True, kw_only=True):
+    """Lines of one source, read by themselves."""
+
+    first: int
+    end: int
+    """Line numbers in the separated text, 0-based; `end` is exclusive."""
+    folder: str | None = None
+    """Where the source ran: relative to the root, or absolute; None = as the gate."""
+    command: str = ""
+    """What the runner says that it ran."""
+
+
+Folders = Callable[[str], str | None]
+"""The folder of a package, by the name that a runner gives it."""
+
+
+def separated(text: str, folders: Folders) -> tuple[str, tuple[Section, ...]]:
+    """The text source by source, without their prefixes, and the sections of it.
+
+    Lines of no source come first; a text without sources is unchanged, in one section or more.
+    """
+    lines = text.split("\n")
+    groups: list[tuple[str | None, list[str]]] = [(None, lines)]
+    for _ in range(MAX_LAYERS):
+        grouped = [*chain.from_iterable(starmap(_by_source, groups))]
+        if [*map(id, (own for _, own in grouped))] == [*map(id, (own for _, own in groups))]:
+            break
+        groups = grouped
+    sections: list[Section] = []
+    plain: list[str] = []
+    for name, own in groups:
+        folder = _folder(name, folders) if name else None
+        sections += _headed(own, len(plain), folder, folders)
+        plain += own
+    return text if groups[0][1] is lines else "\n".join(plain), tuple(sections)
+
+
+def _by_source(name: str | None, lines: list[str]) -> Iterator[tuple[str | None, list[str]]]:
+    """The lines of each source; the same lines if they have no prefix."""
+    chosen = _prefix_of(lines)
+    if chosen is None:
+        yield name, lines
+        return
+    prefix, sources = chosen
+    match = prefix.pattern.match
+    groups: dict[str | None, list[str]] = defaultdict(list)
+    for line in lines:
+        found = match(line)
+        source = found.groupdict().get("source") if found else None
+        if found is None or (source is not None and source not in sources):
+            groups[name].append(line)
+        else:
+            groups[source or name].append(line[found.end() :])
+    yield from groups.items()
+
+
+def _prefix_of(lines: Sequence[str]) -> tuple[Prefix, frozenset[str]] | None:
+    """The prefix that the lines have, and the sources that it names."""
+    step = max(len(lines) // SAMPLE_LINES, 1)
+    sample = [line for line in lines[::step] if line.strip()] if step > 1 else lines
+    filled = sum(1 for line in sample if line)
+    for prefix in _PREFIXES:
+        sources = _sources(prefix, sample, filled)
+        if sources is not None:
+            return prefix, sources
+    return None
+
+
+def _sources(prefix: Prefix, sample: Iterable[str], filled: int) -> frozenset[str] | None:
+    """The sources that a prefix names in the lines; None if it is no prefix here."""
+    lines = [*filter(None, sample)]
+    found = filter(_is_filled, filter(None, map(prefix.pattern.match, lines)))
+    counts = Counter(match.groupdict().get("source") or "" for match in found)
+    usable = set(filter(_is_source, counts))
+    if prefix.begins:
+        usable &= {start["source"] for start in filter(None, map(prefix.begins.match, lines))}
+    repeated = sum(counts[name] for name in usable if counts[name] >= prefix.least)
+    return frozenset(usable) if repeated >= max(prefix.share * filled, 1) else None
+
+
+def _is_filled(prefix: re.Match[str]) -> bool:
+    """Whether a prefix stands in front of something, or of an empty line."""
+    return prefix.end() < len(prefix.string) or not prefix[0].endswith("]")
+
+
+def _is_source(name: str) -> bool:
+    """Whether it may name a source: no level, no file, no time, no count."""
+    if "%" in name or name.strip().lower() in _LEVELS:
+        return False
+    is_place = is_file(re.split(r"[: ]", name)[0]) or is_file(name)
+    is_count = _TIMES.fullmatch(name) is not None and not name.isdigit()
+    return not is_place and not is_count
+
+
+def _folder(source: str, folders: Folders) -> str | None:
+    """The folder of a source: its name, or a part of it, is that of a package."""
+    names = (source, source.partition(" ")[0], source.rpartition(":")[0], source.partition(":")[0])
+    parts = (*names, source.rpartition(":")[2], re.sub(r"-\d+$", "", source))
+    return next(filter(None, map(folders, dict.fromkeys(filter(None, parts)))), None)
+
+
+def _headed(
+    lines: Sequence[str], at: int, folder: str | None, folders: Folders
+) -> Iterator[Section]:
+    """The parts that headings divide the lines into; `at` is the number of the first line."""
+    start, inner, command = 0, folder, ""
+    stack: list[str | None] = []
+    for number, heading in _headings(lines):
+        if number > start:
+            yield _section(lines[start:number], at + start, inner, command)
+        start = number
+        parts = heading.groupdict()
+        command = parts.get("hook") or ""
+        if parts.get("how") == "Leaving":
+            inner = stack.pop() if stack else folder
+            continue
+        stack += [inner] if parts.get("how") else []
+        inner = parts.get("path") or folders(parts.get("package") or "") or folder
+    yield _section(lines[start:], at + start, inner, command)
+
+
+def _headings(lines: Sequence[str]) -> Iterator[tuple[int, re.Match[str]]]:
+    if not _MAY_HEAD.search("\n".join(lines)):
+        return
+    for number, line in enumerate(lines):
+        heading = next(filter(None, (head.match(line) for head in _HEADS)), None)
+        if heading is not None:
+            # the title of a hook is above its id
+            yield max(number - ("hook" in heading.groupdict()), 0), heading
+
+
+def _section(own: Sequence[str], first: int, folder: str | None, command: str) -> Section:
+    named = next(filter(None, map(_NPM_PATH.match, own)), None)
+    return Section(
+        first=first,
+        end=first + len(own),
+        folder=named["path"] if named else folder,
+        command=command or _echoed(own),
+    )
+
+
+def _echoed(lines: Sequence[str]) -> str:
+    """The commands that a runner echoes in front of their output."""
+    commands = (found["command"] for found in map(_ECHO.match, lines[:400]) if found)
+    return "\n".join(dict.fromkeys(commands))
+
+
+def inside_root(folder: str | None, root: str | None, cwd: str) -> str:
+    """A section's folder relative to the root; the gate's own if it is not below the root."""
+    if folder is None:
+        return cwd
+    if not folder.startswith("/"):
+        return posixpath.normpath(folder)
+    base = f"{root.rstrip('/')}/" if root else None
+    if base and f"{folder}/".startswith(base):
+        return posixpath.normpath(folder[len(base) :] or ".")
+    return cwd
+
+
+def folders_of(packages: Callable[[], Mapping[str, str]]) -> Folders:
+    """Looks up folders by the name of a package, by path, or by the last part of either."""
+
+    @cache
+    def alike() -> Mapping[str, set[str]]:
+        last: dict[str, set[str]] = defaultdict(set)
+        for name, folder in packages().items():
+            last[name.rpartition("/")[2]].add(folder)
+        return last
+
+    def find(name: str) -> str | None:
+        known = packages().get(name) or packages().get(name.removeprefix("./"))
+        ends = alike().get(name, set())
+        return known or (next(iter(ends)) if len(ends) == 1 else None)
+
+    return find
