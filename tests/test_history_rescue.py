@@ -66,6 +66,18 @@ def test_a_moved_workspace_can_be_undone_at_once(after: After) -> None:
     assert moved.calc.read_text() == CALC
 
 
+@pytest.mark.parametrize("place", ["elsewhere", "project"])
+def test_a_workspace_that_became_a_link_to_itself_keeps_its_runs(after: After, place: str) -> None:
+    root = after.project.root
+    root.rename(root.with_name("elsewhere")).with_name(root.name).symlink_to("elsewhere")
+    linked = replace(after, project=replace(after.project, root=root.with_name(place)))
+    shown = linked.atlas("log")
+    assert after.run_id in shown.stdout
+    assert f"this workspace was {root} before" in shown.stderr
+    assert linked.atlas("undo").returncode == 0
+    assert linked.calc.read_text() == CALC
+
+
 def test_a_copy_of_a_deleted_workspace_needs_confirmation(after: After) -> None:
     root = after.project.root
     there = root.with_name("copy")

@@ -209,16 +209,25 @@ def test_every_interrupted_turn_is_counted_in_the_cost(scene: Scene) -> None:
     assert document["final_error"].startswith("the budget of $5.00 is spent; 1 problem: ")
 
 
-@pytest.mark.parametrize("how", ["edit", "commit", "configuration", "gate"])
+def test_a_run_is_resumed_after_a_commit_over_the_same_files(scene: Scene) -> None:
+    scene.signalled("INT")
+    environ = scene.project.environ
+    git(scene.project.root, "commit", "-q", "--allow-empty", "-m", "mine", environ=environ)
+    resumed = scene.atlas("resume", "--ai-fix")
+    assert "cannot be resumed" not in resumed.stderr
+    assert "mine" in git(scene.project.root, "log", "-1", "--format=%s", environ=environ)
+
+
+@pytest.mark.parametrize("how", ["edit", "switch", "configuration", "gate"])
 def test_resume_is_refused_if_the_workspace_changed_and_shows_how(scene: Scene, how: str) -> None:
     scene.signalled("INT")
     environ = scene.project.environ
     expected = "calc.py"
     if how == "edit":
         scene.calc.write_text(CALC + "# mine\n")
-    elif how == "commit":
-        git(scene.project.root, "commit", "-q", "--allow-empty", "-m", "on", environ=environ)
-        expected = "refs/heads/main"
+    elif how == "switch":
+        git(scene.project.root, "switch", "-q", "-c", "other", environ=environ)
+        expected = "HEAD"
     elif how == "configuration":
         scene.project.configure(validation={"lint": ["true"]})
         expected = ".atlas/config.yaml"

@@ -5,7 +5,6 @@ worktree, a submodule and `git init --separate-git-dir` have such a file (gitrep
 """
 
 import os
-import shutil
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -80,6 +79,8 @@ def _read(path: Path) -> HeldGitfile | None:
 
 def _write(path: Path, held: HeldGitfile, aside: Path) -> None:
     if path.is_dir() and not path.is_symlink():
+        import shutil  # start-up
+
         shutil.rmtree(aside, ignore_errors=True)
         shutil.move(path, aside)
     path.unlink(missing_ok=True)

@@ -4,13 +4,13 @@ from collections.abc import Mapping
 
 import pytest
 
-from atlas_retry.config.init import ci
-from atlas_retry.config.init.ci import Account, Role
+from atlas_retry.config.init import accounting
+from atlas_retry.config.init.accounting import Account, Role
 from atlas_retry.config.init.commands import CMAKE, fixer_of, installs, only_checks
 from atlas_retry.config.init.dependencies import NARROWER
 from atlas_retry.config.init.detect import choose, detect
-from atlas_retry.config.init.project import ProjectFiles
 from atlas_retry.config.init.values import Proposed
+from atlas_retry.config.project import ProjectFiles
 from tests.init.test_detect import Layout, chosen, described, package, startable
 
 GITHUB = ".github/workflows/ci.yml"
@@ -210,7 +210,7 @@ FILES: dict[str, tuple[Mapping[str, str], list[str]]] = {
 
 def accounts_of(files: Mapping[str, str]) -> tuple[Account, ...]:
     project = ProjectFiles(Layout(files))
-    return ci.accounts(project, ci.read(project))
+    return accounting.accounts(project, accounting.read(project))
 
 
 def gates_of(files: Mapping[str, str]) -> list[Proposed]:

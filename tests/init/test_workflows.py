@@ -9,14 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from atlas_retry.config import load_text
-from atlas_retry.config.init import ci, github, propose, text_of
-from atlas_retry.config.init.ci import Role
+from atlas_retry.config.ci import github
+from atlas_retry.config.ci.expressions import UNKNOWN, holds, value_of
+from atlas_retry.config.ci.jobs import alike, combinations
+from atlas_retry.config.ci.script import commands_of
+from atlas_retry.config.init import accounting, propose, text_of
+from atlas_retry.config.init.accounting import Role
 from atlas_retry.config.init.detect import MAX_GATES
-from atlas_retry.config.init.expressions import UNKNOWN, holds, value_of
-from atlas_retry.config.init.jobs import alike, combinations
-from atlas_retry.config.init.project import Folder, ProjectFiles
-from atlas_retry.config.init.script import commands_of
 from atlas_retry.config.init.values import Proposal
+from atlas_retry.config.project import Folder, ProjectFiles
 from tests.init.test_ci import FILES, GITHUB, STEPS, accounts_of, gates_of
 from tests.init.test_detect import POM, Layout, chosen, package
 from tests.init.test_init import laid_out, machine
@@ -93,6 +94,8 @@ def test_another_version_or_system_is_no_other_row() -> None:
 
 
 CALLED = "them/flows/.github/workflows/x.yml@v1"
+FOLDER = "${{ steps.x.outputs.y }}"
+ONLY_CI = ", which only CI has"
 LOOP = "for f in *.php; do php -l $f || bad=1; done"
 COMPARES = "it compares with the commit: your own edits would fail it"
 MATRIX = "on: push\njobs:\n  a:\n    strategy: {matrix: %s}\n    steps: [{run: '%s'}]\n"
@@ -128,6 +131,23 @@ LINES: dict[str, tuple[Mapping[str, str], list[str]]] = {
             "{TOXENV: lint}]}}\n    steps: [{run: tox, env: '${{ matrix.env }}'}]\n",
         },
         ["gate: tox -e docs with TOXENV=docs", "gate: tox -e lint with TOXENV=lint"],
+    ),
+    "the default goal of a build": (
+        {
+            "pom.xml": "<build><defaultGoal>clean verify checkstyle:check</defaultGoal></build>",
+            GITHUB: STEPS + "    - run: mvn --batch-mode\n",
+        },
+        ["gate: mvn --batch-mode"],
+    ),
+    "names that are no variables, and an unknown folder": (
+        {
+            GITHUB: "on: push\nenv: {dist-name: x}\njobs:\n  a:\n    steps:\n    - run: pytest\n"
+            "    - {run: pytest, working-directory: '${{ steps.x.outputs.y }}/web'}\n"
+        },
+        [
+            "gate: pytest with dist-name=x",
+            f"left out: pytest in {FOLDER}/web with dist-name=x (it needs {FOLDER}{ONLY_CI})",
+        ],
     ),
     "conditions": (
         {
@@ -298,18 +318,20 @@ RECORDED = [*(files for files, _ in FILES.values()), *(files for files, _ in LIN
 def test_every_line_of_ci_is_exactly_one_of_four(files: Mapping[str, str]) -> None:
     """The sum of the roles is the number of the lines, each counted once."""
     project = ProjectFiles(Layout(files))
-    jobs = ci.read(project)
+    jobs = accounting.read(project)
     lines = {(n.cwd, n.line) for job in jobs for n in job.lines}
-    accounts = ci.accounts(project, jobs)
+    accounts = accounting.accounts(project, jobs)
     assert Counter(a.role for a in accounts).total() == len(accounts)
-    known = {(a.line.cwd, ci.without_reports(a.line.line)) for a in accounts}
+    known = {(a.line.cwd, accounting.without_reports(a.line.line)) for a in accounts}
     assert len(known) == len(accounts)
-    assert {(cwd, ci.without_reports(line)) for cwd, line in lines} - known <= settled(lines)
+    assert {(cwd, accounting.without_reports(line)) for cwd, line in lines} - known <= settled(
+        lines
+    )
 
 
 def settled(lines: set[tuple[str, str]]) -> set[tuple[str, str]]:
     """Lines that stand for another version of themselves, or for what builds first."""
-    return {(c, ci.without_reports(n)) for c, n in lines if n.startswith(("tox", "ctest"))}
+    return {(c, accounting.without_reports(n)) for c, n in lines if n.startswith(("tox", "ctest"))}
 
 
 STEP = "on: push\njobs: {a: {%s}}"
@@ -349,7 +371,7 @@ def test_every_line_of_our_own_workflows_is_understood() -> None:
     project = ProjectFiles(Folder(Path(__file__).parents[2]))
     jobs = [*github.jobs(project)]
     assert jobs
-    roles = Counter(account.role for account in ci.accounts(project, jobs))
+    roles = Counter(account.role for account in accounting.accounts(project, jobs))
     assert roles[Role.GATE]
     assert roles[Role.UNKNOWN] == 0
 
@@ -359,6 +381,19 @@ def test_the_lines_of_a_job_keep_their_order_and_readers_leave_it() -> None:
     files = {"package.json": package({"build": "vite build"}), GITHUB: STEPS + steps}
     build, lint, test = gates_of(files)
     assert (lint.follows, test.follows) == ((build.key,), (build.key,))
+
+
+def test_a_gate_has_only_variables_that_a_configuration_can_name() -> None:
+    files = {GITHUB: "on: push\nenv: {dist-name: x, A: b}\njobs: {a: {steps: [{run: pytest}]}}\n"}
+    proposal = Proposal(choices=tuple(chosen(files)))
+    (gate,) = load_text(text_of(proposal).encode(), "proposal").gates
+    assert gate.env == (("A", "b"),)
+
+
+def test_a_default_goal_says_what_a_build_is() -> None:
+    pom = "<build><defaultGoal>clean verify</defaultGoal></build>"
+    (gate,) = gates_of({"pom.xml": pom, GITHUB: STEPS + "    - run: mvn -B\n"})
+    assert gate.slot == "test"
 
 
 def test_a_line_for_bash_is_run_by_bash() -> None:

@@ -9,13 +9,13 @@ from textwrap import wrap
 
 import msgspec
 
-from atlas_retry.config.init import ci, tasks
-from atlas_retry.config.init.ci import Account, Role
+from atlas_retry.config.init import accounting, tasks
+from atlas_retry.config.init.accounting import Account, Role
 from atlas_retry.config.init.detect import choose, detect, not_understood
 from atlas_retry.config.init.machine import Machine
-from atlas_retry.config.init.project import MAKEFILES, Folder, ProjectFiles
 from atlas_retry.config.init.values import Proposal, Proposed, Slot
 from atlas_retry.config.keys import ValidationKeys
+from atlas_retry.config.project import MAKEFILES, Folder, ProjectFiles
 from atlas_retry.config.reference import descriptions
 from atlas_retry.diagnostics.tools import short_name
 from atlas_retry.errors import UsageError
@@ -46,7 +46,7 @@ def propose(root: Path, environ: Mapping[str, str], folder: str = ".") -> Propos
     """The gates that a repository, or a folder of it, seems to use. Starts and writes nothing."""
     files = Folder(root)
     whole, here = ProjectFiles(files), ProjectFiles(files).at(folder)
-    accounts = ci.accounts(whole, ci.read(whole, _repository(root)))
+    accounts = accounting.accounts(whole, accounting.read(whole, _repository(root)))
     machine = Machine(root, environ, files)
     proposed_gates = [machine.settled(p) for p in detect(files, folder, accounts)]
     unknown = not_understood(here, proposed_gates)
@@ -66,7 +66,7 @@ def propose(root: Path, environ: Mapping[str, str], folder: str = ".") -> Propos
 
 def _shown(account: Account) -> str:
     """A line of CI and its file, in one line."""
-    line = bounded(" ".join(account.line.line.split()), ci.MAX_SHOWN)
+    line = bounded(" ".join(account.line.line.split()), accounting.MAX_SHOWN)
     return f"`{line}` of {account.line.file}"
 
 

@@ -123,9 +123,9 @@ WORDS = {
     Slot.TYPES: "types type typecheck typechecking typing mypy pyright ty tsc stan phpstan psalm",
     Slot.FORMAT: "format fmt formatting reformat prettier black",
     Slot.LINT: "lint linter linters lints eslint style flake ruff clippy vet analysis"
-    " quality cs analyse golangci verify codespell standard xo biome",
+    " quality cs analyse golangci verify codespell standard xo biome rubocop shellcheck",
     Slot.TEST: "test tests unit unittest unittests doctest doctests jest vitest mocha spec specs"
-    " coverage cov ci py",
+    " rspec coverage cov ci py",
     Slot.BUILD: "build compile bundle docs doc all",
 }
 """Words in the name of a target, script or session that tell its purpose, best first."""

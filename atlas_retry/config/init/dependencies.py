@@ -7,8 +7,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from atlas_retry.config.init.project import Folder, ProjectFiles, strings, table
-from atlas_retry.config.init.services import services
+from atlas_retry.config.ci.services import services
+from atlas_retry.config.project import Folder, ProjectFiles, strings, table
 from atlas_retry.diagnostics import Declared
 from atlas_retry.diagnostics.tools import bare
 from atlas_retry.patterns import regex

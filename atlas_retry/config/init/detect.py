@@ -8,12 +8,12 @@ from posixpath import normpath
 
 from msgspec.structs import replace
 
-from atlas_retry.config.init import ci, rows, tasks
-from atlas_retry.config.init.ci import Account
+from atlas_retry.config.init import accounting, rows, tasks
+from atlas_retry.config.init.accounting import Account
 from atlas_retry.config.init.commands import fixer_of
 from atlas_retry.config.init.dependencies import recheck_of
-from atlas_retry.config.init.project import Files, ProjectFiles
 from atlas_retry.config.init.values import Proposed, Slot
+from atlas_retry.config.project import Files, ProjectFiles
 
 Obstacle = Callable[[Proposed], str | None]
 """Why a proposal cannot start here; None if it can."""
@@ -59,7 +59,7 @@ def detect(
     whole = ProjectFiles(files)
     project = whole.at(folder)
     if accounts is None:
-        accounts = ci.accounts(whole, ci.read(whole))
+        accounts = accounting.accounts(whole, accounting.read(whole))
     of_ci = filter(None, (each.gate for each in accounts))
     lines = [gate for gate in of_ci if _is_below(gate.cwd, folder)]
     proposed_gates = [*_at(project, folder, lines)]
@@ -132,7 +132,7 @@ def _at(project: ProjectFiles, folder: str, lines: Sequence[Proposed]) -> Iterat
             recheck=None if proposed.task else recheck_of(here, line, proposed.body),
             timeout="20m" if proposed.language in SLOW else LONG.get(proposed.slot),
             in_hooks=_is_in(hooks, proposed),
-            installs=ci.installing_line(here, line),
+            installs=accounting.installing_line(here, line),
         )
 
 
@@ -170,7 +170,7 @@ def _each_suite_once(chosen: Iterable[Proposed]) -> list[Proposed]:
     """The gates without those tests that another one runs; of two, CI's line that can start."""
     suites: dict[object, Proposed] = {}
     for choice in chosen:
-        key = ci.suite_of(choice) if choice.slot is Slot.TEST else choice
+        key = accounting.suite_of(choice) if choice.slot is Slot.TEST else choice
         first = suites.setdefault(key, choice)
         if first.obstacle and not choice.obstacle and choice.in_ci >= first.in_ci:
             suites[key] = choice

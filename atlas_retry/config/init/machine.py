@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from atlas_retry.config.init.commands import understand
 from atlas_retry.config.init.dependencies import NODE, npm_packages
-from atlas_retry.config.init.project import MAKEFILES, Files, ProjectFiles, table
 from atlas_retry.config.init.values import Proposed
+from atlas_retry.config.project import MAKEFILES, Files, ProjectFiles, table
 from atlas_retry.diagnostics.tools import ASSIGNED, LAUNCHER
 
 ENVIRONMENTS = (".venv", "venv")

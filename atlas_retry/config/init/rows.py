@@ -14,8 +14,8 @@ from atlas_retry.config.init.dependencies import (
     python_start,
     wrapped,
 )
-from atlas_retry.config.init.project import ProjectFiles, dig, table
 from atlas_retry.config.init.values import Proposed, Slot
+from atlas_retry.config.project import ProjectFiles, dig, table
 
 
 class Row(Struct, frozen=True):

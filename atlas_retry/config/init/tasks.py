@@ -18,8 +18,8 @@ from atlas_retry.config.init.commands import (
     understand,
 )
 from atlas_retry.config.init.dependencies import NODE, manager_of, python_packages, python_start
-from atlas_retry.config.init.project import MAKEFILES, ProjectFiles, Table, dig, strings, table
 from atlas_retry.config.init.values import Proposed, Slot
+from atlas_retry.config.project import MAKEFILES, ProjectFiles, Table, dig, strings, table
 from atlas_retry.patterns import regex
 
 SLOTS = (Slot.FORMAT, Slot.LINT, Slot.TYPES, Slot.TEST)

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 
-from atlas_retry.diagnostics.counting import changed_counts
 from atlas_retry.events import (
     AgentActivity,
     AgentReplied,
@@ -110,6 +109,8 @@ def _attempt(event: AttemptFinished) -> Iterator[Line]:
     if needed := [held.path for held in attempt.held if held.needed]:
         yield f"  green only with held changes: {names_of(dict.fromkeys(needed))}", "warn"
     if not passed:
+        from atlas_retry.diagnostics.counting import changed_counts  # start-up
+
         yield f"  {changed_counts(attempt)}", "dim"
     if attempt.worse:
         yield "  this is worse than before: it is reverted before the next attempt", "warn"

@@ -9,10 +9,10 @@ from itertools import product
 
 from msgspec import Struct
 
-from atlas_retry.config.init.expressions import holds, text_of
-from atlas_retry.config.init.jobs import OTHER_SYSTEMS, ROOT, CiJob, CiLine, alike
-from atlas_retry.config.init.project import ProjectFiles, Table, dig, table
-from atlas_retry.config.init.script import commands_of
+from atlas_retry.config.ci.expressions import holds, text_of
+from atlas_retry.config.ci.jobs import OTHER_SYSTEMS, ROOT, CiJob, CiLine, alike
+from atlas_retry.config.ci.script import commands_of
+from atlas_retry.config.project import ProjectFiles, Table, dig, table
 from atlas_retry.patterns import words
 
 FILE = ".gitlab-ci.yml"

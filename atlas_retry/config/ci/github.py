@@ -11,8 +11,8 @@ from posixpath import normpath
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from atlas_retry.config.init.expressions import EXPRESSION, UNKNOWN, holds, text_of, value_of
-from atlas_retry.config.init.jobs import (
+from atlas_retry.config.ci.expressions import EXPRESSION, UNKNOWN, holds, text_of, value_of
+from atlas_retry.config.ci.jobs import (
     OTHER_SYSTEMS,
     ROOT,
     CiJob,
@@ -21,8 +21,8 @@ from atlas_retry.config.init.jobs import (
     combinations,
     not_run,
 )
-from atlas_retry.config.init.project import ProjectFiles, Table, dig, strings, table
-from atlas_retry.config.init.script import commands_of, kept_by
+from atlas_retry.config.ci.script import commands_of, kept_by
+from atlas_retry.config.project import ProjectFiles, Table, dig, strings, table
 from atlas_retry.patterns import regex, words
 
 ACTIONS = {
@@ -297,21 +297,22 @@ class _Steps(Struct, kw_only=True):
         self, text: str, cwd: str, env: Mapping[str, str], inner: tuple[str, ...], unset: list[str]
     ) -> CiLine:
         numbers = [int(number) for number in _LATER.findall(f"{text} {cwd}")]
-        is_foreign = any(cwd == folder or cwd.startswith(f"{folder}/") for folder in self.foreign)
-        restored = [
-            _LATER.sub(lambda m: f"${{{{ {self.later[int(m[1])]} }}}}", t) for t in (text, *inner)
-        ]
+        is_foreign = any(f"{cwd}/".startswith(f"{folder}/") for folder in self.foreign)
+        restored = [self._restored(each) for each in (text, *inner)]
         return CiLine(
             line=restored[0],
             inner=tuple(restored[1:]),
             where=self.flow.where,
-            cwd=cwd,
+            cwd=self._restored(cwd),
             env=tuple(sorted((name, value) for name, value in env.items() if ROOT not in value)),
             unknown=(*unset, *(f"${{{{ {self.later[number]} }}}}" for number in numbers)),
             condition=self.condition,
             left_out=self.left_out or ("it checks another repository" if is_foreign else ""),
             required=self.required,
         )
+
+    def _restored(self, text: str) -> str:
+        return _LATER.sub(lambda mark: f"${{{{ {self.later[int(mark[1])]} }}}}", text)
 
     def _action(self, step: Table, depth: int) -> Iterator[CiLine]:
         inner, given = self._inside(step), table(step, "with")

@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterator
 
-from atlas_retry.config.init.expressions import text_of
-from atlas_retry.config.init.project import ProjectFiles, dig, table
+from atlas_retry.config.ci.expressions import text_of
+from atlas_retry.config.project import ProjectFiles, dig, table
 
 PORTS = {
     "postgres": 5432, "postgis": 5432, "pgvector": 5432, "mysql": 3306, "mariadb": 3306,

@@ -10,7 +10,10 @@ from shlex import quote
 from msgspec import Struct
 from msgspec.structs import replace
 
-from atlas_retry.config.init import github, gitlab, othersystems, tasks
+from atlas_retry.config.ci import github, gitlab, others
+from atlas_retry.config.ci.jobs import CiJob, CiLine, not_run
+from atlas_retry.config.ci.script import commands_of
+from atlas_retry.config.init import tasks
 from atlas_retry.config.init.commands import (
     CMAKE,
     UnderstoodCommand,
@@ -21,11 +24,9 @@ from atlas_retry.config.init.commands import (
     understand,
 )
 from atlas_retry.config.init.dependencies import NODE
-from atlas_retry.config.init.jobs import CiJob, CiLine, not_run
-from atlas_retry.config.init.project import ProjectFiles
-from atlas_retry.config.init.script import commands_of
 from atlas_retry.config.init.tasks import Task
 from atlas_retry.config.init.values import Proposed, Slot
+from atlas_retry.config.project import ProjectFiles
 from atlas_retry.diagnostics.tools import ASSIGNED, bare
 from atlas_retry.patterns import regex
 
@@ -116,7 +117,7 @@ def read(project: ProjectFiles, repository: str = "") -> tuple[CiJob, ...]:
     every = (
         *github.jobs(project, repository),
         *gitlab.jobs(project),
-        *othersystems.jobs(project),
+        *others.jobs(project),
     )
     has_linux = any(not job.system and job.lines for job in every)
     why = "CI runs it on {} only"
@@ -314,7 +315,20 @@ def called(project: ProjectFiles, line: str) -> Task | None:
     """The target, script or session that a line calls, if the project has it."""
     plain = re.sub(rf"^{ASSIGNED}", "", line)
     calls = (_target(project, line) for line in dict.fromkeys((plain, bare(line))))
-    return next(filter(None, calls), None)
+    return next(filter(None, calls), None) or _default_goal(project, plain)
+
+
+def _default_goal(project: ProjectFiles, line: str) -> Task | None:
+    """What Maven and Gradle run without a goal, as the build file says."""
+    start = re.match(r"(?:\./)?(mvn|gradle)w?(?: -\S+)*$", line)
+    if not start:
+        return None
+    if start[1] == "mvn":
+        goals = re.search(r"<defaultGoal>([^<]+)</defaultGoal>", project.text("pom.xml"))
+    else:
+        build = project.text("build.gradle") or project.text("build.gradle.kts")
+        goals = re.search(r"(?m)^\s*defaultTasks\W+([\w:]+)", build)
+    return Task("default", start[0], f"{start[1]} {goals[1]}") if goals else None
 
 
 def _target(project: ProjectFiles, line: str) -> Task | None:

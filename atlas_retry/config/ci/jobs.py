@@ -8,8 +8,8 @@ from itertools import islice, product
 from msgspec import Struct
 from msgspec.structs import replace
 
-from atlas_retry.config.init.expressions import UNKNOWN, text_of
-from atlas_retry.config.init.project import Table, table
+from atlas_retry.config.ci.expressions import UNKNOWN, text_of
+from atlas_retry.config.project import Table, table
 from atlas_retry.patterns import regex, words
 
 MAX_ROWS = 256
@@ -57,8 +57,9 @@ class CiLine(Struct, frozen=True, kw_only=True):
 
     @property
     def set_env(self) -> tuple[tuple[str, str], ...]:
-        """Its variables that have a value."""
-        return tuple((name, value) for name, value in self.env if value)
+        """Its variables that have a value, and a name that a shell can read."""
+        named = (pair for pair in self.env if pair[0].isidentifier() and pair[0].isascii())
+        return tuple((name, value) for name, value in named if value)
 
     @property
     def file(self) -> str:

@@ -7,10 +7,10 @@ from posixpath import normpath
 from msgspec import Struct
 from msgspec.structs import replace
 
-from atlas_retry.config.init.expressions import text_of
-from atlas_retry.config.init.jobs import CiJob, CiLine
-from atlas_retry.config.init.project import ProjectFiles, Table, strings, table
-from atlas_retry.config.init.script import commands_of
+from atlas_retry.config.ci.expressions import text_of
+from atlas_retry.config.ci.jobs import CiJob, CiLine
+from atlas_retry.config.ci.script import commands_of
+from atlas_retry.config.project import ProjectFiles, Table, strings, table
 from atlas_retry.patterns import regex
 
 FILES = (
