@@ -268,8 +268,7 @@ class _Steps(Struct, kw_only=True):
         script = inner.filled(step["run"])
         if other := _other_shell(str(step.get("shell", self.shell))):
             inner.left_out = inner.left_out or f"it is written for {other}"
-            lines = filter(None, map(str.strip, script.splitlines()))
-            yield from (inner.line(text, cwd, {}, (text,), []) for text in lines)
+            yield inner.line(script.strip(), cwd, {}, (script.strip(),), [])
             return
         for piece in commands_of(script, cwd, inner.known_env()):
             if kept := kept_by(piece.text):

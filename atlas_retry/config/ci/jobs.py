@@ -16,6 +16,7 @@ MAX_ROWS = 256
 ROOT = "$(git rev-parse --show-toplevel)"
 """The workspace of CI, in a command."""
 OTHER_SYSTEMS = regex(r"windows|macos|\bwin\d|mac-|\bosx\b|freebsd", re.IGNORECASE)
+_VARIABLE = regex(r"[A-Za-z_]\w*", re.ASCII)
 UNSTABLE = regex(
     r"nightly|beta|canary|\bdev\b|experimental|pypy|graal|jruby|truffle|\dt\b|\brc|head|edge",
     re.IGNORECASE,
@@ -58,7 +59,7 @@ class CiLine(Struct, frozen=True, kw_only=True):
     @property
     def set_env(self) -> tuple[tuple[str, str], ...]:
         """Its variables that have a value, and a name that a shell can read."""
-        named = (pair for pair in self.env if pair[0].isidentifier() and pair[0].isascii())
+        named = (pair for pair in self.env if _VARIABLE.fullmatch(pair[0]))
         return tuple((name, value) for name, value in named if value)
 
     @property

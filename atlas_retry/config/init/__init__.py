@@ -148,16 +148,22 @@ def write(root: Path, proposal: Proposal) -> None:
 def text_of(proposal: Proposal) -> str:
     """The configuration as YAML; gates that cannot start here are comments, with the reason."""
     unknown = [f"CI also runs {line}, which atlas does not know." for line in proposal.unknown]
-    if len(unknown) > MAX_LISTED:
-        unknown[MAX_LISTED:] = [f"CI runs {len(unknown) - MAX_LISTED} more such lines."]
-    left = [f"Left out: {line}." for line in proposal.left_out]
-    lines = [HEAD.rstrip(), *_comment([*proposal.notes, *unknown, *left], "")]
+    left_out = [f"Left out: {line}." for line in proposal.left_out]
+    notes = [*proposal.notes, *_first(unknown), *_first(left_out)]
+    lines = [HEAD.rstrip(), *_comment(notes, "")]
     lines.append("validation:" if proposal.gates else "# validation:")
     names = _names(proposal.gates)
     for key, words in descriptions(ValidationKeys).items():
         here = [one for one in proposal.choices if one.slot.key == key]
         lines += _listed(key, words, here, names, proposal.folder)
     return "\n".join(lines) + "\n"
+
+
+def _first(sentences: Sequence[str]) -> Iterator[str]:
+    """The first of these sentences, and the number of the others."""
+    yield from sentences[:MAX_LISTED]
+    if len(sentences) > MAX_LISTED:
+        yield f"{len(sentences) - MAX_LISTED} more are listed by atlas init -v."
 
 
 def _names(gates: Sequence[Proposed]) -> Mapping[str, str]:
