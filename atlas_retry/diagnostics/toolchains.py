@@ -129,7 +129,7 @@ ROWS = (
         ),
         "no JDK was found (JAVA_HOME)",
     ),
-    # tox, api.py and env_select.py
+    # tox, its environments of Python and their selection
     _Row(
         regex(
             r"[\w.-]+: (?:failed with|skipped because) "

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pytest
 
 from atlas_retry.config.init import accounting
-from atlas_retry.config.init.accounting import Account, Role
+from atlas_retry.config.init.accounting import AccountedLine, Role
 from atlas_retry.config.init.commands import CMAKE, fixer_of, installs, only_checks
 from atlas_retry.config.init.dependencies import NARROWER
 from atlas_retry.config.init.detect import choose, detect
@@ -208,7 +208,7 @@ FILES: dict[str, tuple[Mapping[str, str], list[str]]] = {
 }
 
 
-def accounts_of(files: Mapping[str, str]) -> tuple[Account, ...]:
+def accounts_of(files: Mapping[str, str]) -> tuple[AccountedLine, ...]:
     project = ProjectFiles(Layout(files))
     return accounting.accounts(project, accounting.read(project))
 

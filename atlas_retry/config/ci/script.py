@@ -42,7 +42,7 @@ class ShellCommand(Struct, frozen=True, kw_only=True):
     """Variables that it reads and nobody sets."""
 
 
-class _Running(Struct, kw_only=True):
+class _ShellState(Struct, kw_only=True):
     """The state of the shell between two commands."""
 
     cwd: str
@@ -62,7 +62,7 @@ class _Setting(Struct, frozen=True, kw_only=True):
 
 def commands_of(script: str, cwd: str, env: Mapping[str, str]) -> Iterator[ShellCommand]:
     """The commands of a script in their order, each with the folder and variables it runs in."""
-    running = _Running(cwd=cwd, env=dict(env))
+    running = _ShellState(cwd=cwd, env=dict(env))
     # tree-sitter needs the last line break for a here-document
     nodes = [*_steps(_parser().parse(f"{script.strip()}\n".encode()).root_node)]
     for number, node in enumerate(nodes):
@@ -86,7 +86,7 @@ def _set_for(node: "Node", later: Sequence["Node"]) -> set[str]:
     return _set_by(node).intersection(chain.from_iterable(map(_read_by, later)))
 
 
-def _keep(text: str, running: _Running) -> None:
+def _keep(text: str, running: _ShellState) -> None:
     if kept := kept_by(text):
         running.env[kept[0]] = kept[1] if "$" not in kept[1] else ""
 
@@ -122,7 +122,7 @@ def _text(node: "Node") -> str:
     return " ".join(joined.split()) if is_plain else joined.strip()
 
 
-def _assign(node: "Node", text: str, running: _Running) -> None:
+def _assign(node: "Node", text: str, running: _ShellState) -> None:
     is_exported = node.type == "declaration_command" and text.startswith("export")
     for each in _within(node, "variable_assignment"):
         name, _, value = _text(each).partition("=")
@@ -133,7 +133,7 @@ def _assign(node: "Node", text: str, running: _Running) -> None:
             running.set_here[name] = _Setting(text=line, is_exported=is_exported)
 
 
-def _command(node: "Node", text: str, running: _Running) -> ShellCommand:
+def _command(node: "Node", text: str, running: _ShellState) -> ShellCommand:
     # a program that a variable names
     text = re.sub(r"^\$\{?(\w+)\}?", lambda name: running.env.get(name[1]) or name[0], text)
     read = [name for name in dict.fromkeys(_read_by(node)) if name in text]

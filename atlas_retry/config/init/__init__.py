@@ -10,7 +10,7 @@ from textwrap import wrap
 import msgspec
 
 from atlas_retry.config.init import accounting, tasks
-from atlas_retry.config.init.accounting import Account, Role
+from atlas_retry.config.init.accounting import AccountedLine, Role
 from atlas_retry.config.init.detect import choose, detect, not_understood
 from atlas_retry.config.init.machine import Machine
 from atlas_retry.config.init.values import Proposal, Proposed, Slot
@@ -64,7 +64,7 @@ def propose(root: Path, environ: Mapping[str, str], folder: str = ".") -> Propos
     )
 
 
-def _shown(account: Account) -> str:
+def _shown(account: AccountedLine) -> str:
     """A line of CI and its file, in one line."""
     line = bounded(" ".join(account.line.line.split()), accounting.MAX_SHOWN)
     return f"`{line}` of {account.line.file}"

@@ -103,7 +103,7 @@ class Role(StrEnum):
     UNKNOWN = "not understood"
 
 
-class Account(Struct, frozen=True, kw_only=True):
+class AccountedLine(Struct, frozen=True, kw_only=True):
     """A line of CI and its role."""
 
     line: CiLine
@@ -126,9 +126,9 @@ def read(project: ProjectFiles, repository: str = "") -> tuple[CiJob, ...]:
     )
 
 
-def accounts(project: ProjectFiles, jobs: Iterable[CiJob]) -> tuple[Account, ...]:
+def accounts(project: ProjectFiles, jobs: Iterable[CiJob]) -> tuple[AccountedLine, ...]:
     """Every line once, in order; one that several jobs run counts where it is run here."""
-    found: dict[tuple[str, str], Account] = {}
+    found: dict[tuple[str, str], AccountedLine] = {}
     last_of: defaultdict[str, list[str]] = defaultdict(list)
     for job in jobs:
         before = [*chain.from_iterable(last_of[name] for name in job.needs)]
@@ -141,7 +141,7 @@ def accounts(project: ProjectFiles, jobs: Iterable[CiJob]) -> tuple[Account, ...
     return tuple(_in_order(found.values()))
 
 
-def _of_job(project: ProjectFiles, job: CiJob, before: list[str]) -> Iterator[Account]:
+def _of_job(project: ProjectFiles, job: CiJob, before: list[str]) -> Iterator[AccountedLine]:
     """The lines of a job; `before` grows by the keys of those that later ones may need."""
     for line in _with_builds(project, job.lines):
         account = _account(project, line)
@@ -151,7 +151,7 @@ def _of_job(project: ProjectFiles, job: CiJob, before: list[str]) -> Iterator[Ac
         yield account
 
 
-def _in_order(found: Iterable[Account]) -> Iterator[Account]:
+def _in_order(found: Iterable[AccountedLine]) -> Iterator[AccountedLine]:
     """The accounts, so that each gate follows only earlier ones: two jobs may disagree."""
     earlier: set[str] = set()
     for each in found:
@@ -227,22 +227,22 @@ def _settled(line: CiLine) -> CiLine:
 # --- from a line to its role -------------------------------------------------------------------
 
 
-def _account(project: ProjectFiles, line: CiLine) -> Account:
+def _account(project: ProjectFiles, line: CiLine) -> AccountedLine:
     gate = _gate(project, line)
     if gate is None and all(_prepares(project, line, command) for command in line.inner):
-        return Account(line=line, role=Role.SET_UP)
+        return AccountedLine(line=line, role=Role.SET_UP)
     if line.left_out:
-        return Account(line=line, role=Role.LEFT_OUT, reason=line.left_out)
+        return AccountedLine(line=line, role=Role.LEFT_OUT, reason=line.left_out)
     if COMPARES.match(line.line):
         why = "it compares with the commit: your own edits would fail it"
-        return Account(line=line, role=Role.LEFT_OUT, reason=why)
+        return AccountedLine(line=line, role=Role.LEFT_OUT, reason=why)
     if gate is None:
-        return Account(line=line, role=Role.UNKNOWN)
+        return AccountedLine(line=line, role=Role.UNKNOWN)
     if line.unknown:
         why = f"it needs {', '.join(dict.fromkeys(line.unknown))}, which only CI has"
         gate = replace(gate, barred=why)
-        return Account(line=line, role=Role.LEFT_OUT, reason=why, gate=gate)
-    return Account(line=line, role=Role.GATE, gate=gate)
+        return AccountedLine(line=line, role=Role.LEFT_OUT, reason=why, gate=gate)
+    return AccountedLine(line=line, role=Role.GATE, gate=gate)
 
 
 def _prepares(project: ProjectFiles, line: CiLine, command: str) -> bool:

@@ -9,7 +9,7 @@ from posixpath import normpath
 from msgspec.structs import replace
 
 from atlas_retry.config.init import accounting, rows, tasks
-from atlas_retry.config.init.accounting import Account
+from atlas_retry.config.init.accounting import AccountedLine
 from atlas_retry.config.init.commands import fixer_of
 from atlas_retry.config.init.dependencies import recheck_of
 from atlas_retry.config.init.values import Proposed, Slot
@@ -49,7 +49,7 @@ LONG = dict.fromkeys((Slot.TEST, Slot.BUILD, Slot.HOOKS), "15m")
 
 
 def detect(
-    files: Files, folder: str = ".", accounts: Iterable[Account] | None = None
+    files: Files, folder: str = ".", accounts: Iterable[AccountedLine] | None = None
 ) -> tuple[Proposed, ...]:
     """All gates of a folder of a repository, with what CI runs there.
 
