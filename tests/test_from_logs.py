@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from atlas_retry.errors import UsageError
-from atlas_retry.model import Status
+from atlas_retry.model import Kind, Status
 from atlas_retry.reports.reading import read_report
 from tests.ci_logs import Ran, gh_view, github, gitlab, ran
 from tests.projects import UNITTEST, Project, atlas
@@ -151,3 +151,31 @@ def test_a_log_without_a_failure_is_refused(content: bytes, why: str) -> None:
 def test_a_log_may_start_like_json(first: str) -> None:
     (result,) = read_report(first.encode()).validation.failures
     assert result.stdout == first
+
+
+ACTION = """##[group]Run golangci/golangci-lint-action@v8
+with:
+  version: v2.1
+##[endgroup]
+##[error]pkg/cart.go:12:5: Error return value of `f.Close` is not checked (errcheck)
+##[error]issues found
+Post job cleanup.
+"""
+
+
+def test_a_failing_action_is_a_failure_with_its_output() -> None:
+    (result,) = read_report(ACTION.encode()).validation.failures
+    assert "pkg/cart.go:12:5" in result.stdout
+    assert result.error == "the action golangci/golangci-lint-action@v8 failed"
+
+
+def test_a_silent_failing_step_has_the_output_of_those_before() -> None:
+    log = github(Ran("pytest || EXIT=$?", 0, "tests/a.py:3: bad\n"), Ran("exit $EXIT", 1, ""))
+    (result,) = read_report(log.encode()).validation.failures
+    assert "tests/a.py:3: bad" in result.stdout
+
+
+def test_results_without_a_kind_have_that_of_their_list() -> None:
+    entry = '{"command": "make lint", "exit_code": 1, "stdout": "x", "stderr": ""}'
+    (result,) = read_report(f'{{"lint_results": [{entry}]}}'.encode()).validation.failures
+    assert result.kind is Kind.LINT

@@ -16,6 +16,7 @@ from atlas_retry.model import Diagnostic, Level
 from atlas_retry.patterns import regex, words
 
 _LONGEST_HEADING = 400
+_SHORTEST = len("a:1")
 MAX_BELOW = 30
 """Maximum lines below a place that belong to it: quoted code, carets, hints."""
 
@@ -42,6 +43,7 @@ _PLACE = regex(
     |(?P<bare>{_BARE})) {_AT}"""
 )
 _FIRST = regex(rf"(?x)(?P<spaced>{_SPACED}){_AT}")
+_BEFORE_SPACED = regex(rf"(?i)(?:[\s*•>-]|\[[\w ]{{1,20}}\] ?|(?:{_WORD})\b:? |\d+>)*")
 # What may stand in front of a place: tags, times, numbers of projects, a level, a program.
 _FRONT = regex(
     rf"""(?xi)^(?:\s | \#\#\[\w+\]
@@ -135,7 +137,7 @@ def _found(line: str, holds: Holds) -> _Found | None:
 
 
 def _candidates(line: str) -> Iterator[re.Match[str]]:
-    start = re.match(rf"(?i)(?:[\s*•>-]|\[[\w ]{{1,20}}\] ?|(?:{_WORD})\b:? |\d+>)*", line)
+    start = _BEFORE_SPACED.match(line)
     first = _FIRST.match(line, start.end() if start else 0)
     if first and " " in first["spaced"]:
         yield first
@@ -209,7 +211,7 @@ def _read(log: Log, holds: Holds, *, strict: bool) -> Iterator[Located]:
     heading: str | None = None
     last = -1
     for number, line in enumerate(lines):
-        if number <= last or not line or line.isspace():
+        if number <= last or len(line) < _SHORTEST or line.isspace():
             continue
         problem = _problem(lines, number, heading, holds, strict=strict)
         if problem is not None:

@@ -206,6 +206,8 @@ def unstamped(text: str) -> str:
     return _GITLAB_LINE.sub("", _GITLAB_MORE.sub("", text))
 
 
+MAX_LINES = 200_000
+"""Lines read of one output, most of them from its end: they bound the time that reading takes."""
 MAX_DIAGNOSTICS = 10_000
 """Distinct diagnostics kept of one output; more of them mean a misconfigured tool."""
 _TOOLS = tuple(parser for parser in PARSERS.values() if parser not in FALLBACKS)
@@ -227,7 +229,7 @@ def diagnose(output: ToolOutput) -> Findings:
     """
     if counted := _counted(output):
         return replace(diagnose(replace(output, exit_code=1)), counted=counted)
-    text = "\n".join(filter(None, (output.stdout, output.stderr)))
+    text, is_cut = _bounded("\n".join(filter(None, (output.stdout, output.stderr))))
     plain, sections = separated(go_text(unstamped(text)), folders_of(output.packages))
     log = Log.of(plain, output.command, output.exit_code)
     problems = _claims(len(log.lines), _read_sections(output, log, sections))
@@ -240,11 +242,21 @@ def diagnose(output: ToolOutput) -> Findings:
     findings = replace(
         _findings(output, log, report, diagnostics),
         beyond=_beyond(output, problems, distinct),
+        cut=is_cut,
         unknown_report=kind_of(output.report[1]) if output.report and report is None else None,
     )
     is_known = output.parser or report or findings.ran is not None
     rest = None if is_known else unread(log, problems, _PROGRAMS)
     return replace(findings, diagnostics=(*findings.diagnostics, rest)) if rest else findings
+
+
+def _bounded(text: str) -> tuple[str, bool]:
+    """The text without the lines in the middle if it has too many, and whether it had."""
+    if text.count("\n") < MAX_LINES:
+        return text, False
+    lines = text.split("\n")
+    head = MAX_LINES // 4
+    return "\n".join((*lines[:head], *lines[head - MAX_LINES :])), True
 
 
 def _counted(output: ToolOutput) -> str:

@@ -215,11 +215,11 @@ def _headings(lines: Sequence[str]) -> Iterator[tuple[int, re.Match[str]]]:
 
 
 def _section(own: Sequence[str], first: int, folder: str | None, command: str) -> Section:
-    named = next(filter(None, map(_NPM_PATH.match, own)), None)
+    named = {match["path"] for match in filter(None, map(_NPM_PATH.match, own))}
     return Section(
         first=first,
         end=first + len(own),
-        folder=named["path"] if named else folder,
+        folder=named.pop() if folder is None and len(named) == 1 else folder,
         command=command or _echoed(own),
     )
 

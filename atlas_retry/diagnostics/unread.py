@@ -28,6 +28,7 @@ _NOISE = regex(r"""(?x)
         | error[ ]Command[ ]failed
         | [Ee]xit[ ]status
         | Scope:[ ]
+        | .*\bexited[ ]with[ ]code[ ]\d+$
         | FILE:[ ]
         | \S+[ ]--[ ]\d+[ ]
       )[ ]?

@@ -11,7 +11,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from atlas_retry.events import seconds_of
-from atlas_retry.gates.packages import Layout
 from atlas_retry.model import (
     CANNOT_EXECUTE,
     NOT_FOUND,
@@ -123,6 +122,7 @@ def with_diagnostics(result: GateResult, reading: OutputContext) -> GateResult:
     """A result that another runner recorded, with its output parsed."""
     from atlas_retry.diagnostics import ToolOutput, diagnose
     from atlas_retry.diagnostics.reader import settled
+    from atlas_retry.gates.packages import Layout
 
     if result.success or any(d.fingerprint for d in result.diagnostics):
         return result
@@ -169,6 +169,7 @@ def _findings(
     if completed.exit_code == 0 and (gate.kind is not Kind.TEST or silent):
         return None
     from atlas_retry.diagnostics import ToolOutput, diagnose
+    from atlas_retry.gates.packages import Layout
 
     layout = Layout(reading.root)
     output = ToolOutput(

@@ -22,6 +22,7 @@ _GITHUB_END = regex(r"""(?mx)
     | The[ ]action[ ].*[ ]has[ ]timed[ ]out[ ]after[ ].*
     )$
     """)
+_GITHUB_ERROR = regex(r"^##\[error\]", re.MULTILINE)
 _GITHUB_CLEANUP = regex(r"^(?:Post job cleanup\.|Cleaning up orphan processes)$", re.MULTILINE)
 _GITHUB_MARKS = regex(
     r"^##\[(?:(?:group|error|warning|notice|debug|command|section)\]|endgroup\]\n?)", re.MULTILINE
@@ -74,12 +75,24 @@ def steps(text: str) -> tuple[JobStep, ...]:
     return tuple(_github(plain)) or tuple(_gitlab(plain))
 
 
+def says_failed(text: str) -> bool:
+    """Whether a log of a job says that something failed, in no step in particular."""
+    return _GITHUB_ERROR.search(unstamped(text.replace("\r\n", "\n"))) is not None
+
+
 def _github(text: str) -> Iterator[JobStep]:
     for match, rest in _blocks(list(_GITHUB_STEP.finditer(text)), text):
         head, _, output = rest.partition("##[endgroup]\n")
         script = _GITHUB_SHELL.split(clean(head), maxsplit=1)
         if len(script) > 1:
             yield _github_step(script[0].strip() or clean(match["title"]), output)
+        elif _GITHUB_ERROR.search(output):
+            yield JobStep(
+                command="",
+                output=_GITHUB_MARKS.sub("", clean(output)),
+                exit_code=1,
+                why=f"the action {clean(match['title'])} failed",
+            )
 
 
 def _github_step(command: str, output: str) -> JobStep:
