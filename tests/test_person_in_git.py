@@ -39,6 +39,7 @@ STAYS: Mapping[str, tuple[str, str]] = {
     "autofetch": ("git fetch --all --prune -q", "git rev-parse origin/main"),
     "gc": ("git gc -q; git pack-refs --all; git update-server-info", "git fsck; git show-ref"),
     "config": ("git config user.name 'Someone Else'", "git config user.name"),
+    "config --global": ("git config --global user.name Someone", "git config --global user.name"),
     "remote": ("git remote add other ../elsewhere", "git remote"),
     "notes": (f"{ME} notes add -m remark", "git notes show"),
     "worktree": ("git worktree add -q ../beside idle", "git -C ../beside symbolic-ref HEAD"),
@@ -292,3 +293,29 @@ def test_after_a_kill_undo_tells_the_person_from_the_agent(
     refs = shell(project.root, "git tag; git branch --list side; git stash list", environ)
     assert refs.splitlines()[0].strip() == "side"
     assert len(refs.splitlines()) == 2
+
+
+@pytest.mark.parametrize("scope", ["", "--global "])
+def test_a_setting_that_git_would_run_is_restored_with_the_command_that_sets_it(
+    tmp_path: Path, environ: Environ, scope: str
+) -> None:
+    project = begun(tmp_path, environ)
+    ended, _ = beside(project, f"git config {scope}alias.co '!echo ran'; git config user.name me")
+    assert ended.code == 0, ended.out
+    look = "git config user.name; git config --get alias.co || echo unset"
+    assert shell(project.root, look, environ) == "me\nunset\n"
+    (line,) = (line for line in ended.out.splitlines() if "alias.co" in line)
+    shell(project.root, line.partition("to set it again: ")[2], environ)
+    assert shell(project.root, "git co", environ).strip() == "ran"
+
+
+def test_the_agents_global_settings_end_the_run(tmp_path: Path, environ: Environ) -> None:
+    project = begun(tmp_path, environ)
+    turn = f"{REPAIR}\ngit config --global user.name agents\n"
+    for number in (1, 2):
+        (project.script / f"{number}.sh").write_text(turn)
+    outcome = project.retry()
+    assert outcome.verdict is Verdict.REJECTED
+    assert not (Path(environ["HOME"]) / ".gitconfig").exists() or (
+        "agents" not in (Path(environ["HOME"]) / ".gitconfig").read_text()
+    )

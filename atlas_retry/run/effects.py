@@ -544,7 +544,11 @@ class Effects(Struct, kw_only=True):
             for path, root in inner.items()
             if gitmoves.has_worked(root, was[path], did, environ)
         )
-        return replace(moved, nested=tuple(worked))
+        outside = moved.outside
+        if not any(name.startswith("user:") for name in self.git_turn.moves.agents):
+            users = gitmoves.users_files(environ)  # what git would run there is restored
+            outside = tuple(change for change in outside if str(change) not in users)
+        return replace(moved, nested=tuple(worked), outside=outside)
 
     def _with_what_stays(
         self, judgement: Judgement, taken: seals.Seal, moved: seals.Moved

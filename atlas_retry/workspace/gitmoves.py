@@ -21,14 +21,14 @@ from atlas_retry.patterns import regex
 from atlas_retry.workspace import place
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.git import GitError, git
-from atlas_retry.workspace.gitfacts import facts_since, git_facts
+from atlas_retry.workspace.gitfacts import facts_since, git_facts, settings
 from atlas_retry.workspace.gittrace import ZERO, AgentsGit, RefUpdate, read_trace
 from atlas_retry.workspace.shadow import read_blobs
 from atlas_retry.workspace.state import read_state
 from atlas_retry.workspace.store import StoredFile
 
 _BEFORE = "git-before.json"
-_SYMBOLIC, _CONFIG, _STASH = "ref: ", "config:", "refs/stash"
+_SYMBOLIC, _CONFIG, _USER, _STASH = "ref: ", "config:", "user:", "refs/stash"
 _FILES = ("hooks/", "info/")
 """Facts that are files in which git finds programs, or which files it should not see."""
 _ELSEWHERE, _STATE = "hooksPath/", "state:"
@@ -96,9 +96,25 @@ def note_before(ws: Workspace, folder: Path, facts: GitFacts, snapshot_id: str) 
     size = 0
     with suppress(OSError):
         size = (ws.git_dir / "logs" / "HEAD").stat().st_size
-    before = GitBefore(facts=dict(facts), snapshot=snapshot_id, log_bytes=size)
+    known = {**facts, **_of_the_user(ws)}
+    before = GitBefore(facts=known, snapshot=snapshot_id, log_bytes=size)
     content = msgspec.json.encode(before)
     state_dir.replace_file(folder / _BEFORE, content)
+
+
+def _of_the_user(ws: Workspace) -> dict[str, str]:
+    """The user's own settings of git, for all repositories, as `user:KEY`."""
+    with suppress(GitError):
+        of_user = settings(ws.root, ws.environ, of=("global",))
+        return {f"{_USER}{key}": value for key, value in of_user.items()}
+    return {}
+
+
+def users_files(environ: Mapping[str, str]) -> frozenset[str]:
+    """Absolute paths of the files that hold the user's own settings of git."""
+    home = Path(environ.get("HOME", ""))
+    config = Path(environ.get("XDG_CONFIG_HOME") or home / ".config")
+    return frozenset(map(str, (home / ".gitconfig", config / "git/config")))
 
 
 def noted(folder: Path) -> GitBefore | None:
@@ -136,7 +152,8 @@ def _who(name: str, before: GitFacts, now: GitFacts, did: AgentsGit, root: Path)
         return "agents"
     if name.startswith(_COPIES):
         return ""
-    return "runs" if name.startswith(_FILES) or _RUNS.match(name) else "others"
+    setting = name.replace(_USER, _CONFIG, 1) if name.startswith(_USER) else name
+    return "runs" if name.startswith(_FILES) or _RUNS.match(setting) else "others"
 
 
 def _hooks_moved(before: GitFacts, now: GitFacts, root: Path) -> bool:
@@ -155,8 +172,8 @@ def _below(prefix: str, facts: GitFacts) -> GitFacts:
 def _is_agents(name: str, before: GitFacts, now: GitFacts, did: AgentsGit, root: Path) -> bool:
     """Whether the trace shows that the agent's git made this fact what it is now."""
     match name.partition(":")[0]:
-        case "config":
-            return _set_by(name.removeprefix(_CONFIG), did, root)
+        case "config" | "user":
+            return _set_by(name, did, root)
         case "index-flags":
             return any(did.ran(_FLAGS, root))
         case "state":
@@ -187,15 +204,25 @@ def _made(update: RefUpdate, value: str, before: GitFacts) -> bool:
     return update.new == value or (value.startswith(_SYMBOLIC) and update.new == ZERO)
 
 
-def _set_by(key: str, did: AgentsGit, root: Path) -> bool:
+def _set_by(name: str, did: AgentsGit, root: Path) -> bool:
     """Whether a command of the agent may have written this setting, which it names."""
+    scope, _, key = name.partition(":")
     section, _, rest = key.partition(".")
-    name = rest.rpartition(".")[0]
+    every = did.ran(("config",), root)
+    if scope == "user":
+        every = (one for one in did.commands if "--global" in one.arguments)
+    return any(_writes(one.arguments, key, section) for one in every) or (
+        scope != "user" and _set_beside(section, rest.rpartition(".")[0].lower(), did, root)
+    )
+
+
+def _set_beside(section: str, name: str, did: AgentsGit, root: Path) -> bool:
+    """Whether another command than `config` may have written a setting of this name."""
     for one in did.ran(_SETTING.get(section, ()), root):
         words = {word.lower() for word in one.arguments[1:]}
-        if name.lower() in words and not (one.verb == "remote" and words & _READS_REMOTE):
+        if name in words and not (one.verb == "remote" and words & _READS_REMOTE):
             return True
-    return any(_writes(one.arguments, key, section) for one in did.ran(("config",), root))
+    return False
 
 
 def _writes(arguments: Sequence[str], key: str, section: str) -> bool:
@@ -231,7 +258,8 @@ class GitTurn(Struct, frozen=True, kw_only=True):
     @property
     def agents(self) -> GitFacts:
         """The facts before the turn, with what the agent made of them."""
-        facts = dict(self.before.facts)
+        known = self.before.facts
+        facts = {name: known[name] for name in known if not name.startswith(_USER)}
         for name in self.moves.agents:
             facts.pop(name, None)
             if name in self.now:
@@ -249,7 +277,8 @@ def turned(ws: Workspace, folder: Path) -> GitTurn | None:
     before = noted(folder)
     if before is None:
         return None
-    did, now = read_trace(folder), facts_since(ws.root, before.facts, environ=ws.environ)
+    did, now = read_trace(folder), dict(facts_since(ws.root, before.facts, environ=ws.environ))
+    now |= _of_the_user(ws)
     if "unreadable" in now:
         moved = GitMoves(agents=("unreadable",))
     else:
@@ -375,12 +404,14 @@ def _entries(log: str) -> list[tuple[str, str]]:
 
 def _undo_config(ws: Workspace, turn: GitTurn, wanted: set[str]) -> Iterator[str]:
     """Set single keys of the repository's configuration; all others stay."""
-    for name in sorted(one for one in wanted if one.startswith(_CONFIG)):
-        key = name.removeprefix(_CONFIG)
-        _set(ws, key, _values(turn.before.facts, name))
-        adding = f"git config --add {shlex.quote(key)} "
+    for name in sorted(one for one in wanted if one.startswith((_CONFIG, _USER))):
+        key = name.partition(":")[2]
+        scopes = ("--global",) if name.startswith(_USER) else ("--local", "--worktree")
+        _set(ws, key, _values(turn.before.facts, name), scopes)
+        scope = "--global " if name.startswith(_USER) else ""
+        adding = f"git config {scope}--add {shlex.quote(key)} "
         again = [adding + shlex.quote(value) for value in _values(turn.now, name)]
-        command = " && ".join(again) or f"git config --unset-all {shlex.quote(key)}"
+        command = " && ".join(again) or f"git config {scope}--unset-all {shlex.quote(key)}"
         yield f"{key} of git's configuration is restored; to set it again: {command}"
 
 
@@ -388,13 +419,13 @@ def _values(facts: GitFacts, name: str) -> list[str]:
     return facts[name].split("\n") if name in facts else []
 
 
-def _set(ws: Workspace, key: str, values: Collection[str]) -> None:
-    for scope in ("--local", "--worktree"):
+def _set(ws: Workspace, key: str, values: Collection[str], scopes: Sequence[str]) -> None:
+    for scope in scopes:
         with suppress(GitError):  # without the extension there is no such scope
             asked = ("config", scope, "--unset-all", key)
             git(*asked, cwd=ws.root, env=ws.environ, accept=(0, _NO_KEY))
     for value in values:
-        git("config", "--local", "--add", key, value, cwd=ws.root, env=ws.environ)
+        git("config", scopes[0], "--add", key, value, cwd=ws.root, env=ws.environ)
 
 
 def _undo_files(ws: Workspace, before: GitBefore, wanted: set[str], folder: Path) -> Iterator[str]:
@@ -431,7 +462,12 @@ def _copied(base: Path, name: str, copy: Path) -> str:
 
 def plain(name: str) -> str:
     """How a fact is called in front of people."""
-    for prefix, word in (("refs/heads/", "branch "), ("refs/tags/", "tag "), (_CONFIG, "")):
+    for prefix, word in (
+        ("refs/heads/", "branch "),
+        ("refs/tags/", "tag "),
+        (_CONFIG, ""),
+        (_USER, ""),
+    ):
         if name.startswith(prefix):
             return word + name.removeprefix(prefix)
     return name
