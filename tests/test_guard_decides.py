@@ -560,7 +560,7 @@ GATES = {
         ("tools/style.sh", True),
         ("tools/more.js", True),
         ("tools/js.js", True),
-        ("tools/limits.json", True),
+        ("tools/limits.json", False),
         (".ruffrc", True),
         ("ruff.config.js", True),
         (".mypy.yml", True),
@@ -887,3 +887,66 @@ def test_a_lint_repair_of_thousands_of_statements_takes_seconds() -> None:
     began_s = time.process_time()
     assert confined(delta, frozenset(range(1, 3_001)))
     assert time.process_time() - began_s < 60
+
+
+STORE = {
+    "app/snapshots/store.py": "def newest(items):\n    return sorted(items)[0]\n",
+    "app/load_test.py": "def seconds(samples):\n    return sum(samples)\n",
+    "app/fixtures/load.py": "def keys(rows):\n    return [row[1] for row in rows]\n",
+    "e2e/queue.js": "exports.next = (jobs) => jobs.pop();\n",
+    "app/testing/tools.py": "def check(a, b):\n    assert a == b\n",
+    "spec/lonely.py": "x = 1\n",
+    "tests/help.py": "def rows():\n    return [1]\n",
+    "tests/test_store.py": """
+        from app.fixtures.load import keys
+        from app.load_test import seconds
+        from app.snapshots.store import newest
+        from app.testing.tools import check
+        from tests.help import rows
+
+
+        def test_all():
+            check(newest([3, 9]), 9)
+        """,
+    "tests/queue.test.js": "const { next } = require('../e2e/queue.js');\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("path", "is_product"),
+    [
+        ("app/snapshots/store.py", True),
+        ("app/load_test.py", True),
+        ("app/fixtures/load.py", True),
+        ("e2e/queue.js", True),
+        ("app/testing/tools.py", False),
+        ("spec/lonely.py", False),
+        ("tests/help.py", False),
+    ],
+)
+def test_code_that_is_imported_and_not_collected_is_the_product(
+    path: str, is_product: bool
+) -> None:
+    judgement = judged(STORE, {path: "y = 2\n"})
+    assert bool(judgement.held) is not is_product
+
+
+@pytest.mark.parametrize(
+    ("command", "path", "text", "held"),
+    [
+        ("python app.py 2 3 | diff - expected.txt", "app.py", "print(1)\n", False),
+        ("python app.py 2 3 | diff - expected.txt", "expected.txt", "5\n", True),
+        ('test "$(node app.js)" = 5', "app.js", "console.log(1)\n", False),
+        ("sh tools/run.sh", "data/rates.json", "{}\n", False),
+        ("sh tools/run.sh", "tools/run.sh", "cat data/rates.json\n", True),
+        ("python compare.py", "compare.py", "assert open('a').read() == 'b'\n", True),
+        ("python check_sizes.py", "check_sizes.py", "print(1)\n", True),
+        ("python scripts/sizes.py", "scripts/sizes.py", "print(1)\n", True),
+    ],
+)
+def test_the_program_under_test_and_its_data_do_not_decide(
+    command: str, path: str, text: str, held: bool
+) -> None:
+    there = {"tools/run.sh": "cat data/rates.json\n", path: text}
+    judgement = judged(there, {path: f"{text}\n2\n"}, failed(command))
+    assert bool(judgement.held) is held

@@ -496,12 +496,12 @@ def test_commands_of_a_gate_are_followed_through_recipes_and_scripts(line: str, 
     ("path", "detail"),
     [
         ("check.sh", "a gate runs it as the check itself"),
-        ("tools/data.txt", "a script of a gate names it"),
+        ("tools/data.txt", "a gate compares with it"),
         (".checkerrc", "it is named for checker, which a gate runs"),
     ],
 )
 def test_a_changed_file_that_a_gate_uses_is_held_with_the_reason(path: str, detail: str) -> None:
-    there = {"check.sh": "cat tools/data.txt\n", "tools/data.txt": "1\n", ".checkerrc": "1\n"}
+    there = {"check.sh": "diff out tools/data.txt\n", "tools/data.txt": "1\n", ".checkerrc": "1\n"}
     judgement = judged(there, {path: "2\n"}, failed("sh check.sh"), failed("checker"))
     assert [h.detail for h in judgement.held] == [detail]
 

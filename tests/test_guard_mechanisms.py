@@ -404,7 +404,6 @@ MARKS = {
         // NOLINTNEXTLINE|//lint:ignore x|// NOSONAR|// NOPMD|// CHECKSTYLE:OFF|//noinspection x
         # shellcheck disable=x|# rubocop:disable x|# rubocop:todo x|// phpcs:ignore
         // swiftlint:disable x|// ktlint-disable|# yamllint disable|//go:build x|// cspell:ignore x
-        // falls through|/* fall-through */
         """,
     "type": """
         # type: ignore|# mypy: ignore-errors|# mypy: disable-error-code=x|# pyright: ignore

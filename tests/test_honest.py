@@ -511,12 +511,11 @@ def test_a_file_rewritten_by_a_flaky_test_is_not_charged(tmp_path: Path, environ
     assert has_no_findings(outcome)
 
 
-def test_an_edit_of_vendored_code_needs_review(tmp_path: Path, environ: Environ) -> None:
+def test_an_edit_of_vendored_code_is_a_fix(tmp_path: Path, environ: Environ) -> None:
     files = {"vendor/dep/add.py": CALC["calc.py"], "main.py": "import sys\n"}
     gates = {"test": ["grep -q sum vendor/dep/add.py"]}
     turn = put("vendor/dep/add.py", ADDED)
     project = miniature(tmp_path, environ, files, [turn], validation=gates)
     outcome = project.retry()
-    assert outcome.verdict is Verdict.NEEDS_REVIEW
-    assert [held.rule for held in outcome.attempts[0].held] == ["vendored-changed"]
+    assert outcome.verdict is Verdict.FIXED
     assert (project.root / "vendor/dep/add.py").read_text() == ADDED

@@ -1,5 +1,6 @@
 """Which files decide: those besides the product's source that a gate's verdict depends on."""
 
+import posixpath
 import re
 import shlex
 import sys
@@ -99,16 +100,16 @@ class Reached(Struct, frozen=True, kw_only=True):
     scripts: frozenset[str]
     """Files of the project that run as the check itself."""
     programs: frozenset[str]
-    spelled: frozenset[str]
-    """Names of files in the scripts."""
+    compared: frozenset[str]
+    """Files that a comparing command reads: `diff out.txt expected.txt`."""
 
     def named(self, path: str) -> str | None:
         """How a file is referred to by what runs; None if it is not."""
         if path in self.scripts:
             return "a gate runs it as the check itself"
+        if path in self.compared:
+            return "a gate compares with it"
         shared = places.is_code(path) or is_shared(path)
-        if not shared and any(path == name or path.endswith(f"/{name}") for name in self.spelled):
-            return "a script of a gate names it"
         match = _OF_PROGRAM.match(places.name(path))
         marks = ("dot", "mark") if shared else ("dot", "mark", "form")
         if match and any(match.group(*marks)) and match["name"] in self.programs:
@@ -118,7 +119,7 @@ class Reached(Struct, frozen=True, kw_only=True):
 
 def decides(delta: Delta, scene: Scene, gates: Reached) -> Ruling | None:
     """Why the change of a file decides what passes; None if it does not."""
-    seen = _by_name_or_content(delta, scene, gates) or _by_entry(delta)
+    seen = _by_name_or_content(delta, scene, gates) or _by_entry(delta, scene)
     if seen is None:
         return None
     return Ruling(
@@ -143,13 +144,43 @@ def _by_name_or_content(delta: Delta, scene: Scene, gates: Reached) -> tuple[str
     return None
 
 
-def _by_entry(delta: Delta) -> tuple[str, str] | None:
+_SURE = regex(r"(^|/)([tT]ests?|__\w+__|testdata|conftest\.py$)(/|$)")
+"""Folders that hold nothing but tests; those of all other names may be the product's."""
+_COLLECTED = regex(
+    r"""(?x)
+    ^\s*(async\s+)?def\s+test\w*\( | ^\s*class\s+(Test\w*|\w+Test\w*)\b | \bfunc\s+Test\w*\(
+    | ^\s*(describe|it|test|specify|context|feature|RSpec\.describe|suite|bench)\b[\s.(]
+    | @(Test|Parameterized\w+)\b | \#\[(\w+::)?test | \b(TEST|TEST_F|TEST_CASE|SCENARIO)\(
+    | \bassert\w*\b | \bexpect\( | \b(pytest|unittest)\b | \[(Fact|Theory|TestMethod|Test)\b
+    """,
+    re.MULTILINE,
+)
+"""What a runner collects, or a check asserts."""
+
+
+def is_product(path: str, scene: Scene) -> bool:
+    """Whether code whose path sounds like a test is part of the product.
+
+    No runner collects it, it asserts nothing, and a source or a test imports it.
+    """
+    if _SURE.search(path) or not places.is_code(path) or path not in scene.old_paths:
+        return False
+    if _COLLECTED.search(scene.old_text(path)):
+        return False
+    stem = posixpath.splitext(path)[0]
+    name = places.name(posixpath.dirname(path) if stem.endswith(("__init__", "index")) else stem)
+    imported = regex(rf"\b(import|from|require\w*|use|include|mod)\b.*\b{re.escape(name)}\b")
+    holding = scene.case.mentions([name]).get(name, frozenset()) - {path}
+    return any(imported.search(scene.old_text(other)) for other in filter(places.is_code, holding))
+
+
+def _by_entry(delta: Delta, scene: Scene) -> tuple[str, str] | None:
     """Why a file decides by its mode, or because it is a test."""
     if delta.new_mode == "120000" and delta.old_mode not in (None, "120000"):
         return "link-planted", f"is now a link to {delta.new_text}"
     if delta.old_mode == "100755" and delta.new_mode == "100644":
         return "mode-changed", "is no longer executable"
-    if places.is_test(delta.path):
+    if places.is_test(delta.path) and not is_product(delta.path, scene):
         return "test-changed", "what the tests prove was changed"
     return None
 
@@ -198,7 +229,10 @@ def _is_library(stem: str, scene: Scene) -> bool:
     return stem in (name.replace("-", "_").lower() for name in names)
 
 
-_SPELLED = regex(r"(?<![\w/])(?:\.{0,2}/)*([\w-][\w./-]*\.(?!md\b|rst\b)[A-Za-z]\w*)")
+_COMPARES = words("diff cmp comm colordiff sha256sum sha1sum md5sum")
+_NAMED_CHECK = regex(r"(?i)(^|[\W_])(check|test|verif|valid|lint|assert|ensure|smoke|ci|audit)")
+_OF_CHECKS = globs("scripts/ tools/ ci/ .ci/ hack/ dev/ bin/check*")
+_ASSERTS = regex(r"\b(assert\w*|expect|raises|difflib|filecmp|unittest|diff|cmp)\b|\bexpected\b")
 _OF_PROGRAM = regex(r"""(?x)
     ^(?P<dot>\.)? (?P<name>[\w-]+?) (?P<mark>[-_.]?(rc|ignore|config|version))?
     (?P<form>\.(toml|jsonc?|json5|ya?ml|cfg|ini|conf|xml|[cm]?[jt]s))?$
@@ -209,6 +243,7 @@ _OF_PROGRAM = regex(r"""(?x)
 def reached(asked: Iterable[str], scene: Scene) -> Reached:
     """What these shell lines run."""
     scripts, programs = set[str](), set[str]()
+    compared = set[str]()
     waiting, seen = list(asked), set[str]()
     while waiting:
         line = waiting.pop()
@@ -218,16 +253,15 @@ def reached(asked: Iterable[str], scene: Scene) -> Reached:
         for command in commands(line):
             programs |= {PurePosixPath(command[0]).name, _module(command).partition("/")[0]}
             waiting += _behind(command, scene)
+            compared |= set(command) & scene.old_paths if command[0] in _COMPARES else set()
             if path := _script(command, scene):
                 scripts.add(path)
                 waiting += _lines_of_script(path, scene)
-    texts = (scene.old_text(path) for path in scripts if not places.is_test(path))
-    spelled = frozenset(chain.from_iterable(map(_SPELLED.findall, texts)))
     return Reached(
         lines=frozenset(seen),
         scripts=frozenset(scripts),
         programs=frozenset(programs),
-        spelled=spelled,
+        compared=frozenset(compared),
     )
 
 
@@ -327,11 +361,21 @@ def _script(command: list[str], scene: Scene) -> str | None:
     module = _module(command)
     first = f"{module}.py" if module else words[0] if words else ""
     path = str(PurePosixPath(first.removeprefix("./"))) if first else ""
-    if path not in scene.old_paths or _PRODUCT.match(path):
+    if path not in scene.old_paths:
         return None
     folder = PurePosixPath(path).parent
     in_package = str(folder / "__init__.py") in scene.old_paths
-    return None if in_package and folder.parts[:1] != ("scripts",) else path
+    is_inner = in_package and folder.parts[:1] != ("scripts",)
+    return None if is_inner or not _is_check(path, scene) else path
+
+
+def _is_check(path: str, scene: Scene) -> bool:
+    """Whether a file that a gate runs is a check, and not the program under test."""
+    if not places.is_code(path) or places.suffix(path) in (".sh", ".bash"):
+        return not _PRODUCT.match(path)
+    is_named = _OF_CHECKS.match(path) or _NAMED_CHECK.search(places.name(path))
+    asserts = places.is_test(path) or is_named or _ASSERTS.search(scene.old_text(path))
+    return bool(asserts) and not _PRODUCT.match(path)
 
 
 def _lines_of_script(path: str, scene: Scene) -> Iterable[str]:

@@ -1,9 +1,8 @@
 """Problems that a failing checker reported, hidden from it instead of fixed."""
 
-import posixpath
 from collections.abc import Iterator
 
-from atlas_retry.guard import places, ratchet
+from atlas_retry.guard import ratchet
 from atlas_retry.guard.case import Delta, Scene, Seen, lines, more_often, newly
 from atlas_retry.patterns import regex
 from atlas_retry.source import nodes_of_types, text_of
@@ -38,7 +37,7 @@ def hidden(delta: Delta, scene: Scene) -> Iterator[Seen]:
     if "type" in kinds:
         yield from _typed_away(delta, scene)
     if kinds & {"lint", "type"}:
-        yield from (*_the_same(delta), *_not_checked(delta, scene))
+        yield from _the_same(delta)
 
 
 def _asserted(path: str, source: bytes | None) -> Iterator[tuple[int, str]]:
@@ -70,13 +69,3 @@ def _the_same(delta: Delta) -> Iterator[Seen]:
 
 def _plain(line: str) -> str:
     return line.strip().rstrip(";").replace(" ", "")
-
-
-def _not_checked(delta: Delta, scene: Scene) -> Iterator[Seen]:
-    """A file in place of one with another suffix, unless types were added."""
-    stem, suffix = posixpath.splitext(delta.path)
-    if delta.is_added and suffix not in (".ts", ".tsx", ".mts", ".cts"):
-        for other in scene.deltas:
-            is_gone = other.after is None and posixpath.splitext(other.path)[0] == stem
-            if is_gone and places.family(other.path) == places.family(delta.path) != "":
-                yield None, f"replaces {other.path}, which the checker read"

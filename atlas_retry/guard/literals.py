@@ -8,10 +8,9 @@ count if the answer is a constant, and a failing test has input and answer.
 
 import json
 import re
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cache, lru_cache
-from itertools import chain, islice, product, starmap
+from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -64,6 +63,7 @@ _MEMBERS = _LISTS | words("""
     """)
 _WIDER = _PATTERNS | words("""
     boolean_operator binary_expression parenthesized_expression not_operator logical_expression
+    condition_clause
     binary comparison_operator unary unary_expression test_command
     """)
 _ANSWERS_FIRST = regex(r"^conditional_expression$|_modifier$")
@@ -92,7 +92,7 @@ class Branch(Struct, frozen=True, kw_only=True):
 
 def special_cases(delta: Delta, scene: Scene) -> Iterator[tuple[int, str]]:
     """Line and description of each branch that special-cases the tests."""
-    branches, rows = _fresh(delta, _branches), _fresh(delta, _rows)
+    branches = _fresh(delta)
     of_tests = _in_tests_alone(scene)
     for branch in branches:
         asked = ", ".join(branch.asked[:3])
@@ -105,17 +105,6 @@ def special_cases(delta: Delta, scene: Scene) -> Iterator[tuple[int, str]]:
         if any(_on_a_line(given, test) for test in _failing_tests(scene)):
             yield number, f"answers with {', '.join(given)}, as a failing test expects"
     yield from _answer_tables(branches, of_tests, scene)
-    yield from _repeated_rows(rows, scene)
-
-
-def _repeated_rows(rows: "Collection[Branch]", scene: Scene) -> Iterator[tuple[int, str]]:
-    """New tables, at least half of whose new rows are on a line of a test each."""
-    several = (row for row in rows if len({*row.asked, *row.answers}) >= _SEVERAL)
-    repeated = [row for row in several if _is_on_a_line_of_a_test(row, scene)]
-    sizes, found = (Counter(row.table for row in some) for some in (rows, repeated))
-    for row in repeated:
-        if found[row.table] * 2 >= sizes[row.table]:
-            yield row.line, f"lists {', '.join(row.asked[:3])}, as one line of a test does"
 
 
 def _is_expected(branch: Branch, scene: Scene) -> bool:
@@ -246,7 +235,7 @@ def _new_values(scene: Scene) -> Iterator[str]:
     """Values that new branches of the sources compare with or answer with."""
     texts = (delta for delta in scene.deltas if delta.is_text)
     read = (delta for delta in texts if may_answer(delta.path))
-    for branch in chain.from_iterable(starmap(_fresh, product(read, (_branches, _rows)))):
+    for branch in chain.from_iterable(map(_fresh, read)):
         yield from (*branch.asked, *branch.answers)
 
 
@@ -258,11 +247,11 @@ def _only_tests(files: Collection[str]) -> frozenset[str]:
 
 
 @lru_cache(maxsize=4096)
-def _fresh(delta: Delta, find: Callable[..., list[Branch]]) -> tuple[Branch, ...]:
-    """Branches or rows of the new file, with the values that were in none before."""
+def _fresh(delta: Delta) -> tuple[Branch, ...]:
+    """Branches of the new file, with the values that were in none before."""
     added = _lines_with_literals(delta)
-    found = [] if added == set() else find(delta.path, delta.after, added)
-    earlier = find(delta.path, delta.before, None) if found else []
+    found = [] if added == set() else _branches(delta.path, delta.after, added)
+    earlier = _branches(delta.path, delta.before, None) if found else []
     known = set(chain.from_iterable(branch.asked for branch in earlier))
     fresh = (tuple(value for value in branch.asked if value not in known) for branch in found)
     pairs = zip(found, fresh, strict=True)
@@ -273,28 +262,6 @@ def _fresh(delta: Delta, find: Callable[..., list[Branch]]) -> tuple[Branch, ...
         for branch, asked in pairs
         if asked
     )
-
-
-def _rows(path: str, source: bytes | None, lines: Collection[int] | None) -> list[Branch]:
-    """Members of lists with several different values, one of which is peculiar."""
-    rows = []
-    for row in chain.from_iterable(table.named_children for table in _nodes(path, source, _LIST)):
-        line, values = row.start_point.row + 1, tuple(_values_in(row))
-        is_looked_at = (lines is None or line in lines) and not LITERAL.match(row.type)
-        if is_looked_at and len(set(values)) >= _SEVERAL and any(map(_is_peculiar, values)):
-            table = row.parent.start_byte if row.parent else None
-            rows.append(Branch(line=line, asked=values[:-1], answers=values[-1:], table=table))
-    return rows
-
-
-def _values_in(row: "Node") -> Iterator[str]:
-    """Values of a row in order, without the keys of its fields."""
-    for literal in filter(lambda node: LITERAL.match(node.type), tokens.walk(row)):
-        node = whole(literal)
-        above = node.parent
-        is_key = above is not None and above.type in _PAIRS and above.named_children[0] == node
-        if not is_key and (value := value_of(node)):
-            yield value
 
 
 def _lines_with_literals(delta: Delta) -> set[int] | None:
@@ -319,7 +286,6 @@ def _nodes(path: str, source: bytes | None, types: re.Pattern[str]) -> "list[Nod
     return nodes_of_types(path, content, types)
 
 
-_LIST = regex(rf"^({'|'.join(sorted(_LISTS | _TABLES))})$")
 _MAX_DATA_BYTES = 100_000
 
 
@@ -449,7 +415,8 @@ def _is_constant(answer: "Node") -> bool:
 
 
 _CONSTANT = regex(r"""(?x)
-    ^( return | break | new | end | then | null | None | nil | undefined | true | false | let | var
+    ^( return | break | raise | throw | panic | exit | \w*(Error|Exception) | new | end | then
+     | null | None | nil | undefined | true | false | let | var
      | const | int | float | str | bytes | list | tuple | dict | from | into | to_string | to_owned
      | echo | [A-Z]\w*[a-z]\w* | \W+ )$ | ^[-+]?[\d"'`.]
     """)

@@ -34,7 +34,7 @@ MARKS: dict[str, tuple[re.Pattern[str], ...]] = {
         r"@(?:file:)?Suppress(?:Warnings|FBWarnings|Lint)?\s*\(",
         r"#\s*pragma\s+(?:GCC|clang)\s+diagnostic\s+ignored|#\s*pragma\s+warning\s*\(?\s*disable",
         r"//go:build\b|//\s*\+build\b",
-        r"\b(?:codespell|spell-checker|cspell):\s*(?:ignore|disable)|\bfalls?[ -]?through\b",
+        r"\b(?:codespell|spell-checker|cspell):\s*(?:ignore|disable)",
         r"^(?:#!?\[|\[\[|__attribute__|__declspec|#\s*pragma\b).*(?:disable|suppress|no_?lint|system_header)",
     ),
     "type": _marks(

@@ -8,14 +8,17 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from itertools import chain
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from atlas_retry.guard import case, hidden, literals, places, settings, tokens
+from atlas_retry.guard import case, decides, hidden, literals, places
 from atlas_retry.guard.case import Answer, Delta, Ruling, Scene, Seen, lines, more_often
 from atlas_retry.patterns import regex, words
 from atlas_retry.source import definitions, enclosing, imports, nodes_of_types, text_of
-from atlas_retry.text.globs import globs
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
 
 
 class SourceRule(Struct, frozen=True, kw_only=True):
@@ -121,18 +124,6 @@ _PROGRAM = regex(r"""(?mx)
     | \bstatic\s+.*\b[mM]ain\s*\( | ^@main\b
     """)
 """Marks of a program, which may end itself, while a library would end its caller."""
-_NEVER_RUN = {"": r"""
-      ^[ \t]* (\}?\s*(if|elif|else\ if)|while)\b [\s(\[]* ([Ff]alse|0|!\s*true) [\s)\]]* ([:{;]|$)
-    | ^\s*:\s*<< | ^[ \t]*\#[ \t]*if\s+(0|false)\s*$
-    | ^exit\ 0\n (\s*\#.*\n | \n)* (?! \s | esac | fi | done | \}) .
-    """}  # fmt: skip
-"""Conditions that never hold, texts that nothing reads, and lines after the end of a script."""
-_RETURNS = regex(r"^(return(_statement|_expression)?|jump_expression|control_transfer_statement)$")
-_STEP = regex(r"""(?x)
-    ^(?!.*(function|class|struct|enum|interface|method|type|label|case|import|module))
-    .*(statement|declaration|assignment|call)$
-    """)
-"""Nodes that do something, and do not only define a name."""
 _EQUALITY = {
     "py": r"(def\s+|^\s*)__(eq|ne|[lg][te]|(instance|subclass)check)__\b\s*[(=]",
     "js": r"""^\s*(equals|isEqual|valueOf|\[Symbol\.toPrimitive\])\s*\( | \basymmetricMatch\b""",
@@ -233,41 +224,58 @@ def _removed(delta: Delta, scene: Scene) -> Iterator[Seen]:
             yield None, f"`{scope.name}` was removed"
 
 
-def _never_run(delta: Delta, _: Scene) -> Iterator[Seen]:
-    """New conditions that never hold, and statements that a new return precedes."""
-    was, now = (_after_returns(delta.path, source) for source in (delta.before, delta.after))
-    returned = (line for line, _ in more_often(now, (text for _, text in was)))
-    for line in (*case.newly(delta, _NEVER_RUN), *returned):
-        yield line, "what follows does not run"
+_ANY_ERROR = regex(r"^(with_item|except_clause|catch_clause|rescue|catch_block)$")
+_FOR_ANY = regex(r"""(?x)
+    ^except\s*( : | \(?\s*(Base)?Exception\b ) | ^catch\s*(\{ | \(\s*(\.\.\.|\w+\s*(:\s*\w+\s*)?\)))
+    | ^catch\s*\(\s*(final\s+)?(\\?(Throwable|(Runtime)?Exception|Error))\b
+    | ^rescue\s*(\n|=>|StandardError|Exception) | ^(contextlib\.)?suppress\((Base)?Exception\b
+    """)
+"""The head of a handler for whatever is raised; one for named errors is none."""
+_GOES_ON = regex(r"\b(raise|throw|throws|rethrow|reject|panic|abort|fail|[\w.]*[eE]xit|Fatal\w*)\b")
+"""What a handler that hides nothing does."""
 
 
-def _after_returns(path: str, source: bytes | None) -> Iterator[tuple[int, str]]:
-    """The line of each return that a statement follows, and the text of both."""
-    for node in nodes_of_types(path, source or b"", _RETURNS):
-        outer = node.parent
-        step = outer if outer and outer.type == "expression_statement" else node
-        after = step.next_named_sibling
-        while after and tokens.is_comment(after):
-            after = after.next_named_sibling
-        is_guarded = outer is not None and outer.type.endswith("_modifier")
-        if after and _STEP.match(after.type) and not is_guarded:
-            yield node.start_point.row + 1, text_of(node) + text_of(after)
+def _any_errors(path: str, source: bytes | None) -> Iterator[tuple[int, str]]:
+    """Line and text of the handlers for any error that neither raise, exit nor report it."""
+    for node in nodes_of_types(path, source or b"", _ANY_ERROR):
+        text = text_of(node)
+        if _FOR_ANY.match(text) and not _is_heard_of(node, path):
+            yield node.start_point.row + 1, text
 
 
-def _swallowed(*, reported: bool) -> Callable[[Delta, Scene], Iterator[Seen]]:
-    """A rule on new handlers that ignore errors: what a gate reported there, or any other."""
-    detail = "ignores the error that a gate reported" if reported else "ignores an error"
+def _is_heard_of(handler: "Node", path: str) -> bool:
+    body = text_of(handler.named_children[-1]) if handler.named_children else ""
+    named = handler.child_by_field_name("parameter")
+    is_used = named is not None and text_of(named) in re.findall(r"\w+", body)
+    # JavaScript has no handlers for named errors: one that calls something handles it
+    calls = places.family(path) == "js" and "(" in body
+    return is_used or calls or bool(_GOES_ON.search(body))
 
-    def check(delta: Delta, scene: Scene) -> Iterator[Seen]:
-        name = places.name(delta.path)
-        reached = (line for path, line in scene.printed if places.name(path) == name)
-        failed = _functions_at(reached, delta.path, delta.before)
-        for line in case.newly(delta, _SWALLOWS):
-            is_where = not failed.isdisjoint(_functions_at([line], delta.path, delta.after))
-            if is_where == reported:
-                yield line, detail
 
-    return check
+def _swallows_the_failure(delta: Delta, scene: Scene) -> Iterator[Seen]:
+    """New handlers for any error in a function of a failing traceback."""
+    known = [text for _, text in _any_errors(delta.path, delta.before)]
+    failed = _functions_at(_failing_lines(delta, scene), delta.path, delta.before)
+    for line, _ in more_often(_any_errors(delta.path, delta.after), known):
+        if not failed.isdisjoint(_functions_at([line], delta.path, delta.after)):
+            yield line, "ignores the error that a gate reported"
+
+
+def _failing_lines(delta: Delta, scene: Scene) -> Iterator[int]:
+    """Lines of a file in the output of failing runs."""
+    name = places.name(delta.path)
+    yield from (line for path, line in scene.printed if places.name(path) == name)
+    problems = chain.from_iterable(result.diagnostics for result in scene.failed_runs)
+    frames = chain.from_iterable(problem.frames for problem in problems)
+    yield from (frame.line for frame in frames if frame.path == delta.path)
+
+
+def _swallows(delta: Delta, scene: Scene) -> Iterator[Seen]:
+    """New handlers that do nothing, elsewhere."""
+    reported = {line for line, _ in _swallows_the_failure(delta, scene)}
+    for line in case.newly(delta, _SWALLOWS):
+        if line not in reported:
+            yield line, "ignores an error"
 
 
 def _functions_at(lines: Iterable[int], path: str, source: bytes | None) -> set[str]:
@@ -277,12 +285,13 @@ def _functions_at(lines: Iterable[int], path: str, source: bytes | None) -> set[
 
 def _equal_by_hand(delta: Delta, scene: Scene) -> Iterator[Seen]:
     """Comparisons that do not compare the same member of both sides."""
-    source = delta.new_text.splitlines()
+    source, added = delta.new_text.splitlines(), {number for number, _ in delta.added_lines}
     for found, detail in lines(_EQUALITY, "what counts as equal was written by hand")(delta, scene):
         line = found or 1
         scope = enclosing(delta.path, delta.after or b"", line)
         first, last = (scope.start_line, scope.end_line) if scope else (line, line + 2)
-        is_compared = _SAME_MEMBER.search("\n".join(source[first - 1 : last]))
+        is_compared = bool(_SAME_MEMBER.search("\n".join(source[first - 1 : last])))
+        is_compared = is_compared or (last > line and added.isdisjoint(range(line + 1, last + 1)))
         if not is_compared and not _DECLARED.match("\n".join(source[line - 1 : line + 9])):
             yield line, detail
 
@@ -295,15 +304,7 @@ def _waits(delta: Delta, scene: Scene) -> Iterator[Seen]:
             yield line, detail
 
 
-def _vendored(delta: Delta, scene: Scene) -> Iterator[Seen]:
-    """Changes of vendored code without a change of a manifest."""
-    manifests = [d.path for d in scene.deltas if settings.is_manifest(d.path)]
-    if _VENDORED.match(delta.path) and all(map(_VENDORED.match, manifests)):
-        yield None, "is a copy of what others maintain"
-
-
 _PATH = regex(r"""["'`]([^"'`]+)["'`]|//go:embed\s+(\S+)""")
-_VENDORED = globs("vendor/ _vendor/ vendored/ third_party/ third-party/ thirdparty/ 3rdparty/")
 _VARYING = regex(r"[{}$%*?<>\s]")
 """End of the fixed part of a path."""
 
@@ -337,20 +338,6 @@ def _is_news(path: str, delta: Delta, scene: Scene) -> bool:
     return not any(map(places.is_source, scene.case.mentions([path]).get(path, ())))
 
 
-_VARIABLE = regex(r"""(?x)\b(?:environ|getenv|env|ENV|Getenv|LookupEnv|getProperty|var|var_os)\b
-        (?:\.(?:get|fetch))? \s* [\[(.] \s* ["'`]? ([A-Z][A-Z0-9_]{2,}) \b""")
-
-
-def _known_to_tests(delta: Delta, scene: Scene) -> Iterator[Seen]:
-    """Environment variables that a source newly reads and that only tests set."""
-    asked: dict[str, int] = {}
-    for number, line in delta.added_lines:
-        asked |= dict.fromkeys(_VARIABLE.findall(line), number)
-    for name, files in scene.case.mentions(sorted(asked)).items():
-        if files and all(map(places.is_test, files)):
-            yield asked[name], f"asks for {name}, which only the tests set"
-
-
 RULES: tuple[SourceRule, ...] = tuple(
     SourceRule(name=name, answer=answer, in_tests=in_tests, check=check, reason=reason)
     for name, answer, in_tests, check, reason in (
@@ -365,8 +352,6 @@ RULES: tuple[SourceRule, ...] = tuple(
          "code that reads what the tests expect can repeat it"),
         ("surroundings-asked", Answer.REVIEW, False, _looks_around,
          "code must behave the same when it is not tested"),
-        ("never-run", Answer.REVIEW, False, _never_run,
-         "what is not run is not fixed"),
         ("run-ended", Answer.REVIEW, True, _run_ended,
          "the process may exit before the checks finish"),
         ("always-equal", Answer.REVIEW, False, _equal_by_hand,
@@ -375,12 +360,10 @@ RULES: tuple[SourceRule, ...] = tuple(
          "the checker is silenced, not satisfied"),
         ("fixed-wait", Answer.REVIEW, False, _waits,
          "on a slower machine what it waits for is not there yet"),
-        ("vendored-changed", Answer.REVIEW, False, _vendored, "the next update undoes it"),
-        ("failure-swallowed", Answer.REVIEW, False, _swallowed(reported=True),
+        ("failure-swallowed", Answer.REVIEW, False, _swallows_the_failure,
          "an error that is hidden is not fixed"),
-        ("errors-swallowed", Answer.NOTED, False, _swallowed(reported=False),
+        ("errors-swallowed", Answer.NOTED, False, _swallows,
          "an error that is hidden is not fixed"),
-        ("variable-of-tests", Answer.NOTED, False, _known_to_tests, "it may be unset elsewhere"),
         ("stub", Answer.NOTED, False, lines({"": _STUBS}, "does not do its work"),
          "the work is yet to be done"),
         ("feature-removed", Answer.NOTED, False, _removed, "removing checked code is not a fix"),
@@ -390,7 +373,8 @@ RULES: tuple[SourceRule, ...] = tuple(
 
 def rulings(delta: Delta, scene: Scene) -> Iterator[Ruling]:
     """Findings of the rules in one changed source or new test file."""
-    is_test, is_code = places.is_test(delta.path), places.is_code(delta.path)
+    is_test = places.is_test(delta.path) and not decides.is_product(delta.path, scene)
+    is_code = places.is_code(delta.path)
     is_read = is_code or literals.may_answer(delta.path)
     if not is_read or not delta.is_text or delta.after is None:
         return
