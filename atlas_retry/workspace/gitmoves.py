@@ -22,7 +22,7 @@ from atlas_retry.workspace import place
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.git import GitError, git
 from atlas_retry.workspace.gitfacts import facts_since, git_facts, settings
-from atlas_retry.workspace.gittrace import ZERO, AgentsGit, RefUpdate, read_trace
+from atlas_retry.workspace.gittrace import ZERO, AgentsGit, RefUpdate, clear, read_trace
 from atlas_retry.workspace.shadow import read_blobs
 from atlas_retry.workspace.state import read_state
 from atlas_retry.workspace.store import StoredFile
@@ -302,6 +302,7 @@ def undo(ws: Workspace, turn: GitTurn, folder: Path) -> tuple[str, ...]:
         *_undo_files(ws, turn.before, wanted, folder),
     )
     (folder / _BEFORE).unlink(missing_ok=True)  # what moves from here on is not of the turn
+    clear(folder)
     return done
 
 

@@ -91,6 +91,12 @@ def read_trace(folder: Path) -> AgentsGit:
     )
 
 
+def clear(folder: Path) -> None:
+    """Remove the trace, which lists every ref that a command such as `git log` has read."""
+    for name in (_EVENTS, _REFS):
+        (folder / name).unlink(missing_ok=True)
+
+
 def _lines(path: Path) -> list[str]:
     with suppress(OSError):
         if path.is_file() and not path.is_symlink():
