@@ -46,7 +46,7 @@ def test_real_git_names_its_commands_and_the_refs_it_moves(root: Path, tmp_path:
     folder = tmp_path / "trace"
     folder.mkdir()
     for line in ("tag one", "branch -m main trunk", "tag -d one", "switch -qc other"):
-        git(root, *line.split(), **variables(folder))
+        git(root, *line.split(), stdin=b"", **variables(folder))
     seen = read_trace(folder)
     assert [one.verb for one in seen.commands] == ["tag", "branch", "tag", "switch"]
     assert {one.worktree for one in seen.commands} == {str(root)}
