@@ -1,6 +1,8 @@
 """What a person does in git while an agent works stays; what the agent does there is undone."""
 
+import signal
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Mapping
@@ -319,3 +321,43 @@ def test_the_agents_global_settings_end_the_run(tmp_path: Path, environ: Environ
     assert not (Path(environ["HOME"]) / ".gitconfig").exists() or (
         "agents" not in (Path(environ["HOME"]) / ".gitconfig").read_text()
     )
+
+
+def test_an_interruption_reverts_the_attempt_and_not_the_commit(
+    tmp_path: Path, environ: Environ
+) -> None:
+    project = begun(tmp_path, environ)
+    script = (project.script / "1.sh").read_text()
+    (project.script / "1.sh").write_text(f"{REPAIR}\ngit tag agents\n{script}")
+    argv = (sys.executable, "-m", "atlas_retry", "retry", ".", "--ai-fix", "--plain")
+    child = subprocess.Popen(
+        argv, cwd=project.root, env=project.environ, stdout=subprocess.PIPE, text=True
+    )
+    while not (project.root / "../ready").exists() and child.poll() is None:
+        time.sleep(0.02)
+    shell(project.root, MINE, environ)
+    child.send_signal(signal.SIGINT)
+    out, _ = child.communicate(timeout=LIMIT_S)
+    assert child.returncode == 128 + signal.SIGINT, out
+    assert is_as_the_person_left_it(project), out
+    assert (project.root / "calc.py").read_text() == ADD
+    assert shell(project.root, "git tag", environ) == ""
+    undone = atlas(project, "undo")
+    assert is_as_the_person_left_it(project), undone.out
+
+
+@pytest.mark.in_place("in layers what the agent did in git never reaches the repository")
+def test_undo_takes_back_the_agents_commit_where_the_guard_only_warned(
+    tmp_path: Path, environ: Environ
+) -> None:
+    project = begun(tmp_path, environ, guard={"mode": "warn"})
+    turn = f"{REPAIR}\n{ME} commit -qam agents; git tag agents\n"
+    (project.script / "1.sh").write_text(turn)
+    head = shell(project.root, "git rev-parse HEAD", environ)
+    assert atlas(project, "retry", ".", "--ai-fix", "--plain").code == 0
+    assert shell(project.root, "git log -1 --format=%s", environ) == "agents\n"
+    undone = atlas(project, "undo")
+    assert undone.code == 0, undone.out
+    assert shell(project.root, "git rev-parse HEAD; git tag", environ) == head
+    assert (project.root / "calc.py").read_text() == ADD
+    assert shell(project.root, "git status --porcelain -uno", environ) == " M other.txt\n"
