@@ -50,6 +50,9 @@ def places(found: tuple[Diagnostic, ...]) -> list[tuple[str | None, int | None]]
         ("src/a.x\n  3:5  error  no  some-rule\n", "no"),
         ("FILE: src/a.x\n 3 | ERROR | no\n", "no"),
         ("src/a.x -- 1 warning:\n  [3]:no\n", "no"),
+        ("w: src/a.x: (3, 5): no", "no"),
+        ("08:52:34.395 [WARNING] src/a.x:[3,5] no", "no"),
+        ("1. WARNING in src/a.x (at line 3)\n\tlet x\n\t^^^\nno\n----------\n", "no"),
         ("src/a.x:3.5:\n\n  let\n     1\nError: no\n", "no"),
     ],
 )

@@ -30,7 +30,7 @@ _SPACED = r"""(?:[A-Za-z]:[\\/]|\\|/)[^:"|<>*?=]{1,300}?"""
 _AT = r"""(?:
       :(?P<line1>\d{1,7})(?:[:.](?P<column1>\d{1,5}))?(?:-(?:\d+[:.])?\d+|:\d+:\d+)?
         (?=[:\s,;)\]]|$)
-    | \ ?\((?P<line2>\d{1,7})(?:[,:]\ ?(?P<column2>\d{1,5}))?[\d,:-]*\)(?!\.\w)
+    | :?\ ?\((?P<line2>\d{1,7})(?:[,:]\ ?(?P<column2>\d{1,5}))?[\d,:-]*\)(?!\.\w)
     | :?\[(?P<line3>\d{1,7})(?:[,:]\ ?(?P<column3>\d{1,5}))?\]
     | [:,]?\ \(?(?:(?:on|at|near)\ )?[Ll]ine:?\ (?P<line4>\d{1,7})
         (?:[,:]?\ (?:col(?:umn)?|char(?:acter)?s?)[ .:]*(?P<column4>\d{1,5})(?:-\d+)?)?\)?
@@ -46,13 +46,13 @@ _FIRST = regex(rf"(?x)(?P<spaced>{_SPACED}){_AT}")
 _BEFORE_SPACED = regex(rf"(?i)(?:[\s*•>-]|\[[\w ]{{1,20}}\] ?|(?:{_WORD})\b:? |\d+>)*")
 # What may stand in front of a place: tags, times, numbers of projects, a level, a program.
 _FRONT = regex(
-    rf"""(?xi)^(?:\s | \#\#\[\w+\]
+    rf"""(?xi)^(?:\s | \#\#\[\w+\] | \d\d:\d\d(?::\d\d)?(?:[.,]\d+)?\s | [ew]:\s
     | \[[^\]\n]{{0,60}}\] | \d{{1,4}}(?::\d{{1,4}})?> | [-*•>✖\u00d7✗⚠|]
     | \d{{1,4}}[.)]\s | (?:{_WORD})\b:?(?:\s|$) | [\w./+-]{{1,40}}:(?=\s|$) | \[$ | C/C\+\+:
     | file(?=\s["']) )*$"""
 )
 _ARROW = regex(r"^\s*(?:-->|,-\[|[╭┌]─+\[?|:::|==>|=>|➜|@)\s*$")
-_LEVEL = regex(rf"(?i)(?<![\w-])(?P<level>{_WORD})(?![\w-]|\.\w)")
+_LEVEL = regex(rf"(?i)(?<![\w-])(?P<level>{_WORD}|[ew](?=:\s))(?![\w-]|\.\w)")
 _STARTS = regex(
     rf"""(?x)^[\s:,;\])\u2013\u2014-]*(?:
       (?:\(col\.\ (?P<column>\d+)\)\ )?
@@ -106,6 +106,7 @@ _ROW = regex(
 _TITLE = regex(
     rf"(?:(?i:{_WORD})(?![\w-]|\.\w)|[\u00d7✖✗⚠] |\[?[A-Z][A-Za-z]{{0,9}}[-_]?\d{{1,5}}\b)"
 )
+_ITEM = regex(rf"(?i)\s*\d{{1,5}}[.)] (?:{_WORD}) in $")
 _ASIDE = regex(r"\S[^:]*:\d+(?::\d+)?: (?:note|help): (?!.*\[\w+\]$)")
 _MASKS = regex(r"^\s*(?:\d*\s*[|│]|[\^~^`-]+\s*$|\.\.\.)")
 
@@ -271,10 +272,18 @@ def _in_line(lines: Sequence[str], number: int, found: _Found, *, strict: bool) 
     # behind other words, a place is a problem's only if it ends the sentence, or begins its own
     ends = not rest.strip(".)],:") or rest.startswith((":", "in ", ". ", "(Severity", "of "))
     is_problem = (is_marked or not is_activity) if is_front else (level is not None and ends)
+    if not message and _ITEM.match(found.before):
+        message = _unindented_below(lines, number)
     is_aside = _is_aside(level, rule) and _follows(lines, number)
     if is_aside or not (message and is_problem):
         return None
     return _located(lines, number, found, (message, level, rule))
+
+
+def _unindented_below(lines: Sequence[str], number: int) -> str:
+    """The message of an item of a list, below the code that it quotes."""
+    below = lines[number + 1 : number + 6]
+    return next((line.strip() for line in below if line.strip() and not line[0].isspace()), "")
 
 
 def _is_aside(level: str | None, rule: str | None) -> bool:
