@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from atlas_retry import config
 from atlas_retry.errors import ConfigError
+from atlas_retry.reading import read_file
 from atlas_retry.settings import CascadeSettings, ConfigSection
 
 if TYPE_CHECKING:
@@ -117,7 +118,7 @@ def stored(manifest: Manifest) -> tuple[bytes, str]:
 def _text(source: "Source", key: "Key", name: str) -> str:
     """Content of a file that the manifest names, or nothing."""
     try:
-        return Path(source.name).parent.joinpath(name).read_text(encoding="utf-8") if name else ""
+        return read_file(Path(source.name).parent / name).decode("utf-8") if name else ""
     except (OSError, UnicodeDecodeError) as error:
         raise _refusal(source, key, str(error)) from error
 

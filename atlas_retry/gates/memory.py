@@ -24,6 +24,7 @@ from atlas_retry.digests import sha256_of
 from atlas_retry.errors import WorkspaceError
 from atlas_retry.model import Gate, GateResult, Kind, Status
 from atlas_retry.patterns import words
+from atlas_retry.reading import read_text
 from atlas_retry.state_dir import replace_file
 
 if TYPE_CHECKING:
@@ -284,7 +285,7 @@ def _commit(root: Path) -> tuple[Stamp, ...]:
     with suppress(WorkspaceError, OSError):
         git_dir = git_dir_of(root)
         common = common_dir_of(git_dir)
-        branch = (git_dir / "HEAD").read_text(errors="replace").removeprefix("ref: ").rstrip("\n")
+        branch = read_text(git_dir / "HEAD").removeprefix("ref: ").rstrip("\n")
         files = (git_dir / "HEAD", common / branch, common / "packed-refs")
         return (*filter(None, map(_stamp, map(str, files))),)
     return ()

@@ -1,6 +1,5 @@
 """Turn the end of a gate's command into status, triage and diagnostics. Runs nothing."""
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import cache, partial
@@ -22,6 +21,7 @@ from atlas_retry.model import (
     Status,
 )
 from atlas_retry.process import Completed, Ended
+from atlas_retry.reading import read_file
 from atlas_retry.text.redaction import clean, redact
 from atlas_retry.text.units import counted
 
@@ -277,9 +277,8 @@ def _report_of(
     if path is None:
         return None
     try:
-        with path.open("rb") as file:
-            is_earlier = os.fstat(file.fileno()).st_mtime + 1 < seconds_of(completed.started_at)
-            content = file.read(MAX_REPORT_BYTES)
+        is_earlier = path.stat().st_mtime + 1 < seconds_of(completed.started_at)
+        content = read_file(path, MAX_REPORT_BYTES)
     except OSError:
         return None
     if completed.exit_code == 0 and is_earlier:

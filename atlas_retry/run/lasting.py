@@ -14,6 +14,7 @@ from msgspec import Struct
 from atlas_retry import config, state_dir
 from atlas_retry.guard.judge.seals import Moved, Seal
 from atlas_retry.model import LeftBehind
+from atlas_retry.reading import read_file
 from atlas_retry.workspace.scan import stat_of
 
 
@@ -43,7 +44,7 @@ def settings_at_home(environ: Mapping[str, str]) -> SettingsAtHome | None:
 
 def _settings(path: Path) -> SettingsAtHome | None:
     with suppress(OSError):
-        content = path.read_bytes() if path.exists() else None
+        content = read_file(path) if path.exists() else None
         return SettingsAtHome(path=path, link=_link(path), file=path.resolve(), content=content)
     return None
 

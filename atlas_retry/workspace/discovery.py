@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from atlas_retry.errors import WorkspaceError
 from atlas_retry.model import WorkspaceFacts
+from atlas_retry.reading import read_file
 from atlas_retry.state_dir import folder, key_of
 from atlas_retry.workspace.git import GitError, check_version, git, split, user_environment
 from atlas_retry.workspace.gitfile import put_back_around
@@ -131,7 +132,7 @@ def git_dir_of(root: Path) -> Path:
     if there.is_dir():
         return there.resolve()
     with suppress(OSError):
-        key, _, path = os.fsdecode(there.read_bytes()).rstrip("\n").partition(": ")
+        key, _, path = os.fsdecode(read_file(there)).rstrip("\n").partition(": ")
         if key == "gitdir":
             return (root / path).resolve()
     raise GitError(f"{root} is not the top of a work tree under git", status=None)
@@ -142,7 +143,7 @@ def common_dir_of(git_dir: Path) -> Path:
     pointer = git_dir / "commondir"
     if not pointer.is_file():
         return git_dir
-    return (git_dir / os.fsdecode(pointer.read_bytes().rstrip(b"\n"))).resolve()
+    return (git_dir / os.fsdecode(read_file(pointer).rstrip(b"\n"))).resolve()
 
 
 def refs_in(files: Mapping[str, bytes]) -> dict[str, str]:
@@ -162,11 +163,11 @@ def refs_in(files: Mapping[str, bytes]) -> dict[str, str]:
 def head_in(git_dir: Path, common: Path) -> str | None:
     """The commit of HEAD; None if there is none, or only git can tell."""
     with suppress(OSError):
-        head = (git_dir / "HEAD").read_bytes()
+        head = read_file(git_dir / "HEAD")
         branch = os.fsdecode(head).strip().removeprefix("ref: ")
         names = ["packed-refs", *([branch] if branch.startswith("refs/") else [])]
         files = [name for name in names if (common / name).is_file()]
-        return commit_in({"HEAD": head} | {name: (common / name).read_bytes() for name in files})
+        return commit_in({"HEAD": head} | {name: read_file(common / name) for name in files})
     return None
 
 

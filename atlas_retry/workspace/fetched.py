@@ -10,6 +10,7 @@ from itertools import chain
 from pathlib import Path
 
 from atlas_retry.patterns import regex
+from atlas_retry.reading import read_text
 
 _GO_MODULE = regex(r"(?m)^(\S+) (v[^\s/]+) h1:")
 """A line of `go.sum`, except those of a `go.mod` alone. Source: https://go.dev/ref/mod#go-sum-files"""
@@ -32,7 +33,7 @@ def go_settings(environ: Mapping[str, str]) -> dict[str, str]:
     base = environ.get("XDG_CONFIG_HOME") or f"{environ.get('HOME', '')}/.config"
     file = Path(environ.get("GOENV") or f"{base}/go/env")
     with suppress(OSError):
-        lines = file.read_text(errors="replace").splitlines()
+        lines = read_text(file).splitlines()
         pairs = (line.partition("=") for line in lines)
         return {name: value for name, _, value in pairs}
     return {}
@@ -44,7 +45,7 @@ def _of_go(lock: Path, environ: Mapping[str, str]) -> Iterator[str]:
     first = environ.get("GOPATH", "").partition(":")[0] or f"{environ.get('HOME', '')}/go"
     cache = environ.get("GOMODCACHE") or f"{first}/pkg/mod"
     with suppress(OSError):
-        for module, version in _GO_MODULE.findall(lock.read_text(errors="replace")):
+        for module, version in _GO_MODULE.findall(read_text(lock)):
             yield f"{cache}/{_escaped(module)}@{_escaped(version)}"
 
 
@@ -63,7 +64,7 @@ def _of_cargo(lock: Path, environ: Mapping[str, str]) -> Iterator[str]:
     home = Path(environ.get("CARGO_HOME") or f"{environ.get('HOME', '')}/.cargo")
     registries = [*home.glob("registry/src/*")]
     with suppress(OSError, tomllib.TOMLDecodeError, UnicodeDecodeError):
-        packages = tomllib.loads(lock.read_text()).get("package")
+        packages = tomllib.loads(read_text(lock)).get("package")
         every = packages if isinstance(packages, list) else []
         for package in (one for one in every if isinstance(one, dict)):
             name = f"{package.get('name')}-{package.get('version')}"

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from atlas_retry.digests import sha256_of
 from atlas_retry.model import GitFacts
+from atlas_retry.reading import read_file
 from atlas_retry.workspace.discovery import STATES, common_dir_of, git_dir_of, refs_in
 from atlas_retry.workspace.git import GitError, git, split, user_environment
 from atlas_retry.workspace.staged import staged
@@ -79,7 +80,7 @@ def _of_other_worktrees(own: Path, common: Path, before: GitFacts, now: GitFacts
 
 def _checked_out(worktree: Path, now: GitFacts) -> Iterator[str]:
     """The branch of a worktree, if its last change was made there, and its settings."""
-    for branch in _branches((worktree / "HEAD").read_text("utf-8", "surrogateescape")):
+    for branch in _branches(os.fsdecode(read_file(worktree / "HEAD"))):
         if now.get(branch) == _last_logged(worktree / "logs" / "HEAD"):
             yield branch
             setting = f"config:branch.{branch.removeprefix('refs/heads/')}."
@@ -95,7 +96,7 @@ def _branches(text: str) -> Iterator[str]:
 def _last_logged(log: Path) -> str | None:
     """The last commit in a worktree's HEAD log. Source: gitrepository-layout(5), `logs`."""
     try:
-        lines = log.read_bytes().splitlines()
+        lines = read_file(log).splitlines()
     except FileNotFoundError:
         return None
     return os.fsdecode(lines[-1].split(b" ")[1]) if lines else None
@@ -176,7 +177,7 @@ def ref_files(own: Path, common: Path) -> Iterator[tuple[str, bytes]]:
         for name in ("packed-refs", *(f"refs/{path}" for path in _below(base / "refs"))):
             with suppress(OSError):
                 if not name.endswith(".lock"):
-                    yield name, (base / name).read_bytes()
+                    yield name, read_file(base / name)
 
 
 _CONFIGS: dict[Path, tuple[Mapping[Path, bytes], Sequence[tuple[str, str, str]]]] = {}
@@ -196,7 +197,7 @@ def settings(root: Path, env: Mapping[str, str], of: Collection[str] = ()) -> di
     )
     for path in (own / "config.worktree", common_dir_of(own) / "config", *users):
         with suppress(OSError):
-            now[path] = path.read_bytes()
+            now[path] = read_file(path)
     # an included file may change although this one does not
     is_all = b"include" not in b"".join(now.values()).lower()
     if root not in _CONFIGS or _CONFIGS[root][0] != now or not is_all:
@@ -246,13 +247,13 @@ def _print_of(path: Path) -> str:
 
 def _text(name: str, path: Path) -> Iterator[tuple[str, str]]:
     if path.is_file():
-        yield name, os.fsdecode(path.read_bytes()).strip()
+        yield name, os.fsdecode(read_file(path)).strip()
 
 
 def _worktrees(common: Path) -> Iterator[tuple[str, str]]:
     for folder in sorted((common / "worktrees").glob("*")):
         files = (folder / "gitdir", folder / "HEAD", folder / "locked")
-        text = [os.fsdecode(path.read_bytes()).strip() for path in files if path.is_file()]
+        text = [os.fsdecode(read_file(path)).strip() for path in files if path.is_file()]
         yield f"worktrees/{folder.name}", "\n".join(text)
 
 

@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from atlas_retry import state_dir
 from atlas_retry.model import GitFacts
 from atlas_retry.patterns import regex
+from atlas_retry.reading import read_file
 from atlas_retry.workspace import place
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.git import GitError, git
@@ -393,7 +394,7 @@ def _undo_stash(ws: Workspace, turn: GitTurn) -> Iterator[str]:
 
 def _stash_log(ws: Workspace) -> str:
     with suppress(OSError):
-        return os.fsdecode((ws.common_dir / "logs" / "refs" / "stash").read_bytes())
+        return os.fsdecode(read_file(ws.common_dir / "logs" / "refs" / "stash"))
     return ""
 
 

@@ -5,6 +5,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from atlas_retry.errors import WorkspaceError
+from atlas_retry.reading import read_file
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.git import GitError
 from atlas_retry.workspace.shadow import read_blobs
@@ -26,7 +27,7 @@ def put_back_index(
     if not ws.git_dir.is_dir():
         return False, False  # the git directory is gone, and no snapshot holds it
     _clear_leftovers(ws)
-    now = path.read_bytes() if path.exists() else None
+    now = read_file(path) if path.exists() else None
     wanted = _content(ws, target)
     if now == wanted:
         return False, False
@@ -40,7 +41,7 @@ def put_back_index(
 def is_staged(ws: Workspace, state: TreeState) -> bool:
     """Whether the index has the same content as then; True if the repository is gone."""
     path = ws.git_dir / "index"
-    now = path.read_bytes() if path.exists() else None
+    now = read_file(path) if path.exists() else None
     return not ws.git_dir.is_dir() or _are_equal(ws, now, _content(ws, state))
 
 

@@ -11,6 +11,7 @@ from itertools import chain, islice
 from pathlib import Path
 
 from atlas_retry.patterns import regex
+from atlas_retry.reading import read_text
 from atlas_retry.workspace.fetched import fetched_folders
 from atlas_retry.workspace.scan import CACHES, Stat, stat_of
 from atlas_retry.workspace.versions import differing
@@ -43,7 +44,7 @@ def linked_folders(root: Path, entry: "os.DirEntry[str]") -> Iterator[str]:
         yield from _outside(root, root, [entry.path])
     elif _EDITABLE.search(entry.name):
         try:
-            text = Path(entry.path).read_text("utf-8", "replace")
+            text = read_text(Path(entry.path))
         except OSError:
             return
         named = [*text.splitlines(), *_QUOTED_PATH.findall(text)]

@@ -10,6 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from atlas_retry.errors import WorkspaceError
+from atlas_retry.reading import read_file
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.git import EMPTY_TREE, GitError, joined
 from atlas_retry.workspace.gitfacts import git_files
@@ -276,7 +277,7 @@ def _small(path: Path, blobs: Blobs) -> StoredFile | None:
         if stat.S_ISLNK(mode):
             return StoredFile(LINK, blobs.add(os.fsencode(path.readlink())))
         kind = EXECUTABLE if mode & stat.S_IXUSR else FILE
-        return StoredFile(kind, blobs.add(path.read_bytes()))
+        return StoredFile(kind, blobs.add(read_file(path)))
     return None
 
 

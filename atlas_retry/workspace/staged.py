@@ -14,6 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from atlas_retry.digests import sha256_of
+from atlas_retry.reading import read_file
 from atlas_retry.workspace.discovery import Uncommitted, Workspace, head_in, uncommitted
 from atlas_retry.workspace.git import MAX_NAMED, GitError, git, split
 from atlas_retry.workspace.place import look
@@ -128,7 +129,7 @@ def staged(root: Path, env: Mapping[str, str], file: Path) -> Index:
 
     Raises GitError.
     """
-    written_ns, data = (file.stat().st_mtime_ns, file.read_bytes()) if file.is_file() else (0, b"")
+    written_ns, data = (file.stat().st_mtime_ns, read_file(file)) if file.is_file() else (0, b"")
     last = _READ.get(file)
     if last is None or last.data != data:
         _READ.clear()

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from atlas_retry.reading import read_file
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.git import MAX_NAMED, GitError, git, joined, split
 from atlas_retry.workspace.place import folders_above, parents
@@ -177,7 +178,7 @@ def _closed(ws: Workspace, last: Scan) -> set[str] | None:
 def _ignores_itself(folder: Path) -> bool:
     """Whether an ignore file in a folder ignores all that is in it."""
     with suppress(OSError):
-        lines = (folder / ".gitignore").read_bytes().splitlines()
+        lines = read_file(folder / ".gitignore").splitlines()
         return b"*" in lines and not any(line.startswith(b"!") for line in lines)
     return False
 

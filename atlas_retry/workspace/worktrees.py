@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from atlas_retry.errors import UsageError, WorkspaceError, near
 from atlas_retry.patterns import regex
+from atlas_retry.reading import read_file, read_text
 from atlas_retry.state_dir import alone, folder, key_of
 from atlas_retry.workspace.discovery import (
     NotARepositoryError,
@@ -77,8 +78,8 @@ def list_worktrees(common_dir: Path) -> tuple[Worktree, ...]:
     named: list[Worktree] = []
     for own in (common_dir / "worktrees").glob("*"):
         with suppress(FileNotFoundError):
-            root = Path(os.fsdecode((own / "gitdir").read_bytes().rstrip(b"\n"))).parent
-            head = (own / "HEAD").read_text(encoding="utf-8").strip()
+            root = Path(os.fsdecode(read_file(own / "gitdir").rstrip(b"\n"))).parent
+            head = read_text(own / "HEAD").strip()
             before, _, branch = head.partition(_BRANCH)
             if root.parent == _home_of(common_dir):
                 on = branch if before == "ref: " else None

@@ -18,6 +18,7 @@ from msgspec import Struct
 from atlas_retry import config, state_dir
 from atlas_retry.cli.hook.turns import BLOCK_CAP
 from atlas_retry.errors import ConfigError, Place, WorkspaceError
+from atlas_retry.reading import read_file
 
 HOOK_TIMEOUT_S = 600
 START_TIMEOUT_S = 60
@@ -101,7 +102,7 @@ def _file(path: Path, host: Host) -> Path:
 
 def _text(file: Path) -> str:
     try:
-        return file.read_text(encoding="utf-8")
+        return read_file(file).decode("utf-8")
     except FileNotFoundError:
         return ""
     except (OSError, UnicodeDecodeError) as error:

@@ -19,6 +19,7 @@ from atlas_retry.config.project import MAKEFILES, Folder, ProjectFiles
 from atlas_retry.config.reference import descriptions
 from atlas_retry.diagnostics.tools import short_name
 from atlas_retry.errors import UsageError
+from atlas_retry.reading import read_text
 from atlas_retry.settings import CONFIGURATION_FILES
 from atlas_retry.text.units import bounded
 
@@ -73,7 +74,7 @@ def _shown(account: AccountedLine) -> str:
 def _repository(root: Path) -> str:
     """`owner/name` of the remote `origin`; empty if unknown."""
     try:
-        text = (root / ".git/config").read_text(errors="replace")
+        text = read_text(root / ".git/config")
     except OSError:
         return ""
     url = re.search(r'\[remote "origin"\][^\[]*?url = \S*?([\w.-]+/[\w.-]+?)(?:\.git)?/?\n', text)

@@ -22,6 +22,7 @@ from atlas_retry.model import Diagnostic, Frame, Gate, GateResult, Kind, Validat
 from atlas_retry.patterns import regex
 from atlas_retry.process import run
 from atlas_retry.prompt import Traced
+from atlas_retry.reading import read_text
 
 MAX_S, MIN_S, MIN_GO_S = 20.0, 5.0, 12.0
 """Time limits of a gate's trace; slower gates are not traced. Go must compile again."""
@@ -286,7 +287,7 @@ def _pattern(name: str) -> str:
 def _profiles(folder: Path, root: Path) -> list[Seen]:
     failing = [file.read_text(encoding="utf-8") for file in sorted(folder.glob("failing-*"))]
     passing = [file.read_text(encoding="utf-8") for file in sorted(folder.glob("passing-*"))]
-    module = _MODULE.search((root / "go.mod").read_text(encoding="utf-8")) if failing else None
+    module = _MODULE.search(read_text(root / "go.mod")) if failing else None
     if not module:
         return []
     bad, good = _counted(failing, module[1]), _counted(passing, module[1])

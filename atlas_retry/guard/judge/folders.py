@@ -11,6 +11,7 @@ from pathlib import Path
 from atlas_retry.digests import sha256_of
 from atlas_retry.guard.case import OutsideChange
 from atlas_retry.model import Tree
+from atlas_retry.reading import read_file
 from atlas_retry.workspace.scan import Stat, is_settled, stat_of
 from atlas_retry.workspace.versions import differing
 
@@ -57,7 +58,7 @@ def _holding(
 def _searched(path: Path) -> bytes | None:
     with suppress(OSError):
         if not path.is_symlink() and path.stat().st_size <= _MAX_SEARCHED_BYTES:
-            return path.read_bytes()
+            return read_file(path)
     return None
 
 
@@ -98,4 +99,4 @@ def digest(path: Path) -> str:
 
 @lru_cache(maxsize=4096)
 def _sha256(path: Path, _: Stat) -> str:
-    return sha256_of(path.read_bytes())
+    return sha256_of(read_file(path))

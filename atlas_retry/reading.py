@@ -1,0 +1,28 @@
+"""Reads files that atlas did not write. Never waits: opening a FIFO would wait for a writer."""
+
+import errno
+import os
+import stat
+from pathlib import Path
+
+MAX_BYTES = 1 << 30
+
+
+def read_file(path: Path, max_bytes: int = MAX_BYTES) -> bytes:
+    """The content of a regular file, or of the one that a link leads to.
+
+    Raises OSError as opening does, and if it is no regular file or longer than `max_bytes`.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "not a regular file", str(path))
+        content = file.read(max_bytes + 1)
+    if len(content) > max_bytes:
+        raise OSError(errno.EFBIG, f"longer than {max_bytes} bytes", str(path))
+    return content
+
+
+def read_text(path: Path) -> str:
+    """Like `read_file`, decoded as UTF-8 with replacement."""
+    return read_file(path).decode("utf-8", "replace")
