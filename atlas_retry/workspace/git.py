@@ -7,6 +7,7 @@ pager, editor, signature or login program, and no network. The only exception is
 
 import os
 import re
+import shlex
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -45,6 +46,9 @@ _ONLINE = {"GIT_ALLOW_PROTOCOL": "file:git:http:https:ssh"}
 _DIFFS = frozenset({"diff", "diff-files", "diff-index", "diff-tree"})
 _FILTERS = frozenset({"add", "apply", "commit", "diff-files", "diff-index", "status", "worktree"})
 """Commands that may compare or write files of the work tree."""
+_RULES = (".gitignore", ".gitattributes", ".gitmodules")
+_READS_RULES = _FILTERS | {"check-ignore", "ls-files", "clean", "stash"}
+"""Commands that read these files of the work tree."""
 _FILTERING = frozenset({"--filters", "--stdin-paths"})
 """Options with which a command converts files."""
 _SUBMODULES = frozenset({"diff-files", "diff-index", "status"})
@@ -107,11 +111,25 @@ def git(
     may_filter = may_filter or not _FILTERING.isdisjoint(arguments)
     if may_filter and not checks_out:
         env |= _without_filters(cwd, env)
+    if verb in _READS_RULES:
+        _refuse_special(cwd)
     argv = ("git", *_ALWAYS, *_with_options(verb, arguments))
     done = capture(argv, cwd=cwd, env=env, stdin=stdin, timeout_s=_TIMEOUT_S)
     if done.exit_code not in accept:
         raise _error(verb, done.exit_code, os.fsdecode(done.stderr))
     return done.stdout
+
+
+def special_rules(root: Path) -> tuple[Path, ...]:
+    """Ignore files of a folder that are no files: git would open them, and wait at a FIFO."""
+    there = (root / name for name in _RULES if os.path.lexists(root / name))
+    return tuple(path for path in there if path.exists() and not (path.is_file() or path.is_dir()))
+
+
+def _refuse_special(cwd: Path) -> None:
+    for path in special_rules(cwd):
+        why = f"{path} is no regular file, and git would wait for it"
+        raise WorkspaceError(why, remedy=f"rm {shlex.quote(str(path))}")
 
 
 def _with_options(verb: str, arguments: Sequence[str]) -> tuple[str, ...]:

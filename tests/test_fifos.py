@@ -1,0 +1,55 @@
+"""A FIFO where git or atlas reads a file: commands end, and say what is in the way."""
+
+import os
+
+import pytest
+
+from tests.projects import Project, atlas
+
+READ = (
+    *("go.sum", "Cargo.lock", "report.xml", ".venv/lib/python3.11/site-packages/a.pth"),
+    *("CLAUDE.md", "package.json", "pyproject.toml", ".pre-commit-config.yaml"),
+)
+STEERS_GIT = (".gitignore", ".gitattributes")
+
+
+def fifo(project: Project, name: str) -> None:
+    path = project.root / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.unlink(missing_ok=True)
+    os.mkfifo(path)
+
+
+@pytest.mark.parametrize("name", READ)
+@pytest.mark.parametrize("command", [("validate",), ("retry", ".", "--ai-fix")])
+def test_a_fifo_where_a_file_is_read_is_passed_over(
+    name: str, command: tuple[str, ...], project: Project
+) -> None:
+    gate = {"run": "true", "name": "t", "report": {"path": "report.xml", "format": "junit"}}
+    project.configure(validation={"test": [gate]})
+    project.commit()
+    fifo(project, name)
+    assert atlas(project, *command).code == 0
+
+
+@pytest.mark.parametrize("name", STEERS_GIT)
+@pytest.mark.parametrize("command", ["validate", "retry ."])
+def test_a_fifo_that_git_would_read_is_named_before_git_waits_for_it(
+    name: str, command: str, project: Project
+) -> None:
+    fifo(project, name)
+    ended = atlas(project, *command.split())
+    assert ended.code == 3
+    assert name in ended.err + ended.out
+
+
+def test_a_fifo_that_a_turn_made_of_an_ignore_file_is_removed_and_named(
+    project: Project,
+) -> None:
+    line = "rm .gitignore; mkfifo .gitignore"
+    project.configure(agent={"backend": "command", "command": line})
+    project.commit()
+    ended = atlas(project, "retry", ".", "--ai-fix", "--max-attempts", "1")
+    assert ended.code == 1
+    assert "removed, as git would wait for it: .gitignore" in ended.err + ended.out
+    assert (project.root / ".gitignore").is_file()
