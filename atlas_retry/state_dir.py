@@ -14,13 +14,14 @@ from atlas_retry.errors import StateError
 def locate(environ: Mapping[str, str]) -> Path:
     """The state directory: `$ATLAS_HOME`, else `atlas` in the XDG state directory.
 
-    Source: XDG Base Directory Specification 0.8. Raises StateError if no home is set, or
-    ATLAS_HOME cannot be a folder.
+    Source: XDG Base Directory Specification 0.8, which ignores relative paths. Raises StateError if
+    no home is set, or ATLAS_HOME is relative or cannot be a folder.
     """
     if chosen := environ.get("ATLAS_HOME"):
-        return _folder_to_be(Path(chosen).absolute())
-    if base := environ.get("XDG_STATE_HOME"):
-        return Path(base).absolute() / "atlas"
+        return _folder_to_be(Path(chosen))
+    base = environ.get("XDG_STATE_HOME", "")
+    if os.path.isabs(base):  # noqa: PTH117 - start-up
+        return Path(base) / "atlas"
     if not environ.get("HOME"):
         raise StateError(
             "no location for the state directory: neither ATLAS_HOME nor HOME is set",
@@ -30,7 +31,15 @@ def locate(environ: Mapping[str, str]) -> Path:
 
 
 def _folder_to_be(path: Path) -> Path:
-    """The path, if it is a folder or can become one. Raises StateError."""
+    """The path, if it is absolute, and a folder or can become one. Raises StateError."""
+    if not path.is_absolute():
+        import shlex
+
+        whole = os.path.abspath(os.path.expanduser(path))  # noqa: PTH100, PTH111 - never raises
+        raise StateError(
+            f"ATLAS_HOME is {path}, a relative path: it would be another folder in each directory",
+            remedy=f"export ATLAS_HOME={shlex.quote(whole)}",
+        )
     if not path.is_dir():
         there = next(above for above in (path, *path.parents) if above.exists())
         if not there.is_dir():

@@ -195,6 +195,15 @@ def test_a_home_of_atlas_that_cannot_be_a_folder_is_named(command: str, project:
     )
 
 
+@pytest.mark.parametrize("command", ["status", "validate", "retry"])
+def test_a_relative_home_of_atlas_is_refused(command: str, project: Project) -> None:
+    ended = atlas(project, command, ATLAS_HOME="my state")
+    assert (ended.code, ended.out) == (3, "")
+    assert "ATLAS_HOME is my state, a relative path" in ended.err
+    assert f"next:\n  export ATLAS_HOME='{project.root}/my state'\n" in ended.err
+    assert not (project.root / "my state").exists()
+
+
 def test_a_gate_that_prints_endlessly_is_stopped_and_reported(project: Project) -> None:
     gates(project, "yes")
     ended = atlas(project, "validate")

@@ -161,6 +161,23 @@ def test_input_that_is_not_json_does_not_block(project: Project) -> None:
     assert "cannot be read" in ended.err
 
 
+@pytest.mark.parametrize("event", ["start", "stop"])
+def test_input_that_is_not_utf_8_is_refused_by_a_message(project: Project, event: str) -> None:
+    done = subprocess.run(
+        (sys.executable, "-m", "atlas_retry", "hook", event),
+        cwd=project.root,
+        env=project.environ,
+        input=b'{"session_id": "\xff"}',
+        check=True,
+        capture_output=True,
+    )
+    if event == "start":
+        assert (done.stdout, done.stderr) == (b"", b"")
+        return
+    message = str(json.loads(done.stdout)["systemMessage"])
+    assert message.endswith("the hook's input cannot be read: it is not UTF-8 (byte 16)")
+
+
 def test_slow_gates_are_stopped_in_time_and_do_not_block(project: Project) -> None:
     gates(project, "sleep 600")
     since = time.monotonic()

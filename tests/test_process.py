@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from atlas_retry.process import Command, Completed, Ended, capture, run, run_all
+from atlas_retry.process import Command, Completed, Ended, capture, proc, run, run_all
 from tests.processes import ENV, alive, python, run_python, shell, token, until
 
 
@@ -341,3 +341,16 @@ def test_processor_time_includes_child_processes() -> None:
     busy = run(shell("sh -c 'i=0; while test $i -lt 50000; do i=$((i+1)); done'; true"))
     assert busy.cpu_s > 0.01
     assert run(shell("sleep 0.2")).cpu_s < 0.1
+
+
+def test_a_process_that_has_ended_is_not_named() -> None:
+    number = token()
+    child = subprocess.Popen(("/bin/sleep", number), env=ENV)
+    seen = proc.member(child.pid)
+    assert seen is not None
+    until(lambda: proc.names([seen]) == (f"/bin/sleep {number} (pid {child.pid})",))
+    child.kill()
+    until(lambda: Path(f"/proc/{child.pid}/stat").read_text().rpartition(") ")[2][0] == "Z")
+    assert proc.names([seen]) == ()
+    child.wait()
+    assert proc.names([seen]) == ()

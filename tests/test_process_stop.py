@@ -528,3 +528,24 @@ def test_a_command_that_ended_before_the_stop_is_completed(tmp_path: Path) -> No
         ladder.step(time.monotonic())
     ladder.step(time.monotonic())
     assert ladder.completed().exit_code == 0
+
+
+@pytest.mark.parametrize("module", ["gc", "msgspec", "atlas_retry.cli.streams"])
+def test_an_int_while_a_command_starts_is_exit_130(module: str) -> None:
+    program = f"""
+import os, signal, sys
+from atlas_retry.cli import main
+
+class Killing:
+    def find_spec(self, name, *_):
+        if name == {module!r}:
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.modules.pop({module!r}, None)
+sys.meta_path.insert(0, Killing())
+main(["validate", "--help"])
+"""
+    done = subprocess.run(
+        (sys.executable, "-c", program), env=ENV, check=False, capture_output=True, text=True
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")

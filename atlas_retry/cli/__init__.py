@@ -20,6 +20,7 @@ def main(arguments: "Sequence[str] | None" = None) -> None:
     if words in (["--version"], ["-V"]):
         print(f"atlas {__version__}")  # start-up: before anything else is imported
         return
+    _end_quietly_on_int()
     import gc
 
     gc.set_threshold(GARBAGE_AFTER)
@@ -37,6 +38,18 @@ def main(arguments: "Sequence[str] | None" = None) -> None:
             AtlasError(f"standard output cannot be written, and the rest of it is lost: {why}")
         )
     sys.exit(BROKEN if why and code == 0 else code)
+
+
+def _end_quietly_on_int() -> None:
+    """Exit with 128 + INT until signals are handled: no traceback out of an import.
+
+    Python's own handler would also raise within modules in C, of which some then crash.
+    """
+    import _signal  # type: ignore[import-not-found]  # `signal` imports enum, and takes longer
+    import os
+
+    if _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:
+        _signal.signal(_signal.SIGINT, lambda number, _: os._exit(128 + number))
 
 
 def _exit_code(words: list[str]) -> int:

@@ -323,12 +323,12 @@ def end_marked(name: str) -> tuple[str, ...]:
     """
     if not (name.startswith(MARK_PREFIX) and proc.is_there()):
         return ()
-    ended: dict[int, str] = {}
+    ended: dict[int, str | None] = {}
     while marked := _marked(name, {*ended, os.getpid()}):
-        ended |= zip((member.pid for member in marked), proc.names(marked), strict=True)
+        ended |= {member.pid: proc.name(member) for member in marked}
         for member in marked:
             _send(member.pid, signal.SIGKILL)
-    return tuple(ended.values())
+    return tuple(filter(None, ended.values()))
 
 
 def _marked(name: str, but: set[int]) -> list[Member]:

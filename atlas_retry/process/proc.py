@@ -112,15 +112,20 @@ def _is_written(process: str, number: str, folder: str) -> bool:
 
 
 def names(members: Iterable[Member]) -> tuple[str, ...]:
-    """Names for a person: the start of each command line, and the pid."""
-    return tuple(_name(m.pid) for m in members)
+    """Names for a person: the start of each command line, and the pid; none of those now gone."""
+    return tuple(filter(None, map(name, members)))
 
 
-def _name(pid: int) -> str:
-    if pid < 0:
-        return f"process group {-pid}"
-    line = _read(f"/proc/{pid}/cmdline").replace(b"\0", b" ").decode("utf-8", "replace").strip()
-    return f"{line[:_SHOWN_CHARS] or 'process'} (pid {pid})"
+def name(one: Member) -> str | None:
+    """Name of a process for a person; None if it has ended since."""
+    if one.pid < 0:
+        return f"process group {-one.pid}"
+    printed = _read(f"/proc/{one.pid}/cmdline")
+    now = member(one.pid)  # after its line: until then the pid may have become another's
+    if now is None or now.is_zombie or now.key != one.key:
+        return None
+    line = printed.replace(b"\0", b" ").decode("utf-8", "replace").strip()
+    return f"{line[:_SHOWN_CHARS] or 'process'} (pid {one.pid})"
 
 
 def _read(path: str) -> bytes:

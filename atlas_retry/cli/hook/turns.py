@@ -73,6 +73,10 @@ class _CursorTurn(msgspec.Struct, frozen=True, kw_only=True):
 def read_turn(content: bytes) -> HookTurn:
     """Read the hook input of any agent. Raises msgspec.MsgspecError."""
     try:
+        content.decode()
+    except UnicodeDecodeError as error:
+        raise msgspec.DecodeError(f"it is not UTF-8 (byte {error.start})") from error
+    try:
         cursor = msgspec.json.decode(content, type=_CursorTurn)
     except msgspec.ValidationError:
         turn = msgspec.json.decode(content, type=HookTurn)
