@@ -185,6 +185,19 @@ LINES: dict[str, tuple[Mapping[str, str], list[str]]] = {
         },
         ["gate: pytest $C with A=1 B=12 C=x"],
     ),
+    "the plain row of a matrix": (
+        {
+            GITHUB: "on: push\njobs:\n  a:\n    env: {TARGET: ''}\n"
+            "    strategy: {matrix: {include: [{rust: stable}, "
+            "{rust: stable, target: s390x-unknown-linux-gnu}]}}\n    steps:\n"
+            "    - {run: 'echo TARGET=--target ${{ matrix.target }} >> $GITHUB_ENV', "
+            "if: matrix.target}\n    - run: cargo test ${{ env.TARGET || '--lib' }}\n",
+        },
+        [
+            "set-up: echo TARGET=--target s390x-unknown-linux-gnu >> $GITHUB_ENV with TARGET=",
+            "gate: cargo test --lib with TARGET=",
+        ],
+    ),
     "a variable that a step keeps for the next ones": (
         {GITHUB: STEPS + '    - run: echo "FLAGS=-x" >> $GITHUB_ENV\n    - run: pytest $FLAGS\n'},
         ['set-up: echo "FLAGS=-x" >> $GITHUB_ENV', "gate: pytest $FLAGS with FLAGS=-x"],

@@ -271,9 +271,10 @@ class _Steps(Struct, kw_only=True):
             yield inner.line(script.strip(), cwd, {}, (script.strip(),), [])
             return
         for piece in commands_of(script, cwd, inner.known_env()):
-            if kept := kept_by(piece.text):
+            kept = kept_by(piece.text)
+            if kept and not inner.left_out:
                 is_known = "$" not in kept[1] and not _LATER.search(kept[1])
-                self.env[kept[0]] = kept[1] if is_known else UNKNOWN
+                self.add_env({kept[0]: kept[1] if is_known else UNKNOWN})
             unset = [f"${name}" for name in piece.unset]
             yield inner.line(piece.text, piece.cwd, piece.env, piece.inner, unset)
 

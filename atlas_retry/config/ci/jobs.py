@@ -17,6 +17,9 @@ ROOT = "$(git rev-parse --show-toplevel)"
 """The workspace of CI, in a command."""
 OTHER_SYSTEMS = regex(r"windows|macos|\bwin\d|mac-|\bosx\b|freebsd", re.IGNORECASE)
 _VARIABLE = regex(r"[A-Za-z_]\w*", re.ASCII)
+OTHER_PROCESSORS = regex(
+    r"aarch64|\barm|i[356]86|powerpc|ppc64|s390x|riscv|mips|wasm|32.?bit", re.IGNORECASE
+)
 UNSTABLE = regex(
     r"nightly|beta|canary|\bdev\b|experimental|pypy|graal|jruby|truffle|\dt\b|\brc|head|edge",
     re.IGNORECASE,
@@ -138,10 +141,13 @@ def alike(
     return [[row for _, row in group] for group in ranked]
 
 
-def _rank(numbered: tuple[int, Mapping[str, object]]) -> tuple[bool, bool, int]:
+def _rank(numbered: tuple[int, Mapping[str, object]]) -> tuple[bool, bool, bool, int, int]:
+    """Sort key: Linux, a stable version, this kind of processor, few values, the last one."""
     number, row = numbered
     text = " ".join(map(text_of, row.values()))
-    return not OTHER_SYSTEMS.search(text), not UNSTABLE.search(text), number
+    is_here = not OTHER_SYSTEMS.search(text)
+    is_native = not OTHER_PROCESSORS.search(text)
+    return is_here, not UNSTABLE.search(text), is_native, -len(row), number
 
 
 def _value(row: Mapping[str, object], name: str) -> object:

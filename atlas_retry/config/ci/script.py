@@ -88,7 +88,8 @@ def _set_for(node: "Node", later: Sequence["Node"]) -> set[str]:
 
 def _keep(text: str, running: _ShellState) -> None:
     if kept := kept_by(text):
-        running.env[kept[0]] = kept[1] if "$" not in kept[1] else ""
+        running.env.pop(kept[0], None)
+        running.env |= {kept[0]: kept[1]} if "$" not in kept[1] else {}
 
 
 def kept_by(text: str) -> tuple[str, str] | None:
@@ -140,7 +141,7 @@ def _command(node: "Node", text: str, running: _ShellState) -> ShellCommand:
     exported = [each for each in running.set_here.values() if each.is_exported]
     set_before = (running.set_here[name] for name in read if name in running.set_here)
     needed = dict.fromkeys((*exported, *set_before))
-    known = EVERYWHERE | running.set_here.keys() | {n for n, value in running.env.items() if value}
+    known = EVERYWHERE | running.set_here.keys() | running.env.keys()
     unknown = [name for name in read if name not in known]
     inner = _inner(node) if node.type in COMPOUND else (text,)
     return ShellCommand(

@@ -142,7 +142,7 @@ INSTALLS = regex(r"""(?x)
 
 PREPARES = regex(r"""(?x)(?:sudo(?:[ ]-\S+)*[ ])?(?:
       (?:echo|printf|cat|ls|cd|pushd|popd|mkdir|cp|mv|rm|touch|ln|chmod|chown|export|set|unset|source
-        |\.|exit|return|true|:|sleep|date|env$|printenv|pwd|which|whereis|type|uname|df|du|free|ps
+        |\.|exit|return|true|:|sleep|date|env$|printenv|lscpu|nproc|pwd|which|whereis|type|uname|df|du|free|ps
         |kill|mount|umount
         |wait|trap|shopt|ulimit|umask|tar|unzip|gzip|curl|wget|jq|sed|awk|head|tail|tee|find|read|id
         |test[ ]-[defnsz]|\[\[?|git|gh|hub|ssh\S*|scp|rsync|gpg|aws|gcloud|az|kubectl|systemctl
