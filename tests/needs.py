@@ -28,6 +28,7 @@ INSTALL = {
     "go": "https://go.dev/dl",
     "node": "https://nodejs.org",
     "npm": "https://nodejs.org",
+    "prove": "apt install perl",
     "rustc": "https://rustup.rs",
     "ssh-keygen": "apt install openssh-client",
     **{row.program: row.install for row in PRESETS.values()},

@@ -40,9 +40,11 @@ ODD_NAMES = (
 def git(at: Path, *arguments: str, stdin: bytes = b"", **environ: str) -> bytes:
     """Run git as a user who has told it no name would, but with one."""
     who = ("-c", "user.name=Ann", "-c", "user.email=ann@example.org")
+    # git 2.55 maintains a repository in the background, in the way of whoever copies it
     local = ("-c", "protocol.file.allow=always", "-c", "init.defaultBranch=main")
+    quiet = ("-c", "maintenance.auto=false")
     return subprocess.run(
-        (GIT, *who, *local, *arguments),
+        (GIT, *who, *local, *quiet, *arguments),
         cwd=at,
         env={**ENVIRON, "HOME": str(at), **environ},
         input=stdin,

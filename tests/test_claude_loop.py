@@ -119,13 +119,13 @@ def test_one_attempt_fixes_a_bug(project: Project) -> None:
     assert ended.attempts[0]["cost_usd"]
 
 
-@pytest.mark.parametrize(
-    "flags",
-    [
-        pytest.param((), id="in place"),
-        pytest.param(("--isolate",), id="in layers", marks=needs("overlay")),
-    ],
-)
+IN_BOTH_WAYS = [
+    pytest.param((), id="in place"),
+    pytest.param(("--isolate",), id="in layers", marks=needs("overlay")),
+]
+
+
+@pytest.mark.parametrize("flags", IN_BOTH_WAYS)
 def test_the_second_attempt_continues_from_the_first(
     project: Project, flags: tuple[str, ...]
 ) -> None:
@@ -376,7 +376,7 @@ ACTS = {
 }
 
 
-@pytest.mark.parametrize("flags", [(), ("--isolate",)], ids=["in place", "in layers"])
+@pytest.mark.parametrize("flags", IN_BOTH_WAYS)
 @pytest.mark.parametrize("act", ACTS)
 def test_what_a_person_does_in_git_while_claude_works_stays(
     project: Project, act: str, flags: tuple[str, ...]

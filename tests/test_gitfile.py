@@ -79,7 +79,11 @@ def test_after_a_kill_the_gitfile_is_restored_before_git_is_asked(
     project, outer = inner(tmp_path, environ, kind, [kill, REPAIR])
     content, there = (project.root / ".git").read_text(), heads(outer, environ)
     before = heads(project.root, environ)
-    line = (project.script / "1.sh").read_text().replace("$PPID", "$(ps -o ppid= $PPID)")
+    line = (
+        (project.script / "1.sh")
+        .read_text()
+        .replace("$PPID", "$(awk '/^PPid/ {print $2}' /proc/$PPID/status)")
+    )
     (project.script / "1.sh").write_text(line)
     killed = atlas(project, "retry", ".", "--ai-fix")
     assert killed.code in (-signal.SIGKILL, 137), killed

@@ -7,6 +7,7 @@ import pytest
 from atlas_retry.diagnostics.summaries import failures_counted
 from atlas_retry.model import Status, Verdict
 from tests.miniatures import ADD, CALC, PYTEST, REPAIR, TEST_ADD, miniature
+from tests.needs import needs
 from tests.projects import atlas
 
 Environ = dict[str, str]
@@ -51,7 +52,13 @@ SHAPES = {
 }
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+OTHERS = {"node": ["node"], "npm": ["node", "npm"], "go": ["go"], "prove": ["prove"]}
+"""The programs that a shape needs."""
+
+
+@pytest.mark.parametrize(
+    "shape", [pytest.param(shape, marks=needs(*OTHERS.get(shape, ()))) for shape in SHAPES]
+)
 def test_a_lost_exit_code_is_found(tmp_path: Path, environ: Environ, shape: str) -> None:
     files, command = SHAPES[shape]
     project = miniature(tmp_path, environ, files, [], validation={"test": [command]})

@@ -282,7 +282,7 @@ def test_after_a_kill_undo_tells_the_person_from_the_agent(
     project = begun(tmp_path, environ)
     script = (project.script / "1.sh").read_text()
     does = f"{ME} tag agents; {ME} stash -q; git branch -D side"
-    kill = "kill -KILL $(ps -o ppid= $PPID); sleep 5"
+    kill = "kill -KILL $(awk '/^PPid/ {print $2}' /proc/$PPID/status); sleep 5"
     (project.script / "1.sh").write_text(f"{script}\n{does}\n{kill}\n")
     beside(project, MINE)
     until = time.monotonic() + LIMIT_S

@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from io import BytesIO
-from itertools import chain, takewhile
+from itertools import chain, product, takewhile
 from pathlib import Path
 
 import msgspec
@@ -241,8 +241,9 @@ def patch(
     """
     form = ("--binary",) if whole else ()
     below = (*form, f"--relative={WORK}", before_id, after_id)
-    kinds = (False, True)
-    chosen = {WORK + stored_as(path, is_link=is_link) for path in paths for is_link in kinds}
+    chosen = {
+        WORK + stored_as(path, is_link=is_link) for path, is_link in product(paths, (False, True))
+    }
     return shadow_git(ws, *_DIFF, "-p", "--no-color", *below, "--", *sorted(chosen))
 
 
