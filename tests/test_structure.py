@@ -3,7 +3,7 @@
 import pytest
 
 from atlas_retry.diagnostics import ToolOutput, diagnose
-from atlas_retry.diagnostics.reader import settled
+from atlas_retry.diagnostics.reader import MAX_LINES, settled
 from atlas_retry.model import Diagnostic, Kind, Level
 
 
@@ -170,6 +170,31 @@ def test_an_annotation_that_repeats_a_problem_is_left_out() -> None:
     assert problem.tool != "github"
 
 
+def test_a_diff_is_reported_at_the_line_that_changes() -> None:
+    printed = "--- a.py\n+++ a.py\n@@ -4,5 +4,5 @@\n import os\n \n-x = { 1 }\n+x = {1}\n"
+    assert places(read(printed, command="black --diff .")) == [("a.py", 6)]
+
+
+def test_a_failure_of_tap_has_the_place_in_its_comments() -> None:
+    printed = (
+        "ok 1 - loads\nnot ok 2 - adds up\n#   Failed test 'adds up'\n#   at t/cart.t line 12.\n"
+    )
+    (problem,) = read(printed, command="prove -v", kind=Kind.TEST)
+    assert places((problem,)) == [("t/cart.t", 12)]
+    assert problem.test_id == "adds up"
+
+
+def test_the_test_of_a_crash_is_in_the_thread_that_is_current() -> None:
+    printed = (
+        "Fatal Python error: Segmentation fault\n\nThread 0x1 (most recent call first):\n"
+        '  File "/w/app/server.py", line 9 in run\n\nCurrent thread 0x2 (most recent call first):\n'
+        '  File "/w/app/native.py", line 5 in crash\n  File "/w/tests/t.py", line 3 in test_x\n\n'
+    )
+    (problem,) = read(printed, command="pytest", kind=Kind.TEST)
+    assert problem.test_id == "tests/t.py::test_x"
+    assert places((problem,)) == [("app/native.py", 5)]
+
+
 def test_a_report_of_an_unknown_kind_is_named() -> None:
     output = ToolOutput(command="./x", exit_code=1, report=("junit", b"<html><p/></html>"))
     assert diagnose(output).unknown_report == "<html>"
@@ -179,3 +204,10 @@ def test_a_report_is_read_by_what_it_is() -> None:
     content = b'<checkstyle><file name="a.py"><error line="3" message="no"/></file></checkstyle>'
     output = ToolOutput(command="./x", exit_code=1, report=("junit", content))
     assert places(diagnose(output).diagnostics) == [("a.py", 3)]
+
+
+def test_of_too_many_lines_the_end_is_read_and_the_rest_is_said_to_be_missing() -> None:
+    printed = "x\n" * (MAX_LINES + 10) + "src/a.py:3:5: error: no\n"
+    findings = diagnose(ToolOutput(command="./check.sh", exit_code=1, stdout=printed))
+    assert places(findings.diagnostics) == [("src/a.py", 3)]
+    assert findings.cut

@@ -262,7 +262,9 @@ def _fatal(lines: Sequence[str], number: int, message: str) -> tuple[Diagnostic,
     start = next((n for n in dump if lines[n].startswith("Current thread ")), number)
     last = start + 1 + len(above(lines[start + 2 :], _BLANK))
     frames = tuple(reversed(python_frames(lines[start : last + 1])))
-    return _problem("python", "fatal", message, frames), last
+    test = next((f for f in frames if (f.function or "").startswith("test_")), None)
+    test_id = f"{test.path}::{test.function}" if test else None
+    return replace(_problem("python", "fatal", message, frames), test_id=test_id), last
 
 
 def _end(lines: Sequence[str], start: int) -> int:

@@ -192,15 +192,6 @@ ROWS = (
         marks=("^-- SC", "^ SC"),
     ),
     LineFormat(
-        name="diff",
-        # https://www.gnu.org/software/diffutils/manual/html_node/Unified-Format.html
-        commands=("--diff", "gofmt -d", "gofumpt -d", "shfmt -d"),
-        pattern=r"\+\+\+ (?:b/)?(?P<path>[^\t]+?)(?:\.orig)?(?:\t.*)?$",
-        more=r"@@ -\d+(?:,\d+)? \+(?P<line>\d+)|(?!\+\+\+ |--- )[-+ @\\]",
-        message="file would be reformatted",
-        rule="unformatted",
-    ),
-    LineFormat(
         name="prettier",
         # https://prettier.io/docs/cli#--check
         pattern=(

@@ -111,7 +111,7 @@ _ASIDE = regex(r"\S[^:]*:\d+(?::\d+)?: (?:note|help): (?!.*\[\w+\]$)")
 _MASKS = regex(r"^\s*(?:\d*\s*[|│]|[\^~^`-]+\s*$|\.\.\.)")
 
 
-class _Found(Struct, frozen=True):
+class _PlaceInLine(Struct, frozen=True):
     """A place in a line, and what stands around it."""
 
     path: str
@@ -121,7 +121,7 @@ class _Found(Struct, frozen=True):
     after: str
 
 
-def _found(line: str, holds: Holds) -> _Found | None:
+def _found(line: str, holds: Holds) -> _PlaceInLine | None:
     """The first place of a line that is a file's."""
     for match in _candidates(line):
         parts = match.groupdict("")
@@ -131,7 +131,7 @@ def _found(line: str, holds: Holds) -> _Found | None:
             number = next(n for n in "123456" if parts[f"line{n}"])
             column = parts.get(f"column{number}") or None
             before, after = line[: match.start()], line[match.end() :]
-            return _Found(
+            return _PlaceInLine(
                 path.removeprefix("file://"), parts[f"line{number}"], column, before, after
             )
     return None
@@ -251,18 +251,22 @@ def _from_row(
 ) -> Located | None:
     parts = row.groupdict()
     which = next(n for n in "12345" if parts[f"line{n}"])
-    found = _Found(heading, parts[f"line{which}"], parts.get(f"column{which}"), "", parts["rest"])
+    found = _PlaceInLine(
+        heading, parts[f"line{which}"], parts.get(f"column{which}"), "", parts["rest"]
+    )
     if which == "4" and not lines[number][:1].isspace():
         return None
     message, level, rule = _message(found, is_row=True)
     return _located(lines, number, found, (message, level, rule)) if message else None
 
 
-def _text_of(found: _Found) -> str:
+def _text_of(found: _PlaceInLine) -> str:
     return (found.before if not _FRONT.match(found.before) else "") + found.after.strip(" :.)],")
 
 
-def _in_line(lines: Sequence[str], number: int, found: _Found, *, strict: bool) -> Located | None:
+def _in_line(
+    lines: Sequence[str], number: int, found: _PlaceInLine, *, strict: bool
+) -> Located | None:
     """The problem whose message is in the line of its place."""
     is_front = _FRONT.match(found.before) is not None
     rest = found.after.strip()
@@ -300,7 +304,7 @@ def _follows(lines: Sequence[str], number: int) -> bool:
     return False
 
 
-def _message(found: _Found, *, is_row: bool = False) -> tuple[str, str | None, str | None]:
+def _message(found: _PlaceInLine, *, is_row: bool = False) -> tuple[str, str | None, str | None]:
     """The message of a place with its level and rule, as far as the line has them."""
     rest = _PROJECT.sub("", found.after)
     start = (_ROW_LEVEL.match(rest) if is_row else None) or _STARTS.match(rest)
@@ -330,14 +334,14 @@ def _coded(text: str, *, is_row: bool) -> tuple[str | None, str]:
     return (tag["rule"], text[: tag.start()].strip() or text) if tag else (None, text)
 
 
-def _apart(lines: Sequence[str], number: int, found: _Found) -> Located | None:
+def _apart(lines: Sequence[str], number: int, found: _PlaceInLine) -> Located | None:
     """The problem of a place that stands alone: its message is above or below."""
     above = next((n for n in range(number - 1, max(number - 4, -1), -1) if lines[n].strip()), None)
     title = lines[above].strip() if above is not None else ""
     if _ARROW.match(found.before):
         if above is None or not _TITLE.match(title):
             return None
-        shown = _Found(found.path, found.line, found.column, "", title.lstrip("\u00d7✖✗⚠ "))
+        shown = _PlaceInLine(found.path, found.line, found.column, "", title.lstrip("\u00d7✖✗⚠ "))
         message, word, rule = _message(shown)
         coded = re.match(r"^\[?([\w:/-]+)\]?: (.+)$", message)
         if rule is None and coded and title.startswith(("error[", "warning[")):
@@ -346,7 +350,7 @@ def _apart(lines: Sequence[str], number: int, found: _Found) -> Located | None:
     below = _said_below(lines, number)
     if below is None:
         return None
-    shown = _Found(found.path, found.line, found.column, "", lines[below].strip())
+    shown = _PlaceInLine(found.path, found.line, found.column, "", lines[below].strip())
     message, word, rule = _message(shown)
     if word is None:
         return None
@@ -364,7 +368,7 @@ def _said_below(lines: Sequence[str], number: int) -> int | None:
 def _located(
     lines: Sequence[str],
     number: int,
-    found: _Found,
+    found: _PlaceInLine,
     said: tuple[str, str | None, str | None],
     *,
     first: int | None = None,

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from atlas_retry.diagnostics import blocks, lines
 from atlas_retry.diagnostics.annotations import ANNOTATIONS, without_annotations
+from atlas_retry.diagnostics.diffs import DIFF
 from atlas_retry.diagnostics.environment import is_to_blame, lack
 from atlas_retry.diagnostics.failures import PYTHON, UNITTEST, inside
 from atlas_retry.diagnostics.numbered_logs import CTEST, MINITEST, PHPUNIT, RSPEC
@@ -29,7 +30,7 @@ from atlas_retry.diagnostics.runner_logs import (
     go_text,
 )
 from atlas_retry.diagnostics.selecting import folder_of
-from atlas_retry.diagnostics.streams import Section, folders_of, inside_root, separated
+from atlas_retry.diagnostics.streams import Stream, folders_of, inside_root, separated
 from atlas_retry.diagnostics.summaries import failures_counted
 from atlas_retry.diagnostics.table import LineFormat
 from atlas_retry.diagnostics.tests_ran import tests_ran
@@ -64,6 +65,7 @@ _PARSERS = (
     PHPUNIT,
     RSPEC,
     MINITEST,
+    DIFF,
     *lines.ROWS,
     CTEST,
     *lines.NAMED,
@@ -279,7 +281,7 @@ def _beyond(
     return len(problems) - sum(count for _, count in kept)
 
 
-def _read_sections(output: ToolOutput, log: Log, sections: Sequence[Section]) -> Iterator[Located]:
+def _read_sections(output: ToolOutput, log: Log, sections: Sequence[Stream]) -> Iterator[Located]:
     """The problems of each source, with their lines in the whole log."""
     for section in sections:
         own = log
@@ -294,7 +296,7 @@ def _read_sections(output: ToolOutput, log: Log, sections: Sequence[Section]) ->
             yield replace(problem, first=first, last=last)
 
 
-def _placed(problem: Located, output: ToolOutput, log: Log, sections: Sequence[Section]) -> Located:
+def _placed(problem: Located, output: ToolOutput, log: Log, sections: Sequence[Stream]) -> Located:
     """The problem with its text, and its paths as the workspace calls them."""
     cwd = posixpath.normpath(posixpath.join(output.cwd, folder_of(output.command)))
     index = bisect(sections, problem.first, key=lambda section: section.first) - 1

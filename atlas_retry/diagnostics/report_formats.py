@@ -267,6 +267,8 @@ def _has_signature(row: JsonFormat, document: object) -> bool:
 
 
 def _described(document: object) -> str:
+    if document == []:
+        return "an empty list"
     first = document[0] if isinstance(document, list) and document else document
     keys = ", ".join(list(first)[:4]) if isinstance(first, dict) else type(first).__name__
     return f"JSON with {keys}" if keys else "empty JSON"

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from itertools import chain, filterfalse, pairwise
+from itertools import chain, filterfalse, pairwise, takewhile
 
 import msgspec
 from msgspec import Struct, field
@@ -271,6 +271,8 @@ def _ava_failure(lines: Sequence[str]) -> Diagnostic:
 _NODE_AT = regex(r"^test at (?P<path>.+?):(?P<line>\d+):(?P<column>\d+)$")
 _NODE_SPEC = regex(r"^✖ (.+?) \([\d.]+ms\)$")
 _TAP = regex(r"^ *not ok \d+(?: - (.+))?$")
+_TAP_COMMENT = regex(r"^\s*#")
+_TAP_AT = regex(r"^\s*#.*?(?:at|in test file) (?P<path>[^\s,]+)(?:,| ) ?line (?P<line>\d+)")
 _TAP_END = regex(r"^ *\.\.\.$")
 _TAP_PLACE = regex(r"^ *location: '?(?P<path>[^']+?):(?P<line>\d+):(?P<column>\d+)'?$")
 _TAP_ERROR = regex(r"^( *)error: (?:\|-?|'(.*)'|\"(.*)\"|(.*))$")
@@ -305,12 +307,23 @@ def _node_spec(lines: Sequence[str]) -> Iterator[Located]:
 def _tap(lines: Sequence[str]) -> Iterator[Located]:
     for first, title in matching(lines, _TAP).items():
         end = min(matching(lines[first : first + _MAX_TAP_LINES], _TAP_END), default=0)
+        comments = list(takewhile(_TAP_COMMENT.match, lines[first + 1 : first + _MAX_TAP_LINES]))
+        if not end or len(comments) > end:
+            yield Located(_tap_failure(title[1] or "", comments), first, first + len(comments))
+            continue
         body = lines[first : first + end + 1]
         place = first_match(_TAP_PLACE, body)
         where = place.groupdict() if place else {}
         if not any("subtestsFailed" in line for line in body):
             problem = _node_failure(title[1] or "", _tap_error(body), tap_frames(body), where)
             yield Located(problem, first, first + end)
+
+
+def _tap_failure(title: str, comments: Sequence[str]) -> Diagnostic:
+    """A failure that comments explain, as Perl's Test::More and bats print it."""
+    place = next(filter(None, map(_TAP_AT.match, comments)), None)
+    message = [title, *(line.strip().removeprefix("#") for line in comments)]
+    return failure("tap", message, (), title or None, place.groupdict() if place else {})
 
 
 def _tap_error(body: Sequence[str]) -> list[str]:
@@ -336,7 +349,7 @@ AVA = OwnParser(name="ava", commands=("ava",), marks=(" test failed", " tests fa
 NODE_TEST = OwnParser(
     name="node-test",
     commands=("--test",),
-    marks=("TAP version 1", "\n\u2139 tests "),
+    marks=("TAP version 1", "\nnot ok ", "\n\u2139 tests "),
     by=_node_test,
 )
 

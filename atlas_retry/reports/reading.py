@@ -92,7 +92,7 @@ def read_report(content: bytes, *, source: str = "report") -> Recorded:
     if document is None:
         is_report = plain.startswith(b"{") and report_formats.read_any(plain) is not None
         return _machine_format(plain, source) if is_report else _log(content, source)
-    if not isinstance(document, dict) or not {"results", *LISTS, "schema"} & document.keys():
+    if not isinstance(document, dict) or not _is_ours(document):
         return _machine_format(plain, source)
     if document.get("schema") == BATCH:
         raise _refused(source, "a batch has several runs: use the report of one of them")
@@ -109,6 +109,11 @@ def read_report(content: bytes, *, source: str = "report") -> Recorded:
     )
     gates = tuple(_gates(document, source))
     return Recorded(validation=validation, workspace=head.workspace, gates=gates)
+
+
+def _is_ours(document: Mapping[str, object]) -> bool:
+    """Whether it is meant as a report of results; so is one that has nothing."""
+    return not document or not document.keys().isdisjoint({"results", *LISTS, "schema"})
 
 
 def _machine_format(content: bytes, source: str) -> Recorded:

@@ -98,7 +98,7 @@ WITHOUT_CODE = {key: value for key, value in LEAST.items() if key != "exit_code"
         (b'{"\xff', "ci.json", "byte 2 is not UTF-8"),
         (b"[" * 100_000, "ci.json", "JSON"),
         (b'{"results": [], "n": 1' + b"0" * 5000 + b"}", "ci.json", "JSON"),
-        (b"[]", "ci.json", "expected an object"),
+        (b"[]", "ci.json", "is an empty list"),
         (b"{}", "ci.json", 'neither "results"'),
         (b'{"results": {}}', "ci.json: $.results", "expected a list"),
         (b'{"results": [1]}', "ci.json: $.results[0]", "Expected `object`"),

@@ -1,0 +1,46 @@
+"""Parses unified diffs of formatters: one problem a file, at the first line that would change."""
+
+from collections.abc import Iterator
+
+from atlas_retry.diagnostics.failures import titled
+from atlas_retry.diagnostics.table import region_of
+from atlas_retry.diagnostics.values import Located, Log, OwnParser
+from atlas_retry.model import Diagnostic
+from atlas_retry.patterns import regex
+
+# https://www.gnu.org/software/diffutils/manual/html_node/Unified-Format.html
+_FILE = regex(r"\+\+\+ (?:b/)?(?P<path>[^\t]+?)(?:\.orig)?(?:\t.*)?$")
+_HUNK = regex(r"@@ -(?P<line>\d+)(?:,\d+)? \+\d+")
+_END = regex(r"(?!\+\+\+ |@@ )(?![-+ @\\]|$)|--- ")
+
+
+def _read(log: Log) -> Iterator[Located]:
+    for first, last in titled(log.lines, _FILE, _END):
+        title = _FILE.match(log.lines[first])
+        line = _first_change(log.lines[first + 1 : last + 1])
+        if title and line is not None:
+            problem = Diagnostic(
+                tool="diff",
+                message="file would be reformatted",
+                rule_id="unformatted",
+                path=title["path"],
+                region=region_of({"line": str(line)}),
+            )
+            yield Located(problem, first, last)
+
+
+def _first_change(lines: tuple[str, ...]) -> int | None:
+    """The line of the file as it is: the hunk's, after the unchanged lines at its start."""
+    number: int | None = None
+    for line in lines:
+        hunk = _HUNK.match(line)
+        if hunk:
+            number = int(hunk["line"])
+        elif number is not None:
+            if line.startswith(("-", "+")):
+                return number
+            number += 1
+    return number
+
+
+DIFF = OwnParser(name="diff", commands=("--diff", "gofmt -d", "gofumpt -d", "shfmt -d"), by=_read)
