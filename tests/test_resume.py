@@ -24,6 +24,7 @@ from tests.processes import alive, token
 from tests.projects import CALC, UNITTEST, Project, git, make_project
 
 FIX = "printf 'def add(a, b):\\n    return a + b\\n' > calc.py"
+CTRL_C = "^C"
 SIGNAL_ONCE = (
     "echo asked >> {notes}/asked; "
     "[ -e {notes}/once ] || {{ touch {notes}/once; printf half > calc.py; kill -{signal} $PPID; "
@@ -324,18 +325,48 @@ def test_resume_all_resumes_every_interrupted_run(scene: Scene) -> None:
 
 def test_resume_asks_a_person_at_a_terminal(scene: Scene) -> None:
     scene.signalled("INT")
-    shown = _at_a_terminal(scene, ("s", "q"))
+    shown = _at_a_terminal(scene, ("s", "d"))
     assert "retry with AI fix" in shown
     assert "AssertionError" in shown
     assert scene.runs()[0].state is RunState.ABANDONED
     assert scene.asked() == ["asked"]
 
 
-def _at_a_terminal(scene: Scene, answers: tuple[str, ...]) -> str:
-    """What `atlas resume` shows on a terminal, given these answers to its question."""
+@pytest.mark.parametrize(("answer", "code"), [("q", 1), (CTRL_C, 130)])
+def test_a_question_that_is_quit_leaves_the_run_resumable(
+    scene: Scene, answer: str, code: int
+) -> None:
+    scene.signalled("INT")
+    shown = _at_a_terminal(scene, (answer,), code)
+    assert f"the run stays; to continue:\r\n  atlas resume {scene.project.root}" in shown
+    assert "Traceback" not in shown
+    assert scene.runs()[0].is_open
+
+
+@pytest.mark.parametrize(("answer", "code"), [("n", 1), (CTRL_C, 130)])
+def test_a_new_run_asks_before_it_drops_an_interrupted_one(
+    scene: Scene, answer: str, code: int
+) -> None:
+    scene.signalled("INT")
+    shown = _at_a_terminal(scene, (answer,), code, ("retry", "--ai-fix"))
+    (run,) = scene.runs()
+    assert f"run {run.id}, interrupted in {scene.project.root}, cost" in shown
+    assert run.is_open
+
+
+def test_a_new_run_drops_an_interrupted_one_if_that_is_wanted(scene: Scene) -> None:
+    scene.signalled("INT")
+    _at_a_terminal(scene, ("y",), 0, ("retry", "--ai-fix"))
+    assert [run.state for run in scene.runs()] == [RunState.PASSED, RunState.ABANDONED]
+
+
+def _at_a_terminal(
+    scene: Scene, answers: tuple[str, ...], code: int = 1, command: tuple[str, ...] = ("resume",)
+) -> str:
+    """What a command shows on a terminal, given these answers to its question."""
     ours, theirs = pty.openpty()
     child = subprocess.Popen(
-        (sys.executable, "-m", "atlas_retry", "resume"),
+        (sys.executable, "-m", "atlas_retry", *command),
         cwd=scene.project.root,
         env={**scene.environ, "TERM": "xterm"},
         stdin=theirs,
@@ -350,10 +381,14 @@ def _at_a_terminal(scene: Scene, answers: tuple[str, ...]) -> str:
             shown += os.read(ours, 4096).decode()
         except OSError:  # the other end is closed
             break
-        if waiting and shown.count("abandon [s]:") > len(answers) - len(waiting):
-            os.write(ours, f"{waiting.pop(0)}\n".encode())
+        questions = shown.count("quit [s]:") + shown.count("[y/N]:")
+        if waiting and questions > len(answers) - len(waiting):
+            if (answer := waiting.pop(0)) == CTRL_C:
+                child.send_signal(signal.SIGINT)
+            else:
+                os.write(ours, f"{answer}\n".encode())
     os.close(ours)
-    assert child.wait(timeout=120) == 1
+    assert child.wait(timeout=120) == code
     return shown
 
 

@@ -292,6 +292,7 @@ def _is_agreed(root: str) -> bool:
     """Ask whether this is the moved workspace: every clone has the same first commit."""
     question = f"the runs of {printable(root)}, which is gone: are they this workspace's"
     if sys.stdin.isatty() and sys.stderr.isatty() and not os.environ.get("CI"):
-        return typer.confirm(f"{question}?", err=True)
+        with process.interruptible():
+            return typer.confirm(f"{question}?", err=True)
     print(f"{question}? On a terminal atlas asks.", file=sys.stderr)
     return False

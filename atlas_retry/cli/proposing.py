@@ -12,6 +12,7 @@ import typer
 from msgspec import Struct
 from msgspec.structs import replace
 
+from atlas_retry import process
 from atlas_retry.errors import AtlasError, Interrupted, UsageError
 from atlas_retry.reports.screen.console import screen
 from atlas_retry.reports.screen.lines import aligned
@@ -209,9 +210,10 @@ def _asked(root: Path, proposal: "Proposal") -> "Proposal":
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise refusal
     sys.stderr.write(f"{refusal}\n")
-    command = typer.prompt(
-        "which command checks this project?", default="", show_default=False, err=True
-    ).strip()
+    with process.interruptible():
+        command = typer.prompt(
+            "which command checks this project?", default="", show_default=False, err=True
+        ).strip()
     if not command:
         raise refusal
     return replace(proposal, choices=(*proposal.choices, proposing.answered(command)))

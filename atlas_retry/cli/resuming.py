@@ -2,18 +2,19 @@
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 from msgspec.structs import replace
 
-from atlas_retry import config
+from atlas_retry import config, process
 from atlas_retry.cli import here, output
 from atlas_retry.cli.history import follow
 from atlas_retry.cli.output import print_commands
-from atlas_retry.errors import AtlasError
+from atlas_retry.errors import AtlasError, Interrupted
 from atlas_retry.events import Emit, Notice
 from atlas_retry.history import archive, database, entries, overview, telling
 from atlas_retry.history.states import RunState
@@ -21,13 +22,14 @@ from atlas_retry.history.values import Order, RunRow
 from atlas_retry.model import Level
 from atlas_retry.reports.screen.gate_lines import failure_lines
 from atlas_retry.reports.screen.lines import harmless
+from atlas_retry.text.units import usd
 from atlas_retry.workspace.gitfile import put_back_around
 
 if TYPE_CHECKING:
     from atlas_retry.run.one import Finished
 
 OK, FAILED = 0, 1
-QUESTION = "[a] retry with AI fix  [s] show the errors  [f] fix by hand  [q] abandon"
+QUESTION = "[a] retry with AI fix  [s] show the errors  [f] fix by hand  [d] discard  [q] quit"
 
 
 def resume(
@@ -51,7 +53,7 @@ def resume(
 
     targets = output.targets(report)
     (folder,) = folders.find([workspace], Path.cwd(), os.environ)
-    rows = _interrupted() if every else _newest(folder)
+    rows = interrupted() if every else _newest(folder)
     waiting = left_to_do(here.home()) if every else ()
     if not rows and not waiting:
         print("nothing to resume", file=sys.stderr if json else sys.stdout)
@@ -85,7 +87,8 @@ def _newest(workspace: Path) -> tuple[RunRow, ...]:
     return (row,) if is_left else ()
 
 
-def _interrupted() -> tuple[RunRow, ...]:
+def interrupted() -> tuple[RunRow, ...]:
+    """Interrupted runs of all workspaces."""
     with here.journal() as connection:
         return overview.interrupted_runs(connection, here.home(), os.environ)
 
@@ -128,7 +131,14 @@ def _is_allowed(row: RunRow, *, as_json: bool) -> bool:
     to = sys.stderr if as_json else sys.stdout
     print(f"run {row.id} in {row.root}: {telling.state_of(row)}", file=to)
     if is_there and not as_json:
-        return _answer(row)
+        try:
+            return _answer(row)
+        except (Interrupted, typer.Abort) as end:
+            print()
+            _say_it_stays(row)
+            if isinstance(end, Interrupted):
+                raise
+            return False
     print_commands("next", f"atlas resume {row.root} --ai-fix", to=to)
     print_commands("undo", f"atlas undo {row.id}", to=to)
     return False
@@ -137,7 +147,9 @@ def _is_allowed(row: RunRow, *, as_json: bool) -> bool:
 def _answer(row: RunRow) -> bool:
     """Ask until the user decides; True if the agent may continue."""
     while True:
-        match typer.prompt(QUESTION, default="s").strip().lower()[:1]:
+        with process.interruptible():
+            answer = str(typer.prompt(QUESTION, default="s")).strip().lower()[:1]
+        match answer:
             case "a":
                 return True
             case "s":
@@ -146,9 +158,34 @@ def _answer(row: RunRow) -> bool:
                 label = f"fix it in {row.root}, then"
                 print_commands(label, f"atlas validate {row.root}", to=sys.stdout)
                 return False
-            case "q":
-                _abandon(row)
+            case "d":
+                _discard(row)
                 return False
+            case "q":
+                _say_it_stays(row)
+                return False
+
+
+def _say_it_stays(row: RunRow) -> None:
+    print_commands("the run stays; to continue", f"atlas resume {row.root}", to=sys.stdout)
+
+
+def may_replace(roots: Collection[Path]) -> bool:
+    """Whether a new run may drop interrupted runs in these workspaces; a terminal is asked."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()) or os.environ.get("CI"):
+        return True
+    rows = [row for row in interrupted() if row.with_agent and Path(row.root) in roots]
+    if not rows:
+        return True
+    for row in rows:
+        cost = usd(row.cost_usd, at_least=row.unpaid)
+        text = f"run {row.id}, interrupted in {row.root}, cost {cost} and can be resumed"
+        print(harmless(text), file=sys.stderr)
+    with process.interruptible(), suppress(typer.Abort):
+        if typer.confirm("Drop it and start a new run?", err=True):
+            return True
+    print_commands("to continue it", *(f"atlas resume {row.root} --ai-fix" for row in rows))
+    return False
 
 
 def _show_errors(row: RunRow) -> None:
@@ -161,9 +198,9 @@ def _show_errors(row: RunRow) -> None:
         print(harmless(text))
 
 
-def _abandon(row: RunRow) -> None:
+def _discard(row: RunRow) -> None:
     with database.opened(here.home()) as connection:
-        reason = "abandoned at the prompt of atlas resume"
+        reason = "discarded at the prompt of atlas resume"
         entries.record(connection, row, RunState.ABANDONED, reason)
-    label = "abandoned; to restore what was there before"
+    label = "discarded; to restore what was there before"
     print_commands(label, f"atlas undo {row.id}", to=sys.stdout)

@@ -43,7 +43,7 @@ def retry(
 ) -> int:
     """Validate and fix what fails; with --ai-fix by asking the agent."""
     from atlas_retry import config
-    from atlas_retry.cli import output, run_output
+    from atlas_retry.cli import output, resuming, run_output
     from atlas_retry.run import folders
     from atlas_retry.run.one import Asked
 
@@ -67,6 +67,8 @@ def retry(
         raise UsageError("--run-id needs one workspace and a whole run")
     if dry_run:
         return _print_prompts(roots, asked, reports=json or bool(report))
+    if not run_id and not resuming.may_replace(roots):
+        return 1
     level = output.verbosity(quiet, verbose)
     with output.screen(
         os.environ, plain=plain, verbosity=level, to_stderr=json, named=len(roots) > 1

@@ -16,6 +16,7 @@ from atlas_retry.process.loop import Loop
 from atlas_retry.process.stopping import (
     at_once,
     handle_signals,
+    interruptible,
     orderly,
     request_stop,
     stop_requested,
@@ -35,6 +36,7 @@ __all__ = [
     "end_marked",
     "hand_over",
     "handle_signals",
+    "interruptible",
     "mark",
     "note_end",
     "orderly",

@@ -146,6 +146,20 @@ def handle_signals(*, is_inner: bool = False) -> Iterator[None]:
 
 
 @contextmanager
+def interruptible() -> Iterator[None]:
+    """A wait for a person's answer: the first INT raises Interrupted. For the main thread only."""
+
+    def end(signum: int, _: FrameType | None) -> None:
+        raise Interrupted(signum)
+
+    earlier = signal.signal(signal.SIGINT, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, earlier)
+
+
+@contextmanager
 def uninterruptible(what: str) -> Iterator[None]:
     """Defer signals that end us until the section has ended.
 

@@ -285,7 +285,7 @@ def _name_unfinished(opened: OpenWorkspace, journal: Journal, emit: Emit, run_id
     cleared = f" Restore or reinstall what its turn changed: {some(changed, 4)}" if changed else ""
     cost = f"It cost {usd(other.cost_usd, at_least=True)}{ended}.{cleared}"
     lines = (
-        f"run {other.id} was interrupted in this workspace. {cost}",
+        f"run {other.id} was interrupted in this workspace, and this run takes its place. {cost}",
         *copyable("it could have been resumed with", f"atlas resume {opened.root}"),
         *copyable("to restore what was there before it", f"atlas undo {other.id}"),
     )
