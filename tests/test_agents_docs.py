@@ -117,6 +117,25 @@ def test_output_that_is_not_json_is_the_summary(printed: str) -> None:
     assert read(printed).words == printed
 
 
+@pytest.mark.parametrize(
+    "printed",
+    [
+        '{"result": "x", "total_cost_usd": 0.1, "total_cost_usd": 0.2}',
+        '{\n"result": "x",\n"total_cost_usd": 0.1, "total_cost_usd": 0.1\n}',
+        '{"part": {"cost": 0.1, "type": "text", "cost": 0.2}}',
+        '{"total_cost_usd": 0.1, "part": {"cost": 0.2}}',
+        '{"part": {"cost": 0.1}}\n{"part": {"cost": 0.1}, "part": {"cost": 0.2}}',
+    ],
+)
+def test_a_cost_given_twice_in_one_object_is_unknown(printed: str) -> None:
+    assert read(printed).cost_usd is None
+
+
+def test_a_cost_that_an_answer_quotes_is_not_given_twice() -> None:
+    printed = r'{"result": "\"total_cost_usd\": 1", "total_cost_usd": 0.1}'
+    assert read(printed).cost_usd == 0.1
+
+
 @pytest.mark.parametrize("printed", [AIDER, AIDER.replace("received. ", "received.\n")])
 def test_the_cost_in_aiders_output_is_read(printed: str) -> None:
     assert read(printed).cost_usd == 0.03

@@ -124,6 +124,12 @@ def script(root: Path, files: Mapping[str, str]) -> AgentSettings:
     return AgentSettings(backend="scripted", path=str(folder))
 
 
+def test_a_cost_given_twice_in_a_reply_is_unknown(root: Path) -> None:
+    settings = script(root, {"1/reply.json": '{"cost_usd": 0.1, "summary": "s", "cost_usd": 0.2}'})
+    reply = ask(root, settings)
+    assert (reply.status, reply.summary, reply.cost_usd) == (ReplyStatus.DONE, "s", None)
+
+
 def test_a_script_replays_files_deletions_patches_and_replies_by_attempt(root: Path) -> None:
     answer = json.dumps({"summary": "second", "cost_usd": 0.25})
     settings = script(

@@ -99,6 +99,13 @@ def test_the_last_result_is_read_among_other_output(stream: bytes) -> None:
     assert (transcript.result.result, transcript.result.is_error) == ("done", False)
 
 
+def test_a_total_cost_that_is_given_twice_is_unknown() -> None:
+    twice = RESULT.replace(b'"total_cost_usd"', b'"total_cost_usd":9,"total_cost_usd"')
+    transcript, _ = read(INIT + b"Update available!\x1b[0m" + twice)
+    assert transcript.result is not None
+    assert transcript.result.total_cost_usd is None
+
+
 @settings(max_examples=200)
 @given(st.binary(max_size=300))
 def test_invalid_bytes_are_skipped(noise: bytes) -> None:

@@ -1,6 +1,7 @@
 """Reading of agents' texts, common to all agents."""
 
 import re
+from contextlib import suppress
 from typing import TypeVar
 
 import msgspec
@@ -62,3 +63,21 @@ def decoded(text: bytes | str, shape: type[_Shape]) -> _Shape | None:
         return msgspec.json.decode(document, type=shape)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         return None
+
+
+def given_twice(text: bytes | str, *names: str) -> bool:
+    """Whether an object of the JSON has one of these keys twice: which value counts is unknown."""
+    document = text.decode("utf-8", "replace") if isinstance(text, bytes) else text
+    if all(document.count(f'"{name}"') <= 1 for name in names):
+        return False
+    import json  # msgspec takes the last value, and says nothing
+
+    found: list[str] = []
+
+    def read(pairs: list[tuple[str, object]]) -> None:
+        keys = [key for key, _ in pairs]
+        found.extend(name for name in names if keys.count(name) > 1)
+
+    with suppress(ValueError, RecursionError):
+        json.loads(document[document.find("{") : document.rfind("}") + 1], object_pairs_hook=read)
+    return bool(found)

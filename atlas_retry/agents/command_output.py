@@ -5,15 +5,15 @@ Supported are `codex exec --json`, `gemini --output-format json`, `opencode run 
 unchanged.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Final
 
 from msgspec import Struct, field
 
-from atlas_retry.agents.answers import decoded
+from atlas_retry.agents.answers import decoded, given_twice
 from atlas_retry.diagnostics.report_formats import value_at
-from atlas_retry.model import Tokens, paid, total_tokens
+from atlas_retry.model import Tokens, total_tokens
 from atlas_retry.patterns import regex
 
 MAX_JSON_CHARS: Final = 1 << 24
@@ -39,18 +39,16 @@ class TurnOutput(Struct, frozen=True, kw_only=True):
 
 def read(printed: str) -> TurnOutput:
     """Read the output of a CLI; if it is not JSON, all of it is the text."""
-    objects = [one for line in printed.splitlines() if (one := _object(line))]
-    if not objects:  # one object over several lines
-        whole = _object(printed[printed.find("{") : printed.rfind("}") + 1])
-        objects = [whole] if whole else []
+    texts = [line for line in printed.splitlines() if _object(line)]
+    if not texts:  # one object over several lines
+        texts = [printed[printed.find("{") : printed.rfind("}") + 1]]
+    objects = [one for text in texts if (one := _object(text))]
     words = [*filter(None, map(_words, objects))]
-    costs = [cost for cost in map(_cost_usd, objects) if cost is not None]
-    in_text = _COST_IN_TEXT.findall(printed)
     counts = chain.from_iterable(map(_counts, objects))
     return TurnOutput(
         words=words[-1] if words else printed,
         session_id=next(filter(None, (_text(one, *_SESSIONS) for one in objects)), None),
-        cost_usd=sum(costs) if costs else float(in_text[-1]) if in_text else None,
+        cost_usd=_all_usd(printed, texts, objects),
         tokens=total_tokens(map(_tokens, counts)),
     )
 
@@ -66,9 +64,20 @@ def _words(one: _Printed) -> str | None:
     return _text(one, *(f"{name}.text" for name in spoken), *_ANSWERS)
 
 
-def _cost_usd(one: _Printed) -> float | None:
+def _all_usd(printed: str, texts: Iterable[str], objects: Iterable[_Printed]) -> float | None:
+    """The cost of all objects, else that in the text; None if one object gives it twice."""
+    costs = [*map(_costs_usd, objects)]
+    names = {name for path in _COSTS for name in path.split(".")}
+    if any(len(usd) > 1 for usd in costs) or any(given_twice(text, *names) for text in texts):
+        return None
+    known = [*chain.from_iterable(costs)]
+    in_text = _COST_IN_TEXT.findall(printed)
+    return sum(known) if known else float(in_text[-1]) if in_text else None
+
+
+def _costs_usd(one: _Printed) -> list[float]:
     costs = (value_at(one, path) for path in _COSTS)
-    return paid(next((cost for cost in costs if isinstance(cost, int | float)), None))
+    return [max(0.0, cost) for cost in costs if isinstance(cost, int | float)]
 
 
 def _counts(one: _Printed) -> Iterator[object]:

@@ -24,6 +24,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
+from atlas_retry.agents.answers import given_twice
 from atlas_retry.agents.lack import Lack, nested
 from atlas_retry.events import AgentActivity, Emit
 from atlas_retry.model import Agent, AgentReply, AgentRequest, ReplyStatus
@@ -114,7 +115,10 @@ def _replay(step: Path, request: AgentRequest, emit: Emit, env: Mapping[str, str
 def _reply_in(file: Path) -> AgentReply | None:
     if not file.is_file():
         return None
-    fields = msgspec.json.decode(file.read_bytes(), type=dict[str, msgspec.Raw])
+    content = file.read_bytes()
+    fields = msgspec.json.decode(content, type=dict[str, msgspec.Raw])
+    if given_twice(content, "cost_usd"):
+        del fields["cost_usd"]
     fields.setdefault("status", msgspec.Raw(b'"done"'))
     return msgspec.json.decode(msgspec.json.encode(fields), type=AgentReply)
 

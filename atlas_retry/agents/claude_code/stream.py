@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct, field
 
 from atlas_retry.agents import models
-from atlas_retry.agents.answers import decoded, one_line
+from atlas_retry.agents.answers import decoded, given_twice, one_line
 from atlas_retry.events import AgentActivity, Event, TransportRetried
 from atlas_retry.model import EDITING_TOOLS, Tokens
 
@@ -206,6 +206,8 @@ class Transcript(Struct):
                 elif event.usage and self._message_id in self.usage:
                     self.usage[self._message_id].output_tokens = event.usage.output_tokens
             case "result", _:
+                if given_twice(bytes(text), "total_cost_usd"):
+                    line.total_cost_usd = None
                 self._end(line)
 
     def _answered(self, line: Line) -> Iterator[Event]:
