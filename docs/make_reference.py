@@ -36,7 +36,7 @@ Flags override `ATLAS_*` variables, these the project's file, this `~/.config/at
 this the defaults; mappings are merged key by key, lists replaced. Each source is checked by itself:
 a wrong value is an error even where another source overrides it. A variable is named after a key,
 with `__` between its parts: `ATLAS_RETRY__MAX_AI_RETRY_ATTEMPTS=5`. `ATLAS_HOME` is not a key but
-the state directory (`$XDG_STATE_HOME/atlas`, else `~/.local/state/atlas`).
+the state directory, an absolute path (`$XDG_STATE_HOME/atlas`, else `~/.local/state/atlas`).
 
 `atlas config show` prints every value with its origin, `atlas config check` reports errors and
 warnings, and [config.schema.json](config.schema.json) lets an editor complete keys

@@ -54,6 +54,7 @@ OURS = {
     "atlas_retry.gates.memory",
     "atlas_retry.model",
     "atlas_retry.patterns",
+    "atlas_retry.reading",
     "atlas_retry.process",
     "atlas_retry.text.redaction",
     "atlas_retry.settings",

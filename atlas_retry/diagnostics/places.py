@@ -286,8 +286,8 @@ def _in_line(
 
 def _unindented_below(lines: Sequence[str], number: int) -> str:
     """The message of an item of a list, below the code that it quotes."""
-    below = lines[number + 1 : number + 6]
-    return next((line.strip() for line in below if line.strip() and not line[0].isspace()), "")
+    below = filter(str.strip, lines[number + 1 : number + 6])
+    return next((line.strip() for line in below if not line[0].isspace()), "")
 
 
 def _is_aside(level: str | None, rule: str | None) -> bool:

@@ -30,7 +30,7 @@ from atlas_retry.diagnostics.runner_logs import (
     go_text,
 )
 from atlas_retry.diagnostics.selecting import folder_of
-from atlas_retry.diagnostics.streams import Stream, folders_of, inside_root, separated
+from atlas_retry.diagnostics.streams import OutputSection, folders_of, inside_root, separated
 from atlas_retry.diagnostics.summaries import failures_counted
 from atlas_retry.diagnostics.table import LineFormat
 from atlas_retry.diagnostics.tests_ran import tests_ran
@@ -281,7 +281,9 @@ def _beyond(
     return len(problems) - sum(count for _, count in kept)
 
 
-def _read_sections(output: ToolOutput, log: Log, sections: Sequence[Stream]) -> Iterator[Located]:
+def _read_sections(
+    output: ToolOutput, log: Log, sections: Sequence[OutputSection]
+) -> Iterator[Located]:
     """The problems of each source, with their lines in the whole log."""
     for section in sections:
         own = log
@@ -296,7 +298,9 @@ def _read_sections(output: ToolOutput, log: Log, sections: Sequence[Stream]) -> 
             yield replace(problem, first=first, last=last)
 
 
-def _placed(problem: Located, output: ToolOutput, log: Log, sections: Sequence[Stream]) -> Located:
+def _placed(
+    problem: Located, output: ToolOutput, log: Log, sections: Sequence[OutputSection]
+) -> Located:
     """The problem with its text, and its paths as the workspace calls them."""
     cwd = posixpath.normpath(posixpath.join(output.cwd, folder_of(output.command)))
     index = bisect(sections, problem.first, key=lambda section: section.first) - 1

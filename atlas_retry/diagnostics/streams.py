@@ -83,7 +83,7 @@ _HEADS = (_HOOK, _MAKE, _NPM, _NX, _MAVEN, _CARGO, _RUN_PATH)
 _MAY_HEAD = regex(r"(?m)directory [`']|^> \S+@|nx run |-< \S+ >-| \(/\S+\)$|^\s*RUN +v|hook id: ")
 
 
-class Stream(Struct, frozen=True, kw_only=True):
+class OutputSection(Struct, frozen=True, kw_only=True):
     """Lines of one source, read by themselves."""
 
     first: int
@@ -99,7 +99,7 @@ Folders = Callable[[str], str | None]
 """The folder of a package, by the name that a runner gives it."""
 
 
-def separated(text: str, folders: Folders) -> tuple[str, tuple[Stream, ...]]:
+def separated(text: str, folders: Folders) -> tuple[str, tuple[OutputSection, ...]]:
     """The text source by source, without their prefixes, and the sections of it.
 
     Lines of no source come first; a text without sources is unchanged, in one section or more.
@@ -111,7 +111,7 @@ def separated(text: str, folders: Folders) -> tuple[str, tuple[Stream, ...]]:
         if [*map(id, (own for _, own in grouped))] == [*map(id, (own for _, own in groups))]:
             break
         groups = grouped
-    sections: list[Stream] = []
+    sections: list[OutputSection] = []
     plain: list[str] = []
     for name, own in groups:
         folder = _folder(name, folders) if name else None
@@ -186,7 +186,7 @@ def _folder(source: str, folders: Folders) -> str | None:
 
 def _headed(
     lines: Sequence[str], at: int, folder: str | None, folders: Folders
-) -> Iterator[Stream]:
+) -> Iterator[OutputSection]:
     """The parts that headings divide the lines into; `at` is the number of the first line."""
     start, inner, command = 0, folder, ""
     stack: list[str | None] = []
@@ -214,9 +214,9 @@ def _headings(lines: Sequence[str]) -> Iterator[tuple[int, re.Match[str]]]:
             yield max(number - ("hook" in heading.groupdict()), 0), heading
 
 
-def _section(own: Sequence[str], first: int, folder: str | None, command: str) -> Stream:
+def _section(own: Sequence[str], first: int, folder: str | None, command: str) -> OutputSection:
     named = {match["path"] for match in filter(None, map(_NPM_PATH.match, own))}
-    return Stream(
+    return OutputSection(
         first=first,
         end=first + len(own),
         folder=named.pop() if folder is None and len(named) == 1 else folder,

@@ -45,9 +45,8 @@ def run_gates(gates: Sequence[Gate], plan: Plan, emit: Emit = unseen) -> Validat
     started_at, clock = now(), time.monotonic()
     course = Course(gates=tuple(gates), plan=plan, emit=emit)
     wanted, began_s = _not_known(course), time.time()
-    if wanted and plan.watched and plan.watched.keep_unstaged and not plan.wrap:
-        course.restore_unstaged = plan.watched.keep_unstaged()
     if wanted:
+        _keep_unstaged(course)
         with plan.watching() if _saves_looks(course, wanted) else nullcontext():
             course.seen = plan.seen()
             _run_until_steady(course, tuple(n for n in wanted if not _has_its_inputs(course, n)))
@@ -64,6 +63,12 @@ def run_gates(gates: Sequence[Gate], plan: Plan, emit: Emit = unseen) -> Validat
     )
     emit(ValidationFinished(validation=validation))
     return validation
+
+
+def _keep_unstaged(course: Course) -> None:
+    keep = course.plan.watched.keep_unstaged if course.plan.watched else None
+    if keep and not course.plan.wrap:
+        course.restore_unstaged = keep()
 
 
 def _saves_looks(course: Course, numbers: Sequence[int]) -> bool:

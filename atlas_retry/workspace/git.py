@@ -10,6 +10,7 @@ import re
 import shlex
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
+from itertools import filterfalse
 from pathlib import Path
 
 from atlas_retry.errors import UsageError, WorkspaceError
@@ -122,8 +123,8 @@ def git(
 
 def special_rules(root: Path) -> tuple[Path, ...]:
     """Ignore files of a folder that are no files: git would open them, and wait at a FIFO."""
-    there = (root / name for name in _RULES if os.path.lexists(root / name))
-    return tuple(path for path in there if path.exists() and not (path.is_file() or path.is_dir()))
+    there = filter(Path.exists, (root / name for name in _RULES))
+    return tuple(filterfalse(Path.is_dir, filterfalse(Path.is_file, there)))
 
 
 def _refuse_special(cwd: Path) -> None:
