@@ -454,6 +454,13 @@ def test_the_slowest_gate_of_the_last_run_starts_first(project: Project) -> None
     assert ended.out.index("sleep 0.6") < ended.out.index("sleep 0.1")
 
 
+def test_one_job_is_one_gate_at_a_time_also_for_gates_that_wait(project: Project) -> None:
+    alone = "mkdir ../busy && sleep 0.4 && rmdir ../busy"
+    gates(project, alone, f"{alone} && true")
+    atlas(project, "validate", "--jobs", "1")
+    assert atlas(project, "validate", "--jobs", "1").code == 0
+
+
 @pytest.mark.parametrize("where", ["no/such/place", "calc.py"])
 def test_a_path_that_is_not_a_directory_is_refused(where: str, project: Project) -> None:
     ended = atlas(project, "validate", where)

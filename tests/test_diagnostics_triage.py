@@ -177,10 +177,12 @@ def test_failures_of_code_are_not_classified_as_environment(folder: object) -> N
         assert not golden(name).environment
 
 
-def test_a_command_with_exit_code_0_has_no_errors() -> None:
+def test_a_command_with_a_trusted_exit_code_of_0_has_no_errors() -> None:
     stdout = regenerate.output_of(regenerate.FOLDER / "pytest-9.2.0-plain").stdout
     findings = diagnose(
-        ToolOutput(command="pytest || true", kind=Kind.TEST, stdout=stdout, exit_code=0)
+        ToolOutput(
+            command="pytest", kind=Kind.TEST, stdout=stdout, exit_code=0, trusts_exit_code=True
+        )
     )
     assert findings.diagnostics == ()
     assert findings.ran
@@ -232,3 +234,25 @@ def test_a_compilers_warnings_count_if_they_fail_the_gate(more: str, tools: list
     output = ToolOutput(command="javac *.java", kind=Kind.BUILD, exit_code=1, stderr=JAVAC + more)
     warned = [d.tool for d in diagnose(output).diagnostics if d.path == "A.java"]
     assert warned == tools
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "make: 'test' is up to date.",
+        "make[1]: \u2018test\u2019 is up to date.",
+        "make: Nothing to be done for 'test'.",
+        "0 of 0 tests passed",
+        "warning: No Python files found under the given path(s)",
+    ],
+)
+def test_a_test_gate_with_nothing_to_do_is_vacuous(line: str) -> None:
+    output = ToolOutput(command="make test", kind=Kind.TEST, exit_code=0, stdout=f"{line}\n")
+    assert diagnose(output).vacuous
+
+
+@pytest.mark.parametrize("tests", ["===== 3 passed in 0.10s =====", "all is well"])
+def test_a_part_with_nothing_to_do_beside_tests_is_not_vacuous(tests: str) -> None:
+    text = f"make: Nothing to be done for 'deps'.\n{tests}\n"
+    output = ToolOutput(command="make test", kind=Kind.TEST, exit_code=0, stdout=text)
+    assert not diagnose(output).vacuous

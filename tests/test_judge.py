@@ -58,7 +58,7 @@ def pair(tmp_path: Path) -> tuple[Path, Path]:
         ("src/a.py", "a = 2\n", {}),
         ("src/a.py", 'x = "PYTEST_CURRENT_TEST"\n', {"refused": {"test-aware"}}),
         ("node_modules/a.js", "1\n", {"refused": {"dependency-changed"}}),
-        ("vendor/a.js", "let x = 1\n", {"review": {"vendored-changed"}}),
+        ("vendor/a.js", "let x = 1\n", {}),
     ],
 )
 def test_all_files_of_two_folders_are_compared(
@@ -202,7 +202,7 @@ class Attempt:
         ("src/b.py", "if x == 41713:\n    y = 1\n", {"review": {"special-cased"}}),
         ("node_modules/a.js", "1\n", {"refused": {"dependency-changed"}}),
         ("new/node_modules/a.js", "1\n", {}),
-        ("src/vendor/a.py", "a = 1\n", {"review": {"vendored-changed"}}),
+        ("src/vendor/a.py", "a = 1\n", {}),
         ("local/tests/conftest.py", "x = 1\n", {}),
         (".git/hooks/pre-commit", "#!/bin/sh\n", {"refused": {"git-state"}}),
         ("../home/.bashrc", "x\n", {"refused": {"outside-workspace"}}),

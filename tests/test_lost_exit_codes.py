@@ -132,6 +132,7 @@ def test_a_gate_that_cannot_fail_is_optional_and_says_so(
     assert f"optional: `{part}` makes it exit with 0" in ended.out
 
 
+@needs("make")
 def test_a_failure_that_make_ignores_is_the_users_word(tmp_path: Path, environ: Environ) -> None:
     files = CALC | {"Makefile": f"test:\n\t-{PYTEST}\n"}
     project = miniature(tmp_path, environ, files, [], validation={"test": ["make test"]})
@@ -148,6 +149,8 @@ def test_a_failure_that_make_ignores_is_the_users_word(tmp_path: Path, environ: 
         ("2 passed, 1 xfailed, 1 skipped in 0.10s", None),
         ("FAILED (failures=1, errors=2)", "3 failed"),
         ("FAILED (expected failures=1)\nOK", None),
+        ("FAILED (failures=1)\n\nRan 1 test in 0.001s\n\nOK", None),
+        ("Tests: 2, Assertions: 2, Failures: 1.\nOK (3 tests, 4 assertions)", None),
         ("Tests:       1 failed, 2 passed, 3 total", "1 failed"),
         ("Tests:       2 passed, 2 total\n  1 failed", "1 failed"),
         ("      Tests  1 failed | 2 passed (3)", "1 failed"),
@@ -171,4 +174,20 @@ def test_a_failure_that_make_ignores_is_the_users_word(tmp_path: Path, environ: 
 )
 def test_the_last_summary_counts(text: str, said: str | None) -> None:
     summary = failures_counted(text, "")
+    assert (str(summary) if summary else None) == said
+
+
+@pytest.mark.parametrize(
+    ("stdout", "stderr", "said"),
+    [
+        ("FAILED (failures=1)", "OK (expected failures=1)", None),
+        ("3 failed, 2 passed in 1.20s", "Ran 2 tests in 0.01s\n\nOK", None),
+        ("", "FAILED (failures=1)", "1 failed"),
+        ("test result: ok. 2 passed; 0 failed; ", "error: 1 target failed:", "1 target failed"),
+    ],
+)
+def test_a_summary_without_failures_in_one_stream_is_believed(
+    stdout: str, stderr: str, said: str | None
+) -> None:
+    summary = failures_counted(stdout, stderr)
     assert (str(summary) if summary else None) == said

@@ -68,7 +68,8 @@ def test_a_flaky_test_that_writes_ignored_files_is_still_flaky(
 
 def test_outputs_of_gates_cause_no_further_run(tmp_path: Path, environ: Environ) -> None:
     check = f"echo ran >> ../runs; date +%N > out.db; {CHECK}"
-    project = miniature(tmp_path, environ, hiding("out.db"), [REPAIR], validation={"lint": [check]})
+    gates, once = {"lint": [check]}, {"flake_reruns": 0}
+    project = miniature(tmp_path, environ, hiding("out.db"), [REPAIR], validation=gates, retry=once)
     assert project.retry().verdict is Verdict.FIXED
     assert (tmp_path / "runs").read_text() == "ran\n" * 2
 

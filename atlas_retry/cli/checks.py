@@ -73,12 +73,14 @@ def validate(
         from atlas_retry.run.triage import check_baseline
 
         check_baseline(opened.root, opened.settings, os.environ)
+    how = plan(opened, validation_logs(opened))
     how = replace(
-        plan(opened, validation_logs(opened)),
+        how,
         check=bool(os.environ.get("CI")) if check is None else check,
         fail_fast=fail_fast,
         flake_reruns=flake_reruns,
         jobs=jobs or opened.settings.jobs,
+        waiting=() if jobs else how.waiting,  # `-j 1` is one at a time
         reuse=Reuse.PASSED if reuse and not receipt else Reuse.NONE,
     )
     level = output.verbosity(quiet, verbose)

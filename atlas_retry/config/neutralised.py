@@ -5,7 +5,7 @@ from atlas_retry.patterns import regex
 NEUTRALISERS = regex(
     r"""(?x)
       \|\|\s*(?:true|:|exit\s+0|/bin/true)\s*(?=$|[;)])    # sh: at the end of the line
-    | ;\s*(?:true|:|exit\s+0)\s*$
+    | ;\s*exit\s+0\s*$
     | (?<!\S)--exit-zero\b(?!-)                             # ruff, flake8, pylint, cspell
     | (?<!\S)--exit-code[= ]0(?!\S)                         # trivy, gitleaks
     | (?<!\S)--(?:no-error-on-unmatched-pattern\s+)?no-fail(?!\S)

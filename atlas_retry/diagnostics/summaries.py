@@ -19,12 +19,17 @@ _PYTEST = (
     r"(?:=+ )?(?=\d+ [a-z]+\b.* in [\d.]+s)(?:(?P<n>\d+) failed\b)?"
     r"(?:(?:, )?\d+ (?!errors?\b)[a-z]+)*(?:(?:, )?(?P<n2>\d+) errors?\b)?.* in [\d.]+s"
 )
+_UNITTEST = (
+    r"(?:FAILED \((?:failures=(?P<n>\d+))?(?:, )?(?:errors=(?P<n2>\d+))?[^)]*\)"
+    r"|(?:OK|NO TESTS RAN)(?: \([^)]*\))?)$"
+)
+_PHPUNIT = (
+    r"OK \(\d+ tests?, "
+    r"|Tests: \d+, Assertions: \d+(?:, Errors: (?P<n>\d+))?(?:, Failures: (?P<n2>\d+))?"
+)
 _SUMMARIES: Mapping[str, tuple[str, ...]] = {
     "pytest": (_PYTEST,),
-    "unittest": (
-        r"FAILED \((?:failures=(?P<n>\d+))?(?:, )?(?:errors=(?P<n2>\d+))?[^)]*\)$",
-        r"(?:OK|NO TESTS RAN)(?: \([^)]*\))?$",
-    ),
+    "unittest": (_UNITTEST,),
     "jest": (r"Tests: +(?:(?P<n>\d+) failed)?.*\d total$",),
     "jest suites": (r"Test Suites: +(?:(?P<n>\d+) failed)?.*\d total$",),
     "vitest": (r" +Tests {2}(?:(?P<n>\d+) failed)?.*\(\d+\)$",),
@@ -41,10 +46,7 @@ _SUMMARIES: Mapping[str, tuple[str, ...]] = {
     "mix": (r"(?:\d+ \w+, )*?\d+ tests?, (?P<n>\d+) failures?\b",),
     "rspec": (r"\d+ examples?, (?P<n>\d+) failures?\b",),
     "minitest": (r"\d+ (?:runs|tests), \d+ assertions, (?P<n>\d+) failures, (?P<n2>\d+) errors",),
-    "phpunit": (
-        r"Tests: \d+, Assertions: \d+(?:, Errors: (?P<n>\d+))?(?:, Failures: (?P<n2>\d+))?",
-        r"OK \(\d+ tests?, ",
-    ),
+    "phpunit": (_PHPUNIT,),
     "ctest": (r"\d+% tests passed, (?P<n>\d+) tests failed out of \d+$",),
     "dotnet": (
         r"(?:Passed|Failed|Skipped)!\s+- Failed:\s+(?P<n>\d+), Passed:",
@@ -90,17 +92,19 @@ class Summary(Struct, frozen=True):
 def failures_counted(stdout: str, stderr: str) -> Summary | None:
     """The last summary, if it counts failures that no tool was asked to ignore.
 
-    The order of lines in different streams is unknown: stderr counts if stdout has no summary, or
-    one of the same runner.
+    The order of lines in different streams is unknown, so a last summary without failures in one
+    of them is believed: a test may print what it likes into the other.
     """
     if _IGNORED.search(stdout) or _IGNORED.search(stderr):
         return None
-    printed, errors = last_summary(stdout), last_summary(stderr)
-    if printed and errors and printed.runner == errors.runner:
-        worst = max(printed, errors, key=lambda one: (one.failures, one.word))
-    else:
-        worst = printed or errors or Summary("", 0)
-    return worst if worst.failures or worst.word else None
+    spoken = [*filter(None, map(last_summary, (stdout, stderr)))]
+    failing = [*filter(str, spoken)]
+    if len(failing) == len(spoken):
+        return next(iter(failing), None)
+    # cargo's word on all targets is on stderr, below the results of the last one on stdout
+    runners = {one.runner for one in spoken}
+    worded = [one for one in failing if one.word]
+    return worded[0] if worded and len(runners) == 1 else None
 
 
 def last_summary(text: str) -> Summary | None:

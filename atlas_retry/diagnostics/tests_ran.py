@@ -81,8 +81,14 @@ _NONE = regex(r"""(?x)
     | \[info\][ ]No[ ]tests[ ](?:were[ ]executed\.|to[ ]run[ ]for[ ])        # sbt
     | \?[ ]{3}\t\S+\t\[no[ ]test[ ]files\]$ | ok[ ]{2}\t.*\[no[ ]tests[ ]to[ ]run\]$
     | (?:\[INFO\][ ])?No[ ]tests[ ]to[ ]run\.                                # Maven
+    | (?:[^ ]+:[ ])?(?:0[ ]of[ ]0|0/0)[ ](?:tests?|specs?|checks?)\b
+    | (?:[Ww]arning:[ ]|error:[ ])?No[ ]Python[ ]files[ ]found\b
     """)
 """Messages that no test ran."""
+_IDLE = regex(
+    r"g?make(\[\d+\])?: (['`\u2018].+['\u2019] is up to date\.$|Nothing to be done for )|\s*$"
+)
+"""What make prints if it runs nothing, and empty lines."""
 _GO_TEST = regex(r"^ *--- (PASS|FAIL|SKIP): ")
 _ENDED = regex(r"\b(\d+) (?:tests? )?(?:pass|fail)(?:ed|ing)?\b")
 _COUNTING = tuple(map(regex, _COUNTS))
@@ -100,7 +106,7 @@ def tests_ran(log: Log) -> bool | None:
     summary = [line for line in lines if _SAYS.match(line)]
     if sum(map(_ran, summary)) > 0:
         return True
-    none = any(map(_NONE.match, lines))
+    none = any(map(_NONE.match, lines)) or all(map(_IDLE.match, log.lines))
     has_passed = log.exit_code in (0, _PYTEST_NOTHING)
     return False if none or (summary and has_passed) else None
 

@@ -75,6 +75,8 @@ class Plan(OutputContext, frozen=True, kw_only=True):
     """Whether a gate that changes files fails."""
     fail_fast: bool = False
     flake_reruns: int = 0
+    before_money: bool = False
+    """Whether an agent is asked next, so that a failure without a place is run again, too."""
     reuse: Reuse = Reuse.NONE
     learns: bool = True
     """Whether results are remembered; not after an agent's turn, which may have edited caches."""

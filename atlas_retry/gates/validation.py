@@ -415,11 +415,19 @@ def _may_be_flaky(result: GateResult, course: Course) -> bool:
     One that only has new problems may have failed because of the gates beside it.
     """
     is_test = result.kind is Kind.TEST and result.status is Status.FAILED
-    if not is_test or course.plan.flake_reruns == 0:
+    if not (is_test or _may_be_a_hiccup(result, course)) or course.plan.flake_reruns == 0:
         return False
     names = [gate.name for gate in course.gates]
     before = _earlier(names.index(result.name), course)
     return before is None or before.success or not _fails_again(result, before)
+
+
+def _may_be_a_hiccup(result: GateResult, course: Course) -> bool:
+    """Whether a failure that would cost money names no place in the workspace, or the machine."""
+    is_other = result.kind in (Kind.LINT, Kind.BUILD, Kind.CUSTOM) and result.required
+    if not (course.plan.before_money and is_other and result.status is Status.FAILED):
+        return False
+    return result.triage == "environment" or not any(d.path for d in result.diagnostics)
 
 
 def _was_flaky(number: int, result: GateResult, course: Course) -> bool:
@@ -483,7 +491,7 @@ def _run_review(course: Course, number: int) -> None:
     gate = course.gates[number]
     is_put_off = bool(_to_run_again(course))
     if course.plan.review is None:
-        result = skipped(gate, "no agent to review with")
+        result = skipped(gate, "not run: no agent to review with")
     elif is_put_off:
         result = skipped(gate, "reviewed once the gates before it have run on the changed files")
     elif any(other.blocks for n, other in course.results.items() if n < number):

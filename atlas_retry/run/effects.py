@@ -284,6 +284,7 @@ class Effects(Struct, kw_only=True):
             plan(self.opened, self._logs("logs", number)),
             review=self._reviewer_of(number) if with_agent and has_review else None,
             flake_reruns=settings.retry.flake_reruns,
+            before_money=with_agent and previous is None,
             after_attempt=previous is not None,
             previous=previous,
             learns=previous is None and not with_agent,

@@ -38,7 +38,7 @@ class Desk(Struct, frozen=True, kw_only=True):
 
 
 def review(gate: Gate, desk: Desk) -> GateResult:
-    """Run a review gate; without changes to review it passes at no cost."""
+    """Run a review gate; without changes to review it is not run."""
     started_at, clock = now(), time.monotonic()
     result = _result(gate, desk)
     return replace(
@@ -52,7 +52,7 @@ def review(gate: Gate, desk: Desk) -> GateResult:
 def _result(gate: Gate, desk: Desk) -> GateResult:
     diff = opinion.chosen(desk.diff(), gate.paths)
     if not diff.strip():
-        return _ended(gate, Status.PASSED, stdout="no changes to review\n")
+        return _ended(gate, Status.SKIPPED, error="not run: this run has changed nothing to review")
     promised_usd = desk.promised_usd()
     if promised_usd is not None and promised_usd <= 0:
         return _ended(gate, Status.FAILED, error="the budget has no money left for a review")
@@ -97,14 +97,14 @@ def _judged(gate: Gate, desk: Desk, reply: AgentReply) -> GateResult:
 
 
 def _ended(gate: Gate, status: Status, *, stdout: str = "", error: str | None = None) -> GateResult:
-    triage = {Status.PASSED: None, Status.BROKEN: "environment"}
+    triage = {Status.PASSED: None, Status.SKIPPED: None, Status.BROKEN: "environment"}
     return GateResult(
         name=gate.name,
         kind=gate.kind,
         command=gate.run,
         required=gate.required,
         status=status,
-        success=status is Status.PASSED,
+        success=status in (Status.PASSED, Status.SKIPPED),
         stdout=stdout,
         error=error,
         triage=triage.get(status, "code"),
