@@ -303,3 +303,43 @@ def test_an_agent_that_deletes_git_ends_the_run_with_files_restored(
     assert ".git is gone, with the commits that no snapshot holds" in ended.err
     assert (project.root / "calc.py").read_text() == CALC
     assert not (project.root / "new").exists()
+
+
+@pytest.mark.parametrize("end", ["true", "kill -INT $PPID; sleep 9"])
+def test_no_undo_is_promised_after_the_state_was_deleted(project: Project, end: str) -> None:
+    line = f"echo half > calc.py; rm -rf {project.environ['ATLAS_HOME']}; {end}"
+    project.configure(agent={"backend": "command", "command": line})
+    ended = atlas(project, "retry", ".", "--ai-fix")
+    said = ended.out + ended.err
+    assert ended.code in (3, 130)
+    assert "atlas undo" not in said
+    assert "this run cannot be undone" in said
+    assert "Traceback" not in said
+    assert "was deleted while atlas used it" in said
+
+
+def test_junk_in_place_of_the_names_of_snapshots_is_no_bug(project: Project) -> None:
+    project.attempt(1, {"calc.py": FIXED})
+    assert atlas(project, "retry", ".", "--ai-fix").code == 0
+    home = Path(project.environ["ATLAS_HOME"])
+    (refs,) = home.glob("workspaces/*/shadow.git/packed-refs")
+    refs.write_bytes(b"junk\n\n\xff\0\n")
+    undone = atlas(project, "undo")
+    assert (undone.code, undone.out) == (3, "")
+    assert "has no snapshot 'start': it was pruned or deleted" in undone.err
+
+
+@pytest.mark.parametrize("spoil", ["rm -rf workspaces", "rm {}"])
+def test_runs_whose_snapshots_are_lost_are_no_error_later(project: Project, spoil: str) -> None:
+    project.attempt(1, {"calc.py": FIXED})
+    assert atlas(project, "retry", ".", "--ai-fix").code == 0
+    home = Path(project.environ["ATLAS_HOME"])
+    (refs,) = home.glob("workspaces/*/shadow.git/packed-refs")
+    subprocess.run(("/bin/sh", "-c", spoil.format(refs)), cwd=home, check=True)
+    lost = atlas(project, "undo")
+    assert (lost.code, "Traceback" in lost.err) == (3, False)
+    assert "it was pruned or deleted" in lost.err
+    assert atlas(project, "retry", ".").code == 0
+    later = atlas(project, "undo")
+    assert (later.code, later.err) == (0, "")
+    assert "an earlier run" not in later.out

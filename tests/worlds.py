@@ -153,6 +153,9 @@ class _InWorld(Effects, kw_only=True):
     def changes(self, before: str, after: str) -> tuple[Change, ...]:
         return self.world.changes(before, after)
 
+    def how_to_undo(self) -> tuple[str, ...]:
+        return ()
+
     def undo_git(self, number: int, *, is_abandoned: bool = False) -> None:
         pass
 

@@ -153,8 +153,10 @@ def _name_earlier(ws: Workspace, row: RunRow) -> None:
     """Print how to undo the newest earlier run whose changes are still there, if there is one."""
     with here.journal() as connection:
         rows = archive.runs(connection, row.root, limit=MAX_EARLIER)
+    held = rescue.held_runs(ws)
     for one in rows:
-        is_gone = one.pruned or one.is_open or one.state is RunState.UNDONE
+        is_lost = one.pruned or rescue.START not in held.get(one.id, {})
+        is_gone = is_lost or one.is_open or one.state is RunState.UNDONE
         is_earlier = _began_s(one) < _began_s(row)
         if is_earlier and not is_gone and changes(ws, *rescue.span(ws, one, None)):
             print_commands("an earlier run changed files", f"atlas undo {one.id}", to=sys.stdout)

@@ -16,7 +16,7 @@ from atlas_retry.cli.history import follow
 from atlas_retry.cli.output import print_commands
 from atlas_retry.errors import AtlasError, Interrupted
 from atlas_retry.events import Emit, Notice
-from atlas_retry.history import archive, database, entries, overview, telling
+from atlas_retry.history import archive, database, entries, overview, rescue, telling
 from atlas_retry.history.states import RunState
 from atlas_retry.history.values import Order, RunRow
 from atlas_retry.model import Level
@@ -140,7 +140,7 @@ def _is_allowed(row: RunRow, *, as_json: bool) -> bool:
                 raise
             return False
     print_commands("next", f"atlas resume {row.root} --ai-fix", to=to)
-    print_commands("undo", f"atlas undo {row.id}", to=to)
+    print(*rescue.how_to_undo(here.workspace_at(row.root), row.id, "undo"), sep="\n", file=to)
     return False
 
 

@@ -19,6 +19,7 @@ from atlas_retry.history.states import RunState
 from atlas_retry.history.values import OpenAttempt, RunRow
 from atlas_retry.patterns import regex
 from atlas_retry.state_dir import TURN, VALIDATION
+from atlas_retry.text.units import copyable
 from atlas_retry.workspace import (
     discovery,
     gitmoves,
@@ -61,6 +62,13 @@ def snapshots(ws: discovery.Workspace, run: RunRow) -> dict[str, str]:
     return held_runs(ws).get(run.id, {})
 
 
+def how_to_undo(ws: discovery.Workspace, run_id: str, label: str) -> tuple[str, ...]:
+    """Lines with the command that restores what was there before a run, or that there is none."""
+    if START in held_runs(ws).get(run_id, {}):
+        return copyable(label, f"atlas undo {run_id}")
+    return (f"this run cannot be undone: {ws.shadow} does not hold its start",)
+
+
 def undo(
     ws: discovery.Workspace, run: RunRow, folder: Path, attempt: OpenAttempt | None
 ) -> Restored:
@@ -73,7 +81,7 @@ def undo(
     held = snapshots(ws, run)
     if START not in held:
         raise WorkspaceError(
-            f"run {run.id} has no snapshot {START!r}: it was pruned",
+            f"run {run.id} has no snapshot {START!r}: it was pruned or deleted",
             remedy="atlas log lists the remaining runs",
         )
     quiet_s = quiet_since_s(run, folder)

@@ -33,6 +33,7 @@ from atlas_retry.guard import judge
 from atlas_retry.guard.judge import seals
 from atlas_retry.guard.judgement import Judgement
 from atlas_retry.guard.places import is_code, is_made, is_product, is_test
+from atlas_retry.history import rescue
 from atlas_retry.history.journal import Journal
 from atlas_retry.model import (
     Agent,
@@ -431,6 +432,11 @@ class Effects(Struct, kw_only=True):
         self.budget.settle(str(self.opened.root), reply.cost_usd or 0.0)
         touched = tuple(_behind_links(self.opened.root, path) for path in reply.touched)
         return replace(reply, touched=touched)
+
+    def how_to_undo(self) -> tuple[str, ...]:
+        """Lines with the command that undoes the run, if there is one."""
+        label = "to restore what was there before the run"
+        return rescue.how_to_undo(self.opened.git, self.run.run_id, label)
 
     def undo_git(self, number: int, *, is_abandoned: bool = False) -> None:
         """Undo what the agent's git did in a turn, and name what others did.

@@ -4,6 +4,7 @@ All side effects are methods of `Effects`; the loop starts no process itself and
 """
 
 import shlex
+from contextlib import suppress
 from itertools import chain
 
 from msgspec.structs import replace
@@ -37,7 +38,7 @@ from atlas_retry.run.effects import Effects
 from atlas_retry.run.held import needed_paths, standing
 from atlas_retry.run.progress import Progress, Run, Taken
 from atlas_retry.run.settle import Turn, forget, name_restored, settle
-from atlas_retry.text.units import copyable, some
+from atlas_retry.text.units import some
 from atlas_retry.workspace.gitunder import Under
 
 MAX_SHOWN = 8
@@ -103,24 +104,26 @@ def _attempt(progress: Progress, do: Effects) -> Progress:
     try:
         return _turn(progress, before, number, do)
     except Interrupted as interrupted:
-        _revert_attempt(before, number, do)
+        _revert_or_say(before, number, do)
         interrupted.reverted = number
         raise
     except AtlasError:
-        _revert_after_error(before, number, do)
+        with suppress(AtlasError):  # the first error is the one to report
+            _revert_or_say(before, number, do)
         raise
 
 
-def _revert_after_error(before: Taken, number: int, do: Effects) -> None:
-    """Revert the attempt; if that fails, too, say so: the first error is the one to report."""
+def _revert_or_say(before: Taken, number: int, do: Effects) -> None:
+    """Revert the attempt; if that fails, say that its changes stay, and raise the error."""
     try:
         _revert_attempt(before, number, do)
     except AtlasError as error:
         lines = (
             f"the changes of attempt {number} are still in the workspace: {error}",
-            *copyable("to restore what was there before the run", f"atlas undo {do.run.run_id}"),
+            *do.how_to_undo(),
         )
         do.emit(Notice(level=Level.WARNING, text="\n".join(lines)))
+        raise
 
 
 def _on_its_base(progress: Progress, do: Effects) -> Progress:

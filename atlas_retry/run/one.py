@@ -219,7 +219,7 @@ def run_here(
             lines = (
                 _interruption(interrupted.reverted),
                 *copyable("to continue", f"atlas resume {opened.root}{paying}"),
-                *copyable("to restore what was there before the run", f"atlas undo {run_id}"),
+                *rescue.how_to_undo(opened.git, run_id, "to restore what was there before the run"),
             )
             emit(Notice(level=Level.WARNING, text="\n".join(lines)))
             raise
@@ -287,7 +287,7 @@ def _name_unfinished(opened: OpenWorkspace, journal: Journal, emit: Emit, run_id
     lines = (
         f"run {other.id} was interrupted in this workspace, and this run takes its place. {cost}",
         *copyable("it could have been resumed with", f"atlas resume {opened.root}"),
-        *copyable("to restore what was there before it", f"atlas undo {other.id}"),
+        *rescue.how_to_undo(opened.git, other.id, "to restore what was there before it"),
     )
     emit(Notice(level=Level.WARNING, text="\n".join(lines)))
 

@@ -76,6 +76,10 @@ def exclusive(ws: Workspace) -> Iterator[None]:
             yield
             busy.unlink()
     except OSError as error:
+        if not ws.home.is_dir():
+            raise StateError(
+                f"{ws.home} was deleted while atlas used it", remedy="run the command again"
+            ) from error
         raise StateError(
             f"the state directory cannot be written: {error}",
             remedy="make room there, or: export ATLAS_HOME=/a/folder/you/can/write",
@@ -128,8 +132,8 @@ def kept(ws: Workspace) -> dict[str, str]:
         lines = os.fsdecode((ws.shadow / _REFS).read_bytes()).splitlines()
     except FileNotFoundError:
         return {}
-    refs = (line.split(" ", 1) for line in lines if line[0] not in "#^")
-    return {ref.removeprefix(_KEPT): oid for oid, ref in refs}
+    refs = (line.partition(" ") for line in lines)
+    return {ref.removeprefix(_KEPT): oid for oid, _, ref in refs if ref.startswith(_KEPT)}
 
 
 def keep(ws: Workspace, name: str, snapshot_id: str) -> None:
