@@ -44,6 +44,10 @@ STAYS: Mapping[str, tuple[str, str]] = {
     "config --global": ("git config --global user.name Someone", "git config --global user.name"),
     "remote": ("git remote add other ../elsewhere", "git remote"),
     "notes": (f"{ME} notes add -m remark", "git notes show"),
+    "sparse-checkout": (
+        "git sparse-checkout set --no-cone '/*'",
+        "git config --list --local; git config --list --worktree",
+    ),
     "worktree": ("git worktree add -q ../beside idle", "git -C ../beside symbolic-ref HEAD"),
 }  # fmt: skip
 
@@ -361,3 +365,28 @@ def test_undo_takes_back_the_agents_commit_where_the_guard_only_warned(
     assert shell(project.root, "git rev-parse HEAD; git tag", environ) == head
     assert (project.root / "calc.py").read_text() == ADD
     assert shell(project.root, "git status --porcelain -uno", environ) == " M other.txt\n"
+
+
+RUINED = {
+    "config": "echo '[core' > .git/config",
+    "HEAD": "echo junk > .git/HEAD",
+    "both": "echo junk > .git/HEAD; echo '[' >> .git/config",
+    "branch": "echo junk > .git/refs/heads/main",
+    "no HEAD": "rm .git/HEAD",
+}
+
+
+@pytest.mark.parametrize("how", RUINED)
+def test_what_an_agent_ruined_in_git_is_restored(
+    tmp_path: Path, environ: Environ, how: str
+) -> None:
+    project = begun(tmp_path, environ)
+    look = (
+        "git rev-parse HEAD; git symbolic-ref HEAD; git config --list --local; git status -s -uno"
+    )
+    before = shell(project.root, look, environ)
+    for number in (1, 2):
+        (project.script / f"{number}.sh").write_text(f"{REPAIR}\n{RUINED[how]}\n")
+    outcome = project.retry()
+    assert outcome.verdict is Verdict.REJECTED
+    assert shell(project.root, look, environ) == before

@@ -444,13 +444,17 @@ class Effects(Struct, kw_only=True):
         If the guard does not block, only that of an attempt that is abandoned.
         """
         git, folder = self.opened.git, self._attempt_folder(number)
-        is_other = gitfile.put_back(git.root, git.home)  # before git is asked anything
+        # before git is asked anything
+        is_other = gitfile.put_back(git.root, git.home)
+        repaired = (*(["gitfile"] if is_other else []), *gitmoves.repair(git, folder))
         turn = self.git_turn = gitmoves.turned(git, folder)
         if turn is None:
             return
-        if is_other:
-            turn = self.git_turn = turn.with_agents("gitfile")
-            self.emit(Notice(level=Level.WARNING, text=f"{git.root / '.git'} is restored"))
+        for name in repaired:
+            turn = self.git_turn = turn.with_agents(name)
+            self.emit(
+                Notice(level=Level.WARNING, text=f"restored, as git could not use it: {name}")
+            )
         if is_abandoned or self.opened.settings.guard.mode == "block":
             with process.uninterruptible(f"git's state in {self.opened.root} is being restored"):
                 lines = gitmoves.undo(git, turn, folder)

@@ -38,16 +38,16 @@ _DERIVED = frozenset({"info/refs", "info/sparse-checkout"})
 """Files that git makes from its other state."""
 _NEVER = frozenset({"index", "state:ORIG_HEAD", "state:FETCH_HEAD", "shallow", *_DERIVED})
 """Facts that staging, fetching and looking change."""
+_VALUE = regex(r"[0-9a-f]{40,64}|ref: refs/\S+")
 _RUNS = regex(
     r"config:(?:core\.(?:hookspath|fsmonitor|editor|pager|askpass|sshcommand|gitproxy"
     r"|alternaterefscommand|attributesfile|excludesfile|worktree)|sequence\.editor|include\.path"
     r"|includeif\..*|alias\..*|filter\..*|credential\..*|diff\.external|diff\..*\.(?:command|textconv)"
     r"|merge\..*\.driver|(?:merge|diff)tool\..*|gpg\..*program|pager\..*|interactive\.difffilter"
     r"|hook\..*|remote\..*\.(?:uploadpack|receivepack|vcs|proxy)|uploadpack\.packobjectshook"
-    r"|submodule\..*\.update|trailer\..*|url\..*|extensions\..*|browser\..*|man\..*|init\.templatedir"
-    r"|core\.(?:autocrlf|eol|safecrlf|filemode|symlinks|ignorecase|sparsecheckout.*|bare))\Z"
+    r"|submodule\..*\.update|trailer\..*|url\..*|browser\..*|man\..*|init\.templatedir|core\.bare)\Z"
 )
-"""Settings that name commands, or change what git sees in files. Source: git-config(1)."""
+"""Settings that name commands, or another work tree. Source: git-config(1)."""
 _SETTING = {
     "remote": ("remote", "submodule"),
     "branch": ("branch", "checkout", "switch", "push", "pull", "worktree", "rebase", "remote"),
@@ -147,6 +147,8 @@ def _who(name: str, before: GitFacts, now: GitFacts, did: AgentsGit, root: Path)
     """The field of `GitMoves` for a fact that differs; empty for derived data."""
     if name in _NEVER:
         return ""
+    if name.startswith("refs/") and not _is_value(now.get(name, ZERO)):
+        return "agents"
     if name.startswith(_ELSEWHERE):
         return "" if _hooks_moved(before, now, root) else "agents"
     if _is_agents(name, before, now, did, root):
@@ -273,6 +275,36 @@ class GitTurn(Struct, frozen=True, kw_only=True):
         return replace(self, moves=moved, now={**self.now, name: "moved"})
 
 
+def repair(ws: Workspace, folder: Path) -> tuple[str, ...]:
+    """Restore HEAD and git's configuration where git could not even start with what is there.
+
+    Returns the names of the facts. Raises WorkspaceError.
+    """
+    before, done = noted(folder), list[str]()
+    if before is None or not ws.git_dir.is_dir():
+        return ()
+    head, was = ws.git_dir / "HEAD", before.facts.get("HEAD")
+    if was and not (head.is_file() and _is_value(os.fsdecode(head.read_bytes()).strip())):
+        state_dir.replace_file(head, os.fsencode(f"{was}\n"))
+        done.append("HEAD")
+    if "unreadable" in facts_since(ws.root, before.facts, environ=ws.environ):
+        held = read_state(ws, before.snapshot).git
+        for owner, base, path in (
+            ("common", ws.common_dir, "config"),
+            ("own", ws.git_dir, "config.worktree"),
+        ):
+            entry = held.get(f"{owner}/{path}")
+            if place.look(base, path) != entry:
+                _put(ws, base, path, entry)
+                done.append(path)
+    return tuple(done)
+
+
+def _is_value(text: str) -> bool:
+    """Whether git itself can have written this into a ref."""
+    return bool(_VALUE.fullmatch(text))
+
+
 def turned(ws: Workspace, folder: Path) -> GitTurn | None:
     """What happened since `note_before` in the attempt's folder; None if that is unknown."""
     before = noted(folder)
@@ -327,6 +359,9 @@ def _undo_refs(ws: Workspace, turn: GitTurn, wanted: set[str]) -> Iterator[str]:
             continue
         value = turn.now.get(name, ZERO)
         target = _before_the_agent(name, value, turn.did, turn.before.facts)
+        if not _is_value(value):
+            (ws.common_dir / name).unlink(missing_ok=True)
+            target = turn.before.facts.get(name, ZERO)
         if target == value:
             continue
         if target.startswith(_SYMBOLIC):
@@ -355,7 +390,7 @@ def _before_the_agent(name: str, value: str, did: AgentsGit, before: GitFacts) -
 
 def _kept(name: str, oid: str) -> str:
     kind, _, short = name.removeprefix("refs/").partition("/")
-    if oid == ZERO or oid.startswith(_SYMBOLIC):
+    if oid == ZERO or oid.startswith(_SYMBOLIC) or not _is_value(oid):
         return f"{name} is restored"
     take = {
         "heads": f"git branch {shlex.quote(f'agent/{short}')} {oid[:12]}",
