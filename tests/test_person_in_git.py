@@ -381,9 +381,7 @@ def test_what_an_agent_ruined_in_git_is_restored(
     tmp_path: Path, environ: Environ, how: str
 ) -> None:
     project = begun(tmp_path, environ)
-    look = (
-        "git rev-parse HEAD; git symbolic-ref HEAD; git config --list --local; git status -s -uno"
-    )
+    look = "git rev-parse HEAD; git symbolic-ref HEAD; git config --list --local; git diff --stat"
     before = shell(project.root, look, environ)
     for number in (1, 2):
         (project.script / f"{number}.sh").write_text(f"{REPAIR}\n{RUINED[how]}\n")

@@ -90,7 +90,7 @@ def undo(
         _hold(ws, run, known)
     # first, because the index belongs to a HEAD
     git, theirs = _undo_git(ws, run, folder, quiet_s)
-    committed = gitunder.committed_since(ws, run.start)
+    committed = gitunder.committed_since(ws, run.start, known)
     if known and committed:
         moved = state.changes(ws, known, run.start, ignored=True)
         paths = {change.path for change in moved} - committed

@@ -354,24 +354,24 @@ def _undo_head(ws: Workspace, turn: GitTurn, wanted: set[str]) -> Iterator[str]:
 def _undo_refs(ws: Workspace, turn: GitTurn, wanted: set[str]) -> Iterator[str]:
     if "stash" in wanted or _STASH in wanted:
         yield from _undo_stash(ws, turn)
-    for name in sorted(wanted):
-        if not name.startswith("refs/") or name in (_STASH, "refs"):
-            continue
+    for name in sorted(one for one in wanted if one.startswith("refs/") and one != _STASH):
         value = turn.now.get(name, ZERO)
         target = _before_the_agent(name, value, turn.did, turn.before.facts)
         if not _is_value(value):
             (ws.common_dir / name).unlink(missing_ok=True)
             target = turn.before.facts.get(name, ZERO)
-        if target == value:
-            continue
-        if target.startswith(_SYMBOLIC):
-            target = target.removeprefix(_SYMBOLIC)
-            git("symbolic-ref", name, target, cwd=ws.root, env=ws.environ)
-        elif target == ZERO:
-            git("update-ref", "--no-deref", "-d", name, cwd=ws.root, env=ws.environ)
-        else:
-            git("update-ref", "--no-deref", name, target, cwd=ws.root, env=ws.environ)
-        yield _kept(name, value)
+        if target != value:
+            _set_ref(ws, name, target)
+            yield _kept(name, value)
+
+
+def _set_ref(ws: Workspace, name: str, target: str) -> None:
+    asked: tuple[str, ...] = ("update-ref", "--no-deref", name, target)
+    if target.startswith(_SYMBOLIC):
+        asked = ("symbolic-ref", name, target.removeprefix(_SYMBOLIC))
+    elif target == ZERO:
+        asked = ("update-ref", "--no-deref", "-d", name)
+    git(*asked, cwd=ws.root, env=ws.environ)
 
 
 def _before_the_agent(name: str, value: str, did: AgentsGit, before: GitFacts) -> str:

@@ -51,12 +51,15 @@ def changed_under(
     )
 
 
-def committed_since(ws: Workspace, snapshot_id: str) -> frozenset[str]:
+def committed_since(ws: Workspace, snapshot_id: str, until: str | None = None) -> frozenset[str]:
     """Files that differ in the last commit from that of a snapshot, and are in the tree as there.
 
     Someone else committed them, or went to another commit: what an agent committed is undone.
+    `until` is a later snapshot; None: now.
     """
     was, now = head_of(ws, read_state(ws, snapshot_id)), head_in(ws.git_dir, ws.common_dir)
+    if until:
+        now = head_of(ws, read_state(ws, until))
     if was is None or now is None or was == now:
         return frozenset()
     try:
