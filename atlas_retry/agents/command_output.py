@@ -21,6 +21,7 @@ _COST_IN_TEXT: Final = regex(r"\bCost:\s+\$[\d.]+\s+message,\s+\$(\d+\.\d+)\s+se
 """Last line of aider, which wraps it at 80 characters."""
 _SESSIONS: Final = ("session_id", "sessionID", "thread_id")
 _COSTS: Final = ("info.model_stats.instance_cost", "total_cost_usd", "part.cost")
+_COST_KEYS: Final = ("info", "model_stats", "instance_cost", "total_cost_usd", "part", "cost")
 _ANSWERS: Final = ("response", "result", "info.submission", "info.exit_status")
 _SPOKEN: Final = ("part", "item")
 """Keys of parts that may have text."""
@@ -67,8 +68,7 @@ def _words(one: _Printed) -> str | None:
 def _all_usd(printed: str, texts: Iterable[str], objects: Iterable[_Printed]) -> float | None:
     """The cost of all objects, else that in the text; None if one object gives it twice."""
     costs = [*map(_costs_usd, objects)]
-    names = {name for path in _COSTS for name in path.split(".")}
-    if any(len(usd) > 1 for usd in costs) or any(given_twice(text, *names) for text in texts):
+    if any(len(usd) > 1 for usd in costs) or any(given_twice(text, *_COST_KEYS) for text in texts):
         return None
     known = [*chain.from_iterable(costs)]
     in_text = _COST_IN_TEXT.findall(printed)

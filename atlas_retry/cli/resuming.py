@@ -174,7 +174,8 @@ def may_replace(roots: Collection[Path]) -> bool:
     """Whether a new run may drop interrupted runs in these workspaces; a terminal is asked."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()) or os.environ.get("CI"):
         return True
-    rows = [row for row in interrupted() if row.with_agent and Path(row.root) in roots]
+    paid = (row for row in interrupted() if row.with_agent)
+    rows = [row for row in paid if Path(row.root) in roots]
     if not rows:
         return True
     for row in rows:
