@@ -354,7 +354,8 @@ def _undo_head(ws: Workspace, turn: GitTurn, wanted: set[str]) -> Iterator[str]:
 def _undo_refs(ws: Workspace, turn: GitTurn, wanted: set[str]) -> Iterator[str]:
     if "stash" in wanted or _STASH in wanted:
         yield from _undo_stash(ws, turn)
-    for name in sorted(one for one in wanted if one.startswith("refs/") and one != _STASH):
+    refs = {name for name in wanted if name.startswith("refs/")}
+    for name in sorted(refs - {_STASH}):
         value = turn.now.get(name, ZERO)
         target = _before_the_agent(name, value, turn.did, turn.before.facts)
         if not _is_value(value):
