@@ -9,20 +9,19 @@ import json
 import os
 import random
 import shutil
-import stat
 import subprocess
 import sys
 import tarfile
 import zipfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
 
-from tests.hooks import begin, end, install
-from tests.messages_server import Step, call, edit, say, serving
+from tests.hooks import begin, end
+from tests.messages_server import call, say, serving
 from tests.miniatures import miniature, put
-from tests.projects import Project, atlas
+from tests.projects import Project, atlas, git
 from tests.test_agents_claude_code import real_claude
 from tests.test_claude_loop import ARGUMENTS, environment
 
@@ -230,7 +229,12 @@ def _with_claude(project: Project, *tools: str) -> None:
     extra = ["--allowedTools", ",".join(tools)]
     agent = {"backend": "claude-code", "path": real_claude(), "extra_args": extra}
     settings.write_text(yaml.safe_dump(document | {"agent": agent | {"idle_timeout": 20}}))
-    project.commit()
+    _committed(project)
+
+
+def _committed(project: Project) -> None:
+    git(project.root, "add", "-A", environ=project.environ)
+    git(project.root, "commit", "-q", "--allow-empty", "-m", "set up", environ=project.environ)
 
 
 def _variables(project: Project, server: object) -> dict[str, str]:
@@ -264,17 +268,17 @@ def _wheel(folder, files):
             archive.writestr(path, text)
     return wheel
 
-def build_wheel(folder, config_settings=None, metadata_directory=None):
-    return _wheel(folder, {"calc.py": open("calc.py").read()})
+def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
+    return _wheel(wheel_directory, {"calc.py": open("calc.py").read()})
 
-def build_editable(folder, config_settings=None, metadata_directory=None):
-    return _wheel(folder, {f"{_named()[0]}.pth": os.getcwd() + "\\n"})
+def build_editable(wheel_directory, config_settings=None, metadata_directory=None):
+    return _wheel(wheel_directory, {f"{_named()[0]}.pth": os.getcwd() + "\\n"})
 
-def build_sdist(folder, config_settings=None):
+def build_sdist(sdist_directory, config_settings=None):
     import tarfile
     name, version = _named()
     there = f"{name}-{version}.tar.gz"
-    with tarfile.open(os.path.join(folder, there), "w:gz") as archive:
+    with tarfile.open(os.path.join(sdist_directory, there), "w:gz") as archive:
         for path in ("pyproject.toml", "calc.py", "own_backend.py"):
             archive.add(path, f"{name}-{version}/{path}")
     return there
@@ -356,7 +360,9 @@ _RUBY = {
 }
 _PIP = ".venv/bin/python -m pip install -q --no-build-isolation -e ."
 _VENV = f"python -m venv .venv && {_PIP}"
-_POETRY = _PYPROJECT.replace('"dep"', '"dep"').replace('requires-python = ">=3.9"', 'requires-python = ">=3.9,<4"')
+_POETRY = _PYPROJECT.replace('["dep"]', "[]").replace(
+    'requires-python = ">=3.9"', 'requires-python = ">=3.9,<4"'
+)
 _UV_RUN = f"uv run -q {_UNITTEST}"
 
 SYNCS: tuple[Sync, ...] = (
@@ -382,7 +388,7 @@ SYNCS: tuple[Sync, ...] = (
          setup="python -m venv .venv && .venv/bin/pip install -q dep && .venv/bin/pip install -q -e .",
          gate=f"poetry run {_UNITTEST}", turn=f"{_FIX}; {_TOUCH}; poetry run {_UNITTEST}"),
     Sync(name="poetry-install", needs=("poetry",), files=_PYTHON_FILES | {"pyproject.toml": _POETRY},
-         setup="python -m venv .venv && .venv/bin/pip install -q dep && poetry install -q --only-root",
+         setup="python -m venv .venv && .venv/bin/pip install -q dep && poetry lock -q && poetry install -q --only-root",
          gate=f"poetry run {_UNITTEST}",
          turn=f"{_FIX}; {_TOUCH}; poetry install -q --only-root; poetry run {_UNITTEST}"),
     Sync(name="npm-install", needs=("npm",), files=_NPM, setup="npm install --silent", gate="npm test",
@@ -486,7 +492,7 @@ def synced(sync: Sync, folder: Path, environ: Mapping[str, str]) -> list[str]:
     )  # fmt: skip
     project.environ["HOME"] = str(folder / "home")
     _shell(project, sync.setup)
-    project.commit()
+    _committed(project)
     if (first := atlas(project, "validate")).code != 1:
         return [f"not tried: the gate is not red: {first.code} {first.out}{first.err}"]
     faults = []

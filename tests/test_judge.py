@@ -182,7 +182,7 @@ class Attempt:
         self.ws = ws
         self.settings = Settings(gates=gates, guard=GuardSettings(**guard))  # type: ignore[arg-type]
         self.origin = self.before = snapshots.snapshot(ws).id
-        self.taken = seals.seal(ws.root, self.settings, environ)
+        self.taken = seals.seal(ws.root, self.settings, environ, held=ws.installed)
 
     def judged(self, **turn: object) -> Judgement:
         after = snapshots.snapshot(self.ws).id
@@ -244,7 +244,7 @@ def test_changing_a_configuration_file_that_was_read_is_refused(
 ) -> None:
     attempt = Attempt(opened(root), environ)
     read = replace(attempt.settings, sources=(str(root / "gates.yaml"),))
-    attempt.taken = seals.seal(attempt.ws.root, read, environ)
+    attempt.taken = seals.seal(attempt.ws.root, read, environ, held=attempt.ws.installed)
     write(root, "gates.yaml", "x\n")
     assert answers(attempt.judged()) == {"refused": {"atlas-touched"}}
 
@@ -425,7 +425,7 @@ def test_changing_a_configuration_outside_the_workspace_is_refused(
     shared.write_text("guard: {mode: block}")
     attempt = Attempt(opened(root), environ)
     read = replace(attempt.settings, sources=(str(shared),))
-    attempt.taken = seals.seal(attempt.ws.root, read, environ)
+    attempt.taken = seals.seal(attempt.ws.root, read, environ, held=attempt.ws.installed)
     shared.write_text("guard: {mode: 'off'}")
     assert answers(attempt.judged()) == {"refused": {"outside-workspace"}}
 

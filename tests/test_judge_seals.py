@@ -46,12 +46,20 @@ def settings(*lines: str, **guard: tuple[str, ...]) -> Settings:
     return Settings(gates=gates, guard=GuardSettings(**guard))  # type: ignore[arg-type]
 
 
+def sealed(root: Path, asked: Settings, environ: Environ) -> seals.Seal:
+    return seals.seal(root, asked, environ, held=root.parent / "held")
+
+
 def moved(root: Path, environ: Environ, turn: Turn, *lines: str) -> dict[str, Any]:
     """What a turn moves, by field; what did not move left out."""
-    taken = seals.seal(root, settings(*lines), environ)
+    taken = sealed(root, settings(*lines), environ)
     turn(root)
     differences = structs.asdict(seals.compared(taken))
-    return {name: seen for name, seen in differences.items() if seen and name != "look"}
+    return {
+        name: seen
+        for name, seen in differences.items()
+        if seen and name not in ("look", "restorable")
+    }
 
 
 def test_a_setting_at_home_is_dated_by_its_change_whatever_time_it_was_given(
@@ -332,7 +340,7 @@ def test_changed_folder_permissions_are_reported_and_restored(
 ) -> None:
     (root / path).mkdir(exist_ok=True)
     (root / path).chmod(0o755)
-    taken = seals.seal(root, settings(), environ)
+    taken = sealed(root, settings(), environ)
     (root / path).chmod(0o700)
     beside = seals.compared(taken)
     assert beside.modes == seen
@@ -341,7 +349,7 @@ def test_changed_folder_permissions_are_reported_and_restored(
 
 
 def test_permissions_of_a_new_folder_are_not_charged(root: Path, environ: Environ) -> None:
-    taken = seals.seal(root, settings(), environ)
+    taken = sealed(root, settings(), environ)
     (root / "new").mkdir(mode=0o700)
     beside = seals.compared(taken)
     assert beside.modes == ()
@@ -411,20 +419,20 @@ def test_every_command_of_a_command_line_is_sealed(
     tools = tmp_path / "tools"
     environ["PATH"] = str(tools)
     write(tools, "t", "#!/bin/sh\n", 0o755)
-    taken = seals.seal(root, settings(line), environ | {"PATH": f"{tools}:/usr/bin:/bin"})
+    taken = sealed(root, settings(line), environ | {"PATH": f"{tools}:/usr/bin:/bin"})
     assert taken.tools["t"][0] == str(tools / "t")
 
 
 def test_a_program_inside_the_workspace_is_not_sealed_as_tool(root: Path, environ: Environ) -> None:
     write(root, "bin/ours", "#!/bin/sh\n", 0o755)
     environ["PATH"] = f"{root / 'bin'}:{environ['PATH']}"
-    assert "ours" not in seals.seal(root, settings("ours"), environ).tools
+    assert "ours" not in sealed(root, settings("ours"), environ).tools
 
 
 def test_only_new_bytecode_and_test_caches_are_removed(root: Path, environ: Environ) -> None:
     there = write(root, "src/__pycache__/old.pyc", "1\n")
     stale = write(root, "src/__pycache__/stale.pyc", "1\n")
-    taken = seals.seal(root, settings(), environ)
+    taken = sealed(root, settings(), environ)
     came = [write(root, path, "2\n") for path in ("src/__pycache__/new.pyc", ".pytest_cache/x")]
     kept = [write(root, path, "2\n") for path in ("node_modules/x.js", ".mypy_cache/x", "src/n.py")]
     stale.write_text("22\n")
@@ -438,7 +446,7 @@ def test_a_seal_holds_the_configuration(root: Path, environ: Environ) -> None:
         settings("true", protect=("a",), allow=("Makefile", "**/Makefile")),
         sources=(str(root / "atlas.yaml"), "/elsewhere/config.yaml"),
     )
-    taken = seals.seal(root, asked, environ)
+    taken = sealed(root, asked, environ)
     assert (taken.root, taken.gates, taken.guard.protect) == (root, asked.gates, ("a",))
     assert (taken.guard.allow, taken.sources) == (("Makefile", "**/Makefile"), ("atlas.yaml",))
     assert taken.environ == environ
@@ -463,7 +471,7 @@ def test_a_huge_file_is_compared_by_size_and_modification_time(
     path = Path(environ["HOME"], ".npmrc")
     with path.open("wb") as file:
         file.truncate((64 << 20) + 1)
-    taken = seals.seal(root, settings(), environ)
+    taken = sealed(root, settings(), environ)
     assert str(path.stat().st_mtime_ns) in taken.watched[str(path)]
 
 

@@ -137,6 +137,7 @@ def rulings(scene: Scene) -> Iterator[Ruling]:
         held = rule.only_in_runs and not scene.case.in_run
         answer = Answer.HELD if held else rule.answer
         for path, detail in rule.check(scene):
+            back = path in scene.case.restorable
             if not (rule.can_be_allowed and allowed.match(path)):
                 yield Ruling(
                     path=path,
@@ -144,6 +145,6 @@ def rulings(scene: Scene) -> Iterator[Ruling]:
                     answer=answer,
                     rule=rule.name,
                     detail=f"{detail} ({rule.reason})",
-                    separable=rule.separable,
-                    restorable=rule.restorable,
+                    separable=rule.separable or back,
+                    restorable=rule.restorable or back,
                 )

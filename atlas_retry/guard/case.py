@@ -103,6 +103,8 @@ class Case(Struct, frozen=True, kw_only=True):
     """Folders with changed permissions."""
     installed: tuple[str, ...] = ()
     """Changed files of installed dependencies."""
+    restorable: frozenset[str] = frozenset()
+    """Those of `installed` and of `tools` that the caller puts back if they are refused."""
     added: frozenset[str] = frozenset()
     """New files among `installed` and `outside`, by absolute path."""
 

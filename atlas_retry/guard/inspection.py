@@ -94,7 +94,8 @@ def assess(case: Case) -> Judgement:
     refused, held = answers[Answer.REFUSED], answers[Answer.HELD]
     rewrites = {r.path: r.rewrite for r in held if r.rewrite is not None}
     whole = any(not r.separable for r in refused)
-    paths = [r.path for r in (*refused, *held) if r.path not in rewrites]
+    back = tuple(dict.fromkeys(r.path for r in refused if r.path in case.restorable))
+    paths = [r.path for r in (*refused, *held) if r.path not in {*rewrites, *back}]
     lost = [r for r in refused if not r.restorable]
     gone, there = dict.fromkeys(r.path for r in lost), frozenset(case.before.paths())
     return Judgement(
@@ -102,6 +103,8 @@ def assess(case: Case) -> Judgement:
         held=tuple(_held(r) for r in (*held, *answers[Answer.REVIEW])),
         noted=tuple(_violation(r) for r in answers[Answer.NOTED]),
         restore=None if whole else tuple(dict.fromkeys(paths)),
+        reinstate=back,
+        adds_dependencies=bool(back) and _has_new_manifest(case),
         rewrite={p: (case.after.mode(p) or "100644", left) for p, left in rewrites.items()},
         as_before={r.path: r.as_before for r in made if r.is_proved},
         ends=_end(lost, case) if lost else None,
@@ -112,11 +115,15 @@ def assess(case: Case) -> Judgement:
 def _end(lost: Sequence[Ruling], case: Case) -> Verdict:
     """The verdict of a run that cannot be undone; new declared dependencies are for review."""
     only_installed = all(ruling.rule == "dependency-changed" for ruling in lost)
-    manifest = any(
+    is_for_review = only_installed and _has_new_manifest(case)
+    return Verdict.NEEDS_REVIEW if is_for_review else Verdict.REJECTED
+
+
+def _has_new_manifest(case: Case) -> bool:
+    return any(
         settings.is_manifest(path) and case.before.read(path) != case.after.read(path)
         for path in case.changed
     )
-    return Verdict.NEEDS_REVIEW if only_installed and manifest else Verdict.REJECTED
 
 
 _MAX_DETAIL_CHARS = 300

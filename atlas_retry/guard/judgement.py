@@ -18,11 +18,15 @@ class Judgement(Struct, frozen=True, kw_only=True):
     noted: tuple[Violation, ...] = ()
     restore: tuple[str, ...] | None = ()
     """Refused or held paths to restore; None to restore the whole attempt."""
+    reinstate: tuple[str, ...] = ()
+    """Refused installed files and tools to put back, which no snapshot holds."""
     rewrite: Mapping[str, Content] = field(default_factory=dict)
     """Files without the held part, such as a suppression or a test in a source."""
     as_before: Mapping[str, Content | None] = field(default_factory=dict)
     """Earlier versions that the gates must also pass with: kept files that decide (None: absent),
     and sources with their earlier inline tests."""
+    adds_dependencies: bool = False
+    """Whether what is reinstated may be what a changed manifest names."""
     ends: Verdict | None = None
     """Verdict that ends the run at once, because the change cannot be restored."""
     remedy: str | None = None

@@ -24,6 +24,7 @@ from atlas_retry.workspace import (
     discovery,
     gitmoves,
     gitunder,
+    installed,
     merging,
     putback,
     restoring,
@@ -100,9 +101,30 @@ def undo(
     else:
         done = restoring.restore_but_edited(ws, run.start, quiet_s, committed)
     shadow.drop(ws, held_under(run.id, BEGUN))
+    done = replace(done, changed=(*done.changed, *_undo_installed(ws, run, quiet_s, attempt)))
     done = replace(done, git=git, git_conflicts=theirs, ended=ended)
     done = _checked(ws, done, run.start)
     return replace(done, differs=(*done.differs, *putback.moved_git(ws, run.start)))
+
+
+def _undo_installed(
+    ws: discovery.Workspace, run: RunRow, quiet_s: float, attempt: OpenAttempt | None
+) -> tuple[str, ...]:
+    """Restore what an unjudged turn changed of what is installed: one of the hook, or a killed one.
+
+    After every other turn that was done at once.
+    """
+    until_s = quiet_s
+    if attempt:
+        began_s = max(map(seconds_of, (run.segment_at, attempt.started_at)))
+    elif run.id.endswith(TURN):
+        began_s = seconds_of(run.started_at)
+        if run.left_behind:
+            taken = shadow.shadow_git(ws, "show", "-s", "--format=%ct", run.left_behind)
+            until_s = int(taken) + 1
+    else:
+        return ()
+    return installed.put_back_between(ws.root, ws.installed, began_s, until_s)
 
 
 def _undo_git(

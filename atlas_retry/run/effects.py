@@ -50,6 +50,7 @@ from atlas_retry.model import (
     Lost,
     Outcome,
     Validation,
+    Verdict,
     Violation,
 )
 from atlas_retry.prompt import compose
@@ -71,6 +72,7 @@ from atlas_retry.workspace import (
     gitfile,
     gitmoves,
     gitunder,
+    installed,
     place,
     restoring,
     shadow,
@@ -122,6 +124,8 @@ class Effects(Struct, kw_only=True):
     sealed: seals.Seal | None = None
     git_turn: gitmoves.GitTurn | None = None
     """Who moved git's state in the last turn."""
+    by_turn: Mapping[str, str] = field(default_factory=dict)
+    """Digests of files of environments as the last turn left them, of those that were put back."""
     at_home: lasting.SettingsAtHome | None = None
     """Before the agent's turn."""
     before_turn: "Mapping[str, Stat]" = field(default_factory=dict)
@@ -513,7 +517,9 @@ class Effects(Struct, kw_only=True):
         scan = opened.tracker.scan()
         self.before_turn = scan.files
         self.at_home = lasting.settings_at_home(opened.environ)
-        self.sealed = seals.seal(opened.root, opened.settings, opened.environ, scan, wrote=wrote)
+        settings, held = opened.settings, opened.git.installed
+        taken = seals.seal(opened.root, settings, opened.environ, scan, held=held)
+        self.sealed = seals.without_made(taken, wrote)
         number = len(progress.attempts) + 1
         before = self.kept(f"{number}-before") or progress.current
         gitmoves.note_before(opened.git, self._attempt_folder(number), self.sealed.facts, before)
@@ -534,6 +540,7 @@ class Effects(Struct, kw_only=True):
             theirs=progress.theirs,
             outputs=self._written_by_gates(progress),
             git_after=self.git_turn.agents if self.git_turn else None,
+            puts_back=guard.mode == "block",
         )
         beside = self._by_the_agent(seals.compared(self.sealed, self.opened.tracker.scan()))
         if beside.hiding:
@@ -544,10 +551,45 @@ class Effects(Struct, kw_only=True):
             self.opened.tracker.moved()
         if guard.mode == "block":
             seals.restore_modes(self.sealed, beside.look)
+        judgement = self._reinstated(judgement, self.sealed, number=len(progress.attempts) + 1)
         if judgement.ends:
             judgement = self._with_what_stays(judgement, self.sealed, beside)
         unseen = *judgement.unseen, *sorted(restoring.empty_folders(self.opened.git, before, after))
+        unseen = tuple(path for path in unseen if path not in judgement.reinstate)
         return replace(judgement, unseen=unseen, blocks=guard.mode == "block")
+
+    def _reinstated(self, judgement: Judgement, taken: seals.Seal, *, number: int) -> Judgement:
+        """The judgement after refused files of environments were put back.
+
+        What cannot be put back ends the run.
+        """
+        root, paths = self.opened.root, judgement.reinstate
+        self.by_turn = {path: installed.digest(root, path) for path in paths}
+        if not paths:
+            return judgement
+        into = self._attempt_folder(number) / "removed"
+        with process.uninterruptible(f"what is installed in {root} is being restored"):
+            left = seals.put_back(taken, paths, into)
+        if into.exists():
+            names = some([path for path in paths if (into / path.lstrip("/")).exists()], MAX_SHOWN)
+            text = f"added to an environment by the turn, and moved to {into}: {names}"
+            self.emit(Notice(level=Level.WARNING, text=text))
+        self.opened.tracker.moved()
+        if not left:
+            return judgement
+        stays = tuple(path for path in paths if path not in left)
+        return replace(judgement, reinstate=stays, ends=judgement.ends or Verdict.REJECTED)
+
+    def reinstate(self, number: int) -> None:
+        """Put back what is installed, as it was before an abandoned turn."""
+        if self.sealed and self.opened.settings.guard.mode == "block":
+            moved = seals.compared(self.sealed, self.opened.tracker.scan()).restorable
+            seals.put_back(self.sealed, moved, self._attempt_folder(number) / "removed")
+
+    def made_again(self) -> frozenset[str]:
+        """The files of environments that are again as the last turn left them."""
+        root, made = self.opened.root, self.by_turn.items()
+        return frozenset(path for path, was in made if was == installed.digest(root, path))
 
     def _by_the_agent(self, moved: seals.Moved) -> seals.Moved:
         """The changes without repositories inside in which only someone else has worked."""
@@ -593,7 +635,8 @@ class Effects(Struct, kw_only=True):
         self, taken: seals.Seal, moved: seals.Moved, judgement: Judgement
     ) -> tuple[LeftBehind, ...]:
         """Refused changes that stay; those written in an overlay are removed with it."""
-        left = lasting.lasting(taken, moved, {one.path for one in judgement.refused})
+        refused = {one.path for one in judgement.refused}.difference(judgement.reinstate)
+        left = lasting.lasting(taken, moved, refused)
         if self.door is None:
             return left
         return tuple(one for one in left if self.door.layers.shows_through(one.states))

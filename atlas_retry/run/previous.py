@@ -21,6 +21,7 @@ from atlas_retry.text.units import some
 from atlas_retry.workspace import (
     discovery,
     gitmoves,
+    installed,
     putback,
     restoring,
     shadow,
@@ -54,7 +55,7 @@ def refuse_leftovers(opened: OpenWorkspace, emit: Emit) -> None:
 def clear(
     git: discovery.Workspace, run: values.RunRow, attempt: values.OpenAttempt, folder: Path
 ) -> tuple[str, ...]:
-    """Restore ignored files that an interrupted turn wrote.
+    """Restore ignored and installed files that an interrupted turn wrote.
 
     Returns those of dependencies and outside the workspace, which it cannot restore. The next
     baseline would take them for the user's. Caches are removed; what others wrote since stays; a
@@ -66,6 +67,7 @@ def clear(
         shadow.keep(git, rescue.held_under(run.id, rescue.unfinished(attempt)), there)
         restoring.restore(git, attempt.snapshot, ignored)
     tracked = frozenset(trees.tree(git, there).paths())
+    installed.put_back_between(git.root, git.installed, _began_s(run, attempt), quiet_s)
     return seals.clean_between(git, _began_s(run, attempt), quiet_s, tracked)
 
 

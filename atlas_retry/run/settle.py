@@ -91,6 +91,8 @@ def settle(attempt: Attempt, turn: Turn, progress: Progress, do: Effects) -> Set
     settled: Settled = attempt, left, None
     if left.tree != turn.before.tree:
         settled = _validated(attempt, judgement, turn, progress, do)
+    if judgement.reinstate:
+        settled = _without_syncs(settled, judgement, do)
     return settled if settled[0].rolled_back else _retried(settled, turn, progress.latest, do)
 
 
@@ -125,18 +127,46 @@ def _reverted(
             do.write(judgement.rewrite)
         left = do.snapshot(f"{attempt.number}-guarded")
     whole = judgement.restore is None or (left.tree == turn.before.tree and attempt.violations)
-    rolled_back = left is not turn.after and bool(whole)
-    if attempt.violations or attempt.held:
+    rolled_back = bool((left is not turn.after or judgement.reinstate) and whole)
+    waiting = frozenset(() if rolled_back else judgement.reinstate)
+    now = tuple(v for v in attempt.violations if v.path not in waiting)
+    if now or attempt.held:
         do.emit(
             ViolationsFound(
                 level=Level.WARNING,
-                violations=attempt.violations,
+                violations=now,
                 held=attempt.held,
                 left=tuple(one.path for one in attempt.left),
                 rolled_back=rolled_back,
             )
         )
     return replace(attempt, rolled_back=rolled_back), left
+
+
+def _without_syncs(settled: Settled, judgement: Judgement, do: Effects) -> Settled:
+    """The attempt without the changes of environments that the gates have made again.
+
+    They were put back before, so a gate's own command made them: who started it first matters not.
+    A red attempt that changed a manifest as well is for review: it may need what it installed.
+    """
+    attempt, end, validation = settled
+    back, again = (
+        frozenset(judgement.reinstate),
+        do.made_again() if validation else frozenset[str](),
+    )
+    left = tuple(v for v in attempt.violations if v.path not in back & again)
+    attempt = replace(attempt, violations=left)
+    there = tuple(v for v in left if v.path in back)
+    if there:
+        do.emit(ViolationsFound(level=Level.WARNING, violations=there, rolled_back=False))
+    red = validation is None or not validation.success
+    if there and red and judgement.adds_dependencies and attempt.ends is None:
+        remedy = f"atlas pick {do.run.run_id} {attempt.number} && {INSTALLING}"
+        attempt = replace(attempt, ends=Verdict.NEEDS_REVIEW, remedy=remedy)
+    return attempt, end, validation
+
+
+INSTALLING = "install what its manifest names"
 
 
 def _validated(

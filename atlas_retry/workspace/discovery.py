@@ -59,6 +59,11 @@ class Workspace(Struct, frozen=True, kw_only=True):
         """Path of the repository that holds the snapshots."""
         return self.home / "shadow.git"
 
+    @property
+    def installed(self) -> Path:
+        """Folder of the held content of installed files."""
+        return self.home / "installed"
+
 
 def open_workspace(path: Path, state: Path, *, environ: Mapping[str, str]) -> Workspace:
     """The work tree that `path` is in.

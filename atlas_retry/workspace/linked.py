@@ -26,6 +26,7 @@ _MAX_FILES = 50_000
 _MAX_LINKS = 1_000
 ENVIRONMENT_MARK = "pyvenv.cfg"
 """File next to the `bin` of a virtual environment. Source: PEP 405."""
+_PARTS = frozenset({"bin", "Scripts", "src", ENVIRONMENT_MARK})
 _BYTECODE = frozenset({"__pycache__"})
 _PASSED_OVER = CACHES | {".git", ".vite"}
 
@@ -89,13 +90,23 @@ def outer_environments(
     named = [os.path.dirname(path) for path in folders if path]  # noqa: PTH120
     active = filter(None, [environ.get("VIRTUAL_ENV", "")])
     there = dict.fromkeys(_outside(root, root, [*named, *active]))
-    marks = ((folder, f"{folder}/{ENVIRONMENT_MARK}") for folder in there)
-    return tuple(folder for folder, mark in marks if os.path.isfile(mark))  # noqa: PTH113 - Path raises if not permitted
+    return tuple(folder for folder in there if _is_marked(folder) or _can_change(folder))
+
+
+def _is_marked(environment: str) -> bool:
+    return os.path.isfile(f"{environment}/{ENVIRONMENT_MARK}")  # noqa: PTH113 - Path raises if not permitted
+
+
+def _can_change(prefix: str) -> bool:
+    """Whether a prefix without a mark has packages, and a turn could change them."""
+    return any(os.access(folder, os.W_OK) for folder in _places(prefix))
 
 
 def _places(environment: str) -> list[Path]:
-    folders = Path(environment).glob("lib*/python*/site-packages")
-    return sorted({path.resolve() for path in folders})
+    with suppress(OSError):
+        folders = Path(environment).glob("lib*/python*/*-packages")
+        return sorted({path.resolve() for path in folders})
+    return []
 
 
 def led_to(root: Path, environment: str) -> Iterator[str]:
@@ -108,15 +119,28 @@ def led_to(root: Path, environment: str) -> Iterator[str]:
             yield from linked_folders(root, entry)
 
 
+def is_part(name: str) -> bool:
+    """Whether something with this name in an environment of Python is installed there."""
+    return name in _PARTS or name.startswith("lib")
+
+
 def packages(environment: str) -> dict[str, Stat | None]:
-    """Stat data of the packages of a virtual environment, by absolute path; without bytecode.
+    """Stat data of what is installed in an environment, by absolute path; without bytecode.
+
+    Of one without a mark, such as `/usr`, only packages count, because it holds all of a system.
 
     The ctime of a file with several hard links is left out, because it changes whenever a link is
     made or removed, for example by an installer with a store.
     """
     by_path: dict[str, Stat | None] = {}
-    for folder in _places(environment):
-        by_path.update(_files(str(folder), _BYTECODE, stamp_of_shared))
+    places = [f"{folder}" for folder in _places(environment)]
+    if _is_marked(environment):
+        parts = [entry for entry in listed(environment) if is_part(entry.name)]
+        files = (entry for entry in parts if not entry.is_dir(follow_symlinks=False))
+        by_path.update((entry.path, stamp_of_shared(entry)) for entry in files)
+        places = [entry.path for entry in parts if entry.is_dir(follow_symlinks=False)]
+    for folder in places:
+        by_path.update(_files(folder, _BYTECODE, stamp_of_shared))
     return by_path
 
 

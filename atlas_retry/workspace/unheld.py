@@ -13,14 +13,23 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from atlas_retry.patterns import words
-from atlas_retry.workspace.linked import ENVIRONMENT_MARK, linked_folders, stamp, stamp_of_shared
+from atlas_retry.workspace.linked import (
+    ENVIRONMENT_MARK,
+    is_part,
+    linked_folders,
+    stamp,
+    stamp_of_shared,
+)
 from atlas_retry.workspace.place import parents
 from atlas_retry.workspace.scan import Scan, Stat, is_ignored, stat_of
 
 _ASIDE_FOLDERS = words(
-    "site-packages node_modules vendor __pycache__ .pytest_cache .hypothesis .ruff_cache"
-    " .mypy_cache .cache .vite"
+    "site-packages dist-packages __pypackages__ node_modules vendor __pycache__ .pytest_cache"
+    " .hypothesis .ruff_cache .mypy_cache .cache .vite"
 )
+_ENVIRONMENTS = words(".venv venv virtualenv")
+"""Usual names of environments of Python."""
+_MARKS = frozenset({ENVIRONMENT_MARK, "conda-meta"})
 _CHECK_FILES = (".eslintcache", ".tsbuildinfo")
 """Caches of checkers outside cache folders."""
 
@@ -69,6 +78,8 @@ class _Unwalked(Struct, frozen=True, kw_only=True):
     """The outermost dependency or cache folder around it."""
     is_hidden: bool = False
     """Whether git ignores it."""
+    is_environment: bool = False
+    """Whether programs and packages of Python are installed directly in it."""
 
 
 def _look_into(
@@ -77,10 +88,12 @@ def _look_into(
     """Record the files of a folder; yields its subfolders."""
     for entry in [one for one in entries if one.name != ".git"]:
         path = f"{folder.prefix}{entry.name}"
+        around = folder.prefix[:-1] if folder.is_environment and is_part(entry.name) else ""
+        aside = folder.aside or around
         if not entry.is_dir(follow_symlinks=False):
-            _note_file(root, path, entry, folder, seen)
+            _note_file(root, path, entry, replace(folder, aside=aside), seen)
         else:
-            aside = folder.aside or aside_folder(path)
+            aside = aside or aside_folder(path)
             below = _Unwalked(prefix=f"{path}/", aside=aside, is_hidden=folder.is_hidden)
             yield below
             if not below.aside and (status := stamp(entry)):
@@ -99,11 +112,14 @@ def _entered(
     if folder.prefix and ".git" in names:
         seen.nested.append(f"{folder.prefix}.git")
         return replace(folder, is_hidden=True)
-    if ENVIRONMENT_MARK not in names:
+    path = folder.prefix[:-1]
+    is_marked = not _MARKS.isdisjoint(names)
+    if folder.aside or not (is_marked or path.rpartition("/")[2] in _ENVIRONMENTS):
         return folder
-    seen.environments.add(folder.prefix[:-1])
-    is_new = environments is not None and folder.prefix[:-1] not in environments
-    return replace(folder, is_hidden=folder.is_hidden and is_new)
+    seen.environments.add(path)
+    if environments is not None and path not in environments:
+        return folder
+    return replace(folder, is_hidden=folder.is_hidden and not is_marked, is_environment=True)
 
 
 def _note_file(
@@ -111,6 +127,8 @@ def _note_file(
 ) -> None:
     if folder.aside:
         seen.linked.update(linked_folders(root, entry))
+    if is_note(path):
+        return
     if folder.aside or path.endswith(_CHECK_FILES):
         seen.aside[path] = stamp_of_shared(entry) if folder.aside else stamp(entry)
     elif folder.is_hidden:
@@ -152,6 +170,13 @@ def _left_out(scan: Scan) -> Iterator[_Unwalked]:
     for path in every:
         if every.isdisjoint(parents(path)):
             yield _Unwalked(prefix=f"{path}/", aside=aside_folder(path), is_hidden=path in closed)
+
+
+def is_note(path: str) -> bool:
+    """Whether a file is only the note of an installer on what it installed, which nothing runs."""
+    folder, _, name = path.rpartition("/")
+    here = folder.rpartition("/")[2]
+    return (here == "node_modules" and name.startswith(".")) or path.endswith("/.pnpm/lock.yaml")
 
 
 def aside_folder(path: str) -> str:

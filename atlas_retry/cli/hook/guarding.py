@@ -23,7 +23,7 @@ _ORDINARY_FACTS = frozenset({"HEAD", "index", "stash", "shallow"})
 
 def sealed(opened: OpenWorkspace) -> bytes:
     """Serialised seal of everything that decides, without environment variables."""
-    seal = seals.seal(opened.root, opened.settings, opened.environ)
+    seal = seals.seal(opened.root, opened.settings, opened.environ, held=opened.git.installed)
     return msgspec.msgpack.encode(replace(seal, environ={}), enc_hook=str)
 
 

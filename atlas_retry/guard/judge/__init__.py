@@ -171,6 +171,8 @@ class JudgedTurn(Struct, frozen=True, kw_only=True):
     """Paths that the user edited during the run; compared with the state before this turn."""
     outputs: frozenset[str] = frozenset()
     """Data files that gates wrote in this run."""
+    puts_back: bool = False
+    """Whether the caller puts back what is installed."""
     git_after: GitFacts | None = None
     """State of git as the agent left it; None: as it is now."""
 
@@ -211,6 +213,7 @@ def judge_attempt(
         git_after=turn.git_after or facts_since(taken.root, taken.facts, environ=taken.environ),
         nested=(*beside.nested, *(git for git in beside.hiding if _hides(git, before))),
         installed=_untracked(beside.installed, (tree(ws, s) for s in (turn.before, turn.after))),
+        restorable=beside.restorable if turn.puts_back else frozenset(),
         added=beside.added,
         notes_reviews=taken.guard.review == "note",
         mentions=folders.searching(taken.root, base, paths),

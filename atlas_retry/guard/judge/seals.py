@@ -10,6 +10,7 @@ from operator import methodcaller
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from atlas_retry import config
 from atlas_retry.guard.beside import INNOCENT_FACTS
@@ -23,6 +24,7 @@ from atlas_retry.settings import GuardSettings, Settings
 from atlas_retry.text.globs import overlap
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.gitfacts import git_facts
+from atlas_retry.workspace.installed import Holding, hold, moved_away, own_installation
 from atlas_retry.workspace.linked import (
     ENVIRONMENT_MARK,
     behind,
@@ -74,7 +76,11 @@ class Seal(Struct, frozen=True, kw_only=True):
     """Absolute paths of its configuration files elsewhere."""
     facts: GitFacts
     tools: Mapping[str, tuple[str, str]]
-    """Path and digest of each executable of the gates."""
+    """Path and digest of each executable of the gates outside."""
+    inside: Mapping[str, Stat | None]
+    """Stat data of those in the workspace that git does not see."""
+    held: Path
+    """Folder of the held content of what is installed."""
     watched: Mapping[str, str]
     """Digest or stat data, by absolute path, of each file outside the workspace that steers tools
     or that programs import."""
@@ -101,11 +107,11 @@ def seal(
     environ: Mapping[str, str],
     scan: Scan | None = None,
     *,
-    wrote: Iterable[str] = (),
+    held: Path,
 ) -> Seal:
     """Take the state of everything that decides what passes.
 
-    `scan` is a walk over the root, `wrote` what earlier turns of the run wrote unseen.
+    `scan` is a walk over the root. What is installed is held in the folder `held`, if it is small.
     """
     scan = scan or walk(root, environ)
     look = folder_stat(root, scan)
@@ -119,6 +125,14 @@ def seal(
     linked = tuple(sorted(_linked(root, look, outer).union(imported)))
     links = tuple(sorted(_own_links(scan)))
     shared = tuple(path for path in settings.sources if not Path(path).is_relative_to(root))
+    own = _inside(settings.gates, root, environ, scan)
+    inside, installed = (
+        {path: seen for path, seen in own if path not in look.aside},
+        _packages(outer),
+    )
+    used = {**inside, **_stats(path for path, _ in tools.values() if path)}
+    every = {path: seen for path, seen in look.aside.items() if not _is_cache(path)}
+    hold(root, held, {**every, **installed, **used}, used)
     return Seal(
         root=root,
         gates=settings.gates,
@@ -127,17 +141,24 @@ def seal(
         shared=shared,
         facts=git_facts(root, environ=environ),
         tools=tools,
-        watched=_watched(root, environ, outer, linked, links) | _digests(shared),
+        inside=inside,
+        held=held,
+        watched=_watched(root, environ, linked, links) | _digests(shared),
         linked=linked,
         links=links,
-        packages=_packages(outer),
+        packages=installed,
         outer=outer,
         look=look,
-        environments=frozenset(look.environments.difference(_made_in(wrote))),
+        environments=frozenset(look.environments),
         nested={path: _facts(root / path, environ) for path in look.nested},
         environ=environ,
         taken_ns=scan.taken_ns,
     )
+
+
+def without_made(taken: Seal, wrote: Iterable[str]) -> Seal:
+    """The seal without environments that earlier turns created, which wrote these paths unseen."""
+    return replace(taken, environments=taken.environments.difference(_made_in(wrote)))
 
 
 def _linked(root: Path, look: FolderStat, outer: Iterable[str]) -> set[str]:
@@ -177,6 +198,8 @@ class Moved(Struct, frozen=True, kw_only=True):
     installed: tuple[str, ...]
     added: frozenset[str]
     """New files outside, by absolute path, and new installed ones."""
+    restorable: frozenset[str]
+    """Those of `installed` and of the paths of `tools` that can be put back."""
     unseen: tuple[str, ...]
     """Ignored files, and caches of checkers."""
     nested: tuple[str, ...]
@@ -195,20 +218,30 @@ def compared(taken: Seal, scan: Scan | None = None) -> Moved:
     look = folder_stat(taken.root, scan, taken.environments)
     aside = moved_files(was.aside, look.aside)
     caches = [path for path in aside if CHECK_CACHES.match(path)]
+    holding, now = Holding.opened(taken.root, taken.held), _packages(taken.outer)
     installed = [path for path in aside if not _is_cache(path)]
     # ignored by git, in a folder that turns of the run created
-    of_turns = (path for path in installed if aside_folder(path) not in taken.environments)
+    of_turns = (path for path in installed if taken.environments.isdisjoint(parents(path)))
     new = {path for path in of_turns if not scan.is_visible(path)}
     old = [path for path in installed if path not in new]
-    old += moved_files(taken.packages, _packages(taken.outer))
-    watched = _watched(taken.root, taken.environ, taken.outer, taken.linked, taken.links)
+    old += moved_files(taken.packages, now)
+    old += moved_files(taken.inside, _stats(taken.inside, taken.root))
+    there = {**was.aside, **taken.packages, **taken.inside}
+    old = [path for path in old if not holding.is_same(path, there.get(path))]
+    own = own_installation(taken.root, old, holding)
+    old = [path for path in old if path not in own]
+    tools = tuple(_moved_tools(taken))
+    restorable = {path for path in old if path not in there or holding.holds(path, there[path])}
+    restorable |= {tool.path for tool in tools if _is_held(tool, taken, holding)}
+    watched = _watched(taken.root, taken.environ, taken.linked, taken.links)
     watched |= _digests(taken.shared)
     outside = sorted(differing(taken.watched, watched))
-    known = taken.watched.keys() | was.aside.keys() | taken.packages.keys()
+    known = taken.watched.keys() | there.keys()
     return Moved(
         outside=tuple(_outside_change(Path(path)) for path in outside),
-        tools=tuple(_moved_tools(taken)),
+        tools=tools,
         installed=tuple(old),
+        restorable=frozenset(restorable),
         added=frozenset({*outside, *old} - known),
         unseen=(*caches, *sorted(new), *sorted(differing(was.ignored, look.ignored))),
         nested=tuple(path for path in was.nested if _has_moved(path, taken)),
@@ -227,6 +260,47 @@ def _moved_tools(taken: Seal) -> Iterator[Tool]:
     for name, was in taken.tools.items():
         if now.get(name) != was:
             yield Tool(name=name, path=now[name][0] if name in now else "")
+
+
+def _is_held(tool: Tool, taken: Seal, holding: Holding) -> bool:
+    """Whether a tool is where it was and its content was held."""
+    path, was = taken.tools[tool.name]
+    return tool.path == path != "" and bool(holding.content(path)) and was != digest(Path(path))
+
+
+def put_back(taken: Seal, paths: Collection[str], into: Path) -> tuple[str, ...]:
+    """Restore installed files and tools; what was added is moved into a folder.
+
+    Returns those that could not be restored.
+    """
+    there = {*taken.look.aside, *taken.packages, *taken.inside}
+    there |= {path for path, _ in taken.tools.values()}
+    came = [path for path in paths if path not in there]
+    left = moved_away(taken.root, came, there, into)
+    holding = Holding.opened(taken.root, taken.held)
+    left += [path for path in paths if path in there and not holding.put_back(path)]
+    return tuple(left)
+
+
+def _inside(
+    gates: Iterable[Gate], root: Path, environ: Mapping[str, str], scan: Scan
+) -> Iterator[tuple[str, Stat | None]]:
+    """Programs of gates in the workspace that git does not see, by path."""
+    for gate in gates:
+        for command in commands(gate.run):
+            where = shutil.which(command[0], path=environ.get("PATH"))
+            path = os.path.normpath(root / gate.cwd / (where or command[0]))
+            inside = os.path.relpath(path, root)
+            if os.path.isfile(path) and inside[:2] != ".." and not scan.is_visible(inside):  # noqa: PTH113 - Path raises if not permitted
+                yield inside, _stats([inside], root)[inside]
+
+
+def _stats(paths: Iterable[str], root: Path = Path("/")) -> dict[str, Stat | None]:
+    stats = dict[str, Stat | None]()
+    for path in paths:
+        with suppress(OSError):
+            stats[path] = stat_of((root / path).lstat())
+    return stats
 
 
 def _has_other_mode(path: str, was: FolderStat, now: FolderStat) -> bool:
@@ -305,7 +379,7 @@ def outside_between(ws: Workspace, since_s: float, until_s: float) -> tuple[str,
     outer = outer_environments(ws.root, ws.environ)
     linked = _linked(ws.root, folder_stat(ws.root, scan), outer)
     seen = _packages(outer) | stamps(linked) | behind(ws.root, _own_links(scan))
-    for path in _settings_outside(ws.root, ws.environ, outer):
+    for path in _settings_outside(ws.root, ws.environ):
         with suppress(OSError):
             seen[str(path)] = stat_of(path.lstat())
     # the change time of a file with several names is not known
@@ -348,14 +422,13 @@ def _resolved(
 def _watched(
     root: Path,
     environ: Mapping[str, str],
-    outer: Iterable[str],
     linked: Iterable[str],
     links: Iterable[str],
 ) -> dict[str, str]:
     """Outside files that configure tools, are imported, or are linked from the project."""
     code = {path: status for path, status in stamps(linked).items() if is_code(path)}
     statuses = {path: str(status) for path, status in (code | behind(root, links)).items()}
-    outside = _settings_outside(root, environ, outer)
+    outside = _settings_outside(root, environ)
     return statuses | _digests(map(str, outside))
 
 
@@ -363,13 +436,10 @@ def _digests(paths: Iterable[str]) -> dict[str, str]:
     return {path: digest(Path(path)) for path in paths if os.path.lexists(path)}
 
 
-def _settings_outside(
-    root: Path, environ: Mapping[str, str], outer: Iterable[str]
-) -> Iterator[Path]:
+def _settings_outside(root: Path, environ: Mapping[str, str]) -> Iterator[Path]:
     """Paths outside, in the home and above the workspace, where tools look for settings."""
     home = Path(environ.get("HOME") or "/nonexistent")
     paths = [*map(home.joinpath, _OF_HOME), *filter(None, [config.user_path(environ)])]
-    paths += [Path(environment, ENVIRONMENT_MARK) for environment in outer]
     for folder in _OF_HOME_FOLDERS:
         paths += (home / folder).glob("*")
     packages = home.glob(".local/lib/python*/site-packages/*")

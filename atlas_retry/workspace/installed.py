@@ -1,0 +1,252 @@
+"""The content of installed files, held before a turn and restored after it; judges nothing.
+
+Snapshots leave environments out. What is small is held here once, in one file for all, and again
+only where stat data moved.
+"""
+
+import os
+import shutil
+import stat
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
+from itertools import chain
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from atlas_retry.digests import sha256_of
+from atlas_retry.patterns import regex
+from atlas_retry.state_dir import replace_file
+from atlas_retry.workspace import place
+from atlas_retry.workspace.place import folders_above, parents
+from atlas_retry.workspace.scan import Stat
+from atlas_retry.workspace.store import EXECUTABLE, FILE, LINK, StoredFile
+
+MAX_FILE_BYTES = 1 << 20
+MAX_TOOL_BYTES = 64 << 20
+MAX_BYTES = 64 << 20
+"""Of all held files together, tools of gates aside."""
+_STARTS = regex(r"(^|/)(bin|Scripts|\.bin)/[^/]+$|\.pth$|(^|/)(site|user)customize\.py$|\.cfg$")
+"""What runs before anything else: held first."""
+
+Stats = Mapping[str, Stat | None]
+"""Stat data by path, relative to the workspace or absolute; None if unreadable."""
+
+
+class _Held(Struct, frozen=True, array_like=True, gc=False):
+    seen: Stat
+    digest: str
+    offset: int
+    size: int
+
+
+class Holding(Struct, frozen=True, kw_only=True):
+    """The held files of one workspace, in a folder of the state directory."""
+
+    root: Path
+    folder: Path
+    files: dict[str, _Held]
+
+    @classmethod
+    def opened(cls, root: Path, folder: Path) -> "Holding":
+        """What is held; nothing if it cannot be read."""
+        files = dict[str, _Held]()
+        with suppress(OSError, msgspec.MsgspecError):
+            files = msgspec.msgpack.decode(_index(folder).read_bytes(), type=dict[str, _Held])
+        return cls(root=root, folder=folder, files=files)
+
+    def holds(self, path: str, was: Stat | None) -> bool:
+        """Whether the content that a path had with these stat data is held."""
+        held = self.files.get(path)
+        return held is not None and held.seen == was
+
+    def is_same(self, path: str, was: Stat | None) -> bool:
+        """Whether a file has the mode and content that it had with these stat data."""
+        if not self.holds(path, was):
+            return False
+        now = _read(self.root, path)
+        held = self.files[path]
+        return now is not None and now[0] == held.seen[0] and sha256_of(now[1]) == held.digest
+
+    def content(self, path: str) -> bytes | None:
+        """The held content of a path; None if it is not held or no longer readable."""
+        held = self.files.get(path)
+        if held is None:
+            return None
+        with suppress(OSError), (self.folder / "contents").open("rb") as file:
+            file.seek(held.offset)
+            content = file.read(held.size)
+            return content if sha256_of(content) == held.digest else None
+        return None
+
+    def put_back(self, path: str) -> bool:
+        """Write the held content; returns whether the path now has it."""
+        content, held = self.content(path), self.files.get(path)
+        if content is None or held is None:
+            return False
+        mode = held.seen[0]
+        kind = LINK if stat.S_ISLNK(mode) else EXECUTABLE if mode & 0o100 else FILE
+        with suppress(OSError):
+            place.put(*_placed(self.root, path), StoredFile(kind, "", stat.S_IMODE(mode)), content)
+            return True
+        return False
+
+
+def hold(root: Path, folder: Path, seen: Stats, tools: Collection[str]) -> Holding:
+    """Hold the small files among these, those that run first in any case, and the `tools`.
+
+    What cannot be written is not held. A new file of contents is begun when half is outdated.
+    """
+    before = Holding.opened(root, folder)
+    wanted = dict(_chosen(seen, tools))
+    there = {p: one for p, one in before.files.items() if wanted.get(p) == one.seen}
+    fresh = {path: now for path, now in wanted.items() if path not in there}
+    if not fresh:
+        return Holding(root=root, folder=folder, files=there)
+    with suppress(OSError):
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        contents = folder / "contents"
+        end = contents.stat().st_size if contents.exists() else 0
+        if end > 2 * sum(one.size for one in there.values()) + MAX_FILE_BYTES:
+            contents.unlink()
+            there, fresh, end = {}, wanted, 0
+        with contents.open("ab") as file:
+            for path, now in fresh.items():
+                if (read := _read(root, path)) is not None:
+                    file.write(read[1])
+                    there[path] = _Held(now, sha256_of(read[1]), end, len(read[1]))
+                    end += len(read[1])
+        replace_file(_index(folder), msgspec.msgpack.encode(there))
+    return Holding(root=root, folder=folder, files=there)
+
+
+def moved_away(root: Path, paths: Iterable[str], known: Collection[str], into: Path) -> list[str]:
+    """Move files that were not there before into a folder, with new folders around them.
+
+    `known` are the paths that were there. Returns those that are still in place.
+    """
+    old, left = folders_above(known), list[str]()
+    for path in paths:
+        top = next((one for one in reversed([path, *parents(path)]) if one not in old), path)
+        source, target = root / top, into / top.lstrip("/")
+        with suppress(OSError, shutil.Error):
+            if os.path.lexists(source):
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.move(source, target)
+        if os.path.lexists(root / path):
+            left.append(path)
+    return left
+
+
+def put_back_between(root: Path, folder: Path, since_s: float, until_s: float) -> tuple[str, ...]:
+    """Restore held files that were written or removed in this time; returns their paths.
+
+    What runs first and was added then is removed: whatever was there before is held.
+    """
+    holding, restored = Holding.opened(root, folder), list[str]()
+
+    def is_in_time(path: Path) -> bool:
+        with suppress(OSError):
+            return since_s <= path.lstat().st_ctime <= until_s
+        return False
+
+    folders = {(root / path).parent for path in holding.files}
+    for entry in chain.from_iterable(at.iterdir() for at in sorted(folders) if at.is_dir()):
+        path = os.path.relpath(entry, root)
+        is_known = not holding.files.keys().isdisjoint({path, str(entry)})
+        if not is_known and _STARTS.search(path) and is_in_time(entry) and not entry.is_dir():
+            entry.unlink()
+            restored.append(path)
+    for path, held in holding.files.items():
+        there = root / path
+        when = there if os.path.lexists(there) else there.parent
+        moved = (is_in_time(when) or not there.parent.exists()) and not holding.is_same(
+            path, held.seen
+        )
+        if moved and holding.put_back(path):
+            restored.append(path)
+    return tuple(restored)
+
+
+def digest(root: Path, path: str) -> str:
+    """Digest of the content of a file, or of the target of a link; empty if there is none."""
+    read = _read(root, path)
+    return sha256_of(read[1]) if read else ""
+
+
+def _chosen(seen: Stats, tools: Collection[str]) -> Iterator[tuple[str, Stat]]:
+    known = ((path, now) for path, now in seen.items() if now)
+    first = {path for path in seen if _STARTS.search(path)}
+    total = 0
+    for path, now in sorted(known, key=lambda one: (one[0] not in first, one[1][1])):
+        if path in tools and now[1] <= MAX_TOOL_BYTES:
+            yield path, now
+        elif now[1] <= MAX_FILE_BYTES and total + now[1] <= MAX_BYTES:
+            total += now[1]
+            yield path, now
+
+
+def _index(folder: Path) -> Path:
+    return folder / "index"
+
+
+def _placed(root: Path, path: str) -> tuple[Path, str]:
+    return (Path("/"), path[1:]) if path.startswith("/") else (root, path)
+
+
+def _read(root: Path, path: str) -> tuple[int, bytes] | None:
+    """Mode and content of a file or link."""
+    at, name = _placed(root, path)
+    status = place.status(at, name)
+    content = place.read(at, name, MAX_TOOL_BYTES) if status else None
+    return (status.st_mode, content) if status and content is not None else None
+
+
+# --- the project's own installation
+
+_URL = regex(r'"url":\s*"file://([^"]+)"')
+
+
+def own_installation(root: Path, moved: Iterable[str], holding: Holding) -> frozenset[str]:
+    """Those of the moved files that only say that the project itself is installed from its sources.
+
+    Installers write them anew whenever `pyproject.toml` is newer. Source: PEP 610, PEP 660. Entry
+    points count only as they were, a `.pth` only if it leads to where the old one led, the root or
+    its `src`.
+    """
+    paths = frozenset(moved)
+    infos = {top for path in paths for top in parents(path) if top.endswith(".dist-info")}
+    own = {info for info in infos if _is_of(root, info, holding)}
+    entries = {holding.content(path) for path in holding.files if path.endswith(_ENTRIES)}
+    led = {text for path in holding.files if path.endswith(".pth")
+           for text in (holding.content(path) or b"").split()}  # fmt: skip
+    led |= {os.fsencode(root), os.fsencode(root / "src")}
+
+    def is_harmless(path: str) -> bool:
+        now = _read(root, path)
+        if path.endswith(".pth"):
+            return now is None or {*now[1].split()} <= led
+        if path.endswith(_ENTRIES):
+            return now is None or now[1] in entries
+        return any(top in own for top in parents(path))
+
+    beside = {info.rpartition("/")[0] for info in own}
+    near = (path for path in paths if path.rpartition("/")[0] in beside and path.endswith(".pth"))
+    inside = (path for path in paths if not own.isdisjoint(parents(path)))
+    return frozenset(filter(is_harmless, chain(near, inside)))
+
+
+_ENTRIES = ".dist-info/entry_points.txt"
+
+
+def _is_of(root: Path, info: str, holding: Holding) -> bool:
+    """Whether a `.dist-info` is, or was, of an editable installation of the workspace."""
+    name = f"{info}/direct_url.json"
+    now = _read(root, name)
+    texts = (now[1] if now else b"", holding.content(name) or b"")
+    for text in (text.decode("utf-8", "replace") for text in texts):
+        url = _URL.search(text)
+        if url and '"editable": true' in text.replace('":true', '": true'):
+            return Path(os.path.normpath(url[1])).is_relative_to(root)
+    return False
