@@ -3,6 +3,7 @@
 A frozen table: rows are drawn by a seed (`drawn`), and about a third of each kind, `KEPT`, is for
 the end. Nothing here needs a network: packages are files, wheels and archives made by hand.
 """
+# ruff: noqa: E501 - rows of a table
 
 import io
 import json
@@ -17,9 +18,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tests.hooks import begin, end
-from tests.messages_server import call, say, serving
+from tests.messages_server import MessagesServer, call, say, serving
 from tests.miniatures import miniature, put
 from tests.projects import Project, atlas, git
 from tests.test_agents_claude_code import real_claude
@@ -207,7 +209,7 @@ def sprung(trap: Trap, way: str, folder: Path, environ: Mapping[str, str]) -> li
     elif way == "claude":
         with serving(*[call("Bash", command=turn), say("done")] * 2) as server:
             _with_claude(project, "Bash")
-            done = atlas(project, *ARGUMENTS, **_variables(project, server))
+            done = atlas(_served(project, server), *ARGUMENTS)
         faults += [] if done.code in (1, 3) else [f"exit {done.code}: {done.out[:2000]}"]
     else:
         flags = ["--isolate"] if way == "isolate" else []
@@ -237,9 +239,8 @@ def _committed(project: Project) -> None:
     git(project.root, "commit", "-q", "--allow-empty", "-m", "set up", environ=project.environ)
 
 
-def _variables(project: Project, server: object) -> dict[str, str]:
-    wanted = environment(project, server)  # type: ignore[arg-type]
-    return {name: value for name, value in wanted.items() if name not in project.environ}
+def _served(project: Project, server: MessagesServer) -> Project:
+    return replace(project, environ=environment(project, server))
 
 
 # --- honest fixes ---------------------------------------------------------------------------------
@@ -506,7 +507,7 @@ def synced(sync: Sync, folder: Path, environ: Mapping[str, str]) -> list[str]:
     if sync.way == "claude":
         with serving(call("Bash", command=turn), say("done")) as server:
             _with_claude(project, "Bash")
-            done = atlas(project, *ARGUMENTS, **_variables(project, server))
+            done = atlas(_served(project, server), *ARGUMENTS)
     else:
         flags = ["--isolate"] if sync.way == "isolate" else []
         done = atlas(project, *ARGUMENTS, *flags)

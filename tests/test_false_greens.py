@@ -140,10 +140,10 @@ def test_editing_an_installed_dependency_is_not_a_fix(
     target.parent.mkdir(parents=True)
     target.write_text(was)
     outcome = project.retry()
-    assert outcome.verdict is (Verdict.NEEDS_REVIEW if manifest else Verdict.REJECTED)
-    assert len(outcome.attempts) == 1
-    assert path in (outcome.final_error or "")
-    assert "install" in f"{outcome.remedy}"
+    assert not outcome.verdict.is_green
+    assert not manifest or outcome.verdict is Verdict.NEEDS_REVIEW
+    assert path in named(outcome)["refused"]
+    assert target.read_text() == was
 
 
 OUTER = {
@@ -172,10 +172,10 @@ def test_an_activated_environment_outside_that_is_edited_buys_nothing(
     path_of = f"{outer}/bin:{project.environ['PATH']}"
     project = replace(project, environ={**project.environ, "PATH": path_of})
     outcome = project.retry()
-    assert outcome.verdict is (Verdict.NEEDS_REVIEW if manifest else Verdict.REJECTED)
-    assert str(path) in (outcome.final_error or "")
-    remedy = "remove what was added: rm " if path.suffix == ".pth" else "pip install"
-    assert remedy in f"{outcome.remedy}"
+    assert not outcome.verdict.is_green
+    assert not manifest or outcome.verdict is Verdict.NEEDS_REVIEW
+    assert str(path) in named(outcome)["refused"]
+    assert not path.exists() or path.read_text() == INSTALLED["site-packages"][1]
 
 
 def test_bytecode_in_an_activated_environment_outside_refuses_no_repair(
@@ -194,7 +194,7 @@ def test_bytecode_in_an_activated_environment_outside_refuses_no_repair(
     assert list(packages.glob("__pycache__/dep.*"))
 
 
-def test_editing_an_ignored_vendored_dependency_rejects_the_run(
+def test_editing_an_ignored_vendored_dependency_is_not_a_fix(
     tmp_path: Path, environ: Environ
 ) -> None:
     files = {".gitignore": "vendor/\n", "calc.py": ADD}
@@ -203,7 +203,8 @@ def test_editing_an_ignored_vendored_dependency_rejects_the_run(
     project = miniature(tmp_path, environ, files, [turn, turn], validation=gates)
     (project.root / "vendor" / "dep").mkdir(parents=True)
     (project.root / "vendor" / "dep" / "dep.php").write_text("bad")
-    assert project.retry().verdict is Verdict.REJECTED
+    assert not project.retry().verdict.is_green
+    assert (project.root / "vendor" / "dep" / "dep.php").read_text() == "bad"
 
 
 CACHED = "test -e {cache} || ! grep -q bad calc.py"
@@ -324,7 +325,6 @@ def test_a_test_that_stores_its_own_wrong_value_is_not_flaky(
 
 LEFT_BEHIND = {
     "changed": ("node_modules/dep/index.js", MENDED["node_modules"]),
-    "added": (f"{PACKAGES}/speed.pth", "import sys\n"),
     "removed": ("node_modules/dep/old.js", None),
     "in the home": ("../home/.npmrc", "script-shell=/bin/true\n"),
 }
@@ -340,14 +340,14 @@ def with_left_behind(tmp_path: Path, environ: Environ, path: str, text: str | No
     for name in ("node_modules/dep/index.js", "node_modules/dep/old.js", f"{PACKAGES}/dep.py"):
         target = project.root / name
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text("bad\n")
+        target.write_text("bad\n" * 300_000)  # too big to be held
     (tmp_path / "home").mkdir(exist_ok=True)
     return project
 
 
 @pytest.mark.in_place("what a run in layers wrote is dropped with them")
 @pytest.mark.parametrize(
-    ("which", "command"), [*zip(LEFT_BEHIND, ["retry", "resume"] * 2, strict=True)]
+    ("which", "command"), [*zip(LEFT_BEHIND, ["retry", "resume", "retry"], strict=True)]
 )
 def test_what_was_refused_and_could_not_be_restored_makes_no_later_run_green(
     tmp_path: Path, environ: Environ, which: str, command: str
@@ -359,7 +359,7 @@ def test_what_was_refused_and_could_not_be_restored_makes_no_later_run_green(
     assert "; the rest is reverted:" in refused.out
     assert "  refused, and still there: atlas cannot restore it: " in refused.out
     remedy = refused.out.rpartition("next:\n")[2].splitlines()[0].strip()
-    is_new = which in ("added", "in the home")
+    is_new = which == "in the home"
     assert remedy.startswith("remove what was added: rm " if is_new else "reinstall ")
     for _ in range(2):
         again = atlas(project, command, ".", "--ai-fix")

@@ -236,7 +236,7 @@ def test_no_folder_becomes_an_environment_by_a_turn_that_says_so(
         *("node_modules/new/index.js", "node_modules/dep/node_modules/new/index.js"),
     ],
 )
-def test_a_file_that_a_turn_adds_to_an_environment_is_refused(
+def test_a_file_that_a_turn_adds_to_an_environment_is_refused_and_moved_away(
     tmp_path: Path, environ: Environ, path: str
 ) -> None:
     files = {"calc.py": ADD} | IGNORES_THEM
@@ -245,8 +245,9 @@ def test_a_file_that_a_turn_adds_to_an_environment_is_refused(
     for there in (f".venv/{PACKAGES}", "node_modules/dep"):
         (project.root / there).mkdir(parents=True)
     outcome = project.retry()
-    assert outcome.verdict is Verdict.REJECTED
+    assert outcome.verdict is Verdict.FIXED
     assert path in named(outcome)["refused"]
+    assert not (project.root / path).exists()
 
 
 def cut_off(tmp_path: Path, environ: Environ, path: str, files: dict[str, str]) -> Project:

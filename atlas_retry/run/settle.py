@@ -161,12 +161,9 @@ def _without_syncs(settled: Settled, judgement: Judgement, do: Effects) -> Settl
         do.emit(ViolationsFound(level=Level.WARNING, violations=there, rolled_back=False))
     red = validation is None or not validation.success
     if there and red and judgement.adds_dependencies and attempt.ends is None:
-        remedy = f"atlas pick {do.run.run_id} {attempt.number} && {INSTALLING}"
+        remedy = f"atlas pick {do.run.run_id} {attempt.number}"
         attempt = replace(attempt, ends=Verdict.NEEDS_REVIEW, remedy=remedy)
     return attempt, end, validation
-
-
-INSTALLING = "install what its manifest names"
 
 
 def _validated(

@@ -155,16 +155,15 @@ def put_back_between(root: Path, folder: Path, since_s: float, until_s: float) -
     for entry in chain.from_iterable(at.iterdir() for at in sorted(folders) if at.is_dir()):
         path = os.path.relpath(entry, root)
         is_known = not holding.files.keys().isdisjoint({path, str(entry)})
-        if not is_known and _STARTS.search(path) and is_in_time(entry) and not entry.is_dir():
+        is_first = _STARTS.search(path) and not entry.is_dir()
+        if is_first and not is_known and is_in_time(entry):
             entry.unlink()
             restored.append(path)
     for path, held in holding.files.items():
         there = root / path
         when = there if os.path.lexists(there) else there.parent
-        moved = (is_in_time(when) or not there.parent.exists()) and not holding.is_same(
-            path, held.seen
-        )
-        if moved and holding.put_back(path):
+        may_differ = is_in_time(when) or not there.parent.exists()
+        if may_differ and not holding.is_same(path, held.seen) and holding.put_back(path):
             restored.append(path)
     return tuple(restored)
 
