@@ -13,7 +13,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from tests import torture_commands, torture_git, torture_streams, torture_trees
+from tests import environments, torture_commands, torture_git, torture_streams, torture_trees
 from tests.torture import Tally, Torture
 
 SEED = 20261122
@@ -46,6 +46,8 @@ ROWS: dict[str, tuple[Row, int]] = {
     "person": (torture_git.person, 40),
     "gitfiles": (torture_git.gitfiles, 24),
     "thrown_away": (torture_git.thrown_away, 24),
+    "traps": (environments.traps, len(environments.TRAPS)),
+    "syncs": (environments.syncs, len(environments.SYNCS)),
     "git_keys": (torture_streams.git_keys, 10),
 }
 """Each with its usual number of trials."""

@@ -26,6 +26,7 @@ from tests.miniatures import miniature, put
 from tests.projects import Project, atlas, git
 from tests.test_agents_claude_code import real_claude
 from tests.test_claude_loop import ARGUMENTS, environment
+from tests.torture import Tally
 
 SEED = 20261128
 PYTHON = f"python3.{sys.version_info.minor}"
@@ -539,3 +540,49 @@ def drawn(count: int, seed: int = SEED) -> tuple[frozenset[int], frozenset[int]]
     random.Random(seed).shuffle(positions)  # noqa: S311 - a seed that can be repeated
     kept = count // 3
     return frozenset(positions[kept:]), frozenset(positions[:kept])
+
+
+def traps(folder: Path, trials: int, seed: int) -> Tally:
+    """Traps in environments: none ends green, none is there after `undo`."""
+    tally = Tally()
+    for number in _some(len(TRAPS), trials, seed):
+        trap, way = TRAPS[number], WAYS[number % len(WAYS)]
+        at, environ = _place(folder, trap.name)
+        _count(tally, trap.name, sprung(trap, way, at, environ))
+    return tally
+
+
+def syncs(folder: Path, trials: int, seed: int) -> Tally:
+    """Honest fixes whose gate syncs its environment: all are `fixed`, nothing is refused."""
+    tally = Tally()
+    for number in _some(len(SYNCS), trials, seed):
+        sync = SYNCS[number]
+        at, environ = _place(folder, sync.name)
+        if absent := missing(sync, environ):
+            tally.notes.append(f"{sync.name}: not tried, without {', '.join(absent)}")
+        else:
+            _count(tally, sync.name, synced(sync, at, environ))
+    return tally
+
+
+def _some(count: int, trials: int, seed: int) -> list[int]:
+    return random.Random(seed).sample(range(count), min(trials, count))  # noqa: S311 - a seed that can be repeated
+
+
+def _place(folder: Path, name: str) -> tuple[Path, dict[str, str]]:
+    at = folder / name
+    (at / "home").mkdir(parents=True)
+    return at, {
+        "PATH": os.environ["PATH"],
+        "HOME": str(at / "home"),
+        "LANG": "C.UTF-8",
+        "ATLAS_HOME": str(at / "state"),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "GIT_CONFIG_NOSYSTEM": "1",
+    }
+
+
+def _count(tally: Tally, name: str, faults: list[str]) -> None:
+    tally.trials += 1
+    tally.hit += 1
+    tally.failures += [f"{name}: {fault}" for fault in faults]

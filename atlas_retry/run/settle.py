@@ -160,7 +160,7 @@ def _without_syncs(settled: Settled, judgement: Judgement, do: Effects) -> Settl
     if there:
         do.emit(ViolationsFound(level=Level.WARNING, violations=there, rolled_back=False))
     red = validation is None or not validation.success
-    if there and red and judgement.adds_dependencies and attempt.ends is None:
+    if there and judgement.adds_dependencies and red:
         remedy = f"atlas pick {do.run.run_id} {attempt.number}"
         attempt = replace(attempt, ends=Verdict.NEEDS_REVIEW, remedy=remedy)
     return attempt, end, validation

@@ -215,11 +215,11 @@ def own_installation(root: Path, moved: Iterable[str], holding: Holding) -> froz
     its `src`.
     """
     paths = frozenset(moved)
-    infos = {top for path in paths for top in parents(path) if top.endswith(".dist-info")}
+    infos = {top for top in folders_above(paths) if top.endswith(".dist-info")}
     own = {info for info in infos if _is_of(root, info, holding)}
     entries = {holding.content(path) for path in holding.files if path.endswith(_ENTRIES)}
-    led = {text for path in holding.files if path.endswith(".pth")
-           for text in (holding.content(path) or b"").split()}  # fmt: skip
+    lines = (holding.content(path) for path in holding.files if path.endswith(".pth"))
+    led = {*chain.from_iterable(text.split() for text in lines if text)}
     led |= {os.fsencode(root), os.fsencode(root / "src")}
 
     def is_harmless(path: str) -> bool:
@@ -231,7 +231,8 @@ def own_installation(root: Path, moved: Iterable[str], holding: Holding) -> froz
         return any(top in own for top in parents(path))
 
     beside = {info.rpartition("/")[0] for info in own}
-    near = (path for path in paths if path.rpartition("/")[0] in beside and path.endswith(".pth"))
+    leading = (path for path in paths if path.endswith(".pth"))
+    near = (path for path in leading if path.rpartition("/")[0] in beside)
     inside = (path for path in paths if not own.isdisjoint(parents(path)))
     return frozenset(filter(is_harmless, chain(near, inside)))
 

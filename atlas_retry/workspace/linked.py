@@ -90,7 +90,11 @@ def outer_environments(
     named = [os.path.dirname(path) for path in folders if path]  # noqa: PTH120
     active = filter(None, [environ.get("VIRTUAL_ENV", "")])
     there = dict.fromkeys(_outside(root, root, [*named, *active]))
-    return tuple(folder for folder in there if _is_marked(folder) or _can_change(folder))
+    return tuple(filter(_is_environment, there))
+
+
+def _is_environment(folder: str) -> bool:
+    return _is_marked(folder) or _can_change(folder)
 
 
 def _is_marked(environment: str) -> bool:

@@ -5,7 +5,7 @@ import shutil
 import stat
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
-from itertools import chain, filterfalse
+from itertools import chain, compress, filterfalse
 from operator import methodcaller
 from pathlib import Path
 
@@ -231,7 +231,8 @@ def compared(taken: Seal, scan: Scan | None = None) -> Moved:
     own = own_installation(taken.root, old, holding)
     old = [path for path in old if path not in own]
     tools = tuple(_moved_tools(taken))
-    restorable = {path for path in old if path not in there or holding.holds(path, there[path])}
+    new_or_held = (path not in there or holding.holds(path, there[path]) for path in old)
+    restorable = {*compress(old, new_or_held)}
     restorable |= {tool.path for tool in tools if _is_held(tool, taken, holding)}
     watched = _watched(taken.root, taken.environ, taken.linked, taken.links)
     watched |= _digests(taken.shared)
@@ -278,8 +279,8 @@ def put_back(taken: Seal, paths: Collection[str], into: Path) -> tuple[str, ...]
     came = [path for path in paths if path not in there]
     left = moved_away(taken.root, came, there, into)
     holding = Holding.opened(taken.root, taken.held)
-    left += [path for path in paths if path in there and not holding.put_back(path)]
-    return tuple(left)
+    was_there = (path for path in paths if path in there)
+    return (*left, *filterfalse(holding.put_back, was_there))
 
 
 def _inside(
