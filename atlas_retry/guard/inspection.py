@@ -94,7 +94,7 @@ def assess(case: Case) -> Judgement:
     refused, held = answers[Answer.REFUSED], answers[Answer.HELD]
     rewrites = {r.path: r.rewrite for r in held if r.rewrite is not None}
     whole = any(not r.separable for r in refused)
-    back = tuple(dict.fromkeys(r.path for r in refused if r.path in case.restorable))
+    back = _reinstated(refused, case)
     paths = [r.path for r in (*refused, *held) if r.path not in {*rewrites, *back}]
     lost = [r for r in refused if not r.restorable]
     gone, there = dict.fromkeys(r.path for r in lost), frozenset(case.before.paths())
@@ -110,6 +110,10 @@ def assess(case: Case) -> Judgement:
         ends=_end(lost, case) if lost else None,
         remedy=reinstalling.remedy(gone, case.added, there) if lost else None,
     )
+
+
+def _reinstated(refused: Sequence[Ruling], case: Case) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(r.path for r in refused if r.path in case.restorable))
 
 
 def _end(lost: Sequence[Ruling], case: Case) -> Verdict:

@@ -119,9 +119,7 @@ def _undo_installed(
         began_s = max(map(seconds_of, (run.segment_at, attempt.started_at)))
     elif run.id.endswith(TURN):
         began_s = seconds_of(run.started_at)
-        if run.left_behind:
-            taken = shadow.shadow_git(ws, "show", "-s", "--format=%ct", run.left_behind)
-            until_s = int(taken) + 1
+        until_s = installed.turn_ended_s(ws.installed) or quiet_s
     else:
         return ()
     return installed.put_back_between(ws.root, ws.installed, began_s, until_s)

@@ -128,7 +128,13 @@ def _reverted(
         left = do.snapshot(f"{attempt.number}-guarded")
     whole = judgement.restore is None or (left.tree == turn.before.tree and attempt.violations)
     rolled_back = bool((left is not turn.after or judgement.reinstate) and whole)
-    waiting = frozenset(() if rolled_back else judgement.reinstate)
+    attempt = replace(attempt, rolled_back=rolled_back)
+    _report(attempt, () if rolled_back else judgement.reinstate, do)
+    return attempt, left
+
+
+def _report(attempt: Attempt, waiting: Collection[str], do: Effects) -> None:
+    """Report what was refused and held, without paths that may yet be a gate's."""
     now = tuple(v for v in attempt.violations if v.path not in waiting)
     if now or attempt.held:
         do.emit(
@@ -137,10 +143,9 @@ def _reverted(
                 violations=now,
                 held=attempt.held,
                 left=tuple(one.path for one in attempt.left),
-                rolled_back=rolled_back,
+                rolled_back=attempt.rolled_back,
             )
         )
-    return replace(attempt, rolled_back=rolled_back), left
 
 
 def _without_syncs(settled: Settled, judgement: Judgement, do: Effects) -> Settled:

@@ -144,28 +144,48 @@ def put_back_between(root: Path, folder: Path, since_s: float, until_s: float) -
 
     What runs first and was added then is removed: whatever was there before is held.
     """
-    holding, restored = Holding.opened(root, folder), list[str]()
+    holding = Holding.opened(root, folder)
 
     def is_in_time(path: Path) -> bool:
         with suppress(OSError):
             return since_s <= path.lstat().st_ctime <= until_s
         return False
 
+    came = [path for path in _first_unknown(holding) if is_in_time(root / path)]
+    for path in came:
+        (root / path).unlink()
+    moved = [path for path in holding.files if is_in_time(_nearest(root / path))]
+    differ = (p for p in moved if not holding.is_same(p, holding.files[p].seen))
+    return (*came, *filter(holding.put_back, differ))
+
+
+def note_end(folder: Path) -> None:
+    """Note the time at which a turn of the hook has ended; what is written later is the user's."""
+    with suppress(OSError):
+        (folder / "ended").touch()
+
+
+def turn_ended_s(folder: Path) -> float | None:
+    """When the last turn of the hook ended, in seconds since the epoch; None if unknown."""
+    with suppress(OSError):
+        return (folder / "ended").stat().st_mtime
+    return None
+
+
+def _nearest(path: Path) -> Path:
+    """The path or, if it is gone, the nearest folder around it."""
+    return next(one for one in (path, *path.parents) if os.path.lexists(one))
+
+
+def _first_unknown(holding: Holding) -> Iterator[str]:
+    """Files beside held ones that run first and are not held."""
+    root = holding.root
     folders = {(root / path).parent for path in holding.files}
     for entry in chain.from_iterable(at.iterdir() for at in sorted(folders) if at.is_dir()):
         path = os.path.relpath(entry, root)
         is_known = not holding.files.keys().isdisjoint({path, str(entry)})
-        is_first = _STARTS.search(path) and not entry.is_dir()
-        if is_first and not is_known and is_in_time(entry):
-            entry.unlink()
-            restored.append(path)
-    for path, held in holding.files.items():
-        there = root / path
-        when = there if os.path.lexists(there) else there.parent
-        may_differ = is_in_time(when) or not there.parent.exists()
-        if may_differ and not holding.is_same(path, held.seen) and holding.put_back(path):
-            restored.append(path)
-    return tuple(restored)
+        if _STARTS.search(path) and not is_known and not entry.is_dir():
+            yield path
 
 
 def digest(root: Path, path: str) -> str:
@@ -217,24 +237,26 @@ def own_installation(root: Path, moved: Iterable[str], holding: Holding) -> froz
     paths = frozenset(moved)
     infos = {top for top in folders_above(paths) if top.endswith(".dist-info")}
     own = {info for info in infos if _is_of(root, info, holding)}
-    entries = {holding.content(path) for path in holding.files if path.endswith(_ENTRIES)}
-    lines = (holding.content(path) for path in holding.files if path.endswith(".pth"))
-    led = {*chain.from_iterable(text.split() for text in lines if text)}
-    led |= {os.fsencode(root), os.fsencode(root / "src")}
+    beside = {info.rpartition("/")[0] for info in own}
+    led = {os.fsencode(root), os.fsencode(root / "src")}
+    led.update(chain.from_iterable(text.split() for text in _held_texts(holding, ".pth")))
+    entries = _held_texts(holding, _ENTRIES)
 
     def is_harmless(path: str) -> bool:
         now = _read(root, path)
+        text = now[1] if now else b""
         if path.endswith(".pth"):
-            return now is None or {*now[1].split()} <= led
-        if path.endswith(_ENTRIES):
-            return now is None or now[1] in entries
-        return any(top in own for top in parents(path))
+            return path.rpartition("/")[0] in beside and {*text.split()} <= led
+        if path.endswith(_ENTRIES) and text and text not in entries:
+            return False
+        return not own.isdisjoint(parents(path))
 
-    beside = {info.rpartition("/")[0] for info in own}
-    leading = (path for path in paths if path.endswith(".pth"))
-    near = (path for path in leading if path.rpartition("/")[0] in beside)
-    inside = (path for path in paths if not own.isdisjoint(parents(path)))
-    return frozenset(filter(is_harmless, chain(near, inside)))
+    return frozenset(filter(is_harmless, paths))
+
+
+def _held_texts(holding: Holding, suffix: str) -> set[bytes]:
+    texts = map(holding.content, (path for path in holding.files if path.endswith(suffix)))
+    return {text for text in texts if text}
 
 
 _ENTRIES = ".dist-info/entry_points.txt"

@@ -137,13 +137,12 @@ def packages(environment: str) -> dict[str, Stat | None]:
     made or removed, for example by an installer with a store.
     """
     by_path: dict[str, Stat | None] = {}
-    places = [f"{folder}" for folder in _places(environment)]
-    if _is_marked(environment):
-        parts = [entry for entry in listed(environment) if is_part(entry.name)]
-        files = (entry for entry in parts if not entry.is_dir(follow_symlinks=False))
-        by_path.update((entry.path, stamp_of_shared(entry)) for entry in files)
-        places = [entry.path for entry in parts if entry.is_dir(follow_symlinks=False)]
-    for folder in places:
+    is_marked = _is_marked(environment)
+    every = listed(environment) if is_marked else []
+    parts = [entry for entry in every if is_part(entry.name)]
+    folders = [entry.path for entry in parts if entry.is_dir(follow_symlinks=False)]
+    by_path.update((e.path, stamp_of_shared(e)) for e in parts if e.path not in folders)
+    for folder in folders if is_marked else map(str, _places(environment)):
         by_path.update(_files(folder, _BYTECODE, stamp_of_shared))
     return by_path
 

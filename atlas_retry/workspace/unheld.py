@@ -88,8 +88,7 @@ def _look_into(
     """Record the files of a folder; yields its subfolders."""
     for entry in [one for one in entries if one.name != ".git"]:
         path = f"{folder.prefix}{entry.name}"
-        around = folder.prefix[:-1] if folder.is_environment and is_part(entry.name) else ""
-        aside = folder.aside or around
+        aside = _aside_of(folder, entry.name)
         if not entry.is_dir(follow_symlinks=False):
             _note_file(root, path, entry, replace(folder, aside=aside), seen)
         else:
@@ -98,6 +97,11 @@ def _look_into(
             yield below
             if not below.aside and (status := stamp(entry)):
                 seen.modes[path] = stat.S_IMODE(status[0])
+
+
+def _aside_of(folder: _Unwalked, name: str) -> str:
+    is_installed = folder.is_environment and is_part(name)
+    return folder.aside or (folder.prefix[:-1] if is_installed else "")
 
 
 def _entered(

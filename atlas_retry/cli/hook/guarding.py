@@ -15,7 +15,7 @@ from atlas_retry.guard.judge import seals
 from atlas_retry.guard.judgement import Judgement
 from atlas_retry.model import GateResult
 from atlas_retry.run.open import OpenWorkspace
-from atlas_retry.workspace import gitfacts, shadow, snapshots, state
+from atlas_retry.workspace import gitfacts, installed, shadow, snapshots, state
 
 _ORDINARY = ("refs/", "state:", "worktrees/", "config:branch.", "config:remote.")
 _ORDINARY_FACTS = frozenset({"HEAD", "index", "stash", "shallow"})
@@ -91,6 +91,7 @@ def ended(opened: OpenWorkspace, start: Start, left: Left, *, alone: bool) -> St
 
     `alone`: only the gates can have written since the agent stopped.
     """
+    installed.note_end(opened.git.installed)
     after = snapshots.snapshot(opened.git).id
     shadow.keep(opened.git, f"runs/{start.id}/start", start.snapshot or "")
     shadow.keep(opened.git, f"runs/{start.id}/end", after)

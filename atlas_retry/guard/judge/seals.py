@@ -5,7 +5,7 @@ import shutil
 import stat
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
-from itertools import chain, compress, filterfalse
+from itertools import chain, filterfalse
 from operator import methodcaller
 from pathlib import Path
 
@@ -119,20 +119,18 @@ def seal(
     lines = [gate.run for gate in settings.gates]
     words = chain.from_iterable(map(commands, lines))
     programs = [command[0] for command in words if "/" in command[0]]
-    on_path = (path for path, _ in tools.values() if path)
+    on_path = filter(None, (path for path, _ in tools.values()))
     outer = outer_environments(root, environ, [*on_path, *programs])
     imported = imported_folders(root, environ, lines)
     linked = tuple(sorted(_linked(root, look, outer).union(imported)))
     links = tuple(sorted(_own_links(scan)))
     shared = tuple(path for path in settings.sources if not Path(path).is_relative_to(root))
     own = _inside(settings.gates, root, environ, scan)
-    inside, installed = (
-        {path: seen for path, seen in own if path not in look.aside},
-        _packages(outer),
-    )
-    used = {**inside, **_stats(path for path, _ in tools.values() if path)}
-    every = {path: seen for path, seen in look.aside.items() if not _is_cache(path)}
-    hold(root, held, {**every, **installed, **used}, used)
+    inside = {path: seen for path, seen in own if path not in look.aside}
+    installed = _packages(outer)
+    used = {**inside, **_stats(filter(None, (path for path, _ in tools.values())))}
+    caches = set(filter(_is_cache, look.aside))
+    hold(root, held, _without(look.aside, caches) | installed | used, used)
     return Seal(
         root=root,
         gates=settings.gates,
@@ -154,6 +152,10 @@ def seal(
         environ=environ,
         taken_ns=scan.taken_ns,
     )
+
+
+def _without(files: Mapping[str, Stat | None], paths: Collection[str]) -> dict[str, Stat | None]:
+    return {path: seen for path, seen in files.items() if path not in paths}
 
 
 def without_made(taken: Seal, wrote: Iterable[str]) -> Seal:
@@ -218,22 +220,15 @@ def compared(taken: Seal, scan: Scan | None = None) -> Moved:
     look = folder_stat(taken.root, scan, taken.environments)
     aside = moved_files(was.aside, look.aside)
     caches = [path for path in aside if CHECK_CACHES.match(path)]
-    holding, now = Holding.opened(taken.root, taken.held), _packages(taken.outer)
     installed = [path for path in aside if not _is_cache(path)]
     # ignored by git, in a folder that turns of the run created
     of_turns = (path for path in installed if taken.environments.isdisjoint(parents(path)))
     new = {path for path in of_turns if not scan.is_visible(path)}
-    old = [path for path in installed if path not in new]
-    old += moved_files(taken.packages, now)
-    old += moved_files(taken.inside, _stats(taken.inside, taken.root))
-    there = {**was.aside, **taken.packages, **taken.inside}
-    old = [path for path in old if not holding.is_same(path, there.get(path))]
-    own = own_installation(taken.root, old, holding)
-    old = [path for path in old if path not in own]
+    there, holding = _installed_before(taken), Holding.opened(taken.root, taken.held)
+    old = _changed((path for path in installed if path not in new), taken, holding)
     tools = tuple(_moved_tools(taken))
-    new_or_held = (path not in there or holding.holds(path, there[path]) for path in old)
-    restorable = {*compress(old, new_or_held)}
-    restorable |= {tool.path for tool in tools if _is_held(tool, taken, holding)}
+    restorable = {path for path in old if holding.holds(path, there.get(path))} | {*old} - {*there}
+    restorable.update(tool.path for tool in tools if _is_held(tool, taken, holding))
     watched = _watched(taken.root, taken.environ, taken.linked, taken.links)
     watched |= _digests(taken.shared)
     outside = sorted(differing(taken.watched, watched))
@@ -250,6 +245,23 @@ def compared(taken: Seal, scan: Scan | None = None) -> Moved:
         modes=tuple(path for path in look.modes if _has_other_mode(path, was, look)),
         look=look,
     )
+
+
+def _installed_before(taken: Seal) -> dict[str, Stat | None]:
+    return {**taken.look.aside, **taken.packages, **taken.inside}
+
+
+def _changed(inside: Iterable[str], taken: Seal, holding: Holding) -> list[str]:
+    """Installed files with other content, but for the project's own installation.
+
+    `inside` are those of the workspace whose stat data moved.
+    """
+    moved = [*inside, *moved_files(taken.packages, _packages(taken.outer))]
+    moved += moved_files(taken.inside, _stats(taken.inside, taken.root))
+    there = _installed_before(taken)
+    moved = [path for path in moved if not holding.is_same(path, there.get(path))]
+    own = own_installation(taken.root, moved, holding)
+    return [path for path in moved if path not in own]
 
 
 def _outside_change(path: Path) -> OutsideChange:
