@@ -154,7 +154,7 @@ def put_back_between(root: Path, folder: Path, since_s: float, until_s: float) -
     came = [path for path in _first_unknown(holding) if is_in_time(root / path)]
     for path in came:
         (root / path).unlink()
-    moved = [path for path in holding.files if is_in_time(_nearest(root / path))]
+    moved = [path for path in holding.files if any(map(is_in_time, _around(root, path)))]
     differ = (p for p in moved if not holding.is_same(p, holding.files[p].seen))
     return (*came, *filter(holding.put_back, differ))
 
@@ -172,9 +172,9 @@ def turn_ended_s(folder: Path) -> float | None:
     return None
 
 
-def _nearest(path: Path) -> Path:
-    """The path or, if it is gone, the nearest folder around it."""
-    return next(one for one in (path, *path.parents) if os.path.lexists(one))
+def _around(root: Path, path: str) -> Iterator[Path]:
+    """The path and the folders around it, of which one may have been exchanged."""
+    return (root / one for one in (path, *parents(path)))
 
 
 def _first_unknown(holding: Holding) -> Iterator[str]:
@@ -235,8 +235,7 @@ def own_installation(root: Path, moved: Iterable[str], holding: Holding) -> froz
     its `src`.
     """
     paths = frozenset(moved)
-    infos = {top for top in folders_above(paths) if top.endswith(".dist-info")}
-    own = {info for info in infos if _is_of(root, info, holding)}
+    own = {top for top in folders_above(paths) if _is_of(root, top, holding)}
     beside = {info.rpartition("/")[0] for info in own}
     led = {os.fsencode(root), os.fsencode(root / "src")}
     led.update(chain.from_iterable(text.split() for text in _held_texts(holding, ".pth")))
@@ -247,16 +246,15 @@ def own_installation(root: Path, moved: Iterable[str], holding: Holding) -> froz
         text = now[1] if now else b""
         if path.endswith(".pth"):
             return path.rpartition("/")[0] in beside and {*text.split()} <= led
-        if path.endswith(_ENTRIES) and text and text not in entries:
-            return False
-        return not own.isdisjoint(parents(path))
+        is_new_entry = path.endswith(_ENTRIES) and text not in entries
+        return not is_new_entry and not own.isdisjoint(parents(path))
 
     return frozenset(filter(is_harmless, paths))
 
 
 def _held_texts(holding: Holding, suffix: str) -> set[bytes]:
     texts = map(holding.content, (path for path in holding.files if path.endswith(suffix)))
-    return {text for text in texts if text}
+    return {b"", *filter(None, texts)}
 
 
 _ENTRIES = ".dist-info/entry_points.txt"
@@ -265,6 +263,8 @@ _ENTRIES = ".dist-info/entry_points.txt"
 def _is_of(root: Path, info: str, holding: Holding) -> bool:
     """Whether a `.dist-info` is, or was, of an editable installation of the workspace."""
     name = f"{info}/direct_url.json"
+    if not info.endswith(".dist-info"):
+        return False
     now = _read(root, name)
     texts = (now[1] if now else b"", holding.content(name) or b"")
     for text in (text.decode("utf-8", "replace") for text in texts):

@@ -227,8 +227,7 @@ def compared(taken: Seal, scan: Scan | None = None) -> Moved:
     there, holding = _installed_before(taken), Holding.opened(taken.root, taken.held)
     old = _changed((path for path in installed if path not in new), taken, holding)
     tools = tuple(_moved_tools(taken))
-    restorable = {path for path in old if holding.holds(path, there.get(path))} | {*old} - {*there}
-    restorable.update(tool.path for tool in tools if _is_held(tool, taken, holding))
+    held = _held(old, tools, taken, holding)
     watched = _watched(taken.root, taken.environ, taken.linked, taken.links)
     watched |= _digests(taken.shared)
     outside = sorted(differing(taken.watched, watched))
@@ -237,7 +236,7 @@ def compared(taken: Seal, scan: Scan | None = None) -> Moved:
         outside=tuple(_outside_change(Path(path)) for path in outside),
         tools=tools,
         installed=tuple(old),
-        restorable=frozenset(restorable),
+        restorable=held | ({*old} - {*there}),
         added=frozenset({*outside, *old} - known),
         unseen=(*caches, *sorted(new), *sorted(differing(was.ignored, look.ignored))),
         nested=tuple(path for path in was.nested if _has_moved(path, taken)),
@@ -245,6 +244,15 @@ def compared(taken: Seal, scan: Scan | None = None) -> Moved:
         modes=tuple(path for path in look.modes if _has_other_mode(path, was, look)),
         look=look,
     )
+
+
+def _held(
+    paths: Iterable[str], tools: Iterable[Tool], taken: Seal, holding: Holding
+) -> frozenset[str]:
+    """Those of the installed files and tools whose content was held."""
+    there = _installed_before(taken)
+    held = {path for path in paths if holding.holds(path, there.get(path))}
+    return frozenset(held.union(tool.path for tool in tools if _is_held(tool, taken, holding)))
 
 
 def _installed_before(taken: Seal) -> dict[str, Stat | None]:
