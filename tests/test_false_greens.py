@@ -277,20 +277,6 @@ def test_changes_to_tests_and_their_configuration_are_held(
     assert (project.root / "tests/test_calc.py").read_text() == TEST_ADD
 
 
-def test_code_that_checks_a_variable_set_by_tests_is_reported(
-    tmp_path: Path, environ: Environ
-) -> None:
-    sets = "import os\n\nos.environ['CALC_PLUS'] = 'yes'\n"
-    asks = (
-        "import os\n\n\ndef add(a, b):\n"
-        "    if os.environ.get('CALC_PLUS') == 'yes':\n        return a + b\n    return a - b\n"
-    )
-    files = CALC | {"tests/conftest.py": sets}
-    project = miniature(tmp_path, environ, files, [put("calc.py", asks)])
-    outcome = project.retry()
-    assert "calc.py" in named(outcome)["held"] + named(outcome)["noted"]
-
-
 DOCUMENTED = '''def add(a, b):
     """Add.
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from atlas_retry.config.neutralised import neutraliser
 from atlas_retry.diagnostics.summaries import failures_counted
 from atlas_retry.model import Status, Verdict
 from tests.miniatures import ADD, CALC, PYTEST, REPAIR, TEST_ADD, miniature
@@ -191,3 +192,17 @@ def test_a_summary_without_failures_in_one_stream_is_believed(
 ) -> None:
     summary = failures_counted(stdout, stderr)
     assert (str(summary) if summary else None) == said
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "test -e cache || exit 0; pytest -q",
+        "npm ci || true; npm test",
+        "pytest -q || true\nruff check .",
+        "ruff check --exit-zero . && pytest -q",
+        "pytest -q || exit 1",
+    ],
+)
+def test_a_part_of_a_line_that_cannot_fail_leaves_the_gate_required(line: str) -> None:
+    assert neutraliser(line) == ""

@@ -2,19 +2,20 @@
 
 from atlas_retry.patterns import regex
 
-NEUTRALISERS = regex(
+_AT_THE_END = regex(r"(?:\|\|\s*(?:true|:|exit\s+0|/bin/true)|;\s*exit\s+0)\s*\)?\s*$")
+"""In the middle of a line it only excuses one command."""
+_FLAG = regex(
     r"""(?x)
-      \|\|\s*(?:true|:|exit\s+0|/bin/true)\s*(?=$|[;)])    # sh: at the end of the line
-    | ;\s*exit\s+0\s*$
-    | (?<!\S)--exit-zero\b(?!-)                             # ruff, flake8, pylint, cspell
+      (?<!\S)--exit-zero\b(?!-)                             # ruff, flake8, pylint, cspell
     | (?<!\S)--exit-code[= ]0(?!\S)                         # trivy, gitleaks
     | (?<!\S)--(?:no-error-on-unmatched-pattern\s+)?no-fail(?!\S)
     | (?<!\S)-D?maven\.test\.failure\.ignore(?:=true)?(?!\S)
     """
 )
+_SEVERAL = regex(r"[;&|\n]")
 
 
 def neutraliser(line: str) -> str:
     """The text in a shell line that makes it exit with 0 always; empty if there is none."""
-    match = NEUTRALISERS.search(line.strip())
+    match = _AT_THE_END.search(line) or (None if _SEVERAL.search(line) else _FLAG.search(line))
     return " ".join(match[0].split()) if match else ""

@@ -225,10 +225,13 @@ def _keep_unstaged(opened: OpenWorkspace) -> Callable[[], str]:
     from atlas_retry.workspace import unstaged
     from atlas_retry.workspace.restoring import restore
 
-    git = opened.git
-    if not opened.tracker.uncommitted().paths or not (was := unstaged.unstaged(git)).paths:
+    try:
+        git = opened.git
+        if not opened.tracker.uncommitted().paths or not (was := unstaged.unstaged(git)).paths:
+            return str
+        held = opened.tracker.snapshot().id
+    except WorkspaceError:  # a broken repository: gates run all the same
         return str
-    held = opened.tracker.snapshot().id
 
     def restore_put_aside() -> str:
         now = unstaged.unstaged(git)

@@ -6,6 +6,7 @@ Writes to its scratch folder only. If no trace is available, it is empty.
 import re
 import shlex
 import shutil
+import signal
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from itertools import chain
@@ -166,7 +167,9 @@ done
 def _run(wanted: TraceRequest, plan: Plan, line: str, timeout_s: float, **env: str) -> None:
     command = command_of(wanted.gate, line, plan, wanted.name)
     env = {**command.env, **env}
-    run(replace(command, env=env, timeout_s=timeout_s, keep_daemons=False))
+    # on TERM the tracer writes what it has
+    stop = signal.SIGTERM
+    run(replace(command, env=env, timeout_s=timeout_s, keep_daemons=False, stop_signal=stop))
 
 
 def _folder(plan: Plan, name: str) -> Path:
