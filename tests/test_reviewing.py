@@ -149,10 +149,12 @@ def test_ctrl_c_at_the_question_drops_the_change(held: Project) -> None:
         start_new_session=True,
     )
     os.close(theirs)
+    waiting = select.poll()
+    waiting.register(ours, select.POLLIN)
     shown = ""
     deadline = time.monotonic() + LIMIT_S
     while time.monotonic() < deadline:
-        if select.select([ours], [], [], 1.0)[0]:
+        if waiting.poll(1000):
             try:
                 shown += os.read(ours, 4096).decode()
             except OSError:  # the other end is closed

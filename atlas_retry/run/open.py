@@ -223,6 +223,8 @@ def _watched(opened: OpenWorkspace) -> Watched:
 def _keep_unstaged(opened: OpenWorkspace) -> Callable[[], str]:
     """See `Watched.keep_unstaged`."""
     from atlas_retry.workspace import unstaged
+    from atlas_retry.workspace.discovery import NotARepositoryError
+    from atlas_retry.workspace.git import GitError
     from atlas_retry.workspace.restoring import restore
 
     try:
@@ -230,7 +232,7 @@ def _keep_unstaged(opened: OpenWorkspace) -> Callable[[], str]:
         if not opened.tracker.uncommitted().paths or not (was := unstaged.unstaged(git)).paths:
             return str
         held = opened.tracker.snapshot().id
-    except WorkspaceError:  # a broken repository: gates run all the same
+    except (GitError, NotARepositoryError):  # a broken repository: gates run all the same
         return str
 
     def restore_put_aside() -> str:
