@@ -6,17 +6,21 @@ import stat
 from pathlib import Path
 
 MAX_BYTES = 1 << 30
+_KINDS = {stat.S_IFDIR: "a directory", stat.S_IFIFO: "a FIFO", stat.S_IFSOCK: "a socket"}
 
 
 def read_file(path: Path, max_bytes: int = MAX_BYTES) -> bytes:
     """The content of a regular file, or of the one that a link leads to.
 
-    Raises OSError as opening does, and if it is no regular file or longer than `max_bytes`.
+    Raises OSError as opening does, and with a reason of its own if it is no regular file (EINVAL)
+    or longer than `max_bytes` (EFBIG).
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+    kind = stat.S_IFMT(os.fstat(descriptor).st_mode)
+    if kind != stat.S_IFREG:
         os.close(descriptor)
-        raise OSError(errno.EINVAL, "not a regular file", str(path))
+        reason = f"not a regular file but {_KINDS.get(kind, 'a device')}"
+        raise OSError(errno.EINVAL, reason, str(path))
     with os.fdopen(descriptor, "rb") as file:
         content = file.read(max_bytes + 1)
     if len(content) > max_bytes:

@@ -1,7 +1,7 @@
 """Finds the files and variables of a configuration, without parsing them."""
 
+import errno
 import os
-import stat
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from itertools import chain
@@ -10,6 +10,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from atlas_retry.errors import ConfigError, Place
+from atlas_retry.reading import read_file
 from atlas_retry.settings import CONFIGURATION_FILES
 
 MAX_BYTES = 1 << 20
@@ -193,21 +194,14 @@ def read(path: Path) -> ConfigFile:
     """The content of a file. Raises ConfigError if it is no regular file or over 1 MiB."""
     place = Place(str(path))
     try:
-        # O_NONBLOCK: opening a FIFO would wait for a writer.
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        return ConfigFile(path=str(path), content=read_file(path, MAX_BYTES))
     except OSError as error:
-        raise ConfigError(f"cannot be read: {error.strerror}", place=place) from error
-    facts = os.fstat(descriptor)
-    if not stat.S_ISREG(facts.st_mode):
-        os.close(descriptor)
-        names = {stat.S_IFDIR: "a directory", stat.S_IFIFO: "a FIFO", stat.S_IFSOCK: "a socket"}
-        type_name = names.get(stat.S_IFMT(facts.st_mode), "a device")
-        raise ConfigError(f"not a regular file but {type_name}", place=place)
-    with os.fdopen(descriptor, "rb") as file:
-        content = file.read(MAX_BYTES + 1)
-    if len(content) > MAX_BYTES:
-        raise ConfigError(f"over 1 MiB ({facts.st_size} bytes)", place=place)
-    return ConfigFile(path=str(path), content=content)
+        why = f"cannot be read: {error.strerror}"
+        if error.errno == errno.EINVAL:
+            why = f"{error.strerror}"
+        elif error.errno == errno.EFBIG:
+            why = f"over 1 MiB ({path.stat().st_size} bytes)"
+        raise ConfigError(why, place=place) from error
 
 
 def processors() -> int:
