@@ -177,12 +177,12 @@ class Effects(Struct, kw_only=True):
             if paths is None and self.sealed:
                 seals.clean(self.sealed, checks=True)
             look = self.opened.tracker.take
-            is_whole, committed = paths is None, self._committed_since(target)
-            if is_whole and committed:
+            chosen = paths
+            if paths is None and (stays := self._committed_since(target)):
                 now = self.opened.tracker.snapshot().id
                 moved = state.changes(git, now, target, ignored=True)
-                paths = {change.path for change in moved} - committed
-            done = restoring.restore(git, target, paths, since=expected, look=look)
+                chosen = {change.path for change in moved} - stays
+            done = restoring.restore(git, target, chosen, since=expected, look=look)
             self.opened.tracker.moved()
         if not git.git_dir.is_dir():
             text = "is gone, with the commits that no snapshot holds; the files are restored"
@@ -191,7 +191,7 @@ class Effects(Struct, kw_only=True):
             names = ", ".join(done.conflicts)
             text = f"edited by someone else during the run, so left as it is: {names}"
             self.emit(Notice(level=Level.WARNING, text=text))
-        if is_whole and (left := restoring.unheld(git, target)):
+        if paths is None and (left := restoring.unheld(git, target)):
             text = f"not restored, because no snapshot holds it: {', '.join(left)}"
             self.emit(Notice(level=Level.WARNING, text=text))
 
@@ -270,13 +270,10 @@ class Effects(Struct, kw_only=True):
             replace(
                 one,
                 command=f"{pick} {shlex.quote(encodable(one.path))}"
-                + (" --merge" if one.names and self._is_there(one.path) else ""),
+                + (" --merge" if one.names and place.is_there(self.opened.root, one.path) else ""),
             )
             for one in lost_work(self.opened.git, start, left, self.opened.environ, theirs)
         )
-
-    def _is_there(self, path: str) -> bool:
-        return place.is_there(self.opened.root, path)
 
     # --- gates
 
@@ -340,13 +337,13 @@ class Effects(Struct, kw_only=True):
 
     def alone(self, gate: Gate, previous: GateResult) -> GateResult:
         """Run one test of a gate by itself; its end is no result of a gate, so it is not shown."""
-
-        def without_ends(event: Event) -> None:
-            if not isinstance(event, GateFinished):
-                self.emit(event)
-
         how = self._plan_aside(Validation(results=(previous,)))
-        return run_aside(self.opened, (gate,), {}, how, without_ends).results[0]
+        return run_aside(self.opened, (gate,), {}, how, self._emit_no_ends).results[0]
+
+    def _emit_no_ends(self, event: Event) -> None:
+        """Emit the event, unless it is the end of a gate."""
+        if not isinstance(event, GateFinished):
+            self.emit(event)
 
     def uncached(self, gate: Gate, result: GateResult) -> Gate | None:
         """The gate with the cache of its tool switched off; None if its result is not from one."""
@@ -369,15 +366,10 @@ class Effects(Struct, kw_only=True):
         self, chosen: Sequence[Gate], paths: Collection[str], previous: Validation
     ) -> Validation:
         """Run these gates with a copy of the index in which these files are staged as they are."""
-
-        def without_ends(event: Event) -> None:
-            if not isinstance(event, GateFinished):
-                self.emit(event)
-
         scratch = state_dir.folder(self.folder, "staging")
         line = staging.staging(self.opened.git, paths, scratch)
         gates = [replace(gate, run=f"{line}\n{gate.run}") for gate in chosen]
-        seen = run_aside(self.opened, gates, {}, self._plan_aside(previous), without_ends)
+        seen = run_aside(self.opened, gates, {}, self._plan_aside(previous), self._emit_no_ends)
         pairs = zip(chosen, seen.results, strict=True)
         return replace(seen, results=tuple(replace(r, command=g.run) for g, r in pairs))
 

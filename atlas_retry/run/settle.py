@@ -155,13 +155,10 @@ def _without_syncs(settled: Settled, judgement: Judgement, do: Effects) -> Settl
     A red attempt that changed a manifest as well is for review: it may need what it installed.
     """
     attempt, end, validation = settled
-    back, again = (
-        frozenset(judgement.reinstate),
-        do.made_again() if validation else frozenset[str](),
-    )
-    left = tuple(v for v in attempt.violations if v.path not in back & again)
+    again = do.made_again().intersection(judgement.reinstate) if validation else ()
+    left = tuple(v for v in attempt.violations if v.path not in again)
     attempt = replace(attempt, violations=left)
-    there = tuple(v for v in left if v.path in back)
+    there = tuple(v for v in left if v.path in judgement.reinstate)
     if there:
         do.emit(ViolationsFound(level=Level.WARNING, violations=there, rolled_back=False))
     red = validation is None or not validation.success

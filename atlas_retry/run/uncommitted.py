@@ -64,25 +64,25 @@ class _Trees(Struct, frozen=True, kw_only=True):
     committed: Tree | None
 
 
-def lost(paths: Collection[str], trees: _Trees) -> Iterator[Lost]:
+def lost(paths: Collection[str], trio: _Trees) -> Iterator[Lost]:
     """Lost definitions between two trees; `paths` are the files that differ between them."""
-    sides = (trees.before, trees.after)
+    sides = (trio.before, trio.after)
     old, new = ({path: _scopes(path, tree) for path in paths} for tree in sides)
     added = chain.from_iterable(_without(new[path], old[path]) for path in paths)
     come = {scope.name for scope in added}
     for path in paths:
-        known = _scopes(path, trees.committed) if trees.committed else {}
+        known = _scopes(path, trio.committed) if trio.committed else {}
         gone = _without(old[path], {**new[path], **known})
         if names := _outermost(scope for scope in gone if scope.name not in come):
             yield Lost(path=path, names=names)
 
 
-def _lost_files(paths: Collection[str], trees: _Trees) -> Iterator[str]:
+def _lost_files(paths: Collection[str], trio: _Trees) -> Iterator[str]:
     """Files whose uncommitted content is nowhere any more."""
-    there = {_content(path, trees.after) for path in paths}
+    there = {_content(path, trio.after) for path in paths}
     for path in paths:
-        was, now = _content(path, trees.before), _content(path, trees.after)
-        known = _content(path, trees.committed) if trees.committed else None
+        was, now = _content(path, trio.before), _content(path, trio.after)
+        known = _content(path, trio.committed) if trio.committed else None
         if was not in (None, known) and was not in there and now in (None, known):
             yield path
 
