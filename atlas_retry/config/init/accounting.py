@@ -26,6 +26,7 @@ from atlas_retry.config.init.commands import (
 from atlas_retry.config.init.dependencies import NODE
 from atlas_retry.config.init.tasks import Task
 from atlas_retry.config.init.values import Proposed, Slot
+from atlas_retry.config.neutralised import neutraliser
 from atlas_retry.config.project import ProjectFiles
 from atlas_retry.diagnostics.tools import ASSIGNED, bare
 from atlas_retry.patterns import regex
@@ -50,8 +51,8 @@ NOISE = regex(
     r"COLOR|TERM|TOKEN|SECRET|PASSWORD|CACHE|VERBOSE|^CI$|VERSION|KEY|INCREMENTAL|BACKTRACE|DEBUG",
     re.IGNORECASE,
 )
-NEUTRAL = regex(r"\|\|\s*(?:true|:|echo\b.*)\s*$")
-"""End of a line that passes whatever its command does."""
+ECHOES = regex(r"\|\|\s*echo\b.*$")
+"""End of a line that passes whatever its command does, beside those of `neutraliser`."""
 REPORTED = regex(r"""(?x)
       ^python[\d.]*[ ]-m[ ](?=pytest)
     | (?<!\S)coverage[ ]run[ ](?:-\S+[ ])*?-m[ ](?=pytest|unittest)
@@ -282,7 +283,7 @@ def _gate(project: ProjectFiles, line: CiLine) -> Proposed | None:
         cwd=line.cwd,
         writes=bool(writes) and known.slot not in (Slot.FORMAT, Slot.HOOKS),
         in_ci=True,
-        required=line.required and not NEUTRAL.search(line.line),
+        required=line.required and not (neutraliser(line.line) or ECHOES.search(line.line)),
         body=body,
         key=line.key,
     )
