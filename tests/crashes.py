@@ -108,14 +108,9 @@ class Crash(Struct, frozen=True, kw_only=True):
             return connection.execute(sql).fetchall()
 
 
-def make_crash(folder: Path, isolation: Isolation = "none") -> Crash:
-    """A new project below `folder`, which is made."""
-    root, ledger, agent = folder / "project", folder / "ledger", folder / "agent.py"
-    root.mkdir(parents=True)
-    ledger.touch()
-    agent.write_text(AGENT)
-    (folder / "home").mkdir()
-    environ = {
+def environ_below(folder: Path) -> dict[str, str]:
+    """The environment of an atlas whose home and state are in this folder."""
+    return {
         "PATH": os.environ["PATH"],
         "HOME": str(folder / "home"),
         "LANG": "C.UTF-8",
@@ -124,6 +119,16 @@ def make_crash(folder: Path, isolation: Isolation = "none") -> Crash:
         "PYTHONDONTWRITEBYTECODE": "1",
         "GIT_CONFIG_NOSYSTEM": "1",
     }
+
+
+def make_crash(folder: Path, isolation: Isolation = "none") -> Crash:
+    """A new project below `folder`, which is made."""
+    root, ledger, agent = folder / "project", folder / "ledger", folder / "agent.py"
+    root.mkdir(parents=True)
+    ledger.touch()
+    agent.write_text(AGENT)
+    (folder / "home").mkdir()
+    environ = environ_below(folder)
     git(root, "init", "-q", "-b", "main", environ=environ)
     files = {
         "calc.py": CALC,

@@ -46,6 +46,11 @@ def work(project: Project) -> dict[str, str]:
     return {path.name: path.read_text() for path in paths if path.exists()}
 
 
+def started(project: Project, *argv: str) -> subprocess.Popen[bytes]:
+    quiet = subprocess.DEVNULL
+    return subprocess.Popen(argv, cwd=project.root, env=project.environ, stdout=quiet, stderr=quiet)
+
+
 def has_begun(project: Project) -> bool:
     return (project.root.parent / "mark").exists()
 
@@ -56,13 +61,7 @@ def has_begun(project: Project) -> bool:
 )
 def test_unstaged_work_is_back_after_a_signal(gate: str, signum: int, project: Project) -> None:
     begin(begun := project, gate)
-    with subprocess.Popen(
-        [sys.executable, "-m", "atlas_retry", "validate", "--plain"],
-        cwd=begun.root,
-        env=begun.environ,
-        stderr=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-    ) as child:
+    with started(begun, sys.executable, "-m", "atlas_retry", "validate", "--plain") as child:
         until(lambda: has_begun(begun))
         child.send_signal(signum)
         assert child.wait(timeout=60) == 128 + signum
@@ -86,13 +85,7 @@ def test_an_interrupt_that_a_shell_ignores_for_its_background_jobs_still_stops(
 ) -> None:
     begin(begun := project, "pre-commit")
     line = f"{sys.executable} -m atlas_retry validate --plain & echo $! > ../pid; wait"
-    with subprocess.Popen(
-        ["/bin/sh", "-c", line],
-        cwd=begun.root,
-        env=begun.environ,
-        stderr=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-    ) as shell:
+    with started(begun, "/bin/sh", "-c", line) as shell:
         until(lambda: has_begun(begun))
         os.kill(int((begun.root.parent / "pid").read_text()), signal.SIGINT)
         shell.wait(timeout=60)

@@ -3,7 +3,6 @@
 Each row takes a folder, a number of trials and a seed, and says what it came to.
 """
 
-import os
 import random
 import subprocess
 import sys
@@ -12,8 +11,9 @@ from pathlib import Path
 
 import yaml
 
+from tests.crashes import environ_below
 from tests.repositories import write
-from tests.torture import LIMIT_S, PACKAGE, Tally
+from tests.torture import LIMIT_S, Tally
 
 ME = "git -c user.name=dev -c user.email=dev@example.invalid"
 BAD, GOOD = "def add(a, b):\n    return a - b\n", "def add(a, b):\n    return a + b\n"
@@ -56,23 +56,11 @@ DEEDS = (f"{ME} tag agents", "git branch agents", f"{ME} commit -qam agents", "g
 """What the agent does as well."""
 
 
-def _environ(folder: Path) -> dict[str, str]:
-    return {
-        "PATH": os.environ["PATH"],
-        "HOME": str(folder / "home"),
-        "LANG": "C.UTF-8",
-        "ATLAS_HOME": str(folder / "state"),
-        "PYTHONPATH": str(PACKAGE),
-        "PYTHONDONTWRITEBYTECODE": "1",
-        "GIT_CONFIG_NOSYSTEM": "1",
-    }
-
-
 def _shell(root: Path, script: str) -> str:
     """What a script prints; it may fail, as git refuses some actions after others."""
     argv = ("sh", "-c", script)
     done = subprocess.run(
-        argv, cwd=root, env=_environ(root.parent), capture_output=True, text=True, check=False
+        argv, cwd=root, env=environ_below(root.parent), capture_output=True, text=True, check=False
     )
     return done.stdout
 
@@ -107,7 +95,7 @@ def _start(root: Path, *arguments: str) -> "subprocess.Popen[str]":
     return subprocess.Popen(
         (sys.executable, "-m", "atlas_retry", *arguments),
         cwd=root,
-        env=_environ(root.parent),
+        env=environ_below(root.parent),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

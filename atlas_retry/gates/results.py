@@ -126,15 +126,13 @@ def with_diagnostics(result: GateResult, reading: OutputContext) -> GateResult:
 
     if result.success or any(d.fingerprint for d in result.diagnostics):
         return result
+    layout, root, holds = Layout(reading.root), str(reading.root), partial(_holds, reading.root)
     if result.diagnostics:  # from a machine-readable format
-        root, holds = str(reading.root), partial(_holds, reading.root)
-        endings = Layout(reading.root).endings
-        placed = tuple(settled(d, root, ".", holds, endings) for d in result.diagnostics)
+        placed = tuple(settled(d, root, ".", holds, layout.endings) for d in result.diagnostics)
         return replace(result, diagnostics=_anchored(placed, reading.root))
     stdout, stderr = (
         redact(clean(text), reading.secrets) for text in (result.stdout, result.stderr)
     )
-    layout = Layout(reading.root)
     findings = diagnose(
         ToolOutput(
             command=result.command,
@@ -143,8 +141,8 @@ def with_diagnostics(result: GateResult, reading: OutputContext) -> GateResult:
             stdout=stdout,
             stderr=stderr,
             custom=reading.parsers,
-            root=str(reading.root),
-            holds=partial(_holds, reading.root),
+            root=root,
+            holds=holds,
             packages=layout.packages,
             endings=layout.endings,
             project_names=cache(partial(_project_names, reading.root)),
