@@ -29,8 +29,9 @@ Generated from the model by `make docs`; [config.example.yaml](../config.example
 as one file.
 
 atlas searches for `.atlas/config.yaml`, else `atlas.yaml`, from the given directory up to the root
-of the repository; `.yml` is as good, and both in one folder are an error. `--config FILE` names
-another file; `extends` names files that a file builds upon. Files are YAML 1.2.
+of the repository; `.yml` is as good, and both in one folder are an error. `--config FILE` or the
+variable `ATLAS_CONFIG` names another file; `extends` names files that a file builds upon.
+Files are YAML 1.2.
 
 Flags override `ATLAS_*` variables, these the project's file, this `~/.config/atlas/config.yaml`,
 this the defaults; mappings are merged key by key, lists replaced. Each source is checked by itself:

@@ -262,6 +262,19 @@ def test_a_link_out_of_the_repository_is_not_extended(tmp_path: Path) -> None:
     assert "a link out of the repository" in refusal(root).message
 
 
+def test_a_variable_names_the_file_as_the_flag_does(tmp_path: Path) -> None:
+    root = project(tmp_path)
+    strict = write(root / "ci" / "strict.yaml", "validation: {test: [tox]}")
+    environ = {config.FILE_VARIABLE: "ci/strict.yaml"}
+    assert [gate.run for gate in load(root, environ).gates] == ["tox"]
+    assert load(root, environ).sources == (str(strict),)
+    overrides = config.naming(root / ".atlas" / "config.yaml")
+    named = config.load(root, environ=environ, overrides=overrides)
+    assert [gate.run for gate in named.gates] == ["pytest"]
+    strict.unlink()
+    assert "cannot be read" in refusal(root, environ).message
+
+
 def test_files_that_extend_each_other_many_times_are_read_once(tmp_path: Path) -> None:
     for number in range(40):  # 2^40 readings, if each were read as often as it is named
         write(tmp_path / f"{number}.yaml", f"extends: [{number + 1}.yaml, ./{number + 1}.yaml]")

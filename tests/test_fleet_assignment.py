@@ -9,6 +9,7 @@ import pytest
 from msgspec import Struct
 from msgspec.structs import replace
 
+from atlas_retry import config
 from atlas_retry.errors import ConfigError
 from atlas_retry.fleet import manifest as manifests
 from atlas_retry.fleet import plan, tries
@@ -282,4 +283,24 @@ def test_a_missing_policy_is_refused_where_it_is_named(tmp_path: Path) -> None:
     file = tmp_path / "manifest.yaml"
     file.write_text("version: 1\nrepositories: [{url: /r}]\nconfig: policy.yaml\n")
     with pytest.raises(ConfigError, match=r"manifest\.yaml:3:9: .*No such file"):
+        manifests.read(file)
+
+
+def test_a_policy_reaches_workers_with_what_it_extends(tmp_path: Path) -> None:
+    file = tmp_path / "manifest.yaml"
+    file.write_text("version: 1\nrepositories: [{url: /r}]\nconfig: policy.yaml\n")
+    (tmp_path / "policy.yaml").write_text("extends: shared.yaml\nretry: {flake_reruns: 2}\n")
+    (tmp_path / "shared.yaml").write_text("validation: {test: [pytest]}\nbatch: {jobs: 3}\n")
+    text = manifests.read(file).config
+    (tmp_path / "shared.yaml").unlink()
+    settings = config.load_text(text.encode(), "config.yaml")
+    assert [gate.run for gate in settings.gates] == ["pytest"]
+    assert (settings.retry.flake_reruns, settings.batch.jobs) == (2, 3)
+
+
+def test_a_wrong_policy_is_refused_before_any_worker_has_it(tmp_path: Path) -> None:
+    file = tmp_path / "manifest.yaml"
+    file.write_text("version: 1\nrepositories: [{url: /r}]\nconfig: policy.yaml\n")
+    (tmp_path / "policy.yaml").write_text("validation: {tests: [pytest]}\n")
+    with pytest.raises(ConfigError, match=r"policy\.yaml:1:14: unknown key validation\.tests"):
         manifests.read(file)

@@ -139,7 +139,7 @@ def _opened(
     """The workspace, and the proposed gates if it has no configuration."""
     from atlas_retry import config
 
-    if file or not path.is_dir() or config.is_configured(path):
+    if file or not path.is_dir() or config.is_configured(path, os.environ):
         return open_configured(path, os.environ, config.naming(file), named=named), None
     from atlas_retry.cli.proposing import checking
 

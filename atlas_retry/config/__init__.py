@@ -4,6 +4,7 @@ Checked settings are cached by the content of their sources, so that YAML is par
 change. Imports here stay light.
 """
 
+import json
 import os
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -14,6 +15,7 @@ import msgspec
 
 from atlas_retry import __version__, state_dir
 from atlas_retry.config.files import (
+    FILE_VARIABLE,
     ConfigFile,
     ConfigSources,
     Read,
@@ -34,10 +36,12 @@ if TYPE_CHECKING:
     from atlas_retry.config.translation import Understood
 
 __all__ = [
+    "FILE_VARIABLE",
     "NAMED",
     "ConfigFile",
     "Read",
     "explain",
+    "flattened",
     "is_configured",
     "load",
     "load_from",
@@ -98,6 +102,15 @@ def load_text(content: bytes, name: str) -> Settings:
     return _understood(ConfigSources(project=file, reads=read), {}).settings
 
 
+def flattened(path: Path) -> str:
+    """Text of a checked file that extends no other, but says the same. Raises ConfigError."""
+    sources = ConfigSources(project=read(path), home=str(Path.home()), reads=read)
+    reading = _understood(sources, {}).reading
+    if len(reading.files) == 1:
+        return sources.project.content.decode("utf-8-sig")
+    return json.dumps({key: v for key, v in reading.configured.items() if key != "extends"})
+
+
 def load_from(path: Path, reads: Read) -> Settings:
     """The settings of files that are read in another way, such as from a git revision.
 
@@ -142,8 +155,8 @@ def schema() -> dict[str, object]:
 def _found(
     start: Path, environ: Mapping[str, str], overrides: Mapping[str, object]
 ) -> ConfigSources:
-    named = overrides.get(NAMED)
-    return find(start, environ, named=None if named is None else str(named))
+    named = overrides.get(NAMED) or environ.get(FILE_VARIABLE)
+    return find(start, environ, named=str(named) if named else None)
 
 
 def _understood(sources: ConfigSources, overrides: Mapping[str, object]) -> "Understood":

@@ -15,7 +15,9 @@ from atlas_retry.settings import CONFIGURATION_FILES
 
 MAX_BYTES = 1 << 20
 PREFIX = "ATLAS_"
-NOT_KEYS = ("ATLAS_FLEET_", "ATLAS_HOME", "ATLAS_INSIDE_AGENT", "ATLAS_MARK_")
+FILE_VARIABLE = "ATLAS_CONFIG"
+"""Names the file to read, as `--config` does; for hooks and jobs, which take no flags."""
+NOT_KEYS = (FILE_VARIABLE, "ATLAS_FLEET_", "ATLAS_HOME", "ATLAS_INSIDE_AGENT", "ATLAS_MARK_")
 """Prefixes of variables that are not keys: places, and marks on child processes."""
 
 
@@ -142,8 +144,10 @@ def root_of(start: Path) -> Path:
     return next((up for up in (start, *start.parents) if os.path.lexists(up / ".git")), start)
 
 
-def is_configured(start: Path) -> bool:
+def is_configured(start: Path, environ: Mapping[str, str]) -> bool:
     """Whether a folder has a project configuration, valid or not."""
+    if environ.get(FILE_VARIABLE):
+        return True
     start = Path(os.path.realpath(start))
     both = ((path, path.with_suffix(".yml")) for path in _candidates(start, root_of(start)))
     return any(map(os.path.lexists, chain.from_iterable(both)))

@@ -84,7 +84,8 @@ class Manifest(ConfigSection, frozen=True, kw_only=True):
     """If empty, the first agent that the worker allows."""
     model: str = ""
     config: str = ""
-    """In the YAML a path relative to that file; after `read`, the text of `.atlas/config.yaml`."""
+    """In the YAML a path relative to that file; after `read`, the text of `.atlas/config.yaml`
+    with what it extends."""
     change: PriorChange = PriorChange()
     limits: BatchLimits = BatchLimits()
     deliver: DeliverTo = DeliverTo()
@@ -106,7 +107,10 @@ def read(path: Path) -> Manifest:
     change = replace(
         manifest.change, patch=_text(source, ("change", "patch"), manifest.change.patch)
     )
-    return replace(manifest, config=_text(source, ("config",), manifest.config), change=change)
+    text = _text(source, ("config",), manifest.config)
+    if text:
+        text = config.flattened(path.absolute().parent / manifest.config)
+    return replace(manifest, config=text, change=change)
 
 
 def stored(manifest: Manifest) -> tuple[bytes, str]:

@@ -214,7 +214,7 @@ def _recorded(
 ) -> Previewed:
     settings = (
         config.load(root, environ=environ, overrides=overrides)
-        if config.NAMED in overrides or config.is_configured(root)
+        if config.NAMED in overrides or config.is_configured(root, environ)
         else Settings(gates=recorded.gates)
     )
     hidden = secret_values(environ)
