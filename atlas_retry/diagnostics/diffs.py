@@ -1,6 +1,8 @@
 """Parses unified diffs of formatters: one problem a file, at the first line that would change."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+
+from msgspec.structs import replace
 
 from atlas_retry.diagnostics.failures import titled
 from atlas_retry.diagnostics.table import region_of
@@ -9,8 +11,9 @@ from atlas_retry.model import Diagnostic
 from atlas_retry.patterns import regex
 
 # https://www.gnu.org/software/diffutils/manual/html_node/Unified-Format.html
-_FILE = regex(r"\+\+\+ (?:b/)?(?P<path>[^\t]+?)(?:\.orig)?(?:\t.*)?$")
+_FILE = regex(r"\+\+\+ (?:b/)?(?P<path>[^\t]+?)(?:\.orig|:after)?(?:\t.*)?$")
 _HUNK = regex(r"@@ -(?P<line>\d+)(?:,\d+)? \+\d+")
+TOOL = "diff"
 _END = regex(r"(?!\+\+\+ |@@ )(?![-+ @\\]|$)|--- ")
 
 
@@ -20,7 +23,7 @@ def _read(log: Log) -> Iterator[Located]:
         line = _first_change(log.lines[first + 1 : last + 1])
         if title and line is not None:
             problem = Diagnostic(
-                tool="diff",
+                tool=TOOL,
                 message="file would be reformatted",
                 rule_id="unformatted",
                 path=title["path"],
@@ -43,4 +46,25 @@ def _first_change(lines: tuple[str, ...]) -> int | None:
     return number
 
 
-DIFF = OwnParser(name="diff", commands=("--diff", "gofmt -d", "gofumpt -d", "shfmt -d"), by=_read)
+DIFF = OwnParser(name=TOOL, commands=("--diff", "gofmt -d", "gofumpt -d", "shfmt -d"), by=_read)
+
+
+def joined_with_diffs(problems: Iterable[Located]) -> list[Located]:
+    """The problems; one that only names a file has the place in its diff, which is no other one.
+
+    `black --check --diff` and `isort --check --diff` print both.
+    """
+    every = list(problems)
+    whole = {p.diagnostic.path for p in every if p.diagnostic.region is None} - {None}
+    diffs = {p.diagnostic.path: p.diagnostic for p in every if p.diagnostic.tool == TOOL}
+    shown = {path: diff for path, diff in diffs.items() if path in whole}
+    others = (p for p in every if p.diagnostic.tool != TOOL or p.diagnostic.path not in shown)
+    return [_at(problem, shown.get(problem.diagnostic.path)) for problem in others]
+
+
+def _at(problem: Located, diff: Diagnostic | None) -> Located:
+    """The problem at the place of its file's diff, if it has none."""
+    d = problem.diagnostic
+    if diff is None or d.region:
+        return problem
+    return replace(problem, diagnostic=replace(d, region=diff.region, text=diff.text))

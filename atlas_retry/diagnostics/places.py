@@ -5,7 +5,9 @@ rows of `NAMED` give such problems the name of their tool; they know nothing of 
 """
 
 import re
+import textwrap
 from collections.abc import Iterator, Sequence
+from itertools import takewhile
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -25,7 +27,7 @@ _WORD = (
     r"remark|note|notice|info|information|hint|help|style|suggestion|debug|trace"
 )
 _BARE = r"""(?:[A-Za-z]:[\\/])?[^\s:"'()\[\]<>|,;*?`=]{1,300}+"""
-_SPACED = r"""(?:[A-Za-z]:[\\/]|\\|/)[^:"|<>*?=]{1,300}?"""
+_SPACED = r"""(?:[A-Za-z]:[\\/]|\\|/)(?:(?!\ [/-]\w)[^:"|<>*?=]){1,300}?"""
 # file:1:2, file(1,2), file[1, 2], file, line 1, column 2
 _AT = r"""(?:
       :(?P<line1>\d{1,7})(?:[:.](?P<column1>\d{1,5}))?(?:-(?:\d+[:.])?\d+|:\d+:\d+)?
@@ -36,6 +38,7 @@ _AT = r"""(?:
         (?:[,:]?\ (?:col(?:umn)?|char(?:acter)?s?)[ .:]*(?P<column4>\d{1,5})(?:-\d+)?)?\)?
     | \t(?P<line5>\d{1,7})(?=\t)
     | \ -\ (?P<line6>\d{1,7}):(?P<column6>\d{1,5})
+    | :\ (?=[^\n]{1,200}?\bat\ line\ (?P<line7>\d{1,7}),\ column\ (?P<column7>\d{1,5})\b)
     )"""
 _PLACE = regex(
     rf"""(?x)(?:(?<![\w/\\.:@"'-])|(?<=\d>))(?:"(?P<quoted>[^"\n]{{1,300}})"
@@ -108,6 +111,10 @@ _TITLE = regex(
 )
 _ITEM = regex(rf"(?i)\s*\d{{1,5}}[.)] (?:{_WORD}) in $")
 _ASIDE = regex(r"\S[^:]*:\d+(?::\d+)?: (?:note|help): (?!.*\[\w+\]$)")
+_STACK = "Call Stack ("
+"""CMake prints it between a message and its frames."""
+_INDENTED = r":\s{2,}"
+_CARET = regex(r"\s*[\^~][\s\^~]*$")
 _MASKS = regex(r"^\s*(?:\d*\s*[|│]|[\^~^`-]+\s*$|\.\.\.)")
 
 
@@ -128,7 +135,7 @@ def _found(line: str, holds: Holds) -> _PlaceInLine | None:
         path = "".join(parts.get(name, "") for name in ("bare", "quoted", "single", "spaced"))
         path = path.strip()
         if is_file(path, holds, is_sure=bool(parts.get("quoted") or parts.get("spaced"))):
-            number = next(n for n in "123456" if parts[f"line{n}"])
+            number = next(n for n in "1234567" if parts[f"line{n}"])
             column = parts.get(f"column{number}") or None
             before, after = line[: match.start()], line[match.end() :]
             return _PlaceInLine(
@@ -192,14 +199,24 @@ def read_places(log: Log, holds: Holds = no_file, *, strict: bool = False) -> It
     """The problems of all lines. `strict`: only those that a level, a code or a column marks.
 
     `strict` is for lines that other tools' parsers left over. A tool prints levels, or it does
-    not: where it does, a place without one explains another.
+    not: where it does, a place without one explains another. So does an indented message among
+    others: gcc's `a.cc:7:3:   required from here`.
     """
     found = tuple(_read(log, holds, strict=strict))
     levelled = {_ending(problem) for problem in found if problem.otherwise}
-    for problem in found:
-        d = problem.diagnostic
-        if problem.otherwise or d.rule_id or _ending(problem) not in levelled:
+    indented = [_is_indented(problem, log) for problem in found]
+    for problem, is_indented in zip(found, indented, strict=True):
+        is_aside = is_indented and not all(indented)
+        is_marked = problem.otherwise or problem.diagnostic.rule_id is not None
+        if not is_aside and (is_marked or _ending(problem) not in levelled):
             yield replace(problem, otherwise=False)
+
+
+def _is_indented(problem: Located, log: Log) -> bool:
+    """Whether the message is indented within its line."""
+    d = problem.diagnostic
+    head, found, _ = log.lines[problem.first].partition(d.message.partition("\n")[0])
+    return bool(found and d.rule_id is None and re.search(_INDENTED + "$", head))
 
 
 def _ending(problem: Located) -> str:
@@ -241,6 +258,8 @@ def _problem(
         return _from_row(lines, number, heading, row)
     if found is None:
         return None
+    if titled := _titled(lines, number, found):
+        return titled
     if _ARROW.match(found.before) or not _text_of(found):
         return _apart(lines, number, found)
     return _in_line(lines, number, found, strict=strict)
@@ -282,6 +301,23 @@ def _in_line(
     if is_aside or not (message and is_problem):
         return None
     return _located(lines, number, found, (message, level, rule))
+
+
+def _titled(lines: Sequence[str], number: int, found: _PlaceInLine) -> Located | None:
+    """The problem of a title with a level, a place and a colon, above an indented message."""
+    level = _LEVEL.search(found.before)
+    if level is None or not found.after.rstrip().endswith(":"):
+        return None
+    last = number
+    for n in range(number + 1, min(number + MAX_BELOW, len(lines))):
+        if lines[n].strip() and not lines[n].startswith(("  ", _STACK)):
+            break
+        last = n if lines[n].strip() else last
+    below = lines[number + 1 : last + 1]
+    said = takewhile(lambda line: line.strip() and not line.startswith(_STACK), below)
+    message = textwrap.dedent("\n".join(said))
+    problem = _located(lines, number, found, (message, level["level"], None))
+    return replace(problem, last=last) if message else None
 
 
 def _unindented_below(lines: Sequence[str], number: int) -> str:
@@ -394,12 +430,21 @@ def _guessed(message: str) -> Level:
 def _end(lines: Sequence[str], number: int) -> int:
     """The last line that belongs to a problem: indented or quoted ones that hold no place."""
     last = number
+    is_levelled = not lines[number][:1].isspace() and _LEVEL.search(lines[number]) is not None
     for n in range(number + 1, min(number + MAX_BELOW, len(lines))):
         line = lines[n].removeprefix("[ERROR] ")
         is_quoted = bool(_MASKS.match(line) or _ASIDE.match(line))
-        if not line.strip() or not (line[0].isspace() or is_quoted):
-            break
-        if not is_quoted and (_PLACE.search(line) or _ROW.match(line)):
+        is_indented = line[:1].isspace() and not line.isspace()
+        if not is_quoted and not (is_indented and _explains(lines, n, is_levelled=is_levelled)):
             break
         last = n
     return last
+
+
+def _explains(lines: Sequence[str], number: int, *, is_levelled: bool) -> bool:
+    """Whether an indented line explains the problem above it, and is none itself."""
+    line = lines[number]
+    below = lines[number + 1] if number + 1 < len(lines) else ""
+    if _CARET.match(below) or (is_levelled and not _LEVEL.search(line)):
+        return True
+    return not _PLACE.search(line) and not _ROW.match(line)

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from atlas_retry.diagnostics import blocks, lines
 from atlas_retry.diagnostics.annotations import ANNOTATIONS, without_annotations
-from atlas_retry.diagnostics.diffs import DIFF
+from atlas_retry.diagnostics.diffs import DIFF, joined_with_diffs
 from atlas_retry.diagnostics.environment import is_to_blame, lack
 from atlas_retry.diagnostics.failures import PYTHON, UNITTEST, inside
 from atlas_retry.diagnostics.numbered_logs import CTEST, MINITEST, PHPUNIT, RSPEC
@@ -239,7 +239,7 @@ def diagnose(output: ToolOutput) -> Findings:
     if report is not None and (report.diagnostics or not problems):
         problems = [Located(diagnostic, *_NOWHERE) for diagnostic in report.diagnostics]
     placed = (_placed(problem, output, log, sections) for problem in problems)
-    distinct = tuple(_distinct(without_annotations(placed)))
+    distinct = tuple(_distinct(joined_with_diffs(without_annotations(placed))))
     diagnostics = tuple(replace(problem.diagnostic, count=count) for problem, count in distinct)
     findings = replace(
         _findings(output, log, report, diagnostics),
@@ -421,7 +421,8 @@ def _is_same(d: Diagnostic, first: Diagnostic) -> bool:
     """Whether a diagnostic equal to another one is that one, printed twice."""
     if d.path is None or d.region is None:
         return False
-    return d.region.start_column is not None or d.text == first.text
+    # MSBuild repeats them at its end, indented and without what was below
+    return d.region.start_column is not None or first.text.strip().startswith(d.text.strip())
 
 
 def _findings(

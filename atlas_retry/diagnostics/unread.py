@@ -38,6 +38,7 @@ _NOISE = regex(r"""(?x)
     | error:[ ](?:could[ ]not[ ]compile|aborting[ ]due[ ]to)
     | .+\.{3}\w+$
     | \S+[ ](?:In|At)[ ]
+    | \S+:\d+:[ ]{2,}\S  # explains the problem of another line
     """)
 """Lines that are not problems: headings, counts, warnings and echoed commands."""
 
