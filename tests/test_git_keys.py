@@ -168,7 +168,7 @@ def test_git_itself_runs_the_configured_command(
     subprocess.run(
         ("/bin/sh", "-c", KEYS[name].trigger),
         cwd=project.root,
-        env=project.environ | IDENTITY | {"TERM": "xterm"},
+        env=project.environ | IDENTITY | {"TERM": "xterm", "PAGER": "cat"},
         stdin=subprocess.DEVNULL,
         stdout=secondary,
         stderr=subprocess.DEVNULL,
