@@ -19,7 +19,14 @@ from tests.commands import run_atlas
 
 LIMIT_S = 120.0
 """A bound on hangs."""
-IDENTITY = ("-c", "user.name=dev", "-c", "user.email=dev@example.invalid")
+IDENTITY = (
+    "-c",
+    "user.name=dev",
+    "-c",
+    "user.email=dev@example.invalid",
+    "-c",
+    "maintenance.auto=no",
+)
 
 CALC = "def add(a, b):\n    return a - b\n"
 FIXED = "def add(a, b):\n    return a + b\n"

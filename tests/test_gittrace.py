@@ -51,7 +51,7 @@ def test_real_git_names_its_commands_and_the_refs_it_moves(root: Path, tmp_path:
     assert [one.verb for one in seen.commands] == ["tag", "branch", "tag", "switch"]
     assert {one.worktree for one in seen.commands} == {str(root)}
     head = git(root, "rev-parse", "HEAD").decode().strip()
-    moved = [(one.name, one.new) for one in seen.updates if one.name != "HEAD"]
+    moved = [(one.name, one.new) for one in seen.updates if one.name.startswith("refs/")]
     assert moved == [
         ("refs/tags/one", head),
         ("refs/heads/main", ZERO),
@@ -68,6 +68,9 @@ def test_real_git_names_its_commands_and_the_refs_it_moves(root: Path, tmp_path:
         (X, A, B, moving(X, B), "agents"),
         (X, A, B, moving(X, A), "others"),
         (X, A, None, moving(X, ZERO), "agents"),
+        ("HEAD", "ref: refs/heads/main", "ref: refs/heads/side", did("switch side"), "agents"),
+        ("HEAD", "ref: refs/heads/main", "ref: refs/heads/side", did("switch -"), "agents"),
+        ("HEAD", "ref: refs/heads/main", "ref: refs/heads/side", did("checkout a.py"), "others"),
         (REMOTE, A, B, moving(REMOTE, B, "fetch"), ""),
         (REMOTE, A, B, moving(REMOTE, B, "update by push"), "agents"),
         ("config:user.name", None, "x", did("config --get user.name"), "others"),

@@ -67,6 +67,8 @@ _BEGINS = {
 """Commands that leave operations unfinished, by how the names of their files start."""
 _ENDS = frozenset({"commit", "reset", "checkout", "switch"})
 """Commands that end any of them."""
+_SWITCHES = frozenset({"switch", "checkout", "symbolic-ref", "branch", "rebase", "bisect"})
+"""Commands that may move HEAD to another branch."""
 _NO_KEY = 5
 """Exit code of `git config` for a key that is not there."""
 _FLAGS = frozenset({"update-index", "sparse-checkout"})
@@ -187,7 +189,18 @@ def _is_agents(name: str, before: GitFacts, now: GitFacts, did: AgentsGit, root:
             return any(one.name == _STASH for one in did.updates)
         case _:  # a ref; files are written by hand
             value, own = now.get(name, ZERO), (one for one in did.updates if one.name == name)
-            return any(_made(one, value, before) for one in own)
+            is_at = name == "HEAD" and _switched(value, did, root)
+            return is_at or any(_made(one, value, before) for one in own)
+
+
+def _switched(value: str, did: AgentsGit, root: Path) -> bool:
+    """Whether a command of the agent names the branch that HEAD is at.
+
+    Git 2.55 traces no update of HEAD itself.
+    """
+    branch = value.removeprefix(_SYMBOLIC)
+    names = {branch, branch.removeprefix("refs/heads/"), "-"}
+    return any(not names.isdisjoint(one.arguments) for one in did.ran(_SWITCHES, root))
 
 
 def _operating(name: str, *, is_there: bool) -> frozenset[str]:
