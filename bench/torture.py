@@ -13,7 +13,14 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from tests import environments, torture_commands, torture_git, torture_streams, torture_trees
+from tests import (
+    environments,
+    torture_commands,
+    torture_git,
+    torture_stops,
+    torture_streams,
+    torture_trees,
+)
 from tests.torture import Tally, Torture
 
 SEED = 20261122
@@ -45,6 +52,7 @@ ROWS: dict[str, tuple[Row, int]] = {
     "claude": (torture_streams.claude, 16),
     "person": (torture_git.person, 40),
     "gitfiles": (torture_git.gitfiles, 24),
+    "stops": (torture_stops.stops, 56),
     "thrown_away": (torture_git.thrown_away, 24),
     "traps": (environments.traps, len(environments.TRAPS)),
     "syncs": (environments.syncs, len(environments.SYNCS)),

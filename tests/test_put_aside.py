@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -67,6 +68,31 @@ def test_unstaged_work_is_back_after_a_signal(gate: str, signum: int, project: P
         assert child.wait(timeout=60) == 128 + signum
     assert work(begun) == BEGUN
     assert git(begun.root, "show", ":a.txt") == b"one\nstaged\n"
+
+
+@pytest.mark.parametrize("pause_s", [0, 0.02, 0.2])
+def test_unstaged_work_is_back_after_two_signals(pause_s: float, project: Project) -> None:
+    begin(begun := project, "stash")
+    with started(begun, sys.executable, "-m", "atlas_retry", "validate", "--plain") as child:
+        until(lambda: has_begun(begun))
+        child.send_signal(signal.SIGINT)
+        time.sleep(pause_s)
+        child.send_signal(signal.SIGTERM)
+        child.wait(timeout=60)
+    assert work(begun) == BEGUN
+
+
+def test_unstaged_work_is_back_after_a_stop_of_a_fixer(project: Project) -> None:
+    begin(begun := project, "stash")
+    fix = GATES["stash"].replace("{mark}", str(begun.root.parent / "mark"))
+    gate = {"run": "false", "fix": fix, "name": "slow", "max_retries": 1}
+    begun.configure(validation={"custom": [gate]})
+    argv = (sys.executable, "-m", "atlas_retry", "retry", ".", "--plain")
+    with started(begun, *argv) as child:
+        until(lambda: has_begun(begun))
+        child.send_signal(signal.SIGINT)
+        child.wait(timeout=60)
+    assert work(begun) == BEGUN
 
 
 @pytest.mark.parametrize("gate", ["pre-commit", "stash"])

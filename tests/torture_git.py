@@ -56,7 +56,7 @@ DEEDS = (f"{ME} tag agents", "git branch agents", f"{ME} commit -qam agents", "g
 """What the agent does as well."""
 
 
-def _shell(root: Path, script: str) -> str:
+def shell(root: Path, script: str) -> str:
     """What a script prints; it may fail, as git refuses some actions after others."""
     argv = ("sh", "-c", script)
     done = subprocess.run(
@@ -82,16 +82,16 @@ def _project(folder: Path, turn: str) -> Path:
         ".atlas/config.yaml": yaml.safe_dump(sections),
     }.items():
         write(root, path, text)
-    _shell(root, f"git init -q -b main; git add -A; {ME} commit -qm start; git branch idle")
-    _shell(root, f"git switch -qc side; echo s > side.txt; git add -A; {ME} commit -qm side")
-    _shell(root, f"git switch -q main; echo x > last.txt; git add -A; {ME} commit -qm last")
-    _shell(
+    shell(root, f"git init -q -b main; git add -A; {ME} commit -qm start; git branch idle")
+    shell(root, f"git switch -qc side; echo s > side.txt; git add -A; {ME} commit -qm side")
+    shell(root, f"git switch -q main; echo x > last.txt; git add -A; {ME} commit -qm last")
+    shell(
         root, f"git clone -q . ../ahead; git remote add origin ../ahead; echo > st; {ME} stash -qu"
     )
     return root
 
 
-def _start(root: Path, *arguments: str) -> "subprocess.Popen[str]":
+def start(root: Path, *arguments: str) -> "subprocess.Popen[str]":
     return subprocess.Popen(
         (sys.executable, "-m", "atlas_retry", *arguments),
         cwd=root,
@@ -116,19 +116,19 @@ def person(folder: Path, trials: int, seed: int) -> Tally:
         actions = [
             one.replace("$N", str(number)) for one in dice.sample(ACTIONS, dice.choice((1, 2, 3)))
         ]
-        child = _start(root, "retry", ".", "--ai-fix", "--plain")
+        child = start(root, "retry", ".", "--ai-fix", "--plain")
         while not (root.parent / "ready").exists() and child.poll() is None:
             time.sleep(0.01)
         for action in actions:
             time.sleep(dice.uniform(0, 0.1))
-            _shell(root, action)
-        expected = _shell(root, LOOK)
+            shell(root, action)
+        expected = shell(root, LOOK)
         (root.parent / "go").touch()
         output, _ = child.communicate(timeout=LIMIT_S)
         tally.trials += 1
         tally.hit += (root.parent / "ready").exists()
         faults = []
-        if _shell(root, LOOK) != expected:
+        if shell(root, LOOK) != expected:
             faults.append("git's state is not as the person left it")
         if not deed and "git-state" in output:
             faults.append("the attempt was refused")
@@ -169,14 +169,14 @@ def gitfiles(folder: Path, trials: int, seed: int) -> Tally:
         outer = _project(
             folder / f"gitfile-{number}", f"touch ../../../hit; {ruin}; {REPAIR}; {end}"
         )
-        _shell(outer, dice.choice(INNER) + "; git -C nested/work switch -qC mine")
+        shell(outer, dice.choice(INNER) + "; git -C nested/work switch -qC mine")
         root = outer / "nested/work"
         content = (root / ".git").read_bytes()
         look = "git rev-parse HEAD; git symbolic-ref HEAD; git diff --cached --name-only"
-        before, there = _shell(root, look), _shell(outer, look)
+        before, there = shell(root, look), shell(outer, look)
         faults, outputs = [], ""
         for arguments in (("retry", ".", "--ai-fix", "--plain"), ("undo",)):
-            child = _start(root, *arguments)
+            child = start(root, *arguments)
             try:
                 outputs += child.communicate(timeout=LIMIT_S)[0]
             except subprocess.TimeoutExpired:
@@ -187,9 +187,9 @@ def gitfiles(folder: Path, trials: int, seed: int) -> Tally:
         tally.hit += (outer.parent / "hit").exists()
         if not (root / ".git").is_file() or (root / ".git").read_bytes() != content:
             faults.append(".git is not restored")
-        elif _shell(root, look) != before:
+        elif shell(root, look) != before:
             faults.append("its own state is not as it was")
-        if _shell(outer, look) != there:
+        if shell(outer, look) != there:
             faults.append("another repository was touched")
         if (root / "calc.py").read_text() != BAD:
             faults.append("the attempt is left")
@@ -218,11 +218,11 @@ def thrown_away(folder: Path, trials: int, seed: int) -> Tally:
         tracked = {name for name in files if dice.random() < 1 / 2}
         for name in tracked:
             write(root, name, "committed\n")
-        _shell(root, f"git add -A; {ME} commit -qm more")
+        shell(root, f"git add -A; {ME} commit -qm more")
         contents = {name: f"mine {dice.random()}\n" for name in files}
         for name, text in contents.items():
             write(root, name, text)
-        child = _start(root, "retry", ".", "--ai-fix", "--plain")
+        child = start(root, "retry", ".", "--ai-fix", "--plain")
         output, _ = child.communicate(timeout=LIMIT_S)
         tally.trials += 1
         tally.hit += child.returncode == 0
@@ -231,7 +231,7 @@ def thrown_away(folder: Path, trials: int, seed: int) -> Tally:
         silent = [name for name in gone if f"{lost}{name}" not in output]
         faults = [f"gone and not named: {', '.join(silent)}"] if silent else []
         for line in filter(_is_command, output.splitlines()):
-            _shell(root, line.strip().replace("atlas ", f"{sys.executable} -m atlas_retry ", 1))
+            shell(root, line.strip().replace("atlas ", f"{sys.executable} -m atlas_retry ", 1))
         if left := [name for name in gone if not _is(root / name, contents[name])]:
             faults.append(f"the command does not restore {', '.join(left)}")
         if faults:

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from atlas_retry.events import Emit, Notice
+from atlas_retry.events import Emit
 from atlas_retry.gates.plan import Plan
-from atlas_retry.model import Gate, GateResult, Kind, Level, Status
+from atlas_retry.model import Gate, GateResult, Kind, Status
 
 if TYPE_CHECKING:
     from atlas_retry.workspace.look import Look
@@ -73,11 +73,6 @@ class Course(Struct, kw_only=True):
 
     def is_blocked(self) -> bool:
         return any(result.blocks for result in self.results.values())
-
-    def put_back_unstaged(self) -> None:
-        """Restore unstaged work that a stopped gate had put aside, and name it."""
-        if text := self.restore_unstaged():
-            self.emit(Notice(level=Level.WARNING, text=text))
 
     def is_over(self) -> bool:
         """Whether running a gate again is useless."""

@@ -1,17 +1,30 @@
 """Run shell lines of gates in parallel, and read each result. Decides nothing on a validation."""
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from importlib import import_module
+from typing import TypeVar
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from atlas_retry.events import Emit, FixerFinished, GateProgress, GateStarted, unseen
+from atlas_retry.errors import Interrupted
+from atlas_retry.events import (
+    Emit,
+    FixerFinished,
+    GateProgress,
+    GateStarted,
+    Level,
+    Notice,
+    unseen,
+)
 from atlas_retry.gates.plan import Plan, command_of, log_name
 from atlas_retry.gates.results import result_of, skipped
 from atlas_retry.model import Gate, GateResult, Kind, Status
-from atlas_retry.process import Completed, Ended, run, run_all
+from atlas_retry.process import Completed, Ended, orderly, run, run_all
 from atlas_retry.text.redaction import clean, redact
+
+Result = TypeVar("Result")
 
 
 class Job(Struct, frozen=True, kw_only=True):
@@ -93,16 +106,47 @@ def _void(result: GateResult, plan: Plan) -> GateResult:
     )
 
 
+def restoring(
+    commands: Callable[[], Result],
+    was_stopped: Callable[[Result], bool],
+    restore: Callable[[], str],
+    emit: Emit,
+) -> Result:
+    """Run commands; unstaged work that a stopped one had put aside is restored, and named.
+
+    `restore` is what `Plan.keep_unstaged` returned before.
+    """
+    with orderly():  # a second signal between the end of the commands and the restoring waits
+        try:
+            done = commands()
+        except Interrupted:
+            _say(restore(), emit)
+            raise
+        if was_stopped(done):
+            _say(restore(), emit)
+    return done
+
+
+def _say(text: str, emit: Emit) -> None:
+    if text:
+        emit(Notice(level=Level.WARNING, text=text))
+
+
 def run_fixers(gates: Iterable[Gate], plan: Plan, emit: Emit = unseen) -> tuple[str, ...]:
     """Run the gates' own `fix` commands, in order; returns the changed paths."""
     every: list[str] = []
     for number, gate in enumerate(gates):
         if not gate.fix:
             continue
-        before = plan.seen()
-        done = run(command_of(gate, gate.fix, plan, log_name(number, gate, "-fix")))
+        before, restore = plan.seen(), plan.keep_unstaged()
+        command = command_of(gate, gate.fix, plan, log_name(number, gate, "-fix"))
+        done = restoring(partial(run, command), _is_timed_out, restore, emit)
         changed = plan.between(before, plan.seen())
         success = done.ended is Ended.EXITED and done.exit_code == 0
         emit(FixerFinished(gate=gate.name, command=gate.fix, success=success, changed=changed))
         every += changed
     return tuple(dict.fromkeys(every))
+
+
+def _is_timed_out(done: Completed) -> bool:
+    return done.ended is Ended.TIMED_OUT

@@ -98,6 +98,11 @@ class Plan(OutputContext, frozen=True, kw_only=True):
         """A context in which `seen_quickly` is quick."""
         return self.watched.lookout().watching() if self.watched else nullcontext()
 
+    def keep_unstaged(self) -> Callable[[], str]:
+        """See `Watched.keep_unstaged`."""
+        keep = self.watched.keep_unstaged if self.watched and not self.wrap else None
+        return keep() if keep else str
+
     def seen(self) -> "Look | None":
         """The tree as it is now."""
         return self.watched.lookout().take() if self.watched else None

@@ -8,12 +8,13 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext, suppress
+from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from atlas_retry.errors import AtlasError, Interrupted
+from atlas_retry.errors import AtlasError
 from atlas_retry.events import (
     Emit,
     GateFinished,
@@ -25,7 +26,7 @@ from atlas_retry.events import (
     unseen,
 )
 from atlas_retry.gates.course import FINAL, PUT_OFF, Course, is_writer, reads
-from atlas_retry.gates.lines import Job, run_lines
+from atlas_retry.gates.lines import Job, restoring, run_lines
 from atlas_retry.gates.plan import Plan, Reuse, log_name, losses
 from atlas_retry.gates.results import changing, skipped
 from atlas_retry.model import Gate, GateResult, Kind, Status, Validation
@@ -46,7 +47,7 @@ def run_gates(gates: Sequence[Gate], plan: Plan, emit: Emit = unseen) -> Validat
     course = Course(gates=tuple(gates), plan=plan, emit=emit)
     wanted, began_s = _not_known(course), time.time()
     if wanted:
-        _keep_unstaged(course)
+        course.restore_unstaged = plan.keep_unstaged()
         with plan.watching() if _saves_looks(course, wanted) else nullcontext():
             course.seen = plan.seen()
             _run_until_steady(course, tuple(n for n in wanted if not _has_its_inputs(course, n)))
@@ -63,12 +64,6 @@ def run_gates(gates: Sequence[Gate], plan: Plan, emit: Emit = unseen) -> Validat
     )
     emit(ValidationFinished(validation=validation))
     return validation
-
-
-def _keep_unstaged(course: Course) -> None:
-    keep = course.plan.watched.keep_unstaged if course.plan.watched else None
-    if keep and not course.plan.wrap:
-        course.restore_unstaged = keep()
 
 
 def _saves_looks(course: Course, numbers: Sequence[int]) -> bool:
@@ -251,14 +246,12 @@ def _lines(
     jobs: Sequence[Job], course: Course, on_end: Callable[[GateResult], None] | None = None
 ) -> Sequence[GateResult]:
     """Run lines of gates; unstaged work that a stopped one had put aside is restored."""
-    try:
-        results = run_lines(jobs, course.plan, course.emit, on_end)
-    except Interrupted:
-        course.put_back_unstaged()
-        raise
-    if any(result.status is Status.TIMED_OUT for result in results):
-        course.put_back_unstaged()
-    return results
+    lines = partial(run_lines, jobs, course.plan, course.emit, on_end)
+    return restoring(lines, _is_timed_out, course.restore_unstaged, course.emit)
+
+
+def _is_timed_out(results: Iterable[GateResult]) -> bool:
+    return any(result.status is Status.TIMED_OUT for result in results)
 
 
 def _run_readers(course: Course, group: tuple[int, ...]) -> None:
@@ -322,9 +315,7 @@ def _still_failing(course: Course, order: Sequence[int]) -> dict[int, GateResult
     }
     if not jobs:
         return {}
-    ended = zip(
-        jobs, run_lines([*jobs.values()], course.plan, course.emit, report_failed), strict=True
-    )
+    ended = zip(jobs, _lines([*jobs.values()], course, report_failed), strict=True)
     return {
         number: course.failed_before.get(number, result)
         for number, result in ended

@@ -236,10 +236,11 @@ def _keep_unstaged(opened: OpenWorkspace) -> Callable[[], str]:
         return str
 
     def restore_put_aside() -> str:
-        now = unstaged.unstaged(git)
-        if not (gone := unstaged.put_aside(git, was, now)):
-            return ""
+        # the second signal of an impatient person has killed what would have restored it
         with process.uninterruptible("unstaged work that a gate had put aside is restored"):
+            now = unstaged.unstaged(git)
+            if not (gone := unstaged.put_aside(git, was, now)):
+                return ""
             restore(git, held, gone, look=opened.tracker.take)
             opened.tracker.moved()
         text = f"a stopped gate had put unstaged work aside; restored: {some(sorted(gone), 8)}"
