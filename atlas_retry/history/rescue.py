@@ -34,6 +34,7 @@ from atlas_retry.workspace import (
 )
 from atlas_retry.workspace.restoring import Restored
 from atlas_retry.workspace.snapshots import load, snapshot
+from atlas_retry.workspace.special import remove_special_rules
 
 START, ORIGIN, END, HELD, BEGUN = "start", "origin", "end", "undone", "undoing"
 _TIME, _TIME_CHARS = "%Y%m%d-%H%M%S-%f", 22
@@ -87,6 +88,7 @@ def undo(
         )
     quiet_s = quiet_since_s(run, folder)
     known = _known(run, held, attempt)
+    removed = remove_special_rules(ws.root)  # the first look at the tree would wait for them
     if BEGUN not in held:  # otherwise a killed undo has already held the state
         _hold(ws, run, known)
     # first, because the index belongs to a HEAD
@@ -101,6 +103,7 @@ def undo(
     else:
         done = restoring.restore_but_edited(ws, run.start, quiet_s, committed)
     shadow.drop(ws, held_under(run.id, BEGUN))
+    done = replace(done, changed=(*done.changed, *(p for p in removed if p not in done.changed)))
     done = replace(done, changed=(*done.changed, *_undo_installed(ws, run, quiet_s, attempt)))
     done = replace(done, git=git, git_conflicts=theirs, ended=ended)
     done = _checked(ws, done, run.start)

@@ -33,6 +33,7 @@ __all__ = [
     "Watch",
     "at_once",
     "capture",
+    "captured",
     "end_marked",
     "hand_over",
     "handle_signals",
@@ -103,16 +104,23 @@ def capture(
     stdin: bytes = b"",
     timeout_s: float = 60.0,
 ) -> Captured:
-    """Run a short trusted command, such as git, and return all its output.
+    """Run a short trusted command, such as git, and return all its output. See `captured`."""
+    return captured(
+        Command(
+            argv=tuple(argv), cwd=cwd, env=env, stdin=stdin, timeout_s=timeout_s, keep_daemons=True
+        )
+    )
+
+
+def captured(command: Command, watch: Watch | None = None) -> Captured:
+    """Run a short trusted command, and return all its output.
 
     A first request to stop does not end it; a second one does, except in an uninterruptible
-    section, and raises Interrupted.
+    section, and raises Interrupted. What `watch` raises ends it as well.
     """
     printed: list[bytes] = []
-    command = Command(
-        argv=tuple(argv), cwd=cwd, env=env, stdin=stdin, timeout_s=timeout_s, keep_daemons=True
-    )
-    completed = _surely(Loop((command,), sink=printed.append, is_shielded=True).run(1)[0])
+    loop = Loop((command,), watch=watch, sink=printed.append, is_shielded=True)
+    completed = _surely(loop.run(1)[0])
     stderr = completed.error if completed.exit_code is None else completed.stderr.text
     return Captured(
         exit_code=completed.exit_code,

@@ -83,7 +83,7 @@ from atlas_retry.workspace import (
 )
 from atlas_retry.workspace.committed import as_checked_out
 from atlas_retry.workspace.fetched import go_settings
-from atlas_retry.workspace.git import special_rules
+from atlas_retry.workspace.special import remove_special_rules
 from atlas_retry.workspace.unheld import folder_stat
 
 if TYPE_CHECKING:
@@ -420,9 +420,8 @@ class Effects(Struct, kw_only=True):
         with process.at_once():
             reply = self.agent(request)
         self.opened.tracker.moved()
-        for path in special_rules(self.opened.root):
-            path.unlink()
-            text = f"removed, as git would wait for it: {path.name} was made a special file"
+        for path in remove_special_rules(self.opened.root):
+            text = f"removed, as git would wait for it: {path} was made a special file"
             self.emit(Notice(level=Level.WARNING, text=text))
         self.undo_git(request.attempt)
         self.budget.settle(str(self.opened.root), reply.cost_usd or 0.0)

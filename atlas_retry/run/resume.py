@@ -45,6 +45,7 @@ from atlas_retry.run.progress import Progress
 from atlas_retry.run.settle import restored_notice
 from atlas_retry.text.units import some
 from atlas_retry.workspace import discovery, locking, restoring, shadow, snapshots, state
+from atlas_retry.workspace.special import remove_special_rules
 
 if TYPE_CHECKING:
     from atlas_retry.run.door import Door
@@ -153,6 +154,9 @@ def _continued(
 
 def _prepare_workspace(scene: _InterruptedRun) -> str | None:
     """Restore the start of the next attempt; returns the snapshot to continue its turn from."""
+    for path in remove_special_rules(scene.git.root):
+        text = f"removed, as git would wait for it: {path} was made a special file"
+        scene.emit(Notice(level=Level.WARNING, text=text))
     done = rescue.undo_agents_git(scene.git, scene.folder, is_open=True)
     if done:
         text = f"the agent had changed it in git, and it is restored: {some(done, MAX_SHOWN)}"

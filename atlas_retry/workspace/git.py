@@ -10,11 +10,11 @@ import re
 import shlex
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
-from itertools import filterfalse
 from pathlib import Path
 
 from atlas_retry.errors import UsageError, WorkspaceError
-from atlas_retry.process import capture
+from atlas_retry.process import Command, captured
+from atlas_retry.workspace.special import RULES, special_in, special_rules
 
 MINIMUM = (2, 31)
 """GIT_CONFIG_COUNT came with 2.31 (Git release notes)."""
@@ -47,7 +47,6 @@ _ONLINE = {"GIT_ALLOW_PROTOCOL": "file:git:http:https:ssh"}
 _DIFFS = frozenset({"diff", "diff-files", "diff-index", "diff-tree"})
 _FILTERS = frozenset({"add", "apply", "commit", "diff-files", "diff-index", "status", "worktree"})
 """Commands that may compare or write files of the work tree."""
-_RULES = (".gitignore", ".gitattributes", ".gitmodules")
 _READS_RULES = _FILTERS | {"check-ignore", "ls-files", "clean", "stash"}
 """Commands that read these files of the work tree."""
 _FILTERING = frozenset({"--filters", "--stdin-paths"})
@@ -56,6 +55,8 @@ _SUBMODULES = frozenset({"diff-files", "diff-index", "status"})
 """Commands that would start git in each submodule, with the submodule's own configuration."""
 _INHERITED = ("PATH", "HOME", "XDG_CONFIG_HOME", "TMPDIR")
 _TIMEOUT_S = 600.0
+_LONG_S = 1.0
+"""After so many seconds it is asked what git may be waiting for."""
 GIT_LOCAL = frozenset(
     {
         *("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_COMMON_DIR"),
@@ -112,23 +113,38 @@ def git(
     may_filter = may_filter or not _FILTERING.isdisjoint(arguments)
     if may_filter and not checks_out:
         env |= _without_filters(cwd, env)
-    if verb in _READS_RULES:
-        _refuse_special(cwd)
+    reads_rules = verb in _READS_RULES
+    if reads_rules:
+        _refuse(special_in(cwd, RULES))
     argv = ("git", *_ALWAYS, *_with_options(verb, arguments))
-    done = capture(argv, cwd=cwd, env=env, stdin=stdin, timeout_s=_TIMEOUT_S)
+    watch = _WaitsAtFifo(cwd) if reads_rules else None
+    command = Command(
+        argv=argv, cwd=cwd, env=env, stdin=stdin, timeout_s=_TIMEOUT_S, keep_daemons=True
+    )
+    done = captured(command, watch)
     if done.exit_code not in accept:
         raise _error(verb, done.exit_code, os.fsdecode(done.stderr))
     return done.stdout
 
 
-def special_rules(root: Path) -> tuple[Path, ...]:
-    """Ignore files of a folder that are no files: git would open them, and wait at a FIFO."""
-    there = filter(Path.exists, (root / name for name in _RULES))
-    return tuple(filterfalse(Path.is_dir, filterfalse(Path.is_file, there)))
+class _WaitsAtFifo:
+    """Looks, once git takes long, for an ignore file below the folder at which git waits."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder: Path | None = folder
+
+    def started(self, index: int) -> None: ...
+
+    def progress(self, index: int, last_line: str, elapsed_s: float) -> None:  # noqa: ARG002
+        if self._folder and elapsed_s > _LONG_S:
+            found, self._folder = special_rules(self._folder, ()), None
+            _refuse(found)
+
+    def ended(self, index: int, completed: object) -> None: ...
 
 
-def _refuse_special(cwd: Path) -> None:
-    for path in special_rules(cwd):
+def _refuse(special: Iterable[Path]) -> None:
+    for path in special:
         why = f"{path} is no regular file, and git would wait for it"
         raise WorkspaceError(why, remedy=f"rm {shlex.quote(str(path))}")
 
