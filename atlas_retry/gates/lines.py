@@ -14,13 +14,12 @@ from atlas_retry.events import (
     FixerFinished,
     GateProgress,
     GateStarted,
-    Level,
     Notice,
     unseen,
 )
 from atlas_retry.gates.plan import Plan, command_of, log_name
 from atlas_retry.gates.results import result_of, skipped
-from atlas_retry.model import Gate, GateResult, Kind, Status
+from atlas_retry.model import Gate, GateResult, Kind, Level, Status
 from atlas_retry.process import Completed, Ended, orderly, run, run_all
 from atlas_retry.text.redaction import clean, redact
 
