@@ -1,7 +1,9 @@
 """Logs of CI jobs: true output of tools, wrapped as the runners write it.
 
 GitHub: actions/runner (ScriptHandler.cs, ExecutionContext.cs), cli/cli (`gh run view`). GitLab:
-gitlab-runner (shells/bash.go, helpers/timestamper), docs.gitlab.com, "CI/CD job logs".
+gitlab-runner (shells/bash.go, helpers/timestamper), docs.gitlab.com, "CI/CD job logs". Azure:
+azure-pipelines-tasks (BashV3), azure-pipelines-agent. Jenkins: durable-task-plugin, and the console
+of freestyle jobs. act: nektos/act (pkg/runner).
 """
 
 import subprocess
@@ -108,3 +110,111 @@ def _gitlab_step(step: Ran) -> Iterable[str]:
     first, *more = step.line.split("\n")
     yield f"{GREEN}$ {first}{' # collapsed multi-line command' if more else ''}{END}"
     yield from step.output.splitlines()
+
+
+def gitlab_page(*steps: Ran) -> str:
+    """What someone copies from the page of a job of GitLab."""
+    lines = [
+        "Running with gitlab-runner 19.1.0 (5eb085ab)",
+        "Getting source from Git repository",
+        "Initialized empty Git repository in /builds/dev/app/.git/",
+        'Executing "step_script" stage of the job script',
+    ]
+    for step in steps:
+        first, *more = step.line.split("\n")
+        lines.append(f"$ {first}{' # collapsed multi-line command' if more else ''}")
+        lines += step.output.splitlines()
+    code = steps[-1].code
+    lines.append("Cleaning up project directory and file based variables")
+    lines.append(f"ERROR: Job failed: exit code {code}" if code else "Job succeeded")
+    return "".join(f"{line}\n" for line in lines)
+
+
+def azure(*steps: Ran, page: bool = False) -> str:
+    """A job's log as the API saves it, or as someone copies it from the page."""
+    mark = "" if page else "##[section]"
+    lines = [
+        f"{mark}Starting: Checkout dev/app@main to s",
+        "=" * 78,
+        "Task         : Get sources",
+        "=" * 78,
+        "Syncing repository: dev/app (GitHub)",
+        f"{mark}Finishing: Checkout dev/app@main to s",
+    ]
+    for step in steps:
+        lines += [
+            f"{mark}Starting: Run checks",
+            "=" * 78,
+            "Task         : Bash",
+            "Description  : Run a Bash script on macOS, Linux, or Windows",
+            "=" * 78,
+            "Generating script.",
+            *(["Script contents:", step.line] if "\n" not in step.line else []),
+            "========================== Starting Command Output ===========================",
+            *([] if page else ["[command]/usr/bin/bash --norc /home/vsts/work/_temp/6be2.sh"]),
+            *step.output.splitlines(),
+            *([f"##[error]Bash exited with code '{step.code}'."] if step.code else []),
+            f"{mark}Finishing: Run checks",
+        ]
+    return "".join(f"{line}\n" for line in (lines if page else _timed(lines)))
+
+
+def jenkins(*steps: Ran, stamped: bool = False) -> str:
+    """The console of a declarative pipeline; `stamped` by the Timestamper plugin."""
+    lines = [
+        "Started by user dev",
+        "[Pipeline] node",
+        "Running on agent-3 in /home/jenkins/agent/workspace/app_main",
+        "[Pipeline] {",
+        "[Pipeline] stage",
+        "[Pipeline] { (Test)",
+    ]
+    for step in steps:
+        first, *more = step.line.split("\n")
+        lines += ["[Pipeline] sh", f"+ {first}", *more, *step.output.splitlines()]
+    code = steps[-1].code
+    lines += ["[Pipeline] }", "[Pipeline] // stage"]
+    if code:
+        lines += ["[Pipeline] stage", "[Pipeline] { (Deploy)"]
+        lines += ['Stage "Deploy" skipped due to earlier failure(s)', "[Pipeline] }"]
+    lines += ["[Pipeline] { (Declarative: Post Actions)", "[Pipeline] sh", "+ rm -rf out"]
+    lines += ["[Pipeline] }", "[Pipeline] // node", "[Pipeline] End of Pipeline"]
+    lines += [f"ERROR: script returned exit code {code}", "Finished: FAILURE"] if code else []
+    lines += [] if code else ["Finished: SUCCESS"]
+    time = "[2026-11-22T10:00:00.123Z] " if stamped else ""
+    return "".join(f"{time}{line}\n" for line in lines)
+
+
+def jenkins_freestyle(*steps: Ran) -> str:
+    """The console of a freestyle job with one shell step."""
+    lines = [
+        "Started by an SCM change",
+        "Building remotely on agent-3 (linux) in workspace /home/jenkins/agent/workspace/app_main",
+        "[app_main] $ /bin/sh -xe /tmp/jenkins6180339887.sh",
+    ]
+    for step in steps:
+        lines += [f"+ {step.line}", *step.output.splitlines()]
+    if steps[-1].code:
+        lines += ["Build step 'Execute shell' marked build as failure", "Finished: FAILURE"]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def act(*steps: Ran, terminal: bool = False) -> str:
+    """What act prints of two jobs at once, one of which only waits; `terminal`: in colour."""
+    bar = f"{CYAN}|\x1b[0m" if terminal else "[CI/test]   |"
+    lines = ["[CI/test] \U0001f680  Start image=node:16-buster-slim"]
+    for step in steps:
+        name = step.line.partition("\n")[0]
+        lines.append(f"[CI/test] \u2b50 Run Main {name}")
+        lines.append(
+            "[CI/test]   \U0001f433  docker exec cmd=[bash -e /var/run/act/workflow/0] user="
+        )
+        lines += [] if terminal else ["[CI/docs]   | nothing to do"]
+        lines += [f"{bar} {line}" for line in step.output.splitlines()]
+        if step.code:
+            lines.append(f"[CI/test]   \u274c  Failure - Main {name} [1.2s]")
+            lines.append(f"[CI/test] exitcode '{step.code}': failure")
+        else:
+            lines.append(f"[CI/test]   \u2705  Success - Main {name} [1.2s]")
+    lines.append(f"[CI/test] \U0001f3c1  Job {'failed' if steps[-1].code else 'succeeded'}")
+    return "".join(f"{line}\n" for line in lines)

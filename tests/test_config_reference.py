@@ -11,15 +11,23 @@ from jsonschema import Draft202012Validator
 from atlas_retry import config
 from atlas_retry.config.keys import keys
 from atlas_retry.config.sources import SAME
+from atlas_retry.diagnostics import REPORT_FORMATS
 from atlas_retry.errors import ConfigError
 from docs import make_reference
 from tests.configurations import GATES, project, user_file
+
+CONFIGURATION = (Path(__file__).parents[1] / "docs" / "configuration.md").read_text("utf-8")
 
 
 def test_the_example_explains_every_key() -> None:
     text = make_reference.example()
     for path in keys():
         assert re.search(rf"^\s*(#\s*)?{path[-1]}:", text, re.MULTILINE), path
+
+
+@pytest.mark.parametrize("name", REPORT_FORMATS)
+def test_the_key_of_a_report_names_every_format(name: str) -> None:
+    assert re.search(rf"^\| `report` .*\b{name}[,.]", CONFIGURATION, re.MULTILINE)
 
 
 def test_the_example_holds_the_defaults_and_shows_gates() -> None:

@@ -9,7 +9,18 @@ import pytest
 from atlas_retry.errors import UsageError
 from atlas_retry.model import Kind, Status
 from atlas_retry.reports.reading import read_report
-from tests.ci_logs import Ran, gh_view, github, gitlab, ran
+from tests.ci_logs import (
+    Ran,
+    act,
+    azure,
+    gh_view,
+    github,
+    gitlab,
+    gitlab_page,
+    jenkins,
+    jenkins_freestyle,
+    ran,
+)
 from tests.projects import UNITTEST, Project, atlas
 from tests.tools import with_tools
 
@@ -19,6 +30,14 @@ SAVED: dict[str, Callable[..., str]] = {
     "gh without step names": lambda *steps: gh_view(*steps, step="UNKNOWN STEP"),
     "gitlab": gitlab,
     "gitlab with times": lambda *steps: gitlab(*steps, stamped=True),
+    "gitlab page": gitlab_page,
+    "azure": azure,
+    "azure page": lambda *steps: azure(*steps, page=True),
+    "jenkins": jenkins,
+    "jenkins with times": lambda *steps: jenkins(*steps, stamped=True),
+    "jenkins freestyle": jenkins_freestyle,
+    "act": act,
+    "act on a terminal": lambda *steps: act(*steps, terminal=True),
     "raw": lambda *steps: steps[-1].output,
     "crlf": lambda *steps: github(*steps).replace("\n", "\r\n"),
 }
@@ -65,12 +84,21 @@ def test_the_prompt_holds_the_failure_without_noise_of_the_runner(
         assert noise not in ended.out
 
 
-@pytest.mark.parametrize("wrap", [github, gitlab])
+@pytest.mark.parametrize(
+    ("wrap", "place"),
+    [
+        (github, "/home/runner/work/app/app"),
+        (gitlab, "/builds/dev/app"),
+        (gitlab_page, "/builds/dev/app"),
+        (azure, "/home/vsts/work/1/s"),
+        (jenkins, "/home/jenkins/agent/workspace/app_main"),
+        (jenkins_freestyle, "/home/jenkins/agent/workspace/app_main"),
+    ],
+)
 def test_paths_of_the_ci_checkout_become_project_paths(
-    wrap: Callable[..., str], tools: Project
+    wrap: Callable[..., str], place: str, tools: Project
 ) -> None:
     tools.configure(validation={"lint": ["ruff check ."]})
-    place = "/home/runner/work/app/app" if wrap is github else "/builds/dev/app"
     line = f"ruff check --output-format=concise {tools.root}/calc.py"
     step = ran(line, tools.root, tools.environ, checkout=place)
     log = wrap(Ran("ruff check .", step.code, step.output.replace("calc.py", f"{place}/calc.py")))

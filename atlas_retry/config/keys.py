@@ -77,7 +77,8 @@ class ReportKeys(ConfigSection, frozen=True, kw_only=True):
     """A machine-readable file that a gate writes in addition to its output."""
 
     format: Text
-    """junit, sarif, eslint-json, ruff-json ..."""
+    """junit, nunit, trx, xunit, checkstyle, pmd, sarif, rdjson, gitlab-codequality, eslint-json,
+    golangci-json, mypy-json, pyright-json or ruff-json."""
     path: Folder
     """Path of the file, relative to the gate's `cwd`."""
 
@@ -132,7 +133,9 @@ class CommandKeys(Check, frozen=True, kw_only=True):
     """Parser of its output, if atlas does not recognise the tool: a key of `parsers`, or a
     built-in one."""
     report: ReportKeys | None = None
-    """Machine-readable file that it writes: {format: junit, path: out/junit.xml}."""
+    """Machine-readable file that it writes: {format: junit, path: out/junit.xml}. The formats:
+    junit, nunit, trx, xunit, checkstyle, pmd, sarif, rdjson, gitlab-codequality, eslint-json,
+    golangci-json, mypy-json, pyright-json, ruff-json."""
 
 
 class CommandGate(CommandKeys, frozen=True, kw_only=True):

@@ -55,11 +55,14 @@ def joined_with_diffs(problems: Iterable[Located]) -> list[Located]:
     `black --check --diff` and `isort --check --diff` print both.
     """
     every = list(problems)
-    whole = {p.diagnostic.path for p in every if p.diagnostic.region is None} - {None}
+    whole = {p.diagnostic.path for p in every if p.diagnostic.region is None}
     diffs = {p.diagnostic.path: p.diagnostic for p in every if p.diagnostic.tool == TOOL}
-    shown = {path: diff for path, diff in diffs.items() if path in whole}
-    others = (p for p in every if p.diagnostic.tool != TOOL or p.diagnostic.path not in shown)
-    return [_at(problem, shown.get(problem.diagnostic.path)) for problem in others]
+    shown = {path: diffs[path] for path in diffs.keys() & whole}
+    return [
+        _at(problem, shown.get(problem.diagnostic.path))
+        for problem in every
+        if problem.diagnostic not in shown.values()
+    ]
 
 
 def _at(problem: Located, diff: Diagnostic | None) -> Located:
