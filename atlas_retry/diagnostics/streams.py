@@ -46,10 +46,12 @@ _PREFIXES = (
     ),
     # turbo, lerna with the name of the script
     Prefix(pattern=regex(r"(?P<source>@?[\w./-]+:[A-Za-z][\w:.-]*): ?(?!\d+:)")),
-    # pnpm -r
+    # pnpm -r, bun --filter
     Prefix(
         pattern=regex(r"(?P<source>[\w@./-]+ [\w:.-]+)(?:: |\$ |:$)"),
-        begins=regex(r"(?P<source>[\w@./-]+ [\w:.-]+)\$ "),
+        begins=regex(
+            r"(?P<source>[\w@./-]+ [\w:.-]+)(?:\$ |: (?:Exited with code \d|Done$|Failed$))"
+        ),
     ),
     # concurrently, go-task, wireit, act
     Prefix(

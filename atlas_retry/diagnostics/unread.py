@@ -28,7 +28,8 @@ _NOISE = regex(r"""(?x)
         | error[ ]Command[ ]failed
         | [Ee]xit[ ]status
         | Scope:[ ]
-        | .*\bexited[ ]with[ ]code[ ]\d+$
+        | .*\b[Ee]xited[ ]with[ ]code[ ]\d+$
+        | cache[ ](?:hit|miss|bypass),[ ]  # turbo
         | FILE:[ ]
         | \S+[ ]--[ ]\d+[ ]
       )[ ]?

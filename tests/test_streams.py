@@ -1,0 +1,106 @@
+"""Output of several sources: what runners of monorepos print in a workspace of two packages.
+
+Both have a file of the same name, so that only what the runner prints tells where a problem is.
+"""
+
+import pytest
+
+from atlas_retry.diagnostics import ToolOutput, diagnose
+from atlas_retry.model import Kind
+
+PACKAGES = {"@acme/ui": "packages/ui", "@acme/api": "packages/api", "ui": "services/ui"}
+UI = (
+    "src/box.ts(2,3): error TS2322: Type 'number' is not assignable to type 'string'.\n"
+    "src/box.ts(4,14): error TS2322: Type 'string' is not assignable to type 'number'.\n"
+)
+API = "src/box.ts(2,3): error TS2322: Type 'string' is not assignable to type 'number'.\n"
+
+
+def prefixed(ui: str, api: str, head: str = "", tail: str = "") -> str:
+    """The lines of both packages, interleaved behind what the runner puts in front of them."""
+    first, second = UI.splitlines(keepends=True)
+    return f"{head}{ui}{first}{api}{API}{ui}{second}{tail}"
+
+
+RUNNERS = {
+    # turbo 2.11, npm 11
+    "turbo": prefixed(
+        "@acme/ui:typecheck: ",
+        "@acme/api:typecheck: ",
+        "   • Packages in scope: @acme/api, @acme/ui\n\n"
+        "@acme/ui:typecheck: cache miss, executing 9ffe48e4b8e1e9fc\n"
+        "@acme/api:typecheck: cache miss, executing 2df167adff7d2d4d\n",
+        "@acme/ui:typecheck: npm error path /w/packages/ui\n\n Tasks:    0 successful, 2 total\n",
+    ),
+    # pnpm 9.15
+    "pnpm": prefixed(
+        "packages/ui typecheck: ",
+        "packages/api typecheck: ",
+        "Scope: 2 of 3 workspace projects\n"
+        "packages/api typecheck$ tsc --noEmit -p .\npackages/ui typecheck$ tsc --noEmit -p .\n",
+        "packages/ui typecheck: Failed\npackages/api typecheck: Failed\n",
+    ),
+    # bun 1.4
+    "bun": prefixed(
+        "@acme/ui typecheck: ",
+        "@acme/api typecheck: ",
+        tail="@acme/ui typecheck: Exited with code 2\n@acme/api typecheck: Exited with code 2\n",
+    ),
+    # lerna 9, nx 22
+    "lerna": prefixed(
+        "@acme/ui: ",
+        "@acme/api: ",
+        "\n Lerna (powered by Nx)   Running target typecheck for 2 projects:\n\n- @acme/api\n",
+        "@acme/api: > @acme/api@1.0.0 typecheck\n@acme/api: > tsc --noEmit -p .\n",
+    ),
+    "npm": f"\n> @acme/ui@1.0.0 typecheck\n> tsc --noEmit -p .\n\n{UI}"
+    f"\n> @acme/api@1.0.0 typecheck\n> tsc --noEmit -p .\n\n{API}",
+    "nx": f"\n> nx run @acme/ui:typecheck\n\n{UI}\n> nx run @acme/api:typecheck\n\n{API}",
+    "make": "make: Entering directory '/w'\nmake[1]: Entering directory '/w/packages/ui'\n"
+    f"{UI}make[1]: Leaving directory '/w/packages/ui'\n"
+    f"make[1]: Entering directory '/w/packages/api'\n{API}",
+    # concurrently 9.2, by names of folders
+    "concurrently": prefixed(
+        "[packages/ui] ", "[packages/api] ", tail="[packages/ui] tsc exited with code 2\n"
+    ),
+    "turbo in times": "".join(
+        f"10:27:{n:02}  {line}"
+        for n, line in enumerate(
+            prefixed("@acme/ui:typecheck: ", "@acme/api:typecheck: ").splitlines(keepends=True)
+        )
+    ),
+}
+
+
+@pytest.mark.parametrize("runner", RUNNERS)
+def test_each_package_of_a_monorepo_has_its_own_problems(runner: str) -> None:
+    output = ToolOutput(
+        command="npm run typecheck",
+        kind=Kind.LINT,
+        exit_code=1,
+        stdout=RUNNERS[runner],
+        root="/w",
+        packages=lambda: PACKAGES | {folder: folder for folder in PACKAGES.values()},
+    )
+    found = diagnose(output).diagnostics
+    places = [(d.path, d.region and d.region.start_line, d.rule_id) for d in found]
+    assert sorted(places) == [
+        ("packages/api/src/box.ts", 2, "TS2322"),
+        ("packages/ui/src/box.ts", 2, "TS2322"),
+        ("packages/ui/src/box.ts", 4, "TS2322"),
+    ]
+    assert all(d.message.startswith("Type '") for d in found)
+
+
+@pytest.mark.parametrize(
+    ("printed", "message"),
+    [
+        ("main.py:14: starting server\nmain.py:15: connecting\n", None),
+        ("[info] a.py:1: E1 bad\n[info] b.py:2: E1 bad\n", "bad"),
+        ("error: a: b\nerror: c: d\n", None),
+    ],
+)
+def test_levels_and_words_are_no_sources(printed: str, message: str | None) -> None:
+    output = ToolOutput(command="make", exit_code=1, stdout=printed, root="/w")
+    found = [d for d in diagnose(output).diagnostics if d.path]
+    assert {d.message for d in found} == ({message} if message else set())
