@@ -338,6 +338,19 @@ class Held(Violation, frozen=True, kw_only=True):
     """Not in a snapshot, or made by a build: to accept it, a person must make it again."""
 
 
+class OpenReview(Violation, frozen=True, kw_only=True):
+    """A change in the workspace that a person has not accepted yet."""
+
+    run_id: str
+    attempt: int
+
+    @property
+    def place(self) -> str:
+        """Where, and by which rule: `calc.py:3 (special-case)`."""
+        line = f":{self.line}" if self.line else ""
+        return f"{self.path}{line} ({self.rule})"
+
+
 class LeftBehind(Struct, frozen=True, kw_only=True):
     """A refused change that cannot be reverted."""
 
@@ -584,6 +597,8 @@ class RunFacts(Struct, frozen=True, kw_only=True):
     """Number of the best attempt, if it is better than what is in the workspace."""
     gates_changed: tuple[str, ...] = ()
     """Files changed by gates and their fixers, not by an agent or a person."""
+    open_reviews: tuple[OpenReview, ...] = ()
+    """Changes in the workspace that a person must review, of this run or an earlier one."""
 
 
 class Outcome(RunFacts, frozen=True, kw_only=True):

@@ -10,6 +10,7 @@ from atlas_retry.model import (
     Held,
     Kind,
     LeftBehind,
+    OpenReview,
     ReplyStatus,
     Status,
     Validation,
@@ -27,6 +28,7 @@ OTHER_RED = validation(result("tests", Status.FAILED, "c"))
 BROKEN = validation(result("tests", Status.BROKEN))
 REFUSED = AgentReply(status=ReplyStatus.UNAVAILABLE, error="no key", remedy="export KEY")
 CHEAT = (Violation(rule="test-deleted", path="test_a.py"),)
+ASKED = (OpenReview(rule="special-case", path="a.py", run_id="RUN", attempt=1),)
 LOOKED_AT = (Held(rule="special-case", path="a.py", in_place=True),)
 SKIPPED = validation(result("sense", Status.SKIPPED, kind=Kind.REVIEW))
 OPTIONAL = validation(result("lint", kind=Kind.LINT, required=False))
@@ -105,7 +107,20 @@ def ended(so_far: Progress, limits: Limits = LIMITS) -> End | None:
             progress(attempt(1, None, rolled_back=True, held=LOOKED_AT), attempt(2, GREEN)),
             Verdict.FIXED,
         ),
-        (progress(attempt(1, held=LOOKED_AT), attempt(2, GREEN)), Verdict.NEEDS_REVIEW),
+        (
+            progress(attempt(1, held=LOOKED_AT), attempt(2, GREEN), open_reviews=ASKED),
+            Verdict.NEEDS_REVIEW,
+        ),
+        (progress(attempt(1, held=LOOKED_AT), attempt(2, GREEN)), Verdict.FIXED),
+        (progress(baseline=GREEN, open_reviews=ASKED), Verdict.NEEDS_REVIEW),
+        (
+            progress(attempt(1, GREEN, held=LOOKED_AT), attempt(2, worse=True), latest=RED),
+            Verdict.NEEDS_REVIEW,
+        ),
+        (
+            progress(attempt(1, GREEN, held=LOOKED_AT, cost_usd=5.0), open_reviews=ASKED),
+            Verdict.NEEDS_REVIEW,
+        ),
         (progress(holding(1, "t", needed=False), holding(3, "t", needed=False)), Verdict.STALLED),
         (progress(holding(1, "t"), attempt(2, OTHER_RED), attempt(3)), Verdict.EXHAUSTED),
     ],
@@ -512,3 +527,10 @@ def test_an_unchecked_workspace_is_not_clean_and_names_the_remedy(
 def test_a_skipped_gate_beside_a_passing_one_is_clean() -> None:
     end = ended(progress(baseline=validation(result(), *SKIPPED.results)))
     assert end == End(verdict=Verdict.CLEAN)
+
+
+def test_what_a_person_must_review_gives_the_agent_one_more_attempt() -> None:
+    one_gate = replace(LIMITS, gates=(gate(max_retries=1),), attempts_flag=None)
+    so_far = progress(attempt(1, GREEN, held=LOOKED_AT), open_reviews=ASKED)
+    assert ended(so_far, one_gate) is None
+    assert ended(so_far, replace(LIMITS, with_agent=False)) is not None

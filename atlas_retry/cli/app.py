@@ -64,6 +64,9 @@ COMMANDS = {
     "log": CommandRow("history.log", "atlas log\natlas log 20260131 --json"),
     "diff": CommandRow("history.diff", "atlas diff\natlas diff 20260131 2"),
     "pick": CommandRow("history.pick", "atlas pick 20260131 2\natlas pick 20260131 2 --held"),
+    "accept": CommandRow(
+        "accepting.accept", "atlas accept 20260131\natlas accept 20260131 src/api.py"
+    ),
     "undo": CommandRow("history.undo", "atlas undo\natlas undo 20260131"),
     "deliver": CommandRow("delivering.deliver", "atlas deliver --patch fix.patch"),
     "stats": CommandRow("learnings.stats", "atlas stats --since 7d"),
@@ -107,7 +110,17 @@ HEADINGS = {
     "Begin": ("demo", "init", "config"),
     "Check": ("validate", "format", "lint", "test", "guard", "verify", "prompt"),
     "Fix": ("retry", "resume", "hook"),
-    "Look back": ("log", "diff", "pick", "undo", "deliver", "stats", "learnings", "prune"),
+    "Look back": (
+        "log",
+        "diff",
+        "pick",
+        "accept",
+        "undo",
+        "deliver",
+        "stats",
+        "learnings",
+        "prune",
+    ),
     "Several workspaces": ("workspace", "status", "fleet"),
 }
 

@@ -94,13 +94,15 @@ def validate(
         _name_absent(proposed, shown, verbose)
         place = shlex.join([str(path), *(["--config", str(config_file)] if config_file else ())])
         shown.write(output.last_lines(validation, place, verbosity=level, proposed=bool(proposed)))
+        open_reviews = opened.open_reviews()
+        shown.write(output.review_lines(open_reviews))
     remember(opened, validation)
     if receipt:
         from atlas_retry.cli.receipts import write_receipt
 
         write_receipt(receipt, opened, chosen, validation, sign=sign, base=base)
-    output.publish_validation(validation, opened, targets, as_json=json)
-    return exit_code_of(validation)
+    output.publish_validation(validation, opened, targets, open_reviews, as_json=json)
+    return exit_code_of(validation) or (FAILED if open_reviews else OK)
 
 
 def _checked_base(opened: OpenWorkspace, base: str) -> str:

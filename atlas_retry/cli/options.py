@@ -88,6 +88,8 @@ ARGUMENTS = {
         "Names or directories; by default this one.", "WORKSPACE...", completes=_workspaces
     ),
     "run": Parameter("An id or its start; by default the newest here.", "RUN", completes=_runs),
+    "accept run": Parameter("An id or its start.", "RUN", completes=_runs),
+    "accept path": Parameter("Only changes of this file or folder.", "[PATH]"),
     "pick run": Parameter("An id or its start.", "RUN", completes=_runs),
     "revision": Parameter("A revision of git.", "REV"),
     "diff attempt": Parameter("An attempt.", "[N]"),

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from atlas_retry import state_dir
 from atlas_retry.errors import AtlasError, Interrupted, UsageError, near
 from atlas_retry.events import Emit, Event, GateFinished, GateStarted, ValidationStarted, fan_out
-from atlas_retry.model import OWN_JUNIT, TO_CHECK, Validation
+from atlas_retry.model import OWN_JUNIT, TO_CHECK, OpenReview, Validation
 from atlas_retry.reports.screen.console import Printer, screen
 from atlas_retry.reports.screen.gate_lines import failure_lines, validation_summary
 from atlas_retry.reports.screen.lines import Line, below_others
@@ -106,14 +106,28 @@ def last_lines(
     yield from below_others(validation_summary(validation, next_command), verbosity=verbosity)
 
 
+def review_lines(open_reviews: Sequence[OpenReview]) -> Iterator[Line]:
+    """One line with what a person must review, if there is anything."""
+    if open_reviews:
+        from atlas_retry.history.reviews import one_line
+
+        yield one_line(open_reviews), "warn"
+
+
 def publish_validation(
-    validation: Validation, opened: OpenWorkspace, wanted: Sequence[Target], *, as_json: bool
+    validation: Validation,
+    opened: OpenWorkspace,
+    wanted: Sequence[Target],
+    open_reviews: tuple[OpenReview, ...],
+    *,
+    as_json: bool,
 ) -> None:
     """Publish a validation if anything asks for it; otherwise the formats are not imported."""
     if as_json or wanted or on_github():
         from atlas_retry.reports.subject import Subject
 
-        publish(Subject(result=validation, workspace=opened.facts), wanted, as_json=as_json)
+        subject = Subject(result=validation, workspace=opened.facts, open_reviews=open_reviews)
+        publish(subject, wanted, as_json=as_json)
 
 
 def publish(

@@ -1,4 +1,4 @@
-"""The question whether to accept held changes, at the end of a run that needs them."""
+"""The question whether to accept what a run held or left for review, at its end."""
 
 import os
 import shlex
@@ -10,7 +10,9 @@ from pathlib import Path
 import typer
 
 from atlas_retry.cli import here, history, output
+from atlas_retry.cli.accepting import hunk_lines, is_inside_agent
 from atlas_retry.cli.output import print_commands
+from atlas_retry.history import reviews
 from atlas_retry.model import Attempt, Outcome
 from atlas_retry.process import hand_over
 from atlas_retry.reports.findings import pick_command
@@ -20,36 +22,60 @@ from atlas_retry.text.units import counted
 from atlas_retry.workspace import state
 
 QUESTION = "[a] accept  [d] drop  [o] open in your editor"
+IN_PLACE = "[a] accept  [d] decide later  [o] open in your editor"
 MAX_LINES = 80
 STYLES = {"+": "good", "-": "bad", "@": "code"}
 
 
 def accepted(outcome: Outcome) -> bool:
-    """Whether the user accepted all held changes, and the gates passed with all of them.
+    """Whether the user accepted all that a run held or left, and the gates passed with all of it.
 
-    Asks only at a terminal, and only if accepting is the run's next step.
+    Asks only a person at a terminal, and only if accepting is the run's next step.
     """
+    is_there = sys.stdin.isatty() and sys.stderr.isatty() and not os.environ.get("CI")
+    if not is_there or is_inside_agent(os.environ):
+        return False
+    if (outcome.remedy or "").startswith("atlas accept"):
+        return _accepted_in_place(outcome)
     asked = (a for a in outcome.attempts if pick_command(outcome, a) == outcome.remedy)
     attempt = next(asked, None)
-    is_there = sys.stdin.isatty() and sys.stderr.isatty() and not os.environ.get("CI")
-    if attempt is None or not is_there:
+    if attempt is None:
         return False
-    patch = _patch(outcome, attempt)
-    with output.screen(os.environ, to_stderr=True) as shown:
-        shown.write(_shown(patch, outcome, attempt))
-    while (answer := _answer()) == "o":
-        _open(patch, outcome, attempt)
-    if answer != "a":
+    if not _is_agreed(QUESTION, _patch(outcome, attempt), outcome, attempt.number):
         print_commands("dropped; to accept them later", outcome.remedy or "")
         return False
     is_whole = history.pick(outcome.run_id, str(attempt.number), held=True) == 0
-    is_green = all(one.needed for one in attempt.held) and not held.for_review(outcome.attempts)
+    is_green = all(one.needed for one in attempt.held) and not outcome.open_reviews
     if is_whole and is_green:
         _print("accepted: the gates passed with these changes")
         return True
     root = shlex.quote(outcome.workspace.root)
     print_commands("the gates have not passed with these; to run them", f"atlas validate {root}")
     return False
+
+
+def _accepted_in_place(outcome: Outcome) -> bool:
+    """Whether the user accepted every change that is left in the workspace for review."""
+    home, root = here.home(), Path(outcome.workspace.root)
+    runs = dict.fromkeys(one.run_id for one in outcome.open_reviews)
+    asked = [one for one in reviews.kept(home, root) if one.review in outcome.open_reviews]
+    patch = "\n".join(hunk_lines(asked, "# ")).encode()
+    if not _is_agreed(IN_PLACE, patch, outcome, outcome.open_reviews[-1].attempt):
+        print_commands("left for review; to accept it later", outcome.remedy or "")
+        return False
+    for run in runs:
+        reviews.accept(home, root, run, None)
+    _print("accepted: the gates passed with it")
+    return True
+
+
+def _is_agreed(question: str, patch: bytes, outcome: Outcome, number: int) -> bool:
+    """Show a diff of the n-th attempt, and ask."""
+    with output.screen(os.environ, to_stderr=True) as shown:
+        shown.write(_shown(patch, outcome, number))
+    while (answer := _answer(question)) == "o":
+        _open(patch, outcome, number)
+    return answer == "a"
 
 
 def _patch(outcome: Outcome, attempt: Attempt) -> bytes:
@@ -59,22 +85,22 @@ def _patch(outcome: Outcome, attempt: Attempt) -> bytes:
     return state.patch(ws, before, after, sorted(held.held_paths(attempt)))
 
 
-def _shown(patch: bytes, outcome: Outcome, attempt: Attempt) -> Iterator[Line]:
+def _shown(patch: bytes, outcome: Outcome, number: int) -> Iterator[Line]:
     lines = patch.decode(errors="replace").splitlines()
     yield "", ""
     for line in lines[:MAX_LINES]:
         yield line, STYLES.get(line[:1], "")
     if (left := len(lines) - MAX_LINES) > 0:
-        more = f"atlas diff {outcome.run_id} {attempt.number}"
+        more = f"atlas diff {outcome.run_id} {number}"
         yield from command_lines(f"... {counted(left, 'more line')}", more)
 
 
-def _answer() -> str:
-    """First letter of a valid answer; Enter, Ctrl-C and the end of input mean drop."""
+def _answer(question: str) -> str:
+    """First letter of a valid answer; Enter, Ctrl-C and the end of input mean d."""
     earlier = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         while True:
-            answer = str(typer.prompt(QUESTION, default="d", err=True)).strip().lower()[:1]
+            answer = str(typer.prompt(question, default="d", err=True)).strip().lower()[:1]
             if answer in {"a", "d", "o"}:
                 return answer
     except typer.Abort:
@@ -84,9 +110,9 @@ def _answer() -> str:
         signal.signal(signal.SIGINT, earlier)
 
 
-def _open(patch: bytes, outcome: Outcome, attempt: Attempt) -> None:
+def _open(patch: bytes, outcome: Outcome, number: int) -> None:
     """Show the diff in an editor; edits there have no effect."""
-    file = here.home() / "runs" / outcome.run_id / f"held-{attempt.number}.diff"
+    file = here.home() / "runs" / outcome.run_id / f"held-{number}.diff"
     file.write_bytes(patch)
     editor = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "")
     if not editor:

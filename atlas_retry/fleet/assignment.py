@@ -178,6 +178,7 @@ class _Execution(Struct, kw_only=True):
             attempts=len(document.attempts),
             error=(document.final_error or "")[:MAX_CHARS],
             failing=failing[:MAX_PROBLEMS],
+            open_reviews=document.open_reviews[:MAX_PROBLEMS],
         )
         has_changed = document.attempts or document.verdict is Verdict.FIXED
         if not (document.success and has_changed):

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from atlas_retry.fleet.books import Books
 from atlas_retry.fleet.manifest import BatchLimits, Manifest
-from atlas_retry.model import GateResult, Verdict
+from atlas_retry.model import GateResult, OpenReview, Verdict
 from atlas_retry.settings import CascadeSettings
 
 SEGMENT_ITEMS = 500
@@ -113,6 +113,8 @@ class ItemResult(Struct, frozen=True, kw_only=True):
     error: str = ""
     failing: tuple[GateResult, ...] = ()
     """Failing gates, without output and with few problems."""
+    open_reviews: tuple[OpenReview, ...] = ()
+    """Changes that a person must review before the run can be delivered."""
     has_patch: bool = False
     delivered: str = ""
 

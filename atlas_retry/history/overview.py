@@ -10,11 +10,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from atlas_retry.errors import WorkspaceError
-from atlas_retry.history import archive
+from atlas_retry.history import archive, reviews
 from atlas_retry.history.states import RunState
 from atlas_retry.history.telling import state_of
 from atlas_retry.history.values import RunRow
-from atlas_retry.model import Verdict
+from atlas_retry.model import OpenReview, Verdict
 from atlas_retry.reports.screen.lines import aligned, printable
 from atlas_retry.text.units import copyable, usd
 from atlas_retry.workspace import discovery, locking
@@ -41,6 +41,8 @@ class StatusEntry(Struct, frozen=True, kw_only=True):
     """Total cost of its runs."""
     unpaid: bool = False
     """As in `RunRow`."""
+    open_reviews: tuple[OpenReview, ...] = ()
+    """Changes in the workspace that a person must review."""
 
     @property
     def is_interrupted(self) -> bool:
@@ -103,6 +105,9 @@ def entries(
             attempts=run.attempts,
             cost_usd=cost_usd,
             unpaid=run.unpaid,
+            open_reviews=reviews.still_open(
+                reviews.kept(home, Path(run.root)), Path(run.root), environ, None
+            ),
         )
         for run, cost_usd, runs in _newest(connection, home, environ)
     ]
@@ -147,6 +152,9 @@ def _next(entries: Sequence[StatusEntry]) -> Iterator[str]:
         yield from copyable("next", "atlas resume --all")
     elif interrupted:
         yield from copyable("next", f"atlas resume {interrupted[0]}")
+    for entry in entries:
+        if entry.open_reviews:
+            yield f"{entry.name}: {reviews.one_line(entry.open_reviews)}"
 
 
 def age(time: str, now: datetime) -> str:

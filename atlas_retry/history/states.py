@@ -42,7 +42,12 @@ TRANSITIONS: dict[RunState | None, set[RunState]] = {
     RunState.VALIDATING: {*_VALIDATED, *_CUT_OFF},
     RunState.VALIDATION_FAILED: {RunState.VALIDATING, RunState.FIXING, RunState.PASSED, *_CUT_OFF},
     RunState.FIXING: {RunState.VALIDATING, RunState.VALIDATION_FAILED, *_CUT_OFF},
-    RunState.PASSED: {RunState.VALIDATING, RunState.VALIDATION_FAILED, *_CUT_OFF},
+    RunState.PASSED: {
+        RunState.VALIDATING,
+        RunState.FIXING,  # with a change that a person would have to review
+        RunState.VALIDATION_FAILED,
+        *_CUT_OFF,
+    },
     RunState.INTERRUPTED: {RunState.VALIDATING, RunState.FIXING, *_VALIDATED, *_DONE},
     RunState.ABANDONED: {RunState.UNDONE},
     RunState.UNDONE: {RunState.UNDONE},

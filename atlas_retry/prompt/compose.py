@@ -11,7 +11,7 @@ from atlas_retry.prompt.brief import Brief, Prompt
 from atlas_retry.prompt.candidates import Candidate, candidates
 from atlas_retry.prompt.code import Block, Cutting, code, elsewhere, shown, unshown
 from atlas_retry.prompt.entries import Quoted, Quoting, quoted
-from atlas_retry.prompt.ledger import held_back, ledger
+from atlas_retry.prompt.ledger import held_back, ledger, to_review
 from atlas_retry.prompt.project import Project
 from atlas_retry.prompt.untrusted import elided, fenced, harmless_output
 from atlas_retry.text.units import some
@@ -35,6 +35,7 @@ class _Parts(Struct, frozen=True, kw_only=True):
     own: str
     learnings: str
     history: str
+    previous: str
     errors: str = ""
     please: str
     code: str = ""
@@ -44,9 +45,10 @@ class _Parts(Struct, frozen=True, kw_only=True):
     closing: str
 
     def text(self, marker: str) -> str:
-        quoted = (fenced(self.errors, marker), self.please)
+        is_red = self.previous == wording.PREVIOUS
+        quoted = (fenced(self.errors, marker), self.please) if is_red else ()
         shown = (wording.CODE, fenced(self.code, marker)) if self.code else ()
-        head = (self.opening, self.own, self.learnings, self.history, f"\n{wording.PREVIOUS}")
+        head = (self.opening, self.own, self.learnings, self.history, f"\n{self.previous}")
         tail = (self.pointers, self.left_out, self.logs, self.closing)
         return "\n".join(section for section in (*head, *quoted, *shown, *tail) if section)
 
@@ -125,6 +127,7 @@ def _fixed(brief: Brief, results: tuple[GateResult, ...], budget: int) -> _Parts
         own=elided("\n".join(_own_words(brief, results)), int(budget * OWN_WORDS_SHARE)),
         learnings=elided(learned, int(budget * OWN_WORDS_SHARE)) if brief.learnings else "",
         history=_history(brief, budget),
+        previous=wording.PREVIOUS if results else wording.PASSED,
         please="" if budget < wording.SHORT_BELOW_CHARS else wording.PLEASE,
         logs="\n".join([*logs][:4]),
         closing="\n".join((f"{wording.attempt_of(brief.attempt, brief.max_attempts)}.", *closing)),
@@ -166,14 +169,15 @@ def _history(brief: Brief, budget: int) -> str:
 
 
 def _held(brief: Brief) -> str:
-    """The section on held changes of the last attempt; empty if there are none."""
-    last = brief.history[-1]
-    paths = held_back(last)
-    if not paths:
-        return ""
-    failing = some((result.name for result in _failed(brief)), MAX_NAMED)
-    is_vain = all(h.needed is False for h in last.held if not h.in_place)
-    return harmless_output(wording.held(paths, failing, is_vain=is_vain))
+    """The section on held changes of the last attempt, restored or not; empty if there are none."""
+    last, lines = brief.history[-1], []
+    if paths := held_back(last):
+        failing = some((result.name for result in _failed(brief)), MAX_NAMED)
+        is_vain = all(h.needed is False for h in last.held if not h.in_place)
+        lines.append(wording.held(paths, failing, is_vain=is_vain))
+    if (left := to_review(last)) and not last.rolled_back:
+        lines.append(wording.for_review(left))
+    return harmless_output("\n".join(lines))
 
 
 def _valid(parts: _Parts, marker: str, budget: int) -> str:

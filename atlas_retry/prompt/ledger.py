@@ -36,6 +36,16 @@ def held_back(attempt: Attempt) -> str:
     return some(dict.fromkeys(held), MAX_VIOLATIONS)
 
 
+def to_review(attempt: Attempt) -> str:
+    """What was left in place for a person to review, each with its reason."""
+    held = (
+        f"{one.path}{f':{one.line}' if one.line else ''} ({one.rule}: {one.detail.rstrip('.')})"
+        for one in attempt.held
+        if one.in_place
+    )
+    return some(dict.fromkeys(held), MAX_VIOLATIONS)
+
+
 def _faults(attempt: Attempt) -> list[str]:
     violations = [
         f"{violation.rule} in {violation.path}"

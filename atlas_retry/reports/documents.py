@@ -16,6 +16,7 @@ from atlas_retry.model import (
     GateResult,
     Held,
     Kind,
+    OpenReview,
     Outcome,
     RunFacts,
     Validation,
@@ -51,6 +52,8 @@ class ReportDocument(Struct, frozen=True, kw_only=True, tag_field="schema", tag=
     test_results: tuple[GateResult, ...]
     pre_commit_results: tuple[GateResult, ...]
     other_results: tuple[GateResult, ...]
+    open_reviews: tuple[OpenReview, ...]
+    """Changes in the workspace that a person must review: with any, it is no success."""
 
 
 class AttemptDocument(AttemptFacts, frozen=True, kw_only=True):
@@ -100,12 +103,20 @@ class GuardDocument(Struct, frozen=True, kw_only=True, tag_field="schema", tag=G
     noted: tuple[Violation, ...]
 
 
-def report_document(validation: Validation, workspace: WorkspaceFacts) -> ReportDocument:
+def report_document(
+    validation: Validation, workspace: WorkspaceFacts, open_reviews: tuple[OpenReview, ...] = ()
+) -> ReportDocument:
     """The document of a validation, with results by kind."""
     by_list: dict[str, tuple[GateResult, ...]] = dict.fromkeys(LISTS, ())
     for result in validation.results:
         by_list[OWN_LIST.get(result.kind, "other_results")] += (result,)
-    more = {"atlas_version": __version__, "workspace": workspace, **by_list}
+    more = {
+        "atlas_version": __version__,
+        "workspace": workspace,
+        "success": validation.success and not open_reviews,
+        "open_reviews": open_reviews,
+        **by_list,
+    }
     return ReportDocument(**_same(validation, ReportDocument) | more)
 
 
@@ -146,9 +157,10 @@ def batch_document(
 def report(subject: Subject) -> str:
     """`atlas.report/1` or `atlas.run/1`, indented, with a newline at the end."""
     run = subject.run
-    return encode(
-        run_document(run) if run else report_document(subject.validation, subject.workspace)
-    )
+    if run:
+        return encode(run_document(run))
+    where, asked = subject.workspace, subject.open_reviews
+    return encode(report_document(subject.validation, where, asked))
 
 
 def encode(document: object) -> str:

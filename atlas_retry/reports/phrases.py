@@ -38,7 +38,9 @@ def headline(subject: Subject) -> str:
     """The verdict in one sentence."""
     run = subject.run
     if run is None:
-        return _of_validation(subject.validation)
+        text, waiting = _of_validation(subject.validation), len(subject.open_reviews)
+        asks = f", but a person must review {counted(waiting, 'change')}"
+        return f"{text}{asks}" if waiting and subject.validation.success else text
     if run.verdict is Verdict.FIXED:
         kept = [attempt.number for attempt in run.attempts if attempt.kept]
         return f"Fixed on attempt {kept[-1]}" if kept else "Fixed by the gates' own fixers"

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct, field
 
-from atlas_retry.model import Gate, Outcome, Validation, WorkspaceFacts
+from atlas_retry.model import Gate, OpenReview, Outcome, Validation, WorkspaceFacts
 from atlas_retry.reports import findings
 
 
@@ -26,6 +26,8 @@ class Subject(Struct, frozen=True, kw_only=True):
     """Unified diff of each attempt, by number; only for the HTML report."""
     prompts: Mapping[int, str] = field(default_factory=dict)
     """Prompt of each attempt, by number; only for the HTML report."""
+    open_reviews: tuple[OpenReview, ...] = ()
+    """Changes in the workspace that a person must review; of a run, they are in its outcome."""
     junit: Mapping[str, bytes] = field(default_factory=dict)
     """JUnit XML of a gate's own runner, by the gate's `log_path`; only for the JUnit report."""
 
@@ -46,4 +48,6 @@ class Subject(Struct, frozen=True, kw_only=True):
     @property
     def success(self) -> bool:
         """Whether atlas would exit with 0."""
-        return self.run.verdict.is_green if self.run else self.validation.success
+        if self.run:
+            return self.run.verdict.is_green
+        return self.validation.success and not self.open_reviews

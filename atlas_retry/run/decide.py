@@ -1,7 +1,7 @@
 """When a run ends and how: every stop rule in one pure function, and the order of attempts."""
 
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 
 from msgspec import Struct
@@ -19,6 +19,7 @@ from atlas_retry.model import (
     Status,
     Validation,
     Verdict,
+    Violation,
 )
 from atlas_retry.run import held
 from atlas_retry.run.progress import Limits, Progress
@@ -43,10 +44,29 @@ Rule = Callable[[Progress, Limits], End | None]
 
 def decide(progress: Progress, limits: Limits) -> End | None:
     """The end of the run, or None to continue. The first rule that applies decides."""
+    if _may_reconsider(progress, limits):
+        return None
     for rule in RULES:
         if end := rule(progress, limits):
             return _explained(end, progress)
     return None
+
+
+def _may_reconsider(progress: Progress, limits: Limits) -> bool:
+    """Whether the agent has yet to be told of what a person must review, and can be asked.
+
+    It has one more attempt, whatever the limits of attempts are.
+    """
+    *earlier, last = progress.attempts or (None,)
+    if last is None or last.ends or last.gave_up:
+        return False
+    if not progress.latest.success or progress.refused or not limits.with_agent:
+        return False
+    raised = (progress.run_id, last.number)
+    is_news = any((one.run_id, one.attempt) == raised for one in progress.open_reviews)
+    is_told = any(held.for_review(one) for one in earlier)
+    is_spent = _cost_spent(progress, limits) or _time_spent(progress, limits)
+    return is_news and not is_told and not is_spent
 
 
 def _explained(end: End, progress: Progress) -> End:
@@ -122,10 +142,8 @@ def _ended_by_guard(progress: Progress, _: Limits) -> End | None:
 def _passed(progress: Progress, _: Limits) -> End | None:
     if not progress.latest.success:
         return None
-    if seen := held.for_review(progress.attempts):
-        reason = f"green, but a person must review {held.named(h for _, h in seen)}"
-        remedy = f"atlas diff {progress.run_id} {seen[-1][0]}"
-        return End(verdict=Verdict.NEEDS_REVIEW, reason=reason, remedy=remedy)
+    if reviews := progress.open_reviews:
+        return _to_review(reviews, reviews[-1].run_id)
     if progress.attempts and _is_as_before(progress):
         # flaky, or a gate undoes the fix after another one has passed
         reason = "the gates pass on the very files on which they failed before"
@@ -136,6 +154,22 @@ def _passed(progress: Progress, _: Limits) -> End | None:
         return End(verdict=Verdict.NEEDS_REVIEW, reason=reason, remedy=remedy)
     changed = progress.attempts or progress.fixers_changed or not progress.baseline.success
     return End(verdict=Verdict.FIXED if changed else Verdict.CLEAN)
+
+
+def _better_before(progress: Progress, _: Limits) -> End | None:
+    """The attempt after a green with changes to review left it red: those changes are the end."""
+    *earlier, last = progress.attempts or (None,)
+    if last is None or not last.worse or not progress.base[0].success:
+        return None
+    reviews = [*chain.from_iterable(map(held.for_review, earlier))]
+    if not reviews:
+        return None
+    return _to_review(reviews, progress.run_id)
+
+
+def _to_review(reviews: Sequence[Violation], run_id: str) -> End:
+    reason = f"green, but a person must review {held.named(reviews)}"
+    return End(verdict=Verdict.NEEDS_REVIEW, reason=reason, remedy=f"atlas accept {run_id}")
 
 
 def _unchecked(progress: Progress, _: Limits) -> End | None:
@@ -223,7 +257,8 @@ def last_attempt(progress: Progress, limits: Limits) -> int | None:
     made = len(progress.attempts)
     by_gate = [made + allowed - tried for _, tried, allowed in _tries(progress, limits)]
     of_run = [] if limits.budget.attempts is None else [limits.budget.attempts]
-    return min((*by_gate, *of_run), default=None)
+    last = min((*by_gate, *of_run), default=None)
+    return None if last is None else max(last, made + 1)
 
 
 def _tries(progress: Progress, limits: Limits) -> Iterator[tuple[Gate, int, int]]:
@@ -341,6 +376,7 @@ def _needs_review(progress: Progress, limits: Limits) -> End | None:
 RULES: tuple[Rule, ...] = (
     _ended_by_guard,
     _passed,
+    _better_before,
     _unchecked,
     _broken,
     _lost_code,

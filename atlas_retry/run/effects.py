@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from atlas_retry import agents, process, state_dir
 from atlas_retry.agents.lack import Lack
 from atlas_retry.diagnostics.cached import without_cache
-from atlas_retry.errors import WorkspaceError
+from atlas_retry.errors import StateError, WorkspaceError
 from atlas_retry.events import (
     Emit,
     Event,
@@ -33,12 +33,13 @@ from atlas_retry.guard import judge
 from atlas_retry.guard.judge import seals
 from atlas_retry.guard.judgement import Judgement
 from atlas_retry.guard.places import is_code, is_made, is_product, is_test
-from atlas_retry.history import rescue
+from atlas_retry.history import rescue, reviews
 from atlas_retry.history.journal import Journal
 from atlas_retry.model import (
     Agent,
     AgentReply,
     AgentRequest,
+    Attempt,
     Change,
     ChangeStatus,
     Gate,
@@ -48,6 +49,7 @@ from atlas_retry.model import (
     LeftBehind,
     Level,
     Lost,
+    OpenReview,
     Outcome,
     Validation,
     Verdict,
@@ -59,6 +61,7 @@ from atlas_retry.run.aside import run_aside
 from atlas_retry.run.briefing import next_request, step_of, traced_brief
 from atlas_retry.run.budget import SharedBudget
 from atlas_retry.run.decide import decide, last_attempt
+from atlas_retry.run.held import for_review
 from atlas_retry.run.open import OpenWorkspace, failing_gates, plan, remember
 from atlas_retry.run.progress import Contents, Elsewhere, Progress, Run, Taken
 from atlas_retry.run.triage import against_baseline
@@ -133,6 +136,8 @@ class Effects(Struct, kw_only=True):
     validations: Iterator[int] = field(default_factory=count)
     """Numbers of validations, for the folders of their logs."""
     asides: Iterator[int] = field(default_factory=lambda: count(1))
+    asked: dict[int, tuple[reviews.Question, ...]] = field(default_factory=dict)
+    """Attempts whose questions for a person were raised, with those that could not be kept."""
 
     def within(self, scope: EventScope) -> "Effects":
         """The same effects, with this scope on every event."""
@@ -489,12 +494,58 @@ class Effects(Struct, kw_only=True):
         A run that ends anyway reserves nothing of the budget.
         """
         elapsed_s = max(self.elapsed_s(), self.budget.elapsed_s())
-        progress = replace(progress, elapsed_s=elapsed_s, elsewhere=Elsewhere())
+        progress = replace(
+            progress,
+            elapsed_s=elapsed_s,
+            elsewhere=Elsewhere(),
+            open_reviews=self.open_reviews(progress),
+        )
         if decide(progress, self.run.limits):
             return progress
         allowed_usd = self.run.limits.budget.cost_usd
         elsewhere = self.budget.draw(str(self.opened.root), progress, allowed_usd)
         return replace(progress, elsewhere=elsewhere)
+
+    def open_reviews(self, progress: Progress) -> tuple[OpenReview, ...]:
+        """Changes in the workspace that a person must review, of this run and earlier ones.
+
+        Those of this run are kept in the state directory, so that later commands ask again. Raises
+        StateError if what is kept there cannot be read.
+        """
+        home, root = self.opened.state, self.opened.root
+        for attempt in progress.attempts:
+            if attempt.number in self.asked or not (left := for_review(attempt)):
+                continue
+            self.asked[attempt.number] = ()
+            asked = self._questions(attempt, left)
+            try:
+                reviews.keep(home, root, asked)
+            except StateError as error:
+                self.asked[attempt.number] = asked
+                self.emit(Notice(level=Level.WARNING, text=str(error)))
+        every = (*reviews.kept(home, root), *chain.from_iterable(self.asked.values()))
+        baseline = self.opened.settings.triage_baseline
+        return reviews.still_open(every, root, self.opened.environ, baseline)
+
+    def _questions(self, attempt: Attempt, left: Sequence[Held]) -> tuple[reviews.Question, ...]:
+        before, after = self.kept(f"{attempt.number}-before"), attempt.result
+        if before is None or after is None:
+            return ()
+        paths = [change.path for change in self.changes(before, after)]
+        was, now = self.read(before, paths), self.read(after, paths)
+        hunks = [reviews.hunks(path, _text(was[path]), _text(now[path])) for path in paths]
+        asked = (
+            OpenReview(
+                rule=one.rule,
+                path=one.path,
+                line=one.line,
+                detail=one.detail,
+                run_id=self.run.run_id,
+                attempt=attempt.number,
+            )
+            for one in left
+        )
+        return reviews.of_attempt(asked, chain.from_iterable(hunks))
 
     def learn(self, outcome: Outcome) -> str | None:
         return self.journal.learn(outcome)
@@ -685,6 +736,10 @@ class Effects(Struct, kw_only=True):
         changed = [change.path for change in self.changes(start, end)]
         visible = as_checked_out(git, self.read(start, changed), self.read(end, changed))
         return {**visible, **ignored}
+
+
+def _text(file: tuple[str, bytes] | None) -> bytes | None:
+    return file[1] if file else None
 
 
 def _behind_links(root: Path, path: str) -> str:

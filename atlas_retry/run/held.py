@@ -1,12 +1,14 @@
 """Reverted changes of a run's attempts, and how they are named. Pure; ends no run."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import chain
 
 from atlas_retry.model import EDITING_TOOLS, Attempt, Held, Violation
 from atlas_retry.text.units import some
 
 MAX_SHOWN = 4
+CHANGED_IN_GIT = "changed-in-git"
+"""Rule of files that a person's git changed during an attempt: no question about the agent."""
 
 Attempts = Sequence[Attempt]
 
@@ -47,12 +49,11 @@ def denied_edits(attempt: Attempt) -> tuple[str, ...]:
     return tuple(paths)
 
 
-def for_review(attempts: Attempts) -> tuple[tuple[int, Held], ...]:
-    """Changes in the workspace that a person must review, with the numbers of their attempts."""
-    seen: list[tuple[int, Held]] = []
-    for attempt in in_place(attempts):
-        seen += ((attempt.number, held) for held in attempt.held if held.in_place)
-    return tuple(seen)
+def for_review(attempt: Attempt) -> tuple[Held, ...]:
+    """Changes of an attempt that it left in the workspace for a person to review."""
+    left = (one for one in attempt.held if one.in_place)
+    own = (one for one in left if one.rule != CHANGED_IN_GIT)
+    return () if attempt.rolled_back else tuple(own)
 
 
 def unstaged(attempts: Attempts) -> tuple[str, ...]:
@@ -105,6 +106,6 @@ def account(attempts: Attempts) -> str:
     return "; ".join(text + names for text, names in parts if names)
 
 
-def named(judged: Iterator[Violation] | Iterator[Held]) -> str:
+def named(judged: Iterable[Violation]) -> str:
     """`a.py (rule), b.py (rule) and 3 more`, each once."""
     return some(dict.fromkeys(f"{one.path} ({one.rule})" for one in judged), MAX_SHOWN)

@@ -35,7 +35,7 @@ from atlas_retry.model import (
 from atlas_retry.process import uninterruptible
 from atlas_retry.run.decide import End, best, decide, is_worse, last_attempt, permitting
 from atlas_retry.run.effects import Effects
-from atlas_retry.run.held import needed_paths, standing
+from atlas_retry.run.held import CHANGED_IN_GIT, needed_paths, standing
 from atlas_retry.run.progress import Progress, Run, Taken
 from atlas_retry.run.settle import Turn, forget, name_restored, settle
 from atlas_retry.text.units import some
@@ -197,8 +197,7 @@ def _clash(turn: Turn, under: Under, reply: AgentReply, do: Effects) -> tuple[He
     paths = mixed.union(do.deciding(turn.before.id, turn.after.id, under.paths))
     detail = f"was changed in git during the attempt ({under.how}), and not by the agent's git"
     return tuple(
-        Held(rule="changed-in-git", path=path, detail=detail, in_place=True)
-        for path in sorted(paths)
+        Held(rule=CHANGED_IN_GIT, path=path, detail=detail, in_place=True) for path in sorted(paths)
     )
 
 
@@ -293,8 +292,9 @@ def _reported(reply: AgentReply, request: AgentRequest, progress: Progress, do: 
 
 def _keep(progress: Progress, end: End, run: Run, do: Effects) -> tuple[Progress, Validation]:
     """Leave the tree that `on_exhausted` asks for; returns the validation of that tree."""
-    stays = end.verdict.is_green or end.verdict is Verdict.NEEDS_REVIEW
-    if stays or not progress.attempts or run.on_exhausted == "keep":
+    if end.verdict is Verdict.NEEDS_REVIEW:
+        return _with_green(progress, do)
+    if end.verdict.is_green or not progress.attempts or run.on_exhausted == "keep":
         last = standing(progress.attempts)
         return _marked(progress, (last,) if last else ()), progress.latest
     if run.on_exhausted == "restore":
@@ -308,6 +308,16 @@ def _keep(progress: Progress, end: End, run: Run, do: Effects) -> tuple[Progress
     if chosen is None or chosen.validation is None:
         return progress, progress.settled
     return _marked(progress, (chosen,)), chosen.validation
+
+
+def _with_green(progress: Progress, do: Effects) -> tuple[Progress, Validation]:
+    """Leave the tree; if the attempt after a green one made it worse, that of the green one."""
+    attempts = progress.attempts
+    if attempts and progress.base[0].success:
+        progress = _on_its_base(progress, do)
+        attempts = tuple(one for one in attempts if not one.worse)
+    last = standing(attempts)
+    return _marked(progress, (last,) if last else ()), progress.latest
 
 
 def _better(progress: Progress, final: Validation) -> int | None:
@@ -356,6 +366,7 @@ def _outcome(progress: Progress, end: End, final: Validation, do: Effects) -> Ou
         lost=do.lost(progress.start, kept, progress.theirs) if kept else (),
         better=_better(progress, final),
         gates_changed=_changed_by_gates(progress, do),
+        open_reviews=do.open_reviews(progress),
     )
 
 

@@ -15,7 +15,7 @@ from atlas_retry import config, process, state_dir
 from atlas_retry.errors import UsageError, WorkspaceError, near
 from atlas_retry.gates.memory import Memory
 from atlas_retry.gates.plan import Learned, Plan, Watched
-from atlas_retry.model import Gate, Validation, WorkspaceFacts
+from atlas_retry.model import Gate, OpenReview, Validation, WorkspaceFacts
 from atlas_retry.settings import Settings
 from atlas_retry.text.redaction import secret_values
 from atlas_retry.text.units import some
@@ -64,6 +64,15 @@ class OpenWorkspace(Struct, frozen=True, kw_only=True, dict=True):
         from atlas_retry.workspace.look import Lookout
 
         return Lookout(self.tracker)
+
+    def open_reviews(self) -> tuple[OpenReview, ...]:
+        """Changes in the workspace that a person must review. Raises StateError."""
+        if not (self.state / "reviews").is_dir():
+            return ()
+        from atlas_retry.history import reviews  # start-up
+
+        every = reviews.kept(self.state, self.root)
+        return reviews.still_open(every, self.root, self.environ, self.settings.triage_baseline)
 
     @cached_property
     def learned(self) -> Learned:

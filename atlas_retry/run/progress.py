@@ -6,7 +6,15 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from atlas_retry.guard.judgement import Content
-from atlas_retry.model import AgentReply, Attempt, Budget, Gate, Validation, WorkspaceFacts
+from atlas_retry.model import (
+    AgentReply,
+    Attempt,
+    Budget,
+    Gate,
+    OpenReview,
+    Validation,
+    WorkspaceFacts,
+)
 from atlas_retry.settings import OnExhausted, Settings, attempts_of_run
 
 Contents = Mapping[str, Content | None]
@@ -77,6 +85,8 @@ class Progress(Struct, frozen=True, kw_only=True):
     """Cost so far of the reviews after that turn."""
     elapsed_s: float = 0.0
     elsewhere: Elsewhere = Elsewhere()
+    open_reviews: tuple[OpenReview, ...] = ()
+    """Changes in the current tree that a person must review, of this run or an earlier one."""
 
     @property
     def cost_usd(self) -> float:

@@ -6,11 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from atlas_retry import config, state_dir
+from atlas_retry.cli.accepting import only_a_person
 from atlas_retry.cli.hook import memory
 from atlas_retry.errors import UsageError
-
-_INSIDE = "CLAUDECODE"
-"""Variable that Claude Code sets for every process it starts."""
 
 
 def hook_allow(
@@ -28,11 +26,7 @@ def allow(path: str, at: Path, environ: Mapping[str, str], *, has_terminal: bool
     Returns the path as recorded. Raises UsageError if not run by a person at a terminal or if no
     session was seen, and StateError.
     """
-    if not has_terminal or environ.get(_INSIDE):
-        raise UsageError(
-            "only a person can allow it, at a terminal",
-            remedy=f"in a terminal of your own: atlas hook allow {path}",
-        )
+    only_a_person(f"atlas hook allow {path}", environ, has_terminal=has_terminal)
     root = config.root_of(at)
     recorded = os.path.normpath(path)  # it may be a deleted file, named from the root
     if os.path.lexists(at / path):

@@ -107,7 +107,8 @@ def _answer(turn: HookTurn, environ: Mapping[str, str], limit_s: float) -> HookA
     left = left_by(opened, start) if start and start.snapshot else None
     opinion = _opinion(opened, turn, start, left, tally.failing)
     judgement, lifted = without(opinion.judgement, allowed)
-    opinion = replace(opinion, judgement=judgement, allowed=lifted)
+    asked = opened.open_reviews()
+    opinion = replace(opinion, judgement=judgement, allowed=lifted, open_reviews=asked)
     validation, is_whole = _validated(opened, until_s - time.monotonic())
     if not is_whole and not validation.failures and not opinion.blocking:
         return not_judged(f"the gates took longer than {limit_s:g} s")

@@ -11,11 +11,13 @@ from msgspec.structs import replace
 
 from atlas_retry.cli.hook.turns import BLOCK_CAP, BlockTally, HookAnswer, HookTurn
 from atlas_retry.guard.judgement import Judgement
+from atlas_retry.history.reviews import one_line
 from atlas_retry.model import (
     Diagnostic,
     GateResult,
     Held,
     Kind,
+    OpenReview,
     Region,
     Status,
     Validation,
@@ -73,6 +75,8 @@ class TurnOpinion(Struct, frozen=True, kw_only=True):
     hook: HookMode = "tell"
     turn_id: str = ""
     """Id for `atlas undo`."""
+    open_reviews: tuple[OpenReview, ...] = ()
+    """Changes of runs that a person must review; they block no turn."""
 
     @property
     def blocking(self) -> tuple[Finding, ...]:
@@ -132,12 +136,13 @@ def answered(
     warned = _joined(*_warnings(others), *_of_guard(opinion))
     if opinion.blocking:
         failed.append(guard_result(opinion.blocking))
+    asked = f"⚠️ {one_line(opinion.open_reviews)}" if opinion.open_reviews else None
     if not failed:
-        text = _joined(_passed(validation, opinion, tally.sent), warned)
+        text = _joined(_passed(validation, opinion, tally.sent), warned, asked)
         return HookAnswer(system_message=text), _reset(tally)
     last = _last_attempt(failed, tally, limits)
     if tally.sent >= last:
-        text = _joined(_given_up(failed, tally.sent, opinion), warned)
+        text = _joined(_given_up(failed, tally.sent, opinion), warned, asked)
         return HookAnswer(continues=False, stop_reason=text, system_message=text), tally
     counts = Counter(tally.by_gate) + Counter({result.name for result in failed})
     after = replace(tally, sent=tally.sent + 1, by_gate=dict(counts))
@@ -148,7 +153,8 @@ def answered(
 
 
 def _passed(validation: Validation, opinion: TurnOpinion, sent: int) -> str | None:
-    is_clean = not (validation.broken or opinion.shown or opinion.silent)
+    shown = opinion.shown or opinion.open_reviews
+    is_clean = not (validation.broken or shown or opinion.silent)
     return f"Quality gates passed on attempt {sent}" if is_clean and sent else None
 
 

@@ -1,0 +1,48 @@
+"""`atlas accept`: a person accepts changes that a run left for review."""
+
+import os
+import shlex
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+
+from atlas_retry.agents.lack import INSIDE_AGENT
+from atlas_retry.cli import here
+from atlas_retry.errors import UsageError
+from atlas_retry.history import reviews
+from atlas_retry.reports.screen.lines import printable
+
+_INSIDE = (INSIDE_AGENT, "CLAUDECODE", "CURSOR_AGENT", "GEMINI_CLI", "CODEX_SANDBOX")
+"""Variables that atlas and agents set for the processes that an agent starts."""
+
+
+def accept(run: str, path: str | None = None) -> int:
+    """Accept the changes that a run left for review; only a person can."""
+    words = shlex.join((run, path) if path else (run,))
+    only_a_person(f"atlas accept {words}", os.environ, has_terminal=sys.stdin.isatty())
+    done = reviews.accept(here.home(), here.root(), run, path)
+    for line in hunk_lines(done, "accepted: "):
+        print(printable(line))
+    return 0
+
+
+def is_inside_agent(environ: Mapping[str, str]) -> bool:
+    """Whether an agent started this process."""
+    return any(environ.get(name) for name in _INSIDE)
+
+
+def only_a_person(command: str, environ: Mapping[str, str], *, has_terminal: bool) -> None:
+    """Raise UsageError unless a person at a terminal, and no agent, has typed this command."""
+    if not has_terminal or is_inside_agent(environ):
+        raise UsageError(
+            "only a person can allow it, at a terminal",
+            remedy=f"in a terminal of your own: {command}",
+        )
+
+
+def hunk_lines(questions: Iterable[reviews.Question], label: str) -> Iterator[str]:
+    """Each place after a label, and its hunks as a diff shows them."""
+    for question in questions:
+        yield f"{label}{question.review.place}: {question.review.detail}"
+        for hunk in question.hunks:
+            yield from (f"-{line}" for line in hunk.removed)
+            yield from (f"+{line}" for line in hunk.added)

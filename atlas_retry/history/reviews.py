@@ -1,0 +1,219 @@
+"""Changes that a run left for a person to review: kept until they are accepted, gone or merged.
+
+A question is about hunks, the lines that an attempt added: it stays open whatever else changes in
+the file, in any layout, and on any branch that has them.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from difflib import SequenceMatcher
+from itertools import chain, takewhile
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from atlas_retry import state_dir
+from atlas_retry.errors import StateError, UsageError
+from atlas_retry.model import OpenReview
+from atlas_retry.patterns import regex
+from atlas_retry.reading import read_file
+from atlas_retry.workspace.git import GitError, git, user_environment
+
+MAX_KEPT = 200
+"""Questions kept of a workspace, the latest."""
+MAX_COMPARED = 4_000_000
+"""Pairs of lines beyond which two states of a file are one hunk."""
+_LAYOUT = regex(r"""[\s,;()"'`\\]+""")
+"""What formatters add and remove: white space, trailing commas, parentheses, quotes."""
+_TRUNKS = ("origin/HEAD", "origin/main", "origin/master", "main", "master")
+
+
+class Hunk(Struct, frozen=True, kw_only=True):
+    """Lines that a change added to a file, and those that it removed there."""
+
+    path: str
+    start: int
+    """1-based line of the first added line."""
+    added: tuple[str, ...]
+    removed: tuple[str, ...]
+
+
+class Question(Struct, frozen=True, kw_only=True):
+    """An open review with its hunks."""
+
+    review: OpenReview
+    hunks: tuple[Hunk, ...]
+
+
+def hunks(path: str, before: bytes | None, after: bytes | None) -> Iterator[Hunk]:
+    """The hunks between two states of a file; None: there is none."""
+    was, now = _lines(before), _lines(after)
+    common = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(was, now, strict=False)))
+    was, now = was[common:], now[common:]
+    if len(was) * len(now) > MAX_COMPARED:
+        yield Hunk(path=path, start=common + 1, added=tuple(now), removed=tuple(was))
+        return
+    for kind, i, j, start, end in SequenceMatcher(None, was, now, autojunk=False).get_opcodes():
+        if kind != "equal":
+            added, removed = tuple(now[start:end]), tuple(was[i:j])
+            yield Hunk(path=path, start=common + start + 1, added=added, removed=removed)
+
+
+def is_there(hunk: Hunk, content: bytes | None) -> bool:
+    """Whether a file has a hunk: half of its characters, apart from layout, in whole lines.
+
+    If it only removed lines, half of them must still be missing.
+    """
+    text = _bare("\n".join(_lines(content)))
+    lines = [*filter(None, map(_bare, hunk.added))] if content is not None else []
+    if lines:
+        found = sum(len(line) for line in lines if line in text)
+        return 2 * found >= sum(map(len, lines))
+    gone = [*filter(None, map(_bare, hunk.removed))]
+    missing = sum(len(line) for line in gone if line not in text)
+    return not hunk.added and bool(gone) and 2 * missing >= sum(map(len, gone))
+
+
+def _lines(content: bytes | None) -> list[str]:
+    return (content or b"").decode("utf-8", "replace").splitlines()
+
+
+def _bare(text: str) -> str:
+    return _LAYOUT.sub("", text)
+
+
+def kept(home: Path, root: Path) -> tuple[Question, ...]:
+    """Every question of a workspace that nobody has accepted. Raises StateError."""
+    file = _file(home, root)
+    try:
+        return msgspec.json.decode(file.read_bytes(), type=tuple[Question, ...])
+    except FileNotFoundError:
+        return ()
+    except (OSError, msgspec.MsgspecError) as error:
+        raise StateError(
+            f"the changes that wait for a review cannot be read: {file}: {error}",
+            remedy=f"rm {file}, after a look at the changes of the last run: atlas diff",
+        ) from error
+
+
+def keep(home: Path, root: Path, asked: Sequence[Question]) -> None:
+    """Add questions; one about the same hunks takes the place of an earlier one. StateError."""
+    state_dir.folder(_file(home, root).parent)
+    with state_dir.alone(_file(home, root).parent):
+        again = {question.hunks for question in asked}
+        others = (one for one in kept(home, root) if one.hunks not in again)
+        _write(home, root, (*others, *asked)[-MAX_KEPT:])
+
+
+def accept(home: Path, root: Path, run: str, path: str | None) -> tuple[Question, ...]:
+    """Settle the questions of a run, or those about one file or folder; returns them.
+
+    `run` is an id or its start. Raises UsageError if there are none, StateError.
+    """
+    every = kept(home, root)
+    of_run = (one for one in every if one.review.run_id.startswith(run))
+    chosen = [one for one in of_run if _is_about(one, path)]
+    if not chosen:
+        where = f" in {path}" if path else ""
+        others = dict.fromkeys(f"atlas accept {one.review.run_id}" for one in every)
+        remedy = " and ".join(others) or "atlas log"
+        raise UsageError(f"run {run} left nothing for review{where}", remedy=remedy)
+    with state_dir.alone(_file(home, root).parent):
+        _write(home, root, tuple(one for one in kept(home, root) if one not in chosen))
+    return tuple(chosen)
+
+
+def _is_about(question: Question, path: str | None) -> bool:
+    return path is None or f"{question.review.path}/".startswith(f"{path.rstrip('/')}/")
+
+
+def still_open(
+    every: Sequence[Question], root: Path, environ: Mapping[str, str], baseline: str | None
+) -> tuple[OpenReview, ...]:
+    """The reviews of those questions whose hunks are in the files and not in the merge base.
+
+    `baseline` is `triage.baseline`, if it is set.
+    """
+    hunks = set(chain.from_iterable(one.hunks for one in every))
+    there = {hunk for hunk in hunks if is_there(hunk, _content(root, hunk))}
+    if there and (base := merge_base(root, environ, baseline)):
+        there = {hunk for hunk in there if not is_there(hunk, _at(root, environ, base, hunk.path))}
+    return tuple(one.review for one in every if not there.isdisjoint(one.hunks))
+
+
+def _content(root: Path, hunk: Hunk) -> bytes | None:
+    try:
+        return read_file(root / hunk.path)
+    except OSError:
+        return None
+
+
+def _at(root: Path, environ: Mapping[str, str], commit: str, path: str) -> bytes | None:
+    env = user_environment(environ)
+    try:
+        return git("cat-file", "blob", f"{commit}:{path}", cwd=root, env=env)
+    except GitError:
+        return None
+
+
+def merge_base(root: Path, environ: Mapping[str, str], baseline: str | None) -> str | None:
+    """The newest commit that HEAD shares with the trunk, or with `baseline`; None if unknown.
+
+    The trunk is the remote's default branch, else a local `main` or `master`; never the branch
+    that is checked out: a commit on it settles nothing.
+    """
+    env = user_environment(environ)
+    try:
+        asked = git("symbolic-ref", "-q", "--short", "HEAD", cwd=root, env=env, accept=(0, 1))
+        here = {"HEAD", "@", asked.decode().strip()}
+        for name in [baseline] if baseline else _TRUNKS:
+            if name in here:
+                continue
+            ask = ("merge-base", "HEAD", "--end-of-options", name)
+            ask = ("merge-base", "--end-of-options", "HEAD", name)
+            if shared := git(*ask, cwd=root, env=env, accept=(0, 1, 128)).decode().strip():
+                return shared
+    except GitError:
+        return None  # without git, or without a commit
+    return None
+
+
+def _write(home: Path, root: Path, questions: Sequence[Question]) -> None:
+    file = _file(home, root)
+    try:
+        if questions:
+            state_dir.replace_file(file, msgspec.json.encode(questions))
+        else:
+            file.unlink(missing_ok=True)
+    except OSError as error:
+        raise StateError(
+            f"the changes that wait for a review cannot be kept: {error}",
+            remedy="free some space there, and run the same command again",
+        ) from error
+
+
+def _file(home: Path, root: Path) -> Path:
+    return home / "reviews" / f"{state_dir.key_of(root)}.json"
+
+
+def one_line(reviews: Collection[OpenReview]) -> str:
+    """All open reviews in one line, with the commands that show and accept those of each run."""
+    runs = {one.run_id: one.attempt for one in reviews}
+    places = ", ".join(dict.fromkeys(one.place for one in reviews))
+    ways = (f"atlas diff {run} {n}, then: atlas accept {run}" for run, n in runs.items())
+    return f"a person must review {places}: {'; '.join(ways)}"
+
+
+def of_attempt(reviews: Iterable[OpenReview], changed: Iterable[Hunk]) -> tuple[Question, ...]:
+    """Questions about the hunks of an attempt.
+
+    A review with a line is about the hunk there, one with a path about those of the file, and one
+    whose file did not change, such as a test that is skipped now, about the whole attempt.
+    """
+    every = tuple(changed)
+    questions = []
+    for review in reviews:
+        mine = [one for one in every if one.path == review.path]
+        at = [one for one in mine if one.start <= (review.line or 0) < one.start + len(one.added)]
+        questions.append(Question(review=review, hunks=tuple(at or mine) or every))
+    return tuple(questions)
