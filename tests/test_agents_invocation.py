@@ -140,6 +140,11 @@ def test_gate_commands_and_log_folders_are_allowed() -> None:
         ("make lint && cargo test", "cargo test", "*--config*"),
         ("npx jest", "npx jest", "-u"),
         ("npx ava", "npx ava", "*--update-snapshots*"),
+        ("pre-commit run --all-files", "pre-commit run", "*--config*"),
+        ("gofmt -l . && go test ./...", "gofmt -l", "-w"),
+        ("gofmt -l . && go test ./...", "go test", "*-exec*"),
+        ("pytest --cov=shop", "pytest", "-c"),
+        ("pnpm exec jest --ci", "npx jest", "-u"),
     ],
 )
 def test_test_runners_allow_selectors_but_deny_options_that_write(
@@ -173,7 +178,7 @@ def test_a_module_that_another_program_starts_is_allowed_only_there() -> None:
 
 @pytest.mark.parametrize(
     "command",
-    ["./check.sh", "ruff check .", "sh -c 'pytest -q'", "pip install pytest", "$PY -m pytest"],
+    ["./check.sh", "black --check .", "sh -c 'pytest -q'", "pip install pytest", "$PY -m pytest"],
 )
 def test_other_gates_are_allowed_only_exactly(command: str) -> None:
     request = AgentRequest(prompt="p", workspace="/w", scratch="/s", commands=(command,))

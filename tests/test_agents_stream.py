@@ -181,6 +181,23 @@ def test_a_denied_call_is_reported_once() -> None:
     assert transcript.denials == ("Edit: tests/test_calc.py", "Bash: curl x")
 
 
+def test_a_tool_call_that_failed_is_marked_and_a_denied_one_only_once() -> None:
+    ended = {"type": "tool_result", "is_error": True, "content": "Exit code 1"}
+    _, events = read(
+        called("Bash", "1", command="pytest -q")
+        + line(type="user", message={"content": [{**ended, "tool_use_id": "1"}]})
+        + called("Edit", "2", file_path=f"{ROOT}/tests/a.py")
+        + line(type="system", subtype="permission_denied", tool_use_id="2", tool_name="Edit")
+        + line(type="user", message={"content": [{**ended, "tool_use_id": "2"}]})
+    )
+    assert [event.message for event in events] == [
+        "Bash pytest -q",
+        "failed: Bash: pytest -q",
+        "Edit tests/a.py",
+        "denied: Edit: tests/a.py",
+    ]
+
+
 def test_each_edited_file_is_listed_once() -> None:
     transcript, _ = read(
         called("Read", "1", file_path=f"{ROOT}/a.py")

@@ -43,9 +43,9 @@ def test_a_refused_answer_is_named_as_the_cause(allowed: int) -> None:
     assert "changed nothing" not in reason
 
 
-def test_denied_calls_are_the_cause_of_an_attempt_without_a_change() -> None:
+def test_a_refused_command_is_not_the_cause_of_an_end() -> None:
     reason = after(attempt(1, None, changes=(), denials=("Bash: rm", "Bash: rm")), allowed=3)
-    assert reason == "the attempt failed: not permitted: Bash: rm"
+    assert reason == "the attempt changed nothing"
 
 
 @pytest.mark.parametrize(

@@ -171,6 +171,7 @@ SELECTIONS = {
     f"{SOME_TESTS} -q test_calc.py": True,
     f"{SOME_TESTS} -x -k add": True,
     f"{SOME_TESTS} -q test_calc.py::AddTest::test_add": True,
+    f"{PYTHON} -m ruff check --select F9 calc.py && {SOME_TESTS} -q test_calc.py": True,
     f"{SOME_TESTS} -q --junit-xml=ran.txt": False,
     f"{SOME_TESTS} -p evil test_calc.py": False,
     f'{SOME_TESTS} -q; {PYTHON} -c \'open("other.txt", "w")\'': False,
@@ -186,7 +187,7 @@ def test_only_selections_of_a_gates_tests_are_allowed_as_commands(project: Proje
     source = f"import pathlib\npathlib.Path({str(marker)!r}).write_text('x')\n"
     (project.root / "test_calc.py").write_text(source + TEST)
     project.configure(
-        validation={"test": [f"{SOME_TESTS} -q -s"]},
+        validation={"test": [f"{PYTHON} -m ruff check . ; {SOME_TESTS} -q -s"]},
         agent={"backend": "claude-code", "path": claude(project.script), "idle_timeout": 20},
     )
     has_run: list[bool] = []

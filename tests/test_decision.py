@@ -217,7 +217,7 @@ MISSING = replace(result("tests", Status.BROKEN), error="run was not found")
         ),
         (
             progress(attempt(1, None, changes=(), denials=("Bash(rm a)",), cost_usd=5.0)),
-            ("the budget of $5.00 is spent; the last attempt failed: not permitted: Bash(rm a)"),
+            "the budget of $5.00 is spent",
             None,
         ),
     ],

@@ -299,7 +299,7 @@ def test_a_go_test_in_a_folder_is_named_by_its_package_there() -> None:
         ("npm test", "> p@1.0.0 test\n> nyc mocha --require x 'test/**'\n", "npm test --"),
         ("pnpm run unit", "$ tsc && mocha -r x\n", "pnpm run unit --"),
         ("cd web && npm test", "> p@1.0.0 test\n> mocha -r x\n", "cd web && npm test --"),
-        ("npm test", "> p@1.0.0 test\n> mocha -r x && nyc report\n", "npx mocha"),
+        ("npm test", "> p@1.0.0 test\n> mocha -r x && nyc report\n", "npx mocha -r x"),
         ("npm test", "", "npx mocha"),
     ],
 )

@@ -4,11 +4,13 @@ import posixpath
 import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import pairwise, takewhile
+from itertools import chain, pairwise, takewhile
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from atlas_retry.diagnostics.failures import inside
+from atlas_retry.diagnostics.started import StartedLine, started_lines
 from atlas_retry.model import Diagnostic, GateResult
 from atlas_retry.patterns import regex
 
@@ -16,12 +18,18 @@ _SEPARATOR = regex(r"\s*(?:&&|\|\||[;|\n])\s*")
 _ENTER = regex(r"cd (?P<folder>[\w@.+-]+(?:/[\w@.+-]+)*)/? && (?!.*\bcd )")
 """A command that changes the folder once."""
 _SPECIAL = regex(r"[*$`'\"(){}<>\\]")
-_PYTEST_BY_MODULE = regex(r"(?<![^\s/])python[\d.]* -m pytest$")
-_PYTEST_BY_NAME = regex(r"(?<![^\s/])(?<!-m )pytest$")
+_SAME_STARTS = (
+    (regex(r"(?<![^\s/])python[\d.]* -m pytest$"), "pytest"),
+    (regex(r"(?<![^\s/])(?<!-m )pytest$"), "python -m pytest"),
+    (regex(r"^(?:pnpm exec|yarn) "), "npx "),
+)
 _SYNTAX = regex(r"[\\^$.*+?()\[\]{}|]")
 """Special characters of JavaScript's regular expressions."""
 _PARAMETER = regex(r"\[.*\]$", re.DOTALL)
-_NO_START = regex(r"(?:\S*/)?(?:pip|npm install|which|make|just|tox|nox|poe|invoke)(?: |$)")
+_NO_START = regex(
+    r"(?:\S*/)?(?:python[\d.]* -m |uv )?"
+    r"(?:pip|npm install|which|make|just|tox|nox|poe|invoke|sync|add|tool)(?: |$)"
+)
 """Commands that name a test runner as a package, a target or an environment."""
 _INTERPRETER = regex(
     r"(?P<python>\S*python[\d.]*) \S+\.py\b"
@@ -30,9 +38,17 @@ _INTERPRETER = regex(
 """A script of Python, or a program in an environment that has an interpreter."""
 _SCRIPT = regex(r"(?:npm|pnpm|yarn)(?: run)? [\w:.-]+$")
 """A script of package.json, without arguments."""
-_BODY = regex(r"(?m)^[>$] (\S.*)$")
-"""The line of a script, as npm, pnpm and yarn print it before they run it."""
-_MAX_BEFORE_BODY = 2_000
+_PACKAGE = regex(
+    r"(?:^|\s)(?:--(?:with|with-editable|from|extra|group|only-group|package|spec)|-p)[ =]$"
+)
+"""Options whose value is the name of a package, which may be that of the runner."""
+_NOT_PLAIN = regex(r"[$`<(){}\\]")
+_IN_FRONT = (
+    r"(?:(?:[A-Za-z_]\w*=\S*|exec|run|-[^\s=]+(?:[ =][\w.,:=/@-]+)??"
+    r"|(?:\S*/)?(?:env|time|npx|pnpm|yarn|bunx?|node|cross-env|dotenv|nyc|c8|uv|poetry|pdm|pipenv|hatch|rye|python[\d.]*|coverage"
+    r"|bundle|php|xvfb-run|tox)) )*"
+)
+"""Words that may stand in front of a test runner in a line that the output shows."""
 _WORD = regex(r"(?:[^\s'\"\\]|'[^']*'|\"(?:[^\"\\]|\\.)*\"|\\.)+")
 _REDIRECTS = regex(r"\d*[<>&]")
 
@@ -41,6 +57,7 @@ _JAVASCRIPT = (
     *("--config", "--root", "--rootDir", "--prefix", "--cwd", "--dir", "--script-shell"),
     *("--globalSetup", "--require", "--file", "-u", "-r"),
 )
+_CARGO_CHANGING = ("--config", "--target-dir", "--manifest-path", "--fix", "-Z")
 CHANGING: Mapping[str, tuple[str, ...]] = {
     "pytest": (
         *("--snapshot-update", "--inline-snapshot", "--force-regen", "--regen-all", "--basetemp"),
@@ -52,11 +69,27 @@ CHANGING: Mapping[str, tuple[str, ...]] = {
         *("-exec", "-toolexec", "-update", "-overlay", "-modfile", "-mod", "-outputdir", "-vet"),
         *("-coverprofile", "-cpuprofile", "-memprofile", "-blockprofile", "-trace", "-o", "-c"),
     ),
-    "cargo test": ("--config", "--target-dir", "--manifest-path", "-Z"),
+    "cargo test": _CARGO_CHANGING,
     **dict.fromkeys(("npm test", "npm run test", "yarn test", "pnpm test"), _JAVASCRIPT),
-    **dict.fromkeys(("jest", "vitest run", "mocha", "ava"), _JAVASCRIPT),
+    **dict.fromkeys(("jest", "vitest run", "vitest", "mocha", "ava"), _JAVASCRIPT),
     "node --test": ("--test-update-snapshots", "--import", "--require", "--eval", "-e", "-r"),
     "mvn test": (),
+    "pre-commit run": ("--config", "-c"),
+    "prek run": ("--config", "-c"),
+    "gofmt -l": ("-w", "-cpuprofile"),
+    "go vet": ("-vettool", "-overlay", "-modfile", "-mod", "-exec", "-toolexec"),
+    **dict.fromkeys(("cargo clippy", "cargo check"), _CARGO_CHANGING),
+    "ruff check": ("--fix", "--unsafe-fixes", "--add-noqa", "--config", "--output-file", "-o"),
+    "ruff format --check": ("--config",),
+    "mypy": (
+        *("--config-file", "--python-executable", "--install-types", "--custom-typeshed-dir"),
+        *("--shadow-file", "-report", "--junit-xml", "--cache-dir"),
+    ),
+    "eslint": (
+        *("--fix", "--config", "--rulesdir", "--plugin", "--parser", "--resolve-plugins"),
+        *("--output-file", "--format", "--cache", "-c", "-o", "-f"),
+    ),
+    "tsc --noEmit": ("--outDir", "--outFile", "--declarationDir", "--tsBuildInfo", "--project"),
 }
 """Options of a program that write files, or load other code or settings."""
 
@@ -77,6 +110,8 @@ _MAVEN = frozenset(
         *("--threads", "-D", "--define", "-b", "--builder", "-l", "--log-file", "--color"),
     }
 )
+# https://github.com/avajs/ava/blob/main/docs/05-command-line.md
+_AVA = frozenset({"--config", "--node-arguments", "-c", "--concurrency", "-T", "--timeout"})
 # https://nodejs.org/api/cli.html
 _NODE = frozenset(
     {
@@ -169,8 +204,17 @@ _PHPUNIT_DROPPED = (
     r"-v+|--(?:filter|testsuite|group|exclude-group|log-.*|coverage.*|verbose|testdox.*|colors.*"
     r"|stop-on-.*|order-by.*|no-progress|display-.*)"
 )
-_UNITTEST = frozenset({"-s", "--start-directory", "-p", "--pattern", "-t", "-k"})
-_UNITTEST_DROPPED = r"-[vqfk]|--(?:verbose|quiet|failfast|locals)"
+# https://docs.python.org/3/library/unittest.html#command-line-options
+# https://docs.djangoproject.com/en/5.2/ref/django-admin/#test
+_UNITTEST = frozenset(
+    {
+        *("-s", "--start-directory", "-p", "--pattern", "-t", "-k", "--settings", "--pythonpath"),
+        *("--testrunner", "--verbosity", "--tag", "--exclude-tag", "--shuffle"),
+    }
+)
+_UNITTEST_DROPPED = (
+    r"-[vqfk]|--(?:verbose|quiet|failfast|locals|verbosity|parallel|tag|exclude-tag|shuffle|timing)"
+)
 
 
 class RunnerCall(Struct, frozen=True, kw_only=True):
@@ -184,6 +228,12 @@ class RunnerCall(Struct, frozen=True, kw_only=True):
     """Files, goals or filters."""
     passed: tuple[str, ...] = ()
     """`--` and the options after it."""
+    is_elsewhere: bool = False
+    """Whether something that the gate starts is what calls the runner, perhaps in a folder."""
+
+    def value_of(self, option: str) -> tuple[str, ...]:
+        """The value of an option, if it is given."""
+        return tuple(value for name, value in pairwise(self.options) if name == option)
 
 
 class AskedTest(Struct, frozen=True, kw_only=True):
@@ -230,6 +280,11 @@ def _path_and_name(option: str) -> Callable[[AskedTest], str]:
     return lambda asked: _joined(*asked.call.options, _file(asked.path), option, _title(asked.name))
 
 
+def _vitest(asked: AskedTest) -> str:
+    once = "" if asked.call.start.endswith(" run") else "--run"  # it watches in a terminal
+    return _joined(once, _path_and_name("-t")(asked))
+
+
 def _node_id(asked: AskedTest) -> str:
     test = f"{asked.path}::{asked.name}" if asked.path else asked.name
     return _joined(*asked.call.options, shlex.quote(test))
@@ -239,7 +294,7 @@ def _name(asked: AskedTest) -> str:
     """The test's name; discovery finds it by that, where it may not be imported."""
     call, name = asked.call, shlex.quote(asked.name)
     if "discover" in call.operands:
-        return _joined("discover", *call.options, "-k", name)
+        return _joined(*call.operands, *call.options, "-k", name)
     return _joined(*call.options, name)
 
 
@@ -295,24 +350,41 @@ def _python(module: str) -> Callable[[str], str | None]:
 RUNNERS: Mapping[str, SelectingRunner] = {
     "pytest": SelectingRunner("pytest", _python("pytest"), _node_id, _PYTEST, _PYTEST_DROPPED),
     "unittest": SelectingRunner(
-        "unittest", _python("unittest"), _name, _UNITTEST, _UNITTEST_DROPPED
+        r"unittest|(?:manage\.py|django-admin|-m django) test",
+        _python("unittest"),
+        _name,
+        _UNITTEST,
+        _UNITTEST_DROPPED,
     ),
     "go-test": SelectingRunner(
         "go test", _command("go test"), _go, _GO, _GO_DROPPED, hides_skipped=True
     ),
     "jest": SelectingRunner(
-        "jest", _command("npx jest"), _path_and_name("-t"), _JEST, _JEST_DROPPED, by_script=True
-    ),
-    "vitest": SelectingRunner(
-        "vitest run",
-        _command("npx vitest run"),
+        r"jest(?:/bin/jest\.js)?",
+        _command("npx jest"),
         _path_and_name("-t"),
         _JEST,
         _JEST_DROPPED,
         by_script=True,
     ),
+    "vitest": SelectingRunner(
+        r"vitest(?: run)?",
+        _command("npx vitest run"),
+        _vitest,
+        _JEST,
+        _JEST_DROPPED,
+        by_script=True,
+    ),
     "mocha": SelectingRunner(
-        "mocha", _command("npx mocha"), _path_and_name("-g"), _MOCHA, _MOCHA_DROPPED, by_script=True
+        r"mocha(?:/bin/_?mocha(?:\.js)?)?|_mocha",
+        _command("npx mocha"),
+        _path_and_name("-g"),
+        _MOCHA,
+        _MOCHA_DROPPED,
+        by_script=True,
+    ),
+    "ava": SelectingRunner(
+        "ava", _command("npx ava"), _path_and_name("--match"), _AVA, by_script=True
     ),
     "node-test": SelectingRunner(
         r"(?:node|tsx)(?= (?:.* )?--test(?: |$))", _command("node --test"), _node, _NODE
@@ -339,14 +411,29 @@ def reproducing(result: GateResult, test: Diagnostic) -> str | None:
     whole = test.test_id if test.tool == "pytest" else _PARAMETER.sub("", test.test_id)
     has_path = "::" in whole and test.tool != "cargo-test"
     path, _, name = whole.partition("::") if has_path else ("", "", whole)
-    folder = folder_of(result.command)
-    if test.tool == "go-test" and test.path:
-        path = posixpath.relpath(test.path, posixpath.join(result.cwd, folder))
-    call = _call(runner, result)
-    if call is None or _is_outside(path, folder):
+    path = posixpath.normpath(path) if path else ""
+    folder, beside = folder_of(result.command), _folder_of(test, path, result.cwd)
+    call = _call(runner, result, is_inside=beside not in (None, folder))
+    if call is None:
         return None
+    if call.is_elsewhere and beside is not None:
+        folder = beside
+    elif _is_outside(path, folder):
+        return None
+    if test.tool == "go-test" and test.path:
+        path = posixpath.relpath(
+            test.path, posixpath.join(result.cwd, folder, *call.value_of("-C"))
+        )
     enter = "" if folder == "." else f"cd {shlex.quote(folder)} && "
     return f"{enter}{call.start} {runner.selecting(AskedTest(path=path, name=name, call=call))}"
+
+
+def _folder_of(test: Diagnostic, path: str, cwd: str) -> str | None:
+    """The folder in which a runner that names the test's file so was; None if unknown."""
+    if not path or not test.path or not f"/{test.path}".endswith(f"/{path}"):
+        return None
+    folder = posixpath.relpath(test.path.removesuffix(path) or ".", cwd)
+    return None if folder.startswith("..") else folder
 
 
 def _is_outside(path: str, folder: str) -> bool:
@@ -355,33 +442,40 @@ def _is_outside(path: str, folder: str) -> bool:
     return path.startswith("../") and joined.startswith("../")
 
 
-def _script_of(program: str, result: GateResult) -> str | None:
-    """The package's script that ends with the program, ready for arguments; None if it has none.
+def _call(runner: SelectingRunner, result: GateResult, *, is_inside: bool) -> RunnerCall | None:
+    """How the gate starts the runner; None if unknown, or if it does so in several ways.
 
-    Its line may have options that the tests need, such as `mocha --require`.
+    A script that ends with the runner takes its arguments, unless it is that of a package inside:
+    its line may have options that the tests need, such as `mocha --require`.
     """
-    command = _SEPARATOR.split(result.command)[-1]
-    if not _SCRIPT.match(command):
-        return None
-    bodies = _BODY.findall(result.stdout[:_MAX_BEFORE_BODY])
-    ends = (_SEPARATOR.split(body)[-1] for body in bodies)
-    named = (next(_named(program, end), None) for end in ends)
-    return f"{command} --" if any(named) else None
-
-
-def _call(runner: SelectingRunner, result: GateResult) -> RunnerCall | None:
-    """How the gate starts the runner; None if unknown, or if it does so in several ways."""
     command = result.command
-    if runner.by_script and (script := _script_of(runner.program, result)):
-        return RunnerCall(start=script)
-    named = [*_named(runner.program, command)]
-    if not named and (default := runner.default(command)):
-        named = [*_named(runner.program, default)]
+    said = [*started_lines(result)]
+    is_script = runner.by_script and _SCRIPT.match(_SEPARATOR.split(command)[-1])
+    ends = (_SEPARATOR.split(one.line)[-1] for one in said)
+    if is_script and not is_inside and any(any(_named(runner.program, end)) for end in ends):
+        return RunnerCall(start=f"{_SEPARATOR.split(command)[-1]} --")
+    default = runner.default(command)
+    direct = [] if is_script else [*_named(runner.program, command)]
+    lines = [*chain.from_iterable(_started(runner.program, one) for one in said)]
+    named = direct or lines or [*_named(runner.program, default or "")]
     if any(_is_in_quotes(start) for start, _ in named):
         return None
     calls = [*dict.fromkeys(_parsed(start, rest, runner) for start, rest in named)]
     are_alike = len({(call.options, call.passed) for call in calls}) == 1
-    return calls[0] if are_alike else None
+    return replace(calls[0], is_elsewhere=not direct) if are_alike else None
+
+
+def _started(program: str, said: StartedLine) -> Iterator[tuple[str, str]]:
+    """What `_named` finds in a line of the output, where only known programs are in front.
+
+    What a test prints may look like the line of a recipe, and be anything.
+    """
+    if _NOT_PLAIN.search(said.line):
+        return
+    known = re.compile(rf"{_IN_FRONT}(?:\S*/)?(?:{program})")
+    for start, rest in _named(program, said.line):
+        if known.fullmatch(start):
+            yield f"{said.before}{start}", rest
 
 
 def _is_in_quotes(start: str) -> bool:
@@ -438,24 +532,45 @@ def _named(program: str, command: str) -> Iterator[tuple[str, str]]:
     """The parts of a command that name the program: up to its name, inclusive, and after it."""
     named = re.compile(rf"(?<![\w.-])(?:{program})(?![\w./-])")
     for single in _SEPARATOR.split(command):
-        match = named.search(single)
+        matches = (m for m in named.finditer(single) if not _PACKAGE.search(single[: m.start()]))
+        match = next(matches, None)
         if match and not _NO_START.match(single):
             yield single[: match.end()], single[match.end() :]
 
 
 def runners_of(command: str) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Test runners in a command, and their options that do more than select tests."""
+    """Known programs in a command, and their options that do more than select what is checked."""
     for program, changing in CHANGING.items():
         start = next((start for start, _ in _named(re.escape(program), command)), None)
         if start and not _SPECIAL.search(start):
-            options = tuple(option for option in changing if option not in command)
+            options = tuple(option for option in changing if not _is_given(option, command))
             yield from ((way, options) for way in _ways_to_start(start))
 
 
+def _is_given(option: str, command: str) -> bool:
+    return bool(re.search(rf"(?<!\S){re.escape(option)}", command))
+
+
+def started_runners(result: GateResult) -> tuple[str, ...]:
+    """The known programs that a gate's script, recipe or environment started, without arguments."""
+    said = [*started_lines(result)]
+    starts = (
+        start
+        for program in CHANGING
+        for one in said
+        for start, _ in _started(re.escape(program), one)
+    )
+    return tuple(dict.fromkeys(starts))
+
+
 def _ways_to_start(start: str) -> Iterator[str]:
-    """The start, and the other one of `pytest` and `python -m pytest` in the same environment."""
+    """The start, and the others of the same program in the same environment.
+
+    `pytest` is `python -m pytest`, and `npx jest` is `pnpm exec jest`.
+    """
     yield start
-    by_module = _PYTEST_BY_MODULE.sub("pytest", start)
-    other = by_module if by_module != start else _PYTEST_BY_NAME.sub("python -m pytest", start)
-    if other != start:
-        yield other
+    for pattern, other in _SAME_STARTS:
+        same = pattern.sub(other, start)
+        if same != start:
+            yield same
+            return

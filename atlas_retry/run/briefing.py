@@ -10,7 +10,7 @@ from time import monotonic
 from msgspec.structs import replace
 
 from atlas_retry import config
-from atlas_retry.diagnostics.selecting import reproducing
+from atlas_retry.diagnostics.selecting import reproducing, started_runners
 from atlas_retry.errors import UsageError
 from atlas_retry.gates.logs import shown_logs
 from atlas_retry.gates.plan import Plan
@@ -141,6 +141,7 @@ def next_request(
         commands=(
             *(gate.run for gate in settings.gates if gate.run),
             *_reproducing(progress.latest),
+            *chain.from_iterable(map(started_runners, progress.latest.failures)),
         ),
         protected=seals.protected(opened.root, settings),
         readable=(str(scratch / SHOWN),),

@@ -111,13 +111,14 @@ def _is_installed(path: str) -> bool:
 
 
 def _error(progress: Progress) -> str:
-    """Why the last attempt changed nothing, in one line; empty if it did, or if unknown."""
+    """Why the last attempt changed nothing, in one line; empty if it did, or if unknown.
+
+    A refused command is no reason: the agent could have edited files all the same.
+    """
     last = progress.attempts[-1] if progress.attempts else None
     if last is None or last.changes:
         return ""
-    denied = some(dict.fromkeys(last.denials), held.MAX_SHOWN)
-    why = last.error or (f"not permitted: {denied}" if denied else "")
-    return " ".join(why.split())[:MAX_ERROR_CHARS]
+    return " ".join((last.error or "").split())[:MAX_ERROR_CHARS]
 
 
 def _pick(progress: Progress, attempt: Attempt) -> str | None:

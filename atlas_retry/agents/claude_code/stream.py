@@ -48,6 +48,8 @@ class ContentBlock(Struct):
     id: str = ""
     name: str = ""
     input: msgspec.Raw = _EMPTY
+    tool_use_id: str = ""
+    is_error: bool | None = None
 
 
 class Message(Struct):
@@ -198,6 +200,8 @@ class Transcript(Struct):
                 yield self.activity(f"denied: {self._calls.get(line.tool_use_id, line.tool_name)}")
             case "assistant", _:
                 yield from self._answered(line)
+            case "user", _:
+                yield from self._failed_calls(line.message.content)
             case "stream_event", _:
                 event = line.event
                 if event.message:
@@ -231,6 +235,12 @@ class Transcript(Struct):
         if block.name in EDITING_TOOLS and target and target not in self.touched:
             self.touched.append(target)
         yield self.activity(f"{block.name} {target}")
+
+    def _failed_calls(self, blocks: list[ContentBlock]) -> Iterator[Event]:
+        """Tool calls that ended with an error, without those that were denied."""
+        for block in blocks:
+            if block.is_error and block.tool_use_id not in self._denied:
+                yield self.activity(f"failed: {self._calls.get(block.tool_use_id, 'a tool call')}")
 
     def _target(self, arguments: msgspec.Raw) -> str:
         """Target of a tool call: a path relative to the root, or another argument."""
