@@ -553,14 +553,11 @@ def _is_given(option: str, command: str) -> bool:
 
 def started_runners(result: GateResult) -> tuple[str, ...]:
     """The known programs that a gate's script, recipe or environment started, without arguments."""
-    said = [*started_lines(result)]
-    starts = (
-        start
-        for program in CHANGING
-        for one in said
-        for start, _ in _started(re.escape(program), one)
-    )
-    return tuple(dict.fromkeys(starts))
+    starts: dict[str, None] = {}
+    for said in started_lines(result):
+        for program in CHANGING:
+            starts |= dict.fromkeys(start for start, _ in _started(re.escape(program), said))
+    return tuple(starts)
 
 
 def _ways_to_start(start: str) -> Iterator[str]:

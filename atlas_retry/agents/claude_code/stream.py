@@ -203,16 +203,18 @@ class Transcript(Struct):
             case "user", _:
                 yield from self._failed_calls(line.message.content)
             case "stream_event", _:
-                event = line.event
-                if event.message:
-                    self._message_id = event.message.id
-                    self.usage[self._message_id] = event.message.usage
-                elif event.usage and self._message_id in self.usage:
-                    self.usage[self._message_id].output_tokens = event.usage.output_tokens
+                self._count(line.event)
             case "result", _:
                 if given_twice(bytes(text), "total_cost_usd"):
                     line.total_cost_usd = None
                 self._end(line)
+
+    def _count(self, event: ApiEvent) -> None:
+        if event.message:
+            self._message_id = event.message.id
+            self.usage[self._message_id] = event.message.usage
+        elif event.usage and self._message_id in self.usage:
+            self.usage[self._message_id].output_tokens = event.usage.output_tokens
 
     def _answered(self, line: Line) -> Iterator[Event]:
         message = line.message
