@@ -408,10 +408,7 @@ def reproducing(result: GateResult, test: Diagnostic) -> str | None:
     runner = RUNNERS.get(test.tool)
     if runner is None or not test.test_id:
         return None
-    whole = test.test_id if test.tool == "pytest" else _PARAMETER.sub("", test.test_id)
-    has_path = "::" in whole and test.tool != "cargo-test"
-    path, _, name = whole.partition("::") if has_path else ("", "", whole)
-    path = posixpath.normpath(path) if path else ""
+    path, name = _path_and_name_of(test.test_id, test.tool)
     folder, beside = folder_of(result.command), _folder_of(test, path, result.cwd)
     call = _call(runner, result, is_inside=beside not in (None, folder))
     if call is None:
@@ -426,6 +423,13 @@ def reproducing(result: GateResult, test: Diagnostic) -> str | None:
         )
     enter = "" if folder == "." else f"cd {shlex.quote(folder)} && "
     return f"{enter}{call.start} {runner.selecting(AskedTest(path=path, name=name, call=call))}"
+
+
+def _path_and_name_of(test_id: str, tool: str) -> tuple[str, str]:
+    """The two parts of an id; the path is empty if it has none."""
+    whole = test_id if tool == "pytest" else _PARAMETER.sub("", test_id)
+    path, _, name = whole.partition("::") if tool != "cargo-test" else ("", "", "")
+    return (posixpath.normpath(path), name) if name else ("", whole)
 
 
 def _folder_of(test: Diagnostic, path: str, cwd: str) -> str | None:
