@@ -48,6 +48,7 @@ COMMANDS = {
     "guard": CommandRow(
         "judging.guard", "atlas guard . --base origin/main\natlas guard --base HEAD~1 --json"
     ),
+    "prove": CommandRow("proving.prove_gates", "atlas prove\natlas prove --only test --faults 20"),
     "verify": CommandRow("receipts.verify", "atlas verify receipt.json --signers allowed_signers"),
     "prompt": CommandRow("judging.prompt", "atlas prompt\natlas prompt --from report.json"),
     "retry": CommandRow(
@@ -108,7 +109,7 @@ GROUPS = {
 """Commands with subcommands, and their help."""
 HEADINGS = {
     "Begin": ("demo", "init", "config"),
-    "Check": ("validate", "format", "lint", "test", "guard", "verify", "prompt"),
+    "Check": ("validate", "format", "lint", "test", "guard", "prove", "verify", "prompt"),
     "Fix": ("retry", "resume", "hook"),
     "Look back": (
         "log",

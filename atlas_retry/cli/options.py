@@ -121,6 +121,8 @@ OPTIONS = {
     "list_only": Parameter(
         "List the gates and their commands without running them.", None, "--list"
     ),
+    "faults": Parameter("Functions that get a fault, for test gates.", least=1),
+    "prove max_minutes": Parameter("Plant no further fault after this time.", least=0),
     "receipt": Parameter("Write a receipt for atlas verify.", "FILE"),
     "sign": Parameter("An SSH key to sign the receipt with.", "KEY"),
     "base": Parameter("The revision to compare with in the receipt.", "REV"),

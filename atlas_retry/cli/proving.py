@@ -1,0 +1,78 @@
+"""`atlas prove`: which gates notice a fault."""
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from time import monotonic
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from atlas_retry import config
+from atlas_retry.cli import output
+from atlas_retry.model import Kind
+from atlas_retry.reports.documents import encode
+from atlas_retry.run.open import open_configured, plan, select, validation_logs
+from atlas_retry.run.proving import Planting, Proof, prove
+
+ALL_CAN_FAIL, BLIND, BROKEN = 0, 1, 3
+MAX_MINUTES = 10.0
+
+
+class ProofDocument(Struct, frozen=True, kw_only=True, tag_field="schema", tag="atlas.prove/1"):
+    """`atlas prove --json`."""
+
+    success: bool
+    gates: tuple[Proof, ...]
+
+
+def prove_gates(
+    path: Path = Path(),
+    *,
+    config_file: Path | None = None,
+    only: list[str] | None = None,
+    faults: int = 5,
+    max_minutes: float | None = None,
+    json: bool = False,
+    quiet: bool = False,
+) -> int:
+    """Plant faults on a copy, and name the gates that do not notice them."""
+    opened = open_configured(path.resolve(), os.environ, config.naming(config_file))
+    gates = [g for g in select(opened.settings.gates, only or ()) if g.kind is not Kind.REVIEW]
+    how = replace(plan(opened, validation_logs(opened)), jobs=opened.settings.jobs)
+    max_s = (MAX_MINUTES if max_minutes is None else max_minutes) * 60
+    with output.screen(os.environ, plain=False, to_stderr=json) as shown:
+        with output.naming_interruption(shown) as emit:
+            planting = Planting(
+                opened=opened, how=how, emit=emit, functions=faults, ends_s=monotonic() + max_s
+            )
+            proofs = prove(gates, planting)
+        if not quiet:
+            shown.write([(line, "") for line in _lines(proofs)])
+    success = not any(proof.is_blind for proof in proofs)
+    if json:
+        print(encode(ProofDocument(success=success, gates=proofs)))
+    if not any(proof.tried for proof in proofs):
+        return BROKEN
+    return ALL_CAN_FAIL if success else BLIND
+
+
+def _lines(proofs: Sequence[Proof]) -> Iterator[str]:
+    width = max((len(proof.gate) for proof in proofs), default=0)
+    for proof in proofs:
+        yield f"{proof.gate:<{width}}  {_said(proof)}"
+        if proof.is_blind or proof.kind is Kind.TEST:
+            for fault in proof.unseen:
+                yield f"{'':<{width}}    stays green with {fault}"
+        for folder in proof.not_covered:
+            yield f"{'':<{width}}    does not see {folder}"
+
+
+def _said(proof: Proof) -> str:
+    if proof.why_not:
+        return f"not tried: {proof.why_not}"
+    if proof.is_blind:
+        return f"BLIND: `{proof.command}` noticed none of {proof.tried}"
+    if proof.kind is Kind.TEST:
+        return f"noticed {proof.seen} of {proof.tried}"
+    return "can fail"
