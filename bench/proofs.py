@@ -1,6 +1,6 @@
 """Gates that cannot fail, and gates that can: what `atlas prove` says of each.
 
-    python bench/proofs.py [NAME...]
+python bench/proofs.py [NAME...]
 """
 
 import json
@@ -65,13 +65,20 @@ def test_total() -> None:
     except AssertionError:
         pass
 '''
+VERSION = '''"""Tests."""
+
+
+def test_version() -> None:
+    """True."""
+    assert True
+'''
 PYTHON = {
     "app/__init__.py": "",
     "app/pay.py": PAY,
     "app/cart.py": CART,
     "tests/__init__.py": "",
     "tests/test_app.py": ASSERTS,
-    "tests/test_version.py": '"""Tests."""\n\n\ndef test_version() -> None:\n    """True."""\n    assert True\n',
+    "tests/test_version.py": VERSION,
 }
 UNIT = """import unittest
 
@@ -92,7 +99,8 @@ GO = {
 NODE = {
     "package.json": '{"name": "pay", "version": "1.0.0", "scripts": {"test": "node --test"}}\n',
     "src/pay.js": "exports.total = function total(a, b) {\n  return a + b;\n};\n",
-    "test/pay.test.js": 'const test = require("node:test");\nconst assert = require("node:assert");\n'
+    "test/pay.test.js": 'const test = require("node:test");\n'
+    'const assert = require("node:assert");\n'
     'const { total } = require("../src/pay.js");\n'
     'test("adds", () => { assert.strictEqual(total(1, 2), 3); });\n',
 }
@@ -105,7 +113,10 @@ SHELL = {
 
 def with_(base: Mapping[str, str], **files: str) -> dict[str, str]:
     """`base` with other files; `__` in a name is `/`, the last `_` before a suffix a dot."""
-    return {**base, **{name.replace("__", "/").replace("_DOT_", "."): t for name, t in files.items()}}
+    return {
+        **base,
+        **{name.replace("__", "/").replace("_DOT_", "."): t for name, t in files.items()},
+    }
 
 
 Setup = tuple[dict[str, str], str, str]
@@ -116,10 +127,16 @@ BLIND: dict[str, Setup] = {
     "ruff exit zero": (PYTHON, "lint", "ruff check --exit-zero ."),
     "ruff into tee": (PYTHON, "lint", "ruff check . | tee lint.log"),
     "ruff with one rare rule": (PYTHON, "lint", "ruff check --select PLR1722 ."),
-    "ruff excludes app": (with_(PYTHON, ruff_DOT_toml='exclude = ["app"]\n'), "lint", "ruff check ."),
+    "ruff excludes app": (
+        with_(PYTHON, ruff_DOT_toml='exclude = ["app"]\n'),
+        "lint",
+        "ruff check .",
+    ),
     "mypy on tests only": (PYTHON, "lint", "mypy tests/test_version.py"),
     "mypy ignores errors": (
-        with_(PYTHON, mypy_DOT_ini="[mypy]\nignore_errors = True\n"), "lint", "mypy app",
+        with_(PYTHON, mypy_DOT_ini="[mypy]\nignore_errors = True\n"),
+        "lint",
+        "mypy app",
     ),
     "mypy or true": (PYTHON, "lint", "mypy app || true"),
     "format of tests only": (PYTHON, "format", "ruff format --check tests"),
@@ -130,17 +147,27 @@ BLIND: dict[str, Setup] = {
     "swallowed asserts": (with_(PYTHON, tests__test_app_DOT_py=SWALLOWS), "test", PYTEST),
     "lost in a redirect": (PYTHON, "test", f"{PYTEST} > out.txt 2>&1; echo ok"),
     "script that always passes": (
-        with_(SHELL, check_DOT_sh="sh app/sum.sh > /dev/null\necho ok\n"), "test", "sh check.sh",
+        with_(SHELL, check_DOT_sh="sh app/sum.sh > /dev/null\necho ok\n"),
+        "test",
+        "sh check.sh",
     ),
     "node asserts nothing": (
-        with_(NODE, test__pay_DOT_test_DOT_js='const test = require("node:test");\n'
-              'const { total } = require("../src/pay.js");\ntest("adds", () => { total(1, 2); });\n'),
-        "test", "npm test",
+        with_(
+            NODE,
+            test__pay_DOT_test_DOT_js='const test = require("node:test");\n'
+            'const { total } = require("../src/pay.js");\ntest("adds", () => { total(1, 2); });\n',
+        ),
+        "test",
+        "npm test",
     ),
     "go test asserts nothing": (
-        with_(GO, pay_test_DOT_go='package pay\n\nimport "testing"\n\n'
-              "func TestTotal(t *testing.T) {\n\tTotal(1, 2)\n}\n"),
-        "test", "go test ./...",
+        with_(
+            GO,
+            pay_test_DOT_go='package pay\n\nimport "testing"\n\n'
+            "func TestTotal(t *testing.T) {\n\tTotal(1, 2)\n}\n",
+        ),
+        "test",
+        "go test ./...",
     ),
     "go vet or echo": (GO, "lint", "go vet ./... || echo ok"),
     "go builds tools only": (GO, "build", "go build -o /dev/null ./tools"),
@@ -151,7 +178,8 @@ SOUND: dict[str, Setup] = {
     "ruff with errors only": (PYTHON, "lint", "ruff check --select E9,F ."),
     "ruff excludes generated code": (
         with_(PYTHON, ruff_DOT_toml='exclude = ["app/big.py"]\n', app__big_DOT_py=PAY * 20),
-        "lint", "ruff check .",
+        "lint",
+        "ruff check .",
     ),
     "ruff by make": (with_(PYTHON, Makefile="lint:\n\truff check .\n"), "lint", "make lint"),
     "mypy": (PYTHON, "lint", "mypy app"),
@@ -162,9 +190,15 @@ SOUND: dict[str, Setup] = {
     "pytest": (PYTHON, "test", PYTEST),
     "pytest by make": (with_(PYTHON, Makefile=f"test:\n\t{PYTEST}\n"), "test", "make test"),
     "pytest of one module": (
-        with_(PYTHON, tests__test_app_DOT_py=UNIT), "test", f"{PYTEST} tests",
+        with_(PYTHON, tests__test_app_DOT_py=UNIT),
+        "test",
+        f"{PYTEST} tests",
     ),
-    "unittest": (with_(PYTHON, tests__test_app_DOT_py=UNIT), "test", "python -m unittest -q tests.test_app"),
+    "unittest": (
+        with_(PYTHON, tests__test_app_DOT_py=UNIT),
+        "test",
+        "python -m unittest -q tests.test_app",
+    ),
     "a script that compares": (SHELL, "test", "sh check.sh"),
     "node": (NODE, "test", "npm test"),
     "go test": (GO, "test", "go test ./..."),
@@ -179,22 +213,33 @@ def said(setup: Setup) -> tuple[bool | None, str]:
     files, kind, command = setup
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder, "project")
-        for name, text in {".gitignore": "__pycache__/\n.mypy_cache/\n.ruff_cache/\n", **files}.items():
+        for name, text in {
+            ".gitignore": "__pycache__/\n.mypy_cache/\n.ruff_cache/\n",
+            **files,
+        }.items():
             (root / name).parent.mkdir(parents=True, exist_ok=True)
             (root / name).write_text(text)
         gate = {kind: [{"run": command, "required": True}]}
         (root / ".atlas").mkdir()
         (root / ".atlas/config.yaml").write_text(json.dumps({"validation": gate}))
         environ = {
-            "PATH": os.environ["PATH"], "HOME": folder, "ATLAS_HOME": f"{folder}/state",
-            "GOCACHE": os.environ.get("GOCACHE", "/tmp/go-cache"), "GOFLAGS": "-mod=mod",
+            "PATH": os.environ["PATH"],
+            "HOME": folder,
+            "ATLAS_HOME": f"{folder}/state",
+            "GOCACHE": f"{tempfile.gettempdir()}/go-cache",
+            "GOFLAGS": "-mod=mod",
         }
         git = ("git", "-c", "user.name=a", "-c", "user.email=a@example.invalid")
         for line in (("init", "-q"), ("add", "-A"), ("commit", "-qm", "x")):
             subprocess.run((*git, *line), cwd=root, env=environ, check=True)
         ran = subprocess.run(
-            ("atlas", "prove", "--json"), cwd=root, env=environ, capture_output=True, text=True,
-            timeout=LIMIT_S, check=False,
+            (sys.executable, "-m", "atlas_retry", "prove", "--json"),
+            cwd=root,
+            env=environ,
+            capture_output=True,
+            text=True,
+            timeout=LIMIT_S,
+            check=False,
         )
         if ran.returncode not in (0, 1):
             return None, (ran.stdout + ran.stderr)[-400:]
@@ -211,9 +256,11 @@ def main(names: list[str]) -> None:
                 continue
             blind, text = said(setup)
             right[expected] += blind is expected
-            mark = "ok   " if blind is expected else "WRONG"
-            print(f"{mark} {'blind' if expected else 'sound'}: {name}: {text if blind is not expected else ''}", flush=True)
-    print(f"blind gates found: {right[True]} of {len(BLIND)}; sound ones right: {right[False]} of {len(SOUND)}")
+            label = "blind" if expected else "sound"
+            mark, more = ("ok   ", "") if blind is expected else ("WRONG", f": {text}")
+            print(f"{mark} {label}: {name}{more}", flush=True)
+    print(f"blind gates found: {right[True]} of {len(BLIND)}")
+    print(f"sound gates right: {right[False]} of {len(SOUND)}")
 
 
 if __name__ == "__main__":
