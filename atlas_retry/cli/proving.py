@@ -13,7 +13,7 @@ from atlas_retry.cli import output
 from atlas_retry.model import Kind
 from atlas_retry.reports.documents import encode
 from atlas_retry.run.open import open_configured, plan, select, validation_logs
-from atlas_retry.run.proving import Planting, Proof, prove
+from atlas_retry.run.proving import Planting, ProvenGate, prove
 
 ALL_CAN_FAIL, BLIND, BROKEN = 0, 1, 3
 MAX_MINUTES = 10.0
@@ -23,7 +23,7 @@ class ProofDocument(Struct, frozen=True, kw_only=True, tag_field="schema", tag="
     """`atlas prove --json`."""
 
     success: bool
-    gates: tuple[Proof, ...]
+    gates: tuple[ProvenGate, ...]
 
 
 def prove_gates(
@@ -57,7 +57,7 @@ def prove_gates(
     return ALL_CAN_FAIL if success else BLIND
 
 
-def _lines(proofs: Sequence[Proof]) -> Iterator[str]:
+def _lines(proofs: Sequence[ProvenGate]) -> Iterator[str]:
     width = max((len(proof.gate) for proof in proofs), default=0)
     for proof in proofs:
         yield f"{proof.gate:<{width}}  {_said(proof)}"
@@ -68,7 +68,7 @@ def _lines(proofs: Sequence[Proof]) -> Iterator[str]:
             yield f"{'':<{width}}    does not see {folder}"
 
 
-def _said(proof: Proof) -> str:
+def _said(proof: ProvenGate) -> str:
     if proof.why_not:
         return f"not tried: {proof.why_not}"
     if proof.is_blind:

@@ -32,7 +32,7 @@ SLOWER, MORE_S = 10, 10.0
 _VENDORED = regex(r"(^|/)(vendor|third_party|node_modules|external|generated|migrations)/")
 
 
-class Proof(Struct, frozen=True, kw_only=True):
+class ProvenGate(Struct, frozen=True, kw_only=True):
     """What one gate noticed."""
 
     gate: str
@@ -66,7 +66,7 @@ class Planting(Struct, frozen=True, kw_only=True):
     """No further one does after this time, as of `time.monotonic`."""
 
 
-def prove(gates: Sequence[Gate], planting: Planting) -> tuple[Proof, ...]:
+def prove(gates: Sequence[Gate], planting: Planting) -> tuple[ProvenGate, ...]:
     """Show each gate faults, in the order of the gates. The workspace stays as it is.
 
     Test gates get one exchanged operator or constant in a function at a time, changed ones first;
@@ -79,7 +79,7 @@ def prove(gates: Sequence[Gate], planting: Planting) -> tuple[Proof, ...]:
         base = _run(planting, gates)
         able = [gate for gate in gates if base[gate].status is Status.PASSED]
         files = _sources(trees.DirectoryTree(opened.root, opened.environ))
-        proofs = dict[Gate, Proof]()
+        proofs = dict[Gate, ProvenGate]()
         for cwd in dict.fromkeys(gate.cwd for gate in able):
             there = {gate: base[gate] for gate in able if gate.cwd == cwd}
             proofs |= _proved_in_folder(planting, there, _below(files, cwd))
@@ -88,7 +88,7 @@ def prove(gates: Sequence[Gate], planting: Planting) -> tuple[Proof, ...]:
 
 def _proved_in_folder(
     planting: Planting, base: Mapping[Gate, GateResult], files: Mapping[str, bytes]
-) -> dict[Gate, Proof]:
+) -> dict[Gate, ProvenGate]:
     others = [gate for gate in base if gate.kind is not Kind.TEST]
     tests = {_bounded(gate, base[gate]): gate for gate in base if gate.kind is Kind.TEST}
     proofs = _proved_by_pieces(planting, others, files)
@@ -97,12 +97,12 @@ def _proved_in_folder(
     return proofs
 
 
-def _not_tried(gate: Gate, result: GateResult) -> Proof:
+def _not_tried(gate: Gate, result: GateResult) -> ProvenGate:
     return _proof(gate, why_not=f"it is {result.status.value} without a fault")
 
 
-def _proof(gate: Gate, **more: object) -> Proof:
-    return Proof(gate=gate.name, kind=gate.kind, command=gate.run, **more)  # type: ignore[arg-type]
+def _proof(gate: Gate, **more: object) -> ProvenGate:
+    return ProvenGate(gate=gate.name, kind=gate.kind, command=gate.run, **more)  # type: ignore[arg-type]
 
 
 def _bounded(gate: Gate, result: GateResult) -> Gate:
@@ -157,15 +157,14 @@ def _notices(result: GateResult) -> bool:
 
 def _sources(tree: Tree) -> dict[str, bytes]:
     """The project's own files of which a fault is known, tests included."""
-    paths = [
-        path
-        for path in tree.paths()
-        if splitext(path)[1].lower() in PLANTED
-        and not (is_made(path) or is_product(path) or _VENDORED.search(path))
-        and not path.startswith(".")
-    ]
-    read = ((path, tree.read(path)) for path in paths)
-    return {path: text for path, text in read if text and len(text) <= MAX_FILE_BYTES}
+    read = {path: tree.read(path) or b"" for path in tree.paths() if _is_own(path)}
+    return {path: text for path, text in read.items() if 0 < len(text) <= MAX_FILE_BYTES}
+
+
+def _is_own(path: str) -> bool:
+    if path.startswith(".") or splitext(path)[1].lower() not in PLANTED:
+        return False
+    return not (is_made(path) or is_product(path) or _VENDORED.search(path))
 
 
 def _below(files: Mapping[str, bytes], folder: str) -> Mapping[str, bytes]:
@@ -196,7 +195,7 @@ class _Pieces(Struct, frozen=True, kw_only=True):
 
 def _proved_by_pieces(
     planting: Planting, gates: Sequence[Gate], files: Mapping[str, bytes]
-) -> dict[Gate, Proof]:
+) -> dict[Gate, ProvenGate]:
     """First the main folder of each language, then one file in each of the others."""
     if not gates:
         return {}
@@ -218,7 +217,7 @@ def _judged(
     on_others: GateResult | None,
     pieces: _Pieces,
     covered: Collection[Kind],
-) -> Proof:
+) -> ProvenGate:
     can_fail = _proof(gate, tried=1, seen=1)
     if _notices(on_main):
         return replace(can_fail, not_covered=_unnamed(on_main, on_others, pieces))
@@ -303,7 +302,7 @@ def _chosen_mutants(opened: OpenWorkspace, files: Mapping[str, bytes]) -> Iterat
 
 def _proved_by_mutants(
     planting: Planting, gates: Sequence[Gate], files: Mapping[str, bytes]
-) -> dict[Gate, Proof]:
+) -> dict[Gate, ProvenGate]:
     """A fault that one test gate notices is none that another has to."""
     faults = islice(_chosen_mutants(planting.opened, files), planting.functions if gates else 0)
     seen: Counter[Gate] = Counter()
