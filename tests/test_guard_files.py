@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from msgspec import Struct
+from msgspec.structs import replace
 
 from atlas_retry import guard
 from atlas_retry.guard import case as values
@@ -338,31 +339,47 @@ def test_changed_dependencies_are_noted_and_other_parts_of_a_manifest_are_not(
     assert settings.dependencies_changed(delta) is noted
 
 
-NODE, SITE = "node_modules/a/index.js", ".venv/lib/python3.11/site-packages"
+NODE, OF_WEB = "node_modules/a/index.js", "web/node_modules/a/index.js"
+BIG = ".venv/lib/python3.11/site-packages/cv2/cv2.so"
+PIP = reinstalling.Distribution(
+    name="cv", version="1.0", environment="/a b", has_pip=True, is_of_uv=False
+)
+NEITHER = replace(PIP, environment=".venv", has_pip=False)
+UV = replace(NEITHER, is_of_uv=True)
+FORCE = "install --force-reinstall --no-deps cv==1.0"
+BY_UV = "uv pip install --python .venv/bin/python --reinstall --no-deps cv==1.0"
+BOTH = f"pip --python .venv/bin/python {FORCE} && rm -rf node_modules && npm install"
 
 
 @pytest.mark.parametrize(
-    ("paths", "there", "remedy"),
+    ("paths", "there", "owner", "remedy"),
     [
-        ([NODE], ["npm-shrinkwrap.json"], "npm ci"),
-        ([NODE], ["yarn.lock"], "rm -rf node_modules && yarn install"),
-        ([NODE], ["pnpm-lock.yaml"], "rm -rf node_modules && pnpm install"),
-        ([NODE], ["bun.lock"], "rm -rf node_modules && bun install"),
-        ([NODE], ["package-lock.json", "yarn.lock", "uv.lock"], "npm ci"),
-        ([f"{SITE}/a/b.py"], ["poetry.lock", "yarn.lock"], "poetry sync"),
-        ([f"{SITE}/a.py"], ["requirements.txt"], "pip install --force-reinstall -r requirements.txt"),
-        ([f"{SITE}/b.py", f"{SITE}/a/c.py", f"{SITE}/a/d.py"], [], "pip install --force-reinstall a b"),
-        ([f"{SITE}/a.py", NODE], ["uv.lock"], "uv sync --reinstall && rm -rf node_modules && npm install"),
-        (["vendor/units.py"], ["package-lock.json"], None),
-        (["vendor/units.py", NODE], ["package-lock.json"], None),
-        (["/home/a/.gitconfig"], [], None),
+        ([NODE], ["npm-shrinkwrap.json"], None, "npm ci"),
+        ([NODE], ["yarn.lock"], None, "rm -rf node_modules && yarn install"),
+        ([NODE], ["pnpm-lock.yaml"], None, "rm -rf node_modules && pnpm install"),
+        ([NODE], ["bun.lock"], None, "rm -rf node_modules && bun install"),
+        ([NODE], ["package-lock.json", "yarn.lock", "uv.lock"], None, "npm ci"),
+        ([OF_WEB], ["web/package-lock.json"], None, "(cd web && npm ci)"),
+        ([OF_WEB], ["package-lock.json"], None, "npm ci"),
+        ([OF_WEB], [], None, "(cd web && rm -rf node_modules && npm install)"),
+        ([BIG], [], PIP, f"'/a b/bin/python' -m pip {FORCE}"),
+        ([BIG], ["uv.lock"], UV, BY_UV),
+        ([BIG, NODE], [], NEITHER, BOTH),
+        ([BIG], ["uv.lock"], None, None),
+        (["vendor/units.py"], ["package-lock.json"], None, None),
+        (["vendor/units.py", NODE], ["package-lock.json"], None, None),
+        (["/home/a/.gitconfig"], [], None, None),
     ],
 )  # fmt: skip
-def test_the_remedy_follows_the_lock_files(
-    paths: list[str], there: list[str], remedy: str | None
+def test_the_remedy_follows_what_installed_the_file(
+    paths: list[str],
+    there: list[str],
+    owner: reinstalling.Distribution | None,
+    remedy: str | None,
 ) -> None:
+    by_path = {BIG: owner} if owner else {}
     asked = f"reinstall what is named above: {remedy}" if remedy else None
-    given = reinstalling.remedy(paths, new=(), there=there)
+    given = reinstalling.remedy(paths, new=(), there=there, by_path=by_path)
     assert given == (asked or "restore what is named above by hand")
 
 

@@ -8,7 +8,6 @@ from atlas_retry.guard import beside, decides, grown, inline, places, ratchet, s
 from atlas_retry.guard.case import Answer, Case, Delta, Ruling, Scene, scene
 from atlas_retry.guard.judgement import Judgement
 from atlas_retry.model import Held, Verdict, Violation
-from atlas_retry.text import reinstalling
 from atlas_retry.text.globs import Globs
 from atlas_retry.text.units import bounded
 
@@ -97,7 +96,6 @@ def assess(case: Case) -> Judgement:
     back = _reinstated(refused, case)
     paths = [r.path for r in (*refused, *held) if r.path not in {*rewrites, *back}]
     lost = [r for r in refused if not r.restorable]
-    gone, there = dict.fromkeys(r.path for r in lost), frozenset(case.before.paths())
     return Judgement(
         refused=tuple(_violation(r) for r in refused),
         held=tuple(_held(r) for r in (*held, *answers[Answer.REVIEW])),
@@ -108,7 +106,6 @@ def assess(case: Case) -> Judgement:
         rewrite={p: (case.after.mode(p) or "100644", left) for p, left in rewrites.items()},
         as_before={r.path: r.as_before for r in made if r.is_proved},
         ends=_end(lost, case) if lost else None,
-        remedy=reinstalling.remedy(gone, case.added, there) if lost else None,
     )
 
 

@@ -68,6 +68,7 @@ from atlas_retry.run.triage import against_baseline
 from atlas_retry.run.uncommitted import deleted_ignored, generated, lost_work, recorded
 from atlas_retry.run.undecided import undecided
 from atlas_retry.settings import nth
+from atlas_retry.text import reinstalling
 from atlas_retry.text.json_text import encodable
 from atlas_retry.text.redaction import redact, secret_values
 from atlas_retry.text.units import some
@@ -657,9 +658,16 @@ class Effects(Struct, kw_only=True):
         left = self._lasting(taken, moved, judgement)
         own = f"{self.at_home.path}" if self.at_home else ""
         others = tuple(one for one in left if one.path != own)
-        if others == left or taken.guard.mode != "block" or not self._put_back_settings():
-            return replace(judgement, left=left)
-        return replace(judgement, left=others, remedy=judgement.remedy if others else None)
+        is_back = others != left and taken.guard.mode == "block" and self._put_back_settings()
+        stay = others if is_back else left
+        paths = [one.path for one in stay]
+        remedy = reinstalling.remedy(
+            paths,
+            new=moved.added,
+            there=self.opened.tracker.scan().visible(),
+            by_path=installed.distributions(taken.root, taken.held, paths),
+        )
+        return replace(judgement, left=stay, remedy=remedy if stay else None)
 
     def _put_back_settings(self) -> bool:
         """Restore atlas's own configuration at home; returns whether it is as before the turn."""

@@ -18,7 +18,9 @@ from msgspec import Struct
 from atlas_retry.digests import sha256_of
 from atlas_retry.patterns import regex
 from atlas_retry.state_dir import replace_file
+from atlas_retry.text.reinstalling import Distribution
 from atlas_retry.workspace import place
+from atlas_retry.workspace.linked import ENVIRONMENT_MARK
 from atlas_retry.workspace.place import folders_above, parents
 from atlas_retry.workspace.scan import Stat
 from atlas_retry.workspace.store import EXECUTABLE, FILE, LINK, StoredFile
@@ -220,6 +222,44 @@ def _read(root: Path, path: str) -> tuple[int, bytes] | None:
     status = place.status(at, name)
     content = place.read(at, name, MAX_TOOL_BYTES) if status else None
     return (status.st_mode, content) if status and content is not None else None
+
+
+# --- what was installed by whom
+
+_IN_PACKAGES = regex(
+    r"(?P<packages>(?P<environment>.+?)/lib[^/]*/[^/]+/[^/]+-packages)/(?P<file>.+)"
+)
+
+
+def distributions(root: Path, folder: Path, paths: Iterable[str]) -> dict[str, Distribution]:
+    """What installed these files before the turn, as far as its notes are held in the folder.
+
+    Source: PEP 376 and PEP 627, `RECORD`; uv names itself in `pyvenv.cfg`.
+    """
+    holding, by_path = Holding.opened(root, folder), dict[str, Distribution]()
+    for path in paths:
+        place = _IN_PACKAGES.fullmatch(path)
+        record = place and _record_of(place["packages"], place["file"], holding)
+        if place and record:
+            name, _, version = record.rpartition("/")[2].removesuffix(".dist-info").rpartition("-")
+            settings = _read(root, f"{place['environment']}/{ENVIRONMENT_MARK}")
+            by_path[path] = Distribution(
+                name=name,
+                version=version,
+                environment=place["environment"],
+                has_pip=(root / place["packages"] / "pip").is_dir(),
+                is_of_uv=settings is not None and b"\nuv = " in settings[1],
+            )
+    return by_path
+
+
+def _record_of(packages: str, file: str, holding: Holding) -> str | None:
+    """The `.dist-info` of a folder of packages whose record names a file."""
+    line = os.fsencode(f"\n{file},")
+    ours = (path for path in holding.files if path.startswith(f"{packages}/"))
+    records = (path for path in ours if path.endswith(".dist-info/RECORD"))
+    naming = (path for path in records if line in b"\n" + (holding.content(path) or b""))
+    return next((path.removesuffix("/RECORD") for path in naming), None)
 
 
 # --- the project's own installation
