@@ -248,13 +248,14 @@ def _keep_unstaged(opened: OpenWorkspace) -> Callable[[], str]:
         # the second signal of an impatient person has killed what would have restored it
         with process.uninterruptible("unstaged work that a gate had put aside is restored"):
             now = unstaged.unstaged(git)
-            if not (gone := unstaged.put_aside(git, was, now)):
-                return ""
-            restore(git, held, gone, look=opened.tracker.take)
-            opened.tracker.moved()
-        text = f"a stopped gate had put unstaged work aside; restored: {some(sorted(gone), 8)}"
-        stays = now.stash and now.stash != was.stash
-        return f"{text}; what it stashed stays too: git stash drop" if stays else text
+            if gone := unstaged.put_aside(git, was, now):
+                restore(git, held, gone, look=opened.tracker.take)
+                opened.tracker.moved()
+        put_aside = f"had put unstaged work aside; restored: {some(sorted(gone), 8)}"
+        stays = "left a stash of work that is in the tree: git stash drop"
+        is_new = now.stash and now.stash != was.stash
+        said = [*([put_aside] if gone else ()), *([stays] if is_new else ())]
+        return f"a stopped gate {', and '.join(said)}" if said else ""
 
     return restore_put_aside
 
