@@ -12,7 +12,10 @@ READ = (
     *("go.sum", "Cargo.lock", "report.xml", ".venv/lib/python3.11/site-packages/a.pth"),
     *("CLAUDE.md", "package.json", "pyproject.toml", ".pre-commit-config.yaml"),
 )
-STEERS_GIT = (".gitignore", ".gitattributes", "sub/deep/.gitignore")
+STEERS_GIT = (
+    *(".gitignore", ".gitattributes", "sub/deep/.gitignore", ".git/info/exclude", ".git/index"),
+    *(".git/HEAD", ".git/config"),
+)
 
 
 def fifo(project: Project, name: str) -> None:

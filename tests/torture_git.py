@@ -65,7 +65,7 @@ def shell(root: Path, script: str) -> str:
     return done.stdout
 
 
-def _project(folder: Path, turn: str) -> Path:
+def project(folder: Path, turn: str) -> Path:
     root = folder / "project"
     (folder / "home").mkdir(parents=True)
     agent = {"backend": "command", "command": turn}
@@ -112,7 +112,7 @@ def person(folder: Path, trials: int, seed: int) -> Tally:
     for number in range(trials):
         deed = dice.choice(DEEDS) if number % 2 else ""
         turn = f"touch ../ready; while ! test -e ../go; do sleep 0.02; done; {REPAIR}; {deed}"
-        root = _project(folder / f"person-{number}", turn)
+        root = project(folder / f"person-{number}", turn)
         actions = [
             one.replace("$N", str(number)) for one in dice.sample(ACTIONS, dice.choice((1, 2, 3)))
         ]
@@ -166,7 +166,7 @@ def gitfiles(folder: Path, trials: int, seed: int) -> Tally:
     for number in range(trials):
         ruin, kills = dice.choice(RUINS), number % 3
         end = "kill -KILL $PPID; sleep 3" if kills else "true"
-        outer = _project(
+        outer = project(
             folder / f"gitfile-{number}", f"touch ../../../hit; {ruin}; {REPAIR}; {end}"
         )
         shell(outer, dice.choice(INNER) + "; git -C nested/work switch -qC mine")
@@ -213,7 +213,7 @@ def thrown_away(folder: Path, trials: int, seed: int) -> Tally:
     dice, tally = random.Random(seed), Tally()  # noqa: S311 - a seed that can be repeated
     for number in range(trials):
         how = dice.choice(THROWS)
-        root = _project(folder / f"thrown-{number}", f"{how}; {REPAIR}")
+        root = project(folder / f"thrown-{number}", f"{how}; {REPAIR}")
         files = dice.sample(NAMES, dice.randrange(1, len(NAMES)))
         tracked = {name for name in files if dice.random() < 1 / 2}
         for name in tracked:

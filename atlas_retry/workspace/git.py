@@ -14,7 +14,7 @@ from pathlib import Path
 
 from atlas_retry.errors import UsageError, WorkspaceError
 from atlas_retry.process import Command, captured
-from atlas_retry.workspace.special import RULES, special_in, special_rules
+from atlas_retry.workspace.special import special_in, waited_for
 
 MINIMUM = (2, 31)
 """GIT_CONFIG_COUNT came with 2.31 (Git release notes)."""
@@ -113,40 +113,38 @@ def git(
     may_filter = may_filter or not _FILTERING.isdisjoint(arguments)
     if may_filter and not checks_out:
         env |= _without_filters(cwd, env)
-    reads_rules = verb in _READS_RULES
-    if reads_rules:
-        _refuse(special_in(cwd, RULES))
+    if verb in _READS_RULES:
+        _refuse(next(special_in(cwd), None))
     argv = ("git", *_ALWAYS, *_with_options(verb, arguments))
-    watch = _WaitsAtFifo(cwd) if reads_rules else None
     command = Command(
         argv=argv, cwd=cwd, env=env, stdin=stdin, timeout_s=_TIMEOUT_S, keep_daemons=True
     )
-    done = captured(command, watch)
+    done = captured(command, _Patience(command))
     if done.exit_code not in accept:
         raise _error(verb, done.exit_code, os.fsdecode(done.stderr))
     return done.stdout
 
 
-class _WaitsAtFifo:
-    """Looks, once git takes long, for an ignore file below the folder at which git waits."""
+class _Patience:
+    """Looks once, if git takes long, for what it may be waiting for."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder: Path | None = folder
+    def __init__(self, command: Command) -> None:
+        self._command: Command | None = command
 
     def started(self, index: int) -> None: ...
 
     def progress(self, index: int, last_line: str, elapsed_s: float) -> None:  # noqa: ARG002
-        if self._folder and elapsed_s > _LONG_S:
-            found, self._folder = special_rules(self._folder, ()), None
-            _refuse(found)
+        if self._command and elapsed_s > _LONG_S:
+            command, self._command = self._command, None
+            _refuse(waited_for(command.cwd, command.env))
 
     def ended(self, index: int, completed: object) -> None: ...
 
 
-def _refuse(special: Iterable[Path]) -> None:
-    for path in special:
-        why = f"{path} is no regular file, and git would wait for it"
-        raise WorkspaceError(why, remedy=f"rm {shlex.quote(str(path))}")
+def _refuse(special: Path | None) -> None:
+    if special:
+        why = f"{special} is no regular file, and git would wait for it"
+        raise WorkspaceError(why, remedy=f"rm {shlex.quote(str(special))}")
 
 
 def _with_options(verb: str, arguments: Sequence[str]) -> tuple[str, ...]:
