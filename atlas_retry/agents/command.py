@@ -13,6 +13,7 @@ from atlas_retry.events import AgentActivity, Emit
 from atlas_retry.model import Agent, AgentReply, AgentRequest, ReplyStatus
 from atlas_retry.patterns import regex
 from atlas_retry.process import Completed, Ended
+from atlas_retry.reading import read_text
 from atlas_retry.settings import AgentSettings
 from atlas_retry.workspace import gittrace
 
@@ -57,7 +58,7 @@ def calling(
         emit(AgentActivity(text=line))
         done = process.run(_command(line, request, env))
         answer = Path(request.scratch) / (answer_file or "")
-        output = read(answer.read_text() if answer.is_file() else done.stdout.text)
+        output = read(read_text(answer) if answer.is_file() else done.stdout.text)
         status = _status(done)
         return AgentReply(
             status=status,

@@ -3,6 +3,8 @@
 from contextlib import suppress
 from pathlib import Path
 
+from atlas_retry.reading import read_start
+
 NAMES = ("CLAUDE.md", ".claude/CLAUDE.md", "AGENTS.md")
 """The first that exists counts, as in Claude Code."""
 MAX_CHARS = 16_000
@@ -22,9 +24,8 @@ def project_notes(root: Path) -> str:
         text = ""
         with suppress(OSError):
             path = (root / name).resolve(strict=True)
-            if path.is_file() and path.is_relative_to(root.resolve()):
-                with path.open("rb") as file:
-                    text = file.read(MAX_CHARS * 4).decode("utf-8", "replace").strip()
+            if path.is_relative_to(root.resolve()):
+                text = read_start(path, MAX_CHARS * 4).decode("utf-8", "replace").strip()
         if text:
             if len(text) > MAX_CHARS:
                 text = f"{text[:MAX_CHARS]}\n... (the rest of these notes is left out)"

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
 
+from atlas_retry.reading import read_start
+
 if TYPE_CHECKING:
     import yaml
 
@@ -211,11 +213,7 @@ class Folder(Struct, frozen=True, dict=True):
 
     def read(self, path: str) -> bytes | None:
         """Up to `MAX_BYTES` of a file; None if it is not regular or not readable."""
-        file = self.root / path
         try:
-            if not file.is_file():
-                return None
-            with file.open("rb") as content:
-                return content.read(MAX_BYTES)
+            return read_start(self.root / path, MAX_BYTES)
         except OSError:
             return None

@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 
 from atlas_retry.patterns import regex
+from atlas_retry.reading import read_start
 
 MANIFESTS: Mapping[str, re.Pattern[bytes] | None] = {
     "package.json": None,
@@ -67,8 +68,7 @@ class Layout:
     def _name(self, file: str) -> str | None:
         pattern = MANIFESTS[file.rpartition("/")[2]]
         try:
-            with (self._root / file).open("rb") as opened:
-                content = opened.read(MAX_MANIFEST_BYTES)
+            content = read_start(self._root / file, MAX_MANIFEST_BYTES)
             if pattern is None:
                 name = json.loads(content).get("name")
                 return name if isinstance(name, str) else None

@@ -21,7 +21,7 @@ from atlas_retry.model import (
     Status,
 )
 from atlas_retry.process import Completed, Ended
-from atlas_retry.reading import read_file
+from atlas_retry.reading import read_file, read_text
 from atlas_retry.text.redaction import clean, redact
 from atlas_retry.text.units import counted
 
@@ -235,8 +235,7 @@ def _project_names(root: Path, cwd: str = ".") -> frozenset[str]:
     import tomllib
 
     try:
-        with (root / "pyproject.toml").open("rb") as file:
-            own = tomllib.load(file)["project"]["name"]
+        own = tomllib.loads(read_text(root / "pyproject.toml"))["project"]["name"]
     except (OSError, ValueError, KeyError, TypeError):
         return frozenset(names)
     return frozenset(names | {str(own).replace("-", "_").lower()})

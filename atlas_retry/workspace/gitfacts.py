@@ -11,7 +11,7 @@ from pathlib import Path
 
 from atlas_retry.digests import sha256_of
 from atlas_retry.model import GitFacts
-from atlas_retry.reading import read_file
+from atlas_retry.reading import read_file, read_start
 from atlas_retry.workspace.discovery import STATES, common_dir_of, git_dir_of, refs_in
 from atlas_retry.workspace.git import GitError, git, split, user_environment
 from atlas_retry.workspace.staged import staged
@@ -237,9 +237,8 @@ def _print_of(path: Path) -> str:
     if not path.is_file():
         return f"{link}{mode:04o}"
     try:
-        with path.open("rb") as file:
-            # not more than there is: `read` makes room for as much as it is asked for
-            digest = sha256_of(file.read(min(MAX_HASHED_BYTES, path.stat().st_size)))
+        # not more than there is: reading makes room for as much as it is asked for
+        digest = sha256_of(read_start(path, min(MAX_HASHED_BYTES, path.stat().st_size)))
     except PermissionError:  # not readable, so git could not run it for us
         digest = "unreadable"
     return f"{link}{mode:04o} {digest}"

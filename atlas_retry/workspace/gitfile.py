@@ -5,7 +5,6 @@ worktree, a submodule and `git init --separate-git-dir` have such a file (gitrep
 """
 
 import os
-import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -14,6 +13,7 @@ import msgspec
 
 from atlas_retry import state_dir
 from atlas_retry.errors import WorkspaceError
+from atlas_retry.reading import read_start
 
 NAME, _HELD, _REFUSED = ".git", "gitfile", "refused-git"
 _MAX_BYTES = 1 << 16
@@ -71,9 +71,7 @@ def _read(path: Path) -> HeldGitfile | None:
     with suppress(OSError):
         if path.is_symlink():
             return HeldGitfile(content=os.fsencode(path.readlink()), is_link=True)
-        if stat.S_ISREG(path.lstat().st_mode):
-            with path.open("rb") as file:
-                return HeldGitfile(content=file.read(_MAX_BYTES))
+        return HeldGitfile(content=read_start(path, _MAX_BYTES))
     return None
 
 

@@ -297,7 +297,7 @@ def repair(ws: Workspace, folder: Path) -> tuple[str, ...]:
     if before is None or not ws.git_dir.is_dir():
         return ()
     head, was = ws.git_dir / "HEAD", before.facts.get("HEAD")
-    if was and not (head.is_file() and _is_value(os.fsdecode(head.read_bytes()).strip())):
+    if was and not (head.is_file() and _is_value(os.fsdecode(read_file(head)).strip())):
         state_dir.replace_file(head, os.fsencode(f"{was}\n"))
         done.append("HEAD")
     if "unreadable" in facts_since(ws.root, before.facts, environ=ws.environ):

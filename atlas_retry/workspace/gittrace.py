@@ -12,6 +12,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from atlas_retry.patterns import regex
+from atlas_retry.reading import read_start
 
 _EVENTS, _REFS = "git-events", "git-refs"
 MAX_TRACE_BYTES = 64 << 20
@@ -99,9 +100,9 @@ def clear(folder: Path) -> None:
 
 def _lines(path: Path) -> list[str]:
     with suppress(OSError):
-        if path.is_file() and not path.is_symlink():
-            with path.open("rb") as file:
-                return file.read(MAX_TRACE_BYTES).decode("utf-8", "surrogateescape").splitlines()
+        if not path.is_symlink():
+            lines = read_start(path, MAX_TRACE_BYTES)
+            return lines.decode("utf-8", "surrogateescape").splitlines()
     return []
 
 

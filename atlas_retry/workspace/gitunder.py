@@ -9,6 +9,7 @@ from contextlib import suppress
 
 from msgspec import Struct
 
+from atlas_retry.reading import read_file
 from atlas_retry.workspace.discovery import Workspace, commit_in, head_in, uncommitted
 from atlas_retry.workspace.git import MAX_NAMED, GitError, git, split
 from atlas_retry.workspace.gitmoves import GitTurn
@@ -107,9 +108,8 @@ def _last_move(ws: Workspace, turn: GitTurn) -> str:
     """The last entry of HEAD's log in which someone else's git changed files; empty if none did."""
     made = {one.new for one in turn.did.updates}
     log = b""
-    with suppress(OSError), (ws.git_dir / "logs" / "HEAD").open("rb") as file:
-        file.seek(turn.before.log_bytes)
-        log = file.read()
+    with suppress(OSError):
+        log = read_file(ws.git_dir / "logs" / "HEAD")[turn.before.log_bytes :]
     entries = [line.partition("\t") for line in os.fsdecode(log).splitlines()]
     if not entries:
         return "HEAD was moved"
