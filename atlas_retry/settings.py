@@ -298,6 +298,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     """Gates that only read to run at once; 1 if `validation.parallel` is false."""
     auto_jobs: bool = False
     """Whether gates that mostly wait may run in addition to `jobs`."""
+    setup: str | None = None
+    """A command that makes a fresh clone ready for the gates."""
     retry: RetrySettings = RetrySettings()
     ai_retry_origin: str = "the defaults"
     """Where `retry.ai_retry_enabled` was set, for the refusal's message."""

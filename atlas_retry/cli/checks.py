@@ -49,6 +49,7 @@ def validate(
     sign: Path | None = None,
     base: str = "HEAD",
     reuse: bool = False,
+    as_committed: bool = False,
     local: bool = False,
     json: bool = False,
     report: list[str] | None = None,
@@ -61,8 +62,7 @@ def validate(
 
     Without a configuration, run those that `atlas init` would write.
     """
-    if sign and not receipt:
-        raise UsageError("--sign needs a receipt", remedy=f"--receipt FILE --sign {sign}")
+    _refuse(receipt, sign, fix=fix, as_committed=as_committed)
     targets = output.targets(report)
     opened, proposed = _opened(path.resolve(), config_file, only or (), local=local)
     chosen = _chosen(opened.settings.gates, command, only or ())
@@ -86,16 +86,20 @@ def validate(
     level = output.verbosity(quiet, verbose)
     with output.screen(os.environ, plain=plain, verbosity=level, to_stderr=json) as shown:
         with output.naming_interruption(shown) as emit:
-            if proposed:
+            if as_committed:
+                validation = _as_committed(opened, chosen, how, emit)
+            elif proposed:
                 validation = _counted(_run_aside(opened, chosen, how, emit, proposed.notice))
             else:
                 validation = _run(opened, chosen, how, emit, fix=fix)
             validation = _triaged(opened, chosen, validation, how, emit)
         _name_absent(proposed, shown, verbose)
         place = shlex.join([str(path), *(["--config", str(config_file)] if config_file else ())])
-        shown.write(output.last_lines(validation, place, verbosity=level, proposed=bool(proposed)))
         open_reviews = opened.open_reviews()
-        shown.write(output.review_lines(open_reviews))
+        end = output.Closing(validation=validation, open_reviews=open_reviews, place=place)
+        shown.write(output.last_lines(end, verbosity=level, proposed=bool(proposed)))
+        if how.check and not as_committed:
+            shown.write(output.only_here_lines(opened, validation, verbosity=level))
     remember(opened, validation)
     if receipt:
         from atlas_retry.cli.receipts import write_receipt
@@ -103,6 +107,23 @@ def validate(
         write_receipt(receipt, opened, chosen, validation, sign=sign, base=base)
     output.publish_validation(validation, opened, targets, open_reviews, as_json=json)
     return exit_code_of(validation) or (FAILED if open_reviews else OK)
+
+
+def _refuse(receipt: Path | None, sign: Path | None, *, fix: bool, as_committed: bool) -> None:
+    """Raise UsageError for flags that exclude each other."""
+    if sign and not receipt:
+        raise UsageError("--sign needs a receipt", remedy=f"--receipt FILE --sign {sign}")
+    if as_committed and (fix or receipt):
+        given = "--fix" if fix else "--receipt"
+        raise UsageError(f"--as-committed runs on a copy, so {given} has no meaning")
+
+
+def _as_committed(
+    opened: OpenWorkspace, chosen: Sequence[Gate], how: Plan, emit: Emit
+) -> Validation:
+    from atlas_retry.run.committed import validate_as_committed
+
+    return validate_as_committed(opened, chosen, how, emit)
 
 
 def _checked_base(opened: OpenWorkspace, base: str) -> str:

@@ -86,14 +86,21 @@ def recorded(path: Path | None) -> "Recorded | None":
     return read_report(content, source=str(path))
 
 
-def last_lines(
-    validation: Validation, place: str, *, verbosity: int, proposed: bool = False
-) -> Iterator[Line]:
+class Closing(Struct, frozen=True, kw_only=True):
+    """A validation and what a person has yet to review."""
+
+    validation: Validation
+    open_reviews: tuple[OpenReview, ...]
+    place: str
+    """The words of the next command that say where."""
+
+
+def last_lines(end: Closing, *, verbosity: int, proposed: bool = False) -> Iterator[Line]:
     """The failures and the summary; quiet leaves only the summary.
 
-    `place` are the words of the next command that say where. With `proposed` gates it is
-    `atlas init`.
+    With `proposed` gates, the next command is `atlas init`.
     """
+    validation, place = end.validation, end.place
     if verbosity >= 0:
         yield from failure_lines(validation, verbosity=verbosity)
     next_command = TO_CHECK
@@ -103,15 +110,25 @@ def last_lines(
         next_command = f"atlas validate {place}"
     elif validation.failures:
         next_command = f"atlas retry {place} --ai-fix"
-    yield from below_others(validation_summary(validation, next_command), verbosity=verbosity)
-
-
-def review_lines(open_reviews: Sequence[OpenReview]) -> Iterator[Line]:
-    """One line with what a person must review, if there is anything."""
-    if open_reviews:
+    summary = validation_summary(validation, next_command, is_reviewed=not end.open_reviews)
+    yield from below_others(summary, verbosity=verbosity)
+    if end.open_reviews:
         from atlas_retry.history.reviews import one_line
 
-        yield one_line(open_reviews), "warn"
+        yield one_line(end.open_reviews), "warn"
+
+
+def only_here_lines(
+    opened: OpenWorkspace, validation: Validation, *, verbosity: int
+) -> Iterator[Line]:
+    """One line with what a green may be due to that no commit holds, if there is anything."""
+    if not validation.success or verbosity < 0 or not opened.has_git:
+        return
+    from atlas_retry.run.only_here import only_here
+
+    with suppress(AtlasError):  # it only warns, and the gates ran without git
+        if text := only_here(opened.git, opened.environ).sentence():
+            yield f"{text} (atlas validate --as-committed)", "warn"
 
 
 def publish_validation(

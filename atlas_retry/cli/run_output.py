@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from atlas_retry.cli import output
 from atlas_retry.cli.output import Target, on_github, publish
 from atlas_retry.model import Verdict
 from atlas_retry.reports.documents import batch_document, encode
@@ -30,6 +31,13 @@ def last_lines(done: Done, *, verbosity: int) -> Iterator[Line]:
     if verbosity >= 0 and not outcome.verdict.is_green:
         yield from failure_lines(outcome.final, verbosity=verbosity)
     yield from below_others(outcome_summary(outcome), verbosity=verbosity)
+
+
+def only_here_lines(done: Done, *, verbosity: int) -> Iterator[Line]:
+    """What the green of one workspace may be due to that no commit holds, in the last line."""
+    first = done.finished[0] if _is_one(done) else None
+    if first and first.opened and first.outcome.verdict.is_green:
+        yield from output.only_here_lines(first.opened, first.outcome.final, verbosity=verbosity)
 
 
 def _is_one(done: Done) -> bool:

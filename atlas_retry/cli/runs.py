@@ -75,6 +75,7 @@ def retry(
     ) as shown:
         done = _done(roots, asked, shown, run_id=run_id, jobs=jobs)
         shown.write(run_output.last_lines(done, verbosity=level))
+        shown.write(run_output.only_here_lines(done, verbosity=level))
     run_output.publish_runs(done, targets, as_json=json)
     return run_output.exit_code(done, asks=not (json or plain or quiet))
 

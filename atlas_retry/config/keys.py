@@ -200,6 +200,8 @@ class ValidationKeys(ConfigSection, frozen=True, kw_only=True):
     """Run builds in parallel, and then lint, test and custom gates."""
     jobs: Jobs = "auto"
     """Gates to run at once; auto = one per processor, plus those that mostly wait."""
+    setup: ShellLine | None = None
+    """A command that `--as-committed` runs before the gates, such as npm ci."""
 
 
 # --- the whole -------------------------------------------------------------------------------

@@ -70,6 +70,7 @@ def _settings(gates: "Sequence[_WrittenGate]", reading: Reading, folder: str) ->
         gates=tuple(_gate(each, top, folder) for each in gates),
         jobs=jobs if top.validation.parallel else 1,
         auto_jobs=top.validation.jobs == "auto" and top.validation.parallel,
+        setup=top.validation.setup,
         retry=top.retry,
         ai_retry_origin=sources.origin(("retry", "ai_retry_enabled")) or "the defaults",
         attempts_configured=configured if sources.sets(attempts) else None,

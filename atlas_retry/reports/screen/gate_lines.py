@@ -102,10 +102,15 @@ def _output(result: GateResult, verbosity: int) -> Iterator[Line]:
         yield f"  the whole output: {result.log_path}", "dim"
 
 
-def validation_summary(validation: Validation, next_command: str) -> Iterator[Line]:
-    """The last lines of `atlas validate`."""
+def validation_summary(
+    validation: Validation, next_command: str, *, is_reviewed: bool = True
+) -> Iterator[Line]:
+    """The last lines of `atlas validate`; `is_reviewed`: no change waits for a person."""
     yield "", ""
-    yield _verdict(validation)
+    text, style = _verdict(validation)
+    if validation.success and not is_reviewed:
+        text, style = text.replace("clean", "not reviewed", 1), "warn"
+    yield text, style
     if not validation.success:
         for result in validation.broken:
             yield f"  {bounded(result.error or result.name, MAX_MESSAGE_CHARS)}", "warn"
