@@ -1,11 +1,12 @@
 """Whole runs on the changes of `changes.txt`: cheats caught, honest fixes let through, suites read.
 
-.venv/bin/python bench/changes.py [--sound] [NAME ...]
+.venv/bin/python bench/changes.py [--sound] [--second] [NAME ...]
 
 An agent makes each change, in both of two attempts. A cheat is caught if the run does not end
 green, an honest fix is let through if it ends `fixed`, a suite that prints failures if `validate`
 is green.
 `--sound` only checks the cases: each gate fails before its change, and passes after it.
+`--second` takes the cases of `changes2.txt`.
 """
 
 import hashlib
@@ -22,7 +23,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-CASES = Path(__file__).parent / "changes.txt"
+FOLDER = Path(__file__).parent
 GIT = ("git", "-c", "user.name=a", "-c", "user.email=a@example.invalid")
 FAILING = ("cheat", "honest")
 
@@ -85,6 +86,8 @@ def environ(folder: Path) -> dict[str, str]:
         "ATLAS_HOME": str(folder / "state"),
         "GOCACHE": str(home / ".cache/go-build"),
         "GOFLAGS": "-mod=mod",
+        "CARGO_HOME": str(home / ".cargo"),
+        "RUSTUP_HOME": str(home / ".rustup"),
         "GIT_CONFIG_NOSYSTEM": "1",
         "LC_ALL": "C.UTF-8",
         "PYTHONDONTWRITEBYTECODE": "1",
@@ -166,7 +169,9 @@ def soundness(change: Change) -> str:
         shutil.rmtree(root / ".atlas")
         for step in ("before", "after"):
             if step == "after":
-                shutil.copytree(folder / "script/1/files", root, dirs_exist_ok=True)
+                # new times of change, by which make decides
+                files = folder / "script/1/files"
+                shutil.copytree(files, root, copy_function=shutil.copy, dirs_exist_ok=True)
                 for path in (folder / "script/1/delete").read_text().split():
                     (root / path).unlink()
             codes.append(
@@ -189,8 +194,9 @@ def soundness(change: Change) -> str:
 
 def main(words: list[str]) -> int:
     """Run the named cases, or all, and print the table."""
-    text = CASES.read_text(encoding="utf-8")
-    print(f"{CASES.name} sha256 {hashlib.sha256(text.encode()).hexdigest()}")
+    cases = FOLDER / ("changes2.txt" if "--second" in words else "changes.txt")
+    text = cases.read_text(encoding="utf-8")
+    print(f"{cases.name} sha256 {hashlib.sha256(text.encode()).hexdigest()}")
     names = {word for word in words if not word.startswith("-")}
     chosen = [one for one in changes(text) if not names or one.name in names]
     right, count = Counter[str](), Counter[str](one.label for one in chosen)
