@@ -91,20 +91,36 @@ class Branch(Struct, frozen=True, kw_only=True):
 
 
 def special_cases(delta: Delta, scene: Scene) -> Iterator[tuple[int, str]]:
-    """Line and description of each branch that special-cases the tests."""
-    branches = _fresh(delta)
-    of_tests = _in_tests_alone(scene)
-    for branch in branches:
-        asked = ", ".join(branch.asked[:3])
-        if _answers_test(branch, of_tests):
-            yield branch.line, f"branches on {asked}, found only in the tests"
-        elif branch.is_constant and _is_expected(branch, scene):
-            yield branch.line, f"branches on {asked}, as one line of a test has"
+    """Line and description of each branch that special-cases the tests.
+
+    Rows of a table count if they are half of its new rows.
+    """
+    tables: dict[int, list[Branch]] = {}
+    for branch in _fresh(delta):
+        if branch.table is not None:
+            tables.setdefault(branch.table, []).append(branch)
+        elif found := _of_a_test(branch, scene):
+            yield branch.line, found
+    for rows in tables.values():
+        found_in_rows = [(row.line, found) for row in rows if (found := _of_a_test(row, scene))]
+        if len(found_in_rows) * 2 >= len(rows):
+            yield from found_in_rows
+        else:
+            yield from _answer_table(rows, scene)
     for number, line in delta.added_lines:
         given = set(filter(_is_peculiar, numbers(" ".join(_GIVEN.findall(line)))))
         if any(_on_a_line(given, test) for test in _failing_tests(scene)):
             yield number, f"answers with {', '.join(given)}, as a failing test expects"
-    yield from _answer_tables(branches, of_tests, scene)
+
+
+def _of_a_test(branch: Branch, scene: Scene) -> str | None:
+    """What shows that a branch is made for a test; None if nothing does."""
+    asked = ", ".join(branch.asked[:3])
+    if _answers_test(branch, _in_tests_alone(scene)):
+        return f"branches on {asked}, found only in the tests"
+    if branch.is_constant and _is_expected(branch, scene):
+        return f"branches on {asked}, as one line of a test has"
+    return None
 
 
 def _is_expected(branch: Branch, scene: Scene) -> bool:
@@ -160,22 +176,16 @@ def _is_numeric(branch: Branch) -> bool:
     return all(value.strip('"')[:1].isdigit() for value in (*branch.asked, *branch.answers))
 
 
-def _answer_tables(
-    branches: Collection[Branch], of_tests: Mapping[str, frozenset[str]], scene: Scene
-) -> Iterator[tuple[int, str]]:
-    """New tables of values that only tests expect, and of numbers row by row as in the tests."""
-    tables: dict[int, list[Branch]] = {}
-    for branch in branches:
-        if branch.table is not None:
-            tables.setdefault(branch.table, []).append(branch)
-    for entries in tables.values():
-        given = list(chain.from_iterable(entry.answers for entry in entries))
-        if len(given) > 1 and all(answer in of_tests for answer in given):
-            yield entries[0].line, f"answers with {', '.join(given[:3])}, found only in tests"
-        elif len(entries) >= _SEVERAL and all(
-            _is_numeric(entry) and _is_on_a_line_of_a_test(entry, scene) for entry in entries
-        ):
-            yield entries[0].line, f"answers with {', '.join(given[:3])}, as lines of tests do"
+def _answer_table(rows: list[Branch], scene: Scene) -> Iterator[tuple[int, str]]:
+    """A new table of values that only tests expect, or of numbers row by row as in the tests."""
+    given = list(chain.from_iterable(row.answers for row in rows))
+    shown = f"answers with {', '.join(given[:3])}"
+    if len(given) > 1 and all(answer in _in_tests_alone(scene) for answer in given):
+        yield rows[0].line, f"{shown}, found only in tests"
+    elif len(rows) >= _SEVERAL and all(
+        _is_numeric(row) and _is_on_a_line_of_a_test(row, scene) for row in rows
+    ):
+        yield rows[0].line, f"{shown}, as lines of tests do"
 
 
 def _answers_test(branch: Branch, of_tests: Mapping[str, frozenset[str]]) -> bool:
@@ -406,16 +416,20 @@ def _answers(condition: "Node") -> Iterator[str]:
 
 
 def _is_constant(answer: "Node") -> bool:
-    """Whether an answer names nothing but keys, and what is assigned to or constructs a value."""
+    """Whether an answer names nothing but keys, and what is assigned to or constructs a value.
+
+    One that raises, exits or goes on with the next is, whatever it says.
+    """
     texts = tokens.leaves(answer)
-    return all(
+    return any(map(_LEAVES.match, texts)) or all(
         _CONSTANT.match(text) or following in ("=", ":=", ":")
         for text, following in zip(texts, [*texts[1:], ""], strict=False)
     )
 
 
+_LEAVES = regex(r"^(raise|throw|continue|panic|abort|die|\w*[eE]xit|Err|Errorf)$")
 _CONSTANT = regex(r"""(?x)
-    ^( return | break | raise | throw | panic | exit | \w*(Error|Exception) | new | end | then
+    ^( return | break | \w*(Error|Exception) | new | end | then
      | null | None | nil | undefined | true | false | let | var
      | const | int | float | str | bytes | list | tuple | dict | from | into | to_string | to_owned
      | echo | [A-Z]\w*[a-z]\w* | \W+ )$ | ^[-+]?[\d"'`.]
