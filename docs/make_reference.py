@@ -218,6 +218,12 @@ _OF_MECHANISMS = (
     ),
     ("changed-in-git", "review", "someone else's git changed files under the attempt"),
     ("dependency-added", "noted", "what the project depends on was changed"),
+    ("settings-added", "noted", "settings or CI got more, which the gates do not need"),
+    (
+        "source-deleted",
+        "review; noted",
+        "a gate reported it; noted if no code imports it and no test names it",
+    ),
 )
 """Rules that are in no table of the code; a test checks that none is missing."""
 
@@ -228,8 +234,10 @@ def _rules() -> Iterator[str]:
         yield f"| `{row.rule}` | held | {_line(row.detail)} |\n"
     for name, kind, because in _OF_MECHANISMS:
         yield f"| `{name}` | {kind} | {because} |\n"
-    for rule in sources.RULES:
-        yield f"| `{rule.name}` | {rule.answer.value} | {_line(rule.reason)} |\n"
+    reasons = {rule.name: rule.reason for rule in sources.RULES}
+    for name, reason in reasons.items():
+        answers = "; ".join(rule.answer.value for rule in sources.RULES if rule.name == name)
+        yield f"| `{name}` | {answers} | {_line(reason)} |\n"
     for besides in beside.RULES:
         elsewhere = "; `atlas guard`: held" if besides.only_in_runs else ""
         answer = besides.answer.value + elsewhere

@@ -10,12 +10,12 @@ from msgspec.structs import replace
 from atlas_retry import guard
 from atlas_retry.guard import case as values
 from atlas_retry.guard import decides, judge, places, settings
-from atlas_retry.guard.documents import flat, parse
 from atlas_retry.guard.judge import folders, seals
 from atlas_retry.guard.judge.seals import PROTECTED, protected
 from atlas_retry.patterns import words
 from atlas_retry.settings import GuardSettings, Settings
 from atlas_retry.text import reinstalling
+from atlas_retry.text.documents import flat, parse
 from tests.guardcases import answers, case, failed, judged
 
 FILES = {

@@ -9,6 +9,7 @@ from tests.guardcases import MYPY, PYTEST, RUFF, answers, failed, judged
 PY, GO, RS, C, JS, TS = "app.py", "app.go", "app.rs", "src/app.c", "app.js", "app.ts"
 VET, TSC = failed("go vet ./...", Kind.LINT), failed("npx tsc -p .", Kind.LINT)
 CARGO, ESLINT = failed("cargo build", Kind.BUILD), failed("npx eslint .", Kind.LINT)
+PROPOSES = replace(CARGO, stderr="help: use `let _ = ...` to ignore the resulting value\n  |\n")
 
 HIDDEN: list[tuple[str, str, str, GateResult]] = [
     (RS, "fn f() {\n    fs::copy(a, b);\n}\n", "fn f() {\n    let _ = fs::copy(a, b);\n}\n", CARGO),
@@ -28,6 +29,7 @@ SHOWN: list[tuple[str, str, str, GateResult]] = [
     (RS, "fn f() {\n    let a = g();\n}\n", "fn f() {\n    let _a = g();\n}\n", CARGO),
     (GO, "func f() {\n\tfile.Close()\n}\n", "func f() error {\n\treturn file.Close()\n}\n", VET),
     (GO, "func f() {\n\tfile.Close()\n}\n", "func f() {\n\t_ = file.Close()\n}\n", PYTEST),
+    (RS, "fn f() {\n    fs::copy(a, b);\n}\n", "fn f() {\n    let _ = fs::copy(a, b);\n}\n", PROPOSES),
     (PY, "def add(x, to=[]):\n    to.append(x)\n", "def add(x, to=None):\n    to = to or []\n    to.append(x)\n", RUFF),
     (PY, "def f(a):\n    if a.b:\n        a.b()\n", "def f(a):\n    g = a.b\n    if g:\n        g()\n", MYPY),
     (PY, "x = 60 * 24\n", "MINUTES = 60\nx = MINUTES * 24\n", RUFF),
@@ -95,10 +97,8 @@ LOST = "for line in lines:\n    try:\n        add(line)\n    except Exception:\n
         (PY, LOST.replace("Exception", "ValueError"), False),
         (PY, LOST.replace("continue", "log(line)"), False),
         (PY, "try:\n    f()\nexcept Exception:\n    return 0\n", True),
-        (GO, "func f() {\n\tif err != nil {\n\t\tcontinue\n\t}\n}\n", True),
-        (GO, "func f() error {\n\tif err != nil {\n\t\treturn err\n\t}\n}\n", False),
-        (TS, "const t = await read(path).catch(() => 'null');\n", True),
-        (TS, "const t = await read(path).catch((error) => report(error));\n", False),
+        (TS, "try { f() } catch { done = true }\n", True),
+        (TS, "try { f() } catch (error) { report(error) }\n", False),
         (JS, "try { f() } catch (e) { return [] }\n", True),
     ],
 )

@@ -1,7 +1,5 @@
 """A project's files, and its manifests, which are parsed on access."""
 
-import configparser
-import json
 import os
 import re
 import tomllib
@@ -15,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 from msgspec import Struct
 
 from atlas_retry.reading import read_start
+from atlas_retry.text import documents
 
 if TYPE_CHECKING:
     import yaml
@@ -143,7 +142,7 @@ class ProjectFiles(Struct, frozen=True, dict=True):
         return self._parsed(path, tomllib.loads)
 
     def json(self, path: str) -> Table:
-        return self._parsed(path, json.loads)
+        return table(documents.parse(path, self.text(path).encode()))
 
     def yaml(self, path: str) -> Table:
         import yaml
@@ -160,12 +159,12 @@ class ProjectFiles(Struct, frozen=True, dict=True):
             return {}
 
     def ini(self, path: str) -> Mapping[str, Mapping[str, str]]:
-        parser = configparser.RawConfigParser(strict=False, allow_no_value=True)
-        try:
-            parser.read_string(self.text(path))
-        except configparser.Error:
-            return {}
-        return {name: {k: v or "" for k, v in parser.items(name)} for name in parser.sections()}
+        """Sections with their keys in lower case; a key without a value has an empty one."""
+        parsed = table(documents.parse(path, self.text(path).encode()))
+        return {
+            name: {key.lower(): f"{value or ''}" for key, value in table(keys).items()}
+            for name, keys in parsed.items()
+        }
 
     @cached_property
     def pyproject(self) -> Table:

@@ -200,8 +200,16 @@ class Scene(Struct, frozen=True, kw_only=True, eq=False, dict=True):
         output = "\n".join(result.stdout + result.stderr for result in self.failed_runs)
         return tuple((path, int(line)) for path, line in _PRINTED.findall(output))
 
+    @cached_property
+    def changed(self) -> dict[str, Delta]:
+        return {delta.path: delta for delta in self.deltas}
+
     def old_text(self, path: str) -> str:
         return (self.case.before.read(path) or b"").decode("utf-8", "replace")
+
+    def new_text(self, path: str) -> str:
+        delta = self.changed.get(path)
+        return self.old_text(path) if delta is None else delta.new_text
 
 
 def scene(case: Case) -> Scene:
@@ -226,7 +234,7 @@ Seen = tuple[int | None, str]
 REMARK = regex(r"^\s*(#(?![!\[]|\s*define)|//|\*(\s|/|$)|/\*)")
 
 
-def _pattern(path: str, spellings: Mapping[str, str]) -> re.Pattern[str]:
+def pattern_of(path: str, spellings: Mapping[str, str]) -> re.Pattern[str]:
     """The pattern for all languages and the file's own."""
     wanted = (spellings.get(key, "(?!)") for key in ("", places.family(path)))
     either = "|".join(f"(?:{spelling}\n)" for spelling in wanted)
@@ -237,7 +245,7 @@ def lines(spellings: Mapping[str, str], detail: str) -> Callable[[Delta, Scene],
     """A rule on new lines."""
 
     def check(delta: Delta, _: Scene) -> Iterator[Seen]:
-        pattern = _pattern(delta.path, spellings)
+        pattern = pattern_of(delta.path, spellings)
         for number, line in delta.added_lines:
             if pattern.search(line) and not REMARK.match(line):
                 yield number, f"{detail}: `{line.strip()[:80]}`"
@@ -247,7 +255,7 @@ def lines(spellings: Mapping[str, str], detail: str) -> Callable[[Delta, Scene],
 
 def newly(delta: Delta, spellings: Mapping[str, str]) -> Iterator[int]:
     """Lines of matches that are more frequent in the new source."""
-    pattern = _pattern(delta.path, spellings)
+    pattern = pattern_of(delta.path, spellings)
     now = [(match.start(), match[0]) for match in pattern.finditer(delta.new_text)]
     known = [match[0] for match in pattern.finditer(delta.old_text)] if now else []
     for start, _ in more_often(now, known):

@@ -12,9 +12,9 @@ from msgspec import Struct
 
 from atlas_retry.guard import places
 from atlas_retry.guard.case import Answer, Delta, Ruling, Scene
-from atlas_retry.guard.documents import Key, flat, parse
 from atlas_retry.guard.settings import deciding_part, is_shared
 from atlas_retry.patterns import regex, words
+from atlas_retry.text.documents import Key, flat, parse
 from atlas_retry.text.globs import Globs, globs
 
 
@@ -161,17 +161,27 @@ _COLLECTED = regex(
 def is_product(path: str, scene: Scene) -> bool:
     """Whether code whose path sounds like a test is part of the product.
 
-    No runner collects it, it asserts nothing, and a source or a test imports it.
+    No runner collects it, it asserts nothing, and a source or a test imports it; a new one, a
+    source.
     """
-    if _SURE.search(path) or not places.is_code(path) or path not in scene.old_paths:
+    if _SURE.search(path) or not places.is_code(path):
         return False
-    if _COLLECTED.search(scene.old_text(path)):
-        return False
+    if path in scene.old_paths:
+        users = importing(path, scene, scene.old_text)
+        return not _COLLECTED.search(scene.old_text(path)) and any(users)
+    users = importing(path, scene, scene.new_text)
+    return not _COLLECTED.search(scene.new_text(path)) and any(map(places.is_source, users))
+
+
+def importing(path: str, scene: Scene, text_of: Callable[[str], str]) -> Iterator[str]:
+    """Other code that imports a module, in the texts of one side of the change."""
     stem = posixpath.splitext(path)[0]
     name = places.name(posixpath.dirname(path) if stem.endswith(("__init__", "index")) else stem)
     imported = regex(rf"\b(import|from|require\w*|use|include|mod)\b.*\b{re.escape(name)}\b")
-    holding = scene.case.mentions([name]).get(name, frozenset()) - {path}
-    return any(imported.search(scene.old_text(other)) for other in filter(places.is_code, holding))
+    others = scene.case.mentions([name]).get(name, frozenset()) | scene.changed.keys()
+    for other in filter(places.is_code, others - {path}):
+        if imported.search(text_of(other)):
+            yield other
 
 
 def _by_entry(delta: Delta, scene: Scene) -> tuple[str, str] | None:
@@ -217,9 +227,14 @@ def _in_the_way(path: PurePosixPath, scene: Scene) -> str | None:
     return f"it would be imported in the place of the library {stem}" if is_shadow else None
 
 
+def is_own_package(name: str, scene: Scene) -> bool:
+    """Whether the project itself is the package of this name."""
+    return any(path.startswith((f"{name}/", f"src/{name}/")) for path in scene.old_paths)
+
+
 def _is_library(stem: str, scene: Scene) -> bool:
     """Whether Python or a declared dependency has a module of this name."""
-    if any(path.startswith((f"{stem}/", f"src/{stem}/")) for path in scene.old_paths):
+    if is_own_package(stem, scene):
         return False
     if stem in sys.stdlib_module_names:
         return True

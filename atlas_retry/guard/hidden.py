@@ -37,7 +37,7 @@ def hidden(delta: Delta, scene: Scene) -> Iterator[Seen]:
     if "type" in kinds:
         yield from _typed_away(delta, scene)
     if kinds & {"lint", "type"}:
-        yield from _the_same(delta)
+        yield from _the_same(delta, scene)
 
 
 def _asserted(path: str, source: bytes | None) -> Iterator[tuple[int, str]]:
@@ -57,14 +57,21 @@ def _typed_away(delta: Delta, scene: Scene) -> Iterator[Seen]:
     yield from ((line, shown) for line in newly(delta, _HIDDEN))
 
 
-def _the_same(delta: Delta) -> Iterator[Seen]:
-    """Statements that come back with their value thrown away."""
+def _the_same(delta: Delta, scene: Scene) -> Iterator[Seen]:
+    """Statements that come back with their value thrown away, unless the gate proposes that."""
+    proposed = "\n".join(_HELP.findall("".join(r.stdout + r.stderr for r in scene.case.failing)))
     old, new = delta.old_text.splitlines(), delta.new_text.splitlines()
     gone = {_plain(line) for _, line in more_often(enumerate(old), new)}
     for number, line in delta.added_lines:
-        shown, bare = line.strip()[:80], _DISCARDS.sub("", line.strip())
-        if bare != line.strip() and "(" in bare and _plain(bare) in gone:
-            yield number, f"throws away what the checker wants to be used: `{shown}`"
+        discards = _DISCARDS.search(line.strip())
+        if discards and discards[0].strip() not in proposed:
+            shown, bare = line.strip()[:80], _DISCARDS.sub("", line.strip())
+            if "(" in bare and _plain(bare) in gone:
+                yield number, f"throws away what the checker wants to be used: `{shown}`"
+
+
+_HELP = regex(r"(?im)^\W*help: (.*)")
+"""What rustc proposes. Source: the output of rustc 1.95 for `unused_must_use`."""
 
 
 def _plain(line: str) -> str:

@@ -1,4 +1,4 @@
-"""Tests inside sources and texts: Rust's test modules, examples, tests of vitest.
+"""Tests inside sources and texts: Rust's test modules, examples of Python, tests of vitest.
 
 The earlier tests are put into the new source, so that the gates run them as before.
 """
@@ -41,7 +41,7 @@ def moved(delta: Delta, scene: Scene) -> Ruling | None:
     if delta.after is None:
         return _gone(delta, scene) if places.is_source(delta.path) else None
     if places.is_prose(delta.path) or places.suffix(delta.path) == ".py":
-        seen = _examples(delta, led, _PROMPTED)
+        seen = _examples(delta)
         return seen if seen and _are_run(delta.path, scene) else None
     return _marked(delta, led) if places.is_source(delta.path) else None
 
@@ -55,15 +55,12 @@ def _gone(delta: Delta, scene: Scene) -> Ruling | None:
 
 
 def _marked(delta: Delta, led: Renames) -> Ruling | None:
-    """The change of items marked as tests, and of examples in Rust."""
-    documented = _examples(delta, led, _FENCED) if places.suffix(delta.path) == ".rs" else None
-    after = documented.rewrite if documented else delta.after
-    if after is None:
-        return documented
+    """The change of items marked as tests."""
+    after = delta.after or b""
     old, new = _items(delta.path, delta.before or b""), _items(delta.path, after)
     file = SourceChange(delta=delta, led=led)
     if not unpaired(old, new, file.is_next)[0]:
-        return documented
+        return None
     line = new[0].start_point[0] + 1 if new else None
     return _held(delta.path, _spliced(delta.before or b"", after, old, new), line)
 
@@ -99,12 +96,6 @@ def _spliced(before: bytes, after: bytes, old: "list[Node]", new: "list[Node]") 
     return after
 
 
-_FENCED = regex(r"""(?mx)
-    ^[ \t]*//[/!][ \t]*```.*\n
-    (?: [ \t]*//[/!](?![ \t]*```).*\n )*
-    (?: [ \t]*//[/!][ \t]*```.*\n )?
-    """)
-"""An example in comments of Rust, including its fences."""
 _PROMPTED = regex(r"""(?mx)
     ^[ \t]*>>>.*\n?
     (?: (?! [ \t]*(?:$|>>>|\"{3}|'{3}|```) ).*\n? )*
@@ -112,19 +103,17 @@ _PROMPTED = regex(r"""(?mx)
 """An example of Python with its expected output."""
 
 
-def _examples(delta: Delta, led: Renames, pattern: re.Pattern[str]) -> Ruling | None:
-    """The change of examples that gates run, except names that the source dropped.
+def _examples(delta: Delta) -> Ruling | None:
+    """The change of examples that gates run, except their indentation.
 
-    In Python an example is itself text of the source, so names are not replaced there.
+    They are themselves text of the source, so no names are replaced in them.
     """
-    follows = SourceChange(delta=delta, led=led) if pattern is _FENCED else None
 
     def same(was: re.Match[str], now: re.Match[str]) -> bool:
-        """Whether they differ at most in indentation and dropped names."""
-        old, new = ("\n".join(map(str.strip, one[0].splitlines())) for one in (was, now))
-        return old == new or bool(follows and follows.same_names(old, new))
+        old, new = (list(map(str.strip, one[0].splitlines())) for one in (was, now))
+        return old == new
 
-    old, new = pattern.finditer(delta.old_text), pattern.finditer(delta.new_text)
+    old, new = _PROMPTED.finditer(delta.old_text), _PROMPTED.finditer(delta.new_text)
     lost, came = unpaired(old, new, same)
     if not lost:
         return None

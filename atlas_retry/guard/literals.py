@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from atlas_retry.guard import decides, documents, places, settings, tokens
+from atlas_retry.guard import decides, places, settings, tokens
 from atlas_retry.guard.case import Delta, Scene
 from atlas_retry.patterns import regex, words
 from atlas_retry.source import nodes_of_types, text_of
 from atlas_retry.source.values import LITERAL, bare, numbers, spellings, value_of, whole
+from atlas_retry.text import documents
 
 if TYPE_CHECKING:
     from tree_sitter import Node

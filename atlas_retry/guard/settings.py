@@ -6,8 +6,8 @@ from itertools import chain
 
 from atlas_retry.guard import places
 from atlas_retry.guard.case import Delta
-from atlas_retry.guard.documents import Key, flat, parse
 from atlas_retry.patterns import regex, words
+from atlas_retry.text.documents import Key, flat, parse
 from atlas_retry.workspace.versions import differing
 
 _PACKAGING = words("poetry pdm hatch setuptools flit uv rye scikit-build maturin commitizen")
@@ -89,9 +89,52 @@ def deciding_part(delta: Delta) -> str | None:
     if old is None or new is None:
         return "a file that cannot be read"
     for key in sorted(differing(old, new)):
-        if counts(key) or _redirects(old.get(key), new.get(key)):
+        is_added = key not in old and _is_addition(key)
+        if _redirects(old.get(key), new.get(key)) or (counts(key) and not is_added):
             return f"`{'.'.join(key).strip()[:60]}`"
     return None
+
+
+_STARTED_BY_OTHERS = regex(r"^(pre|post|install|prepare|version|dependencies)")
+"""Package scripts that npm starts with others. Source: npm's page `scripts`."""
+
+
+def _is_addition(key: Key) -> bool:
+    """Whether a new setting is a script that nothing starts, or a dependency from its registry."""
+    if key[0] == "scripts":
+        return not _STARTED_BY_OTHERS.match(key[-1])
+    is_elsewhere = key[-1] in ("path", "git", "registry", "url")
+    return any(map(_DEPENDS.search, key)) and not is_elsewhere
+
+
+def only_adds(delta: Delta) -> bool:
+    """Whether a file of settings alone only has more dependencies, or more jobs and steps."""
+    if is_shared(delta.path):
+        return False
+    old, new = (parse(delta.path, content or b"") for content in (delta.before, delta.after))
+    return isinstance(old, dict) and old != {} and _grew(old, new, "")
+
+
+_ITEMS = words("jobs steps repos hooks")
+"""Lists and tables of CI and pre-commit whose members run by themselves."""
+
+
+def _grew(old: object, new: object, key: str) -> bool:
+    """Whether everything is there as it was, in order, among more of what may be added."""
+    may_add = key in _ITEMS or bool(_DEPENDS.search(key))
+    if isinstance(old, dict) and isinstance(new, dict):
+        is_kept = all(name in new and _grew(old[name], new[name], f"{name}") for name in old)
+        return is_kept and (may_add or len(old) == len(new))
+    if isinstance(old, list) and isinstance(new, list):
+        rest = iter(new)
+        is_kept = all(any(_grew(one, other, "") for other in rest) for one in old)
+        return is_kept and (may_add or len(old) == len(new))
+    if isinstance(old, str) and isinstance(new, str) and _DEPENDS.search(key):
+        lines, now = old.split("\n"), new.split("\n")
+        came = (line for line in now if line not in lines)
+        return {*lines} <= {*now} and not any(map(_REDIRECTED.search, came))
+    # `True` is not `1` there
+    return repr(old) == repr(new)
 
 
 def _leaves(path: str, content: bytes | None) -> dict[Key, object] | None:
@@ -134,7 +177,7 @@ def is_manifest(path: str) -> bool:
     return name in _MANIFESTS or bool(_REQUIREMENTS.match(name))
 
 
-_DEPENDS = regex(r"(?i)depend|require")
+_DEPENDS = regex(r"(?i)depend|require|^deps$")
 
 
 def dependencies_changed(delta: Delta) -> bool:

@@ -65,8 +65,6 @@ _LOOKS_AROUND = {
     | \bmodule\.parent\b | \bgc\.get_(objects|referrers)\( | \bthread::current\(\)\.name\(
     | \b(now|today|Now|time|currentTimeMillis)\([^()]*\)[\w.()]* \s*([<>]=?|\.(Before|After)\()
       \s*([\w.]*([dD]ate|time)\w*\(\s*["'\d] | ["'] | \d{6})
-    | ^\s*(from|import)\s+(unittest|_?pytest|hypothesis|org\.(junit|mockito|testng))\b
-    | (\bfrom|\brequire\(|\bimport)\s*["'](vitest|@?jest|sinon|chai|mocha|node:test)\b
     | \bATLAS_MARK | ["']ATLAS_["']
     )""",
     "py": r"\b(inspect\.(stack|currentframe|getouterframes)|_getframe|(extract|walk)_stack)\b",
@@ -143,45 +141,48 @@ _SAME_MEMBER = regex(r"""(?x)
 """A comparison of one member of both sides: `self.x == other.x`, `x.equals(other.x)`."""
 _DECLARED = regex(r"(?: operator\s*[<>=!]+ | [^{};=] )*+ ;", re.VERBOSE)
 """A method without a body."""
-_WAITS = {
-    "": r"""
-      [sS]leep(_for|_ms)?\s*\(\s* ((\w+(\.|::))*\w+\(\s*)?
-      ( (?!0+\)) ([\d._]+L?|[A-Z][A-Z_\d]+) (\s*\*\s*time\.\w+)? | time\.\w+ )\s*\)
-    | ^\s*sleep\s+[\d.]*[1-9]
-    """,
-    "js": r"""\bPromise\b.*\bsetTimeout\(\s*\w+\s*,\s*[1-9]
-        | \bawait\s+[\w.]*([dD]elay|[wW]ait\w*)\(\s*[1-9]""",
-    "cs": r"\bTask\.Delay\(\s*[1-9]",
-}
-_LOOPS = regex(r"^(\w+_)?(while|until|loop|do|for|foreach)(_\w*(statement|expression))?$")
 _STUBS = r"""
       \b(todo|unimplemented)!\( | \braise\s+NotImplementedError\b
     | \bthrow\s+new\s+\w*(Unsupported|NotImplemented)\w*\( | \bpanic\(["`](TODO|not\ implemented)
     """
-_CONSTANT = r"""(null|undefined|nil|None|[Tt]rue|[Ff]alse|-?\d+|["'`][^"'`]*["'`]|\[\]|\{\}|\(\))"""
-_IDLE = rf"""(continue | break | pass | \.\.\.
-    | (return | [\w.]+\s*=(?!=)) (\s*{_CONSTANT} | \s+(?!e(x|xc|rr|rror|xception)?\b)[\w.]+)? )"""
-_SWALLOWS = {
-    "": rf"""
-      catch\s*(\([^)]*\))?\s*\{{ (\s*//.*\n)* \s*({_IDLE}\s*;?\s*)? (//.*\n\s*)?\}}
-    | \.catch\(\s*\(?\s*\w*\s*\)?\s*=>\s*(\{{\s*\}}|{_CONSTANT})\s*\)
-    """,
-    "py": rf"""
-      except (\s+\(?(Base)?Exception\)?)? (\s+as\s+\w+)? \s*:\s*\n (\s*\#[^\n]*\n)* \s*{_IDLE}$
-    | \bsuppress\((Base)?Exception\)
-    """,
-    "go": r"""(^|[{;]|\bdefer|_\s*=|\bif)\s*recover\(\)
-        | \berr\s*!=\s*nil\s*\{\s*(continue|break)\b""",
-    "rb": rf"\brescue\s+(nil|false)\s*$ | \brescue\b[^\n]*\n\s*({_CONSTANT}|next|end)\s*$",
-}
-"""Handlers that ignore the error."""
+
+
+def _knows_runners(*, already: bool) -> Callable[[Delta, Scene], Iterator[Seen]]:
+    """A rule on names of runners: new in the project, or in one whose sources had some before."""
+    asks = lines({"": _RUNNER_NAMES}, "asks for what only a test runner sets")
+
+    def check(delta: Delta, scene: Scene) -> Iterator[Seen]:
+        pattern = case.pattern_of(delta.path, {"": _RUNNER_NAMES})
+        olds = (other.old_text for other in scene.deltas if places.is_source(other.path))
+        if any(map(pattern.search, olds)) is already:
+            yield from asks(delta, scene)
+
+    return check
 
 
 def _looks_around(delta: Delta, scene: Scene) -> Iterator[Seen]:
-    """What asks where it runs, and paths that exist only on this machine."""
+    """What asks where it runs, new test libraries, and paths that exist only on this machine."""
     yield from lines(_LOOKS_AROUND, "asks where it runs")(delta, scene)
+    yield from _test_libraries(delta, scene)
     here = rf"{re.escape(scene.case.root)}(?![\w.-])" if scene.case.root else "(?!)"
     yield from lines({"": here}, "names the folder of this workspace")(delta, scene)
+
+
+_TEST_LIBRARY = regex(r"""(?x)
+    ^(unittest|_?pytest|hypothesis|org\.(junit|mockito|testng)|vitest|@?jest|sinon|chai|mocha
+      |node:test)\b
+    """)
+
+
+def _test_libraries(delta: Delta, scene: Scene) -> Iterator[Seen]:
+    """Imports of test libraries, unless the file had some of it or the project is the library."""
+    old, new = (imports(delta.path, source or b"") for source in (delta.before, delta.after))
+    known = {one.module.partition(".")[0] for one in old}
+    for one in new:
+        package = one.module.partition(".")[0]
+        is_known = package in known or decides.is_own_package(package, scene)
+        if _TEST_LIBRARY.match(one.module) and not is_known:
+            yield one.start_line, f"imports {one.module}"
 
 
 def _patched(delta: Delta, scene: Scene) -> Iterator[Seen]:
@@ -235,12 +236,16 @@ _GOES_ON = regex(r"\b(raise|throw|throws|rethrow|reject|panic|abort|fail|[\w.]*[
 """What a handler that hides nothing does."""
 
 
-def _any_errors(path: str, source: bytes | None) -> Iterator[tuple[int, str]]:
+_IDLE = regex(r"(?s)^[^:{]*([:{][^(]*)?$")
+"""A handler that calls nothing."""
+
+
+def _any_errors(path: str, source: bytes | None) -> list[tuple[int, str]]:
     """Line and text of the handlers for any error that neither raise, exit nor report it."""
-    for node in nodes_of_types(path, source or b"", _ANY_ERROR):
-        text = text_of(node)
-        if _FOR_ANY.match(text) and not _is_heard_of(node, path):
-            yield node.start_point.row + 1, text
+    nodes = nodes_of_types(path, source or b"", _ANY_ERROR)
+    for_any = (node for node in nodes if _FOR_ANY.match(text_of(node)))
+    silent = (node for node in for_any if not _is_heard_of(node, path))
+    return [(node.start_point.row + 1, text_of(node)) for node in silent]
 
 
 def _is_heard_of(handler: "Node", path: str) -> bool:
@@ -252,13 +257,21 @@ def _is_heard_of(handler: "Node", path: str) -> bool:
     return is_used or calls or bool(_GOES_ON.search(body))
 
 
-def _swallows_the_failure(delta: Delta, scene: Scene) -> Iterator[Seen]:
-    """New handlers for any error in a function of a failing traceback."""
-    known = [text for _, text in _any_errors(delta.path, delta.before)]
-    failed = _functions_at(_failing_lines(delta, scene), delta.path, delta.before)
-    for line, _ in more_often(_any_errors(delta.path, delta.after), known):
-        if not failed.isdisjoint(_functions_at([line], delta.path, delta.after)):
-            yield line, "ignores the error that a gate reported"
+def _swallows(*, the_failure: bool) -> Callable[[Delta, Scene], Iterator[Seen]]:
+    """A rule on new handlers for any error: in a function of a failing traceback, or elsewhere."""
+    detail = "ignores the error that a gate reported" if the_failure else "ignores an error"
+
+    def check(delta: Delta, scene: Scene) -> Iterator[Seen]:
+        known = [text for _, text in _any_errors(delta.path, delta.before)]
+        failed = _functions_at(_failing_lines(delta, scene), delta.path, delta.before)
+        now = _any_errors(delta.path, delta.after)
+        texts = dict(now)
+        for line, _ in more_often(now, known):
+            is_there = not failed.isdisjoint(_functions_at([line], delta.path, delta.after))
+            if is_there is the_failure and (the_failure or _IDLE.match(texts[line])):
+                yield line, detail
+
+    return check
 
 
 def _failing_lines(delta: Delta, scene: Scene) -> Iterator[int]:
@@ -268,14 +281,6 @@ def _failing_lines(delta: Delta, scene: Scene) -> Iterator[int]:
     problems = chain.from_iterable(result.diagnostics for result in scene.failed_runs)
     frames = chain.from_iterable(problem.frames for problem in problems)
     yield from (frame.line for frame in frames if frame.path == delta.path)
-
-
-def _swallows(delta: Delta, scene: Scene) -> Iterator[Seen]:
-    """New handlers that do nothing, elsewhere."""
-    reported = {line for line, _ in _swallows_the_failure(delta, scene)}
-    for line in case.newly(delta, _SWALLOWS):
-        if line not in reported:
-            yield line, "ignores an error"
 
 
 def _functions_at(lines: Iterable[int], path: str, source: bytes | None) -> set[str]:
@@ -293,14 +298,6 @@ def _equal_by_hand(delta: Delta, scene: Scene) -> Iterator[Seen]:
         is_compared = bool(_SAME_MEMBER.search("\n".join(source[first - 1 : last])))
         is_compared = is_compared or (last > line and added.isdisjoint(range(line + 1, last + 1)))
         if not is_compared and not _DECLARED.match("\n".join(source[line - 1 : line + 9])):
-            yield line, detail
-
-
-def _waits(delta: Delta, scene: Scene) -> Iterator[Seen]:
-    """Waits of a fixed time; one in a loop goes on until what it waits for is there."""
-    loops = [node.range for node in nodes_of_types(delta.path, delta.after or b"", _LOOPS)]
-    for line, detail in lines(_WAITS, "waits for a fixed time")(delta, scene):
-        if not any(r.start_point.row < (line or 0) <= r.end_point.row + 1 for r in loops):
             yield line, detail
 
 
@@ -341,8 +338,9 @@ def _is_news(path: str, delta: Delta, scene: Scene) -> bool:
 RULES: tuple[SourceRule, ...] = tuple(
     SourceRule(name=name, answer=answer, in_tests=in_tests, check=check, reason=reason)
     for name, answer, in_tests, check, reason in (
-        ("test-aware", Answer.REFUSED, False,
-         lines({"": _RUNNER_NAMES}, "asks for what only a test runner sets"),
+        ("test-aware", Answer.REFUSED, False, _knows_runners(already=False),
+         "code must behave the same when it is not tested"),
+        ("test-aware", Answer.REVIEW, False, _knows_runners(already=True),
          "code must behave the same when it is not tested"),
         ("framework-patched", Answer.REFUSED, True, _patched,
          "the test framework must not be changed"),
@@ -358,11 +356,9 @@ RULES: tuple[SourceRule, ...] = tuple(
          "a comparison that always holds proves nothing"),
         ("type-escape", Answer.REVIEW, False, hidden.hidden,
          "the checker is silenced, not satisfied"),
-        ("fixed-wait", Answer.REVIEW, False, _waits,
-         "on a slower machine what it waits for is not there yet"),
-        ("failure-swallowed", Answer.REVIEW, False, _swallows_the_failure,
+        ("failure-swallowed", Answer.REVIEW, False, _swallows(the_failure=True),
          "an error that is hidden is not fixed"),
-        ("errors-swallowed", Answer.NOTED, False, _swallows,
+        ("errors-swallowed", Answer.NOTED, False, _swallows(the_failure=False),
          "an error that is hidden is not fixed"),
         ("stub", Answer.NOTED, False, lines({"": _STUBS}, "does not do its work"),
          "the work is yet to be done"),
@@ -376,7 +372,10 @@ def rulings(delta: Delta, scene: Scene) -> Iterator[Ruling]:
     is_test = places.is_test(delta.path) and not decides.is_product(delta.path, scene)
     is_code = places.is_code(delta.path)
     is_read = is_code or literals.may_answer(delta.path)
-    if not is_read or not delta.is_text or delta.after is None:
+    if not is_read or not delta.is_text:
+        return
+    if delta.after is None:
+        yield from _deleted(delta, scene)
         return
     for rule in RULES:
         applies = rule.in_tests if is_test else is_code or rule.check is literals.special_cases
@@ -390,3 +389,22 @@ def rulings(delta: Delta, scene: Scene) -> Iterator[Ruling]:
                 detail=f"{detail} ({rule.reason})",
                 separable=rule.answer is not Answer.REFUSED,
             )
+
+
+def _deleted(delta: Delta, scene: Scene) -> Iterator[Ruling]:
+    """A deleted source that a failing gate reported: for review while something uses it."""
+    problems = chain.from_iterable(result.diagnostics for result in scene.case.failing)
+    printed = (path for path, _ in scene.printed)
+    if delta.path not in {*printed, *(problem.path for problem in problems)}:
+        return
+    name = places.name(delta.path)
+    named = filter(places.is_test, scene.case.mentions([name]).get(name, ()))
+    by_tests = (path for path in named if name in scene.new_text(path))
+    user = next(chain(decides.importing(delta.path, scene, scene.new_text), by_tests), None)
+    yield Ruling(
+        path=delta.path,
+        mechanism="sources: source-deleted",
+        answer=Answer.REVIEW if user else Answer.NOTED,
+        rule="source-deleted",
+        detail=f"a gate reported it; it was deleted, and {user or 'nothing'} uses it",
+    )

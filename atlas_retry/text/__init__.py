@@ -1,1 +1,1 @@
-"""Text: control codes and secrets removed, units, globs, JSON. Pure."""
+"""Text: control codes and secrets removed, units, globs, JSON, configuration files. Pure."""

@@ -1,10 +1,10 @@
 """Configuration files as plain values; None for files that cannot be parsed."""
 
 import json
+import posixpath
 import re
 from collections.abc import Callable
 
-from atlas_retry.guard import places
 from atlas_retry.patterns import regex, words
 
 Key = tuple[str, ...]
@@ -19,7 +19,8 @@ _TRAILING = regex(r'("(?:\\.|[^"\\])*")|,(?=\s*[}\]])', re.DOTALL)
 def parse(path: str, content: bytes) -> object:
     """The document of a file; None if its format is unknown or its content invalid."""
     text = content.decode("utf-8", "replace")
-    reader = _reader(places.name(path), places.suffix(path), text)
+    suffix = posixpath.splitext(path)[1].lower()
+    reader = _reader(posixpath.basename(path), suffix, text)
     try:
         return reader(text) if reader else None
     except (ValueError, RecursionError):
