@@ -140,6 +140,10 @@ def growth(delta: Delta, reason: Ruling, scene: Scene) -> Ruling | None:
             rule="settings-added",
             detail="only adds; the gates pass without it",
         )
+    return _repaired(delta, scene)
+
+
+def _repaired(delta: Delta, scene: Scene) -> Ruling | None:
     is_repair = confined(delta, _complained(delta.path, scene))
     return _proved(delta, "grown: what a gate reported", delta.before) if is_repair else None
 

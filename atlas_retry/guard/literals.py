@@ -96,32 +96,27 @@ def special_cases(delta: Delta, scene: Scene) -> Iterator[tuple[int, str]]:
 
     Rows of a table count if they are half of its new rows.
     """
-    tables: dict[int, list[Branch]] = {}
+    tables: dict[int | None, list[Branch]] = {}
     for branch in _fresh(delta):
-        if branch.table is not None:
-            tables.setdefault(branch.table, []).append(branch)
-        elif found := _of_a_test(branch, scene):
-            yield branch.line, found
+        tables.setdefault(branch.table, []).append(branch)
+    for branch in tables.pop(None, ()):
+        yield from _of_a_test(branch, scene)
     for rows in tables.values():
-        found_in_rows = [(row.line, found) for row in rows if (found := _of_a_test(row, scene))]
-        if len(found_in_rows) * 2 >= len(rows):
-            yield from found_in_rows
-        else:
-            yield from _answer_table(rows, scene)
+        found = list(chain.from_iterable(_of_a_test(row, scene) for row in rows))
+        yield from found if len(found) * 2 >= len(rows) else _answer_table(rows, scene)
     for number, line in delta.added_lines:
         given = set(filter(_is_peculiar, numbers(" ".join(_GIVEN.findall(line)))))
         if any(_on_a_line(given, test) for test in _failing_tests(scene)):
             yield number, f"answers with {', '.join(given)}, as a failing test expects"
 
 
-def _of_a_test(branch: Branch, scene: Scene) -> str | None:
-    """What shows that a branch is made for a test; None if nothing does."""
+def _of_a_test(branch: Branch, scene: Scene) -> Iterator[tuple[int, str]]:
+    """What shows that a branch is made for a test, if anything does."""
     asked = ", ".join(branch.asked[:3])
     if _answers_test(branch, _in_tests_alone(scene)):
-        return f"branches on {asked}, found only in the tests"
-    if branch.is_constant and _is_expected(branch, scene):
-        return f"branches on {asked}, as one line of a test has"
-    return None
+        yield branch.line, f"branches on {asked}, found only in the tests"
+    elif branch.is_constant and _is_expected(branch, scene):
+        yield branch.line, f"branches on {asked}, as one line of a test has"
 
 
 def _is_expected(branch: Branch, scene: Scene) -> bool:

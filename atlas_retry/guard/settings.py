@@ -122,19 +122,25 @@ _ITEMS = words("jobs steps repos hooks")
 def _grew(old: object, new: object, key: str) -> bool:
     """Whether everything is there as it was, in order, among more of what may be added."""
     may_add = key in _ITEMS or bool(_DEPENDS.search(key))
-    if isinstance(old, dict) and isinstance(new, dict):
-        is_kept = all(name in new and _grew(old[name], new[name], f"{name}") for name in old)
-        return is_kept and (may_add or len(old) == len(new))
-    if isinstance(old, list) and isinstance(new, list):
-        rest = iter(new)
-        is_kept = all(any(_grew(one, other, "") for other in rest) for one in old)
-        return is_kept and (may_add or len(old) == len(new))
-    if isinstance(old, str) and isinstance(new, str) and _DEPENDS.search(key):
-        lines, now = old.split("\n"), new.split("\n")
-        came = (line for line in now if line not in lines)
-        return {*lines} <= {*now} and not any(map(_REDIRECTED.search, came))
+    match old, new:
+        case dict(), dict():
+            is_kept = all(name in new and _grew(old[name], new[name], f"{name}") for name in old)
+            return is_kept and (may_add or len(old) == len(new))
+        case list(), list():
+            rest = iter(new)
+            is_kept = all(any(_grew(one, other, "") for other in rest) for one in old)
+            return is_kept and (may_add or len(old) == len(new))
+        case str(), str() if _DEPENDS.search(key):
+            return _more_lines(old, new)
     # `True` is not `1` there
     return repr(old) == repr(new)
+
+
+def _more_lines(old: str, new: str) -> bool:
+    """Whether all lines are there, and the others name packages of an index."""
+    lines, now = old.split("\n"), new.split("\n")
+    came = (line for line in now if line not in lines)
+    return {*lines} <= {*now} and not any(map(_REDIRECTED.search, came))
 
 
 def _leaves(path: str, content: bytes | None) -> dict[Key, object] | None:

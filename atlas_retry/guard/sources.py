@@ -369,14 +369,13 @@ RULES: tuple[SourceRule, ...] = tuple(
 
 def rulings(delta: Delta, scene: Scene) -> Iterator[Ruling]:
     """Findings of the rules in one changed source or new test file."""
-    is_test = places.is_test(delta.path) and not decides.is_product(delta.path, scene)
     is_code = places.is_code(delta.path)
-    is_read = is_code or literals.may_answer(delta.path)
-    if not is_read or not delta.is_text:
+    if not delta.is_text or not (is_code or literals.may_answer(delta.path)):
         return
     if delta.after is None:
         yield from _deleted(delta, scene)
         return
+    is_test = places.is_test(delta.path) and not decides.is_product(delta.path, scene)
     for rule in RULES:
         applies = rule.in_tests if is_test else is_code or rule.check is literals.special_cases
         for line, detail in rule.check(delta, scene) if applies else ():
