@@ -166,11 +166,11 @@ def is_product(path: str, scene: Scene) -> bool:
     """
     if _SURE.search(path) or not places.is_code(path):
         return False
-    if path in scene.old_paths:
-        users = importing(path, scene, scene.old_text)
-        return not _COLLECTED.search(scene.old_text(path)) and any(users)
-    users = importing(path, scene, scene.new_text)
-    return not _COLLECTED.search(scene.new_text(path)) and any(map(places.is_source, users))
+    was_there = path in scene.old_paths
+    text_of = scene.old_text if was_there else scene.new_text
+    users = importing(path, scene, text_of)
+    is_used = any(was_there or places.is_source(user) for user in users)
+    return is_used and not _COLLECTED.search(text_of(path))
 
 
 def importing(path: str, scene: Scene, text_of: Callable[[str], str]) -> Iterator[str]:

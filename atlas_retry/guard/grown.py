@@ -14,10 +14,9 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
-from msgspec.structs import replace
 
-from atlas_retry.guard import places, ratchet, settings, tokens
-from atlas_retry.guard.case import Answer, Delta, Ruling, Scene, more_often, unpaired
+from atlas_retry.guard import places, ratchet, tokens
+from atlas_retry.guard.case import Delta, Ruling, Scene, more_often, unpaired
 from atlas_retry.model import Kind
 from atlas_retry.patterns import regex, words
 from atlas_retry.source import Import, definitions, imports, text_of
@@ -133,17 +132,6 @@ def growth(delta: Delta, reason: Ruling, scene: Scene) -> Ruling | None:
         return Ruling(path=delta.path, mechanism=_THE_SAME)
     if of_tests and (kept := _grown(delta, scene)):
         return kept
-    if reason.rule in _SETTINGS and settings.only_adds(delta):
-        return replace(
-            _proved(delta, "grown: settings", delta.before),
-            answer=Answer.NOTED,
-            rule="settings-added",
-            detail="only adds; the gates pass without it",
-        )
-    return _repaired(delta, scene)
-
-
-def _repaired(delta: Delta, scene: Scene) -> Ruling | None:
     is_repair = confined(delta, _complained(delta.path, scene))
     return _proved(delta, "grown: what a gate reported", delta.before) if is_repair else None
 
@@ -154,7 +142,6 @@ def _only_runs(delta: Delta, scene: Scene) -> bool:
     return is_idle and places.is_code(delta.path) and "coverage" in ratchet.kinds_failing(scene)
 
 
-_SETTINGS = frozenset({"settings-changed", "pipeline-changed"})
 _ASSERTING = regex(r"(?i)assert|expect|should|verify|raises|require[.(]|\.(Error|Fatal|Fail)|check")
 _THE_SAME = "grown: the same, reformatted or renamed"
 

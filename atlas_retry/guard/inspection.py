@@ -42,11 +42,12 @@ def _in_the_tree(deltas: Sequence[Delta], change: Scene) -> Iterator[Ruling]:
 
 def _deciding(delta: Delta, reason: Ruling, change: Scene) -> list[Ruling]:
     refused = [r for r in sources.rulings(delta, change) if r.answer is Answer.REFUSED]
-    return refused or [grown.growth(delta, reason, change) or reason]
+    kept = grown.growth(delta, reason, change) or settings.more(delta, reason)
+    return refused or [kept or reason]
 
 
 def _of_source(delta: Delta, change: Scene) -> Iterator[Ruling]:
-    made = list(sources.rulings(delta, change))
+    made = [*sources.rulings(delta, change), *sources.deleted(delta, change)]
     if settings.dependencies_changed(delta):
         made.append(
             Ruling(

@@ -1,11 +1,13 @@
 """Which parts of files decide that the product and its checks share."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from itertools import chain
 
+from msgspec.structs import replace
+
 from atlas_retry.guard import places
-from atlas_retry.guard.case import Delta
+from atlas_retry.guard.case import Answer, Delta, Ruling
 from atlas_retry.patterns import regex, words
 from atlas_retry.text.documents import Key, flat, parse
 from atlas_retry.workspace.versions import differing
@@ -89,8 +91,8 @@ def deciding_part(delta: Delta) -> str | None:
     if old is None or new is None:
         return "a file that cannot be read"
     for key in sorted(differing(old, new)):
-        is_added = key not in old and _is_addition(key)
-        if _redirects(old.get(key), new.get(key)) or (counts(key) and not is_added):
+        is_new = key not in old and _is_addition(key)
+        if _redirects(old.get(key), new.get(key)) or (counts(key) and not is_new):
             return f"`{'.'.join(key).strip()[:60]}`"
     return None
 
@@ -107,12 +109,20 @@ def _is_addition(key: Key) -> bool:
     return any(map(_DEPENDS.search, key)) and not is_elsewhere
 
 
-def only_adds(delta: Delta) -> bool:
-    """Whether a file of settings alone only has more dependencies, or more jobs and steps."""
-    if is_shared(delta.path):
-        return False
+def more(delta: Delta, reason: Ruling) -> Ruling | None:
+    """The ruling on settings that only have more dependencies, jobs or steps; None for others."""
     old, new = (parse(delta.path, content or b"") for content in (delta.before, delta.after))
-    return isinstance(old, dict) and old != {} and _grew(old, new, "")
+    is_alone = reason.rule in ("settings-changed", "pipeline-changed") and not is_shared(delta.path)
+    if not (is_alone and isinstance(old, dict) and old and _grew(old, new, "")):
+        return None
+    return replace(
+        reason,
+        answer=Answer.NOTED,
+        rule="settings-added",
+        detail="only adds, and the gates pass without",
+        as_before=(delta.old_mode, delta.before) if delta.old_mode and delta.before else None,
+        is_proved=True,
+    )
 
 
 _ITEMS = words("jobs steps repos hooks")
@@ -121,19 +131,25 @@ _ITEMS = words("jobs steps repos hooks")
 
 def _grew(old: object, new: object, key: str) -> bool:
     """Whether everything is there as it was, in order, among more of what may be added."""
-    may_add = key in _ITEMS or bool(_DEPENDS.search(key))
-    match old, new:
-        case dict(), dict():
-            is_kept = all(name in new and _grew(old[name], new[name], f"{name}") for name in old)
-            return is_kept and (may_add or len(old) == len(new))
-        case list(), list():
-            rest = iter(new)
-            is_kept = all(any(_grew(one, other, "") for other in rest) for one in old)
-            return is_kept and (may_add or len(old) == len(new))
-        case str(), str() if _DEPENDS.search(key):
-            return _more_lines(old, new)
-    # `True` is not `1` there
-    return repr(old) == repr(new)
+    # as text: `True` is not `1` there
+    if repr(old) == repr(new):
+        return True
+    depends = bool(_DEPENDS.search(key))
+    if isinstance(old, str) and isinstance(new, str):
+        return depends and _more_lines(old, new)
+    if not isinstance(old, dict | list) or not isinstance(new, dict | list):
+        return False
+    may_add = depends or key in _ITEMS or len(old) == len(new)
+    return may_add and (_each(old, new) if isinstance(old, dict) else _in_order(old, iter(new)))
+
+
+def _each(old: Mapping[str, object], new: object) -> bool:
+    there = new if isinstance(new, dict) else {}
+    return all(name in there and _grew(old[name], there[name], f"{name}") for name in old)
+
+
+def _in_order(old: list[object], rest: Iterator[object]) -> bool:
+    return all(any(_grew(one, other, "") for other in rest) for one in old)
 
 
 def _more_lines(old: str, new: str) -> bool:

@@ -178,10 +178,9 @@ def _test_libraries(delta: Delta, scene: Scene) -> Iterator[Seen]:
     """Imports of test libraries, unless the file had some of it or the project is the library."""
     old, new = (imports(delta.path, source or b"") for source in (delta.before, delta.after))
     known = {one.module.partition(".")[0] for one in old}
-    for one in new:
+    for one in filter(lambda one: _TEST_LIBRARY.match(one.module), new):
         package = one.module.partition(".")[0]
-        is_known = package in known or decides.is_own_package(package, scene)
-        if _TEST_LIBRARY.match(one.module) and not is_known:
+        if package not in known and not decides.is_own_package(package, scene):
             yield one.start_line, f"imports {one.module}"
 
 
@@ -369,13 +368,11 @@ RULES: tuple[SourceRule, ...] = tuple(
 
 def rulings(delta: Delta, scene: Scene) -> Iterator[Ruling]:
     """Findings of the rules in one changed source or new test file."""
-    is_code = places.is_code(delta.path)
-    if not delta.is_text or not (is_code or literals.may_answer(delta.path)):
-        return
-    if delta.after is None:
-        yield from _deleted(delta, scene)
-        return
     is_test = places.is_test(delta.path) and not decides.is_product(delta.path, scene)
+    is_code = places.is_code(delta.path)
+    is_read = is_code or literals.may_answer(delta.path)
+    if not is_read or not delta.is_text or delta.after is None:
+        return
     for rule in RULES:
         applies = rule.in_tests if is_test else is_code or rule.check is literals.special_cases
         for line, detail in rule.check(delta, scene) if applies else ():
@@ -390,11 +387,11 @@ def rulings(delta: Delta, scene: Scene) -> Iterator[Ruling]:
             )
 
 
-def _deleted(delta: Delta, scene: Scene) -> Iterator[Ruling]:
+def deleted(delta: Delta, scene: Scene) -> Iterator[Ruling]:
     """A deleted source that a failing gate reported: for review while something uses it."""
     problems = chain.from_iterable(result.diagnostics for result in scene.case.failing)
-    printed = (path for path, _ in scene.printed)
-    if delta.path not in {*printed, *(problem.path for problem in problems)}:
+    reported = {*dict(scene.printed), *(problem.path for problem in problems)}
+    if delta.after is not None or delta.path not in reported:
         return
     name = places.name(delta.path)
     named = filter(places.is_test, scene.case.mentions([name]).get(name, ()))
