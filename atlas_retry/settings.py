@@ -27,6 +27,11 @@ CONFIGURATION_FILES = (".atlas/config.yaml", ".atlas/config.yml", "atlas.yaml", 
 """POSIX paths, in order of precedence."""
 
 
+def in_ci(environ: Mapping[str, str]) -> bool:
+    """Whether this is a CI job, where nobody watches; `CI=false`, `CI=0` and `CI=` say no."""
+    return environ.get("CI", "").strip().lower() not in ("", "0", "false", "no", "off")
+
+
 def nth(values: Sequence[T], number: int) -> T | None:
     """The value for the n-th attempt, from 1; the last one repeats. None if there are no values."""
     return values[min(number, len(values)) - 1] if values else None

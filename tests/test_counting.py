@@ -185,7 +185,7 @@ def test_a_worse_attempt_is_reverted_before_the_next_one(
     assert (project.root / "other.py").read_text() == "x = 1\n"
     assert (project.root / "calc.py").read_text() == ONLY_ZERO
     assert "all of it was restored" in Path(third.prompt_path or "").read_text()
-    assert course_of(outcome) == "3 -> 2 -> not counted -> 2"
+    assert course_of(outcome) == "3 -> 2 -> unknown -> 2"
 
 
 def test_a_worse_last_attempt_stays_with_on_exhausted_keep(
@@ -211,7 +211,7 @@ def test_failing_tests_are_better_than_a_collection_error(project: Project) -> N
     project.commit()
     outcome = run_of(project, NONE)
     assert [attempt.kept for attempt in outcome.attempts] == [True]
-    assert course_of(outcome) == "not counted -> 3"
+    assert course_of(outcome) == "unknown -> 3"
 
 
 def test_every_report_shows_the_counts_and_the_pick_command(project: Project) -> None:

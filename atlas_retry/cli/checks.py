@@ -24,6 +24,7 @@ from atlas_retry.run.open import (
     select,
     validation_logs,
 )
+from atlas_retry.settings import in_ci
 from atlas_retry.text.units import copyable
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ def validate(
     how = plan(opened, validation_logs(opened))
     how = replace(
         how,
-        check=bool(os.environ.get("CI")) if check is None else check,
+        check=in_ci(os.environ) if check is None else check,
         fail_fast=fail_fast,
         flake_reruns=flake_reruns,
         jobs=jobs or opened.settings.jobs,
@@ -91,7 +92,7 @@ def validate(
             elif proposed:
                 validation = _counted(_run_aside(opened, chosen, how, emit, proposed.notice))
             else:
-                validation = _run(opened, chosen, how, emit, fix=fix)
+                validation = _run(opened, chosen, how, _until_compared(chosen, emit), fix=fix)
             validation = _triaged(opened, chosen, validation, how, emit)
         _name_absent(proposed, shown, verbose)
         place = shlex.join([str(path), *(["--config", str(config_file)] if config_file else ())])
@@ -194,6 +195,14 @@ def _run(
     if held and held.changed:
         shown(Notice(text="\n".join(copyable("undo", f"atlas undo {held.id}"))))
     return validation
+
+
+def _until_compared(chosen: Sequence[Gate], emit: Emit) -> Emit:
+    if not any(gate.accepts_baseline for gate in chosen):
+        return emit
+    from atlas_retry.run.triage import until_compared  # start-up
+
+    return until_compared(chosen, emit)
 
 
 def _triaged(

@@ -6,6 +6,7 @@ from itertools import product
 from pathlib import Path
 
 from atlas_retry import config
+from atlas_retry.errors import UsageError
 from atlas_retry.reports import documents
 from atlas_retry.reports.documents import encode
 from atlas_retry.settings import CONFIGURATION_FILES
@@ -14,6 +15,7 @@ from atlas_retry.text.units import counted
 
 def show(path: Path = Path(), *, config_file: Path | None = None, json: bool = False) -> int:
     """Print every effective value and where it comes from."""
+    _check_folder(path)
     rows = config.explain(path.resolve(), environ=os.environ, overrides=config.naming(config_file))
     if json:
         print(encode(rows), end="")
@@ -26,6 +28,7 @@ def show(path: Path = Path(), *, config_file: Path | None = None, json: bool = F
 
 def check(path: Path = Path(), *, config_file: Path | None = None, json: bool = False) -> int:
     """Check the configuration, and warn of what is unwise."""
+    _check_folder(path)
     settings = config.load(path.resolve(), environ=os.environ, overrides=config.naming(config_file))
     if settings.triage_baseline:
         from atlas_retry.run.triage import check_baseline
@@ -39,6 +42,12 @@ def check(path: Path = Path(), *, config_file: Path | None = None, json: bool = 
         print(f"warning: {warning}", file=sys.stderr)
     print(f"{counted(len(settings.gates), 'gate')}, read from {', '.join(settings.sources)}")
     return 0
+
+
+def _check_folder(path: Path) -> None:
+    """Raise UsageError if the defaults would be shown for a folder that does not exist."""
+    if not path.is_dir():
+        raise UsageError(f"{path} is not a directory")
 
 
 def take(revision: str, path: Path = Path()) -> int:

@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from importlib.resources import as_file, files
 from pathlib import Path
 
+from atlas_retry.cli.run_output import exit_code_of
+from atlas_retry.errors import AgentError
 from atlas_retry.model import Outcome
 from atlas_retry.reports.screen.console import Printer, screen
 from atlas_retry.reports.screen.lines import Line, command_lines
@@ -15,6 +17,7 @@ from atlas_retry.reports.screen.run_lines import outcome_summary
 from atlas_retry.settings import AgentSettings
 from atlas_retry.workspace.git import git, user_environment
 
+REPLAY = "scripted"
 TOOLS = ("ruff", "mypy", "pytest")
 PYTHON_ALONE = 'version: 1\nvalidation: {test: ["python -m unittest"]}\n'
 """Configuration if one of the tools is missing, as under `uvx atlas-retry demo`."""
@@ -34,6 +37,7 @@ def show(agent: str, environ: Mapping[str, str], on: Printer) -> int:
     from atlas_retry.history.values import Order
     from atlas_retry.run.one import Asked, opened_with, run_one
 
+    _check_agent(agent, environ)
     with tempfile.TemporaryDirectory(prefix="atlas-demo-") as scratch:
         folder = Path(scratch)
         beside = str(Path(sys.executable).parent)
@@ -43,16 +47,26 @@ def show(agent: str, environ: Mapping[str, str], on: Printer) -> int:
         root = _project(folder, own, gates=PYTHON_ALONE if missing else None)
         with as_file(files("atlas_retry.cli") / "demo_project" / "script") as script:
             overrides: dict[str, object] = {"agent.backend": agent}
-            if agent == "scripted":
+            if agent == REPLAY:
                 overrides["agent.path"] = str(script)
             asked = Asked(order=Order(ai_fix=True, overrides=overrides))
             opened = opened_with(root, asked, own)
             with on as shown:
-                shown.write(_opening(root, missing))
+                shown.write(_opening(root, missing, agent))
                 outcome = run_one(opened, asked, shown)
                 shown.write(outcome_summary(outcome, with_commands=False))
-                shown.write(_last_lines(outcome, missing, environ))
-    return 0 if outcome.verdict.is_green else 1
+                shown.write(_last_lines(outcome, missing, environ, agent))
+    return exit_code_of(outcome.verdict)
+
+
+def _check_agent(backend: str, environ: Mapping[str, str]) -> None:
+    """Raise AgentError before anything runs if this agent, whose work is shown, is missing."""
+    if backend == REPLAY:
+        return
+    from atlas_retry import agents
+
+    if lack := agents.check(AgentSettings(backend=backend), environ):
+        raise AgentError(f"{lack.error}: nothing was tried", remedy=lack.remedy)
 
 
 def _project(folder: Path, environ: Mapping[str, str], *, gates: str | None) -> Path:
@@ -69,12 +83,14 @@ def _project(folder: Path, environ: Mapping[str, str], *, gates: str | None) -> 
     return root
 
 
-def _opening(root: Path, missing: Sequence[str]) -> Iterator[Line]:
+def _opening(root: Path, missing: Sequence[str], agent: str) -> Iterator[Line]:
     yield f"A scratch project in {root}: two functions, an unused import, a wrong type, a bug.", ""
     if missing:
         yield f"{', '.join(missing)} not found: the tests are its only gate.", ""
         yield from command_lines("for all of them", "uvx 'atlas-retry[demo]' demo")
-    yield from command_lines("its agent replays two recorded attempts", "atlas retry . --ai-fix")
+    is_replay = agent == REPLAY
+    who = "its agent replays two recorded attempts" if is_replay else f"its agent is {agent}"
+    yield from command_lines(who, "atlas retry . --ai-fix")
     yield "", ""
 
 
@@ -88,11 +104,16 @@ error, and fixed it."""
 
 
 def _last_lines(
-    outcome: Outcome, missing: Sequence[str], environ: Mapping[str, str]
+    outcome: Outcome, missing: Sequence[str], environ: Mapping[str, str], agent: str
 ) -> Iterator[Line]:
+    if not outcome.verdict.is_green:
+        if outcome.remedy:
+            yield from command_lines("next", outcome.remedy)
+        return
     yield "", ""
-    yield from ((line, "") for line in (ONLY_TESTS if missing else ALL_GATES).splitlines())
-    yield f"Spent: ${outcome.cost_usd:.2f}.", ""
+    if agent == REPLAY:
+        yield from ((line, "") for line in (ONLY_TESTS if missing else ALL_GATES).splitlines())
+        yield "Spent: $0.00.", ""
     yield "", ""
     own = ("atlas init", "atlas validate", "atlas retry . --ai-fix")
     yield from command_lines("on your own project", *own)

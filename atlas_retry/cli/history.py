@@ -20,6 +20,7 @@ from atlas_retry.history.states import RunState
 from atlas_retry.history.values import RunRow
 from atlas_retry.reports.documents import encode
 from atlas_retry.reports.screen.lines import printable
+from atlas_retry.settings import in_ci
 from atlas_retry.state_dir import TURN, VALIDATION
 from atlas_retry.workspace import identity, locking, shadow
 from atlas_retry.workspace.discovery import Workspace
@@ -293,7 +294,7 @@ def follow(root: Path) -> None:
 def _is_agreed(root: str) -> bool:
     """Ask whether this is the moved workspace: every clone has the same first commit."""
     question = f"the runs of {printable(root)}, which is gone: are they this workspace's"
-    if sys.stdin.isatty() and sys.stderr.isatty() and not os.environ.get("CI"):
+    if sys.stdin.isatty() and sys.stderr.isatty() and not in_ci(os.environ):
         with process.interruptible():
             return typer.confirm(f"{question}?", err=True)
     print(f"{question}? On a terminal atlas asks.", file=sys.stderr)

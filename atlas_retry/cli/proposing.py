@@ -16,7 +16,7 @@ from atlas_retry import process
 from atlas_retry.errors import AtlasError, Interrupted, UsageError
 from atlas_retry.reports.screen.console import screen
 from atlas_retry.reports.screen.lines import aligned
-from atlas_retry.settings import CONFIGURATION_FILES
+from atlas_retry.settings import CONFIGURATION_FILES, in_ci
 from atlas_retry.text.units import bounded, copyable, counted
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ def checking(path: Path, environ: Mapping[str, str], *, local: bool = False) -> 
         raise AtlasError(refusal.message, remedy=refusal.remedy) if proposal.idle else refusal
     return Checks(
         text=proposing.text_of(replace(proposal, choices=tuple(kept), folder=".")),
-        notice=_notice(kept, writers, in_ci=bool(environ.get("CI"))),
+        notice=_notice(kept, writers, in_ci=in_ci(environ)),
         absent=tuple(_not_run(p) for p in proposal.idle if p not in doubled),
         rest=proposal.rest_of_ci,
         details=_details(proposal),

@@ -22,6 +22,7 @@ from atlas_retry.history.values import Order, RunRow
 from atlas_retry.model import Level
 from atlas_retry.reports.screen.gate_lines import failure_lines
 from atlas_retry.reports.screen.lines import harmless
+from atlas_retry.settings import in_ci
 from atlas_retry.text.units import usd
 from atlas_retry.workspace.gitfile import put_back_around
 
@@ -127,7 +128,7 @@ def _one(row: RunRow, emit: Emit, *, ai_fix: bool) -> "Finished":
 
 def _is_allowed(row: RunRow, *, as_json: bool) -> bool:
     """Ask the user whether the agent may continue; without a terminal print the command."""
-    is_there = sys.stdin.isatty() and sys.stdout.isatty() and not os.environ.get("CI")
+    is_there = sys.stdin.isatty() and sys.stdout.isatty() and not in_ci(os.environ)
     to = sys.stderr if as_json else sys.stdout
     print(f"run {row.id} in {row.root}: {telling.state_of(row)}", file=to)
     if is_there and not as_json:
@@ -172,7 +173,7 @@ def _say_it_stays(row: RunRow) -> None:
 
 def may_replace(roots: Collection[Path]) -> bool:
     """Whether a new run may drop interrupted runs in these workspaces; a terminal is asked."""
-    if not (sys.stdin.isatty() and sys.stderr.isatty()) or os.environ.get("CI"):
+    if not (sys.stdin.isatty() and sys.stderr.isatty()) or in_ci(os.environ):
         return True
     paid = (row for row in interrupted() if row.with_agent)
     rows = [row for row in paid if Path(row.root) in roots]
@@ -180,7 +181,7 @@ def may_replace(roots: Collection[Path]) -> bool:
         return True
     for row in rows:
         cost = usd(row.cost_usd, at_least=row.unpaid)
-        text = f"run {row.id}, interrupted in {row.root}, cost {cost} and can be resumed"
+        text = f"run {row.id}, interrupted in {row.root}, can be resumed (cost: {cost})"
         print(harmless(text), file=sys.stderr)
     with process.interruptible(), suppress(typer.Abort):
         if typer.confirm("Drop it and start a new run?", err=True):

@@ -140,10 +140,11 @@ def exit_code(done: Done, *, asks: bool) -> int:
 
         if accepted(done.finished[0].outcome):
             return 0
-    return max([*map(_code_of, verdicts), 1 if done.not_started else 0])
+    return max([*map(exit_code_of, verdicts), 1 if done.not_started else 0])
 
 
-def _code_of(verdict: Verdict) -> int:
+def exit_code_of(verdict: Verdict) -> int:
+    """0 green, 3 broken, else 1."""
     if verdict is Verdict.BROKEN:
         return 3
     return 0 if verdict.is_green else 1

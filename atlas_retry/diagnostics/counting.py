@@ -270,9 +270,7 @@ def counts_of(outcome: Outcome) -> tuple[int | None, ...]:
 def course(seen: Sequence[Validation]) -> str:
     """Problem counts, one per validation."""
     hidden = _hidden(seen)
-    figures = (
-        "not counted" if n in hidden else _figure(one, seen[0]) for n, one in enumerate(seen)
-    )
+    figures = ("unknown" if n in hidden else _figure(one, seen[0]) for n, one in enumerate(seen))
     return " -> ".join(figures)
 
 

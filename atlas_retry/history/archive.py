@@ -11,7 +11,10 @@ from atlas_retry.history.values import OpenAttempt, Order, Remains, RunRow, Tran
 from atlas_retry.model import AgentReply, Attempt, GateCourse, Kind, Status, Validation
 from atlas_retry.text.json_text import read
 
-_UNPAID = "EXISTS(SELECT 1 FROM attempts WHERE run = id AND ended_at IS NULL AND reply IS NULL)"
+_UNPAID = (
+    "EXISTS(SELECT 1 FROM attempts WHERE run = id"
+    " AND cost_usd IS NULL AND (ended_at NOT NULL OR reply IS NULL))"
+)
 _COLUMNS = ", ".join(RunRow.__struct_fields__).replace("unpaid", f"{_UNPAID} AS unpaid")
 _NEWEST = "ORDER BY started_at DESC, rowid DESC"
 _REVIEWS = (

@@ -141,7 +141,7 @@ def table(entries: Sequence[StatusEntry], now: datetime) -> str:
         cost = usd(entry.cost_usd, at_least=entry.unpaid) if entry.run_id else ""
         rows.append((entry.name, entry.state, ago, cost, entry.root))
     following = (f"{printable(line)}\n" for line in _next(entries))
-    return aligned(rows) + "".join(following)
+    return "workspaces of all repositories on this machine\n" + aligned(rows) + "".join(following)
 
 
 def _next(entries: Sequence[StatusEntry]) -> Iterator[str]:

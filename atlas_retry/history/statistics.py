@@ -33,6 +33,8 @@ class Statistics(Struct, frozen=True, kw_only=True):
     cost_usd: float
     cost_per_fix_usd: float | None
     """Total cost, of failures too, per fixed run."""
+    unreported: int
+    """Attempts whose agent reported no cost."""
     duration_per_fix_ms: float | None
     """Mean duration of the runs that an agent fixed."""
     verdicts: tuple[Row, ...]
@@ -42,6 +44,8 @@ class Statistics(Struct, frozen=True, kw_only=True):
     agents: tuple[Row, ...]
     """The same by agent and model."""
     kinds: tuple[Row, ...]
+    gates: tuple[Row, ...]
+    """How often each gate failed before the first attempt, and was fixed."""
     rules: tuple[Row, ...]
     flaky: tuple[Row, ...]
     slowest: tuple[Row, ...]
@@ -53,8 +57,10 @@ _TOTALS = """
       coalesce(sum(cost_usd), 0) AS cost_usd,
       sum(cost_usd) / nullif(count(*) FILTER (WHERE attempts AND verdict = 'fixed'), 0)
         AS cost_per_fix_usd,
+      (SELECT count(*) FROM attempts WHERE run IN (SELECT id FROM runs WHERE started_at >= ?1)
+       AND attempts.ended_at NOT NULL AND attempts.cost_usd IS NULL) AS unreported,
       avg(duration_ms) FILTER (WHERE attempts AND verdict = 'fixed') AS duration_per_fix_ms
-    FROM runs WHERE started_at >= ?
+    FROM runs WHERE started_at >= ?1
 """
 _VERDICTS = """
     SELECT coalesce(verdict, state) AS name, count(*) AS runs FROM runs WHERE started_at >= ?
@@ -66,21 +72,21 @@ _TURNS = """
     FROM attempts WHERE ended_at NOT NULL AND run IN (SELECT id FROM runs WHERE started_at >= ?)
     GROUP BY 1 ORDER BY {}
 """
-_KINDS = """
+_FAILED = """
     WITH first AS (
       SELECT run, max(validations.number) AS number FROM validations
       JOIN runs ON runs.id = run AND started_at >= ? WHERE attempt IS NULL GROUP BY run
     ), last AS (
       SELECT run, max(validation) AS number FROM attempts WHERE validation NOT NULL GROUP BY run
     )
-    SELECT before.kind AS name, count(*) AS failed, sum(NOT after.blocks) AS fixed,
+    SELECT before.{} AS name, count(*) AS failed, sum(NOT after.blocks) AS fixed,
       avg(NOT after.blocks) AS share
     FROM last CROSS JOIN first USING (run)
     CROSS JOIN gate_results AS before
       ON before.run = first.run AND before.validation = first.number AND before.blocks
     CROSS JOIN gate_results AS after ON after.run = last.run
       AND after.validation = last.number AND after.position = before.position
-    GROUP BY 1 ORDER BY 2 DESC
+    GROUP BY 1 ORDER BY 2 DESC LIMIT 12
 """
 _RULES = """
     SELECT rule AS name, sum(fixed + remaining) AS failed, sum(fixed) AS fixed,
@@ -104,7 +110,8 @@ _RUNS = """
 _COUNTED = {
     "attempts": "attempt made fixed",
     "agents": "agent attempts fixed",
-    "kinds": "gates failed fixed",
+    "kinds": "kind failed fixed",
+    "gates": "gate failed fixed",
     "rules": "problems failed fixed",
 }
 """Headings of the rows and the first two columns of a table."""
@@ -112,7 +119,8 @@ _TABLES = {
     "verdicts": _VERDICTS,
     "attempts": _TURNS.format("cast(number AS TEXT)", "min(number)"),
     "agents": _TURNS.format("agent || coalesce(' ' || model, '')", "2 DESC"),
-    "kinds": _KINDS,
+    "kinds": _FAILED.format("kind"),
+    "gates": _FAILED.format("name"),
     "rules": _RULES,
     "slowest": _GATES,
 }
@@ -150,7 +158,7 @@ def _rows(connection: sqlite3.Connection, query: str, since: str) -> list[Row]:
 
 def as_text(statistics: Statistics) -> str:
     """The totals and the tables."""
-    titles = ("attempts", "agents", "kinds", "rules", "flaky", "slowest")
+    titles = ("attempts", "agents", "kinds", "gates", "rules", "flaky", "slowest")
     tables = (_table(title, getattr(statistics, title)) for title in titles)
     return "".join((*_headlines(statistics), *tables))
 
@@ -172,7 +180,8 @@ def _headlines(statistics: Statistics) -> Iterator[str]:
         return
     ends = (f"{row['runs']} {row['name']}".replace("_", " ") for row in statistics.verdicts)
     ended = f"{counted(statistics.runs, 'run')}: {', '.join(ends)}"
-    yield f"{ended}; {usd(statistics.cost_usd)} spent\n"
+    cost = usd(statistics.cost_usd, at_least=bool(statistics.unreported))
+    yield f"all repositories on this machine: {ended}; cost: {cost}\n"
     if asked := statistics.with_attempts:
         share = f"{statistics.fixed / asked:.0%}"
         yield f"an agent attempted {counted(asked, 'run')} and fixed {statistics.fixed} ({share})\n"

@@ -44,7 +44,7 @@ def list_of(rows: Sequence[RunRow]) -> str:
         attempts = counted(row.attempts, "attempt")
         cost = usd(row.cost_usd, at_least=row.unpaid)
         took = seconds(row.duration_ms) if row.duration_ms is not None else ""
-        line = f"{row.id}  {began}  {state_of(row):<17}  {attempts:<10}  {cost:>8}  {took:>8}"
+        line = f"{row.id}  {began} UTC  {state_of(row):<17}  {attempts:<10}  {cost:>12}  {took:>8}"
         lines += f"{line}  {harmless(row.reason or '')}".rstrip() + "\n"
     return lines
 
@@ -76,7 +76,7 @@ def timeline(folder: Path, moves: Sequence[Transition]) -> tuple[TimelineStep, .
 
 def timeline_text(row: RunRow, steps: Sequence[TimelineStep]) -> str:
     """The timeline as text, with times of day."""
-    head = f"run {row.id} in {row.root}: {state_of(row)}\n"
+    head = f"run {row.id} in {row.root}: {state_of(row)} (times in UTC)\n"
     return head + "".join(f"{step.at[11:23]}  {harmless(step.text)}\n" for step in steps)
 
 

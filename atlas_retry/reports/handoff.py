@@ -21,7 +21,7 @@ MAX_LINE_CHARS: Final = 300
 def handoff(outcome: Outcome) -> str:
     """What failed, what was tried, how to reproduce it, and the next steps."""
     root = shlex.quote(outcome.workspace.root)
-    cost = spent(outcome.cost_usd, outcome.interrupted_usd)
+    cost = spent(outcome)
     attempts = counted(len(outcome.attempts), "attempt")
     facts = f"{attempts}, {seconds(outcome.duration_ms)}, {cost}"
     lines = [

@@ -13,7 +13,7 @@ from atlas_retry.reports.findings import TOOL, AnswerWord, Finding, of_run
 from atlas_retry.reports.phrases import fraction, headline, next_steps, plain, sparkline, strip_of
 from atlas_retry.reports.problems import SIGNS, listed, more, place, position, tally
 from atlas_retry.reports.subject import Subject
-from atlas_retry.text.units import counted, seconds, spent, usd
+from atlas_retry.text.units import NOT_REPORTED, counted, seconds, spent, usd
 
 MAX_PROBLEMS, MAX_MESSAGE_CHARS, MAX_TAIL_CHARS = 30, 400, 2_000
 _SPECIAL = regex(r"[^\w\s.,;/()'\"=+%?-]|_")
@@ -36,7 +36,7 @@ def _run(run: Outcome) -> Iterator[str]:
     if run.final_error:
         yield f"{one_line(run.final_error)}."
     attempts = counted(len(run.attempts), "attempt")
-    yield f"{attempts} · {seconds(run.duration_ms)} · {spent(run.cost_usd, run.interrupted_usd)}"
+    yield f"{attempts} · {seconds(run.duration_ms)} · {spent(run)}"
     if problems := course_of(run):
         yield f"Problems: {one_line(problems)} {sparkline(counts_of(run)).strip()}"
     yield from (f"{one_line(text)}: {code(command)}" for text, command in next_steps(run))
@@ -92,7 +92,7 @@ def _attempt(attempt: Attempt) -> str:
         *map(
             str, map(len, (attempt.fixed, attempt.remaining, attempt.introduced, attempt.changes))
         ),
-        "?" if attempt.cost_usd is None else usd(attempt.cost_usd),
+        NOT_REPORTED if attempt.cost_usd is None else usd(attempt.cost_usd),
         fraction(attempt.validation) if attempt.validation else "not validated",
     )
     return f"| {' | '.join(cells)} |"

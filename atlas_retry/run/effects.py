@@ -64,7 +64,7 @@ from atlas_retry.run.decide import decide, last_attempt
 from atlas_retry.run.held import for_review
 from atlas_retry.run.open import OpenWorkspace, failing_gates, plan, remember
 from atlas_retry.run.progress import Contents, Elsewhere, Progress, Run, Taken
-from atlas_retry.run.triage import against_baseline
+from atlas_retry.run.triage import against_baseline, until_compared
 from atlas_retry.run.uncommitted import deleted_ignored, generated, lost_work, recorded
 from atlas_retry.run.undecided import undecided
 from atlas_retry.settings import nth
@@ -298,7 +298,8 @@ class Effects(Struct, kw_only=True):
             learns=previous is None and not with_agent,
             reuse=Reuse.BESIDE_FAILURES if previous is None else Reuse.NONE,
         )
-        validation = run_gates(settings.gates, chosen, self.emit)
+        emit = until_compared(settings.gates, self.emit)
+        validation = run_gates(settings.gates, chosen, emit)
         if previous is None or any(gate.accepts_baseline for gate in settings.gates):
             validation = against_baseline(
                 self.opened, settings.gates, validation, chosen, self.emit

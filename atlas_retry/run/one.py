@@ -283,7 +283,7 @@ def _name_unfinished(opened: OpenWorkspace, journal: Journal, emit: Emit, run_id
     ended = f", and the processes it left running are ended ({some(left, 4)})" if left else ""
     changed = attempt and previous.clear(opened.git, other, attempt, run_folder(opened, other.id))
     cleared = f" Restore or reinstall what its turn changed: {some(changed, 4)}" if changed else ""
-    cost = f"It cost {usd(other.cost_usd, at_least=True)}{ended}.{cleared}"
+    cost = f"Its cost: {usd(other.cost_usd, at_least=True)}{ended}.{cleared}"
     lines = (
         f"run {other.id} was interrupted in this workspace, and this run takes its place. {cost}",
         *copyable("it could have been resumed with", f"atlas resume {opened.root}"),

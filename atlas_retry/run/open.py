@@ -16,7 +16,7 @@ from atlas_retry.errors import UsageError, WorkspaceError, near
 from atlas_retry.gates.memory import Memory
 from atlas_retry.gates.plan import Learned, Plan, Watched
 from atlas_retry.model import Gate, OpenReview, Validation, WorkspaceFacts
-from atlas_retry.settings import Settings
+from atlas_retry.settings import Settings, in_ci
 from atlas_retry.text.redaction import secret_values
 from atlas_retry.text.units import some
 
@@ -107,7 +107,7 @@ def open_configured(
         settings = config.load(path, environ=environ, overrides=overrides or {})
     else:
         settings = config.load_proposed(root, proposed, environ=environ)
-    if not environ.get("CI"):
+    if not in_ci(environ):
         away = {gate.name for gate in settings.gates if gate.only_in_ci}.difference(named)
         here = tuple(gate for gate in settings.gates if gate.name not in away)
         settings = replace(settings, gates=here)

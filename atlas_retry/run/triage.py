@@ -10,7 +10,7 @@ from atlas_retry.diagnostics import PARSERS
 from atlas_retry.diagnostics.counting import only_new
 from atlas_retry.diagnostics.tools import tool_of
 from atlas_retry.errors import ConfigError, UsageError
-from atlas_retry.events import Emit, Notice
+from atlas_retry.events import Emit, Event, GateFinished, Notice
 from atlas_retry.gates.plan import Plan
 from atlas_retry.gates.results import OutputContext, skipped, with_diagnostics
 from atlas_retry.gates.validation import run_gates
@@ -30,6 +30,21 @@ def check_baseline(root: Path, settings: Settings, environ: Mapping[str, str]) -
     except UsageError as error:
         message, place = f"triage.baseline: {error}", settings.triage_place
         raise ConfigError(message, place=place, remedy=error.remedy) from error
+
+
+def until_compared(gates: Sequence[Gate], emit: Emit) -> Emit:
+    """An observer that is not told of failing gates which may accept the baseline.
+
+    `against_baseline` tells it once it knows whether they pass.
+    """
+    names = {gate.name for gate in gates if gate.accepts_baseline}
+
+    def observe(event: Event) -> None:
+        ended = event.result if isinstance(event, GateFinished) else None
+        if ended is None or ended.success or ended.name not in names:
+            emit(event)
+
+    return observe if names else emit
 
 
 def against_baseline(
@@ -54,7 +69,10 @@ def against_baseline(
     if problems:
         text = f"{there} of {len(problems)} problems also exist at {revision}, without the change"
         emit(Notice(text=text))
-    results = (_accepted(gate, r, before) for gate, r in zip(ran, marked, strict=True))
+    results = [_accepted(gate, r, before) for gate, r in zip(ran, marked, strict=True)]
+    for gate, result in zip(ran, results, strict=True):
+        if gate in failing and gate.accepts_baseline:
+            emit(GateFinished(result=result))
     return replace(validation, results=tuple(results))
 
 

@@ -2,10 +2,12 @@
 
 from collections.abc import Iterable
 
-from atlas_retry.model import Change, ChangeStatus
+from atlas_retry.model import Change, ChangeStatus, Outcome
 
 TENTHS_UP_TO_MS = 9_950
 ONE_CENT = 0.01
+NOT_REPORTED = "not reported"
+"""For a cost that no agent told, which is not zero."""
 
 
 def seconds(duration_ms: int) -> str:
@@ -17,7 +19,12 @@ def seconds(duration_ms: int) -> str:
 
 
 def usd(amount: float, *, at_least: bool = False) -> str:
-    """Money, with enough digits not to show a small amount as zero."""
+    """Money, with enough digits not to show a small amount as zero.
+
+    `at_least`: part of it was not reported; without any known part, the text says only that.
+    """
+    if at_least and not amount:
+        return NOT_REPORTED
     shown = f"${amount:.4f}" if 0 < amount < ONE_CENT else f"${amount:.2f}"
     return f"at least {shown}" if at_least else shown
 
@@ -48,10 +55,13 @@ def some(names: Iterable[str], limit: int) -> str:
     return ", ".join(every[:limit]) + more
 
 
-def spent(cost_usd: float, interrupted_usd: float) -> str:
+def spent(run: Outcome) -> str:
     """Cost of a run, and of an interrupted run before it."""
-    more = f" and {usd(interrupted_usd, at_least=True)} of an interrupted run"
-    return usd(cost_usd) + (more if interrupted_usd else "")
+    is_known = all(attempt.cost_usd is not None for attempt in run.attempts)
+    own = usd(run.cost_usd, at_least=not is_known)
+    own = f"cost {own}" if own == NOT_REPORTED else own
+    more = f" and {usd(run.interrupted_usd, at_least=True)} of an interrupted run"
+    return own + (more if run.interrupted_usd else "")
 
 
 def copyable(label: str, *commands: str) -> tuple[str, ...]:

@@ -83,7 +83,7 @@ def _facts(subject: Subject) -> Iterable[str]:
     yield fraction(validation)
     if run:
         yield counted(len(run.attempts), "attempt")
-        yield spent(run.cost_usd, run.interrupted_usd)
+        yield spent(run)
     yield seconds(run.duration_ms if run else validation.duration_ms)
     if validation.completed_at or validation.started_at:
         yield (validation.completed_at or validation.started_at)[:19].replace("T", " ") + " UTC"
@@ -158,7 +158,8 @@ def _phases(run: Outcome) -> Iterator[tuple[str, str, int, str]]:
     yield _validated("Baseline", "baseline", run.baseline)
     for attempt in run.attempts:
         name, section = f"Attempt {attempt.number}", f"attempt-{attempt.number}"
-        yield f"{name}: agent", section, attempt.duration_ms, "agent"
+        after_ms = attempt.validation.duration_ms if attempt.validation else 0
+        yield f"{name}: agent", section, max(0, attempt.duration_ms - after_ms), "agent"
         if attempt.validation:
             yield _validated(name, section, attempt.validation)
 

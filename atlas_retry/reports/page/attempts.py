@@ -73,7 +73,7 @@ def _facts(attempt: Attempt) -> Iterator[str]:
     tokens = attempt.tokens
     yield " ".join(filter(None, (attempt.agent, attempt.model)))
     yield seconds(attempt.duration_ms)
-    yield "cost unknown" if attempt.cost_usd is None else usd(attempt.cost_usd)
+    yield "cost not reported" if attempt.cost_usd is None else usd(attempt.cost_usd)
     if tokens != Tokens():
         cached = f", {tokens.cache_read:,} from the cache" if tokens.cache_read else ""
         yield f"{tokens.input:,} tokens in{cached}, {tokens.output:,} out"

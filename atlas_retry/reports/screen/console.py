@@ -21,6 +21,7 @@ from atlas_retry.events import (
 )
 from atlas_retry.reports.screen.event_lines import lines_of
 from atlas_retry.reports.screen.lines import Line, coloured, harmless, printable
+from atlas_retry.settings import in_ci
 from atlas_retry.text.units import counted, seconds, usd
 
 if TYPE_CHECKING:
@@ -236,7 +237,7 @@ def screen(
     """The screen for people: on stderr if stdout has a document; `named` for several runs."""
     stream = sys.stderr if to_stderr else sys.stdout
     # `CI` and `TERM=dumb` also exclude control codes
-    refused = plain or environ.get("TERM") == "dumb" or environ.get("CI")
+    refused = plain or environ.get("TERM") == "dumb" or in_ci(environ)
     if stream.isatty() and not refused and wants_colour(environ) is not False:
         return LiveScreen(stream=stream, verbosity=verbosity, named=named)
     if environ.get("GITHUB_ACTIONS") == "true":

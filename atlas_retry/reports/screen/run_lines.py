@@ -85,7 +85,7 @@ def _own(outcome: Outcome, attempt: Attempt) -> list[Change]:
 def headline(outcome: Outcome) -> str:
     """Verdict, reason, duration and cost in one line."""
     has_cost = outcome.cost_usd or outcome.interrupted_usd
-    cost = f", {spent(outcome.cost_usd, outcome.interrupted_usd)}" if has_cost else ""
+    cost = f", {spent(outcome)}" if has_cost else ""
     took = f"({seconds(outcome.duration_ms)}{cost})"
     if outcome.verdict is Verdict.FIXED:
         attempts = len(outcome.attempts)

@@ -1,0 +1,79 @@
+"""What screens say is true, and complete enough to go on."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from atlas_retry.settings import in_ci
+from atlas_retry.text.units import NOT_REPORTED, usd
+from tests.projects import FIXED, UNITTEST, Project, atlas
+
+
+@pytest.mark.parametrize("value", ["", "0", "false", "False", "no", " off "])
+def test_a_ci_variable_that_says_no_is_no_ci(value: str) -> None:
+    assert not in_ci({"CI": value})
+
+
+@pytest.mark.parametrize("value", ["1", "true", "woodpecker"])
+def test_any_other_ci_variable_is_ci(value: str) -> None:
+    assert in_ci({"CI": value})
+
+
+@pytest.mark.parametrize("command", ["check", "show"])
+def test_the_configuration_of_a_missing_folder_is_not_the_defaults(
+    command: str, project: Project
+) -> None:
+    ended = atlas(project, "config", command, "nosuch")
+    assert ended.code == 2
+    assert "nosuch is not a directory" in ended.err
+
+
+def test_an_unreported_cost_is_not_zero() -> None:
+    assert usd(0.0, at_least=True) == NOT_REPORTED
+    assert usd(0.5, at_least=True) == "at least $0.50"
+
+
+def test_every_list_of_runs_says_what_it_lists(project: Project) -> None:
+    project.attempt(1, {"calc.py": FIXED})
+    assert atlas(project, "retry", ".", "--ai-fix").code == 0
+    run = atlas(project, "log").out
+    assert " UTC " in run
+    assert NOT_REPORTED in run
+    assert "$0.00" not in run
+    assert "times in UTC" in atlas(project, "log", run.split()[0]).out
+    assert "all repositories on this machine" in atlas(project, "status").out
+    stats = atlas(project, "stats").out
+    assert "all repositories on this machine" in stats
+    assert f"cost: {NOT_REPORTED}" in stats
+
+
+def test_statistics_have_a_table_by_gate(project: Project) -> None:
+    project.configure(validation={"test": [{"name": "sums", "run": UNITTEST}]})
+    project.commit()
+    project.attempt(1, {"calc.py": FIXED})
+    assert atlas(project, "retry", ".", "--ai-fix").code == 0
+    (row,) = json.loads(atlas(project, "stats", "--json").out)["gates"]
+    assert (row["name"], row["failed"], row["fixed"]) == ("sums", 1, 1)
+
+
+def test_a_gate_that_accepts_the_baseline_is_not_called_failed(project: Project) -> None:
+    project.configure(
+        validation={"test": [{"name": "sums", "run": UNITTEST, "accept": "baseline"}]},
+        triage={"baseline": "HEAD"},
+    )
+    project.commit()
+    ended = atlas(project, "validate")
+    assert ended.code == 0
+    assert "FAILED" not in ended.out
+    assert "ok        sums" in ended.out
+
+
+def test_the_demo_without_an_agent_tries_nothing_and_says_so(
+    project: Project, tmp_path: Path
+) -> None:
+    ended = atlas(project, "demo", "--agent", "claude-code", HOME=str(tmp_path))
+    assert ended.code == 3
+    assert "nothing was tried" in ended.err
+    assert "fixed it" not in ended.out
+    assert "next:" in ended.err
