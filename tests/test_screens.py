@@ -77,3 +77,36 @@ def test_the_demo_without_an_agent_tries_nothing_and_says_so(
     assert "nothing was tried" in ended.err
     assert "fixed it" not in ended.out
     assert "next:" in ended.err
+
+
+SECRET = "s3cr3t-Zk81jfPqa"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        ("validate", "-v", "--report", "html=-", "--report", "sarif=-", "--report", "markdown=-"),
+        ("validate", "--json"),
+        ("validate", "--list"),
+        ("validate", "--list", "--json"),
+        ("prompt",),
+        ("retry", ".", "--ai-fix", "--json"),
+    ],
+)
+def test_a_secret_in_the_command_of_a_gate_is_shown_nowhere(
+    line: tuple[str, ...], project: Project
+) -> None:
+    run = f"API_TOKEN={SECRET} {UNITTEST}"
+    project.configure(validation={"test": [{"run": run, "fix": f"API_TOKEN={SECRET} true"}]})
+    project.commit()
+    project.attempt(1, {"calc.py": FIXED})
+    seen = project.root.parent / "reports"
+    seen.mkdir()
+    words = [word.replace("=-", f"={seen / str(n)}") for n, word in enumerate(line)]
+    ended = atlas(project, *words)
+    written = [file.read_text() for file in seen.iterdir()]
+    events = [file.read_text() for file in project.root.parent.rglob("events.jsonl")]
+    prompts = [file.read_text() for file in project.root.parent.rglob("prompt.md")]
+    for text in (ended.out, ended.err, *written, *events, *prompts):
+        assert SECRET not in text
+    assert "[redacted:" in "".join((ended.out, *written))

@@ -15,6 +15,7 @@ from atlas_retry.cli import output
 from atlas_retry.errors import AtlasError, UsageError
 from atlas_retry.events import Emit, Notice
 from atlas_retry.gates.plan import Plan, Reuse
+from atlas_retry.gates.results import redacted_gate
 from atlas_retry.model import Gate, Level, Status, Validation
 from atlas_retry.run.open import (
     OpenWorkspace,
@@ -149,11 +150,11 @@ def _print_gates(gates: Sequence[Gate], *, as_json: bool) -> int:
     if as_json:
         from atlas_retry.text.json_text import encode
 
-        sys.stdout.write(encode(gates).decode() + "\n")
+        sys.stdout.write(encode([redacted_gate(gate) for gate in gates]).decode() + "\n")
         return OK
     width = max((len(gate.name) for gate in gates), default=0)
     for gate in gates:
-        print(f"{gate.kind:<10}  {gate.name:<{width}}  {gate.run or gate.prompt}")
+        print(f"{gate.kind:<10}  {gate.name:<{width}}  {redacted_gate(gate).run or gate.prompt}")
     return OK
 
 

@@ -72,7 +72,7 @@ class _Watch(Struct, kw_only=True):
 
     def started(self, index: int) -> None:
         job = self.jobs[index]
-        self.emit(GateStarted(gate=job.gate.name, command=job.line))
+        self.emit(GateStarted(gate=job.gate.name, command=redact(job.line, self.plan.secrets)))
 
     def progress(self, index: int, last_line: str, elapsed_s: float) -> None:
         gate = self.jobs[index].gate
@@ -142,7 +142,8 @@ def run_fixers(gates: Iterable[Gate], plan: Plan, emit: Emit = unseen) -> tuple[
         done = restoring(partial(run, command), _is_timed_out, restore, emit)
         changed = plan.between(before, plan.seen())
         success = done.ended is Ended.EXITED and done.exit_code == 0
-        emit(FixerFinished(gate=gate.name, command=gate.fix, success=success, changed=changed))
+        shown = redact(gate.fix, plan.secrets)
+        emit(FixerFinished(gate=gate.name, command=shown, success=success, changed=changed))
         every += changed
     return tuple(dict.fromkeys(every))
 

@@ -46,6 +46,17 @@ class OutputContext(Struct, frozen=True, kw_only=True):
     """If true, a missing tool is the attempt's fault: failed, not broken."""
 
 
+def redacted_gate(gate: Gate, secrets: frozenset[str] = frozenset()) -> Gate:
+    """The gate as it may be printed and logged: without the secrets in its commands."""
+    run, fix, recheck = (
+        line and redact(line, secrets) for line in (gate.run, gate.fix, gate.recheck)
+    )
+    env = tuple(
+        (name, redact(f"{name}={text}", secrets).partition("=")[2]) for name, text in gate.env
+    )
+    return replace(gate, run=run or "", fix=fix, recheck=recheck, env=env)
+
+
 def result_of(gate: Gate, completed: Completed, reading: OutputContext) -> GateResult:
     """The result of a gate whose command has ended."""
     stdout = redact(clean(completed.stdout.text), reading.secrets)
@@ -57,7 +68,7 @@ def result_of(gate: Gate, completed: Completed, reading: OutputContext) -> GateR
     return GateResult(
         name=gate.name,
         kind=gate.kind,
-        command=gate.run,
+        command=redact(gate.run, reading.secrets),
         cwd=gate.cwd,
         required=gate.required,
         status=status,
@@ -95,7 +106,7 @@ def skipped(gate: Gate, why: str) -> GateResult:
     return GateResult(
         name=gate.name,
         kind=gate.kind,
-        command=gate.run,
+        command=redact(gate.run),
         cwd=gate.cwd,
         required=gate.required,
         status=Status.SKIPPED,
@@ -309,7 +320,7 @@ def _why_broken(
     from atlas_retry.diagnostics import missing_program
 
     last = stderr.strip().rpartition("\n")[2]
-    what = missing_program(stderr) or last or f"of `{gate.run}`"
+    what = missing_program(stderr) or last or f"of `{redact(gate.run)}`"
     if completed.exit_code == NOT_FOUND:
         return f"a command was not found ({what}): install it, or correct the gate's command"
     return f"a command cannot be executed ({what}): check its permissions"

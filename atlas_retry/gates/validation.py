@@ -28,7 +28,7 @@ from atlas_retry.events import (
 from atlas_retry.gates.course import FINAL, PUT_OFF, Course, is_writer, reads
 from atlas_retry.gates.lines import Job, restoring, run_lines
 from atlas_retry.gates.plan import Plan, Reuse, log_name, losses
-from atlas_retry.gates.results import changing, skipped
+from atlas_retry.gates.results import changing, redacted_gate, skipped
 from atlas_retry.model import Gate, GateResult, Kind, Status, Validation
 from atlas_retry.text.units import some
 
@@ -41,7 +41,7 @@ def run_gates(gates: Sequence[Gate], plan: Plan, emit: Emit = unseen) -> Validat
 
     Raises Interrupted once all child processes have ended.
     """
-    emit(ValidationStarted(gates=tuple(gates)))
+    emit(ValidationStarted(gates=tuple(redacted_gate(gate, plan.secrets) for gate in gates)))
     plan = replace(plan, lost=losses(plan.root))
     started_at, clock = now(), time.monotonic()
     course = Course(gates=tuple(gates), plan=plan, emit=emit)

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from atlas_retry.diagnostics.selecting import from_root
 from atlas_retry.model import Gate
+from atlas_retry.text.redaction import redact
 
 SHORT_BELOW_CHARS = 6_000
 MAX_LIST_CHARS = 500
@@ -81,7 +82,7 @@ def _untouchable(protected: tuple[str, ...], limit: int) -> str:
 
 
 def _commands(gates: Iterable[Gate], limit: int) -> str:
-    typed = (from_root(gate.run, gate.cwd) for gate in gates if gate.run)
+    typed = (redact(from_root(gate.run, gate.cwd)) for gate in gates if gate.run)
     listed = _listed(tuple(f"`{command}`" for command in typed), limit)
     return f"The gates, which you may run: {listed}." if listed else ""
 

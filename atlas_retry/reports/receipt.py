@@ -10,6 +10,7 @@ from atlas_retry import __version__
 from atlas_retry.errors import UsageError
 from atlas_retry.model import Gate, Held, Kind, Status, Validation, Violation
 from atlas_retry.text import json_text
+from atlas_retry.text.redaction import redact
 
 RECEIPT = "atlas.receipt/1"
 
@@ -80,7 +81,7 @@ def make_receipt(
             GateReceipt(
                 name=gate.name,
                 kind=gate.kind,
-                command=gate.run,
+                command=redact(gate.run),
                 required=gate.required,
                 digest=digest_of(gate),
                 status=result.status,

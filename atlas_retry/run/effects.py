@@ -378,7 +378,7 @@ class Effects(Struct, kw_only=True):
         gates = [replace(gate, run=f"{line}\n{gate.run}") for gate in chosen]
         seen = run_aside(self.opened, gates, {}, self._plan_aside(previous), self._emit_no_ends)
         pairs = zip(chosen, seen.results, strict=True)
-        return replace(seen, results=tuple(replace(r, command=g.run) for g, r in pairs))
+        return replace(seen, results=tuple(replace(r, command=redact(g.run)) for g, r in pairs))
 
     def _plan_aside(self, previous: Validation) -> Plan:
         how = plan(self.opened, self._logs("asides", next(self.asides)))

@@ -17,6 +17,7 @@ from atlas_retry.gates.validation import run_gates
 from atlas_retry.model import Diagnostic, Gate, GateResult, Kind, Status, Validation
 from atlas_retry.run.open import OpenWorkspace
 from atlas_retry.settings import Settings
+from atlas_retry.text.redaction import redact
 from atlas_retry.workspace import isolated, trees
 from atlas_retry.workspace.git import commit_id, user_environment
 
@@ -154,7 +155,7 @@ def aligned(validation: Validation, gates: Sequence[Gate]) -> Validation:
 
 def _is_of(result: GateResult, gate: Gate) -> bool:
     by_name = result.name == gate.name and result.kind is gate.kind
-    return result.command == gate.run or by_name
+    return result.command in (gate.run, redact(gate.run)) or by_name
 
 
 def _named(result: GateResult, gate: Gate) -> GateResult:
@@ -185,10 +186,10 @@ def _share_of(gate: Gate, result: GateResult, gates: Sequence[Gate]) -> GateResu
     if problems:
         text = "\n".join(diagnostic.text for diagnostic in problems)
         result = replace(result, diagnostics=problems, stdout=text, stderr="", beyond=0)
-        return _named(replace(result, command=gate.run), gate)
+        return _named(replace(result, command=redact(gate.run)), gate)
     is_only = len(gates) == 1 or gate.run in result.command.split("\n")
     if is_only and not result.diagnostics:
-        return _named(replace(result, command=gate.run), gate)
+        return _named(replace(result, command=redact(gate.run)), gate)
     return None
 
 
