@@ -71,10 +71,17 @@ def against_baseline(
         text = f"{there} of {len(problems)} problems also exist at {revision}, without the change"
         emit(Notice(text=text))
     results = [_accepted(gate, r, before) for gate, r in zip(ran, marked, strict=True)]
+    _emit_compared(failing, ran, results, emit)
+    return replace(validation, results=tuple(results))
+
+
+def _emit_compared(
+    failing: Sequence[Gate], ran: Sequence[Gate], results: Sequence[GateResult], emit: Emit
+) -> None:
+    """Emit what `until_compared` held back."""
     for gate, result in zip(ran, results, strict=True):
         if gate in failing and gate.accepts_baseline:
             emit(GateFinished(result=result))
-    return replace(validation, results=tuple(results))
 
 
 def _at_base(
