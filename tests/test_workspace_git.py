@@ -121,7 +121,7 @@ MOVES: dict[str, tuple[tuple[Callable[[Path], object], ...], set[str]]] = {
     ),
     "intent-to-add": (
         (file_gets("n"), git_does("add", "-N", "n")),
-        {"index", "index-flags:n"},
+        {"index"},
     ),
     "merge": ((file_gets(".git/MERGE_HEAD", "0" * 40),), {"state:MERGE_HEAD"}),
     "bisect": ((git_does("bisect", "start"),), {"state:BISECT_LOG"}),

@@ -5,29 +5,19 @@ import random
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from unittest import mock
 
 import pytest
 
 from atlas_retry.process import Command, run
-from atlas_retry.workspace import look, snapshots, state
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.look import Tracker
 from atlas_retry.workspace.restoring import restore
-from atlas_retry.workspace.scan import is_settled, stat_of
-from atlas_retry.workspace.shadow import Blobs, hold
 from atlas_retry.workspace.snapshots import load, snapshot
-from atlas_retry.workspace.state import read_state
-from atlas_retry.workspace.store import blob_id
 from atlas_retry.workspace.trees import tree
 from tests.repositories import entries, git, opened, write
-
-LATER_S = 4_000_000_000
-"""A time that no file has by itself."""
 
 
 def _remove(root: Path) -> None:
@@ -126,17 +116,6 @@ def test_the_next_process_goes_by_the_users_own_ignore_rules(
     assert not Tracker(ws).scan().is_visible("some.new")
 
 
-def test_the_next_process_walks_over_nothing_that_did_not_change(
-    root: Path, ws: Workspace, tracker: Tracker
-) -> None:
-    held = tracker.snapshot()
-    write(root, "src/new.py", "new\n")
-    with mock.patch.object(look, "look_over", side_effect=AssertionError):
-        before, later = tracker.scan().files, Tracker(ws)
-        assert later.scan().files.keys() - before.keys() == {"src/new.py"}
-        assert later.snapshot().id != held.id
-
-
 def test_an_incremental_snapshot_restores_everything(
     root: Path, ws: Workspace, tracker: Tracker
 ) -> None:
@@ -151,70 +130,10 @@ def test_an_incremental_snapshot_restores_everything(
     assert entries(root) == there
 
 
-def test_a_state_that_is_used_stays_in_memory(root: Path, ws: Workspace, tracker: Tracker) -> None:
-    start = tracker.snapshot()
-    for number in range(8):
-        write(root, "src/a.py", f"a = {number + 10}\n")
-        tracker.moved()
-        tracker.snapshot()
-        with mock.patch.object(state, "shadow_git", side_effect=AssertionError):
-            assert read_state(ws, start.id).work["src/a.py"].oid != blob_id(b"a = 10\n")
-
-
-def test_the_index_is_read_again_only_if_it_changed(
-    root: Path, ws: Workspace, tracker: Tracker
-) -> None:
-    index = ws.git_dir / "index"
-    os.utime(index, (1_000_000_000, 1_000_000_000))
-    while not is_settled(stat_of(index.stat()), time.time_ns()):
-        time.sleep(0.01)
-    tracker.moved()
-    held = read_state(ws, tracker.snapshot().id).index
-    write(root, "src/a.py", "a = 3\n")
-    with mock.patch.object(snapshots, "hold", side_effect=_all_but(index)):
-        tracker.moved()
-        assert read_state(ws, tracker.snapshot().id).index == held
-    git(root, "add", "-A")
-    tracker.moved()
-    staged = read_state(ws, tracker.snapshot().id).index
-    assert staged != held
-    assert staged is not None
-    assert staged.oid == blob_id(index.read_bytes())
-
-
-def _all_but(index: Path) -> Callable[[str, Blobs], object]:
-    def hold_other(path: str, blobs: Blobs) -> object:
-        assert path != str(index)
-        return hold(path, blobs)
-
-    return hold_other
-
-
 def test_without_a_command_the_last_scan_is_used_again(tracker: Tracker) -> None:
     seen = tracker.scan()
     assert tracker.scan() is seen
     assert tracker.snapshot() == tracker.snapshot()
-
-
-def test_files_that_were_only_dated_are_looked_at_alone(
-    root: Path, ws: Workspace, tracker: Tracker
-) -> None:
-    write(root, "src/a.py", "a = 2\n")
-    tracker.moved()
-    walked = tracker.scan()
-    write(root, "unseen.new", "made after the walk\n")
-    os.utime(root / "src/a.py", (LATER_S, LATER_S))
-    tracker.dated(["src/a.py"])
-    assert tracker.scan().files["src/a.py"][2] == LATER_S * 10**9
-    assert tracker.scan().files.keys() == walked.files.keys()
-    assert read_state(ws, tracker.snapshot().id).work["src/a.py"].oid == blob_id(b"a = 2\n")
-
-
-def test_a_walk_follows_if_a_dated_file_was_not_there_before(root: Path, tracker: Tracker) -> None:
-    tracker.scan()
-    write(root, "later.new", "made after the walk\n")
-    tracker.dated(["later.new"])
-    assert "later.new" in tracker.scan().files
 
 
 def test_changes_of_a_command_are_detected(root: Path, tracker: Tracker) -> None:

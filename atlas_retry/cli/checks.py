@@ -278,12 +278,11 @@ def _name_unheld(opened: OpenWorkspace, paths: Collection[str], shown: Emit) -> 
     A person may have edited them while gates ran, so no command that overwrites them is named.
     """
     from atlas_retry.reports.screen.lines import printable
-    from atlas_retry.workspace.staged import staged
+    from atlas_retry.workspace.staged import tracked as tracked_by_git
 
-    tracked = set[str]()
+    tracked = frozenset[str]()
     with suppress(AtlasError):
-        index = staged(opened.root, opened.git.environ, opened.git.git_dir / "index")
-        tracked = index.at.keys() & {*paths}
+        tracked = tracked_by_git(opened.root, opened.git.environ, paths)
     others = ", ".join(printable(path) for path in sorted({*paths} - tracked))
     names = " ".join(shlex.quote(printable(path)) for path in sorted(tracked))
     text = "files changed while gates ran, by a gate or by someone else; atlas undo cannot restore"

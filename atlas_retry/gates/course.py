@@ -58,8 +58,6 @@ class Course(Struct, kw_only=True):
     """Gates since whose start no file has changed: their results are of the current tree."""
     is_quiet: bool = True
     """Whether the last look saw no change."""
-    is_confirmed: bool = True
-    """Whether the last look read stat data."""
     results: dict[int, GateResult] = field(default_factory=dict)
     moves: list[Move] = field(default_factory=list)
     ended_on: dict[int, int] = field(default_factory=dict)
@@ -85,21 +83,9 @@ class Course(Struct, kw_only=True):
         put_off = {number for number, moves in self.ended_on.items() if moves == PUT_OFF}
         return tuple(sorted(((old | self.outdated) - final) | put_off))
 
-    def glance(self, numbers: tuple[int, ...]) -> tuple[str, ...]:
-        """Like `look`, where a write that nobody reported may be found at the next look only."""
-        before, now = self.seen, self.plan.seen_quickly()
-        self.is_confirmed = before is None or now is not before
-        return self._compare(before, now, numbers)
-
     def look(self, numbers: tuple[int, ...]) -> tuple[str, ...]:
         """All paths that changed since the last look, while these gates ran."""
-        self.is_confirmed = True
-        return self._compare(self.seen, self.plan.seen(), numbers)
-
-    def _compare(
-        self, before: "Look | None", now: "Look | None", numbers: tuple[int, ...]
-    ) -> tuple[str, ...]:
-        self.seen = now
+        before, self.seen = self.seen, self.plan.seen()
         changed = self.plan.between(before, self.seen)
         self.is_quiet = not changed
         if changed:

@@ -2,7 +2,6 @@
 
 import signal
 from collections.abc import Callable, Collection, Iterable, Mapping
-from contextlib import AbstractContextManager, nullcontext
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -94,10 +93,6 @@ class Plan(OutputContext, frozen=True, kw_only=True):
     """Names of gates that mostly waited in earlier runs: they do not count towards `jobs`."""
     learned: Learned = field(default_factory=Learned)
 
-    def watching(self) -> AbstractContextManager[None]:
-        """A context in which `seen_quickly` is quick."""
-        return self.watched.lookout().watching() if self.watched else nullcontext()
-
     def keep_unstaged(self) -> Callable[[], str]:
         """See `Watched.keep_unstaged`."""
         keep = self.watched.keep_unstaged if self.watched and not self.wrap else None
@@ -106,10 +101,6 @@ class Plan(OutputContext, frozen=True, kw_only=True):
     def seen(self) -> "Look | None":
         """The tree as it is now."""
         return self.watched.lookout().take() if self.watched else None
-
-    def seen_quickly(self) -> "Look | None":
-        """The last look if no write was reported since; a later `seen` must confirm it."""
-        return self.watched.lookout().take_quickly() if self.watched else None
 
     def between(self, before: "Look | None", after: "Look | None") -> tuple[str, ...]:
         """The paths that differ between two looks."""
@@ -124,7 +115,7 @@ class Plan(OutputContext, frozen=True, kw_only=True):
         """
         return self.watched.lookout().date(before, paths) if self.watched else False
 
-    def tracked(self, paths: Iterable[str]) -> frozenset[str]:
+    def tracked(self, paths: Collection[str]) -> frozenset[str]:
         """Those of these paths that git tracks."""
         return self.watched.lookout().tracked(paths) if self.watched else frozenset()
 

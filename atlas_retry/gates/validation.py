@@ -7,7 +7,7 @@ settings are the same for all gates and at the end: stale gates run again, once.
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING
@@ -48,9 +48,8 @@ def run_gates(gates: Sequence[Gate], plan: Plan, emit: Emit = unseen) -> Validat
     wanted, began_s = _not_known(course), time.time()
     if wanted:
         course.restore_unstaged = plan.keep_unstaged()
-        with plan.watching() if _saves_looks(course, wanted) else nullcontext():
-            course.seen = plan.seen()
-            _run_until_steady(course, tuple(n for n in wanted if not _has_its_inputs(course, n)))
+        course.seen = plan.seen()
+        _run_until_steady(course, tuple(n for n in wanted if not _has_its_inputs(course, n)))
     taken = tuple(number for number in sorted(course.taken) if course.results[number].reused)
     if plan.reuse is not Reuse.PASSED and taken and not course.is_blocked():
         _run_until_steady(course, taken)
@@ -64,12 +63,6 @@ def run_gates(gates: Sequence[Gate], plan: Plan, emit: Emit = unseen) -> Validat
     )
     emit(ValidationFinished(validation=validation))
     return validation
-
-
-def _saves_looks(course: Course, numbers: Sequence[int]) -> bool:
-    """Whether a writer is followed by a glance, and that by a look."""
-    writes = any(is_writer(course.gates[number]) for number in numbers)
-    return writes and len(numbers) > 1 and not course.plan.check
 
 
 def _run_until_steady(course: Course, numbers: tuple[int, ...]) -> None:
@@ -157,7 +150,6 @@ def _blame(course: Course) -> None:
 
 
 def _run(course: Course, numbers: Iterable[int]) -> None:
-    last: tuple[int, ...] = ()
     for group in _groups(course, numbers):
         gate = course.gates[group[0]]
         course.outdated.difference_update(group)
@@ -171,9 +163,6 @@ def _run(course: Course, numbers: Iterable[int]) -> None:
             _run_writer(course, group[0])
         else:
             _run_readers(course, group)
-        last = group
-    if not course.is_confirmed:
-        course.look(last)
 
 
 def _groups(course: Course, numbers: Iterable[int]) -> Iterator[tuple[int, ...]]:
@@ -220,13 +209,11 @@ def _builds_first(course: Course, numbers: Iterable[int]) -> list[int]:
 
 def _run_writer(course: Course, number: int) -> None:
     before = course.seen
-    # with `check` a write must be found at once: when the gate runs again, there is none left
-    see = course.look if course.plan.check else course.glance
     result = _run_one(course, number)
-    changed = see((number,))
+    changed = course.look((number,))
     if changed and result.status is Status.FAILED:
         result = _run_one(course, number, "-again")
-        see((number,))
+        course.look((number,))
         changed = course.plan.between(before, course.seen)
     result = replace(result, changed=changed)
     if changed and result.success and course.plan.check:

@@ -241,8 +241,8 @@ class Effects(Struct, kw_only=True):
         for path in self.before_turn.keys() & since_s.keys():
             # one that was restored before the turn may be dated in the future
             since_s[path] = max(since_s[path], self.before_turn[path][2] / 1e9)
-        if dated := place.refresh(self.opened.root, since_s):
-            self.opened.tracker.dated(dated)
+        if place.refresh(self.opened.root, since_s):
+            self.opened.tracker.moved()
 
     def _start(self) -> str:
         held = self.kept("start")

@@ -190,7 +190,6 @@ def run_here(
         from atlas_retry.run.door import DistantBudget
 
         budget, door, emit = DistantBudget(around), around, around.emit
-        opened = replace(opened, upper=door.layers.tree)
     run_id = segment.run_id
     before = ledger.standing(opened, asked.order, but=run_id)
     if asked.order.ai_fix:

@@ -34,8 +34,6 @@ class OpenWorkspace(Struct, frozen=True, kw_only=True, dict=True):
     settings: Settings
     state: Path
     environ: Mapping[str, str]
-    upper: Path | None = None
-    """`Workspace.upper`, for the process of a run in an overlay."""
 
     @property
     def has_git(self) -> bool:
@@ -46,8 +44,7 @@ class OpenWorkspace(Struct, frozen=True, kw_only=True, dict=True):
         """The workspace of git, opened on first use: gates that only read need no git."""
         from atlas_retry.workspace.discovery import open_workspace
 
-        opened = open_workspace(self.root, self.state, environ=self.environ)
-        return replace(opened, upper=self.upper)
+        return open_workspace(self.root, self.state, environ=self.environ)
 
     @cached_property
     def tracker(self) -> "Tracker":
@@ -55,8 +52,7 @@ class OpenWorkspace(Struct, frozen=True, kw_only=True, dict=True):
         from atlas_retry.workspace.discovery import unopened
         from atlas_retry.workspace.look import Tracker
 
-        there = unopened(self.root, self.state, environ=self.environ)
-        return Tracker(replace(there, upper=self.upper))
+        return Tracker(unopened(self.root, self.state, environ=self.environ))
 
     @cached_property
     def lookout(self) -> "Lookout":

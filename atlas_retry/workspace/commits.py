@@ -16,9 +16,9 @@ from atlas_retry.events import now
 from atlas_retry.workspace import place
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.git import GitError, commit_id, git, split
+from atlas_retry.workspace.scan import differing
 from atlas_retry.workspace.shadow import read_blobs
 from atlas_retry.workspace.state import changes, list_tree, read_state
-from atlas_retry.workspace.versions import differing
 
 _SUBMODULE = "160000"
 _NOBODY = {"NAME": "atlas", "EMAIL": "atlas@users.noreply.github.com"}

@@ -58,7 +58,7 @@ def _core(ws: Workspace) -> Mapping[str, str]:
 def _unrecorded(
     ws: Workspace, was: Contents, now: Contents, config: Mapping[str, str]
 ) -> Iterator[tuple[str, tuple[str, bytes] | None]]:
-    flags = staged(ws.root, ws.environ, ws.git_dir / "index").flags
+    flags = staged(ws.root, ws.environ).flags
     has_modes = config.get("filemode", "true") not in _FALSE
     for path, file in now.items():
         if not _HIDING.isdisjoint(flags.get(path, "").split(",")) or _is_never_added(path):

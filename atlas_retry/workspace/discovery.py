@@ -49,8 +49,6 @@ class Workspace(Struct, frozen=True, kw_only=True):
     """The folder of this work tree in the state directory."""
     environ: Mapping[str, str]
     """Environment of git in the user's repository."""
-    upper: Path | None = None
-    """Folder that holds all writes to the work tree, if this process runs in an overlay."""
     in_progress: tuple[str, ...] = ()
     """`a merge`, `a rebase` ... that the user has not finished."""
 

@@ -47,7 +47,7 @@ _ONLINE = {"GIT_ALLOW_PROTOCOL": "file:git:http:https:ssh"}
 _DIFFS = frozenset({"diff", "diff-files", "diff-index", "diff-tree"})
 _FILTERS = frozenset({"add", "apply", "commit", "diff-files", "diff-index", "status", "worktree"})
 """Commands that may compare or write files of the work tree."""
-_READS_RULES = _FILTERS | {"check-ignore", "ls-files", "clean", "stash"}
+_READS_RULES = _FILTERS | {"check-ignore", "ls-files", "clean", "stash", "update-index"}
 """Commands that read these files of the work tree."""
 _FILTERING = frozenset({"--filters", "--stdin-paths"})
 """Options with which a command converts files."""
@@ -111,7 +111,8 @@ def git(
     env = {**env, **_OFF, **(_ONLINE if checks_out else _OFFLINE)}
     may_filter = verb in _FILTERS and "--cached" not in arguments
     may_filter = may_filter or not _FILTERING.isdisjoint(arguments)
-    if may_filter and not checks_out:
+    is_ours = "GIT_CONFIG_NOSYSTEM" in env  # without anybody's configuration
+    if may_filter and not checks_out and not is_ours:
         env |= _without_filters(cwd, env)
     if verb in _READS_RULES:
         _refuse(next(special_in(cwd), None))

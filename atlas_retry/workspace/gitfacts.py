@@ -118,7 +118,7 @@ def _facts(root: Path, env: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     yield from _worktrees(common)
     for name in STATES:
         yield from _state(own / name)
-    yield from _index(root, env, own / "index")
+    yield from _index(root, env)
 
 
 PLAIN = {
@@ -264,10 +264,10 @@ def _state(path: Path) -> Iterator[tuple[str, str]]:
         yield from _text(f"state:{path.name}", path)
 
 
-def _index(root: Path, env: Mapping[str, str], file: Path) -> Iterator[tuple[str, str]]:
-    index = staged(root, env, file)
+def _index(root: Path, env: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    index = staged(root, env)
     yield "index", index.digest
-    yield from ((f"index-flags:{path}", names) for path, names in index.flags.items() if names)
+    yield from ((f"index-flags:{path}", names) for path, names in index.flags.items())
     for path in index.submodules:
         if (root / path / ".git").exists() and not (root / path).is_symlink():
             facts = _facts(root / path, env)

@@ -24,9 +24,7 @@ from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.git import GitError, git
 from atlas_retry.workspace.gitfacts import facts_since, git_facts, settings
 from atlas_retry.workspace.gittrace import ZERO, AgentsGit, RefUpdate, clear, read_trace
-from atlas_retry.workspace.shadow import read_blobs
-from atlas_retry.workspace.state import read_state
-from atlas_retry.workspace.store import StoredFile
+from atlas_retry.workspace.state import GitFile, read_state
 
 _BEFORE = "git-before.json"
 _SYMBOLIC, _CONFIG, _USER, _STASH = "ref: ", "config:", "user:", "refs/stash"
@@ -306,9 +304,9 @@ def repair(ws: Workspace, folder: Path) -> tuple[str, ...]:
             ("common", ws.common_dir, "config"),
             ("own", ws.git_dir, "config.worktree"),
         ):
-            entry = held.get(f"{owner}/{path}")
-            if place.look(base, path) != entry:
-                _put(ws, base, path, entry)
+            file = held.get(f"{owner}/{path}")
+            if place.look(base, path) != (file and file.entry):
+                _put(base, path, file)
                 done.append(path)
     return tuple(done)
 
@@ -486,16 +484,16 @@ def _undo_files(ws: Workspace, before: GitBefore, wanted: set[str], folder: Path
     bases = ("common", ws.common_dir), ("own", ws.git_dir)
     for (label, base), name in product(bases, files):
         path = name.removeprefix(_STATE)
-        entry = held.get(f"{label}/{path}")
-        if place.look(base, path) != entry:
+        file = held.get(f"{label}/{path}")
+        if place.look(base, path) != (file and file.entry):
             again = _copied(base, path, folder / "refused" / path)
-            _put(ws, base, path, entry)
+            _put(base, path, file)
             yield f"{base / path} is restored{again}"
 
 
-def _put(ws: Workspace, base: Path, path: str, entry: StoredFile | None) -> None:
-    if entry:
-        place.put(base, path, entry, read_blobs(ws, [entry.oid])[entry.oid])
+def _put(base: Path, path: str, file: GitFile | None) -> None:
+    if file:
+        place.put(base, path, file.entry, file.content)
     else:
         place.remove(base, path)
 

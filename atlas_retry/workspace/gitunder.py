@@ -58,8 +58,8 @@ def committed_since(ws: Workspace, snapshot_id: str, until: str | None = None) -
     Someone else committed them, or went to another commit: what an agent committed is undone.
     `until` is a later snapshot; None: now.
     """
-    was = head_of(ws, read_state(ws, snapshot_id))
-    now = head_of(ws, read_state(ws, until)) if until else head_in(ws.git_dir, ws.common_dir)
+    was = head_of(read_state(ws, snapshot_id))
+    now = head_of(read_state(ws, until)) if until else head_in(ws.git_dir, ws.common_dir)
     if was is None or now is None or was == now:
         return frozenset()
     try:

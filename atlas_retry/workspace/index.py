@@ -9,7 +9,7 @@ from atlas_retry.reading import read_file
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.git import GitError
 from atlas_retry.workspace.shadow import read_blobs
-from atlas_retry.workspace.staged import read_index
+from atlas_retry.workspace.staged import staged
 from atlas_retry.workspace.state import TreeState
 
 _FRESH, _LOCK = "index.atlas", "index.lock"
@@ -47,10 +47,10 @@ def is_staged(ws: Workspace, state: TreeState) -> bool:
 
 def _restore_shared(ws: Workspace, target: TreeState) -> None:
     """Restore missing shared parts of a split index (git-update-index(1)), which never change."""
-    for name, entry in target.git.items():
+    for name, file in target.git.items():
         path = ws.git_dir / name.rpartition("/")[2]
         if path.name.startswith("sharedindex.") and not path.exists():
-            path.write_bytes(read_blobs(ws, [entry.oid])[entry.oid])
+            path.write_bytes(file.content)
 
 
 def _content(ws: Workspace, state: TreeState) -> bytes | None:
@@ -63,8 +63,12 @@ def _are_equal(ws: Workspace, one: bytes | None, other: bytes | None) -> bool:
 
 
 def _digest(ws: Workspace, content: bytes | None) -> str | None:
+    if content is None:
+        return None
+    copy = ws.home / "compared-index"
+    copy.write_bytes(content)
     with suppress(GitError):  # a broken index is not an edit
-        return None if content is None else read_index(ws.root, ws.environ, content).digest
+        return staged(ws.root, ws.environ, copy).digest
     return None
 
 

@@ -105,13 +105,13 @@ def changed_in_place(ws: Workspace, wanted: Contents, reason: str) -> Iterator[I
 
 
 def _note(ws: Workspace, wanted: Contents) -> Note:
-    before, state, _ = take(ws)
+    before = take(ws)
     unheld: dict[bytes, tuple[StoredFile, bytes] | None] = {}
-    for path in wanted.keys() - state.files.keys():
+    for path in wanted.keys() - before.state.files.keys():
         entry, content = place.look(ws.root, path), place.read(ws.root, path)
         there = (entry, content) if entry and content is not None else None
         unheld[os.fsencode(path)] = there
-    return Note(snapshot=before.id, mark=process.mark(), unheld=unheld)
+    return Note(snapshot=before.snapshot.id, mark=process.mark(), unheld=unheld)
 
 
 def _apply(ws: Workspace, wanted: Contents) -> None:

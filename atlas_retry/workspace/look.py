@@ -1,15 +1,14 @@
 """Looks at a work tree: what a run knows of it, and what changed between two looks.
 
-While no command runs, one walk serves all looks. A look reads stat data, and content only if stat
-data changed or are not conclusive; it keeps no content.
+A look is one walk over all of it. It reads stat data, and content only if stat data changed or are
+not conclusive; it keeps no content. While no command runs, one walk serves all looks.
 """
 
 import os
 import stat
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, suppress
-from functools import cached_property
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,27 +16,25 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from atlas_retry import digests, process
-from atlas_retry.errors import AtlasError, WorkspaceError
-from atlas_retry.workspace.discovery import Uncommitted, Workspace
+from atlas_retry.errors import WorkspaceError
+from atlas_retry.workspace.discovery import Uncommitted, Workspace, uncommitted
 from atlas_retry.workspace.git import git, split, user_environment
 from atlas_retry.workspace.place import refresh
 from atlas_retry.workspace.scan import (
     Scan,
     Stat,
+    differing,
     is_settled,
     stat_of,
     unsettled,
     without_git,
 )
-from atlas_retry.workspace.store import Known, git_mode
-from atlas_retry.workspace.versions import Version, differing
-from atlas_retry.workspace.walking import look_again, look_over, may_hold
+from atlas_retry.workspace.staged import as_staged, tracked
+from atlas_retry.workspace.store import git_mode
+from atlas_retry.workspace.walking import look_over
 
 if TYPE_CHECKING:
-    from atlas_retry.workspace.remembered import RememberedTree
-    from atlas_retry.workspace.snapshots import HeldTree, Snapshot, WholeLook
-    from atlas_retry.workspace.staged import Index
-    from atlas_retry.workspace.watch import FolderWatch
+    from atlas_retry.workspace.snapshots import HeldTree, Snapshot
 
 MAX_READ_BYTES = 32 << 20
 """Bytes that one look reads of files with unknown content; the rest stays unknown, and counts as
@@ -103,10 +100,6 @@ MAX_AGE_S, MAX_WALKS = 2.0, 10
 """Changes by a person are seen after this many seconds, or the time of this many walks."""
 
 
-WATCHED_FILES = 1_000
-"""Fewer files are looked at in less time than it takes to watch their folders."""
-
-
 class Tracker:
     """Tracks one work tree. Code that writes there without starting a process calls `moved`."""
 
@@ -116,61 +109,10 @@ class Tracker:
         self._started = -1
         self._until_s = 0.0
         self._held: HeldTree | None = None
-        self._held_from: Scan | None = None
-        self._seen = Version[Stat]()
-        self._status: tuple[Scan, Uncommitted] | None = None
-        self._seen_from: Scan | None = None
-        self._watch: FolderWatch | None = None
-
-    @cached_property
-    def _memory(self) -> "RememberedTree | None":
-        return self._recalled()
-
-    def _recalled(self) -> "RememberedTree | None":
-        if not self.ws.shadow.exists():
-            return None
-        from atlas_retry.workspace.remembered import recall  # start-up
-
-        return recall(self.ws)
 
     def moved(self) -> None:
         """Walk the tree again next time."""
         self._until_s = 0.0
-
-    def dated(self, paths: Iterable[str]) -> None:
-        """Look again at files whose times the caller set; it wrote nothing else."""
-        files = self._scan.files if self._scan else Version[Stat]()
-        now = dict[str, Stat]()
-        with suppress(OSError):
-            now = {path: stat_of((self.ws.root / path).lstat()) for path in paths}
-        if self._scan and now and now.keys() <= files.keys():
-            self._scan = replace(self._scan, files=files.amended(now))
-        else:
-            self.moved()
-
-    @contextmanager
-    def watching(self) -> Iterator[None]:
-        """Have the kernel report writes during this context, if that saves time."""
-        scan = self._scan or (self._memory and self._memory.scan)
-        if not scan or len(scan.files) < WATCHED_FILES:
-            yield
-            return
-        from atlas_retry.workspace.watch import FolderWatch  # start-up
-
-        self._watch = FolderWatch(self.ws.root, scan.folders)
-        try:
-            yield
-        finally:
-            self._watch.end()
-            self._watch = None
-
-    def is_quiet_since(self, taken_ns: int) -> bool:
-        """Whether the last walk was at that time, and the kernel has reported no write since."""
-        scan, watch = self._scan, self._watch
-        if not scan or not watch or scan.taken_ns != taken_ns:
-            return False
-        is_all_watched = watch.folders == scan.folders.keys()
-        return is_all_watched and may_hold(self.ws, scan) and watch.is_quiet()
 
     @contextmanager
     def elsewhere(self) -> Iterator[None]:
@@ -186,61 +128,45 @@ class Tracker:
         now_s = time.monotonic()
         if self._scan is None or process.started() != self._started or now_s > self._until_s:
             self._started = process.started()
-            last = self._scan or (self._memory and self._memory.scan)
-            self._scan = look_again(self.ws, last) if last else look_over(self.ws)
+            self._scan = look_over(self.ws)
             took_s = time.monotonic() - now_s
             self._until_s = now_s + max(MAX_AGE_S, MAX_WALKS * took_s)
         return self._scan
 
     def snapshot(self) -> "Snapshot":
-        """Like `snapshots.snapshot`, made from the last one."""
+        """Like `snapshots.snapshot`, of the work tree as it was at the last walk."""
         return self._hold(self.scan()).snapshot
 
-    def _hold(self, scan: Scan) -> "HeldTree":
-        from atlas_retry.workspace.snapshots import take_from  # start-up
+    def take(self) -> "HeldTree":
+        """Like `snapshots.take`, by a new walk."""
+        self.moved()
+        return self._hold(self.scan())
 
-        if self._held is None or scan is not self._held_from:
-            self._held = take_from(self.ws, scan, self._held or self._memory)
-            self._held_from, self._memory = scan, None  # it is as much as the snapshot
+    def _hold(self, scan: Scan) -> "HeldTree":
+        from atlas_retry.workspace.snapshots import take  # start-up
+
+        if self._held is None or scan is not self._held.scan:
+            self._held = take(self.ws, scan)
+            self._scan = self._held.scan
         return self._held
 
-    def take(self) -> "WholeLook":
-        """Like `snapshots.take`, made from the last one."""
-        self.moved()
-        scan = self.scan()
-        held = self._hold(scan)
-        return held.snapshot, held.state, scan
-
-    def index(self) -> "Index":
-        """The user's index. Raises GitError."""
-        from atlas_retry.workspace.staged import staged  # start-up
-
-        return staged(self.ws.root, self.ws.environ, self.ws.git_dir / "index")
-
     def uncommitted(self) -> Uncommitted:
-        """Files that may differ from the last commit; git is asked once for each index."""
-        scan = self.scan()
-        if self._status is None or self._status[0].rules != scan.rules:
-            from atlas_retry.workspace.staged import compared  # start-up
-
-            self._status = scan, compared(self.ws, scan)
-        then, status = self._status
-        if moved := differing(then.files, scan.files):
-            status = replace(status, paths=status.paths | moved)
-        self._status = scan, status
-        return status
+        """Files that differ from the last commit, as git says. Raises GitError."""
+        return uncommitted(self.ws.root, self.ws.environ)
 
     @property
     def holds(self) -> bool:
         """Whether a snapshot was taken, so that the content of every file is known."""
         return self._held is not None
 
-    def known(self) -> "Mapping[str, Known]":
-        """Known data of files in the latest snapshot, of this process or an earlier one."""
-        if self._held:
-            return self._held.files
-        latest = self._recalled()
-        return latest.files if latest else {}
+    def ids_when(self, wanted: Mapping[str, Stat]) -> dict[str, str]:
+        """Content ids of files with these stat data, as far as the last snapshot knows them."""
+        if self._held is None:
+            return {}
+        then, held = self._held.scan, self._held.state.files
+        same = (path for path, seen in wanted.items() if then.files.get(path) == seen)
+        sure = (path for path in same if is_settled(wanted[path], then.taken_ns))
+        return {path: held[path].oid for path in sure if path in held}
 
     def files(self) -> tuple[int, Mapping[str, Stat]]:
         """Time of the walk, and the stat data of files that git does not ignore.
@@ -251,15 +177,7 @@ class Tracker:
             scan = self.scan()
         except WorkspaceError:
             scan = without_git(self.ws.root, self.ws.state)
-        last, self._seen_from = self._seen_from, scan
-        if not scan.ignored:
-            self._seen = scan.files
-        elif last is None or last.ignored != scan.ignored:
-            self._seen = scan.visible()
-        elif moved := differing(last.files, scan.files) - scan.ignored:
-            there = {path: scan.files[path] for path in moved if path in scan.files}
-            self._seen = self._seen.amended(there, moved - there.keys())
-        return scan.taken_ns, self._seen
+        return scan.taken_ns, scan.visible()
 
 
 class Lookout:
@@ -270,36 +188,25 @@ class Lookout:
         self._ws = tracker.ws
         self._tracker = tracker
         self._last: Look | None = None
-        self._glanced: tuple[int, Mapping[str, Stat]] | None = None
+        self._first: Look | None = None
+        self._staged: Mapping[str, str] = {}
+        """Content ids of the files that were as staged at the first look."""
 
     def glance(self) -> Mapping[str, Stat]:
-        """The stat data of all files, which the next `take` uses."""
-        self._glanced = self._tracker.files()
-        return self._glanced[1]
+        """The stat data of all files; the next `take` needs no other walk."""
+        return self._tracker.files()[1]
 
     def take(self) -> Look:
         """The tree as it is now. Without a usable git, all files count."""
-        (taken_ns, files), self._glanced = self._glanced or self._tracker.files(), None
+        taken_ns, files = self._tracker.files()
         last, late = self._last, _unsettled(files, taken_ns, self._last)
         look = Look(files=files, taken_ns=taken_ns, read={}, unsettled=late)
         unsure = () if last or self._tracker.holds else self._unsure(files)
         read = _read(self._ws.root, (*suspects(last or look, look), *unsure), files)
         kept = _still_read(last, look) if last else {}
         self._last = replace(look, read=kept | read)
+        self._first = self._first or self._last
         return self._last
-
-    def watching(self) -> AbstractContextManager[None]:
-        """A context in which `take_quickly` is quick."""
-        return self._tracker.watching()
-
-    def take_quickly(self) -> Look:
-        """The last look, if the kernel has reported no write since; otherwise a new one.
-
-        What the kernel does not report (see `watch`) only the next `take` sees.
-        """
-        if self._last and self._tracker.is_quiet_since(self._last.taken_ns):
-            return self._last
-        return self.take()
 
     def between(self, before: Look, after: Look) -> tuple[str, ...]:
         """The paths whose content or mode differ between two looks, in order."""
@@ -307,25 +214,23 @@ class Lookout:
             return ()
         unread = (path for path in suspects(before, after) if path not in before.read)
         asked = {path: before.files[path] for path in unread if path in before.files}
-        known: dict[str, str] = {}
-        if asked:
-            with suppress(AtlasError):
-                known |= _held(asked, self._tracker.known())
-                known |= self._tracker.index().ids_when(asked)
-        return moved(before, after, known)
+        first = self._first.files if self._first else {}
+        as_first = (path for path, seen in asked.items() if first.get(path) == seen)
+        known = {path: self._staged[path] for path in as_first if path in self._staged}
+        return moved(before, after, known | self._tracker.ids_when(asked))
 
     def date(self, before: Look, paths: Iterable[str]) -> bool:
         """Give files a time in a later second than before; returns whether one had none."""
         there = before.files.keys() & paths
         dated = refresh(self._ws.root, {path: before.files[path][2] / 1e9 for path in there})
         if dated:
-            self._tracker.dated(dated)
+            self._tracker.moved()
         return bool(dated)
 
-    def tracked(self, paths: Iterable[str]) -> frozenset[str]:
+    def tracked(self, paths: Collection[str]) -> frozenset[str]:
         """Those of these paths that git tracks."""
         with suppress(WorkspaceError):
-            return frozenset(self._tracker.index().at.keys() & {*paths})
+            return tracked(self._ws.root, self._ws.environ, paths)
         return frozenset()
 
     def _unsure(self, files: Mapping[str, Stat]) -> Iterable[str]:
@@ -333,10 +238,8 @@ class Lookout:
         if len(files) <= FEW_FILES and sum(seen[1] for seen in files.values()) <= LITTLE_BYTES:
             return files
         with suppress(WorkspaceError):
-            index = self._tracker.index()
-            known = index.at.keys() & files.keys()
-            return files.keys() - known.difference(index.unlike(known, files))
-        return files
+            self._staged = as_staged(self._ws.root, self._ws.environ)
+        return files.keys() - self._staged.keys()
 
 
 def _read(root: Path, paths: Iterable[str], files: Mapping[str, Stat]) -> dict[str, str]:
@@ -348,15 +251,6 @@ def _read(root: Path, paths: Iterable[str], files: Mapping[str, Stat]) -> dict[s
             ids[path] = oid
             left_bytes -= seen[1]
     return ids
-
-
-def _held(asked: Mapping[str, Stat], files: Mapping[str, Known]) -> dict[str, str]:
-    held: dict[str, str] = {}
-    for path, seen in asked.items():
-        known = files.get(path)
-        if known and known.settled and known.status == seen:
-            held[path] = known.oid
-    return held
 
 
 def _still_read(last: Look, look: Look) -> dict[str, str]:

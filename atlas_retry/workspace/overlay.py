@@ -22,7 +22,6 @@ from atlas_retry.workspace import place
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.place import Contents, folders_above, parents
 from atlas_retry.workspace.store import StoredFile
-from atlas_retry.workspace.walking import entries
 
 _PREFIX = "atlas-aside-"
 
@@ -60,7 +59,7 @@ class Layers(Struct, frozen=True, kw_only=True):
         """The files that ended commands changed or deleted, except the changes themselves."""
         paths: set[str] = set()
         for upper in map(self._upper, self.used):
-            root, written = self.root, entries(upper) or {}
+            root, written = self.root, [*_entries(upper)]
             touched = chain(written, *(_hidden(root, upper, path) for path in written))
             before = {path: place.look(root, path) for path in touched}
             were_there = (path for path, was in before.items() if was)
@@ -116,6 +115,13 @@ class Layers(Struct, frozen=True, kw_only=True):
 def _folders_in(folder: Path) -> list[Path]:
     inside = os.scandir(folder)
     return [Path(entry.path) for entry in inside if entry.is_dir(follow_symlinks=False)]
+
+
+def _entries(layer: Path) -> Iterator[str]:
+    """All entries of a layer, folders and whiteouts too, except git's."""
+    for above, folders, files in os.walk(layer):
+        folders[:] = [name for name in folders if name != ".git"]
+        yield from (str(Path(above, name).relative_to(layer)) for name in (*folders, *files))
 
 
 def _hidden(root: Path, upper: Path, folder: str) -> Iterator[str]:

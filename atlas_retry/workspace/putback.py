@@ -11,7 +11,6 @@ from atlas_retry.workspace.git import git
 from atlas_retry.workspace.gitfacts import PLAIN, git_files, ref_files
 from atlas_retry.workspace.index import put_back_index
 from atlas_retry.workspace.restoring import is_later
-from atlas_retry.workspace.shadow import read_blobs
 from atlas_retry.workspace.snapshots import take
 from atlas_retry.workspace.state import TreeState, read_state
 
@@ -31,11 +30,10 @@ def put_back_git(ws: Workspace, snapshot_id: str, names: Collection[str]) -> tup
         return ()  # the git directory is gone, and no snapshot holds it
     take(ws)  # a snapshot of the current state, before it is changed
     state = read_state(ws, snapshot_id)
-    held = read_blobs(ws, {entry.oid for entry in state.git.values()})
     wanted = {_group(name) for name in names}
-    done = [*_put_files(ws, state, held, wanted), *_put_refs(ws, state, held, wanted)]
+    done = [*_put_files(ws, state, wanted), *_put_refs(ws, state, wanted)]
     # again, because moving refs/stash wrote to its log
-    done += _put_files(ws, state, held, wanted)
+    done += _put_files(ws, state, wanted)
     if "index" in wanted and put_back_index(ws, state, None)[0]:
         done.append("index")
     return tuple(sorted(set(done)))
@@ -80,12 +78,12 @@ def moved_git(ws: Workspace, snapshot_id: str) -> dict[str, tuple[Path, ...]]:
     for name in sorted({*state.git, *dict(git_files(ws.git_dir, ws.common_dir))}):
         base, path = _place_of(ws, name)
         fact = _fact_of(name)
-        if fact not in _NOT_OURS and place.look(base, path) != state.git.get(name):
+        held = state.git.get(name)
+        if fact not in _NOT_OURS and place.look(base, path) != (held and held.entry):
             moved.setdefault(fact, []).append(base / path)
-    held = read_blobs(ws, {entry.oid for entry in state.git.values()})
     head = state.git.get("own/HEAD")
-    branch = held[head.oid].decode().strip().removeprefix(_SYMBOLIC) if head else ""
-    if _held_refs(state, held).get(branch) != _refs_now(ws).get(branch):
+    branch = head.content.decode().strip().removeprefix(_SYMBOLIC) if head else ""
+    if _held_refs(state).get(branch) != _refs_now(ws).get(branch):
         moved[branch] = [ws.common_dir / branch]
     return {name: tuple(path for path in paths if path.exists()) for name, paths in moved.items()}
 
@@ -93,18 +91,16 @@ def moved_git(ws: Workspace, snapshot_id: str) -> dict[str, tuple[Path, ...]]:
 _NOT_OURS = frozenset({"", "stash", "state:ORIG_HEAD"})
 
 
-def _put_files(
-    ws: Workspace, state: TreeState, contents: Mapping[str, bytes], wanted: Collection[str]
-) -> Iterator[str]:
-    held = {name: entry for name, entry in state.git.items() if _fact_of(name) in wanted}
+def _put_files(ws: Workspace, state: TreeState, wanted: Collection[str]) -> Iterator[str]:
+    held = {name: file for name, file in state.git.items() if _fact_of(name) in wanted}
     now = (name for name, _ in git_files(ws.git_dir, ws.common_dir))
     for name in {name for name in now if _fact_of(name) in wanted} - held.keys():
         place.remove(*_place_of(ws, name))
         yield _fact_of(name)
-    for name, entry in held.items():
+    for name, file in held.items():
         base, path = _place_of(ws, name)
-        if place.look(base, path) != entry:
-            place.put(base, path, entry, contents[entry.oid])
+        if place.look(base, path) != file.entry:
+            place.put(base, path, file.entry, file.content)
             yield _fact_of(name)
 
 
@@ -123,11 +119,9 @@ def _place_of(ws: Workspace, name: str) -> tuple[Path, str]:
     return (ws.git_dir if owner == "own" else ws.common_dir), path
 
 
-def _put_refs(
-    ws: Workspace, state: TreeState, contents: Mapping[str, bytes], wanted: Collection[str]
-) -> Iterator[str]:
+def _put_refs(ws: Workspace, state: TreeState, wanted: Collection[str]) -> Iterator[str]:
     """Restore refs through git, which knows how it stores them."""
-    held = {k: ref for k, ref in _held_refs(state, contents).items() if k in wanted}
+    held = {k: ref for k, ref in _held_refs(state).items() if k in wanted}
     there = {k: ref for k, ref in _refs_now(ws).items() if k in wanted}
     gone = there.keys() - held.keys()
     moved = {name: value for name, value in held.items() if there.get(name) != value}
@@ -147,9 +141,8 @@ def _update(ws: Workspace, orders: Collection[str]) -> None:
         git(*asked, cwd=ws.root, env=ws.environ, stdin=os.fsencode("".join(orders)))
 
 
-def _held_refs(state: TreeState, contents: Mapping[str, bytes]) -> dict[str, str]:
-    files = ((name.partition("/")[2], entry.oid) for name, entry in state.git.items())
-    return refs_in({path: contents[oid] for path, oid in files})
+def _held_refs(state: TreeState) -> dict[str, str]:
+    return refs_in({name.partition("/")[2]: file.content for name, file in state.git.items()})
 
 
 def _refs_now(ws: Workspace) -> dict[str, str]:

@@ -20,13 +20,12 @@ from atlas_retry.workspace.discovery import Workspace, commit_in, head_in
 from atlas_retry.workspace.index import is_staged, put_back_index
 from atlas_retry.workspace.place import Contents, folders_above, parents
 from atlas_retry.workspace.scan import Scan, is_ignored
-from atlas_retry.workspace.shadow import contents, read_blobs
-from atlas_retry.workspace.snapshots import WholeLook, take
+from atlas_retry.workspace.shadow import contents
+from atlas_retry.workspace.snapshots import HeldTree, take
 from atlas_retry.workspace.state import TreeState, changes, read_state
 from atlas_retry.workspace.store import USUAL_FOLDER, StoredFile
 
 INDEX = ".git/index"
-_HOOKS = ("common/hooks/", "common/info/")
 """Name of the index among paths."""
 AFTERMATH_S = 4.0
 """Time in which processes of a killed atlas may still write, until the watchdog has ended them."""
@@ -90,7 +89,7 @@ def restore(
     paths: Collection[str] | None = None,
     *,
     since: str | None = None,
-    look: Callable[[], WholeLook] | None = None,
+    look: Callable[[], HeldTree] | None = None,
 ) -> Restored:
     """Restore content, modes and links of a snapshot, and remove what was added.
 
@@ -101,17 +100,17 @@ def restore(
     `look` takes snapshots of the current state, like `Tracker.take`. Raises WorkspaceError.
     """
     look = look or partial(take, ws)
-    before, now, scan = look()
-    goal = _goal(ws, snapshot_id, paths, since, now)
+    before = now = look()
+    goal = _goal(ws, snapshot_id, paths, since, now.state)
     progress = _Progress()
-    conflicts = set(_conflicts(ws, goal, now))
+    conflicts = set(_conflicts(ws, goal, now.state))
     if paths is None and is_head(ws, goal.target):
         is_changed, is_conflict = put_back_index(ws, goal.target, goal.expected)
         if is_changed:
             progress.changed.add(INDEX)
-            _, now, scan = look()  # what is tracked is not ignored
+            now = look()  # what is tracked is not ignored
         conflicts.update([INDEX] if is_conflict else [])
-    _work(ws, goal, look, (now, scan), progress)
+    _work(ws, goal, look, now, progress)
     if progress.problems:
         first = [f"{path!r}: {reason}" for path, reason in progress.problems.items()][:3]
         raise WorkspaceError(
@@ -123,22 +122,20 @@ def restore(
         changed=tuple(sorted(progress.changed)),
         conflicts=tuple(sorted(conflicts)),
         lost=tuple(path for path in gits if not (ws.root / path).exists()),
-        before=before.id,
+        before=before.snapshot.id,
     )
 
 
 def is_head(ws: Workspace, held: TreeState) -> bool:
     """Whether the last commit is that of a snapshot, or that is not known."""
-    return "own/HEAD" not in held.git or head_of(ws, held) == head_in(ws.git_dir, ws.common_dir)
+    return "own/HEAD" not in held.git or head_of(held) == head_in(ws.git_dir, ws.common_dir)
 
 
-def head_of(ws: Workspace, held: TreeState) -> str | None:
+def head_of(held: TreeState) -> str | None:
     """The last commit when a snapshot was taken; None if there was none, or only git could tell."""
-    blobs = {name: entry.oid for name, entry in held.git.items() if not name.startswith(_HOOKS)}
-    if "own/HEAD" not in blobs:
+    if "own/HEAD" not in held.git:
         return None
-    files = read_blobs(ws, {*blobs.values()})
-    return commit_in({name.partition("/")[2]: files[oid] for name, oid in blobs.items()})
+    return commit_in({name.partition("/")[2]: file.content for name, file in held.git.items()})
 
 
 def restore_but_edited(
@@ -147,7 +144,7 @@ def restore_but_edited(
     """Restore everything except `but` and edits after `quiet_s`, in seconds since the epoch."""
     if quiet_s == inf and not but:
         return restore(ws, snapshot_id)
-    now = take(ws)[0].id
+    now = take(ws).snapshot.id
     paths = {change.path for change in changes(ws, snapshot_id, now, ignored=True)}
     theirs = edited_after(ws, paths - but, quiet_s)
     if not (theirs or but) and not is_later(ws.git_dir / "index", quiet_s):
@@ -184,7 +181,7 @@ def unheld(ws: Workspace, snapshot_id: str, *, ignored: bool = False) -> tuple[s
 
 def differing(ws: Workspace, snapshot_id: str) -> tuple[str, ...]:
     """Paths that differ from the snapshot, new nested repositories included; changes nothing."""
-    _, now, _ = take(ws)
+    now = take(ws).state
     goal = _Goal(target=read_state(ws, snapshot_id), expected=None, paths=None)
     paths = {*(path for path, _ in _wrong(ws, goal, now)), *_extra(goal, now)}
     new = now.left_out.keys() - goal.target.left_out.keys()
@@ -239,8 +236,8 @@ def _conflicts(ws: Workspace, goal: _Goal, now: TreeState) -> Iterator[str]:
 def _work(
     ws: Workspace,
     goal: _Goal,
-    look: Callable[[], WholeLook],
-    seen: tuple[TreeState, Scan],
+    look: Callable[[], HeldTree],
+    seen: HeldTree,
     progress: _Progress,
 ) -> None:
     """Restore until nothing differs; restored ignore rules change which files count."""
@@ -248,18 +245,16 @@ def _work(
         differing = _round(ws, goal, seen, progress)
         if not differing:
             return
-        seen = look()[1:]
+        seen = look()
     raise WorkspaceError(
         f"{ws.root} could not be restored: something keeps changing {sorted(differing)[:3]}",
         remedy="end what is writing there and try again",
     )
 
 
-def _round(
-    ws: Workspace, goal: _Goal, seen: tuple[TreeState, Scan], progress: _Progress
-) -> set[str]:
+def _round(ws: Workspace, goal: _Goal, seen: HeldTree, progress: _Progress) -> set[str]:
     """Restore what differs, except what failed before; returns the paths."""
-    now, scan = seen
+    now, scan = seen.state, seen.scan
     stuck, done = progress.problems, len(progress.changed)
     wrong = {path: entry for path, entry in _wrong(ws, goal, now) if path not in stuck}
     extra = [path for path in _extra(goal, now) if path not in stuck]

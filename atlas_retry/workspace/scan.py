@@ -7,11 +7,13 @@ import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import TypeVar
 
 from msgspec import Struct, field
 
 from atlas_retry.patterns import words
-from atlas_retry.workspace.versions import Version
+
+K = TypeVar("K", str, tuple[str, ...])
 
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 """Flags to open a folder whose files are read by name."""
@@ -58,24 +60,16 @@ Unheld = tuple[int, int]
 class Scan(Struct, kw_only=True):
     """Result of a walk."""
 
-    files: Version[Stat] = field(default_factory=Version)
+    files: dict[str, Stat] = field(default_factory=dict)
     """Stat data of each file and link that a snapshot should hold."""
     ignored: set[str] = field(default_factory=set)
     """Paths in `files` that git ignores."""
     folders: dict[str, Stat] = field(default_factory=dict)
     """Every visited folder except the root, without a final `/`."""
-    top: Stat | None = None
-    """Stat data of the root."""
-    fresh: dict[str, frozenset[str]] = field(default_factory=dict)
-    """Names in folders that changed so recently that their stat data may hide another change."""
-    rules: tuple[Stat | None, ...] = ()
-    """Stat data of git's files that say what is ignored, outside the work tree."""
     empty: list[str] = field(default_factory=list)
     """Folders without any content, not even left-out files."""
     left_out: dict[str, str] = field(default_factory=dict)
     """Paths (folders end in `/`) that a snapshot does not hold, and the reasons."""
-    closed: set[str] = field(default_factory=set)
-    """Cache folders that git is known to ignore: nothing that is written there will be seen."""
     unheld: dict[str, Unheld] = field(default_factory=dict)
     """Files that are left out because of their size."""
     ignored_bytes: int = 0
@@ -83,14 +77,12 @@ class Scan(Struct, kw_only=True):
     """Start of the walk."""
     leftovers: list[str] = field(default_factory=list)
     """Temporary files of a killed restore."""
-    upper: Mapping[str, Stat] | None = None
-    """Content of the upper layer at the start, see `Workspace.upper`; None without overlay."""
 
-    def visible(self) -> Version[Stat]:
+    def visible(self) -> Mapping[str, Stat]:
         """The files that git does not ignore."""
         if not self.ignored:
             return self.files
-        return Version(one for one in self.files.items() if one[0] not in self.ignored)
+        return {path: seen for path, seen in self.files.items() if path not in self.ignored}
 
     def is_visible(self, path: str) -> bool:
         """Whether a path is in `visible`."""
@@ -219,16 +211,7 @@ def _listed(there: int, folder: _Folder, scan: Scan) -> "list[os.DirEntry[str]]"
         return []
     if folder.prefix:
         scan.folders[folder.prefix[:-1]] = status
-    else:
-        scan.top = status
-    if not is_settled(status, scan.taken_ns):
-        scan.fresh[folder.prefix] = frozenset(entry.name for entry in inside)
     return inside
-
-
-def is_full(scan: Scan) -> bool:
-    """Whether there are more ignored files than a snapshot holds."""
-    return scan.ignored_bytes > MAX_IGNORED_BYTES or _TOO_MANY in scan.left_out.values()
 
 
 def _noted(scan: Scan) -> int:
@@ -305,6 +288,12 @@ def stat_of(status: os.stat_result) -> Stat:
         status.st_ctime_ns,
         status.st_ino,
     )
+
+
+def differing(old: Mapping[K, object], new: Mapping[K, object]) -> set[K]:
+    """The keys whose values differ."""
+    moved = {key for key, value in new.items() if old.get(key) != value}
+    return moved | (old.keys() - new.keys())
 
 
 def is_settled(seen: Stat, now_ns: int) -> bool:

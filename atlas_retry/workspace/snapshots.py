@@ -1,51 +1,48 @@
-"""Take a snapshot of a work tree; restores nothing and compares nothing."""
+"""Take a snapshot of a work tree; restores nothing and compares nothing.
 
+Git keeps it: two indexes of the shadow repository hold the stat data of what was last held, so that
+git reads only files that changed. What a tree cannot hold is in a manifest beside it.
+"""
+
+import errno
 import os
 import stat
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from atlas_retry.errors import WorkspaceError
 from atlas_retry.reading import read_file
+from atlas_retry.workspace import place
 from atlas_retry.workspace.discovery import Workspace
-from atlas_retry.workspace.git import EMPTY_TREE, GitError, joined
+from atlas_retry.workspace.git import EMPTY_TREE, GitError, joined, split
 from atlas_retry.workspace.gitfacts import git_files
-from atlas_retry.workspace.remembered import (
-    Remembered,
-    RememberedTree,
-    RememberedWalk,
-    excludes_of,
-    recall,
-    remember,
-    walk_of,
+from atlas_retry.workspace.scan import (
+    CACHE,
+    SURELY_SETTLED_NS,
+    UNREADABLE,
+    Scan,
+    Stat,
+    stat_of,
 )
-from atlas_retry.workspace.scan import CACHE, Scan, Stat, stat_of
-from atlas_retry.workspace.shadow import Blobs, exclusive, hold, merge_packs, shadow_git
+from atlas_retry.workspace.shadow import exclusive, forget, index_git, shadow_git
 from atlas_retry.workspace.state import (
+    INDEX,
+    MANIFEST,
+    GitFile,
     TreeState,
-    commit_stream,
-    ids_of,
+    file_of,
     manifest_of,
     read_state,
     remember_state,
+    stored_as,
 )
-from atlas_retry.workspace.store import (
-    EXECUTABLE,
-    FILE,
-    LINK,
-    USUAL_FOLDER,
-    Known,
-    StoredFile,
-    entries_of,
-    entry_of,
-    git_mode,
-)
-from atlas_retry.workspace.versions import Version, differing
+from atlas_retry.workspace.store import FILE, USUAL_FOLDER, StoredFile, unusual_permissions
 from atlas_retry.workspace.walking import look_over
+
+_TRIES = 4
 
 
 class Snapshot(Struct, frozen=True, kw_only=True):
@@ -59,195 +56,148 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     """Files that are not held and cannot be made again, with the reason, for a person."""
 
 
+class HeldTree(Struct, frozen=True, kw_only=True):
+    """A snapshot, its content, and the walk it was made from."""
+
+    snapshot: Snapshot
+    state: TreeState
+    scan: Scan
+
+
 def snapshot(ws: Workspace) -> Snapshot:
     """Take a snapshot of the work tree. The user's repository is only read.
 
     It lasts while it is kept by `keep`, otherwise an hour. Raises WorkspaceError.
     """
-    return take(ws)[0]
+    return take(ws).snapshot
 
 
-WholeLook = tuple[Snapshot, TreeState, Scan]
-"""A snapshot, its content, and the walk it was made from."""
-
-
-def take(ws: Workspace) -> WholeLook:
-    """Take a snapshot by a walk over the whole work tree."""
-    scan = look_over(ws)
-    held = take_from(ws, scan, recall(ws))
-    return held.snapshot, held.state, scan
-
-
-class HeldTree(Struct, frozen=True, kw_only=True):
-    """A snapshot with the data that the next one builds on."""
-
-    snapshot: Snapshot
-    state: TreeState
-    manifest: str = ""
-    files: Version[Known]
-    index: Known | None = None
-    """The user's index."""
-    listed: Version[Stat] | None = None
-    """The files of the walk it was made from, if that was in this process."""
-    unsure: frozenset[str] = frozenset()
-    """Files in `listed` that are not held, or may change without a change of their stat data."""
-
-
-def _nothing() -> HeldTree:
-    return HeldTree(
-        snapshot=Snapshot(id=EMPTY_TREE, work=EMPTY_TREE),
-        state=TreeState(work=Version(), ignored=Version(), git={}, index=None),
-        files=Version(),
-    )
-
-
-def take_from(ws: Workspace, scan: Scan, before: HeldTree | RememberedTree | None) -> HeldTree:
-    """Take a snapshot from a walk, based on the snapshot `before` or the remembered one."""
+def take(ws: Workspace, scan: Scan | None = None) -> HeldTree:
+    """Take a snapshot, from a walk if there is one."""
+    scan = scan or look_over(ws)
     with exclusive(ws):
-        last = _built_upon(before) if isinstance(before, RememberedTree) else before or _nothing()
-        try:
-            held = _next(ws, scan, last)
-        except GitError:  # the remembered snapshot may be gone
+        for _ in range(_TRIES):
+            with suppress(GitError):
+                return _take(ws, scan)
+            # a file became a folder while it was read, or objects of the last snapshot are gone
+            forget(ws)
             scan = look_over(ws)
-            held = _next(ws, scan, _nothing())
-        if held.snapshot.id != last.snapshot.id:
-            merge_packs(ws)
-        is_same = last.snapshot.id == held.snapshot.id and not differing(last.files, held.files)
-        is_known = is_same and last.listed is not None
-        if not isinstance(before, HeldTree) and not is_known:
-            excludes = before.excludes if isinstance(before, RememberedTree) else excludes_of(ws)
-            _remember(ws, held, walk_of(scan, held.files, excludes))
-    return held
+        return _take(ws, scan)
 
 
-def _built_upon(memory: RememberedTree) -> HeldTree:
-    """The remembered snapshot as a base for the next one."""
-    read, files = memory.read, memory.files
-    entries = Version(entries_of(files))
+def _take(ws: Workspace, scan: Scan) -> HeldTree:
+    hidden = {path: scan.files[path] for path in scan.ignored}
+    work_id, work = _hold(ws, "work", scan.visible(), scan)
+    ignored_id, ignored = _hold(ws, "ignored", hidden, scan)
     state = TreeState(
-        work=entries.amended({}, memory.ignored),
-        ignored=Version((path, entries[path]) for path in memory.ignored),
-        git=memory.git,
-        index=_entry(read.index),
-    )
-    return HeldTree(
-        snapshot=Snapshot(id=read.ids[0], work=read.ids[1]),
-        state=state,
-        manifest=read.manifest,
-        files=files,
-        index=read.index,
-        listed=memory.scan.files if memory.scan else None,
-        unsure=frozenset(path for path, known in files.items() if not known.settled),
-    )
-
-
-def _remember(ws: Workspace, held: HeldTree, walk: RememberedWalk | None) -> None:
-    state = held.state
-    remember(
-        ws,
-        Remembered(
-            ids=(held.snapshot.id, held.snapshot.work),
-            paths=joined(held.files),
-            known=[*held.files.values()],
-            ignored=joined(state.ignored),
-            git={os.fsencode(name): entry for name, entry in state.git.items()},
-            index=held.index,
-            manifest=held.manifest,
-            walk=walk,
-        ),
-    )
-
-
-def _next(ws: Workspace, scan: Scan, before: HeldTree) -> HeldTree:
-    """Take a snapshot by storing what differs from the last one."""
-    blobs = Blobs(ws, {before.manifest, *(entry.oid for entry in before.state.own)})
-    files, unsure = _hold_all(ws, scan, before, blobs)
-    own_files = git_files(ws.git_dir, ws.common_dir)
-    git = {name: entry for name, path in own_files if (entry := _small(path, blobs))}
-    index = _index(ws.git_dir / "index", blobs, before.index)
-    state = _state(scan, files, git, index, before)
-    manifest = blobs.add(manifest_of(state))
-    last = before.snapshot
-    new = manifest if manifest != before.manifest else None
-    answer = blobs.flush(commit_stream(before.state, state, last.id, new))
-    ids = ids_of(answer) if answer else (last.id, last.work)
-    remember_state(ids[0], state)
-    return HeldTree(
-        snapshot=Snapshot(id=ids[0], work=ids[1], left_out=missed(state.left_out)),
-        state=state,
-        manifest=manifest,
-        files=files,
-        index=index,
-        listed=scan.files,
-        unsure=unsure,
-    )
-
-
-def _hold_all(
-    ws: Workspace, scan: Scan, before: HeldTree, blobs: Blobs
-) -> tuple[Version[Known], frozenset[str]]:
-    """Known data of each file now, and the paths that the next snapshot must check again.
-
-    If the walk was made from the one before, only changed files are compared.
-    """
-    held, unsure, gone, base = dict[str, Known](), set[str](), set[str](), f"{ws.root}/"
-    for path in _to_compare(scan, before):
-        known, status = before.files.get(path), scan.files.get(path)
-        if status is None:
-            gone.add(path)
-            continue
-        if known and known.settled and known.status == status:
-            continue
-        now = _hold(base + path, blobs, known, status)
-        if isinstance(now, Known):
-            held[path] = now
-        elif now:
-            scan.left_out[path] = now
-        if not isinstance(now, Known) or not now.settled or now.status != status:
-            unsure.add(path)
-    gone.update(unsure - held.keys())
-    return before.files.amended(held, gone), frozenset(unsure)
-
-
-def _hold(path: str, blobs: Blobs, known: Known | None, status: Stat) -> Known | str | None:
-    """Like `hold`, of a file that was `known`; stat data equal to `status` are that object."""
-    if known:
-        blobs.known.add(known.oid)
-    now = hold(path, blobs)
-    if isinstance(now, Known) and now.status == status:
-        return replace(now, status=status)
-    return now
-
-
-def _to_compare(scan: Scan, before: HeldTree) -> Iterable[str]:
-    if before.listed is None:
-        return [*scan.files, *(before.files.keys() - scan.files.keys())]
-    return differing(before.listed, scan.files) | before.unsure
-
-
-def _state(
-    scan: Scan,
-    files: Version[Known],
-    git: Mapping[str, StoredFile],
-    index: Known | None,
-    before: HeldTree,
-) -> TreeState:
-    work, ignored = before.state.work, before.state.ignored
-    moved = differing(before.files, files)
-    moved |= ignored.keys() ^ (scan.ignored & files.keys())
-    seen = {p: entry_of(files[p].status[0], files[p].oid) for p in moved if p in files}
-    hidden = {path: seen.pop(path) for path in scan.ignored & seen.keys()}
-    return TreeState(
-        work=work.amended(seen, moved.difference(seen)),
-        ignored=ignored.amended(hidden, moved.difference(hidden)),
-        git=git,
-        index=_entry(index),
-        index_mtime_ns=index.status[2] if index else 0,
+        work=work,
+        ignored=ignored,
+        git={
+            name: file
+            for name, path in git_files(ws.git_dir, ws.common_dir)
+            if (file := _git_file(path))
+        },
+        index=None,
         empty=tuple(sorted(scan.empty)),
         folder_modes=_folder_modes(scan),
         left_out=scan.left_out,
         unheld=scan.unheld,
     )
+    state, manifest = _with_index(ws, state)
+    sides = (("work", work_id), ("ignored", ignored_id))
+    lines = [f"040000 tree {oid}\t{name}" for name, oid in sides if oid != EMPTY_TREE]
+    lines.append(f"{FILE} blob {manifest}\t{MANIFEST}")
+    lines += [f"{FILE} blob {state.index.oid}\t{INDEX}"] if state.index else []
+    whole = shadow_git(ws, "mktree", "-z", stdin=joined(lines)).decode().strip()
+    remember_state(whole, state)
+    taken = Snapshot(id=whole, work=work_id, left_out=missed(scan.left_out))
+    return HeldTree(snapshot=taken, state=state, scan=scan)
+
+
+def _hold(
+    ws: Workspace, index: str, files: Mapping[str, Stat], scan: Scan
+) -> tuple[str, dict[str, StoredFile]]:
+    """Have one of the indexes hold these files; returns its tree, and an entry for each file.
+
+    Git compares times by the second only, so what changed less than two seconds before the walk
+    that the index was made from is read again. A file that cannot be read is left out.
+    """
+    file = ws.shadow / index
+    if not files and not file.exists():
+        return EMPTY_TREE, {}
+    odd = {name: path for path in files if (name := _name(path, files[path])) != path}
+    plain = files.keys() - odd.values()
+    known = dict(_listed(ws, index))
+    sure_ns = file.stat().st_mtime_ns - SURELY_SETTLED_NS if known else 0
+    late = {p for p in known.keys() & plain if max(files[p][2], files[p][3]) > sure_ns}
+    changed = plain & {*split(index_git(ws, index, "diff-files", "--name-only", "-z"))}
+    wanted = (plain - known.keys()) | late | changed
+    new = _readable(ws, wanted, scan)
+    if again := (known.keys() - plain) | late | (known.keys() & wanted.difference(new)):
+        gone = ("update-index", "--force-remove", "-z", "--stdin")
+        index_git(ws, index, *gone, stdin=joined(again))
+    if new:
+        added = ("update-index", "--add", "--remove", "--replace", "-z", "--stdin")
+        index_git(ws, index, *added, stdin=joined(new))
+    for name, path in odd.items():
+        _hold_odd(ws, index, name, path)
+    if again or new or odd:
+        known = dict(_listed(ws, index))
+    tree = index_git(ws, index, "write-tree").decode().strip()
+    if file.exists():
+        os.utime(file, ns=(scan.taken_ns, scan.taken_ns))
+    special = ((file_of(name), entry) for name, entry in known.items())
+    return tree, {
+        path: StoredFile(entry.mode, entry.oid, unusual_permissions(files[path][0]))
+        for path, entry in special
+    }
+
+
+def _listed(ws: Workspace, index: str) -> Iterator[tuple[str, StoredFile]]:
+    """Names and entries of an index."""
+    for line in split(index_git(ws, index, "ls-files", "-z", "--stage")):
+        facts, _, name = line.partition("\t")
+        mode, oid, _ = facts.split(" ")
+        yield name, StoredFile(mode, oid)
+
+
+def _readable(ws: Workspace, paths: Collection[str], scan: Scan) -> list[str]:
+    """Those of the paths that can be read, in order; the others are left out, with the reason."""
+    readable = list[str]()
+    for path in sorted(paths):
+        is_link = stat.S_ISLNK(scan.files[path][0])
+        if is_link or os.access(ws.root / path, os.R_OK) or not place.is_there(ws.root, path):
+            readable.append(path)
+        else:
+            scan.left_out[path] = f"{UNREADABLE}: {os.strerror(errno.EACCES)}"
+    return readable
+
+
+def _name(path: str, seen: Stat) -> str:
+    return stored_as(path, is_link=stat.S_ISLNK(seen[0]))
+
+
+def _hold_odd(ws: Workspace, index: str, name: str, path: str) -> None:
+    """Hold a file whose own name git does not take."""
+    entry, content = place.look(ws.root, path), place.read(ws.root, path)
+    if entry and content is not None:
+        oid = shadow_git(ws, "hash-object", "-w", "--stdin", stdin=content).decode().strip()
+        line = f"{entry.mode} {oid}\t{name}"
+        index_git(ws, index, "update-index", "-z", "--index-info", stdin=joined([line]))
+
+
+def _with_index(ws: Workspace, state: TreeState) -> tuple[TreeState, str]:
+    """The state with the user's index, and the id of its manifest. Raises GitError."""
+    index = ws.git_dir / "index"
+    for _ in range(_TRIES):
+        was = stat_of(index.stat()) if index.exists() else None
+        state = replace(state, index_mtime_ns=was[2] if was else 0)
+        asked = ("hash-object", "-w", "--no-filters", "--stdin", "--")
+        files = [str(index)] if was else []
+        manifest, *held = shadow_git(ws, *asked, *files, stdin=manifest_of(state)).decode().split()
+        if was == (stat_of(index.stat()) if index.exists() else None):
+            break  # else another git was just writing it
+    return replace(state, index=StoredFile(FILE, held[0]) if held else None), manifest
 
 
 def _folder_modes(scan: Scan) -> dict[str, int]:
@@ -255,29 +205,12 @@ def _folder_modes(scan: Scan) -> dict[str, int]:
     return {path: mode for path, mode in modes if mode != USUAL_FOLDER}
 
 
-def _index(path: Path, blobs: Blobs, before: Known | None) -> Known | None:
-    """The user's index, read again only if it may have changed. Raises WorkspaceError."""
-    with suppress(FileNotFoundError):
-        if before and before.settled and before.status == stat_of(path.lstat()):
-            return before
-    held = hold(str(path), blobs)
-    if isinstance(held, str):
-        raise WorkspaceError(f"{path} {held}")
-    return held
-
-
-def _entry(index: Known | None) -> StoredFile | None:
-    return StoredFile(git_mode(index.status[0]), index.oid) if index else None
-
-
-def _small(path: Path, blobs: Blobs) -> StoredFile | None:
+def _git_file(path: Path) -> GitFile | None:
     """One of git's own files; None if it is gone."""
     with suppress(FileNotFoundError):
         mode = path.lstat().st_mode
-        if stat.S_ISLNK(mode):
-            return StoredFile(LINK, blobs.add(os.fsencode(path.readlink())))
-        kind = EXECUTABLE if mode & stat.S_IXUSR else FILE
-        return StoredFile(kind, blobs.add(read_file(path)))
+        is_link = stat.S_ISLNK(mode)
+        return GitFile(mode, os.fsencode(path.readlink()) if is_link else read_file(path))
     return None
 
 

@@ -3,9 +3,7 @@
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
-from io import BytesIO
-from itertools import chain, product, takewhile
-from pathlib import Path
+from itertools import product
 
 import msgspec
 from msgspec import Struct
@@ -13,17 +11,14 @@ from msgspec import Struct
 from atlas_retry.model import Change, ChangeStatus
 from atlas_retry.patterns import regex
 from atlas_retry.workspace.discovery import Workspace
-from atlas_retry.workspace.git import EMPTY_TREE, GitError, split
+from atlas_retry.workspace.git import GitError, split
 from atlas_retry.workspace.place import parents
-from atlas_retry.workspace.scan import CACHE, Unheld
+from atlas_retry.workspace.scan import CACHE, Unheld, differing
 from atlas_retry.workspace.shadow import read_blobs, shadow_git
-from atlas_retry.workspace.store import FILE, LINK, RECENT, StoredFile
-from atlas_retry.workspace.versions import Version, differing
+from atlas_retry.workspace.store import StoredFile, blob_id, entry_of
 
-WORK, IGNORED, GIT = "work/", "ignored/", "git/"
-_INDEX, _MANIFEST = "index", "manifest"
-_HEAD = b"commit refs/heads/none\nmark :1\ncommitter atlas <atlas> 0 +0000\ndata 0\n"
-_IDS = b'\nls :1 ""\nls :1 "work"\nreset refs/heads/none\nfrom %b\n\n' % (b"0" * 40)
+WORK, IGNORED = "work/", "ignored/"
+INDEX, MANIFEST = "index", "manifest"
 _RESERVED = regex(r"(?i)(?<![^/])(?:\.git%*|\.gitmodules%+)(?![^/])")
 _RESERVED_OF_LINK = regex(r"(?i)(?<![^/])\.git(?:modules)?%*(?![^/])")
 _STORED = regex(r"(?i)(?<![^/])(\.git(?:modules)?%*)%(?![^/])")
@@ -43,16 +38,31 @@ class SnapshotManifest(msgspec.Struct, frozen=True, array_like=True):
     permissions: list[tuple[bytes, int]]
     """Of files and folders, where unusual."""
     index_mtime_ns: int
-    unheld: list[tuple[bytes, Unheld]] = []
+    unheld: list[tuple[bytes, Unheld]]
+    git: list[tuple[bytes, int, bytes]]
+    """Name, `st_mode` and content of each of git's own small files."""
+
+
+class GitFile(Struct, frozen=True):
+    """One of git's own files, or a link among them."""
+
+    mode: int
+    """As in `st_mode`."""
+    content: bytes
+    """For a link, its target."""
+
+    @property
+    def entry(self) -> StoredFile:
+        return entry_of(self.mode, blob_id(self.content))
 
 
 class TreeState(Struct, frozen=True, kw_only=True, dict=True):
     """A work tree, its index and git's own small files at one time."""
 
-    work: Version[StoredFile]
-    ignored: Version[StoredFile]
-    git: Mapping[str, StoredFile]
-    """`common/...` and `own/...`, see `gitfiles`."""
+    work: Mapping[str, StoredFile]
+    ignored: Mapping[str, StoredFile]
+    git: Mapping[str, "GitFile"]
+    """Git's own small files: `common/...` and `own/...`, see `git_files`."""
     index: StoredFile | None
     index_mtime_ns: int = 0
     """0 without an index. Git uses it to tell which entries it must check again."""
@@ -70,11 +80,6 @@ class TreeState(Struct, frozen=True, kw_only=True, dict=True):
         """All files and links of the work tree in the snapshot."""
         return {**self.work, **self.ignored} if self.ignored else self.work
 
-    @property
-    def own(self) -> tuple[StoredFile, ...]:
-        """Git's own files and the index."""
-        return (*self.git.values(), *((self.index,) if self.index else ()))
-
     def may_lack(self, path: str) -> bool:
         """Whether the snapshot left a path out for another reason than being in a cache."""
         above = (f"{folder}/" for folder in parents(path))
@@ -89,6 +94,7 @@ def manifest_of(state: TreeState) -> bytes:
         if entry.permissions is not None
     ]
     special += ((os.fsencode(path), mode) for path, mode in state.folder_modes.items())
+    own = ((os.fsencode(name), file.mode, file.content) for name, file in state.git.items())
     return msgspec.msgpack.encode(
         SnapshotManifest(
             sorted((os.fsencode(path), reason) for path, reason in state.left_out.items()),
@@ -96,80 +102,24 @@ def manifest_of(state: TreeState) -> bytes:
             sorted(special),
             state.index_mtime_ns,
             sorted((os.fsencode(path), seen) for path, seen in state.unheld.items()),
+            sorted(own),
         )
     )
 
 
-def commit_stream(
-    old: TreeState, new: TreeState, whole: str, manifest: str | None
-) -> Iterator[bytes]:
-    """The part of a fast-import stream that makes the tree of `new` (git-fast-import(1)).
-
-    It is made from the tree `whole`, which holds `old`; empty if nothing differs. The commit is
-    only a handle for its tree, and no ref names it afterwards. `manifest` is the id of a blob, None
-    if unchanged.
-    """
-    lines = chain(
-        _moves(WORK, old.work, new.work),
-        _moves(IGNORED, old.ignored, new.ignored),
-        _moves(GIT, old.git, new.git),
-        _moves("", {_INDEX: old.index}, {_INDEX: new.index}),
-        _moves("", {}, {_MANIFEST: StoredFile(FILE, manifest) if manifest else None}),
-    )
-    if first := next(lines, b""):
-        yield _HEAD
-        if whole != EMPTY_TREE:
-            yield f'M 040000 {whole} ""\n'.encode()
-        yield first
-        yield from lines
-        yield _IDS
-
-
-def _moves(
-    prefix: str, old: Mapping[str, StoredFile | None], new: Mapping[str, StoredFile | None]
-) -> Iterator[bytes]:
-    moved = differing(old, new)
-    was, now = (
-        {path: _name(prefix + path, side.get(path)) for path in moved} for side in (old, new)
-    )
-    for path in moved:
-        if was[path] and was[path] != now[path]:
-            yield b"D %b\n" % was[path]
-    for path in moved:
-        if entry := new.get(path):
-            yield b"M %b %b %b\n" % (entry.mode.encode(), entry.oid.encode(), now[path])
-
-
-def _name(path: str, entry: StoredFile | None) -> bytes:
-    """A path as fast-import reads it; empty without an entry."""
-    if entry is None:
-        return b""
-    name = os.fsencode(stored_as(path, is_link=entry.mode == LINK))
-    if b"\n" not in name:
-        return name
-    escaped = name.replace(b"\\", rb"\\").replace(b'"', rb"\"").replace(b"\n", rb"\n")
-    return b'"%b"' % escaped
-
-
 def stored_as(path: str, *, is_link: bool) -> str:
-    """The path in the shadow repository of a file of the work tree; see `_file_of`.
+    """The path in the shadow repository of a file of the work tree; see `file_of`.
 
-    Since git 2.55 fast-import refuses `.git` in any case, and a link `.gitmodules`: a `%` is added.
+    Git takes no path with `.git` in any case, and no link `.gitmodules`: a `%` is added.
     """
     if ".git" not in path.lower():
         return path
     return (_RESERVED_OF_LINK if is_link else _RESERVED).sub(r"\g<0>%", path)
 
 
-def _file_of(path: str) -> str:
+def file_of(path: str) -> str:
     """The file of the work tree that is stored under this path."""
     return _STORED.sub(r"\1", path) if "%" in path else path
-
-
-def ids_of(answer: bytes) -> tuple[str, str]:
-    """Ids of the whole tree and of `work`, from fast-import's answer to `commit_stream`."""
-    whole, work = (line.split() for line in answer.decode().splitlines())
-    return whole[2], EMPTY_TREE if work[0] == "missing" else work[2]
 
 
 def read_state(ws: Workspace, snapshot_id: str) -> TreeState:
@@ -177,11 +127,12 @@ def read_state(ws: Workspace, snapshot_id: str) -> TreeState:
     if known := _states.get(snapshot_id):
         remember_state(snapshot_id, known)
         return known
-    listed = list_tree(shadow_git(ws, "ls-tree", "-r", "-z", snapshot_id))
-    entries = {_file_of(path): entry for path, entry in listed}
-    if _MANIFEST not in entries:
+    entries = dict(
+        list_tree(shadow_git(ws, "ls-tree", "-r", "-z", "--end-of-options", snapshot_id))
+    )
+    if MANIFEST not in entries:
         raise GitError(f"{snapshot_id} is not a snapshot", status=None)
-    oid = entries[_MANIFEST].oid
+    oid = entries[MANIFEST].oid
     manifest = msgspec.msgpack.decode(read_blobs(ws, [oid])[oid], type=SnapshotManifest)
     special = {os.fsdecode(path): bits for path, bits in manifest.permissions}
     work, ignored = _below(WORK, entries, special), _below(IGNORED, entries, special)
@@ -189,8 +140,8 @@ def read_state(ws: Workspace, snapshot_id: str) -> TreeState:
     state = TreeState(
         work=work,
         ignored=ignored,
-        git=_below(GIT, entries, {}),
-        index=entries.get(_INDEX),
+        git={os.fsdecode(name): GitFile(mode, held) for name, mode, held in manifest.git},
+        index=entries.get(INDEX),
         index_mtime_ns=manifest.index_mtime_ns,
         empty=tuple(map(os.fsdecode, manifest.empty)),
         folder_modes={path: special[path] for path in folders},
@@ -219,12 +170,13 @@ def list_tree(out: bytes) -> Iterator[tuple[str, StoredFile]]:
 
 def _below(
     prefix: str, entries: Mapping[str, StoredFile], special: Mapping[str, int]
-) -> Version[StoredFile]:
+) -> dict[str, StoredFile]:
     start = len(prefix)
-    inside = ((path[start:], entry) for path, entry in entries.items() if path.startswith(prefix))
-    return Version(
-        (path, StoredFile(entry.mode, entry.oid, special.get(path))) for path, entry in inside
-    )
+    inside = ((file_of(p[start:]), entry) for p, entry in entries.items() if p.startswith(prefix))
+    return {
+        path: StoredFile(entry.mode, entry.oid, special[path]) if path in special else entry
+        for path, entry in inside
+    }
 
 
 _DIFF = ("diff-tree", "-r", "--no-renames", "--full-index")
@@ -255,39 +207,16 @@ def changes(
     Files that are ignored in both count only with `ignored`; those that became ignored, or are not
     any more, count by their content like any other.
     """
-    if before_id == after_id:
-        return ()
-    between = _between(ws, before_id, after_id)
-    pairs = between if ignored else (pair for pair in between if pair[1])
-    return tuple(change for change, _ in pairs)
-
-
-_Between = tuple[tuple[Change, bool], ...]
-"""Changes, and whether the file is not ignored before or after."""
-_known: dict[tuple[Path, str, str], _Between] = {}
-"""Differences by the ids of two snapshots, the latest last."""
-_MAX_KNOWN = 8
-
-
-def _between(ws: Workspace, before_id: str, after_id: str) -> _Between:
-    key = ws.shadow, before_id, after_id
-    if key in _known:
-        return _known[key]
     before, after = read_state(ws, before_id), read_state(ws, after_id)
     seen = differing(before.work, after.work)
-    paths = sorted(seen | differing(before.ignored, after.ignored))
-    sides = ((path, before.files.get(path), after.files.get(path)) for path in paths)
-    moved = [side for side in sides if _content(side[1]) != _content(side[2])]
-    certain, hidden = _certain(moved), (before.ignored, after.ignored)
-    was, now = ([path in one for path in paths] for one in hidden)
-    if len(certain) < len(moved) or was != now:
-        certain = _lines(ws, before_id, after_id)
-    _known[key] = tuple(
-        (_change(*side, certain.get(side[0], (0, 0))), side[0] in seen) for side in moved
+    paths = seen | differing(before.ignored, after.ignored)
+    was, now = before.files, after.files
+    moved = [path for path in sorted(paths) if _content(was.get(path)) != _content(now.get(path))]
+    chosen = moved if ignored else [path for path in moved if path in seen]
+    lines = _lines(ws, before_id, after_id) if chosen else {}
+    return tuple(
+        _change(path, was.get(path), now.get(path), lines.get(path, (0, 0))) for path in chosen
     )
-    for oldest in list(_known)[:-_MAX_KNOWN]:
-        _known.pop(oldest, None)
-    return _known[key]
 
 
 def _content(entry: StoredFile | None) -> tuple[str, str] | None:
@@ -316,40 +245,13 @@ def status_of(before: StoredFile | None, after: StoredFile | None) -> ChangeStat
     return ChangeStatus.MODE if before.oid == after.oid else ChangeStatus.MODIFIED
 
 
-def _certain(
-    sides: Iterable[tuple[str, StoredFile | None, StoredFile | None]],
-) -> dict[str, _Lines]:
-    """Added and removed lines by path, where contents in memory tell as surely as git."""
-    counted = ((path, _distinct(_text(old), _text(new))) for path, old, new in sides)
-    return {path: lines for path, lines in counted if lines}
-
-
-def _text(entry: StoredFile | None) -> bytes | None:
-    """Content with lines to count; None if it is binary, a link's, or not in memory."""
-    if entry is None:
-        return b""
-    content = None if entry.mode == LINK else RECENT.get(entry.oid)
-    return None if content and b"\0" in content else content
-
-
-def _distinct(old: bytes | None, new: bytes | None) -> _Lines | None:
-    """Added and removed lines if no line is both: then there is one way to count."""
-    if old is None or new is None:
-        return None
-    sides = BytesIO(old).readlines(), BytesIO(new).readlines()
-    for _ in ("same lines at the start", "and at the end"):
-        same = takewhile(lambda pair: pair[0] == pair[1], zip(*sides, strict=False))
-        start = sum(1 for _ in same)
-        sides = sides[0][start:][::-1], sides[1][start:][::-1]
-    return (len(sides[1]), len(sides[0])) if {*sides[0]}.isdisjoint(sides[1]) else None
-
-
 def _lines(ws: Workspace, before_id: str, after_id: str) -> dict[str, _Lines]:
     """Added and removed lines by path; summed for a file that is ignored on one side only."""
     counted: dict[str, _Lines] = {}
-    for item in split(shadow_git(ws, *_DIFF, "-z", "--numstat", before_id, after_id)):
+    how = ("-z", "--numstat", before_id, after_id, "--", WORK, IGNORED)
+    for item in split(shadow_git(ws, *_DIFF, *how)):
         added, removed, path = item.split("\t", 2)
-        name = _file_of(path.partition("/")[2])
+        name = file_of(path.partition("/")[2])
         counted[name] = _sum(counted.get(name, (0, 0)), (added, removed))
     return counted
 

@@ -12,7 +12,7 @@ from atlas_retry.workspace.place import Contents, parents
 from atlas_retry.workspace.scan import Scan, Stat, scan
 from atlas_retry.workspace.shadow import parse_batch, shadow_git
 from atlas_retry.workspace.state import list_tree, read_state
-from atlas_retry.workspace.store import RECENT, StoredFile, git_mode
+from atlas_retry.workspace.store import StoredFile, git_mode
 from atlas_retry.workspace.walking import listing
 
 _SUBMODULE = "160000"
@@ -63,14 +63,9 @@ class ObjectTree:
         """Read many files with a single process."""
         entries = (self._entries[path] for path in paths if path in self._entries)
         oids = {entry.oid for entry in entries if entry.mode != _SUBMODULE}
-        for oid in oids - self._contents.keys():
-            if (content := RECENT.get(oid)) is not None:
-                self._contents[oid] = content
         if wanted := sorted(oids - self._contents.keys()):
-            read = parse_batch(self._batch("".join(f"{oid}\n" for oid in wanted).encode()))
-            self._contents.update(read)
-            for oid, content in read.items():
-                RECENT.add(oid, content)
+            asked = "".join(f"{oid}\n" for oid in wanted).encode()
+            self._contents.update(parse_batch(self._batch(asked)))
 
 
 class DirectoryTree:

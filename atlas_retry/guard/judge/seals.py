@@ -36,10 +36,9 @@ from atlas_retry.workspace.linked import (
     stamps,
 )
 from atlas_retry.workspace.place import parents
-from atlas_retry.workspace.scan import CACHE, Scan, Stat, stat_of
+from atlas_retry.workspace.scan import CACHE, Scan, Stat, differing, stat_of
 from atlas_retry.workspace.trees import walk
 from atlas_retry.workspace.unheld import FolderStat, aside_folder, folder_stat
-from atlas_retry.workspace.versions import differing
 
 _OF_HOME = words("""
     .bashrc .bash_profile .bash_login .bash_aliases .profile .zshrc .zshenv .zprofile .gitconfig
