@@ -117,23 +117,41 @@ def _take(ws: Workspace, scan: Scan) -> HeldTree:
 def _hold(
     ws: Workspace, index: str, files: Mapping[str, Stat], scan: Scan
 ) -> tuple[str, dict[str, StoredFile]]:
-    """Have one of the indexes hold these files; returns its tree, and an entry for each file.
+    """Have one of the indexes hold these files; returns its tree, and an entry for each file."""
+    file = ws.shadow / index
+    if not files and not file.exists():
+        return EMPTY_TREE, {}
+    known = _updated(ws, index, files, scan)
+    tree = index_git(ws, index, "write-tree").decode().strip()
+    if file.exists():
+        os.utime(file, ns=(scan.taken_ns, scan.taken_ns))
+    named = ((file_of(name), entry) for name, entry in known.items())
+    return tree, {
+        path: StoredFile(entry.mode, entry.oid, unusual_permissions(files[path][0]))
+        for path, entry in named
+    }
+
+
+def _updated(
+    ws: Workspace, index: str, files: Mapping[str, Stat], scan: Scan
+) -> dict[str, StoredFile]:
+    """Have an index hold these files; returns its entries by the names that git takes.
 
     Git compares times by the second only, so what changed less than two seconds before the walk
     that the index was made from is read again. A file that cannot be read is left out.
     """
-    file = ws.shadow / index
-    if not files and not file.exists():
-        return EMPTY_TREE, {}
     odd = {name: path for path in files if (name := _name(path, files[path])) != path}
-    plain = files.keys() - odd.values()
-    known = dict(_listed(ws, index))
-    sure_ns = file.stat().st_mtime_ns - SURELY_SETTLED_NS if known else 0
-    late = {p for p in known.keys() & plain if max(files[p][2], files[p][3]) > sure_ns}
+    plain, known = files.keys() - odd.values(), dict(_listed(ws, index))
+    sure_ns = (ws.shadow / index).stat().st_mtime_ns - SURELY_SETTLED_NS if known else 0
+    there = known.keys() & plain
+    late = {path for path in there if max(files[path][2], files[path][3]) > sure_ns}
     changed = plain & {*split(index_git(ws, index, "diff-files", "--name-only", "-z"))}
     wanted = (plain - known.keys()) | late | changed
     new = _readable(ws, wanted, scan)
-    if again := (known.keys() - plain) | late | (known.keys() & wanted.difference(new)):
+    again = (known.keys() - plain) | late | (there & wanted.difference(new))
+    if not (again or new or odd):
+        return known
+    if again:
         gone = ("update-index", "--force-remove", "-z", "--stdin")
         index_git(ws, index, *gone, stdin=joined(again))
     if new:
@@ -141,16 +159,7 @@ def _hold(
         index_git(ws, index, *added, stdin=joined(new))
     for name, path in odd.items():
         _hold_odd(ws, index, name, path)
-    if again or new or odd:
-        known = dict(_listed(ws, index))
-    tree = index_git(ws, index, "write-tree").decode().strip()
-    if file.exists():
-        os.utime(file, ns=(scan.taken_ns, scan.taken_ns))
-    special = ((file_of(name), entry) for name, entry in known.items())
-    return tree, {
-        path: StoredFile(entry.mode, entry.oid, unusual_permissions(files[path][0]))
-        for path, entry in special
-    }
+    return dict(_listed(ws, index))
 
 
 def _listed(ws: Workspace, index: str) -> Iterator[tuple[str, StoredFile]]:
