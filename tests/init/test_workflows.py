@@ -96,6 +96,9 @@ def test_another_version_or_system_is_no_other_row() -> None:
 CALLED = "them/flows/.github/workflows/x.yml@v1"
 FOLDER = "${{ steps.x.outputs.y }}"
 ONLY_CI = ", which only CI has"
+AT_ROOT = "cmake -Bout -S $(git rev-parse --show-toplevel)"
+AT_CHECKOUT = "cmake -Bout -S $GITHUB_WORKSPACE"
+IN_OUT = "(mkdir -p out && cd out &&"
 LOOP = "for f in *.php; do php -l $f || bad=1; done"
 COMPARES = "it compares with the commit: your own edits would fail it"
 MATRIX = "on: push\njobs:\n  a:\n    strategy: {matrix: %s}\n    steps: [{run: '%s'}]\n"
@@ -131,6 +134,44 @@ LINES: dict[str, tuple[Mapping[str, str], list[str]]] = {
             "{TOXENV: lint}]}}\n    steps: [{run: tox, env: '${{ matrix.env }}'}]\n",
         },
         ["gate: tox -e docs with TOXENV=docs", "gate: tox -e lint with TOXENV=lint"],
+    ),
+    "a build and its tests with the options of each job": (
+        {
+            "CMakeLists.txt": "enable_testing()\n",
+            GITHUB: MATRIX
+            % (
+                "{option: [A, B], build_type: [Debug, Release]}",
+                f"{AT_CHECKOUT} -D${{{{ matrix.option }}}}=ON; cd out; ninja; ctest -j 2",
+            ),
+        },
+        [
+            line
+            for option in "AB"
+            for line in (
+                f"set-up: {AT_ROOT} -D{option}=ON",
+                *(["set-up: ninja in out", "set-up: ctest -j 2 in out"] if option == "A" else []),
+                f"gate: {AT_ROOT} -D{option}=ON && {IN_OUT} ninja) && {IN_OUT} ctest -j 2)",
+            )
+        ],
+    ),
+    "a program that is left running is no gate": (
+        {GITHUB: STEPS + "    - run: |\n        node tests/server.js &\n        npx mocha\n"},
+        [
+            "left out: node tests/server.js (CI leaves it running beside the next lines)",
+            "gate: npx mocha",
+        ],
+    ),
+    "a condition that fails the job, and a comparison, are checks": (
+        {
+            GITHUB: STEPS + "    - run: |\n        bad=$(checkguard -r src)\n"
+            '        if [ "$bad" ]; then exit 1; fi\n'
+            "    - run: grep -q 1.2 README.md\n    - run: if [ -f x ]; then cp x y; fi\n"
+        },
+        [
+            'gate: bad=$(checkguard -r src) && if [ "$bad" ]; then exit 1; fi',
+            "gate: grep -q 1.2 README.md",
+            "set-up: if [ -f x ]; then cp x y; fi",
+        ],
     ),
     "the default goal of a build": (
         {
@@ -401,6 +442,22 @@ def test_a_gate_has_only_variables_that_a_configuration_can_name() -> None:
     proposal = Proposal(choices=tuple(chosen(files)))
     (gate,) = load_text(text_of(proposal).encode(), "proposal").gates
     assert gate.env == (("A", "b"),)
+
+
+def test_a_line_must_pass_if_one_of_its_jobs_fails_by_it() -> None:
+    optional = "on: push\njobs: {a: {continue-on-error: true, steps: [{run: pytest}]}}\n"
+    files = {".github/workflows/a.yml": optional, GITHUB: STEPS + "    - run: pytest\n"}
+    (gate,) = gates_of(files)
+    assert gate.required
+
+
+def test_variables_of_ci_that_a_script_reads_are_named() -> None:
+    script = "pytest --db $DATABASE_URL --sha $GITHUB_SHA $HOME $MODE\n"
+    job = "on: push\nenv: {DATABASE_URL: '${{ secrets.DB }}', MODE: x}\n"
+    files = {"ci/test.sh": script, GITHUB: job + "jobs: {a: {steps: [{run: sh ci/test.sh}]}}\n"}
+    (gate,) = gates_of(files)
+    asked = "ci/test.sh asks for $DATABASE_URL, $GITHUB_SHA, which only CI has"
+    assert gate.reason == f"ci.yml runs this line; {asked}"
 
 
 def test_a_default_goal_says_what_a_build_is() -> None:

@@ -52,11 +52,12 @@ OTHER_SHELLS = {
     "python3": "Python", "node": "Node.js", "perl": "Perl", "Rscript": "R",
 }  # fmt: skip
 SETS_UP = regex(r"""(?ix)
-    ^actions/(?!dependency-review) | ^docker/ | setup | set-up | install | cache | checkout | upload
+    ^actions/(?!dependency-review|github-script)
+    | ^docker/ | setup | set-up | install | cache | checkout | upload
     | download | artifact | login | deploy | publish | release | codecov | coverall | codeclimate
     | label | comment | notify | slack | toolchain | paths-filter | changed-files | harden-runner
-    | github-script | pull-request | configure | disk | swap | cleanup | cancel | token
-    | credentials
+    | pull-request | configure | disk | swap | cleanup | cancel | token
+    | credentials | dependabot | problem-matcher
     | codeql-action/(?:init|autobuild) | report | add-to-project | stale | git-auto-commit
     """)
 """Name of an action that prepares, uploads or talks; each other one is named."""
@@ -119,7 +120,9 @@ def _context(event: str, branch: str, repository: str) -> Mapping[str, object]:
     }
     if repository:
         github |= {"repository": repository, "repository_owner": repository.partition("/")[0]}
-    runner = {"os": "Linux", "arch": "X64", "temp": "${TMPDIR:-/tmp}", "*": UNKNOWN}
+    # builds beside the checkout go into it here
+    own = {"os": "Linux", "arch": "X64", "temp": "${TMPDIR:-/tmp}", "workspace": ROOT}
+    runner = {**own, "*": UNKNOWN}
     return {"github": github, "runner": runner, "inputs": {}, "matrix": {}, "env": {"*": UNKNOWN}}
 
 
@@ -265,7 +268,7 @@ class _Steps(Struct, kw_only=True):
     def _script(self, step: Table) -> Iterator[CiLine]:
         inner = self._inside(step)
         cwd = inner.below(inner.filled(step.get("working-directory", self.cwd)))
-        script = inner.filled(step["run"])
+        script = re.sub(r"\$\{?GITHUB_WORKSPACE\b\}?", ROOT, inner.filled(step["run"]))
         if other := _other_shell(str(step.get("shell", self.shell))):
             inner.left_out = inner.left_out or f"it is written for {other}"
             yield inner.line(script.strip(), cwd, {}, (script.strip(),), [])
@@ -276,7 +279,8 @@ class _Steps(Struct, kw_only=True):
                 is_known = "$" not in kept[1] and not _LATER.search(kept[1])
                 self.add_env({kept[0]: kept[1] if is_known else UNKNOWN})
             unset = [f"${name}" for name in piece.unset]
-            yield inner.line(piece.text, piece.cwd, piece.env, piece.inner, unset)
+            reader = replace(inner, left_out=inner.left_out or piece.left_out)
+            yield reader.line(piece.text, piece.cwd, piece.env, piece.inner, unset)
 
     def known_env(self) -> dict[str, str]:
         return {name: text_of(v) for name, v in self.env.items() if v is not UNKNOWN}
@@ -299,13 +303,17 @@ class _Steps(Struct, kw_only=True):
         numbers = [int(number) for number in _LATER.findall(f"{text} {cwd}")]
         is_foreign = any(f"{cwd}/".startswith(f"{folder}/") for folder in self.foreign)
         restored = [self._restored(each) for each in (text, *inner)]
+        later = {name for name, value in env.items() if _LATER.search(value)}
+        known = {name: env[name] for name in env.keys() - later if ROOT not in env[name]}
+        read = (f"${name}" for name in sorted(later) if re.search(rf"\$\{{?{name}\b", text))
         return CiLine(
             line=restored[0],
             inner=tuple(restored[1:]),
             where=self.flow.where,
             cwd=self._restored(cwd),
-            env=tuple(sorted((name, value) for name, value in env.items() if ROOT not in value)),
-            unknown=(*unset, *(f"${{{{ {self.later[number]} }}}}" for number in numbers)),
+            env=tuple(sorted(known.items())),
+            unknown=(*unset, *read, *(f"${{{{ {self.later[number]} }}}}" for number in numbers)),
+            hidden=tuple(name for name, value in self.env.items() if value is UNKNOWN),
             condition=self.condition,
             left_out=self.left_out or ("it checks another repository" if is_foreign else ""),
             required=self.required,

@@ -104,10 +104,10 @@ class _Job(Struct, frozen=True, kw_only=True):
                     cwd=piece.cwd,
                     env=tuple(sorted((k, v) for k, v in piece.env.items() if ROOT not in v)),
                     unknown=tuple(f"${name}" for name in piece.unset),
-                    left_out=left_out,
+                    left_out=left_out or piece.left_out,
                     required=not optional,
                 )
-                for piece in commands_of(script, ".", env)
+                for piece in commands_of(_at_root(script), ".", env)
             ]
             yield CiJob(
                 key=f"{FILE}:{self.name}",
@@ -173,6 +173,10 @@ class _Job(Struct, frozen=True, kw_only=True):
             if "if" not in rule or holds(_with_names(str(rule["if"])), variables) is not False:
                 return rule
         return None
+
+
+def _at_root(script: str) -> str:
+    return re.sub(r"\$\{?CI_PROJECT_DIR\b\}?", ROOT, script)
 
 
 def _with_names(condition: str) -> str:

@@ -26,6 +26,7 @@ UNSTABLE = regex(
 )
 _VERSIONS = regex(
     r"(?i)[a-z/-]{0,20}v?\d[\w.*+-]*|lts(?:/\*)?|latest|stable|nightly|beta|canary|current"
+    r"|debug|release|relwithdebinfo|minsizerel|fastbuild|opt|dbg"
 )
 _ENVIRONMENT = words("""
     os platform runner runs on arch architecture target triple host image container machine vm
@@ -48,6 +49,8 @@ class CiLine(Struct, frozen=True, kw_only=True):
     """The simple commands in it."""
     unknown: tuple[str, ...] = ()
     """Variables and expressions that only CI can fill in."""
+    hidden: tuple[str, ...] = ()
+    """Names of variables whose values only CI knows, such as secrets."""
     condition: str = ""
     """When CI runs it, if only CI can tell."""
     left_out: str = ""

@@ -78,6 +78,7 @@ def _lines(script: str, around: _Around) -> Iterator[CiLine]:
             inner=piece.inner,
             where=around.where,
             cwd=piece.cwd,
+            left_out=piece.left_out,
             env=tuple(sorted(piece.env.items())),
             unknown=(
                 *(f"${n}" for n in piece.unset),

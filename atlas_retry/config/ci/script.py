@@ -18,6 +18,7 @@ COMPOUND = {
     "if_statement", "for_statement", "c_style_for_statement", "while_statement", "case_statement",
     "subshell", "compound_statement", "function_definition",
 }  # fmt: skip
+LEFT_RUNNING = "CI leaves it running beside the next lines"
 ASSIGNMENTS = ("variable_assignment", "variable_assignments", "declaration_command")
 EVERYWHERE = words("HOME PATH PWD OLDPWD USER SHELL TMPDIR LANG UID RANDOM HOSTNAME IFS CI")
 """Variables that have a value on every machine."""
@@ -40,6 +41,8 @@ class ShellCommand(Struct, frozen=True, kw_only=True):
     """The simple commands in it; itself, if it is no loop or condition."""
     unset: tuple[str, ...] = ()
     """Variables that it reads and nobody sets."""
+    left_out: str = ""
+    """Why it is no check: the script goes on while it runs."""
 
 
 class _ShellState(Struct, kw_only=True):
@@ -149,6 +152,7 @@ def _command(node: "Node", text: str, running: _ShellState) -> ShellCommand:
         cwd=running.cwd,
         env=dict(running.env),
         inner=tuple(chain(*(each.inner for each in needed), inner)),
+        left_out=LEFT_RUNNING if node.next_sibling and node.next_sibling.type == "&" else "",
         unset=tuple(
             name
             for name in (*unknown, *re.findall(r"\$\{?(\w+)", running.cwd))

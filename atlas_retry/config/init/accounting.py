@@ -4,7 +4,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
-from itertools import chain
+from itertools import chain, islice
 from shlex import quote
 
 from msgspec import Struct
@@ -87,11 +87,25 @@ TOX = regex(r"""(?x)
 """An environment of tox for one interpreter."""
 COMPARES = regex(r"(?:! )?git (?:diff|status)\b")
 BASH = regex(
-    r"\[\[|<<<|<\(|(?<!\S)\w+=\(|\$\{\w+\[|&>|\bset -\w*o pipefail|(?<!\S)(?:source|shopt) "
+    r"\[\[|\[ [^\]]*==|<<<|<\(|(?<!\S)\w+=\(|\$\{\w+\[|&>|\bset -\w*o pipefail"
+    r"|(?<!\S)(?:source|shopt) "
 )
 """What a POSIX shell does not know; CI runs scripts by bash."""
-BUILDERS = ("cmake ", "make", "ninja")
+BUILDS = regex(r"(?:cmake(?! -E)|ctest|meson|ninja|g?make)(?!\S)")
+CONFIGURES = regex(r"(?:cmake (?!--build|--install|-E)|meson (?!compile|test|install))")
+TESTS = regex(
+    r"ctest|meson test|(?:g?make|ninja)\b.*\b(?:test|check)|cmake --build .*(?:-t|--target) ?test"
+)
+"""Of CMake and Meson: what builds, what chooses its options first, and what runs the tests."""
+COMPILERS = {"CC", "CXX", "FC"}
+"""Variables that name a compiler: another one is another machine, not another check."""
+FAILS = regex(r"(?m)(?:^|\|\||[;{]|\b(?:then|else|do)\b)\s*exit [1-9]")
+"""In a loop or a condition: it is there to fail the job."""
+COMPARES_TEXT = regex(r"(?:! ?)?(?:grep|diff|cmp)\b")
 PURE = {Slot.FORMAT, Slot.LINT, Slot.TYPES}
+OF_CI = regex(r"(?:GITHUB|RUNNER|ACTIONS|CI|GITLAB|CIRCLE|BUILD|SYSTEM|AGENT)_\w+")
+"""Variables that CI sets by itself."""
+MAX_ASKED = 20
 MAX_SHOWN = 160
 
 
@@ -135,11 +149,19 @@ def accounts(project: ProjectFiles, jobs: Iterable[CiJob]) -> tuple[AccountedLin
         before = [*chain.from_iterable(last_of[name] for name in job.needs)]
         for account in _of_job(project, job, before):
             same = (account.line.cwd, without_reports(account.line.line))
-            if account.role is Role.GATE and same in found and found[same].role is not Role.GATE:
+            if same in found and _counts_more(account, found[same]):
                 del found[same]
             found.setdefault(same, account)
         last_of[job.key] += before
     return tuple(_in_order(found.values()))
+
+
+def _counts_more(account: AccountedLine, first: AccountedLine) -> bool:
+    """Whether the same line of a later job is the one to keep: it is run here, or must pass."""
+    if account.gate is None or account.role is not Role.GATE:
+        return False
+    is_optional = first.gate is not None and not first.gate.required
+    return first.role is not Role.GATE or (is_optional and account.gate.required)
 
 
 def _of_job(project: ProjectFiles, job: CiJob, before: list[str]) -> Iterator[AccountedLine]:
@@ -188,23 +210,57 @@ def _is_pure(gate: Proposed | None) -> bool:
 def _with_builds(project: ProjectFiles, lines: Sequence[CiLine]) -> Iterator[CiLine]:
     """The lines with the current interpreter instead of one from a matrix.
 
-    CTest runs what other lines have built. If they need values of CI, it builds by itself.
+    What a job configures, builds and tests is one gate: other jobs do so with other options in the
+    same folder. Tests of a build that no line configures build by themselves.
     """
     plain = [_settled(line) for line in lines]
-    builds_itself = project.has("CMakeLists.txt") and not any(map(_configures, plain))
-    tests = [builds_itself and _tool_of(line.line) == "ctest" for line in plain]
+    steps = [line for line in plain if _is_of_build(project, line)]
+    if any(CONFIGURES.match(bare(line.inner[-1])) for line in steps):
+        yield from (replace(line, inner=()) if line in steps else line for line in plain)
+        yield _joined(steps)
+    else:
+        yield from _with_default_build(plain, steps)
+
+
+def _with_default_build(lines: Iterable[CiLine], steps: Sequence[CiLine]) -> Iterator[CiLine]:
+    tests = [line for line in steps if _tool_of(line.line) == "ctest"]
     why = "the tests build by themselves here"
-    for line, is_test in zip(plain, tests, strict=True):
-        if is_test:
+    for line in lines:
+        if line in tests:
             yield replace(line, line=CMAKE, inner=(CMAKE,), cwd=".", unknown=())
-        elif any(tests) and line.line.startswith(BUILDERS):
-            yield replace(line, left_out=line.left_out or why)
         else:
-            yield line
+            yield replace(line, left_out=why) if tests and line in steps else line
 
 
-def _configures(line: CiLine) -> bool:
-    return line.line.startswith("cmake ") and "-B" in line.line and not line.unknown
+def _is_of_build(project: ProjectFiles, line: CiLine) -> bool:
+    """Whether a line configures, builds or tests with CMake or Meson."""
+    command = bare(line.inner[-1]) if line.inner else ""
+    if line.left_out or not BUILDS.match(command):
+        return False
+    # make at the top runs targets of the project's own Makefile
+    is_own = line.cwd == "." and command.startswith("make")
+    return not is_own and (project.has("CMakeLists.txt") or project.has("meson.build"))
+
+
+def _joined(steps: Sequence[CiLine]) -> CiLine:
+    """One line that configures, builds and tests as these do, each in its folder."""
+    text = " && ".join(map(_in_its_folder, steps))
+    commands = [step.inner[-1] for step in steps]
+    env = dict(chain.from_iterable(step.env for step in steps))
+    return replace(
+        steps[-1],
+        line=text,
+        inner=tuple(sorted(commands, key=lambda command: not TESTS.match(bare(command)))),
+        cwd=".",
+        env=tuple(sorted((k, v) for k, v in env.items() if k not in COMPILERS)),
+        unknown=tuple(dict.fromkeys(chain.from_iterable(step.unknown for step in steps))),
+    )
+
+
+def _in_its_folder(line: CiLine) -> str:
+    if line.cwd != ".":
+        return f"(mkdir -p {quote(line.cwd)} && cd {quote(line.cwd)} && {line.line})"
+    return f"({line.line})" if re.search(r"\|\||[;\n]", line.line) else line.line
 
 
 def _tool_of(line: str) -> str:
@@ -230,7 +286,7 @@ def _settled(line: CiLine) -> CiLine:
 
 def _account(project: ProjectFiles, line: CiLine) -> AccountedLine:
     gate = _gate(project, line)
-    if gate is None and all(_prepares(project, line, command) for command in line.inner):
+    if gate is None and _is_all_set_up(project, line):
         return AccountedLine(line=line, role=Role.SET_UP)
     if line.left_out:
         return AccountedLine(line=line, role=Role.LEFT_OUT, reason=line.left_out)
@@ -246,6 +302,17 @@ def _account(project: ProjectFiles, line: CiLine) -> AccountedLine:
     return AccountedLine(line=line, role=Role.GATE, gate=gate)
 
 
+def _fails_the_job(project: ProjectFiles, line: CiLine) -> bool:
+    """Whether it is there to fail the job by what a program says, but not by what git says."""
+    if line.condition or not FAILS.search(line.line) or any(map(COMPARES.match, line.inner)):
+        return False
+    return "$(" in line.line or not _is_all_set_up(project, line)
+
+
+def _is_all_set_up(project: ProjectFiles, line: CiLine) -> bool:
+    return all(_prepares(project, line, command) for command in line.inner)
+
+
 def _prepares(project: ProjectFiles, line: CiLine, command: str) -> bool:
     """Whether a command, or the target or script that it runs, is set-up."""
     is_in_a_loop = command not in line.line.splitlines()[0] or "\n" in line.line
@@ -255,7 +322,7 @@ def _prepares(project: ProjectFiles, line: CiLine, command: str) -> bool:
     if task is None:
         return False
     lines = [*_lines_run(project, task, set())] if task.name.endswith(".sh") else []
-    is_set_up = bool(lines) and all(map(only_prepares, lines))
+    is_set_up = _only_set_up(task, lines)
     return is_set_up or bool(SETS_UP.search(task.name.rpartition("/")[2]))
 
 
@@ -266,12 +333,16 @@ def _gate(project: ProjectFiles, line: CiLine) -> Proposed | None:
         known, task, first = (*_understood(project, line, _expanded(line, inner)), inner)
         if known:
             break
+    if not known and _fails_the_job(project, line):
+        known = UnderstoodCommand(slot=Slot.CUSTOM, tool="", language="")
     if not known:
         return None
     body = task.body if task else ""
     writes = re.search(r"(?:--write|--fix|:fix|--apply)\b", f"{line.line} {body}")
     is_plain = first == line.line
     when = f" if {line.condition}" if line.condition else ""
+    asked = ", ".join(_asked_by(task, line)) if task else ""
+    when += f"; {task.name if task else ''} asks for {asked}, which only CI has" if asked else ""
     return Proposed(
         slot=known.slot,
         run=f"bash -ec {quote(line.line)}" if BASH.search(line.line) else line.line,
@@ -287,6 +358,16 @@ def _gate(project: ProjectFiles, line: CiLine) -> Proposed | None:
         body=body,
         key=line.key,
     )
+
+
+def _asked_by(task: Task, line: CiLine) -> Iterator[str]:
+    """The variables of CI that a script reads, and that have no value here."""
+    script = task.body if task.name.endswith(".sh") else ""
+    unset = chain.from_iterable(command.unset for command in commands_of(script, ".", {}))
+    known = dict(line.set_env)
+    for name in islice(dict.fromkeys(unset), MAX_ASKED):
+        if name not in known and (name in line.hidden or OF_CI.match(name)):
+            yield f"${name}"
 
 
 def _expanded(line: CiLine, command: str) -> str:
@@ -306,10 +387,17 @@ def _understood(
     if not known or command.partition(" ")[0] in NODE:
         task = None if "$" in line.cwd else called(project.at(line.cwd), command)
         known = (work_of(project.at(line.cwd), task) if task else None) or known
-    if not known and (CHECK_WORD.search(command) or runs_a_tool(command)):
+    if not known and _is_check(line, command):
         program = bare(command).partition(" ")[0].rpartition("/")[2]
         known = UnderstoodCommand(slot=Slot.CUSTOM, tool=program, language="")
     return known, task
+
+
+def _is_check(line: CiLine, command: str) -> bool:
+    """Whether an unknown command checks something, by its words; one that compares, if alone."""
+    if command == line.line and COMPARES_TEXT.match(command):
+        return True
+    return CHECK_WORD.search(command) is not None or runs_a_tool(command)
 
 
 def called(project: ProjectFiles, line: str) -> Task | None:
@@ -362,13 +450,17 @@ def _named(project: ProjectFiles, runner: str, names: list[str]) -> Task | None:
     return Task(names[-1], runner) if names else None
 
 
+def _only_set_up(task: Task, lines: Sequence[str]) -> bool:
+    """Whether all that a target runs is set-up, and nothing of it fails the job."""
+    return bool(lines) and all(map(only_prepares, lines)) and not FAILS.search(task.body)
+
+
 def work_of(project: ProjectFiles, task: Task) -> UnderstoodCommand | None:
     """Tool and purpose of a target, by what it and its prerequisites run, else by its name."""
     lines = [*_lines_run(project, task, set())]
     inner = [understood for understood in map(understand, lines) if understood]
     slot = _slot_of(task, [understood.slot for understood in inner])
-    only_sets_up = slot is Slot.CUSTOM and bool(lines) and all(map(only_prepares, lines))
-    if slot is None or only_sets_up:
+    if slot is None or (slot is Slot.CUSTOM and _only_set_up(task, lines)):
         return None
     tool = next((u.tool for u in inner if u.slot is slot), f"{task.run.split()[0]} {task.name}")
     return UnderstoodCommand(slot=slot, tool=tool, language="")

@@ -111,7 +111,9 @@ TOOLS = (
     ToolRow(Slot.BUILD, "rust", rf"{_CARGO} (?:(?:hack )?build|rustc|(?:rust)?doc|bench)"),
     ToolRow(Slot.BUILD, "", r"(?:go|dotnet|swift|mkdocs|vite) build|sphinx-build"),
     ToolRow(Slot.BUILD, "elixir", r"mix compile"),
-    ToolRow(Slot.BUILD, "cpp", r"cmake|meson (?:setup|compile)|ninja|autoreconf|\./autogen\.sh"),
+    ToolRow(
+        Slot.BUILD, "cpp", r"cmake(?! -E)|meson (?:setup|compile)|ninja|autoreconf|\./autogen\.sh"
+    ),
     ToolRow(Slot.BUILD, "cpp", r"\./(?:configure|bootstrap)"),
     ToolRow(Slot.BUILD, "", r"(?:(?:uv|hatch|flit|poetry|pdm) )?build|twine check"),
     ToolRow(Slot.BUILD, "cpp", r"g?make(?: -\S+)*$"),
@@ -151,7 +153,8 @@ PREPARES = regex(r"""(?x)(?:sudo(?:[ ]-\S+)*[ ])?(?:
         |conda|mamba|micromamba|virtualenv|nvm|fnm|corepack|rustup|rbenv|asdf|sdk|sdkmanager|pecl
         |phpenv|update-alternatives|locale-gen|codecov|coveralls|goveralls|lcov|genhtml|gcovr
         |cc-test-reporter|sccache|ccache|psql|mysql\S*|createdb|redis-cli|semantic-release|dos2unix
-        |swapon|install|fallocate|mkswap|modprobe|sysctl|zip|7z|xz|strip|patch|command|sha256sum|local)
+        |swapon|install|fallocate|mkswap|modprobe|sysctl|zip|7z|xz|strip|patch|command|sha256sum|local
+        |tr|sort|uniq|cut|wc|basename|dirname|realpath|readlink|seq|mktemp|stat|xargs$)
     | sudo[ ](?:-\S+[ ])*(?!-|\./|make|npm|pnpm|yarn|just|docker)\S+
     | docker[ ](?:pull|login|info|version|images|image|tag|push|load|save|start|stop|rm|ps|logs
         |network|volume|buildx|context|cp|(?:compose|-compose)[ ](?:up|down|pull|logs|ps|build))
@@ -167,15 +170,17 @@ PREPARES = regex(r"""(?x)(?:sudo(?:[ ]-\S+)*[ ])?(?:
     | go[ ](?:mod[ ](?:download|tidy$|verify)|get|env|clean|work)
     | make[ ](?:install|deps|setup|clean|distclean|bootstrap|prepare)
     | gem[ ]\S+|bundle[ ](?:config|update|lock|clean|info)
-    | composer[ ](?:config|global|require|remove|show)
+    | composer[ ](?:config|global|require|remove|show|bin[ ]\S+[ ](?:install|update|require))
     | mix[ ](?:deps|local|archive|hex)\S* | rebar3[ ](?:get-deps|update)
     | dotnet[ ](?:restore|tool|nuget|workload)|nuget
     | (?:terraform|tofu)[ ]init|helm[ ](?:repo|dep\w*)|twine[ ]upload|mise[ ]\S+|gradle[ ]wrapper
     | (?:npx|pnpm|yarn|bunx)[ ](?:exec[ ])?(?:playwright|cypress)[ ]install
     | (?:\S+[ ]){1,4}(?:[\w-]+:)?(?:publish|deploy|upload|setup)(?!\S)
+    | cmake[ ]-E
     | tox[ ].*--notest(?!\S).*
     | \.?/?[\w./-]*(?:install|setup)[\w-]*\.(?:sh|py)(?!\S).*
-    | (?:\S+[ ]){0,4}(?:--version|-V|--help|version)$
+    | (?:\S+[ ]){0,4}(?:--version|-VV?|--help|version)$
+    | python[\d.]*[ ]-m[ ](?:site|sysconfig)$
     )(?!\S)
     | (?:.*>[ ]?)"?'?\$\{?GITHUB_(?:OUTPUT|ENV|PATH|STEP_SUMMARY)
     | (?:(?:ba|z)?sh[ ])?<\(curl
