@@ -365,6 +365,7 @@ _VENV = f"python -m venv .venv && {_PIP}"
 _POETRY = _PYPROJECT.replace('["dep"]', "[]").replace(
     'requires-python = ">=3.9"', 'requires-python = ">=3.9,<4"'
 )
+_POETRY += '\n[tool.poetry]\npackages = [{include = "calc.py"}]\n'
 _UV_RUN = f"uv run -q {_UNITTEST}"
 
 SYNCS: tuple[Sync, ...] = (

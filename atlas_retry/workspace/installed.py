@@ -301,7 +301,10 @@ _ENTRIES = ".dist-info/entry_points.txt"
 
 
 def _is_of(root: Path, info: str, holding: Holding) -> bool:
-    """Whether a `.dist-info` is, or was, of an editable installation of the workspace."""
+    """Whether a `.dist-info` is, or was, of something installed from the workspace.
+
+    That is the project itself, editable or as the archive that tox builds in its own folder.
+    """
     name = f"{info}/direct_url.json"
     if not info.endswith(".dist-info"):
         return False
@@ -309,6 +312,6 @@ def _is_of(root: Path, info: str, holding: Holding) -> bool:
     texts = (now[1] if now else b"", holding.content(name) or b"")
     for text in (text.decode("utf-8", "replace") for text in texts):
         url = _URL.search(text)
-        if url and '"editable": true' in text.replace('":true', '": true'):
-            return Path(os.path.normpath(url[1])).is_relative_to(root)
+        if url and Path(os.path.normpath(url[1])).is_relative_to(root):
+            return True
     return False
