@@ -104,6 +104,8 @@ class Gate(Struct, frozen=True, kw_only=True):
     """Names of secrets the gate may see."""
     inputs: tuple[str, ...] = ()
     """Globs of the files that the result depends on; empty = all files."""
+    files: tuple[str, ...] = ()
+    """Globs of the files that `{files}` stands for; empty = `inputs`."""
     after: tuple[str, ...] = ()
     """Names of the gates that must have ended before it starts, if they run."""
     only_in_ci: bool = False
@@ -237,6 +239,8 @@ class Validation(Struct, frozen=True, kw_only=True):
     started_at: str = ""
     completed_at: str = ""
     duration_ms: int = 0
+    is_limited: bool = False
+    """Whether it is about a change only, so that gates which read nothing of it were skipped."""
 
     @property
     def success(self) -> bool:
@@ -249,6 +253,8 @@ class Validation(Struct, frozen=True, kw_only=True):
         required = [result for result in self.results if result.required]
         if not required:
             return "no gate is required"
+        if self.is_limited:
+            return None
         skipped = all(result.status is Status.SKIPPED for result in required)
         return "every required gate was skipped" if skipped else None
 

@@ -10,7 +10,7 @@ from typer.core import TyperGroup
 
 from atlas_retry import __version__
 from atlas_retry.cli.calls import KEPT, function_of, keeping
-from atlas_retry.cli.options import described
+from atlas_retry.cli.options import described, with_values
 
 if TYPE_CHECKING:
     from typer._click import Command, Context, HelpFormatter
@@ -37,7 +37,7 @@ COMMANDS = {
     ),
     "validate": CommandRow(
         "checks.validate",
-        "atlas validate\natlas validate --only lint --fix\n"
+        "atlas validate\natlas validate --only lint --fix\natlas validate --changed origin/main\n"
         "atlas validate --only test --report junit=junit.xml",
     ),
     "format": CommandRow("checks.validate", "atlas format", "Run only the format gates."),
@@ -231,7 +231,8 @@ def run_command(words: Sequence[str]) -> int:
     if not called and "_ATLAS_COMPLETE" not in os.environ:  # `atlas --help` lists no subcommands
         called = [*GROUPS, *(name for name in COMMANDS if " " not in name)]
     try:
-        application(called or COMMANDS, words)(args=words, prog_name="atlas")
+        line = with_values(words)
+        application(called or COMMANDS, words)(args=line, prog_name="atlas")
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else 0
     return 0

@@ -26,10 +26,11 @@ from atlas_retry.run.open import (
     validation_logs,
 )
 from atlas_retry.settings import in_ci
-from atlas_retry.text.units import copyable
+from atlas_retry.text.units import copyable, counted, some
 
 if TYPE_CHECKING:
     from atlas_retry.cli.proposing import Checks
+    from atlas_retry.workspace.changed import Changed
 
 OK, FAILED, BROKEN = 0, 1, 3
 NOT_RUN = (Status.BROKEN, Status.SKIPPED)
@@ -52,6 +53,8 @@ def validate(
     base: str = "HEAD",
     reuse: bool = False,
     as_committed: bool = False,
+    changed: str | None = None,
+    staged: bool = False,
     local: bool = False,
     json: bool = False,
     report: list[str] | None = None,
@@ -85,9 +88,11 @@ def validate(
         waiting=() if jobs else how.waiting,  # `-j 1` is one at a time
         reuse=Reuse.PASSED if reuse and not receipt else Reuse.NONE,
     )
+    change = _change(opened, changed, receipt, staged=staged)
     level = output.verbosity(quiet, verbose)
     with output.screen(os.environ, plain=plain, verbosity=level, to_stderr=json) as shown:
         with output.naming_interruption(shown) as emit:
+            chosen, how = _limited(opened, chosen, how, emit, change)
             if as_committed:
                 validation = _as_committed(opened, chosen, how, emit)
             elif proposed:
@@ -126,6 +131,51 @@ def _as_committed(
     from atlas_retry.run.committed import validate_as_committed
 
     return validate_as_committed(opened, chosen, how, emit)
+
+
+def _change(
+    opened: OpenWorkspace, revision: str | None, receipt: Path | None, *, staged: bool
+) -> "Changed | None":
+    """The change to which the validation is limited; None if to none. Raises UsageError."""
+    if not staged and revision is None:
+        return None
+    from atlas_retry.workspace import changed
+
+    if receipt:
+        remedy = f"atlas validate --receipt {receipt}"
+        raise UsageError("a receipt is for the whole project, not for a change", remedy=remedy)
+    if not opened.has_git:
+        remedy = f"atlas validate {opened.root}"
+        raise UsageError("without git it is unknown what changed", remedy=remedy)
+    if staged and revision is not None:
+        raise UsageError("--changed and --staged exclude each other", remedy="use one of them")
+    root, env = opened.root, opened.git.environ
+    if not staged:
+        return changed.since(root, env, revision or "")
+    # `git commit -a` and `git commit FILE` call hooks with an index of their own
+    own = opened.environ.get("GIT_INDEX_FILE")
+    return changed.staged(root, {**env, "GIT_INDEX_FILE": own} if own else env)
+
+
+def _limited(
+    opened: OpenWorkspace,
+    chosen: tuple[Gate, ...],
+    how: Plan,
+    shown: Emit,
+    change: "Changed | None",
+) -> tuple[tuple[Gate, ...], Plan]:
+    """The gates and the plan for a change, if there is one in question."""
+    if change is None:
+        return chosen, how
+    from atlas_retry.gates.files import limited
+
+    gates, of_gates, left_out = limited(chosen, change.paths, opened.root)
+    scope = replace(how.scope, of_gates=of_gates, left_out=left_out, is_limited=True)
+    shown(Notice(text=f"only what changed: {counted(len(change.paths), 'file')} {change.how}"))
+    if change.partly:
+        text = "gates read files as they are on disk; these differ from what is staged: "
+        shown(Notice(level=Level.WARNING, text=text + some(change.partly, 3)))
+    return gates, replace(how, scope=scope, learns=False)
 
 
 def _checked_base(opened: OpenWorkspace, base: str) -> str:

@@ -1,7 +1,7 @@
 """Help and flags of every parameter of a command, and shell completion of their values."""
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
@@ -118,6 +118,12 @@ OPTIONS = {
     ),
     "as_committed": Parameter("Run on HEAD and index, as a fresh clone: without ignored files."),
     "reuse": Parameter("Skip gates that passed on the same files."),
+    "changed": Parameter(
+        "Run only what files concern that changed since the branch left REV, by default the main"
+        " branch.",
+        "[REV]",
+    ),
+    "staged": Parameter("Run only what staged files concern."),
     "local": Parameter("Without a configuration, run gates although CI runs none of them."),
     "list_only": Parameter(
         "List the gates and their commands without running them.", None, "--list"
@@ -215,6 +221,20 @@ OPTIONS = {
     "html": Parameter("Also write a self-contained page.", "FILE"),
 }
 """Like `ARGUMENTS`."""
+
+
+def with_values(words: Sequence[str]) -> list[str]:
+    """The words with the value that `--changed` has without REV, which Typer cannot express.
+
+    The next word is its REV unless it is an option or a folder.
+    """
+    line = list(words)
+    for at, word in enumerate(words):
+        if word == "--changed":
+            value = "".join(words[at + 1 : at + 2])
+            has_none = not value or value.startswith("-") or Path(value).is_dir()
+            line[at] += "=" if has_none else ""
+    return line
 
 
 def described(function: Callable[..., int], command: str) -> Callable[..., int]:

@@ -116,6 +116,9 @@ class CommandKeys(Check, frozen=True, kw_only=True):
     """Files that the result depends on, as in .gitignore, from the repository's root; empty = all.
     Between attempts, a gate that passed runs again only if one of them changed; before a run ends
     green, all gates run."""
+    files: tuple[Glob, ...] = ()
+    """Files that `{files}` in `run`, `fix` and `recheck` stands for, like `inputs`; by default
+    `inputs`. All of them, or with `validate --changed` and `--staged` those that changed."""
     after: tuple[Text, ...] = ()
     """Names of gates whose output it reads: it runs once they have ended, whatever their result."""
     when: When = "always"

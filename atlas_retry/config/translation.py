@@ -25,6 +25,7 @@ from atlas_retry.diagnostics.tools import short_name
 from atlas_retry.errors import ConfigError, near
 from atlas_retry.model import Gate, Kind, ReportFile
 from atlas_retry.settings import CLI_BACKENDS, UNLIMITED_ATTEMPTS, Settings, seconds
+from atlas_retry.text.file_names import is_misplaced
 from atlas_retry.text.redaction import redact
 
 MANY_ATTEMPTS = 5
@@ -169,6 +170,7 @@ def _gate(written: _WrittenGate, whole: Configuration, folder: str) -> Gate:
         env=tuple(keys.env.items()),
         pass_env=tuple(keys.pass_env),
         inputs=tuple(keys.inputs),
+        files=tuple(keys.files),
         after=tuple(keys.after),
         only_in_ci=keys.when == "ci",
         writes=written.kind in WRITERS if keys.writes is None else keys.writes,
@@ -241,6 +243,13 @@ def _impossible_here(
     for each in gates:
         if isinstance(each.keys, CommandKeys):
             yield from _impossible_keys(each.path, each.keys, top, given)
+            yield from _misplaced_files(each.path, each.keys)
+
+
+def _misplaced_files(path: Path, keys: CommandKeys) -> Iterator[Problem]:
+    for key in ("run", "command", "fix", "recheck"):
+        if is_misplaced(getattr(keys, key, None) or ""):
+            yield (*path, key), "{files} must be a word of its own: it becomes several"
 
 
 def _impossible_keys(

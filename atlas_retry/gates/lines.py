@@ -17,10 +17,12 @@ from atlas_retry.events import (
     Notice,
     unseen,
 )
+from atlas_retry.gates.files import can_run, typed
 from atlas_retry.gates.plan import Plan, command_of, log_name
 from atlas_retry.gates.results import result_of, skipped
 from atlas_retry.model import Gate, GateResult, Kind, Level, Status
 from atlas_retry.process import Completed, Ended, orderly, run, run_all
+from atlas_retry.text.file_names import PLACEHOLDER
 from atlas_retry.text.redaction import clean, redact
 
 Result = TypeVar("Result")
@@ -83,7 +85,10 @@ class _Watch(Struct, kw_only=True):
             import_module("atlas_retry.diagnostics")
 
     def ended(self, index: int, completed: Completed) -> None:
-        result = _void(result_of(self.jobs[index].gate, completed, self.plan), self.plan)
+        job = self.jobs[index]
+        result = _void(result_of(job.gate, completed, self.plan), self.plan)
+        if PLACEHOLDER in result.command:
+            result = replace(result, command=typed(job.gate, result, self.plan.scope))
         self.results[index] = result
         self.plan.learned.cpu_s[result.name] = completed.cpu_s
         if self.tell:
@@ -135,7 +140,7 @@ def run_fixers(gates: Iterable[Gate], plan: Plan, emit: Emit = unseen) -> tuple[
     """Run the gates' own `fix` commands, in order; returns the changed paths."""
     every: list[str] = []
     for number, gate in enumerate(gates):
-        if not gate.fix:
+        if not gate.fix or not can_run(gate, gate.fix, plan.scope):
             continue
         before, restore = plan.seen(), plan.keep_unstaged()
         command = command_of(gate, gate.fix, plan, log_name(number, gate, "-fix"))

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
+from atlas_retry.gates.files import FileScope, names
 from atlas_retry.gates.results import OutputContext
 from atlas_retry.model import Gate, GateResult, Validation
 from atlas_retry.process import Command
+from atlas_retry.text.file_names import PLACEHOLDER, arguments
 
 if TYPE_CHECKING:
     from atlas_retry.gates.memory import Memory
@@ -92,6 +94,7 @@ class Plan(OutputContext, frozen=True, kw_only=True):
     waiting: Collection[str] = frozenset()
     """Names of gates that mostly waited in earlier runs: they do not count towards `jobs`."""
     learned: Learned = field(default_factory=Learned)
+    scope: FileScope = field(default_factory=FileScope)
 
     def keep_unstaged(self) -> Callable[[], str]:
         """See `Watched.keep_unstaged`."""
@@ -132,8 +135,12 @@ def environment(gate: Gate, environ: Mapping[str, str]) -> dict[str, str]:
 
 def command_of(gate: Gate, line: str, plan: Plan, log_name: str) -> Command:
     """The command that runs one of a gate's shell lines."""
+    argv: tuple[str, ...] = ("/bin/sh", "-c", line)
+    if PLACEHOLDER in line:
+        batches, is_aside = plan.logs / f"{log_name}.files", plan.wrap is not None
+        argv = arguments(line, names(gate, line, plan.scope), batches, aside=is_aside)
     command = Command(
-        argv=("/bin/sh", "-c", line),
+        argv=argv,
         cwd=plan.root / gate.cwd,
         env=environment(gate, plan.environ),
         timeout_s=gate.timeout_s,

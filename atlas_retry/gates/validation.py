@@ -26,6 +26,7 @@ from atlas_retry.events import (
     unseen,
 )
 from atlas_retry.gates.course import FINAL, PUT_OFF, Course, is_writer, reads
+from atlas_retry.gates.files import can_run, why_not_run
 from atlas_retry.gates.lines import Job, restoring, run_lines
 from atlas_retry.gates.plan import Plan, Reuse, log_name, losses
 from atlas_retry.gates.results import changing, redacted_gate, skipped
@@ -45,6 +46,7 @@ def run_gates(gates: Sequence[Gate], plan: Plan, emit: Emit = unseen) -> Validat
     plan = replace(plan, lost=losses(plan.root))
     started_at, clock = now(), time.monotonic()
     course = Course(gates=tuple(gates), plan=plan, emit=emit)
+    _leave_out(course)
     wanted, began_s = _not_known(course), time.time()
     if wanted:
         course.restore_unstaged = plan.keep_unstaged()
@@ -60,9 +62,17 @@ def run_gates(gates: Sequence[Gate], plan: Plan, emit: Emit = unseen) -> Validat
         started_at=started_at,
         completed_at=now(),
         duration_ms=round((time.monotonic() - clock) * 1000),
+        is_limited=plan.scope.is_limited,
     )
     emit(ValidationFinished(validation=validation))
     return validation
+
+
+def _leave_out(course: Course) -> None:
+    for number, gate in enumerate(course.gates):
+        if why := why_not_run(gate, course.plan.scope):
+            course.record(number, skipped(redacted_gate(gate, course.plan.secrets), why))
+            course.emit(GateFinished(result=course.results[number]))
 
 
 def _run_until_steady(course: Course, numbers: tuple[int, ...]) -> None:
@@ -93,14 +103,14 @@ def _take(course: Course, number: int, result: GateResult) -> None:
 
 def _not_known(course: Course) -> tuple[int, ...]:
     """The gates that must run; for the others, remembered results on this same tree are used."""
-    everything = tuple(range(len(course.gates)))
+    everything = tuple(n for n in range(len(course.gates)) if n not in course.results)
     watched = None if course.plan.reuse is Reuse.NONE else course.plan.watched
     if not watched or not watched.memory:
         return everything
     only_red = course.plan.reuse is Reuse.BESIDE_FAILURES
     glance = watched.lookout().glance
     recalled = watched.memory.recall(course.gates, glance, only_red=only_red)
-    known = {n: recalled[gate] for n, gate in enumerate(course.gates) if gate in recalled}
+    known = {n: recalled[course.gates[n]] for n in everything if course.gates[n] in recalled}
     course.failed_before = {n: result for n, result in known.items() if not result.success}
     for number in sorted(known.keys() - course.failed_before.keys()):
         _take(course, number, known[number])
@@ -296,9 +306,9 @@ def _still_failing(course: Course, order: Sequence[int]) -> dict[int, GateResult
 
     failed = [(n, course.gates[n]) for n in order if _failed_before(n, course)]
     jobs = {
-        n: Job(gate=gate, line=gate.recheck, log_name=log_name(n, gate, "-recheck"))
+        n: Job(gate=gate, line=gate.recheck or "", log_name=log_name(n, gate, "-recheck"))
         for n, gate in failed
-        if gate.recheck
+        if can_run(gate, gate.recheck, course.plan.scope)
     }
     if not jobs:
         return {}

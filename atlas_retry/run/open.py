@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from atlas_retry import config, process, state_dir
 from atlas_retry.errors import UsageError, WorkspaceError, near
+from atlas_retry.gates.files import FileScope
 from atlas_retry.gates.memory import Memory
 from atlas_retry.gates.plan import Learned, Plan, Watched
 from atlas_retry.model import Gate, OpenReview, Validation, WorkspaceFacts
@@ -166,6 +167,10 @@ def plan(opened: OpenWorkspace, logs: Path) -> Plan:
         known_s={name: run.duration_s for name, run in last.items()},
         waiting={name for name, run in last.items() if run.mostly_waited} if automatic else set(),
         learned=opened.learned,
+        scope=FileScope(
+            listed=lambda: opened.tracker.files()[1],
+            uncommitted=lambda: opened.tracker.uncommitted().paths if opened.has_git else (),
+        ),
     )
 
 
@@ -180,9 +185,10 @@ def last_runs(opened: OpenWorkspace) -> dict[str, LastRun]:
 def remember(opened: OpenWorkspace, validation: Validation) -> None:
     """Record the duration of each gate, so that the longest starts first next time.
 
-    If the state directory is full or read-only, nothing is recorded; nor is it for a single gate.
+    If the state directory is full or read-only, nothing is recorded; nor is it for a single gate or
+    for a change only.
     """
-    if len(opened.settings.gates) == 1:
+    if len(opened.settings.gates) == 1 or validation.is_limited:
         return
     ran = (result for result in validation.results if result.started_at)
     took = last_runs(opened) | {

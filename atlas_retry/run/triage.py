@@ -104,6 +104,7 @@ def _at_base(
                 parsers=how.parsers,
                 secrets=how.secrets,
                 wrap=there.wrap,
+                scope=how.scope,
                 locate=there.file,
             )
             ran = run_gates(missing, aside).results

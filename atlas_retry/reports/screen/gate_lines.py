@@ -117,8 +117,17 @@ def validation_summary(
         yield from command_lines("next", next_command)
 
 
+def _that_count(validation: Validation) -> tuple[tuple[GateResult, ...], str]:
+    """The results to count, and the words for the rest: a change need not concern all gates."""
+    if not validation.is_limited:
+        return validation.results, ""
+    ran = tuple(r for r in validation.results if r.status is not Status.SKIPPED)
+    rest = len(validation.results) - len(ran)
+    return ran, f"; {counted(rest, 'gate')} did not run" if rest else ""
+
+
 def _verdict(validation: Validation) -> Line:
-    results = validation.results
+    results, others = _that_count(validation)
     passed = sum(result.success for result in results)
     counts = f"{passed} of {counted(len(results), 'gate')} passed"
     if validation.success:
@@ -126,7 +135,8 @@ def _verdict(validation: Validation) -> Line:
         fine = (Status.PASSED, Status.SKIPPED)
         warned = [result.name for result in results if result.status not in fine]
         look = f"; look at {names_of(warned)}" if warned else ""
-        return f"clean: {only_optional}{counts} ({seconds(validation.duration_ms)}){look}", "good"
+        took = seconds(validation.duration_ms)
+        return f"clean: {only_optional}{counts} ({took}){others}{look}", "good"
     if not validation.failures:
         return f"not checked: {validation.unchecked}", "bad"
     word = "broken" if validation.broken else "failed"

@@ -1,0 +1,66 @@
+"""Which paths a change is about, for git: since a revision, or staged. Reads no content."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from msgspec import Struct
+
+from atlas_retry.errors import UsageError
+from atlas_retry.workspace.git import GitError, commit_id, git, split
+
+MAIN_BRANCHES = ("origin/HEAD", "origin/main", "origin/master", "main", "master")
+"""Where a branch is taken to have begun, the first one that there is."""
+_NAMES = ("--name-only", "-z", "--no-renames", "--relative")
+
+
+class Changed(Struct, frozen=True, kw_only=True):
+    """The paths of a change, deleted ones and the old names of renamed ones too."""
+
+    paths: frozenset[str]
+    how: str
+    """Since when, or staged, in words."""
+    partly: tuple[str, ...] = ()
+    """Staged files that differ from what is staged."""
+
+
+def since(root: Path, env: Mapping[str, str], revision: str) -> Changed:
+    """What differs from where HEAD left a revision, untracked files included.
+
+    An empty revision is the main branch. Raises UsageError if there is none, or no such commit.
+    """
+    named = revision or _main_branch(root, env)
+    there = commit_id(root, env, named)
+    found = git("merge-base", "HEAD", there, cwd=root, env=env, accept=(0, 1)).decode().split()
+    if not found:
+        raise UsageError(
+            f"HEAD and {named} have no commit in common here",
+            remedy="in a shallow clone: git fetch --unshallow",
+        )
+    differing = git("diff", *_NAMES, found[0], "--", cwd=root, env=env)
+    new = git("ls-files", "-z", "--others", "--exclude-standard", cwd=root, env=env)
+    return Changed(
+        paths=frozenset((*split(differing), *split(new))), how=f"since {named} ({found[0][:8]})"
+    )
+
+
+def staged(root: Path, env: Mapping[str, str]) -> Changed:
+    """What is staged for the next commit. Raises GitError."""
+    paths = frozenset(split(git("diff", "--cached", *_NAMES, "--", cwd=root, env=env)))
+    unstaged = split(git("diff", *_NAMES, "--", cwd=root, env=env))
+    partly = tuple(sorted(paths.intersection(unstaged)))
+    return Changed(paths=paths, how="staged", partly=partly)
+
+
+def _main_branch(root: Path, env: Mapping[str, str]) -> str:
+    for name in MAIN_BRANCHES:
+        try:
+            git("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}", cwd=root, env=env)
+        except GitError as error:
+            if error.status is None:
+                raise
+        else:
+            return name
+    raise UsageError(
+        f"no main branch is known here: none of {', '.join(MAIN_BRANCHES)}",
+        remedy="name the revision to compare with: atlas validate --changed REV",
+    )
