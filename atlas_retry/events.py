@@ -303,7 +303,8 @@ class AttemptFinished(Event, frozen=True, kw_only=True):
 def _unvalidated(attempt: Attempt) -> str:
     """Why no gate ran after an attempt."""
     if not attempt.changes:
-        return "changed nothing"
+        is_hidden = " but files that git ignores (not-under-git)" if attempt.unseen else ""
+        return f"changed nothing{is_hidden}"
     if attempt.ends is Verdict.REJECTED:
         return "was not validated: the guard ended the run"
     if attempt.ends is not None and not attempt.rolled_back:

@@ -534,3 +534,11 @@ def test_what_a_person_must_review_gives_the_agent_one_more_attempt() -> None:
     so_far = progress(attempt(1, GREEN, held=LOOKED_AT), open_reviews=ASKED)
     assert ended(so_far, one_gate) is None
     assert ended(so_far, replace(LIMITS, with_agent=False)) is not None
+
+
+def test_an_attempt_that_wrote_only_ignored_files_says_so() -> None:
+    end = ended(progress(attempt(1, None, changes=(), unseen=("local.env",))))
+    assert end is not None
+    assert "changed nothing but files that git ignores (not-under-git): local.env" in str(
+        end.reason
+    )

@@ -273,3 +273,48 @@ def test_processes_left_by_a_gate_are_ended_before_the_last_snapshot(project: Pr
     validation = validated(project)
     assert validation.success
     assert "still running" in validation.results[0].notes[0]
+
+
+@pytest.mark.parametrize("kind", ["format", "pre_commit", "custom"])
+@pytest.mark.parametrize("file", ["calc.py", "README.md", "data.json"])
+def test_writers_that_undo_each_other_fail_whatever_the_file(
+    project: Project, kind: str, file: str
+) -> None:
+    (project.root / file).write_text("x = 1\n")
+    more = {"max_retries": 1, "writes": True} if kind == "custom" else {}
+    lines = {"one": f"echo a=1 > {file}", "two": f"echo b=1 > {file}"}
+    gates = [{"name": name, "run": run, **more} for name, run in lines.items()]
+    project.configure(validation={kind: gates})
+    project.commit()
+    done = atlas(project, "validate", "--no-check")
+    assert done.code == 1, done
+    assert "again, after other gates had run on them" in done.out
+    assert "failed: one, two (0 of 2 gates passed)" in done.out
+
+
+@pytest.mark.parametrize(
+    "second", ["echo b >> README.md", "grep -q b README.md || echo b >> README.md"]
+)
+def test_writers_that_agree_in_the_end_pass(project: Project, second: str) -> None:
+    (project.root / "README.md").write_text("x\n")
+    project.configure(validation={"format": ["grep -q a README.md || echo a >> README.md", second]})
+    project.commit()
+    assert atlas(project, "validate", "--no-check").code == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "jobs"),
+    [(("validate", "-j", "1"), "auto"), (("validate",), 1), (("retry", "-j", "1"), "auto")],
+)
+def test_one_job_is_one_gate_at_a_time(
+    project: Project, words: tuple[str, ...], jobs: str | int
+) -> None:
+    """Also those that mostly waited before, which run in addition to others."""
+    alone = "mkdir ../busy && sleep 0.4 && rmdir ../busy"
+    tests = [{"name": name, "run": f": {name}; {alone}"} for name in "abc"]
+    waits = [{"name": name, "run": f": {name}; sleep 0.4"} for name in "abc"]
+    project.configure(validation={"lint": waits})
+    assert atlas(project, "validate").code == 0
+    project.configure(validation={"lint": tests, "jobs": jobs})
+    done = atlas(project, *words)
+    assert done.code == 0, done

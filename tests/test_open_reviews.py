@@ -49,7 +49,7 @@ def test_validate_says_it_in_one_line_and_exits_with_1(project: Project) -> None
     run_id = cheated(project).run_id
     done = atlas(project, "validate")
     assert done.code == 1
-    (line,) = [line for line in (done.out + done.err).splitlines() if "review" in line]
+    (line,) = [line for line in (done.out + done.err).splitlines() if "must review" in line]
     assert "calc.py:2 (special-case)" in line
     assert f"atlas accept {run_id}" in line
     document = json.loads(atlas(project, "validate", "--json").out)

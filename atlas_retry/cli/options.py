@@ -166,7 +166,9 @@ OPTIONS = {
         "Files that may change although they look like tests or settings; repeatable.", "GLOB"
     ),
     "every": Parameter("Run every named workspace.", None, "--all"),
-    "retry jobs": Parameter("Workspaces to run at once.", None, "--jobs -j", least=1),
+    "retry jobs": Parameter(
+        "Workspaces to run at once; 1: gates one at a time, too.", None, "--jobs -j", least=1
+    ),
     "dry_run": Parameter("Print the prompt and stop, at no cost."),
     "record": Parameter("Save prompts, replies and edits in this folder.", "DIR"),
     "force": Parameter("Run even in the middle of a merge or rebase."),

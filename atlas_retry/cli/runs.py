@@ -56,6 +56,7 @@ def retry(
         "agent.backend": agent,
         "agent.models": [model] if model else None,
         "agent.isolation": _ISOLATION[isolate],
+        "validation.jobs": 1 if jobs == 1 else None,
         "triage.baseline": since,
         "triage.accept": "baseline" if since else None,
     }

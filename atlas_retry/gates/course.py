@@ -1,5 +1,6 @@
 """A running validation: which tree each result belongs to, and which results are stale."""
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,11 @@ PUT_OFF = -1
 def is_writer(gate: Gate) -> bool:
     """Whether a gate changes files, and so runs alone."""
     return gate.writes or gate.kind in WRITERS
+
+
+def reads_data(gate: Gate) -> bool:
+    """Whether a gate checks or changes data as it does code."""
+    return gate.kind in READS_DATA or is_writer(gate)
 
 
 def reads(gate: Gate, paths: Iterable[str]) -> bool:
@@ -64,6 +70,8 @@ class Course(Struct, kw_only=True):
     """Number of moves when a gate ended; if there are more now, its result is stale."""
     outdated: set[int] = field(default_factory=set)
     """Gates that check data, and did so before others wrote tracked data."""
+    rewrites: list[Move] = field(default_factory=list)
+    """Tracked data that gates changed when they ran again."""
     again: set[int] = field(default_factory=set)
     """Gates that have run again because they were stale."""
     restore_unstaged: Callable[[], str] = str
@@ -103,10 +111,12 @@ class Course(Struct, kw_only=True):
 
     def _outdate(self, changed: tuple[str, ...], numbers: tuple[int, ...]) -> None:
         """Mark the gates that checked data before these gates changed it, or while they did."""
-        checked = {n for n in (*self.results, *numbers) if self.gates[n].kind in READS_DATA}
+        checked = {n for n in (*self.results, *numbers) if reads_data(self.gates[n])}
         others = checked if len(numbers) > 1 else checked.difference(numbers)
         if others and (data := self.plan.tracked(changed)):
             self.outdated.update(n for n in others if reads(self.gates[n], data))
+            if self.again.issuperset(numbers):
+                self.rewrites.append(Move(numbers=numbers, paths=tuple(sorted(data))))
 
     def rewritten(self, before: "Look | None") -> tuple[str, ...]:
         """Code and settings that were written since a look, and are as they were."""
@@ -128,6 +138,15 @@ class Course(Struct, kw_only=True):
         self.ended_on[number] = len(self.moves) if ended_on is None else ended_on
         if self.is_quiet:
             self.steady.add(number)
+
+    def undone(self) -> list[Move]:
+        """Changes by which writers, when they ran again, undid those of another one."""
+        by_path = defaultdict[str, set[int]](set)
+        for move in self.rewrites:
+            for path in move.paths:
+                by_path[path].update(n for n in move.numbers if is_writer(self.gates[n]))
+        pairs = ((path, numbers) for path, numbers in by_path.items() if len(numbers) > 1)
+        return [Move(numbers=tuple(sorted(numbers)), paths=(path,)) for path, numbers in pairs]
 
     def had_part(self, number: int) -> bool:
         """Whether a gate may have moved code or settings."""

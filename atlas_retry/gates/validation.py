@@ -145,7 +145,7 @@ def _blame(course: Course) -> None:
     stale = course.stale()
     if not stale or course.is_over():
         return
-    moves = course.moves[min(course.ended_on[number] for number in stale) :]
+    moves = course.moves[min(course.ended_on[number] for number in stale) :] + course.undone()
     moved: defaultdict[int, set[str]] = defaultdict(set)
     for move in moves:
         for number in move.numbers:

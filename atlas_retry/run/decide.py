@@ -323,8 +323,11 @@ def _standstill(progress: Progress, attempts: held.Attempts) -> str | None:
     gone = held.account(attempts[-1:])
     if not attempts[-1].changes:
         what = "last attempt added" if held.account(attempts) else "attempt changed"
-        error = _error(progress)
-        return f"the attempt failed: {error}" if error else f"the {what} nothing"
+        if error := _error(progress):
+            return f"the attempt failed: {error}"
+        unseen = some(attempts[-1].unseen, held.MAX_SHOWN)
+        ignored = f" but files that git ignores (not-under-git): {unseen}"
+        return f"the {what} nothing{ignored if unseen else ''}"
     if _is_as_before(progress):
         gave = "the attempt reproduced an earlier state of the files"
         return "the attempt left no new change" if gone else gave
