@@ -5,11 +5,13 @@ Stat data and paths only; judges nothing.
 
 import os
 import stat
+from base64 import urlsafe_b64encode
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from itertools import chain, islice
 from pathlib import Path
 
+from atlas_retry.digests import sha256_of
 from atlas_retry.patterns import regex
 from atlas_retry.reading import read_text
 from atlas_retry.workspace.fetched import fetched_folders
@@ -19,6 +21,7 @@ _EDITABLE = regex(r"\.pth$|\.egg-link$|^__editable__.*\.py$|^direct_url\.json$")
 """Files in `site-packages` by which pip, setuptools and uv install a project from its sources.
 Source: PEP 610, PEP 660, the documentation of Python's `site` and of setuptools."""
 _QUOTED_PATH = regex(r"""["'](?:file://)?(/[^"']+)["']""")
+_ACTIVE = ("VIRTUAL_ENV", "CONDA_PREFIX", "UV_PROJECT_ENVIRONMENT")
 _IMPORT_PATH = regex(r"""\b(?:PYTHONPATH|NODE_PATH)=["']?([^\s"']+)""")
 _MAX_FILES = 50_000
 """Limit for links that lead to a whole disk; shared code has far fewer files."""
@@ -80,16 +83,39 @@ def outer_environments(
 ) -> tuple[str, ...]:
     """Virtual environments outside the workspace that PATH and VIRTUAL_ENV name.
 
-    Those of `programs`, paths of executables, are included, also if one is a link to a script.
+    Those of `programs`, paths of executables, are included, also if one is a link to a script, and
+    those that a manager of environments keeps for the workspace.
     """
     folders = [path.rstrip("/") for path in environ.get("PATH", "").split(os.pathsep)]
     for program in programs:
         path = os.path.join(root, program)  # noqa: PTH118
         folders += [os.path.dirname(each) for each in (path, os.path.realpath(path))]  # noqa: PTH120
     named = [os.path.dirname(path) for path in folders if path]  # noqa: PTH120
-    active = filter(None, [environ.get("VIRTUAL_ENV", "")])
-    there = dict.fromkeys(_outside(root, root, [*named, *active]))
+    active = filter(None, (environ.get(name, "") for name in _ACTIVE))
+    there = dict.fromkeys(_outside(root, root, [*named, *active, *_managed(root, environ)]))
     return tuple(filter(_is_environment, there))
+
+
+def _managed(root: Path, environ: Mapping[str, str]) -> Iterator[str]:
+    """Environments that `poetry run`, `pipenv run`, `hatch run` or `workon` use for a project.
+
+    Source: poetry's `EnvManager.generate_env_name`, hatch's virtual environments: both name them
+    by a digest of the project's path; pipenv and virtualenvwrapper note it in `.project`.
+    """
+    home = Path(environ.get("HOME") or "/nonexistent")
+    caches = Path(environ.get("XDG_CACHE_HOME") or home / ".cache")
+    shares = Path(environ.get("XDG_DATA_HOME") or home / ".local/share")
+    poetry = Path(environ.get("POETRY_CACHE_DIR") or caches / "pypoetry", "virtualenvs")
+    poetry = Path(environ.get("POETRY_VIRTUALENVS_PATH") or poetry)
+    hatch = Path(environ.get("HATCH_DATA_DIR") or shares / "hatch", "env/virtual")
+    digest = bytes.fromhex(sha256_of(os.fsencode(root)))
+    own = urlsafe_b64encode(digest).decode()[:8]
+    yield from map(str, chain(poetry.glob(f"*-{own}-py*"), hatch.glob(f"*/{own}/*")))
+    usual = (environ.get("WORKON_HOME"), home / ".virtualenvs", shares / "virtualenvs")
+    for note in chain.from_iterable(Path(one).glob("*/.project") for one in usual if one):
+        with suppress(OSError):
+            if Path(read_text(note).strip()) == root:
+                yield str(note.parent)
 
 
 def _is_environment(folder: str) -> bool:
