@@ -3,31 +3,13 @@
 from atlas_retry.diagnostics.places import Named
 from atlas_retry.diagnostics.table import LineFormat
 from atlas_retry.diagnostics.values import THRESHOLD_RULE
+from atlas_retry.patterns import words
 
 _PY = r"(?P<path>[^\s:][^:]{0,400}\.(?:pyi?|ipynb)(?::cell \d+)?)"
 _AT = r":(?P<line>\d+):(?P<column>\d+)"
 _RUFF_CODE = r"(?P<rule>[A-Z]{1,10}\d{1,5}|invalid-syntax|io-error)"
 _RUFF_MORE = rf" *--> {_PY}{_AT}$|\s*\d* (?:\||[-+](?: |$))|(?:help|info|note): "
-_C = (
-    "c",
-    "h",
-    "m",
-    "mm",
-    "cc",
-    "cpp",
-    "cxx",
-    "c++",
-    "hh",
-    "hpp",
-    "hxx",
-    "h++",
-    "cu",
-    "inl",
-    "ipp",
-    "tcc",
-    "l",
-    "y",
-)
+_C = tuple(sorted(words("c h m mm cc cpp cxx c++ hh hpp hxx h++ cu inl ipp tcc l y")))
 _JAVA = ("java", "kt", "groovy", "scala")
 _WEB = ("ts", "tsx", "mts", "cts", "js", "jsx", "mjs", "cjs", "vue", "svelte", "astro")
 _BELOW = r"""(?x)

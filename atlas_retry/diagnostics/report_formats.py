@@ -35,9 +35,11 @@ class JsonFormat(Struct, frozen=True, kw_only=True):
     no_rule: str | None = None
     level: str = ""
     usual_level: Level = Level.ERROR
-    region: tuple[str, str, str, str]
+    place: str = ""
+    """Start of the paths of its region."""
+    region: str
     """Paths of line, column, end line and end column; `|` separates other ways to write one."""
-    signature: tuple[str, ...]
+    signature: str
     """Paths that a problem of this format has; with them the format is recognised."""
     zero_based: bool = False
     """Whether lines are counted from 0."""
@@ -53,13 +55,9 @@ _FORMATS: Mapping[str, JsonFormat] = {
         rule="ruleId",
         level="level",
         usual_level=Level.WARNING,
-        region=(
-            "locations.physicalLocation.region.startLine",
-            "locations.physicalLocation.region.startColumn",
-            "locations.physicalLocation.region.endLine",
-            "locations.physicalLocation.region.endColumn",
-        ),
-        signature=("message.text",),
+        place="locations.physicalLocation.region.",
+        region="startLine startColumn endLine endColumn",
+        signature="message.text",
     ),
     # https://eslint.org/docs/latest/use/formatters/#json
     "eslint-json": JsonFormat(
@@ -68,8 +66,8 @@ _FORMATS: Mapping[str, JsonFormat] = {
         path="filePath",
         rule="ruleId",
         level="severity",
-        region=("line", "column", "endLine", "endColumn"),
-        signature=("filePath", "message"),
+        region="line column endLine endColumn",
+        signature="filePath message",
     ),
     # https://docs.astral.sh/ruff/settings/#output-format
     "ruff-json": JsonFormat(
@@ -78,8 +76,8 @@ _FORMATS: Mapping[str, JsonFormat] = {
         path="filename",
         rule="code",
         no_rule="invalid-syntax",
-        region=("location.row", "location.column", "end_location.row", "end_location.column"),
-        signature=("filename", "message", "location.row"),
+        region="location.row location.column end_location.row end_location.column",
+        signature="filename message location.row",
     ),
     # https://mypy.readthedocs.io/en/stable/command_line.html#cmdoption-mypy-output
     "mypy-json": JsonFormat(
@@ -88,8 +86,8 @@ _FORMATS: Mapping[str, JsonFormat] = {
         path="file",
         rule="code",
         level="severity",
-        region=("line", "column", "end_line", "end_column"),
-        signature=("file", "line", "message", "severity"),
+        region="line column end_line end_column",
+        signature="file line message severity",
     ),
     # https://microsoft.github.io/pyright/#/command-line?id=json-output
     "pyright-json": JsonFormat(
@@ -98,12 +96,9 @@ _FORMATS: Mapping[str, JsonFormat] = {
         path="file",
         rule="rule",
         level="severity",
-        region=(
-            *("range.start.line", "range.start.character"),
-            *("range.end.line", "range.end.character"),
-        ),
+        region="range.start.line range.start.character range.end.line range.end.character",
         zero_based=True,
-        signature=("file", "message", "severity"),
+        signature="file message severity",
     ),
     # https://golangci-lint.run/docs/configuration/file/#output-configuration
     "golangci-json": JsonFormat(
@@ -113,8 +108,8 @@ _FORMATS: Mapping[str, JsonFormat] = {
         message="Text",
         rule="FromLinter",
         level="Severity",
-        region=("Pos.Line", "Pos.Column", "LineRange.To", ""),
-        signature=("FromLinter", "Text", "Pos.Filename"),
+        region="Pos.Line Pos.Column LineRange.To -",
+        signature="FromLinter Text Pos.Filename",
     ),
     # https://github.com/reviewdog/reviewdog/tree/master/proto/rdf
     "rdjson": JsonFormat(
@@ -123,11 +118,9 @@ _FORMATS: Mapping[str, JsonFormat] = {
         path="location.path",
         rule="code.value",
         level="severity",
-        region=(
-            *("location.range.start.line", "location.range.start.column"),
-            *("location.range.end.line", "location.range.end.column"),
-        ),
-        signature=("message", "location.path"),
+        place="location.range.",
+        region="start.line start.column end.line end.column",
+        signature="message location.path",
     ),
     # https://docs.gitlab.com/ci/testing/code_quality/#code-quality-report-format
     "gitlab-codequality": JsonFormat(
@@ -137,14 +130,10 @@ _FORMATS: Mapping[str, JsonFormat] = {
         message="description",
         rule="check_name",
         level="severity",
-        region=(
-            *(
-                "location.lines.begin|location.positions.begin.line",
-                "location.positions.begin.column",
-            ),
-            *("location.lines.end|location.positions.end.line", "location.positions.end.column"),
-        ),
-        signature=("description", "location.path"),
+        place="location.",
+        region="lines.begin|positions.begin.line positions.begin.column"
+        " lines.end|positions.end.line positions.end.column",
+        signature="description location.path",
     ),
 }
 
@@ -204,9 +193,9 @@ def _diagnostic(row: JsonFormat, one: Mapping[str, object]) -> Diagnostic:
 
 
 def _region(row: JsonFormat, one: Mapping[str, object]) -> Region | None:
-    line, column, end_line, end_column = (_number(one, path) for path in row.region)
+    line, column, end_line, end_column = (_number(row, one, path) for path in row.region.split())
     if row.zero_based:
-        start, end = (value_at(one, row.region[index]) for index in (0, 2))
+        start, _, end, _ = (value_at(one, row.place + path) for path in row.region.split())
         line, end_line = (n + 1 if isinstance(n, int) else None for n in (start, end))
     if line is None:
         return None
@@ -226,9 +215,9 @@ def _text(one: Mapping[str, object], path: str) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
-def _number(one: Mapping[str, object], path: str) -> int | None:
+def _number(row: JsonFormat, one: Mapping[str, object], path: str) -> int | None:
     for way in path.split("|"):
-        value = value_at(one, way)
+        value = value_at(one, row.place + way)
         if isinstance(value, int) and value > 0:
             return value
     return None
@@ -263,7 +252,9 @@ def recognised(content: bytes) -> Report:
 def _has_signature(row: JsonFormat, document: object) -> bool:
     whole = document if isinstance(document, dict) else {row.lists[0]: document}
     first = next(_problems(whole, row.lists), None)
-    return first is not None and all(value_at(first, path) is not None for path in row.signature)
+    return first is not None and all(
+        value_at(first, path) is not None for path in row.signature.split()
+    )
 
 
 def _described(document: object) -> str:

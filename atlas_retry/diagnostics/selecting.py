@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from atlas_retry.diagnostics.failures import inside
 from atlas_retry.diagnostics.started import StartedLine, started_lines
 from atlas_retry.model import Diagnostic, GateResult
-from atlas_retry.patterns import regex
+from atlas_retry.patterns import regex, words
 
 _SEPARATOR = regex(r"\s*(?:&&|\|\||[;|\n])\s*")
 _ENTER = regex(r"cd (?P<folder>[\w@.+-]+(?:/[\w@.+-]+)*)/? && (?!.*\bcd )")
@@ -94,47 +94,35 @@ CHANGING: Mapping[str, tuple[str, ...]] = {
 """Options of a program that write files, or load other code or settings."""
 
 # https://doc.rust-lang.org/cargo/commands/cargo-test.html
-_CARGO = frozenset(
-    {
-        *("--manifest-path", "-p", "--package", "--exclude", "-F", "--features", "--profile"),
-        *("--target", "--target-dir", "--config", "--test", "--bin", "--example", "--bench"),
-        *("-j", "--jobs", "--color", "--message-format", "--lockfile-path", "-Z", "-C"),
-        *("--test-threads", "--skip", "--format", "--logfile", "--shuffle-seed"),
-    }
-)
+_CARGO = words("""
+    --manifest-path -p --package --exclude -F --features --profile --target --target-dir --config
+    --test --bin --example --bench -j --jobs --color --message-format --lockfile-path -Z -C
+    --test-threads --skip --format --logfile --shuffle-seed
+    """)
 # https://maven.apache.org/ref/current/maven-embedder/cli.html
-_MAVEN = frozenset(
-    {
-        *("-f", "--file", "-s", "--settings", "-gs", "--global-settings", "-t", "--toolchains"),
-        *("-P", "--activate-profiles", "-pl", "--projects", "-rf", "--resume-from", "-T"),
-        *("--threads", "-D", "--define", "-b", "--builder", "-l", "--log-file", "--color"),
-    }
-)
+_MAVEN = words("""
+    -f --file -s --settings -gs --global-settings -t --toolchains -P --activate-profiles -pl
+    --projects -rf --resume-from -T --threads -D --define -b --builder -l --log-file --color
+    """)
 # https://github.com/avajs/ava/blob/main/docs/05-command-line.md
-_AVA = frozenset({"--config", "--node-arguments", "-c", "--concurrency", "-T", "--timeout"})
+_AVA = words("--config --node-arguments -c --concurrency -T --timeout")
 # https://nodejs.org/api/cli.html
-_NODE = frozenset(
-    {
-        *("-r", "--require", "--import", "--loader", "--experimental-loader", "-C"),
-        *("--conditions", "--test-reporter", "--test-reporter-destination", "--test-timeout"),
-        *("--test-concurrency", "--test-name-pattern", "--test-skip-pattern", "--test-shard"),
-    }
-)
+_NODE = words("""
+    -r --require --import --loader --experimental-loader -C --conditions --test-reporter
+    --test-reporter-destination --test-timeout --test-concurrency --test-name-pattern
+    --test-skip-pattern --test-shard
+    """)
 
 
 # https://docs.pytest.org/en/stable/reference/reference.html#command-line-flags, and the options of
 # pytest-xdist, pytest-cov, pytest-django, pytest-timeout
-_PYTEST = frozenset(
-    {
-        *("-c", "--config-file", "--rootdir", "--confcutdir", "-p", "-o", "--override-ini", "-W"),
-        *("--pythonwarnings", "--import-mode", "--basetemp", "--ds", "--dc", "--cov-config"),
-        *("--timeout", "--timeout-method", "--asyncio-mode", "--capture", "--log-level"),
-        *("--log-cli-level", "--log-file", "-k", "-m", "-n", "--numprocesses", "--dist", "--tb"),
-        *("--maxfail", "--durations", "--durations-min", "--junitxml", "--junit-xml", "--ignore"),
-        *("--ignore-glob", "--deselect", "--cov-report", "--cov-fail-under", "--html", "--tx"),
-        *("--color", "--show-capture", "--verbosity", "-r", "--reruns", "--reruns-delay"),
-    }
-)
+_PYTEST = words("""
+    -c --config-file --rootdir --confcutdir -p -o --override-ini -W --pythonwarnings --import-mode
+    --basetemp --ds --dc --cov-config --timeout --timeout-method --asyncio-mode --capture
+    --log-level --log-cli-level --log-file -k -m -n --numprocesses --dist --tb --maxfail --durations
+    --durations-min --junitxml --junit-xml --ignore --ignore-glob --deselect --cov-report
+    --cov-fail-under --html --tx --color --show-capture --verbosity -r --reruns --reruns-delay
+    """)
 _PYTEST_DROPPED = (
     r"-[qvxl]+|-r.*|-k|-m|-n.*|--(?:quiet|verbose|verbosity|exitfirst|maxfail|numprocesses|dist|tx"
     r"|tb|durations.*|junit-?xml|ignore(?:-glob)?|deselect|cov.*|html|color|show-.*|no-header"
@@ -142,76 +130,59 @@ _PYTEST_DROPPED = (
     r"|looponfail|self-contained-html|log-file)"
 )
 # https://pkg.go.dev/cmd/go#hdr-Testing_flags
-_GO = frozenset(
-    f"-{name}"
-    for name in (
-        *("run", "bench", "count", "timeout", "tags", "p", "parallel", "cpu", "coverprofile"),
-        *("covermode", "coverpkg", "exec", "ldflags", "gcflags", "mod", "modfile", "overlay"),
-        *("shuffle", "vet", "o", "outputdir", "C", "skip", "fuzz", "fuzztime", "list"),
-        *("cpuprofile", "memprofile", "blockprofile", "trace", "benchtime", "toolexec"),
-    )
-)
+_GO = words("""
+    -run -bench -count -timeout -tags -p -parallel -cpu -coverprofile -covermode -coverpkg -exec
+    -ldflags -gcflags -mod -modfile -overlay -shuffle -vet -o -outputdir -C -skip -fuzz -fuzztime
+    -list -cpuprofile -memprofile -blockprofile -trace -benchtime -toolexec
+    """)
 _GO_DROPPED = (
     r"--?(?:v|json|run|skip|bench.*|fuzz.*|list|cover.*|failfast|o|outputdir|\w+profile|trace)"
 )
 # https://jestjs.io/docs/cli, https://vitest.dev/guide/cli, https://mochajs.org/#command-line-usage
-_JEST = frozenset(
-    {
-        *("-c", "--config", "--rootDir", "--env", "--testEnvironment", "--selectProjects"),
-        *("--testTimeout", "-w", "--maxWorkers", "-t", "--testNamePattern", "--reporters"),
-        *("--outputFile", "--testPathPattern", "--testPathPatterns", "--shard", "--changedSince"),
-        *("-r", "--root", "--dir", "--project", "--environment", "--pool", "--mode", "--reporter"),
-        *("--coverageReporters", "--coverageDirectory", "--coverage.provider"),
-    }
-)
+_JEST = words("""
+    -c --config --rootDir --env --testEnvironment --selectProjects --testTimeout -w --maxWorkers -t
+    --testNamePattern --reporters --outputFile --testPathPattern --testPathPatterns --shard
+    --changedSince -r --root --dir --project --environment --pool --mode --reporter
+    --coverageReporters --coverageDirectory --coverage.provider
+    """)
 _JEST_DROPPED = (
     r"-[toib]|--(?:coverage.*|collectCoverage.*|ci|verbose|silent|watch.*|testNamePattern"
     r"|testPathPatterns?|onlyChanged|onlyFailures|changed.*|json|outputFile.*|reporters?.*|bail.*"
     r"|maxWorkers|shard|run|colors?|no-color|passWithNoTests)|-w"
 )
-_MOCHA = frozenset(
-    {
-        *("-r", "--require", "--config", "--package", "-u", "--ui", "-t", "--timeout", "-R"),
-        *("--reporter", "-O", "--reporter-option", "--reporter-options", "-g", "--grep", "-f"),
-        *("--fgrep", "--file", "--extension", "--spec", "--loader", "--import", "-n"),
-        *("--node-option", "-j", "--jobs", "--ignore", "--exclude", "-s", "--slow", "--retries"),
-    }
-)
+_MOCHA = words("""
+    -r --require --config --package -u --ui -t --timeout -R --reporter -O --reporter-option
+    --reporter-options -g --grep -f --fgrep --file --extension --spec --loader --import -n
+    --node-option -j --jobs --ignore --exclude -s --slow --retries
+    """)
 _MOCHA_DROPPED = (
     r"-[ROgfibpj]|--(?:reporter.*|grep|fgrep|invert|spec|bail|parallel|jobs|watch.*|colou?rs?"
     r"|no-colou?rs?|forbid-only|dry-run)"
 )
 # https://rspec.info/documentation/, https://docs.phpunit.de/en/12.0/textui.html
-_RSPEC = frozenset(
-    {
-        *("-I", "-r", "--require", "-P", "--pattern", "-f", "--format", "-o", "--out", "-e"),
-        *("--example", "-t", "--tag", "--seed", "--order", "-O", "--options", "--default-path"),
-        *("--exclude-pattern", "--failure-exit-code"),
-    }
-)
+_RSPEC = words("""
+    -I -r --require -P --pattern -f --format -o --out -e --example -t --tag --seed --order -O
+    --options --default-path --exclude-pattern --failure-exit-code
+    """)
 _RSPEC_DROPPED = (
     r"-[fotePcnp]|--(?:format|out|tag|example|pattern|exclude-pattern|seed|order|fail-fast.*"
     r"|profile.*|only-failures|next-failure|colou?r|no-colou?r|failure-exit-code)"
 )
-_PHPUNIT = frozenset(
-    {
-        *("-c", "--configuration", "--bootstrap", "--include-path", "-d", "--cache-directory"),
-        *("--testsuite", "--filter", "--group", "--exclude-group", "--log-junit", "--order-by"),
-        *("--coverage-clover", "--coverage-html", "--coverage-text", "--coverage-cobertura"),
-    }
-)
+_PHPUNIT = words("""
+    -c --configuration --bootstrap --include-path -d --cache-directory --testsuite --filter --group
+    --exclude-group --log-junit --order-by --coverage-clover --coverage-html --coverage-text
+    --coverage-cobertura
+    """)
 _PHPUNIT_DROPPED = (
     r"-v+|--(?:filter|testsuite|group|exclude-group|log-.*|coverage.*|verbose|testdox.*|colors.*"
     r"|stop-on-.*|order-by.*|no-progress|display-.*)"
 )
 # https://docs.python.org/3/library/unittest.html#command-line-options
 # https://docs.djangoproject.com/en/5.2/ref/django-admin/#test
-_UNITTEST = frozenset(
-    {
-        *("-s", "--start-directory", "-p", "--pattern", "-t", "-k", "--settings", "--pythonpath"),
-        *("--testrunner", "--verbosity", "--tag", "--exclude-tag", "--shuffle"),
-    }
-)
+_UNITTEST = words("""
+    -s --start-directory -p --pattern -t -k --settings --pythonpath --testrunner --verbosity --tag
+    --exclude-tag --shuffle
+    """)
 _UNITTEST_DROPPED = (
     r"-[vqfk]|--(?:verbose|quiet|failfast|locals|verbosity|parallel|tag|exclude-tag|shuffle|timing)"
 )

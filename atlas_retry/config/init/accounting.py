@@ -29,21 +29,9 @@ from atlas_retry.config.init.values import Proposed, Slot
 from atlas_retry.config.neutralised import neutraliser
 from atlas_retry.config.project import ProjectFiles
 from atlas_retry.diagnostics.tools import ASSIGNED, bare
-from atlas_retry.patterns import regex
+from atlas_retry.patterns import regex, words
 
-RUNNERS = {
-    "make",
-    "gmake",
-    "just",
-    "task",
-    "rake",
-    "composer",
-    "poe",
-    "pdm",
-    "hatch",
-    "mage",
-    *NODE,
-}
+RUNNERS = words("make gmake just task rake composer poe pdm hatch mage") | NODE.keys()
 WHOLE = {"tox", "nox", "rake"}
 """Runners that run tests unless a target is given."""
 INTERPRETERS = {"sh", "bash", "bun", "node", "ruby", "python", "python3"}
