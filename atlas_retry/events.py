@@ -162,8 +162,7 @@ class ValidationFinished(Event, frozen=True, kw_only=True):
 
     @property
     def message(self) -> str:
-        passed = sum(result.success for result in self.validation.results)
-        return f"{passed} of {_gates(len(self.validation.results))} passed"
+        return self.validation.counts
 
 
 class FixerFinished(Event, frozen=True, kw_only=True):

@@ -263,6 +263,16 @@ class Validation(Struct, frozen=True, kw_only=True):
         return tuple(result for result in self.results if result.blocks)
 
     @property
+    def counts(self) -> str:
+        """`3 of 5 gates passed`; if not all have run that should, `1 failed, 2 not run`."""
+        ran = [result for result in self.results if result.status is not Status.SKIPPED]
+        passed, every = sum(result.success for result in ran), len(self.results)
+        if self.is_limited or len(ran) == every:
+            return f"{passed} of {len(ran)} {'gate' if len(ran) == 1 else 'gates'} passed"
+        parts = ((len(ran) - passed, "failed"), (passed, "passed"), (every - len(ran), "not run"))
+        return ", ".join(f"{number} {word}" for number, word in parts if number)
+
+    @property
     def failed_step(self) -> str | None:
         """Kind of the first gate that blocks, as named in the report."""
         return self.failures[0].kind.value if self.failures else None

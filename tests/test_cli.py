@@ -51,6 +51,17 @@ def test_a_gate_for_ci_runs_there_and_when_it_is_named(project: Project) -> None
     assert atlas(project, "validate", CI="true").code == 1
 
 
+def test_what_did_not_run_has_not_passed(project: Project) -> None:
+    configuration = project.root / ".atlas/config.yaml"
+    configuration.write_text(
+        "validation: {lint: ['exit 1'], test: ['true', 'echo'], parallel: false}\n"
+    )
+    assert "failed: exit (1 failed, 2 not run)" in atlas(project, "validate", "--fail-fast").out
+    report = json.loads(atlas(project, "validate", "--fail-fast", "--json").out)
+    assert [result["success"] for result in report["test_results"]] == [False, False]
+    assert "(2 of 3 gates passed)" in atlas(project, "validate").out
+
+
 def test_no_module_is_imported_from_the_workspace(project: Project) -> None:
     gates(project, "exit 1")
     named = ("typer", "msgspec", "yaml", "rich", "json", "sqlite3", "tomllib", "shutil", "IPython")

@@ -2,14 +2,16 @@
 
 import os
 import sys
+from contextlib import suppress
 from itertools import product
 from pathlib import Path
 
-from atlas_retry import config
-from atlas_retry.errors import UsageError
+from atlas_retry import config, state_dir
+from atlas_retry.errors import StateError, UsageError
+from atlas_retry.model import GateResult
 from atlas_retry.reports import documents
 from atlas_retry.reports.documents import encode
-from atlas_retry.settings import CONFIGURATION_FILES
+from atlas_retry.settings import CONFIGURATION_FILES, Settings
 from atlas_retry.text.units import counted
 
 
@@ -27,18 +29,23 @@ def show(path: Path = Path(), *, config_file: Path | None = None, json: bool = F
 
 
 def check(path: Path = Path(), *, config_file: Path | None = None, json: bool = False) -> int:
-    """Check the configuration, and warn of what is unwise."""
+    """Check the configuration, and warn of what is unwise, and of gates that may check nothing."""
+    from atlas_retry.cli.idle import idle_gates, silent_tests
+
     _check_folder(path)
     settings = config.load(path.resolve(), environ=os.environ, overrides=config.naming(config_file))
     if settings.triage_baseline:
         from atlas_retry.run.triage import check_baseline
 
         check_baseline(config.root_of(path), settings, os.environ)
+    root = config.root_of(path)
+    idle = (*idle_gates(settings.gates, root, os.environ), *silent_tests(_last(settings, root)))
+    warnings = (*settings.warnings, *idle)
     if json:
         facts = {"gates": len(settings.gates), "sources": settings.sources}
-        print(encode({**facts, "warnings": settings.warnings}), end="")
+        print(encode({**facts, "warnings": warnings}), end="")
         return 0
-    for warning in settings.warnings:
+    for warning in warnings:
         print(f"warning: {warning}", file=sys.stderr)
     print(f"{counted(len(settings.gates), 'gate')}, read from {', '.join(settings.sources)}")
     return 0
@@ -48,6 +55,18 @@ def _check_folder(path: Path) -> None:
     """Raise UsageError if the defaults would be shown for a folder that does not exist."""
     if not path.is_dir():
         raise UsageError(f"{path} is not a directory")
+
+
+def _last(settings: Settings, root: Path) -> tuple[GateResult, ...]:
+    """The remembered results of the gates; none if the state directory cannot be used."""
+    from atlas_retry.gates.memory import Memory
+    from atlas_retry.run.open import answers
+
+    names = {gate.name for gate in settings.gates}
+    with suppress(StateError):
+        memory = Memory(answers(state_dir.locate(os.environ), root), root, os.environ)
+        return tuple(result for result in memory.results() if result.name in names)
+    return ()
 
 
 def take(revision: str, path: Path = Path()) -> int:

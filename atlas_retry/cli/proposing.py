@@ -75,7 +75,8 @@ def initialise(root: Path, environ: Mapping[str, str], how: How) -> int:
     elif not how.print_only:
         proposing.write(root, proposal)
         lines = _summary(tried, proposal, how.verbose)
-        sys.stderr.write("".join(f"{line}\n" for line in lines))
+        idle = _idle(tried, proposal, root, environ)
+        sys.stderr.write("".join(f"{line}\n" for line in (*lines, *idle)))
     if interruption:
         raise interruption
     return 0
@@ -217,6 +218,22 @@ def _asked(root: Path, proposal: "Proposal") -> "Proposal":
     if not command:
         raise refusal
     return replace(proposal, choices=(*proposal.choices, proposing.answered(command)))
+
+
+def _idle(
+    tried: Sequence["TriedGate"], proposal: "Proposal", root: Path, environ: Mapping[str, str]
+) -> Iterator[str]:
+    """Warnings of gates that may check nothing."""
+    from atlas_retry.cli.idle import idle_gates, placeholder, silent_tests
+    from atlas_retry.config import root_of
+    from atlas_retry.run.trying import gate_of
+
+    results = (one.result for one in tried if one.result is not None)
+    gates = map(gate_of, proposal.gates)
+    top = root_of(root)
+    idle = idle_gates(gates, top, environ)
+    warnings = (*placeholder(top, environ), *idle, *silent_tests(results))
+    yield from (f"warning: {warning}" for warning in warnings)
 
 
 def _summary(tried: Sequence["TriedGate"], proposal: "Proposal", verbose: int) -> Iterator[str]:

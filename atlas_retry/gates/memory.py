@@ -167,6 +167,10 @@ class Memory:
         parts = (__version__, spelled, environ, tools)
         return sha256_of(msgspec.msgpack.encode(parts))
 
+    def results(self) -> "Iterator[GateResult]":
+        """Every remembered result, whether or not it still holds."""
+        return (answer.result for answer in self._read().values())
+
     def _read(self) -> dict[str, _Answer]:
         with suppress(OSError, msgspec.MsgspecError):
             return msgspec.msgpack.decode(self._file.read_bytes(), type=dict[str, _Answer])

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from atlas_retry import __version__
 from atlas_retry.model import (
@@ -19,6 +20,7 @@ from atlas_retry.model import (
     OpenReview,
     Outcome,
     RunFacts,
+    Status,
     Validation,
     Violation,
     WorkspaceFacts,
@@ -109,7 +111,9 @@ def report_document(
     """The document of a validation, with results by kind."""
     by_list: dict[str, tuple[GateResult, ...]] = dict.fromkeys(LISTS, ())
     for result in validation.results:
-        by_list[OWN_LIST.get(result.kind, "other_results")] += (result,)
+        has_passed = result.success and result.status is not Status.SKIPPED
+        shown = replace(result, success=has_passed)
+        by_list[OWN_LIST.get(result.kind, "other_results")] += (shown,)
     more = {
         "atlas_version": __version__,
         "workspace": workspace,

@@ -10,7 +10,7 @@ from atlas_retry.diagnostics.counting import counts_of, course_of
 from atlas_retry.model import Attempt, Diagnostic, GateResult, Outcome
 from atlas_retry.patterns import regex
 from atlas_retry.reports.findings import TOOL, AnswerWord, Finding, of_run
-from atlas_retry.reports.phrases import fraction, headline, next_steps, plain, sparkline, strip_of
+from atlas_retry.reports.phrases import headline, next_steps, plain, sparkline, strip_of
 from atlas_retry.reports.problems import SIGNS, listed, more, place, position, tally
 from atlas_retry.reports.subject import Subject
 from atlas_retry.text.units import NOT_REPORTED, counted, seconds, spent, usd
@@ -93,7 +93,7 @@ def _attempt(attempt: Attempt) -> str:
             str, map(len, (attempt.fixed, attempt.remaining, attempt.introduced, attempt.changes))
         ),
         NOT_REPORTED if attempt.cost_usd is None else usd(attempt.cost_usd),
-        fraction(attempt.validation) if attempt.validation else "not validated",
+        attempt.validation.counts if attempt.validation else "not validated",
     )
     return f"| {' | '.join(cells)} |"
 

@@ -51,13 +51,16 @@ def _of_validation(validation: Validation) -> str:
     results = validation.results
     if not results:
         return "No gate ran"
+    has_skipped = any(result.status is Status.SKIPPED for result in results)
     if validation.success:
         flaky = sum(result.status is Status.FLAKY for result in results)
-        if not all(result.success for result in results):
-            return f"No required gate failed: {fraction(validation)}"
+        if not all(result.success for result in results) or has_skipped:
+            return f"No required gate failed: {validation.counts}"
         return f"All {counted(len(results), 'gate')} pass" + (f", {flaky} flaky" if flaky else "")
     if not validation.failures:
         return f"Not checked: {validation.unchecked}"
+    if has_skipped:
+        return validation.counts.capitalize()
     return f"{len(validation.failures)} of {counted(len(results), 'gate')} failed"
 
 
@@ -86,9 +89,3 @@ def sparkline(counts: Iterable[int | None]) -> str:
     every = [*counts]
     most = max((count for count in every if count is not None), default=0) or 1
     return "".join(" " if n is None else BARS[-(-n * (len(BARS) - 1) // most)] for n in every)
-
-
-def fraction(validation: Validation) -> str:
-    """The phrase `3 of 5 gates passed`."""
-    passed = sum(result.success for result in validation.results)
-    return f"{passed} of {counted(len(validation.results), 'gate')} passed"

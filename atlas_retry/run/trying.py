@@ -32,6 +32,8 @@ class TriedGate(Struct, frozen=True, kw_only=True):
     outcome: str
     """green, red today, left out ...; one or two words for the table."""
     duration_s: float | None = None
+    result: GateResult | None = None
+    """Of its trial run; None if it was not tried."""
 
 
 class _Trial(Struct, frozen=True, kw_only=True):
@@ -92,20 +94,21 @@ def _try(
     if choice.obstacle:
         return _not_started(choice)
     emit(Notice(text=f"trying {choice.run}"))
-    gate = _gate_of(choice)
+    gate = gate_of(choice)
     with suppress(WorkspaceError):
         trial = _run(ws, gate, environ)
         seen = _judged(choice, trial)
         if seen is None:
             checked = replace(choice, run=only_checks(gate.run), fix=gate.run)
-            again = _run(ws, _gate_of(checked), environ)
+            again = _run(ws, gate_of(checked), environ)
             outcome = "green" if again.result.success else "red today"
             seen = TriedGate(choice=checked, outcome=outcome)
-        return replace(seen, duration_s=trial.result.duration_ms / 1000)
+        return replace(seen, duration_s=trial.result.duration_ms / 1000, result=trial.result)
     return TriedGate(choice=choice, outcome="not tried")
 
 
-def _gate_of(proposed: Proposed) -> Gate:
+def gate_of(proposed: Proposed) -> Gate:
+    """The gate of a proposal, as its configuration would give it, with the limit of a trial."""
     text = text_of(Proposal(choices=(proposed,))).encode()
     (gate,) = config.load_text(text, "proposal").gates
     return replace(gate, timeout_s=min(gate.timeout_s, LIMIT_S), recheck=None)

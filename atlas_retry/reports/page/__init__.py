@@ -9,7 +9,7 @@ from atlas_retry.model import GateResult, Outcome, Validation, Verdict
 from atlas_retry.reports.page.attempts import attempts
 from atlas_retry.reports.page.elements import Node, bar, document, table, tag
 from atlas_retry.reports.page.gates import gates, weight
-from atlas_retry.reports.phrases import fraction, headline, next_steps, strip_of
+from atlas_retry.reports.phrases import headline, next_steps, strip_of
 from atlas_retry.reports.problems import SIGNS
 from atlas_retry.reports.subject import Subject
 from atlas_retry.text.units import counted, seconds, spent
@@ -80,7 +80,7 @@ def _outcome(run: Outcome) -> Iterable[Node]:
 
 def _facts(subject: Subject) -> Iterable[str]:
     run, validation = subject.run, subject.validation
-    yield fraction(validation)
+    yield validation.counts
     if run:
         yield counted(len(run.attempts), "attempt")
         yield spent(run)
@@ -166,4 +166,4 @@ def _phases(run: Outcome) -> Iterator[tuple[str, str, int, str]]:
 
 def _validated(name: str, section: str, validation: Validation) -> tuple[str, str, int, str]:
     style = "good" if validation.success else "bad"
-    return f"{name}: {fraction(validation)}", section, validation.duration_ms, style
+    return f"{name}: {validation.counts}", section, validation.duration_ms, style

@@ -13,7 +13,6 @@ from atlas_retry.patterns import regex
 from atlas_retry.reports.findings import Finding, of_attempt
 from atlas_retry.reports.page.elements import Node, foldable, scrollable, tag
 from atlas_retry.reports.page.gates import MAX_LISTED, gates, problems
-from atlas_retry.reports.phrases import fraction
 from atlas_retry.reports.subject import Subject
 from atlas_retry.text.units import counted, seconds, usd
 
@@ -56,7 +55,7 @@ def attempts(subject: Subject, run: Outcome) -> Iterable[Node]:
             unfolded=attempt.number == open_number,
         )
         yield tag("section", folded, id=f"attempt-{attempt.number}")
-    before = foldable(f"Before the first attempt: {fraction(run.baseline)}", gates(run.baseline))
+    before = foldable(f"Before the first attempt: {run.baseline.counts}", gates(run.baseline))
     yield tag("section", before, id="baseline")
 
 
@@ -79,7 +78,7 @@ def _facts(attempt: Attempt) -> Iterator[str]:
         yield f"{tokens.input:,} tokens in{cached}, {tokens.output:,} out"
     if attempt.transport_retries:
         yield f"transport retries: {attempt.transport_retries}"
-    yield fraction(attempt.validation) if attempt.validation else "not validated"
+    yield attempt.validation.counts if attempt.validation else "not validated"
 
 
 def _words(attempt: Attempt) -> Iterator[Node]:
@@ -125,7 +124,7 @@ def _afterwards(attempt: Attempt, patch: str, prompt: str) -> Iterator[Node]:
     else:
         yield foldable(title, tag("ul", *items)) if items else tag("p", title, class_="none")
     if attempt.validation:
-        title = f"Gates afterwards: {fraction(attempt.validation)}"
+        title = f"Gates afterwards: {attempt.validation.counts}"
         yield foldable(title, gates(attempt.validation))
     if prompt:
         title = f"Prompt ({attempt.prompt_chars or len(prompt):,} characters)"

@@ -11,7 +11,7 @@ from atlas_retry.reports.screen.lines import (
     names_of,
     printable,
 )
-from atlas_retry.text.units import bounded, counted, seconds
+from atlas_retry.text.units import bounded, seconds
 
 MARKS = {
     Status.PASSED: ("ok", "good"),
@@ -128,10 +128,10 @@ def _that_count(validation: Validation) -> tuple[tuple[GateResult, ...], str]:
 
 def _verdict(validation: Validation) -> Line:
     results, others = _that_count(validation)
-    passed = sum(result.success for result in results)
-    counts = f"{passed} of {counted(len(results), 'gate')} passed"
+    counts = validation.counts
     if validation.success:
-        only_optional = "" if passed == len(results) else "no required gate failed, "
+        all_passed = all(result.success for result in results)
+        only_optional = "" if all_passed else "no required gate failed, "
         fine = (Status.PASSED, Status.SKIPPED)
         warned = [result.name for result in results if result.status not in fine]
         look = f"; look at {names_of(warned)}" if warned else ""
