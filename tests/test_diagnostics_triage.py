@@ -256,3 +256,8 @@ def test_a_part_with_nothing_to_do_beside_tests_is_not_vacuous(tests: str) -> No
     text = f"make: Nothing to be done for 'deps'.\n{tests}\n"
     output = ToolOutput(command="make test", kind=Kind.TEST, exit_code=0, stdout=text)
     assert not diagnose(output).vacuous
+
+
+def test_empty_lines_say_nothing_of_tests() -> None:
+    output = ToolOutput(command="sh run.sh", kind=Kind.TEST, exit_code=0, stdout="\n\n")
+    assert not diagnose(output).vacuous

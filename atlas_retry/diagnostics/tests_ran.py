@@ -85,10 +85,8 @@ _NONE = regex(r"""(?x)
     | (?:[Ww]arning:[ ]|error:[ ])?No[ ]Python[ ]files[ ]found\b
     """)
 """Messages that no test ran."""
-_IDLE = regex(
-    r"g?make(\[\d+\])?: (['`\u2018].+['\u2019] is up to date\.$|Nothing to be done for )|\s*$"
-)
-"""What make prints if it runs nothing, and empty lines."""
+_IDLE = regex(r"g?make(\[\d+\])?: (['`\u2018].+['\u2019] is up to date\.$|Nothing to be done for )")
+"""What make prints if it runs nothing."""
 _GO_TEST = regex(r"^ *--- (PASS|FAIL|SKIP): ")
 _ENDED = regex(r"\b(\d+) (?:tests? )?(?:pass|fail)(?:ed|ing)?\b")
 _COUNTING = tuple(map(regex, _COUNTS))
@@ -106,7 +104,9 @@ def tests_ran(log: Log) -> bool | None:
     summary = [line for line in lines if _SAYS.match(line)]
     if sum(map(_ran, summary)) > 0:
         return True
-    none = any(map(_NONE.match, lines)) or all(map(_IDLE.match, log.lines))
+    spoken = list(filter(str.strip, log.lines))
+    is_idle = bool(spoken) and all(map(_IDLE.match, spoken))
+    none = is_idle or any(map(_NONE.match, lines))
     has_passed = log.exit_code in (0, _PYTEST_NOTHING)
     return False if none or (summary and has_passed) else None
 

@@ -113,7 +113,8 @@ def more(delta: Delta, reason: Ruling) -> Ruling | None:
     """The ruling on settings that only have more dependencies, jobs or steps; None for others."""
     old, new = (parse(delta.path, content or b"") for content in (delta.before, delta.after))
     is_alone = reason.rule in ("settings-changed", "pipeline-changed") and not is_shared(delta.path)
-    if not (is_alone and isinstance(old, dict) and old and _grew(old, new, "")):
+    grew = isinstance(old, dict) and old != {} and _grew(old, new, "")
+    if not (is_alone and grew):
         return None
     return replace(
         reason,
