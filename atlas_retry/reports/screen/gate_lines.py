@@ -11,7 +11,7 @@ from atlas_retry.reports.screen.lines import (
     names_of,
     printable,
 )
-from atlas_retry.text.units import bounded, seconds
+from atlas_retry.text.units import bounded, counted, seconds
 
 MARKS = {
     Status.PASSED: ("ok", "good"),
