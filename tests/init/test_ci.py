@@ -253,6 +253,20 @@ def test_install_lines_are_recognised(line: str, *, expected: bool) -> None:
     assert installs(line) is expected
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "mvn -B -V -ntp -e deploy -DskipTests -Dpmd.skip",
+        "mvn clean verify deploy",
+        "mvn release:perform",
+        "./gradlew check publishToMavenCentral",
+        "gradle :core:publish",
+    ],
+)
+def test_what_hands_something_out_is_never_a_gate(line: str) -> None:
+    assert gates_of({GITHUB: STEPS + f"    - run: {line}\n"}) == []
+
+
 @pytest.mark.parametrize("name", ["package", "build", "docs"])
 def test_a_packaging_target_is_labelled_build(name: str) -> None:
     files = {

@@ -106,7 +106,7 @@ TOOLS = (
     ToolRow(Slot.TEST, "", r"lein test|stack test|cabal (?:v2-)?test|bazel(?:isk)? test"),
     ToolRow(Slot.TEST, "", r"terraform test|dart test|flutter test|sbt .*test"),
     ToolRow(Slot.TEST, "jvm", rf"{_JVM}\b(?:test|verify|check|build|install|package|allTests)"),
-    ToolRow(Slot.LINT, "jvm", rf"{_JVM}(?:checkstyle|pmd|spotbugs|detekt|lint)\S*"),
+    ToolRow(Slot.LINT, "jvm", rf"{_JVM}(?<![\w.-])(?:checkstyle|pmd|spotbugs|detekt|lint)\S*"),
     ToolRow(Slot.BUILD, "jvm", rf"{_JVM}\b(?:compile|assemble|javadoc)"),
     ToolRow(Slot.BUILD, "rust", rf"{_CARGO} (?:(?:hack )?build|rustc|(?:rust)?doc|bench)"),
     ToolRow(Slot.BUILD, "", r"(?:go|dotnet|swift|mkdocs|vite) build|sphinx-build"),
@@ -175,7 +175,7 @@ PREPARES = regex(r"""(?x)(?:sudo(?:[ ]-\S+)*[ ])?(?:
     | dotnet[ ](?:restore|tool|nuget|workload)|nuget
     | (?:terraform|tofu)[ ]init|helm[ ](?:repo|dep\w*)|twine[ ]upload|mise[ ]\S+|gradle[ ]wrapper
     | (?:npx|pnpm|yarn|bunx)[ ](?:exec[ ])?(?:playwright|cypress)[ ]install
-    | (?:\S+[ ]){1,4}(?:[\w-]+:)?(?:publish|deploy|upload|setup)(?!\S)
+    | (?:\S+[ ]){1,20}(?:[\w-]+:)?(?:publish|deploy|upload|setup)(?!\S)
     | cmake[ ]-E
     | tox[ ].*--notest(?!\S).*
     | \.?/?[\w./-]*(?:install|setup)[\w-]*\.(?:sh|py)(?!\S).*
@@ -197,6 +197,13 @@ RUNS = regex(r"""(?x)
 """Start of a line that runs a build tool, or a container: it fails the job if that fails."""
 
 
+HANDS_OUT = regex(
+    r"(?:\./)?(?:mvn|gradle)w? (?:.* )?[\w:-]*?"
+    r"(?:deploy|publish\w*|release|upload\w*)(?::\S+)?(?!\S)"
+)
+"""A line of Maven or Gradle that deploys or publishes, whatever it checks before."""
+
+
 def runs_a_tool(line: str) -> bool:
     """Whether a line starts a build tool, or a program of the project by a launcher."""
     plain = re.sub(rf"^{ASSIGNED}", "", line.strip())
@@ -207,7 +214,8 @@ def only_prepares(line: str) -> bool:
     """Whether a line is set-up, which CI needs on an empty machine; `understand` has precedence."""
     plain = re.sub(r"\s*\|\|\s*(?:true|:)$", "", re.sub(rf"^{ASSIGNED}", "", line.strip()))
     starts = (plain, bare(plain))
-    is_set_up = not plain or any(PREPARES.match(each) or INSTALLS.match(each) for each in starts)
+    is_set_up = any(PREPARES.match(each) or INSTALLS.match(each) for each in starts)
+    is_set_up = is_set_up or not plain or HANDS_OUT.match(plain) is not None
     return is_set_up and understand(line) is None and not re.match(r"git (?:diff|status)\b", plain)
 
 
@@ -223,8 +231,10 @@ class UnderstoodCommand(Struct, frozen=True, kw_only=True):
 def understand(line: str) -> UnderstoodCommand | None:
     """The tool that a line starts; None if it is not in the table: `echo`, `npm ci` ..."""
     rest = bare(line)
+    if re.search(r"--(?:version|help)\b", rest) or HANDS_OUT.match(rest):
+        return None
     tool, start = _tool_of(rest)
-    if tool is None or re.search(r"--(?:version|help)\b", rest):
+    if tool is None:
         return None
     program = start.split()[0].removeprefix("./")
     name = program.rstrip("w") if tool.language == "jvm" else tool_name(start)
