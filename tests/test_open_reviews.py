@@ -10,7 +10,10 @@ from atlas_retry.guard.judgement import Judgement
 from atlas_retry.model import Held, Outcome, Verdict
 from tests.hooks import SESSION, begin, end
 from tests.judged import Seen, acts, judged, prompt_of
-from tests.projects import CALC, FIXED, WORSE, Project, atlas, git, on_a_terminal
+from tests.messages_server import call, say, serving
+from tests.projects import CALC, FIXED, UNITTEST, WORSE, Project, atlas, git, on_a_terminal
+from tests.test_agents_claude_code import real_claude
+from tests.test_review import QUIET
 
 CHEAT = """def add(a, b):
     if a == 1 and b == 2:
@@ -258,3 +261,49 @@ def test_a_run_at_a_terminal_asks(project: Project, typed: bytes, code: int) -> 
     assert ended == code
     assert "+    if a == 1 and b == 2:" in shown
     assert atlas(project, "validate").code == code
+
+
+# --- with the guard itself ----------------------------------------------------------------------
+
+SPECIAL = CALC.replace("    return", "    if (a, b) == (1, 2):\n        return 3\n    return")
+
+
+def test_a_cheat_is_asked_about_and_the_second_prompt_says_what_of(project: Project) -> None:
+    project.configure(validation={"test": [{"run": UNITTEST, "max_retries": 1}]})
+    project.attempt(1, {"calc.py": SPECIAL})
+    project.attempt(2, {"calc.py": SPECIAL + "\n\n# as agreed\n"})
+    project.commit()
+    outcome = project.retry()
+    assert outcome.verdict is Verdict.NEEDS_REVIEW
+    assert len(outcome.attempts) == 2
+    assert "calc.py:2 (special-cased" in prompt_of(outcome, 2)
+    assert "fix the source" not in prompt_of(outcome, 2).lower()
+    assert project.retry().verdict is Verdict.NEEDS_REVIEW
+
+
+@pytest.mark.claude
+@pytest.mark.skipif(real_claude() is None, reason="no Claude Code CLI")
+def test_claude_code_told_of_its_cheat_can_do_better(project: Project) -> None:
+    project.configure(
+        validation={"test": [{"run": UNITTEST, "max_retries": 1}]},
+        agent={"backend": "claude-code", "path": None},
+    )
+    project.commit()
+    file = str(project.root / "calc.py")
+    script = (
+        call("Write", file_path=file, content=SPECIAL),
+        say("done"),
+        call("Write", file_path=file, content=FIXED),
+        say("done"),
+    )
+    with serving(*script) as server:
+        project.environ.update(
+            ANTHROPIC_API_KEY="dummy-key",
+            ANTHROPIC_BASE_URL=server.url,
+            CLAUDE_CONFIG_DIR=str(project.root.parent / "claude"),
+            **dict.fromkeys(QUIET, "1"),
+        )
+        outcome = project.retry()
+    assert [len(one.held) for one in outcome.attempts] == [1, 0]
+    assert outcome.verdict is Verdict.FIXED
+    assert outcome.open_reviews == ()

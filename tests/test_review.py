@@ -9,7 +9,7 @@ from atlas_retry.agents.review import opinion
 from atlas_retry.model import Level, Outcome, Status, Verdict
 from atlas_retry.text.redaction import clean
 from tests.messages_server import Answer, MessagesServer, call, say, serving
-from tests.projects import FIXED, UNITTEST, WORSE, Project
+from tests.projects import FIXED, UNITTEST, WORSE, Ended, Project, atlas, git
 from tests.test_agents_claude_code import real_claude
 
 QUIET = (
@@ -216,3 +216,89 @@ def test_no_review_is_made_beyond_the_cost_limit(project: Project) -> None:
         outcome = judged(project, server)
     assert outcome.verdict is Verdict.EXHAUSTED
     assert server.requests == []
+
+
+# --- the user's own change ----------------------------------------------------------------------
+
+
+def reviewing(project: Project, **gate: object) -> None:
+    """A review gate beside passing tests, and a change of the user's that is not committed."""
+    review = {"name": "taste", "prompt": "Is it plain?", "agent": "anthropic"} | gate
+    project.configure(validation={"test": [UNITTEST], "review": [review]})
+    project.commit()
+    (project.root / "calc.py").write_text(FIXED)
+
+
+def validated(project: Project, server: MessagesServer, *flags: str) -> Ended:
+    project.environ.update(ANTHROPIC_API_KEY="dummy-key", ANTHROPIC_BASE_URL=server.url)
+    return atlas(project, "validate", *flags)
+
+
+def test_a_run_reviews_the_users_own_change(project: Project) -> None:
+    reviewing(project)
+    with serving(answer(passes=True)) as server:
+        project.environ.update(ANTHROPIC_API_KEY="dummy-key", ANTHROPIC_BASE_URL=server.url)
+        outcome = project.retry()
+    assert outcome.verdict is Verdict.CLEAN
+    (asked,) = server.requests
+    assert "+    return a + b" in asked.user_text
+
+
+def test_a_problem_of_the_users_change_is_fixed_by_the_agent(project: Project) -> None:
+    reviewing(project)
+    project.attempt(1, {"calc.py": FIXED.replace("a + b", "b + a")})
+    wish = answer(passes=False, path="calc.py", line=2, message="swap them")
+    with serving(wish, answer(passes=True)) as server:
+        project.environ.update(ANTHROPIC_API_KEY="dummy-key", ANTHROPIC_BASE_URL=server.url)
+        outcome = project.retry()
+    assert outcome.verdict is Verdict.FIXED
+    assert "swap them" in Path(outcome.attempts[0].prompt_path or "").read_text()
+
+
+def test_validate_asks_once_for_one_change(project: Project) -> None:
+    reviewing(project)
+    with serving(answer(passes=True), answer(passes=True)) as server:
+        assert validated(project, server, "--review").code == 0
+        assert validated(project, server, "--review").code == 0
+        assert len(server.requests) == 1
+        (project.root / "notes.py").write_text("x = 1\n")
+        assert validated(project, server, "--review").code == 0
+    assert len(server.requests) == 2
+    assert "+x = 1" in server.requests[1].user_text
+
+
+def test_a_refusal_is_remembered_too(project: Project) -> None:
+    reviewing(project)
+    with serving(answer(passes=False, message="rename it")) as server:
+        for _ in range(2):
+            done = validated(project, server, "--review")
+            assert done.code == 1
+            assert "rename it" in done.out
+    assert len(server.requests) == 1
+
+
+def test_committed_changes_of_a_branch_are_reviewed(project: Project) -> None:
+    reviewing(project)
+    git(project.root, "switch", "-q", "-c", "topic", environ=project.environ)
+    project.commit()
+    with serving(answer(passes=True)) as server:
+        assert validated(project, server, "--review").code == 0
+    (asked,) = server.requests
+    assert "+    return a + b" in asked.user_text
+
+
+@pytest.mark.parametrize(("flags", "code"), [((), 0), (("--review",), 3)])
+def test_a_review_that_was_not_made_is_not_run(
+    project: Project, flags: tuple[str, ...], code: int
+) -> None:
+    reviewing(project)
+    done = atlas(project, "validate", *flags)
+    assert done.code == code, done
+    shown = "not run: atlas validate --review asks it" if code == 0 else "ANTHROPIC_API_KEY"
+    assert shown in done.out + done.err
+
+
+def test_without_a_review_gate_there_is_nothing_to_ask(project: Project) -> None:
+    done = atlas(project, "validate", "--review")
+    assert done.code == 2
+    assert "no review gate" in done.err

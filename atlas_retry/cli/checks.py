@@ -3,7 +3,7 @@
 import os
 import shlex
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
@@ -16,7 +16,7 @@ from atlas_retry.errors import AtlasError, UsageError
 from atlas_retry.events import Emit, Notice
 from atlas_retry.gates.plan import Plan, Reuse
 from atlas_retry.gates.results import redacted_gate
-from atlas_retry.model import Gate, Level, Status, Validation
+from atlas_retry.model import Gate, GateResult, Kind, Level, Status, Validation
 from atlas_retry.run.open import (
     OpenWorkspace,
     open_configured,
@@ -53,6 +53,7 @@ def validate(
     base: str = "HEAD",
     reuse: bool = False,
     as_committed: bool = False,
+    review: bool = False,
     changed: str | None = None,
     staged: bool = False,
     local: bool = False,
@@ -87,6 +88,7 @@ def validate(
         jobs=jobs or opened.settings.jobs,
         waiting=() if jobs else how.waiting,  # `-j 1` is one at a time
         reuse=Reuse.PASSED if reuse and not receipt else Reuse.NONE,
+        review=_reviewer(opened, chosen, how.logs) if review else None,
     )
     change = _change(opened, changed, receipt, staged=staged)
     level = output.verbosity(quiet, verbose)
@@ -123,6 +125,24 @@ def _refuse(receipt: Path | None, sign: Path | None, *, fix: bool, as_committed:
     if as_committed and (fix or receipt):
         given = "--fix" if fix else "--receipt"
         raise UsageError(f"--as-committed runs on a copy, so {given} has no meaning")
+
+
+def _reviewer(
+    opened: OpenWorkspace, chosen: Sequence[Gate], scratch: Path
+) -> Callable[[Gate], GateResult]:
+    """A function that asks the agents of review gates, which are there.
+
+    Raises UsageError without such a gate, and AgentError.
+    """
+    from atlas_retry.run.one import paid_reviewer
+
+    asked = [gate for gate in chosen if gate.kind is Kind.REVIEW]
+    if not asked:
+        raise UsageError(
+            "--review: no review gate is chosen",
+            remedy='validation: {review: [{name: taste, prompt: "Is it plain?"}]}',
+        )
+    return paid_reviewer(opened, asked, scratch)
 
 
 def _as_committed(

@@ -116,6 +116,7 @@ OPTIONS = {
     "jobs": Parameter(
         "Gates to run at once; by default one per processor.", None, "--jobs -j", least=1
     ),
+    "review": Parameter("Ask review gates, too; this may cost money."),
     "as_committed": Parameter("Run on HEAD and index, as a fresh clone: without ignored files."),
     "reuse": Parameter("Skip gates that passed on the same files."),
     "changed": Parameter(

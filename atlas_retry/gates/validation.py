@@ -479,7 +479,7 @@ def _run_review(course: Course, number: int) -> None:
     gate = course.gates[number]
     is_put_off = bool(_to_run_again(course))
     if course.plan.review is None:
-        result = skipped(gate, "not run: no agent to review with")
+        result = skipped(gate, "not run: atlas validate --review asks it, and spends")
     elif is_put_off:
         result = skipped(gate, "reviewed once the gates before it have run on the changed files")
     elif any(other.blocks for n, other in course.results.items() if n < number):

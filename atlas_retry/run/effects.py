@@ -67,10 +67,9 @@ from atlas_retry.run.progress import Contents, Elsewhere, Progress, Run, Taken
 from atlas_retry.run.triage import against_baseline, until_compared
 from atlas_retry.run.uncommitted import deleted_ignored, generated, lost_work, recorded
 from atlas_retry.run.undecided import undecided
-from atlas_retry.settings import nth
 from atlas_retry.text import reinstalling
 from atlas_retry.text.json_text import encodable
-from atlas_retry.text.redaction import redact, secret_values
+from atlas_retry.text.redaction import redact
 from atlas_retry.text.units import some
 from atlas_retry.workspace import (
     gitfile,
@@ -80,7 +79,6 @@ from atlas_retry.workspace import (
     place,
     restoring,
     shadow,
-    snapshots,
     staging,
     state,
     trees,
@@ -309,33 +307,11 @@ class Effects(Struct, kw_only=True):
 
     def _reviewer_of(self, number: int) -> Callable[[Gate], GateResult]:
         """Function that makes a review in the n-th validation, paid from the budget."""
-        from atlas_retry.agents import review  # start-up
+        from atlas_retry.run.reviewer import reviewer  # start-up
 
-        settings, root, number = self.opened.settings, self.opened.root, max(number, 1)
-        hidden = secret_values(self.opened.environ)
-
-        def diff() -> str:
-            present = snapshots.snapshot(self.opened.git).id
-            return state.patch(self.opened.git, self._start(), present).decode(errors="replace")
-
-        desk = review.Desk(
-            root=root,
-            diff=diff,
-            agent=self.reviewer,
-            promised_usd=lambda: self.budget.promise(str(root), settings.retry.budget.cost_usd),
-            redact=lambda text: redact(text, hidden),
-            scratch=state_dir.folder(self.folder, "attempts", str(number)),
-            model=nth(settings.agent.models, 1),
-            attempt=number,
-            idle_timeout_s=settings.agent.idle_timeout_s,
-        )
-
-        def reviewed(gate: Gate) -> GateResult:
-            result = review.review(gate, desk)
-            self.budget.settle(str(root), result.cost_usd or 0.0)
-            return result
-
-        return reviewed
+        number = max(number, 1)
+        scratch = self._attempt_folder(number)
+        return reviewer(self.opened, self.reviewer, self.budget, scratch=scratch, attempt=number)
 
     def fix(self, failed: Validation) -> tuple[str, ...]:
         """Run the fixers of the required gates that failed; returns the changed paths."""

@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import ExitStack
 from functools import partial
 from itertools import count
@@ -15,12 +15,12 @@ from msgspec.structs import replace
 from atlas_retry import agents, process, state_dir
 from atlas_retry.agents import capture
 from atlas_retry.agents.redacted import redacted_agent, redacted_emit
-from atlas_retry.errors import Interrupted, UsageError, WorkspaceError
+from atlas_retry.errors import AgentError, Interrupted, UsageError, WorkspaceError
 from atlas_retry.events import Emit, EventScope, Notice, fan_out, following
 from atlas_retry.history import archive, database, event_log, rescue, values
 from atlas_retry.history.event_log import EventLog
 from atlas_retry.history.journal import Journal, opened_journal
-from atlas_retry.model import Agent, Gate, Level, Outcome, Validation
+from atlas_retry.model import Agent, Gate, GateResult, Level, Outcome, Validation
 from atlas_retry.reports.documents import Cascade
 from atlas_retry.reports.subject import Recorded, Subject
 from atlas_retry.run import isolation, ledger, on_failure, previous
@@ -334,6 +334,30 @@ def _effects(
         budget=SharedBudget(),
         validations=count(len(so_far.attempts) + 1 if so_far else 0),
     )
+
+
+def paid_reviewer(
+    opened: OpenWorkspace, gates: Iterable[Gate], scratch: Path
+) -> Callable[[Gate], GateResult]:
+    """A function that makes reviews outside of a run, within `retry.max_cost_usd` and the budgets.
+
+    Raises AgentError if the agent of one of the gates is not available, UsageError if a budget is
+    spent.
+    """
+    from atlas_retry.run.reviewer import reviewer  # start-up
+
+    opened = ledger.limited(opened, ledger.standing(opened, values.Order(), but=""))
+    hidden = secret_values(opened.environ)
+    for gate in gates:
+        backend = gate.agent or opened.settings.agent.backend
+        lack = agents.check(replace(opened.settings.agent, backend=backend), opened.environ)
+        if lack:
+            raise AgentError(f"{gate.name}: {lack.error}", remedy=lack.remedy)
+
+    def agent(gate: Gate) -> Agent:
+        return redacted_agent(_reviewer(opened, gate, lambda _: None), hidden)
+
+    return reviewer(opened, agent, SharedBudget(), scratch=scratch)
 
 
 def _reviewer(opened: OpenWorkspace, gate: Gate, emit: Emit) -> Agent:

@@ -1,8 +1,9 @@
-"""Review gates: an agent judges the run's diff. It sees no text of the author; edits nothing."""
+"""Review gates: an agent judges a diff. It sees no text of the author; edits nothing."""
 
 import os
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -12,6 +13,7 @@ from msgspec.structs import replace
 from atlas_retry import state_dir
 from atlas_retry.agents.answers import schema_of
 from atlas_retry.agents.review import opinion
+from atlas_retry.digests import sha256_of
 from atlas_retry.events import now
 from atlas_retry.model import Agent, AgentReply, AgentRequest, Gate, GateResult, ReplyStatus, Status
 from atlas_retry.source.excerpt import anchor
@@ -19,19 +21,27 @@ from atlas_retry.text.redaction import clean
 from atlas_retry.text.units import counted
 from atlas_retry.workspace.trees import source_tree
 
+ANSWERED = "this change was reviewed before, with this answer: nothing is spent"
+MAX_ANSWERS = 500
+"""Answers kept, the latest."""
+
 
 class Desk(Struct, frozen=True, kw_only=True):
     """Inputs shared by the reviews of a validation."""
 
     root: Path
     diff: Callable[[], str]
-    """Returns the run's changes so far."""
+    """Returns the changes to review."""
     agent: Callable[[Gate], Agent]
     """Returns the reviewer for a gate. Raises AgentError."""
     promised_usd: Callable[[], float | None]
     """Returns the cost limit of the next review; None for unlimited."""
     redact: Callable[[str], str]
     scratch: Path
+    answers: Path
+    """Folder with the answers to earlier reviews."""
+    backend: str
+    """Agent of gates without their own."""
     model: str | None = None
     attempt: int = 1
     idle_timeout_s: float | None = None
@@ -52,12 +62,40 @@ def review(gate: Gate, desk: Desk) -> GateResult:
 def _result(gate: Gate, desk: Desk) -> GateResult:
     diff = opinion.chosen(desk.diff(), gate.paths)
     if not diff.strip():
-        return _ended(gate, Status.SKIPPED, error="not run: this run has changed nothing to review")
+        return _ended(gate, Status.SKIPPED, error="not run: nothing has changed to review")
+    known = desk.answers / f"{_key(gate, desk, diff)}.json"
+    if opinion_before := _remembered(known):
+        return replace(_with(opinion_before, gate, desk), notes=(ANSWERED,))
     promised_usd = desk.promised_usd()
     if promised_usd is not None and promised_usd <= 0:
         return _ended(gate, Status.FAILED, error="the budget has no money left for a review")
     reply = desk.agent(gate)(_request(gate, desk, diff, promised_usd))
-    return replace(_judged(gate, desk, reply), cost_usd=reply.cost_usd)
+    answer = opinion.read(reply.structured or reply.summary)
+    if answer and reply.status is ReplyStatus.DONE:
+        _remember(known, answer)
+    return replace(_judged(gate, desk, reply, answer), cost_usd=reply.cost_usd)
+
+
+def _key(gate: Gate, desk: Desk, diff: str) -> str:
+    """What an answer depends on: who is asked, what, and about which change."""
+    parts = (gate.agent or desk.backend, desk.model or "", gate.prompt or "", diff)
+    return sha256_of("\0".join(parts).encode(errors="replace"))
+
+
+def _remembered(file: Path) -> opinion.Opinion | None:
+    try:
+        return msgspec.json.decode(file.read_bytes(), type=opinion.Opinion)
+    except (OSError, msgspec.MsgspecError):
+        return None
+
+
+def _remember(file: Path, answer: opinion.Opinion) -> None:
+    """Keep an answer, and drop the oldest; without space for it, it is asked for again."""
+    with suppress(OSError):
+        state_dir.replace_file(file, msgspec.json.encode(answer))
+        kept = sorted(file.parent.glob("*.json"), key=lambda one: one.stat().st_mtime)
+        for old in kept[:-MAX_ANSWERS]:
+            old.unlink(missing_ok=True)
 
 
 def _request(gate: Gate, desk: Desk, diff: str, promised_usd: float | None) -> AgentRequest:
@@ -78,15 +116,20 @@ def _request(gate: Gate, desk: Desk, diff: str, promised_usd: float | None) -> A
     )
 
 
-def _judged(gate: Gate, desk: Desk, reply: AgentReply) -> GateResult:
+def _judged(
+    gate: Gate, desk: Desk, reply: AgentReply, answer: opinion.Opinion | None
+) -> GateResult:
     if reply.status is ReplyStatus.TIMED_OUT:
         return _ended(gate, Status.TIMED_OUT, error=reply.error)
     if reply.status is not ReplyStatus.DONE:
         why = "; ".join(filter(None, (reply.error, reply.remedy)))
         return _ended(gate, Status.BROKEN, error=why or "no reviewer is available")
-    answer = opinion.read(reply.structured or reply.summary)
     if answer is None:
         return _ended(gate, Status.BROKEN, error="the reviewer gave no valid answer")
+    return _with(answer, gate, desk)
+
+
+def _with(answer: opinion.Opinion, gate: Gate, desk: Desk) -> GateResult:
     problems = anchor(opinion.diagnostics(answer, gate.name), source_tree(desk.root).read)
     text = desk.redact(clean("".join(f"{diagnostic.text}\n" for diagnostic in problems)))
     if answer.passes:
