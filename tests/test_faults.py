@@ -294,19 +294,6 @@ def test_closed_standard_streams_do_not_change_the_exit_code(
     assert done.returncode == 0
 
 
-@pytest.mark.parametrize("fix", ["true", "sed -i s/-/+/ calc.py"])
-def test_an_agent_that_deletes_git_ends_the_run_with_files_restored(
-    fix: str, project: Project
-) -> None:
-    agent = {"backend": "command", "command": f"{fix}; touch new; rm -rf .git"}
-    project.configure(agent=agent, retry={"max_ai_retry_attempts": 1})
-    ended = atlas(project, "retry", ".", "--ai-fix")
-    assert ended.code == 3
-    assert ".git is gone, with the commits that no snapshot holds" in ended.err
-    assert (project.root / "calc.py").read_text() == CALC
-    assert not (project.root / "new").exists()
-
-
 @pytest.mark.parametrize("end", ["true", "kill -INT $PPID; sleep 9"])
 def test_no_undo_is_promised_after_the_state_was_deleted(project: Project, end: str) -> None:
     line = f"echo half > calc.py; rm -rf {project.environ['ATLAS_HOME']}; {end}"

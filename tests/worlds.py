@@ -90,6 +90,9 @@ class World(Struct, kw_only=True):
         self.kept.append(dict(self.files))
         return Taken(id=str(len(self.kept) - 1), tree=repr(sorted(self.files.items())))
 
+    def pin(self, snapshot: str) -> None:
+        """Nothing here has objects of git."""
+
     def changes(self, before: str, after: str) -> tuple[Change, ...]:
         old, new = self.kept[int(before)], self.kept[int(after)]
         paths = sorted(path for path in {*old, *new} if old.get(path) != new.get(path))

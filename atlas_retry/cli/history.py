@@ -136,6 +136,7 @@ def undo(run: str | None = None) -> int:
         # undo needs only the snapshots, not the journal
         print(f"atlas: {error.message}; undo needs only the snapshots", file=sys.stderr)
         row, is_readable = rescue.known_by_refs(here.workspace_at(), run), False
+    rescue.rebuild(Path(row.root), here.home(), row.start, os.environ)
     ws = workspace_of(row)
     with _alone(ws):
         done = rescue.undo(ws, row, here.home() / "runs" / row.id, attempt)

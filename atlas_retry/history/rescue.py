@@ -26,6 +26,7 @@ from atlas_retry.workspace import (
     gitunder,
     installed,
     merging,
+    pins,
     putback,
     restoring,
     shadow,
@@ -91,8 +92,12 @@ def undo(
     removed = remove_special_rules(ws.root)  # the first look at the tree would wait for them
     if BEGUN not in held:  # otherwise a killed undo has already held the state
         _hold(ws, run, known)
-    # first, because the index belongs to a HEAD
+    # first, because the index belongs to a HEAD, and refs need their objects
+    given = pins.put_back(ws, run.start)
     git, theirs = _undo_git(ws, run, folder, quiet_s)
+    again = putback.put_back_destroyed(ws, run.start, given.again)
+    git = tuple(dict.fromkeys((*git, *again)))
+    theirs = tuple(name for name in theirs if name not in again)
     committed = gitunder.committed_since(ws, run.start, known)
     if known and committed:
         moved = state.changes(ws, known, run.start, ignored=True)
@@ -105,9 +110,19 @@ def undo(
     shadow.drop(ws, held_under(run.id, BEGUN))
     done = replace(done, changed=(*done.changed, *(p for p in removed if p not in done.changed)))
     done = replace(done, changed=(*done.changed, *_undo_installed(ws, run, quiet_s, attempt)))
-    done = replace(done, git=git, git_conflicts=theirs, ended=ended)
+    lost = tuple(f"{name} in git (its objects)" for name in given.lost)
+    done = replace(done, git=git, git_conflicts=theirs, ended=ended, lost=(*done.lost, *lost))
     done = _checked(ws, done, run.start)
     return replace(done, differs=(*done.differs, *putback.moved_git(ws, run.start)))
+
+
+def rebuild(root: Path, home: Path, start: str, environ: Mapping[str, str]) -> None:
+    """Make the repository of a work tree again if its folder was removed and its objects are held.
+
+    Raises WorkspaceError.
+    """
+    if root.is_dir() and not (root / ".git").exists():
+        pins.rebuild(discovery.unopened(root, home, environ=environ), start)
 
 
 def _undo_installed(

@@ -76,6 +76,7 @@ from atlas_retry.workspace import (
     gitmoves,
     gitunder,
     installed,
+    pins,
     place,
     restoring,
     shadow,
@@ -154,6 +155,12 @@ class Effects(Struct, kw_only=True):
         taken = self.opened.tracker.snapshot()
         shadow.keep(self.opened.git, f"runs/{self.run.run_id}/{name}", taken.id)
         return Taken(id=taken.id, tree=taken.work, left_out=taken.left_out)
+
+    def pin(self, snapshot: str) -> None:
+        """Hold what git's state in the first snapshot names; say what cannot be held."""
+        if self.door is None:  # an overlay protects the repository
+            for why in pins.pin(self.opened.git, snapshot):
+                self.emit(Notice(level=Level.WARNING, text=why))
 
     def kept(self, name: str) -> str | None:
         """The id of the snapshot that was taken under this name; None if there is none."""
@@ -424,7 +431,13 @@ class Effects(Struct, kw_only=True):
         git, folder = self.opened.git, self._attempt_folder(number)
         # before git is asked anything
         is_other = gitfile.put_back(git.root, git.home)
-        repaired = (*(["gitfile"] if is_other else []), *gitmoves.repair(git, folder))
+        is_rebuilt = pins.rebuild(git, self._start())
+        repaired = (
+            *(["gitfile"] if is_other else []),
+            *(["the repository"] if is_rebuilt else []),
+            *gitmoves.repair(git, folder),
+        )
+        self._give_back_objects()
         turn = self.git_turn = gitmoves.turned(git, folder)
         if turn is None:
             return
@@ -442,6 +455,16 @@ class Effects(Struct, kw_only=True):
             names = some(map(gitmoves.plain, turn.moves.others), MAX_SHOWN)
             text = f"changed in git during the attempt, not by the agent, so it stays: {names}"
             self.emit(Notice(level=Level.WARNING, text=text))
+
+    def _give_back_objects(self) -> None:
+        """Give back objects of the first snapshot that the last turn destroyed."""
+        if self.door:
+            return
+        given = pins.put_back(self.opened.git, self._start())
+        for names, what in ((given.again, "restored"), (given.lost, "lost")):
+            if names:
+                text = f"objects of the repository were destroyed, and are {what}: "
+                self.emit(Notice(level=Level.WARNING, text=text + some(names, MAX_SHOWN)))
 
     def changed_under(self, before: str, after: str) -> gitunder.Under | None:
         """What someone else's git changed in the files during the last turn; None if nothing."""

@@ -68,6 +68,8 @@ def retry(do: Effects) -> Outcome:
 def _begin(do: Effects) -> Progress:
     run, start = do.run, do.snapshot("start")
     do.emit(RunStarted(facts=run.workspace, start_snapshot=start.id, left_out=start.left_out))
+    if run.limits.with_agent:
+        do.pin(start.id)
     baseline = run.recorded or do.validate(None)
     changed = () if baseline.success or baseline.broken else do.fix(baseline)
     settled = do.validate(None) if changed else baseline

@@ -5,8 +5,9 @@ from collections.abc import Collection, Iterator, Mapping
 from math import inf
 from pathlib import Path
 
+from atlas_retry.reading import read_file
 from atlas_retry.workspace import place
-from atlas_retry.workspace.discovery import Workspace, refs_in
+from atlas_retry.workspace.discovery import Workspace, head_in, refs_in
 from atlas_retry.workspace.git import git
 from atlas_retry.workspace.gitfacts import PLAIN, git_files, ref_files
 from atlas_retry.workspace.index import put_back_index
@@ -16,7 +17,7 @@ from atlas_retry.workspace.state import TreeState, read_state
 
 _CONFIG = "config:"
 _FACTS = {"own/config.worktree": _CONFIG, "common/config": _CONFIG, **PLAIN}
-_SYMBOLIC = "ref: "
+_SYMBOLIC, _STASH = "ref: ", "refs/stash"
 
 
 def put_back_git(ws: Workspace, snapshot_id: str, names: Collection[str]) -> tuple[str, ...]:
@@ -37,6 +38,31 @@ def put_back_git(ws: Workspace, snapshot_id: str, names: Collection[str]) -> tup
     if "index" in wanted and put_back_index(ws, state, None)[0]:
         done.append("index")
     return tuple(sorted(set(done)))
+
+
+def put_back_destroyed(ws: Workspace, snapshot_id: str, lost: Collection[str]) -> tuple[str, ...]:
+    """Restore refs and stashes whose objects had been destroyed, unless they are there again.
+
+    `lost` are names as in `pins.GivenBack`. All of git's state is restored if HEAD has no commit
+    any more. Raises WorkspaceError.
+    """
+    if not lost:
+        return ()
+    names = {name for name in lost if name.startswith("refs/")} - _refs_now(ws).keys()
+    if any(name.startswith("stash@") for name in lost) and not _has_new_stash(ws, snapshot_id):
+        names |= {_STASH, "stash"}
+    if head_in(ws.git_dir, ws.common_dir) is None:
+        names |= moved_git(ws, snapshot_id).keys()
+    return put_back_git(ws, snapshot_id, names) if names else ()
+
+
+def _has_new_stash(ws: Workspace, snapshot_id: str) -> bool:
+    """Whether something was stashed since the snapshot."""
+    name = f"common/logs/{_STASH}"
+    held, log = read_state(ws, snapshot_id).git.get(name), ws.common_dir / "logs" / _STASH
+    now = read_file(log).splitlines() if log.exists() else []
+    known = held.content.splitlines() if held else []
+    return not {line.split(b" ")[1] for line in now} <= {line.split(b" ")[1] for line in known}
 
 
 def put_back_moved(
@@ -88,7 +114,7 @@ def moved_git(ws: Workspace, snapshot_id: str) -> dict[str, tuple[Path, ...]]:
     return {name: tuple(path for path in paths if path.exists()) for name, paths in moved.items()}
 
 
-_NOT_OURS = frozenset({"", "stash", "state:ORIG_HEAD"})
+_NOT_OURS = frozenset({"", "stash", "state:ORIG_HEAD", "info/refs"})
 
 
 def _put_files(ws: Workspace, state: TreeState, wanted: Collection[str]) -> Iterator[str]:

@@ -1,0 +1,241 @@
+"""Holds the objects of the user's repository, which git or a turn may destroy, and gives them back.
+
+A snapshot has the names of commits, stashes and staged files, but not their content. On one file
+system this costs nothing: the files of objects, which never change, get a second name here.
+"""
+
+import errno
+import os
+import shutil
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from msgspec import Struct
+
+from atlas_retry.digests import sha256_of
+from atlas_retry.errors import WorkspaceError
+from atlas_retry.workspace import place
+from atlas_retry.workspace.discovery import Workspace, refs_in
+from atlas_retry.workspace.git import GitError, git
+from atlas_retry.workspace.index import put_back_index
+from atlas_retry.workspace.scan import NESTED
+from atlas_retry.workspace.shadow import read_blobs
+from atlas_retry.workspace.state import TreeState, read_state
+
+MAX_COPIED_BYTES = 200 << 20
+KEPT_S = 30 * 86_400.0
+"""Objects that the repository has dropped longer ago are let go, as git's own reflog does."""
+_IDS = ("HEAD", "MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD")
+_NOT_OBJECTS = ("info", "tmp_")
+
+
+def pin(ws: Workspace, snapshot_id: str) -> tuple[str, ...]:
+    """Hold the objects of the repository and of those inside, as they are now.
+
+    Returns for each that cannot be held why, in a sentence.
+    """
+    state = read_state(ws, snapshot_id)
+    return tuple(filter(None, (_pinned(ws, one) for one in _repositories(ws, state))))
+
+
+def _repositories(ws: Workspace, state: TreeState) -> Iterator[Path]:
+    """The common directory of the repository, and the `.git` folders inside."""
+    yield ws.common_dir
+    for path, why in state.left_out.items():
+        if why == NESTED and (ws.root / path).is_dir():
+            yield ws.root / path
+
+
+def _store(ws: Workspace, git_dir: Path) -> Path:
+    """The folder for a repository; its name stays when the work tree is moved."""
+    if git_dir == ws.common_dir:
+        return ws.home / "pins/own"
+    return ws.home / "pins" / sha256_of(os.fsencode(git_dir.relative_to(ws.root)))[:16]
+
+
+def _pinned(ws: Workspace, git_dir: Path) -> str:
+    store, objects = _store(ws, git_dir), git_dir / "objects"
+    try:
+        store.mkdir(parents=True, exist_ok=True)
+        _sweep(store)
+        for name in _files(objects):
+            target = store / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with suppress(FileExistsError, FileNotFoundError):
+                target.hardlink_to(objects / name)
+        if git_dir != ws.common_dir:
+            _copy_state(git_dir, store)
+    except OSError as error:
+        if error.errno == errno.EXDEV:
+            return _packed(ws, git_dir, store)
+        return f"{git_dir} cannot be held: {error.strerror}"
+    return ""
+
+
+def _files(objects: Path) -> Iterator[str]:
+    """Files of loose objects and of packs, relative to the folder of objects."""
+    for above, folders, names in os.walk(objects):
+        folders[:] = [name for name in folders if name != "info"]
+        inside = Path(above).relative_to(objects)
+        yield from (str(inside / name) for name in names if not name.startswith(_NOT_OBJECTS))
+
+
+def _sweep(store: Path) -> None:
+    """Remove what the repository dropped long ago, and a run has not needed since."""
+    for name in _files(store):
+        status = (store / name).stat()
+        if status.st_nlink == 1 and status.st_ctime < time.time() - KEPT_S:
+            (store / name).unlink()
+
+
+def _copy_state(git_dir: Path, store: Path) -> None:
+    """Copy what else a repository inside has: it is small, and no snapshot holds it."""
+    shutil.rmtree(store / "info/git", ignore_errors=True)
+    shutil.copytree(
+        git_dir,
+        store / "info/git",
+        symlinks=True,
+        ignore=shutil.ignore_patterns("objects", "modules", "*.sock", "*.lock"),
+    )
+
+
+def _packed(ws: Workspace, git_dir: Path, store: Path) -> str:
+    """Copy the objects that no earlier copy holds, from another file system."""
+    size = sum((git_dir / "objects" / name).stat().st_size for name in _files(git_dir / "objects"))
+    if size > MAX_COPIED_BYTES:
+        return (
+            f"{git_dir} is on another file system than {ws.home} and has more than "
+            f"{MAX_COPIED_BYTES >> 20} MB of objects: commits that a turn destroys are lost"
+        )
+    env = {
+        **ws.environ,
+        "GIT_DIR": str(git_dir),
+        "GIT_OBJECT_DIRECTORY": str(store),
+        "GIT_ALTERNATE_OBJECT_DIRECTORIES": str(git_dir / "objects"),
+    }
+    reached = ("--revs", "--all", "--reflog", "--indexed-objects", "--missing=allow-promisor")
+    how = ("-q", "--non-empty", "--honor-pack-keep", "--delta-base-offset")
+    (store / "pack").mkdir(exist_ok=True)
+    try:
+        git("pack-objects", *how, *reached, str(store / "pack" / "pack"), cwd=store, env=env)
+    except GitError as error:
+        return f"{git_dir} cannot be held: {error.message}"
+    for pack in (store / "pack").glob("*.pack"):
+        pack.with_suffix(".keep").touch()
+    return ""
+
+
+class GivenBack(Struct, frozen=True, kw_only=True):
+    """What of git's state in a snapshot had lost its objects: refs, `stash@{0}`, `index`."""
+
+    again: tuple[str, ...] = ()
+    """It has them again."""
+    lost: tuple[str, ...] = ()
+    """Nothing holds them."""
+
+
+def put_back(ws: Workspace, snapshot_id: str) -> GivenBack:
+    """Give back objects that the repository lost since a snapshot, and repositories inside.
+
+    Raises WorkspaceError.
+    """
+    state = read_state(ws, snapshot_id)
+    for path, why in state.left_out.items():
+        store = _store(ws, ws.root / path)
+        if why == NESTED and (store / "info/git").is_dir() and not (ws.root / path).exists():
+            _rebuild_inside(ws.root / path, store)
+    gone = _lost(ws, state)
+    if not gone:
+        return GivenBack()
+    with _refusing(ws):
+        _give_back(_store(ws, ws.common_dir), ws.common_dir / "objects")
+    lost = _lost(ws, state)
+    return GivenBack(again=tuple(name for name in gone if name not in lost), lost=lost)
+
+
+def rebuild(ws: Workspace, snapshot_id: str) -> bool:
+    """Make the repository again whose folder was removed; returns whether it was, and is back.
+
+    Its logs are not held. A repository that is not in the work tree is left as it is. Raises
+    WorkspaceError.
+    """
+    store, git_dir = _store(ws, ws.common_dir), ws.root / ".git"
+    if os.path.lexists(git_dir) or ws.git_dir != git_dir or not store.is_dir():
+        return False
+    state = read_state(ws, snapshot_id)
+    with _refusing(ws):
+        (git_dir / "refs").mkdir(parents=True)
+        _give_back(store, git_dir / "objects")
+        for name, file in state.git.items():
+            place.put(git_dir, name.partition("/")[2], file.entry, file.content)
+        put_back_index(ws, state, None)
+    return True
+
+
+@contextmanager
+def _refusing(ws: Workspace) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise WorkspaceError(
+            f"{ws.common_dir} cannot be restored: {error.filename}: {error.strerror}",
+            remedy="make room (permissions, disk space) and try again",
+        ) from error
+
+
+def _rebuild_inside(git_dir: Path, store: Path) -> None:
+    if git_dir.parent.is_dir():
+        shutil.copytree(store / "info/git", git_dir, symlinks=True)
+        _give_back(store, git_dir / "objects")
+
+
+def _give_back(store: Path, objects: Path) -> None:
+    for name in _files(store):
+        target = objects / name
+        if target.suffix != ".keep" and not target.exists():
+            target.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                target.hardlink_to(store / name)
+            except OSError:
+                shutil.copy2(store / name, target)
+
+
+def _lost(ws: Workspace, state: TreeState) -> tuple[str, ...]:
+    """What of git's state in a snapshot names objects that the repository does not have."""
+    asked, index = _tips(state), None
+    if state.index:
+        index = ws.home / "pinned-index"
+        index.write_bytes(read_blobs(ws, [state.index.oid])[state.index.oid])
+    if _has(ws, asked.values(), index):
+        return ()
+    lost = [name for name, oid in asked.items() if not _has(ws, [oid], None)]
+    return (*lost, *(["index"] if not _has(ws, [], index) else []))
+
+
+def _tips(state: TreeState) -> dict[str, str]:
+    """Ids that refs, HEAD, unfinished operations and stashes name."""
+    files = {name.partition("/")[2]: file.content for name, file in state.git.items()}
+    named = {name: os.fsdecode(files[name]).strip() for name in _IDS if name in files}
+    named |= refs_in(files)
+    entries = os.fsdecode(files.get("logs/refs/stash", b"")).splitlines()
+    named |= {f"stash@{{{at}}}": line.split(" ")[1] for at, line in enumerate(entries[::-1])}
+    return {name: oid for name, oid in named.items() if oid.isalnum()}
+
+
+def _has(ws: Workspace, ids: Iterable[str], index: Path | None) -> bool:
+    """Whether the repository has all that these ids and this index reach."""
+    env = {**ws.environ, "GIT_INDEX_FILE": str(index)} if index else ws.environ
+    asked = ["rev-list", "--objects", "--quiet", "--missing=allow-promisor", "--stdin"]
+    asked += ["--indexed-objects"] if index else []
+    try:
+        # what refs reach now is whole, or git would not work
+        git(*asked, "--not", "--all", cwd=ws.root, env=env, stdin=_lines(ids))
+    except GitError:
+        return False
+    return True
+
+
+def _lines(ids: Iterable[str]) -> bytes:
+    return "".join(f"{oid}\n" for oid in ids).encode()
