@@ -156,6 +156,27 @@ def test_writes_outside_are_dropped_except_caches(project: Project, tmp_path: Pa
 
 
 @needs("overlay")
+@pytest.mark.parametrize("reads", [True, False])
+def test_a_pass_is_confirmed_without_what_was_written_outside(
+    reads: bool,
+    project: Project,
+    tmp_path: Path,
+) -> None:
+    flag, events = tmp_path / "flag", list[Event]()
+    gate = f"test -e {flag}" if reads else f"{UNITTEST}"
+    project.configure(validation={"test": [gate]})
+    with_command(project, f"cat >/dev/null; touch -d 2001-01-01 {flag}; {FIX}")
+    outcome = isolated(project, events)
+    said = [event.text for event in events if isinstance(event, Notice)]
+    why = f"without what the run wrote outside the workspace: {flag}"
+    assert [text for text in said if text.startswith("validating again")] == [
+        f"validating again {why}"
+    ]
+    assert outcome.verdict is (Verdict.FAILED if reads else Verdict.FIXED)
+    assert outcome.final_error == (f"the gates fail {why}" if reads else None)
+
+
+@needs("overlay")
 def test_a_folder_configured_as_writable_is_written(project: Project, tmp_path: Path) -> None:
     notes = tmp_path / "notes"
     notes.mkdir()

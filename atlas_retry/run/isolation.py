@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from atlas_retry import process, state_dir
 from atlas_retry.errors import WorkspaceError
-from atlas_retry.events import Emit, Notice
+from atlas_retry.events import Emit, Notice, seconds_of
 from atlas_retry.gates.validation import run_gates
 from atlas_retry.model import Level, Outcome, Verdict
 from atlas_retry.run import on_failure
@@ -75,7 +75,7 @@ def run_apart(
     """
     from atlas_retry.run.door import budget_answers, run_inside
 
-    accept = partial(_accepted, opened, emit)
+    accept = partial(_accepted, opened, layers, emit)
     with process.orderly():
         answers: Answers = {"emit": emit, "accept": accept, **budget_answers(budget)}
         outcome = run_inside(errand, layers, answers, {**os.environ, **opened.environ})
@@ -84,8 +84,14 @@ def run_apart(
     return outcome
 
 
-def _accepted(opened: OpenWorkspace, emit: Emit, end: str, outcome: Outcome) -> Outcome:
-    """Bring a run's result to the user's tree; validate there if others changed it meanwhile."""
+def _accepted(
+    opened: OpenWorkspace, layers: RunLayers, emit: Emit, end: str, outcome: Outcome
+) -> Outcome:
+    """Bring a run's result to the user's tree, and validate there what was not validated so.
+
+    That is where others changed the tree meanwhile, and where a turn wrote files outside, which
+    are dropped with their layer and which a gate may have read.
+    """
     wanted, start = snapshots.load(opened.git, end).work, outcome.start_snapshot or end
     changed = state.changes(opened.git, start, end)
     if not changed:
@@ -95,15 +101,30 @@ def _accepted(opened: OpenWorkspace, emit: Emit, end: str, outcome: Outcome) -> 
         names = some(sorted(conflicts), MAX_SHOWN)
         text = f"edited by someone else during the run, so left as it is: {names}"
         emit(Notice(level=Level.WARNING, text=text))
-    if opened.tracker.snapshot().work == wanted:
+    if opened.tracker.snapshot().work != wanted:
+        theirs = state.changes(opened.git, end, opened.tracker.snapshot().id)
+        edited = some(sorted(change.path for change in theirs), MAX_SHOWN)
+        how, why = "with", f"what others edited during the run: {edited}"
+        cause = "because of"
+    elif outcome.verdict.is_green and (dropped := _dropped(layers, outcome)):
+        how, why = (
+            "without",
+            f"what the run wrote outside the workspace: {some(dropped, MAX_SHOWN)}",
+        )
+        cause = "without"
+    else:
         return outcome
-    theirs = state.changes(opened.git, end, opened.tracker.snapshot().id)
-    named = some(sorted(change.path for change in theirs), MAX_SHOWN)
-    emit(Notice(text=f"validating again with what others edited during the run: {named}"))
+    emit(Notice(text=f"validating again {how} {why}"))
     logs = state_dir.folder(run_folder(opened, outcome.run_id), "accepted")
-    gates, how = opened.settings.gates, plan(opened, logs)
-    final = against_baseline(opened, gates, run_gates(gates, how, emit), how, emit)
+    gates, order = opened.settings.gates, plan(opened, logs)
+    final = against_baseline(opened, gates, run_gates(gates, order, emit), order, emit)
     if final.success or not outcome.verdict.is_green:
         return replace(outcome, final=final)
-    text = f"the gates fail because of what others edited during the run: {named}"
+    text = f"the gates fail {cause} {why}"
     return replace(outcome, final=final, verdict=Verdict.FAILED, final_error=text)
+
+
+def _dropped(layers: RunLayers, outcome: Outcome) -> list[str]:
+    """Files outside that were written between the first validation and the last one."""
+    since_s, until_s = map(seconds_of, (outcome.baseline.completed_at, outcome.final.started_at))
+    return sorted({*layers.dropped(since_s, until_s)})

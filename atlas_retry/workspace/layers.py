@@ -8,6 +8,8 @@ finish it.
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from itertools import filterfalse
 from pathlib import Path
 
 import msgspec
@@ -71,6 +73,18 @@ class RunLayers(Struct, frozen=True, kw_only=True):
         argv += ("--unshare-pid", "--die-with-parent", "--chdir", str(command.cwd), "--")
         return replace(command, argv=(*argv, *command.argv))
 
+    def dropped(self, since_s: float, until_s: float) -> Iterator[str]:
+        """Files in home and temporary folders that were written in this time, and are dropped."""
+        outside = self.folder / "outside"
+        others = (path for path in self.overlaid if not path.is_relative_to(self.root))
+        for path in filterfalse(is_repository, others):
+            upper = outside / str(path)[1:] / "upper"
+            for folder, _, names in os.walk(upper):
+                for file in (Path(folder, name) for name in names):
+                    with suppress(OSError):
+                        if since_s <= file.lstat().st_ctime < until_s:  # a mtime can be set
+                            yield str(path / file.relative_to(upper))
+
     @property
     def tree(self) -> Path:
         """Folder of what the run has written to the work tree."""
@@ -91,6 +105,11 @@ class RunLayers(Struct, frozen=True, kw_only=True):
         for above in self.overlaid:
             for path in overlay.mounts_inside(above):
                 yield path, ("--ro-bind", str(path), str(path))
+
+
+def is_repository(folder: Path) -> bool:
+    """Whether a folder is the git directory of work trees elsewhere."""
+    return (folder / "HEAD").is_file()
 
 
 def offline(command: Command, root: Path) -> Command:
