@@ -163,15 +163,16 @@ def test_a_pass_is_confirmed_without_what_was_written_outside(
     tmp_path: Path,
 ) -> None:
     flag, events = tmp_path / "flag", list[Event]()
-    gate = f"test -e {flag}" if reads else f"{UNITTEST}"
-    project.configure(validation={"test": [gate]})
-    with_command(project, f"cat >/dev/null; touch -d 2001-01-01 {flag}; {FIX}")
+    gate = f"test -e {flag}" if reads else UNITTEST
+    line = f"cat >/dev/null; touch -d 2001-01-01 {flag}; {FIX}"
+    with_command(project, line, validation={"test": [gate]})
     outcome = isolated(project, events)
     said = [event.text for event in events if isinstance(event, Notice)]
     why = f"without what the run wrote outside the workspace: {flag}"
     assert [text for text in said if text.startswith("validating again")] == [
         f"validating again {why}"
     ]
+    assert not flag.exists()
     assert outcome.verdict is (Verdict.FAILED if reads else Verdict.FIXED)
     assert outcome.final_error == (f"the gates fail {why}" if reads else None)
 

@@ -7,6 +7,7 @@ finish it.
 """
 
 import os
+import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import filterfalse
@@ -75,15 +76,15 @@ class RunLayers(Struct, frozen=True, kw_only=True):
 
     def dropped(self, since_s: float, until_s: float) -> Iterator[str]:
         """Files in home and temporary folders that were written in this time, and are dropped."""
-        outside = self.folder / "outside"
         others = (path for path in self.overlaid if not path.is_relative_to(self.root))
         for path in filterfalse(is_repository, others):
-            upper = outside / str(path)[1:] / "upper"
-            for folder, _, names in os.walk(upper):
-                for file in (Path(folder, name) for name in names):
-                    with suppress(OSError):
-                        if since_s <= file.lstat().st_ctime < until_s:  # a mtime can be set
-                            yield str(path / file.relative_to(upper))
+            upper = self.folder / "outside" / str(path)[1:] / "upper"
+            for file in upper.rglob("*"):
+                with suppress(OSError):
+                    status = file.lstat()
+                    is_in_time = since_s <= status.st_ctime < until_s  # a mtime can be set
+                    if is_in_time and not stat.S_ISDIR(status.st_mode):
+                        yield str(path / file.relative_to(upper))
 
     @property
     def tree(self) -> Path:
