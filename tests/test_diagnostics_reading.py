@@ -94,7 +94,7 @@ def test_the_number_of_problems_is_limited() -> None:
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
-        ("src/a.rb:3:5: C: Layout/X: extra space", ("src/a.rb", 3, "Layout/X: extra space")),
+        ("src/a.rb:3:5: C: Layout/X: extra space", ("src/a.rb", 3, "extra space")),
         ("src/a.lua:3: unexpected symbol", ("src/a.lua", 3, "unexpected symbol")),
         ("Dockerfile:3 DL3006 warning: tag it", ("Dockerfile", 3, "warning: tag it")),
         ("luac: a/b.lua:7: '=' expected", ("a/b.lua", 7, "'=' expected")),

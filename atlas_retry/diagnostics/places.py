@@ -68,6 +68,13 @@ _CODE = regex(
     r"^(?P<open>\[)?(?P<rule>[A-Z][A-Za-z]{0,9}[-_]?\d{1,5}(?:-[A-Z])?)(?(open)\])"
     r"(?P<fix> \[\*\])?(?:(?:/\S+)?[:\s]+|$)"
 )
+# RuboCop
+_COP = regex(r"^(?:\[Correct\w+\] )?(?P<rule>[A-Z]\w*(?:/[A-Z]\w*)+): ")
+_WHOLE = regex(
+    rf"(?xi)^(?P<path>{_BARE}|{_SPACED}):{{1,2}}(?:None:)?"  # Sphinx
+    r"\ (?P<level>(?:fatal\ |syntax\ |parse\ )?error|warning):\ +(?P<message>\S.*)$"
+)
+"""A problem of a whole file."""
 _TAG = regex(
     r"(?:\s+|^)[\[(](?:-W)?(?:error[,=]-?W?)?(?P<rule>[a-zA-Z@][\w@./:=-]*?)(?:,[\w.,/-]+)?[\])]\s*$"
 )
@@ -257,7 +264,7 @@ def _problem(
     if row and heading:
         return _from_row(lines, number, heading, row)
     if found is None:
-        return None
+        return _of_whole_file(lines, number, holds)
     if titled := _titled(lines, number, found):
         return titled
     if _ARROW.match(found.before) or not _text_of(found):
@@ -301,6 +308,15 @@ def _in_line(
     if is_aside or not (message and is_problem):
         return None
     return _located(lines, number, found, (message, level, rule))
+
+
+def _of_whole_file(lines: Sequence[str], number: int, holds: Holds) -> Located | None:
+    whole = _WHOLE.match(lines[number])
+    if whole is None or not is_file(whole["path"], holds):
+        return None
+    found = _PlaceInLine(whole["path"], "", None, "", whole["message"])
+    rule, message = _coded(whole["message"], is_row=False)
+    return _located(lines, number, found, (message, whole["level"], rule))
 
 
 def _titled(lines: Sequence[str], number: int, found: _PlaceInLine) -> Located | None:
@@ -363,7 +379,7 @@ def _said_before(before: str) -> str:
 
 def _coded(text: str, *, is_row: bool) -> tuple[str | None, str]:
     """The rule at the start or the end of a message, and the rest of it."""
-    code = _CODE.match(text)
+    code = _CODE.match(text) or _COP.match(text)
     if code:
         return code["rule"], text[code.end() :].strip() or text
     tag = _TAG.search(text) or (_COLUMNS.search(text) if is_row else None)
