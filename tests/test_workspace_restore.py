@@ -1,6 +1,7 @@
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from atlas_retry.workspace.restoring import INDEX, restore
 from atlas_retry.workspace.scan import TEMPORARY
 from atlas_retry.workspace.snapshots import snapshot
 from atlas_retry.workspace.state import changes
+from atlas_retry.workspace.store import StoredFile
 from tests.repositories import (
     SHAPES,
     Shape,
@@ -243,6 +245,49 @@ def test_a_blocked_path_is_reported_and_the_rest_restored(root: Path, ws: Worksp
     assert (root / "src/b.py").read_text() == "b = 2\n"
 
 
+RESTORING = """
+import os, sys
+from pathlib import Path
+from atlas_retry.workspace.discovery import open_workspace
+from atlas_retry.workspace.restoring import restore
+root, state = Path(sys.argv[1]), Path(sys.argv[2])
+ws = open_workspace(root, state, environ={"PATH": os.environ["PATH"], "HOME": str(state)})
+restore(ws, sys.argv[3])
+"""
+CLOSED = "-dac_override,-dac_read_search,-fowner"
+
+
+def test_a_folder_of_ours_that_forbids_writing_is_restored_and_stays_as_it_is(
+    root: Path, ws: Workspace
+) -> None:
+    for name in ("closed/kept", "closed/gone"):
+        write(root, name, "here\n")
+    held, before = snapshot(ws), entries(root)
+    write(root, "closed/kept", "changed\n")
+    (root / "closed/gone").unlink()
+    write(root, "closed/new", "new\n")
+    (root / "closed").chmod(0o555)
+    less = (f"--bounding-set={CLOSED}", f"--inh-caps={CLOSED}")
+    subprocess.run(
+        (
+            *(("setpriv", *less) if os.getuid() == 0 else ()),
+            *(sys.executable, "-c", RESTORING, str(root), str(ws.state), held.id),
+        ),
+        check=True,
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(Path(__file__).parents[1])},
+    )
+    assert (root / "closed").stat().st_mode & 0o777 == 0o555
+    assert entries(root) == before
+
+
+def test_what_cannot_be_put_in_its_place_leaves_nothing_behind(root: Path) -> None:
+    (root / "src/a.py").unlink()
+    write(root, "src/a.py/in/the/way", "x")
+    with pytest.raises(OSError, match="not empty"):
+        place.put(root, "src/a.py", StoredFile("100644", ""), b"a = 1\n")
+    assert not (root / "src" / TEMPORARY).exists()
+
+
 def test_later_edits_are_kept_and_reported(root: Path, ws: Workspace) -> None:
     start = snapshot(ws)
     write(root, "src/a.py", "a = 'agent'\n")
@@ -314,9 +359,11 @@ def test_an_index_locked_by_another_git_is_not_changed(root: Path, ws: Workspace
     held = snapshot(ws)
     git(root, "rm", "-q", "--cached", "run.sh")
     write(root, ".git/index.lock", "")
+    write(root, "src/a.py", "changed\n")
     with pytest.raises(WorkspaceError, match=r"index\.lock"):
         restore(ws, held.id)
     assert (root / ".git/index.lock").exists()
+    assert (root / "src/a.py").read_text() == "a = 1\n"
 
 
 @pytest.mark.parametrize("same_as", ["index", "index.atlas"])

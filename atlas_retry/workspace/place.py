@@ -36,7 +36,7 @@ def put(root: Path, path: str, entry: StoredFile, content: bytes) -> None:
 
     Raises OSError, also for a folder that is not empty.
     """
-    with _parent(root, path) as (folder, name):
+    with _parent(root, path) as (folder, name), _writable(folder), _cleaned(folder):
         replaced = _status_in(folder, name)
         with suppress(FileNotFoundError):
             os.unlink(TEMPORARY, dir_fd=folder)
@@ -142,13 +142,18 @@ def remove(root: Path, path: str) -> None:
     with (
         suppress(*_NOT_THERE, IsADirectoryError),
         _parent(root, path, make=False) as (folder, name),
+        _writable(folder),
     ):
         os.unlink(name, dir_fd=folder)
 
 
 def remove_folder(root: Path, path: str) -> None:
     """Remove a folder if it is empty."""
-    with suppress(*_NOT_THERE), _parent(root, path, make=False) as (folder, name):
+    with (
+        suppress(*_NOT_THERE),
+        _parent(root, path, make=False) as (folder, name),
+        _writable(folder),
+    ):
         try:
             os.rmdir(name, dir_fd=folder)
         except OSError as error:
@@ -191,9 +196,37 @@ def _open(folder: int, name: str, *, make: bool) -> int:
             raise
         if not make:
             raise _LinkedError from error
-        os.unlink(name, dir_fd=folder)
-    os.mkdir(name, dir_fd=folder)
+        with _writable(folder):
+            os.unlink(name, dir_fd=folder)
+    with _writable(folder):
+        os.mkdir(name, dir_fd=folder)
     return os.open(name, _FOLDER, dir_fd=folder)
+
+
+@contextmanager
+def _writable(folder: int) -> Iterator[None]:
+    """Let us write in a folder of ours for a moment, if its permissions forbid that."""
+    status = os.fstat(folder)
+    is_open = os.access(".", os.W_OK | os.X_OK, dir_fd=folder)
+    if is_open or status.st_uid != os.geteuid():
+        yield
+        return
+    os.fchmod(folder, stat.S_IMODE(status.st_mode) | stat.S_IRWXU)
+    try:
+        yield
+    finally:
+        os.fchmod(folder, stat.S_IMODE(status.st_mode))
+
+
+@contextmanager
+def _cleaned(folder: int) -> Iterator[None]:
+    """Leave no half-written file behind if it cannot be put in its place."""
+    try:
+        yield
+    except OSError:
+        with suppress(OSError):
+            os.unlink(TEMPORARY, dir_fd=folder)
+        raise
 
 
 def refresh(root: Path, since_s: Mapping[str, float]) -> list[str]:

@@ -104,13 +104,14 @@ def restore(
     goal = _goal(ws, snapshot_id, paths, since, now.state)
     progress = _Progress()
     conflicts = set(_conflicts(ws, goal, now.state))
+    _work(ws, goal, look, now, progress)
+    # last, because another git may hold its lock
     if paths is None and is_head(ws, goal.target):
         is_changed, is_conflict = put_back_index(ws, goal.target, goal.expected)
         if is_changed:
             progress.changed.add(INDEX)
-            now = look()  # what is tracked is not ignored
+            _work(ws, goal, look, look(), progress)  # what is tracked is not ignored
         conflicts.update([INDEX] if is_conflict else [])
-    _work(ws, goal, look, now, progress)
     if progress.problems:
         first = [f"{path!r}: {reason}" for path, reason in progress.problems.items()][:3]
         raise WorkspaceError(
