@@ -1,7 +1,9 @@
 """What git or a turn destroys in the repository is given back, or said to be lost."""
 
+import os
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -156,6 +158,34 @@ def test_holding_takes_no_room_on_one_file_system(root: Path) -> None:
     held = [path for path in (ws.home / "pins").rglob("*") if path.is_file()]
     assert held
     assert {path.stat().st_nlink for path in held} == {2}
+
+
+PINNING = """
+import os, sys
+from pathlib import Path
+from atlas_retry.workspace import pins
+from atlas_retry.workspace.discovery import open_workspace
+root, state = Path(sys.argv[1]), Path(sys.argv[2])
+ws = open_workspace(root, state, environ={"PATH": os.environ["PATH"], "HOME": str(state)})
+print(*pins.pin(ws, sys.argv[3]))
+"""
+
+
+def test_a_repository_that_cannot_be_written_is_named(root: Path) -> None:
+    ws = opened(root)
+    start = snapshot(ws).id
+    (root / ".git").chmod(0o555)
+    less = ("--bounding-set=-dac_override", "--inh-caps=-dac_override")
+    said = subprocess.check_output(
+        (
+            *(("setpriv", *less) if os.getuid() == 0 else ()),
+            *(sys.executable, "-c", PINNING, str(root), str(ws.state), start),
+        ),
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(Path(__file__).parents[1])},
+        text=True,
+    )
+    (root / ".git").chmod(0o755)
+    assert ".git cannot be written: what a turn changes in it cannot be restored" in said
 
 
 @pytest.mark.parametrize("size", [0, pins.MAX_COPIED_BYTES + 1])

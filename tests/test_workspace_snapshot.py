@@ -114,6 +114,26 @@ def test_caches_are_left_out_without_a_note(
     assert taken.left_out == ()
 
 
+@pytest.mark.parametrize(
+    "path", [".cargo/config.toml", "sub/.bundle/config", ".terraform/terraform.tfstate"]
+)
+def test_settings_in_a_folder_of_caches_are_held_and_restored(
+    path: str, root: Path, ws: Workspace
+) -> None:
+    folder = path.rpartition("/")[0]
+    write(root, ".gitignore", f"{folder.rpartition('/')[2]}/\n")
+    file = write(root, path, "mine\n")
+    write(root, f"{folder}/registry/big", "a cache\n")
+    held, before = snapshot(ws), entries(root)
+    file.write_text("changed\n")
+    restore(ws, held.id)
+    assert file.read_text() == "mine\n"
+    file.unlink()
+    restore(ws, held.id)
+    assert entries(root) == before
+    assert f"{folder}/registry/big" not in paths(ws, held, ignored=True)
+
+
 def test_tracked_files_in_a_folder_named_like_a_cache_are_held(root: Path, ws: Workspace) -> None:
     write(root, ".gitignore", "*.o\n")
     write(root, "target/Main.java", "class Main {}\n")

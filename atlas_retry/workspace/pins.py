@@ -57,6 +57,8 @@ def _store(ws: Workspace, git_dir: Path) -> Path:
 
 def _pinned(ws: Workspace, git_dir: Path) -> str:
     store, objects = _store(ws, git_dir), git_dir / "objects"
+    if not os.access(git_dir, os.W_OK):
+        return f"{git_dir} cannot be written: what a turn changes in it cannot be restored"
     try:
         store.mkdir(parents=True, exist_ok=True)
         _sweep(store)

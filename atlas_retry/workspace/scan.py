@@ -6,6 +6,7 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -29,6 +30,12 @@ CACHES = words("""
     .turbo .parcel-cache .svelte-kit .angular
     """)
 """Names of dependency and cache folders, whose content can be made again."""
+KEPT_IN_CACHES = {
+    ".cargo": ("config.toml", "config"),
+    ".bundle": ("config",),
+    ".terraform": ("terraform.tfstate", "environment"),
+}
+"""Settings and state that people keep in folders of caches, which nobody can make again."""
 CACHE_MARKS = ("CACHEDIR.TAG", "pyvenv.cfg")
 """Files that mark a cache folder. Source: bford.info/cachedir and Python's `venv`."""
 CACHE = "dependency or cache folder"
@@ -172,7 +179,7 @@ def _look_into(
         os.close(there)
     for name in folders:
         if is_wanted(folder.prefix + name):
-            yield from _enter(folder.prefix + name, name, folder, seen, scan)
+            yield from _enter(base, folder.prefix + name, folder, seen, scan)
 
 
 def _note_inside(there: int, folder: _Folder, seen: _Seen | None, scan: Scan) -> list[str]:
@@ -240,18 +247,30 @@ def _note_nested(path: str, scan: Scan) -> None:
 
 
 def _enter(
-    path: str, name: str, above: _Folder, seen: _Seen | None, scan: Scan
+    base: str, path: str, above: _Folder, seen: _Seen | None, scan: Scan
 ) -> Iterator[_Folder]:
     if seen is None:
         yield _Folder(prefix=f"{path}/")
         return
     seen.enter(path)
-    ignored = path not in seen.folders
+    ignored, name = path not in seen.folders, path.rpartition("/")[2]
     cache = above.cache or (f"{path}/" if name in CACHES else None)
     if cache and ignored:
         scan.left_out[cache] = CACHE
+        _note_kept(base, path, KEPT_IN_CACHES.get(name, ()), scan)
     else:
         yield _Folder(prefix=f"{path}/", ignored=ignored, cache=cache)
+
+
+def _note_kept(base: str, folder: str, names: Iterable[str], scan: Scan) -> None:
+    """Record these small files of a cache folder, which is not walked."""
+    for path in (f"{folder}/{name}" for name in names):
+        with suppress(OSError):
+            status = os.lstat(base + path)
+            if stat.S_ISREG(status.st_mode) and not _why_not_hold(status, scan, ignored=True):
+                scan.ignored_bytes += status.st_size
+                scan.ignored.add(path)
+                scan.files[sys.intern(path)] = stat_of(status)
 
 
 def _note_entry(
