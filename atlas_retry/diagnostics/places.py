@@ -38,12 +38,16 @@ _AT = r"""(?:
         (?:[,:]?\ (?:col(?:umn)?|char(?:acter)?s?)[ .:]*(?P<column4>\d{1,5})(?:-\d+)?)?\)?
     | \t(?P<line5>\d{1,7})(?=\t)
     | \ -\ (?P<line6>\d{1,7}):(?P<column6>\d{1,5})
-    | :\ (?=[^\n]{1,200}?\bat\ line\ (?P<line7>\d{1,7}),\ column\ (?P<column7>\d{1,5})\b)
     )"""
 _PLACE = regex(
     rf"""(?x)(?:(?<![\w/\\.:@"'-])|(?<=\d>))(?:"(?P<quoted>[^"\n]{{1,300}})"
     |'(?P<single>[^'\n]{{1,300}})'
     |(?P<bare>{_BARE})) {_AT}"""
+)
+# perlcritic's `file: message at line 1, column 2.`
+_SAID = regex(
+    rf"(?x)(?P<bare>{_BARE}):\ (?=.{{1,200}}?\bat\ line\ (?P<line7>\d{{1,7}}),"
+    r"\ column\ (?P<column7>\d{1,5})\b)"
 )
 _FIRST = regex(rf"(?x)(?P<spaced>{_SPACED}){_AT}")
 _BEFORE_SPACED = regex(rf"(?i)(?:[\s*•>-]|\[[\w ]{{1,20}}\] ?|(?:{_WORD})\b:? |\d+>)*")
@@ -142,7 +146,7 @@ def _found(line: str, holds: Holds) -> _PlaceInLine | None:
         path = "".join(parts.get(name, "") for name in ("bare", "quoted", "single", "spaced"))
         path = path.strip()
         if is_file(path, holds, is_sure=bool(parts.get("quoted") or parts.get("spaced"))):
-            number = next(n for n in "1234567" if parts[f"line{n}"])
+            number = next(n for n in "1234567" if parts.get(f"line{n}"))
             column = parts.get(f"column{number}") or None
             before, after = line[: match.start()], line[match.end() :]
             return _PlaceInLine(
@@ -156,6 +160,8 @@ def _candidates(line: str) -> Iterator[re.Match[str]]:
     first = _FIRST.match(line, start.end() if start else 0)
     if first and " " in first["spaced"]:
         yield first
+    if said := _SAID.match(line):
+        yield said
     yield from _PLACE.finditer(line)
 
 
