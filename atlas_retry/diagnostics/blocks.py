@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from msgspec.structs import replace
 
 from atlas_retry.diagnostics.failures import (
+    RUBY_AT,
     above,
     failure,
     first_match,
@@ -14,6 +15,7 @@ from atlas_retry.diagnostics.failures import (
     matching,
     no_frames,
     own_java_frames,
+    ruby_frames,
     rust_frames,
     titled,
 )
@@ -153,6 +155,19 @@ ROWS = (
         stop=r" +stacktrace:",
         by_file=False,
         frames=no_frames,
+    ),
+    BlockFormat(
+        name="minitest",
+        # https://docs.seattlerb.org/minitest; lib/minitest.rb: Test#result_label
+        commands=("rails test",),
+        marks=(") Failure:\n", ") Error:\n"),
+        title=r" {1,3}\d+\) (?:Failure|Error):$",
+        end=r"\d+ (?:runs|tests), \d+ assertions, | {1,3}\d+\) Skipped:$",
+        place=r"(?P<test>\S+#\S.*?)(?: \[(?P<path>[^\s\]]+):(?P<line>\d{1,9})\])?:$",
+        head=r"\S+#\S.*:$",
+        stop=RUBY_AT,
+        by_file=False,
+        frames=ruby_frames,
     ),
     BlockFormat(
         name="gtest",

@@ -117,6 +117,11 @@ _RUST = regex(r"""(?mx)^
     [ ]+\d+:[ ](?:0x[0-9a-f]+[ ]-[ ])?(?P<function>.+)\n
     [ ]+at[ ](?P<path>\S+?):(?P<line>\d{1,9})(?::\d+)?
     $""")
+RUBY_AT = (
+    r"(?m)^ {3,9}(?:# )?(?P<path>[^\s:]+\.\w{1,9}):(?P<line>\d{1,9}):in [`'](?P<function>[^']+)'$"
+)
+RUBY_FRAME = regex(RUBY_AT)
+PHP_FRAME = regex(r"(?m)^(?P<path>[^\s:]+\.(?:php|phpt|inc)):(?P<line>\d{1,9})$")
 # https://docs.oracle.com/javase/8/docs/api/java/lang/Throwable.html#printStackTrace--
 _JAVA = regex(
     r"^\s+at (?:[\w.@-]+//?)?([\w.$<>]+)\.([\w$<>]+)\((\w+\.(?:java|kt|scala|groovy)):(\d+)\)$"
@@ -127,7 +132,7 @@ def _frames(lines: Iterable[str], pattern: re.Pattern[str]) -> tuple[Frame, ...]
     """The frames of the project, outermost first, of a stack that begins with the innermost."""
     matches = [m for m in pattern.finditer("\n".join(lines)) if inside(m["path"])]
     return tuple(
-        Frame(path=m["path"], line=int(m["line"]), function=m["function"])
+        Frame(path=m["path"], line=int(m["line"]), function=m.groupdict().get("function"))
         for m in reversed(matches)
     )
 
@@ -135,6 +140,8 @@ def _frames(lines: Iterable[str], pattern: re.Pattern[str]) -> tuple[Frame, ...]
 javascript_frames = partial(_frames, pattern=_JS)
 tap_frames = partial(_frames, pattern=_JS_BARE)
 rust_frames = partial(_frames, pattern=_RUST)
+ruby_frames = partial(_frames, pattern=RUBY_FRAME)
+php_frames = partial(_frames, pattern=PHP_FRAME)
 
 
 def go_frames(lines: Sequence[str]) -> tuple[Frame, ...]:

@@ -1,12 +1,19 @@
-"""Parses the output of PHPUnit, RSpec, Minitest and CTest, which number the failing tests."""
+"""Parses the output of PHPUnit, RSpec and CTest, which number the failing tests."""
 
-import re
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
 
-from atlas_retry.diagnostics.failures import above, failure, inside, matching, titled
+from atlas_retry.diagnostics.failures import (
+    PHP_FRAME,
+    RUBY_FRAME,
+    above,
+    failure,
+    matching,
+    php_frames,
+    ruby_frames,
+    titled,
+)
 from atlas_retry.diagnostics.values import Located, Log, OwnParser
-from atlas_retry.model import Frame
 from atlas_retry.patterns import regex
 
 # https://docs.phpunit.de; src/TextUI/Output/Default/ResultPrinter.php: printListHeader
@@ -16,7 +23,6 @@ _PHPUNIT_TITLE = regex(
     r'\d+\) (?P<test>(?P<owner>[\w\\]+)::\w+(?: with data set (?:#\d+|"[^"]*"))?)'
 )
 _PHPUNIT_END = regex(r"(?:FAILURES|ERRORS|WARNINGS)!$|There (?:was|were) \d+ |--$")
-_PHPUNIT_FRAME = regex(r"(?P<path>[^\s:]+\.(?:php|phpt|inc)):(?P<line>\d{1,9})$")
 
 
 def _phpunit(log: Log) -> Iterator[Located]:
@@ -28,18 +34,9 @@ def _phpunit(log: Log) -> Iterator[Located]:
         title = _PHPUNIT_TITLE.match(lines[first])
         if title and heading is not None and is_bad[heading]:
             body = lines[first + 1 : last + 1]
-            message = above(body, _PHPUNIT_FRAME)
-            problem = failure("phpunit", message, _frames(body, _PHPUNIT_FRAME), title["test"], {})
+            message = above(body, PHP_FRAME)
+            problem = failure("phpunit", message, php_frames(body), title["test"], {})
             yield Located(problem, first, last)
-
-
-def _frames(lines: Sequence[str], pattern: re.Pattern[str]) -> tuple[Frame, ...]:
-    """The frames of the project, outermost first, of a stack that begins with the innermost."""
-    matches = [m for m in matching(lines, pattern).values() if inside(m["path"])]
-    return tuple(
-        Frame(path=m["path"], line=int(m["line"]), function=m.groupdict().get("function"))
-        for m in reversed(matches)
-    )
 
 
 PHPUNIT = OwnParser(
@@ -49,10 +46,6 @@ PHPUNIT = OwnParser(
     by=_phpunit,
 )
 
-
-_RUBY_FRAME = regex(
-    r" {3,9}(?:# )?(?P<path>[^\s:]+\.\w{1,9}):(?P<line>\d{1,9}):in [`'](?P<function>[^']+)'$"
-)
 
 # https://rspec.info; rspec-core, lib/rspec/core/formatters/exception_presenter.rb
 _RSPEC_LIST = regex(r"Failures:$")
@@ -72,38 +65,12 @@ def _rspec(log: Log) -> Iterator[Located]:
         example = examples.get(title)
         place = {"path": example["path"], "line": example["line"]} if example else {}
         test_id = f"{example['path'].removeprefix('./')}::{title}" if example else title
-        message = above(body, _RUBY_FRAME)
-        problem = failure("rspec", message, _frames(body, _RUBY_FRAME), test_id, place)
+        message = above(body, RUBY_FRAME)
+        problem = failure("rspec", message, ruby_frames(body), test_id, place)
         yield Located(problem, start + first, start + last)
 
 
 RSPEC = OwnParser(name="rspec", commands=("rspec",), marks=("\nFailed examples:\n",), by=_rspec)
-
-# https://docs.seattlerb.org/minitest; lib/minitest.rb: Test#result_label, Assertion#location
-_MINITEST_TITLE = regex(r" {1,3}\d+\) (?:Failure|Error):$")
-_MINITEST_NAME = regex(r"(?P<test>\S+#\S.*?)(?: \[(?P<path>[^\s\]]+):(?P<line>\d{1,9})\])?:$")
-_MINITEST_END = regex(r"\d+ (?:runs|tests), \d+ assertions, | {1,3}\d+\) Skipped:$")
-
-
-def _minitest(log: Log) -> Iterator[Located]:
-    lines = log.lines
-    for first, last in titled(lines, _MINITEST_TITLE, _MINITEST_END):
-        name = _MINITEST_NAME.match(lines[first + 1]) if first < last else None
-        if name:
-            body = lines[first + 2 : last + 1]
-            place = {"path": name["path"], "line": name["line"]}
-            frames = _frames(body, _RUBY_FRAME)
-            message = above(body, _RUBY_FRAME)
-            yield Located(failure("minitest", message, frames, name["test"], place), first, last)
-
-
-MINITEST = OwnParser(
-    name="minitest",
-    commands=("rails test",),
-    marks=(") Failure:\n", ") Error:\n"),
-    by=_minitest,
-)
-
 
 # https://cmake.org/cmake/help/latest/manual/ctest.1.html; Source/CTest/cmCTestTestHandler.cxx
 _CTEST_ENDED = regex(

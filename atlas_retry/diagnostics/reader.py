@@ -15,7 +15,7 @@ from atlas_retry.diagnostics.annotations import ANNOTATIONS, without_annotations
 from atlas_retry.diagnostics.diffs import DIFF, joined_with_diffs
 from atlas_retry.diagnostics.environment import is_to_blame, lack
 from atlas_retry.diagnostics.failures import PYTHON, UNITTEST, inside
-from atlas_retry.diagnostics.numbered_logs import CTEST, MINITEST, PHPUNIT, RSPEC
+from atlas_retry.diagnostics.numbered_logs import CTEST, PHPUNIT, RSPEC
 from atlas_retry.diagnostics.places import Named, read_places
 from atlas_retry.diagnostics.pytest_log import PYTEST
 from atlas_retry.diagnostics.report_formats import kind_of, read_any, read_report
@@ -64,7 +64,6 @@ _PARSERS = (
     MAVEN,
     PHPUNIT,
     RSPEC,
-    MINITEST,
     DIFF,
     *lines.ROWS,
     CTEST,
