@@ -450,4 +450,4 @@ def test_a_missing_login_is_detected_before_any_request(
 def test_a_missing_cli_is_reported_with_how_to_install_it(desk: Desk) -> None:
     reply = desk.ask(str(desk.home / "nowhere"), "http://127.0.0.1:9")
     assert reply.status is ReplyStatus.UNAVAILABLE
-    assert "pip install claude-agent-sdk" in (reply.remedy or "")
+    assert "agent.path" in (reply.remedy or "")

@@ -61,6 +61,7 @@ def _exit_code(words: list[str]) -> int:
             from atlas_retry.cli.calls import recalled
 
             _stand_somewhere()
+            words = _in_folder(words)
             if call := recalled(words):
                 return call()
             from atlas_retry.cli.app import run_command
@@ -95,6 +96,23 @@ def _stand_somewhere() -> None:
             f"the working directory cannot be used: {error.strerror}",
             remedy="cd to a folder that exists; if it was deleted and made again: cd .",
         ) from error
+
+
+def _in_folder(words: list[str]) -> list[str]:
+    """The words behind `-C DIR`, in that directory, as git and make know it. Raises UsageError."""
+    import os
+
+    from atlas_retry.errors import UsageError
+
+    while words[:1] == ["-C"]:
+        if len(words) == 1:
+            raise UsageError("-C needs a directory", remedy="atlas -C DIR COMMAND")
+        try:
+            os.chdir(words[1])
+        except OSError as error:
+            raise UsageError(f"-C {words[1]}: {error.strerror}") from error
+        words = words[2:]
+    return words
 
 
 def _print_error(error: "AtlasError") -> None:

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -170,6 +171,9 @@ def _version(wanted: bool) -> None:  # noqa: FBT001 - the shape of a typer callb
 
 def _top(
     *,
+    directory: Annotated[
+        Path | None, typer.Option("-C", metavar="DIR", help="Work in this directory.")
+    ] = None,
     version: Annotated[
         bool,
         typer.Option("--version", "-V", callback=_version, is_eager=True, help="Show the version."),

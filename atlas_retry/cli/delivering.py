@@ -12,6 +12,7 @@ from atlas_retry.cli import here
 from atlas_retry.cli.history import run_of, workspace_of
 from atlas_retry.errors import AtlasError, UsageError, WorkspaceError
 from atlas_retry.history import archive, rescue
+from atlas_retry.history.states import RunState
 from atlas_retry.history.values import RunRow
 from atlas_retry.process import capture
 from atlas_retry.reports.delivery import MARK, Delivery, comment, message
@@ -35,6 +36,7 @@ def deliver(
     pr: bool = False,
     remote: str = "origin",
     max_pushes: int = 3,
+    force: bool = False,
 ) -> int:
     """Deliver the changes of a green run as a patch, a branch or a pull request.
 
@@ -45,7 +47,7 @@ def deliver(
     if apply:
         ws, made, text = _applied(apply, only_to_branch=bool(branch) and not (run or patch))
     else:
-        ws, made, text = _committed(run, store=to_branch)
+        ws, made, text = _committed(run, store=to_branch, force=force)
     if commits.delivered_in_a_row(ws, made.base) >= max_pushes:
         return _refused(f"the last {max_pushes} commits come from runs: a person must look at them")
     if made.also:
@@ -70,9 +72,13 @@ def _check(*, to_branch: bool, patch: Path | None, push: bool) -> None:
         raise UsageError("--push needs a branch", remedy="atlas deliver --branch NAME --push")
 
 
-def _committed(run: str | None, *, store: bool) -> tuple[Workspace, Made, str]:
-    """A run as a commit, and the commit message."""
-    row = run_of(run)
+def _committed(run: str | None, *, store: bool, force: bool) -> tuple[Workspace, Made, str]:
+    """A run as a commit, and the commit message. Raises UsageError for one that was undone."""
+    row = run_of(run, "deliver", *filter(None, [run]), "--patch", "FILE")
+    if row.state is RunState.UNDONE and not force:
+        raise UsageError(
+            f"run {row.id} was undone", remedy=f"atlas deliver {row.id} --force --patch FILE"
+        )
     delivery = _delivery(row)
     ws = workspace_of(row)
     bases = (*([row.head] if row.head else ()), "HEAD")

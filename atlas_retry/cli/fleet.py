@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from atlas_retry.cli.output import print_commands
 from atlas_retry.errors import UsageError
+from atlas_retry.text.own_environment import installing
 
 if TYPE_CHECKING:
     from atlas_retry.fleet.batch import BatchStatus
@@ -154,7 +155,7 @@ def _require() -> None:
     if missing := [name for name in ("temporalio", "fsspec") if find_spec(name) is None]:
         raise UsageError(
             f"atlas fleet needs {' and '.join(missing)}",
-            remedy="pip install 'atlas-retry[fleet]'",
+            remedy=installing(*missing),
         )
 
 

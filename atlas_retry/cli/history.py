@@ -1,6 +1,7 @@
 """Commands about earlier runs: `log`, `diff`, `pick`, `undo`, `prune`."""
 
 import os
+import shlex
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
@@ -59,11 +60,15 @@ def diff(
     attempt: str | None = None,
 ) -> int:
     """Print the changes of a run, or of one of its attempts."""
-    row = run_of(run)
+    row = run_of(run, "diff", *filter(None, (run, attempt)))
     ws = workspace_of(row)
     before, after = rescue.span(ws, row, attempt)
+    text = patch(ws, before, after)
     sys.stdout.flush()
-    sys.stdout.buffer.write(patch(ws, before, after))
+    sys.stdout.buffer.write(text)
+    if not text:
+        of = f"attempt {attempt} of run {row.id}" if attempt else f"run {row.id}"
+        print(f"{of} left no change", file=sys.stderr)
     return 0
 
 
@@ -80,7 +85,9 @@ def pick(
         raise UsageError("--path and --held exclude each other")
     if merge and not path:
         raise UsageError("--merge needs a file", remedy=f"atlas pick {run} {attempt} --path FILE")
-    row = run_of(run)
+    flags = (*(["--held"] if held else []), *(["--merge"] if merge else []))
+    files = chain.from_iterable(("--path", file) for file in path or ())
+    row = run_of(run, "pick", run, attempt, *flags, *files)
     refused = _refused(row, attempt) if held else frozenset()
     ws = workspace_of(row)
     if path:
@@ -194,7 +201,7 @@ def _newest_or(run: str | None) -> RunRow:
     """The run, turn or validation with this id, else the newest. Raises UsageError, StateError."""
     other = _unrecorded(run)
     if other is None or run:
-        return other or run_of(run)
+        return other or run_of(run, "undo", *filter(None, [run]))
     try:
         return max(other, run_of(None), key=_began_s)
     except (StateError, UsageError):
@@ -233,13 +240,22 @@ def prune(
     return 0
 
 
-def run_of(run: str | None) -> RunRow:
-    """The run with this id or prefix of an id, else the newest here. Raises UsageError."""
+def run_of(run: str | None, *words: str) -> RunRow:
+    """The run with this id or prefix of an id, else the newest here. Raises UsageError.
+
+    A run of another workspace is refused; `words` are the command that its workspace is told.
+    """
     follow(here.root())
     if run and (other := _unrecorded(run)):
         return other
     with here.journal() as connection:
-        return archive.find(connection, run, str(here.root()))
+        row = archive.find(connection, run, str(here.root()))
+    if words and row.root != str(here.root()):
+        raise UsageError(
+            f"run {row.id} is of another workspace, {row.root}",
+            remedy=shlex.join(("atlas", "-C", row.root, *words)),
+        )
+    return row
 
 
 def workspace_of(row: RunRow) -> Workspace:
@@ -247,7 +263,8 @@ def workspace_of(row: RunRow) -> Workspace:
     if not Path(row.root).is_dir():
         raise UsageError(
             f"{row.root}, the folder of run {row.id}, no longer exists",
-            remedy=f"clone the repository to {row.root} again, then: atlas undo {row.id}",
+            remedy=f"clone the repository to {row.root} again, then: "
+            f"atlas -C {shlex.quote(row.root)} undo {row.id}",
         )
     return here.workspace_at(row.root)
 

@@ -198,6 +198,7 @@ OPTIONS = {
     "push": Parameter("Push the branch, never by force."),
     "pr": Parameter("Push, and open or update the pull request with gh."),
     "remote": Parameter("The remote to push to.", "NAME"),
+    "deliver force": Parameter("Deliver a run that was undone."),
     "max_pushes": Parameter("Consecutive deliveries without a person's commit.", least=0),
     # hooks, named workspaces, fleets
     "timeout": Parameter("Time limit of the hook itself, in seconds.", least=1),

@@ -107,7 +107,8 @@ def last_lines(end: Closing, *, verbosity: int, proposed: bool = False) -> Itera
     if proposed:
         next_command = f"atlas init {place}"
     elif validation.broken:
-        next_command = f"atlas validate {place}"
+        remedies = dict.fromkeys(result.remedy for result in validation.broken if result.remedy)
+        next_command = "\n".join((*remedies, f"atlas validate {place}"))
     elif validation.failures:
         next_command = f"atlas retry {place} --ai-fix"
     summary = validation_summary(validation, next_command, is_reviewed=not end.open_reviews)

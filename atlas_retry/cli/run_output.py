@@ -1,8 +1,11 @@
 """Where the results of `atlas retry` go, for one workspace or several."""
 
+import shlex
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 
+from atlas_retry import config
 from atlas_retry.cli import output
 from atlas_retry.cli.output import Target, on_github, publish
 from atlas_retry.model import Verdict
@@ -23,7 +26,24 @@ MAX_NAMES = 8
 
 
 def last_lines(done: Done, *, verbosity: int) -> Iterator[Line]:
-    """The summary of `atlas retry`, for one workspace or several."""
+    """The summary of `atlas retry`, for one workspace or several; its commands work from here."""
+    return _typed_here(_last_lines(done, verbosity=verbosity), done)
+
+
+def _typed_here(lines: Iterable[Line], done: Done) -> Iterator[Line]:
+    """The lines, with `-C DIR` in commands about runs of other workspaces."""
+    here = config.root_of(Path.cwd()).resolve()
+    away = {one.outcome.run_id: one.root for one in done.finished if one.root != here}
+    for text, style in lines:
+        of = next((root for run, root in away.items() if run in text.split()), None)
+        words = text.split(maxsplit=1) if of and style == "code" else []
+        if words[:1] == ["atlas"]:
+            yield f"  atlas -C {shlex.quote(printable(str(of)))} {words[1]}", style
+        else:
+            yield text, style
+
+
+def _last_lines(done: Done, *, verbosity: int) -> Iterator[Line]:
     if not _is_one(done):
         yield from below_others(batch_lines(done, verbosity=verbosity), verbosity=verbosity)
         return

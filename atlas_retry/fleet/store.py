@@ -13,6 +13,7 @@ import msgspec
 from atlas_retry.errors import AtlasError, UsageError
 from atlas_retry.fleet.batch import ItemResult
 from atlas_retry.fleet.manifest import Manifest
+from atlas_retry.text.own_environment import installing
 
 RESULT, REPORT, PATCH, LOG = "result.json", "run.json", "fix.patch", "log.txt"
 ATTEMPT = "attempt.json"
@@ -32,7 +33,7 @@ class Store:
         try:
             self._files, self._root = fsspec.core.url_to_fs(self.url)
         except (ImportError, ValueError) as error:
-            raise UsageError(f"--store {url}: {error}", remedy="pip install s3fs") from error
+            raise UsageError(f"--store {url}: {error}", remedy=installing("s3fs")) from error
 
     def put(self, batch: str, name: str, content: bytes) -> None:
         """Write a file of a batch; replaces one of the same name."""

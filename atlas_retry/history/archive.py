@@ -52,14 +52,14 @@ def find(connection: sqlite3.Connection, name: str | None, root: str) -> RunRow:
     if name is None:
         if newest := runs(connection, root, limit=1):
             return newest[0]
-        raise UsageError(f"no run is recorded in {root}", remedy="atlas log, in another workspace")
+        raise UsageError(f"no run is recorded in {root}", remedy="atlas status")
     rows = _select(connection, "substr(id, 1, length(:name)) = :name", name=name)
     exact = [row for row in rows if row.id == name] or rows
     if len(exact) == 1:
         return exact[0]
     known = ", ".join(row.id for row in (rows or runs(connection, root, limit=5))[:5])
     problem = f"{name} is the start of several runs" if rows else f"no run {name}"
-    remedy = f"atlas log RUN, with one of {known}" if known else "atlas log, in another workspace"
+    remedy = f"atlas log RUN, with one of {known}" if known else "atlas status"
     raise UsageError(problem, remedy=remedy)
 
 

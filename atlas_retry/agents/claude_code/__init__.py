@@ -58,7 +58,9 @@ class _CliCaller(Struct, frozen=True, kw_only=True):
         if request.session is Session.RESUME and SESSION_GONE in (reply.error or ""):
             self.emit(Notice(text="the agent's conversation no longer exists: starting a new one"))
             reply = self._ask(cli, _anew(request))
-        return reply
+        log_in = binary.log_in(cli.path, self.environ)
+        remedy = (reply.remedy or "").replace(binary.LOG_IN, log_in)
+        return replace(reply, remedy=remedy or None)
 
     @property
     def _env(self) -> dict[str, str]:

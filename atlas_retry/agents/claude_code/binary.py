@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import shlex
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,16 +15,16 @@ from atlas_retry import process
 from atlas_retry.agents.answers import decoded, last_lines
 from atlas_retry.agents.lack import Lack
 from atlas_retry.patterns import regex
+from atlas_retry.text.own_environment import installing
 
 PROBE_S: Final = 15.0
 OLDEST_MEASURED: Final = (2, 1, 197)
 _VERSION: Final = regex(r"(\d+)\.(\d+)\.(\d+)\S* \(Claude Code\)")
 
-INSTALL: Final = (
-    "pip install claude-agent-sdk, which includes it,"
-    " or npm install -g @anthropic-ai/claude-code@latest, or set agent.path"
-)
-LOG_IN: Final = "run `claude` and type /login, or set ANTHROPIC_API_KEY"
+NPM_INSTALL: Final = "npm install -g @anthropic-ai/claude-code@latest"
+CARRIER: Final = "claude-agent-sdk"
+"""A package that includes the CLI."""
+LOG_IN: Final = "claude /login, or: export ANTHROPIC_API_KEY=KEY"
 
 
 class Cli(Struct, frozen=True, kw_only=True):
@@ -55,14 +56,29 @@ def locate(path: str | None, environ: Mapping[str, str]) -> str | Lack:
         program = shutil.which(wanted, path=_search_path(environ))
         return str(Path(program).absolute()) if program else _missing(path, Path(wanted))
     program = shutil.which("claude", path=_search_path(environ)) or _bundled()
-    return program or Lack(error="the Claude Code CLI (claude) is not installed", remedy=INSTALL)
+    return program or Lack(
+        error="the Claude Code CLI (claude) is not installed", remedy=_install(environ)
+    )
+
+
+def _install(environ: Mapping[str, str]) -> str:
+    """A command that works here: by npm if there is one, else into the environment of atlas."""
+    has_npm = shutil.which("npm", path=_search_path(environ)) is not None
+    return NPM_INSTALL if has_npm else installing(CARRIER)
+
+
+def log_in(path: str, environ: Mapping[str, str]) -> str:
+    """How to log in, with the path of a CLI that is not on PATH."""
+    is_on_path = shutil.which("claude", path=_search_path(environ)) == path
+    return LOG_IN if is_on_path else f"{shlex.quote(path)}{LOG_IN.removeprefix('claude')}"
 
 
 def _missing(path: str, wanted: Path) -> Lack:
     if wanted.is_file():
         error = f"agent.path: {path} is a file that cannot be executed"
         return Lack(error=error, remedy=f"chmod +x {path}, or set agent.path to the program")
-    return Lack(error=f"agent.path: no program at {path}", remedy=INSTALL)
+    remedy = "correct agent.path, or leave it out: then claude is searched on PATH"
+    return Lack(error=f"agent.path: no program at {path}", remedy=remedy)
 
 
 def _search_path(environ: Mapping[str, str]) -> str:
@@ -85,7 +101,7 @@ def identify(path: str, env: Mapping[str, str]) -> Cli | Lack:
     if version:
         return Cli(path=path, version=tuple(map(int, version.groups())))
     printed = done.error or last_lines(done.stdout.text or done.stderr.text, 1) or "nothing"
-    return Lack(error=f"{path} is not Claude Code: --version says {printed}", remedy=INSTALL)
+    return Lack(error=f"{path} is not Claude Code: --version says {printed}", remedy=NPM_INSTALL)
 
 
 class _Login(msgspec.Struct):
@@ -101,7 +117,7 @@ def login_lack(cli: Cli, env: Mapping[str, str]) -> Lack | None:
     login = decoded(done.stdout.text, _Login)
     if login is None or login.loggedIn:
         return None
-    return Lack(error="Claude Code is not logged in", remedy=LOG_IN)
+    return Lack(error="Claude Code is not logged in", remedy=log_in(cli.path, env))
 
 
 def _ask(argv: tuple[str, ...], env: Mapping[str, str]) -> process.Completed:

@@ -4,6 +4,7 @@ Codex CLI: developers.openai.com/codex/hooks. Cursor: cursor.com/docs/agent/hook
 """
 
 import json
+import os
 import shlex
 import shutil
 import stat
@@ -17,6 +18,7 @@ from msgspec import Struct
 
 from atlas_retry import config, state_dir
 from atlas_retry.cli.hook.turns import BLOCK_CAP
+from atlas_retry.cli.output import print_commands
 from atlas_retry.errors import ConfigError, Place, WorkspaceError
 from atlas_retry.reading import read_file
 
@@ -83,6 +85,12 @@ def install(
         return 0
     print(f"{'the hooks were already in' if after == before else 'the hooks are in'} {file}")
     _write(file, after)
+    if not config.is_configured(path.resolve(), os.environ):
+        print(
+            "warning: there is no configuration yet, so the hooks have no gates to run",
+            file=sys.stderr,
+        )
+        print_commands("next", "atlas init")
     return 0
 
 

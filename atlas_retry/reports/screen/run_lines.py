@@ -146,7 +146,9 @@ def _commands(outcome: Outcome) -> Iterator[Line]:
     elif outcome.attempts and not outcome.verdict.is_green:
         yield from command_lines("next", f"atlas log {outcome.run_id}")
     elif outcome.verdict is Verdict.FAILED:
-        yield from command_lines("next", f"atlas retry {outcome.workspace.root} --ai-fix")
+        yield from command_lines(
+            "next", f"atlas retry {shlex.quote(outcome.workspace.root)} --ai-fix"
+        )
     held = dict.fromkeys(a.command for a in findings.of_run(outcome) if a.is_accepting)
     for command in held:
         if command and command != outcome.remedy:
@@ -158,8 +160,13 @@ def _commands(outcome: Outcome) -> Iterator[Line]:
 
 
 def _looking_back(outcome: Outcome) -> Iterator[Line]:
-    if outcome.attempts:
+    changed = [attempt for attempt in outcome.attempts if attempt.changes]
+    if outcome.gates_changed or any(attempt.kept and attempt.since_start for attempt in changed):
         yield from command_lines("show the changes", f"atlas diff {outcome.run_id}")
+    elif changed:
+        last = changed[-1].number
+        show = f"atlas diff {outcome.run_id} {last}"
+        yield from command_lines(f"show what attempt {last} changed", show)
     is_named = (outcome.remedy or "").startswith("atlas undo")
     if outcome.attempts or (outcome.gates_changed and not is_named):
         yield from command_lines("undo", f"atlas undo {outcome.run_id}")
