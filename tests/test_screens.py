@@ -1,10 +1,13 @@
 """What screens say is true, and complete enough to go on."""
 
+import io
 import json
 from pathlib import Path
 
 import pytest
 
+from atlas_retry.events import GateProgress, GateStarted
+from atlas_retry.reports.screen.console import Printer
 from atlas_retry.settings import in_ci
 from atlas_retry.text.units import NOT_REPORTED, usd
 from tests.projects import FIXED, UNITTEST, Project, atlas
@@ -110,3 +113,31 @@ def test_a_secret_in_the_command_of_a_gate_is_shown_nowhere(
     for text in (ended.out, ended.err, *written, *events, *prompts):
         assert SECRET not in text
     assert "[redacted:" in "".join((ended.out, *written))
+
+
+def test_a_missing_agent_is_named_before_any_gate_runs(project: Project, tmp_path: Path) -> None:
+    project.configure(agent={"backend": "claude-code", "path": str(tmp_path / "nowhere")})
+    project.commit()
+    ended = atlas(project, "retry", ".", "--ai-fix")
+    assert ended.code == 3
+    first = ended.out.splitlines()[0]
+    assert f"agent.path: no program at {tmp_path / 'nowhere'}" in first
+    assert first.endswith("only gates and fixers will run")
+
+
+def test_a_log_of_ci_names_gates_when_they_start_and_while_they_run() -> None:
+    out = io.StringIO()
+    log = Printer(stream=out, steady=True)
+    log(GateStarted(gate="slow", command="sleep 130"))
+    for elapsed_s in (1.0, 59.0, 61.0, 90.0, 121.0):
+        log(GateProgress(gate="slow", last_line="still at it", elapsed_s=elapsed_s))
+    assert out.getvalue().splitlines() == [
+        "  started   slow",
+        "  running   slow (1 min): still at it",
+        "  running   slow (2 min): still at it",
+    ]
+
+
+def test_only_a_log_of_ci_does(project: Project) -> None:
+    assert "  started   " in atlas(project, "validate", CI="true").out
+    assert "  started   " not in atlas(project, "validate").out

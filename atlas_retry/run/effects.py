@@ -5,7 +5,7 @@ import shlex
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from itertools import chain, count, filterfalse
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -70,7 +70,7 @@ from atlas_retry.run.undecided import undecided
 from atlas_retry.text import reinstalling
 from atlas_retry.text.json_text import encodable
 from atlas_retry.text.redaction import redact
-from atlas_retry.text.units import some
+from atlas_retry.text.units import copyable, some
 from atlas_retry.workspace import (
     gitfile,
     gitmoves,
@@ -374,21 +374,34 @@ class Effects(Struct, kw_only=True):
         if self.is_agent_there:
             return None
         settings = self.opened.settings.agent
-        text = f"  waiting for {settings.backend} to say whether it can be used"
+        with self._saying(f"  checking that {settings.backend} is available"):
+            lack = agents.check(settings, self.opened.environ)
+        self.is_agent_there = lack is None
+        return lack
+
+    def name_lack(self) -> None:
+        """Say before gates and fixers run that no agent will: they may take long."""
+        if lack := self.lack():
+            text = f"{lack.error}: only gates and fixers will run"
+            remedy = copyable("next", lack.remedy) if lack.remedy else ()
+            self.emit(Notice(level=Level.WARNING, text="\n".join((text, *remedy))))
+
+    @contextmanager
+    def _saying(self, text: str) -> Iterator[None]:
+        """Say what is done if it takes longer than people wait without a word."""
         late = threading.Timer(PATIENCE_S, self.emit, [Notice(text=text)])
         late.daemon = True
         late.start()
         try:
-            lack = agents.check(settings, self.opened.environ)
+            yield
         finally:
             late.cancel()
-        self.is_agent_there = lack is None
-        return lack
 
     def request(self, progress: Progress, number: int) -> tuple[AgentRequest, str]:
         """The next attempt's request, and the path of its prompt."""
         scratch = self._attempt_folder(number)
-        brief = traced_brief(self.opened, progress.latest, scratch)
+        with self._saying("  tracing what the failing tests execute"):
+            brief = traced_brief(self.opened, progress.latest, scratch)
         step = step_of(self.opened.settings, number)
         prompt = compose(
             replace(

@@ -70,6 +70,8 @@ def _begin(do: Effects) -> Progress:
     do.emit(RunStarted(facts=run.workspace, start_snapshot=start.id, left_out=start.left_out))
     if run.limits.with_agent:
         do.pin(start.id)
+        if run.limits.budget.attempts != 0:
+            do.name_lack()
     baseline = run.recorded or do.validate(None)
     changed = () if baseline.success or baseline.broken else do.fix(baseline)
     settled = do.validate(None) if changed else baseline

@@ -54,6 +54,10 @@ class Printer(Struct, kw_only=True):
     named: bool = False
     """Whether each line of an event starts with the name of its workspace."""
     coloured: bool = False
+    steady: bool = False
+    """Whether gates are named when they start, and once a minute while they run, as in CI."""
+    _minutes: dict[tuple[str | None, str], int] = field(default_factory=dict)
+    """Minutes for which a running gate was last named, by workspace and gate."""
 
     def __enter__(self) -> Self:
         return self
@@ -64,6 +68,23 @@ class Printer(Struct, kw_only=True):
     def __call__(self, event: Event) -> None:
         if self.verbosity >= 0:
             self.write(_lines(event, self.verbosity, named=self.named))
+        if self.verbosity == 0 and self.steady:
+            self.write(self._signs_of_life(event))
+
+    def _signs_of_life(self, event: Event) -> Iterator[Line]:
+        where = f"[{printable(event.scope.workspace or '')}] " if self.named else ""
+        match event:
+            case GateStarted():
+                self._minutes[event.scope.workspace, event.gate] = 0
+                yield f"{where}  started   {printable(event.gate)}", "dim"
+            case GateProgress():
+                key, minutes = (event.scope.workspace, event.gate), int(event.elapsed_s // 60)
+                if minutes > self._minutes.get(key, 0):
+                    self._minutes[key] = minutes
+                    last = f": {printable(event.last_line)}" if event.last_line else ""
+                    yield f"{where}  running   {printable(event.gate)} ({minutes} min){last}", "dim"
+            case _:
+                pass
 
     def write(self, lines: Iterable[Line]) -> None:
         for text, style in lines:
@@ -241,6 +262,12 @@ def screen(
     if stream.isatty() and not refused and wants_colour(environ) is not False:
         return LiveScreen(stream=stream, verbosity=verbosity, named=named)
     if environ.get("GITHUB_ACTIONS") == "true":
-        return JobLog(stream=stream, verbosity=verbosity, named=named)
+        return JobLog(stream=stream, verbosity=verbosity, named=named, steady=True)
     coloured = not plain and wants_colour(environ) is True
-    return Printer(stream=stream, verbosity=verbosity, named=named, coloured=coloured)
+    return Printer(
+        stream=stream,
+        verbosity=verbosity,
+        named=named,
+        coloured=coloured,
+        steady=in_ci(environ),
+    )
