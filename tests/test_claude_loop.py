@@ -306,7 +306,7 @@ def test_an_interrupted_attempt_reports_its_known_cost(project: Project) -> None
         wait_until(lambda: len(server.requests) > 1)
         os.kill(child.pid, signal.SIGINT)
         assert child.wait(timeout=LIMIT_S) == 130
-    row = json.loads(atlas(project, "log", "--json").out)[0]
+    row = json.loads(atlas(project, "log", "--json").out)["runs"][0]
     assert row["cost_usd"] >= 1000 * 2e-6
     assert f"at least ${row['cost_usd']:.4f}" in atlas(project, "log").out
 

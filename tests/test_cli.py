@@ -278,10 +278,10 @@ def test_dry_run_refuses_report_options(option: tuple[str, ...], project: Projec
     assert (ended.code, ended.out) == (2, "")
 
 
-def test_resume_that_needs_a_person_writes_no_json(project: Project) -> None:
+def test_resume_that_needs_a_person_writes_the_document_of_an_error(project: Project) -> None:
     assert atlas(project, "retry", ".").code == 1
     ended = atlas(project, "resume", "--json")
-    assert (ended.code, ended.out) == (1, "")
+    assert (ended.code, json.loads(ended.out)["schema"]) == (1, "atlas.error/1")
     assert "next:\n  atlas resume" in ended.err
 
 

@@ -65,7 +65,7 @@ def test_another_worker_takes_over_without_losing_costs(at: Scene) -> None:
     page = at.root / "fleet.html"
     report = at.fleet("report", "takeover", "--html", str(page), "--json")
     assert report.returncode == 0
-    assert sorted(row["ending"] for row in json.loads(report.stdout)) == ["agent", "replay"]
+    assert sorted(row["ending"] for row in json.loads(report.stdout)["rows"]) == ["agent", "replay"]
     assert "fixed by another one's patch" in page.read_text()
 
 

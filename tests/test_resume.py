@@ -260,7 +260,7 @@ def test_log_and_status_use_the_same_word_for_a_killed_run(scene: Scene) -> None
     listed = scene.atlas("log").stdout
     assert [listed.split()[3], "fixing" in listed] == ["interrupted", False]
     assert scene.atlas("log", killed.id).stdout.splitlines()[0].endswith(": interrupted")
-    assert json.loads(scene.atlas("log", "--json").stdout)[0]["state"] == "interrupted"
+    assert json.loads(scene.atlas("log", "--json").stdout)["runs"][0]["state"] == "interrupted"
     assert " interrupted " in scene.atlas("status").stdout
 
 

@@ -31,12 +31,17 @@ def main(arguments: "Sequence[str] | None" = None) -> None:
     from atlas_retry.errors import AtlasError
 
     streams.settle()
-    code = _exit_code(words)
+    code, error = _ended(words)
     gc.freeze()  # Python collects three times on exit: a tenth of a short command
     if why := streams.lost():
         _print_error(
             AtlasError(f"standard output cannot be written, and the rest of it is lost: {why}")
         )
+    if "--json" in words and not streams.has_written():
+        from atlas_retry.cli.documents import write_error
+
+        write_error(error or AtlasError("the command ended without a result"), code)
+        sys.stdout.flush()
     sys.exit(BROKEN if why and code == 0 else code)
 
 
@@ -52,7 +57,8 @@ def _end_quietly_on_int() -> None:
         _signal.signal(_signal.SIGINT, lambda number, _: os._exit(128 + number))
 
 
-def _exit_code(words: list[str]) -> int:
+def _ended(words: list[str]) -> "tuple[int, AtlasError | None]":
+    """Exit code of a command line, and the error that ended it, which has been printed."""
     from atlas_retry.errors import AtlasError, Interrupted
     from atlas_retry.process import handle_signals
 
@@ -63,24 +69,22 @@ def _exit_code(words: list[str]) -> int:
             _stand_somewhere()
             words = _in_folder(words)
             if call := recalled(words):
-                return call()
+                return call(), None
             from atlas_retry.cli.app import run_command
 
-            return run_command(words)
+            return run_command(words), None
     except AtlasError as error:
-        _print_error(error)
-        return error.exit_code
+        return error.exit_code, _print_error(error)
     except Interrupted as end:
-        return end.exit_code
+        return end.exit_code, AtlasError("interrupted")
     except OSError as error:  # a full disk, no free descriptor and the like
-        _print_error(AtlasError(str(error)))
-        return BROKEN
+        return BROKEN, _print_error(AtlasError(str(error)))
     except Exception:  # noqa: BLE001 - Python would exit with 1, which means that gates fail
         import traceback
 
         traceback.print_exc()
-        _print_error(AtlasError("this is a bug in atlas; please report the lines above"))
-        return BROKEN
+        bug = AtlasError("this is a bug in atlas; please report the lines above")
+        return BROKEN, _print_error(bug)
 
 
 def _stand_somewhere() -> None:
@@ -115,10 +119,11 @@ def _in_folder(words: list[str]) -> list[str]:
     return words
 
 
-def _print_error(error: "AtlasError") -> None:
+def _print_error(error: "AtlasError") -> "AtlasError":
     from atlas_retry.reports.screen.lines import harmless
     from atlas_retry.text.units import copyable
 
     print(harmless(f"atlas: {error}"), file=sys.stderr)
     for line in copyable("next", error.remedy) if error.remedy else ():
         print(harmless(line), file=sys.stderr)
+    return error

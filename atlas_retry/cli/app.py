@@ -12,9 +12,16 @@ from typer.core import TyperGroup
 from atlas_retry import __version__
 from atlas_retry.cli.calls import KEPT, function_of, keeping
 from atlas_retry.cli.options import described, with_values
+from atlas_retry.errors import UsageError
 
 if TYPE_CHECKING:
     from typer._click import Command, Context, HelpFormatter
+    from typer._click.exceptions import ClickException
+
+
+USAGE = 2
+_TYPES = {"a valid float range": "a number", "a valid integer range": "a whole number"}
+"""Names of types that Typer shows, and what people call them."""
 
 
 class CommandRow(Struct, frozen=True):
@@ -230,13 +237,34 @@ def _epilog(examples: str) -> str:
 
 
 def run_command(words: Sequence[str]) -> int:
-    """Run a command line and return its exit code. Typer reports usage errors and exits with 2."""
+    """Run a command line and return its exit code. Raises UsageError."""
+    from typer._click.exceptions import ClickException, NoArgsIsHelpError
+
     called = [name for name in COMMANDS if words[:1] == name.split()[:1]]
     if not called and "_ATLAS_COMPLETE" not in os.environ:  # `atlas --help` lists no subcommands
         called = [*GROUPS, *(name for name in COMMANDS if " " not in name)]
+    app = application(called or COMMANDS, words)
     try:
-        line = with_values(words)
-        application(called or COMMANDS, words)(args=line, prog_name="atlas")
-    except SystemExit as end:
-        return end.code if isinstance(end.code, int) else 0
-    return 0
+        code = app(args=with_values(words), prog_name="atlas", standalone_mode=False)
+    except SystemExit as end:  # completion
+        code = end.code
+    except NoArgsIsHelpError as error:
+        error.show()
+        return USAGE
+    except ClickException as error:
+        raise _usage_error(error) from error
+    except typer.Abort:
+        return 1
+    return code if isinstance(code, int) else 0
+
+
+def _usage_error(error: "ClickException") -> UsageError:
+    """A wrong command line in the form of every other error."""
+    context, option = getattr(error, "ctx", None), getattr(error, "param", None)
+    text = error.format_message().rstrip(".")
+    if option is not None and ": " in text:  # Invalid value for '--jobs' / '-j': ...
+        text = f"{max(option.opts, key=len)}: {text.partition(': ')[2]}"
+    for typed, plain in _TYPES.items():
+        text = text.replace(typed, plain)
+    path = context.command_path if context else "atlas"
+    return UsageError(text[:1].lower() + text[1:], remedy=f"{path} -h")

@@ -2,7 +2,6 @@
 
 import os
 import shlex
-import sys
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from itertools import chain
@@ -218,9 +217,9 @@ def _chosen(gates: tuple[Gate, ...], command: str, only: Sequence[str]) -> tuple
 
 def _print_gates(gates: Sequence[Gate], *, as_json: bool) -> int:
     if as_json:
-        from atlas_retry.text.json_text import encode
+        from atlas_retry.cli.documents import GatesDocument, write
 
-        sys.stdout.write(encode([redacted_gate(gate) for gate in gates]).decode() + "\n")
+        write(GatesDocument(gates=tuple(redacted_gate(gate) for gate in gates)))
         return OK
     width = max((len(gate.name) for gate in gates), default=0)
     for gate in gates:

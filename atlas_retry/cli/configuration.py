@@ -7,9 +7,9 @@ from itertools import product
 from pathlib import Path
 
 from atlas_retry import config, state_dir
+from atlas_retry.cli import documents
 from atlas_retry.errors import StateError, UsageError
 from atlas_retry.model import GateResult
-from atlas_retry.reports import documents
 from atlas_retry.reports.documents import encode
 from atlas_retry.settings import CONFIGURATION_FILES, Settings
 from atlas_retry.text.units import counted
@@ -20,7 +20,7 @@ def show(path: Path = Path(), *, config_file: Path | None = None, json: bool = F
     _check_folder(path)
     rows = config.explain(path.resolve(), environ=os.environ, overrides=config.naming(config_file))
     if json:
-        print(encode(rows), end="")
+        documents.write(documents.ConfigurationDocument(values=rows))
         return 0
     width = max(len(row.key) for row in rows)
     for row in rows:
@@ -42,8 +42,8 @@ def check(path: Path = Path(), *, config_file: Path | None = None, json: bool = 
     idle = (*idle_gates(settings.gates, root, os.environ), *silent_tests(_last(settings, root)))
     warnings = (*settings.warnings, *idle)
     if json:
-        facts = {"gates": len(settings.gates), "sources": settings.sources}
-        print(encode({**facts, "warnings": warnings}), end="")
+        gates, sources = len(settings.gates), tuple(settings.sources)
+        documents.write(documents.CheckDocument(gates=gates, sources=sources, warnings=warnings))
         return 0
     for warning in warnings:
         print(f"warning: {warning}", file=sys.stderr)

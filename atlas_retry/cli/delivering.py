@@ -1,8 +1,10 @@
 """`atlas deliver`: exactly a run's changes as a patch, a branch or a pull request."""
 
-import json
+import io
+import json as json_text
 import os
 import shutil
+from contextlib import nullcontext, redirect_stdout
 from itertools import chain
 from pathlib import Path
 
@@ -37,11 +39,37 @@ def deliver(
     remote: str = "origin",
     max_pushes: int = 3,
     force: bool = False,
+    json: bool = False,
 ) -> int:
     """Deliver the changes of a green run as a patch, a branch or a pull request.
 
     The commit has exactly its files, and the commit that it started from as parent.
     """
+    said = io.StringIO()
+    with redirect_stdout(said) if json else nullcontext():
+        code = _deliver(run, Form(apply, patch, branch, push, pr, remote), max_pushes, force=force)
+    if json:
+        from atlas_retry.cli.documents import DeliveryDocument, write
+
+        notes = tuple(said.getvalue().splitlines())
+        write(DeliveryDocument(delivered=code == DELIVERED, notes=notes))
+    return code
+
+
+class Form(Struct, frozen=True):
+    """Where a run is delivered to, as the flags say."""
+
+    apply: Path | None
+    patch: Path | None
+    branch: str | None
+    push: bool
+    pr: bool
+    remote: str
+
+
+def _deliver(run: str | None, form: Form, max_pushes: int, *, force: bool) -> int:
+    apply, patch, branch = form.apply, form.patch, form.branch
+    push, pr, remote = form.push, form.pr, form.remote
     to_branch = bool(branch or pr)
     _check(to_branch=to_branch, patch=patch, push=push)
     if apply:
@@ -191,7 +219,9 @@ class PullRequest(Struct, frozen=True, kw_only=True):
 def _pull_request(root: Path, branch: str) -> PullRequest | None:
     """The open pull request of a branch."""
     try:
-        answer = json.loads(_gh(root, "pr", "view", branch, "--json", "number,url,labels,state"))
+        answer = json_text.loads(
+            _gh(root, "pr", "view", branch, "--json", "number,url,labels,state")
+        )
     except AtlasError:  # gh fails if there is none
         return None
     if answer["state"] != "OPEN":
@@ -203,9 +233,9 @@ def _pull_request(root: Path, branch: str) -> PullRequest | None:
 def _comment(root: Path, request: PullRequest, body: str) -> None:
     """Create the comment that begins with MARK, or replace it."""
     place = f"repos/{{owner}}/{{repo}}/issues/{request.number}/comments"
-    shape = f"[.[] | select(.body | startswith({json.dumps(MARK)})) | .id]"
+    shape = f"[.[] | select(.body | startswith({json_text.dumps(MARK)})) | .id]"
     ids = _gh(root, "api", "--paginate", place, "--jq", shape)
-    known = [*chain.from_iterable(json.loads(line) for line in ids.splitlines() if line)]
+    known = [*chain.from_iterable(json_text.loads(line) for line in ids.splitlines() if line)]
     if known:
         place = f"repos/{{owner}}/{{repo}}/issues/comments/{known[-1]}"
     method = "PATCH" if known else "POST"

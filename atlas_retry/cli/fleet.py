@@ -130,9 +130,9 @@ def report(
 ) -> int:
     """Show how each repository ended, what fixed it, and its cost."""
     _require()
+    from atlas_retry.cli.documents import FleetReportDocument, write
     from atlas_retry.fleet import client
     from atlas_retry.reports import fleet_page
-    from atlas_retry.reports.documents import encode
 
     now = client.ask(server, lambda to: client.live(to, batch)).status
     rows = client.rows(_store(store), now)
@@ -140,7 +140,7 @@ def report(
         page = fleet_page.report(batch, rows, known_usd=now.known_usd, held_usd=now.held_usd)
         html.write_text(page, encoding="utf-8")
     if json:
-        print(encode(rows), end="")
+        write(FleetReportDocument(batch=batch, rows=tuple(rows)))
     for row in () if json else rows:
         print(
             f"{row.name}: {fleet_page.WAYS[row.ending]} (${row.cost_usd:.2f}) {row.error}".strip()

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import chain
 from pathlib import Path
+from types import ModuleType
 
 import typer
 
@@ -19,7 +20,6 @@ from atlas_retry.events import seconds_of
 from atlas_retry.history import archive, database, entries, rescue, telling
 from atlas_retry.history.states import RunState
 from atlas_retry.history.values import RunRow
-from atlas_retry.reports.documents import encode
 from atlas_retry.reports.screen.lines import printable
 from atlas_retry.settings import in_ci
 from atlas_retry.state_dir import TURN, VALIDATION
@@ -40,12 +40,18 @@ def log(run: str | None = None, *, json: bool = False) -> int:
     with here.journal() as connection:
         if run is None:
             rows = [_seen(row) for row in archive.runs(connection, str(root))]
-            _show(encode(rows) if json else telling.list_of(rows))
+            if json:
+                documents().write(documents().LogDocument(runs=tuple(rows)))
+            else:
+                _show(telling.list_of(rows))
             return 0
         row = _seen(archive.find(connection, run, str(root)))
         moves = archive.transitions(connection, row.id)
     steps = telling.timeline(here.home() / "runs" / row.id, moves)
-    _show(encode(steps) if json else telling.timeline_text(row, steps))
+    if json:
+        documents().write(documents().TimelineDocument(run=row, steps=steps))
+    else:
+        _show(telling.timeline_text(row, steps))
     return 0
 
 
@@ -58,12 +64,18 @@ def _seen(row: RunRow) -> RunRow:
 def diff(
     run: str | None = None,
     attempt: str | None = None,
+    *,
+    json: bool = False,
 ) -> int:
     """Print the changes of a run, or of one of its attempts."""
     row = run_of(run, "diff", *filter(None, (run, attempt)))
     ws = workspace_of(row)
     before, after = rescue.span(ws, row, attempt)
     text = patch(ws, before, after)
+    if json:
+        whole = text.decode("utf-8", "surrogateescape")
+        documents().write(documents().DiffDocument(run_id=row.id, attempt=attempt, patch=whole))
+        return 0
     sys.stdout.flush()
     sys.stdout.buffer.write(text)
     if not text:
@@ -79,6 +91,7 @@ def pick(
     held: bool = False,
     path: list[str] | None = None,
     merge: bool = False,
+    json: bool = False,
 ) -> int:
     """Set the workspace to the files of one attempt."""
     if path and held:
@@ -95,14 +108,14 @@ def pick(
             pick_files = rescue.merge_files if merge else rescue.pick_files
             done = pick_files(ws, row, attempt, path)
         if merge:
-            return _report(row, done, attempt, f"{', '.join(path)}: merged from {attempt}")
-        return _report(
-            row, done, attempt, f"{', '.join(path)}: as {attempt} of run {row.id} has it"
-        )
+            text = f"{', '.join(path)}: merged from {attempt}"
+        else:
+            text = f"{', '.join(path)}: as {attempt} of run {row.id} has it"
+        return _report(row, done, attempt, text, as_json=json)
     with _alone(ws):
         done = rescue.pick(ws, row, attempt, refused)
         _record(ws, row, done.now, row.state, f"atlas pick {attempt}")
-    return _report(row, done, attempt, f"as in {attempt} of run {row.id}")
+    return _report(row, done, attempt, f"as in {attempt} of run {row.id}", as_json=json)
 
 
 def _refused(row: RunRow, number: str) -> frozenset[str]:
@@ -128,7 +141,7 @@ def _refused(row: RunRow, number: str) -> frozenset[str]:
     return frozenset({*refused, *filter(is_product, holding[number].unseen)})
 
 
-def undo(run: str | None = None) -> int:
+def undo(run: str | None = None, *, json: bool = False) -> int:
     """Restore the files from before a run, a turn of Claude Code, or gates that changed files.
 
     The present files are kept: `atlas pick` restores them.
@@ -151,9 +164,10 @@ def undo(run: str | None = None) -> int:
             _record(ws, row, done.now, RunState.UNDONE, "atlas undo")
             is_whole = attempt is None and not rescue.is_unrecorded(row.id)
             others = _by_no_agent(row, done) if is_whole else ()
-    code = _report(row, done, rescue.START, f"as it was before {_named(row)}", others)
+    headline = f"as it was before {_named(row)}"
+    code = _report(row, done, rescue.START, headline, others, as_json=json)
     was_nothing = not done.changed and not done.git
-    if was_nothing and is_readable and not run:
+    if was_nothing and is_readable and not run and not json:
         _name_earlier(ws, row)
     return code
 
@@ -232,8 +246,10 @@ def prune(
     if not days <= MAX_DAYS:
         raise UsageError(f"--days {days}: a number from 0 to {MAX_DAYS} is expected")
     rows = pruning.prune(os.environ, keep=keep, days=days, dry_run=dry_run)
-    if json or dry_run:
-        _show(encode(rows) if json else telling.list_of(rows))
+    if json:
+        documents().write(documents().PruneDocument(runs=tuple(rows), dry_run=dry_run))
+    elif dry_run:
+        _show(telling.list_of(rows))
     what = "would be dropped" if dry_run else "dropped"
     last = f"{len(rows)} runs {what}; their costs and verdicts stay in atlas stats"
     print(last, file=sys.stderr if json else sys.stdout)
@@ -278,11 +294,28 @@ def _alone(ws: Workspace) -> Iterator[None]:
 
 
 def _report(
-    row: RunRow, done: Restored, name: str, headline: str, others: Sequence[str] = ()
+    row: RunRow,
+    done: Restored,
+    name: str,
+    headline: str,
+    others: Sequence[str] = (),
+    *,
+    as_json: bool = False,
 ) -> int:
     """Print the result; 1 if some files are not as the headline says."""
-    _show(telling.restoration_text(row, done, name, headline, others))
-    return 1 if any((done.conflicts, done.git_conflicts, done.lost, done.differs)) else 0
+    is_whole = not any((done.conflicts, done.git_conflicts, done.lost, done.differs))
+    if as_json:
+        documents().write(documents().RestoredDocument.of(row.id, done, success=is_whole))
+    else:
+        _show(telling.restoration_text(row, done, name, headline, others))
+    return 0 if is_whole else 1
+
+
+def documents() -> ModuleType:
+    """The module of JSON documents, imported only if one is written."""
+    from atlas_retry.cli import documents as module
+
+    return module
 
 
 def _show(text: str) -> None:

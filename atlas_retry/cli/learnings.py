@@ -1,6 +1,7 @@
 """`atlas learnings` and `atlas stats`: lessons and statistics of earlier runs."""
 
 import sys
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Literal
 
@@ -21,7 +22,7 @@ def list_all(*, json: bool = False) -> int:
     """List the learning records, newest first."""
     with here.journal() as connection:
         records = learning.every(connection)
-    sys.stdout.write(encode(records) if json else harmless(learning.list_of(records)))
+    _write(records, learning.list_of(records), as_json=json)
     return 0
 
 
@@ -29,8 +30,17 @@ def show(record_id: str, *, json: bool = False) -> int:
     """Show one record."""
     with here.journal() as connection:
         record = learning.one(connection, record_id)
-    sys.stdout.write(encode(record) if json else harmless(learning.page_of(record)))
+    _write([record], learning.page_of(record), as_json=json)
     return 0
+
+
+def _write(records: Iterable[learning.Kept], text: str, *, as_json: bool) -> None:
+    if as_json:
+        from atlas_retry.cli.documents import LearningsDocument, write
+
+        write(LearningsDocument(records=tuple(records)))
+    else:
+        sys.stdout.write(harmless(text))
 
 
 def note(record_id: str, text: str) -> int:

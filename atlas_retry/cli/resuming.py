@@ -20,6 +20,7 @@ from atlas_retry.history import archive, database, entries, overview, rescue, te
 from atlas_retry.history.states import RunState
 from atlas_retry.history.values import Order, RunRow
 from atlas_retry.model import Level
+from atlas_retry.reports.documents import Cascade, batch_document, encode
 from atlas_retry.reports.screen.gate_lines import failure_lines
 from atlas_retry.reports.screen.lines import harmless
 from atlas_retry.settings import in_ci
@@ -58,6 +59,8 @@ def resume(
     waiting = left_to_do(here.home()) if every else ()
     if not rows and not waiting:
         print("nothing to resume", file=sys.stderr if json else sys.stdout)
+        if json:
+            print(encode(batch_document((), not_started=(), cascade=Cascade())), end="")
         return OK
     may_cost = not every and (rows[0].with_agent or not rows[0].is_open)
     if may_cost and not ai_fix:

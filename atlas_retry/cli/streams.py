@@ -19,8 +19,10 @@ class _Lossy(io.FileIO):
 
     lost: int | None = None
     """errno of the last failed write."""
+    has_written: bool = False
 
     def write(self, data: "ReadableBuffer", /) -> int:
+        self.has_written = True
         try:
             return super().write(data)
         except OSError as error:
@@ -57,6 +59,13 @@ def escaped(error: UnicodeError) -> tuple[str, int]:
         raise error
     units = error.object[error.start : error.end].encode("utf-16-be", "surrogatepass").hex()
     return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4)), error.end
+
+
+def has_written() -> bool:
+    """Whether anything was written to stdout, also if it was lost."""
+    sys.stdout.flush()
+    raw = getattr(getattr(sys.stdout, "buffer", None), "raw", None)
+    return not isinstance(raw, _Lossy) or raw.has_written
 
 
 def lost() -> str | None:

@@ -33,11 +33,13 @@ def list_all(*, json: bool = False) -> int:
     """List the named workspaces of this repository."""
     worktrees = list_worktrees(here.workspace_at().common_dir)
     if json:
-        rows = [
-            {"name": w.name, "branch": w.branch, "root": str(w.root), "is_there": w.is_there}
+        from atlas_retry.cli.documents import NamedWorkspace, WorkspacesDocument, write
+
+        rows = (
+            NamedWorkspace(name=w.name, branch=w.branch, root=str(w.root), is_there=w.is_there)
             for w in worktrees
-        ]
-        print(encode(rows), end="")
+        )
+        write(WorkspacesDocument(workspaces=tuple(rows)))
         return 0
     width = max((len(one.name) for one in worktrees), default=0)
     for one in worktrees:

@@ -38,7 +38,7 @@ from atlas_retry.reports.fleet_page import ItemRow
 ANSWER_S = 20.0
 
 
-class Live(Struct, frozen=True, kw_only=True):
+class Live(Struct, frozen=True, kw_only=True, tag_field="schema", tag="atlas.fleet-status/1"):
     """A batch as it is now."""
 
     status: BatchStatus

@@ -21,7 +21,7 @@ Row = dict[str, str | int | float | None]
 """Values by column name, which ends with the unit: `_ms`, `_usd`."""
 
 
-class Statistics(Struct, frozen=True, kw_only=True):
+class Statistics(Struct, frozen=True, kw_only=True, tag_field="schema", tag="atlas.stats/1"):
     """Statistics of the runs since a time."""
 
     since: str

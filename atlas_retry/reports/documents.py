@@ -172,9 +172,9 @@ def encode(document: object) -> str:
     return msgspec.json.format(json_text.encode(document), indent=2).decode() + "\n"
 
 
-def schema() -> dict[str, object]:
-    """JSON Schema 2020-12 of the three documents."""
-    (whole,), components = msgspec.json.schema_components([Document])
+def schema(documents: object = Document) -> dict[str, object]:
+    """JSON Schema 2020-12 of a union of documents, by default of runs and validations."""
+    (whole,), components = msgspec.json.schema_components([documents])
     for name in ("AttemptDocument", "RunDocument"):  # fields with defaults are written too
         components[name]["required"] = list(components[name]["properties"])
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **whole, "$defs": components}

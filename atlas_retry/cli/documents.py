@@ -1,0 +1,198 @@
+"""The JSON documents of commands that report no run and no validation, and the schema of all."""
+
+import sys
+from functools import reduce
+from operator import or_
+from typing import Any
+
+from msgspec import Struct
+
+from atlas_retry.cli.proving import ProofDocument
+from atlas_retry.config.reference import EffectiveKey
+from atlas_retry.errors import AtlasError, ConfigError
+from atlas_retry.history.learning import Kept
+from atlas_retry.history.overview import StatusDocument
+from atlas_retry.history.statistics import Statistics
+from atlas_retry.history.telling import TimelineStep
+from atlas_retry.history.values import RunRow
+from atlas_retry.model import Gate
+from atlas_retry.reports.documents import Document, GuardDocument, encode
+from atlas_retry.reports.documents import schema as schema_of
+from atlas_retry.workspace.restoring import Restored
+
+
+class ErrorDocument(Struct, frozen=True, kw_only=True, tag_field="schema", tag="atlas.error/1"):
+    """A command that ended without a result, a wrong command line included."""
+
+    error: str
+    remedy: str | None = None
+    exit_code: int
+    place: str | None = None
+    """`file:line:column` of a wrong configuration."""
+
+
+class LogDocument(Struct, frozen=True, kw_only=True, tag_field="schema", tag="atlas.log/1"):
+    """`atlas log`: the runs of a workspace, newest first."""
+
+    runs: tuple[RunRow, ...]
+
+
+class TimelineDocument(
+    Struct, frozen=True, kw_only=True, tag_field="schema", tag="atlas.timeline/1"
+):
+    """`atlas log RUN`."""
+
+    run: RunRow
+    steps: tuple[TimelineStep, ...]
+
+
+class PruneDocument(Struct, frozen=True, kw_only=True, tag_field="schema", tag="atlas.prune/1"):
+    """`atlas prune`."""
+
+    runs: tuple[RunRow, ...]
+    dry_run: bool
+
+
+class DiffDocument(Struct, frozen=True, kw_only=True, tag_field="schema", tag="atlas.diff/1"):
+    """`atlas diff`."""
+
+    run_id: str
+    attempt: str | None
+    patch: str
+
+
+class RestoredDocument(
+    Struct, frozen=True, kw_only=True, tag_field="schema", tag="atlas.restored/1"
+):
+    """`atlas undo` and `atlas pick`."""
+
+    run_id: str
+    success: bool
+    """Whether the files are as they were asked to be."""
+    restored: tuple[str, ...]
+    git: tuple[str, ...]
+    conflicts: tuple[str, ...]
+    """Edited since, so not changed."""
+    lost: tuple[str, ...]
+    """In no snapshot."""
+    differs: tuple[str, ...]
+
+    @classmethod
+    def of(cls, run_id: str, done: Restored, *, success: bool) -> "RestoredDocument":
+        """The document of a restoration."""
+        return cls(
+            run_id=run_id,
+            success=success,
+            restored=tuple(done.changed),
+            git=tuple(done.git),
+            conflicts=(*done.conflicts, *done.git_conflicts),
+            lost=tuple(done.lost),
+            differs=tuple(done.differs),
+        )
+
+
+class DeliveryDocument(
+    Struct, frozen=True, kw_only=True, tag_field="schema", tag="atlas.delivery/1"
+):
+    """`atlas deliver`."""
+
+    delivered: bool
+    notes: tuple[str, ...] = ()
+    """What was done, or why nothing was, in sentences."""
+
+
+class ConfigurationDocument(
+    Struct, frozen=True, kw_only=True, tag_field="schema", tag="atlas.configuration/1"
+):
+    """`atlas config show`."""
+
+    values: tuple[EffectiveKey, ...]
+
+
+class CheckDocument(
+    Struct, frozen=True, kw_only=True, tag_field="schema", tag="atlas.configuration-check/1"
+):
+    """`atlas config check`."""
+
+    gates: int
+    sources: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+
+class GatesDocument(Struct, frozen=True, kw_only=True, tag_field="schema", tag="atlas.gates/1"):
+    """`atlas validate --list`."""
+
+    gates: tuple[Gate, ...]
+
+
+class NamedWorkspace(Struct, frozen=True, kw_only=True):
+    """A worktree that `atlas workspace add` made."""
+
+    name: str
+    branch: str | None
+    root: str
+    is_there: bool
+
+
+class WorkspacesDocument(
+    Struct, frozen=True, kw_only=True, tag_field="schema", tag="atlas.workspaces/1"
+):
+    """`atlas workspace list`."""
+
+    workspaces: tuple[NamedWorkspace, ...]
+
+
+class LearningsDocument(
+    Struct, frozen=True, kw_only=True, tag_field="schema", tag="atlas.learnings/1"
+):
+    """`atlas learnings list` and `show`."""
+
+    records: tuple[Kept, ...]
+
+
+class FleetReportDocument(
+    Struct, frozen=True, kw_only=True, tag_field="schema", tag="atlas.fleet-report/1"
+):
+    """`atlas fleet report`."""
+
+    batch: str
+    rows: tuple[Any, ...]
+    """How each repository ended."""
+
+
+DOCUMENTS: tuple[Any, ...] = (
+    Document,
+    GuardDocument,
+    StatusDocument,
+    Statistics,
+    ErrorDocument,
+    LogDocument,
+    TimelineDocument,
+    PruneDocument,
+    DiffDocument,
+    RestoredDocument,
+    DeliveryDocument,
+    ConfigurationDocument,
+    CheckDocument,
+    GatesDocument,
+    WorkspacesDocument,
+    LearningsDocument,
+    FleetReportDocument,
+    ProofDocument,
+)
+
+
+def write(document: Struct) -> None:
+    """Write the one document of a command to standard output."""
+    sys.stdout.write(encode(document))
+
+
+def write_error(error: AtlasError, exit_code: int) -> None:
+    """Write the document of a command that ended without a result."""
+    place = str(error.place) if isinstance(error, ConfigError) else None
+    write(ErrorDocument(error=error.message, remedy=error.remedy, exit_code=exit_code, place=place))
+
+
+def schema() -> dict[str, object]:
+    """JSON Schema 2020-12 of every document."""
+    return schema_of(reduce(or_, DOCUMENTS))
