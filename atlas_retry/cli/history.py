@@ -167,7 +167,8 @@ def undo(run: str | None = None, *, json: bool = False) -> int:
     headline = f"as it was before {_named(row)}"
     code = _report(row, done, rescue.START, headline, others, as_json=json)
     was_nothing = not done.changed and not done.git
-    if was_nothing and is_readable and not run and not json:
+    is_answered = run or json or not is_readable
+    if was_nothing and not is_answered:
         _name_earlier(ws, row)
     return code
 
