@@ -98,9 +98,7 @@ def pick(
         raise UsageError("--path and --held exclude each other")
     if merge and not path:
         raise UsageError("--merge needs a file", remedy=f"atlas pick {run} {attempt} --path FILE")
-    flags = (*(["--held"] if held else []), *(["--merge"] if merge else []))
-    files = chain.from_iterable(("--path", file) for file in path or ())
-    row = run_of(run, "pick", run, attempt, *flags, *files)
+    row = run_of(run, *_pick_words(run, attempt, path or (), held=held, merge=merge))
     refused = _refused(row, attempt) if held else frozenset()
     ws = workspace_of(row)
     if path:
@@ -116,6 +114,14 @@ def pick(
         done = rescue.pick(ws, row, attempt, refused)
         _record(ws, row, done.now, row.state, f"atlas pick {attempt}")
     return _report(row, done, attempt, f"as in {attempt} of run {row.id}", as_json=json)
+
+
+def _pick_words(
+    run: str, attempt: str, paths: Sequence[str], *, held: bool, merge: bool
+) -> tuple[str, ...]:
+    """The words of this `atlas pick`, to be typed elsewhere."""
+    flags = [flag for flag, is_set in (("--held", held), ("--merge", merge)) if is_set]
+    return ("pick", run, attempt, *flags, *chain.from_iterable(("--path", p) for p in paths))
 
 
 def _refused(row: RunRow, number: str) -> frozenset[str]:

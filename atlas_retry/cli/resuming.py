@@ -58,10 +58,7 @@ def resume(
     rows = interrupted() if every else _newest(folder)
     waiting = left_to_do(here.home()) if every else ()
     if not rows and not waiting:
-        print("nothing to resume", file=sys.stderr if json else sys.stdout)
-        if json:
-            print(encode(batch_document((), not_started=(), cascade=Cascade())), end="")
-        return OK
+        return _nothing(as_json=json)
     may_cost = not every and (rows[0].with_agent or not rows[0].is_open)
     if may_cost and not ai_fix:
         ai_fix = _is_allowed(rows[0], as_json=json)
@@ -78,6 +75,13 @@ def resume(
             shown.write(run_output.last_lines(done, verbosity=level))
     run_output.publish_runs(done, targets, as_json=json)
     return max(worst, run_output.exit_code(done, asks=not (json or plain or quiet)))
+
+
+def _nothing(*, as_json: bool) -> int:
+    print("nothing to resume", file=sys.stderr if as_json else sys.stdout)
+    if as_json:
+        print(encode(batch_document((), not_started=(), cascade=Cascade())), end="")
+    return OK
 
 
 def _newest(workspace: Path) -> tuple[RunRow, ...]:
