@@ -318,6 +318,44 @@ def test_junk_in_place_of_the_names_of_snapshots_is_no_bug(project: Project) -> 
     assert "has no snapshot 'start': it was pruned or deleted" in undone.err
 
 
+def killed(project: Project) -> Path:
+    """A run that was killed in the agent's turn; returns the repository of its snapshots."""
+    line = "echo half > calc.py; kill -KILL $PPID; sleep 5"
+    project.configure(agent={"backend": "command", "command": line})
+    project.commit()
+    atlas(project, "retry", ".", "--ai-fix")
+    (shadow,) = Path(project.environ["ATLAS_HOME"]).glob("workspaces/*/shadow.git")
+    return shadow
+
+
+def test_junk_in_the_objects_of_snapshots_is_named_with_what_to_type(project: Project) -> None:
+    shadow = killed(project)
+    for file in (path for path in (shadow / "objects").rglob("*") if path.is_file()):
+        file.chmod(0o600)
+        file.write_bytes(b"junk")
+    for command in ("undo", "resume --ai-fix", "diff"):
+        ended = atlas(project, *command.split())
+        assert ended.code == 3
+        assert f"the snapshots in {shadow} are damaged" in ended.err
+        assert f"rm -rf {shadow}; the runs before can then not be undone" in ended.err
+    shutil.rmtree(shadow)
+    assert atlas(project, "retry", ".").code == 1
+
+
+def test_a_run_whose_snapshots_are_gone_is_not_offered_to_be_resumed(project: Project) -> None:
+    shadow = killed(project)
+    assert "atlas resume" in atlas(project, "status").out
+    shutil.rmtree(shadow)
+    status = atlas(project, "status").out
+    assert "interrupted, its snapshots are gone" in status
+    assert "atlas resume" not in status
+    resumed = atlas(project, "resume", "--ai-fix")
+    assert resumed.code == 3
+    assert "does not hold its start any more" in resumed.err
+    assert f"atlas retry {project.root}" in resumed.err
+    assert atlas(project, "retry", ".").code == 1
+
+
 @pytest.mark.parametrize("spoil", ["rm -rf workspaces", "rm {}"])
 def test_runs_whose_snapshots_are_lost_are_no_error_later(project: Project, spoil: str) -> None:
     project.attempt(1, {"calc.py": FIXED})

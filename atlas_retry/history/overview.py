@@ -95,7 +95,7 @@ def entries(
         StatusEntry(
             name=run.name,
             root=run.root,
-            state=state_of(as_seen(run, is_running=runs)),
+            state=_shown(as_seen(run, is_running=runs), home, environ),
             is_running=runs,
             is_waiting=run.root in waiting,
             run_id=run.id,
@@ -120,6 +120,20 @@ def entries(
         state = "not started" if is_waiting else "no run yet"
         entries.append(StatusEntry(name=name, root=root, state=state, is_waiting=is_waiting))
     return tuple(entries)
+
+
+def _shown(run: RunRow, home: Path, environ: Mapping[str, str]) -> str:
+    """The state as shown to people; an interrupted run may have lost what it continues from."""
+    state = state_of(run)
+    if run.state is not RunState.INTERRUPTED:
+        return state
+    from atlas_retry.history import rescue  # start-up
+
+    with suppress(WorkspaceError):
+        ws = discovery.open_workspace(Path(run.root), home, environ=environ)
+        if rescue.is_lost(ws, run):
+            return f"{state}, its snapshots are gone"
+    return state
 
 
 def _newest(

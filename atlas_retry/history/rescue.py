@@ -65,6 +65,11 @@ def snapshots(ws: discovery.Workspace, run: RunRow) -> dict[str, str]:
     return held_runs(ws).get(run.id, {})
 
 
+def is_lost(ws: discovery.Workspace, run: RunRow) -> bool:
+    """Whether a run's start was held, and is no more: it can be neither undone nor continued."""
+    return bool(run.start) and START not in snapshots(ws, run)
+
+
 def how_to_undo(ws: discovery.Workspace, run_id: str, label: str) -> tuple[str, ...]:
     """Lines with the command that restores what was there before a run, or that there is none."""
     if START in held_runs(ws).get(run_id, {}):

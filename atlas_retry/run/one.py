@@ -280,7 +280,9 @@ def _name_unfinished(opened: OpenWorkspace, journal: Journal, emit: Emit, run_id
     other, attempt = unfinished
     left = process.end_marked(other.mark)
     ended = f", and the processes it left running are ended ({some(left, 4)})" if left else ""
-    changed = attempt and previous.clear(opened.git, other, attempt, run_folder(opened, other.id))
+    is_held = attempt is not None and not rescue.is_lost(opened.git, other)
+    folder = run_folder(opened, other.id)
+    changed = previous.clear(opened.git, other, attempt, folder) if attempt and is_held else ()
     cleared = f" Restore or reinstall what its turn changed: {some(changed, 4)}" if changed else ""
     cost = f"Its cost: {usd(other.cost_usd, at_least=True)}{ended}.{cleared}"
     lines = (

@@ -91,6 +91,11 @@ def resume(run: RunRow, environ: Mapping[str, str], emit: Emit, *, ai_fix: bool)
     refuse_begun(git, asked)
     with locking.lock(git):
         process.end_marked(run.mark)
+        if rescue.is_lost(git, run):
+            raise WorkspaceError(
+                f"run {run.id} cannot be continued: {git.shadow} does not hold its start any more",
+                remedy=f"atlas retry {run.root}",
+            )
         if not remains.validations or rescue.ORIGIN not in rescue.snapshots(git, run):
             text = f"run {run.id} had not started the agent yet: it starts from the beginning"
             emit(Notice(text=text))

@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 
 from atlas_retry.errors import UsageError, WorkspaceError
+from atlas_retry.patterns import regex
 from atlas_retry.process import Command, captured
 from atlas_retry.workspace.special import special_in, waited_for
 
@@ -122,7 +123,8 @@ def git(
     )
     done = captured(command, _Patience(command))
     if done.exit_code not in accept:
-        raise _error(verb, done.exit_code, os.fsdecode(done.stderr))
+        own = env.get("GIT_DIR", "") if env.get("HOME") == env.get("GIT_DIR") else ""
+        raise _error(verb, done.exit_code, os.fsdecode(done.stderr), own)
     return done.stdout
 
 
@@ -179,12 +181,24 @@ def _verb(arguments: Sequence[str]) -> str:
     return arguments[0]
 
 
-def _error(verb: str, status: int | None, stderr: str) -> GitError:
+_DAMAGE = regex(
+    r"inflate: |unable to unpack|corrupt|not a tree object|bad (object|tree|sha1)|"
+    r"unable to read (tree|sha1 file|object)|object file \S+ is empty|does not match index"
+)
+"""What git says of objects that it cannot read. Source: object-file.c, packfile.c, tree.c."""
+
+
+def _error(verb: str, status: int | None, stderr: str, shadow: str = "") -> GitError:
+    """`shadow` is the repository of the snapshots, if that is the one which git was asked about."""
     lines = [line for line in stderr.splitlines() if line.strip()]
     remedy = next((line.strip() for line in lines if "--add safe.directory" in line), None)
     # a wrapper may print before git does
     own = [line for line in lines if line.startswith(("fatal: ", "error: "))]
     first = (own or lines or [f"exit code {status}"])[0].removeprefix("fatal: ")
+    if shadow and _DAMAGE.search(stderr):
+        remedy = f"rm -rf {shlex.quote(shadow)}; the runs before can then not be undone"
+        why = f"the snapshots in {shadow} are damaged (git {verb}: {first})"
+        return GitError(why, status=status, remedy=remedy)
     return GitError(f"git {verb} failed: {first}", status=status, remedy=remedy)
 
 
