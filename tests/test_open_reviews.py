@@ -11,7 +11,17 @@ from atlas_retry.model import Held, Outcome, Verdict
 from tests.hooks import SESSION, begin, end
 from tests.judged import Seen, acts, judged, prompt_of
 from tests.messages_server import call, say, serving
-from tests.projects import CALC, FIXED, UNITTEST, WORSE, Project, atlas, git, on_a_terminal
+from tests.projects import (
+    CALC,
+    FIXED,
+    TEST,
+    UNITTEST,
+    WORSE,
+    Project,
+    atlas,
+    git,
+    on_a_terminal,
+)
 from tests.test_agents_claude_code import real_claude
 from tests.test_review import QUIET
 
@@ -188,6 +198,8 @@ def test_an_agent_that_insists_is_not_asked_again(project: Project) -> None:
     outcome = cheated(project, *turns, attempts=3)
     assert outcome.verdict is Verdict.NEEDS_REVIEW
     assert len(outcome.attempts) == 2
+    (project.root / "calc.py").write_text(FIXED + "# as agreed\n")
+    assert json.loads(atlas(project, "validate", "--json").out)["open_reviews"] == []
 
 
 def test_a_worse_second_attempt_leaves_the_first_for_review(project: Project) -> None:
@@ -307,3 +319,16 @@ def test_claude_code_told_of_its_cheat_can_do_better(project: Project) -> None:
     assert [len(one.held) for one in outcome.attempts] == [1, 0]
     assert outcome.verdict is Verdict.FIXED
     assert outcome.open_reviews == ()
+
+
+@pytest.mark.parametrize("words", [(), ("test_calc.py",)])
+def test_accept_takes_what_was_held(project: Project, words: tuple[str, ...]) -> None:
+    weak = TEST.replace("calc.add(1, 2), 3", "1, 1")
+    for number in (1, 2):
+        project.attempt(number, {"test_calc.py": weak, "calc.py": CALC + f"# {number}\n"})
+    outcome = project.retry()
+    assert outcome.verdict is Verdict.NEEDS_REVIEW
+    assert (project.root / "test_calc.py").read_text() == TEST
+    code, _ = on_a_terminal(project, "accept", outcome.run_id, *words, typed=b"\n")
+    assert code == 0
+    assert (project.root / "test_calc.py").read_text() == weak

@@ -1,4 +1,4 @@
-"""`atlas accept`: a person accepts changes that a run left for review."""
+"""`atlas accept`: a person accepts changes that a run held or left for review."""
 
 import os
 import shlex
@@ -6,23 +6,35 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 
 from atlas_retry.agents.lack import INSIDE_AGENT
-from atlas_retry.cli import here
+from atlas_retry.cli import here, history
 from atlas_retry.errors import UsageError
-from atlas_retry.history import reviews
+from atlas_retry.history import archive, reviews
 from atlas_retry.reports.screen.lines import printable
+from atlas_retry.run.held import is_pickable
 
 _INSIDE = (INSIDE_AGENT, "CLAUDECODE", "CURSOR_AGENT", "GEMINI_CLI", "CODEX_SANDBOX")
 """Variables that atlas and agents set for the processes that an agent starts."""
 
 
 def accept(run: str, path: str | None = None) -> int:
-    """Accept the changes that a run left for review; only a person can."""
+    """Accept the changes that a run held or left for review; only a person can."""
     words = shlex.join((run, path) if path else (run,))
     only_a_person(f"atlas accept {words}", os.environ, has_terminal=sys.stdin.isatty())
+    left = reviews.kept(here.home(), here.root())
+    if not any(one.review.run_id.startswith(run) for one in left) and (number := _held(run)):
+        return history.pick(run, number, held=not path, path=[path] if path else None)
     done = reviews.accept(here.home(), here.root(), run, path)
     for line in hunk_lines(done, "accepted: "):
         print(printable(line))
     return 0
+
+
+def _held(run: str) -> str | None:
+    """The number of the run's last attempt of which something is held that can be taken."""
+    row = history.run_of(run)
+    with here.journal() as connection:
+        attempts = archive.attempts(connection, row.id)
+    return next((str(one.number) for one in reversed(attempts) if is_pickable(one)), None)
 
 
 def is_inside_agent(environ: Mapping[str, str]) -> bool:

@@ -531,7 +531,7 @@ class Effects(Struct, kw_only=True):
             if attempt.number in self.asked or not (left := for_review(attempt)):
                 continue
             self.asked[attempt.number] = ()
-            asked = self._questions(attempt, left)
+            asked = self._questions(progress.origin, attempt, left)
             try:
                 reviews.keep(home, root, asked)
             except StateError as error:
@@ -541,12 +541,14 @@ class Effects(Struct, kw_only=True):
         baseline = self.opened.settings.triage_baseline
         return reviews.still_open(every, root, self.opened.environ, baseline)
 
-    def _questions(self, attempt: Attempt, left: Sequence[Held]) -> tuple[reviews.Question, ...]:
-        before, after = self.kept(f"{attempt.number}-before"), attempt.result
-        if before is None or after is None:
+    def _questions(
+        self, origin: str, attempt: Attempt, left: Sequence[Held]
+    ) -> tuple[reviews.Question, ...]:
+        """Questions about the changes since the run began: the guard judges these, too."""
+        if attempt.result is None:
             return ()
-        paths = [change.path for change in self.changes(before, after)]
-        was, now = self.read(before, paths), self.read(after, paths)
+        paths = [change.path for change in self.changes(origin, attempt.result)]
+        was, now = self.read(origin, paths), self.read(attempt.result, paths)
         hunks = [reviews.hunks(path, _text(was[path]), _text(now[path])) for path in paths]
         asked = (
             OpenReview(

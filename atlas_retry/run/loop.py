@@ -103,6 +103,9 @@ def _attempt(progress: Progress, do: Effects) -> Progress:
     )
     do = do.within(scope)
     progress = _on_its_base(progress, do)
+    if progress.latest.success:
+        text = "the gates pass; the agent is asked once for a fix that nobody must review"
+        do.emit(Notice(text=f"  {text}"))
     before = do.snapshot(f"{number}-before")
     do.seal(progress)
     try:

@@ -167,6 +167,9 @@ def _looking_back(outcome: Outcome) -> Iterator[Line]:
         last = changed[-1].number
         show = f"atlas diff {outcome.run_id} {last}"
         yield from command_lines(f"show what attempt {last} changed", show)
+    earlier = [one for one in outcome.open_reviews if one.run_id != outcome.run_id]
+    if looks := dict.fromkeys(f"atlas diff {one.run_id} {one.attempt}" for one in earlier):
+        yield from command_lines("show what to review", *looks)
     is_named = (outcome.remedy or "").startswith("atlas undo")
     if outcome.attempts or (outcome.gates_changed and not is_named):
         yield from command_lines("undo", f"atlas undo {outcome.run_id}")
