@@ -388,6 +388,13 @@ def settled(lines: set[tuple[str, str]]) -> set[tuple[str, str]]:
     return {(c, accounting.without_reports(n)) for c, n in lines if n.startswith(("tox", "ctest"))}
 
 
+@pytest.mark.parametrize("files", RECORDED)
+def test_what_is_proposed_is_a_configuration(files: Mapping[str, str]) -> None:
+    proposal = Proposal(choices=tuple(chosen(files)))
+    loaded = load_text(text_of(proposal).encode(), "proposal") if proposal.gates else None
+    assert len(loaded.gates if loaded else ()) == len(proposal.gates)
+
+
 STEP = "on: push\njobs: {a: {%s}}"
 ODD = [
     "jobs: []",
@@ -470,6 +477,23 @@ def test_a_line_for_bash_is_run_by_bash() -> None:
     files = {GITHUB: STEPS + "    - run: '[[ -n $PWD ]] && pytest tests <<< x'\n"}
     (gate,) = gates_of(files)
     assert gate.run == "bash -ec 'pytest tests <<< x'"
+
+
+SCRIPTS = {
+    'if [ "$PWD" ]; then\n  # the rest\n  pytest a\nelse\n  pytest b\nfi': (
+        'if [ "$PWD" ]; then pytest a; else pytest b; fi'
+    ),
+    "for d in a b; do\n  cd $d\n  pytest\ndone": "for d in a b; do cd $d; pytest; done",
+    "for d in a b; do\n  pytest <<EOF\nx\nEOF\ndone": None,
+}
+
+
+@pytest.mark.parametrize(("script", "expected"), SCRIPTS.items())
+def test_a_loop_of_several_lines_is_a_gate_of_one(script: str, expected: str | None) -> None:
+    steps = "    - run: |\n" + "".join(f"        {line}\n" for line in script.splitlines())
+    (gate,) = gates_of({GITHUB: STEPS + steps})
+    assert (gate.barred is None) is (expected is not None)
+    assert expected in (gate.run, None)
 
 
 def test_a_job_waits_for_the_jobs_that_it_needs() -> None:

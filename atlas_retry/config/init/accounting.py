@@ -91,6 +91,10 @@ FAILS = regex(r"(?m)(?:^|\|\||[;{]|\b(?:then|else|do)\b)\s*exit [1-9]")
 """In a loop or a condition: it is there to fail the job."""
 COMPARES_TEXT = regex(r"(?:! ?)?(?:grep|diff|cmp)\b")
 PURE = {Slot.FORMAT, Slot.LINT, Slot.TYPES}
+SEVERAL_LINES = regex(r"<<|\bcase |\S[ \t]+#")
+"""What may depend on the ends of lines: here-documents, patterns, comments."""
+OPEN_END = regex(r"(?:\b(?:then|else|do|in)|[{(|]|&&)$")
+"""End of a line that the next one continues."""
 OF_CI = regex(r"(?:GITHUB|RUNNER|ACTIONS|CI|GITLAB|CIRCLE|BUILD|SYSTEM|AGENT)_\w+")
 """Variables that CI sets by itself."""
 MAX_ASKED = 20
@@ -331,9 +335,11 @@ def _gate(project: ProjectFiles, line: CiLine) -> Proposed | None:
     when = f" if {line.condition}" if line.condition else ""
     asked = ", ".join(_asked_by(task, line)) if task else ""
     when += f"; {task.name if task else ''} asks for {asked}, which only CI has" if asked else ""
+    text = _one_line(line.line)
     return Proposed(
         slot=known.slot,
-        run=f"bash -ec {quote(line.line)}" if BASH.search(line.line) else line.line,
+        run=f"bash -ec {quote(text)}" if BASH.search(text) else text,
+        barred="it is a script of several lines" if "\n" in text else None,
         fix=task.fix if task and is_plain and known.slot in (Slot.FORMAT, Slot.LINT) else None,
         reason=f"{line.file} runs this line{when}",
         tool=known.tool if is_plain else "",
@@ -346,6 +352,19 @@ def _gate(project: ProjectFiles, line: CiLine) -> Proposed | None:
         body=body,
         key=line.key,
     )
+
+
+def _one_line(script: str) -> str:
+    """A loop or condition in one line, as gates are; unchanged if that is not safe."""
+    if "\n" not in script or SEVERAL_LINES.search(script):
+        return script
+    joined = ""
+    for line in filter(None, map(str.strip, script.split("\n"))):
+        if line.count("'") % 2 or line.count('"') % 2:
+            return script
+        if not line.startswith("#"):
+            joined += f"{' ' if OPEN_END.search(joined) else '; '}{line}"
+    return joined.removeprefix("; ")
 
 
 def _asked_by(task: Task, line: CiLine) -> Iterator[str]:
