@@ -48,12 +48,12 @@ def refuse_leftovers(opened: OpenWorkspace, emit: Emit) -> None:
     if run is None:
         return
     _refuse_as_left(opened, run, attempts)
+    if not attempt or attempt.restored or isolation.is_apart(opened.state, run.id):
+        return
     if rescue.is_lost(opened.git, run):
-        text = (
-            f"the snapshots of run {run.id} are gone, so what its last turn changed stays unjudged"
-        )
+        text = f"the snapshots of run {run.id} are gone: what its last turn changed is not judged"
         emit(Notice(level=Level.WARNING, text=text))
-    elif attempt and not attempt.restored and not isolation.is_apart(opened.state, run.id):
+    else:
         _refuse_undecided(opened, run, attempt, emit)
 
 
