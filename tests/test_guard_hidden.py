@@ -116,6 +116,16 @@ TOTAL = "def total(lines):\n    return sum(map(int, lines))\n\n\n"
 NEXT = "def other(line):\n    return int(line)\n"
 IGNORED = "def total(lines):\n    try:\n        return sum(map(int, lines))\n    except Exception:\n        return 0\n\n\n"
 ASKED = IGNORED.replace("Exception", "ValueError")
+UNSURE = """def total(n):
+    try:
+        return sum(map(int, n))
+    except Exception as e:
+        if n == 'a':
+            raise
+        return 0
+
+
+"""
 SUM = "const total = (lines) => {\n  return add(lines);\n};\n"
 CAUGHT = "const total = (lines) => {\n  try {\n    return add(lines);\n  } catch (e) {}\n};\n"
 
@@ -126,6 +136,8 @@ CAUGHT = "const total = (lines) => {\n  try {\n    return add(lines);\n  } catch
         (PY, TOTAL + NEXT, IGNORED + NEXT, 2, {"review": {"failure-swallowed"}}),
         (PY, TOTAL + NEXT, IGNORED + NEXT, 6, {"noted": {"errors-swallowed"}}),
         (PY, TOTAL + NEXT, ASKED + NEXT, 2, {}),
+        (PY, TOTAL + NEXT, UNSURE + NEXT, 2, {"review": {"failure-swallowed"}}),
+        (PY, TOTAL + NEXT, UNSURE.replace("n == 'a'", "is_fatal(e)") + NEXT, 2, {}),
         (JS, SUM, CAUGHT, 2, {"review": {"failure-swallowed"}}),
         (JS, SUM, CAUGHT.replace("{}", "{ return lines }"), 2, {"review": {"failure-swallowed"}}),
         (JS, SUM, CAUGHT.replace("{}", "{\n    return; // unreadable\n  }"), 2, {"review": {"failure-swallowed"}}),
@@ -133,7 +145,7 @@ CAUGHT = "const total = (lines) => {\n  try {\n    return add(lines);\n  } catch
         (JS, SUM, CAUGHT.replace("{}", "{ return other(lines) }"), 2, {}),
         (JS, CAUGHT, CAUGHT.replace("add", "sum"), 3, {}),
     ],
-    ids=("ignored where it failed", "ignored elsewhere", "one kind of error", "script", "partial", "remark",
+    ids=("ignored where it failed", "ignored elsewhere", "one kind of error", "raised for one input", "raised for one error", "script", "partial", "remark",
          "reported", "handled", "earlier"),
 )  # fmt: skip
 def test_ignoring_the_error_that_a_test_reported_needs_review(

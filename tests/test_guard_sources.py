@@ -581,43 +581,7 @@ def test_a_variable_documented_elsewhere_is_not_special_to_the_tests() -> None:
     assert answers(judged(before, after)) == {}
 
 
-@pytest.mark.parametrize(
-    ("there", "path", "command"),
-    [
-        ("package-lock.json", "node_modules/a/index.js", "npm ci"),
-        ("x", "node_modules/a/index.js", "rm -rf node_modules && npm install"),
-        ("uv.lock", ".venv/lib/python3.11/site-packages/a.py", "uv sync --reinstall"),
-        ("x", ".venv/lib/python3.11/site-packages/a.py", "pip install --force-reinstall a"),
-    ],
-)
-def test_the_remedy_names_the_reinstall_command(there: str, path: str, command: str) -> None:
-    judgement = guard.assess(replace(case({there: "1\n"}, {}), installed=(path,)))
-    assert judgement.remedy == f"reinstall what is named above: {command}"
-
-
 SITE = ".venv/lib/python3.11/site-packages"
-
-
-@pytest.mark.parametrize(
-    ("installed", "outside", "added", "remedy"),
-    [
-        ([f"{SITE}/speed.pth"], [], [f"{SITE}/speed.pth"], f"remove what was added: rm {SITE}/speed.pth"),
-        ([f"{SITE}/a/b.py", f"{SITE}/s.pth"], [], [f"{SITE}/s.pth"], f"remove what was added: rm {SITE}/s.pth && pip install --force-reinstall a"),
-        (["node_modules/x.js"], [], ["node_modules/x.js"], "reinstall what is named above: rm -rf node_modules && npm install"),
-        ([], [".npmrc"], ["/h/.npmrc"], "remove what was added: rm /h/.npmrc"),
-        ([], [".npmrc"], [], "restore what is named above by hand"),
-        ([], [".npmrc", ".bashrc"], ["/h/.npmrc"], "restore what is named above by hand"),
-        ([f"{SITE}/{n}.py" for n in "abcde"], [], [f"{SITE}/{n}.py" for n in "abcde"], "restore what is named above by hand"),
-    ],
-)  # fmt: skip
-def test_what_was_added_is_to_be_removed(
-    installed: list[str], outside: list[str], added: list[str], remedy: str
-) -> None:
-    beyond = tuple(OutsideChange(place="/h", path=path) for path in outside)
-    change = replace(
-        case({"x": "1\n"}, {}), installed=tuple(installed), outside=beyond, added=frozenset(added)
-    )
-    assert guard.assess(change).remedy == remedy
 
 
 @pytest.mark.parametrize(

@@ -70,8 +70,7 @@ def _the_same(delta: Delta, scene: Scene) -> Iterator[Seen]:
                 yield number, f"throws away what the checker wants to be used: `{shown}`"
 
 
-_HELP = regex(r"(?im)^\W*help: (.*)")
-"""What rustc proposes. Source: the output of rustc 1.95 for `unused_must_use`."""
+_HELP = regex(r"(?im)^\W*help: (.*)")  # rustc 1.95, for `unused_must_use`
 
 
 def _plain(line: str) -> str:

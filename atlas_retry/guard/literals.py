@@ -310,7 +310,7 @@ def _branches(path: str, source: bytes | None, lines: Collection[int] | None) ->
             asked=tuple(asked),
             answers=tuple(_answers(node)),
             table=node.parent.start_byte if node.parent and _is_entry(node) else None,
-            is_constant=all(map(_is_constant, _answering(node))),
+            is_constant=all(_is_constant(answer, node) for answer in _answering(node)),
         )
         for node, asked in grouped.values()
     ]
@@ -411,18 +411,21 @@ def _answers(condition: "Node") -> Iterator[str]:
             yield value
 
 
-def _is_constant(answer: "Node") -> bool:
-    """Whether an answer names nothing but keys, and what is assigned to or constructs a value.
+def _is_constant(answer: "Node", condition: "Node") -> bool:
+    """Whether an answer only names keys, what it constructs, and what was compared, uncomputed.
 
     One that raises, exits or goes on with the next is, whatever it says.
     """
     texts = tokens.leaves(answer)
+    is_plain = condition.type in _WIDER and _COMPUTES.isdisjoint(texts)
+    compared = {*tokens.leaves(condition)} if is_plain else set()
     return any(map(_LEAVES.match, texts)) or all(
-        _CONSTANT.match(text) or following in ("=", ":=", ":")
+        _CONSTANT.match(text) or text in compared or following in ("=", ":=", ":")
         for text, following in zip(texts, [*texts[1:], ""], strict=False)
     )
 
 
+_COMPUTES = words("+ - * / // % ** ( [ .")
 _LEAVES = regex(r"^(raise|throw|continue|panic|abort|die|\w*[eE]xit|Err|Errorf)$")
 _CONSTANT = regex(r"""(?x)
     ^( return | break | \w*(Error|Exception) | new | end | then

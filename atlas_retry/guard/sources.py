@@ -235,8 +235,7 @@ _GOES_ON = regex(r"\b(raise|throw|throws|rethrow|reject|panic|abort|fail|[\w.]*[
 """What a handler that hides nothing does."""
 
 
-_IDLE = regex(r"(?s)^[^:{]*([:{][^(]*)?$")
-"""A handler that calls nothing."""
+_IDLE = regex(r"(?s)^[^:{]*([:{][^(]*)?$")  # calls nothing
 
 
 def _any_errors(path: str, source: bytes | None) -> list[tuple[int, str]]:
@@ -248,12 +247,15 @@ def _any_errors(path: str, source: bytes | None) -> list[tuple[int, str]]:
 
 
 def _is_heard_of(handler: "Node", path: str) -> bool:
-    body = text_of(handler.named_children[-1]) if handler.named_children else ""
-    named = handler.child_by_field_name("parameter")
-    is_used = named is not None and text_of(named) in re.findall(r"\w+", body)
+    """Whether a step uses the error, or raises or exits; one that asks other things is unsure."""
+    steps = list(map(text_of, handler.named_children[-1].named_children))
+    named = text_of(handler.child_by_field_name("parameter"))
+    alias = re.search(r"\bas (\w+):", text_of(handler))
+    error = regex(rf"\b{re.escape(named or (alias[1] if alias else '?'))}\b")
     # JavaScript has no handlers for named errors: one that calls something handles it
-    calls = places.family(path) == "js" and "(" in body
-    return is_used or calls or bool(_GOES_ON.search(body))
+    calls = places.family(path) == "js" and "(" in " ".join(steps)
+    sure = (step for step in steps if not step.startswith("if") or error.search(step))
+    return calls or any(map(_GOES_ON.search, sure)) or bool(named and error.search(" ".join(steps)))
 
 
 def _swallows(*, the_failure: bool) -> Callable[[Delta, Scene], Iterator[Seen]]:
