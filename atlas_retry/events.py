@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from atlas_retry.model import (
     AgentReply,
     Attempt,
+    ExtraRun,
     Gate,
     GateResult,
     Held,
@@ -153,6 +154,36 @@ class GateFinished(Event, frozen=True, kw_only=True):
     def message(self) -> str:
         tail = f": {self.result.error}" if self.result.error else ""
         return f"{self.result.name} {self.result.status} ({self.result.duration_ms} ms){tail}"
+
+
+class GateRanAgain(Event, frozen=True, kw_only=True):
+    """A gate, or a part of it, ran besides the validations themselves."""
+
+    gate: str
+    reason: str
+    duration_ms: int
+
+    @property
+    def message(self) -> str:
+        return f"{self.gate} ran again for {self.duration_ms / 1000:.1f} s: {self.reason}"
+
+
+def noting(emit: Emit, extra: list[ExtraRun]) -> Emit:
+    """An emitter that also notes every run of a gate besides the validations."""
+
+    def noted(event: Event) -> None:
+        if isinstance(event, GateRanAgain):
+            extra.append(
+                ExtraRun(
+                    gate=event.gate,
+                    reason=event.reason,
+                    duration_ms=event.duration_ms,
+                    attempt=event.scope.attempt,
+                )
+            )
+        emit(event)
+
+    return noted
 
 
 class ValidationFinished(Event, frozen=True, kw_only=True):

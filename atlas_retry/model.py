@@ -234,6 +234,17 @@ TO_CHECK = "configure a required gate with a command; reviews are made by atlas 
 """Remedy if no required gate has run."""
 
 
+class ExtraRun(Struct, frozen=True, kw_only=True):
+    """A gate, or a part of it, that ran besides the validations themselves."""
+
+    gate: str
+    reason: str
+    """Such as `it may be flaky`, `trace`, `confirmation: ...`."""
+    duration_ms: int
+    attempt: int | None = None
+    """None before the first attempt."""
+
+
 class Validation(Struct, frozen=True, kw_only=True):
     results: tuple[GateResult, ...] = ()
     started_at: str = ""
@@ -241,6 +252,8 @@ class Validation(Struct, frozen=True, kw_only=True):
     duration_ms: int = 0
     is_limited: bool = False
     """Whether it is about a change only, so that gates which read nothing of it were skipped."""
+    extra_runs: tuple[ExtraRun, ...] = ()
+    """Gates that ran again within it, with the reason."""
 
     @property
     def success(self) -> bool:
@@ -613,6 +626,8 @@ class RunFacts(Struct, frozen=True, kw_only=True):
     """Number of the best attempt, if it is better than what is in the workspace."""
     gates_changed: tuple[str, ...] = ()
     """Files changed by gates and their fixers, not by an agent or a person."""
+    extra_runs: tuple[ExtraRun, ...] = ()
+    """What ran besides the validations, with the reason; not that of an interrupted process."""
     open_reviews: tuple[OpenReview, ...] = ()
     """Changes in the workspace that a person must review, of this run or an earlier one."""
 

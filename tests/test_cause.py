@@ -5,13 +5,16 @@ from pathlib import Path
 
 import pytest
 
+from atlas_retry.events import Event
 from atlas_retry.model import Attempt, Budget, Outcome, Verdict
 from atlas_retry.reports import markdown, page
+from atlas_retry.reports.formats import REPORTS
+from atlas_retry.reports.screen.event_lines import lines_of
 from atlas_retry.reports.screen.run_lines import outcome_summary
 from atlas_retry.reports.subject import Subject
 from atlas_retry.run.decide import End, decide, permitting
 from atlas_retry.run.progress import Limits, Progress
-from tests.projects import CALC, WORSE, Project, atlas
+from tests.projects import CALC, FIXED, WORSE, Project, atlas
 from tests.values import RED, attempt, gate
 
 LEFT = "1 problem: test_calc.AddTest.test_add: AssertionError: "
@@ -115,3 +118,21 @@ def test_the_last_lines_of_output_name_the_cause(project: Project) -> None:
     ended = atlas(project, "retry", ".", "--plain")
     assert LEFT in "\n".join(ended.out.splitlines()[-3:])
     assert (project.root / "calc.py").read_text() == CALC
+
+
+def test_every_run_of_a_gate_besides_the_validations_is_reported_with_its_reason(
+    project: Project,
+) -> None:
+    project.attempt(1, {"calc.py": FIXED})
+    events: list[Event] = []
+    outcome = project.retry(events)
+    assert outcome.verdict is Verdict.FIXED
+    extra = outcome.extra_runs[-1]
+    assert (extra.gate, extra.reason, extra.attempt) == ("python3", "it may be flaky", None)
+    subject = Subject(result=outcome, workspace=outcome.workspace)
+    document = json.loads(REPORTS["json"](subject))
+    assert document["extra_runs"][-1]["duration_ms"] == extra.duration_ms
+    assert document["baseline"]["extra_runs"] == document["extra_runs"]
+    assert "it may be flaky" in page.report(subject)
+    lines = [line for event in events for line, _ in lines_of(event)]
+    assert any(line.endswith(" s: it may be flaky") for line in lines)

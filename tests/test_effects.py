@@ -217,7 +217,7 @@ def test_a_failure_beside_the_workspace_counts_once_the_gates_fail_in_it_too(
     monkeypatch.setattr(aside, "run_gates", lambda *_: left.pop(0)[0])
     monkeypatch.setattr(effects, "plan", lambda _, logs: Plan(root=root, logs=logs, environ={}))
     do = effects_in(root, folder=root.parent, asides=count(1), emit=unseen)
-    assert do.aside((gate(),), {}, previous) == seen
+    assert do.aside((gate(),), {}, previous, "it may fail") == seen
     assert left == []
 
 
@@ -243,7 +243,7 @@ def test_gates_that_have_to_run_in_place_are_announced_with_the_reason(
     monkeypatch.setattr(effects, "plan", lambda _, logs: Plan(root=root, logs=logs, environ={}))
     events: list[Event] = []
     do = effects_in(root, folder=root.parent, asides=count(1), emit=events.append)
-    assert do.aside((gate(run="true docker"),), {}, GREEN).success
+    assert do.aside((gate(run="true docker"),), {}, GREEN, "it may fail").success
     notices = [event.text for event in events if isinstance(event, Notice)]
     assert notices == ["gates run in place: docker works outside an overlay"]
 

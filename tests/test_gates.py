@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from atlas_retry.events import Event, GateFinished, GateStarted, Notice
+from atlas_retry.events import Event, GateFinished, GateRanAgain, GateStarted, Notice
 from atlas_retry.gates.lines import run_fixers
 from atlas_retry.gates.plan import Plan, Watched, environment
 from atlas_retry.gates.validation import run_gates
@@ -249,6 +249,38 @@ def test_a_flaky_test_is_reported_and_passes(plan: Plan) -> None:
     ).results
     assert result.status is Status.FLAKY
     assert result.success
+
+
+FAILING_ALONE = """\
+def test_first():
+    open("../whole", "a").write("x")
+
+
+def test_it():
+    open("../runs", "a").write("x")
+    assert 1 == 2
+"""
+
+
+def test_a_failing_test_that_fails_again_alone_is_not_flaky(plan: Plan) -> None:
+    (plan.root / "test_it.py").write_text(FAILING_ALONE)
+    events: list[Event] = []
+    how = replace(plan, flake_reruns=1)
+    validation = run_gates([gate(run=f"{PYTHON} -m pytest -q -s")], how, events.append)
+    assert validation.results[0].status is Status.FAILED
+    assert [(plan.root / ".." / name).read_text() for name in ("whole", "runs")] == ["x", "xx"]
+    (extra,) = validation.extra_runs
+    assert (extra.gate, extra.reason, extra.attempt) == ("tests", "it may be flaky", None)
+    assert any(isinstance(event, GateRanAgain) for event in events)
+
+
+@pytest.mark.parametrize("second", ["exit 0", "echo other; exit 1"])
+def test_a_part_that_passes_or_fails_otherwise_makes_the_whole_gate_decide(
+    plan: Plan, second: str
+) -> None:
+    whole = f"test -e ../seen || {{ touch ../seen; echo '{A_PROBLEM}'; exit 1; }}"
+    (result,) = run_gates([gate(run=whole, recheck=second)], replace(plan, flake_reruns=1)).results
+    assert result.status is Status.FLAKY
 
 
 A_PROBLEM, ANOTHER = "src.py:1:1: F401 unused", "other.py:1:1: E999 no module"

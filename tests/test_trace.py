@@ -105,7 +105,7 @@ def _failed(gate: Gate, plan: Plan) -> Validation:
 
 def _traced(failed: Validation, gate: Gate, plan: Plan) -> tuple[Traced, ...]:
     patient = {"timeout_s": gate.timeout_s or 300.0}
-    requests = [replace(one, **patient) for one in requests_of(failed, {gate.name: gate})]
+    requests = [replace(one, **patient) for one in requests_of(failed.failures, {gate.name: gate})]
     return ranked(seen for request in requests for seen in seen_of(request, plan))
 
 
@@ -381,14 +381,14 @@ def test_a_go_trace_has_time_to_compile(plan: Plan) -> None:
     test = Diagnostic(tool="go-test", message="m", test_id="TestSum")
     quick = replace(_failed(GATE, plan).results[0], duration_ms=900)
     of_go = replace(quick, diagnostics=(test,))
-    requests = requests_of(Validation(results=(of_go, quick)), {GATE.name: GATE})
+    requests = requests_of((of_go, quick), {GATE.name: GATE})
     assert [request.timeout_s for request in requests] == [12.0, 5.0]
 
 
 def test_a_slow_gate_is_not_traced(plan: Plan) -> None:
     failed = _failed(GATE, plan)
     slow = replace(failed.results[0], duration_ms=int(MAX_S * 1000) + 1)
-    assert requests_of(Validation(results=(slow,)), {GATE.name: GATE}) == []
+    assert requests_of((slow,), {GATE.name: GATE}) == []
 
 
 def test_a_gate_without_a_trace_is_not_traced_again(plan: Plan, tmp_path: Path) -> None:

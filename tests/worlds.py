@@ -211,7 +211,9 @@ class _InWorld(Effects, kw_only=True):
     def unseen(self, *_: object) -> Contents:
         return {path: words(text) for path, text in self.world.unseen.items()}
 
-    def aside(self, chosen: Sequence[Gate], files: Contents, previous: Validation) -> Validation:
+    def aside(
+        self, chosen: Sequence[Gate], files: Contents, previous: Validation, _reason: str
+    ) -> Validation:
         return self.world.aside(chosen, files, previous)
 
     def staged(self, _paths: Iterable[str]) -> tuple[str, ...]:

@@ -248,7 +248,11 @@ def _title(name: str) -> str:
 
 
 def _path_and_name(option: str) -> Callable[[AskedTest], str]:
-    return lambda asked: _joined(*asked.call.options, _file(asked.path), option, _title(asked.name))
+    def selecting(asked: AskedTest) -> str:
+        title = f"{option} {_title(asked.name)}" if asked.name else ""
+        return _joined(*asked.call.options, _file(asked.path), title)
+
+    return selecting
 
 
 def _vitest(asked: AskedTest) -> str:
@@ -397,10 +401,12 @@ def reproducing(result: GateResult, test: Diagnostic) -> str | None:
 
 
 def _path_and_name_of(test_id: str, tool: str) -> tuple[str, str]:
-    """The two parts of an id; the path is empty if it has none."""
+    """The two parts of an id; one of them is empty if it has only the other."""
     whole = test_id if tool == "pytest" else _PARAMETER.sub("", test_id)
     path, _, name = whole.partition("::") if tool != "cargo-test" else ("", "", "")
-    return (posixpath.normpath(path), name) if name else ("", whole)
+    if name:
+        return posixpath.normpath(path), name
+    return (posixpath.normpath(whole), "") if RUNNERS[tool].by_script else ("", whole)
 
 
 def _folder_of(test: Diagnostic, path: str, cwd: str) -> str | None:

@@ -16,6 +16,7 @@ from atlas_retry.text.file_names import PLACEHOLDER, arguments
 
 if TYPE_CHECKING:
     from atlas_retry.gates.memory import Memory
+    from atlas_retry.gates.trace import Seen
     from atlas_retry.workspace.look import Look, Lookout
 
 AGENT_KEYS = {"OPENAI_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY", "AWS_BEARER_TOKEN_BEDROCK"}
@@ -61,6 +62,8 @@ class Learned(Struct, kw_only=True):
     """CPU seconds of gates, by name."""
     at_base: dict[Gate, GateResult] = field(default_factory=dict)
     """Results of gates at `triage.baseline`, where each runs once."""
+    traced: "dict[GateResult, list[Seen]]" = field(default_factory=dict)
+    """Traces of failing tests that ran again anyway, by their result."""
     untraced: set[str] = field(default_factory=set)
     """Names of gates whose failing tests could not be traced."""
 
@@ -84,6 +87,8 @@ class Plan(OutputContext, frozen=True, kw_only=True):
     previous: Validation | None = None
     """The previous validation of the same gates; its failures try their `recheck` first."""
     watched: Watched | None = None
+    traces: Callable[[GateResult], bool] | None = None
+    """Traces the failing tests of a result; returns whether any failed again."""
     review: Callable[[Gate], GateResult] | None = None
     lost: Callable[[], str | None] = lambda: None
     """Message on what of the tree was deleted since the validation began, or None."""

@@ -18,10 +18,12 @@ from atlas_retry.errors import AtlasError
 from atlas_retry.events import (
     Emit,
     GateFinished,
+    GateRanAgain,
     GateStarted,
     Notice,
     ValidationFinished,
     ValidationStarted,
+    noting,
     now,
     unseen,
 )
@@ -30,7 +32,7 @@ from atlas_retry.gates.files import can_run, why_not_run
 from atlas_retry.gates.lines import Job, restoring, run_lines
 from atlas_retry.gates.plan import Plan, Reuse, log_name, losses
 from atlas_retry.gates.results import changing, redacted_gate, skipped
-from atlas_retry.model import Gate, GateResult, Kind, Status, Validation
+from atlas_retry.model import ExtraRun, Gate, GateResult, Kind, Status, Validation
 from atlas_retry.text.units import some
 
 if TYPE_CHECKING:
@@ -45,6 +47,8 @@ def run_gates(gates: Sequence[Gate], plan: Plan, emit: Emit = unseen) -> Validat
     emit(ValidationStarted(gates=tuple(redacted_gate(gate, plan.secrets) for gate in gates)))
     plan = replace(plan, lost=losses(plan.root))
     started_at, clock = now(), time.monotonic()
+    extra: list[ExtraRun] = []
+    emit = noting(emit, extra)
     course = Course(gates=tuple(gates), plan=plan, emit=emit)
     _leave_out(course)
     wanted, began_s = _not_known(course), time.time()
@@ -63,6 +67,7 @@ def run_gates(gates: Sequence[Gate], plan: Plan, emit: Emit = unseen) -> Validat
         completed_at=now(),
         duration_ms=round((time.monotonic() - clock) * 1000),
         is_limited=plan.scope.is_limited,
+        extra_runs=tuple(extra),
     )
     emit(ValidationFinished(validation=validation))
     return validation
@@ -450,7 +455,11 @@ def _rerun(course: Course, number: int, before: "Look | None", held: str | None)
         course.emit(
             Notice(text=f"  {result.name} failed; running it again, because it may be flaky")
         )
+        still_fails = again == 1 and _fails_in_part(course, number)
+        if still_fails or len(course.moves) > moves:
+            return result
         second = _run_one(course, number, f"-rerun{again}")
+        _report_again(course, second)
         course.look((number,))
         if len(course.moves) > moves:
             return result
@@ -458,6 +467,37 @@ def _rerun(course: Course, number: int, before: "Look | None", held: str | None)
             error = f"failed, then passed on the unchanged tree (run {again + 1})"
             return _flaky(result, error)
     return result
+
+
+def _fails_in_part(course: Course, number: int) -> bool:
+    """Whether the failing tests fail again without the others: then the gate cannot pass.
+
+    By their trace, where one is wanted anyway, else by `recheck` or the first of them alone. A part
+    that passes, or fails otherwise, decides nothing.
+    """
+    from atlas_retry.diagnostics.counting import shares_problem  # start-up
+    from atlas_retry.diagnostics.selecting import reproducing
+
+    gate, result, traces = course.gates[number], course.results[number], course.plan.traces
+    if gate.kind is not Kind.TEST or gate.report:
+        return False
+    if traces and traces(result):
+        return True
+    tests = (reproducing(result, test) for test in result.diagnostics if test.test_id)
+    line = gate.recheck or next(tests, None)
+    if line is None:
+        return False
+    job = Job(gate=gate, line=line, log_name=log_name(number, gate, "-alone"))
+    (second,) = _lines([job], course)
+    _report_again(course, second)
+    course.look((number,))
+    return not second.success and shares_problem(second, result)
+
+
+def _report_again(course: Course, result: GateResult) -> None:
+    reason = "it may be flaky"
+    event = GateRanAgain(gate=result.name, reason=reason, duration_ms=result.duration_ms)
+    course.emit(event)
 
 
 def _restore_tree(

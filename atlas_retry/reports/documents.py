@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from atlas_retry import __version__
 from atlas_retry.model import (
     AttemptFacts,
+    ExtraRun,
     GateResult,
     Held,
     Kind,
@@ -54,6 +55,8 @@ class ReportDocument(Struct, frozen=True, kw_only=True, tag_field="schema", tag=
     test_results: tuple[GateResult, ...]
     pre_commit_results: tuple[GateResult, ...]
     other_results: tuple[GateResult, ...]
+    extra_runs: tuple[ExtraRun, ...]
+    """Gates that ran again within it, with the reason."""
     open_reviews: tuple[OpenReview, ...]
     """Changes in the workspace that a person must review: with any, it is no success."""
 

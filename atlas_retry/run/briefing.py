@@ -1,7 +1,7 @@
 """The brief that every prompt of a workspace is made from. Asks no agent."""
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from atlas_retry import config
 from atlas_retry.diagnostics.selecting import reproducing, started_runners
 from atlas_retry.errors import UsageError
+from atlas_retry.events import Emit, GateRanAgain, unseen
 from atlas_retry.gates.logs import shown_logs
 from atlas_retry.gates.plan import Plan
 from atlas_retry.gates.trace import MAX_S, Seen, TraceRequest, ranked, requests_of, seen_of
@@ -19,7 +20,7 @@ from atlas_retry.gates.validation import run_gates
 from atlas_retry.guard.judge import seals
 from atlas_retry.history.database import reading
 from atlas_retry.history.learning import recalled
-from atlas_retry.model import AgentRequest, Session, Tree, Validation
+from atlas_retry.model import AgentRequest, GateResult, Session, Tree, Validation
 from atlas_retry.prompt import Brief, Traced, compose
 from atlas_retry.prompt.brief import Prompt
 from atlas_retry.reports.subject import Recorded
@@ -31,6 +32,7 @@ from atlas_retry.text.globs import with_a_match
 from atlas_retry.text.redaction import clean, redact, secret_values
 from atlas_retry.workspace import isolated, recent, trees
 
+TRACE = "trace of what failing tests execute"
 SHOWN = "logs"
 """Folder with the gate output that an agent may read."""
 
@@ -78,37 +80,59 @@ def _worth_showing(protected: Iterable[str], settings: Settings, tree: Tree) -> 
     return tuple(sorted(shown, key=lambda glob: glob not in own))
 
 
-def traced_brief(opened: OpenWorkspace, validation: Validation, scratch: Path) -> Brief:
+def traced_brief(
+    opened: OpenWorkspace, validation: Validation, scratch: Path, emit: Emit = unseen
+) -> Brief:
     """A first brief, with what failing tests executed if tracing them is cheap.
 
     `scratch` is an empty folder outside the workspace; its `SHOWN` gets the logs that the brief
     names. Raises Interrupted.
     """
     hidden = secret_values(opened.environ)
+    trace = traced(opened, validation, scratch, emit)
     validation = shown_logs(validation, opened.state, scratch / SHOWN, hidden)
     brief = first_brief(opened.root, opened.settings, opened.environ, validation, opened)
-    return replace(brief, trace=traced(opened, validation, scratch))
+    return replace(brief, trace=trace)
 
 
-def traced(opened: OpenWorkspace, failed: Validation, scratch: Path) -> tuple[Traced, ...]:
+def traced(
+    opened: OpenWorkspace, failed: Validation, scratch: Path, emit: Emit = unseen
+) -> tuple[Traced, ...]:
     """What failing tests executed, most suspect first; empty without git or time for tracing.
 
     `scratch` is a folder outside the workspace. A gate that could not be traced is not tried
     again. Raises Interrupted, WorkspaceError and StateError.
     """
+    known = opened.learned.traced
+    seen = [*chain.from_iterable(known.get(result, ()) for result in failed.failures)]
+    others = tuple(result for result in failed.failures if result not in known)
+    return ranked([*seen, *trace_again(opened, others, scratch, emit)])
+
+
+def trace_again(
+    opened: OpenWorkspace, failures: Sequence[GateResult], scratch: Path, emit: Emit
+) -> list[Seen]:
+    """Run the failing tests of these results once more, traced; see `traced`."""
     if opened.settings.context.trace != "auto" or not opened.has_git:
-        return ()
+        return []
     gates = (gate for gate in opened.settings.gates if gate.name not in opened.learned.untraced)
-    requests = requests_of(failed, {gate.name: gate for gate in gates})
+    requests = requests_of(failures, {gate.name: gate for gate in gates})
     if not requests:
-        return ()
+        return []
     until_s = monotonic() + min(MAX_S, sum(request.timeout_s for request in requests))
     beside = isolated.beside(opened.git, {}, [request.gate.run for request in requests])
+    seen: list[Seen] = []
     with opened.tracker.elsewhere(), beside as there:
         how = replace(plan(opened, scratch), wrap=there.wrap)
-        seen = {request: _seen_in_time(request, until_s, how) for request in requests}
-    opened.learned.untraced.update(one.gate.name for one, frames in seen.items() if not frames)
-    return ranked(chain.from_iterable(seen.values()))
+        for request in requests:
+            began_s = monotonic()
+            own = _seen_in_time(request, until_s, how)
+            took_ms = round((monotonic() - began_s) * 1000)
+            emit(GateRanAgain(gate=request.gate.name, reason=TRACE, duration_ms=took_ms))
+            seen += own
+            if not own:
+                opened.learned.untraced.add(request.gate.name)
+    return seen
 
 
 def _seen_in_time(request: TraceRequest, until_s: float, how: Plan) -> list[Seen]:

@@ -22,7 +22,9 @@ from atlas_retry.events import (
     Event,
     EventScope,
     GateFinished,
+    GateRanAgain,
     Notice,
+    noting,
     seconds_of,
     within,
 )
@@ -42,6 +44,7 @@ from atlas_retry.model import (
     Attempt,
     Change,
     ChangeStatus,
+    ExtraRun,
     Gate,
     GateResult,
     Held,
@@ -58,7 +61,7 @@ from atlas_retry.model import (
 from atlas_retry.prompt import compose
 from atlas_retry.run import lasting
 from atlas_retry.run.aside import run_aside
-from atlas_retry.run.briefing import next_request, step_of, traced_brief
+from atlas_retry.run.briefing import next_request, step_of, trace_again, traced_brief
 from atlas_retry.run.budget import SharedBudget
 from atlas_retry.run.decide import decide, last_attempt
 from atlas_retry.run.held import for_review
@@ -142,6 +145,10 @@ class Effects(Struct, kw_only=True):
     def within(self, scope: EventScope) -> "Effects":
         """The same effects, with this scope on every event."""
         return replace(self, emit=within(self.emit, scope))
+
+    def counting(self, extra: list[ExtraRun]) -> "Effects":
+        """The same effects, which note every run of a gate besides the validations."""
+        return replace(self, emit=noting(self.emit, extra))
 
     def elapsed_s(self) -> float:
         """Seconds since the run began, without the time while it was interrupted."""
@@ -297,6 +304,7 @@ class Effects(Struct, kw_only=True):
             plan(self.opened, self._logs("logs", number)),
             review=self._reviewer_of(number) if with_agent and has_review else None,
             flake_reruns=settings.retry.flake_reruns,
+            traces=self._fails_traced if with_agent and previous is None else None,
             before_money=with_agent and previous is None,
             after_attempt=previous is not None,
             previous=previous,
@@ -311,6 +319,13 @@ class Effects(Struct, kw_only=True):
             )
         remember(self.opened, validation)
         return validation
+
+    def _fails_traced(self, result: GateResult) -> bool:
+        """Trace a failed gate's tests for the first prompt; returns whether any failed again."""
+        scratch = state_dir.folder(self._attempt_folder(1), "again")
+        seen = trace_again(self.opened, (result,), scratch, self.emit)
+        self.opened.learned.traced[result] = seen
+        return any(one.failed for one in seen)
 
     def _reviewer_of(self, number: int) -> Callable[[Gate], GateResult]:
         """Function that makes a review in the n-th validation, paid from the budget."""
@@ -328,7 +343,13 @@ class Effects(Struct, kw_only=True):
     def alone(self, gate: Gate, previous: GateResult) -> GateResult:
         """Run one test of a gate by itself; its end is no result of a gate, so it is not shown."""
         how = self._plan_aside(Validation(results=(previous,)))
-        return run_aside(self.opened, (gate,), {}, how, self._emit_no_ends).results[0]
+        seen = run_aside(self.opened, (gate,), {}, how, self._emit_no_ends)
+        self._report_again(seen, "a test that failed may be skipped now")
+        return seen.results[0]
+
+    def _report_again(self, ran: Validation, reason: str) -> None:
+        for result in ran.results:
+            self.emit(GateRanAgain(gate=result.name, reason=reason, duration_ms=result.duration_ms))
 
     def _emit_no_ends(self, event: Event) -> None:
         """Emit the event, unless it is the end of a gate."""
@@ -340,13 +361,17 @@ class Effects(Struct, kw_only=True):
         environ = {**go_settings(self.opened.environ), **self.opened.environ}
         return without_cache(gate, result, environ) if result.success else None
 
-    def aside(self, chosen: Sequence[Gate], files: Contents, previous: Validation) -> Validation:
+    def aside(
+        self, chosen: Sequence[Gate], files: Contents, previous: Validation, reason: str
+    ) -> Validation:
         """Run these gates with these files in place, and restore everything afterwards.
 
         `previous` is the result of the same gates without these files.
         """
         how = self._plan_aside(previous)
-        return run_aside(self.opened, chosen, files, how, self.emit)
+        seen = run_aside(self.opened, chosen, files, how, self.emit)
+        self._report_again(seen, reason)
+        return seen
 
     def staged(self, paths: Iterable[str]) -> tuple[str, ...]:
         """Those of these paths whose staged content differs from the last commit."""
@@ -360,6 +385,7 @@ class Effects(Struct, kw_only=True):
         line = staging.staging(self.opened.git, paths, scratch)
         gates = [replace(gate, run=f"{line}\n{gate.run}") for gate in chosen]
         seen = run_aside(self.opened, gates, {}, self._plan_aside(previous), self._emit_no_ends)
+        self._report_again(seen, "as if the changed files were staged")
         pairs = zip(chosen, seen.results, strict=True)
         return replace(seen, results=tuple(replace(r, command=redact(g.run)) for g, r in pairs))
 
@@ -401,7 +427,7 @@ class Effects(Struct, kw_only=True):
         """The next attempt's request, and the path of its prompt."""
         scratch = self._attempt_folder(number)
         with self._saying("  tracing what the failing tests execute"):
-            brief = traced_brief(self.opened, progress.latest, scratch)
+            brief = traced_brief(self.opened, progress.latest, scratch, self.emit)
         step = step_of(self.opened.settings, number)
         prompt = compose(
             replace(

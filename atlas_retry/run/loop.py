@@ -25,6 +25,7 @@ from atlas_retry.model import (
     AgentReply,
     AgentRequest,
     Attempt,
+    ExtraRun,
     Held,
     Level,
     Outcome,
@@ -50,7 +51,8 @@ def retry(do: Effects) -> Outcome:
     Raises Interrupted after the unfinished attempt's edits have been reverted.
     """
     run = do.run
-    do = do.within(EventScope(workspace=run.workspace.name, run=run.run_id))
+    extra: list[ExtraRun] = []
+    do = do.within(EventScope(workspace=run.workspace.name, run=run.run_id)).counting(extra)
     progress = run.so_far or _begin(do)
     while (end := decide(progress := do.account(progress), run.limits)) is None:
         progress = _attempt(progress, do)
@@ -58,7 +60,7 @@ def retry(do: Effects) -> Outcome:
         progress, final = _keep(progress, end, run, do)
         if not end.verdict.is_green:
             forget(progress, do)
-        outcome = _outcome(progress, end, final, do)
+        outcome = replace(_outcome(progress, end, final, do), extra_runs=tuple(extra))
         outcome = do.accept(progress.current, outcome)
         outcome = replace(outcome, learning_record_id=do.learn(outcome))
         do.emit(RunFinished(outcome=outcome))

@@ -39,6 +39,8 @@ class Proof(Struct, frozen=True, kw_only=True):
     detail: str
     announced: str
     """Message at the start of the second run."""
+    reason: str
+    """Why it runs, for the report."""
     proving: frozenset[Kind]
     excused: frozenset[str] = frozenset()
     """Kinds of failures (`GateResult.triage`) that prove nothing."""
@@ -49,6 +51,7 @@ NEEDED = Proof(
     rule="needed-by-tests",
     detail="The tests pass only with this change.",
     announced="running again with the original tests, because some were changed",
+    reason="confirmation with the original tests",
     proving=frozenset({Kind.TEST, Kind.CUSTOM}),
     excused=frozenset({"threshold"}),  # fewer tests may cover too little
 )
@@ -57,6 +60,7 @@ UNSEEN = Proof(
     rule="not-under-git",
     detail="The gates pass only with it, but no commit would contain it.",
     announced="green; running again without what the run wrote and git does not hold",
+    reason="confirmation without what git does not hold",
     proving=frozenset(Kind) - {Kind.REVIEW},
     most=20,
 )
@@ -242,7 +246,7 @@ def _run_wholly(validation: Validation, before: Validation, do: Effects) -> Vali
     asked, green = _chosen(gates, validation, again.__contains__)
     names = some([gate.name for gate in asked], MAX_SHOWN)
     do.emit(Notice(text=f"  green; running again, as not everything may have run: {names}"))
-    seen = do.aside([again[gate] for gate in asked], {}, green)
+    seen = do.aside([again[gate] for gate in asked], {}, green, "not everything may have run")
     if seen.success:
         return validation
     return _with(validation, seen, asked, do)
@@ -338,7 +342,7 @@ def _confirmed(
     if not files or not proving:
         return attempt, validation
     do.emit(Notice(text=f"  {proof.announced}: {some(files, MAX_SHOWN)}"))
-    seen = do.aside(proving, files, green)
+    seen = do.aside(proving, files, green, proof.reason)
     if not any(result.blocks and result.triage not in proof.excused for result in seen.results):
         return attempt, validation
     do.write(files)
@@ -416,7 +420,7 @@ def _retried(settled: Settled, turn: Turn, before: Validation, do: Effects) -> S
         return settled
     trying, before = _chosen(do.run.limits.gates, red, lambda gate: gate.kind is not Kind.REVIEW)
     do.emit(Notice(text=f"  running again with the held changes: {some(paths, MAX_SHOWN)}"))
-    seen = do.aside(trying, do.read(turn.after.id, paths), before)
+    seen = do.aside(trying, do.read(turn.after.id, paths), before, "with the held changes")
     return _marked(attempt, needed=not seen.failures), end, validation
 
 

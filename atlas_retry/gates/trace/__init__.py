@@ -19,9 +19,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from atlas_retry.gates.plan import Plan, command_of, environment
-from atlas_retry.model import Diagnostic, Frame, Gate, GateResult, Kind, Validation
+from atlas_retry.model import Diagnostic, Frame, Gate, GateResult, Kind
 from atlas_retry.patterns import regex
-from atlas_retry.process import run
+from atlas_retry.process import Completed, run
 from atlas_retry.prompt import Traced
 from atlas_retry.reading import read_text
 
@@ -43,22 +43,24 @@ class TraceRequest(Struct, frozen=True, kw_only=True):
     name: str
     """Name of the folder that the tracer writes to."""
     timeout_s: float
+    gate_s: float
+    """What the gate took when it failed."""
 
 
 class Seen(Struct, frozen=True, kw_only=True):
     """Result of one traced run."""
 
     failed: int
-    """Number of failing tests."""
+    """Number of tests that failed when they were traced."""
     lines: tuple[tuple[str, int, str, int, int, int], ...]
     """Path, first line of the function (0: unknown), its name (empty: unknown), line, number of
     failing and of passing tests that ran it."""
 
 
-def requests_of(failed: Validation, gates: Mapping[str, Gate]) -> list[TraceRequest]:
+def requests_of(failures: Iterable[GateResult], gates: Mapping[str, Gate]) -> list[TraceRequest]:
     """The failing tests to trace, of these gates by name; slow gates are left out."""
     requests: list[TraceRequest] = []
-    for result in failed.failures:
+    for result in failures:
         gate = gates.get(result.name)
         is_slow = result.duration_ms > MAX_S * 1000
         if gate is None or is_slow or result.kind is not Kind.TEST:
@@ -81,6 +83,7 @@ def _request(result: GateResult, gate: Gate, runner: str, tests: list[Diagnostic
         tests=tuple(tests),
         name=f"trace-{safe}-{runner}",
         timeout_s=min(MAX_S, max(least_s, twice_s), gate.timeout_s or MAX_S),
+        gate_s=result.duration_ms / 1000,
     )
 
 
@@ -96,8 +99,8 @@ def seen_of(request: TraceRequest, plan: Plan) -> list[Seen]:
 
 
 def _runner(test: Diagnostic) -> str:
-    if not test.test_id:
-        return ""
+    if not test.test_id or (test.tool in PATTERN and "::" not in test.test_id):
+        return ""  # a file of which no test could start
     return "pytest" if ".py::" in test.test_id else test.tool
 
 
@@ -164,12 +167,12 @@ done
 """
 
 
-def _run(wanted: TraceRequest, plan: Plan, line: str, timeout_s: float, **env: str) -> None:
+def _run(wanted: TraceRequest, plan: Plan, line: str, timeout_s: float, **env: str) -> Completed:
     command = command_of(wanted.gate, line, plan, wanted.name)
     env = {**command.env, **env}
     # on TERM the tracer writes what it has
     stop = signal.SIGTERM
-    run(replace(command, env=env, timeout_s=timeout_s, keep_daemons=False, stop_signal=stop))
+    return run(replace(command, env=env, timeout_s=timeout_s, keep_daemons=False, stop_signal=stop))
 
 
 def _folder(plan: Plan, name: str) -> Path:
@@ -185,7 +188,8 @@ def seen_in_python(wanted: TraceRequest, plan: Plan) -> list[Seen]:
         shutil.copy(Path(__file__).with_name(f"{module}.py"), folder / f"{given}.py")
     failing = [test.test_id for test in wanted.tests]
     asked = folder / "asked.json"
-    asked.write_bytes(msgspec.json.encode({"root": str(plan.root), "failing": failing}))
+    facts = {"root": str(plan.root), "failing": failing, "gate_s": wanted.gate_s}
+    asked.write_bytes(msgspec.json.encode(facts))
     line = _PATH_SET.sub(rf"\g<0>{folder}:", wanted.gate.run)
     env = environment(wanted.gate, plan.environ)
     more = {
@@ -209,10 +213,10 @@ def seen_in_node(wanted: TraceRequest, plan: Plan) -> list[Seen]:
     """
     titles = "|".join(dict.fromkeys(_title(str(test.test_id)) for test in wanted.tests))
     until_s = monotonic() + wanted.timeout_s
-    failing = _run_in_node(f"^(?:{titles})$", "failing", wanted, plan, until_s)
-    if not failing:
+    failing, has_passed = _run_in_node(f"^(?:{titles})$", "failing", wanted, plan, until_s)
+    if not failing or has_passed:
         return []
-    passing = _run_in_node(f"^(?!.*(?:{titles})$)", "passing", wanted, plan, until_s)
+    passing, _ = _run_in_node(f"^(?!.*(?:{titles})$)", "passing", wanted, plan, until_s)
     lines = tuple(
         (path, line, name, line, 1, int((path, name, line) in passing))
         for path, name, line in failing
@@ -226,8 +230,8 @@ def _title(test_id: str) -> str:
 
 def _run_in_node(
     titles: str, which: str, wanted: TraceRequest, plan: Plan, until_s: float
-) -> frozenset[tuple[str, str, int]]:
-    """Path, name and line of every function that ran."""
+) -> tuple[frozenset[tuple[str, str, int]], bool]:
+    """Path, name and line of every function that ran, and whether the tests passed."""
     folder = _folder(plan, f"{wanted.name}-{which}")
     hook = shutil.copy(Path(__file__).with_name(HOOK), folder / HOOK)
     options = f"{PATTERN[wanted.runner]} {shlex.quote(titles)}"
@@ -239,11 +243,11 @@ def _run_in_node(
         "ATLAS_TRACE": str(folder),
         "ATLAS_TRACE_ROOT": str(plan.root),
     }
-    _run(wanted, plan, line, max(until_s - monotonic(), MIN_LEFT_S), **env)
+    done = _run(wanted, plan, line, max(until_s - monotonic(), MIN_LEFT_S), **env)
     written = sorted(folder.glob("seen-*.json"))
     kind = list[tuple[str, str, int]]
     places = [msgspec.json.decode(one.read_bytes(), type=kind) for one in written]
-    return frozenset(chain.from_iterable(places))
+    return frozenset(chain.from_iterable(places)), done.exit_code == 0
 
 
 def seen_in_go(wanted: TraceRequest, plan: Plan) -> list[Seen]:
@@ -270,7 +274,7 @@ def _go_script(package: str, names: list[str], folder: Path) -> str:
     out = shlex.quote(str(folder))
     failing = (
         f"{out}/bin -test.run {shlex.quote(_pattern(name))} "
-        f"-test.coverprofile {out}/failing-{number} >{out}/said 2>&1"
+        f"-test.coverprofile {out}/failing-{number} >{out}/said 2>&1 && rm {out}/failing-{number}"
         for number, name in enumerate(names[:MAX_FAILING])
     )
     excluded = (f"-e {shlex.quote(name.partition('/')[0])}" for name in names)

@@ -11,6 +11,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,10 +25,13 @@ if TYPE_CHECKING:
 
 MAX_PASSING = 80
 """Limit of passing tests to trace; more of them add little."""
+SHARE_OF_PASSING, MIN_PASSING_S = 0.25, 0.5
+"""Time for passing tests: a share of what the gate took, and seconds that they get at least."""
 
 _ASKED = Path(os.environ["ATLAS_TRACE"])
 _REQUEST = json.loads(_ASKED.read_text(encoding="utf-8"))
 _ROOT = os.path.realpath(_REQUEST["root"]) + os.sep
+_PASSING_S = max(MIN_PASSING_S, SHARE_OF_PASSING * _REQUEST["gate_s"])
 FAILING: frozenset[str] = frozenset(_REQUEST["failing"])
 
 
@@ -45,7 +49,12 @@ class Recorder:
         self.failed: set[str] = set()
         self.counted: dict[bool, Counter[Place]] = {True: Counter(), False: Counter()}
         self.tests: Counter[bool] = Counter()
+        self._passing_s = 0.0
         self._paths: dict[str, str] = {}
+
+    def has_enough(self) -> bool:
+        """Whether no more passing tests are wanted."""
+        return self.tests[False] >= MAX_PASSING or self._passing_s >= _PASSING_S
 
     def enter(self, frame: FrameType, _event: str, _arg: object) -> Any:  # noqa: ANN401 - as sys.settrace requires
         name = frame.f_code.co_filename
@@ -71,7 +80,7 @@ class Recorder:
     @contextmanager
     def watching(self, test: str) -> Iterator[None]:
         """Trace one test and the threads that it starts."""
-        before = sys.gettrace()
+        before, began_s = sys.gettrace(), time.monotonic()
         is_main = threading.current_thread() is threading.main_thread()
         self.present = set()
         self.running = test
@@ -82,6 +91,7 @@ class Recorder:
             yield
         finally:
             self.running = ""
+            self._passing_s += 0.0 if test in self.failed else time.monotonic() - began_s
             sys.settrace(before)
             threading.settrace(before)
             if is_main:

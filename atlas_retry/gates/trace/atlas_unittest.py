@@ -16,7 +16,6 @@ from pathlib import Path
 
 from atlas_recording import (  # type: ignore[import-not-found]  # copied next to it
     FAILING,
-    MAX_PASSING,
     Recorder,
 )
 
@@ -31,7 +30,7 @@ def _recorded(
     name = case.id()
     if _SEEN.running or not isinstance(result, unittest.TestResult):
         return _run(case, result)  # a test of a test runner, or pytest's own
-    if name not in FAILING and not (name.startswith(_MODULES) and _SEEN.tests[False] < MAX_PASSING):
+    if name not in FAILING and not (name.startswith(_MODULES) and not _SEEN.has_enough()):
         return result
     before = _problems(result)
     with _SEEN.watching(name):

@@ -5,7 +5,7 @@ from xml.etree.ElementTree import Element
 
 from atlas_retry import __version__
 from atlas_retry.diagnostics.counting import counts_of, course_of
-from atlas_retry.model import GateResult, Outcome, Validation, Verdict
+from atlas_retry.model import ExtraRun, GateResult, Outcome, Validation, Verdict
 from atlas_retry.reports.page.attempts import attempts
 from atlas_retry.reports.page.elements import Node, bar, document, table, tag
 from atlas_retry.reports.page.gates import gates, weight
@@ -101,6 +101,7 @@ def _course(run: Outcome) -> Node:
         tag("h2", "Course"),
         tag("div", _curve(run), strip, class_="progress"),
         _timeline(run),
+        _extra(run.extra_runs),
     )
 
 
@@ -148,6 +149,22 @@ def _timeline(run: Outcome) -> Node:
         for label, section, duration_ms, style in phases
     )
     return tag("ol", *items, class_="phases")
+
+
+def _extra(runs: tuple[ExtraRun, ...]) -> Node | None:
+    """What ran besides the validations, and why."""
+    if not runs:
+        return None
+    rows = (
+        (
+            run.gate,
+            f"attempt {run.attempt}" if run.attempt else "before",
+            run.reason,
+            seconds(run.duration_ms),
+        )
+        for run in runs
+    )
+    return table("Gates ran again", ("gate", "when", "why", "time"), rows)
 
 
 def _phases(run: Outcome) -> Iterator[tuple[str, str, int, str]]:

@@ -11,6 +11,7 @@ from atlas_retry.events import (
     Event,
     FixerFinished,
     GateFinished,
+    GateRanAgain,
     GateStarted,
     Notice,
     RunStarted,
@@ -46,8 +47,8 @@ def lines_of(event: Event, *, verbosity: int = 0) -> Iterator[Line]:
         case AttemptStarted():
             yield "", ""
             yield event.message, "head"
-        case TransportRetried() | AnswerRetried():
-            yield f"  {event.message}", "warn"
+        case TransportRetried() | AnswerRetried() | GateRanAgain():
+            yield f"  {event.message}", "dim" if isinstance(event, GateRanAgain) else "warn"
         case ViolationsFound():
             yield from _violations(event)
         case AgentActivity() | AgentReplied():
