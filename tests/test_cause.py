@@ -132,7 +132,7 @@ def test_every_run_of_a_gate_besides_the_validations_is_reported_with_its_reason
     subject = Subject(result=outcome, workspace=outcome.workspace)
     document = json.loads(REPORTS["json"](subject))
     assert document["extra_runs"][-1]["duration_ms"] == extra.duration_ms
-    assert document["baseline"]["extra_runs"] == document["extra_runs"]
+    assert document["baseline"]["extra_runs"] == document["extra_runs"][-1:]
     assert "it may be flaky" in page.report(subject)
     lines = [line for event in events for line, _ in lines_of(event)]
     assert any(line.endswith(" s: it may be flaky") for line in lines)
