@@ -16,7 +16,7 @@ from atlas_retry.text.file_names import PLACEHOLDER, arguments
 
 if TYPE_CHECKING:
     from atlas_retry.gates.memory import Memory
-    from atlas_retry.gates.trace import Seen
+    from atlas_retry.prompt import Traced
     from atlas_retry.workspace.look import Look, Lookout
 
 AGENT_KEYS = {"OPENAI_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY", "AWS_BEARER_TOKEN_BEDROCK"}
@@ -62,7 +62,7 @@ class Learned(Struct, kw_only=True):
     """CPU seconds of gates, by name."""
     at_base: dict[Gate, GateResult] = field(default_factory=dict)
     """Results of gates at `triage.baseline`, where each runs once."""
-    traced: "dict[GateResult, list[Seen]]" = field(default_factory=dict)
+    traced: "dict[GateResult, tuple[Traced, ...]]" = field(default_factory=dict)
     """Traces of failing tests that ran again anyway, by their result."""
     untraced: set[str] = field(default_factory=set)
     """Names of gates whose failing tests could not be traced."""

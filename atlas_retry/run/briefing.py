@@ -104,9 +104,10 @@ def traced(
     again. Raises Interrupted, WorkspaceError and StateError.
     """
     known = opened.learned.traced
-    seen = [*chain.from_iterable(known.get(result, ()) for result in failed.failures)]
+    seen = chain.from_iterable(known.get(result, ()) for result in failed.failures)
     others = tuple(result for result in failed.failures if result not in known)
-    return ranked([*seen, *trace_again(opened, others, scratch, emit)])
+    every = (*seen, *ranked(trace_again(opened, others, scratch, emit)))
+    return tuple(sorted(every, key=lambda one: -one.suspicion))
 
 
 def trace_again(

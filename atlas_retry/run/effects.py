@@ -30,6 +30,7 @@ from atlas_retry.events import (
 )
 from atlas_retry.gates.lines import run_fixers
 from atlas_retry.gates.plan import Plan, Reuse
+from atlas_retry.gates.trace import ranked
 from atlas_retry.gates.validation import run_gates
 from atlas_retry.guard import judge
 from atlas_retry.guard.judge import seals
@@ -324,7 +325,7 @@ class Effects(Struct, kw_only=True):
         """Trace a failed gate's tests for the first prompt; returns whether any failed again."""
         scratch = state_dir.folder(self._attempt_folder(1), "again")
         seen = trace_again(self.opened, (result,), scratch, self.emit)
-        self.opened.learned.traced[result] = seen
+        self.opened.learned.traced[result] = ranked(seen)
         return any(one.failed for one in seen)
 
     def _reviewer_of(self, number: int) -> Callable[[Gate], GateResult]:
