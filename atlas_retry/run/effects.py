@@ -260,7 +260,9 @@ class Effects(Struct, kw_only=True):
     def _start(self) -> str:
         held = self.kept("start")
         if held is None:
-            raise WorkspaceError(f"the snapshot runs/{self.run.run_id}/start is gone")
+            gone = f"the start of the run in {self.opened.git.shadow}"
+            again = "run the command again"
+            raise WorkspaceError(f"{gone} was deleted while atlas used it", remedy=again)
         return held
 
     def by_others(self, paths: frozenset[str], reply: AgentReply) -> frozenset[str]:
