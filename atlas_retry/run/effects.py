@@ -473,13 +473,15 @@ class Effects(Struct, kw_only=True):
         git, folder = self.opened.git, self._attempt_folder(number)
         # before git is asked anything
         is_other = gitfile.put_back(git.root, git.home)
-        is_rebuilt = pins.rebuild(git, self._start())
+        start = self.kept("start")
+        is_rebuilt = start is not None and pins.rebuild(git, start)
         repaired = (
             *(["gitfile"] if is_other else []),
             *(["the repository"] if is_rebuilt else []),
             *gitmoves.repair(git, folder),
         )
-        self._give_back_objects()
+        if start and self.door is None:
+            self._give_back_objects(start)
         turn = self.git_turn = gitmoves.turned(git, folder)
         if turn is None:
             return
@@ -498,11 +500,9 @@ class Effects(Struct, kw_only=True):
             text = f"changed in git during the attempt, not by the agent, so it stays: {names}"
             self.emit(Notice(level=Level.WARNING, text=text))
 
-    def _give_back_objects(self) -> None:
+    def _give_back_objects(self, start: str) -> None:
         """Give back objects of the first snapshot that the last turn destroyed."""
-        if self.door:
-            return
-        given = pins.put_back(self.opened.git, self._start())
+        given = pins.put_back(self.opened.git, start)
         for names, what in ((given.again, "restored"), (given.lost, "lost")):
             if names:
                 text = f"objects of the repository were destroyed, and are {what}: "
