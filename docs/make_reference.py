@@ -13,13 +13,13 @@ from msgspec.structs import FieldInfo, fields
 
 from atlas_retry import config
 from atlas_retry.agents.models import MODELS
+from atlas_retry.cli import documents as all_documents
 from atlas_retry.config.keys import Configuration, ValidationKeys, keys, section_in
 from atlas_retry.config.models import default_of
 from atlas_retry.config.reference import descriptions, inline
 from atlas_retry.config.sources import SAME, dotted
 from atlas_retry.guard import beside, sources
 from atlas_retry.guard.decides import TABLE
-from atlas_retry.reports import documents as report_documents
 
 HERE = Path(__file__).parent
 KEYS_HEAD = """\
@@ -71,7 +71,7 @@ def documents() -> dict[Path, str]:
         HERE.parent / "config.example.yaml": example(),
         HERE / "configuration.md": "".join(_keys()),
         HERE / "config.schema.json": json.dumps(config.schema(), indent=2) + "\n",
-        HERE / "report.schema.json": json.dumps(report_documents.schema(), indent=2) + "\n",
+        HERE / "report.schema.json": json.dumps(all_documents.schema(), indent=2) + "\n",
         guard: _between(guard.read_text(encoding="utf-8"), "rules", "".join(_rules())),
         costs: _between(costs.read_text(encoding="utf-8"), "prices", "".join(_prices())),
     }

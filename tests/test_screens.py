@@ -141,3 +141,13 @@ def test_a_log_of_ci_names_gates_when_they_start_and_while_they_run() -> None:
 def test_only_a_log_of_ci_does(project: Project) -> None:
     assert "  started   " in atlas(project, "validate", CI="true").out
     assert "  started   " not in atlas(project, "validate").out
+
+
+def test_help_names_arguments_plainly_and_hides_what_only_hooks_call(project: Project) -> None:
+    shown = atlas(project, "help", "pick").out
+    assert shown.startswith("Usage: atlas pick [OPTIONS] RUN N\n")
+    whole = atlas(project, "help").out
+    assert "Exit codes: 0 all passes" in whole
+    hooks = atlas(project, "hook", "--help").out
+    assert "install" in hooks
+    assert "stop " not in hooks

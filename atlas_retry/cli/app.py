@@ -1,7 +1,7 @@
 """The commands of `atlas`, how each is called, and what `--help` shows."""
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,7 +20,12 @@ if TYPE_CHECKING:
 
 
 USAGE = 2
-_TYPES = {"a valid float range": "a number", "a valid integer range": "a whole number"}
+HELP = "Run a project's checks; with --ai-fix, let an agent fix what fails, without cheating."
+EXIT_CODES = (
+    "Exit codes: 0 all passes, 1 something fails, 2 wrong usage or configuration, 3 could not run."
+    " Help of a command: atlas COMMAND -h"
+)
+_TYPES = {"a valid float range": "a number", "a valid int range": "a whole number"}
 """Names of types that Typer shows, and what people call them."""
 
 
@@ -107,6 +112,8 @@ COMMANDS = {
         "atlas fleet report ruff-0.18 --store s3://fleet/atlas --html fleet.html",
     ),
 }
+HIDDEN = ("hook start", "hook stop")
+"""Commands that only an agent's hooks call."""
 GROUPS = {
     "config": "Show or check the configuration.",
     "hook": "Run the gates at the end of every turn of Claude Code, Codex CLI or Cursor.",
@@ -162,8 +169,15 @@ def _name_numbers(command: "Command") -> None:
     for option in command.params:
         if option.metavar is None and option.type.name.startswith(("int", "float")):
             option.metavar = "N"
+        # Typer writes {RUN} for an argument, which no other help does
+        if option.param_type_name == "argument" and option.required and option.metavar:
+            option.make_metavar = _plain(option.metavar)  # type: ignore[method-assign]
     for inner in getattr(command, "commands", {}).values():
         _name_numbers(inner)
+
+
+def _plain(metavar: str) -> "Callable[..., str]":
+    return lambda *_, **__: metavar
 
 
 def _leave(code: object, **_: object) -> None:
@@ -186,7 +200,7 @@ def _top(
         typer.Option("--version", "-V", callback=_version, is_eager=True, help="Show the version."),
     ] = False,
 ) -> None:
-    """Make a project's checks pass."""
+    """Run a project's checks; with --ai-fix, let an agent fix what fails, without cheating."""
 
 
 def application(names: Iterable[str] = COMMANDS, words: Sequence[str] = ()) -> typer.Typer:
@@ -194,7 +208,8 @@ def application(names: Iterable[str] = COMMANDS, words: Sequence[str] = ()) -> t
     app = typer.Typer(
         name="atlas",
         cls=GroupedCommands,
-        help="Make a project's checks pass.",
+        help=HELP,
+        epilog=EXIT_CODES,
         no_args_is_help=True,
         rich_markup_mode=None,  # start-up: rich would be imported for every --help
         pretty_exceptions_enable=False,
@@ -211,7 +226,9 @@ def application(names: Iterable[str] = COMMANDS, words: Sequence[str] = ()) -> t
             app.add_typer(groups[above], name=above)
         if own:
             row = COMMANDS[name]
-            command = groups[above].command(own, help=row.summary, epilog=_epilog(row.examples))
+            command = groups[above].command(
+                own, help=row.summary, epilog=_epilog(row.examples), hidden=name in HIDDEN
+            )
             function = described(function_of(row.function), name)
             is_kept = row.function in KEPT
             command(keeping(function, row.function, name, words) if is_kept else function)
@@ -240,6 +257,8 @@ def run_command(words: Sequence[str]) -> int:
     """Run a command line and return its exit code. Raises UsageError."""
     from typer._click.exceptions import ClickException, NoArgsIsHelpError
 
+    if words[:1] == ["help"]:
+        words = [*words[1:], "--help"]
     called = [name for name in COMMANDS if words[:1] == name.split()[:1]]
     if not called and "_ATLAS_COMPLETE" not in os.environ:  # `atlas --help` lists no subcommands
         called = [*GROUPS, *(name for name in COMMANDS if " " not in name)]

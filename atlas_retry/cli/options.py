@@ -88,6 +88,11 @@ ARGUMENTS = {
         "Names or directories; by default this one.", "WORKSPACE...", completes=_workspaces
     ),
     "run": Parameter("An id or its start; by default the newest here.", "RUN", completes=_runs),
+    "log run": Parameter(
+        "Run to show, by its id or its start; without it, all runs here are listed.",
+        "RUN",
+        completes=_runs,
+    ),
     "accept run": Parameter("An id or its start.", "RUN", completes=_runs),
     "accept path": Parameter("Only changes of this file or folder.", "[PATH]"),
     "pick run": Parameter("An id or its start.", "RUN", completes=_runs),
@@ -96,7 +101,7 @@ ARGUMENTS = {
     "pick attempt": Parameter("An attempt, or a held snapshot.", "N"),
     "verify receipt": Parameter("The receipt that atlas validate wrote.", "RECEIPT"),
     "record_id": Parameter("For example lr-2026-01-31-001.", "ID"),
-    "text": Parameter("The note, in your words."),
+    "text": Parameter("The note, in your words.", "TEXT"),
     "name": Parameter("Letters, digits, - and _.", "NAME"),
     "hook allow path": Parameter("A file or folder, as in the message.", "PATH"),
     "manifest": Parameter("The repositories and the budget.", "MANIFEST.yaml"),
@@ -136,16 +141,19 @@ OPTIONS = {
     "base": Parameter("The revision to compare with in the receipt.", "REV"),
     "signers": Parameter("Allowed signers, in the format of ssh-keygen.", "FILE"),
     "guard base": Parameter("The state before the change.", "REV_OR_DIR"),
-    "outside": Parameter("Also compare these two places; repeatable.", "BEFORE:AFTER"),
+    "outside": Parameter("Also judge a folder outside the workspace; repeatable.", "BEFORE:AFTER"),
     "strict": Parameter("Also exit with 1 for held changes."),
     "why": Parameter("Explain how a path is judged.", "PATH"),
     "replay": Parameter("Re-run the failed gates without the held changes."),
     # what is shown
     "json": Parameter("Print one JSON document on stdout."),
     "report": Parameter("Write a report; repeatable.", "FORMAT=PATH", completes=_formats),
-    "quiet": Parameter("Print only the verdict.", None, "--quiet -q"),
+    "quiet": Parameter("Print only the summary.", None, "--quiet -q"),
     "verbose": Parameter(
-        "Show more; repeatable.", None, "--verbose -v", more={"count": True, "show_default": False}
+        "Show commands as they start, and all problems.",
+        None,
+        "--verbose -v",
+        more={"count": True, "show_default": False},
     ),
     "plain": Parameter("Print lines without control codes."),
     "config schema report": Parameter("Print the schema of atlas's JSON documents instead."),
@@ -153,9 +161,15 @@ OPTIONS = {
     "no_try": Parameter("Do not run each gate once."),
     # fixing, agents and limits
     "ai_fix": Parameter("Let the agent fix what fails; this may cost money."),
-    "max_attempts": Parameter("Attempts per run; by default as configured.", least=0),
-    "max_cost_usd": Parameter("US dollars per run; by default as configured.", least=0),
-    "max_minutes": Parameter("Minutes per run; by default as configured.", least=0),
+    "max_attempts": Parameter(
+        "Stop a run after this many attempts (default: 3, from config).", least=0
+    ),
+    "max_cost_usd": Parameter(
+        "Stop a run at this cost in dollars (default: 5, from config).", least=0
+    ),
+    "max_minutes": Parameter(
+        "Stop a run after this many minutes (default: 60, from config).", least=0
+    ),
     "agent": Parameter("The agent; by default agent.backend.", "BACKEND", completes=_agents),
     "model": Parameter("The model of every attempt.", "NAME"),
     "start_from": Parameter(
@@ -179,7 +193,10 @@ OPTIONS = {
         None,
         "--isolate/--no-isolate",
     ),
-    "run_id": Parameter("Id of the run; the same id again continues or reports it.", "ID"),
+    "run_id": Parameter(
+        "Name the run; the same id again resumes it, or prints its result: nothing is paid twice.",
+        "ID",
+    ),
     "resume every": Parameter("Continue every interrupted run.", None, "--all"),
     "max_chars": Parameter("Limit of the whole prompt, in characters.", least=200),
     "demo agent": Parameter("scripted costs nothing; claude-code spends money.", "BACKEND"),
