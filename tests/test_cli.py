@@ -221,13 +221,14 @@ def test_a_run_is_written_as_one_json_document(project: Project) -> None:
     assert run["final"]["success"] is True
 
 
-def test_without_an_agent_the_failures_are_shown_first(
+def test_a_missing_agent_is_named_before_the_failures_and_in_the_verdict(
     project: Project,
 ) -> None:
     project.configure(agent={"backend": "claude-code", "path": "/nonexistent/claude"})
     ended = atlas(project, "retry", ".", "--ai-fix")
     assert ended.code == 3
-    assert ended.out.index("FAILED") < ended.out.index("/nonexistent/claude")
+    first, last = (find("/nonexistent/claude") for find in (ended.out.index, ended.out.rindex))
+    assert first < ended.out.index("FAILED") < last
 
 
 def test_a_run_starts_from_a_recorded_failure(project: Project) -> None:
@@ -275,7 +276,8 @@ def test_dry_run_accepts_flags_and_a_report_from_stdin(project: Project) -> None
 @pytest.mark.parametrize("option", [("--json",), ("--report", "json=told.json")])
 def test_dry_run_refuses_report_options(option: tuple[str, ...], project: Project) -> None:
     ended = atlas(project, "retry", ".", "--dry-run", *option)
-    assert (ended.code, ended.out) == (2, "")
+    assert ended.code == 2
+    assert "there is nothing to report" in ended.err
 
 
 def test_resume_that_needs_a_person_writes_the_document_of_an_error(project: Project) -> None:
