@@ -40,6 +40,18 @@ def test_the_failing_test_and_its_command_come_first(budget: int) -> None:
     assert lines[first + 2] == "Reproduce: uv run pytest tests/test_cart.py::test_total"
 
 
+def test_each_distinct_message_has_a_command() -> None:
+    tests = tuple(
+        Diagnostic(tool="pytest", message=message, test_id=f"t.py::{name}")
+        for name, message in (("a", "1 == 2"), ("b", "1 == 2"), ("c", "no key"))
+    )
+    text = quoted(
+        (failing("pytest -q", stdout="x", diagnostics=tests),),
+        Quoting(room=4000, per_error=1000, redact=str),
+    ).text
+    assert re.findall("Reproduce: (.+)", text) == ["pytest t.py::a", "pytest t.py::c"]
+
+
 def test_long_output_is_condensed_but_keeps_unparsed_places() -> None:
     chatter = "".join(f"step {'x' * n} of many\n" for n in range(1, 190))
     log = f"{chatter}lib/money.go:12: rounding is off\n{PYTEST_LOG}"

@@ -2,10 +2,11 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Hashable, Sequence
-from itertools import accumulate
+from itertools import accumulate, chain
 
 from msgspec import Struct, field
 
+from atlas_retry.diagnostics.closing_lines import summary_of
 from atlas_retry.diagnostics.families import sampled
 from atlas_retry.diagnostics.selecting import from_root, reproducing
 from atlas_retry.model import Attempt, Diagnostic, GateResult
@@ -16,9 +17,8 @@ from atlas_retry.prompt.untrusted import elided, harmless_output
 from atlas_retry.source.excerpt import shortened
 from atlas_retry.text.units import some
 
-MIN_ENTRY_CHARS, MIN_ENTRIES_CHARS = 120, 600
+MIN_ENTRY_CHARS, MIN_ENTRIES_CHARS, MAX_FIRST_LINE_CHARS = 120, 600, 300
 FIRST_SHARE = 0.5
-MAX_FIRST_LINE_CHARS, MAX_SUMMARY_CHARS = 300, 300
 MAX_RAW_CHARS = 4 << 20
 """Maximum characters of unparsed output, from both ends."""
 MIN_COMMAND_CHARS, MAX_COMMAND_CHARS = 60, 400
@@ -31,21 +31,6 @@ TESTS_SHARE = 0.15
 """Maximum share of the room for the names of failing tests, and for the command to run one."""
 MAX_TESTS, MAX_ID_CHARS, MAX_TEST_CHARS, BESIDE_ID_CHARS = 5, 80, 400, 30
 _PLACED = regex(r"\s*(?:[\w.@+-]+/)*[\w.@+-]+\.\w{1,5}:\d+\b")
-_SUMMARY = regex(r"""(?x)
-    ^=+[ ].*\b(passed|failed|errors?|no[ ]tests[ ]ran)\b.*[ ]=+$
-    | ^\d+[ ](passed|failed)\b.*
-    | ^Found[ ]\d+[ ].*
-    | ^(Tests?|Test[ ]Suites|Ran|FAILED[ ]\(|OK[ ]\(|Total|TOTAL)\b.*\d.*
-    | ^\d+[ ]errors?\b.*
-    | ^test[ ]result:[ ]FAILED.*
-    | ^.*\bproblems?[ ]\(\d+[ ]errors?.*
-    | ^ERROR:[ ]Coverage[ ].*
-    | ^FAIL[ ]Required[ ]test[ ]coverage.*
-    | ^error:[ ]could[ ]not[ ]compile.*
-    | ^BUILD[ ]FAILED.*
-    | ^\[ERROR\][ ]Tests[ ]run:[ ].*
-    | ^\#[ ](pass|fail)[ ]\d+
-    """)
 
 
 class Quoting(Struct, frozen=True, kw_only=True):
@@ -97,9 +82,9 @@ def _problem(d: Diagnostic) -> Hashable:
 
 def _again(result: GateResult, others: set[str | None]) -> Quoted:
     """A gate with the same problems as others, which are listed once."""
-    names = some(sorted(filter(None, others)), MAX_TESTS)
-    heading = headline(result, MAX_COMMAND_CHARS)
-    return Quoted(text=f"{heading}\nThe same problems as of {harmless_output(names)}, above.")
+    names = harmless_output(some(sorted(filter(None, others)), MAX_TESTS))
+    text = f"{headline(result, MAX_COMMAND_CHARS)}\nThe same problems as of {names}, above."
+    return Quoted(text=text)
 
 
 def _gate(result: GateResult, room: int, quoting: Quoting) -> Quoted:
@@ -111,7 +96,7 @@ def _gate(result: GateResult, room: int, quoting: Quoting) -> Quoted:
     if may_be_whole and _holds_all(calm, result.diagnostics):
         marks = _progress(result.diagnostics, quoting.last)
         return Quoted(text="\n".join(filter(None, (heading, tests, calm, marks))))
-    summary = harmless_output(quoting.redact(_summary(result)))
+    summary = harmless_output(quoting.redact(summary_of(result.stdout, result.stderr)))
     body = _condensed(result, calm, max(0, left - len(summary) - 1), quoting)
     text = "\n".join(filter(None, (heading, tests, body.text, summary)))
     return Quoted(text=text, left_out=body.left_out)
@@ -119,24 +104,26 @@ def _gate(result: GateResult, room: int, quoting: Quoting) -> Quoted:
 
 def _holds_all(text: str, diagnostics: tuple[Diagnostic, ...]) -> bool:
     """Whether each problem is quoted, and those that begin with the same line as often."""
-    return all(text.count(line) >= n for line, n in Counter(map(_first_line, diagnostics)).items())
+    firsts = (quiet(d.text.strip("\n").partition("\n")[0]) for d in diagnostics)
+    counted = Counter(harmless_output(first).strip() for first in firsts)
+    return all(text.count(line) >= times for line, times in counted.items())
 
 
 def _failing_tests(result: GateResult, quoting: Quoting, room: int) -> str:
-    """Ids of the failing tests, and the command to run the first one."""
+    """Ids of the failing tests, and a command for the first one of each message."""
     tests = [d for d in result.diagnostics if d.test_id]
     if not tests:
         return ""
     limit = min(MAX_TEST_CHARS, max(MAX_ID_CHARS, room - BESIDE_ID_CHARS))
     ids = dict.fromkeys(_safe(str(d.test_id)[:limit], quoting) for d in tests)
     shown = f"Failing: {some(ids, max(1, min(MAX_TESTS, room // (2 * MAX_ID_CHARS))))}"
-    command = _safe(from_root(reproducing(result, tests[0]) or "", result.cwd), quoting)
-    lines = [shown, f"Reproduce: {command}"] if command else [shown]
-    return "\n".join(line for line in lines if len(line) <= room)
-
-
-def _first_line(diagnostic: Diagnostic) -> str:
-    return harmless_output(quiet(diagnostic.text.strip("\n").partition("\n")[0])).strip()
+    first = {d.message: d for d in reversed(tests)}
+    causes = sorted(first.values(), key=tests.index)[:MAX_TESTS]
+    typed = (from_root(reproducing(result, d) or "", result.cwd) for d in causes)
+    commands = (_safe(line, quoting) for line in dict.fromkeys(typed) if line)
+    lines = [shown, *(f"Reproduce: {command}" for command in commands)]
+    ends = accumulate(len(line) + 1 for line in lines)
+    return "\n".join(line for line, end in zip(lines, ends, strict=True) if end <= room + 1)
 
 
 def _safe(text: str, quoting: Quoting) -> str:
@@ -154,18 +141,12 @@ def headline(result: GateResult, command_chars: int) -> str:
     return harmless_output(f"### {result.name} {status}: {command}{ended}{reason}")
 
 
-def _summary(result: GateResult) -> str:
-    """The tool's own summary: counts of failures, coverage."""
-    tail = f"{result.stdout[-20_000:]}\n{result.stderr[-20_000:]}".splitlines()
-    summary_lines = [line.strip() for line in tail if _SUMMARY.match(line.strip())]
-    return "\n".join(line[:MAX_SUMMARY_CHARS] for line in dict.fromkeys(summary_lines[-3:]))
-
-
 def _calm(result: GateResult, quoting: Quoting) -> str:
     """A gate's output without progress, rulers and lines on what passed."""
-    streams = [text.strip("\n") for text in (result.stdout, result.stderr) if text.strip()]
-    if not streams:
-        return "\n".join(_quote(entry, quoting) for entry in grouped(result.diagnostics))
+    if not (streams := [t.strip("\n") for t in (result.stdout, result.stderr) if t.strip()]):
+        causes = grouped(result.diagnostics)
+        parts = ((elided(_text_of(c[0], quoting), quoting.per_error), _others(c)) for c in causes)
+        return "\n".join(filter(None, chain.from_iterable(parts)))
     quieted = (quiet(harmless_output(elided(text, MAX_RAW_CHARS))) for text in streams)
     return quoting.redact("\n".join(quieted))
 
@@ -192,11 +173,6 @@ def _rest(result: GateResult, calm: str) -> list[str]:
         read.update(line.strip() for line in diagnostic.text.splitlines())
     lines = (line for line in calm.splitlines() if line.strip() not in read)
     return [line for line in dict.fromkeys(lines) if _PLACED.match(line)]
-
-
-def _quote(cause: Cause, quoting: Quoting) -> str:
-    text = elided(_text_of(cause[0], quoting), quoting.per_error)
-    return "\n".join(filter(None, (text, _others(cause))))
 
 
 def _text_of(diagnostic: Diagnostic, quoting: Quoting) -> str:

@@ -187,12 +187,11 @@ def _model(settings: Settings, progress: Progress, number: int) -> str | None:
 
 
 def _reproducing(validation: Validation) -> Iterator[str]:
-    """Commands that the prompt asks the agent to run: the first failing test of each gate."""
+    """Commands that the prompt asks the agent to run: a failing test of each message."""
     for result in validation.failures:
-        first = next((d for d in result.diagnostics if d.test_id), None)
-        command = reproducing(result, first) if first else None
-        if command:
-            yield command
+        first = {d.message: d for d in reversed(result.diagnostics) if d.test_id}
+        commands = (reproducing(result, test) for test in first.values())
+        yield from filter(None, commands)
 
 
 def _conversation(settings: Settings, progress: Progress, number: int) -> tuple[str | None, float]:
