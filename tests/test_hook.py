@@ -57,10 +57,10 @@ def test_a_failing_turn_is_sent_back_with_the_gate_errors(project: Project) -> N
     assert "❌ types\nError: exit code 7" in reason
     assert "E501 line too long" in reason
     assert (
-        "\n\nPlease fix these issues and call task_completion when done.\n"
-        "Note: Do NOT call task_completion until all issues are resolved.\n" in reason
-    )
-    assert "Do NOT call the task complete until all issues are resolved" in reason
+        "\n\nPlease fix these issues and end your turn when done.\n"
+        "Note: Do NOT end your turn, or call the task complete, until all issues are resolved.\n"
+    ) in reason
+    assert "task_completion" not in reason
 
 
 def test_turns_are_blocked_up_to_the_limit_then_the_verdict_is_shown(project: Project) -> None:
