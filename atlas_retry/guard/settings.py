@@ -105,8 +105,7 @@ def _is_addition(key: Key) -> bool:
     """Whether a new setting is a script that nothing starts, or a dependency from its registry."""
     if key[0] == "scripts":
         return not _STARTED_BY_OTHERS.match(key[-1])
-    is_elsewhere = key[-1] in ("path", "git", "registry", "url")
-    return any(map(_DEPENDS.search, key)) and not is_elsewhere
+    return any(map(_DEPENDS.search, key)) and key[-1] not in ("path", "git", "registry", "url")
 
 
 def more(delta: Delta, reason: Ruling) -> Ruling | None:
@@ -155,9 +154,8 @@ def _in_order(old: list[object], rest: Iterator[object]) -> bool:
 
 def _more_lines(old: str, new: str) -> bool:
     """Whether all lines are there, and the others name packages of an index."""
-    lines, now = old.split("\n"), new.split("\n")
-    came = (line for line in now if line not in lines)
-    return {*lines} <= {*now} and not any(map(_REDIRECTED.search, came))
+    lines, now = set(old.split("\n")), set(new.split("\n"))
+    return lines <= now and not any(map(_REDIRECTED.search, now - lines))
 
 
 def _leaves(path: str, content: bytes | None) -> dict[Key, object] | None:

@@ -139,6 +139,7 @@ _SAME_MEMBER = regex(r"""(?x)
   | \.(\w+) \s* ([!=<>]=|<=>) \s* @?\10\b
     """)
 """A comparison of one member of both sides: `self.x == other.x`, `x.equals(other.x)`."""
+_ANSWERS = regex(r"\breturn\b(?!\s+(NotImplemented|False)$)|[=!]=|\b[tT]rue\b")
 _DECLARED = regex(r"(?: operator\s*[<>=!]+ | [^{};=] )*+ ;", re.VERBOSE)
 """A method without a body."""
 _STUBS = r"""
@@ -217,10 +218,9 @@ def _removed(delta: Delta, scene: Scene) -> Iterator[Seen]:
     old = definitions(delta.path, delta.before or b"")
     if len(definitions(delta.path, delta.after or b"")) >= len(old):
         return
-    there = _defined_now(scene)
     for scope in old:
         public = not scope.name.startswith("_") and scope.kind in ("function", "class")
-        if public and scope.name not in there:
+        if public and scope.name not in _defined_now(scene):
             yield None, f"`{scope.name}` was removed"
 
 
@@ -296,9 +296,11 @@ def _equal_by_hand(delta: Delta, scene: Scene) -> Iterator[Seen]:
         line = found or 1
         scope = enclosing(delta.path, delta.after or b"", line)
         first, last = (scope.start_line, scope.end_line) if scope else (line, line + 2)
-        is_compared = bool(_SAME_MEMBER.search("\n".join(source[first - 1 : last])))
-        is_compared = is_compared or (last > line and added.isdisjoint(range(line + 1, last + 1)))
-        if not is_compared and not _DECLARED.match("\n".join(source[line - 1 : line + 9])):
+        new = (source[n - 1] for n in added.intersection(range(line + 1, last + 1)))
+        is_as_before = scope and last > line and not any(map(_ANSWERS.search, new))
+        is_compared = _SAME_MEMBER.search("\n".join(source[first - 1 : last]))
+        is_declared = _DECLARED.match("\n".join(source[line - 1 : line + 9]))
+        if not any((is_as_before, is_compared, is_declared)):
             yield line, detail
 
 
