@@ -11,7 +11,7 @@ import yaml
 
 from atlas_retry import config
 from atlas_retry.model import Kind
-from tests import torture_git, torture_stops, torture_streams, torture_trees
+from tests import torture_fifos, torture_git, torture_stops, torture_streams, torture_trees
 from tests.repositories import entries
 from tests.torture import Tally, Torture
 
@@ -54,6 +54,7 @@ def test_an_interrupted_undo_is_complete_or_can_be_repeated(torture: Torture) ->
         torture_git.gitfiles,
         torture_git.thrown_away,
         torture_stops.stops,
+        torture_fifos.fifos,
     ],
     ids=lambda value: getattr(value, "__name__", None),
 )
