@@ -205,6 +205,6 @@ def test_each_command_is_on_its_own_line_below_its_label() -> None:
     below = [(a[0], b[0]) for a, b in pairwise(lines) if b[1] == "code"]
     assert below == [
         ("next:", "  atlas pick r-3 1 --held"),
-        ("show the changes:", "  atlas diff r-3"),
+        ("show what attempt 1 changed:", "  atlas diff r-3 1"),
         ("undo:", "  atlas undo r-3"),
     ]
