@@ -124,6 +124,7 @@ GuardMode = Literal["block", "warn", "off"]
 """What happens on a violation."""
 ReviewMode = Literal["note", "hold"]
 """What happens to sources that branch on the tests' own values."""
+OlderMode = Literal["block", "tell"]
 HookMode = Literal["tell", "block"]
 """What the Stop hook does with held changes."""
 OnCascade = Literal["pause_and_alert", "alert"]
@@ -272,6 +273,14 @@ class GuardSettings(ConfigSection, frozen=True, kw_only=True):
     the turn."""
 
 
+class HookSettings(ConfigSection, frozen=True, kw_only=True):
+    """The end of an agent's turn: `atlas hook`."""
+
+    older: OlderMode = "block"
+    """What happens to failures without a problem that is new since the prompt, as far as results
+    were known then: block the end of the turn, or only tell the user."""
+
+
 class CascadeSettings(ConfigSection, frozen=True, kw_only=True):
     """Detection of a common cause of failures in a batch."""
 
@@ -314,6 +323,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     context: ContextSettings = ContextSettings()
     prompt: PromptSettings = PromptSettings()
     guard: GuardSettings = GuardSettings()
+    hook: HookSettings = HookSettings()
     batch: BatchSettings = BatchSettings()
     budgets: tuple[tuple[str, float], ...] = ()
     """Limits of several runs together, in USD: day, month, repository_day, repository_month."""

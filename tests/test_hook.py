@@ -1,6 +1,7 @@
 """The Stop hook: what Claude Code is answered at the end of a turn."""
 
 import json
+import re
 import subprocess
 import sys
 import time
@@ -21,9 +22,17 @@ def gates(project: Project, *lines: object, **sections: object) -> None:
 
 
 def end_turn(project: Project, *, active: bool = True, **more: object) -> Mapping[str, object]:
-    """The answer to the end of a turn in which nothing was changed."""
+    """The answer to the end of a turn that changed a file which no gate reads."""
     begin(project, SESSION, session_id=more.get("session_id", "s"))
+    (project.root / "notes.txt").write_text(str(time.monotonic_ns()))
     return end(project, stop_hook_active=active, **({"prompt_id": None} | more))
+
+
+def passes(answer: Mapping[str, object], *more: str, counts: str = "1 of 1") -> bool:
+    """Whether it is the line of a passing turn, and then these lines."""
+    line, *rest = str(answer["systemMessage"]).split("\n")
+    tree = re.fullmatch(rf"gates: green, {counts}, tree [0-9a-f]{{7}}", line)
+    return bool(tree) and rest == [*more] and [*answer] == ["systemMessage"]
 
 
 def called(project: Project, *, timeout_s: float = 60.0) -> tuple[Mapping[str, object], str]:
@@ -40,9 +49,9 @@ def called(project: Project, *, timeout_s: float = 60.0) -> tuple[Mapping[str, o
     return json.loads(done.stdout), done.stderr.decode()
 
 
-def test_a_passing_turn_ends_silently(project: Project) -> None:
+def test_a_passing_turn_ends_with_one_line(project: Project) -> None:
     gates(project, "true")
-    assert end_turn(project) == {}
+    assert passes(end_turn(project))
 
 
 def test_a_failing_turn_is_sent_back_with_the_gate_errors(project: Project) -> None:
@@ -51,6 +60,7 @@ def test_a_failing_turn_is_sent_back_with_the_gate_errors(project: Project) -> N
     assert answer["decision"] == "block"
     reason = str(answer["reason"])
     assert reason.startswith(
+        "gates: red, 2 problems\n\n"
         "⚠️ Quality Gate Failures (attempt 1/3)\n\nThe following quality gates failed:\n\n"
         "❌ lint\nError: exit code 1, 1 problem\n"
     )
@@ -86,8 +96,8 @@ def test_turns_are_blocked_until_the_gates_pass(project: Project) -> None:
     gates(project, "grep -q 'a + b' calc.py")
     assert end_turn(project, active=False)["decision"] == "block"
     (project.root / "calc.py").write_text(FIXED)
-    assert end_turn(project) == {"systemMessage": "Quality gates passed on attempt 1"}
-    assert end_turn(project) == {}
+    assert passes(end_turn(project), "Quality gates passed on attempt 1")
+    assert passes(end_turn(project))
 
 
 @pytest.mark.parametrize(("limit", "blocks"), [(0, 0), (1, 1), (4, 4)])
@@ -116,7 +126,8 @@ def test_a_new_prompt_and_another_session_start_a_new_count(project: Project) ->
 def test_a_failing_optional_gate_only_warns(project: Project) -> None:
     gates(project, "true", {"run": FAILS, "name": "style", "required": False})
     answer = end_turn(project)
-    assert answer == {"systemMessage": "⚠️ style failed (optional): exit code 1, 1 problem"}
+    warning = "⚠️ style failed (optional): exit code 1, 1 problem"
+    assert passes(answer, warning, counts="1 of 2")
 
 
 def test_a_missing_tool_does_not_block(project: Project) -> None:
@@ -128,7 +139,7 @@ def test_a_missing_tool_does_not_block(project: Project) -> None:
 
 def test_a_flaky_test_does_not_block(project: Project) -> None:
     project.configure(validation={"test": ["test -e ../seen || { touch ../seen; exit 1; }"]})
-    assert end_turn(project) == {}
+    assert passes(end_turn(project))
 
 
 def configure_badly(project: Project) -> None:

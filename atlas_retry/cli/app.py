@@ -73,6 +73,7 @@ COMMANDS = {
     "hook install": CommandRow("hook.installing.install", "atlas hook install --for codex"),
     "hook uninstall": CommandRow("hook.installing.uninstall", "atlas hook uninstall"),
     "hook allow": CommandRow("hook.allowing.hook_allow", "atlas hook allow tests/test_api.py"),
+    "hook result": CommandRow("hook.resulting.result", "claude -p 'fix it'; atlas hook result"),
     "hook start": CommandRow("hook.beginning.hook_start", "atlas hook start < turn.json"),
     "hook stop": CommandRow("hook.ending.hook_stop", "atlas hook stop < turn.json"),
     "log": CommandRow("history.log", "atlas log\natlas log 20260131 --json"),

@@ -22,6 +22,7 @@ from atlas_retry.settings import (
     FreeText,
     Glob,
     GuardSettings,
+    HookSettings,
     PromptSettings,
     RetrySettings,
     Seconds,
@@ -240,6 +241,7 @@ class Configuration(ConfigSection, frozen=True, kw_only=True):
     prompt: PromptSettings = PromptSettings()
     """The project's own text in every prompt."""
     guard: GuardSettings = GuardSettings()
+    hook: HookSettings = HookSettings()
     """What an attempt must not change."""
     batch: BatchSettings = BatchSettings()
     """Runs of several workspaces."""

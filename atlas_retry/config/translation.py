@@ -79,6 +79,7 @@ def _settings(gates: "Sequence[_WrittenGate]", reading: Reading, folder: str) ->
         context=top.context,
         prompt=top.prompt,
         guard=top.guard,
+        hook=top.hook,
         batch=top.batch,
         budgets=tuple(top.budgets.items()),
         triage_baseline=top.triage.baseline,

@@ -25,7 +25,9 @@ from atlas_retry.cli.hook.turns import (
 )
 from atlas_retry.errors import AtlasError
 from atlas_retry.events import now
-from atlas_retry.run.open import open_configured
+from atlas_retry.gates.memory import Memory
+from atlas_retry.model import GateResult
+from atlas_retry.run.open import OpenWorkspace, answers, open_configured
 from atlas_retry.workspace import discovery, shadow, snapshots
 
 KEPT_SNAPSHOTS = 50
@@ -80,9 +82,21 @@ def _begin(turn: HookTurn, environ: Mapping[str, str]) -> None:
             name = "start" if turn.prompt_id else "session"
             _hold(opened.git, begun.id, name, taken.id)
             begun, seal = replace(begun, snapshot=taken.id), sealed(opened)
+        tally = memory.load(home, turn.session_id)
+        begun = replace(begun, failed=_known_failures(opened, tally))
     except (AtlasError, OSError, ValueError) as error:
         begun = replace(begun, settings=None, problem=" ".join(str(error).split()))
     memory.keep_start(home, turn.session_id, begun, seal)
+
+
+def _known_failures(opened: OpenWorkspace, tally: BlockTally) -> tuple[GateResult, ...]:
+    """Failures on these files, or else those at the end of the last turn. Runs no gate."""
+    remembered = Memory(answers(opened.state, opened.root), opened.root, opened.environ)
+    gates, files = opened.settings.gates, opened.tracker.files
+    known = remembered.recall(gates, lambda: files()[1], only_red=False).values()
+    names = {result.name for result in known}
+    late = (result for result in tally.failing if result.name not in names)
+    return (*(result for result in known if result.blocks), *late)
 
 
 def _continues_turn(

@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import msgspec
@@ -18,24 +18,27 @@ from atlas_retry.agents.lack import nested
 from atlas_retry.cli.hook import memory
 from atlas_retry.cli.hook.beginning import project
 from atlas_retry.cli.hook.feedback import (
+    GUARD,
     BlockLimits,
     TurnOpinion,
     answered,
     begun,
     is_below,
+    told,
     without,
 )
-from atlas_retry.cli.hook.guarding import Left, ended, judged, left_by
+from atlas_retry.cli.hook.guarding import Left, changed_in, ended, judged, left_by
 from atlas_retry.cli.hook.turns import (
     BLOCK_CAP,
     HookAnswer,
     HookTurn,
     Start,
+    TurnResult,
     document,
     read_turn,
 )
 from atlas_retry.errors import AtlasError, Interrupted
-from atlas_retry.events import Event, GateFinished
+from atlas_retry.events import Event, GateFinished, now, unseen
 from atlas_retry.gates.plan import Reuse
 from atlas_retry.gates.validation import run_gates
 from atlas_retry.model import GateResult, Validation
@@ -44,6 +47,7 @@ from atlas_retry.reports.documents import encode
 from atlas_retry.reports.screen.gate_lines import failure_lines
 from atlas_retry.run.open import OpenWorkspace, open_configured, plan, validation_logs
 from atlas_retry.run.progress import limits
+from atlas_retry.run.triage import against_baseline
 from atlas_retry.settings import attempts_allowed
 
 MAX_REASON_CHARS = 9_000
@@ -84,9 +88,20 @@ def stop(turn: HookTurn, environ: Mapping[str, str], *, timeout_s: float) -> Hoo
     try:
         return _answer(turn, environ, max(timeout_s - MARGIN_S, timeout_s / 2))
     except AtlasError as error:
-        return not_judged(" ".join(str(error).split()), error.remedy)
+        return _unjudged(turn, environ, " ".join(str(error).split()), error.remedy)
     except OSError as error:
-        return not_judged(str(error))
+        return _unjudged(turn, environ, str(error))
+
+
+def _unjudged(
+    turn: HookTurn, environ: Mapping[str, str], why: str, remedy: str | None = None
+) -> HookAnswer:
+    """The answer to a turn that could not be judged, which no earlier result may stand for."""
+    with suppress(AtlasError, OSError):
+        root = config.root_of(project(turn, environ))
+        result = TurnResult(line=f"gates: unjudged, {why}")
+        _keep(state_dir.locate(environ), root, turn, result)
+    return not_judged(why, remedy)
 
 
 def not_judged(why: str, remedy: str | None = None) -> HookAnswer:
@@ -101,17 +116,27 @@ def _answer(turn: HookTurn, environ: Mapping[str, str], limit_s: float) -> HookA
     tally = begun(memory.load(home, turn.session_id), turn)
     start = memory.start(home, turn.session_id)
     if start and start.settings is None:
-        return not_judged(f"when it began: {start.problem}")
+        return _unjudged(turn, environ, f"when it began: {start.problem}")
     allowed = memory.allowed(home, turn.session_id)
     opened = _site(start, allowed, turn, environ)
     left = left_by(opened, start) if start and start.snapshot else None
     opinion = _opinion(opened, turn, start, left, tally.failing)
     judgement, lifted = without(opinion.judgement, allowed)
-    asked = opened.open_reviews()
-    opinion = replace(opinion, judgement=judgement, allowed=lifted, open_reviews=asked)
+    opinion = replace(
+        opinion,
+        judgement=judgement,
+        allowed=lifted,
+        before=start.failed if start else (),
+        older=opened.settings.hook.older,
+        tree=left.tree if left else "",
+        open_reviews=opened.open_reviews(),
+    )
+    if start and left and not opinion.blocking and not changed_in(opened, start, left):
+        memory.save(home, turn.session_id, replace(tally, scheduled=_scheduled(turn)))
+        return told(opinion)
     validation, is_whole = _validated(opened, until_s - time.monotonic())
     if not is_whole and not validation.failures and not opinion.blocking:
-        return not_judged(f"the gates took longer than {limit_s:g} s")
+        return _unjudged(turn, environ, f"the gates took longer than {limit_s:g} s")
     failures = len(validation.failures) + bool(opinion.blocking)
     answer, after = answered(
         validation, opinion, tally, _limits(opened, environ), _wording(opened, failures)
@@ -119,14 +144,33 @@ def _answer(turn: HookTurn, environ: Mapping[str, str], limit_s: float) -> HookA
     after = replace(
         after,
         failing=validation.failures,
-        scheduled=tuple(cron.prompt for cron in turn.session_crons),
+        scheduled=_scheduled(turn),
         refused_tree=left.tree if left and opinion.blocking else None,
     )
     memory.save(home, turn.session_id, after)
+    tree = None
     if start and left:
-        after_gates = ended(opened, start, left, alone=not turn.background_tasks)
+        after_gates, tree = ended(opened, start, left, alone=not turn.background_tasks)
         memory.keep_start(home, turn.session_id, after_gates)
+    is_sent_back = answer.decision == "block"
+    red = (*(r.name for r in validation.failures), *((GUARD,) if opinion.blocking else ()))
+    _keep(
+        home,
+        opened.root,
+        turn,
+        TurnResult(line=after.line, failed=red, tree=tree, sent_back=is_sent_back),
+    )
     return answer
+
+
+def _scheduled(turn: HookTurn) -> tuple[str, ...]:
+    return tuple(cron.prompt for cron in turn.session_crons)
+
+
+def _keep(home: Path, root: Path, turn: HookTurn, result: TurnResult) -> None:
+    gates = result.line.removeprefix("gates: ").partition(",")[0]
+    ids = {"session_id": turn.session_id, "root": str(root), "ended_at": now()}
+    memory.keep_result(home, replace(result, gates=gates, **ids))
 
 
 def _site(
@@ -159,7 +203,8 @@ def _opinion(
     if start.snapshot is None or left is None:
         return TurnOpinion(silent="without git it is unknown what it changed")
     seal = memory.seal(opened.state, turn.session_id, start)
-    judgement = judged(opened, start.snapshot, left.snapshot, seal=seal, failing=failing)
+    known = start.failed or failing
+    judgement = judged(opened, start.snapshot, left.snapshot, seal=seal, failing=known)
     judgement, _ = without(judgement, left.of_gates)
     return TurnOpinion(judgement=judgement, hook=opened.settings.guard.hook, turn_id=start.id)
 
@@ -190,7 +235,8 @@ def _validated(opened: OpenWorkspace, limit_s: float) -> tuple[Validation, bool]
     )
     try:
         with _at_most(limit_s):
-            return run_gates(chosen, how, note), True
+            validation = run_gates(chosen, how, note)
+            return against_baseline(opened, chosen, validation, how, unseen), True
     except Interrupted as end:
         if end.signum != signal.SIGALRM:
             raise

@@ -23,10 +23,11 @@ from atlas_retry.model import (
     Validation,
     Violation,
 )
-from atlas_retry.settings import HookMode
+from atlas_retry.settings import HookMode, OlderMode
 from atlas_retry.text.units import copyable, counted
 
 ALLOW = "atlas hook allow"
+OLDER = " (failed before this turn)"
 GUARD = "the guard"
 """The guard's name in the list of failed gates."""
 
@@ -73,6 +74,11 @@ class TurnOpinion(Struct, frozen=True, kw_only=True):
     hook: HookMode = "tell"
     turn_id: str = ""
     """Id for `atlas undo`."""
+    before: tuple[GateResult, ...] = ()
+    """Failures that were known at the prompt."""
+    older: OlderMode = "block"
+    tree: str = ""
+    """Id of the files that the turn left; empty without git."""
     open_reviews: tuple[OpenReview, ...] = ()
     """Changes of runs that a person must review; they block no turn."""
 
@@ -128,26 +134,79 @@ def answered(
     detail: Callable[[GateResult], str],
 ) -> tuple[HookAnswer, BlockTally]:
     """The answer and the new tally. `detail` words one failure for the model."""
-    failed = [result for result in validation.failures if result.status is not Status.BROKEN]
+    failed = _that_block(validation, opinion)
     rest = [result for result in validation.results if result not in failed]
-    others = [result for result in rest if not result.success]
-    warned = _joined(*_warnings(others), *_of_guard(opinion))
+    warned = _joined(*_warnings(rest, opinion.before), *_of_guard(opinion))
     if opinion.blocking:
         failed.append(guard_result(opinion.blocking))
-    asked = f"⚠️ {one_line(opinion.open_reviews)}" if opinion.open_reviews else None
+    asked = _asked(opinion)
+    line = first_line(validation, opinion, failed)
     if not failed:
-        text = _joined(_passed(validation, opinion, tally.sent), warned, asked)
-        return HookAnswer(system_message=text), _reset(tally)
+        shown = line if opinion.tree else None
+        text = _joined(shown, _passed(validation, opinion, tally.sent), warned, asked)
+        return HookAnswer(system_message=text), replace(_reset(tally), line=line)
     last = _last_attempt(failed, tally, limits)
     if tally.sent >= last:
-        text = _joined(_given_up(failed, tally.sent, opinion), warned, asked)
-        return HookAnswer(continues=False, stop_reason=text, system_message=text), tally
+        text = _joined(line, _given_up(failed, tally.sent, opinion), warned, asked)
+        end = HookAnswer(continues=False, stop_reason=text, system_message=text)
+        return end, replace(tally, line=line)
     counts = Counter(tally.by_gate) + Counter({result.name for result in failed})
-    after = replace(tally, sent=tally.sent + 1, by_gate=dict(counts))
-    gates = "\n\n".join(f"❌ {result.name}\nError: {detail(result)}" for result in failed)
-    heading = f"⚠️ Quality Gate Failures (attempt {after.sent}/{last})"
+    after = replace(tally, sent=tally.sent + 1, by_gate=dict(counts), line=line)
+    names = [f"{r.name}{OLDER if _is_older(r, opinion.before) else ''}" for r in failed]
+    pairs = zip(names, failed, strict=True)
+    gates = "\n\n".join(f"❌ {name}\nError: {detail(result)}" for name, result in pairs)
+    heading = f"{line}\n\n⚠️ Quality Gate Failures (attempt {after.sent}/{last})"
     reason = f"{heading}\n\n{FEEDBACK.format(gates=gates, refusal=_of_refusal(opinion.blocking))}"
     return HookAnswer(decision="block", reason=reason, system_message=warned), after
+
+
+def _that_block(validation: Validation, opinion: TurnOpinion) -> list[GateResult]:
+    """The failures for which the turn goes on."""
+    red = [result for result in validation.failures if result.status is not Status.BROKEN]
+    if opinion.older == "block":
+        return red
+    return [result for result in red if not _is_older(result, opinion.before)]
+
+
+def _asked(opinion: TurnOpinion) -> str | None:
+    return f"⚠️ {one_line(opinion.open_reviews)}" if opinion.open_reviews else None
+
+
+def told(opinion: TurnOpinion) -> HookAnswer:
+    """The answer to a turn that changed no file: what was known at the prompt; it may end."""
+    red = [
+        result for result in opinion.before if result.blocks and result.status is not Status.BROKEN
+    ]
+    line = f"{_red(red)}; this turn changed no file" if red else None
+    return HookAnswer(system_message=_joined(line, *_warnings(red, red), _asked(opinion)))
+
+
+def first_line(validation: Validation, opinion: TurnOpinion, failed: Sequence[GateResult]) -> str:
+    """The outcome in one line that an evaluator can quote."""
+    if failed:
+        return _red(failed)
+    if validation.broken:
+        return f"gates: unsure, {counted(len(validation.broken), 'gate')} could not be run"
+    if opinion.shown or opinion.silent:
+        why = f"{counted(len(opinion.shown), 'change')} to look at" if opinion.shown else ""
+        return f"gates: unsure, {why or 'the guard has not judged'}"
+    older = sum(result.blocks for result in validation.results)
+    if older:
+        return f"gates: red, as before this turn in {counted(older, 'gate')}"
+    passed = sum(result.success for result in validation.results)
+    tree = f", tree {opinion.tree[:7]}" if opinion.tree else ""
+    return f"gates: green, {passed} of {len(validation.results)}{tree}"
+
+
+def _red(failed: Sequence[GateResult]) -> str:
+    return f"gates: red, {counted(sum(max(r.problems, 1) for r in failed), 'problem')}"
+
+
+def _is_older(result: GateResult, before: Sequence[GateResult]) -> bool:
+    """Whether a gate failed before with all these problems."""
+    same = [earlier for earlier in before if earlier.name == result.name]
+    now, then = (Validation(results=tuple(each)).fingerprints for each in ([result], same))
+    return now <= then
 
 
 def _passed(validation: Validation, opinion: TurnOpinion, sent: int) -> str | None:
@@ -209,11 +268,15 @@ def _given_up(failed: Sequence[GateResult], sent: int, opinion: TurnOpinion) -> 
     return "\n".join(lines)
 
 
-def _warnings(results: Sequence[GateResult]) -> Iterator[str]:
-    for result in results:
-        is_broken = result.status is Status.BROKEN
-        what = "could not be run" if is_broken else "failed (optional)"
-        yield f"⚠️ {result.name} {what}: {result.error or result.status}"
+def _warnings(results: Sequence[GateResult], before: Sequence[GateResult]) -> Iterator[str]:
+    """Failures that block nothing; `before` are those that were known at the prompt."""
+    for result in (result for result in results if not result.success):
+        what = " failed (optional)"
+        if result.status is Status.BROKEN:
+            what = " could not be run"
+        elif result.required:
+            what = OLDER if _is_older(result, before) else " failed"
+        yield f"⚠️ {result.name}{what}: {result.error or result.status}"
 
 
 def _of_guard(opinion: TurnOpinion) -> Iterator[str]:

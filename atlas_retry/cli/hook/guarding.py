@@ -86,19 +86,27 @@ def left_by(opened: OpenWorkspace, start: Start) -> Left:
     return Left(snapshot=there.id, tree=there.work, of_gates=of_gates)
 
 
-def ended(opened: OpenWorkspace, start: Start, left: Left, *, alone: bool) -> Start:
+def changed_in(opened: OpenWorkspace, start: Start, left: Left) -> frozenset[str]:
+    """The files that the turn changed, without those that only gates wrote."""
+    return _differing(opened, start.snapshot or "", left.snapshot) - left.of_gates
+
+
+def ended(opened: OpenWorkspace, start: Start, left: Left, *, alone: bool) -> tuple[Start, str]:
     """The turn with the state that its agent and then the gates left, kept for `atlas undo`.
 
-    `alone`: only the gates can have written since the agent stopped.
+    The second value is the id of the tree, as `Left.tree`. `alone`: only
+    the gates can have written since the agent stopped.
     """
     installed.note_end(opened.git.installed)
-    after = snapshots.snapshot(opened.git).id
+    taken = snapshots.snapshot(opened.git)
+    after = taken.id
     shadow.keep(opened.git, f"runs/{start.id}/start", start.snapshot or "")
     shadow.keep(opened.git, f"runs/{start.id}/end", after)
-    agents = _differing(opened, start.snapshot or "", left.snapshot) - left.of_gates
+    agents = changed_in(opened, start, left)
     wrote = _differing(opened, left.snapshot, after) - agents
     written = left.of_gates | wrote if alone else left.of_gates
-    return replace(start, left=after, ended_at=now(), written=tuple(sorted(written)))
+    ended_turn = replace(start, left=after, ended_at=now(), written=tuple(sorted(written)))
+    return ended_turn, taken.work
 
 
 def _differing(opened: OpenWorkspace, before: str, after: str) -> frozenset[str]:

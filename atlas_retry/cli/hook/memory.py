@@ -13,13 +13,14 @@ from typing import TypeVar
 import msgspec
 
 from atlas_retry import state_dir
-from atlas_retry.cli.hook.turns import BlockTally, Start
+from atlas_retry.cli.hook.turns import BlockTally, Start, TurnResult
 from atlas_retry.errors import StateError
 
 KEPT_S = 7 * 86_400
 KEPT_TURNS = 20
 """Turns of a session whose start is kept."""
 _ALLOWED = "allowed.json"
+_RESULT = "result.json"
 _STARTS = f"*{state_dir.TURN}.json"
 
 T = TypeVar("T")
@@ -78,6 +79,19 @@ def allow(home: Path, root: Path, path: str) -> int:
         known = _read(folder / _ALLOWED, tuple[str, ...]) or ()
         _write(folder / _ALLOWED, msgspec.json.encode([*dict.fromkeys((*known, path))]))
     return len(folders)
+
+
+def keep_result(home: Path, result: TurnResult) -> None:
+    """Keep the result of a session's last turn. Raises StateError."""
+    file = _folder(home, result.session_id) / _RESULT
+    _write(file, msgspec.json.encode(result))
+
+
+def result(home: Path, root: Path) -> TurnResult | None:
+    """The result of the last turn in a workspace; None if none is kept. Raises StateError."""
+    known = (_read(file, TurnResult) for file in (home / "hooks").glob(f"*/{_RESULT}"))
+    here = [each for each in known if each and each.root == str(root)]
+    return max(here, key=lambda each: each.ended_at, default=None)
 
 
 def _starts(folder: Path, pattern: str = _STARTS) -> list[tuple[Path, Start]]:

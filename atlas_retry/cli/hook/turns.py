@@ -6,6 +6,7 @@ Source: code.claude.com/docs/en/hooks, and observations of CLI 2.1: docs/hook.md
 from collections.abc import Mapping
 
 import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 
 from atlas_retry.model import GateResult
@@ -113,6 +114,8 @@ class Start(msgspec.Struct, frozen=True, kw_only=True):
     """None without git."""
     problem: str = ""
     """Why `settings` is None."""
+    failed: tuple[GateResult, ...] = ()
+    """Failures that were known then; no gate was run for it."""
     left: str | None = None
     """Snapshot after the turn and its gates; None while it runs."""
     ended_at: str | None = None
@@ -130,8 +133,29 @@ class BlockTally(msgspec.Struct, frozen=True, kw_only=True):
     """Failures at the end of the last turn, which the agent may fix."""
     scheduled: tuple[str, ...] = ()
     """Prompts that the agent scheduled for itself."""
+    line: str = ""
+    """First line of the last answer."""
     refused_tree: str | None = None
     """Tree id of the files after the last turn, if some of them were refused."""
+
+
+class TurnResult(Struct, frozen=True, kw_only=True, rename={"schema_": "schema"}):
+    """What `atlas hook result` says of the last turn that was judged."""
+
+    schema_: str = "atlas.hook/1"
+    gates: str = ""
+    """green, red, unsure (held changes, gates that could not run) or unjudged."""
+    line: str
+    """The first line of the answer."""
+    sent_back: bool = False
+    """Whether the turn was to continue; at the limit it was not."""
+    failed: tuple[str, ...] = ()
+    """Names of the gates, or `the guard`."""
+    tree: str | None = None
+    """Id of the files that were judged; None without git."""
+    session_id: str = ""
+    root: str = ""
+    ended_at: str = ""
 
 
 def is_from_a_person(turn: HookTurn, tally: BlockTally) -> bool:

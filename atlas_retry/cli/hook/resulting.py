@@ -1,0 +1,30 @@
+"""`atlas hook result`: how the last judged turn of an agent ended, as an exit code."""
+
+import os
+from pathlib import Path
+
+from atlas_retry import config, state_dir
+from atlas_retry.cli.hook import memory
+from atlas_retry.cli.hook.turns import TurnResult
+from atlas_retry.reports.documents import encode
+from atlas_retry.workspace import discovery, snapshots
+
+CODES = {"green": 0, "red": 1}
+UNKNOWN = 3
+_NONE = TurnResult(gates="unjudged", line="gates: unjudged, no turn has been judged here")
+
+
+def result(path: Path = Path(), *, json: bool = False) -> int:
+    """Say how the last turn of an agent ended: 0 green, 1 red, 3 if that is not known.
+
+    Not known either if files have changed since.
+    """
+    home, root = state_dir.locate(os.environ), config.root_of(path.resolve())
+    last = memory.result(home, root) or _NONE
+    line, code = last.line, CODES.get(last.gates, UNKNOWN)
+    if last.tree:
+        ws = discovery.open_workspace(root, home, environ=os.environ)
+        if snapshots.snapshot(ws).work != last.tree:
+            code, line = UNKNOWN, f"{line}; but files have changed since"
+    print(encode(last) if json else f"{line}\n", end="")
+    return code
