@@ -76,6 +76,7 @@ COMMANDS = {
     "hook result": CommandRow("hook.resulting.result", "claude -p 'fix it'; atlas hook result"),
     "hook start": CommandRow("hook.beginning.hook_start", "atlas hook start < turn.json"),
     "hook stop": CommandRow("hook.ending.hook_stop", "atlas hook stop < turn.json"),
+    "mcp": CommandRow("mcp.mcp", "claude mcp add atlas -- atlas mcp"),
     "log": CommandRow("history.log", "atlas log\natlas log 20260131 --json"),
     "diff": CommandRow("history.diff", "atlas diff\natlas diff 20260131 2"),
     "pick": CommandRow("history.pick", "atlas pick 20260131 2\natlas pick 20260131 2 --held"),
@@ -126,7 +127,7 @@ GROUPS = {
 HEADINGS = {
     "Begin": ("demo", "init", "config"),
     "Check": ("validate", "format", "lint", "test", "guard", "prove", "verify", "prompt"),
-    "Fix": ("retry", "resume", "hook"),
+    "Fix": ("retry", "resume", "hook", "mcp"),
     "Look back": (
         "log",
         "diff",

@@ -131,7 +131,8 @@ def _answer(turn: HookTurn, environ: Mapping[str, str], limit_s: float) -> HookA
         tree=left.tree if left else "",
         open_reviews=opened.open_reviews(),
     )
-    if start and left and not opinion.blocking and not changed_in(opened, start, left):
+    is_unchanged = start and left and not changed_in(opened, start, left)
+    if is_unchanged and not opinion.blocking:
         memory.save(home, turn.session_id, replace(tally, scheduled=_scheduled(turn)))
         return told(opinion)
     validation, is_whole = _validated(opened, until_s - time.monotonic())

@@ -162,10 +162,14 @@ def answered(
 
 def _that_block(validation: Validation, opinion: TurnOpinion) -> list[GateResult]:
     """The failures for which the turn goes on."""
-    red = [result for result in validation.failures if result.status is not Status.BROKEN]
+    red = _red_in(validation.failures)
     if opinion.older == "block":
         return red
     return [result for result in red if not _is_older(result, opinion.before)]
+
+
+def _red_in(failures: Sequence[GateResult]) -> list[GateResult]:
+    return [result for result in failures if result.status is not Status.BROKEN]
 
 
 def _asked(opinion: TurnOpinion) -> str | None:
@@ -174,9 +178,7 @@ def _asked(opinion: TurnOpinion) -> str | None:
 
 def told(opinion: TurnOpinion) -> HookAnswer:
     """The answer to a turn that changed no file: what was known at the prompt; it may end."""
-    red = [
-        result for result in opinion.before if result.blocks and result.status is not Status.BROKEN
-    ]
+    red = _red_in(opinion.before)
     line = f"{_red(red)}; this turn changed no file" if red else None
     return HookAnswer(system_message=_joined(line, *_warnings(red, red), _asked(opinion)))
 

@@ -1,0 +1,20 @@
+"""`atlas mcp`: serve atlas's own commands to an agent, by the Model Context Protocol."""
+
+from importlib.util import find_spec
+from pathlib import Path
+
+from atlas_retry import config
+from atlas_retry.errors import UsageError
+
+
+def mcp(path: Path = Path()) -> int:
+    """Serve validation, failures, the guard and undo to an agent, on standard input and output."""
+    if not find_spec("mcp"):
+        raise UsageError(
+            "atlas mcp needs the SDK of the Model Context Protocol",
+            remedy="pip install 'atlas-retry[mcp]'",
+        )
+    from atlas_retry.cli.mcp_tools import server
+
+    server(config.root_of(path.resolve())).run()
+    return 0
