@@ -90,7 +90,7 @@ def keep_result(home: Path, result: TurnResult) -> None:
 def result(home: Path, root: Path) -> TurnResult | None:
     """The result of the last turn in a workspace; None if none is kept. Raises StateError."""
     known = (_read(file, TurnResult) for file in (home / "hooks").glob(f"*/{_RESULT}"))
-    here = [each for each in known if each and each.root == str(root)]
+    here = [each for each in filter(None, known) if each.root == str(root)]
     return max(here, key=lambda each: each.ended_at, default=None)
 
 
