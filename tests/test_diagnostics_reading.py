@@ -74,6 +74,27 @@ def test_all_tools_of_one_command_are_read_in_order() -> None:
     assert {d[0] for d in problems[1:]} == {"pytest"}
 
 
+VITEST_RETRIES = """
+ FAIL  a.test.js > adds
+ FAIL  a.test.js > adds
+ FAIL  a.test.js > adds
+AssertionError: expected 1 to be 100 // Object.is equality
+
+ \u276f a.test.js:3:27
+      3| test("adds",()=>{expect(1).toBe(100)});
+       |                           ^
+
+⎯⎯⎯⎯⎯⎯[1/3]⎯
+
+ Test Files  1 failed (1)
+"""
+
+
+def test_a_test_that_fails_at_each_retry_is_one_problem() -> None:
+    found = diagnose(ToolOutput(command="vitest run --retry 2", exit_code=1, stdout=VITEST_RETRIES))
+    assert [(d.test_id, d.count) for d in found.diagnostics] == [("a.test.js::adds", 1)]
+
+
 def test_a_problem_that_is_printed_twice_at_one_place_is_one() -> None:
     line = "app/a.py:1:2: F401 'os' imported but unused\n"
     (problem,) = diagnose(failing(line * 200, "flake8")).diagnostics

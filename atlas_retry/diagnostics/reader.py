@@ -401,7 +401,8 @@ def _quoted(problem: Located, log: Log) -> Diagnostic:
 def _distinct(problems: Iterable[Located]) -> Iterator[tuple[Located, int]]:
     """The first of all equal problems, and their number.
 
-    A compiler's problem at the same place is the same one, however often it is printed.
+    A problem at the same place is the same one, however often it is printed: by a compiler, by a
+    second reporter, or at each retry of a test.
     """
     first: dict[Hashable, Located] = {}
     counts: Counter[Hashable] = Counter()
@@ -411,7 +412,7 @@ def _distinct(problems: Iterable[Located]) -> Iterator[tuple[Located, int]]:
         if key not in first and len(first) < MAX_DIAGNOSTICS:
             first[key] = problem
             counts[key] = 1
-        elif key in first and (d.test_id or not _is_same(d, first[key].diagnostic)):
+        elif key in first and not _is_same(d, first[key].diagnostic):
             counts[key] += 1
     return ((problem, counts[key]) for key, problem in first.items())
 
@@ -420,6 +421,8 @@ def _is_same(d: Diagnostic, first: Diagnostic) -> bool:
     """Whether a diagnostic equal to another one is that one, printed twice."""
     if d.path is None or d.region is None:
         return False
+    if d.test_id:
+        return True
     # MSBuild repeats them at its end, indented and without what was below
     return d.region.start_column is not None or first.text.strip().startswith(d.text.strip())
 
