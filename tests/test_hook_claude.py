@@ -44,6 +44,11 @@ def change(project: Project, path: str, old: str, new: str) -> tuple[Step, Step]
     return call("Read", file_path=str(file)), edit(file, old, new)
 
 
+def note(project: Project) -> Step:
+    """A change without which a turn is not sent back."""
+    return call("Write", file_path=str(project.root / "notes.txt"), content="seen\n")
+
+
 def fix(project: Project) -> tuple[Step, Step]:
     return change(project, "calc.py", "a - b", "a + b")
 
@@ -62,24 +67,24 @@ def text_of(stream: list[Mapping[str, object]]) -> str:
 
 
 def test_claude_code_continues_until_the_gates_pass(hooked: Project) -> None:
-    with serving(say("done"), *fix(hooked), say("now it is")) as server:
+    with serving(note(hooked), say("done"), *fix(hooked), say("now it is")) as server:
         stream = claude(hooked, server, "make it green")
     assert (hooked.root / "calc.py").read_text() == FIXED
-    assert FAILURES.format(1) in server.requests[1].user_text
+    assert FAILURES.format(1) in server.requests[2].user_text
     assert stream[-1]["result"] == "now it is"
     assert f"{PASSED} on attempt 1" in text_of(stream)
 
 
 def test_claude_code_stops_at_the_limit_with_our_message(hooked: Project) -> None:
-    with serving(*(say(f"done {n}") for n in range(9))) as server:
+    with serving(note(hooked), *(say(f"done {n}") for n in range(9))) as server:
         stream = claude(hooked, server, "make it green")
-    assert len(server.requests) == 3
+    assert len(server.requests) == 4
     assert f"❌ sum failed after 2 attempts. {NOT_DONE}" in text_of(stream)
     assert stream[-1]["terminal_reason"] == "stop_hook_prevented"
 
 
 def test_an_agent_that_disables_the_gates_is_not_told_they_passed(hooked: Project) -> None:
-    script = (say("done"), *disarm(hooked), say("off"), say("off, as I said"))
+    script = (note(hooked), say("done"), *disarm(hooked), say("off"), say("off, as I said"))
     with serving(*script) as server:
         stream = claude(hooked, server, "make it green")
     prompt = server.requests[-1].user_text
@@ -91,7 +96,7 @@ def test_an_agent_that_disables_the_gates_is_not_told_they_passed(hooked: Projec
 
 
 def test_an_agent_that_empties_the_test_is_not_told_it_passed(hooked: Project) -> None:
-    with serving(say("done"), *gut(hooked), say("green")) as server:
+    with serving(note(hooked), say("done"), *gut(hooked), say("green")) as server:
         stream = claude(hooked, server, "make it green")
     assert PASSED not in text_of(stream)
     assert "⚠️ held: " in text_of(stream)
@@ -101,7 +106,9 @@ def test_an_agent_that_empties_the_test_is_not_told_it_passed(hooked: Project) -
 def test_an_agent_that_empties_the_test_is_blocked_if_configured(
     strict: Project,
 ) -> None:
-    with serving(say("done"), *gut(strict), say("green"), say("it is green")) as server:
+    with serving(
+        note(strict), say("done"), *gut(strict), say("green"), say("it is green")
+    ) as server:
         stream = claude(strict, server, "make it green")
     prompt = server.requests[-1].user_text
     assert "❌ the guard\nError: 1 change refused" in prompt

@@ -146,7 +146,8 @@ def test_the_real_codex_continues_until_the_gates_pass(project: Project) -> None
     installed(project, "codex")
     fix = call("exec_command", cmd="sed -i 's/a - b/a + b/' calc.py")
     trusted = f'[projects."{project.root}"]\ntrust_level = "trusted"\n'
-    with serving(say("done"), fix, say("now it is")) as server:
+    note = call("exec_command", cmd="echo seen >notes.txt")
+    with serving(note, say("done"), fix, say("now it is")) as server:
         home = Path(project.environ["HOME"], ".codex")
         home.mkdir()
         (home / "config.toml").write_text(CODEX.replace("{url}", server.url) + trusted)
@@ -168,7 +169,7 @@ def test_the_real_codex_continues_until_the_gates_pass(project: Project) -> None
             timeout=120,
         )
     assert (project.root / "calc.py").read_text() == FIXED
-    asked = json.dumps(server.requests[1].body["input"], ensure_ascii=False)
+    asked = json.dumps(server.requests[2].body["input"], ensure_ascii=False)
     assert "<hook_prompt" in asked
     assert "Quality Gate Failures (attempt 1/" in asked
-    assert len(server.requests) == 3, "green after the second stop"
+    assert len(server.requests) == 4, "green after the second stop"
