@@ -155,18 +155,9 @@ class Tracker:
         return uncommitted(self.ws.root, self.ws.environ)
 
     @property
-    def holds(self) -> bool:
-        """Whether a snapshot was taken, so that the content of every file is known."""
-        return self._held is not None
-
-    def ids_when(self, wanted: Mapping[str, Stat]) -> dict[str, str]:
-        """Content ids of files with these stat data, as far as the last snapshot knows them."""
-        if self._held is None:
-            return {}
-        then, held = self._held.scan, self._held.state.files
-        same = (path for path, seen in wanted.items() if then.files.get(path) == seen)
-        sure = (path for path in same if is_settled(wanted[path], then.taken_ns))
-        return {path: held[path].oid for path in sure if path in held}
+    def held(self) -> "HeldTree | None":
+        """The last snapshot, if one was taken: the content of every file is known by it."""
+        return self._held
 
     def files(self) -> tuple[int, Mapping[str, Stat]]:
         """Time of the walk, and the stat data of files that git does not ignore.
@@ -191,6 +182,8 @@ class Lookout:
         self._first: Look | None = None
         self._staged: Mapping[str, str] = {}
         """Content ids of the files that were as staged at the first look."""
+        self._held: HeldTree | None = None
+        """Knows the contents at the first look, also once the tracker holds later ones."""
 
     def glance(self) -> Mapping[str, Stat]:
         """The stat data of all files; the next `take` needs no other walk."""
@@ -201,7 +194,8 @@ class Lookout:
         taken_ns, files = self._tracker.files()
         last, late = self._last, _unsettled(files, taken_ns, self._last)
         look = Look(files=files, taken_ns=taken_ns, read={}, unsettled=late)
-        unsure = () if last or self._tracker.holds else self._unsure(files)
+        self._held = self._held if last else self._tracker.held
+        unsure = () if last or self._held else self._unsure(files)
         read = _read(self._ws.root, (*suspects(last or look, look), *unsure), files)
         kept = _still_read(last, look) if last else {}
         self._last = replace(look, read=kept | read)
@@ -217,7 +211,9 @@ class Lookout:
         first = self._first.files if self._first else {}
         as_first = (path for path, seen in asked.items() if first.get(path) == seen)
         known = {path: self._staged[path] for path in as_first if path in self._staged}
-        return moved(before, after, known | self._tracker.ids_when(asked))
+        for held in filter(None, (self._held, self._tracker.held)):
+            known |= _ids_when(asked, held)
+        return moved(before, after, known)
 
     def date(self, before: Look, paths: Iterable[str]) -> bool:
         """Give files a time in a later second than before; returns whether one had none."""
@@ -240,6 +236,14 @@ class Lookout:
         with suppress(WorkspaceError):
             self._staged = as_staged(self._ws.root, self._ws.environ)
         return files.keys() - self._staged.keys()
+
+
+def _ids_when(wanted: Mapping[str, Stat], held: "HeldTree") -> dict[str, str]:
+    """Content ids of files with these stat data, as far as a snapshot knows them."""
+    then, files = held.scan, held.state.files
+    same = (path for path, seen in wanted.items() if then.files.get(path) == seen)
+    sure = (path for path in same if is_settled(wanted[path], then.taken_ns))
+    return {path: files[path].oid for path in sure if path in files}
 
 
 def _read(root: Path, paths: Iterable[str], files: Mapping[str, Stat]) -> dict[str, str]:
