@@ -252,6 +252,14 @@ def test_data_written_by_a_flaky_test_is_restored_before_its_rerun(
     assert (project.root / "log").read_text() == "ran\n"
 
 
+def test_what_a_failing_gate_wrote_stays_if_only_a_part_of_it_runs_again(project: Project) -> None:
+    gate = {"run": "echo whole > log; exit 1", "recheck": "echo part > log; exit 1"}
+    project.configure(validation={"test": [gate]})
+    (result,) = validated(project, flake_reruns=1).results
+    assert result.status is Status.FAILED
+    assert (project.root / "log").read_text() == "whole\n"
+
+
 def test_ignored_files_do_not_count_as_changed(project: Project) -> None:
     (project.root / ".gitignore").write_text("build/\n__pycache__/\n")
     line = "mkdir -p build; echo PID = $$ > build/made.py; echo build >> ../runs"

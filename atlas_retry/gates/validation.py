@@ -443,30 +443,39 @@ def _held(course: Course, group: tuple[int, ...]) -> str | None:
 
 
 def _rerun(course: Course, number: int, before: "Look | None", held: str | None) -> GateResult:
-    """Run a failed test again on the tree `before`; it is flaky if it passes now."""
+    """Run a failed test again on the tree `before`; it is flaky if it passes now.
+
+    If only a part of it ran again, the tree is as the whole gate left it: that is what it writes.
+    """
     result = course.results[number]
     if course.had_part(number):
         return result
+    left_by_gate = _held(course, (number,))
     for again in range(1, course.plan.flake_reruns + 1):
-        if (left := _restore_tree(course, before, held)) is not None:
+        if left := _restore_tree(course, before, held):
+            _put_back(course, left_by_gate)
             note = f"not run again, as files it wrote cannot be restored: {', '.join(left[:5])}"
             return replace(result, notes=(*result.notes, note))
-        moves = len(course.moves)
         course.emit(
             Notice(text=f"  {result.name} failed; running it again, because it may be flaky")
         )
-        still_fails = again == 1 and _fails_in_part(course, number)
-        if still_fails or len(course.moves) > moves:
+        if again == 1 and _fails_in_part(course, number):
+            _put_back(course, left_by_gate)
             return result
-        second = _run_one(course, number, f"-rerun{again}")
-        _report_again(course, second)
-        course.look((number,))
-        if len(course.moves) > moves:
+        passes = not course.had_part(number) and _passes_whole(course, number, f"-rerun{again}")
+        if course.had_part(number):
             return result
-        if second.status is Status.PASSED:
+        if passes:
             error = f"failed, then passed on the unchanged tree (run {again + 1})"
             return _flaky(result, error)
     return result
+
+
+def _passes_whole(course: Course, number: int, suffix: str) -> bool:
+    second = _run_one(course, number, suffix)
+    _report_again(course, second)
+    course.look((number,))
+    return second.status is Status.PASSED
 
 
 def _fails_in_part(course: Course, number: int) -> bool:
@@ -500,18 +509,20 @@ def _report_again(course: Course, result: GateResult) -> None:
     course.emit(event)
 
 
-def _restore_tree(
-    course: Course, before: "Look | None", held: str | None
-) -> tuple[str, ...] | None:
-    """Restore the tree `before`; returns paths that could not be restored, or None.
+def _restore_tree(course: Course, before: "Look | None", held: str | None) -> tuple[str, ...]:
+    """Restore the tree `before`; returns paths that could not be restored.
 
     Includes ignored files: a failing test may have recorded there what it compares with.
     """
+    _put_back(course, held)
+    return course.plan.between(before, course.seen)
+
+
+def _put_back(course: Course, held: str | None) -> None:
     watched = course.plan.watched
     if held is not None and watched and watched.put_back:
         watched.put_back(held)
         course.seen = course.plan.seen()
-    return course.plan.between(before, course.seen) or None
 
 
 def _run_review(course: Course, number: int) -> None:
