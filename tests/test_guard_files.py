@@ -369,6 +369,8 @@ BOTH = f"pip --python .venv/bin/python {FORCE} && rm -rf node_modules && npm ins
         (["vendor/units.py"], ["package-lock.json"], None, None),
         (["vendor/units.py", NODE], ["package-lock.json"], None, None),
         (["/home/a/.gitconfig"], [], None, None),
+        (["a/.git"], ["package-lock.json"], None, None),
+        ([NODE, "a/.git"], ["package-lock.json"], None, None),
     ],
 )  # fmt: skip
 def test_the_remedy_follows_what_installed_the_file(
