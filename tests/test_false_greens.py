@@ -44,19 +44,20 @@ def nested(tmp_path: Path, environ: Environ, turn: str) -> Project:
 
 
 @pytest.mark.in_place("in layers it is deleted for the run only")
-def test_deleting_a_nested_repository_rejects_the_run_and_undo_reports_it(
+def test_a_deleted_nested_repository_is_given_back_and_its_turn_refused(
     tmp_path: Path, environ: Environ
 ) -> None:
     project = nested(tmp_path, environ, "rm -rf vendored/lib/.git")
-    outcome = project.retry()
-    assert outcome.verdict is Verdict.REJECTED
-    assert len(outcome.attempts) == 1
-    assert "vendored/lib/.git" in (outcome.final_error or "")
+    done = atlas(project, "retry", ".", "--ai-fix", "--max-attempts", "1")
+    assert done.code == 1
+    assert "deleted during the turn, and restored: vendored/lib/.git" in done.out + done.err
+    assert "git's vendored/lib/.git is not as it was" in done.out
     assert (project.root / "calc.py").read_text() == ADD
+    inner = project.root / "vendored" / "lib"
+    assert "never pushed" in git(inner, "log", environ=environ)
+    assert git(inner, "status", "--porcelain", environ=environ) == ""
     undone = atlas(project, "undo")
-    assert undone.code == 1
-    assert "vendored/lib/.git" in undone.out
-    assert "as it was before" not in undone.out
+    assert (undone.code, "as it was before" in undone.out) == (0, True)
 
 
 @pytest.mark.parametrize(
@@ -73,6 +74,7 @@ def test_changing_the_state_of_a_nested_repository_rejects_the_run(
     outcome = nested(tmp_path, environ, turn).retry()
     assert outcome.verdict is Verdict.REJECTED
     assert "vendored/lib/.git" in (outcome.final_error or "")
+    assert outcome.remedy == "restore what is named above by hand"
 
 
 def test_a_repository_created_by_an_attempt_hides_no_files(

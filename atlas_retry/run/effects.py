@@ -480,11 +480,12 @@ class Effects(Struct, kw_only=True):
             *(["the repository"] if is_rebuilt else []),
             *gitmoves.repair(git, folder),
         )
-        if start and self.door is None:
-            self._give_back_objects(start)
+        inside = self._give_back_objects(start) if start and self.door is None else ()
         turn = self.git_turn = gitmoves.turned(git, folder)
         if turn is None:
             return
+        for name in inside:
+            turn = self.git_turn = turn.with_agents(name)
         for name in repaired:
             turn = self.git_turn = turn.with_agents(name)
             self.emit(
@@ -500,13 +501,20 @@ class Effects(Struct, kw_only=True):
             text = f"changed in git during the attempt, not by the agent, so it stays: {names}"
             self.emit(Notice(level=Level.WARNING, text=text))
 
-    def _give_back_objects(self, start: str) -> None:
-        """Give back objects of the first snapshot that the last turn destroyed."""
+    def _give_back_objects(self, start: str) -> tuple[str, ...]:
+        """Give back objects of the first snapshot that the last turn destroyed.
+
+        Returns the repositories inside that it had deleted.
+        """
         given = pins.put_back(self.opened.git, start)
+        if given.inside:
+            text = f"deleted during the turn, and restored: {some(given.inside, MAX_SHOWN)}"
+            self.emit(Notice(level=Level.WARNING, text=text))
         for names, what in ((given.again, "restored"), (given.lost, "lost")):
             if names:
                 text = f"objects of the repository were destroyed, and are {what}: "
                 self.emit(Notice(level=Level.WARNING, text=text + some(names, MAX_SHOWN)))
+        return given.inside
 
     def changed_under(self, before: str, after: str) -> gitunder.Under | None:
         """What someone else's git changed in the files during the last turn; None if nothing."""

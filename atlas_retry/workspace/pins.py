@@ -136,6 +136,8 @@ class GivenBack(Struct, frozen=True, kw_only=True):
     """It has them again."""
     lost: tuple[str, ...] = ()
     """Nothing holds them."""
+    inside: tuple[str, ...] = ()
+    """Paths of repositories inside that were removed, and are made again."""
 
 
 def put_back(ws: Workspace, snapshot_id: str) -> GivenBack:
@@ -144,17 +146,16 @@ def put_back(ws: Workspace, snapshot_id: str) -> GivenBack:
     Raises WorkspaceError.
     """
     state = read_state(ws, snapshot_id)
-    for path, why in state.left_out.items():
-        store = _store(ws, ws.root / path)
-        if why == NESTED and (store / "info/git").is_dir() and not (ws.root / path).exists():
-            _rebuild_inside(ws.root / path, store)
+    nested = (path for path, why in state.left_out.items() if why == NESTED)
+    inside = tuple(path for path in nested if _rebuild_inside(ws, ws.root / path))
     gone = _lost(ws, state)
     if not gone:
-        return GivenBack()
+        return GivenBack(inside=inside)
     with _refusing(ws):
         _give_back(_store(ws, ws.common_dir), ws.common_dir / "objects")
     lost = _lost(ws, state)
-    return GivenBack(again=tuple(name for name in gone if name not in lost), lost=lost)
+    again = tuple(name for name in gone if name not in lost)
+    return GivenBack(again=again, lost=lost, inside=inside)
 
 
 def rebuild(ws: Workspace, snapshot_id: str) -> bool:
@@ -187,10 +188,15 @@ def _refusing(ws: Workspace) -> Iterator[None]:
         ) from error
 
 
-def _rebuild_inside(git_dir: Path, store: Path) -> None:
-    if git_dir.parent.is_dir():
-        shutil.copytree(store / "info/git", git_dir, symlinks=True)
-        _give_back(store, git_dir / "objects")
+def _rebuild_inside(ws: Workspace, git_dir: Path) -> bool:
+    """Make a repository inside again if it was removed and is held; returns whether it was."""
+    store = _store(ws, git_dir)
+    is_held = (store / "info/git").is_dir()
+    if git_dir.exists() or not git_dir.parent.is_dir() or not is_held:
+        return False
+    shutil.copytree(store / "info/git", git_dir, symlinks=True)
+    _give_back(store, git_dir / "objects")
+    return True
 
 
 def _give_back(store: Path, objects: Path) -> None:
