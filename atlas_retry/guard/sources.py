@@ -254,9 +254,7 @@ def _is_heard_of(handler: "Node", path: str) -> bool:
     error = regex(rf"\b{re.escape(named or (alias[1] if alias else '?'))}\b")
     # JavaScript has no handlers for named errors: one that calls something handles it
     calls = places.family(path) == "js" and "(" in " ".join(steps)
-    asking = (step for step in steps if step.startswith("if"))
-    unsure = {step for step in asking if not error.search(step)}
-    sure = (step for step in steps if step not in unsure)
+    sure = (*(s for s in steps if not s.startswith("if")), *filter(error.search, steps))
     return calls or any(map(_GOES_ON.search, sure)) or bool(named and error.search(" ".join(steps)))
 
 
