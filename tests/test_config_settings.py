@@ -31,6 +31,7 @@ GATE = {
     "env": ("env: {A: '1', B: ''}", "env", (("A", "1"), ("B", ""))),
     "pass_env": ("pass_env: [NPM_TOKEN]", "pass_env", ("NPM_TOKEN",)),
     "writes": ("writes: true", "writes", True),
+    "files": ("files: ['*.py']", "files", ("*.py",)),
     "when": ("when: ci", "only_in_ci", True),
     "keep_daemons": ("keep_daemons: true", "keep_daemons", True),
     "exit_code": ("exit_code: trust", "trusts_exit_code", True),
@@ -150,6 +151,8 @@ VALUES = {
         (("mine", "(?P<path>.+): (?P<message>.+)"),),
     ),
     "validation.jobs": ("7", "jobs", 7),
+    "validation.setup": ("npm ci", "setup", "npm ci"),
+    "hook.older": ("tell", "hook.older", "tell"),
 }
 
 

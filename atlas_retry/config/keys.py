@@ -241,8 +241,9 @@ class Configuration(ConfigSection, frozen=True, kw_only=True):
     prompt: PromptSettings = PromptSettings()
     """The project's own text in every prompt."""
     guard: GuardSettings = GuardSettings()
-    hook: HookSettings = HookSettings()
     """What an attempt must not change."""
+    hook: HookSettings = HookSettings()
+    """The end of an agent's turn."""
     batch: BatchSettings = BatchSettings()
     """Runs of several workspaces."""
     triage: TriageKeys = TriageKeys()
