@@ -279,7 +279,7 @@ def test_a_different_program_named_claude_is_refused(tmp_path: Path, body: str, 
     assert isinstance(lack, Lack)
     assert "not Claude Code" in lack.error
     assert error in lack.error
-    assert "pip install" in str(lack.remedy)
+    assert "npm install -g @anthropic-ai/claude-code" in str(lack.remedy)
 
 
 @pytest.mark.parametrize(

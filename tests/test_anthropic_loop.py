@@ -107,9 +107,9 @@ def test_a_run_exceeds_its_cost_limit_by_at_most_one_response(project: Project) 
     assert ended.run["cost_usd"] == pytest.approx(2 * (20_000 * 2e-6 + 1000 * 10e-6))
 
 
-@pytest.mark.parametrize(("looks", "usd"), [(0, "$0.00"), (2, "$0.0042")])
+@pytest.mark.parametrize(("looks", "cost"), [(0, "not reported"), (2, "at least $0.0042")])
 def test_an_interrupted_attempt_reports_its_known_cost(
-    looks: int, usd: str, project: Project
+    looks: int, cost: str, project: Project
 ) -> None:
     with serving(*[call("list_files")] * looks, Hang()) as server:
         variables = {"ANTHROPIC_BASE_URL": server.url, "ANTHROPIC_API_KEY": "dummy-key"}
@@ -123,8 +123,8 @@ def test_an_interrupted_attempt_reports_its_known_cost(
         until(lambda: len(server.requests) > looks, within_s=LIMIT_S)
         child.send_signal(signal.SIGINT)
         assert child.wait(timeout=LIMIT_S) == 130
-    assert f"at least {usd}" in atlas(project, "log").out
-    assert f"at least {usd}" in atlas(project, "status").out
+    assert cost in atlas(project, "log").out
+    assert cost in atlas(project, "status").out
 
 
 def test_every_report_says_why_three_answers_were_refused(project: Project, tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ from atlas_retry.run.budget import SharedBudget
 from atlas_retry.run.effects import Effects
 from atlas_retry.run.open import OpenWorkspace
 from atlas_retry.run.progress import Progress
-from atlas_retry.settings import AgentSettings
+from atlas_retry.settings import AgentSettings, Settings
 from atlas_retry.workspace import isolated
 from tests.repositories import opened, write
 from tests.values import GREEN, RED, gate
@@ -44,12 +44,15 @@ LONG_AGO, LONG_AHEAD = "2001-01-01T00:00:00+00:00", "2999-01-01T00:00:00+00:00"
 def effects_in(root: Path, **used: object) -> Effects:
     """Of a run in this repository, with what a test does not use left out."""
     ws = opened(root)
-    there = OpenWorkspace(root=root, settings=cast("Any", None), state=ws.state, environ=ws.environ)
+    there = OpenWorkspace(
+        root=root, settings=Settings(gates=()), state=ws.state, environ=ws.environ
+    )
     fields = dict.fromkeys(Effects.__struct_fields__) | {
         "run": run(),
         "opened": there,
         "before_turn": {},
         "budget": SharedBudget(),
+        "asked": {},
         "started_s": time.monotonic(),
     }
     return Effects(**cast("Any", fields | used))
@@ -92,9 +95,7 @@ def test_a_slow_answer_of_the_agent_is_announced(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, seen = _asked(root, monkeypatch, None, takes_s=0.5)
-    assert [event.message for event in seen] == [
-        "  waiting for claude-code to say whether it can be used"
-    ]
+    assert [event.message for event in seen] == ["  checking that claude-code is available"]
 
 
 def test_time_counts_from_the_start_of_the_run_or_of_its_batch(root: Path) -> None:

@@ -93,7 +93,7 @@ def test_list_shows_the_gates_and_runs_none(project: Project) -> None:
     project.configure(validation={"lint": ["touch ran"]})
     ended = atlas(project, "validate", "--list")
     assert (ended.code, ended.out) == (0, "lint        touch ran  touch ran\n")
-    (listed,) = json.loads(atlas(project, "validate", "--list", "--json").out)
+    (listed,) = json.loads(atlas(project, "validate", "--list", "--json").out)["gates"]
     assert listed["run"] == "touch ran"
     assert not (project.root / "ran").exists()
 

@@ -516,7 +516,7 @@ def test_undo_skips_a_turn_without_changes(project: Project) -> None:
     begin(project)
     write(project, "calc.py", FIXED)
     end(project)
-    begin(project, prompt_id="p2")
+    hooks.begin(project, PROMPT, prompt_id="p2")
     end(project, prompt_id="p2")
     assert atlas(project, "undo").code == 0
     assert (project.root / "calc.py").read_text() == CALC
@@ -551,7 +551,7 @@ def test_snapshots_of_the_oldest_turns_are_dropped(project: Project) -> None:
 
 
 def test_state_is_stored_only_in_the_state_directory(project: Project) -> None:
-    begin(project)
+    hooks.begin(project, PROMPT)
     end(project)
     assert git(project.root, "status", "--porcelain", environ=project.environ) == ""
     starts = [*Path(project.environ["ATLAS_HOME"]).glob("hooks/*/*-hook.json")]
