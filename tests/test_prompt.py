@@ -309,7 +309,9 @@ def test_optional_gates_are_shown_if_no_required_one_failed() -> None:
 
 
 def test_without_failures_the_prompt_has_no_errors() -> None:
-    assert "Previous validation" in compose(brief_of()).text
+    text = compose(brief_of()).text
+    assert "No check fails any more." in text
+    assert "Previous validation" not in text
 
 
 @pytest.mark.parametrize("content", ["", "\x00\x01", "def f(:\n  oops", "x" * (2 << 20)])

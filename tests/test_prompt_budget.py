@@ -78,7 +78,7 @@ def test_every_prompt_is_within_budget_and_valid_utf_8(
     text.encode("utf-8")
     opened = text.count("<data-c0ffee>\n")
     assert opened == text.count("\n</data-c0ffee>")
-    assert opened or budget < FENCED_FROM_CHARS
+    assert opened or budget < FENCED_FROM_CHARS or not results
 
 
 MANY_WORDS = replace(

@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from atlas_retry.events import Event
 from atlas_retry.guard.judgement import Content, Judgement
@@ -16,6 +17,7 @@ from atlas_retry.model import (
     Gate,
     GateResult,
     Lost,
+    OpenReview,
     Outcome,
     ReplyStatus,
     Status,
@@ -24,6 +26,7 @@ from atlas_retry.model import (
     WorkspaceFacts,
 )
 from atlas_retry.run.effects import Effects
+from atlas_retry.run.held import for_review
 from atlas_retry.run.progress import Contents, Limits, Progress, Run, Taken
 from tests.values import gate, result, validation
 
@@ -90,9 +93,6 @@ class World(Struct, kw_only=True):
         self.kept.append(dict(self.files))
         return Taken(id=str(len(self.kept) - 1), tree=repr(sorted(self.files.items())))
 
-    def pin(self, snapshot: str) -> None:
-        """Nothing here has objects of git."""
-
     def changes(self, before: str, after: str) -> tuple[Change, ...]:
         old, new = self.kept[int(before)], self.kept[int(after)]
         paths = sorted(path for path in {*old, *new} if old.get(path) != new.get(path))
@@ -147,6 +147,23 @@ class _InWorld(Effects, kw_only=True):
 
     def snapshot(self, name: str) -> Taken:
         return self.world.snapshot(name)
+
+    def pin(self, _snapshot: str) -> None:
+        """Nothing here has objects of git."""
+
+    def open_reviews(self, progress: Progress) -> tuple[OpenReview, ...]:
+        return tuple(
+            OpenReview(
+                rule=one.rule,
+                path=one.path,
+                line=one.line,
+                detail=one.detail,
+                run_id=progress.run_id,
+                attempt=attempt.number,
+            )
+            for attempt in progress.attempts
+            for one in for_review(attempt)
+        )
 
     def kept(self, name: str) -> str | None:
         taken = [step for step in self.world.done if step.startswith("snapshot ")]
@@ -232,7 +249,7 @@ class _InWorld(Effects, kw_only=True):
         return None
 
     def account(self, progress: Progress) -> Progress:
-        return progress
+        return replace(progress, open_reviews=self.open_reviews(progress))
 
 
 def _with(files: Files, changed: Mapping[str, Content | None]) -> Files:
