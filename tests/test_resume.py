@@ -258,8 +258,8 @@ def test_log_and_status_use_the_same_word_for_a_killed_run(scene: Scene) -> None
     (killed,) = scene.runs()
     assert killed.state is RunState.FIXING
     listed = scene.atlas("log").stdout
-    assert [listed.split()[3], "fixing" in listed] == ["interrupted", False]
-    assert scene.atlas("log", killed.id).stdout.splitlines()[0].endswith(": interrupted")
+    assert ["  interrupted  " in listed, "fixing" in listed] == [True, False]
+    assert ": interrupted (" in scene.atlas("log", killed.id).stdout.splitlines()[0]
     assert json.loads(scene.atlas("log", "--json").stdout)["runs"][0]["state"] == "interrupted"
     assert " interrupted " in scene.atlas("status").stdout
 
@@ -282,9 +282,9 @@ def test_the_next_run_ends_processes_left_running_and_reports_their_cost(scene: 
     output = scene.atlas("retry").stdout
     assert alive(number) == []
     assert f"the processes it left running are ended (sleep {number}" in output
-    assert "It cost at least $2.00" in output
+    assert "Its cost: at least $2.00" in output
     assert "at least $2.00" in scene.atlas("log").stdout
-    assert "$2.00 spent" in scene.atlas("stats").stdout
+    assert "cost: $2.00" in scene.atlas("stats").stdout
 
 
 def test_undo_after_a_kill_keeps_later_edits(scene: Scene) -> None:
@@ -350,7 +350,7 @@ def test_a_new_run_asks_before_it_drops_an_interrupted_one(
     scene.signalled("INT")
     shown = _at_a_terminal(scene, (answer,), code, ("retry", "--ai-fix"))
     (run,) = scene.runs()
-    assert f"run {run.id}, interrupted in {scene.project.root}, cost" in shown
+    assert f"run {run.id}, interrupted in {scene.project.root}, can be resumed (cost:" in shown
     assert run.is_open
 
 

@@ -189,7 +189,7 @@ def test_a_stored_failure_that_passes_now_counts_no_attempt(gates: Gates) -> Non
     outside.touch()
     gates.ran()
     done = atlas(project, "retry", "--ai-fix")
-    assert (done.code, "attempt" in done.out) == (0, False)
+    assert (done.code, "attempt 1" in done.out) == (0, False)
     assert gates.ran() == ["lint", "whole"]
 
 

@@ -336,7 +336,7 @@ def skipping(failed: int) -> World:
 
 
 def test_a_failed_test_that_is_skipped_after_a_turn_is_held_with_the_reason() -> None:
-    (attempt,) = retried(skipping(1)).attempts
+    attempt = retried(skipping(1)).attempts[0]
     assert [(held.rule, held.detail) for held in attempt.held] == [
         ("skipped-test", "t.py::test_1 failed before the run, and is skipped now.")
     ]
@@ -422,7 +422,7 @@ def test_an_edit_for_review_stays_and_the_run_needs_review() -> None:
     outcome = retried(world)
     assert outcome.verdict is Verdict.NEEDS_REVIEW
     assert outcome.final_error == "green, but a person must review code (special-case)"
-    assert outcome.remedy == "atlas diff r 1"
+    assert outcome.remedy == "atlas accept r"
     assert needed(outcome.attempts[0]) == [("code", None)]
     assert world.files["code"] == "right"
     assert outcome.attempts[0].kept

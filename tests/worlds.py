@@ -123,7 +123,7 @@ class World(Struct, kw_only=True):
     def ask(self, _: AgentRequest) -> AgentReply:
         self.done.append("ask")
         self.elapsed_s += self.turn_s
-        self.files |= self.turns.pop(0)
+        self.files |= self.turns.pop(0) if self.turns else {}
         return self.reply
 
     def judge(self, _: str, __: str, ___: Progress) -> Judgement:
