@@ -251,6 +251,7 @@ def test_the_hook_does_not_ask_while_it_sends_the_agent_back(project: Project) -
     cheated(project)
     project.configure(validation={"lint": ["false"]})
     begin(project, SESSION)
+    (project.root / "notes.txt").write_text("of the agent\n")
     answer = end(project)
     assert answer["decision"] == "block"
     assert "atlas accept" not in json.dumps(answer)
