@@ -3,13 +3,14 @@
 import os
 import pwd
 import subprocess
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
-from atlas_retry.diagnostics.selecting import reproducing, started_runners
+from atlas_retry.diagnostics.selecting import reproducing, reproducing_each, started_runners
 from atlas_retry.gates.plan import Plan
 from atlas_retry.gates.validation import run_gates
 from atlas_retry.model import Diagnostic, Gate, Kind, Status
@@ -200,3 +201,13 @@ def test_a_line_that_only_looks_like_a_recipe_is_not_printed() -> None:
     one = Diagnostic(tool="pytest", message="?", test_id="a.py::b", path="a.py")
     failed = replace(result("test", Status.FAILED), command="make", stdout="rm -rf src pytest\n")
     assert reproducing(failed, one) is None
+
+
+def test_commands_for_many_tests_look_through_a_long_output_once() -> None:
+    tests = [Diagnostic(tool="pytest", message="?", test_id=f"a.py::t{n}") for n in range(1_000)]
+    printed = "pytest -q\n" + "".join(f"FAILED a.py::t{n} - no\n" for n in range(5_000))
+    failed = replace(result("test", Status.FAILED), command="make", stdout=printed)
+    started_s = time.process_time()
+    assert [*reproducing_each(failed, tests)] == [f"pytest a.py::t{n}" for n in range(1_000)]
+    assert started_runners(failed) == ("pytest",)
+    assert time.process_time() - started_s < 5

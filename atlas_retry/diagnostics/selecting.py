@@ -3,7 +3,8 @@
 import posixpath
 import re
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache, partial
 from itertools import chain, pairwise, takewhile
 
 from msgspec import Struct
@@ -380,12 +381,24 @@ RUNNERS: Mapping[str, SelectingRunner] = {
 
 def reproducing(result: GateResult, test: Diagnostic) -> str | None:
     """The command that runs this failing test in the folder of its gate; None if unknown."""
+    return next(reproducing_each(result, (test,)))
+
+
+def reproducing_each(result: GateResult, tests: Iterable[Diagnostic]) -> Iterator[str | None]:
+    """Like `reproducing`, for each of a gate's tests; looks through its output once."""
+    call_of = cache(partial(_call, result))
+    return (_reproducing(result, test, call_of) for test in tests)
+
+
+def _reproducing(
+    result: GateResult, test: Diagnostic, call_of: Callable[..., RunnerCall | None]
+) -> str | None:
     runner = RUNNERS.get(test.tool)
     if runner is None or not test.test_id:
         return None
     path, name = _path_and_name_of(test.test_id, test.tool)
     folder, beside = folder_of(result.command), _folder_of(test, path, result.cwd)
-    call = _call(runner, result, is_inside=beside not in (None, folder))
+    call = call_of(runner, is_inside=beside not in (None, folder))
     if call is None:
         return None
     if call.is_elsewhere and beside is not None:
@@ -423,7 +436,7 @@ def _is_outside(path: str, folder: str) -> bool:
     return path.startswith("../") and joined.startswith("../")
 
 
-def _call(runner: SelectingRunner, result: GateResult, *, is_inside: bool) -> RunnerCall | None:
+def _call(result: GateResult, runner: SelectingRunner, *, is_inside: bool) -> RunnerCall | None:
     """How the gate starts the runner; None if unknown, or if it does so in several ways.
 
     A script that ends with the runner takes its arguments, unless it is that of a package inside:
@@ -536,7 +549,7 @@ def started_runners(result: GateResult) -> tuple[str, ...]:
     """The known programs that a gate's script, recipe or environment started, without arguments."""
     starts: dict[str, None] = {}
     for said in started_lines(result):
-        for program in CHANGING:
+        for program in (name for name in CHANGING if name in said.line):
             starts |= dict.fromkeys(start for start, _ in _started(re.escape(program), said))
     return tuple(starts)
 

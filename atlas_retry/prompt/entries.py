@@ -8,7 +8,7 @@ from msgspec import Struct, field
 
 from atlas_retry.diagnostics.closing_lines import summary_of
 from atlas_retry.diagnostics.families import sampled
-from atlas_retry.diagnostics.selecting import from_root, reproducing
+from atlas_retry.diagnostics.selecting import from_root, reproducing_each
 from atlas_retry.model import Attempt, Diagnostic, GateResult
 from atlas_retry.patterns import regex
 from atlas_retry.prompt.condense import condensed, quiet
@@ -119,7 +119,7 @@ def _failing_tests(result: GateResult, quoting: Quoting, room: int) -> str:
     shown = f"Failing: {some(ids, max(1, min(MAX_TESTS, room // (2 * MAX_ID_CHARS))))}"
     first = {d.message: d for d in reversed(tests)}
     causes = sorted(first.values(), key=tests.index)[:MAX_TESTS]
-    typed = (from_root(reproducing(result, d) or "", result.cwd) for d in causes)
+    typed = (from_root(line or "", result.cwd) for line in reproducing_each(result, causes))
     commands = (_safe(line, quoting) for line in dict.fromkeys(typed) if line)
     lines = [shown, *(f"Reproduce: {command}" for command in commands)]
     ends = accumulate(len(line) + 1 for line in lines)

@@ -6,7 +6,7 @@ from itertools import islice
 from typing import Final
 
 from atlas_retry.diagnostics.counting import changed_counts
-from atlas_retry.diagnostics.selecting import from_root, reproducing
+from atlas_retry.diagnostics.selecting import from_root, reproducing_each
 from atlas_retry.model import Attempt, GateResult, Outcome
 from atlas_retry.reports.findings import of_attempt
 from atlas_retry.reports.phrases import VERDICTS, next_steps, plain
@@ -54,7 +54,7 @@ def _failure(result: GateResult, root: str) -> Iterator[str]:
         yield f"- and {left}"
     yield ""
     if result.command:
-        tests = filter(None, (reproducing(result, problem) for problem in shown))
+        tests = filter(None, reproducing_each(result, shown))
         yield from ("```sh", f"cd {root}")
         typed = (from_root(test, result.cwd) for test in islice(tests, 1))
         yield from (f"{test}  # only the first one" for test in typed)

@@ -10,7 +10,7 @@ from time import monotonic
 from msgspec.structs import replace
 
 from atlas_retry import config
-from atlas_retry.diagnostics.selecting import reproducing, started_runners
+from atlas_retry.diagnostics.selecting import reproducing_each, started_runners
 from atlas_retry.errors import UsageError
 from atlas_retry.events import Emit, GateRanAgain, unseen
 from atlas_retry.gates.logs import shown_logs
@@ -190,8 +190,7 @@ def _reproducing(validation: Validation) -> Iterator[str]:
     """Commands that the prompt asks the agent to run: a failing test of each message."""
     for result in validation.failures:
         first = {d.message: d for d in reversed(result.diagnostics) if d.test_id}
-        commands = (reproducing(result, test) for test in first.values())
-        yield from filter(None, commands)
+        yield from filter(None, reproducing_each(result, first.values()))
 
 
 def _conversation(settings: Settings, progress: Progress, number: int) -> tuple[str | None, float]:

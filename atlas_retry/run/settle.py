@@ -6,7 +6,7 @@ from itertools import chain, islice
 from msgspec import Struct
 from msgspec.structs import replace
 
-from atlas_retry.diagnostics.selecting import RUNNERS, reproducing
+from atlas_retry.diagnostics.selecting import RUNNERS, reproducing_each
 from atlas_retry.diagnostics.tests_ran import tests_counted
 from atlas_retry.events import Notice, ValidationFinished, ViolationsFound
 from atlas_retry.guard.judgement import Judgement
@@ -292,8 +292,8 @@ def _perhaps_skipped(
     for gate, failed, passed in zip(gates, before.results, after.results, strict=True):
         if gate.kind is not Kind.TEST or failed.success:
             continue
-        for test in failed.diagnostics[:MAX_TESTS]:
-            command = reproducing(failed, test)
+        tests = failed.diagnostics[:MAX_TESTS]
+        for test, command in zip(tests, reproducing_each(failed, tests), strict=True):
             if command and (_shows_skipped(passed) or RUNNERS[test.tool].hides_skipped):
                 yield test, replace(gate, run=command), passed
 
