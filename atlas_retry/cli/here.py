@@ -1,12 +1,15 @@
 """The state directory, workspace and journal of the current command."""
 
 import os
+import sys
 from contextlib import AbstractContextManager
 from pathlib import Path
 from sqlite3 import Connection
+from typing import TextIO
 
 from atlas_retry import config, state_dir
 from atlas_retry.history import database
+from atlas_retry.settings import in_ci
 from atlas_retry.workspace import discovery
 from atlas_retry.workspace.gitfile import put_back_around
 
@@ -14,6 +17,11 @@ from atlas_retry.workspace.gitfile import put_back_around
 def home() -> Path:
     """The state directory. Raises StateError."""
     return state_dir.locate(os.environ)
+
+
+def can_ask(shown_on: TextIO) -> bool:
+    """Whether a person can answer a question on this stream: both ends a terminal, and no CI."""
+    return sys.stdin.isatty() and shown_on.isatty() and not in_ci(os.environ)
 
 
 def root() -> Path:

@@ -23,7 +23,6 @@ from atlas_retry.model import Level
 from atlas_retry.reports.documents import Cascade, batch_document, encode
 from atlas_retry.reports.screen.gate_lines import failure_lines
 from atlas_retry.reports.screen.lines import harmless
-from atlas_retry.settings import in_ci
 from atlas_retry.text.units import usd
 from atlas_retry.workspace.gitfile import put_back_around
 
@@ -135,10 +134,9 @@ def _one(row: RunRow, emit: Emit, *, ai_fix: bool) -> "Finished":
 
 def _is_allowed(row: RunRow, *, as_json: bool) -> bool:
     """Ask the user whether the agent may continue; without a terminal print the command."""
-    is_there = sys.stdin.isatty() and sys.stdout.isatty() and not in_ci(os.environ)
     to = sys.stderr if as_json else sys.stdout
     print(f"run {row.id} in {row.root}: {telling.state_of(row)}", file=to)
-    if is_there and not as_json:
+    if here.can_ask(sys.stdout) and not as_json:
         try:
             return _answer(row)
         except (Interrupted, typer.Abort) as end:
@@ -180,7 +178,7 @@ def _say_it_stays(row: RunRow) -> None:
 
 def may_replace(roots: Collection[Path]) -> bool:
     """Whether a new run may drop interrupted runs in these workspaces; a terminal is asked."""
-    if not (sys.stdin.isatty() and sys.stderr.isatty()) or in_ci(os.environ):
+    if not here.can_ask(sys.stderr):
         return True
     paid = (row for row in interrupted() if row.with_agent)
     rows = [row for row in paid if Path(row.root) in roots]

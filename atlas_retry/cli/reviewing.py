@@ -18,7 +18,6 @@ from atlas_retry.process import hand_over
 from atlas_retry.reports.findings import pick_command
 from atlas_retry.reports.screen.lines import Line, command_lines, printable
 from atlas_retry.run import held
-from atlas_retry.settings import in_ci
 from atlas_retry.text.units import counted
 from atlas_retry.workspace import state
 
@@ -33,8 +32,7 @@ def accepted(outcome: Outcome) -> bool:
 
     Asks only a person at a terminal, and only if accepting is the run's next step.
     """
-    is_there = sys.stdin.isatty() and sys.stderr.isatty() and not in_ci(os.environ)
-    if not is_there or is_inside_agent(os.environ):
+    if not here.can_ask(sys.stderr) or is_inside_agent(os.environ):
         return False
     if (outcome.remedy or "").startswith("atlas accept"):
         return _accepted_in_place(outcome)
