@@ -5,6 +5,7 @@ from pathlib import Path
 
 from atlas_retry import config
 from atlas_retry.errors import UsageError
+from atlas_retry.text.own_environment import installing
 
 
 def mcp(path: Path = Path()) -> int:
@@ -12,7 +13,7 @@ def mcp(path: Path = Path()) -> int:
     if not find_spec("mcp"):
         raise UsageError(
             "atlas mcp needs the SDK of the Model Context Protocol",
-            remedy="pip install 'atlas-retry[mcp]'",
+            remedy=installing("mcp"),
         )
     from atlas_retry.cli.mcp_tools import server
 
