@@ -7,7 +7,6 @@ from typing import Any
 
 from msgspec import Struct
 
-from atlas_retry.cli.proving import ProofDocument
 from atlas_retry.config.reference import EffectiveKey
 from atlas_retry.errors import AtlasError, ConfigError
 from atlas_retry.history.learning import Kept
@@ -16,8 +15,9 @@ from atlas_retry.history.statistics import Statistics
 from atlas_retry.history.telling import TimelineStep
 from atlas_retry.history.values import RunRow
 from atlas_retry.model import Gate
-from atlas_retry.reports.documents import Document, GuardDocument, encode
+from atlas_retry.reports.documents import Document, GuardDocument, TurnResult, encode
 from atlas_retry.reports.documents import schema as schema_of
+from atlas_retry.run.proving import ProvenGate
 from atlas_retry.workspace.restoring import Restored
 
 
@@ -160,6 +160,13 @@ class FleetReportDocument(
     """How each repository ended."""
 
 
+class ProofDocument(Struct, frozen=True, kw_only=True, tag_field="schema", tag="atlas.prove/1"):
+    """`atlas prove`."""
+
+    success: bool
+    gates: tuple[ProvenGate, ...]
+
+
 DOCUMENTS: tuple[Any, ...] = (
     Document,
     GuardDocument,
@@ -179,6 +186,7 @@ DOCUMENTS: tuple[Any, ...] = (
     LearningsDocument,
     FleetReportDocument,
     ProofDocument,
+    TurnResult,
 )
 
 

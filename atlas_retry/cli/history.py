@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import chain
 from pathlib import Path
-from types import ModuleType
 
 import typer
 
@@ -21,7 +20,6 @@ from atlas_retry.history import archive, database, entries, rescue, telling
 from atlas_retry.history.states import RunState
 from atlas_retry.history.values import RunRow
 from atlas_retry.reports.screen.lines import printable
-from atlas_retry.settings import in_ci
 from atlas_retry.state_dir import TURN, VALIDATION
 from atlas_retry.workspace import identity, locking, shadow
 from atlas_retry.workspace.discovery import Workspace
@@ -41,7 +39,9 @@ def log(run: str | None = None, *, json: bool = False) -> int:
         if run is None:
             rows = [_seen(row) for row in archive.runs(connection, str(root))]
             if json:
-                documents().write(documents().LogDocument(runs=tuple(rows)))
+                from atlas_retry.cli.documents import LogDocument, write
+
+                write(LogDocument(runs=tuple(rows)))
             else:
                 _show(telling.list_of(rows))
             return 0
@@ -49,7 +49,9 @@ def log(run: str | None = None, *, json: bool = False) -> int:
         moves = archive.transitions(connection, row.id)
     steps = telling.timeline(here.home() / "runs" / row.id, moves)
     if json:
-        documents().write(documents().TimelineDocument(run=row, steps=steps))
+        from atlas_retry.cli.documents import TimelineDocument, write
+
+        write(TimelineDocument(run=row, steps=steps))
     else:
         _show(telling.timeline_text(row, steps))
     return 0
@@ -74,7 +76,9 @@ def diff(
     text = patch(ws, before, after)
     if json:
         whole = text.decode("utf-8", "surrogateescape")
-        documents().write(documents().DiffDocument(run_id=row.id, attempt=attempt, patch=whole))
+        from atlas_retry.cli.documents import DiffDocument, write
+
+        write(DiffDocument(run_id=row.id, attempt=attempt, patch=whole))
         return 0
     sys.stdout.flush()
     sys.stdout.buffer.write(text)
@@ -254,7 +258,9 @@ def prune(
         raise UsageError(f"--days {days}: a number from 0 to {MAX_DAYS} is expected")
     rows = pruning.prune(os.environ, keep=keep, days=days, dry_run=dry_run)
     if json:
-        documents().write(documents().PruneDocument(runs=tuple(rows), dry_run=dry_run))
+        from atlas_retry.cli.documents import PruneDocument, write
+
+        write(PruneDocument(runs=tuple(rows), dry_run=dry_run))
     elif dry_run:
         _show(telling.list_of(rows))
     what = "would be dropped" if dry_run else "dropped"
@@ -312,17 +318,12 @@ def _report(
     """Print the result; 1 if some files are not as the headline says."""
     is_whole = not any((done.conflicts, done.git_conflicts, done.lost, done.differs))
     if as_json:
-        documents().write(documents().RestoredDocument.of(row.id, done, success=is_whole))
+        from atlas_retry.cli.documents import RestoredDocument, write
+
+        write(RestoredDocument.of(row.id, done, success=is_whole))
     else:
         _show(telling.restoration_text(row, done, name, headline, others))
     return 0 if is_whole else 1
-
-
-def documents() -> ModuleType:
-    """The module of JSON documents, imported only if one is written."""
-    from atlas_retry.cli import documents as module
-
-    return module
 
 
 def _show(text: str) -> None:
@@ -352,7 +353,7 @@ def follow(root: Path) -> None:
 def _is_agreed(root: str) -> bool:
     """Ask whether this is the moved workspace: every clone has the same first commit."""
     question = f"the runs of {printable(root)}, which is gone: are they this workspace's"
-    if sys.stdin.isatty() and sys.stderr.isatty() and not in_ci(os.environ):
+    if here.can_ask(sys.stderr):
         with process.interruptible():
             return typer.confirm(f"{question}?", err=True)
     print(f"{question}? On a terminal atlas asks.", file=sys.stderr)

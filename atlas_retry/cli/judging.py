@@ -79,7 +79,7 @@ def guard(
     findings = of_change(judgement.refused, judgement.held, judgement.noted)
     if json:
         refused, held, noted = judgement.refused, judgement.held, judgement.noted
-        print(encode(GuardDocument(violations=refused, held=held, noted=noted)))
+        print(encode(GuardDocument(violations=refused, held=held, noted=noted)), end="")
     else:
         _show(findings)
     if output.on_github():

@@ -5,25 +5,16 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from time import monotonic
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from atlas_retry import config
 from atlas_retry.cli import output
 from atlas_retry.model import Kind
-from atlas_retry.reports.documents import encode
 from atlas_retry.run.open import open_configured, plan, select, validation_logs
 from atlas_retry.run.proving import Planting, ProvenGate, prove
 
 ALL_CAN_FAIL, BLIND, BROKEN = 0, 1, 3
 MAX_MINUTES = 10.0
-
-
-class ProofDocument(Struct, frozen=True, kw_only=True, tag_field="schema", tag="atlas.prove/1"):
-    """`atlas prove --json`."""
-
-    success: bool
-    gates: tuple[ProvenGate, ...]
 
 
 def prove_gates(
@@ -51,7 +42,9 @@ def prove_gates(
             shown.write([(line, "") for line in _lines(proofs)])
     success = not any(proof.is_blind for proof in proofs)
     if json:
-        print(encode(ProofDocument(success=success, gates=proofs)))
+        from atlas_retry.cli.documents import ProofDocument, write
+
+        write(ProofDocument(success=success, gates=proofs))
     if not any(proof.tried for proof in proofs):
         return BROKEN
     return ALL_CAN_FAIL if success else BLIND

@@ -108,6 +108,24 @@ class GuardDocument(Struct, frozen=True, kw_only=True, tag_field="schema", tag=G
     noted: tuple[Violation, ...]
 
 
+class TurnResult(Struct, frozen=True, kw_only=True, tag_field="schema", tag="atlas.hook/1"):
+    """What `atlas hook result` says of the last turn that was judged."""
+
+    gates: str = ""
+    """green, red, unsure (held changes, gates that could not run) or unjudged."""
+    line: str
+    """The first line of the answer."""
+    sent_back: bool = False
+    """Whether the turn was to continue; at the limit it was not."""
+    failed: tuple[str, ...] = ()
+    """Names of the gates, or `the guard`."""
+    tree: str | None = None
+    """Id of the files that were judged; None without git."""
+    session_id: str = ""
+    root: str = ""
+    ended_at: str = ""
+
+
 def report_document(
     validation: Validation, workspace: WorkspaceFacts, open_reviews: tuple[OpenReview, ...] = ()
 ) -> ReportDocument:

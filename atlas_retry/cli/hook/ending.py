@@ -33,7 +33,6 @@ from atlas_retry.cli.hook.turns import (
     HookAnswer,
     HookTurn,
     Start,
-    TurnResult,
     document,
     read_turn,
 )
@@ -43,7 +42,7 @@ from atlas_retry.gates.plan import Reuse
 from atlas_retry.gates.validation import run_gates
 from atlas_retry.model import GateResult, Validation
 from atlas_retry.prompt.untrusted import elided, fenced, harmless_output
-from atlas_retry.reports.documents import encode
+from atlas_retry.reports.documents import TurnResult, encode
 from atlas_retry.reports.screen.gate_lines import failure_lines
 from atlas_retry.run.open import OpenWorkspace, open_configured, plan, validation_logs
 from atlas_retry.run.progress import limits

@@ -13,8 +13,9 @@ from typing import TypeVar
 import msgspec
 
 from atlas_retry import state_dir
-from atlas_retry.cli.hook.turns import BlockTally, Start, TurnResult
+from atlas_retry.cli.hook.turns import BlockTally, Start
 from atlas_retry.errors import StateError
+from atlas_retry.reports.documents import TurnResult
 
 KEPT_S = 7 * 86_400
 KEPT_TURNS = 20

@@ -4,9 +4,9 @@ import os
 from pathlib import Path
 
 from atlas_retry import config, state_dir
+from atlas_retry.cli.documents import write
 from atlas_retry.cli.hook import memory
-from atlas_retry.cli.hook.turns import TurnResult
-from atlas_retry.reports.documents import encode
+from atlas_retry.reports.documents import TurnResult
 from atlas_retry.workspace import discovery, snapshots
 
 CODES = {"green": 0, "red": 1}
@@ -26,5 +26,8 @@ def result(path: Path = Path(), *, json: bool = False) -> int:
         ws = discovery.open_workspace(root, home, environ=os.environ)
         if snapshots.snapshot(ws).work != last.tree:
             code, line = UNKNOWN, f"{line}; but files have changed since"
-    print(encode(last) if json else f"{line}\n", end="")
+    if json:
+        write(last)
+    else:
+        print(line)
     return code

@@ -6,7 +6,6 @@ Source: code.claude.com/docs/en/hooks, and observations of CLI 2.1: docs/hook.md
 from collections.abc import Mapping
 
 import msgspec
-from msgspec import Struct
 from msgspec.structs import replace
 
 from atlas_retry.model import GateResult
@@ -137,25 +136,6 @@ class BlockTally(msgspec.Struct, frozen=True, kw_only=True):
     """First line of the last answer."""
     refused_tree: str | None = None
     """Tree id of the files after the last turn, if some of them were refused."""
-
-
-class TurnResult(Struct, frozen=True, kw_only=True, rename={"schema_": "schema"}):
-    """What `atlas hook result` says of the last turn that was judged."""
-
-    schema_: str = "atlas.hook/1"
-    gates: str = ""
-    """green, red, unsure (held changes, gates that could not run) or unjudged."""
-    line: str
-    """The first line of the answer."""
-    sent_back: bool = False
-    """Whether the turn was to continue; at the limit it was not."""
-    failed: tuple[str, ...] = ()
-    """Names of the gates, or `the guard`."""
-    tree: str | None = None
-    """Id of the files that were judged; None without git."""
-    session_id: str = ""
-    root: str = ""
-    ended_at: str = ""
 
 
 def is_from_a_person(turn: HookTurn, tally: BlockTally) -> bool:
