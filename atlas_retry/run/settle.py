@@ -6,7 +6,8 @@ from itertools import chain, islice
 from msgspec import Struct
 from msgspec.structs import replace
 
-from atlas_retry.diagnostics.selecting import RUNNERS, reproducing_each
+from atlas_retry.diagnostics.runners import RUNNERS
+from atlas_retry.diagnostics.selecting import reproducing_each
 from atlas_retry.diagnostics.tests_ran import tests_counted
 from atlas_retry.events import Notice, ValidationFinished, ViolationsFound
 from atlas_retry.guard.judgement import Judgement
