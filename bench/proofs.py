@@ -4,12 +4,13 @@ python bench/proofs.py [NAME...]
 """
 
 import json
-import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+from changes import GIT, environ
 
 LIMIT_S = 300
 PAY = '''"""Money."""
@@ -111,14 +112,6 @@ SHELL = {
 }
 
 
-def with_(base: Mapping[str, str], **files: str) -> dict[str, str]:
-    """`base` with other files; `__` in a name is `/`, the last `_` before a suffix a dot."""
-    return {
-        **base,
-        **{name.replace("__", "/").replace("_DOT_", "."): t for name, t in files.items()},
-    }
-
-
 Setup = tuple[dict[str, str], str, str]
 """Files, kind of the gate, command."""
 PYTEST = "python -m pytest -q -p no:cacheprovider"
@@ -128,44 +121,44 @@ BLIND: dict[str, Setup] = {
     "ruff into tee": (PYTHON, "lint", "ruff check . | tee lint.log"),
     "ruff with one rare rule": (PYTHON, "lint", "ruff check --select PLR1722 ."),
     "ruff excludes app": (
-        with_(PYTHON, ruff_DOT_toml='exclude = ["app"]\n'),
+        PYTHON | {"ruff.toml": 'exclude = ["app"]\n'},
         "lint",
         "ruff check .",
     ),
     "mypy on tests only": (PYTHON, "lint", "mypy tests/test_version.py"),
     "mypy ignores errors": (
-        with_(PYTHON, mypy_DOT_ini="[mypy]\nignore_errors = True\n"),
+        PYTHON | {"mypy.ini": "[mypy]\nignore_errors = True\n"},
         "lint",
         "mypy app",
     ),
     "mypy or true": (PYTHON, "lint", "mypy app || true"),
     "format of tests only": (PYTHON, "format", "ruff format --check tests"),
     "format then echo": (PYTHON, "format", "ruff format --check . > /dev/null; echo done"),
-    "tests that call only": (with_(PYTHON, tests__test_app_DOT_py=CALLS), "test", PYTEST),
+    "tests that call only": (PYTHON | {"tests/test_app.py": CALLS}, "test", PYTEST),
     "another test file": (PYTHON, "test", f"{PYTEST} tests/test_version.py"),
     "a filter": (PYTHON, "test", f"{PYTEST} -k version"),
-    "swallowed asserts": (with_(PYTHON, tests__test_app_DOT_py=SWALLOWS), "test", PYTEST),
+    "swallowed asserts": (PYTHON | {"tests/test_app.py": SWALLOWS}, "test", PYTEST),
     "lost in a redirect": (PYTHON, "test", f"{PYTEST} > out.txt 2>&1; echo ok"),
     "script that always passes": (
-        with_(SHELL, check_DOT_sh="sh app/sum.sh > /dev/null\necho ok\n"),
+        SHELL | {"check.sh": "sh app/sum.sh > /dev/null\necho ok\n"},
         "test",
         "sh check.sh",
     ),
     "node asserts nothing": (
-        with_(
-            NODE,
-            test__pay_DOT_test_DOT_js='const test = require("node:test");\n'
+        NODE
+        | {
+            "test/pay.test.js": 'const test = require("node:test");\n'
             'const { total } = require("../src/pay.js");\ntest("adds", () => { total(1, 2); });\n',
-        ),
+        },
         "test",
         "npm test",
     ),
     "go test asserts nothing": (
-        with_(
-            GO,
-            pay_test_DOT_go='package pay\n\nimport "testing"\n\n'
+        GO
+        | {
+            "pay_test.go": 'package pay\n\nimport "testing"\n\n'
             "func TestTotal(t *testing.T) {\n\tTotal(1, 2)\n}\n",
-        ),
+        },
         "test",
         "go test ./...",
     ),
@@ -177,25 +170,25 @@ SOUND: dict[str, Setup] = {
     "ruff on app": (PYTHON, "lint", "ruff check app"),
     "ruff with errors only": (PYTHON, "lint", "ruff check --select E9,F ."),
     "ruff excludes generated code": (
-        with_(PYTHON, ruff_DOT_toml='exclude = ["app/big.py"]\n', app__big_DOT_py=PAY * 20),
+        PYTHON | {"ruff.toml": 'exclude = ["app/big.py"]\n', "app/big.py": PAY * 20},
         "lint",
         "ruff check .",
     ),
-    "ruff by make": (with_(PYTHON, Makefile="lint:\n\truff check .\n"), "lint", "make lint"),
+    "ruff by make": (PYTHON | {"Makefile": "lint:\n\truff check .\n"}, "lint", "make lint"),
     "mypy": (PYTHON, "lint", "mypy app"),
     "mypy strict": (PYTHON, "lint", "mypy --strict app tests"),
     "format check": (PYTHON, "format", "ruff format --check ."),
     "format": (PYTHON, "format", "ruff format ."),
     "format and lint": (PYTHON, "lint", "ruff format --check . && ruff check ."),
     "pytest": (PYTHON, "test", PYTEST),
-    "pytest by make": (with_(PYTHON, Makefile=f"test:\n\t{PYTEST}\n"), "test", "make test"),
+    "pytest by make": (PYTHON | {"Makefile": f"test:\n\t{PYTEST}\n"}, "test", "make test"),
     "pytest of one module": (
-        with_(PYTHON, tests__test_app_DOT_py=UNIT),
+        PYTHON | {"tests/test_app.py": UNIT},
         "test",
         f"{PYTEST} tests",
     ),
     "unittest": (
-        with_(PYTHON, tests__test_app_DOT_py=UNIT),
+        PYTHON | {"tests/test_app.py": UNIT},
         "test",
         "python -m unittest -q tests.test_app",
     ),
@@ -222,20 +215,13 @@ def said(setup: Setup) -> tuple[bool | None, str]:
         gate = {kind: [{"run": command, "required": True}]}
         (root / ".atlas").mkdir()
         (root / ".atlas/config.yaml").write_text(json.dumps({"validation": gate}))
-        environ = {
-            "PATH": os.environ["PATH"],
-            "HOME": folder,
-            "ATLAS_HOME": f"{folder}/state",
-            "GOCACHE": f"{tempfile.gettempdir()}/go-cache",
-            "GOFLAGS": "-mod=mod",
-        }
-        git = ("git", "-c", "user.name=a", "-c", "user.email=a@example.invalid")
+        env = environ(Path(folder))
         for line in (("init", "-q"), ("add", "-A"), ("commit", "-qm", "x")):
-            subprocess.run((*git, *line), cwd=root, env=environ, check=True)
+            subprocess.run((*GIT, *line), cwd=root, env=env, check=True)
         ran = subprocess.run(
             (sys.executable, "-m", "atlas_retry", "prove", "--json"),
             cwd=root,
-            env=environ,
+            env=env,
             capture_output=True,
             text=True,
             timeout=LIMIT_S,
@@ -243,8 +229,9 @@ def said(setup: Setup) -> tuple[bool | None, str]:
         )
         if ran.returncode not in (0, 1):
             return None, (ran.stdout + ran.stderr)[-400:]
-        (proof,) = json.loads(ran.stdout)["gates"]
-        return not json.loads(ran.stdout)["success"], json.dumps(proof)[:300]
+        report = json.loads(ran.stdout)
+        (proof,) = report["gates"]
+        return not report["success"], json.dumps(proof)[:300]
 
 
 def main(names: list[str]) -> None:
