@@ -168,9 +168,9 @@ def is_product(path: str, scene: Scene) -> bool:
         return False
     was_there = path in scene.old_paths
     text_of = scene.old_text if was_there else scene.new_text
-    users = importing(path, scene, text_of)
-    is_used = any(was_there or places.is_source(user) for user in users)
-    return is_used and not _COLLECTED.search(text_of(path))
+    if _COLLECTED.search(text_of(path)):
+        return False
+    return any(was_there or places.is_source(user) for user in importing(path, scene, text_of))
 
 
 def importing(path: str, scene: Scene, text_of: Callable[[str], str]) -> Iterator[str]:
