@@ -110,10 +110,10 @@ def _is_addition(key: Key) -> bool:
 
 def more(delta: Delta, reason: Ruling) -> Ruling | None:
     """The ruling on settings that only have more dependencies, jobs or steps; None for others."""
+    if reason.rule not in ("settings-changed", "pipeline-changed") or is_shared(delta.path):
+        return None
     old, new = (parse(delta.path, content or b"") for content in (delta.before, delta.after))
-    is_alone = reason.rule in ("settings-changed", "pipeline-changed") and not is_shared(delta.path)
-    grew = isinstance(old, dict) and old != {} and _grew(old, new, "")
-    if not (is_alone and grew):
+    if not (isinstance(old, dict) and old and _grew(old, new, "")):
         return None
     return replace(
         reason,
