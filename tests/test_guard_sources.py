@@ -1,5 +1,7 @@
 """Each rule on sources and on what is beside them, with changes it speaks of and look-alikes."""
 
+import time
+
 import pytest
 from msgspec.structs import replace
 
@@ -617,3 +619,12 @@ def test_an_edited_dependency_ends_the_run(after: dict[str, str], verdict: Verdi
     change = case({"package.json": "{}"}, after)
     installed = replace(change, installed=("node_modules/a/index.js",), changed=tuple(after))
     assert guard.assess(installed).ends is verdict
+
+
+def test_a_change_of_a_hundred_sources_takes_seconds() -> None:
+    body = "".join(f"def f{n}(a):\n    return a + {n}\n" for n in range(150))
+    before = {f"app/m{n}.py": f"{body}# {n}\n" for n in range(100)}
+    after = {path: text.replace("a + 3\n", "a - 3\n") for path, text in before.items()}
+    started_s = time.process_time()
+    assert {one.rule for one in guard.rulings(case(before, after))} == {""}
+    assert time.process_time() - started_s < 10

@@ -153,10 +153,11 @@ def _knows_runners(*, already: bool) -> Callable[[Delta, Scene], Iterator[Seen]]
     asks = lines({"": _RUNNER_NAMES}, "asks for what only a test runner sets")
 
     def check(delta: Delta, scene: Scene) -> Iterator[Seen]:
+        found = list(asks(delta, scene))
         pattern = case.pattern_of(delta.path, {"": _RUNNER_NAMES})
         olds = (other.old_text for other in scene.deltas if places.is_source(other.path))
-        if any(map(pattern.search, olds)) is already:
-            yield from asks(delta, scene)
+        if found and any(map(pattern.search, olds)) is already:
+            yield from found
 
     return check
 
@@ -394,8 +395,8 @@ def rulings(delta: Delta, scene: Scene) -> Iterator[Ruling]:
 def deleted(delta: Delta, scene: Scene) -> Iterator[Ruling]:
     """A deleted source that a failing gate reported: for review while something uses it."""
     problems = chain.from_iterable(result.diagnostics for result in scene.case.failing)
-    reported = {*dict(scene.printed), *(problem.path for problem in problems)}
-    if delta.after is not None or delta.path not in reported:
+    paths = chain(dict(scene.printed), (problem.path for problem in problems))
+    if delta.after is not None or delta.path not in paths:
         return
     name = places.name(delta.path)
     named = filter(places.is_test, scene.case.mentions([name]).get(name, ()))
