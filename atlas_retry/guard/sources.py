@@ -266,11 +266,9 @@ def _swallows(*, the_failure: bool) -> Callable[[Delta, Scene], Iterator[Seen]]:
     def check(delta: Delta, scene: Scene) -> Iterator[Seen]:
         known = [text for _, text in _any_errors(delta.path, delta.before)]
         failed = _functions_at(_failing_lines(delta, scene), delta.path, delta.before)
-        now = _any_errors(delta.path, delta.after)
-        texts = dict(now)
-        for line, _ in more_often(now, known):
+        for line, text in more_often(_any_errors(delta.path, delta.after), known):
             is_there = not failed.isdisjoint(_functions_at([line], delta.path, delta.after))
-            if is_there is the_failure and (the_failure or _IDLE.match(texts[line])):
+            if is_there is the_failure and (the_failure or _IDLE.match(text)):
                 yield line, detail
 
     return check
