@@ -17,6 +17,7 @@ from atlas_retry.errors import StateError, UsageError
 from atlas_retry.model import OpenReview
 from atlas_retry.patterns import regex
 from atlas_retry.reading import read_file
+from atlas_retry.workspace.changed import merge_base
 from atlas_retry.workspace.git import GitError, git, user_environment
 
 MAX_KEPT = 200
@@ -25,7 +26,6 @@ MAX_COMPARED = 4_000_000
 """Pairs of lines beyond which two states of a file are one hunk."""
 _LAYOUT = regex(r"""[\s,;()"'`\\]+""")
 """What formatters add and remove: white space, trailing commas, parentheses, quotes."""
-_TRUNKS = ("origin/HEAD", "origin/main", "origin/master", "main", "master")
 
 
 class Hunk(Struct, frozen=True, kw_only=True):
@@ -154,28 +154,6 @@ def _at(root: Path, environ: Mapping[str, str], commit: str, path: str) -> bytes
         return git("cat-file", "blob", f"{commit}:{path}", cwd=root, env=env)
     except GitError:
         return None
-
-
-def merge_base(root: Path, environ: Mapping[str, str], baseline: str | None) -> str | None:
-    """The newest commit that HEAD shares with the trunk, or with `baseline`; None if unknown.
-
-    The trunk is the remote's default branch, else a local `main` or `master`; never the branch
-    that is checked out: a commit on it settles nothing.
-    """
-    env = user_environment(environ)
-    try:
-        asked = git("symbolic-ref", "-q", "--short", "HEAD", cwd=root, env=env, accept=(0, 1))
-        here = {"HEAD", "@", asked.decode().strip()}
-        for name in [baseline] if baseline else _TRUNKS:
-            if name in here:
-                continue
-            ask = ("merge-base", "HEAD", "--end-of-options", name)
-            ask = ("merge-base", "--end-of-options", "HEAD", name)
-            if shared := git(*ask, cwd=root, env=env, accept=(0, 1, 128)).decode().strip():
-                return shared
-    except GitError:
-        return None  # without git, or without a commit
-    return None
 
 
 def _write(home: Path, root: Path, questions: Sequence[Question]) -> None:

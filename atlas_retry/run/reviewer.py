@@ -5,12 +5,12 @@ from pathlib import Path
 
 from atlas_retry import state_dir
 from atlas_retry.agents import review
-from atlas_retry.history.reviews import merge_base
 from atlas_retry.model import Agent, Gate, GateResult
 from atlas_retry.run.budget import SharedBudget
 from atlas_retry.run.open import OpenWorkspace
 from atlas_retry.settings import nth
 from atlas_retry.text.redaction import redact, secret_values
+from atlas_retry.workspace.changed import merge_base
 from atlas_retry.workspace.since import diff_since
 
 

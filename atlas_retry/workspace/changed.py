@@ -1,4 +1,4 @@
-"""Which paths a change is about, for git: since a revision, or staged. Reads no content."""
+"""Where a change began and which paths it is about, for git. Reads no content."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from atlas_retry.errors import UsageError
-from atlas_retry.workspace.git import GitError, commit_id, git, split
+from atlas_retry.workspace.git import GitError, commit_id, git, split, user_environment
 
 MAIN_BRANCHES = ("origin/HEAD", "origin/main", "origin/master", "main", "master")
 """Where a branch is taken to have begun, the first one that there is."""
@@ -49,6 +49,26 @@ def staged(root: Path, env: Mapping[str, str]) -> Changed:
     unstaged = split(git("diff", *_NAMES, "--", cwd=root, env=env))
     partly = tuple(sorted(paths.intersection(unstaged)))
     return Changed(paths=paths, how="staged", partly=partly)
+
+
+def merge_base(root: Path, environ: Mapping[str, str], baseline: str | None) -> str | None:
+    """The newest commit that HEAD shares with the main branch, or with `baseline`; None if unknown.
+
+    Never with the branch that is checked out: a commit on it settles nothing.
+    """
+    env = user_environment(environ)
+    try:
+        asked = git("symbolic-ref", "-q", "--short", "HEAD", cwd=root, env=env, accept=(0, 1))
+        here = {"HEAD", "@", asked.decode().strip()}
+        for name in [baseline] if baseline else MAIN_BRANCHES:
+            if name in here:
+                continue
+            ask = ("merge-base", "--end-of-options", "HEAD", name)
+            if shared := git(*ask, cwd=root, env=env, accept=(0, 1, 128)).decode().strip():
+                return shared
+    except GitError:
+        return None  # without git, or without a commit
+    return None
 
 
 def _main_branch(root: Path, env: Mapping[str, str]) -> str:
