@@ -4,8 +4,9 @@ A question is about hunks, the lines that an attempt added: it stays open whatev
 the file, in any layout, and on any branch that has them.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
+from functools import partial
 from itertools import chain, takewhile
 from pathlib import Path
 
@@ -135,15 +136,21 @@ def still_open(
     `baseline` is `triage.baseline`, if it is set.
     """
     hunks = set(chain.from_iterable(one.hunks for one in every))
-    there = {hunk for hunk in hunks if is_there(hunk, _content(root, hunk))}
+    there = _in_files(hunks, partial(_content, root))
     if there and (base := merge_base(root, environ, baseline)):
-        there = {hunk for hunk in there if not is_there(hunk, _at(root, environ, base, hunk.path))}
+        there -= _in_files(there, partial(_at, root, environ, base))
     return tuple(one.review for one in every if not there.isdisjoint(one.hunks))
 
 
-def _content(root: Path, hunk: Hunk) -> bytes | None:
+def _in_files(hunks: Collection[Hunk], read: Callable[[str], bytes | None]) -> set[Hunk]:
+    """Those of the hunks that are there; each file is read once."""
+    content = {path: read(path) for path in {hunk.path for hunk in hunks}}
+    return {hunk for hunk in hunks if is_there(hunk, content[hunk.path])}
+
+
+def _content(root: Path, path: str) -> bytes | None:
     try:
-        return read_file(root / hunk.path)
+        return read_file(root / path)
     except OSError:
         return None
 
