@@ -574,9 +574,7 @@ class Effects(Struct, kw_only=True):
             except StateError as error:
                 self.asked[attempt.number] = asked
                 self.emit(Notice(level=Level.WARNING, text=str(error)))
-        every = (*reviews.kept(home, root), *chain.from_iterable(self.asked.values()))
-        baseline = self.opened.settings.triage_baseline
-        return reviews.still_open(every, root, self.opened.environ, baseline)
+        return self.opened.open_reviews([*chain.from_iterable(self.asked.values())])
 
     def _questions(
         self, origin: str, attempt: Attempt, left: Sequence[Held]

@@ -22,6 +22,7 @@ from atlas_retry.text.redaction import secret_values
 from atlas_retry.text.units import some
 
 if TYPE_CHECKING:
+    from atlas_retry.history.reviews import Question
     from atlas_retry.workspace.discovery import Workspace
     from atlas_retry.workspace.look import Lookout, Tracker
 
@@ -62,13 +63,16 @@ class OpenWorkspace(Struct, frozen=True, kw_only=True, dict=True):
 
         return Lookout(self.tracker)
 
-    def open_reviews(self) -> tuple[OpenReview, ...]:
-        """Changes in the workspace that a person must review. Raises StateError."""
-        if not (self.state / "reviews").is_dir():
+    def open_reviews(self, unkept: "Sequence[Question]" = ()) -> tuple[OpenReview, ...]:
+        """Changes in the workspace that a person must review; `unkept` is asked as well.
+
+        Raises StateError.
+        """
+        if not unkept and not (self.state / "reviews").is_dir():
             return ()
         from atlas_retry.history import reviews  # start-up
 
-        every = reviews.kept(self.state, self.root)
+        every = (*reviews.kept(self.state, self.root), *unkept)
         return reviews.still_open(every, self.root, self.environ, self.settings.triage_baseline)
 
     @cached_property
