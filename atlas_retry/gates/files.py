@@ -43,7 +43,7 @@ def limited(
     left_out: dict[str, str] = {}
     for gate in gates:
         inputs = gate.inputs or (gate.files if PLACEHOLDER in gate.run else ())
-        relevant = [path for path in changed if _match(inputs, path)]
+        relevant = _matching(inputs, changed)
         line, taken = _narrowest(gate, relevant, root)
         if not relevant:
             left_out[gate.name] = "nothing that it reads has changed"
@@ -57,7 +57,7 @@ def _narrowest(
     gate: Gate, changed: Collection[str], root: Path
 ) -> tuple[str, tuple[str, ...] | None]:
     """The line to run for a change, and the files that its lines get; None for all."""
-    if not all(_takes(gate, path) for path in changed):
+    if len(_taken(gate, changed)) < len(changed):
         return gate.run, None
     below = (path for path in changed if _below(gate.cwd, path))
     there = tuple(path for path in below if _is_file(root / path))
@@ -104,19 +104,22 @@ def _all(gate: Gate, line: str, scope: FileScope) -> Iterator[str]:
     """All files that it takes, or for a `recheck` the uncommitted ones."""
     listed = scope.listed()
     asked = scope.uncommitted() if line == gate.recheck else listed
-    for path in asked:
-        if path in listed and S_ISREG(listed[path][0]) and _takes(gate, path):
+    for path in _taken(gate, asked):
+        if path in listed and S_ISREG(listed[path][0]):
             yield path
 
 
-def _takes(gate: Gate, path: str) -> bool:
-    return _match(gate.files or gate.inputs, path)
+def _taken(gate: Gate, paths: Collection[str]) -> list[str]:
+    return _matching(gate.files or gate.inputs, paths)
 
 
-def _match(globs: tuple[str, ...], path: str) -> bool:
+def _matching(globs: tuple[str, ...], paths: Collection[str]) -> list[str]:
+    """Those of the paths that the globs match; all without globs."""
+    if not globs:
+        return [*paths]
     from atlas_retry.text.globs import Globs  # start-up
 
-    return not globs or Globs(globs).match(path)
+    return [*filter(Globs(globs).match, paths)]
 
 
 def _is_file(path: Path) -> bool:
