@@ -19,8 +19,9 @@ from atlas_retry.model import Gate, GateResult, Kind, Status, Tree
 from atlas_retry.patterns import regex
 from atlas_retry.run.open import OpenWorkspace
 from atlas_retry.source.faults import PLANTED, Fault, mutants, planted
-from atlas_retry.workspace import isolated, trees
+from atlas_retry.workspace import isolated, place, trees
 from atlas_retry.workspace.locking import lock
+from atlas_retry.workspace.store import FILE
 
 MOST_FILES = 3
 """Files of a language that get a fault at once: a tool's own settings may leave one of them out."""
@@ -118,8 +119,7 @@ def _run(
     Gates that write run alone: `changed` of each are the faults that it has corrected.
     """
     opened = planting.opened
-    tree = trees.DirectoryTree(opened.root, opened.environ)
-    wrong = {one.path: (tree.mode(one.path) or "100644", one.content) for one in faults}
+    wrong = {one.path: (_mode(opened, one.path), one.content) for one in faults}
     ran = dict[Gate, GateResult]()
     for group in _groups(gates):
         with isolated.beside(opened.git, wrong, [gate.run for gate in group]) as there:
@@ -129,6 +129,11 @@ def _run(
                 changed = tuple(path for path in wrong if _content(there, path) != wrong[path][1])
                 ran[group[0]] = replace(ran[group[0]], changed=changed)
     return ran
+
+
+def _mode(opened: OpenWorkspace, path: str) -> str:
+    file = place.look(opened.root, path)
+    return file.mode if file else FILE
 
 
 def _groups(gates: Iterable[Gate]) -> Iterator[list[Gate]]:
@@ -292,6 +297,7 @@ def _chosen_mutants(opened: OpenWorkspace, files: Mapping[str, bytes]) -> Iterat
             continue
         found = [(scope.name in words, fault) for scope, fault in mutants(path, text)]
         ranked[path] = [fault for _, fault in sorted(found, key=lambda one: not one[0])]
+    head.preload(ranked)
     is_named = {path: splitext(path.rpartition("/")[2])[0] in words for path in ranked}
     order = sorted(
         ranked, key=lambda path: (files[path] == head.read(path), not is_named[path], path)
@@ -304,7 +310,9 @@ def _proved_by_mutants(
     planting: Planting, gates: Sequence[Gate], files: Mapping[str, bytes]
 ) -> dict[Gate, ProvenGate]:
     """A fault that one test gate notices is none that another has to."""
-    faults = islice(_chosen_mutants(planting.opened, files), planting.functions if gates else 0)
+    if not gates:
+        return {}
+    faults = islice(_chosen_mutants(planting.opened, files), planting.functions)
     seen: Counter[Gate] = Counter()
     tried, left = 0, list[str]()
     for fault in faults:
