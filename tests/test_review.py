@@ -298,6 +298,14 @@ def test_a_review_that_was_not_made_is_not_run(
     assert shown in done.out + done.err
 
 
+def test_the_path_of_the_fixing_agent_is_none_of_a_reviewer(project: Project) -> None:
+    reviewing(project, agent="claude-code")
+    done = atlas(project, "validate", "--review")
+    assert done.code == 3, done
+    assert "taste: " in done.err
+    assert str(project.script) not in done.err
+
+
 def test_without_a_review_gate_there_is_nothing_to_ask(project: Project) -> None:
     done = atlas(project, "validate", "--review")
     assert done.code == 2

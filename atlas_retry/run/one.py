@@ -30,6 +30,7 @@ from atlas_retry.run.loop import retry
 from atlas_retry.run.open import OpenWorkspace, open_configured
 from atlas_retry.run.progress import Progress, Run, limits
 from atlas_retry.run.triage import aligned, check_baseline, completed
+from atlas_retry.settings import AgentSettings
 from atlas_retry.text.redaction import redact, secret_values
 from atlas_retry.text.units import copyable, some, usd
 from atlas_retry.workspace import (
@@ -350,11 +351,14 @@ def paid_reviewer(
 
     opened = ledger.limited(opened, ledger.standing(opened, values.Order(), but=""))
     hidden = secret_values(opened.environ)
+    available = set[str]()
     for gate in gates:
-        backend = gate.agent or opened.settings.agent.backend
-        lack = agents.check(replace(opened.settings.agent, backend=backend), opened.environ)
-        if lack:
+        settings = _agent_of(gate, opened.settings.agent)
+        if settings.backend in available:
+            continue
+        if lack := agents.check(settings, opened.environ):
             raise AgentError(f"{gate.name}: {lack.error}", remedy=lack.remedy)
+        available.add(settings.backend)
 
     def agent(gate: Gate) -> Agent:
         return redacted_agent(_reviewer(opened, gate, lambda _: None), hidden)
@@ -363,13 +367,19 @@ def paid_reviewer(
 
 
 def _reviewer(opened: OpenWorkspace, gate: Gate, emit: Emit) -> Agent:
-    """The agent of a review gate: its own, else the configured one. Raises AgentError."""
-    settings = opened.settings.agent
-    if gate.agent in (None, settings.backend):
-        return agents.resolve(settings.backend)(settings, emit, opened.environ)
-    settings = replace(settings, backend=gate.agent, path=None, command=None, extra_args=())
-    reviewer = agents.resolve(gate.agent)(settings, emit, opened.environ)
+    """The agent of a review gate. Raises AgentError."""
+    settings = _agent_of(gate, opened.settings.agent)
+    reviewer = agents.resolve(settings.backend)(settings, emit, opened.environ)
+    if settings is opened.settings.agent:
+        return reviewer
     return lambda request: reviewer(replace(request, model=None))  # models are another agent's
+
+
+def _agent_of(gate: Gate, settings: AgentSettings) -> AgentSettings:
+    """The settings of a review gate's agent: its own, else the configured one."""
+    if gate.agent in (None, settings.backend):
+        return settings
+    return replace(settings, backend=gate.agent, path=None, command=None, extra_args=())
 
 
 def _baseline(opened: OpenWorkspace, recorded: Recorded | None) -> Validation | None:
