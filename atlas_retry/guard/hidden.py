@@ -59,15 +59,15 @@ def _typed_away(delta: Delta, scene: Scene) -> Iterator[Seen]:
 
 def _the_same(delta: Delta, scene: Scene) -> Iterator[Seen]:
     """Statements that come back with their value thrown away, unless the gate proposes that."""
-    proposed = "\n".join(_HELP.findall("".join(r.stdout + r.stderr for r in scene.case.failing)))
     old, new = delta.old_text.splitlines(), delta.new_text.splitlines()
     gone = {_plain(line) for _, line in more_often(enumerate(old), new)}
     for number, line in delta.added_lines:
-        discards = _DISCARDS.search(line.strip())
-        if discards and discards[0].strip() not in proposed:
-            shown, bare = line.strip()[:80], _DISCARDS.sub("", line.strip())
-            if "(" in bare and _plain(bare) in gone:
-                yield number, f"throws away what the checker wants to be used: `{shown}`"
+        statement = line.strip()
+        discards, bare = _DISCARDS.search(statement), _DISCARDS.sub("", statement)
+        if discards and "(" in bare and _plain(bare) in gone:
+            proposed = _HELP.findall("".join(r.stdout + r.stderr for r in scene.case.failing))
+            if not any(discards[0].strip() in text for text in proposed):
+                yield number, f"throws away what the checker wants to be used: `{statement[:80]}`"
 
 
 _HELP = regex(r"(?im)^\W*help: (.*)")  # rustc 1.95, for `unused_must_use`

@@ -234,8 +234,6 @@ _FOR_ANY = regex(r"""(?x)
 """The head of a handler for whatever is raised; one for named errors is none."""
 _GOES_ON = regex(r"\b(raise|throw|throws|rethrow|reject|panic|abort|fail|[\w.]*[eE]xit|Fatal\w*)\b")
 """What a handler that hides nothing does."""
-
-
 _IDLE = regex(r"(?s)^[^:{]*([:{][^(]*)?$")  # calls nothing
 
 
@@ -265,8 +263,10 @@ def _swallows(*, the_failure: bool) -> Callable[[Delta, Scene], Iterator[Seen]]:
 
     def check(delta: Delta, scene: Scene) -> Iterator[Seen]:
         known = [text for _, text in _any_errors(delta.path, delta.before)]
-        failed = _functions_at(_failing_lines(delta, scene), delta.path, delta.before)
-        for line, text in more_often(_any_errors(delta.path, delta.after), known):
+        new = list(more_often(_any_errors(delta.path, delta.after), known))
+        reported = _failing_lines(delta, scene) if new else ()
+        failed = _functions_at(reported, delta.path, delta.before)
+        for line, text in new:
             is_there = not failed.isdisjoint(_functions_at([line], delta.path, delta.after))
             if is_there is the_failure and (the_failure or _IDLE.match(text)):
                 yield line, detail
@@ -393,7 +393,7 @@ def rulings(delta: Delta, scene: Scene) -> Iterator[Ruling]:
 def deleted(delta: Delta, scene: Scene) -> Iterator[Ruling]:
     """A deleted source that a failing gate reported: for review while something uses it."""
     problems = chain.from_iterable(result.diagnostics for result in scene.case.failing)
-    paths = chain(dict(scene.printed), (problem.path for problem in problems))
+    paths = chain((path for path, _ in scene.printed), (problem.path for problem in problems))
     if delta.after is not None or delta.path not in paths:
         return
     name = places.name(delta.path)
