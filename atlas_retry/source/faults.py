@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from atlas_retry.patterns import regex
 from atlas_retry.source.languages import language_of, parse, text_of
-from atlas_retry.source.scopes import Scope, ScopeKind, definitions
+from atlas_retry.source.scopes import Scope, ScopeKind, definitions, innermost
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -100,10 +100,8 @@ def mutants(path: str, source: bytes) -> tuple[tuple[Scope, Fault], ...]:
     functions = [one for one in definitions(path, source) if one.kind is ScopeKind.FUNCTION]
     chosen: dict[Scope, tuple[Node, str]] = {}
     for node, text in sorted(_places(tree.root_node), key=_is_operator):
-        row = node.start_point.row + 1
-        around = [one for one in functions if one.holds(row)]
-        if around:
-            chosen[min(around, key=lambda one: one.lines)] = node, text
+        if function := innermost(functions, node.start_point.row + 1):
+            chosen[function] = node, text
     return tuple(
         (scope, _exchanged(path, source, node, text, scope.qualified_name))
         for scope, (node, text) in chosen.items()
