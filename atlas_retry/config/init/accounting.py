@@ -333,8 +333,8 @@ def _gate(project: ProjectFiles, line: CiLine) -> Proposed | None:
     writes = re.search(r"(?:--write|--fix|:fix|--apply)\b", f"{line.line} {body}")
     is_plain = first == line.line
     when = f" if {line.condition}" if line.condition else ""
-    asked = ", ".join(_asked_by(task, line)) if task else ""
-    when += f"; {task.name if task else ''} asks for {asked}, which only CI has" if asked else ""
+    if task and (asked := ", ".join(_asked_by(task, line))):
+        when += f"; {task.name} asks for {asked}, which only CI has"
     text = _one_line(line.line)
     return Proposed(
         slot=known.slot,
