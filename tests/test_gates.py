@@ -283,6 +283,14 @@ def test_a_part_that_passes_or_fails_otherwise_makes_the_whole_gate_decide(
     assert result.status is Status.FLAKY
 
 
+def test_a_recheck_without_a_file_to_take_is_no_part(plan: Plan) -> None:
+    whole = f"test -e ../seen || {{ touch ../seen; echo '{A_PROBLEM}'; exit 1; }}"
+    part = f"touch ../part; echo '{A_PROBLEM}' {{files}}; exit 1"
+    (result,) = run_gates([gate(run=whole, recheck=part)], replace(plan, flake_reruns=1)).results
+    assert result.status is Status.FLAKY
+    assert not (plan.root / "../part").exists()
+
+
 A_PROBLEM, ANOTHER = "src.py:1:1: F401 unused", "other.py:1:1: E999 no module"
 
 

@@ -493,7 +493,8 @@ def _fails_in_part(course: Course, number: int) -> bool:
     if traces and traces(result):
         return True
     tests = (reproducing(result, test) for test in result.diagnostics if test.test_id)
-    line = gate.recheck or next(tests, None)
+    has_part = can_run(gate, gate.recheck, course.plan.scope)
+    line = gate.recheck if has_part else next(tests, None)
     if line is None:
         return False
     job = Job(gate=gate, line=line, log_name=log_name(number, gate, "-alone"))
