@@ -61,7 +61,7 @@ def joined_with_diffs(problems: Iterable[Located]) -> list[Located]:
     return [
         _at(problem, shown.get(problem.diagnostic.path))
         for problem in every
-        if problem.diagnostic not in shown.values()
+        if problem.diagnostic != shown.get(problem.diagnostic.path)
     ]
 
 
