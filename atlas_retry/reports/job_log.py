@@ -113,21 +113,26 @@ def without_checkout(text: str) -> str:
     return _AZURE_CHECKOUT.sub("", _GITHUB_CHECKOUT.sub("", text))
 
 
+def unwrapped(text: str) -> str:
+    """The text of a log without stamps of time and without the path of the checkout."""
+    return without_checkout(unstamped(text.replace("\r\n", "\n")))
+
+
 def steps(text: str) -> tuple[JobStep, ...]:
     """The commands of a job, in order; empty for a log of none of the known runners.
 
     `text` may have several jobs in a row, as `gh run view --log-failed` prints them.
     """
-    plain = without_checkout(unstamped(text.replace("\r\n", "\n")))
+    log = unwrapped(text)
     readers = (_github, _gitlab, _azure, _jenkins, _act)
-    return next(filter(None, (tuple(read(plain)) for read in readers)), ())
+    return next(filter(None, (tuple(read(log)) for read in readers)), ())
 
 
 def says_failed(text: str) -> bool:
     """Whether a log of a job says that something failed, in no step in particular."""
-    plain = unstamped(text.replace("\r\n", "\n"))
+    log = unwrapped(text)
     signs = (_GITHUB_ERROR, _GITLAB_END, _JENKINS_FAILED, _ACT_FAILED)
-    return any(sign.search(plain) for sign in signs)
+    return any(sign.search(log) for sign in signs)
 
 
 def _github(text: str) -> Iterator[JobStep]:

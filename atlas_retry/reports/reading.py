@@ -10,7 +10,6 @@ import msgspec
 from msgspec.structs import replace
 
 from atlas_retry.diagnostics import report_formats
-from atlas_retry.diagnostics.reader import unstamped
 from atlas_retry.diagnostics.report_values import UnknownReportError
 from atlas_retry.diagnostics.tools import tool_of
 from atlas_retry.errors import UsageError
@@ -145,8 +144,7 @@ def _log(content: bytes, source: str) -> Recorded:
         if not job_log.says_failed(text):
             raise _refused(source, "is the log of a job in which no command failed")
         results = ()
-    plain = job_log.without_checkout(unstamped(text.replace("\r\n", "\n")))
-    results = results or (replace(FAILED, name="log", stdout=plain),)
+    results = results or (replace(FAILED, name="log", stdout=job_log.unwrapped(text)),)
     return Recorded(validation=Validation(results=results))
 
 
