@@ -1,6 +1,7 @@
 """Where a change began and which paths it is about, for git. Reads no content."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from msgspec import Struct
@@ -28,8 +29,10 @@ def since(root: Path, env: Mapping[str, str], revision: str) -> Changed:
 
     An empty revision is the main branch. Raises UsageError if there is none, or no such commit.
     """
-    named = revision or _main_branch(root, env)
-    there = commit_id(root, env, named)
+    if revision:
+        named, there = revision, commit_id(root, env, revision)
+    else:
+        named, there = _main_branch(root, env)
     found = git("merge-base", "HEAD", there, cwd=root, env=env, accept=(0, 1)).decode().split()
     if not found:
         raise UsageError(
@@ -71,15 +74,11 @@ def merge_base(root: Path, environ: Mapping[str, str], baseline: str | None) -> 
     return None
 
 
-def _main_branch(root: Path, env: Mapping[str, str]) -> str:
+def _main_branch(root: Path, env: Mapping[str, str]) -> tuple[str, str]:
+    """The first of these that there is, and its commit."""
     for name in MAIN_BRANCHES:
-        try:
-            git("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}", cwd=root, env=env)
-        except GitError as error:
-            if error.status is None:
-                raise
-        else:
-            return name
+        with suppress(UsageError):
+            return name, commit_id(root, env, name)
     raise UsageError(
         f"no main branch is known here: none of {', '.join(MAIN_BRANCHES)}",
         remedy="name the revision to compare with: atlas validate --changed REV",
