@@ -224,7 +224,7 @@ def _lost(ws: Workspace, state: TreeState) -> tuple[str, ...]:
 
 def _tips(state: TreeState) -> dict[str, str]:
     """Ids that refs, HEAD, unfinished operations and stashes name."""
-    files = {name.partition("/")[2]: file.content for name, file in state.git.items()}
+    files = state.in_git
     named = {name: os.fsdecode(files[name]).strip() for name in _IDS if name in files}
     named |= refs_in(files)
     entries = os.fsdecode(files.get("logs/refs/stash", b"")).splitlines()

@@ -168,7 +168,7 @@ def _update(ws: Workspace, orders: Collection[str]) -> None:
 
 
 def _held_refs(state: TreeState) -> dict[str, str]:
-    return refs_in({name.partition("/")[2]: file.content for name, file in state.git.items()})
+    return refs_in(state.in_git)
 
 
 def _refs_now(ws: Workspace) -> dict[str, str]:

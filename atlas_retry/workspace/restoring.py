@@ -136,7 +136,7 @@ def head_of(held: TreeState) -> str | None:
     """The last commit when a snapshot was taken; None if there was none, or only git could tell."""
     if "own/HEAD" not in held.git:
         return None
-    return commit_in({name.partition("/")[2]: file.content for name, file in held.git.items()})
+    return commit_in(held.in_git)
 
 
 def restore_but_edited(

@@ -80,6 +80,11 @@ class TreeState(Struct, frozen=True, kw_only=True, dict=True):
         """All files and links of the work tree in the snapshot."""
         return {**self.work, **self.ignored} if self.ignored else self.work
 
+    @property
+    def in_git(self) -> dict[str, bytes]:
+        """Contents of git's own small files by their names in a git directory."""
+        return {name.partition("/")[2]: file.content for name, file in self.git.items()}
+
     def may_lack(self, path: str) -> bool:
         """Whether the snapshot left a path out for another reason than being in a cache."""
         above = (f"{folder}/" for folder in parents(path))
