@@ -230,6 +230,11 @@ def joined(items: Iterable[str]) -> bytes:
     return os.fsencode("\0".join((*items, "")))
 
 
+def lined(ids: Iterable[str]) -> bytes:
+    """Ids one a line, for what git reads without `-z`."""
+    return "".join(f"{oid}\n" for oid in ids).encode()
+
+
 @cache
 def check_version(path: str | None) -> None:
     """Raise WorkspaceError unless a sufficiently new git is on `path` (the PATH to search).

@@ -18,7 +18,7 @@ from atlas_retry.digests import sha256_of
 from atlas_retry.errors import WorkspaceError
 from atlas_retry.workspace import place
 from atlas_retry.workspace.discovery import Workspace, refs_in
-from atlas_retry.workspace.git import GitError, git
+from atlas_retry.workspace.git import GitError, git, lined
 from atlas_retry.workspace.index import put_back_index
 from atlas_retry.workspace.scan import NESTED
 from atlas_retry.workspace.shadow import read_blobs
@@ -239,11 +239,7 @@ def _has(ws: Workspace, ids: Iterable[str], index: Path | None) -> bool:
     asked += ["--indexed-objects"] if index else []
     try:
         # what refs reach now is whole, or git would not work
-        git(*asked, "--not", "--all", cwd=ws.root, env=env, stdin=_lines(ids))
+        git(*asked, "--not", "--all", cwd=ws.root, env=env, stdin=lined(ids))
     except GitError:
         return False
     return True
-
-
-def _lines(ids: Iterable[str]) -> bytes:
-    return "".join(f"{oid}\n" for oid in ids).encode()

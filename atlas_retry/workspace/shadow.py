@@ -11,7 +11,7 @@ from pathlib import Path
 from atlas_retry.errors import StateError, WorkspaceError
 from atlas_retry.state_dir import alone
 from atlas_retry.workspace.discovery import Workspace
-from atlas_retry.workspace.git import GitError, git, shadow_environment
+from atlas_retry.workspace.git import GitError, git, lined, shadow_environment
 
 _KEPT = "refs/atlas/kept/"
 _RAW = "* -text -filter -ident -eol -working-tree-encoding\n"
@@ -137,7 +137,7 @@ def compact(ws: Workspace) -> None:
 
 def read_blobs(ws: Workspace, oids: Iterable[str]) -> dict[str, bytes]:
     """Contents by id. Raises WorkspaceError if one is missing."""
-    asked = _lines(oids)
+    asked = lined(oids)
     return parse_batch(shadow_git(ws, "cat-file", "--batch", stdin=asked)) if asked else {}
 
 
@@ -145,7 +145,7 @@ def contents(ws: Workspace, oids: Sequence[str]) -> Iterator[bytes]:
     """Yield contents in the given order, with only a few in memory at a time."""
     asked = dict.fromkeys(oids)
     how = ("cat-file", "--batch-check=%(objectsize)")
-    sizes = shadow_git(ws, *how, stdin=_lines(asked)).split() if asked else []
+    sizes = shadow_git(ws, *how, stdin=lined(asked)).split() if asked else []
     size_of = dict(zip(asked, map(int, sizes), strict=True))
     waiting: list[str] = []
     total = 0
@@ -162,10 +162,6 @@ def _in_order(ws: Workspace, oids: Sequence[str]) -> Iterator[bytes]:
     blobs = read_blobs(ws, dict.fromkeys(oids))
     for oid in oids:
         yield blobs[oid]
-
-
-def _lines(items: Iterable[str]) -> bytes:
-    return "".join(f"{item}\n" for item in items).encode()
 
 
 def parse_batch(out: bytes) -> dict[str, bytes]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from atlas_retry.workspace import place
 from atlas_retry.workspace.discovery import Workspace
-from atlas_retry.workspace.git import MAX_NAMED, GitError, commit_id, git, user_environment
+from atlas_retry.workspace.git import MAX_NAMED, GitError, commit_id, git, lined, user_environment
 from atlas_retry.workspace.place import Contents, parents
 from atlas_retry.workspace.scan import Scan, Stat, scan
 from atlas_retry.workspace.shadow import parse_batch, shadow_git
@@ -64,7 +64,7 @@ class ObjectTree:
         entries = (self._entries[path] for path in paths if path in self._entries)
         oids = {entry.oid for entry in entries if entry.mode != _SUBMODULE}
         if wanted := sorted(oids - self._contents.keys()):
-            asked = "".join(f"{oid}\n" for oid in wanted).encode()
+            asked = lined(wanted)
             self._contents.update(parse_batch(self._batch(asked)))
 
 
