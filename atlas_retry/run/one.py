@@ -306,7 +306,7 @@ def _effects(
     run = Run(
         run_id=opening.run_id,
         interrupted_usd=journal.interrupted_usd(str(opened.root)),
-        workspace=discovery.facts(opened.git, opened.tracker.uncommitted()),
+        workspace=discovery.facts(opened.git),
         limits=limits(
             opened.settings, with_agent=asked.order.ai_fix, attempts_flag=asked.order.attempts_flag
         ),

@@ -191,9 +191,9 @@ class Uncommitted(Struct, frozen=True, kw_only=True):
     """Staged, changed and untracked files."""
 
 
-def facts(ws: Workspace, now: Uncommitted | None = None) -> WorkspaceFacts:
-    """Facts on the workspace for a report, from `now` or else from git. Raises GitError."""
-    now = now or uncommitted(ws.root, ws.environ)
+def facts(ws: Workspace) -> WorkspaceFacts:
+    """Facts on the workspace for a report. Raises GitError."""
+    now = uncommitted(ws.root, ws.environ)
     return WorkspaceFacts(
         name=ws.root.name, root=str(ws.root), head=now.head, dirty=bool(now.paths)
     )
