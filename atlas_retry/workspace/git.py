@@ -123,7 +123,7 @@ def git(
     )
     done = captured(command, _Patience(command))
     if done.exit_code not in accept:
-        own = env.get("GIT_DIR", "") if env.get("HOME") == env.get("GIT_DIR") else ""
+        own = env.get("GIT_DIR", "") if is_ours else ""
         raise _error(verb, done.exit_code, os.fsdecode(done.stderr), own)
     return done.stdout
 
