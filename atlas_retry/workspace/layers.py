@@ -65,9 +65,7 @@ class RunLayers(Struct, frozen=True, kw_only=True):
         """The command with the overlays mounted. Raises OSError."""
         argv = [self.bwrap, "--ro-bind", "/", "/", "--dev-bind", "/dev", "/dev"]
         argv += ("--tmpfs", "/dev/shm", "--proc", "/proc")  # noqa: S108 - a fresh one
-        uppers = {path: self.folder / "outside" / str(path)[1:] / "upper" for path in self.overlaid}
-        uppers[self.root] = self.tree
-        over = ((path, overlay.mounting(path, upper)) for path, upper in uppers.items())
+        over = ((path, overlay.mounting(path, self._upper(path))) for path in self.overlaid)
         mounts = [*over, *self._through()]
         for _, options in sorted(mounts, key=lambda pair: len(pair[0].parts)):
             argv += options
@@ -78,7 +76,7 @@ class RunLayers(Struct, frozen=True, kw_only=True):
         """Files in home and temporary folders that were written in this time, and are dropped."""
         others = (path for path in self.overlaid if not path.is_relative_to(self.root))
         for path in filterfalse(is_repository, others):
-            upper = self.folder / "outside" / str(path)[1:] / "upper"
+            upper = self._upper(path)
             for file in upper.rglob("*"):
                 with suppress(OSError):
                     status = file.lstat()
@@ -90,6 +88,12 @@ class RunLayers(Struct, frozen=True, kw_only=True):
     def tree(self) -> Path:
         """Folder of what the run has written to the work tree."""
         return self.folder / "tree"
+
+    def _upper(self, path: Path) -> Path:
+        """Folder of what the run has written to one of the overlaid folders."""
+        if path == self.root:
+            return self.tree
+        return self.folder / "outside" / str(path)[1:] / "upper"
 
     def wrote(self, path: str) -> bool:
         """Whether the run wrote or removed the file at this path of the work tree."""
@@ -143,7 +147,7 @@ def prepare_layers(
             bwrap=bwrap,
             folder=folder,
             root=ws.root,
-            overlaid=tuple(_overlaid(ws, home, environ)),
+            overlaid=tuple(dict.fromkeys(_overlaid(ws, home, environ))),
             writable=through,
         )
         try:
