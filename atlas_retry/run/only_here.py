@@ -9,10 +9,10 @@ from msgspec import Struct
 
 from atlas_retry.guard.places import is_code, is_product, is_prose
 from atlas_retry.text.units import some
-from atlas_retry.workspace.checkout import untracked
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.git import git, split
 from atlas_retry.workspace.linked import ENVIRONMENT_MARK, led_to
+from atlas_retry.workspace.walking import ignored, untracked
 
 MAX_IGNORED = 40
 """Ignored files that are looked for in the code; beyond it, they are somebody's data."""
@@ -45,15 +45,14 @@ def only_here(ws: Workspace, environ: Mapping[str, str]) -> OnlyHere:
     """What of a workspace a fresh clone would lack. Raises WorkspaceError."""
     linked = (_checkouts(ws.root, one) for one in _environments(ws.root, environ))
     return OnlyHere(
-        untracked=untracked(ws),
+        untracked=tuple(untracked(ws.root, ws.environ)),
         needed=_needed(ws),
         checkouts=tuple(dict.fromkeys(chain.from_iterable(linked))),
     )
 
 
 def _needed(ws: Workspace) -> tuple[str, ...]:
-    asked = ("ls-files", "--others", "--ignored", "--exclude-standard", "--directory", "-z")
-    listed = split(git(*asked, cwd=ws.root, env=ws.environ))
+    listed = ignored(ws.root, ws.environ)
     files = [path for path in filterfalse(is_product, listed) if not path.endswith("/")]
     if len(files) > MAX_IGNORED:
         return ()

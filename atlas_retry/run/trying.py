@@ -18,7 +18,8 @@ from atlas_retry.gates.plan import Plan
 from atlas_retry.gates.validation import run_gates
 from atlas_retry.model import Gate, GateResult, Status
 from atlas_retry.text.redaction import secret_values
-from atlas_retry.workspace import discovery, isolated, look
+from atlas_retry.workspace import discovery, isolated
+from atlas_retry.workspace.walking import ignored
 
 LIMIT_S = 120.0
 MAX_TOTAL_S = 600.0
@@ -122,7 +123,7 @@ def _run(ws: discovery.Workspace, gate: Gate, environ: Mapping[str, str]) -> _Tr
     with isolated.beside(ws, {}, [gate.run]) as there:
         (result,) = run_gates([gate], replace(how, wrap=there.wrap, locate=there.file)).results
         moved = there.overwritten()
-    made = tuple(look.ignored(ws.root, environ))
+    made = tuple(ignored(ws.root, environ))
     return _Trial(result=result, moved=tuple(path for path in moved if not path.startswith(made)))
 
 

@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from atlas_retry.errors import UsageError
 from atlas_retry.workspace.git import GitError, commit_id, git, split, user_environment
+from atlas_retry.workspace.walking import untracked
 
 MAIN_BRANCHES = ("origin/HEAD", "origin/main", "origin/master", "main", "master")
 """Where a branch is taken to have begun, the first one that there is."""
@@ -40,10 +41,8 @@ def since(root: Path, env: Mapping[str, str], revision: str) -> Changed:
             remedy="in a shallow clone: git fetch --unshallow",
         )
     differing = git("diff", *_NAMES, found[0], "--", cwd=root, env=env)
-    new = git("ls-files", "-z", "--others", "--exclude-standard", cwd=root, env=env)
-    return Changed(
-        paths=frozenset((*split(differing), *split(new))), how=f"since {named} ({found[0][:8]})"
-    )
+    paths = frozenset((*split(differing), *untracked(root, env)))
+    return Changed(paths=paths, how=f"since {named} ({found[0][:8]})")
 
 
 def staged(root: Path, env: Mapping[str, str]) -> Changed:

@@ -14,6 +14,7 @@ from atlas_retry.reading import read_text
 from atlas_retry.state_dir import alone, folder, key_of
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.git import git, split
+from atlas_retry.workspace.walking import untracked
 
 _LISTS = ("PATH", "PYTHONPATH", "NODE_PATH", "VIRTUAL_ENV")
 """Variables with paths, some of which may lead into the workspace."""
@@ -58,14 +59,8 @@ def _made(ws: Workspace, root: Path) -> Checkout:
     return Checkout(
         root=root,
         unstaged=tuple(split(git("diff-files", "--name-only", "-z", cwd=ws.root, env=env))),
-        untracked=untracked(ws),
+        untracked=tuple(untracked(ws.root, ws.environ)),
     )
-
-
-def untracked(ws: Workspace) -> tuple[str, ...]:
-    """Files that git neither tracks nor ignores."""
-    asked = ("ls-files", "--others", "--exclude-standard", "-z")
-    return tuple(split(git(*asked, cwd=ws.root, env=ws.environ)))
 
 
 def _remove(root: Path) -> None:

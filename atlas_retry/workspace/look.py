@@ -18,7 +18,6 @@ from msgspec.structs import replace
 from atlas_retry import digests, process
 from atlas_retry.errors import WorkspaceError
 from atlas_retry.workspace.discovery import Uncommitted, Workspace, uncommitted
-from atlas_retry.workspace.git import git, split, user_environment
 from atlas_retry.workspace.place import refresh
 from atlas_retry.workspace.scan import (
     Scan,
@@ -263,13 +262,6 @@ def _still_read(last: Look, look: Look) -> dict[str, str]:
         return seen is not None and seen == look.files.get(path) and is_settled(seen, last.taken_ns)
 
     return {path: oid for path, oid in last.read.items() if is_same(path)}
-
-
-def ignored(root: Path, env: Mapping[str, str]) -> list[str]:
-    """Paths that git ignores; folders that are ignored as a whole end in `/`."""
-    asked = ("ls-files", "-z", "--others", "--ignored", "--directory", "--exclude-standard")
-    is_there = (root / ".git").exists()
-    return split(git(*asked, cwd=root, env=user_environment(env))) if is_there else []
 
 
 def _id_at(path: Path, seen: Stat) -> str | None:

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from atlas_retry.patterns import regex
-from atlas_retry.workspace.git import EMPTY_TREE, GitError, git, split, user_environment
+from atlas_retry.workspace.git import EMPTY_TREE, GitError, git, user_environment
+from atlas_retry.workspace.walking import untracked
 
 MAX_UNTRACKED = 200
 _TOUCHED = regex(rb"^diff --git [^\n]*\n(?=diff --git |\Z)", 8)
@@ -20,8 +21,7 @@ def diff_since(root: Path, environ: Mapping[str, str], commit: str | None) -> st
     base = commit or _head(root, env)
     tracked = git("diff-index", "-p", "--no-color", "--no-renames", base, "--", cwd=root, env=env)
     parts = [_TOUCHED.sub(b"", tracked)]
-    listed = git("ls-files", "--others", "--exclude-standard", "-z", cwd=root, env=env)
-    for path in split(listed)[:MAX_UNTRACKED]:
+    for path in untracked(root, env)[:MAX_UNTRACKED]:
         new = ("diff", "--no-color", "--no-index", "--", "/dev/null", path)
         parts.append(git(*new, cwd=root, env=env, accept=(0, 1)))
     return b"".join(parts).decode(errors="replace")

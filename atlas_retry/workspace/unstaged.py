@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.git import git, split
+from atlas_retry.workspace.walking import untracked
 
 
 class Unstaged(Struct, frozen=True, kw_only=True):
@@ -29,13 +30,11 @@ class Unstaged(Struct, frozen=True, kw_only=True):
 def unstaged(ws: Workspace) -> Unstaged:
     """The unstaged work as it is now. Raises GitError."""
     edited = git("diff-files", "--name-only", "-z", cwd=ws.root, env=ws.environ)
-    asked = ("ls-files", "-z", "--others", "--exclude-standard")
-    untracked = git(*asked, cwd=ws.root, env=ws.environ)
     asked = ("rev-parse", "--verify", "--quiet", "refs/stash")
     stash = git(*asked, cwd=ws.root, env=ws.environ, accept=(0, 1))
     return Unstaged(
         edited=frozenset(split(edited)),
-        untracked=frozenset(split(untracked)),
+        untracked=frozenset(untracked(ws.root, ws.environ)),
         stash=os.fsdecode(stash).strip(),
     )
 

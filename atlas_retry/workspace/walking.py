@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from atlas_retry.workspace.discovery import Workspace
-from atlas_retry.workspace.git import GitError, git, joined, split
+from atlas_retry.workspace.git import GitError, git, joined, split, user_environment
 from atlas_retry.workspace.scan import Listing, Scan, scan
 
 
@@ -45,6 +45,19 @@ def _without(ws: Workspace) -> dict[str, str]:
         "GIT_WORK_TREE": str(ws.root),
         "GIT_INDEX_FILE": str(ws.home / "no-index"),
     }
+
+
+def untracked(root: Path, env: Mapping[str, str]) -> list[str]:
+    """Files that git neither tracks nor ignores, relative to `root`. Raises GitError."""
+    asked = ("ls-files", "-z", "--others", "--exclude-standard")
+    return split(git(*asked, cwd=root, env=env))
+
+
+def ignored(root: Path, env: Mapping[str, str]) -> list[str]:
+    """Paths that git ignores; folders that are ignored as a whole end in `/`."""
+    asked = ("ls-files", "-z", "--others", "--ignored", "--directory", "--exclude-standard")
+    is_there = (root / ".git").exists()
+    return split(git(*asked, cwd=root, env=user_environment(env))) if is_there else []
 
 
 def ignored_of(ws: Workspace, paths: Collection[str]) -> set[str]:
