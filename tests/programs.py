@@ -5,6 +5,7 @@ What somebody has installed beside them (a `gh`, another `python3`) decides no t
 
 import os
 import shutil
+import sys
 import sysconfig
 import tempfile
 from collections.abc import Mapping
@@ -38,10 +39,14 @@ def keep_to_usual_programs() -> None:
 
 
 def found(program: str) -> str | None:
-    """Absolute path of a program of this machine, also of one that is not usual."""
+    """Absolute path of a program of this machine, also of one that is not usual.
+
+    What came with the tests' own environment is found first: pre-commit, lefthook.
+    """
     if program in ("python", "python3"):
         return _PYTHON
-    return shutil.which(program, path=os.environ.get(_MACHINE, os.defpath))
+    places = (str(Path(sys.executable).parent), os.environ.get(_MACHINE, os.defpath))
+    return shutil.which(program, path=os.pathsep.join(places))
 
 
 def path_of(*programs: str) -> str:
