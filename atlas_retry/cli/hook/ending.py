@@ -130,9 +130,10 @@ def _answer(turn: HookTurn, environ: Mapping[str, str], limit_s: float) -> HookA
         tree=left.tree if left else "",
         open_reviews=opened.open_reviews(),
     )
-    is_unchanged = start and left and not changed_in(opened, start, left)
-    if is_unchanged and not opinion.blocking:
+    if start and left and not opinion.blocking and not changed_in(opened, start, left):
         memory.save(home, turn.session_id, replace(tally, scheduled=_scheduled(turn)))
+        ended_turn, _ = ended(opened, start, left, alone=not turn.background_tasks)
+        memory.keep_start(home, turn.session_id, ended_turn)
         return told(opinion)
     validation, is_whole = _validated(opened, until_s - time.monotonic())
     if not is_whole and not validation.failures and not opinion.blocking:
