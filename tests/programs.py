@@ -5,10 +5,12 @@ What somebody has installed beside them (a `gh`, another `python3`) decides no t
 
 import os
 import shutil
+import subprocess
 import sys
 import sysconfig
 import tempfile
 from collections.abc import Mapping
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
 
@@ -26,7 +28,7 @@ USUAL = tuple(
 _FOLDER = "atlas-tests-path-"
 _MACHINE = "ATLAS_TEST_MACHINE"
 """The variable with the PATH of whoever started the tests."""
-_PYTHON = f"{sysconfig.get_config_var('BINDIR')}/python3"
+_BASE = f"{sysconfig.get_config_var('BINDIR')}/python3"
 """The Python below that of the tests, and no script that looks for one, such as pyenv's: that
 takes longer than the gates of most tests."""
 
@@ -44,9 +46,29 @@ def found(program: str) -> str | None:
     What came with the tests' own environment is found first: pre-commit, lefthook.
     """
     if program in ("python", "python3"):
-        return _PYTHON
+        return _python()
     places = (str(Path(sys.executable).parent), os.environ.get(_MACHINE, os.defpath))
     return shutil.which(program, path=os.pathsep.join(places))
+
+
+@cache
+def _python() -> str:
+    """A Python without packages, which all tests share.
+
+    Runs of atlas hold what is installed around a gate's Python: with what somebody has installed
+    beside theirs, a run of two seconds takes four.
+    """
+    key = sha256(f"{_BASE} {sys.version}".encode()).hexdigest()[:16]
+    folder = Path(tempfile.gettempdir(), f"atlas-tests-python-{os.getuid()}-{key}")
+    if not folder.is_dir():
+        made = Path(tempfile.mkdtemp(prefix="atlas-tests-python-"))
+        made.chmod(0o755)
+        subprocess.run((_BASE, "-m", "venv", "--copies", "--without-pip", made), check=True)
+        try:
+            made.rename(folder)
+        except OSError:  # another process was faster
+            shutil.rmtree(made)
+    return str(folder / "bin" / "python3")
 
 
 def path_of(*programs: str) -> str:
