@@ -293,6 +293,21 @@ def test_only_selects_gates_by_name_and_kind(project: Project) -> None:
     assert atlas(project, "lint").code == 1
 
 
+def test_a_run_of_chosen_gates_names_them_and_runs_no_other(project: Project) -> None:
+    project.configure(validation={"lint": ["exit 1"], "test": [UNITTEST]})
+    project.attempt(1, {"calc.py": FIXED})
+    ended = atlas(project, "retry", ".", "--ai-fix", "--only", "test", "--json")
+    assert ended.code == 0, ended.err
+    assert json.loads(ended.out)["final"]["lint_results"] == []
+    assert "only test: no other gate runs" in ended.err
+
+
+def test_a_short_form_has_the_few_options_that_its_gates_need(project: Project) -> None:
+    shown = atlas(project, "lint", "--help").out
+    assert "--fix" in shown
+    assert "--receipt" not in shown
+
+
 def test_a_folder_without_git_can_be_validated_but_not_retried(
     project: Project, tmp_path: Path
 ) -> None:

@@ -31,6 +31,7 @@ def fixed(project: Project) -> Project:
     [
         ("validate", "atlas.report/1"),
         ("validate --list", "atlas.gates/1"),
+        ("init --print --no-try", "atlas.init/1"),
         ("guard . --base HEAD", "atlas.guard/1"),
         ("config show", "atlas.configuration/1"),
         ("config check", "atlas.configuration-check/1"),

@@ -173,10 +173,11 @@ def test_only_a_person_accepts(project: Project, typed: bytes, variables: dict[s
 @pytest.mark.parametrize("path", ["calc.py", "other.py"])
 def test_a_path_accepts_the_questions_about_it(project: Project, path: str) -> None:
     run_id = cheated(project).run_id
-    code, shown = on_a_terminal(project, "accept", run_id, path, typed=b"\n")
+    code, shown = on_a_terminal(project, "accept", run_id, path, "--json", typed=b"\n")
     is_there = path == "calc.py"
     assert code == (0 if is_there else 2)
     assert ("left nothing for review in other.py" in shown) != is_there
+    assert ("atlas.accept/1" in shown) == is_there
     assert atlas(project, "validate").code == (0 if is_there else 1)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from atlas_retry.agents.lack import INSIDE_AGENT
 from atlas_retry.cli import here, history
+from atlas_retry.cli.documents import AcceptDocument, write
 from atlas_retry.errors import UsageError
 from atlas_retry.history import archive, reviews
 from atlas_retry.reports.screen.lines import printable
@@ -16,14 +17,17 @@ _INSIDE = (INSIDE_AGENT, "CLAUDECODE", "CURSOR_AGENT", "GEMINI_CLI", "CODEX_SAND
 """Variables that atlas and agents set for the processes that an agent starts."""
 
 
-def accept(run: str, path: str | None = None) -> int:
+def accept(run: str, path: str | None = None, *, json: bool = False) -> int:
     """Accept the changes that a run held or left for review; only a person can."""
     words = shlex.join((run, path) if path else (run,))
     only_a_person(f"atlas accept {words}", os.environ, has_terminal=sys.stdin.isatty())
     left = reviews.kept(here.home(), here.root())
     if not any(one.review.run_id.startswith(run) for one in left) and (number := _held(run)):
-        return history.pick(run, number, held=not path, path=[path] if path else None)
+        return history.pick(run, number, held=not path, path=[path] if path else None, json=json)
     done = reviews.accept(here.home(), here.root(), run, path)
+    if json:
+        write(AcceptDocument(accepted=tuple(one.review for one in done)))
+        return 0
     for line in hunk_lines(done, "accepted: "):
         print(printable(line))
     return 0

@@ -53,11 +53,19 @@ COMMANDS = {
         "atlas validate\natlas validate --only lint --fix\natlas validate --changed origin/main\n"
         "atlas validate --only test --report junit=junit.xml",
     ),
-    "format": CommandRow("checks.validate", "atlas format", "Run only the format gates."),
-    "lint": CommandRow(
-        "checks.validate", "atlas lint\natlas lint --fix", "Run only the lint gates."
+    "format": CommandRow(
+        "checks.validate_kind",
+        "atlas format --fix",
+        "Run the format gates: validate --only format.",
     ),
-    "test": CommandRow("checks.validate", "atlas test --json", "Run only the test gates."),
+    "lint": CommandRow(
+        "checks.validate_kind",
+        "atlas lint\natlas lint --fix",
+        "Run the lint gates: validate --only lint.",
+    ),
+    "test": CommandRow(
+        "checks.validate_kind", "atlas test --json", "Run the test gates: validate --only test."
+    ),
     "guard": CommandRow(
         "judging.guard", "atlas guard . --base origin/main\natlas guard --base HEAD~1 --json"
     ),

@@ -18,7 +18,13 @@ from msgspec import Struct
 from atlas_retry import __version__, state_dir
 from atlas_retry.errors import StateError
 
-KEPT = ("checks.validate", "runs.retry", "hook.beginning.hook_start", "hook.ending.hook_stop")
+KEPT = (
+    "checks.validate",
+    "checks.validate_kind",
+    "runs.retry",
+    "hook.beginning.hook_start",
+    "hook.ending.hook_stop",
+)
 """Functions whose calls are kept: people and agents call them all day, and they ask nothing."""
 MAX_LINES = 50
 Function = Callable[..., int]

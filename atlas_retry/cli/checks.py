@@ -33,13 +33,11 @@ if TYPE_CHECKING:
 
 OK, FAILED, BROKEN = 0, 1, 3
 NOT_RUN = (Status.BROKEN, Status.SKIPPED)
-SHORT_FORMS = ("format", "lint", "test")
 
 
 def validate(
     path: Path = Path(),
     *,
-    command: str,
     only: list[str] | None = None,
     config_file: Path | None = None,
     fix: bool = False,
@@ -70,7 +68,7 @@ def validate(
     _refuse(receipt, sign, fix=fix, as_committed=as_committed)
     targets = output.targets(report)
     opened, proposed = _opened(path.resolve(), config_file, only or (), local=local)
-    chosen = _chosen(opened.settings.gates, command, only or ())
+    chosen = select(opened.settings.gates, only or ())
     if list_only:
         return _print_gates(chosen, as_json=json)
     base = _checked_base(opened, base) if receipt else base
@@ -115,6 +113,30 @@ def validate(
         write_receipt(receipt, opened, chosen, validation, sign=sign, base=base)
     output.publish_validation(validation, opened, targets, open_reviews, as_json=json)
     return exit_code_of(validation) or (FAILED if open_reviews else OK)
+
+
+def validate_kind(
+    path: Path = Path(),
+    *,
+    command: str,
+    fix: bool = False,
+    check: bool | None = None,
+    json: bool = False,
+    quiet: bool = False,
+    verbose: int = 0,
+    plain: bool = False,
+) -> int:
+    """Run the gates of the kind that the command is called after."""
+    return validate(
+        path,
+        only=[command],
+        fix=fix,
+        check=check,
+        json=json,
+        quiet=quiet,
+        verbose=verbose,
+        plain=plain,
+    )
 
 
 def _refuse(receipt: Path | None, sign: Path | None, *, fix: bool, as_committed: bool) -> None:
@@ -202,17 +224,6 @@ def _checked_base(opened: OpenWorkspace, base: str) -> str:
     from atlas_retry.workspace.git import commit_id
 
     return commit_id(opened.root, opened.git.environ, base)
-
-
-def _chosen(gates: tuple[Gate, ...], command: str, only: Sequence[str]) -> tuple[Gate, ...]:
-    """The selected gates; if all of them are optional, they are required. Raises UsageError."""
-    if command in SHORT_FORMS:
-        gates = select(gates, (command,))
-    chosen = select(gates, only)
-    is_named = bool(only) or command in SHORT_FORMS
-    if is_named and not any(gate.required for gate in chosen):
-        return tuple(replace(gate, required=True) for gate in chosen)
-    return chosen
 
 
 def _print_gates(gates: Sequence[Gate], *, as_json: bool) -> int:

@@ -14,7 +14,7 @@ from atlas_retry.history.overview import StatusDocument
 from atlas_retry.history.statistics import Statistics
 from atlas_retry.history.telling import TimelineStep
 from atlas_retry.history.values import RunRow
-from atlas_retry.model import Gate
+from atlas_retry.model import Gate, OpenReview
 from atlas_retry.reports.documents import Document, GuardDocument, TurnResult, encode
 from atlas_retry.reports.documents import schema as schema_of
 from atlas_retry.run.proving import ProvenGate
@@ -125,6 +125,37 @@ class GatesDocument(Struct, frozen=True, kw_only=True, tag_field="schema", tag="
     gates: tuple[Gate, ...]
 
 
+class InitialGate(Struct, frozen=True, kw_only=True):
+    """A gate that `atlas init` found."""
+
+    kind: str
+    run: str
+    reason: str
+    """Where it was found."""
+    outcome: str
+    """How its trial run ended, in one or two words."""
+    duration_s: float | None
+
+
+class InitDocument(Struct, frozen=True, kw_only=True, tag_field="schema", tag="atlas.init/1"):
+    """`atlas init`."""
+
+    wrote: str | None
+    """Path of the configuration; None with `--print`."""
+    configuration: str
+    gates: tuple[InitialGate, ...]
+    warnings: tuple[str, ...]
+    """Gates that may check nothing."""
+    not_understood: tuple[str, ...]
+    """Lines of CI."""
+
+
+class AcceptDocument(Struct, frozen=True, kw_only=True, tag_field="schema", tag="atlas.accept/1"):
+    """`atlas accept` of changes that were left for review."""
+
+    accepted: tuple[OpenReview, ...]
+
+
 class NamedWorkspace(Struct, frozen=True, kw_only=True):
     """A worktree that `atlas workspace add` made."""
 
@@ -182,6 +213,8 @@ DOCUMENTS: tuple[Any, ...] = (
     ConfigurationDocument,
     CheckDocument,
     GatesDocument,
+    InitDocument,
+    AcceptDocument,
     WorkspacesDocument,
     LearningsDocument,
     FleetReportDocument,

@@ -31,6 +31,7 @@ def init(
     *,
     print_only: bool = False,
     no_try: bool = False,
+    json: bool = False,
     verbose: int = 0,
     plain: bool = False,
 ) -> int:
@@ -40,7 +41,7 @@ def init(
     """
     if not path.is_dir():
         raise UsageError(f"{path.resolve()} is not a directory")
-    how = How(print_only=print_only, tries=not no_try, verbose=verbose, plain=plain)
+    how = How(print_only=print_only, tries=not no_try, json=json, verbose=verbose, plain=plain)
     return initialise(path.resolve(), os.environ, how)
 
 
@@ -49,6 +50,7 @@ class How(Struct, frozen=True, kw_only=True):
 
     print_only: bool = False
     tries: bool = True
+    json: bool = False
     verbose: int = 0
     plain: bool = False
 
@@ -70,16 +72,50 @@ def initialise(root: Path, environ: Mapping[str, str], how: How) -> int:
     proposal = replace(proposal, choices=tuple(one.choice for one in tried))
     if not proposal.gates:
         raise proposing.nothing_found(root, proposal)
-    if how.print_only and not interruption:
-        sys.stdout.write(proposing.text_of(proposal))
-    elif not how.print_only:
+    warnings = tuple(_idle(tried, proposal, root, environ))
+    if not how.print_only:
         proposing.write(root, proposal)
         lines = _summary(tried, proposal, how.verbose)
-        idle = _idle(tried, proposal, root, environ)
+        idle = (f"warning: {warning}" for warning in warnings)
         sys.stderr.write("".join(f"{line}\n" for line in (*lines, *idle)))
     if interruption:
         raise interruption
+    if how.json:
+        _write_document(tried, proposal, warnings, is_written=not how.print_only)
+    elif how.print_only:
+        sys.stdout.write(proposing.text_of(proposal))
     return 0
+
+
+def _write_document(
+    tried: "Sequence[TriedGate]",
+    proposal: "Proposal",
+    warnings: tuple[str, ...],
+    *,
+    is_written: bool,
+) -> None:
+    from atlas_retry.cli.documents import InitDocument, InitialGate, write
+    from atlas_retry.config import init as proposing
+
+    gates = (
+        InitialGate(
+            kind=one.choice.slot.kind,
+            run=one.choice.run,
+            reason=one.choice.reason,
+            outcome=one.outcome,
+            duration_s=one.duration_s,
+        )
+        for one in tried
+    )
+    write(
+        InitDocument(
+            wrote=CONFIGURATION_FILES[0] if is_written else None,
+            configuration=proposing.text_of(proposal),
+            gates=tuple(gates),
+            warnings=warnings,
+            not_understood=proposal.unknown,
+        )
+    )
 
 
 def _proposal(path: Path, environ: Mapping[str, str]) -> "Proposal":
@@ -232,8 +268,7 @@ def _idle(
     gates = map(gate_of, proposal.gates)
     top = root_of(root)
     idle = idle_gates(gates, top, environ)
-    warnings = (*placeholder(top, environ), *idle, *silent_tests(results))
-    yield from (f"warning: {warning}" for warning in warnings)
+    yield from (*placeholder(top, environ), *idle, *silent_tests(results))
 
 
 def _summary(tried: Sequence["TriedGate"], proposal: "Proposal", verbose: int) -> Iterator[str]:

@@ -1,15 +1,14 @@
 """`atlas retry`: turns flags into an order for the `run` package."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from atlas_retry.errors import UsageError
-from atlas_retry.events import Emit
+from atlas_retry.events import Emit, Notice
 
 if TYPE_CHECKING:
-    from atlas_retry.history.values import Order
     from atlas_retry.run.one import Asked, Done
 
 _ISOLATION = {None: None, True: "overlay", False: "none"}
@@ -26,6 +25,7 @@ def retry(
     agent: str | None = None,
     model: str | None = None,
     start_from: Path | None = None,
+    only: list[str] | None = None,
     allow: list[str] | None = None,
     every: bool = False,
     jobs: int | None = None,
@@ -44,6 +44,7 @@ def retry(
     """Validate and fix what fails; with --ai-fix by asking the agent."""
     from atlas_retry import config
     from atlas_retry.cli import output, resuming, run_output
+    from atlas_retry.history.values import Order
     from atlas_retry.run import folders
     from atlas_retry.run.one import Asked
 
@@ -60,7 +61,14 @@ def retry(
         "triage.baseline": since,
         "triage.accept": "baseline" if since else None,
     }
-    order = _order(flags, allow, attempts=max_attempts, ai_fix=ai_fix, force=force)
+    order = Order(
+        ai_fix=ai_fix,
+        overrides={key: value for key, value in flags.items() if value is not None},
+        attempts_flag=max_attempts,
+        allow=tuple(allow or ()),
+        only=tuple(only or ()),
+        force=force,
+    )
     asked = Asked(order=order, recorded=output.recorded(start_from), record=record)
     roots = folders.find(workspaces or [], Path.cwd(), os.environ, every=every)
     is_one_whole = len(roots) == 1 and not (dry_run or start_from)
@@ -74,31 +82,13 @@ def retry(
     with output.screen(
         os.environ, plain=plain, verbosity=level, to_stderr=json, named=len(roots) > 1
     ) as shown:
+        if only:
+            shown(Notice(text=f"only {' and '.join(only)}: no other gate runs"))
         done = _done(roots, asked, shown, run_id=run_id, jobs=jobs)
         shown.write(run_output.last_lines(done, verbosity=level))
         shown.write(run_output.only_here_lines(done, verbosity=level))
     run_output.publish_runs(done, targets, as_json=json)
     return run_output.exit_code(done, asks=not (json or plain or quiet))
-
-
-def _order(
-    flags: Mapping[str, object],
-    allow: Sequence[str] | None,
-    *,
-    attempts: int | None,
-    ai_fix: bool,
-    force: bool,
-) -> "Order":
-    """The order; `flags` maps configuration keys to values, None if the flag is not given."""
-    from atlas_retry.history.values import Order
-
-    return Order(
-        ai_fix=ai_fix,
-        overrides={key: value for key, value in flags.items() if value is not None},
-        attempts_flag=attempts,
-        allow=tuple(allow or ()),
-        force=force,
-    )
 
 
 def _done(

@@ -17,6 +17,8 @@ class Order(Struct, frozen=True, kw_only=True):
     """Dotted configuration keys set by flags, and their values."""
     attempts_flag: int | None = None
     allow: tuple[str, ...] = ()
+    only: tuple[str, ...] = ()
+    """Kinds and names of the gates that run; all if empty."""
     force: bool = False
     batch: str | None = None
     """Id shared by runs that were started together and have one budget."""

@@ -27,7 +27,7 @@ from atlas_retry.run import isolation, ledger, on_failure, previous
 from atlas_retry.run.budget import SharedBudget
 from atlas_retry.run.effects import Effects, run_folder
 from atlas_retry.run.loop import retry
-from atlas_retry.run.open import OpenWorkspace, open_configured
+from atlas_retry.run.open import OpenWorkspace, open_configured, select
 from atlas_retry.run.progress import Progress, Run, limits
 from atlas_retry.run.triage import aligned, check_baseline, completed
 from atlas_retry.settings import AgentSettings
@@ -104,7 +104,8 @@ def opened_with(root: Path, asked: Asked, environ: Mapping[str, str]) -> OpenWor
     Raises ConfigError, WorkspaceError, and UsageError if the configuration forbids the agent or the
     recording has no usable folder.
     """
-    opened = open_configured(root, environ, asked.order.overrides)
+    only = asked.order.only
+    opened = open_configured(root, environ, asked.order.overrides, named=only)
     check_baseline(opened.root, opened.settings, environ)
     if asked.order.ai_fix and not opened.settings.retry.ai_retry_enabled:
         raise UsageError(
@@ -118,7 +119,8 @@ def opened_with(root: Path, asked: Asked, environ: Mapping[str, str]) -> OpenWor
     if asked.record:
         capture.open_folder(asked.record, opened.root)
     guard = replace(opened.settings.guard, allow=(*opened.settings.guard.allow, *asked.order.allow))
-    return replace(opened, settings=replace(opened.settings, guard=guard))
+    gates = select(opened.settings.gates, only)
+    return replace(opened, settings=replace(opened.settings, guard=guard, gates=gates))
 
 
 def run_one(

@@ -267,7 +267,10 @@ def _keep_unstaged(opened: OpenWorkspace) -> Callable[[], str]:
 
 
 def select(gates: Sequence[Gate], only: Sequence[str]) -> tuple[Gate, ...]:
-    """The gates of these kinds or names; all gates if `only` is empty. Raises UsageError."""
+    """The gates of these kinds or names; all gates if `only` is empty. Raises UsageError.
+
+    If all the named ones are optional, they are required.
+    """
     for word in only:
         if not any(word in (gate.kind, gate.name) for gate in gates):
             known = list(dict.fromkeys([*(g.kind for g in gates), *(g.name for g in gates)]))
@@ -276,7 +279,10 @@ def select(gates: Sequence[Gate], only: Sequence[str]) -> tuple[Gate, ...]:
             raise UsageError(message, remedy=f"one of: {', '.join(known)}")
     if not only:
         return tuple(gates)
-    return tuple(gate for gate in gates if not {gate.kind, gate.name}.isdisjoint(only))
+    chosen = tuple(gate for gate in gates if not {gate.kind, gate.name}.isdisjoint(only))
+    if any(gate.required for gate in chosen):
+        return chosen
+    return tuple(replace(gate, required=True) for gate in chosen)
 
 
 def failing_gates(opened: OpenWorkspace, validation: Validation) -> tuple[Gate, ...]:

@@ -130,10 +130,10 @@ def _answer(turn: HookTurn, environ: Mapping[str, str], limit_s: float) -> HookA
         tree=left.tree if left else "",
         open_reviews=opened.open_reviews(),
     )
-    if start and left and not opinion.blocking and not changed_in(opened, start, left):
+    is_unchanged = start and left and not changed_in(opened, start, left)
+    if is_unchanged and not opinion.blocking:
         memory.save(home, turn.session_id, replace(tally, scheduled=_scheduled(turn)))
-        ended_turn, _ = ended(opened, start, left, alone=not turn.background_tasks)
-        memory.keep_start(home, turn.session_id, ended_turn)
+        _keep_end(opened, turn, start, left)
         return told(opinion)
     validation, is_whole = _validated(opened, until_s - time.monotonic())
     if not is_whole and not validation.failures and not opinion.blocking:
@@ -149,10 +149,7 @@ def _answer(turn: HookTurn, environ: Mapping[str, str], limit_s: float) -> HookA
         refused_tree=left.tree if left and opinion.blocking else None,
     )
     memory.save(home, turn.session_id, after)
-    tree = None
-    if start and left:
-        after_gates, tree = ended(opened, start, left, alone=not turn.background_tasks)
-        memory.keep_start(home, turn.session_id, after_gates)
+    tree = _keep_end(opened, turn, start, left)
     is_sent_back = answer.decision == "block"
     red = (*(r.name for r in validation.failures), *((GUARD,) if opinion.blocking else ()))
     _keep(
@@ -166,6 +163,17 @@ def _answer(turn: HookTurn, environ: Mapping[str, str], limit_s: float) -> HookA
 
 def _scheduled(turn: HookTurn) -> tuple[str, ...]:
     return tuple(cron.prompt for cron in turn.session_crons)
+
+
+def _keep_end(
+    opened: OpenWorkspace, turn: HookTurn, start: Start | None, left: Left | None
+) -> str | None:
+    """Record the end of a turn for `atlas undo`; returns the id of the tree, None without git."""
+    if start is None or left is None:
+        return None
+    ended_turn, tree = ended(opened, start, left, alone=not turn.background_tasks)
+    memory.keep_start(opened.state, turn.session_id, ended_turn)
+    return tree
 
 
 def _keep(home: Path, root: Path, turn: HookTurn, result: TurnResult) -> None:
