@@ -400,11 +400,14 @@ SYNCS: tuple[Sync, ...] = (
          gate="npm ci --silent && npm test", turn=f"{_FIX_JS}; npm ci --silent; npm test"),
     Sync(name="npm-ci-agent", needs=("npm",), files=_NPM, setup="npm install --silent",
          gate="npm test", turn=f"npm ci --silent; {_FIX_JS}; npm test"),
+    Sync(name="npm-ci-big", needs=("npm",),
+         files=_NPM | {"package.json": _NPM["package.json"].replace("dep-1.0.0.tgz", "dep-2.0.0.tgz")},
+         setup="npm install --silent", gate="npm test", turn=f"npm ci --silent; {_FIX_JS}; npm test"),
     Sync(name="npm-hook", needs=("npm",), files=_NPM, setup="npm install --silent", gate="npm test",
          turn=f"npm install --silent; {_FIX_JS}", way="hook"),
     Sync(name="pnpm", needs=("pnpm",), files=_NPM, setup="pnpm install --silent --offline",
          gate="pnpm test", turn=f"{_FIX_JS}; pnpm install --silent --offline; pnpm test"),
-    Sync(name="npx", needs=("npx",), files=_NPM | {"package.json": _NPM["package.json"]},
+    Sync(name="npx", needs=("npm", "npx"), files=_NPM,
          setup="npm install --silent", gate="npx --no-install dep-check calc.js",
          turn=f"{_FIX_JS}; npm install --silent; npx --no-install dep-check calc.js"),
     Sync(name="bundle", needs=("bundle",), files=_RUBY,
@@ -438,6 +441,7 @@ def housed(folder: Path) -> dict[str, str]:
         for path, text in (texts | {f"{info}/RECORD": record}).items():
             archive.writestr(path, text)
     _npm_archive(house / "dep-1.0.0.tgz")
+    _npm_archive(house / "dep-2.0.0.tgz", {"package/bin/dep": "#!/bin/sh\n" + "# dep\n" * 400_000})
     (house / "gem/lib").mkdir(parents=True)
     (house / "gem/lib/dep.rb").write_text("def three\n  3\nend\n")
     (house / "gem/dep.gemspec").write_text(
@@ -462,7 +466,7 @@ def housed(folder: Path) -> dict[str, str]:
     }
 
 
-def _npm_archive(target: Path) -> None:
+def _npm_archive(target: Path, more: Mapping[str, str] = {}) -> None:
     package = {"name": "dep", "version": "1.0.0", "bin": {"dep-check": "check.js"}}
     check = (
         "#!/usr/bin/env node\nconst {add} = require(process.cwd() + '/' + process.argv[2])\n"
@@ -472,6 +476,7 @@ def _npm_archive(target: Path) -> None:
         "package/package.json": json.dumps(package),
         "package/index.js": "exports.three = () => 3\n",
         "package/check.js": check,
+        **more,
     }
     with tarfile.open(target, "w:gz") as archive:
         for path, text in files.items():

@@ -30,6 +30,7 @@ INSTALL = {
     "make": "apt install make",
     "node": "https://nodejs.org",
     "npm": "https://nodejs.org",
+    "npx": "https://nodejs.org",
     "perl": "apt install perl",
     "prove": "apt install perl",
     "rustc": "https://rustup.rs",

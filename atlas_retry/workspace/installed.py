@@ -1,7 +1,7 @@
 """The content of installed files, held before a turn and restored after it; judges nothing.
 
 Snapshots leave environments out. What is small is held here once, in one file for all, and again
-only where stat data moved.
+only where stat data moved. Of what is bigger, only the digest is noted.
 """
 
 import os
@@ -9,8 +9,10 @@ import shutil
 import stat
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
-from itertools import chain
+from enum import StrEnum
+from itertools import chain, filterfalse
 from pathlib import Path
+from typing import BinaryIO
 
 import msgspec
 from msgspec import Struct
@@ -29,6 +31,8 @@ MAX_FILE_BYTES = 1 << 20
 MAX_TOOL_BYTES = 64 << 20
 MAX_BYTES = 64 << 20
 """Of all held files together, tools of gates aside."""
+MAX_DIGESTED_BYTES = 256 << 20
+"""Of all bigger files whose digest is noted: reading them takes half a second, once."""
 _STARTS = regex(r"(^|/)(bin|Scripts|\.bin)/[^/]+$|\.pth$|(^|/)(site|user)customize\.py$|\.cfg$")
 """What runs before anything else: held first."""
 
@@ -36,15 +40,25 @@ Stats = Mapping[str, Stat | None]
 """Stat data by path, relative to the workspace or absolute; None if unreadable."""
 
 
+class _Kept(StrEnum):
+    """What is kept of a file."""
+
+    CONTENT = "content"
+    DIGEST = "digest"
+    STAT = "stat"
+
+
 class _Held(Struct, frozen=True, array_like=True, gc=False):
     seen: Stat
-    digest: str
-    offset: int
-    size: int
+    kept: _Kept
+    digest: str = ""
+    offset: int = 0
+    size: int = 0
+    """Of the held content."""
 
 
 class Holding(Struct, frozen=True, kw_only=True):
-    """The held files of one workspace, in a folder of the state directory."""
+    """The installed files of one workspace, in a folder of the state directory."""
 
     root: Path
     folder: Path
@@ -61,20 +75,23 @@ class Holding(Struct, frozen=True, kw_only=True):
     def holds(self, path: str, was: Stat | None) -> bool:
         """Whether the content that a path had with these stat data is held."""
         held = self.files.get(path)
-        return held is not None and held.seen == was
+        return held is not None and held.seen == was and held.kept is _Kept.CONTENT
 
     def is_same(self, path: str, was: Stat | None) -> bool:
         """Whether a file has the mode and content that it had with these stat data."""
-        if not self.holds(path, was):
+        held = self.files.get(path)
+        if held is None or held.seen != was or held.kept is _Kept.STAT:
             return False
-        now = _read(self.root, path)
-        held = self.files[path]
-        return now is not None and now[0] == held.seen[0] and sha256_of(now[1]) == held.digest
+        return _digest(self.root, path, held.kept) == (held.seen[0], held.digest)
+
+    def is_as_held(self, path: str) -> bool:
+        """Whether a file has the mode and content that it had when it was looked at last."""
+        return path in self.files and self.is_same(path, self.files[path].seen)
 
     def content(self, path: str) -> bytes | None:
         """The held content of a path; None if it is not held or no longer readable."""
         held = self.files.get(path)
-        if held is None:
+        if held is None or held.kept is not _Kept.CONTENT:
             return None
         with suppress(OSError), (self.folder / "contents").open("rb") as file:
             file.seek(held.offset)
@@ -101,9 +118,9 @@ def hold(root: Path, folder: Path, seen: Stats, tools: Collection[str]) -> Holdi
     What cannot be written is not held. A new file of contents is begun when half is outdated.
     """
     before = Holding.opened(root, folder)
-    wanted = dict(_chosen(seen, tools))
-    there = {p: one for p, one in before.files.items() if wanted.get(p) == one.seen}
-    fresh = {path: now for path, now in wanted.items() if path not in there}
+    wanted = {path: (now, kept) for path, now, kept in _chosen(seen, tools)}
+    there = {p: one for p, one in before.files.items() if wanted.get(p) == (one.seen, one.kept)}
+    fresh = {path: one for path, one in wanted.items() if path not in there}
     if not fresh:
         return Holding(root=root, folder=folder, files=there)
     with suppress(OSError):
@@ -114,13 +131,31 @@ def hold(root: Path, folder: Path, seen: Stats, tools: Collection[str]) -> Holdi
             contents.unlink()
             there, fresh, end = {}, wanted, 0
         with contents.open("ab") as file:
-            for path, now in fresh.items():
-                if (read := _read(root, path)) is not None:
-                    file.write(read[1])
-                    there[path] = _Held(now, sha256_of(read[1]), end, len(read[1]))
-                    end += len(read[1])
+            there.update(_written(root, fresh, file, end))
         replace_file(_index(folder), msgspec.msgpack.encode(there))
     return Holding(root=root, folder=folder, files=there)
+
+
+def _written(
+    root: Path, fresh: Mapping[str, tuple[Stat, _Kept]], file: BinaryIO, end: int
+) -> Iterator[tuple[str, _Held]]:
+    """Write the contents to be held at the end of a file; yields what is then held and noted."""
+    for path, (now, kept) in fresh.items():
+        if kept is not _Kept.CONTENT:
+            noted = _digest(root, path, kept)
+            yield path, _Held(now, kept, noted[1] if noted else "")
+        elif (read := _read(root, path)) is not None:
+            file.write(read[1])
+            yield path, _Held(now, kept, sha256_of(read[1]), end, len(read[1]))
+            end += len(read[1])
+
+
+def _digest(root: Path, path: str, kept: _Kept) -> tuple[int, str] | None:
+    """Mode and digest of a file; None if it is gone or of no such size."""
+    if kept is _Kept.DIGEST:
+        return place.digest(*_placed(root, path), MAX_DIGESTED_BYTES)
+    read = _read(root, path) if kept is _Kept.CONTENT else None
+    return (read[0], sha256_of(read[1])) if read else None
 
 
 def moved_away(root: Path, paths: Iterable[str], known: Collection[str], into: Path) -> list[str]:
@@ -156,9 +191,9 @@ def put_back_between(root: Path, folder: Path, since_s: float, until_s: float) -
     came = [path for path in _first_unknown(holding) if is_in_time(root / path)]
     for path in came:
         (root / path).unlink()
-    moved = [path for path in holding.files if any(map(is_in_time, _around(root, path)))]
-    differ = (p for p in moved if not holding.is_same(p, holding.files[p].seen))
-    return (*came, *filter(holding.put_back, differ))
+    ours = (path for path, held in holding.files.items() if held.kept is _Kept.CONTENT)
+    moved = [path for path in ours if any(map(is_in_time, _around(root, path)))]
+    return (*came, *filter(holding.put_back, filterfalse(holding.is_as_held, moved)))
 
 
 def note_end(folder: Path) -> None:
@@ -196,16 +231,22 @@ def digest(root: Path, path: str) -> str:
     return sha256_of(read[1]) if read else ""
 
 
-def _chosen(seen: Stats, tools: Collection[str]) -> Iterator[tuple[str, Stat]]:
+def _chosen(seen: Stats, tools: Collection[str]) -> Iterator[tuple[str, Stat, _Kept]]:
     known = ((path, now) for path, now in seen.items() if now)
     first = {path for path in seen if _STARTS.search(path)}
-    total = 0
+    held = digested = 0
     for path, now in sorted(known, key=lambda one: (one[0] not in first, one[1][1])):
-        if path in tools and now[1] <= MAX_TOOL_BYTES:
-            yield path, now
-        elif now[1] <= MAX_FILE_BYTES and total + now[1] <= MAX_BYTES:
-            total += now[1]
-            yield path, now
+        size = now[1]
+        if path in tools and size <= MAX_TOOL_BYTES:
+            yield path, now, _Kept.CONTENT
+        elif size <= MAX_FILE_BYTES and held + size <= MAX_BYTES:
+            held += size
+            yield path, now, _Kept.CONTENT
+        elif digested + size <= MAX_DIGESTED_BYTES:
+            digested += size
+            yield path, now, _Kept.DIGEST
+        else:
+            yield path, now, _Kept.STAT
 
 
 def _index(folder: Path) -> Path:

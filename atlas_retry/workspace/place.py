@@ -9,10 +9,12 @@ import errno
 import os
 import stat
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from io import FileIO
 from pathlib import Path
 
+from atlas_retry.digests import sha256_of
 from atlas_retry.workspace.scan import TEMPORARY
 from atlas_retry.workspace.store import LINK, USUAL, StoredFile, blob_id, entry_of
 
@@ -67,6 +69,21 @@ def read(root: Path, path: str, max_bytes: int | None = None) -> bytes | None:
     return file[1] if file else None
 
 
+def digest(root: Path, path: str, max_bytes: int) -> tuple[int, str] | None:
+    """Mode and SHA-256 of a file or of the target of a link, read in pieces; None as `read`."""
+    file = _open_and_read(root, path, max_bytes, _digested)
+    if file is None:
+        return None
+    mode, content = file
+    return mode, sha256_of(content) if stat.S_ISLNK(mode) else content.hex()
+
+
+def _digested(file: FileIO) -> bytes:
+    from hashlib import file_digest  # for big files only: it loads OpenSSL
+
+    return file_digest(file, "sha256").digest()
+
+
 def status(root: Path, path: str) -> os.stat_result | None:
     """Stat of the file or link at `path`; None if there is none, or a folder."""
     with suppress(*_NOT_THERE), _parent(root, path, make=False) as (folder, name):
@@ -108,7 +125,12 @@ def _date_after(folder: int, name: str, other_s: float) -> bool:
     return True
 
 
-def _open_and_read(root: Path, path: str, max_bytes: int | None = None) -> tuple[int, bytes] | None:
+def _open_and_read(
+    root: Path,
+    path: str,
+    max_bytes: int | None = None,
+    reading: Callable[[FileIO], bytes] = FileIO.read,
+) -> tuple[int, bytes] | None:
     if not _OUTSIDE.isdisjoint(path.split("/")):
         return None
     try:
@@ -120,7 +142,7 @@ def _open_and_read(root: Path, path: str, max_bytes: int | None = None) -> tuple
             if not stat.S_ISREG(mode) or (max_bytes is not None and status.st_size > max_bytes):
                 return None
             with os.fdopen(os.open(name, _OLD, dir_fd=folder), "rb", buffering=0) as file:
-                return mode, file.read()
+                return mode, reading(file)
     except OSError:
         return None
 

@@ -379,8 +379,8 @@ def clean_between(
 ) -> tuple[str, ...]:
     """Remove caches written in this time.
 
-    Returns what else was written: files of dependencies, and those of `outside_between`. Uses the
-    inode's change time, which cannot be set.
+    Returns what else was written and has other content: files of dependencies, and those of
+    `outside_between`. Uses the inode's change time, which cannot be set.
     """
     scan = walk(ws.root, ws.environ)
     look = folder_stat(ws.root, scan)
@@ -390,7 +390,9 @@ def clean_between(
     moved.difference_update(tracked)
     ours = tuple(filterfalse(_is_cache, sorted(moved - built.keys())))
     _drop(ws.root, moved.difference(ours))
-    return (*ours, *outside_between(ws, since_s, until_s))
+    holding = Holding.opened(ws.root, ws.installed)
+    differ = filterfalse(holding.is_as_held, ours)
+    return (*differ, *outside_between(ws, since_s, until_s))
 
 
 def outside_between(ws: Workspace, since_s: float, until_s: float) -> tuple[str, ...]:
@@ -404,7 +406,8 @@ def outside_between(ws: Workspace, since_s: float, until_s: float) -> tuple[str,
             seen[str(path)] = stat_of(path.lstat())
     # the change time of a file with several names is not known
     latest_s = {path: max(stamp[2], stamp[3]) / 1e9 for path, stamp in seen.items() if stamp}
-    return tuple(path for path, time_s in latest_s.items() if since_s <= time_s <= until_s)
+    wrote = (path for path, time_s in latest_s.items() if since_s <= time_s <= until_s)
+    return tuple(filterfalse(Holding.opened(ws.root, ws.installed).is_as_held, wrote))
 
 
 def _is_left_out(path: str, scan: Scan) -> bool:
