@@ -2,7 +2,7 @@
 
 import sys
 
-from atlas_retry import TYPE_CHECKING, __version__
+from atlas_retry import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -10,29 +10,17 @@ if TYPE_CHECKING:
     from atlas_retry.errors import AtlasError
 
 BROKEN = 3
-GARBAGE_AFTER = 200_000
-"""Allocations between two garbage collections: imports allocate much, none of it garbage."""
 
 
 def main(arguments: "Sequence[str] | None" = None) -> None:
     """Run the command line and exit: 0 green, 1 gates fail, 2 usage, 3 broken, 128 + signal."""
     words = sys.argv[1:] if arguments is None else list(arguments)
-    if words in (["--version"], ["-V"]):
-        print(f"atlas {__version__}")  # start-up: before anything else is imported
-        return
     _end_quietly_on_int()
-    import gc
-
-    gc.set_threshold(GARBAGE_AFTER)
-    from atlas_retry.cli import imports
-
-    imports.settle()
     from atlas_retry.cli import streams
     from atlas_retry.errors import AtlasError
 
     streams.settle()
     code, error = _ended(words)
-    gc.freeze()  # Python collects three times on exit: a tenth of a short command
     if why := streams.lost():
         _print_error(
             AtlasError(f"standard output cannot be written, and the rest of it is lost: {why}")
@@ -64,13 +52,9 @@ def _ended(words: list[str]) -> "tuple[int, AtlasError | None]":
 
     try:
         with handle_signals():
-            from atlas_retry.cli.calls import recalled
+            from atlas_retry.cli.command_line import run_command
 
             _stand_somewhere()
-            words = _in_folder(words)
-            if call := recalled(words):
-                return call(), None
-            from atlas_retry.cli.app import run_command
 
             return run_command(words), None
     except AtlasError as error:
@@ -100,23 +84,6 @@ def _stand_somewhere() -> None:
             f"the working directory cannot be used: {error.strerror}",
             remedy="cd to a folder that exists; if it was deleted and made again: cd .",
         ) from error
-
-
-def _in_folder(words: list[str]) -> list[str]:
-    """The words behind `-C DIR`, in that directory, as git and make know it. Raises UsageError."""
-    import os
-
-    from atlas_retry.errors import UsageError
-
-    while words[:1] == ["-C"]:
-        if len(words) == 1:
-            raise UsageError("-C needs a directory", remedy="atlas -C DIR COMMAND")
-        try:
-            os.chdir(words[1])
-        except OSError as error:
-            raise UsageError(f"-C {words[1]}: {error.strerror}") from error
-        words = words[2:]
-    return words
 
 
 def _print_error(error: "AtlasError") -> "AtlasError":

@@ -4,9 +4,13 @@ import os
 import shlex
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from typing import Annotated
+
+import typer
 
 from atlas_retry.agents.lack import INSIDE_AGENT
-from atlas_retry.cli import here, history
+from atlas_retry.cli import here, history, options
+from atlas_retry.cli.app import app, examples
 from atlas_retry.cli.documents import AcceptDocument, write
 from atlas_retry.errors import UsageError
 from atlas_retry.history import archive, reviews
@@ -17,7 +21,20 @@ _INSIDE = (INSIDE_AGENT, "CLAUDECODE", "CURSOR_AGENT", "GEMINI_CLI", "CODEX_SAND
 """Variables that atlas and agents set for the processes that an agent starts."""
 
 
-def accept(run: str, path: str | None = None, *, json: bool = False) -> int:
+@app.command(epilog=examples("atlas accept 20260131", "atlas accept 20260131 src/api.py"))
+def accept(
+    run: Annotated[
+        str,
+        typer.Argument(
+            metavar="RUN", help="An id or its start.", autocompletion=options.complete_runs
+        ),
+    ],
+    path: Annotated[
+        str | None, typer.Argument(metavar="[PATH]", help="Only changes of this file or folder.")
+    ] = None,
+    *,
+    json: options.Json = False,
+) -> int:
     """Accept the changes that a run held or left for review; only a person can."""
     words = shlex.join((run, path) if path else (run,))
     only_a_person(f"atlas accept {words}", os.environ, has_terminal=sys.stdin.isatty())

@@ -6,16 +6,30 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Annotated
 
+import typer
 from msgspec.structs import replace
 
-from atlas_retry.cli import output
+from atlas_retry import config
+from atlas_retry.cli import options, output
+from atlas_retry.cli.app import app, examples
+from atlas_retry.cli.documents import GatesDocument, write
+from atlas_retry.cli.proposing import Checks, checking
+from atlas_retry.cli.receipts import write_receipt
 from atlas_retry.errors import AtlasError, UsageError
 from atlas_retry.events import Emit, Notice
+from atlas_retry.gates.course import is_writer
+from atlas_retry.gates.files import limited
+from atlas_retry.gates.lines import run_fixers
 from atlas_retry.gates.plan import Plan, Reuse
 from atlas_retry.gates.results import redacted_gate
+from atlas_retry.gates.validation import run_gates
+from atlas_retry.history import validated
 from atlas_retry.model import Gate, GateResult, Kind, Level, Status, Validation
+from atlas_retry.reports.screen.lines import printable
+from atlas_retry.run.committed import validate_as_committed
+from atlas_retry.run.one import paid_reviewer
 from atlas_retry.run.open import (
     OpenWorkspace,
     open_configured,
@@ -24,42 +38,79 @@ from atlas_retry.run.open import (
     select,
     validation_logs,
 )
+from atlas_retry.run.triage import against_baseline, check_baseline, until_compared
 from atlas_retry.settings import in_ci
 from atlas_retry.text.units import copyable, counted, some
-
-if TYPE_CHECKING:
-    from atlas_retry.cli.proposing import Checks
-    from atlas_retry.workspace.changed import Changed
+from atlas_retry.workspace import changed, isolated
+from atlas_retry.workspace.changed import Changed
+from atlas_retry.workspace.git import commit_id
+from atlas_retry.workspace.staged import tracked as tracked_by_git
 
 OK, FAILED, BROKEN = 0, 1, 3
 NOT_RUN = (Status.BROKEN, Status.SKIPPED)
 
 
+@app.command(
+    epilog=examples(
+        "atlas validate",
+        "atlas validate --only lint --fix",
+        "atlas validate --changed origin/main",
+        "atlas validate --only test --report junit=junit.xml",
+    )
+)
 def validate(
-    path: Path = Path(),
+    path: options.Folder = Path(),
     *,
-    only: list[str] | None = None,
-    config_file: Path | None = None,
-    fix: bool = False,
-    check: bool | None = None,
-    fail_fast: bool = False,
-    flake_reruns: int = 0,
-    jobs: int | None = None,
-    receipt: Path | None = None,
-    sign: Path | None = None,
-    base: str = "HEAD",
-    reuse: bool = False,
-    as_committed: bool = False,
-    review: bool = False,
-    changed: str | None = None,
-    staged: bool = False,
-    local: bool = False,
-    json: bool = False,
-    report: list[str] | None = None,
-    quiet: bool = False,
-    verbose: int = 0,
-    plain: bool = False,
-    list_only: bool = False,
+    only: options.Only = None,
+    config_file: options.ConfigFile = None,
+    fix: options.Fix = False,
+    check: options.Check = None,
+    fail_fast: Annotated[bool, typer.Option(help="Stop at the first failure.")] = False,
+    flake_reruns: Annotated[
+        int, typer.Option(help="Re-run a failing test gate up to N times.", min=0)
+    ] = 0,
+    jobs: Annotated[
+        int | None,
+        typer.Option(
+            "--jobs", "-j", help="Gates to run at once; by default one per processor.", min=1
+        ),
+    ] = None,
+    receipt: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write a receipt for atlas verify.")
+    ] = None,
+    sign: Annotated[
+        Path | None, typer.Option(metavar="KEY", help="An SSH key to sign the receipt with.")
+    ] = None,
+    base: Annotated[
+        str, typer.Option(metavar="REV", help="The revision to compare with in the receipt.")
+    ] = "HEAD",
+    reuse: Annotated[bool, typer.Option(help="Skip gates that passed on the same files.")] = False,
+    as_committed: Annotated[
+        bool, typer.Option(help="Run on HEAD and index, as a fresh clone: without ignored files.")
+    ] = False,
+    review: Annotated[
+        bool, typer.Option(help="Ask review gates, too; this may cost money.")
+    ] = False,
+    changed: Annotated[
+        str | None,
+        typer.Option(
+            metavar="[REV]",
+            help="Run only what files concern that changed since the branch left REV, by "
+            "default the main branch.",
+        ),
+    ] = None,
+    staged: Annotated[bool, typer.Option(help="Run only what staged files concern.")] = False,
+    local: Annotated[
+        bool, typer.Option(help="Without a configuration, run gates although CI runs none of them.")
+    ] = False,
+    json: options.Json = False,
+    report: options.Report = None,
+    quiet: options.Quiet = False,
+    verbose: options.Verbose = 0,
+    plain: options.Plain = False,
+    list_only: Annotated[
+        bool, typer.Option("--list", help="List the gates and their commands without running them.")
+    ] = False,
 ) -> int:
     """Run the project's gates.
 
@@ -73,8 +124,6 @@ def validate(
         return _print_gates(chosen, as_json=json)
     base = _checked_base(opened, base) if receipt else base
     if opened.settings.triage_baseline:
-        from atlas_retry.run.triage import check_baseline
-
         check_baseline(opened.root, opened.settings, os.environ)
     how = plan(opened, validation_logs(opened))
     how = replace(
@@ -108,35 +157,41 @@ def validate(
             shown.write(output.only_here_lines(opened, validation, verbosity=level))
     remember(opened, validation)
     if receipt:
-        from atlas_retry.cli.receipts import write_receipt
-
         write_receipt(receipt, opened, chosen, validation, sign=sign, base=base)
     output.publish_validation(validation, opened, targets, open_reviews, as_json=json)
     return exit_code_of(validation) or (FAILED if open_reviews else OK)
 
 
-def validate_kind(
-    path: Path = Path(),
-    *,
-    command: str,
-    fix: bool = False,
-    check: bool | None = None,
-    json: bool = False,
-    quiet: bool = False,
-    verbose: int = 0,
-    plain: bool = False,
-) -> int:
-    """Run the gates of the kind that the command is called after."""
-    return validate(
-        path,
-        only=[command],
-        fix=fix,
-        check=check,
-        json=json,
-        quiet=quiet,
-        verbose=verbose,
-        plain=plain,
-    )
+def _short_form(kind: str) -> Callable[..., int]:
+    """The command that runs the gates of one kind, with the options that most people need."""
+
+    def validate_kind(
+        path: options.Folder = Path(),
+        *,
+        fix: options.Fix = False,
+        check: options.Check = None,
+        json: options.Json = False,
+        quiet: options.Quiet = False,
+        verbose: options.Verbose = 0,
+        plain: options.Plain = False,
+    ) -> int:
+        return validate(
+            path,
+            only=[kind],
+            fix=fix,
+            check=check,
+            json=json,
+            quiet=quiet,
+            verbose=verbose,
+            plain=plain,
+        )
+
+    return validate_kind
+
+
+for kind in ("format", "lint", "test"):
+    summary = f"Run the {kind} gates: validate --only {kind}."
+    app.command(kind, help=summary, epilog=examples(f"atlas {kind}"))(_short_form(kind))
 
 
 def _refuse(receipt: Path | None, sign: Path | None, *, fix: bool, as_committed: bool) -> None:
@@ -155,8 +210,6 @@ def _reviewer(
 
     Raises UsageError without such a gate, and AgentError.
     """
-    from atlas_retry.run.one import paid_reviewer
-
     asked = [gate for gate in chosen if gate.kind is Kind.REVIEW]
     if not asked:
         raise UsageError(
@@ -169,8 +222,6 @@ def _reviewer(
 def _as_committed(
     opened: OpenWorkspace, chosen: Sequence[Gate], how: Plan, emit: Emit
 ) -> Validation:
-    from atlas_retry.run.committed import validate_as_committed
-
     return validate_as_committed(opened, chosen, how, emit)
 
 
@@ -180,7 +231,6 @@ def _change(
     """The change to which the validation is limited; None if to none. Raises UsageError."""
     if not staged and revision is None:
         return None
-    from atlas_retry.workspace import changed
 
     if receipt:
         remedy = f"atlas validate --receipt {receipt}"
@@ -208,7 +258,6 @@ def _limited(
     """The gates and the plan for a change, if there is one in question."""
     if change is None:
         return chosen, how
-    from atlas_retry.gates.files import limited
 
     gates, of_gates, left_out = limited(chosen, change.paths, opened.root)
     scope = replace(how.scope, of_gates=of_gates, left_out=left_out, is_limited=True)
@@ -221,15 +270,11 @@ def _limited(
 
 def _checked_base(opened: OpenWorkspace, base: str) -> str:
     """The commit of a receipt's base: a wrong one costs no gate. Raises UsageError."""
-    from atlas_retry.workspace.git import commit_id
-
     return commit_id(opened.root, opened.git.environ, base)
 
 
 def _print_gates(gates: Sequence[Gate], *, as_json: bool) -> int:
     if as_json:
-        from atlas_retry.cli.documents import GatesDocument, write
-
         write(GatesDocument(gates=tuple(redacted_gate(gate) for gate in gates)))
         return OK
     width = max((len(gate.name) for gate in gates), default=0)
@@ -242,11 +287,8 @@ def _opened(
     path: Path, file: Path | None, named: Collection[str], *, local: bool
 ) -> tuple[OpenWorkspace, "Checks | None"]:
     """The workspace, and the proposed gates if it has no configuration."""
-    from atlas_retry import config
-
     if file or not path.is_dir() or config.is_configured(path, os.environ):
         return open_configured(path, os.environ, config.naming(file), named=named), None
-    from atlas_retry.cli.proposing import checking
 
     proposed = checking(path, os.environ, local=local)
     return open_configured(path, os.environ, proposed=proposed.text, named=named), proposed
@@ -256,8 +298,6 @@ def _run(
     opened: OpenWorkspace, chosen: Sequence[Gate], how: Plan, shown: Emit, *, fix: bool
 ) -> Validation:
     """Run the gates; if one may write files, take a snapshot for `atlas undo` first."""
-    from atlas_retry.gates.course import is_writer
-
     may_write = opened.has_git and any(is_writer(gate) or (fix and gate.fix) for gate in chosen)
     ws = None
     with suppress(AtlasError):  # the gates run even if the repository is unusable
@@ -267,7 +307,6 @@ def _run(
         if paths:
             _name_unheld(opened, paths, shown)
         return validation
-    from atlas_retry.history import validated
 
     with validated.holding(ws, opened.tracker.snapshot) as held:
         validation, paths = _changing(chosen, how, shown, fix=fix)
@@ -281,7 +320,6 @@ def _run(
 def _until_compared(chosen: Sequence[Gate], emit: Emit) -> Emit:
     if not any(gate.accepts_baseline for gate in chosen):
         return emit
-    from atlas_retry.run.triage import until_compared  # start-up
 
     return until_compared(chosen, emit)
 
@@ -292,7 +330,6 @@ def _triaged(
     """The validation, with problems that exist at `triage.baseline` too marked as such."""
     if not opened.settings.triage_baseline:
         return validation
-    from atlas_retry.run.triage import against_baseline
 
     return against_baseline(opened, chosen, validation, how, shown)
 
@@ -301,12 +338,8 @@ def _changing(
     chosen: Sequence[Gate], how: Plan, shown: Emit, *, fix: bool
 ) -> tuple[Validation, frozenset[str]]:
     """The validation, and the files that fixers and gates changed."""
-    from atlas_retry.gates.validation import run_gates
-
     paths: set[str] = set()
     if fix:
-        from atlas_retry.gates.lines import run_fixers
-
         paths.update(run_fixers(chosen, how, shown))
     validation = run_gates(chosen, how, shown)
     paths.update(chain.from_iterable(result.changed for result in validation.results))
@@ -320,9 +353,6 @@ def _run_aside(
 
     They run one after the other, as a later one may need what an earlier one wrote.
     """
-    from atlas_retry.gates.validation import run_gates
-    from atlas_retry.workspace import isolated
-
     shown(Notice(text=notice))
     if not opened.has_git:
         return run_gates(chosen, how, shown)
@@ -357,9 +387,6 @@ def _name_unheld(opened: OpenWorkspace, paths: Collection[str], shown: Emit) -> 
 
     A person may have edited them while gates ran, so no command that overwrites them is named.
     """
-    from atlas_retry.reports.screen.lines import printable
-    from atlas_retry.workspace.staged import tracked as tracked_by_git
-
     tracked = frozenset[str]()
     with suppress(AtlasError):
         tracked = tracked_by_git(opened.root, opened.git.environ, paths)

@@ -5,17 +5,34 @@ import sys
 from contextlib import suppress
 from itertools import product
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from atlas_retry import config, state_dir
-from atlas_retry.cli import documents
+from atlas_retry.cli import documents, options
+from atlas_retry.cli.app import config_app, examples
+from atlas_retry.cli.idle import idle_gates, silent_tests
 from atlas_retry.errors import StateError, UsageError
+from atlas_retry.gates.memory import Memory
 from atlas_retry.model import GateResult
 from atlas_retry.reports.documents import encode
+from atlas_retry.run.open import answers
+from atlas_retry.run.triage import check_baseline
 from atlas_retry.settings import CONFIGURATION_FILES, Settings
 from atlas_retry.text.units import counted
+from atlas_retry.workspace import place
+from atlas_retry.workspace.store import StoredFile
+from atlas_retry.workspace.trees import revision_tree
 
 
-def show(path: Path = Path(), *, config_file: Path | None = None, json: bool = False) -> int:
+@config_app.command(epilog=examples("atlas config show"))
+def show(
+    path: options.Folder = Path(),
+    *,
+    config_file: options.ConfigFile = None,
+    json: options.Json = False,
+) -> int:
     """Print every effective value and where it comes from."""
     _check_folder(path)
     rows = config.explain(path.resolve(), environ=os.environ, overrides=config.naming(config_file))
@@ -28,15 +45,17 @@ def show(path: Path = Path(), *, config_file: Path | None = None, json: bool = F
     return 0
 
 
-def check(path: Path = Path(), *, config_file: Path | None = None, json: bool = False) -> int:
+@config_app.command(epilog=examples("atlas config check"))
+def check(
+    path: options.Folder = Path(),
+    *,
+    config_file: options.ConfigFile = None,
+    json: options.Json = False,
+) -> int:
     """Check the configuration, and warn of what is unwise, and of gates that may check nothing."""
-    from atlas_retry.cli.idle import idle_gates, silent_tests
-
     _check_folder(path)
     settings = config.load(path.resolve(), environ=os.environ, overrides=config.naming(config_file))
     if settings.triage_baseline:
-        from atlas_retry.run.triage import check_baseline
-
         check_baseline(config.root_of(path), settings, os.environ)
     root = config.root_of(path)
     idle = (*idle_gates(settings.gates, root, os.environ), *silent_tests(_last(settings, root)))
@@ -59,9 +78,6 @@ def _check_folder(path: Path) -> None:
 
 def _last(settings: Settings, root: Path) -> tuple[GateResult, ...]:
     """The remembered results of the gates; none if the state directory cannot be used."""
-    from atlas_retry.gates.memory import Memory
-    from atlas_retry.run.open import answers
-
     names = {gate.name for gate in settings.gates}
     with suppress(StateError):
         memory = Memory(answers(state_dir.locate(os.environ), root), root, os.environ)
@@ -69,15 +85,15 @@ def _last(settings: Settings, root: Path) -> tuple[GateResult, ...]:
     return ()
 
 
-def take(revision: str, path: Path = Path()) -> int:
+@config_app.command(epilog=examples("atlas config take origin/main"))
+def take(
+    revision: Annotated[str, typer.Argument(metavar="REV", help="A revision of git.")],
+    path: options.Folder = Path(),
+) -> int:
     """Replace the configuration in the work tree by that of a revision.
 
     For changes by strangers, who must not choose the commands.
     """
-    from atlas_retry.workspace import place
-    from atlas_retry.workspace.store import StoredFile
-    from atlas_retry.workspace.trees import revision_tree
-
     root = config.root_of(path)
     base = revision_tree(root, revision, environ=os.environ)
     folder = path.resolve().relative_to(root)
@@ -102,9 +118,12 @@ def _files_of(name: str, root: Path, reads: config.Read) -> list[str]:
     return [file.relative_to(root).as_posix() for file in files if file.is_relative_to(root)]
 
 
+@config_app.command(epilog=examples("atlas config schema --report > report.schema.json"))
 def schema(
     *,
-    report: bool = False,
+    report: Annotated[
+        bool, typer.Option(help="Print the schema of atlas's JSON documents instead.")
+    ] = False,
 ) -> int:
     """Print the JSON Schema of the configuration, for editors."""
     print(encode(documents.schema() if report else config.schema()), end="")

@@ -7,10 +7,14 @@ import shutil
 from contextlib import nullcontext, redirect_stdout
 from itertools import chain
 from pathlib import Path
+from typing import Annotated
 
+import typer
 from msgspec import Struct
 
-from atlas_retry.cli import here
+from atlas_retry.cli import here, options
+from atlas_retry.cli.app import app, examples
+from atlas_retry.cli.documents import DeliveryDocument, write
 from atlas_retry.cli.history import run_of, workspace_of
 from atlas_retry.errors import AtlasError, UsageError, WorkspaceError
 from atlas_retry.history import archive, rescue
@@ -28,18 +32,30 @@ GH_TIMEOUT_S = 60.0
 DELIVERED, NOT_DELIVERED = 0, 1
 
 
+@app.command(epilog=examples("atlas deliver --patch fix.patch"))
 def deliver(
-    run: str | None = None,
+    run: options.Run = None,
     *,
-    apply: Path | None = None,
-    patch: Path | None = None,
-    branch: str | None = None,
-    push: bool = False,
-    pr: bool = False,
-    remote: str = "origin",
-    max_pushes: int = 3,
-    force: bool = False,
-    json: bool = False,
+    apply: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Deliver a patch from another job instead of a run."),
+    ] = None,
+    patch: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write a patch for git am or git apply.")
+    ] = None,
+    branch: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Commit to this branch.")
+    ] = None,
+    push: Annotated[bool, typer.Option(help="Push the branch, never by force.")] = False,
+    pr: Annotated[
+        bool, typer.Option(help="Push, and open or update the pull request with gh.")
+    ] = False,
+    remote: Annotated[str, typer.Option(metavar="NAME", help="The remote to push to.")] = "origin",
+    max_pushes: Annotated[
+        int, typer.Option(help="Consecutive deliveries without a person's commit.", min=0)
+    ] = 3,
+    force: Annotated[bool, typer.Option(help="Deliver a run that was undone.")] = False,
+    json: options.Json = False,
 ) -> int:
     """Deliver the changes of a green run as a patch, a branch or a pull request.
 
@@ -49,8 +65,6 @@ def deliver(
     with redirect_stdout(said) if json else nullcontext():
         code = _deliver(run, Form(apply, patch, branch, push, pr, remote), max_pushes, force=force)
     if json:
-        from atlas_retry.cli.documents import DeliveryDocument, write
-
         notes = tuple(said.getvalue().splitlines())
         write(DeliveryDocument(delivered=code == DELIVERED, notes=notes))
     return code

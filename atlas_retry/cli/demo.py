@@ -7,13 +7,21 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.resources import as_file, files
 from pathlib import Path
+from typing import Annotated
 
+import typer
+
+from atlas_retry import agents
+from atlas_retry.cli import options
+from atlas_retry.cli.app import app, examples
 from atlas_retry.cli.run_output import exit_code_of
 from atlas_retry.errors import AgentError
+from atlas_retry.history.values import Order
 from atlas_retry.model import Outcome
 from atlas_retry.reports.screen.console import Printer, screen
 from atlas_retry.reports.screen.lines import Line, command_lines
 from atlas_retry.reports.screen.run_lines import outcome_summary
+from atlas_retry.run.one import Asked, opened_with, run_one
 from atlas_retry.settings import AgentSettings
 from atlas_retry.workspace.git import git, user_environment
 
@@ -23,10 +31,14 @@ PYTHON_ALONE = 'version: 1\nvalidation: {test: ["python -m unittest"]}\n'
 """Configuration if one of the tools is missing, as under `uvx atlas-retry demo`."""
 
 
+@app.command(epilog=examples("atlas demo"))
 def demo(
     *,
-    agent: str = "scripted",
-    plain: bool = False,
+    agent: Annotated[
+        str,
+        typer.Option(metavar="BACKEND", help="scripted costs nothing; claude-code spends money."),
+    ] = "scripted",
+    plain: options.Plain = False,
 ) -> int:
     """Show a whole run on a scratch project in a few seconds, without key or network."""
     return show(agent, os.environ, screen(os.environ, plain=plain))
@@ -34,9 +46,6 @@ def demo(
 
 def show(agent: str, environ: Mapping[str, str], on: Printer) -> int:
     """Run the demo and show it on a screen; 0 if the project ended green."""
-    from atlas_retry.history.values import Order
-    from atlas_retry.run.one import Asked, opened_with, run_one
-
     _check_agent(agent, environ)
     with tempfile.TemporaryDirectory(prefix="atlas-demo-") as scratch:
         folder = Path(scratch)
@@ -63,7 +72,6 @@ def _check_agent(backend: str, environ: Mapping[str, str]) -> None:
     """Raise AgentError before anything runs if this agent, whose work is shown, is missing."""
     if backend == REPLAY:
         return
-    from atlas_retry import agents
 
     if lack := agents.check(AgentSettings(backend=backend), environ):
         raise AgentError(f"{lack.error}: nothing was tried", remedy=lack.remedy)
@@ -117,7 +125,6 @@ def _last_lines(
     yield "", ""
     own = ("atlas init", "atlas validate", "atlas retry . --ai-fix")
     yield from command_lines("on your own project", *own)
-    from atlas_retry import agents
 
     if agents.check(AgentSettings(), environ) is None:
         yield from command_lines(

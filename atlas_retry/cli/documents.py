@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from atlas_retry.config.reference import EffectiveKey
+from atlas_retry.config.sources import EffectiveKey
 from atlas_retry.errors import AtlasError, ConfigError
 from atlas_retry.history.learning import Kept
 from atlas_retry.history.overview import StatusDocument

@@ -3,10 +3,17 @@
 import os
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
+import typer
+
+from atlas_retry import state_dir
+from atlas_retry.cli import options
+from atlas_retry.cli.app import examples, fleet_app
+from atlas_retry.cli.documents import FleetReportDocument, write
 from atlas_retry.cli.output import print_commands
 from atlas_retry.errors import UsageError
+from atlas_retry.reports.documents import encode
 from atlas_retry.text.own_environment import installing
 
 if TYPE_CHECKING:
@@ -17,23 +24,28 @@ if TYPE_CHECKING:
 GREEN, NOT_GREEN = 0, 1
 
 
+@fleet_app.command(
+    epilog=examples("atlas fleet worker --queue lint --slots 4 --store s3://fleet/atlas")
+)
 def worker(
     *,
-    store: str,
-    server: str | None = None,
-    queue: str = "atlas",
-    slots: int = 2,
-    agents: list[str] | None = None,
-    max_cost_usd: float | None = None,
-    max_attempts: int | None = None,
-    max_minutes: float | None = None,
+    store: options.Store,
+    server: options.Server = None,
+    queue: options.Queue = "atlas",
+    slots: Annotated[int, typer.Option(help="Runs at once.", min=1)] = 2,
+    agents: Annotated[
+        list[str] | None,
+        typer.Option("--agent", metavar="BACKEND", help="An agent that runs may use; repeatable."),
+    ] = None,
+    max_cost_usd: options.MaxCostUsd = None,
+    max_attempts: options.MaxAttempts = None,
+    max_minutes: options.MaxMinutes = None,
 ) -> int:
     """Execute the runs of batches until it is stopped.
 
     Its limits override those of a manifest.
     """
     _require()
-    from atlas_retry import state_dir
     from atlas_retry.fleet import client as connection
     from atlas_retry.fleet import tries
     from atlas_retry.fleet.assignment import Policy, Workplace
@@ -59,13 +71,20 @@ def worker(
     return GREEN
 
 
+@fleet_app.command(
+    epilog=examples("atlas fleet start manifest.yaml --id ruff-0.18 --store s3://fleet/atlas")
+)
 def start(
-    manifest: Path,
+    manifest: Annotated[
+        Path, typer.Argument(metavar="MANIFEST.yaml", help="The repositories and the budget.")
+    ],
     *,
-    store: str,
-    server: str | None = None,
-    queue: str = "atlas",
-    batch: str | None = None,
+    store: options.Store,
+    server: options.Server = None,
+    queue: options.Queue = "atlas",
+    batch: Annotated[
+        str | None, typer.Option("--id", help="Id of the batch; by default file name and time.")
+    ] = None,
 ) -> int:
     """Start a batch, and print its id."""
     _require()
@@ -81,17 +100,17 @@ def start(
     return GREEN
 
 
+@fleet_app.command(epilog=examples("atlas fleet status ruff-0.18"))
 def status(
-    batch: str,
+    batch: options.Batch,
     *,
-    server: str | None = None,
-    wait: bool = False,
-    json: bool = False,
+    server: options.Server = None,
+    wait: Annotated[bool, typer.Option(help="Wait until the batch has ended.")] = False,
+    json: options.Json = False,
 ) -> int:
     """Show the progress of a batch; with --wait exit with 0 if all ended green, else 1."""
     _require()
     from atlas_retry.fleet import client
-    from atlas_retry.reports.documents import encode
 
     if wait:
         client.ask(server, lambda to: client.wait(to, batch))
@@ -100,37 +119,46 @@ def status(
     return _code(live.status) if wait else GREEN
 
 
+@fleet_app.command(epilog=examples("atlas fleet pause ruff-0.18 --why 'the registry is down'"))
 def pause(
-    batch: str,
+    batch: options.Batch,
     *,
-    server: str | None = None,
-    why: str = "by hand",
+    server: options.Server = None,
+    why: Annotated[
+        str, typer.Option(metavar="TEXT", help="The reason, shown in the status.")
+    ] = "by hand",
 ) -> int:
     """Start no more runs; let the running ones finish."""
     return _signal(server, batch, "pause", why)
 
 
-def resume(batch: str, *, server: str | None = None) -> int:
+@fleet_app.command(epilog=examples("atlas fleet resume ruff-0.18"))
+def resume(batch: options.Batch, *, server: options.Server = None) -> int:
     """Continue a batch that was paused, by hand or for a common cause."""
     return _signal(server, batch, "resume")
 
 
-def stop(batch: str, *, server: str | None = None) -> int:
+@fleet_app.command(epilog=examples("atlas fleet stop ruff-0.18"))
+def stop(batch: options.Batch, *, server: options.Server = None) -> int:
     """End a batch and its running runs."""
     return _signal(server, batch, "stop")
 
 
+@fleet_app.command(
+    epilog=examples("atlas fleet report ruff-0.18 --store s3://fleet/atlas --html fleet.html")
+)
 def report(
-    batch: str,
+    batch: options.Batch,
     *,
-    store: str,
-    server: str | None = None,
-    html: Path | None = None,
-    json: bool = False,
+    store: options.Store,
+    server: options.Server = None,
+    html: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Also write a self-contained page.")
+    ] = None,
+    json: options.Json = False,
 ) -> int:
     """Show how each repository ended, what fixed it, and its cost."""
     _require()
-    from atlas_retry.cli.documents import FleetReportDocument, write
     from atlas_retry.fleet import client
     from atlas_retry.reports import fleet_page
 

@@ -8,18 +8,31 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import chain
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
 from atlas_retry import process
-from atlas_retry.cli import here
+from atlas_retry.cli import here, options
+from atlas_retry.cli.app import app, examples
+from atlas_retry.cli.documents import (
+    DiffDocument,
+    LogDocument,
+    PruneDocument,
+    RestoredDocument,
+    TimelineDocument,
+    write,
+)
 from atlas_retry.cli.output import print_commands
 from atlas_retry.errors import StateError, UsageError, WorkspaceError
 from atlas_retry.events import seconds_of
-from atlas_retry.history import archive, database, entries, rescue, telling
+from atlas_retry.guard.places import is_product
+from atlas_retry.history import archive, database, entries, pruning, rescue, telling
+from atlas_retry.history.overview import as_seen, is_running
 from atlas_retry.history.states import RunState
 from atlas_retry.history.values import RunRow
 from atlas_retry.reports.screen.lines import printable
+from atlas_retry.run.held import is_pickable
 from atlas_retry.state_dir import TURN, VALIDATION
 from atlas_retry.workspace import identity, locking, shadow
 from atlas_retry.workspace.discovery import Workspace
@@ -31,7 +44,19 @@ MAX_EARLIER = 20
 """Number of runs that are searched for one that changed files."""
 
 
-def log(run: str | None = None, *, json: bool = False) -> int:
+@app.command(epilog=examples("atlas log", "atlas log 20260131 --json"))
+def log(
+    run: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="RUN",
+            help="Run to show, by its id or its start; without it, all runs here are listed.",
+            autocompletion=options.complete_runs,
+        ),
+    ] = None,
+    *,
+    json: options.Json = False,
+) -> int:
     """List the runs of this workspace, or show the timeline of one."""
     root = here.root()
     follow(root)
@@ -39,8 +64,6 @@ def log(run: str | None = None, *, json: bool = False) -> int:
         if run is None:
             rows = [_seen(row) for row in archive.runs(connection, str(root))]
             if json:
-                from atlas_retry.cli.documents import LogDocument, write
-
                 write(LogDocument(runs=tuple(rows)))
             else:
                 _show(telling.list_of(rows))
@@ -49,8 +72,6 @@ def log(run: str | None = None, *, json: bool = False) -> int:
         moves = archive.transitions(connection, row.id)
     steps = telling.timeline(here.home() / "runs" / row.id, moves)
     if json:
-        from atlas_retry.cli.documents import TimelineDocument, write
-
         write(TimelineDocument(run=row, steps=steps))
     else:
         _show(telling.timeline_text(row, steps))
@@ -58,16 +79,15 @@ def log(run: str | None = None, *, json: bool = False) -> int:
 
 
 def _seen(row: RunRow) -> RunRow:
-    from atlas_retry.history.overview import as_seen, is_running
-
     return as_seen(row, is_running=is_running(row, here.home(), os.environ))
 
 
+@app.command(epilog=examples("atlas diff", "atlas diff 20260131 2"))
 def diff(
-    run: str | None = None,
-    attempt: str | None = None,
+    run: options.Run = None,
+    attempt: Annotated[str | None, typer.Argument(metavar="[N]", help="An attempt.")] = None,
     *,
-    json: bool = False,
+    json: options.Json = False,
 ) -> int:
     """Print the changes of a run, or of one of its attempts."""
     row = run_of(run, "diff", *filter(None, (run, attempt)))
@@ -76,7 +96,6 @@ def diff(
     text = patch(ws, before, after)
     if json:
         whole = text.decode("utf-8", "surrogateescape")
-        from atlas_retry.cli.documents import DiffDocument, write
 
         write(DiffDocument(run_id=row.id, attempt=attempt, patch=whole))
         return 0
@@ -88,14 +107,27 @@ def diff(
     return 0
 
 
+@app.command(epilog=examples("atlas pick 20260131 2", "atlas pick 20260131 2 --held"))
 def pick(
-    run: str,
-    attempt: str,
+    run: Annotated[
+        str,
+        typer.Argument(
+            metavar="RUN", help="An id or its start.", autocompletion=options.complete_runs
+        ),
+    ],
+    attempt: Annotated[str, typer.Argument(metavar="N", help="An attempt, or a held snapshot.")],
     *,
-    held: bool = False,
-    path: list[str] | None = None,
-    merge: bool = False,
-    json: bool = False,
+    held: Annotated[
+        bool, typer.Option(help="Include its held changes; refused ones stay out.")
+    ] = False,
+    path: Annotated[
+        list[str] | None, typer.Option(metavar="PATH", help="Only this file or folder; repeatable.")
+    ] = None,
+    merge: Annotated[
+        bool,
+        typer.Option(help="Merge into what the file is now; refuse where both changed a place."),
+    ] = False,
+    json: options.Json = False,
 ) -> int:
     """Set the workspace to the files of one attempt."""
     if path and held:
@@ -133,9 +165,6 @@ def _refused(row: RunRow, number: str) -> frozenset[str]:
 
     Raises UsageError where nothing was held of it that can be picked.
     """
-    from atlas_retry.guard.places import is_product
-    from atlas_retry.run.held import is_pickable
-
     with here.journal() as connection:
         attempts = archive.attempts(connection, row.id)
     holding = {str(attempt.number): attempt for attempt in attempts if is_pickable(attempt)}
@@ -151,7 +180,8 @@ def _refused(row: RunRow, number: str) -> frozenset[str]:
     return frozenset({*refused, *filter(is_product, holding[number].unseen)})
 
 
-def undo(run: str | None = None, *, json: bool = False) -> int:
+@app.command(epilog=examples("atlas undo", "atlas undo 20260131"))
+def undo(run: options.Run = None, *, json: options.Json = False) -> int:
     """Restore the files from before a run, a turn of Claude Code, or gates that changed files.
 
     The present files are kept: `atlas pick` restores them.
@@ -244,22 +274,21 @@ def _began_s(row: RunRow) -> float:
     return seconds_of(row.started_at)
 
 
+@app.command(epilog=examples("atlas prune --days 7 --dry-run", "atlas prune --keep 10"))
 def prune(
     *,
-    keep: int = 50,
-    days: float = 30.0,
-    dry_run: bool = False,
-    json: bool = False,
+    keep: Annotated[
+        int, typer.Option(help="Keep the newest N runs of each workspace.", min=1)
+    ] = 50,
+    days: Annotated[float, typer.Option(help="Drop runs older than N days.", min=0)] = 30.0,
+    dry_run: Annotated[bool, typer.Option(help="List the runs that would be dropped.")] = False,
+    json: options.Json = False,
 ) -> int:
     """Drop old runs and their snapshots, but never the newest run of a workspace."""
-    from atlas_retry.history import pruning
-
     if not days <= MAX_DAYS:
         raise UsageError(f"--days {days}: a number from 0 to {MAX_DAYS} is expected")
     rows = pruning.prune(os.environ, keep=keep, days=days, dry_run=dry_run)
     if json:
-        from atlas_retry.cli.documents import PruneDocument, write
-
         write(PruneDocument(runs=tuple(rows), dry_run=dry_run))
     elif dry_run:
         _show(telling.list_of(rows))
@@ -318,8 +347,6 @@ def _report(
     """Print the result; 1 if some files are not as the headline says."""
     is_whole = not any((done.conflicts, done.git_conflicts, done.lost, done.differs))
     if as_json:
-        from atlas_retry.cli.documents import RestoredDocument, write
-
         write(RestoredDocument.of(row.id, done, success=is_whole))
     else:
         _show(telling.restoration_text(row, done, name, headline, others))

@@ -3,15 +3,16 @@
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, pairwise
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
 
+from atlas_retry.config.init.tasks import NO_TEST
+from atlas_retry.diagnostics.tests_ran import tests_counted
+from atlas_retry.guard import Case
+from atlas_retry.guard.case import scene
+from atlas_retry.guard.decides import Reached, commands, reached
 from atlas_retry.model import Gate, GateResult, Kind
 from atlas_retry.patterns import words
 from atlas_retry.text import documents
 from atlas_retry.workspace.trees import DirectoryTree
-
-if TYPE_CHECKING:
-    from atlas_retry.guard.decides import Reached
 
 _STARTERS = words("npm yarn pnpm bun make gmake sh bash dash zsh")
 _PRINTERS = words("echo printf true : exit")
@@ -19,10 +20,6 @@ _PRINTERS = words("echo printf true : exit")
 
 def idle_gates(gates: Iterable[Gate], root: Path, environ: Mapping[str, str]) -> Iterator[str]:
     """A sentence for each gate that only prints, or whose program has no files to look at."""
-    from atlas_retry.guard import Case
-    from atlas_retry.guard.case import scene
-    from atlas_retry.guard.decides import reached
-
     trees = dict[str, DirectoryTree]()
     for gate in gates:
         tree = trees.setdefault(gate.cwd, DirectoryTree(root / gate.cwd, environ))
@@ -39,8 +36,6 @@ def _only_prints(runs: "Reached") -> str | None:
 
 def _without_files(runs: "Reached", tree: DirectoryTree) -> str | None:
     """Why a `tsc` has no file: only `tsc -b` reads what the configuration refers to."""
-    from atlas_retry.guard.decides import commands
-
     every = list(chain.from_iterable(map(commands, runs.lines)))
     for words_of in (command for command in every if command[0] == "tsc"):
         path = _project_of(words_of)
@@ -66,8 +61,6 @@ _PROJECT = ("-p", "--project")
 
 def placeholder(root: Path, environ: Mapping[str, str]) -> Iterator[str]:
     """A sentence if the test script of npm is the one that `npm init` writes."""
-    from atlas_retry.config.init.tasks import NO_TEST
-
     content = DirectoryTree(root, environ).read("package.json") or b""
     package = documents.parse("package.json", content)
     scripts = package.get("scripts") if isinstance(package, dict) else None
@@ -77,8 +70,6 @@ def placeholder(root: Path, environ: Mapping[str, str]) -> Iterator[str]:
 
 def silent_tests(results: Iterable[GateResult]) -> Iterator[str]:
     """A sentence for each test gate that passed without a word of a runner that atlas knows."""
-    from atlas_retry.diagnostics.tests_ran import tests_counted
-
     for result in results:
         output = f"{result.stdout}\n{result.stderr}"
         is_green_test = result.kind is Kind.TEST and result.success

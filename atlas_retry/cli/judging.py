@@ -4,32 +4,39 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Annotated
 
-from atlas_retry.cli import output
+import typer
+
+from atlas_retry import config
+from atlas_retry.cli import options, output
+from atlas_retry.cli.app import app, examples
 from atlas_retry.errors import UsageError
+from atlas_retry.guard import Ruling, judge
+from atlas_retry.guard.judge import with_base_configuration
+from atlas_retry.guard.judge.replay import replayed
 from atlas_retry.reports.documents import GuardDocument, encode
 from atlas_retry.reports.findings import Finding, of_change
+from atlas_retry.reports.github import annotations
+from atlas_retry.reports.markdown import guard_summary
 from atlas_retry.reports.screen.lines import printable
-
-if TYPE_CHECKING:
-    from atlas_retry.guard import Ruling
+from atlas_retry.run.briefing import preview
+from atlas_retry.run.folders import find
 
 CLEAN, VIOLATED = 0, 1
 
 
+@app.command(epilog=examples("atlas prompt", "atlas prompt --from report.json"))
 def prompt(
-    workspace: str = ".",
+    workspace: options.Workspace = ".",
     *,
-    config_file: Path | None = None,
-    start_from: Path | None = None,
-    max_chars: int | None = None,
+    config_file: options.ConfigFile = None,
+    start_from: options.StartFrom = None,
+    max_chars: Annotated[
+        int | None, typer.Option(help="Limit of the whole prompt, in characters.", min=200)
+    ] = None,
 ) -> int:
     """Print the prompt that would be sent; spends nothing."""
-    from atlas_retry import config
-    from atlas_retry.run.briefing import preview
-    from atlas_retry.run.folders import find
-
     (folder,) = find([workspace], Path.cwd(), os.environ)
     recorded = output.recorded(start_from)
     flags = config.naming(config_file)
@@ -38,25 +45,36 @@ def prompt(
     return 0
 
 
+@app.command(
+    epilog=examples("atlas guard . --base origin/main", "atlas guard --base HEAD~1 --json")
+)
 def guard(
-    path: Path = Path(),
+    path: options.Folder = Path(),
     *,
-    base: str = "",
-    start_from: Path | None = None,
-    outside: list[str] | None = None,
-    allow: list[str] | None = None,
-    strict: bool = False,
-    why: str | None = None,
-    replay: bool = False,
-    json: bool = False,
+    base: Annotated[
+        str, typer.Option(metavar="REV_OR_DIR", help="The state before the change.")
+    ] = "",
+    start_from: options.StartFrom = None,
+    outside: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="BEFORE:AFTER", help="Also judge a folder outside the workspace; repeatable."
+        ),
+    ] = None,
+    allow: options.Allow = None,
+    strict: Annotated[bool, typer.Option(help="Also exit with 1 for held changes.")] = False,
+    why: Annotated[
+        str | None, typer.Option(metavar="PATH", help="Explain how a path is judged.")
+    ] = None,
+    replay: Annotated[
+        bool, typer.Option(help="Re-run the failed gates without the held changes.")
+    ] = False,
+    json: options.Json = False,
 ) -> int:
     """Judge a change; exit with 1 if any of it is refused.
 
     Runs nothing of the project without --replay.
     """
-    from atlas_retry.guard import judge
-    from atlas_retry.guard.judge import with_base_configuration
-
     recorded = output.recorded(start_from)
     asked = with_base_configuration(
         judge.ChangeAsked(
@@ -73,8 +91,6 @@ def guard(
         return _explained(judge.explain(asked, why, os.environ), why)
     judgement = judge.judge_change(asked, os.environ)
     if replay:
-        from atlas_retry.guard.judge.replay import replayed
-
         judgement = replayed(asked, judgement, os.environ)
     findings = of_change(judgement.refused, judgement.held, judgement.noted)
     if json:
@@ -83,9 +99,6 @@ def guard(
     else:
         _show(findings)
     if output.on_github():
-        from atlas_retry.reports.github import annotations
-        from atlas_retry.reports.markdown import guard_summary
-
         text = annotations(one.diagnostic for one in findings)
         output.write_on_github(text, guard_summary(findings), to_stderr=json)
     return VIOLATED if judgement.refused or (strict and judgement.held) else CLEAN

@@ -3,22 +3,26 @@
 import sys
 from collections.abc import Iterable
 from datetime import UTC, datetime
-from typing import Literal
+from typing import Annotated, Literal
 
 import typer
 
-from atlas_retry.cli import here
-from atlas_retry.history import database, learning
+from atlas_retry.cli import here, options
+from atlas_retry.cli.app import app, examples, learnings_app
+from atlas_retry.cli.documents import LearningsDocument, write
+from atlas_retry.history import database, learning, statistics
 from atlas_retry.reports.documents import encode
 from atlas_retry.reports.screen.lines import harmless
 
 
+@learnings_app.callback(invoke_without_command=True, no_args_is_help=False)
 def list_by_default(context: typer.Context) -> int:
     """List the learning records, or show, annotate or forget one."""
     return list_all() if context.invoked_subcommand is None else 0
 
 
-def list_all(*, json: bool = False) -> int:
+@learnings_app.command("list", epilog=examples("atlas learnings list"))
+def list_all(*, json: options.Json = False) -> int:
     """List the learning records, newest first."""
     with here.journal() as connection:
         records = learning.every(connection)
@@ -26,7 +30,8 @@ def list_all(*, json: bool = False) -> int:
     return 0
 
 
-def show(record_id: str, *, json: bool = False) -> int:
+@learnings_app.command(epilog=examples("atlas learnings show lr-2026-01-31-001"))
+def show(record_id: options.RecordId, *, json: options.Json = False) -> int:
     """Show one record."""
     with here.journal() as connection:
         record = learning.one(connection, record_id)
@@ -36,36 +41,45 @@ def show(record_id: str, *, json: bool = False) -> int:
 
 def _write(records: Iterable[learning.Kept], text: str, *, as_json: bool) -> None:
     if as_json:
-        from atlas_retry.cli.documents import LearningsDocument, write
-
         write(LearningsDocument(records=tuple(records)))
     else:
         sys.stdout.write(harmless(text))
 
 
-def note(record_id: str, text: str) -> int:
+@learnings_app.command(
+    epilog=examples("atlas learnings note lr-2026-01-31-001 'The clock is faked.'")
+)
+def note(
+    record_id: options.RecordId,
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="The note, in your words.")],
+) -> int:
     """Annotate a record: later prompts use your words instead of its own."""
     with database.opened(here.home()) as connection:
         learning.note(connection, record_id, text)
     return 0
 
 
-def forget(record_id: str) -> int:
+@learnings_app.command(epilog=examples("atlas learnings forget lr-2026-01-31-001"))
+def forget(record_id: options.RecordId) -> int:
     """Forget a record."""
     with database.opened(here.home()) as connection:
         learning.forget(connection, record_id)
     return 0
 
 
+@app.command(epilog=examples("atlas stats --since 7d"))
 def stats(
     *,
-    since: str | None = None,
-    json: bool = False,
-    export: Literal["csv", "json"] | None = None,
+    since: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="Only runs since then: 7d, 12h, 2w or a date."),
+    ] = None,
+    json: options.Json = False,
+    export: Annotated[
+        Literal["csv", "json"] | None, typer.Option(help="Print every run as one row.")
+    ] = None,
 ) -> int:
     """Show fix rates, costs, and slow or flaky gates."""
-    from atlas_retry.history import statistics
-
     begin = statistics.moment(since, datetime.now(UTC))
     with here.journal() as connection:
         if export:

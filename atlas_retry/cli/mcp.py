@@ -4,11 +4,14 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from atlas_retry import config
+from atlas_retry.cli import options
+from atlas_retry.cli.app import app, examples
 from atlas_retry.errors import UsageError
 from atlas_retry.text.own_environment import installing
 
 
-def mcp(path: Path = Path()) -> int:
+@app.command(epilog=examples("atlas mcp"))
+def mcp(path: options.Folder = Path()) -> int:
     """Serve validation, failures, the guard and undo to an agent, on standard input and output."""
     if not find_spec("mcp"):
         raise UsageError(

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TextIO
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -13,15 +13,17 @@ from msgspec.structs import replace
 from atlas_retry import state_dir
 from atlas_retry.errors import AtlasError, Interrupted, UsageError, near
 from atlas_retry.events import Emit, Event, GateFinished, GateStarted, ValidationStarted, fan_out
+from atlas_retry.history.reviews import one_line
 from atlas_retry.model import OWN_JUNIT, TO_CHECK, OpenReview, Validation
+from atlas_retry.reports.formats import REPORTS
+from atlas_retry.reports.reading import read_report
 from atlas_retry.reports.screen.console import Printer, screen
 from atlas_retry.reports.screen.gate_lines import failure_lines, validation_summary
 from atlas_retry.reports.screen.lines import Line, below_others
+from atlas_retry.reports.subject import Recorded, Subject
+from atlas_retry.run.only_here import only_here
 from atlas_retry.run.open import OpenWorkspace
 from atlas_retry.text.units import copyable, counted, some
-
-if TYPE_CHECKING:
-    from atlas_retry.reports.subject import Recorded, Subject
 
 __all__ = ["last_lines", "publish", "recorded", "screen", "targets"]
 
@@ -46,8 +48,6 @@ def targets(options: Sequence[str] | None) -> tuple[Target, ...]:
 
 
 def _target(option: str) -> Target:
-    from atlas_retry.reports.formats import REPORTS
-
     name, _, path = option.partition("=")
     why = None
     if name not in REPORTS:
@@ -75,7 +75,6 @@ def recorded(path: Path | None) -> "Recorded | None":
     """The report that `--from` names; `-` is standard input. Raises UsageError."""
     if path is None:
         return None
-    from atlas_retry.reports.reading import read_report
 
     try:
         content = sys.stdin.buffer.read() if str(path) == "-" else path.read_bytes()
@@ -114,8 +113,6 @@ def last_lines(end: Closing, *, verbosity: int, proposed: bool = False) -> Itera
     summary = validation_summary(validation, next_command, is_reviewed=not end.open_reviews)
     yield from below_others(summary, verbosity=verbosity)
     if end.open_reviews:
-        from atlas_retry.history.reviews import one_line
-
         yield one_line(end.open_reviews), "warn"
 
 
@@ -125,7 +122,6 @@ def only_here_lines(
     """One line with what a green may be due to that no commit holds, if there is anything."""
     if not validation.success or verbosity < 0 or not opened.has_git:
         return
-    from atlas_retry.run.only_here import only_here
 
     with suppress(AtlasError):  # it only warns, and the gates ran without git
         if text := only_here(opened.git, opened.environ).sentence():
@@ -142,8 +138,6 @@ def publish_validation(
 ) -> None:
     """Publish a validation if anything asks for it; otherwise the formats are not imported."""
     if as_json or wanted or on_github():
-        from atlas_retry.reports.subject import Subject
-
         subject = Subject(result=validation, workspace=opened.facts, open_reviews=open_reviews)
         publish(subject, wanted, as_json=as_json)
 
@@ -155,8 +149,6 @@ def publish(
 
     `to_stderr`: stdout already has another document.
     """
-    from atlas_retry.reports.formats import REPORTS
-
     if as_json:
         print(REPORTS["json"](subject), end="")
     write_reports(subject, wanted)
@@ -171,8 +163,6 @@ def write_reports(subject: "Subject", wanted: Sequence[Target]) -> None:
     Makes missing folders. After the last report, raises AtlasError naming those that could not be
     written.
     """
-    from atlas_retry.reports.formats import REPORTS
-
     if any(name == "junit" for name, _ in wanted):
         subject = replace(subject, junit=dict(_own_junit(subject)))
     faults = []

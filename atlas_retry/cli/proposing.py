@@ -6,34 +6,42 @@ import shutil
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Annotated
 
 import typer
 from msgspec import Struct
 from msgspec.structs import replace
 
 from atlas_retry import process
+from atlas_retry.cli import options
+from atlas_retry.cli.app import app, examples
+from atlas_retry.cli.documents import InitDocument, InitialGate, write
+from atlas_retry.cli.idle import idle_gates, placeholder, silent_tests
+from atlas_retry.config import init as proposing
+from atlas_retry.config import root_of
+from atlas_retry.config.init.commands import only_checks
+from atlas_retry.config.init.values import Proposal, Proposed, Slot
 from atlas_retry.errors import AtlasError, Interrupted, UsageError
 from atlas_retry.reports.screen.console import screen
 from atlas_retry.reports.screen.lines import aligned
+from atlas_retry.run.trying import TriedGate, gate_of, try_all, untried, within_minutes
 from atlas_retry.settings import CONFIGURATION_FILES, in_ci
 from atlas_retry.text.units import bounded, copyable, counted
-
-if TYPE_CHECKING:
-    from atlas_retry.config.init.values import Proposal, Proposed
-    from atlas_retry.run.trying import TriedGate
 
 MARGINS = 4
 
 
+@app.command(epilog=examples("atlas init", "atlas init --print --no-try"))
 def init(
-    path: Path = Path(),
+    path: options.Folder = Path(),
     *,
-    print_only: bool = False,
-    no_try: bool = False,
-    json: bool = False,
-    verbose: int = 0,
-    plain: bool = False,
+    print_only: Annotated[
+        bool, typer.Option("--print", help="Print the configuration without writing it.")
+    ] = False,
+    no_try: Annotated[bool, typer.Option(help="Do not run each gate once.")] = False,
+    json: options.Json = False,
+    verbose: options.Verbose = 0,
+    plain: options.Plain = False,
 ) -> int:
     """Look at the project, try its gates once, and write `.atlas/config.yaml`.
 
@@ -61,8 +69,6 @@ def initialise(root: Path, environ: Mapping[str, str], how: How) -> int:
     Raises UsageError if a configuration exists, or no gate can start. Interrupted while it tries
     the gates, it writes what it has, and raises.
     """
-    from atlas_retry.config import init as proposing
-
     if not how.print_only:
         proposing.refuse_to_overwrite(root)
     proposal = _proposal(root, environ)
@@ -94,9 +100,6 @@ def _write_document(
     *,
     is_written: bool,
 ) -> None:
-    from atlas_retry.cli.documents import InitDocument, InitialGate, write
-    from atlas_retry.config import init as proposing
-
     gates = (
         InitialGate(
             kind=one.choice.slot.kind,
@@ -119,9 +122,6 @@ def _write_document(
 
 
 def _proposal(path: Path, environ: Mapping[str, str]) -> "Proposal":
-    from atlas_retry.config import init as proposing
-    from atlas_retry.config import root_of
-
     root = root_of(path)
     folder = Path(os.path.realpath(path)).relative_to(root).as_posix()
     return proposing.propose(root, environ, folder)
@@ -131,9 +131,6 @@ def _tried(
     root: Path, proposal: "Proposal", environ: Mapping[str, str], how: How
 ) -> "tuple[tuple[TriedGate, ...], Interrupted | None]":
     """The gates with their outcomes; those after an interrupt are not tried."""
-    from atlas_retry.config import root_of
-    from atlas_retry.run.trying import try_all, untried, within_minutes
-
     if not how.tries:
         return untried(proposal.choices), None
     tried: list[TriedGate] = []
@@ -170,9 +167,6 @@ def checking(path: Path, environ: Mapping[str, str], *, local: bool = False) -> 
     cannot start here: the validation then is less than CI's, and says so. Raises UsageError if
     the project has no gate, AtlasError if it has but none can run, or none of CI's unless `local`.
     """
-    from atlas_retry.config import init as proposing
-    from atlas_retry.config.init.commands import only_checks
-
     proposal = _proposal(path, environ)
     doubled = _doubled(proposal.idle)
     asked = [*proposal.gates, *doubled]
@@ -233,16 +227,12 @@ def _not_run(proposed: "Proposed") -> str:
 
 def _writes(checking: "Proposed", proposed: "Proposed") -> bool:
     """Whether the command changes files even in its check mode."""
-    from atlas_retry.config.init.values import Slot
-
     cannot_check = checking.run == proposed.run and not proposed.fix
     return checking.writes or (checking.slot is Slot.FORMAT and cannot_check)
 
 
 def _asked(root: Path, proposal: "Proposal") -> "Proposal":
     """The proposal with a command from the user. Raises UsageError without a terminal or answer."""
-    from atlas_retry.config import init as proposing
-
     refusal = proposing.nothing_found(root, proposal)
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise refusal
@@ -260,10 +250,6 @@ def _idle(
     tried: Sequence["TriedGate"], proposal: "Proposal", root: Path, environ: Mapping[str, str]
 ) -> Iterator[str]:
     """Warnings of gates that may check nothing."""
-    from atlas_retry.cli.idle import idle_gates, placeholder, silent_tests
-    from atlas_retry.config import root_of
-    from atlas_retry.run.trying import gate_of
-
     results = (one.result for one in tried if one.result is not None)
     gates = map(gate_of, proposal.gates)
     top = root_of(root)

@@ -4,11 +4,15 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from time import monotonic
+from typing import Annotated
 
+import typer
 from msgspec.structs import replace
 
 from atlas_retry import config
-from atlas_retry.cli import output
+from atlas_retry.cli import options, output
+from atlas_retry.cli.app import app, examples
+from atlas_retry.cli.documents import ProofDocument, write
 from atlas_retry.model import Kind
 from atlas_retry.run.open import open_configured, plan, select, validation_logs
 from atlas_retry.run.proving import Planting, ProvenGate, prove
@@ -17,15 +21,20 @@ ALL_CAN_FAIL, BLIND, BROKEN = 0, 1, 3
 MAX_MINUTES = 10.0
 
 
+@app.command("prove", epilog=examples("atlas prove", "atlas prove --only test --faults 20"))
 def prove_gates(
-    path: Path = Path(),
+    path: options.Folder = Path(),
     *,
-    config_file: Path | None = None,
-    only: list[str] | None = None,
-    faults: int = 5,
-    max_minutes: float | None = None,
-    json: bool = False,
-    quiet: bool = False,
+    config_file: options.ConfigFile = None,
+    only: options.Only = None,
+    faults: Annotated[
+        int, typer.Option(help="Functions that get a fault, for test gates.", min=1)
+    ] = 5,
+    max_minutes: Annotated[
+        float | None, typer.Option(help="Plant no further fault after this time.", min=0)
+    ] = None,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
 ) -> int:
     """Plant faults on a copy, and name the gates that do not notice them."""
     opened = open_configured(path.resolve(), os.environ, config.naming(config_file))
@@ -42,8 +51,6 @@ def prove_gates(
             shown.write([(line, "") for line in _lines(proofs)])
     success = not any(proof.is_blind for proof in proofs)
     if json:
-        from atlas_retry.cli.documents import ProofDocument, write
-
         write(ProofDocument(success=success, gates=proofs))
     if not any(proof.tried for proof in proofs):
         return BROKEN

@@ -6,8 +6,16 @@ import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Annotated
 
+import typer
+
+from atlas_retry.cli import options
+from atlas_retry.cli.app import app, examples
+from atlas_retry.diagnostics.tools import bare
 from atlas_retry.errors import AtlasError, UsageError
+from atlas_retry.guard import judge
+from atlas_retry.guard.judge import with_base_configuration
 from atlas_retry.model import Gate, Validation
 from atlas_retry.process import capture
 from atlas_retry.reports.documents import encode
@@ -30,11 +38,17 @@ VERSION_TIMEOUT_S = 10.0
 VALID, INVALID = 0, 1
 
 
+@app.command(epilog=examples("atlas verify receipt.json --signers allowed_signers"))
 def verify(
-    receipt: Path,
-    path: Path = Path(),
+    receipt: Annotated[
+        Path, typer.Argument(metavar="RECEIPT", help="The receipt that atlas validate wrote.")
+    ],
+    path: options.Folder = Path(),
     *,
-    signers: Path | None = None,
+    signers: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Allowed signers, in the format of ssh-keygen."),
+    ] = None,
 ) -> int:
     """Check that a receipt belongs to this tree and these gates, without running any."""
     try:
@@ -101,9 +115,6 @@ def _configuration(opened: OpenWorkspace) -> str:
 
 
 def _guard(opened: OpenWorkspace, base: str) -> GuardReceipt:
-    from atlas_retry.guard import judge
-    from atlas_retry.guard.judge import with_base_configuration
-
     commit = commit_id(opened.root, opened.git.environ, base)
     asked = judge.ChangeAsked(workspace=opened.root, base=commit)
     answers = judge.judge_change(with_base_configuration(asked, opened.environ), opened.environ)
@@ -114,8 +125,6 @@ def _guard(opened: OpenWorkspace, base: str) -> GuardReceipt:
 
 def _version(gate: Gate, root: Path, environ: Mapping[str, str]) -> str | None:
     """First line that the gate's program prints for `--version`; None if it fails."""
-    from atlas_retry.diagnostics.tools import bare
-
     name = bare(gate.run).partition(" ")[0]
     program = shutil.which(name, path=environ.get("PATH", os.defpath))
     if program is None:

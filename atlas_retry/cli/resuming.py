@@ -5,13 +5,14 @@ import sys
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Annotated
 
 import typer
 from msgspec.structs import replace
 
 from atlas_retry import config, process
-from atlas_retry.cli import here, output
+from atlas_retry.cli import here, options, output, run_output
+from atlas_retry.cli.app import app, examples
 from atlas_retry.cli.history import follow
 from atlas_retry.cli.output import print_commands
 from atlas_retry.errors import AtlasError, Interrupted
@@ -23,35 +24,33 @@ from atlas_retry.model import Level
 from atlas_retry.reports.documents import Cascade, batch_document, encode
 from atlas_retry.reports.screen.gate_lines import failure_lines
 from atlas_retry.reports.screen.lines import harmless
+from atlas_retry.run import folders, many
+from atlas_retry.run.folders import left_to_do
+from atlas_retry.run.one import Asked, Finished, opened_with, run_one
+from atlas_retry.run.resume import resume as continued
 from atlas_retry.text.units import usd
 from atlas_retry.workspace.gitfile import put_back_around
-
-if TYPE_CHECKING:
-    from atlas_retry.run.one import Finished
 
 OK, FAILED = 0, 1
 QUESTION = "[a] retry with AI fix  [s] show the errors  [f] fix by hand  [d] discard  [q] quit"
 
 
+@app.command(epilog=examples("atlas resume", "atlas resume --ai-fix"))
 def resume(
-    workspace: str = ".",
+    workspace: options.Workspace = ".",
     *,
-    ai_fix: bool = False,
-    every: bool = False,
-    json: bool = False,
-    report: list[str] | None = None,
-    quiet: bool = False,
-    verbose: int = 0,
-    plain: bool = False,
+    ai_fix: options.AiFix = False,
+    every: Annotated[bool, typer.Option("--all", help="Continue every interrupted run.")] = False,
+    json: options.Json = False,
+    report: options.Report = None,
+    quiet: options.Quiet = False,
+    verbose: options.Verbose = 0,
+    plain: options.Plain = False,
 ) -> int:
     """Continue an interrupted run with what is left of its budget.
 
     With --all, also start what a paused batch has not started.
     """
-    from atlas_retry.cli import run_output
-    from atlas_retry.run import folders, many
-    from atlas_retry.run.folders import left_to_do
-
     targets = output.targets(report)
     (folder,) = folders.find([workspace], Path.cwd(), os.environ)
     rows = interrupted() if every else _newest(folder)
@@ -121,9 +120,6 @@ def _continue_all(
 
 def _one(row: RunRow, emit: Emit, *, ai_fix: bool) -> "Finished":
     """Continue an interrupted run, or start a new one after a run that has ended."""
-    from atlas_retry.run.one import Asked, Finished, opened_with, run_one
-    from atlas_retry.run.resume import resume as continued
-
     if row.is_open:
         return continued(row, os.environ, emit, ai_fix=ai_fix)
     asked = Asked(order=Order(ai_fix=ai_fix))

@@ -8,6 +8,7 @@ from pathlib import Path
 from atlas_retry import config
 from atlas_retry.cli import output
 from atlas_retry.cli.output import Target, on_github, publish
+from atlas_retry.cli.reviewing import accepted
 from atlas_retry.model import Verdict
 from atlas_retry.reports.documents import batch_document, encode
 from atlas_retry.reports.screen.gate_lines import failure_lines
@@ -155,11 +156,9 @@ def exit_code(done: Done, *, asks: bool) -> int:
     A workspace that was not started is not green.
     """
     verdicts = [one.outcome.verdict for one in done.finished]
-    if asks and _is_one(done) and verdicts == [Verdict.NEEDS_REVIEW]:
-        from atlas_retry.cli.reviewing import accepted
-
-        if accepted(done.finished[0].outcome):
-            return 0
+    may_ask = asks and _is_one(done) and verdicts == [Verdict.NEEDS_REVIEW]
+    if may_ask and accepted(done.finished[0].outcome):
+        return 0
     return max([*map(exit_code_of, verdicts), 1 if done.not_started else 0])
 
 

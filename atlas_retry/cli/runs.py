@@ -3,51 +3,101 @@
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Annotated
 
+import typer
+
+from atlas_retry import config
+from atlas_retry.cli import options, output, resuming, run_output
+from atlas_retry.cli.app import app, examples
 from atlas_retry.errors import UsageError
 from atlas_retry.events import Emit, Notice
-
-if TYPE_CHECKING:
-    from atlas_retry.run.one import Asked, Done
+from atlas_retry.history.values import Order
+from atlas_retry.run import folders, many
+from atlas_retry.run.briefing import preview
+from atlas_retry.run.one import Asked, Done
+from atlas_retry.run.resume import run_once
 
 _ISOLATION = {None: None, True: "overlay", False: "none"}
 
 
+@app.command(
+    epilog=examples(
+        "atlas retry .",
+        "atlas retry . --ai-fix --max-cost-usd 1",
+        "atlas retry . --ai-fix --since origin/main",
+    )
+)
 def retry(
-    workspaces: list[str] | None = None,
+    workspaces: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="WORKSPACE...",
+            help="Names or directories; by default this one.",
+            autocompletion=options.complete_workspaces,
+        ),
+    ] = None,
     *,
-    config_file: Path | None = None,
-    ai_fix: bool = False,
-    max_attempts: int | None = None,
-    max_cost_usd: float | None = None,
-    max_minutes: float | None = None,
-    agent: str | None = None,
-    model: str | None = None,
-    start_from: Path | None = None,
-    only: list[str] | None = None,
-    allow: list[str] | None = None,
-    every: bool = False,
-    jobs: int | None = None,
-    dry_run: bool = False,
-    record: Path | None = None,
-    force: bool = False,
-    since: str | None = None,
-    isolate: bool | None = None,
-    run_id: str | None = None,
-    json: bool = False,
-    report: list[str] | None = None,
-    quiet: bool = False,
-    verbose: int = 0,
-    plain: bool = False,
+    config_file: options.ConfigFile = None,
+    ai_fix: options.AiFix = False,
+    max_attempts: options.MaxAttempts = None,
+    max_cost_usd: options.MaxCostUsd = None,
+    max_minutes: options.MaxMinutes = None,
+    agent: Annotated[
+        str | None,
+        typer.Option(
+            metavar="BACKEND",
+            help="The agent; by default agent.backend.",
+            autocompletion=options.complete_agents,
+        ),
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The model of every attempt.")
+    ] = None,
+    start_from: options.StartFrom = None,
+    only: options.Only = None,
+    allow: options.Allow = None,
+    every: Annotated[bool, typer.Option("--all", help="Run every named workspace.")] = False,
+    jobs: Annotated[
+        int | None,
+        typer.Option(
+            "--jobs", "-j", help="Workspaces to run at once; 1: gates one at a time, too.", min=1
+        ),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option(help="Print the prompt and stop, at no cost.")] = False,
+    record: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Save prompts, replies and edits in this folder."),
+    ] = None,
+    force: Annotated[
+        bool, typer.Option(help="Run even in the middle of a merge or rebase.")
+    ] = False,
+    since: Annotated[
+        str | None,
+        typer.Option(metavar="REV", help="Fix only problems that did not exist at this revision."),
+    ] = None,
+    isolate: Annotated[
+        bool | None,
+        typer.Option(
+            "--isolate/--no-isolate",
+            help="Work in an overlay of the workspace, or in the workspace itself.",
+        ),
+    ] = None,
+    run_id: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ID",
+            help="Name the run; the same id again resumes it, or prints its result: "
+            "nothing is paid twice.",
+        ),
+    ] = None,
+    json: options.Json = False,
+    report: options.Report = None,
+    quiet: options.Quiet = False,
+    verbose: options.Verbose = 0,
+    plain: options.Plain = False,
 ) -> int:
     """Validate and fix what fails; with --ai-fix by asking the agent."""
-    from atlas_retry import config
-    from atlas_retry.cli import output, resuming, run_output
-    from atlas_retry.history.values import Order
-    from atlas_retry.run import folders
-    from atlas_retry.run.one import Asked
-
     targets = output.targets(report)
     flags = {
         **config.naming(config_file),
@@ -96,18 +146,12 @@ def _done(
 ) -> "Done":
     """The finished runs; a run with an id is continued, or reported if it has ended."""
     if run_id:
-        from atlas_retry.run.one import Done
-        from atlas_retry.run.resume import run_once
-
         return Done(finished=(run_once(roots[0], run_id, asked, os.environ, shown),))
-    from atlas_retry.run import many
 
     return many.run(roots, asked, os.environ, shown, jobs=jobs)
 
 
 def _print_prompts(roots: Sequence[Path], asked: "Asked", *, reports: bool) -> int:
-    from atlas_retry.run.briefing import preview
-
     if reports:
         raise UsageError(
             "--dry-run shows prompts: there is nothing to report",

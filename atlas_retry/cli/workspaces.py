@@ -4,12 +4,18 @@ import os
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Annotated
 
-from atlas_retry.cli import here
+import typer
+
+from atlas_retry.cli import here, options
+from atlas_retry.cli.app import app, examples, workspace_app
+from atlas_retry.cli.documents import NamedWorkspace, WorkspacesDocument, write
 from atlas_retry.cli.output import print_commands
 from atlas_retry.history import overview
 from atlas_retry.reports.documents import encode
 from atlas_retry.reports.screen.lines import printable
+from atlas_retry.run.folders import left_to_do
 from atlas_retry.workspace.worktrees import (
     add_worktree,
     list_worktrees,
@@ -18,10 +24,14 @@ from atlas_retry.workspace.worktrees import (
 )
 
 
+@workspace_app.command(epilog=examples("atlas workspace add api --from main"))
 def add(
-    name: str,
+    name: options.Name,
     *,
-    start: str | None = None,
+    start: Annotated[
+        str | None,
+        typer.Option("--from", metavar="REV", help="Where its branch starts; by default HEAD."),
+    ] = None,
 ) -> int:
     """Create a workspace on its own branch, `atlas/NAME`."""
     print(add_worktree(here.workspace_at(), name, start))
@@ -29,12 +39,11 @@ def add(
     return 0
 
 
-def list_all(*, json: bool = False) -> int:
+@workspace_app.command("list", epilog=examples("atlas workspace list"))
+def list_all(*, json: options.Json = False) -> int:
     """List the named workspaces of this repository."""
     worktrees = list_worktrees(here.workspace_at().common_dir)
     if json:
-        from atlas_retry.cli.documents import NamedWorkspace, WorkspacesDocument, write
-
         rows = (
             NamedWorkspace(name=w.name, branch=w.branch, root=str(w.root), is_there=w.is_there)
             for w in worktrees
@@ -51,20 +60,22 @@ def list_all(*, json: bool = False) -> int:
     return 0
 
 
+@workspace_app.command(epilog=examples("atlas workspace remove api"))
 def remove(
-    name: str,
+    name: options.Name,
     *,
-    force: bool = False,
+    force: Annotated[
+        bool, typer.Option(help="Remove it even if its changes or commits exist nowhere else.")
+    ] = False,
 ) -> int:
     """Remove a workspace, unless its work exists nowhere else."""
     remove_worktree(here.workspace_at(), name, force=force)
     return 0
 
 
-def status(*, json: bool = False) -> int:
+@app.command(epilog=examples("atlas status --json"))
+def status(*, json: options.Json = False) -> int:
     """Show the state, last verdict, age and cost of each workspace."""
-    from atlas_retry.run.folders import left_to_do
-
     waiting = [one.root for one in left_to_do(here.home())]
     names = names_around(Path.cwd(), environ=os.environ)
     with here.journal() as connection:

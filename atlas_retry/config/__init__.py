@@ -32,7 +32,7 @@ from atlas_retry.model import Tree
 from atlas_retry.settings import Settings
 
 if TYPE_CHECKING:
-    from atlas_retry.config.reference import EffectiveKey
+    from atlas_retry.config.sources import EffectiveKey
     from atlas_retry.config.translation import Understood
 
 __all__ = [

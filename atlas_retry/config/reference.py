@@ -14,23 +14,11 @@ import yaml
 from msgspec import Struct
 
 from atlas_retry.config.keys import Configuration
-from atlas_retry.config.models import model_of
-from atlas_retry.config.sources import SAME, Path, Sources, Tree, dotted, leaves
+from atlas_retry.config.sources import SAME, EffectiveKey, Path, Sources, Tree, dotted, leaves
 from atlas_retry.settings import ConfigSection
 from atlas_retry.text.redaction import clean, redact
 
 # --- effective values ------------------------------------------------------------------------
-
-
-class EffectiveKey(Struct, frozen=True, kw_only=True):
-    """One key of the effective configuration."""
-
-    key: str
-    """Dotted: `validation.lint[0].run`."""
-    value: str
-    """One line of YAML; secrets are redacted."""
-    origin: str
-    """`file:line`, the name of a variable, `the command line` or `default`."""
 
 
 def rows(configured: Tree, sources: Sources) -> Iterator[EffectiveKey]:
@@ -85,6 +73,9 @@ JsonSchema = dict[str, Any]
 
 def json_schema() -> JsonSchema:
     """JSON Schema 2020-12 of one file, with every alias of a key."""
+    # pydantic takes half of a short command to import
+    from atlas_retry.config.models import model_of
+
     schema = model_of(Configuration).model_json_schema()
     parts = {**schema["$defs"], Configuration.__name__: schema}
     for section in _sections(ConfigSection):

@@ -34,6 +34,17 @@ SAME: Mapping[Path, Path] = {
 """Aliases and the key that each stands for."""
 
 
+class EffectiveKey(Struct, frozen=True, kw_only=True):
+    """One key of the effective configuration."""
+
+    key: str
+    """Dotted: `validation.lint[0].run`."""
+    value: str
+    """One line of YAML; secrets are redacted."""
+    origin: str
+    """`file:line`, the name of a variable, `the command line` or `default`."""
+
+
 class Source(Struct, frozen=True, kw_only=True):
     """The values of one source."""
 

@@ -2,17 +2,16 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from atlas_retry.events import Emit
 from atlas_retry.gates.plan import Plan
+from atlas_retry.guard.decides import is_code_or_setting
 from atlas_retry.model import Gate, GateResult, Kind, Status
-
-if TYPE_CHECKING:
-    from atlas_retry.workspace.look import Look
+from atlas_retry.text.globs import Globs
+from atlas_retry.workspace.look import Look, rewritten
 
 WRITERS = frozenset({Kind.FORMAT, Kind.PRE_COMMIT})
 READS_DATA = WRITERS | {Kind.LINT}
@@ -37,7 +36,6 @@ def reads(gate: Gate, paths: Iterable[str]) -> bool:
     """Whether one of these paths is among the inputs of a gate."""
     if not gate.inputs:
         return True
-    from atlas_retry.text.globs import Globs  # start-up
 
     return any(map(Globs(gate.inputs).match, paths))
 
@@ -98,7 +96,6 @@ class Course(Struct, kw_only=True):
         self.is_quiet = not changed
         if changed:
             # start-up: needed only if files changed
-            from atlas_retry.guard.decides import is_code_or_setting
 
             self.steady.clear()
             # everything else that a gate writes (logs, databases, coverage, snapshots) is output
@@ -122,12 +119,10 @@ class Course(Struct, kw_only=True):
         """Code and settings that were written since a look, and are as they were."""
         if before is None or self.seen is None or before is self.seen:
             return ()
-        from atlas_retry.workspace.look import rewritten
 
         written = rewritten(before, self.seen)
         if not written:
             return ()
-        from atlas_retry.guard.decides import is_code_or_setting  # start-up
 
         return tuple(filter(is_code_or_setting, written))
 

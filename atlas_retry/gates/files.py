@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from atlas_retry.model import Gate, GateResult
 from atlas_retry.text.file_names import PLACEHOLDER, with_names
+from atlas_retry.text.globs import Globs
 
 MAX_TYPED = 20
 """Files that are named in the command of a result."""
@@ -117,7 +118,6 @@ def _matching(globs: tuple[str, ...], paths: Collection[str]) -> list[str]:
     """Those of the paths that the globs match; all without globs."""
     if not globs:
         return [*paths]
-    from atlas_retry.text.globs import Globs  # start-up
 
     return [*filter(Globs(globs).match, paths)]
 

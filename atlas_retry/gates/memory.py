@@ -7,13 +7,13 @@ a link to a file outside), nothing is reused.
 """
 
 import os
+import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import cache
 from itertools import chain, filterfalse, islice
 from pathlib import Path
 from stat import S_ISLNK
-from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import Struct
@@ -22,14 +22,17 @@ from msgspec.structs import replace
 from atlas_retry import __version__
 from atlas_retry.digests import sha256_of
 from atlas_retry.errors import WorkspaceError
+from atlas_retry.guard import places
 from atlas_retry.model import Gate, GateResult, Kind, Status
 from atlas_retry.patterns import words
 from atlas_retry.reading import read_text
 from atlas_retry.state_dir import replace_file
-
-if TYPE_CHECKING:
-    from atlas_retry.workspace.look import Look
-    from atlas_retry.workspace.scan import Stat
+from atlas_retry.text.globs import Globs
+from atlas_retry.workspace.discovery import common_dir_of, git_dir_of
+from atlas_retry.workspace.linked import listed, stamp
+from atlas_retry.workspace.look import MAX_READ_BYTES, Look
+from atlas_retry.workspace.place import read
+from atlas_retry.workspace.scan import CACHES, Stat, is_settled, unsettled
 
 ANSWERS = frozenset({Status.PASSED, Status.FAILED})
 MAX_ANSWERS = 100
@@ -127,9 +130,6 @@ class Memory:
         return {**files, **ignored} if is_known else None
 
     def _unsettled(self, files: Files, taken_ns: int) -> dict[str, str] | None:
-        from atlas_retry.workspace.look import MAX_READ_BYTES
-        from atlas_retry.workspace.scan import unsettled
-
         late = unsettled(files, files, taken_ns)
         if sum(files[path][1] for path in late) > MAX_READ_BYTES:
             return None
@@ -138,8 +138,6 @@ class Memory:
 
     def _contents(self, paths: Iterable[str]) -> dict[str, str]:
         """Digests of files, or of the targets of links; without unreadable ones."""
-        from atlas_retry.workspace.place import read
-
         contents = {path: read(self._root, path) for path in paths}
         return {
             path: sha256_of(content) for path, content in contents.items() if content is not None
@@ -200,7 +198,6 @@ def _is_answer(result: GateResult) -> bool:
 def _inputs(files: Files, inputs: tuple[str, ...]) -> Files:
     if not inputs:
         return files
-    from atlas_retry.text.globs import Globs
 
     chosen = Globs(inputs)
     return {path: seen for path, seen in files.items() if chosen.match(path)}
@@ -214,9 +211,6 @@ def _digest(files: Files) -> str:
 
 def _ignored(root: Path, files: Files, below: str = "") -> "Iterator[tuple[str, Stat]]":
     """Files not among `files`, and empty folders, outside dependency and cache folders."""
-    from atlas_retry.workspace.linked import listed, stamp
-    from atlas_retry.workspace.scan import CACHES
-
     entries = listed(f"{root}/{below}")
     if not entries:
         yield below, _OF_EMPTY_FOLDER
@@ -235,15 +229,12 @@ _UNREADABLE: "Stat" = (1, 0, 0, 0, 0)
 
 
 def _moved_meanwhile(there: Files, seen: Files, began_s: float) -> list[str]:
-    from atlas_retry.workspace.scan import is_settled
-
     ignored, began_ns = there.keys() - seen.keys(), int(began_s * 1e9)
     late = [path for path in ignored if not is_settled(there[path], began_ns)]
     if not late:
         return []
-    from atlas_retry.guard.places import CACHES, is_made
 
-    return [path for path in filterfalse(CACHES.match, late) if not is_made(path)]
+    return [path for path in filterfalse(places.CACHES.match, late) if not places.is_made(path)]
 
 
 _SHELL = words("""
@@ -284,8 +275,6 @@ def _commit(root: Path) -> tuple[Stamp, ...]:
 
     Source: gitrepository-layout(5).
     """
-    from atlas_retry.workspace.discovery import common_dir_of, git_dir_of
-
     with suppress(WorkspaceError, OSError):
         git_dir = git_dir_of(root)
         common = common_dir_of(git_dir)
@@ -297,8 +286,6 @@ def _commit(root: Path) -> tuple[Stamp, ...]:
 
 def _commands(line: str) -> Iterator[str]:
     """First words of the simple commands of a line; an empty one if it cannot be parsed."""
-    import shlex
-
     is_first = True
     try:
         words = list(shlex.shlex(line.replace("\n", ";"), posix=True, punctuation_chars=True))

@@ -4,20 +4,19 @@ import signal
 from collections.abc import Callable, Collection, Iterable, Mapping
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
 from atlas_retry.gates.files import FileScope, names
+from atlas_retry.gates.memory import Memory
 from atlas_retry.gates.results import OutputContext
 from atlas_retry.model import Gate, GateResult, Validation
 from atlas_retry.process import Command
+from atlas_retry.prompt import Traced
 from atlas_retry.text.file_names import PLACEHOLDER, arguments
-
-if TYPE_CHECKING:
-    from atlas_retry.gates.memory import Memory
-    from atlas_retry.prompt import Traced
-    from atlas_retry.workspace.look import Look, Lookout
+from atlas_retry.workspace.git import GIT_LOCAL
+from atlas_retry.workspace.layers import offline
+from atlas_retry.workspace.look import Look, Lookout
 
 AGENT_KEYS = {"OPENAI_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY", "AWS_BEARER_TOKEN_BEDROCK"}
 """Variables that a gate sees only if its `pass_env` names them."""
@@ -130,8 +129,6 @@ class Plan(OutputContext, frozen=True, kw_only=True):
 
 def environment(gate: Gate, environ: Mapping[str, str]) -> dict[str, str]:
     """Environment of a gate's command: the user's, without the secrets of agents."""
-    from atlas_retry.workspace.git import GIT_LOCAL
-
     secret = AGENT_KEYS | {name for name in environ if name.startswith(OF_AGENTS)}
     withheld = GIT_LOCAL | (secret - {*gate.pass_env})
     inherited = {name: value for name, value in environ.items() if name not in withheld}
@@ -156,8 +153,6 @@ def command_of(gate: Gate, line: str, plan: Plan, log_name: str) -> Command:
         waits=gate.name in plan.waiting,
     )
     if not gate.network:
-        from atlas_retry.workspace.layers import offline
-
         command = offline(command, plan.root)
     return plan.wrap(command) if plan.wrap else command
 

@@ -1,15 +1,20 @@
 """Turn the end of a gate's command into status, triage and diagnostics. Runs nothing."""
 
+import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from atlas_retry.config.init.dependencies import declared
+from atlas_retry.diagnostics import Declared, Findings, ToolOutput, diagnose, missing_program
+from atlas_retry.diagnostics.reader import settled
 from atlas_retry.events import seconds_of
+from atlas_retry.gates.logs import logged
+from atlas_retry.gates.packages import Layout
 from atlas_retry.model import (
     CANNOT_EXECUTE,
     NOT_FOUND,
@@ -22,11 +27,10 @@ from atlas_retry.model import (
 )
 from atlas_retry.process import Completed, Ended
 from atlas_retry.reading import read_file, read_text
+from atlas_retry.source.excerpt import anchor
 from atlas_retry.text.redaction import clean, redact
 from atlas_retry.text.units import counted
-
-if TYPE_CHECKING:
-    from atlas_retry.diagnostics import Declared, Findings, ToolOutput
+from atlas_retry.workspace.trees import source_tree
 
 LISTEN_S = 0.2
 _LOST = "is the exit code lost in a pipe? (`set -o pipefail`, or `exit_code: trust` on the gate)"
@@ -131,10 +135,6 @@ def changing(
 
 def with_diagnostics(result: GateResult, reading: OutputContext) -> GateResult:
     """A result that another runner recorded, with its output parsed."""
-    from atlas_retry.diagnostics import ToolOutput, diagnose
-    from atlas_retry.diagnostics.reader import settled
-    from atlas_retry.gates.packages import Layout
-
     if result.success or any(d.fingerprint for d in result.diagnostics):
         return result
     layout, root, holds = Layout(reading.root), str(reading.root), partial(_holds, reading.root)
@@ -177,8 +177,6 @@ def _findings(
     silent = not (stdout or stderr or gate.report)
     if completed.exit_code == 0 and (gate.kind is not Kind.TEST or silent):
         return None
-    from atlas_retry.diagnostics import ToolOutput, diagnose
-    from atlas_retry.gates.packages import Layout
 
     layout = Layout(reading.root)
     output = ToolOutput(
@@ -209,9 +207,6 @@ def _findings(
 
 def _of_long(output: "ToolOutput", completed: Completed, secrets: frozenset[str]) -> "Findings":
     """Findings in a long output, read from its logs. Only the diagnostics are redacted."""
-    from atlas_retry.diagnostics import diagnose
-    from atlas_retry.gates.logs import logged
-
     stdout, stderr, is_whole = logged(completed)
     findings = diagnose(replace(output, stdout=stdout, stderr=stderr))
     return replace(
@@ -243,7 +238,6 @@ def _project_names(root: Path, cwd: str = ".") -> frozenset[str]:
     for folder in (root, root / "src", root / "lib", root / cwd, root / cwd / "src"):
         if folder.is_dir():
             names |= {entry.stem for entry in folder.iterdir() if entry.suffix in ("", ".py")}
-    import tomllib
 
     try:
         own = tomllib.loads(read_text(root / "pyproject.toml"))["project"]["name"]
@@ -253,8 +247,6 @@ def _project_names(root: Path, cwd: str = ".") -> frozenset[str]:
 
 
 def _declared(root: Path, cwd: str) -> "Declared":
-    from atlas_retry.config.init.dependencies import declared
-
     found = declared(root, cwd)
     return replace(found, services=tuple(s for s in found.services if not _listens(s[0])))
 
@@ -302,8 +294,6 @@ def _anchored(diagnostics: tuple[Diagnostic, ...], root: Path) -> tuple[Diagnost
     if not diagnostics:
         return ()
     # start-up: tree-sitter is needed only if something failed
-    from atlas_retry.source.excerpt import anchor
-    from atlas_retry.workspace.trees import source_tree
 
     return anchor(diagnostics, source_tree(root).read)
 
@@ -317,7 +307,6 @@ def _why_broken(
         return findings.lack.sentence
     if completed.exit_code not in (NOT_FOUND, CANNOT_EXECUTE):
         return None
-    from atlas_retry.diagnostics import missing_program
 
     last = stderr.strip().rpartition("\n")[2]
     what = missing_program(stderr) or last or f"of `{redact(gate.run)}`"

@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import groupby
-from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from atlas_retry.diagnostics.counting import shares_problem
+from atlas_retry.diagnostics.selecting import reproducing
 from atlas_retry.errors import AtlasError
 from atlas_retry.events import (
     Emit,
@@ -34,9 +35,7 @@ from atlas_retry.gates.plan import Plan, Reuse, log_name, losses
 from atlas_retry.gates.results import changing, redacted_gate, skipped
 from atlas_retry.model import ExtraRun, Gate, GateResult, Kind, Status, Validation
 from atlas_retry.text.units import some
-
-if TYPE_CHECKING:
-    from atlas_retry.workspace.look import Look
+from atlas_retry.workspace.look import Look
 
 
 def run_gates(gates: Sequence[Gate], plan: Plan, emit: Emit = unseen) -> Validation:
@@ -328,7 +327,6 @@ def _still_failing(course: Course, order: Sequence[int]) -> dict[int, GateResult
 def _fails_again(result: GateResult, before: GateResult | None) -> bool:
     if result.success or before is None or result.status is Status.TIMED_OUT:
         return not result.success
-    from atlas_retry.diagnostics.counting import shares_problem  # start-up
 
     return shares_problem(result, before)
 
@@ -484,9 +482,6 @@ def _fails_in_part(course: Course, number: int) -> bool:
     By their trace, where one is wanted anyway, else by `recheck` or the first of them alone. A part
     that passes, or fails otherwise, decides nothing.
     """
-    from atlas_retry.diagnostics.counting import shares_problem  # start-up
-    from atlas_retry.diagnostics.selecting import reproducing
-
     gate, result, traces = course.gates[number], course.results[number], course.plan.traces
     if gate.kind is not Kind.TEST or gate.report:
         return False

@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from atlas_retry.errors import WorkspaceError
-from atlas_retry.history import archive, reviews
+from atlas_retry.history import archive, rescue, reviews
 from atlas_retry.history.states import RunState
 from atlas_retry.history.telling import state_of
 from atlas_retry.history.values import RunRow
@@ -127,7 +127,6 @@ def _shown(run: RunRow, home: Path, environ: Mapping[str, str]) -> str:
     state = state_of(run)
     if run.state is not RunState.INTERRUPTED:
         return state
-    from atlas_retry.history import rescue  # start-up
 
     with suppress(WorkspaceError):
         ws = discovery.open_workspace(Path(run.root), home, environ=environ)

@@ -5,7 +5,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import Struct
@@ -16,15 +15,26 @@ from atlas_retry.errors import UsageError, WorkspaceError, near
 from atlas_retry.gates.files import FileScope
 from atlas_retry.gates.memory import Memory
 from atlas_retry.gates.plan import Learned, Plan, Watched
+from atlas_retry.history import reviews
+from atlas_retry.history.reviews import Question
 from atlas_retry.model import Gate, OpenReview, Validation, WorkspaceFacts
 from atlas_retry.settings import Settings, in_ci
 from atlas_retry.text.redaction import secret_values
 from atlas_retry.text.units import some
-
-if TYPE_CHECKING:
-    from atlas_retry.history.reviews import Question
-    from atlas_retry.workspace.discovery import Workspace
-    from atlas_retry.workspace.look import Lookout, Tracker
+from atlas_retry.workspace import unstaged
+from atlas_retry.workspace.discovery import (
+    NotARepositoryError,
+    Workspace,
+    facts,
+    open_workspace,
+    unopened,
+)
+from atlas_retry.workspace.git import GitError
+from atlas_retry.workspace.gitfile import put_back_around
+from atlas_retry.workspace.locking import lock
+from atlas_retry.workspace.look import Lookout, Tracker
+from atlas_retry.workspace.restoring import restore
+from atlas_retry.workspace.state import changes
 
 KEPT_VALIDATION_LOGS = 10
 MIN_WAIT_S, MAX_BUSY = 0.1, 0.25
@@ -44,23 +54,16 @@ class OpenWorkspace(Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def git(self) -> "Workspace":
         """The workspace of git, opened on first use: gates that only read need no git."""
-        from atlas_retry.workspace.discovery import open_workspace
-
         return open_workspace(self.root, self.state, environ=self.environ)
 
     @cached_property
     def tracker(self) -> "Tracker":
         """Tracker of the work tree, with or without git."""
-        from atlas_retry.workspace.discovery import unopened
-        from atlas_retry.workspace.look import Tracker
-
         return Tracker(unopened(self.root, self.state, environ=self.environ))
 
     @cached_property
     def lookout(self) -> "Lookout":
         """Detector of changes."""
-        from atlas_retry.workspace.look import Lookout
-
         return Lookout(self.tracker)
 
     def open_reviews(self, unkept: "Sequence[Question]" = ()) -> tuple[OpenReview, ...]:
@@ -70,7 +73,6 @@ class OpenWorkspace(Struct, frozen=True, kw_only=True, dict=True):
         """
         if not unkept and not (self.state / "reviews").is_dir():
             return ()
-        from atlas_retry.history import reviews  # start-up
 
         every = (*reviews.kept(self.state, self.root), *unkept)
         return reviews.still_open(every, self.root, self.environ, self.settings.triage_baseline)
@@ -83,8 +85,6 @@ class OpenWorkspace(Struct, frozen=True, kw_only=True, dict=True):
     def facts(self) -> WorkspaceFacts:
         """Facts for reports. Raises WorkspaceError if there is a git folder but it is unusable."""
         if self.has_git:
-            from atlas_retry.workspace.discovery import facts
-
             return facts(self.git)
         return WorkspaceFacts(name=self.root.name, root=str(self.root))
 
@@ -121,8 +121,6 @@ def _located(path: Path, environ: Mapping[str, str]) -> tuple[Path, Path]:
         raise UsageError(f"{path} is not a directory")
     home = state_dir.locate(environ)
     if (home / "workspaces").is_dir():
-        from atlas_retry.workspace.gitfile import put_back_around  # start-up
-
         put_back_around(Path(os.path.realpath(path)), home)
     root = config.root_of(path)
     notes = (home / "workspaces" / state_dir.key_of(root)).glob("*.note")
@@ -133,9 +131,6 @@ def _located(path: Path, environ: Mapping[str, str]) -> tuple[Path, Path]:
 
 def _restore_after_kill(root: Path, home: Path, environ: Mapping[str, str]) -> None:
     """Restore what a killed atlas was changing, which may include the configuration."""
-    from atlas_retry.workspace.discovery import open_workspace
-    from atlas_retry.workspace.locking import lock
-
     with suppress(WorkspaceError), lock(open_workspace(root, home, environ=environ)):
         pass
 
@@ -218,9 +213,6 @@ def _watched(opened: OpenWorkspace) -> Watched:
         return opened.tracker.snapshot().id
 
     def put_back(held: str) -> None:
-        from atlas_retry.workspace.restoring import restore
-        from atlas_retry.workspace.state import changes
-
         moved = {c.path for c in changes(opened.git, held, hold(), ignored=True)}
         if moved:
             restore(opened.git, held, moved, look=opened.tracker.take)
@@ -237,11 +229,6 @@ def _watched(opened: OpenWorkspace) -> Watched:
 
 def _keep_unstaged(opened: OpenWorkspace) -> Callable[[], str]:
     """See `Watched.keep_unstaged`."""
-    from atlas_retry.workspace import unstaged
-    from atlas_retry.workspace.discovery import NotARepositoryError
-    from atlas_retry.workspace.git import GitError
-    from atlas_retry.workspace.restoring import restore
-
     try:
         git = opened.git
         if not opened.tracker.uncommitted().paths or not (was := unstaged.unstaged(git)).paths:

@@ -4,15 +4,22 @@ import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from atlas_retry import config, state_dir
 from atlas_retry.cli.accepting import only_a_person
+from atlas_retry.cli.app import examples, hook_app
 from atlas_retry.cli.hook import memory
 from atlas_retry.errors import UsageError
 
 
+@hook_app.command("allow", epilog=examples("atlas hook allow tests/test_api.py"))
 def hook_allow(
-    path: str,
+    path: Annotated[
+        str, typer.Argument(metavar="PATH", help="A file or folder, as in the message.")
+    ],
 ) -> int:
     """Allow a change that the guard refused or held, in this session; only a person can."""
     recorded = allow(path, Path.cwd(), os.environ, has_terminal=sys.stdin.isatty())

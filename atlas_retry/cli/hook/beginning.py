@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from atlas_retry import config, state_dir
 from atlas_retry.agents.lack import nested
+from atlas_retry.cli.app import examples, hook_app
 from atlas_retry.cli.hook import memory
 from atlas_retry.cli.hook.guarding import sealed
 from atlas_retry.cli.hook.turns import (
@@ -35,6 +36,7 @@ KEPT_SNAPSHOTS = 50
 _WITHIN_A_TURN = "compact"
 
 
+@hook_app.command("start", epilog=examples("atlas hook start < turn.json"), hidden=True)
 def hook_start() -> int:
     """Record the state as a session starts or a prompt is given, as JSON on stdin.
 

@@ -9,12 +9,15 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
+import typer
 from msgspec.structs import replace
 
 from atlas_retry import config, process, state_dir
 from atlas_retry.agents.lack import nested
+from atlas_retry.cli.app import examples, hook_app
 from atlas_retry.cli.hook import memory
 from atlas_retry.cli.hook.beginning import project
 from atlas_retry.cli.hook.feedback import (
@@ -57,9 +60,12 @@ HEADING = 2
 CAP_VARIABLE = "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP"
 
 
+@hook_app.command("stop", epilog=examples("atlas hook stop < turn.json"), hidden=True)
 def hook_stop(
     *,
-    timeout: float = 600.0,
+    timeout: Annotated[
+        float, typer.Option(help="Time limit of the hook itself, in seconds.", min=1)
+    ] = 600.0,
 ) -> int:
     """Run the gates at the end of a turn, given as JSON on stdin, and answer the agent.
 

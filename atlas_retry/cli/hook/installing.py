@@ -11,12 +11,15 @@ import stat
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Annotated
 
 import msgspec
+import typer
 from msgspec import Struct
 
 from atlas_retry import config, state_dir
+from atlas_retry.cli import options
+from atlas_retry.cli.app import examples, hook_app
 from atlas_retry.cli.hook.turns import BLOCK_CAP
 from atlas_retry.cli.output import print_commands
 from atlas_retry.errors import ConfigError, Place, WorkspaceError
@@ -68,11 +71,14 @@ HOSTS = {
 }
 
 
+@hook_app.command(epilog=examples("atlas hook install --for codex"))
 def install(
-    path: Path = Path(),
+    path: options.Folder = Path(),
     *,
-    host: Literal["claude", "codex", "cursor"] = "claude",
-    print_only: bool = False,
+    host: options.Host = "claude",
+    print_only: Annotated[
+        bool, typer.Option("--print", help="Print the settings without writing them.")
+    ] = False,
 ) -> int:
     """Add the hooks to the agent's settings of the project."""
     file = _file(path, HOSTS[host])
@@ -94,7 +100,8 @@ def install(
     return 0
 
 
-def uninstall(path: Path = Path(), *, host: Literal["claude", "codex", "cursor"] = "claude") -> int:
+@hook_app.command(epilog=examples("atlas hook uninstall"))
+def uninstall(path: options.Folder = Path(), *, host: options.Host = "claude") -> int:
     """Remove the hooks from the agent's settings of the project."""
     file = _file(path, HOSTS[host])
     before = _text(file)

@@ -4,6 +4,8 @@ import os
 from pathlib import Path
 
 from atlas_retry import config, state_dir
+from atlas_retry.cli import options
+from atlas_retry.cli.app import examples, hook_app
 from atlas_retry.cli.documents import write
 from atlas_retry.cli.hook import memory
 from atlas_retry.reports.documents import TurnResult
@@ -14,7 +16,8 @@ UNKNOWN = 3
 _NONE = TurnResult(gates="unjudged", line="gates: unjudged, no turn has been judged here")
 
 
-def result(path: Path = Path(), *, json: bool = False) -> int:
+@hook_app.command(epilog=examples("atlas hook result --json"))
+def result(path: options.Folder = Path(), *, json: options.Json = False) -> int:
     """Say how the last turn of an agent ended: 0 green, 1 red, 3 if that is not known.
 
     Not known either if files have changed since.

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from atlas_retry.diagnostics.counting import changed_counts
 from atlas_retry.events import (
     AgentActivity,
     AgentReplied,
@@ -23,6 +24,7 @@ from atlas_retry.events import (
 from atlas_retry.model import Held, Level, ReplyStatus, Violation
 from atlas_retry.reports.screen.gate_lines import gate_lines
 from atlas_retry.reports.screen.lines import MAX_MESSAGE_CHARS, Line, names_of, printable
+from atlas_retry.reports.screen.run_lines import headline
 from atlas_retry.text.units import bounded, counted, seconds, some, usd
 
 MAX_STEP_CHARS, DIAGNOSIS_LINES, MAX_LEFT_OUT = 74, 6, 3
@@ -56,8 +58,6 @@ def lines_of(event: Event, *, verbosity: int = 0) -> Iterator[Line]:
         case AttemptFinished():
             yield from _attempt(event)
         case WorkspaceFinished():
-            from atlas_retry.reports.screen.run_lines import headline
-
             style = "good" if event.outcome.verdict.is_green else "bad"
             yield f"{headline(event.outcome)} [{event.number} of {event.total}]", style
 
@@ -110,8 +110,6 @@ def _attempt(event: AttemptFinished) -> Iterator[Line]:
     if needed := [held.path for held in attempt.held if held.needed]:
         yield f"  green only with held changes: {names_of(dict.fromkeys(needed))}", "warn"
     if not passed:
-        from atlas_retry.diagnostics.counting import changed_counts  # start-up
-
         yield f"  {changed_counts(attempt)}", "dim"
     if attempt.worse:
         yield "  this is worse than before: it is reverted before the next attempt", "warn"

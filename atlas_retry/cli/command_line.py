@@ -1,0 +1,77 @@
+"""Runs a command line; imports every module with commands, which registers them."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import typer
+from typer._click.exceptions import ClickException, NoArgsIsHelpError
+
+from atlas_retry.cli import (
+    accepting,
+    checks,
+    configuration,
+    delivering,
+    demo,
+    fleet,
+    history,
+    judging,
+    learnings,
+    mcp,
+    proposing,
+    proving,
+    receipts,
+    resuming,
+    runs,
+    workspaces,
+)
+from atlas_retry.cli.app import app
+from atlas_retry.cli.hook import allowing, beginning, ending, installing, resulting
+from atlas_retry.errors import UsageError
+
+USAGE = 2
+_TYPES = {"a valid float range": "a number", "a valid int range": "a whole number"}
+"""Names of types that Typer shows, and what people call them."""
+
+
+def run_command(words: Sequence[str]) -> int:
+    """Run a command line and return its exit code. Raises UsageError."""
+    if words[:1] == ["help"]:
+        words = [*words[1:], "--help"]
+    try:
+        code = app(args=_with_values(words), prog_name="atlas", standalone_mode=False)
+    except SystemExit as end:  # completion
+        code = end.code
+    except NoArgsIsHelpError as error:
+        error.show()
+        return USAGE
+    except ClickException as error:
+        raise _usage_error(error) from error
+    except typer.Abort:
+        return 1
+    return code if isinstance(code, int) else 0
+
+
+def _with_values(words: Sequence[str]) -> list[str]:
+    """The words with the value that `--changed` has without REV, which Typer cannot express.
+
+    The next word is its REV unless it is an option or a folder.
+    """
+    line = list(words)
+    for at, word in enumerate(words):
+        if word == "--changed":
+            value = "".join(words[at + 1 : at + 2])
+            has_none = not value or value.startswith("-") or Path(value).is_dir()
+            line[at] += "=" if has_none else ""
+    return line
+
+
+def _usage_error(error: ClickException) -> UsageError:
+    """A wrong command line in the form of every other error."""
+    context, option = getattr(error, "ctx", None), getattr(error, "param", None)
+    text = error.format_message().rstrip(".")
+    if option is not None and ": " in text:  # Invalid value for '--jobs' / '-j': ...
+        text = f"{max(option.opts, key=len)}: {text.partition(': ')[2]}"
+    for typed, plain in _TYPES.items():
+        text = text.replace(typed, plain)
+    path = context.command_path if context else "atlas"
+    return UsageError(text[:1].lower() + text[1:], remedy=f"{path} -h")
