@@ -235,7 +235,8 @@ def _tips(state: TreeState) -> dict[str, str]:
 def _has(ws: Workspace, ids: Iterable[str], index: Path | None) -> bool:
     """Whether the repository has all that these ids and this index reach."""
     env = {**ws.environ, "GIT_INDEX_FILE": str(index)} if index else ws.environ
-    asked = ["rev-list", "--objects", "--quiet", "--missing=allow-promisor", "--stdin"]
+    # since git 2.45 `--missing=allow-promisor` passes over ids that are missing themselves
+    asked = ["rev-list", "--objects", "--quiet", "--exclude-promisor-objects", "--stdin"]
     asked += ["--indexed-objects"] if index else []
     try:
         # what refs reach now is whole, or git would not work

