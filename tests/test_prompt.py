@@ -6,9 +6,10 @@ from string import ascii_lowercase
 import pytest
 from msgspec.structs import replace
 
+from atlas_retry.diagnostics.noise import quiet
 from atlas_retry.model import Attempt, Change, ChangeStatus, Frame, Gate, Kind, Status, Violation
 from atlas_retry.prompt import Brief, Traced, compose
-from atlas_retry.prompt.condense import condensed, quiet
+from atlas_retry.prompt.condense import condensed
 from atlas_retry.prompt.untrusted import elided, harmless_code, harmless_output
 from atlas_retry.prompt.wording import SHORT_BELOW_CHARS, opening
 from atlas_retry.settings import PromptSettings
@@ -149,7 +150,7 @@ def test_a_list_of_long_test_names_leaves_room_for_the_assertion() -> None:
     text = compose(replace(brief_of(failed("pytest", log)), budget_chars=4_000)).text
     assert "AssertionError: 1 != 2" in text
     assert "(19 more like this: tests/test_cbor.py" in text
-    assert re.search(r" and \d+ more\)", text)
+    assert re.search(r", \d+ more in between, tests/test_cbor.py", text)
 
 
 def test_the_reason_of_a_timeout_fits_any_budget() -> None:

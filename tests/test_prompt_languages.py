@@ -5,8 +5,9 @@ from collections.abc import Mapping
 import pytest
 
 from atlas_retry.prompt import compose
-from atlas_retry.prompt.project import Project, is_test_path
+from atlas_retry.prompt.project import Project
 from atlas_retry.source import Import
+from atlas_retry.source.origin import is_test_path
 from tests.briefs import brief_of, failed, ranked
 
 RUST: Mapping[str, str] = {

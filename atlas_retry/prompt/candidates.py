@@ -1,15 +1,15 @@
 """Collects the code that may cause the failures, from tests and from problems."""
 
 from collections import Counter, defaultdict
-from itertools import chain
+from itertools import chain, compress
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from atlas_retry.diagnostics.noise import quiet
 from atlas_retry.model import Diagnostic, GateResult, Kind
 from atlas_retry.patterns import regex
 from atlas_retry.prompt.brief import Traced
-from atlas_retry.prompt.condense import quiet
 from atlas_retry.prompt.failing import (
     FailingTest,
     each_once,
@@ -20,23 +20,23 @@ from atlas_retry.prompt.failing import (
 )
 from atlas_retry.prompt.graph import Graph, Spot
 from atlas_retry.prompt.problems import UNDEFINED, named_at_fault
-from atlas_retry.prompt.project import Project, is_test_path
-from atlas_retry.prompt.signals import SAME_WORDS, Changed, Suspect, suspects
+from atlas_retry.prompt.project import Project
+from atlas_retry.prompt.signals import Changed, Suspect, suspects
 from atlas_retry.source import ScopeKind, language_of
 from atlas_retry.source.excerpt import Mark, Passage, marked, note_of, passage_at
+from atlas_retry.source.origin import is_test_path
 
 MAX_TESTS = 24
 """Failing tests that are followed into the code."""
 MAX_LOCATED = 400
 """Failing tests to locate, so that they do not count as passing."""
-MAX_OUTPUT_CHARS = 20_000
-MAX_START_FILES = 60
+MAX_OUTPUT_CHARS, MAX_START_FILES = 20_000, 60
 MIN_REACHED, MAX_BEYOND, MAX_SOUGHT = 3, 12, 60
 """If imports lead to fewer files: how many files to find by how many words."""
 _IDENTIFIER = regex(r"[A-Za-z_]\w{3,}")
-MAX_MARKS = 2_000
-MAX_SHOWN_TESTS = 3
-MAX_IMPORT_LINES = 40
+MAX_MARKS, MAX_SHOWN_TESTS, MAX_IMPORT_LINES = 2_000, 3, 40
+NOISE_RANK, STANDS_OUT = 32, 2.0
+"""Shown are definitions so many times as likely as the one of that rank, where nothing tells."""
 PLAIN = 0.2
 """Likelihood of lines outside functions, relative to the most likely one."""
 
@@ -49,11 +49,8 @@ class Candidate(Struct, frozen=True, kw_only=True):
     why: str
     is_test: bool = False
     """Whether it is the source of a failing test."""
-
-    @property
-    def is_linked(self) -> bool:
-        """Whether more than words links it to the failures."""
-        return not self.why.startswith(SAME_WORDS)
+    is_likely: bool = True
+    """Whether it stands out from the others, or is only named."""
 
     @property
     def place(self) -> str:
@@ -79,11 +76,11 @@ def candidates(
         graph = Graph(project, graph.starts, _beyond(tests, graph))
         unordered += _own_sources(tests)
         passed = passing(failed, graph)
-        unordered += _scored(suspects(tests, passed, graph, trace, changed))
+        unordered += _scored(suspects(tests, passed, graph, trace, changed), project)
         _add_test_marks(marks, tests)
     if linted:
         graph = Graph(project, _starts(linted, project))
-        unordered += _scored(named_at_fault(linted, graph))
+        unordered += _scored(named_at_fault(linted, graph), project)
         unordered += _plain_places(linted, graph)
         unordered += _import_blocks(linted, project)
     ordered = sorted(unordered, key=lambda c: -c.score)
@@ -131,16 +128,20 @@ def _beyond(tests: tuple[FailingTest, ...], graph: Graph) -> tuple[str, ...]:
     return graph.project.speaking_of(sought, language, graph.starts, MAX_BEYOND)
 
 
-def _scored(suspected: tuple[Suspect, ...]) -> list[Candidate]:
-    top = max((suspect.score for suspect in suspected), default=0.0) or 1.0
+def _scored(suspected: tuple[Suspect, ...], project: Project) -> list[Candidate]:
+    """Candidates: of code that nobody edits here, or of another system, only what failures name."""
+    wanted = (s.is_named or project.is_own(s.spot.path) for s in suspected)
+    kept = [*compress(suspected, wanted)]
+    top = max((suspect.score for suspect in kept), default=0.0) or 1.0
+    noise = STANDS_OUT * kept[NOISE_RANK].score if len(kept) > NOISE_RANK else 0.0
     return [
         Candidate(
             passage=_passage(suspect.spot),
             score=suspect.score / top,
             why=suspect.why,
+            is_likely=suspect.is_named or suspect.score >= noise,
         )
-        for suspect in suspected
-        if suspect.score > 0
+        for suspect in kept
     ]
 
 
@@ -208,7 +209,9 @@ def _import_blocks(diagnostics: tuple[Diagnostic, ...], project: Project) -> lis
     paths = [known_path(path, project.paths) for path in filter(None, unnamed)]
     blocks = []
     for path in list(dict.fromkeys(filter(None, paths)))[:5]:
-        lines = [one for one in project.imports(path) if one.start_line < _first(path, project)]
+        starts = (s.start_line for s in project.definitions(path) if s.end_line > s.start_line)
+        first = min(starts, default=1 << 30)  # imports below a definition are local
+        lines = [one for one in project.imports(path) if one.start_line < first]
         if lines:
             start = lines[0].start_line
             end = min(lines[-1].end_line, start + MAX_IMPORT_LINES)
@@ -217,9 +220,3 @@ def _import_blocks(diagnostics: tuple[Diagnostic, ...], project: Project) -> lis
             )
             blocks.append(Candidate(passage=passage, score=0.6, why="where names come from"))
     return blocks
-
-
-def _first(path: str, project: Project) -> int:
-    """The first line of a function or class; imports below it are local."""
-    scopes = [s for s in project.definitions(path) if s.end_line > s.start_line]
-    return min((scope.start_line for scope in scopes), default=1 << 30)

@@ -1,6 +1,7 @@
 """Fills the code part of a prompt with the most likely passages that fit."""
 
 from collections.abc import Callable
+from itertools import accumulate
 
 from msgspec import Struct
 
@@ -45,7 +46,8 @@ class Block(Struct, frozen=True, kw_only=True):
 
 def code(all_candidates: tuple[Candidate, ...], cutting: Cutting) -> tuple[Block, ...]:
     """The failing test, the likeliest passage, in part if it is long, and others that fit whole."""
-    others = [candidate for candidate in all_candidates if not candidate.is_test][:MAX_CONSIDERED]
+    likely = (candidate for candidate in all_candidates if candidate.is_likely)
+    others = [candidate for candidate in likely if not candidate.is_test][:MAX_CONSIDERED]
     blocks, room = list[Block](), cutting.room
     for test in _tests(all_candidates, cutting):
         room -= _take(test, blocks, cutting, int(room * TEST_SHARE), in_part=True)
@@ -67,8 +69,7 @@ def _tests(all_candidates: tuple[Candidate, ...], cutting: Cutting) -> list[Cand
 def _is_quoted(passage: Passage, cutting: Cutting) -> bool:
     lines = _text(passage, cutting).split("\n")
     long = [line.strip() for line in lines if len(line.strip()) > MIN_TOLD_CHARS]
-    quoted_count = sum(line in cutting.quoted for line in long)
-    return bool(long) and quoted_count * 2 > len(long)
+    return bool(long) and sum(line in cutting.quoted for line in long) * 2 > len(long)
 
 
 def _value(candidate: Candidate, cutting: Cutting) -> float:
@@ -127,20 +128,11 @@ def shown(blocks: tuple[Block, ...]) -> str:
     return "\n".join(f"{START if b is first else '#### '}{b.text}" for b in blocks)
 
 
-def unshown(
-    all_candidates: tuple[Candidate, ...], blocks: tuple[Block, ...]
-) -> tuple[Candidate, ...]:
-    """Code that did not fit, most likely first."""
+def elsewhere(all_candidates: tuple[Candidate, ...], blocks: tuple[Block, ...], room: int) -> str:
+    """Other places to look, likeliest first: `path:line symbol`, as many as fit."""
     taken = [block.candidate.passage for block in blocks]
     code = (c for c in all_candidates if not c.is_test)
-    return tuple(c for c in code if not any(_covers(one, c.passage) for one in taken))
-
-
-def elsewhere(rest: tuple[Candidate, ...], room: int) -> str:
-    """Other places to look: `path:line symbol` of the next candidates, as many as fit."""
-    lines = [OTHERS.format(len(rest))]
-    for candidate in rest:
-        if sum(map(len, lines)) + len(lines) + len(candidate.place) > room:
-            break
-        lines.append(candidate.place)
-    return "\n".join(dict.fromkeys(lines)) if len(lines) > 1 else ""
+    rest = [c for c in code if not any(_covers(one, c.passage) for one in taken)]
+    places = [OTHERS.format(len(rest)), *dict.fromkeys(candidate.place for candidate in rest)]
+    fit = sum(end <= room for end in accumulate(len(place) + 1 for place in places))
+    return "\n".join(places[:fit]) if fit > 1 else ""

@@ -9,10 +9,11 @@ from atlas_retry.model import GateResult
 from atlas_retry.prompt import wording
 from atlas_retry.prompt.brief import Brief, Prompt
 from atlas_retry.prompt.candidates import Candidate, candidates
-from atlas_retry.prompt.code import Block, Cutting, code, elsewhere, shown, unshown
+from atlas_retry.prompt.code import Block, Cutting, code, elsewhere, shown
 from atlas_retry.prompt.entries import Quoted, Quoting, quoted
 from atlas_retry.prompt.ledger import held_back, ledger, to_review
 from atlas_retry.prompt.project import Project
+from atlas_retry.prompt.signals import SAME_WORDS
 from atlas_retry.prompt.untrusted import elided, fenced, harmless_output
 from atlas_retry.text.units import some
 
@@ -76,7 +77,8 @@ def compose(brief: Brief) -> Prompt:
         return code(likely, cutting)
 
     if errors.left_out:  # the output counts more than code that only has the same words
-        likely = shown(blocks_of(tuple(c for c in all_candidates if c.is_linked)))
+        linked = tuple(c for c in all_candidates if not c.why.startswith(SAME_WORDS))
+        likely = shown(blocks_of(linked))
         spare = budget - len(replace(parts, code=likely).text(brief.marker)) - aside - heading
         quotable = min(room, quotable + max(spare, 0))
         quoting = replace(_quoting(brief, quotable), is_spare=True)
@@ -84,9 +86,9 @@ def compose(brief: Brief) -> Prompt:
     blocks = blocks_of(all_candidates)
     parts = replace(parts, code=shown(blocks))
     spare = min(budget - len(parts.text(brief.marker)), MAX_ELSEWHERE_CHARS) - ESCAPED_CHARS
-    others = elsewhere(unshown(all_candidates, blocks), spare)
+    others = elsewhere(all_candidates, blocks, spare)
     parts = replace(parts, pointers=harmless_output(others))
-    text = _valid(parts, brief.marker, budget)
+    text = _within(parts, brief.marker, budget).encode("utf-8", "replace").decode("utf-8")
     vars(project).clear()  # its caches refer to it, and it holds every path
     return Prompt(
         text=text,
@@ -111,7 +113,8 @@ def _failed(brief: Brief) -> tuple[GateResult, ...]:
 def _quoting(brief: Brief, room: int) -> Quoting:
     # the errors are older than an attempt that was reverted
     last = next((one for one in brief.history[-1:] if not one.worse), None)
-    return Quoting(room=room, per_error=brief.error_chars, redact=brief.redact, last=last)
+    chars, redact, changed = brief.error_chars, brief.redact, brief.changed
+    return Quoting(room=room, per_error=chars, redact=redact, last=last, changed=changed)
 
 
 def _fixed(brief: Brief, results: tuple[GateResult, ...], budget: int) -> _Parts:
@@ -180,16 +183,12 @@ def _held(brief: Brief) -> str:
     return harmless_output("\n".join(lines))
 
 
-def _valid(parts: _Parts, marker: str, budget: int) -> str:
-    """The text, encodable as UTF-8 and within the budget."""
+def _within(parts: _Parts, marker: str, budget: int) -> str:
+    """The text, with fewer errors if it is over the budget."""
     over = len(parts.text(marker)) - budget
     if over > 0:
         room = len(parts.errors) - over
         if room <= 0:
-            return _encodable(elided(parts.errors, budget))
+            return elided(parts.errors, budget)
         parts = replace(parts, errors=elided(parts.errors, room))
-    return _encodable(parts.text(marker))
-
-
-def _encodable(text: str) -> str:
-    return text.encode("utf-8", "replace").decode("utf-8")
+    return parts.text(marker)

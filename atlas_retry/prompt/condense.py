@@ -24,18 +24,6 @@ _NEXT = regex(r'^>|^\s*File "|^\S+:\d+(:\d+)?[: ]|^\s+at |^\s*-->')
 _EMPTY = regex(r"^[\s_^~|=-]*$")
 _CAPTURED = regex(r"(?m)^-* ?(?:Captured std|Std(?:out|err):$|std(?:out|err) \|)|console\.\w+$")
 MAX_LINE_CHARS = 240
-_RULER = regex(r"^([=_*~-]{3})[=_*~-]{2,}(?:( .*?) ?[=_*~-]{5,})?$", re.MULTILINE)
-_DOTS = regex(r"^(\S+\.py )?[.FEsxX]+ *\[ *\d+%\]\n|^[FEsxX]*\.[.FEsxX]{3,}\n", re.MULTILINE)
-_WENT_WELL = regex(r"""(?mx)^(?:
-      test[ ]\S+(?:[ ]-[ ]should[ ]panic)?[ ]\.\.\.[ ]ok
-    | \S+[ ]\([\w.]+\)[ ]\.\.\.[ ]ok
-    | \S+::\S+[ ]PASSED[ ]+\[[ ]*\d+%\]
-    | \s*(?:\u2713|\u2714|\u221a|ok[ ]\d+)[ ].*
-    | ok[ ]+\t?\S+\t[\d.]+s
-    | [ ]*(?:===[ ]RUN|---[ ]PASS:)[ ].*
-    | [ ]+(?:Compiling|Downloaded|Fresh)[ ]\S+[ ]v\d.*
-    )\n""")
-"""A runner's line on one test that passed, and a package manager's on one package."""
 
 
 def condensed(text: str, limit: int) -> str:
@@ -93,8 +81,3 @@ def _joined(lines: list[str], kept: set[int], limit: int) -> str:
         else:
             gap = gap or not _EMPTY.match(line)
     return "\n".join(shown)[:limit]
-
-
-def quiet(text: str) -> str:
-    """The text without dots of progress, long rulers, and lines that report a success."""
-    return _WENT_WELL.sub("", _RULER.sub(r"\1\2", _DOTS.sub("", text)))

@@ -2,33 +2,35 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Hashable, Sequence
-from itertools import accumulate, chain
+from itertools import accumulate, chain, groupby
 
 from msgspec import Struct, field
 
 from atlas_retry.diagnostics.closing_lines import summary_of
-from atlas_retry.diagnostics.families import sampled
+from atlas_retry.diagnostics.families import both_ends, sampled
+from atlas_retry.diagnostics.noise import quiet
 from atlas_retry.diagnostics.selecting import from_root, reproducing_each
 from atlas_retry.model import Attempt, Diagnostic, GateResult
 from atlas_retry.patterns import regex
-from atlas_retry.prompt.condense import condensed, quiet
+from atlas_retry.prompt.condense import condensed
 from atlas_retry.prompt.problems import family, gravity
+from atlas_retry.prompt.signals import Changed
 from atlas_retry.prompt.untrusted import elided, harmless_output
 from atlas_retry.source.excerpt import shortened
 from atlas_retry.text.units import some
 
-MIN_ENTRY_CHARS, MIN_ENTRIES_CHARS, MAX_FIRST_LINE_CHARS = 120, 600, 300
+MIN_CAUSE_CHARS, MIN_ENTRY_CHARS, MIN_ENTRIES_CHARS, MAX_FIRST_LINE_CHARS = 20, 120, 600, 300
 FIRST_SHARE = 0.5
 MAX_RAW_CHARS = 4 << 20
 """Maximum characters of unparsed output, from both ends."""
 MIN_COMMAND_CHARS, MAX_COMMAND_CHARS = 60, 400
 MAX_PLACES_CHARS = 300
 """Maximum characters of one list of places; names of subtests may be long."""
-MAX_ENTRIES = 60
 ENTRIES_SHARE, REST_SHARE = 0.45, 0.1
 """Shares of the room for condensed problems, and for the rest of the output."""
 TESTS_SHARE = 0.15
 """Maximum share of the room for the names of failing tests, and for the command to run one."""
+MAX_COUNT_CHARS, MORE_PLACES = 60, "more in between"
 MAX_TESTS, MAX_ID_CHARS, MAX_TEST_CHARS, BESIDE_ID_CHARS = 5, 80, 400, 30
 _PLACED = regex(r"\s*(?:[\w.@+-]+/)*[\w.@+-]+\.\w{1,5}:\d+\b")
 
@@ -42,6 +44,7 @@ class Quoting(Struct, frozen=True, kw_only=True):
     redact: Callable[[str], str]
     last: Attempt | None = None
     """The attempt before these errors."""
+    changed: Changed = field(default_factory=dict)
     is_spare: bool = False
     """Whether the room is more than errors usually get: for more problems, not for repetition."""
 
@@ -111,15 +114,15 @@ def _holds_all(text: str, diagnostics: tuple[Diagnostic, ...]) -> bool:
 
 def _failing_tests(result: GateResult, quoting: Quoting, room: int) -> str:
     """Ids of the failing tests, and a command for the first one of each message."""
-    tests = [d for d in result.diagnostics if d.test_id]
+    causes = [*chain.from_iterable(grouped(result.diagnostics, quoting))]
+    tests = [d for d in chain.from_iterable(causes) if d.test_id]
     if not tests:
         return ""
     limit = min(MAX_TEST_CHARS, max(MAX_ID_CHARS, room - BESIDE_ID_CHARS))
     ids = dict.fromkeys(_safe(str(d.test_id)[:limit], quoting) for d in tests)
     shown = f"Failing: {some(ids, max(1, min(MAX_TESTS, room // (2 * MAX_ID_CHARS))))}"
-    first = {d.message: d for d in reversed(tests)}
-    causes = sorted(first.values(), key=tests.index)[:MAX_TESTS]
-    typed = (from_root(line or "", result.cwd) for line in reproducing_each(result, causes))
+    first = [cause[0] for cause in causes if cause[0].test_id][:MAX_TESTS]
+    typed = (from_root(line or "", result.cwd) for line in reproducing_each(result, first))
     commands = (_safe(line, quoting) for line in dict.fromkeys(typed) if line)
     lines = [shown, *(f"Reproduce: {command}" for command in commands)]
     ends = accumulate(len(line) + 1 for line in lines)
@@ -144,7 +147,7 @@ def headline(result: GateResult, command_chars: int) -> str:
 def _calm(result: GateResult, quoting: Quoting) -> str:
     """A gate's output without progress, rulers and lines on what passed."""
     if not (streams := [t.strip("\n") for t in (result.stdout, result.stderr) if t.strip()]):
-        causes = grouped(result.diagnostics)
+        causes = chain.from_iterable(grouped(result.diagnostics, quoting))
         parts = ((elided(_text_of(c[0], quoting), quoting.per_error), _others(c)) for c in causes)
         return "\n".join(filter(None, chain.from_iterable(parts)))
     quieted = (quiet(harmless_output(elided(text, MAX_RAW_CHARS))) for text in streams)
@@ -162,7 +165,7 @@ def _condensed(result: GateResult, calm: str, room: int, quoting: Quoting) -> Qu
         int(room * (1 if quoting.is_spare else ENTRIES_SHARE)),
         min(room - len(rest) - 1, MIN_ENTRIES_CHARS),
     )
-    entries = _filled(grouped(result.diagnostics, quoting.last), share, quoting)
+    entries = _filled(grouped(result.diagnostics, quoting), share, quoting)
     return Quoted(text="\n".join(filter(None, (entries.text, rest))), left_out=entries.left_out)
 
 
@@ -212,10 +215,14 @@ def _others(cause: Cause, chars: int = MAX_PLACES_CHARS) -> str:
 
 
 def _places(diagnostics: Sequence[Diagnostic], chars: int = MAX_PLACES_CHARS) -> str:
-    """The first places, as many as fit, and the number of others."""
+    """As many places as fit, from both ends; the number of the others between them."""
     names = [*filter(None, dict.fromkeys(d.test_id or _place(d) for d in diagnostics))]
-    ends = accumulate(len(name) + 2 for name in names)
-    return some(names, max(1, sum(end <= chars for end in ends)))
+    ends = accumulate(len(name) + 2 for name in both_ends(names))
+    fit = max(1, sum(end <= chars for end in ends))
+    if fit >= len(names):
+        return ", ".join(names)
+    first, last = names[: (fit + 1) // 2], names[len(names) - fit // 2 :]
+    return ", ".join((*first, f"{len(names) - fit} {MORE_PLACES}", *last))
 
 
 def _place(diagnostic: Diagnostic) -> str:
@@ -223,38 +230,60 @@ def _place(diagnostic: Diagnostic) -> str:
     return f"{diagnostic.path}{line}" if diagnostic.path else ""
 
 
-def grouped(diagnostics: tuple[Diagnostic, ...], last: Attempt | None = None) -> list[Cause]:
-    """Causes, those introduced by the last attempt first, then the rarest.
+def grouped(diagnostics: tuple[Diagnostic, ...], quoting: Quoting) -> list[list[Cause]]:
+    """Causes, those of equal rank together.
 
-    Frequent problems are usually older than the change.
+    First those that the last attempt introduced, then those in lines and files that changed, then
+    the rarest: frequent problems are usually older than the change.
     """
     same: dict[Hashable, list[Diagnostic]] = defaultdict(list)
     for diagnostic in diagnostics:
         same[family(diagnostic), diagnostic.message].append(diagnostic)
     sizes = Counter(map(family, diagnostics))
-    introduced = last.introduced if last else ()
+    introduced = quoting.last.introduced if quoting.last else ()
 
-    def rank(cause: Cause) -> tuple[bool, float]:
-        return not _those(cause, introduced), sizes[family(cause[0])] / gravity(cause[0]) ** 2
+    def rank(cause: Cause) -> tuple[bool, int, float]:
+        rarity = sizes[family(cause[0])] / gravity(cause[0]) ** 2
+        distance = min(_distance(one, quoting.changed) for one in cause)
+        return not _those(cause, introduced), distance, rarity
 
-    return sorted(map(tuple, same.values()), key=rank)
+    causes = sorted(map(tuple, same.values()), key=rank)
+    return [[*tier] for _, tier in groupby(causes, key=rank)]
 
 
-def _filled(causes: list[Cause], room: int, quoting: Quoting) -> Quoted:
-    """As many condensed causes as fit; the first gets the most room."""
-    shown: list[str] = []
-    places = max(MAX_PLACES_CHARS, room // (2 * max(len(causes), 1)))
-    for cause in causes[:MAX_ENTRIES]:
-        full_text = _text_of(cause[0], quoting)
-        first = min(len(full_text.partition("\n")[0]) + 6, MAX_FIRST_LINE_CHARS)
-        share = max(int(room * FIRST_SHARE), first, MIN_ENTRY_CHARS)
-        text = condensed(full_text, min(share, quoting.per_error))
-        text = "\n".join(filter(None, (text, _others(cause, places))))
-        if len(text) + 1 > room:
-            text = elided(text, room - 1) if not shown and room > 1 else ""
-        if text:
-            shown.append(text)
+def _distance(diagnostic: Diagnostic, changed: Changed) -> int:
+    """0 if it or its traceback is at a line that changed, 1 if in such a file, else 2."""
+    line = diagnostic.region.start_line if diagnostic.region else 0
+    places = [(diagnostic.path or "", line), *((f.path, f.line) for f in diagnostic.frames)]
+    near = [(line, changed[path]) for path, line in places if path in changed]
+    is_inside = any(any(line in lines for lines in ranges) for line, ranges in near)
+    return 2 - bool(near) - is_inside
+
+
+def _filled(tiers: list[list[Cause]], room: int, quoting: Quoting) -> Quoted:
+    """As many condensed causes as fit, of equal ones the first and the last."""
+    causes = [*chain.from_iterable(tiers)]
+    shown: dict[Cause, str] = {}
+    for cause in chain.from_iterable(map(both_ends, tiers)):
+        text = _shortened(cause, room, len(causes) - len(shown), quoting)
+        if len(text) >= room and not shown:
+            text = elided(text, max(room - 1, 0))
+        if text and len(text) < room:
+            shown[cause] = text
             room -= len(text) + 1
     left = [f"{len(causes) - len(shown)} more errors"] if len(shown) < len(causes) else []
-    left += ["places"] if any(text.endswith(" more)") for text in shown) else []
-    return Quoted(text="\n".join(shown), left_out=tuple(left))
+    left += ["places"] if any(MORE_PLACES in text for text in shown.values()) else []
+    text = "\n".join(shown[cause] for cause in causes if cause in shown)
+    return Quoted(text=text, left_out=tuple(left))
+
+
+def _shortened(cause: Cause, room: int, causes: int, quoting: Quoting) -> str:
+    """A problem and the places of those like it, in a share of the room; empty without room."""
+    if room < MIN_CAUSE_CHARS:
+        return ""
+    full_text = _text_of(cause[0], quoting)
+    first = min(len(full_text.partition("\n")[0]) + 6, MAX_FIRST_LINE_CHARS)
+    share = max(int(room * FIRST_SHARE), first, MIN_ENTRY_CHARS)
+    text = condensed(full_text, min(share, quoting.per_error))
+    places = (room - len(text) - MAX_COUNT_CHARS) // (2 * causes - 1)
+    return "\n".join(filter(None, (text, _others(cause, max(places, MAX_PLACES_CHARS)))))

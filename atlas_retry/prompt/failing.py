@@ -11,8 +11,9 @@ from msgspec import Struct
 from atlas_retry.model import Diagnostic, Frame
 from atlas_retry.patterns import regex
 from atlas_retry.prompt.graph import Graph, Spot
-from atlas_retry.prompt.project import Project, is_test_path
+from atlas_retry.prompt.project import Project
 from atlas_retry.source import Scope, ScopeKind
+from atlas_retry.source.origin import is_test_path
 
 _TEST_NAME = regex(r"^(test|Test|it$|should|spec)|_test$|Test$")
 _PLACES = (

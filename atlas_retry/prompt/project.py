@@ -13,6 +13,7 @@ from atlas_retry.patterns import regex
 from atlas_retry.prompt.aliases import Aliases, aliased, aliases_of
 from atlas_retry.source import Import, Scope, definitions, imports, is_minified, language_of
 from atlas_retry.source.languages import MAX_SOURCE_BYTES
+from atlas_retry.source.origin import is_generated, is_of_other_system, is_test_path, is_vendored
 
 MAX_READS = 4_000
 """Maximum of files read for one prompt."""
@@ -23,14 +24,6 @@ _SCRIPT_SUFFIXES = (".ts", ".tsx", ".js", ".jsx", ".mjs", ".cjs", ".d.ts")
 _SCRIPTS = frozenset({"javascript", "typescript", "tsx"})
 PACKAGE_LANGUAGES = frozenset({"go", "java", "c", "cpp", "rust", "ruby", "php"})
 """Languages in which files of one folder see each other."""
-_TEST_PATH = regex(r"""(?x)
-    (^|/)(tests?|testing|specs?|__tests__|testcases|testdata)/
-    | (^|/)(test_[^/]*|conftest)\.py$
-    | _(test|tests|spec)\.\w+$
-    | \.(test|spec)\.\w+$
-    | (^|/)tests?\.rs$
-    | Tests?\.(java|kt|php|cs)$
-    """)
 _CRATE = regex(r'^\s*name\s*=\s*"([\w-]+)"', re.MULTILINE)
 _GO_MODULE = regex(r"^module\s+(\S+)", re.MULTILINE)
 _C_LIKE = frozenset({"c", "cpp"})
@@ -50,6 +43,7 @@ class Project:
         self.imports = lru_cache(maxsize=None)(self._imports)
         self._lines = lru_cache(maxsize=None)(self._split)
         self._all_ending = lru_cache(maxsize=None)(self._find_ending)
+        self.is_own = lru_cache(maxsize=None)(self._is_own)
 
     @cached_property
     def paths(self) -> frozenset[str]:
@@ -139,6 +133,11 @@ class Project:
             for path in having:
                 scores[path] += weight
         return tuple(heapq.nlargest(limit, scores, key=lambda path: scores[path]))
+
+    def _is_own(self, path: str) -> bool:
+        """Whether people here edit the file, and it is of this system."""
+        is_aside = is_vendored(path) or is_of_other_system(path, self.paths)
+        return not (is_aside or is_generated(self.source(path) or b""))
 
     def _definitions(self, path: str) -> tuple[Scope, ...]:
         source = self.source(path)
@@ -262,8 +261,3 @@ def _script_files(stem: str) -> Iterator[str]:
 def _shared(path: str, other: str) -> int:
     """Number of leading folders that two paths share."""
     return len(posixpath.commonpath([path, other]).split("/")) if path and other else 0
-
-
-def is_test_path(path: str) -> bool:
-    """Whether a file is a test or belongs to tests, by path."""
-    return _TEST_PATH.search(path) is not None

@@ -15,14 +15,14 @@ from atlas_retry.prompt.brief import Traced
 from atlas_retry.prompt.failing import FailingTest, each_once
 from atlas_retry.prompt.flow import Weights, averaged, led_to, spread
 from atlas_retry.prompt.graph import Graph, Spot
-from atlas_retry.prompt.project import is_test_path
 from atlas_retry.prompt.words import Topic, bm25, is_namesake, said_share, stems, topic, words
 from atlas_retry.source import ScopeKind
+from atlas_retry.source.origin import is_test_path
 
 Changed = Mapping[str, tuple[range, ...]]
 """Recently changed lines by path."""
 _DECIDING = regex(r"\b(?:if|elif|while|for|and|or|not|return|in|is|except)\b|[<>=!]=|[<>+\-*/%]")
-SAME_WORDS = "same words"
+CALLED, SAME_WORDS, JUST_CHANGED = "called", "same words", "; just changed"
 """Reason to show a definition that nothing but words links to the failures."""
 RANKED = (ScopeKind.FUNCTION, ScopeKind.CLASS, ScopeKind.VARIABLE)
 
@@ -34,6 +34,11 @@ class Suspect(Struct, frozen=True, kw_only=True):
     score: float
     """Relative likelihood; only ratios are meaningful."""
     why: str
+
+    @property
+    def is_named(self) -> bool:
+        """Whether the failures or the change say its place, or a message its name."""
+        return not self.why.startswith((CALLED, SAME_WORDS)) or self.why.endswith(JUST_CHANGED)
 
 
 class RankingScene(Struct, frozen=True, kw_only=True):
@@ -197,5 +202,5 @@ def _why(spot: Spot, scene: RankingScene) -> str:
     elif spot in scene.framed:
         way = "traceback"
     else:
-        way = "called" if spot in scene.common else SAME_WORDS
-    return f"{way}; just changed" if _touched(spot, scene) else way
+        way = CALLED if spot in scene.common else SAME_WORDS
+    return f"{way}{JUST_CHANGED}" if _touched(spot, scene) else way

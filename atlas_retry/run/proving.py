@@ -19,6 +19,7 @@ from atlas_retry.model import Gate, GateResult, Kind, Status, Tree
 from atlas_retry.patterns import regex
 from atlas_retry.run.open import OpenWorkspace
 from atlas_retry.source.faults import PLANTED, Fault, mutants, planted
+from atlas_retry.source.origin import is_vendored
 from atlas_retry.workspace import isolated, place, trees
 from atlas_retry.workspace.locking import lock
 from atlas_retry.workspace.store import FILE
@@ -30,7 +31,7 @@ INTERPRETED = (".py", ".rb", ".php", ".sh", ".bash", ".yaml", ".yml", ".md", ".c
 _CLAIMS_CODE = (Kind.LINT, Kind.FORMAT, Kind.BUILD)
 SLOWER, MORE_S = 10, 10.0
 """A fault may make tests wait: their time limit is so much of what they took, and so much more."""
-_VENDORED = regex(r"(^|/)(vendor|third_party|node_modules|external|generated|migrations)/")
+_MIGRATIONS = regex(r"(^|/)migrations/")
 
 
 class ProvenGate(Struct, frozen=True, kw_only=True):
@@ -169,7 +170,8 @@ def _sources(tree: Tree) -> dict[str, bytes]:
 def _is_own(path: str) -> bool:
     if path.startswith(".") or splitext(path)[1].lower() not in PLANTED:
         return False
-    return not (is_made(path) or is_product(path) or _VENDORED.search(path))
+    is_written = is_vendored(path) or _MIGRATIONS.search(path)
+    return not (is_written or is_made(path) or is_product(path))
 
 
 def _below(files: Mapping[str, bytes], folder: str) -> Mapping[str, bytes]:
