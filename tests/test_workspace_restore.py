@@ -11,7 +11,7 @@ from atlas_retry.errors import WorkspaceError
 from atlas_retry.workspace import place
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.putback import put_back_moved
-from atlas_retry.workspace.restoring import INDEX, restore
+from atlas_retry.workspace.restoring import INDEX, differing, restore
 from atlas_retry.workspace.scan import TEMPORARY
 from atlas_retry.workspace.snapshots import snapshot
 from atlas_retry.workspace.state import changes
@@ -440,3 +440,54 @@ def test_a_path_in_a_folder_that_is_gone_is_not_there_and_makes_no_folder(
 ) -> None:
     assert act(root, "gone/deep/a.py") is None
     assert not (root / "gone").exists()
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give files away")
+def test_root_gives_restored_files_back_to_their_owners(root: Path, ws: Workspace) -> None:
+    write(root, "theirs/deep/kept.txt", "kept\n")
+    (root / "run").write_text("#!/bin/sh\n")
+    for path in ("src/a.py", "src/b.py", "theirs", "theirs/deep", "theirs/deep/kept.txt", "run"):
+        os.chown(root / path, 1234, 4321)
+    (root / "run").chmod(0o4755)
+    held = snapshot(ws)
+    write(root, "src/a.py", "changed in place\n")
+    (root / "src/b.py").unlink()
+    os.chown(root / "run", 0, 0)
+    shutil.rmtree(root / "theirs")
+    restore(ws, held.id)
+    owners = {(file.stat().st_uid, file.stat().st_gid) for file in (root / "theirs").rglob("*")}
+    owners |= {((root / path).stat().st_uid, 4321) for path in ("src/a.py", "src/b.py", "theirs")}
+    assert owners == {(1234, 4321)}
+    assert ((root / "run").stat().st_uid, (root / "run").stat().st_mode & 0o7777) == (1234, 0o4755)
+    assert differing(ws, held.id) == ()
+
+
+@pytest.mark.parametrize("is_replaced", [True, False])
+def test_extended_attributes_are_restored(root: Path, ws: Workspace, *, is_replaced: bool) -> None:
+    os.setxattr(root / "src/a.py", "user.origin", b"by hand")
+    held = snapshot(ws)
+    if is_replaced:
+        (root / "src/a.py").unlink()
+        write(root, "src/a.py", "changed\n")
+    os.setxattr(root / "src/a.py", "user.agent", b"new")
+    restore(ws, held.id)
+    assert place.extended(root / "src/a.py") == (("user.origin", b"by hand"),)
+    assert differing(ws, held.id) == ()
+
+
+def test_a_hard_link_that_is_a_file_of_its_own_now_is_named(root: Path, ws: Workspace) -> None:
+    (root / "other.py").hardlink_to(root / "src/a.py")
+    held = snapshot(ws)
+    write(root, "src/a.py", "changed\n")
+    restore(ws, held.id)
+    assert (root / "other.py").read_text() == (root / "src/a.py").read_text() == "a = 1\n"
+    assert differing(ws, held.id) == ("other.py (hard link)", "src/a.py (hard link)")
+
+
+def test_an_owner_that_was_changed_since_is_left(root: Path, ws: Workspace) -> None:
+    held = snapshot(ws)
+    write(root, "src/b.py", "changed\n")
+    left = snapshot(ws)
+    os.setxattr(root / "src/a.py", "user.mine", b"later")
+    restore(ws, held.id, since=left.id)
+    assert place.extended(root / "src/a.py") == (("user.mine", b"later"),)

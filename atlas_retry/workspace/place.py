@@ -16,7 +16,7 @@ from pathlib import Path
 
 from atlas_retry.digests import sha256_of
 from atlas_retry.workspace.scan import TEMPORARY
-from atlas_retry.workspace.store import LINK, USUAL, StoredFile, blob_id, entry_of
+from atlas_retry.workspace.store import LINK, USUAL, Attributes, StoredFile, blob_id, entry_of
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _OLD = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -157,6 +157,37 @@ def set_folder_mode(root: Path, path: str, mode: int) -> None:
     """Set the permissions of a folder; does nothing if there is none."""
     with suppress(*_NOT_THERE), _parent(root, f"{path}/{TEMPORARY}", make=False) as (folder, _):
         os.fchmod(folder, mode)
+
+
+_EXTENDED = ("user.", "system.posix_acl_", "security.capability")
+"""Those that people set; others are of the system, such as the label of SELinux on every file."""
+
+
+def extended(file: Path) -> tuple[tuple[str, bytes], ...]:
+    """Extended attributes of a file or folder, in order; none where there are no such."""
+    held = list[tuple[str, bytes]]()
+    with suppress(OSError):
+        for name in sorted(os.listxattr(file, follow_symlinks=False)):
+            if name.startswith(_EXTENDED):
+                held.append((name, os.getxattr(file, name, follow_symlinks=False)))
+    return (*held,)
+
+
+def set_attributes(root: Path, path: str, wanted: Attributes) -> None:
+    """Give a file or folder its owner and extended attributes. Raises OSError."""
+    with _parent(root, path, make=False) as (folder, name):
+        status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+        if (status.st_uid, status.st_gid) != wanted.owner:
+            os.chown(name, *wanted.owner, dir_fd=folder, follow_symlinks=False)
+            if not stat.S_ISLNK(status.st_mode):  # a new owner takes the setuid bit
+                os.chmod(name, stat.S_IMODE(status.st_mode), dir_fd=folder)
+        file = Path(f"/proc/self/fd/{folder}/{name}")
+        now, then = dict(extended(file)), dict(wanted.extended)
+        for one in now.keys() - then.keys():
+            os.removexattr(file, one, follow_symlinks=False)
+        for one, value in then.items():
+            if now.get(one) != value:
+                os.setxattr(file, one, value, follow_symlinks=False)
 
 
 def remove(root: Path, path: str) -> None:

@@ -23,7 +23,7 @@ from atlas_retry.workspace.scan import Scan, is_ignored
 from atlas_retry.workspace.shadow import contents
 from atlas_retry.workspace.snapshots import HeldTree, take
 from atlas_retry.workspace.state import TreeState, changes, read_state
-from atlas_retry.workspace.store import USUAL_FOLDER, StoredFile
+from atlas_retry.workspace.store import USUAL_FOLDER, Attributes, StoredFile
 
 INDEX = ".git/index"
 """Name of the index among paths."""
@@ -81,6 +81,8 @@ class _Goal(Struct, frozen=True, kw_only=True):
 class _Progress(Struct, kw_only=True):
     changed: set[str] = field(default_factory=set)
     problems: dict[str, str] = field(default_factory=dict)
+    dressed: set[str] = field(default_factory=set)
+    """Paths whose owner or extended attributes were set."""
 
 
 def restore(
@@ -182,13 +184,26 @@ def unheld(ws: Workspace, snapshot_id: str, *, ignored: bool = False) -> tuple[s
 
 def differing(ws: Workspace, snapshot_id: str) -> tuple[str, ...]:
     """Paths that differ from the snapshot, new nested repositories included; changes nothing."""
-    now = take(ws).state
+    held = take(ws)
+    now, usual = held.state, Attributes(held.scan.owner)
     goal = _Goal(target=read_state(ws, snapshot_id), expected=None, paths=None)
     paths = {*(path for path, _ in _wrong(ws, goal, now)), *_extra(goal, now)}
     new = now.left_out.keys() - goal.target.left_out.keys()
     paths |= {path for path in new if path.endswith("/.git")}
     index = () if is_staged(ws, goal.target) else (INDEX,)
-    return (*sorted(paths), *index)
+    others = {
+        f"{path} (owner, attributes)" for path in attributes_differing(goal.target, now, usual)
+    }
+    others |= {f"{path} (hard link)" for path in _alone(goal.target, now)}
+    return (*sorted(paths), *sorted(others), *index)
+
+
+def _alone(target: TreeState, now: TreeState) -> Iterator[str]:
+    """Files that had other names, and have fewer now: a restored file is a new one."""
+    for path, was in target.attributes.items():
+        there = now.attributes.get(path)
+        if path in now.files and was.names > (there.names if there else 1):
+            yield path
 
 
 def _goal(
@@ -264,10 +279,35 @@ def _round(ws: Workspace, goal: _Goal, seen: HeldTree, progress: _Progress) -> s
     _folders(ws, goal, scan, progress)
     for path in scan.leftovers:
         place.remove(ws.root, path)
-    differing = {*wrong, *extra}
+    differing = {*wrong, *extra, *_set_attributes(ws, goal, seen, progress)}
     if differing and len(progress.changed) > done:
         stuck.clear()  # there may be room now for what failed before
     return differing
+
+
+def _set_attributes(
+    ws: Workspace, goal: _Goal, seen: HeldTree, progress: _Progress
+) -> Iterator[str]:
+    """Set owners and extended attributes of files that are there; yields the paths."""
+    now, usual = seen.state, Attributes(seen.scan.owner)
+    for path in attributes_differing(goal.target, now, usual):
+        was = goal.expected.attributes.get(path) if goal.expected else None
+        is_edited = goal.expected is not None and now.attributes.get(path) != was
+        is_ours = path in progress.changed or (goal.covers(path) and not is_edited)
+        if is_ours:
+            with suppress(OSError):  # of another user; what differs in the end is named
+                place.set_attributes(ws.root, path, goal.target.attributes.get(path, usual))
+                if path not in progress.dressed:
+                    yield path
+                progress.dressed.add(path)
+
+
+def attributes_differing(target: TreeState, now: TreeState, usual: Attributes) -> Iterator[str]:
+    """Files and folders that have another owner, or other extended attributes."""
+    for path in sorted({*target.attributes, *now.attributes}):
+        was, there = (state.attributes.get(path, usual) for state in (target, now))
+        if (was.owner, was.extended) != (there.owner, there.extended):
+            yield path
 
 
 def _first_of(extra: list[str], wrong: Iterable[str]) -> list[str]:

@@ -13,6 +13,7 @@ from typing import TypeVar
 from msgspec import Struct, field
 
 from atlas_retry.patterns import words
+from atlas_retry.workspace.store import Attributes
 
 K = TypeVar("K", str, tuple[str, ...])
 
@@ -82,6 +83,10 @@ class Scan(Struct, kw_only=True):
     ignored_bytes: int = 0
     taken_ns: int = field(default_factory=time.time_ns)
     """Start of the walk."""
+    owner: tuple[int, int] = (0, 0)
+    """User and group of the work tree."""
+    attributes: dict[str, Attributes] = field(default_factory=dict)
+    """Of files with several names, and of what has another owner than the work tree."""
     leftovers: list[str] = field(default_factory=list)
     """Temporary files of a killed restore."""
 
@@ -207,7 +212,7 @@ def _note_inside(there: int, folder: _Folder, seen: _Seen | None, scan: Scan) ->
 def _listed(there: int, folder: _Folder, scan: Scan) -> "list[os.DirEntry[str]]":
     """Entries of an open folder, which is recorded; none if it is left out."""
     try:
-        status = stat_of(os.fstat(there))
+        status = os.fstat(there)
         with os.scandir(there) as entries:
             inside = sorted(entries, key=lambda entry: entry.name)
     except OSError as error:
@@ -217,7 +222,10 @@ def _listed(there: int, folder: _Folder, scan: Scan) -> "list[os.DirEntry[str]]"
         scan.left_out[folder.prefix] = reason
         return []
     if folder.prefix:
-        scan.folders[folder.prefix[:-1]] = status
+        scan.folders[folder.prefix[:-1]] = stat_of(status)
+        _note_attributes(folder.prefix[:-1], status, 1, scan)
+    else:
+        scan.owner = _owner(status)
     return inside
 
 
@@ -296,6 +304,16 @@ def _note_entry(
         scan.ignored_bytes += status.st_size
         scan.ignored.add(path)
     scan.files[sys.intern(path)] = stat_of(status)
+    _note_attributes(path, status, status.st_nlink, scan)
+
+
+def _note_attributes(path: str, status: os.stat_result, names: int, scan: Scan) -> None:
+    if names > 1 or _owner(status) != scan.owner:
+        scan.attributes[path] = Attributes(_owner(status), names)
+
+
+def _owner(status: os.stat_result) -> tuple[int, int]:
+    return status.st_uid, status.st_gid
 
 
 def stat_of(status: os.stat_result) -> Stat:

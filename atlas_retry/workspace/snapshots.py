@@ -9,6 +9,7 @@ import os
 import stat
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 
 from msgspec import Struct
@@ -39,7 +40,13 @@ from atlas_retry.workspace.state import (
     remember_state,
     stored_as,
 )
-from atlas_retry.workspace.store import FILE, USUAL_FOLDER, StoredFile, unusual_permissions
+from atlas_retry.workspace.store import (
+    FILE,
+    USUAL_FOLDER,
+    Attributes,
+    StoredFile,
+    unusual_permissions,
+)
 from atlas_retry.workspace.walking import look_over
 
 _TRIES = 4
@@ -102,6 +109,7 @@ def _take(ws: Workspace, scan: Scan) -> HeldTree:
         folder_modes=_folder_modes(scan),
         left_out=scan.left_out,
         unheld=scan.unheld,
+        attributes=_attributes(ws.root, scan),
     )
     state, manifest = _with_index(ws, state)
     sides = (("work", work_id), ("ignored", ignored_id))
@@ -207,6 +215,16 @@ def _with_index(ws: Workspace, state: TreeState) -> tuple[TreeState, str]:
         if was == (stat_of(index.stat()) if index.exists() else None):
             break  # else another git was just writing it
     return replace(state, index=StoredFile(FILE, held[0]) if held else None), manifest
+
+
+def _attributes(root: Path, scan: Scan) -> dict[str, Attributes]:
+    """What of owners, hard links and extended attributes is unusual."""
+    unusual = dict(scan.attributes)
+    for path in chain(scan.files, scan.folders):
+        if held := place.extended(root / path):
+            usual = Attributes(scan.owner)
+            unusual[path] = replace(unusual.get(path, usual), extended=held)
+    return unusual
 
 
 def _folder_modes(scan: Scan) -> dict[str, int]:

@@ -15,7 +15,7 @@ from atlas_retry.workspace.git import GitError, split
 from atlas_retry.workspace.place import parents
 from atlas_retry.workspace.scan import CACHE, Unheld, differing
 from atlas_retry.workspace.shadow import read_blobs, shadow_git
-from atlas_retry.workspace.store import StoredFile, blob_id, entry_of
+from atlas_retry.workspace.store import Attributes, StoredFile, blob_id, entry_of
 
 WORK, IGNORED = "work/", "ignored/"
 INDEX, MANIFEST = "index", "manifest"
@@ -41,6 +41,7 @@ class SnapshotManifest(msgspec.Struct, frozen=True, array_like=True):
     unheld: list[tuple[bytes, Unheld]]
     git: list[tuple[bytes, int, bytes]]
     """Name, `st_mode` and content of each of git's own small files."""
+    attributes: list[tuple[bytes, Attributes]] = []
 
 
 class GitFile(Struct, frozen=True):
@@ -74,6 +75,8 @@ class TreeState(Struct, frozen=True, kw_only=True, dict=True):
     """Paths that are not held (folders end in `/`), and why."""
     unheld: Mapping[str, Unheld] = {}
     """Data that show whether a file in `left_out` is still the same."""
+    attributes: Mapping[str, Attributes] = {}
+    """Owners, hard links and extended attributes of files and folders, where unusual."""
 
     @cached_property
     def files(self) -> Mapping[str, StoredFile]:
@@ -108,6 +111,7 @@ def manifest_of(state: TreeState) -> bytes:
             state.index_mtime_ns,
             sorted((os.fsencode(path), seen) for path, seen in state.unheld.items()),
             sorted(own),
+            sorted((os.fsencode(path), one) for path, one in state.attributes.items()),
         )
     )
 
@@ -152,6 +156,7 @@ def read_state(ws: Workspace, snapshot_id: str) -> TreeState:
         folder_modes={path: special[path] for path in folders},
         left_out={os.fsdecode(path): reason for path, reason in manifest.left_out},
         unheld={os.fsdecode(path): seen for path, seen in manifest.unheld},
+        attributes={os.fsdecode(path): one for path, one in manifest.attributes},
     )
     remember_state(snapshot_id, state)
     return state

@@ -21,6 +21,17 @@ class StoredFile(Struct, frozen=True, gc=False):
     """Permissions, if not 0644 or 0755."""
 
 
+class Attributes(Struct, frozen=True):
+    """What a file or folder has besides content and permissions."""
+
+    owner: tuple[int, int]
+    """Ids of user and group."""
+    names: int = 1
+    """Number of hard links of a file."""
+    extended: tuple[tuple[str, bytes], ...] = ()
+    """Extended attributes, see xattr(7), ACLs among them."""
+
+
 def blob_id(content: bytes) -> str:
     """Git's id of this content."""
     return sha1_of(b"blob %d\0" % len(content), content)
