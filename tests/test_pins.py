@@ -17,6 +17,8 @@ from atlas_retry.workspace import pins
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.shadow import keep
 from atlas_retry.workspace.snapshots import snapshot
+from atlas_retry.workspace.unheld import note_caches, take_away
+from atlas_retry.workspace.walking import look_over
 from tests.projects import CALC, Project, atlas
 from tests.repositories import commit, entries, git, git_bytes, opened, repository, write
 
@@ -243,3 +245,36 @@ def test_undo_makes_a_repository_again_that_was_removed_after_the_run(project: P
     assert "as it was before run" in ended.out
     assert subprocess.check_output(("git", "rev-parse", "HEAD"), cwd=project.root) == head
     assert (project.root / "calc.py").read_text() == CALC
+
+
+KEPT = (".cache/model", ".cargo/notes", ".bundle/own", ".terraform/plan", "target/own", ".direnv/x")
+
+
+@pytest.mark.parametrize("path", [*KEPT, "__pycache__/notes", "pkg/.cache/deep/er"])
+def test_what_an_undo_cannot_restore_in_caches_is_named(path: str, root: Path) -> None:
+    write(root, ".gitignore", "".join(f"{name.split('/')[0]}/\n" for name in (*KEPT, path)))
+    write(root, path, "mine\n")
+    write(root, f"{path}.gone", "mine\n")
+    write(root, "__pycache__/a.cpython-311.pyc", "made again\n")
+    ws = opened(root)
+    run, folder = _started(ws), root.parent / "run"
+    folder.mkdir()
+    note_caches(root, look_over(ws), folder)
+    write(root, path, "of the agent\n")
+    (root / f"{path}.gone").unlink()
+    write(root, f"{path}.new", "of the agent\n")
+    write(root, "__pycache__/a.cpython-311.pyc", "newer\n")
+    done = rescue.undo(opened(root), run, folder, None)
+    assert set(done.unheld) == {path, f"{path}.gone"}
+
+
+def test_caches_in_which_people_keep_files_are_moved_and_not_removed(root: Path) -> None:
+    write(root, "__pycache__/a.pyc", "made again\n")
+    write(root, ".cache/mine", "only here\n")
+    write(root, "build/CACHEDIR.TAG", "")
+    write(root, "build/b.o", "made again\n")
+    into = root.parent / "removed"
+    take_away(root, ["__pycache__/a.pyc", ".cache/mine", "build/b.o", "gone"], into)
+    assert [path.read_text() for path in into.rglob("*") if path.is_file()] == ["only here\n"]
+    assert not (root / ".cache/mine").exists()
+    assert not (root / "build/b.o").exists()

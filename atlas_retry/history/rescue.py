@@ -36,6 +36,7 @@ from atlas_retry.workspace import (
 from atlas_retry.workspace.restoring import Restored
 from atlas_retry.workspace.snapshots import load, snapshot
 from atlas_retry.workspace.special import remove_special_rules
+from atlas_retry.workspace.unheld import moved_caches
 
 START, ORIGIN, END, HELD, BEGUN = "start", "origin", "end", "undone", "undoing"
 _TIME, _TIME_CHARS = "%Y%m%d-%H%M%S-%f", 22
@@ -118,6 +119,7 @@ def undo(
     lost = tuple(f"{name} in git (its objects)" for name in given.lost)
     done = replace(done, git=git, git_conflicts=theirs, ended=ended, lost=(*done.lost, *lost))
     done = _checked(ws, done, run.start)
+    done = replace(done, unheld=(*done.unheld, *moved_caches(ws.root, folder)))
     return replace(done, differs=(*done.differs, *putback.moved_git(ws, run.start)))
 
 

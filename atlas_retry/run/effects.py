@@ -91,7 +91,7 @@ from atlas_retry.workspace import (
 from atlas_retry.workspace.committed import as_checked_out
 from atlas_retry.workspace.fetched import go_settings
 from atlas_retry.workspace.special import remove_special_rules
-from atlas_retry.workspace.unheld import folder_stat
+from atlas_retry.workspace.unheld import folder_stat, moved_caches, note_caches
 
 if TYPE_CHECKING:
     from atlas_retry.run.door import Door
@@ -165,7 +165,11 @@ class Effects(Struct, kw_only=True):
         return Taken(id=taken.id, tree=taken.work, left_out=taken.left_out)
 
     def pin(self, snapshot: str) -> None:
-        """Hold what git's state in the first snapshot names; say what cannot be held."""
+        """Hold what git's state in the first snapshot names; say what cannot be held.
+
+        Of caches, stat data are noted, so that an undo can name what it cannot restore.
+        """
+        note_caches(self.opened.root, self.opened.tracker.scan(), self.folder)
         if self.door is None:  # an overlay protects the repository
             for why in pins.pin(self.opened.git, snapshot):
                 self.emit(Notice(level=Level.WARNING, text=why))
@@ -210,8 +214,9 @@ class Effects(Struct, kw_only=True):
             names = ", ".join(done.conflicts)
             text = f"edited by someone else during the run, so left as it is: {names}"
             self.emit(Notice(level=Level.WARNING, text=text))
-        if paths is None and (left := restoring.unheld(git, target)):
-            text = f"not restored, because no snapshot holds it: {', '.join(left)}"
+        left = restoring.unheld(git, target), moved_caches(git.root, self.folder)
+        if paths is None and any(left):
+            text = f"not restored, because no snapshot holds it: {', '.join(chain(*left))}"
             self.emit(Notice(level=Level.WARNING, text=text))
 
     def _committed_since(self, target: str) -> frozenset[str]:

@@ -4,11 +4,15 @@ Reads no content but ignore files and links, and judges nothing.
 """
 
 import os
+import shutil
 import stat
+import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -20,8 +24,21 @@ from atlas_retry.workspace.linked import (
     stamp,
     stamp_of_shared,
 )
-from atlas_retry.workspace.place import parents
-from atlas_retry.workspace.scan import Scan, Stat, is_ignored, stat_of
+from atlas_retry.workspace.place import parents, status
+from atlas_retry.workspace.scan import (
+    CACHE_MARKS,
+    Scan,
+    Stat,
+    Unheld,
+    differing,
+    is_ignored,
+    stat_of,
+)
+
+REMOVED = "removed"
+"""Folder in the state directory for files that were moved out of caches."""
+MOVED_KEPT_S = 30 * 86_400.0
+"""How long files that were moved out of caches are kept."""
 
 _ASIDE_FOLDERS = words(
     "site-packages dist-packages __pypackages__ node_modules vendor __pycache__ .pytest_cache"
@@ -95,8 +112,8 @@ def _look_into(
             aside = aside or aside_folder(path)
             below = _Unwalked(prefix=f"{path}/", aside=aside, is_hidden=folder.is_hidden)
             yield below
-            if not below.aside and (status := stamp(entry)):
-                seen.modes[path] = stat.S_IMODE(status[0])
+            if not below.aside and (there := stamp(entry)):
+                seen.modes[path] = stat.S_IMODE(there[0])
 
 
 def _aside_of(folder: _Unwalked, name: str) -> str:
@@ -188,3 +205,63 @@ def aside_folder(path: str) -> str:
     names = path.split("/")
     at = next((at for at, name in enumerate(names) if name in _ASIDE_FOLDERS), None)
     return "" if at is None else "/".join(names[: at + 1])
+
+
+_MADE_AGAIN = words("""
+    site-packages dist-packages __pypackages__ node_modules bower_components vendor .yarn
+    .pnpm-store Pods .venv venv virtualenv .tox .nox .eggs .pytest_cache .hypothesis .ruff_cache
+    .mypy_cache .vite .gradle .next .nuxt .turbo .parcel-cache .svelte-kit .angular DerivedData
+    """)
+"""Folders in which nobody keeps what is not made again."""
+_ENDINGS = (".pyc", *_CHECK_FILES)
+_NOTE, _FEW = "caches", 3
+
+
+def is_made_again(root: Path, path: str) -> bool:
+    """Whether a file of a cache is of a tool that makes it again without loss."""
+    if path.endswith(_ENDINGS) or not _MADE_AGAIN.isdisjoint(path.split("/")):
+        return True
+    return any((root / folder / mark).exists() for folder in parents(path) for mark in CACHE_MARKS)
+
+
+def note_caches(root: Path, scan: Scan, folder: Path) -> None:
+    """Note the stat data of files in caches that people may keep, in a folder of the run."""
+    seen = folder_stat(root, scan)
+    known = scan.files.keys() | scan.unheld.keys()
+    files = {
+        os.fsencode(path): (stamp[1], stamp[2])
+        for path, stamp in (seen.ignored | seen.aside).items()
+        if stamp and path not in known and not is_made_again(root, path)
+    }
+    (folder / _NOTE).write_bytes(msgspec.msgpack.encode(files))
+
+
+def moved_caches(root: Path, folder: Path) -> tuple[str, ...]:
+    """Files of the note that are changed or gone; many in one folder as `folder/ (N files)`."""
+    with suppress(OSError, msgspec.MsgspecError):
+        then = msgspec.msgpack.decode((folder / _NOTE).read_bytes(), type=dict[bytes, Unheld])
+        names = {os.fsdecode(path): seen for path, seen in then.items()}
+        there = ((path, status(root, path)) for path in names)
+        now = {path: (one.st_size, one.st_mtime_ns) for path, one in there if one}
+        by_folder: dict[str, list[str]] = {}
+        for path in sorted(differing(names, now)):
+            by_folder.setdefault(path.partition("/")[0], []).append(path)
+        many = {top: f"{top}/ ({len(paths)} files)" for top, paths in by_folder.items()}
+        shown = (p if len(p) <= _FEW else [many[top]] for top, p in by_folder.items())
+        return tuple(chain.from_iterable(shown))
+    return ()
+
+
+def take_away(root: Path, paths: Iterable[str], into: Path) -> None:
+    """Remove files of caches; what nobody may be able to make again is moved to a new folder."""
+    for old in into.glob("*"):
+        if old.stat().st_mtime < time.time() - MOVED_KEPT_S:
+            shutil.rmtree(old, ignore_errors=True)
+    target = into / f"{time.time_ns()}"
+    for path in paths:
+        with suppress(OSError, shutil.Error):
+            if is_made_again(root, path):
+                (root / path).unlink()
+            else:
+                (target / path).parent.mkdir(parents=True, exist_ok=True)
+                shutil.move(root / path, target / path)

@@ -38,7 +38,13 @@ from atlas_retry.workspace.linked import (
 from atlas_retry.workspace.place import parents
 from atlas_retry.workspace.scan import CACHE, Scan, Stat, differing, stat_of
 from atlas_retry.workspace.trees import walk
-from atlas_retry.workspace.unheld import FolderStat, aside_folder, folder_stat
+from atlas_retry.workspace.unheld import (
+    REMOVED,
+    FolderStat,
+    aside_folder,
+    folder_stat,
+    take_away,
+)
 
 _OF_HOME = words("""
     .bashrc .bash_profile .bash_login .bash_aliases .profile .zshrc .zshenv .zprofile .gitconfig
@@ -370,7 +376,7 @@ def clean(taken: Seal, *, checks: bool = False, look: FolderStat | None = None) 
     """
     moved = sorted(differing(taken.look.aside, (look or folder_stat(taken.root)).aside))
     gone = tuple(path for path in moved if _is_cache(path, checks=checks))
-    _drop(taken.root, gone)
+    take_away(taken.root, gone, taken.held.parent / REMOVED)
     return gone
 
 
@@ -389,7 +395,7 @@ def clean_between(
     moved = {path for path, time_s in times_s.items() if since_s <= time_s <= until_s}
     moved.difference_update(tracked)
     ours = tuple(filterfalse(_is_cache, sorted(moved - built.keys())))
-    _drop(ws.root, moved.difference(ours))
+    take_away(ws.root, moved.difference(ours), ws.home / REMOVED)
     holding = Holding.opened(ws.root, ws.installed)
     differ = filterfalse(holding.is_as_held, ours)
     return (*differ, *outside_between(ws, since_s, until_s))
@@ -413,12 +419,6 @@ def outside_between(ws: Workspace, since_s: float, until_s: float) -> tuple[str,
 def _is_left_out(path: str, scan: Scan) -> bool:
     """Whether a file is in a folder outside snapshots, because it can be made again."""
     return any(scan.left_out.get(f"{folder}/") == CACHE for folder in parents(path))
-
-
-def _drop(root: Path, paths: Iterable[str]) -> None:
-    for path in paths:
-        with suppress(OSError):
-            (root / path).unlink()
 
 
 def restore_modes(taken: Seal, now: FolderStat) -> None:
