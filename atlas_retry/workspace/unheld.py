@@ -221,19 +221,21 @@ def is_made_again(root: Path, path: str) -> bool:
     """Whether a file of a cache is of a tool that makes it again without loss."""
     if path.endswith(_ENDINGS) or not _MADE_AGAIN.isdisjoint(path.split("/")):
         return True
-    return any((root / folder / mark).exists() for folder in parents(path) for mark in CACHE_MARKS)
+    return any(map(_is_marked, (root / folder for folder in parents(path))))
+
+
+def _is_marked(folder: Path) -> bool:
+    return any((folder / mark).exists() for mark in CACHE_MARKS)
 
 
 def note_caches(root: Path, scan: Scan, folder: Path) -> None:
     """Note the stat data of files in caches that people may keep, in a folder of the run."""
     seen = folder_stat(root, scan)
-    known = scan.files.keys() | scan.unheld.keys()
-    files = {
-        os.fsencode(path): (stamp[1], stamp[2])
-        for path, stamp in (seen.ignored | seen.aside).items()
-        if stamp and path not in known and not is_made_again(root, path)
-    }
-    (folder / _NOTE).write_bytes(msgspec.msgpack.encode(files))
+    there = {path: one for path, one in (seen.ignored | seen.aside).items() if one}
+    unknown = there.keys() - scan.files.keys() - scan.unheld.keys()
+    kept = (path for path in unknown if not is_made_again(root, path))
+    note = {os.fsencode(path): (there[path][1], there[path][2]) for path in kept}
+    (folder / _NOTE).write_bytes(msgspec.msgpack.encode(note))
 
 
 def moved_caches(root: Path, folder: Path) -> tuple[str, ...]:
