@@ -22,6 +22,7 @@ from atlas_retry.diagnostics.report_formats import kind_of, read_any, read_repor
 from atlas_retry.diagnostics.report_values import Report
 from atlas_retry.diagnostics.runner_logs import (
     AVA,
+    CARGO_UNCAPTURED,
     GO_TEST,
     MAVEN,
     MOCHA,
@@ -57,6 +58,7 @@ _PARSERS = (
     PYTEST,
     UNITTEST,
     *blocks.ROWS,
+    CARGO_UNCAPTURED,
     NODE_TEST,
     MOCHA,
     AVA,

@@ -17,6 +17,7 @@ from atlas_retry.diagnostics.failures import (
     java_frames,
     javascript_frames,
     matching,
+    rust_frames,
     shortened,
     tap_frames,
     titled,
@@ -139,6 +140,46 @@ def _go_failure(lines: Sequence[str], test: _GoTest, folder: str) -> Located:
     rule = "panic" if test.panic else None
     return Located(replace(problem, rule_id=rule), test.first, max(test.last, test.first))
 
+
+# https://doc.rust-lang.org/rustc/tests/index.html: with --nocapture, panics are where they happen,
+# also those that are expected, and only the list at the end says which tests failed
+_CARGO_BLOCK = regex(r"^---- (.+) stdout ----$")
+_CARGO_LIST, _CARGO_NAMED = regex(r"^failures:$"), regex(r"^ {4}(\S.*)$")
+_CARGO_PANIC = regex(
+    r"^thread '(.+)' (?:\(\d+\) )?panicked at (?P<path>[^:]+):(?P<line>\d+):(?P<column>\d+):$"
+)
+_CARGO_TRACE = regex(r"^note: run with |^stack backtrace:|^$")
+_CARGO_END = regex(r"^test .+ \.\.\. |^failures:$|^test result: |^thread '")
+
+
+def _cargo_uncaptured(log: Log) -> Iterator[Located]:
+    lines = log.lines
+    quoted = {match[1] for match in matching(lines, _CARGO_BLOCK).values()}
+    panics = {match[1]: (at, match) for at, match in matching(lines, _CARGO_PANIC).items()}
+    for number, name in _cargo_failed(lines):
+        if name in panics and name not in quoted:
+            at, place = panics[name]
+            body = above(lines[at + 1 :], _CARGO_END)
+            message, frames = above(body, _CARGO_TRACE), rust_frames(body)
+            problem = failure("cargo-test", message, frames, name, place.groupdict())
+            yield Located(replace(problem, rule_id="panic"), at, at + len(body))
+        elif name not in quoted:
+            yield Located(failure("cargo-test", (), (), name, {}), number, number)
+
+
+def _cargo_failed(lines: Sequence[str]) -> Iterator[tuple[int, str]]:
+    """Line and name of each test in the lists of failures."""
+    for start in matching(lines, _CARGO_LIST):
+        named = takewhile(_CARGO_NAMED.match, lines[start + 1 :])
+        yield from ((number, line.strip()) for number, line in enumerate(named, start + 1))
+
+
+CARGO_UNCAPTURED = OwnParser(
+    name="cargo-test-uncaptured",
+    commands=("cargo test", "cargo t"),
+    marks=("\ntest result: FAILED",),
+    by=_cargo_uncaptured,
+)
 
 GO_TEST = OwnParser(
     name="go-test",
