@@ -84,7 +84,7 @@ def made(at: Scene, name: str = "a", agents: tuple[str, ...] = ("scripted",)) ->
 
 def test_runs_import_no_code_from_outside_the_scene(machine: Machine) -> None:
     repository = machine.at.repository(0, 0, "scripted")
-    folders = imported_folders(repository, machine.place.environ, ())
+    folders = imported_folders(repository, {repository}, [machine.place.environ])
     assert folders
     assert [one for one in folders if not Path(one).is_relative_to(machine.at.root)] == []
 

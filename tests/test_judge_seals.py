@@ -543,7 +543,7 @@ def test_a_folder_of_path_that_may_not_be_entered_is_no_environment(
 ) -> None:
     place, _ = outer(root)
     place.chmod(0o400)
-    environments = linked.outer_environments(root, environ | {"PATH": f"{place}/bin"})
+    environments = linked.outer_environments(root, {root}, [environ | {"PATH": f"{place}/bin"}])
     place.chmod(0o700)
     assert environments == ()
 

@@ -8,10 +8,11 @@ from atlas_retry.config.init.tasks import NO_TEST
 from atlas_retry.diagnostics.tests_ran import tests_counted
 from atlas_retry.guard import Case
 from atlas_retry.guard.case import scene
-from atlas_retry.guard.decides import Reached, commands, reached
+from atlas_retry.guard.decides import Reached, reached
 from atlas_retry.model import Gate, GateResult, Kind
 from atlas_retry.patterns import words
 from atlas_retry.text import documents
+from atlas_retry.text.commands import commands
 from atlas_retry.workspace.trees import DirectoryTree
 
 _STARTERS = words("npm yarn pnpm bun make gmake sh bash dash zsh")

@@ -2,7 +2,6 @@
 
 import posixpath
 import re
-import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
@@ -14,6 +13,7 @@ from atlas_retry.guard import places
 from atlas_retry.guard.case import Answer, Delta, Ruling, Scene
 from atlas_retry.guard.settings import deciding_part, is_shared
 from atlas_retry.patterns import regex, words
+from atlas_retry.text.commands import commands
 from atlas_retry.text.documents import Key, flat, parse
 from atlas_retry.text.globs import Globs, globs
 
@@ -280,9 +280,6 @@ def reached(asked: Iterable[str], scene: Scene) -> Reached:
     )
 
 
-_BETWEEN = regex(r"&&|\|\||[;|\n&]|\b(?:then|do|else)\b")
-_AROUND = words("exec time env sudo nice if ! then do else command xargs npx bunx uvx")
-_RUNNERS = regex(r"^(uv|poetry|pdm|hatch|pipenv|rye|coverage|dotenv|bundle) (run|exec)$")
 _INTERPRETERS = regex(
     r"^(\.|source|(ba|da|z|k)?sh|python[\d.]*|node|deno|bun|tsx|ts-node|ruby|perl|php|Rscript|pwsh)$"
 )
@@ -291,22 +288,6 @@ _ONLY_READS = regex(
 )
 """An interpreter that only checks the syntax of its arguments."""
 _PRODUCT = regex(r"^(src|lib|app|cmd|pkg|internal|packages)/")
-
-
-def commands(line: str) -> Iterator[list[str]]:
-    """The simple commands of a shell line, without wrappers."""
-    for command in _BETWEEN.split(line):
-        bare = command.strip().lstrip("@-+ (")
-        try:
-            words = shlex.split(bare)
-        except ValueError:
-            words = bare.split()
-        while words and (words[0] in _AROUND or re.match(r"[A-Za-z_]\w*=", words[0])):
-            words = words[1:]
-        if _RUNNERS.match(" ".join(words[:2])):
-            words = words[2:]
-        if words:
-            yield words
 
 
 _OPTION_OR_VARIABLE = regex(r"^-|=")

@@ -4,9 +4,8 @@ Neither tool checks a module again that it has once unpacked there.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from itertools import chain
 from pathlib import Path
 
 from atlas_retry.patterns import regex
@@ -17,12 +16,19 @@ _GO_MODULE = regex(r"(?m)^(\S+) (v[^\s/]+) h1:")
 _UPPER = regex(r"[A-Z]")
 
 
-def fetched_folders(root: Path, environ: Mapping[str, str]) -> Iterator[str]:
-    """Folders of the modules that lock files in the root, or one folder below, name."""
-    for lock in chain(root.glob("go.sum"), root.glob("*/go.sum")):
+def fetched_folders(
+    root: Path, environ: Mapping[str, str], folders: Iterable[Path] = ()
+) -> Iterator[str]:
+    """Folders of the modules that lock files in the root, one folder below, or `folders` name."""
+    for lock in _locks("go.sum", root, folders):
         yield from _of_go(lock, environ)
-    for lock in chain(root.glob("Cargo.lock"), root.glob("*/Cargo.lock")):
+    for lock in _locks("Cargo.lock", root, folders):
         yield from _of_cargo(lock, environ)
+
+
+def _locks(name: str, root: Path, folders: Iterable[Path]) -> dict[Path, None]:
+    places = (folder / name for folder in (root, *folders))
+    return dict.fromkeys([*places, *root.glob(f"*/{name}")])
 
 
 def go_settings(environ: Mapping[str, str]) -> dict[str, str]:

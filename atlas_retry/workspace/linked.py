@@ -8,7 +8,7 @@ import stat
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
-from itertools import chain, islice
+from itertools import chain, islice, product
 from pathlib import Path
 
 from atlas_retry.digests import sha256_of
@@ -55,17 +55,27 @@ def linked_folders(root: Path, entry: "os.DirEntry[str]") -> Iterator[str]:
 
 
 def imported_folders(
-    root: Path, environ: Mapping[str, str], lines: Iterable[str]
+    root: Path,
+    folders: Collection[Path],
+    environs: Iterable[Mapping[str, str]],
+    lines: Iterable[str] = (),
 ) -> tuple[str, ...]:
-    """Folders outside the workspace that the environment or a shell line makes importable.
+    """Folders outside the workspace that environments or shell lines make importable.
 
-    Includes those of fetched modules.
+    `folders` are those in which the lines start. Includes those of fetched modules.
     """
-    values = [environ.get(name, "") for name in ("PYTHONPATH", "NODE_PATH")]
-    for line in lines:
-        values += _IMPORT_PATH.findall(line)
-    named = chain.from_iterable(value.split(os.pathsep) for value in values)
-    return tuple(_outside(root, root, [*filter(None, named), *fetched_folders(root, environ)]))
+    values, fetched = [*chain.from_iterable(map(_IMPORT_PATH.findall, lines))], list[str]()
+    for environ in environs:
+        values += [environ.get(name, "") for name in ("PYTHONPATH", "NODE_PATH")]
+        fetched += fetched_folders(root, environ, folders)
+    parts = chain.from_iterable(value.split(os.pathsep) for value in values)
+    return tuple(_outside(root, root, [*_seen_from(folders, parts), *fetched]))
+
+
+def _seen_from(folders: Collection[Path], names: Iterable[str]) -> dict[str, None]:
+    """The paths that names, absolute or relative, have in folders."""
+    given = dict.fromkeys(filter(None, names))
+    return dict.fromkeys(os.path.join(*pair) for pair in product(folders, given))  # noqa: PTH118
 
 
 def _outside(root: Path, base: Path, named: Iterable[str]) -> Iterator[str]:
@@ -79,24 +89,30 @@ def _outside(root: Path, base: Path, named: Iterable[str]) -> Iterator[str]:
 
 
 def outer_environments(
-    root: Path, environ: Mapping[str, str], programs: Iterable[str] = ()
+    root: Path,
+    folders: Collection[Path],
+    environs: Iterable[Mapping[str, str]],
+    programs: Iterable[str] = (),
 ) -> tuple[str, ...]:
     """Virtual environments outside the workspace that PATH and VIRTUAL_ENV name.
 
-    Those of `programs`, paths of executables, are included, also if one is a link to a script, and
-    those that a manager of environments keeps for the workspace.
+    `folders` are those of projects, and in which gates start. The environments of `programs`,
+    absolute paths of executables, are included, also if one is a link to a script, and those that
+    a manager of environments keeps for one of the folders.
     """
-    folders = [path.rstrip("/") for path in environ.get("PATH", "").split(os.pathsep)]
-    for program in programs:
-        path = os.path.join(root, program)  # noqa: PTH118
-        folders += [os.path.dirname(each) for each in (path, os.path.realpath(path))]  # noqa: PTH120
-    named = [os.path.dirname(path) for path in folders if path]  # noqa: PTH120
-    active = filter(None, (environ.get(name, "") for name in _ACTIVE))
-    there = dict.fromkeys(_outside(root, root, [*named, *active, *_managed(root, environ)]))
-    return tuple(filter(_is_environment, there))
+    paths = chain.from_iterable((path, os.path.realpath(path)) for path in programs)
+    named, managed = [os.path.dirname(path) for path in paths], list[str]()  # noqa: PTH120
+    active = list[str]()
+    for environ in environs:
+        named += [path.rstrip("/") for path in environ.get("PATH", "").split(os.pathsep)]
+        active += [environ.get(name, "") for name in _ACTIVE]
+        managed += _managed(root, folders, environ)
+    above = (os.path.dirname(path) for path in _seen_from(folders, named))  # noqa: PTH120
+    every = dict.fromkeys([*above, *_seen_from(folders, active), *managed])
+    return tuple(filter(_is_environment, dict.fromkeys(_outside(root, root, every))))
 
 
-def _managed(root: Path, environ: Mapping[str, str]) -> Iterator[str]:
+def _managed(root: Path, folders: Iterable[Path], environ: Mapping[str, str]) -> Iterator[str]:
     """Environments that `poetry run`, `pipenv run`, `hatch run` or `workon` use for a project.
 
     Source: poetry's `EnvManager.generate_env_name`, hatch's virtual environments: both name them
@@ -108,14 +124,25 @@ def _managed(root: Path, environ: Mapping[str, str]) -> Iterator[str]:
     poetry = Path(environ.get("POETRY_CACHE_DIR") or caches / "pypoetry", "virtualenvs")
     poetry = Path(environ.get("POETRY_VIRTUALENVS_PATH") or poetry)
     hatch = Path(environ.get("HATCH_DATA_DIR") or shares / "hatch", "env/virtual")
-    digest = bytes.fromhex(sha256_of(os.fsencode(root)))
-    own = urlsafe_b64encode(digest).decode()[:8]
-    yield from map(str, chain(poetry.glob(f"*-{own}-py*"), hatch.glob(f"*/{own}/*")))
+    ours = {_name_of_manager(folder) for folder in folders}
+    by_name = ((one.name.rpartition("-py")[0][-8:], one) for one in poetry.glob("*-py*"))
+    yield from (str(one) for name, one in by_name if name in ours)
+    yield from (str(one) for one in hatch.glob("*/*/*") if one.parent.name in ours)
     usual = (environ.get("WORKON_HOME"), home / ".virtualenvs", shares / "virtualenvs")
-    for note in chain.from_iterable(Path(one).glob("*/.project") for one in usual if one):
+    yield from _noted(root, [Path(one) for one in usual if one])
+
+
+def _noted(root: Path, places: Iterable[Path]) -> Iterator[str]:
+    """Environments beside a note that names the project as one of the workspace."""
+    for note in chain.from_iterable(place.glob("*/.project") for place in places):
         with suppress(OSError):
-            if Path(read_text(note).strip()) == root:
+            if Path(read_text(note).strip()).is_relative_to(root):
                 yield str(note.parent)
+
+
+def _name_of_manager(folder: Path) -> str:
+    digest = bytes.fromhex(sha256_of(os.fsencode(folder)))
+    return urlsafe_b64encode(digest).decode()[:8]
 
 
 def _is_environment(folder: str) -> bool:

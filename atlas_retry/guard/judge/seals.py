@@ -1,7 +1,6 @@
 """Facts taken before a turn, kept in memory, and compared after it."""
 
 import os
-import shutil
 import stat
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -15,13 +14,13 @@ from msgspec.structs import replace
 from atlas_retry import config
 from atlas_retry.guard.beside import INNOCENT_FACTS
 from atlas_retry.guard.case import OutsideChange, Tool
-from atlas_retry.guard.decides import commands
 from atlas_retry.guard.judge.folders import digest
 from atlas_retry.guard.places import CHECK_CACHES, INSTALLED, RUN_CACHES, is_code, is_made
 from atlas_retry.model import Gate, GitFacts
 from atlas_retry.patterns import words
 from atlas_retry.settings import GuardSettings, Settings
 from atlas_retry.text.globs import overlap
+from atlas_retry.workspace import started
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.gitfacts import git_facts
 from atlas_retry.workspace.installed import Holding, hold, moved_away, own_installation
@@ -120,17 +119,21 @@ def seal(
     """
     scan = scan or walk(root, environ)
     look = folder_stat(root, scan)
-    tools = _resolved(settings.gates, root, environ)
-    lines = [gate.run for gate in settings.gates]
-    words = chain.from_iterable(map(commands, lines))
-    programs = [command[0] for command in words if "/" in command[0]]
-    on_path = filter(None, (path for path, _ in tools.values()))
-    outer = outer_environments(root, environ, [*on_path, *programs])
-    imported = imported_folders(root, environ, lines)
+    gates = settings.gates
+    programs = dict(started.programs(gates, root, environ))
+    tools = _tools(programs, root)
+    folders, environs = (
+        started.folders(settings.gates, root),
+        started.environs(settings.gates, environ),
+    )
+    outer = outer_environments(
+        root, folders | started.projects(root, scan), environs, filter(None, programs.values())
+    )
+    imported = imported_folders(root, folders, environs, [gate.run for gate in gates])
     linked = tuple(sorted(_linked(root, look, outer).union(imported)))
     links = tuple(sorted(_own_links(scan)))
     shared = tuple(path for path in settings.sources if not Path(path).is_relative_to(root))
-    own = _inside(settings.gates, root, environ, scan)
+    own = _inside(programs.values(), root, scan)
     inside = {path: seen for path, seen in own if path not in look.aside}
     installed = _packages(outer)
     used = {**inside, **_stats(filter(None, (path for path, _ in tools.values())))}
@@ -282,7 +285,7 @@ def _outside_change(path: Path) -> OutsideChange:
 
 
 def _moved_tools(taken: Seal) -> Iterator[Tool]:
-    now = _resolved(taken.gates, taken.root, taken.environ)
+    now = _tools(dict(started.programs(taken.gates, taken.root, taken.environ)), taken.root)
     for name, was in taken.tools.items():
         if now.get(name) != was:
             yield Tool(name=name, path=now[name][0] if name in now else "")
@@ -308,17 +311,12 @@ def put_back(taken: Seal, paths: Collection[str], into: Path) -> tuple[str, ...]
     return (*left, *filterfalse(holding.put_back, was_there))
 
 
-def _inside(
-    gates: Iterable[Gate], root: Path, environ: Mapping[str, str], scan: Scan
-) -> Iterator[tuple[str, Stat | None]]:
-    """Programs of gates in the workspace that git does not see, by path."""
-    for gate in gates:
-        for command in commands(gate.run):
-            where = shutil.which(command[0], path=environ.get("PATH"))
-            path = os.path.normpath(root / gate.cwd / (where or command[0]))
-            inside = os.path.relpath(path, root)
-            if os.path.isfile(path) and inside[:2] != ".." and not scan.is_visible(inside):  # noqa: PTH113 - Path raises if not permitted
-                yield inside, _stats([inside], root)[inside]
+def _inside(programs: Iterable[str], root: Path, scan: Scan) -> Iterator[tuple[str, Stat | None]]:
+    """Programs in the workspace that git does not see, by path."""
+    for where in filter(os.path.isfile, programs):
+        inside = os.path.relpath(where, root)
+        if inside[:2] != ".." and not scan.is_visible(inside):
+            yield inside, _stats([inside], root)[inside]
 
 
 def _stats(paths: Iterable[str], root: Path = Path("/")) -> dict[str, Stat | None]:
@@ -404,7 +402,7 @@ def clean_between(
 def outside_between(ws: Workspace, since_s: float, until_s: float) -> tuple[str, ...]:
     """Files outside the workspace that its gates use and that were written in this time."""
     scan = walk(ws.root, ws.environ)
-    outer = outer_environments(ws.root, ws.environ)
+    outer = outer_environments(ws.root, {ws.root} | started.projects(ws.root, scan), [ws.environ])
     linked = _linked(ws.root, folder_stat(ws.root, scan), outer)
     seen = _packages(outer) | stamps(linked) | behind(ws.root, _own_links(scan))
     for path in _settings_outside(ws.root, ws.environ):
@@ -429,15 +427,11 @@ def restore_modes(taken: Seal, now: FolderStat) -> None:
                 (taken.root / path).chmod(taken.look.modes[path])
 
 
-def _resolved(
-    gates: Iterable[Gate], root: Path, environ: Mapping[str, str]
-) -> dict[str, tuple[str, str]]:
+def _tools(programs: Mapping[str, str], root: Path) -> dict[str, tuple[str, str]]:
+    """Path and digest of those that are outside, by name."""
     tools = {}
-    lines = chain.from_iterable(commands(gate.run) for gate in gates)
-    for name in dict.fromkeys(line[0] for line in lines):
-        where = shutil.which(name, path=environ.get("PATH")) or ""
-        is_inside = "/" in name or (where and Path(where).resolve().is_relative_to(root))
-        if not is_inside:
+    for name, where in programs.items():
+        if not (where and Path(where).resolve().is_relative_to(root)):
             tools[name] = (where, digest(Path(where)) if where else "")
     return tools
 
