@@ -188,6 +188,65 @@ def test_ignored_files_are_restored_after_in_place_commands(ws: Workspace) -> No
     assert entries(ws.root) == before
 
 
+@pytest.mark.parametrize("kind", ["big", "pipe", "cached"])
+def test_what_no_snapshot_holds_is_moved_aside_and_moved_back(kind: str, ws: Workspace) -> None:
+    write(ws.root, ".gitignore", "own/\n.cache/\n")
+    path = ".cache/mine" if kind == "cached" else "own/mine"
+    file = ws.root / path
+    write(ws.root, path, b"x" * (2 << 20 if kind == "big" else 10))
+    if kind == "pipe":
+        file.unlink()
+        os.mkfifo(file)
+    file.chmod(0o640)
+    was = file.stat()
+    with changed_in_place(ws, {path: ("100644", b"other\n")}, ""):
+        assert file.read_bytes() == b"other\n"
+    assert (file.stat().st_ino, file.stat().st_mode) == (was.st_ino, was.st_mode)
+    with changed_in_place(ws, {path: None}, ""):
+        assert not file.exists()
+    assert file.stat().st_ino == was.st_ino
+
+
+def _with_a_pipe_in_the_way(ws: Workspace) -> None:
+    with changed_in_place(ws, {".cache/mine": None}, ""):
+        (ws.root / "src/a.py").unlink()
+        (ws.root / "src/a.py").mkdir()
+        os.mkfifo(ws.root / "src/a.py/pipe")
+
+
+def test_what_was_moved_aside_returns_though_restoring_fails(ws: Workspace) -> None:
+    write(ws.root, ".gitignore", ".cache/\n")
+    write(ws.root, ".cache/mine", "mine\n")
+    with pytest.raises(WorkspaceError):
+        _with_a_pipe_in_the_way(ws)
+    assert (ws.root / ".cache/mine").read_text() == "mine\n"
+    (ws.root / "src/a.py/pipe").unlink()
+    put_back_aside(ws)
+    assert (ws.root / "src/a.py").read_text() == "a = 1\n"
+
+
+def test_a_file_moved_aside_stands_beside_one_written_after_a_kill(ws: Workspace) -> None:
+    write(ws.root, ".gitignore", ".cache/\n")
+    write(ws.root, ".cache/mine", "mine\n")
+    with start_python(LEAVING, str(ws.root), str(ws.state)) as atlas:
+        finish(atlas)
+    note = ws.home / "aside.note"
+    os.utime(note, (0, note.stat().st_mtime - 60))
+    write(ws.root, ".cache/mine", "later\n")
+    put_back_aside(ws)
+    assert (ws.root / ".cache/mine").read_text() == "later\n"
+    assert (ws.root / ".cache/mine.before-atlas").read_text() == "mine\n"
+
+
+LEAVING = """
+import os
+from pathlib import Path
+from atlas_retry.workspace.discovery import open_workspace
+from atlas_retry.workspace.isolated import changed_in_place
+ws = open_workspace(Path(sys.argv[1]), Path(sys.argv[2]), environ=os.environ)
+with changed_in_place(ws, {".cache/mine": None}, ""):
+    os._exit(0)
+"""
 DRIVER = """
 import os
 from pathlib import Path

@@ -38,6 +38,7 @@ from atlas_retry.workspace.store import StoredFile
 ASKED = "it was asked for"
 """The reason if the caller wants it in place."""
 _NOTE = "aside.note"
+_MOVED, _BESIDE = "aside-files", ".before-atlas"
 _START, _LEFT = "aside/start", "aside/left"
 
 
@@ -47,8 +48,9 @@ class Note(msgspec.Struct, frozen=True, kw_only=True):
     snapshot: str
     mark: str
     """Marker of the started processes, as in `process.mark`."""
-    unheld: dict[bytes, tuple[StoredFile, bytes] | None] = {}
-    """Original files at changed paths that the snapshot does not hold."""
+    unheld: dict[bytes, bool] = {}
+    """Changed paths that the snapshot does not hold, and whether there was a file: it is moved to
+    `_MOVED`, under its number here."""
 
 
 class InPlace(Struct, frozen=True, kw_only=True):
@@ -95,7 +97,7 @@ def changed_in_place(ws: Workspace, wanted: Contents, reason: str) -> Iterator[I
     with process.orderly(), _noted(ws, note):
         try:
             with process.uninterruptible(f"the workspace {ws.root} is being changed"):
-                _apply(ws, wanted)
+                _apply(ws, wanted, note)
             yield InPlace(ws=ws, before=note.snapshot, wanted=wanted, reason=reason)
         finally:
             with process.uninterruptible(f"the workspace {ws.root} is being restored"):
@@ -105,17 +107,18 @@ def changed_in_place(ws: Workspace, wanted: Contents, reason: str) -> Iterator[I
 
 def _note(ws: Workspace, wanted: Contents) -> Note:
     before = take(ws)
-    unheld: dict[bytes, tuple[StoredFile, bytes] | None] = {}
-    for path in wanted.keys() - before.state.files.keys():
-        entry, content = place.look(ws.root, path), place.read(ws.root, path)
-        there = (entry, content) if entry and content is not None else None
-        unheld[os.fsencode(path)] = there
+    paths = sorted(wanted.keys() - before.state.files.keys())
+    unheld = {os.fsencode(path): bool(place.status(ws.root, path)) for path in paths}
     return Note(snapshot=before.snapshot.id, mark=process.mark(), unheld=unheld)
 
 
-def _apply(ws: Workspace, wanted: Contents) -> None:
+def _apply(ws: Workspace, wanted: Contents, note: Note) -> None:
     gone = gone_with(ws.root, wanted)
     with _refusing(ws):
+        for path, moved in _unheld(ws, note):
+            if note.unheld[os.fsencode(path)]:
+                moved.parent.mkdir(parents=True, exist_ok=True)
+                shutil.move(ws.root / path, moved)
         for path in sorted(gone, key=len, reverse=True):
             place.remove(ws.root, path)
             place.remove_folder(ws.root, path)
@@ -126,6 +129,8 @@ def _apply(ws: Workspace, wanted: Contents) -> None:
 
 def _restore(ws: Workspace, note: Note, quiet_s: float = inf) -> None:
     """Restore everything except later edits; a snapshot keeps what goes."""
+    with _refusing(ws):
+        _move_back(ws, note, quiet_s)
     # what a person does in git meanwhile is no command's
     if turn := gitmoves.turned(ws, _trace_of(ws)):
         gitmoves.undo(ws, turn, _trace_of(ws))
@@ -133,15 +138,36 @@ def _restore(ws: Workspace, note: Note, quiet_s: float = inf) -> None:
     done = restore_but_edited(ws, note.snapshot, quiet_s, committed)
     if done.changed:
         keep(ws, _LEFT, done.before)
-    with _refusing(ws):
-        for path, was in ((os.fsdecode(name), was) for name, was in note.unheld.items()):
-            if is_later(ws.root / path, quiet_s):
-                continue
-            if was:
-                place.put(ws.root, path, *was)
-            else:
-                place.remove(ws.root, path)
     drop(ws, _START)
+
+
+def _unheld(ws: Workspace, note: Note) -> Iterator[tuple[str, Path]]:
+    """Paths that no snapshot holds, and where their files are while others are in their place."""
+    for number, path in enumerate(note.unheld):
+        yield os.fsdecode(path), ws.home / _MOVED / f"{number}"
+
+
+def _move_back(ws: Workspace, note: Note, quiet_s: float) -> None:
+    """Move every file back that was moved; beside its place if someone wrote there since."""
+    for path, moved in _unheld(ws, note):
+        file = ws.root / path
+        is_taken = is_later(file, quiet_s) or (file.is_dir() and not file.is_symlink())
+        was_there, is_moved = note.unheld[os.fsencode(path)], os.path.lexists(moved)
+        if is_moved and is_taken:
+            shutil.move(moved, f"{file}{_BESIDE}")
+        elif is_moved:
+            _move_into_place(ws, moved, path)
+        elif not (was_there or is_taken):
+            place.remove(ws.root, path)
+
+
+def _move_into_place(ws: Workspace, moved: Path, path: str) -> None:
+    replaced = place.status(ws.root, path)
+    place.remove(ws.root, path)
+    if folder := path.rpartition("/")[0]:
+        place.make_folder(ws.root, folder)
+    shutil.move(moved, ws.root / path)
+    place.date_after(ws.root, path, replaced)
 
 
 def _trace_of(ws: Workspace) -> Path:
