@@ -205,8 +205,8 @@ class GateResult(Struct, frozen=True, kw_only=True):
     """Remarks that do not affect the status, for example processes that it left running."""
     triage: str | None = None
     """Cause of the failure: code, flaky, environment, vacuous, threshold, exit-code (0,
-    although failures are counted but none is named), or void (what it should judge is gone); None
-    if it passed."""
+    although failures are counted but none is named), or target_missing (what it should judge
+    is gone); None if it passed."""
     cost_usd: float | None = None
     """Cost of a review; None if there was none or its cost is unknown."""
     reused: str | None = None

@@ -24,7 +24,7 @@ def test_edits_the_agent_did_not_name_are_neither_judged_nor_reverted(project: P
     assert attempt.violations == ()
     assert (project.root / "test_calc.py").read_text() == USERS_TEST
     assert (project.root / "calc.py").read_text() == FIXED
-    assert "while the agent worked, so left as it is: notes.txt, test_calc.py" in text
+    assert "during the attempt; atlas keeps that change: notes.txt, test_calc.py" in text
 
 
 @pytest.mark.in_place("in layers whoever writes within the turn is the agent")

@@ -167,7 +167,7 @@ def test_an_empty_budget_allows_no_attempt(budget: Budget) -> None:
     assert end.verdict is Verdict.EXHAUSTED
 
 
-VOID = replace(result("tests", Status.BROKEN), triage="void", error="a.py is gone")
+VOID = replace(result("tests", Status.BROKEN), triage="target_missing", error="a.py is gone")
 UNHEARD = result("taste", Status.BROKEN, kind=Kind.REVIEW)
 MISSING = replace(result("tests", Status.BROKEN), error="run was not found")
 
@@ -185,7 +185,11 @@ MISSING = replace(result("tests", Status.BROKEN), error="run was not found")
             "tests cannot be run: run was not found",
             None,
         ),
-        (progress(baseline=validation(VOID)), "tests is void: a.py is gone", "atlas undo"),
+        (
+            progress(baseline=validation(VOID)),
+            "tests has nothing to judge: a.py is gone",
+            "atlas undo",
+        ),
         (progress(refused=REFUSED), "no key", "export KEY"),
         (progress(attempt(gave_up="it is wrong")), "the agent says: it is wrong", None),
         (
@@ -277,7 +281,7 @@ MANY = replace(LIMITS, budget=Budget(attempts=9), gates=(gate(max_retries=9),))
         ),
         (
             progress(attempt(after=GREEN), trees=("x", "x")),
-            "the gates pass on the very files on which they failed before",
+            "the gates now pass without any change: probably flaky, or a gate undoes the fix",
         ),
     ],
 )
@@ -445,7 +449,7 @@ def test_a_spent_run_that_passes_only_with_held_changes_needs_review() -> None:
     end = decide(progress(holding(1, "t", "u"), run_id="r"), limits)
     assert end == End(
         verdict=Verdict.NEEDS_REVIEW,
-        reason="green only with held changes: t, u",
+        reason="passes only with held changes: t, u",
         remedy="atlas pick r 1 --held",
     )
 
@@ -456,8 +460,8 @@ def test_products_that_a_green_needs_are_not_offered_for_acceptance() -> None:
     end = decide(progress(made), replace(LIMITS, budget=Budget(attempts=1)))
     assert end == End(
         verdict=Verdict.NEEDS_REVIEW,
-        reason="green only with what the run wrote and git does not hold, "
-        "so a clean checkout fails: build/a.o, build/b.o",
+        reason="passes only because of files that git ignores (build/a.o, build/b.o): "
+        "a fresh clone would fail",
         remedy="look at build/a.o, build/b.o, then: atlas validate",
     )
 

@@ -274,7 +274,7 @@ def test_edits_made_during_a_turn_are_not_charged_to_the_agent(
     outcome = isolated(project, events)
     assert [change.path for change in outcome.attempts[0].changes] == ["calc.py"]
     assert outcome.verdict is Verdict.FIXED
-    assert "so left as it is: test_calc.py" in events.notices
+    assert "atlas keeps that change: test_calc.py" in events.notices
     assert (project.root / "test_calc.py").read_text() == f"{TEST}# mine\n"
 
 

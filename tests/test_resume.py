@@ -121,7 +121,7 @@ def test_edits_while_gates_ran_are_named_after_an_interruption(scene: Scene, nam
         assert "the agent continues with its unfinished edits: calc.py\n" in said
     (row,) = scene.runs()
     pick = f"atlas pick {row.id} 1-unfinished --path FILE takes one again"
-    assert f"changed by a gate or a person, and restored: notes.txt; {pick}" in said
+    assert f"restored, as it was changed while gates ran: notes.txt; {pick}" in said
     assert not mine.exists()
     taken = scene.atlas("pick", row.id, "1-unfinished", "--path", "notes.txt")
     assert (taken.returncode, mine.read_text()) == (0, "mine\n")

@@ -127,7 +127,7 @@ def test_a_needed_held_change_gets_one_more_attempt_then_needs_review() -> None:
     outcome = retried(world, attempts=9)
     assert outcome.verdict is Verdict.NEEDS_REVIEW
     assert [needed(attempt) for attempt in outcome.attempts] == [[("test", True)]] * 2
-    assert outcome.final_error == "green only with held changes: test"
+    assert outcome.final_error == "passes only with held changes: test"
     assert outcome.remedy == "atlas pick r 2 --held"
     assert world.files == {"code": "another", "test": "strict"}
     assert [attempt.kept for attempt in outcome.attempts] == [False, True]

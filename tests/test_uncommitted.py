@@ -116,9 +116,9 @@ def test_an_edit_while_gates_ran_is_named_when_it_is_restored(project: Project) 
     project.attempt(1, {"calc.py": CALC.replace("-", "*")})
     ended = atlas(project, "retry", ".", "--ai-fix", "--max-attempts", "1", "--plain")
     assert (ended.code, (project.root / "notes.txt").exists()) == (1, False)
-    (line,) = (line for line in ended.out.splitlines() if "by a gate or a person" in line)
+    (line,) = (line for line in ended.out.splitlines() if "changed while gates ran" in line)
     named, _, command = line.partition("; atlas ")
-    assert named.endswith("changed by a gate or a person, and restored: notes.txt")
+    assert named.endswith("restored, as it was changed while gates ran: notes.txt")
     command = command.removesuffix(" takes one again").replace("FILE", "notes.txt")
     assert atlas(project, *command.split()).code == 0
     assert (project.root / "notes.txt").read_text() == "mine\n"

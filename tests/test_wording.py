@@ -149,7 +149,7 @@ def test_what_cannot_be_restored_is_not_said_to_be() -> None:
 def test_an_attempt_that_passes_only_with_held_changes_is_reported() -> None:
     held = (Held(rule="tests-changed", path="test_a.py", needed=True),)
     event = AttemptFinished(result=attempt(held=held))
-    assert ("  green only with held changes: test_a.py", "warn") in list(lines_of(event))
+    assert ("  passes only with held changes: test_a.py", "warn") in list(lines_of(event))
 
 
 def test_failing_tests_are_listed_first_by_id_and_place() -> None:

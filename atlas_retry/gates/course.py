@@ -154,7 +154,7 @@ class Course(Struct, kw_only=True):
         """
         stays = self.had_part(number) and not is_writer(self.gates[number]) and not earlier.success
         last = earlier if stays and later.success else later
-        note = ("it passed only after code or settings changed, which does not count",)
+        note = ("passed only after a gate changed the code: not counted as a pass",)
         cost = [r.cost_usd for r in (earlier, later) if r.cost_usd is not None]
         return replace(
             last,

@@ -86,7 +86,7 @@ class _Watch(Struct, kw_only=True):
 
     def ended(self, index: int, completed: Completed) -> None:
         job = self.jobs[index]
-        result = _void(result_of(job.gate, completed, self.plan), self.plan)
+        result = _target_missing(result_of(job.gate, completed, self.plan), self.plan)
         if PLACEHOLDER in result.command:
             result = replace(result, command=typed(job.gate, result, self.plan.scope))
         self.results[index] = result
@@ -95,8 +95,8 @@ class _Watch(Struct, kw_only=True):
             self.tell(result)
 
 
-def _void(result: GateResult, plan: Plan) -> GateResult:
-    """The result, void if the files that it should judge are gone; who removed them is unknown."""
+def _target_missing(result: GateResult, plan: Plan) -> GateResult:
+    """The result; broken if the files that it should judge are gone, whoever removed them."""
     gone = plan.lost()
     if not gone or result.status is Status.BROKEN:
         return result
@@ -105,7 +105,7 @@ def _void(result: GateResult, plan: Plan) -> GateResult:
         status=Status.FAILED if plan.after_attempt else Status.BROKEN,
         success=False,
         required=True,
-        triage="void",
+        triage="target_missing",
         error=gone,
     )
 

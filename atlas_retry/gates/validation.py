@@ -528,9 +528,9 @@ def _run_review(course: Course, number: int) -> None:
     if course.plan.review is None:
         result = skipped(gate, "not run: atlas validate --review asks it, and spends")
     elif is_put_off:
-        result = skipped(gate, "reviewed once the gates before it have run on the changed files")
+        result = skipped(gate, "review postponed until the earlier gates have re-run")
     elif any(other.blocks for n, other in course.results.items() if n < number):
-        result = skipped(gate, "reviewed once the gates before it pass")
+        result = skipped(gate, "review postponed until the earlier gates pass")
     else:
         course.emit(GateStarted(gate=gate.name, command="review"))
         result = course.plan.review(gate)

@@ -147,7 +147,7 @@ def _passed(progress: Progress, _: Limits) -> End | None:
         return _to_review(reviews, reviews[-1].run_id)
     if progress.attempts and _is_as_before(progress):
         # flaky, or a gate undoes the fix after another one has passed
-        reason = "the gates pass on the very files on which they failed before"
+        reason = "the gates now pass without any change: probably flaky, or a gate undoes the fix"
         return End(verdict=Verdict.STALLED, reason=reason, remedy="atlas validate")
     if unstaged := held.unstaged(progress.attempts):
         reason = f"the gates pass once the fix is staged: {some(unstaged, held.MAX_SHOWN)}"
@@ -194,11 +194,11 @@ def _broken(progress: Progress, limits: Limits) -> End | None:
 
 
 def _broken_by(gate: GateResult) -> End:
-    """Broken because of this gate; a void one has run, so it is not suggested to run it."""
-    is_void = gate.triage == "void"
-    reason = f"{gate.name} {'is void' if is_void else 'cannot be run'}: {gate.error}"
+    """Broken because of this gate. One whose files are gone has run: to run it is no remedy."""
+    is_gone = gate.triage == "target_missing"
+    reason = f"{gate.name} {'has nothing to judge' if is_gone else 'cannot be run'}: {gate.error}"
     see = f"run it yourself: {gate.command}" if gate.command else None
-    remedy = "atlas undo" if is_void else gate.remedy or see
+    remedy = "atlas undo" if is_gone else gate.remedy or see
     return End(verdict=Verdict.BROKEN, reason=reason, remedy=remedy)
 
 
@@ -369,11 +369,12 @@ def _needs_review(progress: Progress, limits: Limits) -> End | None:
     if not held.repeats(progress.attempts) and not any(stop(progress, limits) for stop in STOPS):
         return None
     names = some(sorted(needed), held.MAX_SHOWN)
-    what, remedy = "held changes", _pick(progress, last)
+    reason, remedy = f"passes only with held changes: {names}", _pick(progress, last)
     if remedy is None:
-        what = "what the run wrote and git does not hold, so a clean checkout fails"
+        reason = (
+            f"passes only because of files that git ignores ({names}): a fresh clone would fail"
+        )
         remedy = f"look at {names}, then: atlas validate"
-    reason = f"green only with {what}: {names}"
     return End(verdict=Verdict.NEEDS_REVIEW, reason=reason, remedy=remedy)
 
 

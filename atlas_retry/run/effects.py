@@ -212,7 +212,7 @@ class Effects(Struct, kw_only=True):
             raise WorkspaceError(f"{git.git_dir} {text}", remedy="copy it from a clone")
         if done.conflicts:
             names = ", ".join(done.conflicts)
-            text = f"edited by someone else during the run, so left as it is: {names}"
+            text = f"changed by someone else during the run; atlas keeps that change: {names}"
             self.emit(Notice(level=Level.WARNING, text=text))
         left = restoring.unheld(git, target), moved_caches(git.root, self.folder)
         if paths is None and any(left):
@@ -768,7 +768,7 @@ class Effects(Struct, kw_only=True):
         there = (c for c in self.changes(before, after) if c.status is not ChangeStatus.ADDED)
         moved = {change.path for change in there} - known
         paths = filterfalse(is_product, filterfalse(is_code, filter(is_test, sorted(moved))))
-        detail = "data of the tests was changed while the gates ran, and not before this attempt"
+        detail = "test data changed while the gates ran; it did not in the baseline"
         return tuple(
             Held(rule="rewritten-by-a-gate", path=path, detail=detail, in_place=True)
             for path in paths

@@ -100,7 +100,7 @@ def _accepted(
     conflicts = accept(opened.git, start, end, opened.tracker)
     if conflicts:
         names = some(sorted(conflicts), MAX_SHOWN)
-        text = f"edited by someone else during the run, so left as it is: {names}"
+        text = f"changed by someone else during the run; atlas keeps that change: {names}"
         emit(Notice(level=Level.WARNING, text=text))
     if opened.tracker.snapshot().work != wanted:
         theirs = state.changes(opened.git, end, opened.tracker.snapshot().id)

@@ -393,7 +393,7 @@ def _before_the_agent(
     if not theirs:
         return before, theirs
     named = some(sorted(theirs), MAX_SHOWN)
-    text = f"edited by someone else while the agent worked, so left as it is: {named}"
+    text = f"changed by someone else during the attempt; atlas keeps that change: {named}"
     do.emit(Notice(level=Level.WARNING, text=text))
     ours = changed - theirs
     do.restore(before.id, after.id, ours)

@@ -109,7 +109,8 @@ def opened_with(root: Path, asked: Asked, environ: Mapping[str, str]) -> OpenWor
     check_baseline(opened.root, opened.settings, environ)
     if asked.order.ai_fix and not opened.settings.retry.ai_retry_enabled:
         raise UsageError(
-            f"--ai-fix is refused by ai_retry_enabled: false, {opened.settings.ai_retry_origin}",
+            "--ai-fix is turned off: retry.ai_retry_enabled is false in "
+            f"{opened.settings.ai_retry_origin}",
             remedy=f"atlas retry {root}, without --ai-fix; or set it to true there",
         )
     if asked.order.ai_fix and not os.access(opened.root, os.W_OK):

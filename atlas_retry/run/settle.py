@@ -60,8 +60,8 @@ NEEDED = Proof(
 UNSEEN = Proof(
     rule="not-under-git",
     detail="The gates pass only with it, but no commit would contain it.",
-    announced="green; running again without what the run wrote and git does not hold",
-    reason="confirmation without what git does not hold",
+    announced="all gates pass; checking again without ignored files that this run created",
+    reason="confirmation without ignored files that the run created",
     proving=frozenset(Kind) - {Kind.REVIEW},
     most=20,
 )
@@ -246,7 +246,9 @@ def _run_wholly(validation: Validation, before: Validation, do: Effects) -> Vali
         return validation
     asked, green = _chosen(gates, validation, again.__contains__)
     names = some([gate.name for gate in asked], MAX_SHOWN)
-    do.emit(Notice(text=f"  green; running again, as not everything may have run: {names}"))
+    do.emit(
+        Notice(text=f"  all gates pass; running in full, because a result may be cached: {names}")
+    )
     seen = do.aside([again[gate] for gate in asked], {}, green, "not everything may have run")
     if seen.success:
         return validation
@@ -275,7 +277,8 @@ def _skipped(attempt: Attempt, before: Validation, after: Validation, do: Effect
     asked = [*_perhaps_skipped(before, after, do.run.limits.gates)]
     if asked:
         names = some([f"{test.test_id}" for test, _, _ in asked], MAX_SHOWN)
-        do.emit(Notice(text=f"  green; running alone, as it may be skipped now: {names}"))
+        text = f"  all gates pass; running alone to see that it was not skipped: {names}"
+        do.emit(Notice(text=text))
     held = []
     for test, gate, passed in asked:
         seen = do.alone(gate, passed)
@@ -326,7 +329,7 @@ def name_restored(paths: Collection[str], snapshot: str, do: Effects) -> None:
 
 def restored_notice(paths: Collection[str], snapshot: str, run_id: str) -> Notice:
     """Warns that these files were restored, with the command that takes one again."""
-    text = f"changed by a gate or a person, and restored: {some(sorted(paths), MAX_SHOWN)}"
+    text = f"restored, as it was changed while gates ran: {some(sorted(paths), MAX_SHOWN)}"
     return Notice(level=Level.WARNING, text=f"{text}; {rescue.taking(run_id, snapshot)}")
 
 

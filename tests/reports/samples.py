@@ -225,7 +225,7 @@ HELD = Outcome(
             validation=RED,
         ),
     ),
-    final_error="green only with held changes: tests/test_sum.py",
+    final_error="passes only with held changes: tests/test_sum.py",
     remedy="atlas pick r-3 1 --held",
 )
 PATCH = (

@@ -286,7 +286,7 @@ def _of_guard(opinion: TurnOpinion) -> Iterator[str]:
     if opinion.silent:
         yield f"⚠️ the guard has not judged this turn: {opinion.silent}"
     if opinion.shown:
-        yield "⚠️ held: these changes decide whether the gates pass; look before you rely on them"
+        yield "⚠️ review these changes to tests or settings before you trust the result"
         yield from (f"  {_line(finding)}" for finding in opinion.shown)
         yield from copyable("to allow them", *_ways(opinion.shown))
     yield from (f"noted: {_line(finding)}" for finding in opinion.judgement.noted)

@@ -108,7 +108,7 @@ def _attempt(event: AttemptFinished) -> Iterator[Line]:
     if attempt.denials:
         yield f"  not permitted: {names_of(dict.fromkeys(attempt.denials))}", "warn"
     if needed := [held.path for held in attempt.held if held.needed]:
-        yield f"  green only with held changes: {names_of(dict.fromkeys(needed))}", "warn"
+        yield f"  passes only with held changes: {names_of(dict.fromkeys(needed))}", "warn"
     if not passed:
         yield f"  {changed_counts(attempt)}", "dim"
     if attempt.worse:
