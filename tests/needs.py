@@ -24,6 +24,7 @@ ELSEWHERE = "run the tests where user namespaces are allowed: outside a chroot a
 INSTALL = {
     "cc": "apt install gcc",
     "cargo": "https://rustup.rs",
+    "chattr": "apt install e2fsprogs",
     "chromium": "apt install chromium",
     "go": "https://go.dev/dl",
     "husky": "npm install --global husky",

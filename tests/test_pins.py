@@ -5,23 +5,30 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
+from atlas_retry.errors import WorkspaceError
 from atlas_retry.history import rescue
 from atlas_retry.history.values import RunRow
 from atlas_retry.workspace import pins
 from atlas_retry.workspace.discovery import Workspace
+from atlas_retry.workspace.scan import TEMPORARY
 from atlas_retry.workspace.shadow import keep
 from atlas_retry.workspace.snapshots import snapshot
 from atlas_retry.workspace.unheld import note_caches, take_away
 from atlas_retry.workspace.walking import look_over
+from tests.needs import needs
+from tests.programs import found
 from tests.projects import CALC, Project, atlas
 from tests.repositories import commit, entries, git, git_bytes, opened, repository, write
 
+CHATTR = found("chattr") or "chattr"
 LATER = "2100-01-01T00:00:00Z"
 """So late that everything was done in the run."""
 
@@ -278,3 +285,49 @@ def test_caches_in_which_people_keep_files_are_moved_and_not_removed(root: Path)
     assert [path.read_text() for path in into.rglob("*") if path.is_file()] == ["only here\n"]
     assert not (root / ".cache/mine").exists()
     assert not (root / "build/b.o").exists()
+
+
+def test_what_an_undo_could_not_restore_is_no_edit_when_it_is_tried_again(root: Path) -> None:
+    start, folder = snapshot(opened(root)).id, root.parent / "run"
+    keep(opened(root), "runs/r/start", start)
+    for path in ("src/b.py", "run.sh", "left/by.agent"):
+        write(root, path, "of the agent\n")
+    (root / "src/a.py").unlink()
+    (root / "src/a.py").mkdir()
+    os.mkfifo(root / "src/a.py/pipe")
+    ended = datetime.now(UTC).isoformat()
+    time.sleep(0.05)
+    write(root, "run.sh", "of a person\n")
+    run = RunRow.of_snapshots("r", str(root), ended, start=start, ended_at=ended)
+    with pytest.raises(WorkspaceError, match=r"src/a\.py"):
+        rescue.undo(opened(root), run, folder, None)
+    assert (root / "src/b.py").read_text() == "b = 2\n"
+    (root / "src/a.py/pipe").unlink()
+    write(root, "src/b.py", "edited between the two\n")
+    done = rescue.undo(opened(root), run, folder, None)
+    assert done.conflicts == ("run.sh", "src/b.py")
+    assert (root / "src/a.py").read_text() == "a = 1\n"
+    assert not [*opened(root).home.glob("*.edited")]
+
+
+@needs("chattr")
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may make a file immutable")
+def test_an_immutable_file_is_restored_once_it_may_be_changed(root: Path) -> None:
+    start, folder = snapshot(opened(root)).id, root.parent / "run"
+    keep(opened(root), "runs/r/start", start)
+    write(root, "src/b.py", "of the agent\n")
+    write(root, "src/a.py", "of the agent\n")
+    closed = subprocess.run((CHATTR, "+i", root / "src/b.py"), check=False, capture_output=True)
+    if closed.returncode:
+        pytest.skip(f"no immutable files here: {closed.stderr!r}")
+    ended = datetime.now(UTC).isoformat()
+    run = RunRow.of_snapshots("r", str(root), ended, start=start, ended_at=ended)
+    time.sleep(0.05)
+    try:
+        with pytest.raises(WorkspaceError, match=r"src/b\.py"):
+            rescue.undo(opened(root), run, folder, None)
+    finally:
+        subprocess.run((CHATTR, "-i", root / "src/b.py"), check=True)
+    assert not [*root.rglob(TEMPORARY)]
+    done = rescue.undo(opened(root), run, folder, None)
+    assert (done.conflicts, done.changed) == ((), ("src/b.py",))

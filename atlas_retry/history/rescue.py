@@ -3,12 +3,14 @@
 Takes a snapshot of the present state first. Files edited since the run are reported and stay.
 """
 
+import os
 import shlex
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
+import msgspec
 from msgspec.structs import replace
 
 from atlas_retry import process
@@ -97,7 +99,7 @@ def undo(
     known = _known(run, held, attempt)
     removed = remove_special_rules(ws.root)  # the first look at the tree would wait for them
     if BEGUN not in held:  # otherwise a killed undo has already held the state
-        _hold(ws, run, known)
+        _hold(ws, run, known, quiet_s)
     # first, because the index belongs to a HEAD, and refs need their objects
     given = pins.put_back(ws, run.start)
     git, theirs = _undo_git(ws, run, folder, quiet_s)
@@ -112,8 +114,10 @@ def undo(
     elif known:
         done = restoring.restore(ws, run.start, since=known)
     else:
-        done = restoring.restore_but_edited(ws, run.start, quiet_s, committed)
+        begun = _begun(ws, run)
+        done = restoring.restore_but_edited(ws, run.start, quiet_s, committed, begun)
     shadow.drop(ws, held_under(run.id, BEGUN))
+    _edited_of(ws, run).unlink(missing_ok=True)
     done = replace(done, changed=(*done.changed, *(p for p in removed if p not in done.changed)))
     done = replace(done, changed=(*done.changed, *_undo_installed(ws, run, quiet_s, attempt)))
     lost = tuple(f"{name} in git (its objects)" for name in given.lost)
@@ -191,14 +195,30 @@ def _checked(ws: discovery.Workspace, done: Restored, snapshot_id: str) -> Resto
     )
 
 
-def _hold(ws: discovery.Workspace, run: RunRow, known: str | None) -> None:
-    """Hold the present state, and the state that the run left."""
+def _hold(ws: discovery.Workspace, run: RunRow, known: str | None, quiet_s: float) -> None:
+    """Hold the present state, what of it is edited, and the state that the run left."""
     there = snapshot(ws)
+    moved = (change.path for change in state.changes(ws, run.start, there.id, ignored=True))
+    edited = map(os.fsencode, restoring.edited_after(ws, moved, quiet_s))
+    _edited_of(ws, run).write_bytes(msgspec.msgpack.encode([*edited]))
     if there.work != load(ws, run.start).work:
         shadow.keep(ws, held_under(run.id, HELD), there.id)
     if run.state is not RunState.UNDONE:
         shadow.keep(ws, held_under(run.id, END), known or there.id)
     shadow.keep(ws, held_under(run.id, BEGUN), there.id)
+
+
+def _edited_of(ws: discovery.Workspace, run: RunRow) -> Path:
+    return ws.home / f"{run.id}.edited"
+
+
+def _begun(ws: discovery.Workspace, run: RunRow) -> restoring.Begun | None:
+    """The state in which the first try of this undo began."""
+    with suppress(OSError, msgspec.MsgspecError):
+        edited = msgspec.msgpack.decode(_edited_of(ws, run).read_bytes(), type=list[bytes])
+        names = frozenset(map(os.fsdecode, edited))
+        return restoring.Begun(snapshot=snapshots(ws, run)[BEGUN], edited=names)
+    return None
 
 
 def is_unrecorded(run_id: str) -> bool:

@@ -141,15 +141,33 @@ def head_of(held: TreeState) -> str | None:
     return commit_in(held.in_git)
 
 
+class Begun(Struct, frozen=True, kw_only=True):
+    """The state in which the first try of a restore began."""
+
+    snapshot: str
+    edited: frozenset[str]
+    """Files that someone had edited before."""
+
+
 def restore_but_edited(
-    ws: Workspace, snapshot_id: str, quiet_s: float, but: frozenset[str] = frozenset()
+    ws: Workspace,
+    snapshot_id: str,
+    quiet_s: float,
+    but: frozenset[str] = frozenset(),
+    begun: Begun | None = None,
 ) -> Restored:
-    """Restore everything except `but` and edits after `quiet_s`, in seconds since the epoch."""
+    """Restore everything except `but` and edits after `quiet_s`, in seconds since the epoch.
+
+    What an earlier try could not restore is no edit, though its times changed with the obstacle.
+    """
     if quiet_s == inf and not but:
         return restore(ws, snapshot_id)
     now = take(ws).snapshot.id
     paths = {change.path for change in changes(ws, snapshot_id, now, ignored=True)}
     theirs = edited_after(ws, paths - but, quiet_s)
+    if begun:
+        moved = {change.path for change in changes(ws, begun.snapshot, now, ignored=True)}
+        theirs &= begun.edited | moved
     if not (theirs or but) and not is_later(ws.git_dir / "index", quiet_s):
         return restore(ws, snapshot_id)
     done = restore(ws, snapshot_id, paths - theirs - but)
@@ -157,8 +175,11 @@ def restore_but_edited(
 
 
 def edited_after(ws: Workspace, paths: Iterable[str], quiet_s: float) -> set[str]:
-    """The paths among these that were changed after `quiet_s`."""
-    return {path for path in paths if is_later(ws.root / path, quiet_s)}
+    """The files among these that were changed after `quiet_s`, and folders in place of files."""
+    paths = {*paths}
+    there = ((path, place.status(ws.root, path)) for path in paths)
+    edited = {path for path, status in there if status and status.st_ctime > quiet_s}
+    return edited | (paths & folders_above(edited))
 
 
 def is_later(file: Path, quiet_s: float) -> bool:
