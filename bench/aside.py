@@ -12,8 +12,8 @@ from snapshot import ENVIRON, git, make, timed
 
 from atlas_retry.process import Command, run
 from atlas_retry.workspace.discovery import Workspace, open_workspace
-from atlas_retry.workspace.isolated import beside
-from atlas_retry.workspace.snapshots import snapshot
+from atlas_retry.workspace.isolation.isolated import beside
+from atlas_retry.workspace.snapshot.snapshots import snapshot
 
 ROUNDS = 5
 

@@ -15,9 +15,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from atlas_retry.workspace.discovery import open_workspace
-from atlas_retry.workspace.look import Tracker
-from atlas_retry.workspace.restoring import restore
-from atlas_retry.workspace.snapshots import snapshot
+from atlas_retry.workspace.snapshot.look import Tracker
+from atlas_retry.workspace.snapshot.restoring import restore
+from atlas_retry.workspace.snapshot.snapshots import snapshot
 
 GIT = shutil.which("git") or "git"
 ENVIRON = {"PATH": os.environ["PATH"], "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": "/dev/null"}

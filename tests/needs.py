@@ -15,7 +15,7 @@ import pytest
 
 from atlas_retry.agents.presets import PRESETS
 from atlas_retry.process import Command, capture
-from atlas_retry.workspace.layers import offline
+from atlas_retry.workspace.isolation.layers import offline
 from tests.asides import NOBODY, print_why_not
 from tests.commands import run_forked
 from tests.programs import found

@@ -32,7 +32,7 @@ from atlas_retry.run.effects import Effects
 from atlas_retry.run.open import OpenWorkspace
 from atlas_retry.run.progress import Progress
 from atlas_retry.settings import AgentSettings, Settings
-from atlas_retry.workspace import isolated
+from atlas_retry.workspace.isolation import isolated
 from tests.repositories import opened, write
 from tests.values import GREEN, RED, gate
 from tests.worlds import run, words

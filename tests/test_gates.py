@@ -12,7 +12,7 @@ from atlas_retry.gates.validation import run_gates
 from atlas_retry.model import Gate, GateResult, Kind, Status
 from atlas_retry.run.open import LastRun
 from atlas_retry.workspace.discovery import unopened
-from atlas_retry.workspace.look import Lookout, Tracker
+from atlas_retry.workspace.snapshot.look import Lookout, Tracker
 from tests.processes import PYTHON
 from tests.values import gate, result
 

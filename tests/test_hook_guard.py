@@ -19,7 +19,8 @@ from atlas_retry.errors import UsageError
 from atlas_retry.guard.judgement import Judgement
 from atlas_retry.model import Held, Validation
 from atlas_retry.settings import HookMode
-from atlas_retry.workspace import discovery, shadow, snapshots
+from atlas_retry.workspace import discovery
+from atlas_retry.workspace.snapshot import shadow, snapshots
 from tests import hooks
 from tests.hooks import PROMPT, SESSION, end, hook_input
 from tests.projects import CALC, FIXED, TEST, UNITTEST, Project, atlas, git

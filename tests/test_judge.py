@@ -13,8 +13,8 @@ from atlas_retry.guard.judge import ChangeAsked, JudgedTurn, folders, seals, wit
 from atlas_retry.guard.judge.replay import replayed
 from atlas_retry.model import Gate, Held, Kind, Verdict
 from atlas_retry.settings import GuardSettings, Settings
-from atlas_retry.workspace import snapshots
 from atlas_retry.workspace.discovery import Workspace
+from atlas_retry.workspace.snapshot import snapshots
 from tests.guardcases import MemoryTree, answers, failed
 from tests.repositories import commit, git, opened, repository, write
 

@@ -16,12 +16,12 @@ from msgspec.structs import replace
 from atlas_retry.errors import WorkspaceError
 from atlas_retry.history import rescue
 from atlas_retry.history.values import RunRow
-from atlas_retry.workspace import pins
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.scan import TEMPORARY
-from atlas_retry.workspace.shadow import keep
-from atlas_retry.workspace.snapshots import snapshot
-from atlas_retry.workspace.unheld import note_caches, take_away
+from atlas_retry.workspace.snapshot import pins
+from atlas_retry.workspace.snapshot.shadow import keep
+from atlas_retry.workspace.snapshot.snapshots import snapshot
+from atlas_retry.workspace.snapshot.unheld import note_caches, take_away
 from atlas_retry.workspace.walking import look_over
 from tests.needs import needs
 from tests.programs import found
@@ -172,7 +172,7 @@ def test_holding_takes_no_room_on_one_file_system(root: Path) -> None:
 PINNING = """
 import os, sys
 from pathlib import Path
-from atlas_retry.workspace import pins
+from atlas_retry.workspace.snapshot import pins
 from atlas_retry.workspace.discovery import open_workspace
 root, state = Path(sys.argv[1]), Path(sys.argv[2])
 ws = open_workspace(root, state, environ={"PATH": os.environ["PATH"], "HOME": str(state)})

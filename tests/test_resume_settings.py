@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from atlas_retry.history.rescue import ALL_ENDED
-from atlas_retry.workspace.restoring import AFTERMATH_S
+from atlas_retry.workspace.snapshot.restoring import AFTERMATH_S
 from tests.processes import until
 from tests.projects import FIXED, UNITTEST, git, make_project
 from tests.test_resume import FIX, Scene

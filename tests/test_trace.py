@@ -17,7 +17,7 @@ from atlas_retry.prompt import Brief, Traced, compose
 from atlas_retry.run.briefing import traced, traced_brief
 from atlas_retry.run.open import OpenWorkspace
 from atlas_retry.settings import Settings
-from atlas_retry.workspace import overlay
+from atlas_retry.workspace.isolation import overlay
 from tests.needs import needs
 from tests.processes import PYTHON
 from tests.projects import Project

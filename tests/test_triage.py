@@ -4,7 +4,7 @@ import pytest
 
 from atlas_retry.events import Event, Notice
 from atlas_retry.model import Diagnostic, Outcome, Verdict
-from atlas_retry.workspace import overlay
+from atlas_retry.workspace.isolation import overlay
 from tests.projects import CALC, UNITTEST, WORSE, Project, atlas, git
 
 COMPLAIN = "grep -n 'return a [-*] b' calc.py | sed 's/^/calc.py:/'; exit 1"

@@ -12,8 +12,8 @@ from atlas_retry.events import now, seconds_of
 from atlas_retry.history.rescue import unrecorded
 from atlas_retry.history.validated import holding
 from atlas_retry.workspace.discovery import open_workspace
-from atlas_retry.workspace.restoring import AFTERMATH_S
-from atlas_retry.workspace.snapshots import snapshot
+from atlas_retry.workspace.snapshot.restoring import AFTERMATH_S
+from atlas_retry.workspace.snapshot.snapshots import snapshot
 from tests.commands import run_atlas
 from tests.crashes import PACKAGE
 from tests.projects import CALC, FIXED, Project, atlas, git

@@ -14,9 +14,9 @@ import pytest
 
 from atlas_retry.errors import WorkspaceError
 from atlas_retry.process import handle_signals, run, run_all, stop_requested
-from atlas_retry.workspace import overlay
 from atlas_retry.workspace.discovery import Workspace, open_workspace
-from atlas_retry.workspace.isolated import beside, changed_in_place, put_back_aside
+from atlas_retry.workspace.isolation import overlay
+from atlas_retry.workspace.isolation.isolated import beside, changed_in_place, put_back_aside
 from atlas_retry.workspace.locking import lock
 from tests.asides import CASES, LARGE, NOBODY, aside, check, check_full
 from tests.commands import run_forked
@@ -242,7 +242,7 @@ LEAVING = """
 import os
 from pathlib import Path
 from atlas_retry.workspace.discovery import open_workspace
-from atlas_retry.workspace.isolated import changed_in_place
+from atlas_retry.workspace.isolation.isolated import changed_in_place
 ws = open_workspace(Path(sys.argv[1]), Path(sys.argv[2]), environ=os.environ)
 with changed_in_place(ws, {".cache/mine": None}, ""):
     os._exit(0)
@@ -253,7 +253,7 @@ from pathlib import Path
 from atlas_retry.errors import Interrupted
 from atlas_retry.process import Command, handle_signals, run
 from atlas_retry.workspace.discovery import open_workspace
-from atlas_retry.workspace.isolated import beside
+from atlas_retry.workspace.isolation.isolated import beside
 root, state, line = sys.argv[1:]
 ws = open_workspace(Path(root), Path(state), environ=os.environ)
 command = Command(argv=("/bin/sh", "-c", line), cwd=ws.root, env=ws.environ, grace_s=0.2)

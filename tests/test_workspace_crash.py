@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from atlas_retry.workspace.restoring import restore
-from atlas_retry.workspace.shadow import keep, kept
-from atlas_retry.workspace.snapshots import snapshot
+from atlas_retry.workspace.snapshot.restoring import restore
+from atlas_retry.workspace.snapshot.shadow import keep, kept
+from atlas_retry.workspace.snapshot.snapshots import snapshot
 from tests.repositories import entries, git, git_bytes, opened, repository, write
 
 MOMENTS = int(os.environ.get("ATLAS_TEST_KILLS", "12"))
@@ -22,9 +22,9 @@ import os
 import sys
 from pathlib import Path
 from atlas_retry.workspace.discovery import open_workspace
-from atlas_retry.workspace.restoring import restore
-from atlas_retry.workspace.shadow import keep, kept
-from atlas_retry.workspace.snapshots import snapshot
+from atlas_retry.workspace.snapshot.restoring import restore
+from atlas_retry.workspace.snapshot.shadow import keep, kept
+from atlas_retry.workspace.snapshot.snapshots import snapshot
 root, state = Path(sys.argv[1]), Path(sys.argv[2])
 ws = open_workspace(root, state, environ=os.environ)
 start, end = kept(ws)["start"], kept(ws)["end"]

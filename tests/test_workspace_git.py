@@ -11,10 +11,10 @@ from atlas_retry.model import GitFacts, Tree
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.gitfacts import git_facts
 from atlas_retry.workspace.locking import holder, lock
-from atlas_retry.workspace.putback import put_back_git
-from atlas_retry.workspace.restoring import restore
-from atlas_retry.workspace.snapshots import snapshot
-from atlas_retry.workspace.trees import DirectoryTree, revision_tree, tree
+from atlas_retry.workspace.snapshot.putback import put_back_git
+from atlas_retry.workspace.snapshot.restoring import restore
+from atlas_retry.workspace.snapshot.snapshots import snapshot
+from atlas_retry.workspace.snapshot.trees import DirectoryTree, revision_tree, tree
 from tests.repositories import (
     ENVIRON,
     SHAPES,

@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from atlas_retry.workspace.discovery import Workspace
-from atlas_retry.workspace.look import FEW_FILES, Look, Lookout, Tracker, moved
+from atlas_retry.workspace.snapshot.look import FEW_FILES, Look, Lookout, Tracker, moved
 from tests.repositories import git
 
 FILE, TOOL, LINK = 0o100644, 0o100755, 0o120777

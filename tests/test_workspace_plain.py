@@ -5,7 +5,7 @@ import tracemalloc
 from pathlib import Path
 
 from atlas_retry.workspace.discovery import unopened
-from atlas_retry.workspace.look import Lookout, Tracker
+from atlas_retry.workspace.snapshot.look import Lookout, Tracker
 
 MIB = 1 << 20
 

@@ -10,11 +10,11 @@ import pytest
 from atlas_retry.errors import WorkspaceError
 from atlas_retry.workspace import place
 from atlas_retry.workspace.discovery import Workspace
-from atlas_retry.workspace.putback import put_back_moved
-from atlas_retry.workspace.restoring import INDEX, differing, restore
 from atlas_retry.workspace.scan import TEMPORARY
-from atlas_retry.workspace.snapshots import snapshot
-from atlas_retry.workspace.state import changes
+from atlas_retry.workspace.snapshot.putback import put_back_moved
+from atlas_retry.workspace.snapshot.restoring import INDEX, differing, restore
+from atlas_retry.workspace.snapshot.snapshots import snapshot
+from atlas_retry.workspace.snapshot.state import changes
 from atlas_retry.workspace.store import StoredFile
 from tests.repositories import (
     SHAPES,
@@ -249,7 +249,7 @@ RESTORING = """
 import os, sys
 from pathlib import Path
 from atlas_retry.workspace.discovery import open_workspace
-from atlas_retry.workspace.restoring import restore
+from atlas_retry.workspace.snapshot.restoring import restore
 root, state = Path(sys.argv[1]), Path(sys.argv[2])
 ws = open_workspace(root, state, environ={"PATH": os.environ["PATH"], "HOME": str(state)})
 restore(ws, sys.argv[3])

@@ -11,13 +11,13 @@ import pytest
 
 from atlas_retry.errors import StateError, WorkspaceError
 from atlas_retry.model import ChangeStatus
-from atlas_retry.workspace import state
 from atlas_retry.workspace.discovery import NotARepositoryError, Workspace, facts, open_workspace
-from atlas_retry.workspace.restoring import restore
-from atlas_retry.workspace.shadow import compact, drop, keep, kept
-from atlas_retry.workspace.snapshots import Snapshot, load, snapshot
-from atlas_retry.workspace.state import changes, patch
-from atlas_retry.workspace.trees import mixed, tree
+from atlas_retry.workspace.snapshot import state
+from atlas_retry.workspace.snapshot.restoring import restore
+from atlas_retry.workspace.snapshot.shadow import compact, drop, keep, kept
+from atlas_retry.workspace.snapshot.snapshots import Snapshot, load, snapshot
+from atlas_retry.workspace.snapshot.state import changes, patch
+from atlas_retry.workspace.snapshot.trees import mixed, tree
 from tests.repositories import ENVIRON, ODD_NAMES, commit, entries, git, opened, repository, write
 
 
@@ -169,7 +169,7 @@ UNREADABLE = """
 import os, sys
 from pathlib import Path
 from atlas_retry.workspace.discovery import open_workspace
-from atlas_retry.workspace.snapshots import snapshot
+from atlas_retry.workspace.snapshot.snapshots import snapshot
 root, state = Path(sys.argv[1]), Path(sys.argv[2])
 ws = open_workspace(root, state, environ={"PATH": os.environ["PATH"], "HOME": str(state)})
 for line in snapshot(ws).left_out:

@@ -13,10 +13,10 @@ import pytest
 
 from atlas_retry.process import Command, run
 from atlas_retry.workspace.discovery import Workspace
-from atlas_retry.workspace.look import Tracker
-from atlas_retry.workspace.restoring import restore
-from atlas_retry.workspace.snapshots import load, snapshot
-from atlas_retry.workspace.trees import tree
+from atlas_retry.workspace.snapshot.look import Tracker
+from atlas_retry.workspace.snapshot.restoring import restore
+from atlas_retry.workspace.snapshot.snapshots import load, snapshot
+from atlas_retry.workspace.snapshot.trees import tree
 from tests.repositories import entries, git, opened, write
 
 

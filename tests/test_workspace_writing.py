@@ -3,8 +3,8 @@
 import pytest
 
 from atlas_retry.errors import WorkspaceError
-from atlas_retry.workspace import restoring, snapshots
 from atlas_retry.workspace.discovery import Workspace
+from atlas_retry.workspace.snapshot import restoring, snapshots
 
 
 def test_files_links_and_modes_are_written_and_unwanted_ones_removed(ws: Workspace) -> None:

@@ -10,7 +10,8 @@ from msgspec.structs import replace
 from atlas_retry.agents.scripted import PATCH, PROMPT, REPLY, reviews_file
 from atlas_retry.errors import UsageError
 from atlas_retry.model import Agent, AgentReply, AgentRequest
-from atlas_retry.workspace import discovery, snapshots, state
+from atlas_retry.workspace import discovery
+from atlas_retry.workspace.snapshot import snapshots, state
 
 
 def open_folder(folder: Path, root: Path) -> None:

@@ -41,9 +41,10 @@ from atlas_retry.run.open import (
 from atlas_retry.run.triage import against_baseline, check_baseline, until_compared
 from atlas_retry.settings import in_ci
 from atlas_retry.text.units import copyable, counted, some
-from atlas_retry.workspace import changed, isolated
+from atlas_retry.workspace import changed
 from atlas_retry.workspace.changed import Changed
 from atlas_retry.workspace.git import commit_id
+from atlas_retry.workspace.isolation import isolated
 from atlas_retry.workspace.staged import tracked as tracked_by_git
 
 OK, FAILED, BROKEN = 0, 1, 3

@@ -18,7 +18,7 @@ from atlas_retry.model import Gate, OpenReview
 from atlas_retry.reports.documents import Document, GuardDocument, TurnResult, encode
 from atlas_retry.reports.documents import schema as schema_of
 from atlas_retry.run.proving import ProvenGate
-from atlas_retry.workspace.restoring import Restored
+from atlas_retry.workspace.snapshot.restoring import Restored
 
 
 class ErrorDocument(Struct, frozen=True, kw_only=True, tag_field="schema", tag="atlas.error/1"):

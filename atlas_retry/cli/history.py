@@ -34,10 +34,11 @@ from atlas_retry.history.values import RunRow
 from atlas_retry.reports.screen.lines import printable
 from atlas_retry.run.held import is_pickable
 from atlas_retry.state_dir import TURN, VALIDATION
-from atlas_retry.workspace import identity, locking, shadow
+from atlas_retry.workspace import identity, locking
 from atlas_retry.workspace.discovery import Workspace
-from atlas_retry.workspace.restoring import INDEX, Restored
-from atlas_retry.workspace.state import changes, patch
+from atlas_retry.workspace.snapshot import shadow
+from atlas_retry.workspace.snapshot.restoring import INDEX, Restored
+from atlas_retry.workspace.snapshot.state import changes, patch
 
 MAX_DAYS = 36_500
 MAX_EARLIER = 20

@@ -13,7 +13,7 @@ from atlas_retry.model import Gate, GateResult, Kind
 from atlas_retry.patterns import words
 from atlas_retry.text import documents
 from atlas_retry.text.commands import commands
-from atlas_retry.workspace.trees import DirectoryTree
+from atlas_retry.workspace.snapshot.trees import DirectoryTree
 
 _STARTERS = words("npm yarn pnpm bun make gmake sh bash dash zsh")
 _PRINTERS = words("echo printf true : exit")

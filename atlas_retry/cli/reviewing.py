@@ -19,7 +19,7 @@ from atlas_retry.reports.findings import pick_command
 from atlas_retry.reports.screen.lines import Line, command_lines, printable
 from atlas_retry.run import held
 from atlas_retry.text.units import counted
-from atlas_retry.workspace import state
+from atlas_retry.workspace.snapshot import state
 
 QUESTION = "[a] accept  [d] drop  [o] open in your editor"
 IN_PLACE = "[a] accept  [d] decide later  [o] open in your editor"

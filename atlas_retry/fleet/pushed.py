@@ -17,7 +17,8 @@ from atlas_retry.events import Emit
 from atlas_retry.history import archive, database, rescue
 from atlas_retry.model import Agent, AgentReply, AgentRequest
 from atlas_retry.settings import AgentSettings
-from atlas_retry.workspace import discovery, state
+from atlas_retry.workspace import discovery
+from atlas_retry.workspace.snapshot import state
 
 BACKEND = f"{__name__}:continuing"
 """Value for `agent.backend`."""

@@ -11,7 +11,7 @@ from atlas_retry.gates.plan import Plan
 from atlas_retry.guard.decides import is_code_or_setting
 from atlas_retry.model import Gate, GateResult, Kind, Status
 from atlas_retry.text.globs import Globs
-from atlas_retry.workspace.look import Look, rewritten
+from atlas_retry.workspace.snapshot.look import Look, rewritten
 
 WRITERS = frozenset({Kind.FORMAT, Kind.PRE_COMMIT})
 READS_DATA = WRITERS | {Kind.LINT}

@@ -44,7 +44,7 @@ class Layout:
         return [file for file in alike if f"/{file}".endswith(f"/{path}")]
 
     def _files(self) -> tuple[str, ...]:
-        from atlas_retry.workspace.trees import source_tree  # start-up
+        from atlas_retry.workspace.snapshot.trees import source_tree  # start-up
 
         return tuple(source_tree(self._root).paths())
 

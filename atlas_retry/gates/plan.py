@@ -15,8 +15,8 @@ from atlas_retry.process import Command
 from atlas_retry.prompt import Traced
 from atlas_retry.text.file_names import PLACEHOLDER, arguments
 from atlas_retry.workspace.git import GIT_LOCAL
-from atlas_retry.workspace.layers import offline
-from atlas_retry.workspace.look import Look, Lookout
+from atlas_retry.workspace.isolation.layers import offline
+from atlas_retry.workspace.snapshot.look import Look, Lookout
 
 AGENT_KEYS = {"OPENAI_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY", "AWS_BEARER_TOKEN_BEDROCK"}
 """Variables that a gate sees only if its `pass_env` names them."""

@@ -30,7 +30,7 @@ from atlas_retry.reading import read_file, read_text
 from atlas_retry.source.excerpt import anchor
 from atlas_retry.text.redaction import clean, redact
 from atlas_retry.text.units import counted
-from atlas_retry.workspace.trees import source_tree
+from atlas_retry.workspace.snapshot.trees import source_tree
 
 LISTEN_S = 0.2
 _LOST = "is the exit code lost in a pipe? (`set -o pipefail`, or `exit_code: trust` on the gate)"

@@ -35,7 +35,7 @@ from atlas_retry.gates.plan import Plan, Reuse, log_name, losses
 from atlas_retry.gates.results import changing, redacted_gate, skipped
 from atlas_retry.model import ExtraRun, Gate, GateResult, Kind, Status, Validation
 from atlas_retry.text.units import some
-from atlas_retry.workspace.look import Look
+from atlas_retry.workspace.snapshot.look import Look
 
 
 def run_gates(gates: Sequence[Gate], plan: Plan, emit: Emit = unseen) -> Validation:

@@ -14,7 +14,9 @@ from atlas_retry.errors import WorkspaceError
 from atlas_retry.history import archive
 from atlas_retry.history.database import opened, writing
 from atlas_retry.history.values import RunRow
-from atlas_retry.workspace import discovery, layers, overlay, shadow
+from atlas_retry.workspace import discovery
+from atlas_retry.workspace.isolation import layers, overlay
+from atlas_retry.workspace.snapshot import shadow
 
 
 def prune(

@@ -12,7 +12,7 @@ from atlas_retry.history.rescue import HELD, taking
 from atlas_retry.history.values import RunRow, Transition
 from atlas_retry.reports.screen.lines import harmless, printable
 from atlas_retry.text.units import copyable, counted, seconds, some, usd
-from atlas_retry.workspace.restoring import INDEX, Restored
+from atlas_retry.workspace.snapshot.restoring import INDEX, Restored
 
 MAX_SHOWN = 12
 MAX_DIFFERING = 5

@@ -11,7 +11,8 @@ from msgspec import Struct
 from atlas_retry import process, state_dir
 from atlas_retry.errors import AtlasError
 from atlas_retry.history.rescue import END, START, held_runs, held_under, pulse_of
-from atlas_retry.workspace import discovery, locking, shadow, snapshots
+from atlas_retry.workspace import discovery, locking
+from atlas_retry.workspace.snapshot import shadow, snapshots
 
 KEPT = 20
 """Validations kept for each workspace."""

@@ -18,7 +18,7 @@ from atlas_retry.gates.validation import run_gates
 from atlas_retry.model import Gate, Level, Validation
 from atlas_retry.run.open import OpenWorkspace
 from atlas_retry.run.triage import against_baseline
-from atlas_retry.workspace import isolated
+from atlas_retry.workspace.isolation import isolated
 from atlas_retry.workspace.place import Contents
 
 

@@ -30,7 +30,9 @@ from atlas_retry.run.triage import aligned, completed
 from atlas_retry.settings import STRATEGY, Settings, Step, attempts_of_run, nth
 from atlas_retry.text.globs import with_a_match
 from atlas_retry.text.redaction import clean, redact, secret_values
-from atlas_retry.workspace import isolated, recent, trees
+from atlas_retry.workspace import recent
+from atlas_retry.workspace.isolation import isolated
+from atlas_retry.workspace.snapshot import trees
 
 TRACE = "trace of what failing tests execute"
 SHOWN = "logs"

@@ -30,7 +30,7 @@ from atlas_retry.model import Outcome
 from atlas_retry.process import Command
 from atlas_retry.run.budget import SharedBudget
 from atlas_retry.run.progress import Elsewhere, Progress
-from atlas_retry.workspace.layers import RunLayers
+from atlas_retry.workspace.isolation.layers import RunLayers
 
 GRACE_S = 20.0
 """Time that the inner process gets to end cleanly and write its journal."""

@@ -20,8 +20,9 @@ from atlas_retry.run.open import OpenWorkspace, plan
 from atlas_retry.run.triage import against_baseline
 from atlas_retry.text.own_environment import installing
 from atlas_retry.text.units import some
-from atlas_retry.workspace import isolated, overlay, snapshots, state
-from atlas_retry.workspace.layers import RunLayers, accept, layers_folder, prepare_layers
+from atlas_retry.workspace.isolation import isolated, overlay
+from atlas_retry.workspace.isolation.layers import RunLayers, accept, layers_folder, prepare_layers
+from atlas_retry.workspace.snapshot import snapshots, state
 
 if TYPE_CHECKING:
     from atlas_retry.run.door import Answers, Errand

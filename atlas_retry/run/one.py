@@ -33,14 +33,9 @@ from atlas_retry.run.triage import aligned, check_baseline, completed
 from atlas_retry.settings import AgentSettings
 from atlas_retry.text.redaction import redact, secret_values
 from atlas_retry.text.units import copyable, some, usd
-from atlas_retry.workspace import (
-    discovery,
-    identity,
-    locking,
-    shadow,
-    state,
-)
+from atlas_retry.workspace import discovery, identity, locking
 from atlas_retry.workspace.gitfile import holding
+from atlas_retry.workspace.snapshot import shadow, state
 
 if TYPE_CHECKING:
     from atlas_retry.run.door import Door

@@ -32,9 +32,9 @@ from atlas_retry.workspace.discovery import (
 from atlas_retry.workspace.git import GitError
 from atlas_retry.workspace.gitfile import put_back_around
 from atlas_retry.workspace.locking import lock
-from atlas_retry.workspace.look import Lookout, Tracker
-from atlas_retry.workspace.restoring import restore
-from atlas_retry.workspace.state import changes
+from atlas_retry.workspace.snapshot.look import Lookout, Tracker
+from atlas_retry.workspace.snapshot.restoring import restore
+from atlas_retry.workspace.snapshot.state import changes
 
 KEPT_VALIDATION_LOGS = 10
 MIN_WAIT_S, MAX_BUSY = 0.1, 0.25

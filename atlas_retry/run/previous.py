@@ -18,17 +18,8 @@ from atlas_retry.run.open import OpenWorkspace
 from atlas_retry.run.undecided import undecided
 from atlas_retry.text.globs import Globs
 from atlas_retry.text.units import some
-from atlas_retry.workspace import (
-    discovery,
-    gitmoves,
-    installed,
-    putback,
-    restoring,
-    shadow,
-    snapshots,
-    state,
-    trees,
-)
+from atlas_retry.workspace import discovery, gitmoves, installed
+from atlas_retry.workspace.snapshot import putback, restoring, shadow, snapshots, state, trees
 
 MAX_SHOWN = 8
 _UNDER = ("HEAD", "state:", "hooks/", "info/")

@@ -18,8 +18,9 @@ from atlas_retry.model import Diagnostic, Gate, GateResult, Kind, Status, Valida
 from atlas_retry.run.open import OpenWorkspace
 from atlas_retry.settings import Settings
 from atlas_retry.text.redaction import redact
-from atlas_retry.workspace import isolated, trees
 from atlas_retry.workspace.git import commit_id, user_environment
+from atlas_retry.workspace.isolation import isolated
+from atlas_retry.workspace.snapshot import trees
 
 
 def check_baseline(root: Path, settings: Settings, environ: Mapping[str, str]) -> None:

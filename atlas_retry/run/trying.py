@@ -18,7 +18,8 @@ from atlas_retry.gates.plan import Plan
 from atlas_retry.gates.validation import run_gates
 from atlas_retry.model import Gate, GateResult, Status
 from atlas_retry.text.redaction import secret_values
-from atlas_retry.workspace import discovery, isolated
+from atlas_retry.workspace import discovery
+from atlas_retry.workspace.isolation import isolated
 from atlas_retry.workspace.walking import ignored
 
 LIMIT_S = 120.0

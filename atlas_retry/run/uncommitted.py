@@ -14,7 +14,8 @@ from atlas_retry.errors import UsageError, WorkspaceError
 from atlas_retry.guard.places import CACHES, is_code, is_made
 from atlas_retry.model import Change, ChangeStatus, Lost, Tree
 from atlas_retry.source import Scope, ScopeKind, definitions
-from atlas_retry.workspace import discovery, state, trees
+from atlas_retry.workspace import discovery
+from atlas_retry.workspace.snapshot import state, trees
 
 MAX_BYTES = 1 << 20
 """Size limit of files that are parsed."""

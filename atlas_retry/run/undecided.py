@@ -5,8 +5,8 @@ from collections.abc import Collection
 from atlas_retry.guard import Case, assess
 from atlas_retry.guard.judge import folders
 from atlas_retry.settings import Settings
-from atlas_retry.workspace import trees
 from atlas_retry.workspace.discovery import Workspace
+from atlas_retry.workspace.snapshot import trees
 
 
 def undecided(

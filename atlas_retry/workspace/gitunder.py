@@ -14,8 +14,8 @@ from atlas_retry.workspace.discovery import Workspace, commit_in, head_in, uncom
 from atlas_retry.workspace.git import MAX_NAMED, GitError, git, split
 from atlas_retry.workspace.gitmoves import GitTurn
 from atlas_retry.workspace.gittrace import ZERO
-from atlas_retry.workspace.restoring import head_of
-from atlas_retry.workspace.state import list_tree, read_state
+from atlas_retry.workspace.snapshot.restoring import head_of
+from atlas_retry.workspace.snapshot.state import list_tree, read_state
 from atlas_retry.workspace.store import StoredFile
 
 _OVER_THE_SAME_FILES = ("commit: ", "commit (initial)", "commit (amend)", "branch: ", "Branch: ")

@@ -10,8 +10,8 @@ import msgspec
 
 from atlas_retry.errors import WorkspaceError
 from atlas_retry.workspace.discovery import Workspace
-from atlas_retry.workspace.isolated import put_back_aside
-from atlas_retry.workspace.layers import finish_accepting
+from atlas_retry.workspace.isolation.isolated import put_back_aside
+from atlas_retry.workspace.isolation.layers import finish_accepting
 
 
 class Holder(msgspec.Struct, frozen=True, kw_only=True):

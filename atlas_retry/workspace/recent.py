@@ -7,7 +7,7 @@ from pathlib import Path
 from atlas_retry.errors import UsageError, WorkspaceError
 from atlas_retry.workspace.discovery import uncommitted
 from atlas_retry.workspace.git import git, split, user_environment
-from atlas_retry.workspace.trees import revision_tree, source_tree
+from atlas_retry.workspace.snapshot.trees import revision_tree, source_tree
 
 MAX_FILES = 200
 MAX_BYTES = 200_000

@@ -44,7 +44,7 @@ from atlas_retry.events import AgentActivity, Emit, Notice
 from atlas_retry.model import Agent, AgentReply, AgentRequest, Level, ReplyStatus, Session, Tokens
 from atlas_retry.settings import AgentSettings, nth
 from atlas_retry.text.redaction import redact, secret_values
-from atlas_retry.workspace.trees import source_tree
+from atlas_retry.workspace.snapshot.trees import source_tree
 
 DEFAULT_MODEL: Final = "sonnet"
 _NO_KEY: Final = Lack(error="ANTHROPIC_API_KEY is not set", remedy=faults.KEY)

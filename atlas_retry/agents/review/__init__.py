@@ -19,7 +19,7 @@ from atlas_retry.model import Agent, AgentReply, AgentRequest, Gate, GateResult,
 from atlas_retry.source.excerpt import anchor
 from atlas_retry.text.redaction import clean
 from atlas_retry.text.units import counted
-from atlas_retry.workspace.trees import source_tree
+from atlas_retry.workspace.snapshot.trees import source_tree
 
 ANSWERED = "this change was reviewed before, with this answer: nothing is spent"
 MAX_ANSWERS = 500

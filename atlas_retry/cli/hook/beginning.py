@@ -29,7 +29,8 @@ from atlas_retry.events import now
 from atlas_retry.gates.memory import Memory
 from atlas_retry.model import GateResult
 from atlas_retry.run.open import OpenWorkspace, answers, open_configured
-from atlas_retry.workspace import discovery, shadow, snapshots
+from atlas_retry.workspace import discovery
+from atlas_retry.workspace.snapshot import shadow, snapshots
 
 KEPT_SNAPSHOTS = 50
 """Turns of a workspace that `atlas undo` can restore."""

@@ -15,7 +15,8 @@ from atlas_retry.guard.judge import seals
 from atlas_retry.guard.judgement import Judgement
 from atlas_retry.model import GateResult
 from atlas_retry.run.open import OpenWorkspace
-from atlas_retry.workspace import gitfacts, installed, shadow, snapshots, state
+from atlas_retry.workspace import gitfacts, installed
+from atlas_retry.workspace.snapshot import shadow, snapshots, state
 
 _ORDINARY = ("refs/", "state:", "worktrees/", "config:branch.", "config:remote.")
 _ORDINARY_FACTS = frozenset({"HEAD", "index", "stash", "shallow"})

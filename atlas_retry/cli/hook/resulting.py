@@ -9,7 +9,8 @@ from atlas_retry.cli.app import examples, hook_app
 from atlas_retry.cli.documents import write
 from atlas_retry.cli.hook import memory
 from atlas_retry.reports.documents import TurnResult
-from atlas_retry.workspace import discovery, snapshots
+from atlas_retry.workspace import discovery
+from atlas_retry.workspace.snapshot import snapshots
 
 CODES = {"green": 0, "red": 1}
 UNKNOWN = 3

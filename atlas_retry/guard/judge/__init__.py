@@ -19,8 +19,14 @@ from atlas_retry.model import Gate, GateResult, GitFacts, Tree, Violation
 from atlas_retry.settings import CONFIGURATION_FILES
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.gitfacts import facts_since, git_facts
-from atlas_retry.workspace.state import changes
-from atlas_retry.workspace.trees import DirectoryTree, ObjectTree, mixed, revision_tree, tree
+from atlas_retry.workspace.snapshot.state import changes
+from atlas_retry.workspace.snapshot.trees import (
+    DirectoryTree,
+    ObjectTree,
+    mixed,
+    revision_tree,
+    tree,
+)
 
 
 class ChangeAsked(Struct, frozen=True, kw_only=True):

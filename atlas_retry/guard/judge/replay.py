@@ -12,7 +12,7 @@ from atlas_retry.guard import Content, Judgement
 from atlas_retry.guard.judge import ChangeAsked, base_tree
 from atlas_retry.process import Command, run_all
 from atlas_retry.workspace.discovery import open_workspace
-from atlas_retry.workspace.isolated import beside
+from atlas_retry.workspace.isolation.isolated import beside
 
 TIMEOUT_S = 300.0
 

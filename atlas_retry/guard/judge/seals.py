@@ -36,8 +36,8 @@ from atlas_retry.workspace.linked import (
 )
 from atlas_retry.workspace.place import parents
 from atlas_retry.workspace.scan import CACHE, Scan, Stat, differing, stat_of
-from atlas_retry.workspace.trees import walk
-from atlas_retry.workspace.unheld import (
+from atlas_retry.workspace.snapshot.trees import walk
+from atlas_retry.workspace.snapshot.unheld import (
     REMOVED,
     FolderStat,
     aside_folder,

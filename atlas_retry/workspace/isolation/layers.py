@@ -21,11 +21,11 @@ from atlas_retry import process
 from atlas_retry.errors import StateError
 from atlas_retry.process import Command
 from atlas_retry.state_dir import replace_file
-from atlas_retry.workspace import overlay
 from atlas_retry.workspace.discovery import Workspace
-from atlas_retry.workspace.look import Tracker
-from atlas_retry.workspace.restoring import restore
-from atlas_retry.workspace.state import changes
+from atlas_retry.workspace.isolation import overlay
+from atlas_retry.workspace.snapshot.look import Tracker
+from atlas_retry.workspace.snapshot.restoring import restore
+from atlas_retry.workspace.snapshot.state import changes
 
 _NOTE = "accept.note"
 CACHES = (

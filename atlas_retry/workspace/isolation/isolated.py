@@ -24,15 +24,16 @@ from atlas_retry import process, state_dir
 from atlas_retry.errors import StateError, WorkspaceError
 from atlas_retry.model import ChangeStatus
 from atlas_retry.patterns import words
-from atlas_retry.workspace import gitfacts, gitmoves, gittrace, overlay, place, walking
+from atlas_retry.workspace import gitfacts, gitmoves, gittrace, place, walking
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.gitunder import committed_since
-from atlas_retry.workspace.overlay import Layers, gone_with
+from atlas_retry.workspace.isolation import overlay
+from atlas_retry.workspace.isolation.overlay import Layers, gone_with
 from atlas_retry.workspace.place import Contents
-from atlas_retry.workspace.restoring import AFTERMATH_S, is_later, restore_but_edited
-from atlas_retry.workspace.shadow import drop, keep
-from atlas_retry.workspace.snapshots import snapshot, take
-from atlas_retry.workspace.state import changes
+from atlas_retry.workspace.snapshot.restoring import AFTERMATH_S, is_later, restore_but_edited
+from atlas_retry.workspace.snapshot.shadow import drop, keep
+from atlas_retry.workspace.snapshot.snapshots import snapshot, take
+from atlas_retry.workspace.snapshot.state import changes
 from atlas_retry.workspace.store import StoredFile
 
 ASKED = "it was asked for"

@@ -10,8 +10,8 @@ from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.git import MAX_NAMED, GitError, commit_id, git, lined, user_environment
 from atlas_retry.workspace.place import Contents, parents
 from atlas_retry.workspace.scan import Scan, Stat, scan
-from atlas_retry.workspace.shadow import parse_batch, shadow_git
-from atlas_retry.workspace.state import list_tree, read_state
+from atlas_retry.workspace.snapshot.shadow import parse_batch, shadow_git
+from atlas_retry.workspace.snapshot.state import list_tree, read_state
 from atlas_retry.workspace.store import StoredFile, git_mode
 from atlas_retry.workspace.walking import listing
 

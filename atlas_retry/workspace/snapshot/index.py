@@ -8,9 +8,9 @@ from atlas_retry.errors import WorkspaceError
 from atlas_retry.reading import read_file
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.git import GitError
-from atlas_retry.workspace.shadow import read_blobs
+from atlas_retry.workspace.snapshot.shadow import read_blobs
+from atlas_retry.workspace.snapshot.state import TreeState
 from atlas_retry.workspace.staged import staged
-from atlas_retry.workspace.state import TreeState
 
 _FRESH, _LOCK = "index.atlas", "index.lock"
 

@@ -33,7 +33,7 @@ from atlas_retry.workspace.store import git_mode
 from atlas_retry.workspace.walking import look_over
 
 if TYPE_CHECKING:
-    from atlas_retry.workspace.snapshots import HeldTree, Snapshot
+    from atlas_retry.workspace.snapshot.snapshots import HeldTree, Snapshot
 
 MAX_READ_BYTES = 32 << 20
 """Bytes that one look reads of files with unknown content; the rest stays unknown, and counts as
@@ -142,7 +142,7 @@ class Tracker:
         return self._hold(self.scan())
 
     def _hold(self, scan: Scan) -> "HeldTree":
-        from atlas_retry.workspace.snapshots import take  # start-up
+        from atlas_retry.workspace.snapshot.snapshots import take  # start-up
 
         if self._held is None or scan is not self._held.scan:
             self._held = take(self.ws, scan)

@@ -19,10 +19,10 @@ from atlas_retry.errors import WorkspaceError
 from atlas_retry.workspace import place
 from atlas_retry.workspace.discovery import Workspace, refs_in
 from atlas_retry.workspace.git import GitError, git, lined
-from atlas_retry.workspace.index import put_back_index
 from atlas_retry.workspace.scan import NESTED
-from atlas_retry.workspace.shadow import read_blobs
-from atlas_retry.workspace.state import TreeState, read_state
+from atlas_retry.workspace.snapshot.index import put_back_index
+from atlas_retry.workspace.snapshot.shadow import read_blobs
+from atlas_retry.workspace.snapshot.state import TreeState, read_state
 
 MAX_COPIED_BYTES = 200 << 20
 KEPT_S = 30 * 86_400.0

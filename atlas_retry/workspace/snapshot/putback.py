@@ -10,10 +10,10 @@ from atlas_retry.workspace import place
 from atlas_retry.workspace.discovery import Workspace, head_in, refs_in
 from atlas_retry.workspace.git import git
 from atlas_retry.workspace.gitfacts import PLAIN, git_files, ref_files
-from atlas_retry.workspace.index import put_back_index
-from atlas_retry.workspace.restoring import is_later
-from atlas_retry.workspace.snapshots import take
-from atlas_retry.workspace.state import TreeState, read_state
+from atlas_retry.workspace.snapshot.index import put_back_index
+from atlas_retry.workspace.snapshot.restoring import is_later
+from atlas_retry.workspace.snapshot.snapshots import take
+from atlas_retry.workspace.snapshot.state import TreeState, read_state
 
 _CONFIG = "config:"
 _FACTS = {"own/config.worktree": _CONFIG, "common/config": _CONFIG, **PLAIN}

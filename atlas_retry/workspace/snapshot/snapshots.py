@@ -28,8 +28,8 @@ from atlas_retry.workspace.scan import (
     Stat,
     stat_of,
 )
-from atlas_retry.workspace.shadow import exclusive, forget, index_git, shadow_git
-from atlas_retry.workspace.state import (
+from atlas_retry.workspace.snapshot.shadow import exclusive, forget, index_git, shadow_git
+from atlas_retry.workspace.snapshot.state import (
     INDEX,
     MANIFEST,
     GitFile,

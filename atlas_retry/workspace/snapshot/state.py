@@ -14,7 +14,7 @@ from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.git import GitError, split
 from atlas_retry.workspace.place import parents
 from atlas_retry.workspace.scan import CACHE, Unheld, differing
-from atlas_retry.workspace.shadow import read_blobs, shadow_git
+from atlas_retry.workspace.snapshot.shadow import read_blobs, shadow_git
 from atlas_retry.workspace.store import Attributes, StoredFile, blob_id, entry_of
 
 WORK, IGNORED = "work/", "ignored/"

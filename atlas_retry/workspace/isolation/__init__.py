@@ -1,0 +1,1 @@
+"""Work beside the workspace: overlays at its path, whole runs in layers, gates with other files."""
