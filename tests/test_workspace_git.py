@@ -11,7 +11,7 @@ from atlas_retry.model import GitFacts, Tree
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.gitfacts import git_facts
 from atlas_retry.workspace.locking import holder, lock
-from atlas_retry.workspace.snapshot.putback import put_back_git
+from atlas_retry.workspace.snapshot.git_state import put_back_git
 from atlas_retry.workspace.snapshot.restoring import restore
 from atlas_retry.workspace.snapshot.snapshots import snapshot
 from atlas_retry.workspace.snapshot.trees import DirectoryTree, revision_tree, tree

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from atlas_retry.workspace.recent import changed_lines
+from atlas_retry.workspace.changed import changed_lines
 from tests.repositories import ENVIRON, git, write
 
 

@@ -23,7 +23,7 @@ from atlas_retry.patterns import regex
 from atlas_retry.state_dir import TURN, VALIDATION
 from atlas_retry.text.units import copyable
 from atlas_retry.workspace import discovery, gitmoves, gitunder, installed, merging
-from atlas_retry.workspace.snapshot import pins, putback, restoring, shadow, state, trees
+from atlas_retry.workspace.snapshot import git_state, pins, restoring, shadow, state, trees
 from atlas_retry.workspace.snapshot.restoring import Restored
 from atlas_retry.workspace.snapshot.snapshots import load, snapshot
 from atlas_retry.workspace.snapshot.unheld import moved_caches
@@ -92,7 +92,7 @@ def undo(
     # first, because the index belongs to a HEAD, and refs need their objects
     given = pins.put_back(ws, run.start)
     git, theirs = _undo_git(ws, run, folder, quiet_s)
-    again = putback.put_back_destroyed(ws, run.start, given.again)
+    again = git_state.put_back_destroyed(ws, run.start, given.again)
     git = tuple(dict.fromkeys((*git, *again)))
     theirs = tuple(name for name in theirs if name not in again)
     committed = gitunder.committed_since(ws, run.start, known)
@@ -113,7 +113,7 @@ def undo(
     done = replace(done, git=git, git_conflicts=theirs, ended=ended, lost=(*done.lost, *lost))
     done = _checked(ws, done, run.start)
     done = replace(done, unheld=(*done.unheld, *moved_caches(ws.root, folder)))
-    return replace(done, differs=(*done.differs, *putback.moved_git(ws, run.start)))
+    return replace(done, differs=(*done.differs, *git_state.moved_git(ws, run.start)))
 
 
 def rebuild(root: Path, home: Path, start: str, environ: Mapping[str, str]) -> None:
@@ -152,9 +152,9 @@ def _undo_git(
     trace, but from the time.
     """
     if is_unrecorded(run.id):
-        return putback.put_back_moved(ws, run.start, quiet_s, run.left_behind)
+        return git_state.put_back_moved(ws, run.start, quiet_s, run.left_behind)
     done = undo_agents_git(ws, folder, is_open=run.is_open)
-    return done, tuple(sorted(putback.moved_git(ws, run.start)))
+    return done, tuple(sorted(git_state.moved_git(ws, run.start)))
 
 
 def undo_agents_git(ws: discovery.Workspace, folder: Path, *, is_open: bool) -> tuple[str, ...]:

@@ -30,7 +30,7 @@ from atlas_retry.run.triage import aligned, completed
 from atlas_retry.settings import STRATEGY, Settings, Step, attempts_of_run, nth
 from atlas_retry.text.globs import with_a_match
 from atlas_retry.text.redaction import clean, redact, secret_values
-from atlas_retry.workspace import recent
+from atlas_retry.workspace import changed
 from atlas_retry.workspace.isolation import isolated
 from atlas_retry.workspace.snapshot import trees
 
@@ -59,7 +59,7 @@ def first_brief(
         paths=tree.paths,
         gates=settings.gates,
         max_attempts=attempts_of_run(settings),
-        changed=recent.changed_lines(
+        changed=changed.changed_lines(
             root,
             settings.triage_baseline,
             environ=environ,

@@ -21,7 +21,7 @@ from atlas_retry.model import Gate, OpenReview, Validation, WorkspaceFacts
 from atlas_retry.settings import Settings, in_ci
 from atlas_retry.text.redaction import secret_values
 from atlas_retry.text.units import some
-from atlas_retry.workspace import unstaged
+from atlas_retry.workspace import staging
 from atlas_retry.workspace.discovery import (
     NotARepositoryError,
     Workspace,
@@ -231,7 +231,7 @@ def _keep_unstaged(opened: OpenWorkspace) -> Callable[[], str]:
     """See `Watched.keep_unstaged`."""
     try:
         git = opened.git
-        if not opened.tracker.uncommitted().paths or not (was := unstaged.unstaged(git)).paths:
+        if not opened.tracker.uncommitted().paths or not (was := staging.unstaged(git)).paths:
             return str
         held = opened.tracker.snapshot().id
     except (GitError, NotARepositoryError):  # a broken repository: gates run all the same
@@ -240,8 +240,8 @@ def _keep_unstaged(opened: OpenWorkspace) -> Callable[[], str]:
     def restore_put_aside() -> str:
         # the second signal of an impatient person has killed what would have restored it
         with process.uninterruptible("unstaged work that a gate had put aside is restored"):
-            now = unstaged.unstaged(git)
-            if gone := unstaged.put_aside(git, was, now):
+            now = staging.unstaged(git)
+            if gone := staging.put_aside(git, was, now):
                 restore(git, held, gone, look=opened.tracker.take)
                 opened.tracker.moved()
         put_aside = f"had put unstaged work aside; restored: {some(sorted(gone), 8)}"

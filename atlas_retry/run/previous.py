@@ -19,7 +19,7 @@ from atlas_retry.run.undecided import undecided
 from atlas_retry.text.globs import Globs
 from atlas_retry.text.units import some
 from atlas_retry.workspace import discovery, gitmoves, installed
-from atlas_retry.workspace.snapshot import putback, restoring, shadow, snapshots, state, trees
+from atlas_retry.workspace.snapshot import git_state, restoring, shadow, snapshots, state, trees
 
 MAX_SHOWN = 8
 _UNDER = ("HEAD", "state:", "hooks/", "info/")
@@ -110,7 +110,7 @@ def changed_by_others(
     git: discovery.Workspace, run: values.RunRow, paths: Collection[str], quiet_s: float
 ) -> str:
     """What someone else changed since the run, git's state or these paths; empty if nothing."""
-    moved = {name for name in putback.moved_git(git, run.start) if name.startswith(_UNDER)}
+    moved = {name for name in git_state.moved_git(git, run.start) if name.startswith(_UNDER)}
     if moved:
         return f"changed in git since: {some(sorted(moved), MAX_SHOWN)}"
     if theirs := restoring.edited_after(git, paths, quiet_s):

@@ -10,8 +10,7 @@ from atlas_retry.run.budget import SharedBudget
 from atlas_retry.run.open import OpenWorkspace
 from atlas_retry.settings import nth
 from atlas_retry.text.redaction import redact, secret_values
-from atlas_retry.workspace.changed import merge_base
-from atlas_retry.workspace.since import diff_since
+from atlas_retry.workspace.changed import diff_since, merge_base
 
 
 def reviewer(

@@ -98,6 +98,13 @@ def is_there(root: Path, path: str) -> bool:
     return False
 
 
+def is_later(file: Path, quiet_s: float) -> bool:
+    """Whether a file was changed after `quiet_s`, by its ctime, which cannot be set back."""
+    with suppress(OSError):
+        return file.lstat().st_ctime > quiet_s
+    return False
+
+
 def _status_in(folder: int, name: str) -> os.stat_result | None:
     with suppress(FileNotFoundError):
         status = os.stat(name, dir_fd=folder, follow_symlinks=False)

@@ -30,7 +30,7 @@ from atlas_retry.workspace.gitunder import committed_since
 from atlas_retry.workspace.isolation import overlay
 from atlas_retry.workspace.isolation.overlay import Layers, gone_with
 from atlas_retry.workspace.place import Contents
-from atlas_retry.workspace.snapshot.restoring import AFTERMATH_S, is_later, restore_but_edited
+from atlas_retry.workspace.snapshot.restoring import AFTERMATH_S, restore_but_edited
 from atlas_retry.workspace.snapshot.shadow import drop, keep
 from atlas_retry.workspace.snapshot.snapshots import snapshot, take
 from atlas_retry.workspace.snapshot.state import changes
@@ -152,7 +152,7 @@ def _move_back(ws: Workspace, note: Note, quiet_s: float) -> None:
     """Move every file back that was moved; beside its place if someone wrote there since."""
     for path, moved in _unheld(ws, note):
         file = ws.root / path
-        is_taken = is_later(file, quiet_s) or (file.is_dir() and not file.is_symlink())
+        is_taken = place.is_later(file, quiet_s) or (file.is_dir() and not file.is_symlink())
         was_there, is_moved = note.unheld[os.fsencode(path)], os.path.lexists(moved)
         if is_moved and is_taken:
             shutil.move(moved, f"{file}{_BESIDE}")

@@ -20,7 +20,7 @@ from atlas_retry.workspace import place
 from atlas_retry.workspace.discovery import Workspace, refs_in
 from atlas_retry.workspace.git import GitError, git, lined
 from atlas_retry.workspace.scan import NESTED
-from atlas_retry.workspace.snapshot.index import put_back_index
+from atlas_retry.workspace.snapshot.git_state import put_back_index
 from atlas_retry.workspace.snapshot.shadow import read_blobs
 from atlas_retry.workspace.snapshot.state import TreeState, read_state
 

@@ -8,7 +8,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
 from math import inf
-from pathlib import Path
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -19,7 +18,7 @@ from atlas_retry.workspace import place
 from atlas_retry.workspace.discovery import Workspace, commit_in, head_in
 from atlas_retry.workspace.place import Contents, folders_above, parents
 from atlas_retry.workspace.scan import Scan, is_ignored
-from atlas_retry.workspace.snapshot.index import is_staged, put_back_index
+from atlas_retry.workspace.snapshot.git_state import is_staged, put_back_index
 from atlas_retry.workspace.snapshot.shadow import contents
 from atlas_retry.workspace.snapshot.snapshots import HeldTree, take
 from atlas_retry.workspace.snapshot.state import TreeState, changes, read_state
@@ -168,7 +167,7 @@ def restore_but_edited(
     if begun:
         moved = {change.path for change in changes(ws, begun.snapshot, now, ignored=True)}
         theirs &= begun.edited | moved
-    if not (theirs or but) and not is_later(ws.git_dir / "index", quiet_s):
+    if not (theirs or but) and not place.is_later(ws.git_dir / "index", quiet_s):
         return restore(ws, snapshot_id)
     done = restore(ws, snapshot_id, paths - theirs - but)
     return replace(done, conflicts=tuple(sorted(theirs)))
@@ -180,13 +179,6 @@ def edited_after(ws: Workspace, paths: Iterable[str], quiet_s: float) -> set[str
     there = ((path, place.status(ws.root, path)) for path in paths)
     edited = {path for path, status in there if status and status.st_ctime > quiet_s}
     return edited | (paths & folders_above(edited))
-
-
-def is_later(file: Path, quiet_s: float) -> bool:
-    """Whether a file was changed after `quiet_s`, by its ctime, which cannot be set back."""
-    with suppress(OSError):
-        return file.lstat().st_ctime > quiet_s
-    return False
 
 
 def unheld(ws: Workspace, snapshot_id: str, *, ignored: bool = False) -> tuple[str, ...]:
