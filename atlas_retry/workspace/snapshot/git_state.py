@@ -1,4 +1,4 @@
-"""Restore git's own state: HEAD, refs, configuration, hooks, and an index nobody staged in since."""
+"""Restore git's own state: HEAD, refs, configuration, hooks, the index if nobody has staged."""
 
 import os
 from collections.abc import Collection, Iterator, Mapping

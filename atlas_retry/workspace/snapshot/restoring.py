@@ -175,9 +175,11 @@ def restore_but_edited(
 
 def edited_after(ws: Workspace, paths: Iterable[str], quiet_s: float) -> set[str]:
     """The files among these that were changed after `quiet_s`, and folders in place of files."""
-    paths = {*paths}
-    there = ((path, place.status(ws.root, path)) for path in paths)
-    edited = {path for path, status in there if status and status.st_ctime > quiet_s}
+    paths, edited = {*paths}, set[str]()
+    for path in paths:
+        there = place.status(ws.root, path)
+        if there and there.st_ctime > quiet_s:
+            edited.add(path)
     return edited | (paths & folders_above(edited))
 
 
