@@ -66,7 +66,7 @@ gate), else 3.
 
 def documents() -> dict[Path, str]:
     """Every generated file, whole."""
-    guard, costs = HERE / "guard.md", HERE / "costs.md"
+    guard, costs = HERE / "guard-reference.md", HERE / "costs.md"
     return {
         HERE.parent / "config.example.yaml": example(),
         HERE / "configuration.md": "".join(_keys()),

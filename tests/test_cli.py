@@ -565,8 +565,15 @@ def test_an_optional_gate_selected_by_name_decides(line: str, code: int, project
     assert atlas(project, "validate").code == 0
 
 
-def test_guard_without_a_base_shows_how_to_name_one(project: Project) -> None:
-    ended = atlas(project, "guard")
+def test_guard_without_a_base_judges_what_is_not_committed(project: Project) -> None:
+    (project.root / "test_calc.py").unlink()
+    ended = atlas(project, "guard", "--strict")
+    assert ended.code == 1
+    assert "test_calc.py: held" in ended.out
+
+
+def test_guard_with_an_empty_base_shows_how_to_name_one(project: Project) -> None:
+    ended = atlas(project, "guard", "--base", "")
     assert ended.code == 2
     assert "atlas guard --base main" in ended.err
 

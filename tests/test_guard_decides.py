@@ -835,7 +835,7 @@ def _rules_in_code() -> set[str]:
 
 
 def test_every_rule_is_in_the_table_of_the_page() -> None:
-    page = Path(__file__).parents[1].joinpath("docs/guard.md").read_text()
+    page = Path(__file__).parents[1].joinpath("docs/guard-reference.md").read_text()
     table = page.partition("<!-- rules -->")[2].partition("<!-- end of rules -->")[0]
     assert set(re.findall(r"^\| `([\w-]+)` \|", table, re.MULTILINE)) == _rules_in_code()
 

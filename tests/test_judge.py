@@ -158,8 +158,8 @@ def test_explain_reports_one_path_only(root: Path, environ: Environ) -> None:
 @pytest.mark.parametrize(
     ("folder", "base", "words"),
     [
-        (".", "", "--base is missing or empty"),
-        (".", "  ", "--base is missing or empty"),
+        (".", "", "--base is empty"),
+        (".", "  ", "--base is empty"),
         ("x", "HEAD", "is not a folder"),
     ],
 )

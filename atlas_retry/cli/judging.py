@@ -53,7 +53,7 @@ def guard(
     *,
     base: Annotated[
         str, typer.Option(metavar="REV_OR_DIR", help="The state before the change.")
-    ] = "",
+    ] = "HEAD",
     start_from: options.StartFrom = None,
     outside: Annotated[
         list[str] | None,

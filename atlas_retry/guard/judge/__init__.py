@@ -64,7 +64,7 @@ def _case(asked: ChangeAsked, environ: Mapping[str, str]) -> Case:
     root, base = asked.workspace, Path(asked.base)
     if not asked.base.strip():
         remedy = "name the commit or folder before the change: atlas guard --base main"
-        raise UsageError("--base is missing or empty", remedy=remedy)
+        raise UsageError("--base is empty", remedy=remedy)
     if not root.is_dir():
         raise UsageError(f"{root} is not a folder", remedy="Name the workspace that was changed.")
     before = base_tree(asked, environ)
