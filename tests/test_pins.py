@@ -331,3 +331,58 @@ def test_an_immutable_file_is_restored_once_it_may_be_changed(root: Path) -> Non
     assert not [*root.rglob(TEMPORARY)]
     done = rescue.undo(opened(root), run, folder, None)
     assert (done.conflicts, done.changed) == ((), ("src/b.py",))
+
+
+@pytest.fixture
+def module(root: Path) -> Path:
+    """A submodule with a branch."""
+    other = repository(root.parent / "other")
+    add = ("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(other), "module")
+    git(root, *add)
+    git(root, "commit", "-qm", "a submodule")
+    git(root / "module", "branch", "own")
+    return root / "module"
+
+
+def _without_gitfile(module: Path) -> None:
+    (module / ".git").unlink()
+
+
+def _without_modules(module: Path) -> None:
+    shutil.rmtree(module.parent / ".git/modules")
+
+
+def _pruned_module(module: Path) -> None:
+    git(module, "update-ref", "-d", "refs/heads/own")
+    _without_objects_of(module.parent / ".git/modules/module")
+
+
+def _without_objects_of(git_dir: Path) -> None:
+    shutil.rmtree(git_dir / "objects")
+    (git_dir / "objects/pack").mkdir(parents=True)
+
+
+@pytest.mark.parametrize("destroy", [_without_gitfile, _without_modules, _pruned_module])
+def test_a_submodule_is_given_back(destroy: Callable[[Path], None], module: Path) -> None:
+    root = module.parent
+    ws = opened(root)
+    head = git(module, "rev-parse", "HEAD")
+    run = _started(ws)
+    destroy(module)
+    rescue.undo(opened(root), run, root.parent / "run", None)
+    assert git(module, "rev-parse", "HEAD") == head
+    git(module, "fsck", "--connectivity-only")
+
+
+def test_what_no_run_needs_is_let_go_with_the_runs(root: Path) -> None:
+    ws = opened(root)
+    _started(ws)
+    there = {path for path in (ws.home / "pins").rglob("*") if path.is_file()}
+    _without_stash(root)
+    pins.sweep(ws, time.time() - 60)
+    assert {path for path in there if path.exists()} == there
+    pins.sweep(ws, time.time() + 60)
+    assert not any(path.exists() for path in there)
+    pins.pin(ws, snapshot(ws).id)
+    pins.sweep(ws, time.time() + 60)
+    assert [*(ws.home / "pins").rglob("*.pack")]

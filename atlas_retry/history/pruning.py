@@ -11,12 +11,13 @@ from pathlib import Path
 
 from atlas_retry import state_dir
 from atlas_retry.errors import WorkspaceError
+from atlas_retry.events import seconds_of
 from atlas_retry.history import archive
 from atlas_retry.history.database import opened, writing
 from atlas_retry.history.values import RunRow
 from atlas_retry.workspace import discovery
 from atlas_retry.workspace.isolation import layers, overlay
-from atlas_retry.workspace.snapshot import shadow
+from atlas_retry.workspace.snapshot import pins, shadow
 
 
 def prune(
@@ -35,7 +36,8 @@ def prune(
             return rows
         _drop_layers(home, known)
         for root, some in groupby(sorted(rows, key=lambda row: row.root), lambda row: row.root):
-            _drop(home, Path(root), [*some], environ)
+            left = [row for row in known if row.root == root and row not in rows and not row.pruned]
+            _drop(home, Path(root), [*some], oldest_s=_oldest_s(left), environ=environ)
         names = [(row.id,) for row in rows]
         with writing(connection) as to:  # keeps what statistics need
             to.executemany("UPDATE runs SET pruned = 1, final = NULL WHERE id = ?", names)
@@ -71,7 +73,15 @@ def _drop_layers(home: Path, rows: Sequence[RunRow]) -> None:
             overlay.remove_layers(layers.layers_folder(home, row.id))
 
 
-def _drop(home: Path, root: Path, rows: list[RunRow], environ: Mapping[str, str]) -> None:
+def _oldest_s(rows: Sequence[RunRow]) -> float:
+    """Start of the oldest of these runs, in seconds since the epoch."""
+    return min((seconds_of(row.started_at) for row in rows), default=0.0)
+
+
+def _drop(
+    home: Path, root: Path, rows: list[RunRow], *, oldest_s: float, environ: Mapping[str, str]
+) -> None:
+    """Drop runs of a workspace; `oldest_s` is when the oldest of those that stay began."""
     for row in rows:
         shutil.rmtree(home / "runs" / row.id, ignore_errors=True)
     try:
@@ -83,3 +93,4 @@ def _drop(home: Path, root: Path, rows: list[RunRow], environ: Mapping[str, str]
     prefixes = tuple(f"runs/{row.id}/" for row in rows)
     shadow.drop(ws, *(name for name in shadow.kept(ws) if name.startswith(prefixes)))
     shadow.compact(ws)
+    pins.sweep(ws, oldest_s)

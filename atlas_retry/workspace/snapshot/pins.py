@@ -16,9 +16,11 @@ from msgspec import Struct
 
 from atlas_retry.digests import sha256_of
 from atlas_retry.errors import WorkspaceError
+from atlas_retry.reading import read_start
 from atlas_retry.workspace import place
 from atlas_retry.workspace.discovery import Workspace, refs_in
 from atlas_retry.workspace.git import GitError, git, lined
+from atlas_retry.workspace.gitfacts import ref_files
 from atlas_retry.workspace.scan import NESTED
 from atlas_retry.workspace.snapshot.git_state import put_back_index
 from atlas_retry.workspace.snapshot.shadow import read_blobs
@@ -28,6 +30,7 @@ MAX_COPIED_BYTES = 200 << 20
 KEPT_S = 30 * 86_400.0
 """Objects that the repository has dropped longer ago are let go, as git's own reflog does."""
 _IDS = ("HEAD", "MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD")
+_GITFILE, _MAX_GITFILE_BYTES = "info/gitfile", 4096
 _NOT_OBJECTS = ("info", "tmp_")
 
 
@@ -40,35 +43,52 @@ def pin(ws: Workspace, snapshot_id: str) -> tuple[str, ...]:
     return tuple(filter(None, (_pinned(ws, one) for one in _repositories(ws, state))))
 
 
+def sweep(ws: Workspace, before_s: float) -> None:
+    """Let go of objects that the repositories dropped before the oldest run that is left began."""
+    for store in (ws.home / "pins").glob("*"):
+        _sweep(store, before_s)
+
+
 def _repositories(ws: Workspace, state: TreeState) -> Iterator[Path]:
-    """The common directory of the repository, and the `.git` folders inside."""
+    """The common directory of the repository, and each `.git` inside, a submodule's file too."""
     yield ws.common_dir
     for path, why in state.left_out.items():
-        if why == NESTED and (ws.root / path).is_dir():
+        if why == NESTED and _git_dir(ws.root / path).is_dir():
             yield ws.root / path
 
 
-def _store(ws: Workspace, git_dir: Path) -> Path:
+def _git_dir(place: Path) -> Path:
+    """The git directory itself, to which the file `.git` of a submodule leads."""
+    if place.is_dir():
+        return place
+    with suppress(OSError):
+        head, _, target = os.fsdecode(read_start(place, _MAX_GITFILE_BYTES)).partition("gitdir: ")
+        return place if head else place.parent / target.strip()
+    return place
+
+
+def _store(ws: Workspace, place: Path) -> Path:
     """The folder for a repository; its name stays when the work tree is moved."""
-    if git_dir == ws.common_dir:
+    if place == ws.common_dir:
         return ws.home / "pins/own"
-    return ws.home / "pins" / sha256_of(os.fsencode(git_dir.relative_to(ws.root)))[:16]
+    return ws.home / "pins" / sha256_of(os.fsencode(place.relative_to(ws.root)))[:16]
 
 
-def _pinned(ws: Workspace, git_dir: Path) -> str:
-    store, objects = _store(ws, git_dir), git_dir / "objects"
+def _pinned(ws: Workspace, place: Path) -> str:
+    store, git_dir = _store(ws, place), _git_dir(place)
+    objects = git_dir / "objects"
     if not os.access(git_dir, os.W_OK):
         return f"{git_dir} cannot be written: what a turn changes in it cannot be restored"
     try:
         store.mkdir(parents=True, exist_ok=True)
-        _sweep(store)
+        _sweep(store, time.time() - KEPT_S)
         for name in _files(objects):
             target = store / name
             target.parent.mkdir(parents=True, exist_ok=True)
             with suppress(FileExistsError, FileNotFoundError):
                 target.hardlink_to(objects / name)
         if git_dir != ws.common_dir:
-            _copy_state(git_dir, store)
+            _copy_state(place, git_dir, store)
     except OSError as error:
         if error.errno == errno.EXDEV:
             return _packed(ws, git_dir, store)
@@ -84,16 +104,23 @@ def _files(objects: Path) -> Iterator[str]:
         yield from (str(inside / name) for name in names if not name.startswith(_NOT_OBJECTS))
 
 
-def _sweep(store: Path) -> None:
-    """Remove what the repository dropped long ago, and a run has not needed since."""
+def _sweep(store: Path, before_s: float) -> None:
+    """Remove what the repository dropped before a time, but no copies from other file systems."""
     for name in _files(store):
-        status = (store / name).stat()
-        if status.st_nlink == 1 and status.st_ctime < time.time() - KEPT_S:
-            (store / name).unlink()
+        file = store / name
+        status = file.stat()
+        is_dropped = status.st_nlink == 1 and status.st_ctime < before_s
+        if is_dropped and not file.with_suffix(".keep").exists():
+            file.unlink()
 
 
-def _copy_state(git_dir: Path, store: Path) -> None:
+def _copy_state(place: Path, git_dir: Path, store: Path) -> None:
     """Copy what else a repository inside has: it is small, and no snapshot holds it."""
+    gitfile = store / _GITFILE
+    gitfile.unlink(missing_ok=True)
+    if place != git_dir:
+        gitfile.parent.mkdir(exist_ok=True)
+        shutil.copyfile(place, gitfile)
     shutil.rmtree(store / "info/git", ignore_errors=True)
     shutil.copytree(
         git_dir,
@@ -105,7 +132,9 @@ def _copy_state(git_dir: Path, store: Path) -> None:
 
 def _packed(ws: Workspace, git_dir: Path, store: Path) -> str:
     """Copy the objects that no earlier copy holds, from another file system."""
-    size = sum((git_dir / "objects" / name).stat().st_size for name in _files(git_dir / "objects"))
+    if _size(store) > 2 * MAX_COPIED_BYTES:  # copies of many runs: begin again
+        shutil.rmtree(store / "pack", ignore_errors=True)
+    size = _size(git_dir / "objects")
     if size > MAX_COPIED_BYTES:
         return (
             f"{git_dir} is on another file system than {ws.home} and has more than "
@@ -127,6 +156,10 @@ def _packed(ws: Workspace, git_dir: Path, store: Path) -> str:
     for pack in (store / "pack").glob("*.pack"):
         pack.with_suffix(".keep").touch()
     return ""
+
+
+def _size(objects: Path) -> int:
+    return sum((objects / name).stat().st_size for name in _files(objects))
 
 
 class GivenBack(Struct, frozen=True, kw_only=True):
@@ -188,14 +221,38 @@ def _refusing(ws: Workspace) -> Iterator[None]:
         ) from error
 
 
-def _rebuild_inside(ws: Workspace, git_dir: Path) -> bool:
-    """Make a repository inside again if it was removed and is held; returns whether it was."""
-    store = _store(ws, git_dir)
-    is_held = (store / "info/git").is_dir()
-    if git_dir.exists() or not git_dir.parent.is_dir() or not is_held:
+def _rebuild_inside(ws: Workspace, place: Path) -> bool:
+    """Make a repository inside again if it was removed and is held; returns whether it was.
+
+    One that is there gets back the objects that its branches had.
+    """
+    store = _store(ws, place)
+    if not place.parent.is_dir() or not (store / "info/git").is_dir():
         return False
-    shutil.copytree(store / "info/git", git_dir, symlinks=True)
-    _give_back(store, git_dir / "objects")
+    is_gone = not os.path.lexists(place)
+    if is_gone and (store / _GITFILE).exists():
+        shutil.copyfile(store / _GITFILE, place)
+    git_dir = _git_dir(place)
+    if not git_dir.exists():
+        shutil.copytree(store / "info/git", git_dir, symlinks=True)
+        is_gone = True
+    if is_gone or not _has_inside(ws, store, git_dir):
+        _give_back(store, git_dir / "objects")
+        return True
+    return False
+
+
+def _has_inside(ws: Workspace, store: Path, git_dir: Path) -> bool:
+    """Whether a repository inside has all that its refs reached when it was held."""
+    held = store / "info/git"
+    known = refs_in(dict(ref_files(held, held)))
+    ids = {oid for oid in known.values() if oid.isalnum()}
+    asked = ("rev-list", "--objects", "--quiet", "--missing=allow-promisor", "--stdin")
+    env = {**ws.environ, "GIT_DIR": str(git_dir)}
+    try:
+        git(*asked, cwd=git_dir, env=env, stdin=lined(ids))
+    except GitError:
+        return False
     return True
 
 
