@@ -36,8 +36,8 @@ def prune(
             return rows
         _drop_layers(home, known)
         for root, some in groupby(sorted(rows, key=lambda row: row.root), lambda row: row.root):
-            left = [row for row in known if row.root == root and row not in rows and not row.pruned]
-            _drop(home, Path(root), [*some], oldest_s=_oldest_s(left), environ=environ)
+            oldest_s = _oldest_s([row for row in known if row.root == root], but=rows)
+            _drop(home, Path(root), [*some], oldest_s=oldest_s, environ=environ)
         names = [(row.id,) for row in rows]
         with writing(connection) as to:  # keeps what statistics need
             to.executemany("UPDATE runs SET pruned = 1, final = NULL WHERE id = ?", names)
@@ -73,9 +73,10 @@ def _drop_layers(home: Path, rows: Sequence[RunRow]) -> None:
             overlay.remove_layers(layers.layers_folder(home, row.id))
 
 
-def _oldest_s(rows: Sequence[RunRow]) -> float:
-    """Start of the oldest of these runs, in seconds since the epoch."""
-    return min((seconds_of(row.started_at) for row in rows), default=0.0)
+def _oldest_s(rows: Sequence[RunRow], but: Sequence[RunRow]) -> float:
+    """Start of the oldest of these runs that stays, in seconds since the epoch."""
+    stay = (row for row in rows if not row.pruned and row not in but)
+    return min((seconds_of(row.started_at) for row in stay), default=0.0)
 
 
 def _drop(
