@@ -75,7 +75,8 @@ def _drop_layers(home: Path, rows: Sequence[RunRow]) -> None:
 
 def _oldest_s(rows: Sequence[RunRow], but: Sequence[RunRow]) -> float:
     """Start of the oldest of these runs that stays, in seconds since the epoch."""
-    stay = (row for row in rows if not row.pruned and row not in but)
+    there = (row for row in rows if not row.pruned)
+    stay = (row for row in there if row not in but)
     return min((seconds_of(row.started_at) for row in stay), default=0.0)
 
 
