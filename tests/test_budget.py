@@ -106,6 +106,16 @@ def test_the_last_run_may_spend_what_others_left() -> None:
     assert budget.draw("c", FRESH, 10.0).promised_usd == 7.0
 
 
+def test_what_all_attempts_of_ended_runs_have_cost_is_not_spent_again() -> None:
+    budget = SharedBudget(runs=2)
+    for progress in (FRESH, after(1.25)):
+        budget.draw("a", progress, 3.0)
+        budget.settle("a", 1.0)
+        budget.settle("a", 0.25)  # its review
+    budget.leave("a")
+    assert budget.draw("b", FRESH, 3.0).promised_usd == 0.5
+
+
 def test_an_attempt_is_promised_at_least_the_highest_known_cost() -> None:
     budget = SharedBudget(runs=8, jobs=4)
     budget.draw("a", FRESH, 10.0)

@@ -2,6 +2,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,7 +13,12 @@ from atlas_retry.workspace import place
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.scan import TEMPORARY
 from atlas_retry.workspace.snapshot.git_state import put_back_moved
-from atlas_retry.workspace.snapshot.restoring import INDEX, differing, restore
+from atlas_retry.workspace.snapshot.restoring import (
+    INDEX,
+    differing,
+    restore,
+    restore_but_edited,
+)
 from atlas_retry.workspace.snapshot.snapshots import snapshot
 from atlas_retry.workspace.snapshot.state import changes
 from atlas_retry.workspace.store import StoredFile
@@ -491,3 +497,46 @@ def test_an_owner_that_was_changed_since_is_left(root: Path, ws: Workspace) -> N
     os.setxattr(root / "src/a.py", "user.mine", b"later")
     restore(ws, held.id, since=left.id)
     assert place.extended(root / "src/a.py") == (("user.mine", b"later"),)
+
+
+def test_an_ignored_file_that_a_person_rewrote_since_stays(root: Path, ws: Workspace) -> None:
+    write(root, ".gitignore", "*.env\n")
+    for name in ("one.env", "two.env"):
+        write(root, name, "mine\n")
+    start = snapshot(ws)
+    for name in ("one.env", "two.env"):
+        write(root, name, "of the agent\n")
+    end = snapshot(ws)
+    write(root, "one.env", "of a person\n")
+    done = restore(ws, start.id, since=end.id)
+    assert (root / "one.env").read_text() == "of a person\n"
+    assert (root / "two.env").read_text() == "mine\n"
+    assert done.conflicts == ("one.env",)
+
+
+@pytest.mark.parametrize("how", ["mv", "cp -p"])
+def test_an_older_file_put_in_place_after_a_kill_stays(how: str, root: Path, ws: Workspace) -> None:
+    write(root.parent, "older", "of a person\n")
+    os.utime(root.parent / "older", (0, 0))
+    start = snapshot(ws)
+    write(root, "src/a.py", "of the agent\n")
+    write(root, "src/b.py", "of the agent\n")
+    killed_s = time.time()
+    time.sleep(0.05)
+    subprocess.run((*how.split(" "), root.parent / "older", root / "src/a.py"), check=True)
+    done = restore_but_edited(ws, start.id, killed_s)
+    assert (root / "src/a.py").read_text() == "of a person\n"
+    assert (root / "src/b.py").read_text() == "b = 2\n"
+    assert done.conflicts == ("src/a.py",)
+
+
+def test_what_a_person_put_into_a_folder_in_place_of_a_file_stays(
+    root: Path, ws: Workspace
+) -> None:
+    start = snapshot(ws)
+    (root / "src/a.py").unlink()
+    end = snapshot(ws)
+    write(root, "src/a.py/mine.txt", "of a person\n")
+    done = restore(ws, start.id, since=end.id)
+    assert (root / "src/a.py/mine.txt").read_text() == "of a person\n"
+    assert done.conflicts == ("src/a.py",)
