@@ -35,6 +35,7 @@ UNITTEST = {
         "    def test_bad(self):\n        print('BAD' 'RAN')\n        self.assertEqual(1, 2)\n"
     ),
 }
+MAIN = "\n\nif __name__ == '__main__':\n    unittest.main()\n"
 NODE = {
     "setup.js": "globalThis.one = 1\n",
     "test/a.test.js": (
@@ -75,6 +76,12 @@ RECIPE = "test:\n\tPYTHONPATH=src python -m pytest -q tests\n"
         (INSIDE, "cd api && PYTHONPATH=src pytest -q"),
         (INSIDE | {"api/pytest.ini": INI["alt.ini"]}, "pytest -q --rootdir=api -c api/pytest.ini"),
         (PYTEST | {"run.sh": "set -x\nPYTHONPATH=src pytest -q tests\n"}, "sh run.sh"),
+        (PYTEST, "set -e; export PYTHONPATH=src; pytest -q"),
+        (INSIDE, "(cd api && PYTHONPATH=src pytest -q) && echo done"),
+        (
+            UNITTEST | {"tests/main.py": f"{UNITTEST['tests/test_a.py']}{MAIN}"},
+            "python tests/main.py",
+        ),
         (UNITTEST, "python -m unittest -v"),
         (UNITTEST, "python -m unittest discover -s tests -t . -v"),
         (UNITTEST, "python -Wd -m unittest -b tests.test_a"),

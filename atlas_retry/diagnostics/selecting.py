@@ -92,6 +92,11 @@ CHANGING: Mapping[str, tuple[str, ...]] = {
 """Options of a program that write files, or load other code or settings."""
 
 
+_SUBSHELL = regex(r"^\s*\(([^()'\"]*)\)")
+_SETS_UP = regex(r"(?:export|source|\.)\s")
+"""A part of a command that changes the shell for the parts after it."""
+
+
 def reproducing(result: GateResult, test: Diagnostic) -> str | None:
     """The command that runs this failing test in the folder of its gate; None if unknown."""
     return next(reproducing_each(result, (test,)))
@@ -99,6 +104,7 @@ def reproducing(result: GateResult, test: Diagnostic) -> str | None:
 
 def reproducing_each(result: GateResult, tests: Iterable[Diagnostic]) -> Iterator[str | None]:
     """Like `reproducing`, for each of a gate's tests; looks through its output once."""
+    result = replace(result, command=_SUBSHELL.sub(r"\1", result.command))
     call_of = cache(partial(_call, result))
     return (_reproducing(result, test, call_of) for test in tests)
 
@@ -110,6 +116,8 @@ def _reproducing(
     if runner is None or not test.test_id:
         return None
     path, name = _path_and_name_of(test.test_id, test.tool)
+    if name.startswith("__main__.") and test.path:  # the module is the script that was started
+        name = posixpath.splitext(test.path)[0].replace("/", ".") + name.removeprefix("__main__")
     folder, beside = folder_of(result.command), _folder_of(test, path, result.cwd)
     call = call_of(runner, is_inside=beside not in (None, folder))
     if call is None:
@@ -123,6 +131,8 @@ def _reproducing(
             test.path, posixpath.join(result.cwd, folder, *call.value_of("-C"))
         )
     enter = "" if folder == "." else f"cd {shlex.quote(folder)} && "
+    set_up = filter(_SETS_UP.match, SEPARATOR.split(result.command))
+    enter += "".join(f"{line} && " for line in set_up)
     return f"{enter}{call.start} {runner.selecting(AskedTest(path=path, name=name, call=call))}"
 
 
