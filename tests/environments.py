@@ -23,6 +23,7 @@ from msgspec.structs import replace
 from tests.hooks import begin, end
 from tests.messages_server import MessagesServer, call, say, serving
 from tests.miniatures import miniature, put
+from tests.programs import machine_path
 from tests.projects import Project, atlas, git
 from tests.test_agents_claude_code import real_claude
 from tests.test_claude_loop import ARGUMENTS, environment
@@ -401,7 +402,7 @@ SYNCS: tuple[Sync, ...] = (
     Sync(name="npm-ci-agent", needs=("npm",), files=_NPM, setup="npm install --silent",
          gate="npm test", turn=f"npm ci --silent; {_FIX_JS}; npm test"),
     Sync(name="npm-ci-big", needs=("npm",),
-         files=_NPM | {"package.json": _NPM["package.json"].replace("dep-1.0.0.tgz", "dep-2.0.0.tgz")},
+         files=_NPM | {"package.json": _NPM["package.json"].replace("dep-1.0.0.tgz", "big.tgz")},
          setup="npm install --silent", gate="npm test", turn=f"npm ci --silent; {_FIX_JS}; npm test"),
     Sync(name="npm-hook", needs=("npm",), files=_NPM, setup="npm install --silent", gate="npm test",
          turn=f"npm install --silent; {_FIX_JS}", way="hook"),
@@ -441,7 +442,7 @@ def housed(folder: Path) -> dict[str, str]:
         for path, text in (texts | {f"{info}/RECORD": record}).items():
             archive.writestr(path, text)
     _npm_archive(house / "dep-1.0.0.tgz")
-    _npm_archive(house / "dep-2.0.0.tgz", {"package/bin/dep": "#!/bin/sh\n" + "# dep\n" * 400_000})
+    _npm_archive(house / "big.tgz", {"package/bin/dep": "#!/bin/sh\n" + "# dep\n" * 400_000})
     (house / "gem/lib").mkdir(parents=True)
     (house / "gem/lib/dep.rb").write_text("def three\n  3\nend\n")
     (house / "gem/dep.gemspec").write_text(
@@ -579,7 +580,7 @@ def _place(folder: Path, name: str) -> tuple[Path, dict[str, str]]:
     at = folder / name
     (at / "home").mkdir(parents=True)
     return at, {
-        "PATH": os.environ["PATH"],
+        "PATH": machine_path(),
         "HOME": str(at / "home"),
         "LANG": "C.UTF-8",
         "ATLAS_HOME": str(at / "state"),

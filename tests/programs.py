@@ -40,6 +40,11 @@ def keep_to_usual_programs() -> None:
         os.environ["PATH"] = path_of(*USUAL)
 
 
+def machine_path() -> str:
+    """The PATH of whoever started the tests."""
+    return os.environ.get(_MACHINE, os.defpath)
+
+
 def found(program: str) -> str | None:
     """Absolute path of a program of this machine, also of one that is not usual.
 
@@ -47,7 +52,7 @@ def found(program: str) -> str | None:
     """
     if program in ("python", "python3"):
         return _python()
-    places = (str(Path(sys.executable).parent), os.environ.get(_MACHINE, os.defpath))
+    places = (str(Path(sys.executable).parent), machine_path())
     return shutil.which(program, path=os.pathsep.join(places))
 
 

@@ -1,5 +1,6 @@
 """A green is never bought: what decides, beside and in the tree, in small whole projects."""
 
+import shutil
 import venv
 from pathlib import Path
 
@@ -44,10 +45,11 @@ def nested(tmp_path: Path, environ: Environ, turn: str) -> Project:
 
 
 @pytest.mark.in_place("in layers it is deleted for the run only")
+@pytest.mark.parametrize("gone", ["vendored/lib/.git", "vendored"])
 def test_a_deleted_nested_repository_is_given_back_and_its_turn_refused(
-    tmp_path: Path, environ: Environ
+    tmp_path: Path, environ: Environ, gone: str
 ) -> None:
-    project = nested(tmp_path, environ, "rm -rf vendored/lib/.git")
+    project = nested(tmp_path, environ, f"rm -rf {gone}")
     done = atlas(project, "retry", ".", "--ai-fix", "--max-attempts", "1")
     assert done.code == 1
     assert "deleted during the turn, and restored: vendored/lib/.git" in done.out + done.err
@@ -58,6 +60,20 @@ def test_a_deleted_nested_repository_is_given_back_and_its_turn_refused(
     assert git(inner, "status", "--porcelain", environ=environ) == ""
     undone = atlas(project, "undo")
     assert (undone.code, "as it was before" in undone.out) == (0, True)
+
+
+@pytest.mark.in_place("in layers it is deleted for the run only")
+def test_undo_names_a_nested_repository_that_it_gives_back(
+    tmp_path: Path, environ: Environ
+) -> None:
+    project = nested(tmp_path, environ, "true")
+    assert atlas(project, "retry", ".", "--ai-fix").code == 0
+    inner = project.root / "vendored" / "lib"
+    shutil.rmtree(inner / ".git")
+    undone = atlas(project, "undo")
+    assert undone.code == 0
+    assert "restored in git: vendored/lib/.git" in undone.out
+    assert "never pushed" in git(inner, "log", environ=environ)
 
 
 @pytest.mark.parametrize(

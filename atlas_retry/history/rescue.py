@@ -93,7 +93,7 @@ def undo(
     given = pins.put_back(ws, run.start)
     git, theirs = _undo_git(ws, run, folder, quiet_s)
     again = git_state.put_back_destroyed(ws, run.start, given.again)
-    git = tuple(dict.fromkeys((*git, *again)))
+    git = tuple(dict.fromkeys((*given.inside, *git, *again)))
     theirs = tuple(name for name in theirs if name not in again)
     committed = gitunder.committed_since(ws, run.start, known)
     if known and committed:

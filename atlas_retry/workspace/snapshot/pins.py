@@ -21,6 +21,7 @@ from atlas_retry.workspace import place
 from atlas_retry.workspace.discovery import Workspace, refs_in
 from atlas_retry.workspace.git import GitError, git, lined
 from atlas_retry.workspace.gitfacts import ref_files
+from atlas_retry.workspace.place import make_folder
 from atlas_retry.workspace.scan import NESTED
 from atlas_retry.workspace.snapshot.git_state import put_back_index
 from atlas_retry.workspace.snapshot.shadow import read_blobs
@@ -227,8 +228,9 @@ def _rebuild_inside(ws: Workspace, place: Path) -> bool:
     One that is there gets back the objects that its branches had.
     """
     store = _store(ws, place)
-    if not place.parent.is_dir() or not (store / "info/git").is_dir():
+    if not (store / "info/git").is_dir():
         return False
+    make_folder(ws.root, place.parent.relative_to(ws.root).as_posix())
     is_gone = not os.path.lexists(place)
     if is_gone and (store / _GITFILE).exists():
         shutil.copyfile(store / _GITFILE, place)
