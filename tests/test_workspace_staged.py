@@ -17,7 +17,8 @@ def _sparse(root: Path) -> None:
     write(root, "aside/c.py", "c = 1\n")
     git(root, "add", "-A")
     git(root, "commit", "-qm", "more")
-    git(root, "sparse-checkout", "set", "--cone", "--sparse-index", "src")
+    git(root, "sparse-checkout", "init", "--cone", "--sparse-index")
+    git(root, "sparse-checkout", "set", "src")  # before git 2.35 it has no --cone
 
 
 FORMS: dict[str, Callable[[Path], object]] = {
