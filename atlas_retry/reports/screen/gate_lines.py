@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from atlas_retry.model import Diagnostic, GateResult, Status, Validation
+from atlas_retry.model import Diagnostic, GateResult, Kind, Status, Validation
 from atlas_retry.reports.problems import more, position, tests_first
 from atlas_retry.reports.screen.lines import (
     MAX_MESSAGE_CHARS,
@@ -58,7 +58,16 @@ def failure_lines(validation: Validation, *, verbosity: int = 0) -> Iterator[Lin
             yield f"{result.name}: {error}", "gate"
             yield f"  $ {result.command}", "code"
             yield from _problems(result, verbosity)
-            yield from _output(result, verbosity)
+            if verbosity > 0 or not _is_all_listed(result):
+                yield from _output(result, verbosity)
+            if result.log_path:
+                yield f"  the whole output: {result.log_path}", "dim"
+
+
+def _is_all_listed(result: GateResult) -> bool:
+    """Whether the list of problems says what the output says; of a test it lacks the traceback."""
+    read = result.kind is not Kind.TEST and not result.at_least
+    return read and bool(result.diagnostics) and all(map(position, result.diagnostics))
 
 
 def _problems(result: GateResult, verbosity: int) -> Iterator[Line]:
@@ -81,12 +90,13 @@ def _problem(diagnostic: Diagnostic) -> str:
 
 def _message(diagnostic: Diagnostic) -> str:
     first = (diagnostic.message.strip().splitlines() or [""])[0]
-    rule = f"{diagnostic.rule_id} " if diagnostic.rule_id else ""
-    if first.startswith(rule.strip()):
-        rule = ""
+    rule, message = diagnostic.rule_id or "", bounded(printable(first), MAX_MESSAGE_CHARS)
+    if rule and not first.startswith(rule):
+        # a code such as F401 is read first, a rule that is made of words last
+        message = f"{rule} {message}" if any(map(str.isdigit, rule)) else f"{message} [{rule}]"
     times = f" (x{diagnostic.count})" if diagnostic.count > 1 else ""
     before = " (there before the change)" if diagnostic.preexisting else ""
-    return f"{rule}{bounded(printable(first), MAX_MESSAGE_CHARS)}{times}{before}"
+    return f"{message}{times}{before}"
 
 
 def _output(result: GateResult, verbosity: int) -> Iterator[Line]:
@@ -98,8 +108,6 @@ def _output(result: GateResult, verbosity: int) -> Iterator[Line]:
         if lines:
             yield f"  {name}:", "dim"
             yield from ((f"    {line}", "") for line in lines)
-    if result.log_path:
-        yield f"  the whole output: {result.log_path}", "dim"
 
 
 def validation_summary(
@@ -112,8 +120,8 @@ def validation_summary(
         text, style = text.replace("clean", "not reviewed", 1), "warn"
     yield text, style
     if not validation.success:
-        for result in validation.broken:
-            yield f"  {bounded(result.error or result.name, MAX_MESSAGE_CHARS)}", "warn"
+        for error in dict.fromkeys(result.error or result.name for result in validation.broken):
+            yield f"  {bounded(error, MAX_MESSAGE_CHARS)}", "warn"
         yield from command_lines("next", next_command)
 
 
