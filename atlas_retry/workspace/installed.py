@@ -311,48 +311,57 @@ _URL = regex(r'"url":\s*"file://([^"]+)"')
 def own_installation(root: Path, moved: Iterable[str], holding: Holding) -> frozenset[str]:
     """Those of the moved files that only say that the project itself is installed from its sources.
 
-    Installers write them anew whenever `pyproject.toml` is newer. Source: PEP 610, PEP 660. Entry
-    points count only as they were, a `.pth` only if it leads to where the old one led, the root or
-    its `src`.
+    Installers write them anew whenever `pyproject.toml` is newer. Source: PEP 610, PEP 660. A
+    `.pth` counts only if it leads and led into the workspace, to where one led before, the root or
+    its `src`; entry points only if those of the project are what they were.
     """
     paths = frozenset(moved)
     own = {top for top in folders_above(paths) if _is_of(root, top, holding)}
     beside = {info.rpartition("/")[0] for info in own}
-    led = {os.fsencode(root), os.fsencode(root / "src")}
-    led.update(chain.from_iterable(text.split() for text in _held_texts(holding, ".pth")))
-    entries = _held_texts(holding, _ENTRIES)
+    names = [f"{info}/{_ENTRIES}" for info in own]
+    same_entries = {*filter(None, map(holding.content, names))} == {*_present(root, names)}
+    led = {os.fsencode(root), os.fsencode(root / "src"), *_held_leads(root, holding)}
 
     def is_harmless(path: str) -> bool:
-        now = _read(root, path)
-        text = now[1] if now else b""
         if path.endswith(".pth"):
-            return path.rpartition("/")[0] in beside and {*text.split()} <= led
-        is_new_entry = path.endswith(_ENTRIES) and text not in entries
-        return not is_new_entry and not own.isdisjoint(parents(path))
+            lines = b"\n".join((holding.content(path) or b"", *_present(root, [path])))
+            return path.rpartition("/")[0] in beside and led.issuperset(lines.split(b"\n"))
+        is_entry = path.endswith(f"/{_ENTRIES}")
+        return (same_entries or not is_entry) and not own.isdisjoint(parents(path))
 
     return frozenset(filter(is_harmless, paths))
 
 
-def _held_texts(holding: Holding, suffix: str) -> set[bytes]:
-    texts = map(holding.content, (path for path in holding.files if path.endswith(suffix)))
-    return {b"", *filter(None, texts)}
+_ENTRIES = "entry_points.txt"
 
 
-_ENTRIES = ".dist-info/entry_points.txt"
+def _present(root: Path, paths: Iterable[str]) -> Iterator[bytes]:
+    """The contents of those of the files that are there."""
+    for path in paths:
+        if read := _read(root, path):
+            yield read[1]
+
+
+def _held_leads(root: Path, holding: Holding) -> Iterator[bytes]:
+    """Empty lines, and those of held `.pth` files that name a folder of the workspace."""
+    yield b""
+    for path in holding.files:
+        text = holding.content(path) if path.endswith(".pth") else None
+        for line in (text or b"").split(b"\n"):
+            if Path(os.path.normpath(os.fsdecode(line))).is_relative_to(root):
+                yield line
 
 
 def _is_of(root: Path, info: str, holding: Holding) -> bool:
-    """Whether a `.dist-info` is, or was, of something installed from the workspace.
+    """Whether a `.dist-info` was of something installed from the workspace, or is and is new.
 
     That is the project itself, editable or as the archive that tox builds in its own folder.
     """
-    name = f"{info}/direct_url.json"
     if not info.endswith(".dist-info"):
         return False
-    now = _read(root, name)
-    texts = (now[1] if now else b"", holding.content(name) or b"")
-    for text in (text.decode("utf-8", "replace") for text in texts):
-        url = _URL.search(text)
-        if url and Path(os.path.normpath(url[1])).is_relative_to(root):
-            return True
-    return False
+    name = f"{info}/direct_url.json"
+    text = holding.content(name) or b""
+    if not text and f"{info}/METADATA" not in holding.files:
+        text = b"".join(_present(root, [name]))
+    url = _URL.search(text.decode("utf-8", "replace"))
+    return url is not None and Path(os.path.normpath(url[1])).is_relative_to(root)
