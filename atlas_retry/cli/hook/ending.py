@@ -104,7 +104,7 @@ def _unjudged(
     """The answer to a turn that could not be judged, which no earlier result may stand for."""
     with suppress(AtlasError, OSError):
         root = config.root_of(project(turn, environ))
-        result = TurnResult(line=f"gates: unjudged, {why}")
+        result = TurnResult(gates="unjudged", line=f"gates: unjudged, {why}")
         _keep(state_dir.locate(environ), root, turn, result)
     return not_judged(why, remedy)
 
@@ -162,7 +162,9 @@ def _answer(turn: HookTurn, environ: Mapping[str, str], limit_s: float) -> HookA
         home,
         opened.root,
         turn,
-        TurnResult(line=after.line, failed=red, tree=tree, sent_back=is_sent_back),
+        TurnResult(
+            gates=after.gates, line=after.line, failed=red, tree=tree, sent_back=is_sent_back
+        ),
     )
     return answer
 
@@ -183,9 +185,8 @@ def _keep_end(
 
 
 def _keep(home: Path, root: Path, turn: HookTurn, result: TurnResult) -> None:
-    gates = result.line.removeprefix("gates: ").partition(",")[0]
     ids = {"session_id": turn.session_id, "root": str(root), "ended_at": now()}
-    memory.keep_result(home, replace(result, gates=gates, **ids))
+    memory.keep_result(home, replace(result, **ids))
 
 
 def _site(

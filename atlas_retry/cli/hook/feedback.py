@@ -140,18 +140,20 @@ def answered(
     if opinion.blocking:
         failed.append(guard_result(opinion.blocking))
     asked = _asked(opinion)
-    line = first_line(validation, opinion, failed)
+    gates, what = outcome(validation, opinion, failed)
+    line = f"gates: {gates}, {what}"
+    tally = replace(tally, line=line, gates=gates)
     if not failed:
         shown = line if opinion.tree else None
         text = _joined(shown, _passed(validation, opinion, tally.sent), warned, asked)
-        return HookAnswer(system_message=text), replace(_reset(tally), line=line)
+        return HookAnswer(system_message=text), _reset(tally)
     last = _last_attempt(failed, tally, limits)
     if tally.sent >= last:
         text = _joined(line, _given_up(failed, tally.sent, opinion), warned, asked)
         end = HookAnswer(continues=False, stop_reason=text, system_message=text)
-        return end, replace(tally, line=line)
+        return end, tally
     counts = Counter(tally.by_gate) + Counter({result.name for result in failed})
-    after = replace(tally, sent=tally.sent + 1, by_gate=dict(counts), line=line)
+    after = replace(tally, sent=tally.sent + 1, by_gate=dict(counts))
     names = [f"{r.name}{OLDER if _is_older(r, opinion.before) else ''}" for r in failed]
     pairs = zip(names, failed, strict=True)
     gates = "\n\n".join(f"❌ {name}\nError: {detail(result)}" for name, result in pairs)
@@ -179,29 +181,31 @@ def _asked(opinion: TurnOpinion) -> str | None:
 def told(opinion: TurnOpinion) -> HookAnswer:
     """The answer to a turn that changed no file: what was known at the prompt; it may end."""
     red = _red_in(opinion.before)
-    line = f"{_red(red)}; this turn changed no file" if red else None
+    line = f"gates: red, {_problems(red)}; this turn changed no file" if red else None
     return HookAnswer(system_message=_joined(line, *_warnings(red, red), _asked(opinion)))
 
 
-def first_line(validation: Validation, opinion: TurnOpinion, failed: Sequence[GateResult]) -> str:
-    """The outcome in one line that an evaluator can quote."""
+def outcome(
+    validation: Validation, opinion: TurnOpinion, failed: Sequence[GateResult]
+) -> tuple[str, str]:
+    """The outcome, as in `TurnResult.gates`, and of what, in words that an evaluator can quote."""
     if failed:
-        return _red(failed)
+        return "red", _problems(failed)
     if validation.broken:
-        return f"gates: unsure, {counted(len(validation.broken), 'gate')} could not be run"
+        return "unsure", f"{counted(len(validation.broken), 'gate')} could not be run"
     if opinion.shown or opinion.silent:
         why = f"{counted(len(opinion.shown), 'change')} to look at" if opinion.shown else ""
-        return f"gates: unsure, {why or 'the guard has not judged'}"
+        return "unsure", why or "the guard has not judged"
     older = sum(result.blocks for result in validation.results)
     if older:
-        return f"gates: red, as before this turn in {counted(older, 'gate')}"
+        return "red", f"as before this turn in {counted(older, 'gate')}"
     passed = sum(result.success for result in validation.results)
     tree = f", tree {opinion.tree[:7]}" if opinion.tree else ""
-    return f"gates: green, {passed} of {len(validation.results)}{tree}"
+    return "green", f"{passed} of {len(validation.results)}{tree}"
 
 
-def _red(failed: Sequence[GateResult]) -> str:
-    return f"gates: red, {counted(sum(max(r.problems, 1) for r in failed), 'problem')}"
+def _problems(failed: Sequence[GateResult]) -> str:
+    return counted(sum(max(r.problems, 1) for r in failed), "problem")
 
 
 def _is_older(result: GateResult, before: Sequence[GateResult]) -> bool:

@@ -134,6 +134,8 @@ class BlockTally(msgspec.Struct, frozen=True, kw_only=True):
     """Prompts that the agent scheduled for itself."""
     line: str = ""
     """First line of the last answer."""
+    gates: str = ""
+    """The outcome that the line says, as in `TurnResult`."""
     refused_tree: str | None = None
     """Tree id of the files after the last turn, if some of them were refused."""
 
