@@ -26,6 +26,7 @@ LIMITS = Limits(
 )
 OTHER_RED = validation(result("tests", Status.FAILED, "c"))
 BROKEN = validation(result("tests", Status.BROKEN))
+GONE = validation(replace(result("tests", Status.BROKEN), error="no daemon"))
 REFUSED = AgentReply(status=ReplyStatus.UNAVAILABLE, error="no key", remedy="export KEY")
 CHEAT = (Violation(rule="test-deleted", path="test_a.py"),)
 ASKED = (OpenReview(rule="special-case", path="a.py", run_id="RUN", attempt=1),)
@@ -69,6 +70,7 @@ def ended(so_far: Progress, limits: Limits = LIMITS) -> End | None:
         (progress(attempt(after=GREEN)), Verdict.FIXED),
         (progress(baseline=BROKEN), Verdict.BROKEN),
         (progress(refused=REFUSED), Verdict.BROKEN),
+        (progress(attempt(1, after=GONE), attempt(2, after=GONE)), Verdict.BROKEN),
         (progress(attempt(gave_up="the test is wrong")), Verdict.GAVE_UP),
         (
             progress(

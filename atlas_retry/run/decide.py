@@ -185,12 +185,27 @@ def _broken(progress: Progress, limits: Limits) -> End | None:
     broken, refused = progress.latest.broken, progress.refused
     if broken and not progress.attempts:
         return _broken_by(broken[0])
+    if twice := _broken_twice(progress.attempts):
+        return _broken_by(twice[0])
     if reviews := [result for result in broken if result.kind is Kind.REVIEW]:
         return End(verdict=Verdict.BROKEN, reason=f"{reviews[0].name}: {reviews[0].error}")
     if refused and limits.with_agent:
         reason = refused.error or "no agent is available"
         return End(verdict=Verdict.BROKEN, reason=reason, remedy=refused.remedy)
     return None
+
+
+def _broken_twice(attempts: Sequence[Attempt]) -> list[GateResult]:
+    """Gates that could not be run after each of two attempts, for one cause, if all else passed.
+
+    Once, it may be the attempt's own failure.
+    """
+    last = [attempt.validation for attempt in attempts[-2:] if attempt.validation]
+    red = [[one for one in validation.failures if one.blocks] for validation in last]
+    causes = {tuple((one.name, one.status, one.error) for one in failures) for failures in red}
+    is_lasting = len(red) == len(attempts[-2:]) > 1 == len(causes)
+    only_broken = all(one.status is Status.BROKEN for one in red[-1]) if is_lasting else False
+    return red[-1] if only_broken else []
 
 
 def _broken_by(gate: GateResult) -> End:
