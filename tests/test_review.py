@@ -267,6 +267,20 @@ def test_validate_asks_once_for_one_change(project: Project) -> None:
     assert "+x = 1" in server.requests[1].user_text
 
 
+def test_what_validate_pays_for_a_review_counts_in_the_budgets(project: Project) -> None:
+    reviewing(project)
+    with serving(answer(passes=True), answer(passes=True)) as server:
+        assert validated(project, server, "--review").code == 0
+        file = Path(project.environ["HOME"]) / ".config/atlas/config.yaml"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("budgets: {repository_day: 0.000001}\n")
+        (project.root / "notes.py").write_text("x = 1\n")
+        done = validated(project, server, "--review")
+    assert done.code == 2
+    assert "the budget of this repository for today" in done.err
+    assert len(server.requests) == 1
+
+
 def test_a_refusal_is_remembered_too(project: Project) -> None:
     reviewing(project)
     with serving(answer(passes=False, message="rename it")) as server:

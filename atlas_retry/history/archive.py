@@ -119,7 +119,7 @@ def spent_usd(
     but: str,
     batch: str | None,
 ) -> float:
-    """Cost of all runs since `since` (ISO 8601, UTC) except one.
+    """Cost of all runs since `since` (ISO 8601, UTC) except one, and of reviews without a run.
 
     In one repository or everywhere; without the runs of `batch`, which has its own budget.
     """
@@ -129,7 +129,12 @@ def spent_usd(
         " AND (:batch IS NULL OR json_extract(asked, '$.batch') IS NOT :batch)",
         {"since": since, "repository": repository, "but": but, "batch": batch},
     ).fetchone()
-    return float(spent)
+    (reviews,) = connection.execute(
+        "SELECT total(cost_usd) FROM paid_reviews WHERE at >= :since"
+        " AND (:repository IS NULL OR repository = :repository)",
+        {"since": since, "repository": repository},
+    ).fetchone()
+    return float(spent) + float(reviews)
 
 
 def gates_of(connection: sqlite3.Connection, run_id: str) -> tuple[GateCourse, ...]:

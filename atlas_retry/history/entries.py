@@ -290,6 +290,12 @@ def continued(to: sqlite3.Connection, run: RunRow, at: str, spent_ms: int) -> No
         )
 
 
+def paid_review(to: sqlite3.Connection, repository: str, at: str, cost_usd: float) -> None:
+    """Record what a review outside of runs cost, for the budgets."""
+    with writing(to):
+        to.execute("INSERT INTO paid_reviews VALUES (?, ?, ?)", (repository, at, cost_usd))
+
+
 def moved(to: sqlite3.Connection, before: str, root: str, repository: str) -> None:
     """Record that a workspace and its runs have moved to another folder."""
     with writing(to):

@@ -137,5 +137,15 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     ("ALTER TABLE attempts ADD COLUMN restored INTEGER NOT NULL DEFAULT 0",),
     # violations are in the document of the attempt
     ("DROP TABLE violations",),
+    # reviews that `atlas validate --review` paid for
+    (
+        """
+        CREATE TABLE paid_reviews (
+            repository TEXT NOT NULL,
+            at TEXT NOT NULL,
+            cost_usd REAL NOT NULL
+        ) STRICT
+        """,
+    ),
 )
 """Each runs once, in one transaction; `PRAGMA user_version` counts them."""

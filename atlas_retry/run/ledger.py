@@ -1,6 +1,7 @@
 """Budgets of several runs: what the day and the month have cost so far, according to the journal.
 
 Days and months are of the local calendar; a run counts for the day on which it began.
+A review without a run counts for the day on which it was made.
 """
 
 from collections.abc import Sequence
@@ -10,8 +11,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from atlas_retry.errors import UsageError
-from atlas_retry.events import Emit, Notice
-from atlas_retry.history import archive, database, values
+from atlas_retry.events import Emit, Notice, now
+from atlas_retry.history import archive, database, entries, values
 from atlas_retry.model import Level
 from atlas_retry.run.open import OpenWorkspace
 from atlas_retry.text.units import usd
@@ -68,6 +69,12 @@ def standing(opened: OpenWorkspace, order: values.Order, *, but: str) -> tuple[B
         )
 
 
+def record_review(opened: OpenWorkspace, cost_usd: float) -> None:
+    """Count the cost of a review without a run in the budgets. Raises StateError."""
+    with database.opened(opened.state) as connection:
+        entries.paid_review(connection, str(opened.git.common_dir), now(), cost_usd)
+
+
 def limited(opened: OpenWorkspace, standings: Sequence[BudgetStanding]) -> OpenWorkspace:
     """The workspace with its budget limited to the least that is left of any budget.
 
@@ -102,8 +109,8 @@ def warn(standings: Sequence[BudgetStanding], emit: Emit, more_usd: float | None
 
 def _since(key: str) -> str:
     """Start of the day or month, in UTC, as the journal writes it."""
-    now = datetime.now().astimezone()
-    start = now.replace(hour=0, minute=0, second=0, microsecond=0)
+    today = datetime.now().astimezone()
+    start = today.replace(hour=0, minute=0, second=0, microsecond=0)
     if key.endswith("month"):
         start = start.replace(day=1)
     return start.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -361,7 +361,15 @@ def paid_reviewer(
     def agent(gate: Gate) -> Agent:
         return redacted_agent(_reviewer(opened, gate, lambda _: None), hidden)
 
-    return reviewer(opened, agent, SharedBudget(), scratch=scratch)
+    ask = reviewer(opened, agent, SharedBudget(), scratch=scratch)
+
+    def paid(gate: Gate) -> GateResult:
+        result = ask(gate)
+        if result.cost_usd:
+            ledger.record_review(opened, result.cost_usd)
+        return result
+
+    return paid
 
 
 def _reviewer(opened: OpenWorkspace, gate: Gate, emit: Emit) -> Agent:
