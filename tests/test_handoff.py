@@ -1,6 +1,7 @@
 """The hand-off: what a person is told who goes on where a run gave up."""
 
 import pytest
+from msgspec.structs import replace
 
 from atlas_retry.model import (
     Attempt,
@@ -10,6 +11,7 @@ from atlas_retry.model import (
     GateResult,
     Held,
     Kind,
+    OpenReview,
     Outcome,
     Region,
     Status,
@@ -46,20 +48,22 @@ def problem(test_id: str | None = "tests/test_a.py::test_x[it's]") -> Diagnostic
 
 
 def ended(*results: GateResult, attempts: tuple[Attempt, ...] = ()) -> str:
+    return handoff(outcome_of(*results, attempts=attempts))
+
+
+def outcome_of(*results: GateResult, attempts: tuple[Attempt, ...] = ()) -> Outcome:
     validation = Validation(results=results)
-    return handoff(
-        Outcome(
-            run_id="r-1",
-            verdict=Verdict.EXHAUSTED,
-            workspace=WorkspaceFacts(name="api", root="/w/my api"),
-            baseline=validation,
-            final=validation,
-            attempts=attempts,
-            final_error="test failed after 3 attempts",
-            remedy="atlas log shows what was tried",
-            cost_usd=1.25,
-            escalation_required=True,
-        )
+    return Outcome(
+        run_id="r-1",
+        verdict=Verdict.EXHAUSTED,
+        workspace=WorkspaceFacts(name="api", root="/w/my api"),
+        baseline=validation,
+        final=validation,
+        attempts=attempts,
+        final_error="test failed after 3 attempts",
+        remedy="atlas log shows what was tried",
+        cost_usd=1.25,
+        escalation_required=True,
     )
 
 
@@ -132,6 +136,13 @@ def test_the_next_commands_can_be_typed() -> None:
     assert "`atlas undo r-1`" in text
     assert "`atlas retry '/w/my api' --ai-fix --max-attempts 5`" in text
     assert text.startswith("# api: Not fixed: the budget is spent\n\ntest failed after 3 attempts.")
+
+
+def test_what_a_person_must_review_is_listed_with_what_accepts_it() -> None:
+    asked = OpenReview(rule="special-case", path="a.py", line=3, run_id="r-0", attempt=1)
+    text = handoff(replace(outcome_of(failing("pytest")), open_reviews=(asked,)))
+    assert "## What a person must review\n\n- `a.py:3 (special-case)`" in text
+    assert "`atlas accept r-0`" in text
 
 
 def test_held_changes_are_listed_with_whether_they_are_needed() -> None:

@@ -2,12 +2,14 @@
 
 import json
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from atlas_retry.guard.judgement import Judgement
-from atlas_retry.model import Held, Outcome, Verdict
+from atlas_retry.history import reviews
+from atlas_retry.model import Held, OpenReview, Outcome, Verdict
 from tests.hooks import SESSION, begin, end
 from tests.judged import Seen, acts, judged, prompt_of
 from tests.messages_server import call, say, serving
@@ -266,6 +268,51 @@ def test_status_and_the_report_of_a_run_name_it(project: Project) -> None:
     assert run["verdict"] == "needs_review"
     assert [one["run_id"] for one in entry["open_reviews"]] == [run_id]
     assert run["open_reviews"] == entry["open_reviews"]
+
+
+def test_what_cannot_be_read_of_one_workspace_hides_no_other(project: Project) -> None:
+    cheated(project)
+    (file,) = reviews_folder(project).iterdir()
+    file.write_text("{")
+    done = atlas(project, "status")
+    assert done.code == 0
+    assert "its open reviews are not known: the changes that wait for a review" in done.out
+
+
+def test_what_is_in_the_baseline_is_not_open_in_status(project: Project) -> None:
+    cheated(project)
+    project.commit()
+    git(project.root, "branch", "accepted", environ=project.environ)
+    project.configure(triage={"baseline": "accepted"})
+    (entry,) = json.loads(atlas(project, "status", "--json").out)["workspaces"]
+    assert entry["open_reviews"] == []
+
+
+def test_what_was_accepted_is_not_asked_again_in_the_same_run(tmp_path: Path) -> None:
+    question, other = (_question(run, "x = 1") for run in ("one", "two"))
+    reviews.keep(tmp_path, tmp_path, [question])
+    assert reviews.accept(tmp_path, tmp_path, "one", None) == (question,)
+    reviews.keep(tmp_path, tmp_path, [question])
+    assert reviews.kept(tmp_path, tmp_path) == ()
+    reviews.keep(tmp_path, tmp_path, [other])
+    assert reviews.kept(tmp_path, tmp_path) == (other,)
+
+
+def test_accepting_loses_no_question_that_comes_meanwhile(tmp_path: Path) -> None:
+    """A question that is kept between reading and writing."""
+    questions = [_question(f"run{n}-", f"x = {n}") for n in range(20)]
+    reviews.keep(tmp_path, tmp_path, questions[:10])
+    with ThreadPoolExecutor(2) as pool:
+        for n, one in enumerate(questions[10:]):
+            pool.submit(reviews.accept, tmp_path, tmp_path, f"run{n}-", None)
+            pool.submit(reviews.keep, tmp_path, tmp_path, [one])
+    assert {*reviews.kept(tmp_path, tmp_path)} == {*questions[10:]}
+
+
+def _question(run: str, line: str) -> reviews.Question:
+    review = OpenReview(rule="r", path="a.py", line=1, detail="d", run_id=run, attempt=1)
+    hunk = reviews.Hunk(path="a.py", start=1, added=(line,), removed=())
+    return reviews.Question(review=review, hunks=(hunk,))
 
 
 @pytest.mark.parametrize(("typed", "code"), [(b"a\n", 0), (b"d\n", 1), (b"\n", 1)])

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from atlas_retry.history import reviews
+from atlas_retry.model import OpenReview
 from tests.needs import require
 from tests.programs import with_programs
 from tests.projects import FIXED, UNITTEST, Ended, Project, atlas, git
@@ -82,6 +84,18 @@ def test_the_receipt_of_a_failed_validation_is_not_verified(project: Project) ->
     assert receipt(project).code == 1
     ended = atlas(project, "verify", "receipt.json")
     assert (ended.code, "validation that failed" in ended.err) == (1, True)
+
+
+def test_a_receipt_says_what_a_person_must_review(green: Project) -> None:
+    review = OpenReview(rule="r", path="calc.py", line=2, run_id="RUN", attempt=1)
+    hunk = reviews.Hunk(path="calc.py", start=2, added=("    return a + b",), removed=())
+    home = Path(green.environ["ATLAS_HOME"])
+    reviews.keep(home, green.root, [reviews.Question(review=review, hunks=(hunk,))])
+    (green.root / "calc.py").write_text(FIXED.replace("a + b", "a + b  # sum"))
+    receipt(green)
+    ended = atlas(green, "verify", "receipt.json")
+    assert ended.code == 1
+    assert "not verified: a person must review calc.py:2 (r)" in ended.err
 
 
 def test_a_receipt_with_a_refused_change_is_not_verified(green: Project) -> None:

@@ -103,6 +103,7 @@ def present(opened: OpenWorkspace, gates: Sequence[Gate], file: Path) -> Present
         tree=commits.tree_id(opened.git, but=inside),
         configuration=_configuration(opened),
         gates=tuple(gates),
+        open_reviews=opened.open_reviews(),
     )
 
 

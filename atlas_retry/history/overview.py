@@ -9,7 +9,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from atlas_retry.errors import WorkspaceError
+from atlas_retry.errors import AtlasError, WorkspaceError
 from atlas_retry.history import archive, rescue, reviews
 from atlas_retry.history.states import RunState
 from atlas_retry.history.telling import state_of
@@ -43,6 +43,8 @@ class StatusEntry(Struct, frozen=True, kw_only=True):
     """As in `RunRow`."""
     open_reviews: tuple[OpenReview, ...] = ()
     """Changes in the workspace that a person must review."""
+    unread: str | None = None
+    """Why these are not known."""
 
     @property
     def is_interrupted(self) -> bool:
@@ -105,12 +107,10 @@ def entries(
             attempts=run.attempts,
             cost_usd=cost_usd,
             unpaid=run.unpaid,
-            open_reviews=reviews.still_open(
-                reviews.kept(home, Path(run.root)), Path(run.root), environ, None
-            ),
         )
         for run, cost_usd, runs in _newest(connection, home, environ)
     ]
+    entries = [_with_reviews(entry, home, environ) for entry in entries]
     roots = {root: Path(root).name for root in waiting}
     roots |= {str(root): name for name, root in names.items()}
     for entry in entries:
@@ -120,6 +120,23 @@ def entries(
         state = "not started" if is_waiting else "no run yet"
         entries.append(StatusEntry(name=name, root=root, state=state, is_waiting=is_waiting))
     return tuple(entries)
+
+
+def _with_reviews(entry: StatusEntry, home: Path, environ: Mapping[str, str]) -> StatusEntry:
+    """The entry with its open reviews; what cannot be read in one workspace hides no other."""
+    root = Path(entry.root)
+    try:
+        asked = reviews.kept(home, root)
+        baseline = _baseline(root, environ) if asked else None
+        return replace(entry, open_reviews=reviews.still_open(asked, root, environ, baseline))
+    except AtlasError as error:
+        return replace(entry, unread=" ".join(str(error).split()))
+
+
+def _baseline(root: Path, environ: Mapping[str, str]) -> str | None:
+    from atlas_retry import config  # start-up
+
+    return config.load(root, environ=environ, overrides={}).triage_baseline
 
 
 def _shown(run: RunRow, home: Path, environ: Mapping[str, str]) -> str:
@@ -168,6 +185,8 @@ def _next(entries: Sequence[StatusEntry]) -> Iterator[str]:
     for entry in entries:
         if entry.open_reviews:
             yield f"{entry.name}: {reviews.one_line(entry.open_reviews)}"
+        if entry.unread:
+            yield f"{entry.name}: its open reviews are not known: {entry.unread}"
 
 
 def age(time: str, now: datetime) -> str:

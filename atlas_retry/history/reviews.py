@@ -12,6 +12,7 @@ from pathlib import Path
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from atlas_retry import state_dir
 from atlas_retry.errors import StateError, UsageError
@@ -22,7 +23,7 @@ from atlas_retry.workspace.changed import merge_base
 from atlas_retry.workspace.git import GitError, git, user_environment
 
 MAX_KEPT = 200
-"""Questions kept of a workspace, the latest."""
+"""Questions kept of a workspace, the latest; accepted ones too, which a resumed run must know."""
 MAX_COMPARED = 4_000_000
 """Pairs of lines beyond which two states of a file are one hunk."""
 _LAYOUT = regex(r"""[\s,;()"'`\\]+""")
@@ -44,6 +45,7 @@ class Question(Struct, frozen=True, kw_only=True):
 
     review: OpenReview
     hunks: tuple[Hunk, ...]
+    accepted: bool = False
 
 
 def hunks(path: str, before: bytes | None, after: bytes | None) -> Iterator[Hunk]:
@@ -85,6 +87,10 @@ def _bare(text: str) -> str:
 
 def kept(home: Path, root: Path) -> tuple[Question, ...]:
     """Every question of a workspace that nobody has accepted. Raises StateError."""
+    return tuple(one for one in _every(home, root) if not one.accepted)
+
+
+def _every(home: Path, root: Path) -> tuple[Question, ...]:
     file = _file(home, root)
     try:
         return msgspec.json.decode(file.read_bytes(), type=tuple[Question, ...])
@@ -98,12 +104,18 @@ def kept(home: Path, root: Path) -> tuple[Question, ...]:
 
 
 def keep(home: Path, root: Path, asked: Sequence[Question]) -> None:
-    """Add questions; one about the same hunks takes the place of an earlier one. StateError."""
+    """Add questions; one about the same hunks takes the place of an earlier one. StateError.
+
+    What a person has accepted of a run is not asked again in that run.
+    """
     state_dir.folder(_file(home, root).parent)
     with state_dir.alone(_file(home, root).parent):
-        again = {question.hunks for question in asked}
-        others = (one for one in kept(home, root) if one.hunks not in again)
-        _write(home, root, (*others, *asked)[-MAX_KEPT:])
+        every = _every(home, root)
+        settled = {(one.review.run_id, one.hunks) for one in every if one.accepted}
+        new = [one for one in asked if (one.review.run_id, one.hunks) not in settled]
+        again = {question.hunks for question in new}
+        others = (one for one in every if one.hunks not in again)
+        _write(home, root, (*others, *new)[-MAX_KEPT:])
 
 
 def accept(home: Path, root: Path, run: str, path: str | None) -> tuple[Question, ...]:
@@ -111,17 +123,19 @@ def accept(home: Path, root: Path, run: str, path: str | None) -> tuple[Question
 
     `run` is an id or its start. Raises UsageError if there are none, StateError.
     """
-    every = kept(home, root)
-    of_run = (one for one in every if one.review.run_id.startswith(run))
-    chosen = [one for one in of_run if _is_about(one, path)]
-    if not chosen:
-        where = f" in {path}" if path else ""
-        others = dict.fromkeys(f"atlas accept {one.review.run_id}" for one in every)
-        remedy = " and ".join(others) or "atlas log"
-        raise UsageError(f"run {run} left nothing for review{where}", remedy=remedy)
+    state_dir.folder(_file(home, root).parent)
     with state_dir.alone(_file(home, root).parent):
-        _write(home, root, tuple(one for one in kept(home, root) if one not in chosen))
-    return tuple(chosen)
+        every = _every(home, root)
+        waiting = [one for one in every if not one.accepted]
+        of_run = (one for one in waiting if one.review.run_id.startswith(run))
+        chosen = [one for one in of_run if _is_about(one, path)]
+        if chosen:
+            _write(home, root, tuple(replace(o, accepted=o.accepted or o in chosen) for o in every))
+            return tuple(chosen)
+    where = f" in {path}" if path else ""
+    others = dict.fromkeys(f"atlas accept {one.review.run_id}" for one in waiting)
+    remedy = " and ".join(others) or "atlas log"
+    raise UsageError(f"run {run} left nothing for review{where}", remedy=remedy)
 
 
 def _is_about(question: Question, path: str | None) -> bool:

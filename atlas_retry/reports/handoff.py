@@ -39,6 +39,9 @@ def handoff(outcome: Outcome) -> str:
     lines += ["## What was tried", ""]
     for attempt in outcome.attempts:
         lines += _attempt(outcome, attempt)
+    if outcome.open_reviews:
+        lines += ["", "## What a person must review", ""]
+        lines += [f"- `{_line(one.place)}`: {_line(one.detail)}" for one in outcome.open_reviews]
     lines += ["", "## Next steps", "", *_ways(outcome, root)]
     return "\n".join(lines).rstrip() + "\n"
 
@@ -86,6 +89,8 @@ def _ways(outcome: Outcome, root: str) -> Iterator[str]:
     kept = any(attempt.kept for attempt in outcome.attempts)
     if outcome.attempts and outcome.better is None and not kept:
         yield "- No attempt improved the result; the workspace was restored."
+    for run_id in dict.fromkeys(one.run_id for one in outcome.open_reviews):
+        yield f"- Accept what waits for a review, after a look: `atlas accept {run_id}`"
     yield f"- See what an attempt changed: `atlas diff {outcome.run_id} N`"
     yield f"- Take an attempt's files: `atlas pick {outcome.run_id} N`"
     yield f"- Restore the files from before the run: `atlas undo {outcome.run_id}`"

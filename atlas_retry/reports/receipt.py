@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from atlas_retry import __version__
 from atlas_retry.errors import UsageError
-from atlas_retry.model import Gate, Held, Kind, Status, Validation, Violation
+from atlas_retry.model import Gate, Held, Kind, OpenReview, Status, Validation, Violation
 from atlas_retry.text import json_text
 from atlas_retry.text.redaction import redact
 
@@ -52,6 +52,8 @@ class Receipt(Struct, frozen=True, kw_only=True, tag_field="schema", tag=RECEIPT
     """passed, failed or broken."""
     gates: tuple[GateReceipt, ...]
     guard: GuardReceipt | None
+    open_reviews: tuple[OpenReview, ...] = ()
+    """Changes in the tree that a person must review."""
 
 
 class Present(Struct, frozen=True, kw_only=True):
@@ -60,6 +62,7 @@ class Present(Struct, frozen=True, kw_only=True):
     tree: str
     configuration: str
     gates: tuple[Gate, ...]
+    open_reviews: tuple[OpenReview, ...] = ()
 
 
 def make_receipt(
@@ -91,6 +94,7 @@ def make_receipt(
             for gate, result, tool in rows
         ),
         guard=guard,
+        open_reviews=present.open_reviews,
     )
 
 
@@ -106,6 +110,8 @@ def problems(receipt: Receipt, present: Present) -> Iterator[str]:
     for gate in present.gates:
         if gate.required and digest_of(gate) not in passed:
             yield f"it has no pass of the gate {gate.name}"
+    waiting = dict.fromkeys(one.place for one in (*receipt.open_reviews, *present.open_reviews))
+    yield from (f"a person must review {place}" for place in waiting)
     if receipt.guard is None:
         yield "the guard has not judged the change"
     elif receipt.guard.refused:
