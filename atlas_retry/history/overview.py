@@ -9,6 +9,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
+from atlas_retry import config
 from atlas_retry.errors import AtlasError, WorkspaceError
 from atlas_retry.history import archive, rescue, reviews
 from atlas_retry.history.states import RunState
@@ -127,16 +128,11 @@ def _with_reviews(entry: StatusEntry, home: Path, environ: Mapping[str, str]) ->
     root = Path(entry.root)
     try:
         asked = reviews.kept(home, root)
-        baseline = _baseline(root, environ) if asked else None
+        settings = config.load(root, environ=environ, overrides={}) if asked else None
+        baseline = settings.triage_baseline if settings else None
         return replace(entry, open_reviews=reviews.still_open(asked, root, environ, baseline))
     except AtlasError as error:
         return replace(entry, unread=" ".join(str(error).split()))
-
-
-def _baseline(root: Path, environ: Mapping[str, str]) -> str | None:
-    from atlas_retry import config  # start-up
-
-    return config.load(root, environ=environ, overrides={}).triage_baseline
 
 
 def _shown(run: RunRow, home: Path, environ: Mapping[str, str]) -> str:
