@@ -195,17 +195,16 @@ def _broken(progress: Progress, limits: Limits) -> End | None:
     return None
 
 
-def _broken_twice(attempts: Sequence[Attempt]) -> list[GateResult]:
+def _broken_twice(attempts: Sequence[Attempt]) -> tuple[GateResult, ...]:
     """Gates that could not be run after each of two attempts, for one cause, if all else passed.
 
     Once, it may be the attempt's own failure.
     """
     last = [attempt.validation for attempt in attempts[-2:] if attempt.validation]
-    red = [[one for one in validation.failures if one.blocks] for validation in last]
-    causes = {tuple((one.name, one.status, one.error) for one in failures) for failures in red}
-    is_lasting = len(red) == len(attempts[-2:]) > 1 == len(causes)
-    only_broken = all(one.status is Status.BROKEN for one in red[-1]) if is_lasting else False
-    return red[-1] if only_broken else []
+    if len(last) < 2 or any(one.failures != one.broken for one in last):  # noqa: PLR2004
+        return ()
+    first, second = ([(one.name, one.error) for one in each.broken] for each in last)
+    return last[-1].broken if first == second else ()
 
 
 def _broken_by(gate: GateResult) -> End:
