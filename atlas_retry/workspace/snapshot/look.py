@@ -4,6 +4,7 @@ A look is one walk over all of it. It reads stat data, and content only if stat 
 not conclusive; it keeps no content. While no command runs, one walk serves all looks.
 """
 
+import hashlib
 import os
 import stat
 import time
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from atlas_retry import digests, process
+from atlas_retry import process
 from atlas_retry.errors import WorkspaceError
 from atlas_retry.workspace.discovery import Uncommitted, Workspace, uncommitted
 from atlas_retry.workspace.place import refresh
@@ -274,7 +275,7 @@ def _id_at(path: Path, seen: Stat) -> str | None:
 
 
 def _id_of(path: Path, seen: Stat) -> str:
-    digest = digests.started("sha1", seen[1])
+    digest = hashlib.sha1(usedforsecurity=False)
     digest.update(b"blob %d\0" % seen[1])
     if stat.S_ISLNK(seen[0]):
         digest.update(os.fsencode(path.readlink()))
