@@ -158,7 +158,7 @@ class Effects(Struct, kw_only=True):
 
         Of caches, stat data are noted, so that an undo can name what it cannot restore.
         """
-        note_caches(self.opened.root, self.opened.tracker.scan(), self.folder)
+        note_caches(self.opened.root, self.opened.tracker.scan(), state_dir.folder(self.folder))
         if self.door is None:  # an overlay protects the repository
             for why in pins.pin(self.opened.git, snapshot):
                 self.emit(Notice(level=Level.WARNING, text=why))
