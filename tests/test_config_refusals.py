@@ -38,7 +38,11 @@ WRONG = {
     ),
     "unknown key with nothing near": ("guard: {zzz: 1}", "1:9", "known here: mode, protect, allow"),
     "unknown key beside a known spelling": ("executor: {x: 1}", "1:1", "unknown key executor"),
-    "text for a list": ('validation: {test: "pytest"}', "1:20", "expected a list, found 'pytest'"),
+    "text for a list": (
+        'validation: {test: "pytest"}',
+        "1:20",
+        """expected a list, found 'pytest'; write test: ["pytest"]""",
+    ),
     "number for a command": ("validation: {test: [3]}", "1:21", "expected a command", "found 3"),
     "nothing for a list": ("validation:\n  lint:\n", "2:8", "expected a list, found nothing"),
     "nothing for a section": ("retry:\n", "1:7", "expected a mapping, found nothing"),

@@ -60,7 +60,10 @@ def _problem(
     if source.is_text and isinstance(value, str) and WORDS.get(kind, "").startswith("a "):
         return ConfigError(JSON, place=source.place(path))
     expected = f"expected {facts.get('expected') or WORDS.get(kind, kind)}"
-    return refused(path, f"{facts.get('error', expected)}, found {_found(value)}", source)
+    found = _found(value)
+    if kind == "tuple_type" and isinstance(value, str):
+        found += f"; write {path[-1]}: [{json.dumps(redact(clean(value))[:MAX_SHOWN_CHARS])}]"
+    return refused(path, f"{facts.get('error', expected)}, found {found}", source)
 
 
 def refused(path: Path, message: str, given: Source | Sources) -> ConfigError:
