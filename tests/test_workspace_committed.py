@@ -1,18 +1,15 @@
 """What a checkout of the changes would hold, and what it costs to know it."""
 
 from pathlib import Path
-from unittest import mock
 
 import pytest
 
 from atlas_retry.workspace import committed
-from atlas_retry.workspace import git as asking
 from atlas_retry.workspace.discovery import Workspace, open_workspace
 from atlas_retry.workspace.place import Contents
 from tests.repositories import git, write
 
 PLAIN, EXECUTABLE, LINK = "100644", "100755", "120000"
-GIT = "atlas_retry.workspace.committed.git"
 
 
 @pytest.fixture
@@ -33,18 +30,10 @@ def checked_out(ws: Workspace, files: dict[str, bytes]) -> Contents:
     return committed.as_checked_out(ws, dict.fromkeys(there), there)
 
 
-def test_without_attributes_git_is_not_asked(ws: Workspace) -> None:
-    files = {"calc.py": b"a = 2\n", "below/dos.txt": b"a\r\n"}
-    assert checked_out(ws, files) == {}  # the settings are read here
-    with mock.patch(GIT, side_effect=AssertionError):
-        assert checked_out(ws, files) == {}
-
-
-def test_unix_line_ends_are_not_converted_for_automatic_text(ws: Workspace) -> None:
-    write(ws.root, ".gitattributes", "* text=auto\n")
-    with mock.patch(GIT, wraps=asking.git) as asked:
-        assert checked_out(ws, {"calc.py": b"a = 2\n"}) == {}
-    assert [call.args[0] for call in asked.call_args_list] == ["check-attr"]
+@pytest.mark.parametrize("attributes", ["", "* text=auto\n"])
+def test_what_git_would_not_convert_is_as_it_is(attributes: str, ws: Workspace) -> None:
+    write(ws.root, ".gitattributes", attributes)
+    assert checked_out(ws, {"calc.py": b"a = 2\n", "below/a.bin": b"a\r\n\0"}) == {}
 
 
 @pytest.mark.parametrize(

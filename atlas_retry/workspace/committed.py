@@ -4,27 +4,21 @@ Filters of the configuration do not run, so what they change is not known.
 """
 
 import os
-import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from atlas_retry.workspace.discovery import Workspace
-from atlas_retry.workspace.git import GitError, git, joined, split
+from atlas_retry.workspace.git import GitError, git
 from atlas_retry.workspace.gitfacts import settings
-from atlas_retry.workspace.place import Contents, folders_above
+from atlas_retry.workspace.place import Contents
 from atlas_retry.workspace.staged import staged
 from atlas_retry.workspace.store import EXECUTABLE, FILE
 
 _HIDING = frozenset({"assume-unchanged", "skip-worktree"})
-_LINE_ENDS = ("text", "eol", "crlf")
-_REWRITING = ("ident", "working-tree-encoding")
-"""Attributes by which git converts content, line ends apart. Source: gitattributes(5)."""
 _REGULAR = (FILE, EXECUTABLE)
 _FALSE = frozenset({"false", "no", "off", "0", ""})
 _RESERVED = frozenset({".git", "git~1"})
-_Attributes = Mapping[str, str]
 
 
 def as_checked_out(ws: Workspace, was: Contents, now: Contents) -> Contents:
@@ -40,7 +34,7 @@ def as_checked_out(ws: Workspace, was: Contents, now: Contents) -> Contents:
     there = {path: file for path, file in now.items() if file}
     regular = {path: file[1] for path, file in there.items() if file[0] in _REGULAR}
     rest = {path: content for path, content in regular.items() if path not in files}
-    for path, content in _converted(ws, _convertible(ws, rest, config)):
+    for path, content in _converted(ws, rest):
         if content != rest[path]:
             files[path] = (there[path][0], content)
     return files
@@ -78,55 +72,6 @@ def _is_never_added(path: str) -> bool:
     """Whether git refuses the name, because other systems take it for `.git`."""
     names = (name for name in path.split("/") if name != ".git")
     return any(name.lower().partition(":")[0].rstrip(" .") in _RESERVED for name in names)
-
-
-def _convertible(
-    ws: Workspace, files: Mapping[str, bytes], config: Mapping[str, str]
-) -> Mapping[str, bytes]:
-    """The files whose content git may convert."""
-    attributes = _attributes(ws, files)
-    return {
-        path: content
-        for path, content in files.items()
-        if _may_convert(content, attributes.get(path, {}), config)
-    }
-
-
-def _may_convert(content: bytes, attributes: _Attributes, config: Mapping[str, str]) -> bool:
-    given = {name for name, value in attributes.items() if value not in ("unspecified", "unset")}
-    automatic = config.get("autocrlf", "false")
-    if not given.isdisjoint(_REWRITING):
-        return True
-    if given.isdisjoint(_LINE_ENDS) and automatic in _FALSE:
-        return False
-    is_as_unix = attributes.get("eol") != "crlf" and config.get("eol") != "crlf"
-    return b"\r" in content or not is_as_unix or automatic not in {*_FALSE, "input"}
-
-
-def _attributes(ws: Workspace, files: Mapping[str, bytes]) -> dict[str, dict[str, str]]:
-    """The attributes of each path; git is asked only if a file of attributes may concern them."""
-    if not files or not any(map(os.path.exists, _attribute_files(ws, files))):
-        return {}
-    asked = ("check-attr", "-z", "--stdin", *_LINE_ENDS, *_REWRITING)
-    answers = split(git(*asked, cwd=ws.root, env=ws.environ, stdin=joined(files)))
-    attributes: dict[str, dict[str, str]] = {path: {} for path in files}
-    for path, name, value in zip(answers[::3], answers[1::3], answers[2::3], strict=True):
-        attributes[path][name] = value
-    return attributes
-
-
-def _attribute_files(ws: Workspace, files: Mapping[str, bytes]) -> Iterator[Path | str]:
-    """Source: gitattributes(5), and the folder of the installed git."""
-    for folder in ("", *folders_above(files)):
-        yield ws.root / folder / ".gitattributes"
-    yield ws.common_dir / "info/attributes"
-    home = Path(ws.environ.get("HOME", "/"))
-    yield Path(ws.environ.get("XDG_CONFIG_HOME") or home / ".config", "git/attributes")
-    if named := settings(ws.root, ws.environ).get("core.attributesfile"):
-        yield home / named.rpartition("\n")[2].removeprefix("~/")
-    yield "/etc/gitattributes"
-    if program := shutil.which("git", path=ws.environ.get("PATH")):
-        yield Path(program).resolve().parent.parent / "etc/gitattributes"
 
 
 def _converted(ws: Workspace, files: Mapping[str, bytes]) -> Iterator[tuple[str, bytes]]:

@@ -5,7 +5,7 @@ Runs nothing and changes nothing.
 
 import os
 import stat
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -180,40 +180,18 @@ def ref_files(own: Path, common: Path) -> Iterator[tuple[str, bytes]]:
                     yield name, read_file(base / name)
 
 
-_CONFIGS: dict[Path, tuple[Mapping[Path, bytes], Sequence[tuple[str, str, str]]]] = {}
-"""Contents of configuration files, and scope, key and value of all settings read from them."""
-
-
 def settings(root: Path, env: Mapping[str, str], of: Collection[str] = ()) -> dict[str, str]:
     """Settings of these scopes or of all; several values of a key are joined by newlines.
 
-    Git is asked again only if a file changed. Raises GitError.
+    Source: git-config(1), `--show-scope` with `-z`: scope NUL key LF value NUL. Raises GitError.
     """
-    now, own = dict[Path, bytes](), git_dir_of(root)
-    home = Path(env.get("HOME", ""))
-    users = (
-        home / ".gitconfig",
-        Path(env.get("XDG_CONFIG_HOME") or home / ".config", "git/config"),
-    )
-    for path in (own / "config.worktree", common_dir_of(own) / "config", *users):
-        with suppress(OSError):
-            now[path] = read_file(path)
-    # an included file may change although this one does not
-    is_all = b"include" not in b"".join(now.values()).lower()
-    if root not in _CONFIGS or _CONFIGS[root][0] != now or not is_all:
-        _CONFIGS[root] = now, _settings(root, env)
+    items = split(git("config", "--list", "-z", "--show-scope", "--includes", cwd=root, env=env))
     by_key: dict[str, list[str]] = {}
-    for scope, key, value in _CONFIGS[root][1]:
+    for scope, said in zip(items[::2], items[1::2], strict=True):
         if not of or scope in of:
+            key, _, value = said.partition("\n")
             by_key.setdefault(key, []).append(value)
     return {key: "\n".join(values) for key, values in by_key.items()}
-
-
-def _settings(root: Path, env: Mapping[str, str]) -> list[tuple[str, str, str]]:
-    """Source: git-config(1), `--show-scope` with `-z`: scope NUL key LF value NUL."""
-    items = split(git("config", "--list", "-z", "--show-scope", "--includes", cwd=root, env=env))
-    pairs = zip(items[::2], items[1::2], strict=True)
-    return [(scope, *said.partition("\n")[::2]) for scope, said in pairs]
 
 
 def _hooks(root: Path, common: Path, config: Mapping[str, str]) -> Iterator[tuple[str, str]]:
