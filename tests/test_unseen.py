@@ -389,7 +389,7 @@ def test_accepting_an_ignored_file_is_offered_only_if_a_snapshot_holds_it(
     if is_held:
         assert (project.root / path).read_text() == "made"
     else:
-        assert "a clean checkout fails" in (outcome.final_error or "")
+        assert "a fresh clone would fail" in (outcome.final_error or "")
 
 
 def test_accepting_by_hand_what_a_build_makes_again_brings_nothing_back(
