@@ -477,7 +477,7 @@ def test_extended_attributes_are_restored(root: Path, ws: Workspace, *, is_repla
         write(root, "src/a.py", "changed\n")
     os.setxattr(root / "src/a.py", "user.agent", b"new")
     restore(ws, held.id)
-    assert place.extended(root / "src/a.py") == (("user.origin", b"by hand"),)
+    assert place.extended(f"{root}/src/a.py") == (("user.origin", b"by hand"),)
     assert differing(ws, held.id) == ()
 
 
@@ -496,7 +496,7 @@ def test_an_owner_that_was_changed_since_is_left(root: Path, ws: Workspace) -> N
     left = snapshot(ws)
     os.setxattr(root / "src/a.py", "user.mine", b"later")
     restore(ws, held.id, since=left.id)
-    assert place.extended(root / "src/a.py") == (("user.mine", b"later"),)
+    assert place.extended(f"{root}/src/a.py") == (("user.mine", b"later"),)
 
 
 def test_an_ignored_file_that_a_person_rewrote_since_stays(root: Path, ws: Workspace) -> None:

@@ -170,14 +170,14 @@ _EXTENDED = ("user.", "system.posix_acl_", "security.capability")
 """Those that people set; others are of the system, such as the label of SELinux on every file."""
 
 
-def extended(file: Path) -> tuple[tuple[str, bytes], ...]:
+def extended(file: str) -> tuple[tuple[str, bytes], ...]:
     """Extended attributes of a file or folder, in order; none where there are no such."""
-    held = list[tuple[str, bytes]]()
-    with suppress(OSError):
-        for name in sorted(os.listxattr(file, follow_symlinks=False)):
-            if name.startswith(_EXTENDED):
-                held.append((name, os.getxattr(file, name, follow_symlinks=False)))
-    return (*held,)
+    try:
+        names = os.listxattr(file, follow_symlinks=False)
+        ours = sorted(name for name in names if name.startswith(_EXTENDED))
+        return tuple((name, os.getxattr(file, name, follow_symlinks=False)) for name in ours)
+    except OSError:
+        return ()
 
 
 def set_attributes(root: Path, path: str, wanted: Attributes) -> None:
@@ -188,7 +188,7 @@ def set_attributes(root: Path, path: str, wanted: Attributes) -> None:
             os.chown(name, *wanted.owner, dir_fd=folder, follow_symlinks=False)
             if not stat.S_ISLNK(status.st_mode):  # a new owner takes the setuid bit
                 os.chmod(name, stat.S_IMODE(status.st_mode), dir_fd=folder)
-        file = Path(f"/proc/self/fd/{folder}/{name}")
+        file = f"/proc/self/fd/{folder}/{name}"
         now, then = dict(extended(file)), dict(wanted.extended)
         for one in now.keys() - then.keys():
             os.removexattr(file, one, follow_symlinks=False)

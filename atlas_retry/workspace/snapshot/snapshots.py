@@ -221,7 +221,7 @@ def _attributes(root: Path, scan: Scan) -> dict[str, Attributes]:
     """What of owners, hard links and extended attributes is unusual."""
     unusual = dict(scan.attributes)
     for path in chain(scan.files, scan.folders):
-        if held := place.extended(root / path):
+        if held := place.extended(f"{root}/{path}"):
             usual = Attributes(scan.owner)
             unusual[path] = replace(unusual.get(path, usual), extended=held)
     return unusual
