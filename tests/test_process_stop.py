@@ -392,6 +392,7 @@ def test_a_killed_atlas_leaves_no_process() -> None:
     )
     with start_python(DRIVER, "0.2", *lines) as driver:
         until(lambda: len(alive(f"sleep {number}")) >= 5)
+        time.sleep(0.5)  # a group that clears its environment is known just after its start
         driver.send_signal(signal.SIGKILL)
         until(lambda: alive(number) == [])
         _, out = finish(driver)
