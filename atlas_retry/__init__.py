@@ -5,7 +5,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from atlas_retry.api import retry, validate
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 __all__ = ["__version__", "retry", "validate"]
 
 
