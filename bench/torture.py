@@ -16,6 +16,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from tests import (
     environments,
     torture_commands,
+    torture_doors,
     torture_fifos,
     torture_git,
     torture_stops,
@@ -54,6 +55,7 @@ ROWS: dict[str, tuple[Row, int]] = {
     "person": (torture_git.person, 40),
     "gitfiles": (torture_git.gitfiles, 24),
     "fifos": (torture_fifos.fifos, 60),
+    "doors": (torture_doors.doors, 60),
     "stops": (torture_stops.stops, 56),
     "thrown_away": (torture_git.thrown_away, 24),
     "traps": (environments.traps, len(environments.TRAPS)),

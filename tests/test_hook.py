@@ -165,8 +165,9 @@ def test_an_internal_error_is_reported_and_does_not_block(project: Project, spoi
     assert "has not judged this turn" in str(answer["systemMessage"])
 
 
-def test_input_that_is_not_json_does_not_block(project: Project) -> None:
-    ended = atlas(project, "hook", "stop", stdin="{")
+@pytest.mark.parametrize("text", ["{", r'{"session_id": "s", "cwd": "a\u0000b"}'])
+def test_input_that_cannot_be_read_does_not_block(project: Project, text: str) -> None:
+    ended = atlas(project, "hook", "stop", stdin=text)
     assert ended.code == 0
     assert list(json.loads(ended.out)) == ["systemMessage"]
     assert "cannot be read" in ended.err

@@ -4,6 +4,7 @@ Source: code.claude.com/docs/en/hooks, and observations of CLI 2.1: docs/hook.md
 """
 
 from collections.abc import Mapping
+from typing import Annotated
 
 import msgspec
 from msgspec.structs import replace
@@ -14,6 +15,8 @@ from atlas_retry.settings import Settings
 BLOCK_CAP = 8
 """Consecutive blocks that Claude Code accepts; it overrides the next one and reports success."""
 _NOTIFICATION = "<task-notification>"
+_Folder = Annotated[str, msgspec.Meta(pattern=r"^[^\x00]*$")]
+"""A path as the system takes one."""
 
 
 class Cron(msgspec.Struct, frozen=True, kw_only=True):
@@ -26,7 +29,7 @@ class HookTurn(msgspec.Struct, frozen=True, kw_only=True):
     """An agent's input to a hook at the start of a session, at a prompt, and at a stop."""
 
     session_id: str
-    cwd: str = "."
+    cwd: _Folder = "."
     source: str = ""
     """How the session started: startup, resume, clear, fork or compact."""
     prompt: str = ""
@@ -62,7 +65,7 @@ class _CursorTurn(msgspec.Struct, frozen=True, kw_only=True):
     conversation_id: str
     generation_id: str | None = None
     """New for every message, including the follow-ups of a hook."""
-    workspace_roots: tuple[str, ...] = (".",)
+    workspace_roots: tuple[_Folder, ...] = (".",)
     prompt: str = ""
     status: str = "completed"
     """How the turn ended: completed, aborted or error."""
