@@ -13,7 +13,6 @@ from atlas_retry.workspace.discovery import Workspace, head_in, refs_in
 from atlas_retry.workspace.git import GitError, git
 from atlas_retry.workspace.gitfacts import PLAIN, git_files, ref_files
 from atlas_retry.workspace.snapshot.shadow import read_blobs
-from atlas_retry.workspace.snapshot.snapshots import take
 from atlas_retry.workspace.snapshot.state import TreeState, read_state
 from atlas_retry.workspace.staged import staged
 
@@ -129,7 +128,6 @@ def put_back_git(ws: Workspace, snapshot_id: str, names: Collection[str]) -> tup
     """
     if not ws.git_dir.is_dir():
         return ()  # the git directory is gone, and no snapshot holds it
-    take(ws)  # a snapshot of the current state, before it is changed
     state = read_state(ws, snapshot_id)
     wanted = {_group(name) for name in names}
     done = [*_put_files(ws, state, wanted), *_put_refs(ws, state, wanted)]
