@@ -157,6 +157,8 @@ def _without_syncs(settled: Settled, judgement: Judgement, do: Effects) -> Settl
     """The attempt without the changes of environments that the gates have made again.
 
     They were put back before, so a gate's own command made them: who started it first matters not.
+    That is seen on the judged tree, not on the first one: there, a gate installs what the first
+    manifest names, and an honest change of the manifest would be refused.
     A red attempt that changed a manifest as well is for review: it may need what it installed.
     """
     attempt, end, validation = settled
