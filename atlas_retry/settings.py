@@ -176,13 +176,13 @@ class RetrySettings(ConfigSection, frozen=True, kw_only=True):
     max_minutes: Annotated[float, amount(0, 1440)] | None = 60
     """Budget of a run in minutes; null = no limit."""
     on_exhausted: OnExhausted = "best"
-    """What stays when a run does not end green: the best attempt, the last one (keep), or the state
-    before the run (restore)."""
+    """What stays when a run does not end in a pass: the best attempt, the last one (keep), or the
+    state before the run (restore)."""
     strategy: Annotated[tuple[Step, ...], SOME] | None = None
     """By attempt: ask, room, session, model and models; the last one repeats; null = the third and
     later ones start a new session, with 1.5 times the room, and ask for a diagnosis."""
     on_failure: ShellLine | None = None
-    """A command that gets the run's JSON on stdin when it did not end green."""
+    """A command that gets the run's JSON on stdin if it did not end in a pass."""
 
     @property
     def budget(self) -> Budget:

@@ -92,7 +92,8 @@ class Check(ConfigSection, frozen=True, kw_only=True):
     required: bool = True
     """false: a failure is reported, but the validation can still pass."""
     max_retries: Attempts | None = None
-    """Attempts to fix this gate; by default as `retry` says, else test 3, review 2, build 1."""
+    """How often the agent may try to fix this gate; by default `retry.max_ai_retry_attempts`,
+    without it test 3, review 2, build 1."""
     timeout: Seconds | None = None
     """Time limit for one run, instead of `validation.timeout`."""
 
