@@ -18,6 +18,8 @@ from atlas_retry.workspace.discovery import Workspace, open_workspace
 from atlas_retry.workspace.isolation import overlay
 from atlas_retry.workspace.isolation.isolated import beside, changed_in_place, put_back_aside
 from atlas_retry.workspace.locking import lock
+from atlas_retry.workspace.snapshot import trees
+from atlas_retry.workspace.snapshot.shadow import kept
 from tests.asides import CASES, LARGE, NOBODY, aside, check, check_full
 from tests.commands import run_forked
 from tests.needs import needs, require
@@ -205,6 +207,13 @@ def test_what_no_snapshot_holds_is_moved_aside_and_moved_back(kind: str, ws: Wor
     with changed_in_place(ws, {path: None}, ""):
         assert not file.exists()
     assert file.stat().st_ino == was.st_ino
+
+
+def test_what_commands_wrote_in_place_is_held_when_it_is_reverted(ws: Workspace) -> None:
+    with changed_in_place(ws, {}, ""):
+        write(ws.root, "src/a.py", "written meanwhile\n")
+    left = trees.tree(ws, kept(ws)["aside/left"])
+    assert left.read("src/a.py") == b"written meanwhile\n"
 
 
 def _with_a_pipe_in_the_way(ws: Workspace) -> None:
