@@ -249,7 +249,7 @@ def _has_inside(ws: Workspace, store: Path, git_dir: Path) -> bool:
     held = store / "info/git"
     known = refs_in(dict(ref_files(held, held)))
     ids = {oid for oid in known.values() if oid.isalnum()}
-    asked = ("rev-list", "--objects", "--quiet", "--missing=allow-promisor", "--stdin")
+    asked = ("rev-list", "--objects", "--quiet", "--exclude-promisor-objects", "--stdin")
     env = {**ws.environ, "GIT_DIR": str(git_dir)}
     try:
         git(*asked, cwd=git_dir, env=env, stdin=lined(ids))
