@@ -540,3 +540,13 @@ def test_what_a_person_put_into_a_folder_in_place_of_a_file_stays(
     done = restore(ws, start.id, since=end.id)
     assert (root / "src/a.py/mine.txt").read_text() == "of a person\n"
     assert done.conflicts == ("src/a.py",)
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give files away")
+def test_what_is_restored_over_a_runs_edit_keeps_its_owner(root: Path, ws: Workspace) -> None:
+    os.chown(root / "src/a.py", 1234, 4321)
+    held = snapshot(ws)
+    write(root, "src/a.py", "changed in place\n")
+    left = snapshot(ws)
+    restore(ws, held.id, since=left.id)
+    assert (root / "src/a.py").stat().st_uid == 1234
