@@ -606,12 +606,13 @@ def test_an_interrupted_init_writes_what_it_has(project: Project) -> None:
 
 @pytest.mark.parametrize("arguments", [("validate",), ("retry", ".")])
 @pytest.mark.parametrize("line", ["true", "exit 1"])
-def test_quiet_output_starts_with_the_verdict(
+def test_quiet_output_is_the_verdict_and_twice_quiet_output_nothing(
     line: str, arguments: tuple[str, ...], project: Project
 ) -> None:
     gates(project, line)
-    ended = atlas(project, *arguments, "-q")
-    assert ended.out.startswith(("clean", "failed"))
+    (verdict,) = atlas(project, *arguments, "-q").out.splitlines()
+    assert verdict.startswith(("clean", "failed"))
+    assert atlas(project, *arguments, "-qq").out == ""
 
 
 def test_one_gate_is_counted_as_one(project: Project) -> None:

@@ -106,7 +106,7 @@ def validate(
     ] = False,
     json: options.Json = False,
     report: options.Report = None,
-    quiet: options.Quiet = False,
+    quiet: options.Quiet = 0,
     verbose: options.Verbose = 0,
     plain: options.Plain = False,
     list_only: Annotated[
@@ -172,7 +172,7 @@ def _short_form(kind: str) -> Callable[..., int]:
         fix: options.Fix = False,
         check: options.Check = None,
         json: options.Json = False,
-        quiet: options.Quiet = False,
+        quiet: options.Quiet = 0,
         verbose: options.Verbose = 0,
         plain: options.Plain = False,
     ) -> int:

@@ -107,7 +107,12 @@ Plain = Annotated[bool, typer.Option(help="Print lines without control codes.")]
 Queue = Annotated[
     str, typer.Option(metavar="NAME", help="The task queue that workers and batches share.")
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only the summary.")]
+Quiet = Annotated[
+    int,
+    typer.Option(
+        "--quiet", "-q", help="Print one line; twice: none.", count=True, show_default=False
+    ),
+]
 RecordId = Annotated[str, typer.Argument(metavar="ID", help="For example lr-2026-01-31-001.")]
 Report = Annotated[
     list[str] | None,

@@ -95,7 +95,7 @@ class Closing(Struct, frozen=True, kw_only=True):
 
 
 def last_lines(end: Closing, *, verbosity: int, proposed: bool = False) -> Iterator[Line]:
-    """The failures and the summary; quiet leaves only the summary.
+    """The failures and the summary, of which quiet leaves one line or none.
 
     With `proposed` gates, the next command is `atlas init`.
     """
@@ -112,7 +112,7 @@ def last_lines(end: Closing, *, verbosity: int, proposed: bool = False) -> Itera
         next_command = f"atlas retry {place} --ai-fix"
     summary = validation_summary(validation, next_command, is_reviewed=not end.open_reviews)
     yield from below_others(summary, verbosity=verbosity)
-    if end.open_reviews:
+    if end.open_reviews and verbosity >= 0:
         yield one_line(end.open_reviews), "warn"
 
 
@@ -254,6 +254,6 @@ def naming_interruption(shown: Printer) -> Iterator[Emit]:
         raise
 
 
-def verbosity(quiet: bool, verbose: int) -> int:  # noqa: FBT001 - two flags become one number
-    """-1 for `-q`, else the number of `-v` flags."""
-    return -1 if quiet else verbose
+def verbosity(quiet: int, verbose: int) -> int:
+    """Number of `-v` flags; below 0: that of `-q` flags."""
+    return -quiet or verbose

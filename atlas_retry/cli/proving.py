@@ -34,7 +34,7 @@ def prove_gates(
         float | None, typer.Option(help="Plant no further fault after this time.", min=0)
     ] = None,
     json: options.Json = False,
-    quiet: options.Quiet = False,
+    quiet: options.Quiet = 0,
 ) -> int:
     """Plant faults on a copy, and name the gates that do not notice them."""
     opened = open_configured(path.resolve(), os.environ, config.naming(config_file))

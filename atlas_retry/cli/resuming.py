@@ -43,7 +43,7 @@ def resume(
     every: Annotated[bool, typer.Option("--all", help="Continue every interrupted run.")] = False,
     json: options.Json = False,
     report: options.Report = None,
-    quiet: options.Quiet = False,
+    quiet: options.Quiet = 0,
     verbose: options.Verbose = 0,
     plain: options.Plain = False,
 ) -> int:

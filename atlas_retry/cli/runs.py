@@ -93,7 +93,7 @@ def retry(
     ] = None,
     json: options.Json = False,
     report: options.Report = None,
-    quiet: options.Quiet = False,
+    quiet: options.Quiet = 0,
     verbose: options.Verbose = 0,
     plain: options.Plain = False,
 ) -> int:

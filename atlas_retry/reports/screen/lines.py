@@ -1,7 +1,7 @@
 """A line on a screen: its text and style, with control characters escaped."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import dropwhile
+from itertools import islice
 
 from atlas_retry.patterns import regex
 from atlas_retry.text.redaction import is_plain
@@ -59,8 +59,10 @@ def command_lines(label: str, *commands: str) -> Iterator[Line]:
 
 
 def below_others(lines: Iterable[Line], *, verbosity: int) -> Iterable[Line]:
-    """The last lines; quiet prints none before them, so they need no empty line at the start."""
-    return lines if verbosity >= 0 else dropwhile(lambda line: not line[0], lines)
+    """The last lines; quiet leaves the first of them that has text, twice quiet none."""
+    if verbosity >= 0:
+        return lines
+    return islice((line for line in lines if line[0]), 1 if verbosity == -1 else 0)
 
 
 def aligned(rows: Sequence[Sequence[str]], *, numbers: bool = False) -> str:
