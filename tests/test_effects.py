@@ -50,6 +50,7 @@ def effects_in(root: Path, **used: object) -> Effects:
     fields = dict.fromkeys(Effects.__struct_fields__) | {
         "run": run(),
         "opened": there,
+        "folder": ws.state / "run",
         "before_turn": {},
         "budget": SharedBudget(),
         "asked": {},

@@ -99,7 +99,7 @@ def test_an_agent_that_empties_the_test_is_not_told_it_passed(hooked: Project) -
     with serving(note(hooked), say("done"), *gut(hooked), say("green")) as server:
         stream = claude(hooked, server, "make it green")
     assert PASSED not in text_of(stream)
-    assert "⚠️ held: " in text_of(stream)
+    assert "⚠️ review these changes" in text_of(stream)
     assert "atlas hook allow test_calc.py" in text_of(stream)
 
 

@@ -101,7 +101,7 @@ def test_an_emptied_test_is_held_and_reported_with_the_allow_command(project: Pr
     gut(project)
     answer = end(project, stop_hook_active=True)
     assert not is_blocked(answer), "people ask for changes of tests"
-    assert "⚠️ held: " in str(answer["systemMessage"])
+    assert "⚠️ review these changes" in str(answer["systemMessage"])
     assert "\n  test_calc.py:" in str(answer["systemMessage"])
     assert "to allow them:\n  atlas hook allow test_calc.py" in str(answer["systemMessage"])
     assert "--allow" not in str(answer)

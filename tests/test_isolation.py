@@ -282,7 +282,9 @@ def test_edits_made_during_a_turn_are_not_charged_to_the_agent(
 @pytest.mark.parametrize(
     ("path", "text", "notice"),
     [
-        pytest.param("calc.py", CALC + "# mine\n", "left as it is: calc.py", id="the same file"),
+        pytest.param(
+            "calc.py", CALC + "# mine\n", "atlas keeps that change: calc.py", id="the same file"
+        ),
         pytest.param("test_more.py", "import nothing_of_that_name\n", "", id="a test of theirs"),
     ],
 )

@@ -70,7 +70,7 @@ def test_every_command_prints_one_document_of_its_schema(
         "pick nothing 1",
         "deliver nothing --patch fix.patch",
         "config check nowhere",
-        "guard .",
+        "guard . --base nothing",
         "nope",
     ],
 )

@@ -47,15 +47,13 @@ def _end_quietly_on_int() -> None:
 
 def _ended(words: list[str]) -> "tuple[int, AtlasError | None]":
     """Exit code of a command line, and the error that ended it, which has been printed."""
+    from atlas_retry.cli.command_line import run_command
     from atlas_retry.errors import AtlasError, Interrupted
     from atlas_retry.process import handle_signals
 
     try:
         with handle_signals():
-            from atlas_retry.cli.command_line import run_command
-
             _stand_somewhere()
-
             return run_command(words), None
     except AtlasError as error:
         return error.exit_code, _print_error(error)
