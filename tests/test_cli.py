@@ -13,7 +13,7 @@ from typer._click import Command
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from atlas_retry.cli import command_line  # noqa: F401 - it registers the commands
+from atlas_retry.cli import command_line
 from atlas_retry.cli.app import HEADINGS, app
 from tests.crashes import PACKAGE
 from tests.projects import (
@@ -432,6 +432,7 @@ def commands(group: TyperGroup, above: str = "") -> dict[str, Command]:
 
 
 def test_every_command_has_a_group_and_a_valid_example() -> None:
+    command_line.register()
     top = get_command(app)
     assert isinstance(top, TyperGroup)
     assert set(top.commands) == {name for names in HEADINGS.values() for name in names}

@@ -18,7 +18,7 @@ def test_importing_the_api_imports_no_running_code() -> None:
 
 
 def test_a_command_line_imports_no_extra_and_no_agent() -> None:
-    modules = imported("from atlas_retry.cli import command_line")
+    modules = imported("from atlas_retry.cli import command_line; command_line.register()")
     assert not modules & {"anthropic", "mcp", "pydantic", "rich", "s3fs", "temporalio"}
 
 

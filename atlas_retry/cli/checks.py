@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from msgspec.structs import replace
@@ -14,22 +14,14 @@ from msgspec.structs import replace
 from atlas_retry import config
 from atlas_retry.cli import options, output
 from atlas_retry.cli.app import app, examples
-from atlas_retry.cli.documents import GatesDocument, write
-from atlas_retry.cli.proposing import Checks, checking
-from atlas_retry.cli.receipts import write_receipt
 from atlas_retry.errors import AtlasError, UsageError
 from atlas_retry.events import Emit, Notice
 from atlas_retry.gates.course import is_writer
-from atlas_retry.gates.files import limited
-from atlas_retry.gates.lines import run_fixers
 from atlas_retry.gates.plan import Plan, Reuse
 from atlas_retry.gates.results import redacted_gate
 from atlas_retry.gates.validation import run_gates
-from atlas_retry.history import validated
 from atlas_retry.model import Gate, GateResult, Kind, Level, Status, Validation
 from atlas_retry.reports.screen.lines import printable
-from atlas_retry.run.committed import validate_as_committed
-from atlas_retry.run.one import paid_reviewer
 from atlas_retry.run.open import (
     OpenWorkspace,
     open_configured,
@@ -38,14 +30,12 @@ from atlas_retry.run.open import (
     select,
     validation_logs,
 )
-from atlas_retry.run.triage import against_baseline, check_baseline, until_compared
 from atlas_retry.settings import in_ci
 from atlas_retry.text.units import copyable, counted, some
-from atlas_retry.workspace import changed
-from atlas_retry.workspace.changed import Changed
-from atlas_retry.workspace.git import commit_id
-from atlas_retry.workspace.isolation import isolated
-from atlas_retry.workspace.staged import tracked as tracked_by_git
+
+if TYPE_CHECKING:
+    from atlas_retry.cli.proposing import Checks
+    from atlas_retry.workspace.changed import Changed
 
 OK, FAILED, BROKEN = 0, 1, 3
 NOT_RUN = (Status.BROKEN, Status.SKIPPED)
@@ -125,6 +115,8 @@ def validate(
         return _print_gates(chosen, as_json=json)
     base = _checked_base(opened, base) if receipt else base
     if opened.settings.triage_baseline:
+        from atlas_retry.run.triage import check_baseline
+
         check_baseline(opened.root, opened.settings, os.environ)
     how = plan(opened, validation_logs(opened))
     how = replace(
@@ -158,6 +150,8 @@ def validate(
             shown.write(output.only_here_lines(opened, validation, verbosity=level))
     remember(opened, validation)
     if receipt:
+        from atlas_retry.cli.receipts import write_receipt
+
         write_receipt(receipt, opened, chosen, validation, sign=sign, base=base)
     output.publish_validation(validation, opened, targets, open_reviews, as_json=json)
     return exit_code_of(validation) or (FAILED if open_reviews else OK)
@@ -217,12 +211,16 @@ def _reviewer(
             "--review: no review gate is chosen",
             remedy='validation: {review: [{name: taste, prompt: "Is it plain?"}]}',
         )
+    from atlas_retry.run.one import paid_reviewer
+
     return paid_reviewer(opened, asked, scratch)
 
 
 def _as_committed(
     opened: OpenWorkspace, chosen: Sequence[Gate], how: Plan, emit: Emit
 ) -> Validation:
+    from atlas_retry.run.committed import validate_as_committed
+
     return validate_as_committed(opened, chosen, how, emit)
 
 
@@ -242,6 +240,8 @@ def _change(
     if staged and revision is not None:
         raise UsageError("--changed and --staged exclude each other", remedy="use one of them")
     root, env = opened.root, opened.git.environ
+    from atlas_retry.workspace import changed
+
     if not staged:
         return changed.since(root, env, revision or "")
     # `git commit -a` and `git commit FILE` call hooks with an index of their own
@@ -260,6 +260,8 @@ def _limited(
     if change is None:
         return chosen, how
 
+    from atlas_retry.gates.files import limited
+
     gates, of_gates, left_out = limited(chosen, change.paths, opened.root)
     scope = replace(how.scope, of_gates=of_gates, left_out=left_out, is_limited=True)
     shown(Notice(text=f"only what changed: {counted(len(change.paths), 'file')} {change.how}"))
@@ -271,10 +273,14 @@ def _limited(
 
 def _checked_base(opened: OpenWorkspace, base: str) -> str:
     """The commit of a receipt's base: a wrong one costs no gate. Raises UsageError."""
+    from atlas_retry.workspace.git import commit_id
+
     return commit_id(opened.root, opened.git.environ, base)
 
 
 def _print_gates(gates: Sequence[Gate], *, as_json: bool) -> int:
+    from atlas_retry.cli.documents import GatesDocument, write
+
     if as_json:
         write(GatesDocument(gates=tuple(redacted_gate(gate) for gate in gates)))
         return OK
@@ -290,6 +296,8 @@ def _opened(
     """The workspace, and the proposed gates if it has no configuration."""
     if file or not path.is_dir() or config.is_configured(path, os.environ):
         return open_configured(path, os.environ, config.naming(file), named=named), None
+
+    from atlas_retry.cli.proposing import checking
 
     proposed = checking(path, os.environ, local=local)
     return open_configured(path, os.environ, proposed=proposed.text, named=named), proposed
@@ -309,6 +317,8 @@ def _run(
             _name_unheld(opened, paths, shown)
         return validation
 
+    from atlas_retry.history import validated
+
     with validated.holding(ws, opened.tracker.snapshot) as held:
         validation, paths = _changing(chosen, how, shown, fix=fix)
         if held:
@@ -322,6 +332,8 @@ def _until_compared(chosen: Sequence[Gate], emit: Emit) -> Emit:
     if not any(gate.accepts_baseline for gate in chosen):
         return emit
 
+    from atlas_retry.run.triage import until_compared
+
     return until_compared(chosen, emit)
 
 
@@ -332,6 +344,8 @@ def _triaged(
     if not opened.settings.triage_baseline:
         return validation
 
+    from atlas_retry.run.triage import against_baseline
+
     return against_baseline(opened, chosen, validation, how, shown)
 
 
@@ -341,6 +355,8 @@ def _changing(
     """The validation, and the files that fixers and gates changed."""
     paths: set[str] = set()
     if fix:
+        from atlas_retry.gates.lines import run_fixers
+
         paths.update(run_fixers(chosen, how, shown))
     validation = run_gates(chosen, how, shown)
     paths.update(chain.from_iterable(result.changed for result in validation.results))
@@ -357,6 +373,8 @@ def _run_aside(
     shown(Notice(text=notice))
     if not opened.has_git:
         return run_gates(chosen, how, shown)
+    from atlas_retry.workspace.isolation import isolated
+
     with isolated.in_turn(opened.git, [gate.run for gate in chosen]) as there:
         aside = replace(how, wrap=there.wrap, locate=there.file, jobs=1, waiting=())
         return run_gates(chosen, aside, shown)
@@ -390,6 +408,8 @@ def _name_unheld(opened: OpenWorkspace, paths: Collection[str], shown: Emit) -> 
     """
     tracked = frozenset[str]()
     with suppress(AtlasError):
+        from atlas_retry.workspace.staged import tracked as tracked_by_git
+
         tracked = tracked_by_git(opened.root, opened.git.environ, paths)
     others = ", ".join(printable(path) for path in sorted({*paths} - tracked))
     names = " ".join(shlex.quote(printable(path)) for path in sorted(tracked))

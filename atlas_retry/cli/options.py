@@ -8,13 +8,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from atlas_retry import config
-from atlas_retry.agents import AGENTS
-from atlas_retry.cli import here
 from atlas_retry.errors import AtlasError
-from atlas_retry.history import archive
-from atlas_retry.reports.formats import REPORTS
-from atlas_retry.workspace import worktrees
 
 # --- completion: never fails, never prints ---------------------------------------------------
 
@@ -25,6 +19,8 @@ def _beginning(incomplete: str, values: Iterable[str]) -> list[str]:
 
 def complete_gates(incomplete: str) -> list[str]:
     """Kinds and names of the gates here that start with this text."""
+    from atlas_retry import config
+
     with suppress(AtlasError):
         gates = config.load(Path.cwd(), environ=os.environ, overrides={}).gates
         return _beginning(incomplete, [*(gate.kind for gate in gates), *(g.name for g in gates)])
@@ -33,16 +29,23 @@ def complete_gates(incomplete: str) -> list[str]:
 
 def complete_agents(incomplete: str) -> list[str]:
     """Agents that start with this text."""
+    from atlas_retry.agents import AGENTS
+
     return _beginning(incomplete, AGENTS)
 
 
 def complete_formats(incomplete: str) -> list[str]:
     """Formats of reports that start with this text."""
+    from atlas_retry.reports.formats import REPORTS
+
     return _beginning(incomplete, [f"{name}=" for name in REPORTS])
 
 
 def complete_runs(incomplete: str) -> list[str]:
     """Ids of runs here that start with this text."""
+    from atlas_retry.cli import here
+    from atlas_retry.history import archive
+
     with suppress(AtlasError), here.journal() as connection:
         rows = archive.runs(connection, str(here.root()))
         return _beginning(incomplete, [row.id for row in rows])
@@ -51,6 +54,9 @@ def complete_runs(incomplete: str) -> list[str]:
 
 def complete_workspaces(incomplete: str) -> list[str]:
     """Named workspaces and folders that start with this text."""
+    from atlas_retry.cli import here
+    from atlas_retry.workspace import worktrees
+
     names: list[str] = []
     with suppress(AtlasError):
         names += [one.name for one in worktrees.list_worktrees(here.workspace_at().common_dir)]

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -13,17 +13,15 @@ from msgspec.structs import replace
 from atlas_retry import state_dir
 from atlas_retry.errors import AtlasError, Interrupted, UsageError, near
 from atlas_retry.events import Emit, Event, GateFinished, GateStarted, ValidationStarted, fan_out
-from atlas_retry.history.reviews import one_line
 from atlas_retry.model import OWN_JUNIT, TO_CHECK, OpenReview, Validation
-from atlas_retry.reports.formats import REPORTS
-from atlas_retry.reports.reading import read_report
 from atlas_retry.reports.screen.console import Printer, screen
 from atlas_retry.reports.screen.gate_lines import failure_lines, validation_summary
 from atlas_retry.reports.screen.lines import Line, below_others
-from atlas_retry.reports.subject import Recorded, Subject
-from atlas_retry.run.only_here import only_here
 from atlas_retry.run.open import OpenWorkspace
 from atlas_retry.text.units import copyable, counted, some
+
+if TYPE_CHECKING:
+    from atlas_retry.reports.subject import Recorded, Subject
 
 __all__ = ["last_lines", "publish", "recorded", "screen", "targets"]
 
@@ -50,6 +48,8 @@ def targets(options: Sequence[str] | None) -> tuple[Target, ...]:
 def _target(option: str) -> Target:
     name, _, path = option.partition("=")
     why = None
+    from atlas_retry.reports.formats import REPORTS
+
     if name not in REPORTS:
         why = f"unknown format{near(name, REPORTS)}; use one of {', '.join(REPORTS)}"
     elif not path:
@@ -82,6 +82,8 @@ def recorded(path: Path | None) -> "Recorded | None":
         raise UsageError(
             f"--from {path}: {error.strerror}", remedy="atlas validate --json > report.json"
         ) from error
+    from atlas_retry.reports.reading import read_report
+
     return read_report(content, source=str(path))
 
 
@@ -113,6 +115,8 @@ def last_lines(end: Closing, *, verbosity: int, proposed: bool = False) -> Itera
     summary = validation_summary(validation, next_command, is_reviewed=not end.open_reviews)
     yield from below_others(summary, verbosity=verbosity)
     if end.open_reviews and verbosity >= 0:
+        from atlas_retry.history.reviews import one_line
+
         yield one_line(end.open_reviews), "warn"
 
 
@@ -124,6 +128,8 @@ def only_here_lines(
         return
 
     with suppress(AtlasError):  # it only warns, and the gates ran without git
+        from atlas_retry.run.only_here import only_here
+
         if text := only_here(opened.git, opened.environ).sentence():
             yield f"{text} (atlas validate --as-committed)", "warn"
 
@@ -138,6 +144,8 @@ def publish_validation(
 ) -> None:
     """Publish a validation if anything asks for it; otherwise the formats are not imported."""
     if as_json or wanted or on_github():
+        from atlas_retry.reports.subject import Subject
+
         subject = Subject(result=validation, workspace=opened.facts, open_reviews=open_reviews)
         publish(subject, wanted, as_json=as_json)
 
@@ -149,6 +157,8 @@ def publish(
 
     `to_stderr`: stdout already has another document.
     """
+    from atlas_retry.reports.formats import REPORTS
+
     if as_json:
         print(REPORTS["json"](subject), end="")
     write_reports(subject, wanted)
@@ -167,6 +177,8 @@ def write_reports(subject: "Subject", wanted: Sequence[Target]) -> None:
         subject = replace(subject, junit=dict(_own_junit(subject)))
     faults = []
     for name, path in wanted:
+        from atlas_retry.reports.formats import REPORTS
+
         content = REPORTS[name](subject).encode()
         try:
             _write(path.resolve(), content)

@@ -8,7 +8,6 @@ from msgspec.structs import replace
 
 from atlas_retry.events import Emit
 from atlas_retry.gates.plan import Plan
-from atlas_retry.guard.decides import is_code_or_setting
 from atlas_retry.model import Gate, GateResult, Kind, Status
 from atlas_retry.text.globs import Globs
 from atlas_retry.workspace.snapshot.look import Look, rewritten
@@ -91,6 +90,8 @@ class Course(Struct, kw_only=True):
 
     def look(self, numbers: tuple[int, ...]) -> tuple[str, ...]:
         """All paths that changed since the last look, while these gates ran."""
+        from atlas_retry.guard.decides import is_code_or_setting
+
         before, self.seen = self.seen, self.plan.seen()
         changed = self.plan.between(before, self.seen)
         self.is_quiet = not changed
@@ -117,6 +118,8 @@ class Course(Struct, kw_only=True):
 
     def rewritten(self, before: "Look | None") -> tuple[str, ...]:
         """Code and settings that were written since a look, and are as they were."""
+        from atlas_retry.guard.decides import is_code_or_setting
+
         if before is None or self.seen is None or before is self.seen:
             return ()
 

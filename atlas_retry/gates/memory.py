@@ -22,7 +22,6 @@ from msgspec.structs import replace
 from atlas_retry import __version__
 from atlas_retry.digests import sha256_of
 from atlas_retry.errors import WorkspaceError
-from atlas_retry.guard import places
 from atlas_retry.model import Gate, GateResult, Kind, Status
 from atlas_retry.patterns import words
 from atlas_retry.reading import read_text
@@ -229,6 +228,8 @@ _UNREADABLE: "Stat" = (1, 0, 0, 0, 0)
 
 
 def _moved_meanwhile(there: Files, seen: Files, began_s: float) -> list[str]:
+    from atlas_retry.guard import places
+
     ignored, began_ns = there.keys() - seen.keys(), int(began_s * 1e9)
     late = [path for path in ignored if not is_settled(there[path], began_ns)]
     if not late:

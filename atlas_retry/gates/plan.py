@@ -4,6 +4,7 @@ import signal
 from collections.abc import Callable, Collection, Iterable, Mapping
 from enum import StrEnum
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
@@ -12,11 +13,13 @@ from atlas_retry.gates.memory import Memory
 from atlas_retry.gates.results import OutputContext
 from atlas_retry.model import Gate, GateResult, Validation
 from atlas_retry.process import Command
-from atlas_retry.prompt import Traced
 from atlas_retry.text.file_names import PLACEHOLDER, arguments
 from atlas_retry.workspace.git import GIT_LOCAL
-from atlas_retry.workspace.isolation.layers import offline
 from atlas_retry.workspace.snapshot.look import Look, Lookout
+
+if TYPE_CHECKING:
+    from atlas_retry.prompt import Traced
+
 
 AGENT_KEYS = {"OPENAI_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY", "AWS_BEARER_TOKEN_BEDROCK"}
 """Variables that a gate sees only if its `pass_env` names them."""
@@ -137,6 +140,8 @@ def environment(gate: Gate, environ: Mapping[str, str]) -> dict[str, str]:
 
 def command_of(gate: Gate, line: str, plan: Plan, log_name: str) -> Command:
     """The command that runs one of a gate's shell lines."""
+    from atlas_retry.workspace.isolation.layers import offline
+
     argv: tuple[str, ...] = ("/bin/sh", "-c", line)
     if PLACEHOLDER in line:
         batches, is_aside = plan.logs / f"{log_name}.files", plan.wrap is not None

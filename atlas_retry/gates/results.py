@@ -5,13 +5,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from atlas_retry.config.init.dependencies import declared
-from atlas_retry.diagnostics import Declared, Findings, ToolOutput, diagnose, missing_program
-from atlas_retry.diagnostics.reader import settled
 from atlas_retry.events import seconds_of
 from atlas_retry.gates.logs import logged
 from atlas_retry.gates.packages import Layout
@@ -27,10 +25,12 @@ from atlas_retry.model import (
 )
 from atlas_retry.process import Completed, Ended
 from atlas_retry.reading import read_file, read_text
-from atlas_retry.source.excerpt import anchor
 from atlas_retry.text.redaction import clean, redact
 from atlas_retry.text.units import counted
-from atlas_retry.workspace.snapshot.trees import source_tree
+
+if TYPE_CHECKING:
+    from atlas_retry.diagnostics import Declared, Findings, ToolOutput
+
 
 LISTEN_S = 0.2
 _LOST = "is the exit code lost in a pipe? (`set -o pipefail`, or `exit_code: trust` on the gate)"
@@ -135,6 +135,9 @@ def changing(
 
 def with_diagnostics(result: GateResult, reading: OutputContext) -> GateResult:
     """A result that another runner recorded, with its output parsed."""
+    from atlas_retry.diagnostics import ToolOutput, diagnose
+    from atlas_retry.diagnostics.reader import settled
+
     if result.success or any(d.fingerprint for d in result.diagnostics):
         return result
     layout, root, holds = Layout(reading.root), str(reading.root), partial(_holds, reading.root)
@@ -174,6 +177,8 @@ def _findings(
     gate: Gate, completed: Completed, reading: OutputContext, stdout: str, stderr: str
 ) -> "Findings | None":
     """Findings in the tool's output; None if it passed and is not a test gate with output."""
+    from atlas_retry.diagnostics import ToolOutput, diagnose
+
     silent = not (stdout or stderr or gate.report)
     if completed.exit_code == 0 and (gate.kind is not Kind.TEST or silent):
         return None
@@ -207,6 +212,8 @@ def _findings(
 
 def _of_long(output: "ToolOutput", completed: Completed, secrets: frozenset[str]) -> "Findings":
     """Findings in a long output, read from its logs. Only the diagnostics are redacted."""
+    from atlas_retry.diagnostics import diagnose
+
     stdout, stderr, is_whole = logged(completed)
     findings = diagnose(replace(output, stdout=stdout, stderr=stderr))
     return replace(
@@ -247,6 +254,8 @@ def _project_names(root: Path, cwd: str = ".") -> frozenset[str]:
 
 
 def _declared(root: Path, cwd: str) -> "Declared":
+    from atlas_retry.config.init.dependencies import declared
+
     found = declared(root, cwd)
     return replace(found, services=tuple(s for s in found.services if not _listens(s[0])))
 
@@ -291,6 +300,9 @@ def _report_of(
 
 
 def _anchored(diagnostics: tuple[Diagnostic, ...], root: Path) -> tuple[Diagnostic, ...]:
+    from atlas_retry.source.excerpt import anchor
+    from atlas_retry.workspace.snapshot.trees import source_tree
+
     if not diagnostics:
         return ()
     # start-up: tree-sitter is needed only if something failed
@@ -301,6 +313,8 @@ def _anchored(diagnostics: tuple[Diagnostic, ...], root: Path) -> tuple[Diagnost
 def _why_broken(
     gate: Gate, completed: Completed, stderr: str, findings: "Findings | None"
 ) -> str | None:
+    from atlas_retry.diagnostics import missing_program
+
     if completed.ended is Ended.NOT_STARTED:
         return completed.error or "it could not be started"
     if findings and findings.lack:

@@ -13,8 +13,6 @@ from itertools import groupby
 
 from msgspec.structs import replace
 
-from atlas_retry.diagnostics.counting import shares_problem
-from atlas_retry.diagnostics.selecting import reproducing
 from atlas_retry.errors import AtlasError
 from atlas_retry.events import (
     Emit,
@@ -325,6 +323,8 @@ def _still_failing(course: Course, order: Sequence[int]) -> dict[int, GateResult
 
 
 def _fails_again(result: GateResult, before: GateResult | None) -> bool:
+    from atlas_retry.diagnostics.counting import shares_problem
+
     if result.success or before is None or result.status is Status.TIMED_OUT:
         return not result.success
 
@@ -482,6 +482,9 @@ def _fails_in_part(course: Course, number: int) -> bool:
     By their trace, where one is wanted anyway, else by `recheck` or the first of them alone. A part
     that passes, or fails otherwise, decides nothing.
     """
+    from atlas_retry.diagnostics.counting import shares_problem
+    from atlas_retry.diagnostics.selecting import reproducing
+
     gate, result, traces = course.gates[number], course.results[number], course.plan.traces
     if gate.kind is not Kind.TEST or gate.report:
         return False

@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property, partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import Struct
@@ -15,13 +16,10 @@ from atlas_retry.errors import UsageError, WorkspaceError, near
 from atlas_retry.gates.files import FileScope
 from atlas_retry.gates.memory import Memory
 from atlas_retry.gates.plan import Learned, Plan, Watched
-from atlas_retry.history import reviews
-from atlas_retry.history.reviews import Question
 from atlas_retry.model import Gate, OpenReview, Validation, WorkspaceFacts
 from atlas_retry.settings import Settings, in_ci
 from atlas_retry.text.redaction import secret_values
 from atlas_retry.text.units import some
-from atlas_retry.workspace import staging
 from atlas_retry.workspace.discovery import (
     NotARepositoryError,
     Workspace,
@@ -30,11 +28,11 @@ from atlas_retry.workspace.discovery import (
     unopened,
 )
 from atlas_retry.workspace.git import GitError
-from atlas_retry.workspace.gitfile import put_back_around
-from atlas_retry.workspace.locking import lock
 from atlas_retry.workspace.snapshot.look import Lookout, Tracker
-from atlas_retry.workspace.snapshot.restoring import restore
-from atlas_retry.workspace.snapshot.state import changes
+
+if TYPE_CHECKING:
+    from atlas_retry.history.reviews import Question
+
 
 KEPT_VALIDATION_LOGS = 10
 MIN_WAIT_S, MAX_BUSY = 0.1, 0.25
@@ -73,6 +71,8 @@ class OpenWorkspace(Struct, frozen=True, kw_only=True, dict=True):
         """
         if not unkept and not (self.state / "reviews").is_dir():
             return ()
+
+        from atlas_retry.history import reviews
 
         every = (*reviews.kept(self.state, self.root), *unkept)
         return reviews.still_open(every, self.root, self.environ, self.settings.triage_baseline)
@@ -121,6 +121,8 @@ def _located(path: Path, environ: Mapping[str, str]) -> tuple[Path, Path]:
         raise UsageError(f"{path} is not a directory")
     home = state_dir.locate(environ)
     if (home / "workspaces").is_dir():
+        from atlas_retry.workspace.gitfile import put_back_around
+
         put_back_around(Path(os.path.realpath(path)), home)
     root = config.root_of(path)
     notes = (home / "workspaces" / state_dir.key_of(root)).glob("*.note")
@@ -131,6 +133,8 @@ def _located(path: Path, environ: Mapping[str, str]) -> tuple[Path, Path]:
 
 def _restore_after_kill(root: Path, home: Path, environ: Mapping[str, str]) -> None:
     """Restore what a killed atlas was changing, which may include the configuration."""
+    from atlas_retry.workspace.locking import lock
+
     with suppress(WorkspaceError), lock(open_workspace(root, home, environ=environ)):
         pass
 
@@ -213,8 +217,12 @@ def _watched(opened: OpenWorkspace) -> Watched:
         return opened.tracker.snapshot().id
 
     def put_back(held: str) -> None:
+        from atlas_retry.workspace.snapshot.state import changes
+
         moved = {c.path for c in changes(opened.git, held, hold(), ignored=True)}
         if moved:
+            from atlas_retry.workspace.snapshot.restoring import restore
+
             restore(opened.git, held, moved, look=opened.tracker.take)
             opened.tracker.moved()
 
@@ -229,6 +237,8 @@ def _watched(opened: OpenWorkspace) -> Watched:
 
 def _keep_unstaged(opened: OpenWorkspace) -> Callable[[], str]:
     """See `Watched.keep_unstaged`."""
+    from atlas_retry.workspace import staging
+
     try:
         git = opened.git
         if not opened.tracker.uncommitted().paths or not (was := staging.unstaged(git)).paths:
@@ -242,6 +252,8 @@ def _keep_unstaged(opened: OpenWorkspace) -> Callable[[], str]:
         with process.uninterruptible("unstaged work that a gate had put aside is restored"):
             now = staging.unstaged(git)
             if gone := staging.put_aside(git, was, now):
+                from atlas_retry.workspace.snapshot.restoring import restore
+
                 restore(git, held, gone, look=opened.tracker.take)
                 opened.tracker.moved()
         put_aside = f"had put unstaged work aside; restored: {some(sorted(gone), 8)}"

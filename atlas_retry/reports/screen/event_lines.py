@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 
-from atlas_retry.diagnostics.counting import changed_counts
 from atlas_retry.events import (
     AgentActivity,
     AgentReplied,
@@ -24,7 +23,6 @@ from atlas_retry.events import (
 from atlas_retry.model import Held, Level, ReplyStatus, Violation
 from atlas_retry.reports.screen.gate_lines import gate_lines
 from atlas_retry.reports.screen.lines import MAX_MESSAGE_CHARS, Line, names_of, printable
-from atlas_retry.reports.screen.run_lines import headline
 from atlas_retry.text.units import bounded, counted, seconds, some, usd
 
 MAX_STEP_CHARS, DIAGNOSIS_LINES, MAX_LEFT_OUT = 74, 6, 3
@@ -32,6 +30,8 @@ MAX_STEP_CHARS, DIAGNOSIS_LINES, MAX_LEFT_OUT = 74, 6, 3
 
 def lines_of(event: Event, *, verbosity: int = 0) -> Iterator[Line]:
     """The lines of an event. `verbosity`: -1 quiet, 0 normal, 1 and more everything."""
+    from atlas_retry.reports.screen.run_lines import headline
+
     match event:
         case Notice():
             yield event.text, "warn" if event.level is not Level.NOTE else ""
@@ -99,6 +99,8 @@ def _agent(event: AgentActivity | AgentReplied) -> Iterator[Line]:
 
 
 def _attempt(event: AttemptFinished) -> Iterator[Line]:
+    from atlas_retry.diagnostics.counting import changed_counts
+
     attempt = event.result
     passed = attempt.validation is not None and attempt.validation.success
     cost = "" if attempt.cost_usd is None else f", {usd(attempt.cost_usd)}"
