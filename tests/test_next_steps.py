@@ -126,7 +126,7 @@ def test_an_edit_of_a_person_still_prevents_a_pick(project: Project) -> None:
 
 def test_a_command_works_in_another_directory(project: Project, tmp_path: Path) -> None:
     ended = atlas(
-        project, "-C", str(project.root.parent), "-C", "project", "validate", cwd=tmp_path
+        project, "-C", str(project.root.parent), "-C", "project", "validate", cwd=tmp_path / "home"
     )
     assert ended.code == 1
     assert "test_add" in ended.out

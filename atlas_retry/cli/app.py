@@ -1,6 +1,5 @@
 """The Typer application that commands register with, and how `--help` lists them."""
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -9,7 +8,6 @@ import typer
 from typer.core import TyperGroup
 
 from atlas_retry import __version__
-from atlas_retry.errors import UsageError
 
 if TYPE_CHECKING:
     from typer._click import Command, Context, HelpFormatter
@@ -104,7 +102,7 @@ app = typer.Typer(
     help=HELP,
     epilog=EXIT_CODES,
     no_args_is_help=True,
-    rich_markup_mode=None,
+    rich_markup_mode=None,  # rich would be imported for every --help
     pretty_exceptions_enable=False,
     result_callback=_leave,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -124,13 +122,9 @@ def _top(
     directory: Annotated[
         Path | None, typer.Option("-C", metavar="DIR", help="Work in this directory.")
     ] = None,
-    version: Annotated[  # noqa: ARG001 - its callback prints it
+    version: Annotated[
         bool,
         typer.Option("--version", "-V", callback=_version, is_eager=True, help="Show the version."),
     ] = False,
 ) -> None:
-    if directory:
-        try:
-            os.chdir(directory)
-        except OSError as error:
-            raise UsageError(f"-C {directory}: {error.strerror}") from error
+    """See `HELP`."""

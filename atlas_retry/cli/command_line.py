@@ -42,8 +42,7 @@ _TYPES = {"a valid float range": "a number", "a valid int range": "a whole numbe
 
 def register(words: Sequence[str] = ()) -> None:
     """Register the command that these words begin with, else all: together they take 0.1 s."""
-    at = 2 if words[:1] == ["-C"] else 0
-    called = set(words[at : at + 1])
+    called = set(words[:1])
     mine = [name for name, commands in MODULES.items() if called & {*commands.split()}]
     if "_ATLAS_COMPLETE" in os.environ:
         mine = []
@@ -53,6 +52,7 @@ def register(words: Sequence[str] = ()) -> None:
 
 def run_command(words: Sequence[str]) -> int:
     """Run a command line and return its exit code. Raises UsageError."""
+    words = _in_folder(words)
     if words[:1] == ["help"]:
         words = [*words[1:], "--help"]
     register(words)
@@ -68,6 +68,22 @@ def run_command(words: Sequence[str]) -> int:
     except typer.Abort:
         return 1
     return code if isinstance(code, int) else 0
+
+
+def _in_folder(words: Sequence[str]) -> Sequence[str]:
+    """The words behind `-C DIR`, in that directory, as git and make know it. Raises UsageError.
+
+    Each DIR, and a folder among the words behind it, is relative to the one before.
+    """
+    while words[:1] == ["-C"]:
+        if len(words) == 1:
+            raise UsageError("-C needs a directory", remedy="atlas -C DIR COMMAND")
+        try:
+            os.chdir(words[1])
+        except OSError as error:
+            raise UsageError(f"-C {words[1]}: {error.strerror}") from error
+        words = words[2:]
+    return words
 
 
 def _with_values(words: Sequence[str]) -> list[str]:
