@@ -15,6 +15,7 @@ from io import FileIO
 from pathlib import Path
 
 from atlas_retry.digests import sha256_of
+from atlas_retry.errors import WorkspaceError
 from atlas_retry.workspace.scan import TEMPORARY
 from atlas_retry.workspace.store import LINK, USUAL, Attributes, StoredFile, blob_id, entry_of
 
@@ -31,6 +32,18 @@ class _LinkedError(OSError):
 
 
 _NOT_THERE = (FileNotFoundError, NotADirectoryError, _LinkedError)
+
+
+@contextmanager
+def refusing(what: str) -> Iterator[None]:
+    """Raise WorkspaceError where the system refuses a change; `what` says what cannot be done."""
+    try:
+        yield
+    except OSError as error:
+        raise WorkspaceError(
+            f"{what}: {error.filename}: {error.strerror}",
+            remedy="make room (permissions, disk space, what is in the way) and try again",
+        ) from error
 
 
 def put(root: Path, path: str, entry: StoredFile, content: bytes) -> None:

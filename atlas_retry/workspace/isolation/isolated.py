@@ -115,7 +115,7 @@ def _note(ws: Workspace, wanted: Contents) -> Note:
 
 def _apply(ws: Workspace, wanted: Contents, note: Note) -> None:
     gone = gone_with(ws.root, wanted)
-    with _refusing(ws):
+    with place.refusing(f"{ws.root} cannot be changed"):
         for path, moved in _unheld(ws, note):
             if note.unheld[os.fsencode(path)]:
                 moved.parent.mkdir(parents=True, exist_ok=True)
@@ -130,7 +130,7 @@ def _apply(ws: Workspace, wanted: Contents, note: Note) -> None:
 
 def _restore(ws: Workspace, note: Note, quiet_s: float = inf) -> None:
     """Restore everything except later edits; a snapshot keeps what goes."""
-    with _refusing(ws):
+    with place.refusing(f"{ws.root} cannot be changed"):
         _move_back(ws, note, quiet_s)
     # what a person does in git meanwhile is no command's
     if turn := gitmoves.turned(ws, _trace_of(ws)):
@@ -181,17 +181,6 @@ def _trace_anew(ws: Workspace, snapshot_id: str) -> None:
     folder.mkdir(mode=0o700)
     facts = gitfacts.git_facts(ws.root, environ=ws.environ)
     gitmoves.note_before(ws, folder, facts, snapshot_id)
-
-
-@contextmanager
-def _refusing(ws: Workspace) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise WorkspaceError(
-            f"{ws.root} cannot be changed: {error.filename}: {error.strerror}",
-            remedy="make room (permissions, disk space, what is in the way) and try again",
-        ) from error
 
 
 def put_back_aside(ws: Workspace) -> None:

@@ -8,14 +8,13 @@ import errno
 import os
 import shutil
 import time
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from msgspec import Struct
 
 from atlas_retry.digests import sha256_of
-from atlas_retry.errors import WorkspaceError
 from atlas_retry.reading import read_start
 from atlas_retry.workspace import place
 from atlas_retry.workspace.discovery import Workspace, refs_in
@@ -185,7 +184,7 @@ def put_back(ws: Workspace, snapshot_id: str) -> GivenBack:
     gone = _lost(ws, state)
     if not gone:
         return GivenBack(inside=inside)
-    with _refusing(ws):
+    with place.refusing(f"{ws.common_dir} cannot be restored"):
         _give_back(_store(ws, ws.common_dir), ws.common_dir / "objects")
     lost = _lost(ws, state)
     again = tuple(name for name in gone if name not in lost)
@@ -202,24 +201,13 @@ def rebuild(ws: Workspace, snapshot_id: str) -> bool:
     if os.path.lexists(git_dir) or ws.git_dir != git_dir or not store.is_dir():
         return False
     state = read_state(ws, snapshot_id)
-    with _refusing(ws):
+    with place.refusing(f"{ws.common_dir} cannot be restored"):
         (git_dir / "refs").mkdir(parents=True)
         _give_back(store, git_dir / "objects")
         for name, file in state.git.items():
             place.put(git_dir, name.partition("/")[2], file.entry, file.content)
         put_back_index(ws, state, None)
     return True
-
-
-@contextmanager
-def _refusing(ws: Workspace) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise WorkspaceError(
-            f"{ws.common_dir} cannot be restored: {error.filename}: {error.strerror}",
-            remedy="make room (permissions, disk space) and try again",
-        ) from error
 
 
 def _rebuild_inside(ws: Workspace, place: Path) -> bool:
@@ -249,13 +237,7 @@ def _has_inside(ws: Workspace, store: Path, git_dir: Path) -> bool:
     held = store / "info/git"
     known = refs_in(dict(ref_files(held, held)))
     ids = {oid for oid in known.values() if oid.isalnum()}
-    asked = ("rev-list", "--objects", "--quiet", "--exclude-promisor-objects", "--stdin")
-    env = {**ws.environ, "GIT_DIR": str(git_dir)}
-    try:
-        git(*asked, cwd=git_dir, env=env, stdin=lined(ids))
-    except GitError:
-        return False
-    return True
+    return _is_whole(ids, git_dir, {**ws.environ, "GIT_DIR": str(git_dir)})
 
 
 def _give_back(store: Path, objects: Path) -> None:
@@ -294,12 +276,17 @@ def _tips(state: TreeState) -> dict[str, str]:
 def _has(ws: Workspace, ids: Iterable[str], index: Path | None) -> bool:
     """Whether the repository has all that these ids and this index reach."""
     env = {**ws.environ, "GIT_INDEX_FILE": str(index)} if index else ws.environ
+    indexed = ("--indexed-objects",) if index else ()
+    # what refs reach now is whole, or git would not work
+    return _is_whole(ids, ws.root, env, *indexed, "--not", "--all")
+
+
+def _is_whole(ids: Iterable[str], cwd: Path, env: Mapping[str, str], *more: str) -> bool:
+    """Whether git has every object that these ids, and `more` of its options, reach."""
     # since git 2.45 `--missing=allow-promisor` passes over ids that are missing themselves
-    asked = ["rev-list", "--objects", "--quiet", "--exclude-promisor-objects", "--stdin"]
-    asked += ["--indexed-objects"] if index else []
+    asked = ("rev-list", "--objects", "--quiet", "--exclude-promisor-objects", "--stdin")
     try:
-        # what refs reach now is whole, or git would not work
-        git(*asked, "--not", "--all", cwd=ws.root, env=env, stdin=lined(ids))
+        git(*asked, *more, cwd=cwd, env=env, stdin=lined(ids))
     except GitError:
         return False
     return True
