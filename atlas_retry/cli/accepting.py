@@ -23,12 +23,7 @@ _INSIDE = (INSIDE_AGENT, "CLAUDECODE", "CURSOR_AGENT", "GEMINI_CLI", "CODEX_SAND
 
 @app.command(epilog=examples("atlas accept 20260131", "atlas accept 20260131 src/api.py"))
 def accept(
-    run: Annotated[
-        str,
-        typer.Argument(
-            metavar="RUN", help="An id or its start.", autocompletion=options.complete_runs
-        ),
-    ],
+    run: options.NamedRun,
     path: Annotated[
         str | None, typer.Argument(metavar="[PATH]", help="Only changes of this file or folder.")
     ] = None,

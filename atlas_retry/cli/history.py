@@ -110,12 +110,7 @@ def diff(
 
 @app.command(epilog=examples("atlas pick 20260131 2", "atlas pick 20260131 2 --held"))
 def pick(
-    run: Annotated[
-        str,
-        typer.Argument(
-            metavar="RUN", help="An id or its start.", autocompletion=options.complete_runs
-        ),
-    ],
+    run: options.NamedRun,
     attempt: Annotated[str, typer.Argument(metavar="N", help="An attempt, or a held snapshot.")],
     *,
     held: Annotated[

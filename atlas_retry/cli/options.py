@@ -126,6 +126,10 @@ Report = Annotated[
         metavar="FORMAT=PATH", help="Write a report; repeatable.", autocompletion=complete_formats
     ),
 ]
+NamedRun = Annotated[
+    str,
+    typer.Argument(metavar="RUN", help="An id or its start.", autocompletion=complete_runs),
+]
 Run = Annotated[
     str | None,
     typer.Argument(

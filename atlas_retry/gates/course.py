@@ -90,8 +90,6 @@ class Course(Struct, kw_only=True):
 
     def look(self, numbers: tuple[int, ...]) -> tuple[str, ...]:
         """All paths that changed since the last look, while these gates ran."""
-        from atlas_retry.guard.decides import is_code_or_setting
-
         before, self.seen = self.seen, self.plan.seen()
         changed = self.plan.between(before, self.seen)
         self.is_quiet = not changed
@@ -100,6 +98,8 @@ class Course(Struct, kw_only=True):
 
             self.steady.clear()
             # everything else that a gate writes (logs, databases, coverage, snapshots) is output
+            from atlas_retry.guard.decides import is_code_or_setting
+
             if paths := tuple(filter(is_code_or_setting, changed)):
                 self.moves.append(Move(numbers=numbers, paths=paths))
                 if before and self.plan.date_later(before, paths):
@@ -118,14 +118,14 @@ class Course(Struct, kw_only=True):
 
     def rewritten(self, before: "Look | None") -> tuple[str, ...]:
         """Code and settings that were written since a look, and are as they were."""
-        from atlas_retry.guard.decides import is_code_or_setting
-
         if before is None or self.seen is None or before is self.seen:
             return ()
 
         written = rewritten(before, self.seen)
         if not written:
             return ()
+
+        from atlas_retry.guard.decides import is_code_or_setting
 
         return tuple(filter(is_code_or_setting, written))
 

@@ -228,12 +228,12 @@ _UNREADABLE: "Stat" = (1, 0, 0, 0, 0)
 
 
 def _moved_meanwhile(there: Files, seen: Files, began_s: float) -> list[str]:
-    from atlas_retry.guard import places
-
     ignored, began_ns = there.keys() - seen.keys(), int(began_s * 1e9)
     late = [path for path in ignored if not is_settled(there[path], began_ns)]
     if not late:
         return []
+
+    from atlas_retry.guard import places
 
     return [path for path in filterfalse(places.CACHES.match, late) if not places.is_made(path)]
 

@@ -140,8 +140,6 @@ def environment(gate: Gate, environ: Mapping[str, str]) -> dict[str, str]:
 
 def command_of(gate: Gate, line: str, plan: Plan, log_name: str) -> Command:
     """The command that runs one of a gate's shell lines."""
-    from atlas_retry.workspace.isolation.layers import offline
-
     argv: tuple[str, ...] = ("/bin/sh", "-c", line)
     if PLACEHOLDER in line:
         batches, is_aside = plan.logs / f"{log_name}.files", plan.wrap is not None
@@ -158,6 +156,8 @@ def command_of(gate: Gate, line: str, plan: Plan, log_name: str) -> Command:
         waits=gate.name in plan.waiting,
     )
     if not gate.network:
+        from atlas_retry.workspace.isolation.layers import offline
+
         command = offline(command, plan.root)
     return plan.wrap(command) if plan.wrap else command
 

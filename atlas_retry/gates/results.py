@@ -136,12 +136,13 @@ def changing(
 def with_diagnostics(result: GateResult, reading: OutputContext) -> GateResult:
     """A result that another runner recorded, with its output parsed."""
     from atlas_retry.diagnostics import ToolOutput, diagnose
-    from atlas_retry.diagnostics.reader import settled
 
     if result.success or any(d.fingerprint for d in result.diagnostics):
         return result
     layout, root, holds = Layout(reading.root), str(reading.root), partial(_holds, reading.root)
     if result.diagnostics:  # from a machine-readable format
+        from atlas_retry.diagnostics.reader import settled
+
         placed = tuple(settled(d, root, ".", holds, layout.endings) for d in result.diagnostics)
         return replace(result, diagnostics=_anchored(placed, reading.root))
     stdout, stderr = (
@@ -212,9 +213,9 @@ def _findings(
 
 def _of_long(output: "ToolOutput", completed: Completed, secrets: frozenset[str]) -> "Findings":
     """Findings in a long output, read from its logs. Only the diagnostics are redacted."""
+    stdout, stderr, is_whole = logged(completed)
     from atlas_retry.diagnostics import diagnose
 
-    stdout, stderr, is_whole = logged(completed)
     findings = diagnose(replace(output, stdout=stdout, stderr=stderr))
     return replace(
         findings,
@@ -300,12 +301,12 @@ def _report_of(
 
 
 def _anchored(diagnostics: tuple[Diagnostic, ...], root: Path) -> tuple[Diagnostic, ...]:
-    from atlas_retry.source.excerpt import anchor
-    from atlas_retry.workspace.snapshot.trees import source_tree
-
     if not diagnostics:
         return ()
     # start-up: tree-sitter is needed only if something failed
+
+    from atlas_retry.source.excerpt import anchor
+    from atlas_retry.workspace.snapshot.trees import source_tree
 
     return anchor(diagnostics, source_tree(root).read)
 
@@ -313,8 +314,6 @@ def _anchored(diagnostics: tuple[Diagnostic, ...], root: Path) -> tuple[Diagnost
 def _why_broken(
     gate: Gate, completed: Completed, stderr: str, findings: "Findings | None"
 ) -> str | None:
-    from atlas_retry.diagnostics import missing_program
-
     if completed.ended is Ended.NOT_STARTED:
         return completed.error or "it could not be started"
     if findings and findings.lack:
@@ -323,6 +322,8 @@ def _why_broken(
         return None
 
     last = stderr.strip().rpartition("\n")[2]
+    from atlas_retry.diagnostics import missing_program
+
     what = missing_program(stderr) or last or f"of `{redact(gate.run)}`"
     if completed.exit_code == NOT_FOUND:
         return f"a command was not found ({what}): install it, or correct the gate's command"

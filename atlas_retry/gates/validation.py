@@ -323,10 +323,10 @@ def _still_failing(course: Course, order: Sequence[int]) -> dict[int, GateResult
 
 
 def _fails_again(result: GateResult, before: GateResult | None) -> bool:
-    from atlas_retry.diagnostics.counting import shares_problem
-
     if result.success or before is None or result.status is Status.TIMED_OUT:
         return not result.success
+
+    from atlas_retry.diagnostics.counting import shares_problem
 
     return shares_problem(result, before)
 
@@ -482,14 +482,13 @@ def _fails_in_part(course: Course, number: int) -> bool:
     By their trace, where one is wanted anyway, else by `recheck` or the first of them alone. A part
     that passes, or fails otherwise, decides nothing.
     """
-    from atlas_retry.diagnostics.counting import shares_problem
-    from atlas_retry.diagnostics.selecting import reproducing
-
     gate, result, traces = course.gates[number], course.results[number], course.plan.traces
     if gate.kind is not Kind.TEST or gate.report:
         return False
     if traces and traces(result):
         return True
+    from atlas_retry.diagnostics.selecting import reproducing
+
     tests = (reproducing(result, test) for test in result.diagnostics if test.test_id)
     has_part = can_run(gate, gate.recheck, course.plan.scope)
     line = gate.recheck if has_part else next(tests, None)
@@ -499,6 +498,8 @@ def _fails_in_part(course: Course, number: int) -> bool:
     (second,) = _lines([job], course)
     _report_again(course, second)
     course.look((number,))
+    from atlas_retry.diagnostics.counting import shares_problem
+
     return not second.success and shares_problem(second, result)
 
 

@@ -122,10 +122,8 @@ def seal(
     gates = settings.gates
     programs = dict(started.programs(gates, root, environ))
     tools = _tools(programs, root)
-    folders, environs = (
-        started.folders(settings.gates, root),
-        started.environs(settings.gates, environ),
-    )
+    folders = started.folders(gates, root)
+    environs = started.environs(gates, environ)
     outer = outer_environments(
         root, folders | started.projects(root, scan), environs, filter(None, programs.values())
     )

@@ -99,8 +99,6 @@ def _agent(event: AgentActivity | AgentReplied) -> Iterator[Line]:
 
 
 def _attempt(event: AttemptFinished) -> Iterator[Line]:
-    from atlas_retry.diagnostics.counting import changed_counts
-
     attempt = event.result
     passed = attempt.validation is not None and attempt.validation.success
     cost = "" if attempt.cost_usd is None else f", {usd(attempt.cost_usd)}"
@@ -112,6 +110,8 @@ def _attempt(event: AttemptFinished) -> Iterator[Line]:
     if needed := [held.path for held in attempt.held if held.needed]:
         yield f"  passes only with held changes: {names_of(dict.fromkeys(needed))}", "warn"
     if not passed:
+        from atlas_retry.diagnostics.counting import changed_counts
+
         yield f"  {changed_counts(attempt)}", "dim"
     if attempt.worse:
         yield "  this is worse than before: it is reverted before the next attempt", "warn"
