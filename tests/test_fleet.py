@@ -3,8 +3,10 @@
 import asyncio
 import json
 import os
+import socket
+import threading
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from datetime import timedelta
 from pathlib import Path
 
@@ -13,6 +15,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests import fleets
+from tests.commands import run_atlas
 from tests.fleet_agent import TURN_USD
 from tests.fleets import Scene, until
 
@@ -233,11 +236,11 @@ def test_a_server_with_mutual_tls_accepts_only_valid_certificates(
     at: Scene, keys: Authority, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     with door(at.port, keys) as address:
-        with pytest.raises(AtlasError, match="no Temporal server answers"):
+        with pytest.raises(AtlasError, match="does not talk to Temporal's client"):
             ask(address, lambda client: clients.live(client, "nothing"))
         (tmp_path / "other").mkdir()
         show(monkeypatch, Authority(tmp_path / "other", "authority").issue("stranger"))
-        with pytest.raises(AtlasError, match="no Temporal server answers"):
+        with pytest.raises(AtlasError, match="does not talk to Temporal's client"):
             ask(address, lambda client: clients.live(client, "nothing"))
         show(monkeypatch, keys.issue("worker"))
         with pytest.raises(UsageError, match="there is no batch nothing"):
@@ -248,7 +251,7 @@ def test_an_api_key_is_never_sent_without_tls(
     at: Scene, keys: Authority, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TEMPORAL_API_KEY", "made-up")
-    with pytest.raises(AtlasError, match="no Temporal server answers"):
+    with pytest.raises(AtlasError, match="does not talk to Temporal's client"):
         ask(at.address, lambda client: clients.live(client, "nothing"))
     show(monkeypatch, keys.issue("worker"))
     with (
@@ -256,6 +259,41 @@ def test_an_api_key_is_never_sent_without_tls(
         pytest.raises(UsageError, match="there is no batch nothing"),
     ):
         ask(address, lambda client: clients.live(client, "nothing"))
+
+
+@pytest.mark.parametrize(
+    ("server", "words"),
+    [
+        ("127.0.0.1:1", "no Temporal server at 127.0.0.1:1: connection refused"),
+        ("nosuch.invalid:7233", "the name nosuch.invalid is unknown"),
+        ("nosuch", "expected HOST:PORT"),
+    ],
+)
+def test_a_worker_with_a_wrong_server_ends_with_3_in_plain_words(
+    at: Scene, tmp_path: Path, server: str, words: str
+) -> None:
+    command = ("fleet", "worker", "--store", str(tmp_path / "store"), "--server", server)
+    done = run_atlas(command, cwd=tmp_path, environ=at.environ, limit_s=fleets.LIMIT_S)
+    assert (done.returncode, done.stdout) == (3, "")
+    assert words in done.stderr
+    assert "tonic" not in done.stderr
+
+
+def test_a_worker_at_the_port_of_another_program_ends_with_3(at: Scene, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+
+        def greet_and_leave() -> None:
+            with suppress(OSError):
+                while True:
+                    other.accept()[0].close()
+
+        threading.Thread(target=greet_and_leave, daemon=True).start()
+        address = f"127.0.0.1:{other.getsockname()[1]}"
+        command = ("fleet", "worker", "--store", str(tmp_path / "store"), "--server", address)
+        done = run_atlas(command, cwd=tmp_path, environ=at.environ, limit_s=fleets.LIMIT_S)
+        other.shutdown(socket.SHUT_RDWR)
+    assert done.returncode == 3
+    assert f"{address} does not talk to Temporal's client" in done.stderr
 
 
 def test_a_large_payload_is_refused() -> None:

@@ -66,7 +66,6 @@ def worker(
         environ={**environ, "ATLAS_HOME": str(home)},
     )
 
-    print(f"machine {at.machine} works on queue {queue}, {slots} runs at once", flush=True)
     connection.ask(server, lambda client: work(client, queue, slots, at))
     return GREEN
 

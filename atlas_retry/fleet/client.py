@@ -2,6 +2,7 @@
 
 import asyncio
 import dataclasses
+import socket
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import TypeVar
@@ -119,9 +120,11 @@ def rows(store: Store, status: BatchStatus) -> tuple[ItemRow, ...]:
         runs = [run_of(status.batch, index, stage) for stage in Stage]
         ended = [results[run] for run in runs if run in results]
         last = ended[-1] if ended else None
+        repository = whole.repositories[index]
         every.append(
             ItemRow(
-                name=whole.repositories[index].label,
+                name=repository.label,
+                url=repository.url if repository.url.startswith(("https://", "http://")) else "",
                 ending=ending.value if ending else "",
                 is_green=bool(ending and ending.is_green),
                 cost_usd=sum(run.cost_usd for run in ended),
@@ -142,6 +145,8 @@ def _refusal(batch: str, error: Exception) -> AtlasError:
 
 
 T = TypeVar("T")
+THREADS_END_S = 0.3
+"""Temporal's client fails in threads of its own: the interpreter aborts if it ends before them."""
 SECRETS = "TEMPORAL_"
 """Prefix of variables with the server and its keys; child processes do not get them."""
 
@@ -154,14 +159,33 @@ async def connect(server: str | None) -> Client:
     AtlasError if the server does not answer.
     """
     settings = ClientConfig.load_client_connect_config()
-    settings["target_host"] = server or settings.get("target_host") or "localhost:7233"
+    address = server or settings.get("target_host") or "localhost:7233"
+    settings["target_host"] = address
     try:
+        await _reach(address)
         return await Client.connect(**settings, data_converter=CONVERTER)
-    except (RuntimeError, RPCError) as error:
-        raise AtlasError(
-            f"no Temporal server answers at {settings['target_host']}: {error}",
-            remedy="temporal server start-dev, or --server HOST:PORT",
-        ) from error
+    except (OSError, RuntimeError, RPCError) as error:
+        why = f"no Temporal server at {address}: {error}"
+        if not isinstance(error, OSError):
+            await asyncio.sleep(THREADS_END_S)
+            why = f"{address} does not talk to Temporal's client: another program, or TLS differs"
+        raise AtlasError(why, remedy="temporal server start-dev, or --server HOST:PORT") from error
+
+
+async def _reach(address: str) -> None:
+    """Raise OSError, in plain words, if no program listens at HOST:PORT."""
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdigit():
+        raise OSError("expected HOST:PORT")
+    try:
+        _, writer = await asyncio.wait_for(asyncio.open_connection(host.strip("[]"), port), 10)
+    except TimeoutError as error:
+        raise OSError("no answer within 10 s") from error
+    except socket.gaierror as error:
+        raise OSError(f"the name {host} is unknown") from error
+    except ConnectionRefusedError as error:
+        raise OSError("connection refused") from error
+    writer.close()
 
 
 def ask(server: str | None, act: Callable[[Client], Awaitable[T]]) -> T:

@@ -2,6 +2,7 @@
 
 import asyncio
 import signal
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import timedelta
@@ -53,6 +54,8 @@ def _beat(beat: Beat) -> None:
 
 async def work(client: Client, queue: str, slots: int, at: Workplace) -> None:
     """Work until HUP, INT or TERM; then runs are ended cleanly, and continue elsewhere."""
+    sys.stdout.write(f"machine {at.machine} works on queue {queue}, {slots} runs at once\n")
+    sys.stdout.flush()
     stop = asyncio.Event()
     for number in _ENDING:
         asyncio.get_running_loop().add_signal_handler(number, stop.set)

@@ -1,31 +1,32 @@
 """A batch of a fleet as one HTML page: each repository's result, fix and cost."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
-from atlas_retry.reports.page.elements import document, table, tag
+from atlas_retry.reports.page.rendering import render
 from atlas_retry.text.units import usd
 
 WAYS = {
-    "clean": "passed without changes",
-    "fixer": "fixed by the gates' fixers",
-    "replay": "fixed by another one's patch",
-    "agent": "fixed by an agent",
     "failed": "still fails",
     "broken": "could not be run",
-    "unpaid": "not asked: the budget was spent",
     "given_up": "given up: it cost too many workers",
+    "unpaid": "not asked: the budget was spent",
     "": "not done",
+    "agent": "fixed by an agent",
+    "replay": "fixed by another one's patch",
+    "fixer": "fixed by the gates' fixers",
+    "clean": "passed without changes",
 }
-"""Text for each ending, in the order of the page."""
-COLUMNS = ("repository", "", "attempts", "cost", "branch", "error", "report")
+"""Text for each ending, in the order of the page: what a person has to look at is first."""
 
 
 class ItemRow(Struct, frozen=True, kw_only=True):
     """One repository of a batch."""
 
     name: str
+    url: str = ""
+    """Its page, if its address is one."""
     ending: str
     """A key of `WAYS`."""
     is_green: bool
@@ -38,29 +39,42 @@ class ItemRow(Struct, frozen=True, kw_only=True):
     """Location of its `atlas.run/1`."""
 
 
+class EndedAlike(Struct, frozen=True, kw_only=True):
+    """The repositories that ended in one way."""
+
+    id: str
+    words: str
+    style: str
+    cost_usd: float
+    rows: tuple[ItemRow, ...]
+
+
 def report(batch: str, rows: Sequence[ItemRow], *, known_usd: float, held_usd: float) -> str:
     """The page; `held_usd` is the possible cost of lost machines that have not reported it."""
     green = sum(row.is_green for row in rows)
-    title = f"{'✓' if green == len(rows) else '✗'} {batch}: {green} of {len(rows)} green"
+    is_good = green == len(rows)
     unreported = f", at most {usd(held_usd)} more on lost machines" if held_usd else ""
-    main = tag(
-        "main",
-        tag("h1", title),
-        tag("p", f"{usd(known_usd)} spent{unreported}"),
-        table("Endings", ("", "repositories", "cost", "each"), _ways(rows)),
-        table("Repositories", COLUMNS, _each(rows)),
+    return render(
+        "fleet.html",
+        title=f"{'✓' if is_good else '✗'} {batch}: {green} of {len(rows)} pass",
+        batch=batch,
+        sign="✓" if is_good else "✗",
+        style_of_verdict="good" if is_good else "bad",
+        headline=f"{green} of {len(rows)} repositories pass",
+        facts=[f"{usd(known_usd)} spent{unreported}"],
+        groups=[*_groups(rows)],
+        is_link=lambda address: address.startswith(("https://", "http://", "file://")),
     )
-    return document(title, tag("body", main))
 
 
-def _ways(rows: Sequence[ItemRow]) -> Iterable[tuple[str, ...]]:
+def _groups(rows: Sequence[ItemRow]) -> Iterator[EndedAlike]:
     for ending, words in WAYS.items():
-        costs = [row.cost_usd for row in rows if row.ending == ending]
-        if costs:
-            yield words, str(len(costs)), usd(sum(costs)), usd(sum(costs) / len(costs))
-
-
-def _each(rows: Sequence[ItemRow]) -> Iterable[tuple[str, ...]]:
-    for row in rows:
-        cost, attempts = usd(row.cost_usd), str(row.attempts)
-        yield row.name, WAYS[row.ending], attempts, cost, row.delivered, row.error, row.report
+        same = tuple(row for row in rows if row.ending == ending)
+        if same:
+            yield EndedAlike(
+                id=ending or "open",
+                words=words,
+                style="good" if same[0].is_green else "bad" if ending else "warn",
+                cost_usd=sum(row.cost_usd for row in same),
+                rows=same,
+            )

@@ -12,7 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from atlas_retry.reports import fleet_page
 from atlas_retry.reports import page as page_package
+from atlas_retry.reports.fleet_page import ItemRow
 from atlas_retry.reports.formats import REPORTS
 from tests.needs import needs
 from tests.programs import found
@@ -149,7 +151,7 @@ TEXTS = {
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_every_colour_pair_has_enough_contrast(scheme: str) -> None:
     """Contrast as WCAG 2.2 §1.4.3 has it; the sheet takes no colour from elsewhere."""
-    sheet = (files(page_package) / "page.css").read_text(encoding="utf-8")
+    sheet = (files(page_package) / "templates" / "page.css").read_text(encoding="utf-8")
     schemes = re.findall(r":root \{(.*?)\}", sheet, re.DOTALL)
     colours = dict(COLOUR.findall(schemes[scheme == "dark"]))
     assert "#" not in re.sub(r":root \{.*?\}", "", sheet, flags=re.DOTALL)
@@ -283,6 +285,11 @@ addEventListener("load", () => {
     border: style("header").borderLeftWidth,
     height: inner.documentElement.scrollHeight,
     ran: String(Boolean(inner.defaultView.ran)),
+    heading: Math.max(...[...inner.querySelectorAll("th")].map((one) => {
+      const range = inner.createRange();
+      range.selectNodeContents(one);
+      return range.getClientRects().length;
+    })),
   };
   document.body.insertAdjacentHTML("beforeend", Object.entries(told)
     .map(([name, value]) => `<p>${name}=${value};</p>`).join(""));
@@ -344,6 +351,46 @@ def seen(folder: Path, *options: str) -> tuple[str, list[str]]:
     return done.stdout, asked
 
 
+WIDE_ROWS = [
+    ItemRow(
+        name=f"a-service-with-a-name-that-is-long-{n}",
+        url=f"https://git.example.com/organisation/service-{n}" if n % 2 else "",
+        ending=ending,
+        is_green=ending == "agent",
+        cost_usd=n,
+        attempts=n,
+        delivered="atlas/a-branch-with-a-name-that-is-long",
+        error="fatal: <b>" + "x" * 300 if n else "",
+        report=f"s3://fleet/atlas/ruff-0.18/ruff-0.18-{n}-agent/run.json",
+    )
+    for n, ending in enumerate(["agent", "failed", "broken", "", "failed"])
+]
+
+
+def test_the_fleet_page_has_failures_first_and_links() -> None:
+    text = fleet_page.report("ruff-0.18", WIDE_ROWS, known_usd=10.0, held_usd=0.5)
+    page = Page(text)
+    assert page.open == []
+    headings = [a["id"] for tag, a in page.tags if tag == "section" and "id" in a]
+    assert headings == ["failed", "broken", "open", "agent"]
+    links = page.attributes("href")[1:]
+    assert links[:4] == ["#failed", "#broken", "#open", "#agent"]
+    assert "https://git.example.com/organisation/service-1" in links
+    assert ("h1", "1 of 5 repositories pass") in page.texts
+    assert "fatal: &lt;b&gt;" in text
+
+
+@needs("chromium")
+def test_the_fleet_page_fits_a_phone_without_breaking_words(tmp_path: Path) -> None:
+    text = fleet_page.report("ruff-0.18", WIDE_ROWS, known_usd=10.0, held_usd=0.5)
+    (tmp_path / "report.html").write_text(text, encoding="utf-8")
+    (tmp_path / "harness.html").write_text(HARNESS, encoding="utf-8")
+    dom, _ = seen(tmp_path)
+    results = dict(re.findall(r"<p>(\w+)=([^;]*);</p>", dom))
+    assert results["overflow"] == "0"
+    assert results["heading"] == "1", "a heading of a column stands on one line"
+
+
 @needs("chromium")
 @pytest.mark.parametrize(
     ("options", "ground"),
@@ -363,5 +410,6 @@ def test_the_page_fits_a_phone_and_requests_nothing_else(
     dom, asked = seen(tmp_path, *options)
     results = dict(re.findall(r"<p>(\w+)=([^;]*);</p>", dom))
     assert int(results.pop("height")) < 6_000
+    assert results.pop("heading") == "1"
     assert results == {"overflow": "0", "ground": ground, "border": "8px", "ran": "false"}
     assert [path for path in asked if path != "/favicon.ico"] == ["/harness.html", "/report.html"]
