@@ -16,9 +16,9 @@ from atlas_retry.cli import options, output
 from atlas_retry.cli.app import app, examples
 from atlas_retry.errors import AtlasError, UsageError
 from atlas_retry.events import Emit, Notice
-from atlas_retry.gates.course import is_writer
 from atlas_retry.gates.plan import Plan, Reuse
 from atlas_retry.gates.results import redacted_gate
+from atlas_retry.gates.state import is_writer
 from atlas_retry.gates.validation import run_gates
 from atlas_retry.model import Gate, GateResult, Kind, Level, Status, Validation
 from atlas_retry.reports.screen.lines import printable

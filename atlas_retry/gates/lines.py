@@ -1,9 +1,8 @@
 """Run shell lines of gates in parallel, and read each result. Decides nothing on a validation."""
 
-from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
-from typing import TypeVar
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -25,8 +24,6 @@ from atlas_retry.process import Completed, Ended, orderly, run, run_all
 from atlas_retry.text.file_names import PLACEHOLDER
 from atlas_retry.text.redaction import clean, redact
 
-Result = TypeVar("Result")
-
 
 class Job(Struct, frozen=True, kw_only=True):
     gate: Gate
@@ -35,9 +32,17 @@ class Job(Struct, frozen=True, kw_only=True):
 
 
 def run_lines(
-    jobs: Sequence[Job], plan: Plan, emit: Emit, tell: Callable[[GateResult], None] | None = None
+    jobs: Sequence[Job],
+    plan: Plan,
+    emit: Emit,
+    tell: Callable[[GateResult], None] | None = None,
+    *,
+    restore: Callable[[], str] = str,
 ) -> list[GateResult]:
-    """Run these in parallel; `tell` gets each result at once. Returns them in the given order."""
+    """Run these in parallel; `tell` gets each result at once. Returns them in the given order.
+
+    `restore` is what `Plan.keep_unstaged` returned before.
+    """
     watch = _Watch(jobs=jobs, plan=plan, emit=emit, tell=tell)
     commands = [command_of(job.gate, job.line, plan, job.log_name) for job in jobs]
     decisive = {
@@ -45,12 +50,14 @@ def run_lines(
         for job, command in zip(jobs, commands, strict=True)
         if _decides(job.gate, plan)
     }
-    run_all(
-        commands,
-        jobs=plan.jobs,
-        watch=watch,
-        stop_when=lambda ended: ended.exit_code != 0 and ended.command.log_dir in decisive,
-    )
+    with _restoring(restore, emit) as ends:
+        ended = run_all(
+            commands,
+            jobs=plan.jobs,
+            watch=watch,
+            stop_when=lambda ended: ended.exit_code != 0 and ended.command.log_dir in decisive,
+        )
+        ends += [each.ended for each in ended if each]
     return [
         watch.results.get(index) or skipped(job.gate, "an earlier gate failed")
         for index, job in enumerate(jobs)
@@ -110,28 +117,24 @@ def _target_missing(result: GateResult, plan: Plan) -> GateResult:
     )
 
 
-def restoring(
-    commands: Callable[[], Result],
-    was_stopped: Callable[[Result], bool],
-    restore: Callable[[], str],
-    emit: Emit,
-) -> Result:
-    """Run commands; unstaged work that a stopped one had put aside is restored, and named.
+@contextmanager
+def _restoring(restore: Callable[[], str], emit: Emit) -> Iterator[list[Ended]]:
+    """Run commands within; unstaged work that a stopped one had put aside is restored, and named.
 
-    `restore` is what `Plan.keep_unstaged` returned before.
+    Takes how the commands ended; `restore` is what `Plan.keep_unstaged` returned before.
     """
+    ends: list[Ended] = []
     with orderly():  # a second signal between the end of the commands and the restoring waits
         try:
-            done = commands()
+            yield ends
         except Interrupted:
-            _say(restore(), emit)
+            _warn(restore(), emit)
             raise
-        if was_stopped(done):
-            _say(restore(), emit)
-    return done
+        if not {Ended.TIMED_OUT, Ended.IDLE}.isdisjoint(ends):
+            _warn(restore(), emit)
 
 
-def _say(text: str, emit: Emit) -> None:
+def _warn(text: str, emit: Emit) -> None:
     if text:
         emit(Notice(level=Level.WARNING, text=text))
 
@@ -144,14 +147,12 @@ def run_fixers(gates: Iterable[Gate], plan: Plan, emit: Emit = unseen) -> tuple[
             continue
         before, restore = plan.seen(), plan.keep_unstaged()
         command = command_of(gate, gate.fix, plan, log_name(number, gate, "-fix"))
-        done = restoring(partial(run, command), _is_timed_out, restore, emit)
+        with _restoring(restore, emit) as ends:
+            done = run(command)
+            ends.append(done.ended)
         changed = plan.between(before, plan.seen())
         success = done.ended is Ended.EXITED and done.exit_code == 0
         shown = redact(gate.fix, plan.secrets)
         emit(FixerFinished(gate=gate.name, command=shown, success=success, changed=changed))
         every += changed
     return tuple(dict.fromkeys(every))
-
-
-def _is_timed_out(done: Completed) -> bool:
-    return done.ended is Ended.TIMED_OUT

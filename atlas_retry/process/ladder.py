@@ -42,10 +42,24 @@ Streams = tuple[Stream, Stream]
 def start(command: Command) -> "Ladder | Completed":
     """Start a command; if that fails, return its end with the reason."""
     family, at = Family(command.halt_signal), now()
-    with ExitStack() as undo:
+    earlier = signal.pthread_sigmask(signal.SIG_SETMASK, ())  # it would be inherited
+    with ExitStack() as undo, ExitStack() as theirs:
+        theirs.callback(signal.pthread_sigmask, signal.SIG_SETMASK, earlier)
         undo.callback(family.leave, keep=False)
         try:
-            process, streams = _spawn(command, family, undo)
+            stdin = _stdin(command, theirs)
+            out, out_end = _stream(command, "stdout.log", undo, theirs)
+            err, err_end = _stream(command, "stderr.log", undo, theirs)
+            process = subprocess.Popen(
+                command.argv,
+                stdin=stdin,
+                stdout=out_end,
+                stderr=err_end,
+                cwd=command.cwd,
+                env={**command.env, **family.markers},
+                start_new_session=True,
+                pass_fds=command.pass_fds,
+            )
         except (OSError, ValueError) as error:
             return Completed(
                 command=command,
@@ -55,7 +69,7 @@ def start(command: Command) -> "Ladder | Completed":
                 error=_obstacle(command, error),
             )
         undo.pop_all()
-        return Ladder(command, family, process, streams)
+        return Ladder(command, family, process, (out, err))
 
 
 class Ladder:
@@ -252,30 +266,6 @@ def _pidfd(pid: int) -> int | None:
         return os.pidfd_open(pid)
     except (AttributeError, OSError):  # macOS; Linux before 5.3, seccomp
         return None
-
-
-def _spawn(
-    command: Command, family: Family, undo: ExitStack
-) -> tuple[subprocess.Popen[bytes], Streams]:
-    with ExitStack() as theirs:
-        stdin = _stdin(command, theirs)
-        out, out_end = _stream(command, "stdout.log", undo, theirs)
-        err, err_end = _stream(command, "stderr.log", undo, theirs)
-        earlier = signal.pthread_sigmask(signal.SIG_SETMASK, ())  # it would be inherited
-        try:
-            process = subprocess.Popen(
-                command.argv,
-                stdin=stdin,
-                stdout=out_end,
-                stderr=err_end,
-                cwd=command.cwd,
-                env={**command.env, **family.markers},
-                start_new_session=True,
-                pass_fds=command.pass_fds,
-            )
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, earlier)
-    return process, (out, err)
 
 
 def _stdin(command: Command, theirs: ExitStack) -> int:

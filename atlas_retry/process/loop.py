@@ -54,11 +54,15 @@ class Loop:
         family.prepare()
         self._listen()
         try:
-            self._fill(jobs)
-            while self._ladders:
+            while True:
+                while self._may_start() and (number := self._next(jobs)) is not None:
+                    index, command = self._queue[number]
+                    del self._queue[number]
+                    self._follow(index, start(command))
+                if not self._ladders:
+                    break
                 self._wait()
                 self._advance()
-                self._fill(jobs)
         finally:
             if self._ladders:
                 self._end_all()
@@ -76,18 +80,6 @@ class Loop:
             self._poll.register(stopping.wake_fd(), select.POLLIN)
             self._ignores_requests = False
 
-    def _fill(self, jobs: int) -> None:
-        while self._may_start() and (number := self._next(jobs)) is not None:
-            index, command = self._queue[number]
-            del self._queue[number]
-            begun = start(command)
-            if isinstance(begun, Ladder):
-                self._follow(index, begun)
-            if self._watch:
-                self._watch.started(index)
-            if isinstance(begun, Completed):
-                self._record(index, begun)
-
     def _next(self, jobs: int) -> int | None:
         commands = [ladder.command for ladder in self._ladders.values()]
         busy = sum(not command.waits for command in commands)
@@ -100,7 +92,15 @@ class Loop:
     def _may_start(self) -> bool:
         return self._is_shielded or stopping.stop_requested() is None
 
-    def _follow(self, index: int, ladder: Ladder) -> None:
+    def _follow(self, index: int, begun: Ladder | Completed) -> None:
+        if isinstance(begun, Ladder):
+            self._poll_files(index, begun)
+        if self._watch:
+            self._watch.started(index)
+        if isinstance(begun, Completed):
+            self._record(index, begun)
+
+    def _poll_files(self, index: int, ladder: Ladder) -> None:
         ladder.streams[0].sink = self._sink
         self._ladders[index] = ladder
         pollable = [(stream.source, stream) for stream in ladder.streams if not stream.direct]

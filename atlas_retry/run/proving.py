@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from atlas_retry.errors import UsageError
 from atlas_retry.events import Emit, Notice
-from atlas_retry.gates.course import is_writer
 from atlas_retry.gates.plan import Plan
+from atlas_retry.gates.state import is_writer
 from atlas_retry.gates.validation import run_gates
 from atlas_retry.guard.places import is_made, is_product, is_test
 from atlas_retry.model import Gate, GateResult, Kind, Status, Tree
