@@ -12,7 +12,7 @@ from atlas_retry.gates.validation import run_gates
 from atlas_retry.model import Gate, GateResult, Kind, Status
 from atlas_retry.run.open import LastRun
 from atlas_retry.workspace.discovery import unopened
-from atlas_retry.workspace.snapshot.look import Lookout, Tracker
+from atlas_retry.workspace.snapshot.look import Tracker
 from tests.processes import PYTHON
 from tests.values import gate, result
 
@@ -27,8 +27,8 @@ def plan(tmp_path: Path, environ: dict[str, str]) -> Plan:
 
 def watched(root: Path) -> Watched:
     """What is seen without git; nothing can be held there."""
-    lookout = Lookout(Tracker(unopened(root, root.parent / "state", environ=os.environ)))
-    return Watched(lookout=lambda: lookout)
+    tracker = Tracker(unopened(root, root.parent / "state", environ=os.environ))
+    return Watched(tracker=lambda: tracker)
 
 
 def status_of(run: str, plan: Plan, kind: Kind = Kind.LINT, **rest: object) -> Status:

@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from atlas_retry.workspace.discovery import Workspace
-from atlas_retry.workspace.snapshot.look import FEW_FILES, Look, Lookout, Tracker, moved
+from atlas_retry.workspace.snapshot.look import FEW_FILES, Look, Tracker, moved
 from tests.repositories import git
 
 FILE, TOOL, LINK = 0o100644, 0o100755, 0o120777
@@ -24,43 +24,42 @@ def at(mode: int = FILE, size: int = 1, ns: int = OLD_NS) -> tuple[int, int, int
 def look(file: tuple[int, int, int, int, int] | None, content: str | None = None) -> Look:
     files = {} if file is None else {"a": file}
     unsettled = [path for path, seen in files.items() if seen[2] == NOW_NS]
-    read = {} if content is None else {"a": content}
-    return Look(files=files, taken_ns=NOW_NS, read=read, unsettled=unsettled)
+    ids = {} if content is None else {"a": content}
+    return Look(files=files, taken_ns=NOW_NS, ids=ids, unsettled=unsettled)
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "known", "has_moved"),
+    ("before", "after", "has_moved"),
     [
-        (look(at()), look(at()), {}, False),
-        (look(at()), look(None), {}, True),
-        (look(None), look(at()), {}, True),
-        (look(at(size=1)), look(at(size=2, ns=NOW_NS)), {}, True),
-        (look(at()), look(at(mode=TOOL)), {}, True),
-        (look(at()), look(at(mode=0o100600, ns=NOW_NS), "x"), {"a": "x"}, False),
-        (look(at(mode=LINK)), look(at()), {}, True),
-        (look(at()), look(at(ns=NOW_NS)), {}, True),
-        (look(at()), look(at(ns=NOW_NS), "x"), {}, True),
-        (look(at()), look(at(ns=NOW_NS), "x"), {"a": "x"}, False),
-        (look(at()), look(at(ns=NOW_NS), "x"), {"a": "y"}, True),
-        (look(at(), "x"), look(at(ns=NOW_NS), "x"), {}, False),
-        (look(at(ns=NOW_NS), "x"), look(at(ns=NOW_NS), "x"), {}, False),
-        (look(at(ns=NOW_NS), "x"), look(at(ns=NOW_NS), "y"), {}, True),
-        (look(at(ns=NOW_NS)), look(at(ns=NOW_NS), "y"), {}, False),
+        (look(at()), look(at()), False),
+        (look(at()), look(None), True),
+        (look(None), look(at()), True),
+        (look(at(size=1)), look(at(size=2, ns=NOW_NS)), True),
+        (look(at()), look(at(mode=TOOL)), True),
+        (look(at(), "x"), look(at(mode=0o100600, ns=NOW_NS), "x"), False),
+        (look(at(mode=LINK)), look(at()), True),
+        (look(at()), look(at(ns=NOW_NS)), True),
+        (look(at()), look(at(ns=NOW_NS), "x"), True),
+        (look(at(), "x"), look(at(ns=NOW_NS)), True),
+        (look(at(), "x"), look(at(ns=NOW_NS), "x"), False),
+        (look(at(), "y"), look(at(ns=NOW_NS), "x"), True),
+        (look(at(ns=NOW_NS), "x"), look(at(ns=NOW_NS), "x"), False),
+        (look(at(ns=NOW_NS), "x"), look(at(ns=NOW_NS), "y"), True),
+        (look(at(ns=NOW_NS)), look(at(ns=NOW_NS), "y"), False),
     ],
 )
 def test_changes_are_decided_by_content_mode_or_the_stat_of_unread_files(
-    before: Look, after: Look, known: dict[str, str], has_moved: bool
+    before: Look, after: Look, *, has_moved: bool
 ) -> None:
-    assert moved(before, after, known) == (("a",) if has_moved else ())
+    assert moved(before, after) == (("a",) if has_moved else ())
 
 
 def between(ws: Workspace, happens: Callable[[], object]) -> tuple[str, ...]:
     tracker = Tracker(ws)
-    looks = Lookout(tracker)
-    before = looks.take()
+    before = tracker.look()
     with tracker.elsewhere():
         happens()
-    return looks.between(before, looks.take())
+    return moved(before, tracker.look())
 
 
 def aged(root: Path, *names: str) -> None:
@@ -99,15 +98,13 @@ def test_content_that_no_look_read_is_known_from_the_index_or_a_snapshot(
     tracker = Tracker(ws)
     if is_held:
         tracker.snapshot()
-    looks = Lookout(tracker)
-    before = looks.take()
-    assert "7" not in before.read
+    before = tracker.look()
     rewrite(ws.root / "7")
     tracker.moved()
-    assert looks.between(before, looks.take()) == ()
+    assert moved(before, tracker.look()) == ()
     (ws.root / "8").write_text("as it is!\n")
     tracker.moved()
-    assert looks.between(before, looks.take()) == ("8",)
+    assert moved(before, tracker.look()) == ("8",)
 
 
 def test_content_is_known_from_the_snapshot_of_the_first_look_after_later_ones(
@@ -119,12 +116,11 @@ def test_content_is_known_from_the_snapshot_of_the_first_look_after_later_ones(
     time.sleep(0.2)  # or a snapshot could not be sure
     tracker = Tracker(ws)
     tracker.snapshot()
-    looks = Lookout(tracker)
-    before = looks.take()
+    before = tracker.look()
     for text, moved_paths in (("written by a gate\n", ("data",)), ("as it was\n", ())):
         path.write_text(text)
         tracker.take()
-        assert looks.between(before, looks.take()) == moved_paths
+        assert moved(before, tracker.look()) == moved_paths
 
 
 def test_a_change_with_a_restored_timestamp_is_detected(ws: Workspace) -> None:
@@ -166,7 +162,7 @@ def test_filters_of_the_repository_are_not_run(ws: Workspace) -> None:
     (ws.root / "a.txt").write_text("1\n")
     subprocess.run(("rm", "-f", ws.root / "ran"), check=True)
     (ws.root / "a.txt").write_text("2\n")
-    Lookout(Tracker(ws)).take()
+    Tracker(ws).look()
     assert not (ws.root / "ran").exists()
 
 

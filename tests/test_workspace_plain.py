@@ -5,15 +5,13 @@ import tracemalloc
 from pathlib import Path
 
 from atlas_retry.workspace.discovery import unopened
-from atlas_retry.workspace.snapshot.look import Lookout, Tracker
+from atlas_retry.workspace.snapshot.look import Tracker, moved
 
 MIB = 1 << 20
 
 
-def lookout(root: Path) -> tuple[Lookout, Tracker]:
-    ws = unopened(root, root.parent / "state", environ=os.environ)
-    tracker = Tracker(ws)
-    return Lookout(tracker), tracker
+def tracker_of(root: Path) -> Tracker:
+    return Tracker(unopened(root, root.parent / "state", environ=os.environ))
 
 
 def test_files_differ_by_content_mode_and_link_target(tmp_path: Path) -> None:
@@ -21,15 +19,15 @@ def test_files_differ_by_content_mode_and_link_target(tmp_path: Path) -> None:
         (tmp_path / name).write_text("a\n")
     (tmp_path / "link").symlink_to("same")
     os.mkfifo(tmp_path / "pipe")
-    folder, tracker = lookout(tmp_path)
-    before = folder.take()
+    tracker = tracker_of(tmp_path)
+    before = tracker.look()
     (tmp_path / "content").write_text("b\n")
     (tmp_path / "mode").chmod(0o755)
     (tmp_path / "same").touch()
     (tmp_path / "link").unlink()
     (tmp_path / "link").symlink_to("nowhere")
     tracker.moved()
-    assert folder.between(before, folder.take()) == ("content", "link", "mode")
+    assert moved(before, tracker.look()) == ("content", "link", "mode")
 
 
 def test_a_big_file_is_not_loaded_into_memory(tmp_path: Path) -> None:
@@ -37,7 +35,7 @@ def test_a_big_file_is_not_loaded_into_memory(tmp_path: Path) -> None:
         file.truncate(32 * MIB)
     tracemalloc.start()
     try:
-        lookout(tmp_path)[0].take()
+        tracker_of(tmp_path).look()
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

@@ -2,12 +2,14 @@
 
 import signal
 from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
+from atlas_retry.errors import WorkspaceError
 from atlas_retry.gates.files import FileScope, names
 from atlas_retry.gates.memory import Memory
 from atlas_retry.gates.results import OutputContext
@@ -15,7 +17,8 @@ from atlas_retry.model import Gate, GateResult, Validation
 from atlas_retry.process import Command
 from atlas_retry.text.file_names import PLACEHOLDER, arguments
 from atlas_retry.workspace.git import GIT_LOCAL
-from atlas_retry.workspace.snapshot.look import Look, Lookout
+from atlas_retry.workspace.snapshot.look import Look, Tracker, moved
+from atlas_retry.workspace.staged import tracked
 
 if TYPE_CHECKING:
     from atlas_retry.prompt import Traced
@@ -40,8 +43,8 @@ class Reuse(StrEnum):
 class Watched(Struct, frozen=True, kw_only=True):
     """How a validation detects changed files and restores them; None if it cannot."""
 
-    lookout: Callable[[], "Lookout"]
-    """Detector of changes in the work tree, made on first use."""
+    tracker: Callable[[], "Tracker"]
+    """Looks at the work tree; made on first use."""
     memory: "Memory | None" = None
     """Earlier results of gates."""
     hold: Callable[[], str] | None = None
@@ -110,24 +113,26 @@ class Plan(OutputContext, frozen=True, kw_only=True):
 
     def seen(self) -> "Look | None":
         """The tree as it is now."""
-        return self.watched.lookout().take() if self.watched else None
+        return self.watched.tracker().look() if self.watched else None
 
     def between(self, before: "Look | None", after: "Look | None") -> tuple[str, ...]:
         """The paths that differ between two looks."""
-        if not (self.watched and before and after):
-            return ()
-        return self.watched.lookout().between(before, after)
+        return moved(before, after) if before and after else ()
 
     def date_later(self, before: "Look", paths: Iterable[str]) -> bool:
         """Give changed files a time in a later second than before; returns whether one had none.
 
         Caches of tools go by that: Python's bytecode by size and whole seconds.
         """
-        return self.watched.lookout().date(before, paths) if self.watched else False
+        return self.watched.tracker().date(before, paths) if self.watched else False
 
     def tracked(self, paths: Collection[str]) -> frozenset[str]:
         """Those of these paths that git tracks."""
-        return self.watched.lookout().tracked(paths) if self.watched else frozenset()
+        if self.watched:
+            ws = self.watched.tracker().ws
+            with suppress(WorkspaceError):
+                return tracked(ws.root, ws.environ, paths)
+        return frozenset()
 
 
 def environment(gate: Gate, environ: Mapping[str, str]) -> dict[str, str]:

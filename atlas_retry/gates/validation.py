@@ -78,7 +78,8 @@ def _not_remembered(state: ValidationState) -> tuple[int, ...]:
     if not watched or not watched.memory:
         return numbers
     only_red = state.plan.reuse is Reuse.BESIDE_FAILURES
-    recalled = watched.memory.recall(state.gates, watched.lookout().glance, only_red=only_red)
+    files = watched.tracker().files
+    recalled = watched.memory.recall(state.gates, lambda: files()[1], only_red=only_red)
     for number in numbers:
         result = recalled.get(state.gates[number])
         if result and result.success:

@@ -28,7 +28,7 @@ from atlas_retry.workspace.discovery import (
     unopened,
 )
 from atlas_retry.workspace.git import GitError
-from atlas_retry.workspace.snapshot.look import Lookout, Tracker
+from atlas_retry.workspace.snapshot.look import Tracker
 
 if TYPE_CHECKING:
     from atlas_retry.history.reviews import Question
@@ -58,11 +58,6 @@ class OpenWorkspace(Struct, frozen=True, kw_only=True, dict=True):
     def tracker(self) -> "Tracker":
         """Tracker of the work tree, with or without git."""
         return Tracker(unopened(self.root, self.state, environ=self.environ))
-
-    @cached_property
-    def lookout(self) -> "Lookout":
-        """Detector of changes."""
-        return Lookout(self.tracker)
 
     def open_reviews(self, unkept: "Sequence[Question]" = ()) -> tuple[OpenReview, ...]:
         """Changes in the workspace that a person must review; `unkept` is asked as well.
@@ -228,7 +223,7 @@ def _watched(opened: OpenWorkspace) -> Watched:
 
     return Watched(
         keep_unstaged=partial(_keep_unstaged, opened) if opened.has_git else None,
-        lookout=lambda: opened.lookout,
+        tracker=lambda: opened.tracker,
         memory=Memory(answers(opened.state, opened.root), opened.root, opened.environ),
         hold=hold if opened.has_git else None,
         put_back=put_back if opened.has_git else None,

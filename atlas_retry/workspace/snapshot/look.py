@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from atlas_retry import process
 from atlas_retry.errors import WorkspaceError
@@ -29,7 +28,7 @@ from atlas_retry.workspace.scan import (
     unsettled,
     without_git,
 )
-from atlas_retry.workspace.staged import as_staged, tracked
+from atlas_retry.workspace.staged import as_staged
 from atlas_retry.workspace.store import git_mode
 from atlas_retry.workspace.walking import look_over
 
@@ -50,50 +49,36 @@ class Look(Struct, frozen=True, kw_only=True):
     files: Mapping[str, Stat]
     taken_ns: int
     """Start of the look."""
-    read: Mapping[str, str]
-    """Git ids of contents, of files that were read at this look, or earlier and unchanged since."""
+    ids: Mapping[str, str]
+    """Git ids of contents, as far as they are known."""
     unsettled: Collection[str] = ()
     """Files that may change afterwards without a change of their stat data."""
 
 
-def suspects(before: Look, after: Look) -> list[str]:
-    """The paths that may differ: their stat data changed, or may hide a change. Pure."""
-    hiding = (path for path in before.unsettled if path in after.files)
-    return sorted({*differing(before.files, after.files), *hiding})
+def moved(before: Look, after: Look) -> tuple[str, ...]:
+    """The paths whose content or mode differ between two looks, in order. Pure.
 
-
-def _unsettled(files: Mapping[str, Stat], taken_ns: int, last: Look | None) -> frozenset[str]:
-    """The unsettled files; those settled at the last look and unchanged since are not."""
-    asked: Collection[str] = files
-    if last:
-        asked = files.keys() & (differing(last.files, files) | {*last.unsettled})
-    return unsettled(files, asked, taken_ns)
-
-
-def moved(before: Look, after: Look, known: Mapping[str, str]) -> tuple[str, ...]:
-    """The paths whose content or mode differ, in order. Pure.
-
-    `known` are ids of earlier contents that `before` did not read. Unknown content counts as
-    changed if its stat data changed.
+    Unknown content counts as changed if its stat data changed.
     """
-    return tuple(path for path in suspects(before, after) if _has_moved(path, before, after, known))
+    suspects = differing(before.files, after.files).union(before.unsettled)
+    return tuple(path for path in sorted(suspects) if _has_moved(path, before, after))
 
 
-def rewritten(before: Look, after: Look) -> tuple[str, ...]:
-    """The files that were written between two looks, even if they hold the same as before. Pure."""
-    both = [path for path in differing(before.files, after.files) if path in before.files]
-    there = (path for path in sorted(both) if path in after.files)
-    return tuple(path for path in there if before.files[path][2:] != after.files[path][2:])
-
-
-def _has_moved(path: str, before: Look, after: Look, known: Mapping[str, str]) -> bool:
+def _has_moved(path: str, before: Look, after: Look) -> bool:
     old, new = before.files.get(path), after.files.get(path)
     if old is None or new is None:
         return old is not new
     if git_mode(old[0]) != git_mode(new[0]) or old[1] != new[1]:
         return True
-    was, now = before.read.get(path, known.get(path)), after.read.get(path)
+    was, now = before.ids.get(path), after.ids.get(path)
     return was != now if was and now else old != new
+
+
+def rewritten(before: Look, after: Look) -> tuple[str, ...]:
+    """The files that were written between two looks, even if they hold the same as before. Pure."""
+    both = (path for path in differing(before.files, after.files) if path in before.files)
+    there = (path for path in sorted(both) if path in after.files)
+    return tuple(path for path in there if before.files[path][2:] != after.files[path][2:])
 
 
 MAX_AGE_S, MAX_WALKS = 2.0, 10
@@ -109,6 +94,7 @@ class Tracker:
         self._started = -1
         self._until_s = 0.0
         self._held: HeldTree | None = None
+        self._look: Look | None = None
 
     def moved(self) -> None:
         """Walk the tree again next time."""
@@ -154,11 +140,6 @@ class Tracker:
         """Files that differ from the last commit, as git says. Raises GitError."""
         return uncommitted(self.ws.root, self.ws.environ)
 
-    @property
-    def held(self) -> "HeldTree | None":
-        """The last snapshot, if one was taken: the content of every file is known by it."""
-        return self._held
-
     def files(self) -> tuple[int, Mapping[str, Stat]]:
         """Time of the walk, and the stat data of files that git does not ignore.
 
@@ -170,99 +151,52 @@ class Tracker:
             scan = without_git(self.ws.root, self.ws.state)
         return scan.taken_ns, scan.visible()
 
-
-class Lookout:
-    """Looks at one work tree repeatedly; each look reuses what the last one knew."""
-
-    def __init__(self, tracker: Tracker) -> None:
-        """`tracker` walks the work tree; contents in its snapshots need not be read."""
-        self._ws = tracker.ws
-        self._tracker = tracker
-        self._last: Look | None = None
-        self._first: Look | None = None
-        self._staged: Mapping[str, str] = {}
-        """Content ids of the files that were as staged at the first look."""
-        self._held: HeldTree | None = None
-        """Knows the contents at the first look, also once the tracker holds later ones."""
-
-    def glance(self) -> Mapping[str, Stat]:
-        """The stat data of all files; the next `take` needs no other walk."""
-        return self._tracker.files()[1]
-
-    def take(self) -> Look:
+    def look(self) -> Look:
         """The tree as it is now. Without a usable git, all files count."""
-        taken_ns, files = self._tracker.files()
-        last, late = self._last, _unsettled(files, taken_ns, self._last)
-        look = Look(files=files, taken_ns=taken_ns, read={}, unsettled=late)
-        self._held = self._held if last else self._tracker.held
-        unsure = () if last or self._held else self._unsure(files)
-        read = _read(self._ws.root, (*suspects(last or look, look), *unsure), files)
-        kept = _still_read(last, look) if last else {}
-        self._last = replace(look, read=kept | read)
-        self._first = self._first or self._last
-        return self._last
+        last, (taken_ns, files) = self._look, self.files()
+        if last and last.taken_ns == taken_ns:
+            return last
+        if last:
+            asked = files.keys() & differing(last.files, files).union(last.unsettled)
+            late = unsettled(files, asked, taken_ns)
+            known = {path: oid for path, oid in last.ids.items() if path not in asked}
+        else:
+            late, known = unsettled(files, files, taken_ns), self._known(files)
+            asked = {*late, *(files.keys() - known.keys())}
+        ids = known | _read(self.ws.root, sorted(asked), files)
+        self._look = Look(files=files, taken_ns=taken_ns, ids=ids, unsettled=late)
+        return self._look
 
-    def between(self, before: Look, after: Look) -> tuple[str, ...]:
-        """The paths whose content or mode differ between two looks, in order."""
-        if before is after:
-            return ()
-        unread = (path for path in suspects(before, after) if path not in before.read)
-        asked = {path: before.files[path] for path in unread if path in before.files}
-        first = self._first.files if self._first else {}
-        as_first = (path for path, seen in asked.items() if first.get(path) == seen)
-        known = {path: self._staged[path] for path in as_first if path in self._staged}
-        for held in filter(None, (self._held, self._tracker.held)):
-            known |= _ids_when(asked, held)
-        return moved(before, after, known)
+    def _known(self, files: Mapping[str, Stat]) -> dict[str, str]:
+        """Content ids that a snapshot or git's index knows; none if reading all is faster."""
+        if self._held:
+            held, taken = self._held.state.files, self._held.scan
+            same = (p for p, seen in files.items() if p in held and taken.files.get(p) == seen)
+            return {p: held[p].oid for p in same if is_settled(files[p], taken.taken_ns)}
+        if len(files) <= FEW_FILES and sum(seen[1] for seen in files.values()) <= LITTLE_BYTES:
+            return {}
+        with suppress(WorkspaceError):
+            return as_staged(self.ws.root, self.ws.environ)
+        return {}
 
     def date(self, before: Look, paths: Iterable[str]) -> bool:
         """Give files a time in a later second than before; returns whether one had none."""
         there = before.files.keys() & paths
-        dated = refresh(self._ws.root, {path: before.files[path][2] / 1e9 for path in there})
+        dated = refresh(self.ws.root, {path: before.files[path][2] / 1e9 for path in there})
         if dated:
-            self._tracker.moved()
+            self.moved()
         return bool(dated)
-
-    def tracked(self, paths: Collection[str]) -> frozenset[str]:
-        """Those of these paths that git tracks."""
-        with suppress(WorkspaceError):
-            return tracked(self._ws.root, self._ws.environ, paths)
-        return frozenset()
-
-    def _unsure(self, files: Mapping[str, Stat]) -> Iterable[str]:
-        """The files whose content git's index does not know; all files if they are few."""
-        if len(files) <= FEW_FILES and sum(seen[1] for seen in files.values()) <= LITTLE_BYTES:
-            return files
-        with suppress(WorkspaceError):
-            self._staged = as_staged(self._ws.root, self._ws.environ)
-        return files.keys() - self._staged.keys()
-
-
-def _ids_when(wanted: Mapping[str, Stat], held: "HeldTree") -> dict[str, str]:
-    """Content ids of files with these stat data, as far as a snapshot knows them."""
-    then, files = held.scan, held.state.files
-    same = (path for path, seen in wanted.items() if then.files.get(path) == seen)
-    sure = (path for path in same if is_settled(wanted[path], then.taken_ns))
-    return {path: files[path].oid for path in sure if path in files}
 
 
 def _read(root: Path, paths: Iterable[str], files: Mapping[str, Stat]) -> dict[str, str]:
     ids: dict[str, str] = {}
     left_bytes = MAX_READ_BYTES
     for path in paths:
-        seen = files.get(path)
-        if seen and seen[1] <= left_bytes and (oid := _id_at(root / path, seen)):
+        seen = files[path]
+        if seen[1] <= left_bytes and (oid := _id_at(root / path, seen)):
             ids[path] = oid
             left_bytes -= seen[1]
     return ids
-
-
-def _still_read(last: Look, look: Look) -> dict[str, str]:
-    def is_same(path: str) -> bool:
-        seen = last.files.get(path)
-        return seen is not None and seen == look.files.get(path) and is_settled(seen, last.taken_ns)
-
-    return {path: oid for path, oid in last.read.items() if is_same(path)}
 
 
 def _id_at(path: Path, seen: Stat) -> str | None:
