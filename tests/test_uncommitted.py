@@ -5,12 +5,12 @@ import shlex
 import pytest
 
 from atlas_retry.cli.run_output import batch_lines
+from atlas_retry.history.merging import merged
 from atlas_retry.model import Outcome, Verdict
 from atlas_retry.reports import markdown, page
 from atlas_retry.reports.screen.run_lines import outcome_summary
 from atlas_retry.reports.subject import Subject
 from atlas_retry.run.one import Done, Finished
-from atlas_retry.workspace.merging import merged
 from tests.projects import CALC, FIXED, UNITTEST, Project, atlas, git
 
 HELPER = "\n\ndef helper():\n    return 1\n"

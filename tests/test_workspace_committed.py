@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from atlas_retry.workspace import committed
+from atlas_retry.run.checked_out import as_checked_out
 from atlas_retry.workspace.discovery import Workspace, open_workspace
 from atlas_retry.workspace.place import Contents
 from tests.repositories import git, write
@@ -27,7 +27,7 @@ def checked_out(ws: Workspace, files: dict[str, bytes]) -> Contents:
         (ws.root / path).parent.mkdir(parents=True, exist_ok=True)
         (ws.root / path).write_bytes(content)
     there = {path: (PLAIN, content) for path, content in files.items()}
-    return committed.as_checked_out(ws, dict.fromkeys(there), there)
+    return as_checked_out(ws, dict.fromkeys(there), there)
 
 
 @pytest.mark.parametrize("attributes", ["", "* text=auto\n"])
@@ -86,7 +86,7 @@ def test_modes_that_git_does_not_record(
 ) -> None:
     git(ws.root, "config", "core.fileMode", value)
     before = {"run": (was, b"#!") if was else None}
-    assert committed.as_checked_out(ws, before, {"run": (now, b"#!")}) == {"run": (then, b"#!")}
+    assert as_checked_out(ws, before, {"run": (now, b"#!")}) == {"run": (then, b"#!")}
 
 
 @pytest.mark.parametrize("name", [".GIT", ".Git", "git~1", "GIT~1", ".git.", ".git ", ".git:x"])
@@ -96,4 +96,4 @@ def test_names_that_git_refuses(ws: Workspace, name: str) -> None:
     git(ws.root, "update-index", "--add", path)
     assert git(ws.root, "ls-files", "a") == b""
     now = {path: (PLAIN, b"yes"), "a/git~2/flag": (PLAIN, b"yes"), "a/.gitkeep": (PLAIN, b"")}
-    assert committed.as_checked_out(ws, dict.fromkeys(now), now) == {path: None}
+    assert as_checked_out(ws, dict.fromkeys(now), now) == {path: None}

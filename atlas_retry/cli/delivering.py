@@ -17,13 +17,13 @@ from atlas_retry.cli.app import app, examples
 from atlas_retry.cli.documents import DeliveryDocument, write
 from atlas_retry.cli.history import run_of, workspace_of
 from atlas_retry.errors import AtlasError, UsageError, WorkspaceError
-from atlas_retry.history import archive, rescue
+from atlas_retry.history import archive, commits, rescue
+from atlas_retry.history.commits import Made
 from atlas_retry.history.states import RunState
 from atlas_retry.history.values import RunRow
 from atlas_retry.process import capture
 from atlas_retry.reports.delivery import MARK, Delivery, comment, message
-from atlas_retry.workspace import commits, locking
-from atlas_retry.workspace.commits import Made
+from atlas_retry.workspace import locking
 from atlas_retry.workspace.discovery import Workspace
 
 NO_AUTO_FIX = "no-auto-fix"

@@ -27,14 +27,14 @@ from atlas_retry.cli.output import print_commands
 from atlas_retry.errors import StateError, UsageError, WorkspaceError
 from atlas_retry.events import seconds_of
 from atlas_retry.guard.places import is_product
-from atlas_retry.history import archive, database, entries, pruning, rescue, telling
+from atlas_retry.history import archive, database, entries, identity, pruning, rescue, telling
 from atlas_retry.history.overview import as_seen, is_running
 from atlas_retry.history.states import RunState
 from atlas_retry.history.values import RunRow
 from atlas_retry.reports.screen.lines import printable
 from atlas_retry.run.held import is_pickable
 from atlas_retry.state_dir import TURN, VALIDATION
-from atlas_retry.workspace import identity, locking
+from atlas_retry.workspace import locking
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.snapshot import shadow
 from atlas_retry.workspace.snapshot.restoring import INDEX, Restored

@@ -16,6 +16,7 @@ from atlas_retry.diagnostics.tools import bare
 from atlas_retry.errors import AtlasError, UsageError
 from atlas_retry.guard import judge
 from atlas_retry.guard.judge import with_base_configuration
+from atlas_retry.history import commits
 from atlas_retry.model import Gate, Validation
 from atlas_retry.process import capture
 from atlas_retry.reports.documents import encode
@@ -29,7 +30,6 @@ from atlas_retry.reports.receipt import (
 from atlas_retry.reports.screen.lines import harmless
 from atlas_retry.run.open import OpenWorkspace, open_configured
 from atlas_retry.text.units import counted
-from atlas_retry.workspace import commits
 from atlas_retry.workspace.git import commit_id
 
 NAMESPACE = "atlas"

@@ -16,13 +16,13 @@ from msgspec.structs import replace
 from atlas_retry import process
 from atlas_retry.errors import AtlasError, UsageError, WorkspaceError
 from atlas_retry.events import seconds_of
-from atlas_retry.history import event_log
+from atlas_retry.history import event_log, merging
 from atlas_retry.history.states import RunState
 from atlas_retry.history.values import OpenAttempt, RunRow
 from atlas_retry.patterns import regex
 from atlas_retry.state_dir import TURN, VALIDATION
 from atlas_retry.text.units import copyable
-from atlas_retry.workspace import discovery, gitmoves, gitunder, installed, merging
+from atlas_retry.workspace import discovery, gitmoves, gitunder, installed
 from atlas_retry.workspace.snapshot import git_state, pins, restoring, shadow, state, trees
 from atlas_retry.workspace.snapshot.restoring import Restored
 from atlas_retry.workspace.snapshot.snapshots import load, snapshot

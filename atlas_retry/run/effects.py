@@ -60,10 +60,11 @@ from atlas_retry.model import (
     Violation,
 )
 from atlas_retry.prompt import compose
-from atlas_retry.run import lasting
+from atlas_retry.run import lasting, staging
 from atlas_retry.run.aside import run_aside
 from atlas_retry.run.briefing import next_request, step_of, trace_again, traced_brief
 from atlas_retry.run.budget import SharedBudget
+from atlas_retry.run.checked_out import as_checked_out
 from atlas_retry.run.decide import decide, last_attempt
 from atlas_retry.run.held import for_review
 from atlas_retry.run.open import OpenWorkspace, failing_gates, plan, remember
@@ -75,8 +76,7 @@ from atlas_retry.text import reinstalling
 from atlas_retry.text.json_text import encodable
 from atlas_retry.text.redaction import redact
 from atlas_retry.text.units import copyable, some
-from atlas_retry.workspace import gitfile, gitmoves, gitunder, installed, place, staging
-from atlas_retry.workspace.committed import as_checked_out
+from atlas_retry.workspace import gitfile, gitmoves, gitunder, installed, place
 from atlas_retry.workspace.fetched import go_settings
 from atlas_retry.workspace.snapshot import pins, restoring, shadow, state, trees
 from atlas_retry.workspace.snapshot.unheld import folder_stat, moved_caches, note_caches

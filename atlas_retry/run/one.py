@@ -17,7 +17,7 @@ from atlas_retry.agents import capture
 from atlas_retry.agents.redacted import redacted_agent, redacted_emit
 from atlas_retry.errors import AgentError, Interrupted, UsageError, WorkspaceError
 from atlas_retry.events import Emit, EventScope, Notice, fan_out, following
-from atlas_retry.history import archive, database, event_log, rescue, values
+from atlas_retry.history import archive, database, event_log, identity, rescue, values
 from atlas_retry.history.event_log import EventLog
 from atlas_retry.history.journal import Journal, opened_journal
 from atlas_retry.model import Agent, Gate, GateResult, Level, Outcome, Validation
@@ -33,7 +33,7 @@ from atlas_retry.run.triage import aligned, check_baseline, completed
 from atlas_retry.settings import AgentSettings
 from atlas_retry.text.redaction import redact, secret_values
 from atlas_retry.text.units import copyable, some, usd
-from atlas_retry.workspace import discovery, identity, locking
+from atlas_retry.workspace import discovery, locking
 from atlas_retry.workspace.gitfile import holding
 from atlas_retry.workspace.snapshot import shadow, state
 

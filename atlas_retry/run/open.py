@@ -232,7 +232,7 @@ def _watched(opened: OpenWorkspace) -> Watched:
 
 def _keep_unstaged(opened: OpenWorkspace) -> Callable[[], str]:
     """See `Watched.keep_unstaged`."""
-    from atlas_retry.workspace import staging
+    from atlas_retry.run import staging
 
     try:
         git = opened.git
