@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from atlas_retry.workspace.files import stat_of
 from atlas_retry.workspace.installed import (
     MAX_FILE_BYTES,
     Holding,
@@ -11,7 +12,6 @@ from atlas_retry.workspace.installed import (
     hold,
     own_installation,
 )
-from atlas_retry.workspace.scan import stat_of
 
 BIG = "node_modules/esbuild/bin/esbuild"
 SMALL = "node_modules/dep/index.js"

@@ -17,7 +17,7 @@ from atlas_retry.errors import WorkspaceError
 from atlas_retry.history import rescue
 from atlas_retry.history.values import RunRow
 from atlas_retry.workspace.discovery import Workspace
-from atlas_retry.workspace.scan import TEMPORARY
+from atlas_retry.workspace.files import TEMPORARY
 from atlas_retry.workspace.snapshot import pins
 from atlas_retry.workspace.snapshot.shadow import keep
 from atlas_retry.workspace.snapshot.snapshots import snapshot

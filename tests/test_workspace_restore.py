@@ -11,7 +11,7 @@ import pytest
 from atlas_retry.errors import WorkspaceError
 from atlas_retry.workspace import place
 from atlas_retry.workspace.discovery import Workspace
-from atlas_retry.workspace.scan import TEMPORARY
+from atlas_retry.workspace.files import TEMPORARY, StoredFile
 from atlas_retry.workspace.snapshot.git_state import put_back_moved
 from atlas_retry.workspace.snapshot.restoring import (
     INDEX,
@@ -21,7 +21,6 @@ from atlas_retry.workspace.snapshot.restoring import (
 )
 from atlas_retry.workspace.snapshot.snapshots import snapshot
 from atlas_retry.workspace.snapshot.state import changes
-from atlas_retry.workspace.store import StoredFile
 from tests.repositories import (
     SHAPES,
     Shape,

@@ -22,8 +22,8 @@ from atlas_retry.run.triage import check_baseline
 from atlas_retry.settings import CONFIGURATION_FILES, Settings
 from atlas_retry.text.units import counted
 from atlas_retry.workspace import place
+from atlas_retry.workspace.files import StoredFile
 from atlas_retry.workspace.snapshot.trees import revision_tree
-from atlas_retry.workspace.store import StoredFile
 
 
 @config_app.command(epilog=examples("atlas config show"))

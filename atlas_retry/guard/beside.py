@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from atlas_retry.guard.case import Answer, Ruling, Scene
 from atlas_retry.text.globs import Globs, globs
-from atlas_retry.workspace.scan import differing
+from atlas_retry.workspace.files import differing
 
 Seen = tuple[str, str]
 """A path and what was done to it."""

@@ -10,7 +10,7 @@ from atlas_retry.guard import places
 from atlas_retry.guard.case import Answer, Delta, Ruling
 from atlas_retry.patterns import regex, words
 from atlas_retry.text.documents import Key, flat, parse
-from atlas_retry.workspace.scan import differing
+from atlas_retry.workspace.files import differing
 
 _PACKAGING = words("poetry pdm hatch setuptools flit uv rye scikit-build maturin commitizen")
 _STEERING = words("sources source index indexes scripts envs override overrides env")

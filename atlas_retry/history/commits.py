@@ -15,8 +15,8 @@ from atlas_retry.errors import UsageError, WorkspaceError
 from atlas_retry.events import now
 from atlas_retry.workspace import place
 from atlas_retry.workspace.discovery import Workspace
+from atlas_retry.workspace.files import differing
 from atlas_retry.workspace.git import GitError, commit_id, git, split
-from atlas_retry.workspace.scan import differing
 from atlas_retry.workspace.snapshot.shadow import read_blobs
 from atlas_retry.workspace.snapshot.state import changes, list_tree, read_state
 

@@ -9,11 +9,11 @@ from contextlib import suppress
 from tempfile import TemporaryDirectory
 
 from atlas_retry.workspace.discovery import Workspace
+from atlas_retry.workspace.files import EXECUTABLE, FILE
 from atlas_retry.workspace.git import GitError, git
 from atlas_retry.workspace.gitfacts import settings
 from atlas_retry.workspace.place import Contents
 from atlas_retry.workspace.staged import staged
-from atlas_retry.workspace.store import EXECUTABLE, FILE
 
 _HIDING = frozenset({"assume-unchanged", "skip-worktree"})
 _REGULAR = (FILE, EXECUTABLE)

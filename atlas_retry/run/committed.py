@@ -57,7 +57,7 @@ def validate_as_committed(
     return validation
 
 
-def _left_out(made: Checkout) -> str:
+def _left_out(made: "Checkout") -> str:
     """What the worktree lacks, in one line."""
     parts = ["what git ignores"]
     if made.untracked:

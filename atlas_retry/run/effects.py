@@ -84,7 +84,7 @@ from atlas_retry.workspace.special import remove_special_rules
 
 if TYPE_CHECKING:
     from atlas_retry.run.door import Door
-    from atlas_retry.workspace.scan import Stat
+    from atlas_retry.workspace.files import Stat
 
 
 MAX_SHOWN = 8

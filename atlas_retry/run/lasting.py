@@ -15,7 +15,7 @@ from atlas_retry import config, state_dir
 from atlas_retry.guard.judge.seals import Moved, Seal
 from atlas_retry.model import LeftBehind
 from atlas_retry.reading import read_file
-from atlas_retry.workspace.scan import stat_of
+from atlas_retry.workspace.files import stat_of
 
 
 def lasting(taken: Seal, moved: Moved, refused: Collection[str]) -> tuple[LeftBehind, ...]:

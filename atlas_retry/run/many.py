@@ -23,7 +23,7 @@ from atlas_retry.run.one import Asked, Done, Finished, budget_of, opened_with, r
 from atlas_retry.run.open import OpenWorkspace
 from atlas_retry.settings import BatchSettings
 from atlas_retry.text.units import copyable, some
-from atlas_retry.workspace.scan import Stat, differing
+from atlas_retry.workspace.files import Stat, differing
 
 if TYPE_CHECKING:
     from concurrent.futures import Future

@@ -21,10 +21,10 @@ from atlas_retry.run.open import OpenWorkspace
 from atlas_retry.source.faults import PLANTED, Fault, mutants, planted
 from atlas_retry.source.origin import is_vendored
 from atlas_retry.workspace import place
+from atlas_retry.workspace.files import FILE
 from atlas_retry.workspace.isolation import isolated
 from atlas_retry.workspace.locking import lock
 from atlas_retry.workspace.snapshot import trees
-from atlas_retry.workspace.store import FILE
 
 MOST_FILES = 3
 """Files of a language that get a fault at once: a tool's own settings may leave one of them out."""

@@ -11,12 +11,12 @@ from msgspec import Struct
 
 from atlas_retry.reading import read_file
 from atlas_retry.workspace.discovery import Workspace, commit_in, head_in, uncommitted
+from atlas_retry.workspace.files import StoredFile
 from atlas_retry.workspace.git import MAX_NAMED, GitError, git, split
 from atlas_retry.workspace.gitmoves import GitTurn
 from atlas_retry.workspace.gittrace import ZERO
 from atlas_retry.workspace.snapshot.restoring import head_of
 from atlas_retry.workspace.snapshot.state import list_tree, read_state
-from atlas_retry.workspace.store import StoredFile
 
 _OVER_THE_SAME_FILES = ("commit: ", "commit (initial)", "commit (amend)", "branch: ", "Branch: ")
 

@@ -22,10 +22,9 @@ from atlas_retry.patterns import regex
 from atlas_retry.state_dir import replace_file
 from atlas_retry.text.reinstalling import Distribution
 from atlas_retry.workspace import place
+from atlas_retry.workspace.files import EXECUTABLE, FILE, LINK, Stat, StoredFile
 from atlas_retry.workspace.linked import ENVIRONMENT_MARK
 from atlas_retry.workspace.place import folders_above, parents
-from atlas_retry.workspace.scan import Stat
-from atlas_retry.workspace.store import EXECUTABLE, FILE, LINK, StoredFile
 
 MAX_FILE_BYTES = 1 << 20
 MAX_TOOL_BYTES = 64 << 20

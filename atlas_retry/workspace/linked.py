@@ -15,7 +15,7 @@ from atlas_retry.digests import sha256_of
 from atlas_retry.patterns import regex
 from atlas_retry.reading import read_text
 from atlas_retry.workspace.fetched import fetched_folders
-from atlas_retry.workspace.scan import CACHES, Stat, differing, stat_of
+from atlas_retry.workspace.files import CACHES, Stat, differing, stat_of
 
 _EDITABLE = regex(r"\.pth$|\.egg-link$|^__editable__.*\.py$|^direct_url\.json$")
 """Files in `site-packages` by which pip, setuptools and uv install a project from its sources.

@@ -16,8 +16,15 @@ from pathlib import Path
 
 from atlas_retry.digests import sha256_of
 from atlas_retry.errors import WorkspaceError
-from atlas_retry.workspace.scan import TEMPORARY
-from atlas_retry.workspace.store import LINK, USUAL, Attributes, StoredFile, blob_id, entry_of
+from atlas_retry.workspace.files import (
+    LINK,
+    TEMPORARY,
+    USUAL,
+    Attributes,
+    StoredFile,
+    blob_id,
+    entry_of,
+)
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _OLD = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC

@@ -8,29 +8,16 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TypeVar
 
 from msgspec import Struct, field
 
-from atlas_retry.patterns import words
-from atlas_retry.workspace.store import Attributes
-
-K = TypeVar("K", str, tuple[str, ...])
+from atlas_retry.workspace.files import CACHES, TEMPORARY, Attributes, Stat, Unheld, stat_of
 
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 """Flags to open a folder whose files are read by name."""
-TEMPORARY = ".atlas-restore.tmp"
-"""Name of a file that a restore is writing; never part of a snapshot."""
 MAX_FILE_BYTES = 1 << 30
 MAX_IGNORED_FILE_BYTES = 1 << 20
 MAX_IGNORED_BYTES = 64 << 20
-CACHES = words("""
-    node_modules bower_components .yarn .pnpm-store Pods DerivedData .venv venv virtualenv .tox
-    .nox .eggs .direnv site-packages __pycache__ .mypy_cache .pytest_cache .ruff_cache
-    .hypothesis target .gradle .m2 .ivy2 .bundle .cargo .dart_tool .terraform .cache .next .nuxt
-    .turbo .parcel-cache .svelte-kit .angular
-    """)
-"""Names of dependency and cache folders, whose content can be made again."""
 KEPT_IN_CACHES = {
     ".cargo": ("config.toml", "config"),
     ".bundle": ("config",),
@@ -51,18 +38,9 @@ _KINDS = {
     stat.S_IFBLK: "a device",
 }
 
-Stat = tuple[int, int, int, int, int]
-"""Stat data of a file or link: mode, size, mtime in ns, ctime in ns, inode."""
-
-SURELY_SETTLED_NS, _FINE_NS = 2_000_000_000, 100_000_000
-
 Listing = Callable[[str], Collection[str]]
 """Paths that git tracks or would add below a folder (`` or `a/b/`), relative to it;
 a nested repository is `name/`, or `name` if it is a submodule."""
-
-
-Unheld = tuple[int, int]
-"""Size and mtime in ns of a file that is too big to be held."""
 
 
 class Scan(Struct, kw_only=True):
@@ -314,39 +292,6 @@ def _note_attributes(path: str, status: os.stat_result, names: int, scan: Scan) 
 
 def _owner(status: os.stat_result) -> tuple[int, int]:
     return status.st_uid, status.st_gid
-
-
-def stat_of(status: os.stat_result) -> Stat:
-    """The stat data that show a change of the content."""
-    return (
-        status.st_mode,
-        status.st_size,
-        status.st_mtime_ns,
-        status.st_ctime_ns,
-        status.st_ino,
-    )
-
-
-def differing(old: Mapping[K, object], new: Mapping[K, object]) -> set[K]:
-    """The keys whose values differ."""
-    moved = {key for key, value in new.items() if old.get(key) != value}
-    return moved | (old.keys() - new.keys())
-
-
-def is_settled(seen: Stat, now_ns: int) -> bool:
-    """Whether a later change gets another timestamp, even if the file system's clock is coarse."""
-    margin = _FINE_NS if seen[3] % 1_000_000 else SURELY_SETTLED_NS
-    return max(seen[2], seen[3]) + margin < now_ns
-
-
-def unsettled(files: Mapping[str, Stat], paths: Iterable[str], taken_ns: int) -> frozenset[str]:
-    """The files among these that may change after a look without a change of their stat data."""
-    recent_ns, late = taken_ns - SURELY_SETTLED_NS, set[str]()
-    for path in paths:
-        seen = files[path]
-        if (seen[3] > recent_ns or seen[2] > recent_ns) and not is_settled(seen, taken_ns):
-            late.add(path)
-    return frozenset(late)
 
 
 def _why_not_hold(status: os.stat_result, scan: Scan, *, ignored: bool) -> str | None:

@@ -8,7 +8,7 @@ from itertools import chain
 from pathlib import Path
 
 from atlas_retry.reading import read_start
-from atlas_retry.workspace.scan import CACHES
+from atlas_retry.workspace.files import CACHES
 
 RULES = (".gitignore", ".gitattributes", ".gitmodules")
 """The files of a work tree that steer git."""

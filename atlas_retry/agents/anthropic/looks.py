@@ -13,8 +13,7 @@ from atlas_retry.agents.anthropic.checks import CheckError, Write, read_text
 from atlas_retry.agents.anthropic.wire import LOOKS, Call, ReadFile, Search
 from atlas_retry.model import Tree
 from atlas_retry.workspace import place
-from atlas_retry.workspace.scan import TEMPORARY
-from atlas_retry.workspace.store import StoredFile
+from atlas_retry.workspace.files import TEMPORARY, StoredFile
 
 MAX_PATHS: Final = 500
 MAX_LINES: Final = 400

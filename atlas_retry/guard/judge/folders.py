@@ -12,7 +12,7 @@ from atlas_retry.digests import sha256_of
 from atlas_retry.guard.case import OutsideChange
 from atlas_retry.model import Tree
 from atlas_retry.reading import read_file
-from atlas_retry.workspace.scan import Stat, differing, is_settled, stat_of
+from atlas_retry.workspace.files import Stat, differing, is_settled, stat_of
 
 _MAX_SEARCHED_BYTES = 1 << 20
 _MAX_DIGESTED_BYTES = 64 << 20

@@ -22,6 +22,7 @@ from atlas_retry.settings import GuardSettings, Settings
 from atlas_retry.text.globs import overlap
 from atlas_retry.workspace import started
 from atlas_retry.workspace.discovery import Workspace
+from atlas_retry.workspace.files import Stat, differing, stat_of
 from atlas_retry.workspace.gitfacts import git_facts
 from atlas_retry.workspace.installed import Holding, hold, moved_away, own_installation
 from atlas_retry.workspace.linked import (
@@ -35,7 +36,7 @@ from atlas_retry.workspace.linked import (
     stamps,
 )
 from atlas_retry.workspace.place import parents
-from atlas_retry.workspace.scan import CACHE, Scan, Stat, differing, stat_of
+from atlas_retry.workspace.scan import CACHE, Scan
 from atlas_retry.workspace.snapshot.trees import walk
 from atlas_retry.workspace.snapshot.unheld import (
     REMOVED,

@@ -26,6 +26,7 @@ from atlas_retry.model import ChangeStatus
 from atlas_retry.patterns import words
 from atlas_retry.workspace import gitfacts, gitmoves, gittrace, place, walking
 from atlas_retry.workspace.discovery import Workspace
+from atlas_retry.workspace.files import StoredFile
 from atlas_retry.workspace.gitunder import committed_since
 from atlas_retry.workspace.isolation import overlay
 from atlas_retry.workspace.isolation.overlay import Layers, gone_with
@@ -34,7 +35,6 @@ from atlas_retry.workspace.snapshot.restoring import AFTERMATH_S, restore_but_ed
 from atlas_retry.workspace.snapshot.shadow import drop, keep
 from atlas_retry.workspace.snapshot.snapshots import snapshot, take
 from atlas_retry.workspace.snapshot.state import changes
-from atlas_retry.workspace.store import StoredFile
 
 ASKED = "it was asked for"
 """The reason if the caller wants it in place."""

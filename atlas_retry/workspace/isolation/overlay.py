@@ -20,8 +20,8 @@ from msgspec.structs import replace
 from atlas_retry.process import Command, capture
 from atlas_retry.workspace import place
 from atlas_retry.workspace.discovery import Workspace
+from atlas_retry.workspace.files import StoredFile
 from atlas_retry.workspace.place import Contents, folders_above, parents
-from atlas_retry.workspace.store import StoredFile
 
 _PREFIX = "atlas-aside-"
 

@@ -18,18 +18,10 @@ from msgspec import Struct
 from atlas_retry import process
 from atlas_retry.errors import WorkspaceError
 from atlas_retry.workspace.discovery import Uncommitted, Workspace, uncommitted
+from atlas_retry.workspace.files import Stat, differing, git_mode, is_settled, stat_of, unsettled
 from atlas_retry.workspace.place import refresh
-from atlas_retry.workspace.scan import (
-    Scan,
-    Stat,
-    differing,
-    is_settled,
-    stat_of,
-    unsettled,
-    without_git,
-)
+from atlas_retry.workspace.scan import Scan, without_git
 from atlas_retry.workspace.staged import as_staged
-from atlas_retry.workspace.store import git_mode
 from atlas_retry.workspace.walking import look_over
 
 if TYPE_CHECKING:

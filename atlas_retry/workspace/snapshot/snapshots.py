@@ -18,16 +18,19 @@ from msgspec.structs import replace
 from atlas_retry.reading import read_file
 from atlas_retry.workspace import place
 from atlas_retry.workspace.discovery import Workspace
+from atlas_retry.workspace.files import (
+    FILE,
+    SURELY_SETTLED_NS,
+    USUAL_FOLDER,
+    Attributes,
+    Stat,
+    StoredFile,
+    stat_of,
+    unusual_permissions,
+)
 from atlas_retry.workspace.git import EMPTY_TREE, GitError, joined, split
 from atlas_retry.workspace.gitfacts import git_files
-from atlas_retry.workspace.scan import (
-    CACHE,
-    SURELY_SETTLED_NS,
-    UNREADABLE,
-    Scan,
-    Stat,
-    stat_of,
-)
+from atlas_retry.workspace.scan import CACHE, UNREADABLE, Scan
 from atlas_retry.workspace.snapshot.shadow import exclusive, forget, index_git, shadow_git
 from atlas_retry.workspace.snapshot.state import (
     INDEX,
@@ -39,13 +42,6 @@ from atlas_retry.workspace.snapshot.state import (
     read_state,
     remember_state,
     stored_as,
-)
-from atlas_retry.workspace.store import (
-    FILE,
-    USUAL_FOLDER,
-    Attributes,
-    StoredFile,
-    unusual_permissions,
 )
 from atlas_retry.workspace.walking import look_over
 

@@ -11,11 +11,11 @@ from msgspec import Struct
 from atlas_retry.model import Change, ChangeStatus
 from atlas_retry.patterns import regex
 from atlas_retry.workspace.discovery import Workspace
+from atlas_retry.workspace.files import Attributes, StoredFile, Unheld, blob_id, differing, entry_of
 from atlas_retry.workspace.git import GitError, split
 from atlas_retry.workspace.place import parents
-from atlas_retry.workspace.scan import CACHE, Unheld, differing
+from atlas_retry.workspace.scan import CACHE
 from atlas_retry.workspace.snapshot.shadow import read_blobs, shadow_git
-from atlas_retry.workspace.store import Attributes, StoredFile, blob_id, entry_of
 
 WORK, IGNORED = "work/", "ignored/"
 INDEX, MANIFEST = "index", "manifest"

@@ -7,12 +7,12 @@ from pathlib import Path
 
 from atlas_retry.workspace import place
 from atlas_retry.workspace.discovery import Workspace
+from atlas_retry.workspace.files import Stat, StoredFile, git_mode
 from atlas_retry.workspace.git import MAX_NAMED, GitError, commit_id, git, lined, user_environment
 from atlas_retry.workspace.place import Contents, parents
-from atlas_retry.workspace.scan import Scan, Stat, scan
+from atlas_retry.workspace.scan import Scan, scan
 from atlas_retry.workspace.snapshot.shadow import parse_batch, shadow_git
 from atlas_retry.workspace.snapshot.state import list_tree, read_state
-from atlas_retry.workspace.store import StoredFile, git_mode
 from atlas_retry.workspace.walking import listing
 
 _SUBMODULE = "160000"
