@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from atlas_retry.workspace.fetched import fetched_folders
+from atlas_retry.workspace.outside import fetched_folders
 
 GO_SUM = (
     "example.com/Text/dep v1.0.0 h1:aa=\n"

@@ -27,7 +27,7 @@ from atlas_retry.fleet.books import Beat
 from atlas_retry.fleet.manifest import BatchLimits, Manifest
 from atlas_retry.fleet.store import Store
 from atlas_retry.model import Verdict
-from atlas_retry.workspace.linked import imported_folders
+from atlas_retry.workspace.outside import imported_folders
 from tests import fleet_agent, fleets
 from tests.fleets import Scene
 from tests.projects import git

@@ -14,7 +14,7 @@ from atlas_retry.guard.judge import seals
 from atlas_retry.model import Gate, Kind
 from atlas_retry.patterns import words
 from atlas_retry.settings import GuardSettings, Settings
-from atlas_retry.workspace import linked
+from atlas_retry.workspace import outside as beyond
 from atlas_retry.workspace.discovery import open_workspace
 from tests.repositories import git, repository, write
 
@@ -318,11 +318,11 @@ def test_no_more_is_looked_at_behind_links_than_a_turn_allows(
     for number in range(4):
         write(root.parent / "shared", f"{number}.txt", "1\n")
         (root / f"link{number}").symlink_to(root.parent / "shared" / f"{number}.txt")
-    monkeypatch.setattr(linked, "_MAX_LINKS", 2)
-    monkeypatch.setattr(linked, "_MAX_FILES", 3)
-    assert len(linked.behind(root, [f"link{number}" for number in range(4)])) == 2
+    monkeypatch.setattr(beyond, "_MAX_LINKS", 2)
+    monkeypatch.setattr(beyond, "_MAX_FILES", 3)
+    assert len(beyond.behind(root, [f"link{number}" for number in range(4)])) == 2
     (root / "all").symlink_to(root.parent / "shared")
-    assert len(linked.behind(root, ["all"])) == 3
+    assert len(beyond.behind(root, ["all"])) == 3
 
 
 @pytest.mark.parametrize("to", ["{root}/src", "{root}/..", "/nowhere", "../../../../../src"])
@@ -543,7 +543,7 @@ def test_a_folder_of_path_that_may_not_be_entered_is_no_environment(
 ) -> None:
     place, _ = outer(root)
     place.chmod(0o400)
-    environments = linked.outer_environments(root, {root}, [environ | {"PATH": f"{place}/bin"}])
+    environments = beyond.outer_environments(root, {root}, [environ | {"PATH": f"{place}/bin"}])
     place.chmod(0o700)
     assert environments == ()
 

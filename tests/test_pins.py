@@ -22,7 +22,7 @@ from atlas_retry.workspace.snapshot import pins
 from atlas_retry.workspace.snapshot.shadow import keep
 from atlas_retry.workspace.snapshot.snapshots import snapshot
 from atlas_retry.workspace.snapshot.unheld import note_caches, take_away
-from atlas_retry.workspace.walking import look_over
+from atlas_retry.workspace.walk import look_over
 from tests.needs import needs
 from tests.programs import found
 from tests.projects import CALC, Project, atlas

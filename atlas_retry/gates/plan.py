@@ -17,8 +17,8 @@ from atlas_retry.model import Gate, GateResult, Validation
 from atlas_retry.process import Command
 from atlas_retry.text.file_names import PLACEHOLDER, arguments
 from atlas_retry.workspace.git import GIT_LOCAL
+from atlas_retry.workspace.listing import tracked
 from atlas_retry.workspace.snapshot.look import Look, Tracker, moved
-from atlas_retry.workspace.staged import tracked
 
 if TYPE_CHECKING:
     from atlas_retry.prompt import Traced

@@ -12,8 +12,8 @@ from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.files import EXECUTABLE, FILE
 from atlas_retry.workspace.git import GitError, git
 from atlas_retry.workspace.gitfacts import settings
+from atlas_retry.workspace.listing import staged
 from atlas_retry.workspace.place import Contents
-from atlas_retry.workspace.staged import staged
 
 _HIDING = frozenset({"assume-unchanged", "skip-worktree"})
 _REGULAR = (FILE, EXECUTABLE)

@@ -77,10 +77,10 @@ from atlas_retry.text.json_text import encodable
 from atlas_retry.text.redaction import redact
 from atlas_retry.text.units import copyable, some
 from atlas_retry.workspace import gitfile, gitmoves, gitunder, installed, place
-from atlas_retry.workspace.fetched import go_settings
+from atlas_retry.workspace.git import remove_special_rules
+from atlas_retry.workspace.outside import go_settings
 from atlas_retry.workspace.snapshot import pins, restoring, shadow, state, trees
 from atlas_retry.workspace.snapshot.unheld import folder_stat, moved_caches, note_caches
-from atlas_retry.workspace.special import remove_special_rules
 
 if TYPE_CHECKING:
     from atlas_retry.run.door import Door

@@ -11,8 +11,8 @@ from atlas_retry.guard.places import is_code, is_product, is_prose
 from atlas_retry.text.units import some
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.git import git, split
-from atlas_retry.workspace.linked import ENVIRONMENT_MARK, led_to
-from atlas_retry.workspace.walking import ignored, untracked
+from atlas_retry.workspace.listing import ignored, untracked
+from atlas_retry.workspace.outside import ENVIRONMENT_MARK, led_to
 
 MAX_IGNORED = 40
 """Ignored files that are looked for in the code; beyond it, they are somebody's data."""

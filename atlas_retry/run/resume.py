@@ -45,8 +45,8 @@ from atlas_retry.run.progress import Progress
 from atlas_retry.run.settle import restored_notice
 from atlas_retry.text.units import some
 from atlas_retry.workspace import discovery, locking
+from atlas_retry.workspace.git import remove_special_rules
 from atlas_retry.workspace.snapshot import restoring, shadow, snapshots, state
-from atlas_retry.workspace.special import remove_special_rules
 
 if TYPE_CHECKING:
     from atlas_retry.run.door import Door

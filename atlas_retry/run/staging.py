@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.git import git, split
-from atlas_retry.workspace.walking import untracked
+from atlas_retry.workspace.listing import untracked
 
 
 def staged_paths(ws: Workspace) -> frozenset[str]:

@@ -20,7 +20,7 @@ from atlas_retry.model import Gate, GateResult, Status
 from atlas_retry.text.redaction import secret_values
 from atlas_retry.workspace import discovery
 from atlas_retry.workspace.isolation import isolated
-from atlas_retry.workspace.walking import ignored
+from atlas_retry.workspace.listing import ignored
 
 LIMIT_S = 120.0
 MAX_TOTAL_S = 600.0

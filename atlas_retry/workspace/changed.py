@@ -14,8 +14,8 @@ from atlas_retry.errors import UsageError, WorkspaceError
 from atlas_retry.patterns import regex
 from atlas_retry.workspace.discovery import uncommitted
 from atlas_retry.workspace.git import EMPTY_TREE, GitError, commit_id, git, split, user_environment
+from atlas_retry.workspace.listing import untracked
 from atlas_retry.workspace.snapshot.trees import revision_tree, source_tree
-from atlas_retry.workspace.walking import untracked
 
 MAIN_BRANCHES = ("origin/HEAD", "origin/main", "origin/master", "main", "master")
 """Where a branch is taken to have begun, the first one that there is."""

@@ -23,7 +23,7 @@ from atlas_retry.state_dir import replace_file
 from atlas_retry.text.reinstalling import Distribution
 from atlas_retry.workspace import place
 from atlas_retry.workspace.files import EXECUTABLE, FILE, LINK, Stat, StoredFile
-from atlas_retry.workspace.linked import ENVIRONMENT_MARK
+from atlas_retry.workspace.outside import ENVIRONMENT_MARK
 from atlas_retry.workspace.place import folders_above, parents
 
 MAX_FILE_BYTES = 1 << 20

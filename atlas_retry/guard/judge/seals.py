@@ -20,12 +20,12 @@ from atlas_retry.model import Gate, GitFacts
 from atlas_retry.patterns import words
 from atlas_retry.settings import GuardSettings, Settings
 from atlas_retry.text.globs import overlap
-from atlas_retry.workspace import started
+from atlas_retry.workspace import outside
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.files import Stat, differing, stat_of
 from atlas_retry.workspace.gitfacts import git_facts
 from atlas_retry.workspace.installed import Holding, hold, moved_away, own_installation
-from atlas_retry.workspace.linked import (
+from atlas_retry.workspace.outside import (
     ENVIRONMENT_MARK,
     behind,
     imported_folders,
@@ -36,7 +36,6 @@ from atlas_retry.workspace.linked import (
     stamps,
 )
 from atlas_retry.workspace.place import parents
-from atlas_retry.workspace.scan import CACHE, Scan
 from atlas_retry.workspace.snapshot.trees import walk
 from atlas_retry.workspace.snapshot.unheld import (
     REMOVED,
@@ -45,6 +44,7 @@ from atlas_retry.workspace.snapshot.unheld import (
     folder_stat,
     take_away,
 )
+from atlas_retry.workspace.walk import CACHE, Scan
 
 _OF_HOME = words("""
     .bashrc .bash_profile .bash_login .bash_aliases .profile .zshrc .zshenv .zprofile .gitconfig
@@ -121,12 +121,12 @@ def seal(
     scan = scan or walk(root, environ)
     look = folder_stat(root, scan)
     gates = settings.gates
-    programs = dict(started.programs(gates, root, environ))
+    programs = dict(outside.programs(gates, root, environ))
     tools = _tools(programs, root)
-    folders = started.folders(gates, root)
-    environs = started.environs(gates, environ)
+    folders = outside.folders(gates, root)
+    environs = outside.environs(gates, environ)
     outer = outer_environments(
-        root, folders | started.projects(root, scan), environs, filter(None, programs.values())
+        root, folders | outside.projects(root, scan), environs, filter(None, programs.values())
     )
     imported = imported_folders(root, folders, environs, [gate.run for gate in gates])
     linked = tuple(sorted(_linked(root, look, outer).union(imported)))
@@ -284,7 +284,7 @@ def _outside_change(path: Path) -> OutsideChange:
 
 
 def _moved_tools(taken: Seal) -> Iterator[Tool]:
-    now = _tools(dict(started.programs(taken.gates, taken.root, taken.environ)), taken.root)
+    now = _tools(dict(outside.programs(taken.gates, taken.root, taken.environ)), taken.root)
     for name, was in taken.tools.items():
         if now.get(name) != was:
             yield Tool(name=name, path=now[name][0] if name in now else "")
@@ -401,7 +401,7 @@ def clean_between(
 def outside_between(ws: Workspace, since_s: float, until_s: float) -> tuple[str, ...]:
     """Files outside the workspace that its gates use and that were written in this time."""
     scan = walk(ws.root, ws.environ)
-    outer = outer_environments(ws.root, {ws.root} | started.projects(ws.root, scan), [ws.environ])
+    outer = outer_environments(ws.root, {ws.root} | outside.projects(ws.root, scan), [ws.environ])
     linked = _linked(ws.root, folder_stat(ws.root, scan), outer)
     seen = _packages(outer) | stamps(linked) | behind(ws.root, _own_links(scan))
     for path in _settings_outside(ws.root, ws.environ):

@@ -24,7 +24,7 @@ from atlas_retry import process, state_dir
 from atlas_retry.errors import StateError, WorkspaceError
 from atlas_retry.model import ChangeStatus
 from atlas_retry.patterns import words
-from atlas_retry.workspace import gitfacts, gitmoves, gittrace, place, walking
+from atlas_retry.workspace import gitfacts, gitmoves, gittrace, listing, place
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.files import StoredFile
 from atlas_retry.workspace.gitunder import committed_since
@@ -269,12 +269,12 @@ def in_turn(ws: Workspace, lines: Iterable[str]) -> Iterator[Beside]:
         if isinstance(there, InPlace):
             yield there
             return
-        ignored = [path for path in walking.ignored(ws.root, ws.environ) if path.endswith("/")]
+        ignored = [path for path in listing.ignored(ws.root, ws.environ) if path.endswith("/")]
         shared = replace(there, is_shared=True, through=tuple(ws.root / path for path in ignored))
         yield shared
         made = [f"{path.as_posix()}/" for path in shared.new_folders()]
         with suppress(OSError):  # a build that is not kept is made again
-            for path in walking.ignored_of(ws, made):
+            for path in listing.ignored_of(ws.root, ws.environ, made):
                 shared.keep(Path(path))
 
 

@@ -19,10 +19,9 @@ from atlas_retry import process
 from atlas_retry.errors import WorkspaceError
 from atlas_retry.workspace.discovery import Uncommitted, Workspace, uncommitted
 from atlas_retry.workspace.files import Stat, differing, git_mode, is_settled, stat_of, unsettled
+from atlas_retry.workspace.listing import as_staged
 from atlas_retry.workspace.place import refresh
-from atlas_retry.workspace.scan import Scan, without_git
-from atlas_retry.workspace.staged import as_staged
-from atlas_retry.workspace.walking import look_over
+from atlas_retry.workspace.walk import Scan, look_over, without_git
 
 if TYPE_CHECKING:
     from atlas_retry.workspace.snapshot.snapshots import HeldTree, Snapshot

@@ -21,10 +21,10 @@ from atlas_retry.workspace.discovery import Workspace, refs_in
 from atlas_retry.workspace.git import GitError, git, lined
 from atlas_retry.workspace.gitfacts import ref_files
 from atlas_retry.workspace.place import make_folder
-from atlas_retry.workspace.scan import NESTED
 from atlas_retry.workspace.snapshot.git_state import put_back_index
 from atlas_retry.workspace.snapshot.shadow import read_blobs
 from atlas_retry.workspace.snapshot.state import TreeState, read_state
+from atlas_retry.workspace.walk import NESTED
 
 MAX_COPIED_BYTES = 200 << 20
 KEPT_S = 30 * 86_400.0

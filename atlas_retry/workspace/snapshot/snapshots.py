@@ -30,7 +30,6 @@ from atlas_retry.workspace.files import (
 )
 from atlas_retry.workspace.git import EMPTY_TREE, GitError, joined, split
 from atlas_retry.workspace.gitfacts import git_files
-from atlas_retry.workspace.scan import CACHE, UNREADABLE, Scan
 from atlas_retry.workspace.snapshot.shadow import exclusive, forget, index_git, shadow_git
 from atlas_retry.workspace.snapshot.state import (
     INDEX,
@@ -43,7 +42,7 @@ from atlas_retry.workspace.snapshot.state import (
     remember_state,
     stored_as,
 )
-from atlas_retry.workspace.walking import look_over
+from atlas_retry.workspace.walk import CACHE, UNREADABLE, Scan, look_over
 
 _TRIES = 4
 

@@ -14,8 +14,8 @@ from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.files import Attributes, StoredFile, Unheld, blob_id, differing, entry_of
 from atlas_retry.workspace.git import GitError, split
 from atlas_retry.workspace.place import parents
-from atlas_retry.workspace.scan import CACHE
 from atlas_retry.workspace.snapshot.shadow import read_blobs, shadow_git
+from atlas_retry.workspace.walk import CACHE
 
 WORK, IGNORED = "work/", "ignored/"
 INDEX, MANIFEST = "index", "manifest"

@@ -10,10 +10,9 @@ from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.files import Stat, StoredFile, git_mode
 from atlas_retry.workspace.git import MAX_NAMED, GitError, commit_id, git, lined, user_environment
 from atlas_retry.workspace.place import Contents, parents
-from atlas_retry.workspace.scan import Scan, scan
 from atlas_retry.workspace.snapshot.shadow import parse_batch, shadow_git
 from atlas_retry.workspace.snapshot.state import list_tree, read_state
-from atlas_retry.workspace.walking import listing
+from atlas_retry.workspace.walk import Scan, listing, scan
 
 _SUBMODULE = "160000"
 MAX_SOURCE_BYTES = 16 << 20

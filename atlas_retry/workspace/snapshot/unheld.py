@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from atlas_retry.patterns import words
 from atlas_retry.workspace.files import Stat, Unheld, differing, stat_of
-from atlas_retry.workspace.linked import (
+from atlas_retry.workspace.outside import (
     ENVIRONMENT_MARK,
     is_part,
     linked_folders,
@@ -26,7 +26,7 @@ from atlas_retry.workspace.linked import (
     stamp_of_shared,
 )
 from atlas_retry.workspace.place import parents, status
-from atlas_retry.workspace.scan import CACHE_MARKS, Scan, is_ignored
+from atlas_retry.workspace.walk import CACHE_MARKS, Scan, is_ignored
 
 REMOVED = "removed"
 """Folder in the state directory for files that were moved out of caches."""

@@ -1,4 +1,4 @@
-"""What is staged in the user's index, as git lists it."""
+"""What git says of the files of a work tree: staged, tracked, untracked, ignored."""
 
 from collections.abc import Collection, Mapping
 from functools import cached_property
@@ -7,7 +7,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from atlas_retry.digests import sha256_of
-from atlas_retry.workspace.git import MAX_NAMED, git, split
+from atlas_retry.workspace.git import MAX_NAMED, git, joined, split, user_environment
 
 _LISTING = ("ls-files", "-z", "-v", "--stage")
 _PLAIN, _MERGE, _SUBMODULE, _SHA1_CHARS = "H", "M", "160000", 40
@@ -75,3 +75,25 @@ def tracked(root: Path, env: Mapping[str, str], paths: Collection[str]) -> froze
     few = paths if len(paths) <= MAX_NAMED else ()
     listed = split(git("ls-files", "-z", "--cached", "--", *few, cwd=root, env=env))
     return frozenset(paths).intersection(listed)
+
+
+def untracked(root: Path, env: Mapping[str, str]) -> list[str]:
+    """Files that git neither tracks nor ignores, relative to `root`. Raises GitError."""
+    asked = ("ls-files", "-z", "--others", "--exclude-standard")
+    return split(git(*asked, cwd=root, env=env))
+
+
+def ignored(root: Path, env: Mapping[str, str]) -> list[str]:
+    """Paths that git ignores; folders that are ignored as a whole end in `/`."""
+    asked = ("ls-files", "-z", "--others", "--ignored", "--directory", "--exclude-standard")
+    is_there = (root / ".git").exists()
+    return split(git(*asked, cwd=root, env=user_environment(env))) if is_there else []
+
+
+def ignored_of(root: Path, env: Mapping[str, str], paths: Collection[str]) -> set[str]:
+    """The paths among these that git ignores. Raises GitError."""
+    # it knows no literal pathspecs; behind `./` nothing but the path is meant
+    asked = joined(f"./{path}" for path in paths)
+    options = ("--no-literal-pathspecs", "check-ignore", "-z", "--stdin")
+    out = git(*options, cwd=root, env=env, stdin=asked, accept=(0, 1))
+    return {path.removeprefix("./") for path in split(out)}

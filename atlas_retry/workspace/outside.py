@@ -1,9 +1,11 @@
-"""Files outside a workspace that it uses: through links, PYTHONPATH or environments.
+"""What gates use outside a workspace: links, PYTHONPATH, environments, modules of lock files.
 
-Stat data and paths only; judges nothing.
+Looks programs up; stat data and paths only. Starts nothing and judges nothing.
 """
 
 import os
+import re
+import shutil
 import stat
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -12,10 +14,12 @@ from itertools import chain, islice, product
 from pathlib import Path
 
 from atlas_retry.digests import sha256_of
+from atlas_retry.model import Gate
 from atlas_retry.patterns import regex
 from atlas_retry.reading import read_text
-from atlas_retry.workspace.fetched import fetched_folders
+from atlas_retry.text.commands import commands
 from atlas_retry.workspace.files import CACHES, Stat, differing, stat_of
+from atlas_retry.workspace.walk import Scan
 
 _EDITABLE = regex(r"\.pth$|\.egg-link$|^__editable__.*\.py$|^direct_url\.json$")
 """Files in `site-packages` by which pip, setuptools and uv install a project from its sources.
@@ -267,3 +271,120 @@ def _files(
                 yield entry.path, stamped(entry)
             elif entry.name not in passed_over:
                 waiting.append(entry.path)
+
+
+_GO_MODULE = regex(r"(?m)^(\S+) (v[^\s/]+) h1:")
+"""A line of `go.sum`, except those of a `go.mod` alone. Source: https://go.dev/ref/mod#go-sum-files"""
+_UPPER = regex(r"[A-Z]")
+
+
+def fetched_folders(
+    root: Path, environ: Mapping[str, str], folders: Iterable[Path] = ()
+) -> Iterator[str]:
+    """Folders of the modules that lock files in the root, one folder below, or `folders` name."""
+    for lock in _locks("go.sum", root, folders):
+        yield from _of_go(lock, environ)
+    for lock in _locks("Cargo.lock", root, folders):
+        yield from _of_cargo(lock, environ)
+
+
+def _locks(name: str, root: Path, folders: Iterable[Path]) -> dict[Path, None]:
+    places = (folder / name for folder in (root, *folders))
+    return dict.fromkeys([*places, *root.glob(f"*/{name}")])
+
+
+def go_settings(environ: Mapping[str, str]) -> dict[str, str]:
+    """Variables that `go env -w` has set; those of the environment come first.
+
+    Source: `go help environment`, and os.UserConfigDir of Go's standard library.
+    """
+    base = environ.get("XDG_CONFIG_HOME") or f"{environ.get('HOME', '')}/.config"
+    file = Path(environ.get("GOENV") or f"{base}/go/env")
+    with suppress(OSError):
+        lines = read_text(file).splitlines()
+        pairs = (line.partition("=") for line in lines)
+        return {name: value for name, _, value in pairs}
+    return {}
+
+
+def _of_go(lock: Path, environ: Mapping[str, str]) -> Iterator[str]:
+    """Source: https://go.dev/ref/mod#module-cache."""
+    environ = {**go_settings(environ), **environ}
+    first = environ.get("GOPATH", "").partition(":")[0] or f"{environ.get('HOME', '')}/go"
+    cache = environ.get("GOMODCACHE") or f"{first}/pkg/mod"
+    with suppress(OSError):
+        for module, version in _GO_MODULE.findall(read_text(lock)):
+            yield f"{cache}/{_escaped(module)}@{_escaped(version)}"
+
+
+def _escaped(path: str) -> str:
+    return _UPPER.sub(_lower, path)
+
+
+def _lower(match: re.Match[str]) -> str:
+    return f"!{match[0].lower()}"
+
+
+def _of_cargo(lock: Path, environ: Mapping[str, str]) -> Iterator[str]:
+    """Source: https://doc.rust-lang.org/cargo/guide/cargo-home.html."""
+    import tomllib  # start-up
+
+    home = Path(environ.get("CARGO_HOME") or f"{environ.get('HOME', '')}/.cargo")
+    registries = [*home.glob("registry/src/*")]
+    with suppress(OSError, tomllib.TOMLDecodeError, UnicodeDecodeError):
+        packages = tomllib.loads(read_text(lock)).get("package")
+        every = packages if isinstance(packages, list) else []
+        for package in (one for one in every if isinstance(one, dict)):
+            name = f"{package.get('name')}-{package.get('version')}"
+            yield from (f"{registry}/{name}" for registry in registries)
+
+
+def programs(
+    gates: Iterable[Gate], root: Path, environ: Mapping[str, str]
+) -> Iterator[tuple[str, str]]:
+    """Each program that gates start, by a name of its own; its path is empty if there is none."""
+    for gate in gates:
+        variables = dict(gate.env)
+        of_gate = f" of {gate.name}" if "PATH" in variables else ""
+        path = {**environ, **variables}.get("PATH", os.defpath)
+        for folder, name in _started(gate, root):
+            where = _found(name, folder, path)
+            yield where if "/" in name else name + of_gate, where
+
+
+def _found(name: str, folder: Path, path: str) -> str:
+    """Absolute path of a program, as a shell in the folder finds it."""
+    if "/" in name:
+        return os.path.normpath(folder / name)
+    places = (os.path.normpath(folder / entry) for entry in path.split(os.pathsep))
+    return shutil.which(name, path=os.pathsep.join(places)) or ""
+
+
+def _started(gate: Gate, root: Path) -> Iterator[tuple[Path, str]]:
+    """The programs that a gate's line starts, as it names them, each in every possible folder."""
+    folders = [root / gate.cwd]
+    for command in commands(gate.run):
+        first, second = (word.rstrip(")") for word in (*command, "")[:2])
+        if first == "cd":
+            # in a subshell or not, the next `cd` starts here or where the line did
+            folders += [folders[-1] / second, folders[0] / second]
+        else:
+            yield from ((folder, first) for folder in (folders if "/" in first else folders[-1:]))
+
+
+def folders(gates: Iterable[Gate], root: Path) -> set[Path]:
+    """The root, and the folders in which gates start something."""
+    started = chain.from_iterable(_started(gate, root) for gate in gates)
+    return {root}.union(Path(os.path.normpath(folder)) for folder, _ in started)
+
+
+def environs(gates: Iterable[Gate], environ: Mapping[str, str]) -> list[Mapping[str, str]]:
+    """The environment of atlas, and those of gates that change it."""
+    changed = dict.fromkeys(gate.env for gate in gates if gate.env)
+    return [environ, *({**environ, **dict(variables)} for variables in changed)]
+
+
+def projects(root: Path, scan: Scan) -> set[Path]:
+    """Folders of Python projects, for which a manager may keep an environment elsewhere."""
+    there = (path for path in scan.files if path.endswith("pyproject.toml"))
+    return {(root / path).parent for path in there}

@@ -1,4 +1,7 @@
-"""Walk a work tree, and select the files that a snapshot holds; reads no content."""
+"""Walk a work tree, and select the files that a snapshot holds; reads no content.
+
+Git says first which files it sees.
+"""
 
 import os
 import stat
@@ -11,7 +14,9 @@ from pathlib import Path
 
 from msgspec import Struct, field
 
+from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.files import CACHES, TEMPORARY, Attributes, Stat, Unheld, stat_of
+from atlas_retry.workspace.git import GitError, git, split
 
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 """Flags to open a folder whose files are read by name."""
@@ -304,3 +309,42 @@ def _why_not_hold(status: os.stat_result, scan: Scan, *, ignored: bool) -> str |
     if status.st_size > MAX_FILE_BYTES:
         return f"more than {MAX_FILE_BYTES >> 20} MiB"
     return None
+
+
+def look_over(ws: Workspace) -> Scan:
+    """Walk the whole work tree. Raises WorkspaceError."""
+    return scan(ws.root, listing(ws.root, ws.environ, _without(ws)), avoid=ws.state)
+
+
+def listing(root: Path, env: Mapping[str, str], spare: Mapping[str, str] | None = None) -> Listing:
+    """Function that lists what git sees in the work tree at `root`.
+
+    If the repository is unreadable, the environment `spare` is used. An unreadable nested
+    repository counts as ignored.
+    """
+
+    def below(folder: str) -> Collection[str]:
+        asked = ("ls-files", "-z", "--cached", "--others", "--exclude-standard")
+        try:
+            return split(git(*asked, cwd=root / folder, env=env))
+        except GitError:
+            if folder:
+                return ()
+            if spare is None:
+                raise
+            return split(git(*asked, cwd=root, env=spare))
+
+    return below
+
+
+def _without(ws: Workspace) -> dict[str, str]:
+    """Environment of git for the work tree without its repository, which may be broken.
+
+    Nothing is tracked then, so only the ignore rules of the work tree and the user count.
+    """
+    return {
+        **ws.environ,
+        "GIT_DIR": str(ws.shadow),
+        "GIT_WORK_TREE": str(ws.root),
+        "GIT_INDEX_FILE": str(ws.home / "no-index"),
+    }
