@@ -161,9 +161,10 @@ class Tracker:
     def _known(self, files: Mapping[str, Stat]) -> dict[str, str]:
         """Content ids that a snapshot or git's index knows; none if reading all is faster."""
         if self._held:
-            held, taken = self._held.state.files, self._held.scan
-            same = (p for p, seen in files.items() if p in held and taken.files.get(p) == seen)
-            return {p: held[p].oid for p in same if is_settled(files[p], taken.taken_ns)}
+            held, then = self._held.state.files, self._held.scan
+            both = files.keys() & held.keys()
+            same = (path for path in both if then.files.get(path) == files[path])
+            return {path: held[path].oid for path in same if is_settled(files[path], then.taken_ns)}
         if len(files) <= FEW_FILES and sum(seen[1] for seen in files.values()) <= LITTLE_BYTES:
             return {}
         with suppress(WorkspaceError):
