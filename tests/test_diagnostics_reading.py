@@ -4,7 +4,8 @@ import pytest
 
 from atlas_retry.diagnostics import PARSERS, ToolOutput, diagnose
 from atlas_retry.diagnostics.failures import inside
-from atlas_retry.diagnostics.reader import MAX_DIAGNOSTICS, relative, settled
+from atlas_retry.diagnostics.paths import ToolPaths
+from atlas_retry.diagnostics.reader import MAX_DIAGNOSTICS
 from atlas_retry.diagnostics.table import LineFormat
 from atlas_retry.diagnostics.values import Log
 from atlas_retry.model import Diagnostic, Level
@@ -242,7 +243,7 @@ def test_an_invalid_custom_pattern_finds_nothing() -> None:
 def test_paths_are_made_relative_to_the_workspace(
     path: str, root: str | None, cwd: str, expected: str
 ) -> None:
-    assert relative(path, root, cwd) == expected
+    assert ToolPaths(root=root, cwd=cwd).relative(path) == expected
 
 
 @pytest.mark.parametrize(
@@ -258,7 +259,8 @@ def test_a_path_that_is_relative_to_a_folder_above_is_found_there(
     printed: str, there: str, expected: str
 ) -> None:
     problem = Diagnostic(tool="rustc", message="?", path=printed)
-    assert settled(problem, "/r", "crates/a", {there}.__contains__).path == expected
+    paths = ToolPaths(root="/r", cwd="crates/a", holds={there}.__contains__)
+    assert paths.placed(problem).path == expected
 
 
 def test_frames_outside_the_workspace_are_left_out() -> None:

@@ -3,7 +3,8 @@
 import pytest
 
 from atlas_retry.diagnostics import ToolOutput, diagnose
-from atlas_retry.diagnostics.reader import MAX_LINES, settled
+from atlas_retry.diagnostics.paths import ToolPaths
+from atlas_retry.diagnostics.reader import MAX_LINES
 from atlas_retry.model import Diagnostic, Kind, Level
 
 
@@ -139,16 +140,16 @@ def test_equal_problems_of_two_packages_stay_two() -> None:
 def test_a_path_of_another_machine_becomes_one_of_the_project(path: str) -> None:
     files = frozenset({"src/a.py"})
     problem = Diagnostic(tool="general", message="no", path=path)
-    found = settled(
-        problem, "/w", ".", files.__contains__, lambda end: [f for f in files if f.endswith(end)]
-    )
-    assert found.path == "src/a.py"
+    endings = lambda end: [f for f in files if f.endswith(end)]  # noqa: E731
+    paths = ToolPaths(root="/w", holds=files.__contains__, endings=endings)
+    assert paths.placed(problem).path == "src/a.py"
 
 
 def test_an_ambiguous_ending_names_no_file() -> None:
     problem = Diagnostic(tool="general", message="no", path="box.ts")
     endings = sorted(BOTH)
-    assert settled(problem, "/w", ".", BOTH.__contains__, lambda _: endings).path == "box.ts"
+    paths = ToolPaths(root="/w", holds=BOTH.__contains__, endings=lambda _: endings)
+    assert paths.placed(problem).path == "box.ts"
 
 
 @pytest.mark.parametrize(

@@ -75,11 +75,12 @@ def without_annotations(problems: Iterable[Located]) -> list[Located]:
     every = list(problems)
     tools = (problem.diagnostic for problem in every if problem.diagnostic.tool != TOOL)
     known = set(chain.from_iterable(map(_places, tools)))
-    return [problem for problem in every if not _repeats(problem.diagnostic, known)]
-
-
-def _repeats(d: Diagnostic, known: set[tuple[str, int]]) -> bool:
-    return d.tool == TOOL and not known.isdisjoint(_places(d))
+    kept: list[Located] = []
+    for problem in every:
+        d = problem.diagnostic
+        if d.tool != TOOL or known.isdisjoint(_places(d)):
+            kept.append(problem)
+    return kept
 
 
 def _places(d: Diagnostic) -> set[tuple[str, int]]:

@@ -55,7 +55,7 @@ class BlockFormat(Parser, frozen=True, kw_only=True):
         end = re.compile(f"{self.heading}|{self.end}")
         body: Sequence[str] = ()
         below = len(lines)
-        for first, last in reversed([*titled(lines, re.compile(self.title), end)]):
+        for first, last, _ in reversed([*titled(lines, re.compile(self.title), end)]):
             before = bisect(numbers, first)
             named = groups(headings[numbers[before - 1]]) if before else {}
             # vitest shows one error of several tests below the titles of all

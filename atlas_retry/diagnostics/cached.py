@@ -46,17 +46,10 @@ CACHES = (
 def without_cache(gate: Gate, result: GateResult, environ: Mapping[str, str]) -> Gate | None:
     """The gate with such a cache switched off; None if its result is not from one."""
     env = dict(gate.env)
-    used = [cache for cache in CACHES if _is_reported(cache, result)]
+    printed = f"{result.stdout}\n{result.stderr}"
+    used = [cache for cache in CACHES if cache.reported.search(printed)]
     for cache in used:
-        env |= _variables(cache, {**environ, **env})
+        there = {**environ, **env} if cache.is_added else {}
+        for name, text in cache.off.items():
+            env[name] = f"{there.get(name, '')} {text}".strip()
     return replace(gate, env=(*env.items(),)) if used else None
-
-
-def _is_reported(cache: ResultCache, result: GateResult) -> bool:
-    return any(cache.reported.search(text) for text in (result.stdout, result.stderr))
-
-
-def _variables(cache: ResultCache, there: Mapping[str, str]) -> dict[str, str]:
-    if not cache.is_added:
-        return {**cache.off}
-    return {name: f"{there.get(name, '')} {text}".strip() for name, text in cache.off.items()}

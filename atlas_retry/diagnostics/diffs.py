@@ -18,10 +18,9 @@ _END = regex(r"(?!\+\+\+ |@@ )(?![-+ @\\]|$)|--- ")
 
 
 def _read(log: Log) -> Iterator[Located]:
-    for first, last in titled(log.lines, _FILE, _END):
-        title = _FILE.match(log.lines[first])
+    for first, last, title in titled(log.lines, _FILE, _END):
         line = _first_change(log.lines[first + 1 : last + 1])
-        if title and line is not None:
+        if line is not None:
             problem = Diagnostic(
                 tool=TOOL,
                 message="file would be reformatted",
@@ -57,17 +56,13 @@ def joined_with_diffs(problems: Iterable[Located]) -> list[Located]:
     every = list(problems)
     whole = {p.diagnostic.path for p in every if p.diagnostic.region is None}
     diffs = {p.diagnostic.path: p.diagnostic for p in every if p.diagnostic.tool == TOOL}
-    shown = {path: diffs[path] for path in diffs.keys() & whole}
-    return [
-        _at(problem, shown.get(problem.diagnostic.path))
-        for problem in every
-        if problem.diagnostic != shown.get(problem.diagnostic.path)
-    ]
-
-
-def _at(problem: Located, diff: Diagnostic | None) -> Located:
-    """The problem at the place of its file's diff, if it has none."""
-    d = problem.diagnostic
-    if diff is None or d.region:
-        return problem
-    return replace(problem, diagnostic=replace(d, region=diff.region, text=diff.text))
+    joined: list[Located] = []
+    for problem in every:
+        d = problem.diagnostic
+        diff = diffs.get(d.path) if d.path in whole else None
+        if diff and d.region is None:
+            at_diff = replace(d, region=diff.region, text=diff.text)
+            joined.append(replace(problem, diagnostic=at_diff))
+        elif d != diff:
+            joined.append(problem)
+    return joined

@@ -2,6 +2,7 @@
 
 import re
 import textwrap
+from bisect import bisect
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import filterfalse, takewhile
@@ -41,17 +42,18 @@ def first_match(pattern: re.Pattern[str], lines: Iterable[str]) -> re.Match[str]
 
 def titled(
     lines: Sequence[str], title: re.Pattern[str], end: re.Pattern[str]
-) -> Iterator[tuple[int, int]]:
-    """First and last line of each block, from its title to before the next one or the end."""
-    start: int | None = None
+) -> Iterator[tuple[int, int, re.Match[str]]]:
+    """First and last line of each block, and its title; it ends before the next one or `end`."""
+    start, begun = 0, None
     for number, line in enumerate(lines):
         begins = title.match(line)
-        if start is not None and (begins or end.match(line)):
-            yield start, number - 1
-            start = None
-        start = number if begins else start
-    if start is not None:
-        yield start, len(lines) - 1
+        if begun and (begins or end.match(line)):
+            yield start, number - 1, begun
+            begun = None
+        if begins:
+            start, begun = number, begins
+    if begun:
+        yield start, len(lines) - 1, begun
 
 
 def above(lines: Sequence[str], *stops: re.Pattern[str]) -> list[str]:
@@ -301,30 +303,20 @@ _UNITTEST_RAN = regex(r"^Ran (\d{1,9}) tests? in ")
 
 
 def _read_unittest(log: Log) -> Iterator[Located]:
-    """The failures, each from below its ruler to above the next one."""
+    """The failures, each from below its ruler to above the next one, or to the counts."""
     lines = log.lines
-    rules = matching(lines, _UNITTEST_RULE)
-    for title in matching(lines, _UNITTEST_TITLE):
+    rules, counts = matching(lines, _UNITTEST_RULE), matching(lines, _UNITTEST_RAN)
+    stops = sorted((*rules, *counts, len(lines)))
+    for title, match in matching(lines, _UNITTEST_TITLE).items():
         if title - 1 in rules:
-            yield _unittest_failure(lines, title, _last_line(lines, title))
+            below = bisect(stops, title)
+            below += stops[below] in rules and lines[stops[below]].startswith("-")
+            yield _unittest_failure(lines[title : stops[below]], title, match)
 
 
-def _last_line(lines: Sequence[str], title: int) -> int:
-    """The line above the second ruler of dashes, another failure's ruler, or the counts."""
-    below = False
-    for number in range(title + 1, len(lines)):
-        is_rule = _UNITTEST_RULE.match(lines[number]) is not None
-        is_end = is_rule and (below or lines[number].startswith("="))
-        if is_end or _UNITTEST_RAN.match(lines[number]):
-            return number - 1
-        below = below or is_rule
-    return len(lines) - 1
-
-
-def _unittest_failure(lines: Sequence[str], first: int, last: int) -> Located:
-    match = _UNITTEST_TITLE.match(lines[first])
-    word, name, owner, case = match.groups() if match else ("FAIL", lines[first], None, None)
-    problem = crash("unittest", lines[first : last + 1])
+def _unittest_failure(lines: Sequence[str], first: int, title: re.Match[str]) -> Located:
+    word, name, owner, case = title.groups()
+    problem = crash("unittest", lines)
     test_id = name
     # the dotted name for unittest's command line; before 3.11 without the method
     if owner and not owner.startswith("unittest.loader."):
@@ -333,7 +325,7 @@ def _unittest_failure(lines: Sequence[str], first: int, last: int) -> Located:
         problem = Diagnostic(tool="unittest", message=word.lower(), rule_id=word.lower())
     elif case and case.startswith(("(", "[")):
         problem = replace(problem, message=f"{case} {problem.message}")
-    return Located(replace(problem, test_id=test_id), first, last)
+    return Located(replace(problem, test_id=test_id), first, first + len(lines) - 1)
 
 
 UNITTEST = OwnParser(

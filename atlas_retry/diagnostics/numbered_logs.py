@@ -29,10 +29,9 @@ def _phpunit(log: Log) -> Iterator[Located]:
     """The tests below the headings of failures and errors; others only warn."""
     lines = log.lines
     is_bad = {n: bool(_PHPUNIT_LIST.match(lines[n])) for n in matching(lines, _PHPUNIT_OTHER)}
-    for first, last in titled(lines, _PHPUNIT_TITLE, _PHPUNIT_END):
+    for first, last, title in titled(lines, _PHPUNIT_TITLE, _PHPUNIT_END):
         heading = max((number for number in is_bad if number < first), default=None)
-        title = _PHPUNIT_TITLE.match(lines[first])
-        if title and heading is not None and is_bad[heading]:
+        if heading is not None and is_bad[heading]:
             body = lines[first + 1 : last + 1]
             message = above(body, PHP_FRAME)
             problem = failure("phpunit", message, php_frames(body), title["test"], {})
@@ -59,8 +58,8 @@ def _rspec(log: Log) -> Iterator[Located]:
     start = max(matching(log.lines, _RSPEC_LIST), default=len(log.lines))
     lines = log.lines[start:]
     examples = {m["test"]: m for m in matching(lines, _RSPEC_PLACE).values()}
-    for first, last in titled(lines, _RSPEC_TITLE, _RSPEC_END):
-        title = lines[first].partition(") ")[2]
+    for first, last, named in titled(lines, _RSPEC_TITLE, _RSPEC_END):
+        title = named["test"]
         body = lines[first + 1 : last + 1]
         example = examples.get(title)
         place = {"path": example["path"], "line": example["line"]} if example else {}
@@ -87,9 +86,8 @@ _CTEST_UNTRIED = ("Skipped", "Not Run (Disabled)")
 
 def _ctest(log: Log) -> Iterator[Located]:
     """Each failing test with what it printed, unless another parser reads that."""
-    for first, last in titled(log.lines, _CTEST_ENDED, _CTEST_END):
-        title = _CTEST_ENDED.match(log.lines[first])
-        if title and title["why"] not in _CTEST_UNTRIED:
+    for first, last, title in titled(log.lines, _CTEST_ENDED, _CTEST_END):
+        if title["why"] not in _CTEST_UNTRIED:
             live = _ctest_live(log.lines[:first], f"{title['number']}: ")
             below = log.lines[first + 1 : last + 1]
             printed = [line for line in (*live, *below) if line.strip()]

@@ -12,12 +12,12 @@ from itertools import takewhile
 from msgspec import Struct
 from msgspec.structs import replace
 
+from atlas_retry.diagnostics.failures import matching
 from atlas_retry.diagnostics.table import LEVELS, region_of
 from atlas_retry.diagnostics.values import Holds, Located, Log, Parser, no_file
 from atlas_retry.model import Diagnostic, Level
 from atlas_retry.patterns import regex, words
 
-_LONGEST_HEADING = 400
 _SHORTEST = len("a:1")
 MAX_BELOW = 30
 """Maximum lines below a place that belong to it: quoted code, carets, hints."""
@@ -125,6 +125,8 @@ _ASIDE = regex(r"\S[^:]*:\d+(?::\d+)?: (?:note|help): (?!.*\[\w+\]$)")
 _STACK = "Call Stack ("
 """CMake prints it between a message and its frames."""
 _INDENTED = r":\s{2,}"
+_LEVELLED = regex(rf"(?i)\s*(?:{_WORD})\b")
+_NOTES = ("note", "help", "debug", "trace")
 _CARET = regex(r"\s*[\^~][\s\^~]*$")
 _MASKS = regex(r"^\s*(?:\d*\s*[|│]|[\^~^`-]+\s*$|\.\.\.)")
 
@@ -245,18 +247,14 @@ def _read(log: Log, holds: Holds, *, strict: bool) -> Iterator[Located]:
         if number <= last or len(line) < _SHORTEST or line.isspace():
             continue
         problem = _problem(lines, number, heading, holds, strict=strict)
+        named = _HEADING.match(line)
         if problem is not None:
             last = problem.last
             yield problem
-        elif named := _heading(line, holds):
-            heading = named
+        elif named and is_file(named["path"], holds):
+            heading = named["path"]
         elif not line[0].isspace() and not _MASKS.match(line):
             heading = None
-
-
-def _heading(line: str, holds: Holds) -> str | None:
-    match = _HEADING.match(line) if len(line) < _LONGEST_HEADING else None
-    return match["path"] if match and is_file(match["path"], holds) else None
 
 
 def _problem(
@@ -273,7 +271,8 @@ def _problem(
         return _of_whole_file(lines, number, holds)
     if titled := _titled(lines, number, found):
         return titled
-    if _ARROW.match(found.before) or not _text_of(found):
+    said = found.after.strip(" :.)],") or not _FRONT.match(found.before)
+    if not said or _ARROW.match(found.before):
         return _apart(lines, number, found)
     return _in_line(lines, number, found, strict=strict)
 
@@ -292,10 +291,6 @@ def _from_row(
     return _located(lines, number, found, (message, level, rule)) if message else None
 
 
-def _text_of(found: _PlaceInLine) -> str:
-    return (found.before if not _FRONT.match(found.before) else "") + found.after.strip(" :.)],")
-
-
 def _in_line(
     lines: Sequence[str], number: int, found: _PlaceInLine, *, strict: bool
 ) -> Located | None:
@@ -310,10 +305,16 @@ def _in_line(
     is_problem = (is_marked or not is_activity) if is_front else (level is not None and ends)
     if not message and _ITEM.match(found.before):
         message = _unindented_below(lines, number)
-    is_aside = _is_aside(level, rule) and _follows(lines, number)
-    if is_aside or not (message and is_problem):
+    is_note = rule is None and f"{level}".lower() in _NOTES
+    if not message or not is_problem or (is_note and _follows(lines, number)):
         return None
     return _located(lines, number, found, (message, level, rule))
+
+
+def _unindented_below(lines: Sequence[str], number: int) -> str:
+    """The message of an item of a list, below the code that it quotes."""
+    below = filter(str.strip, lines[number + 1 : number + 6])
+    return next((line.strip() for line in below if not line[0].isspace()), "")
 
 
 def _of_whole_file(lines: Sequence[str], number: int, holds: Holds) -> Located | None:
@@ -342,16 +343,6 @@ def _titled(lines: Sequence[str], number: int, found: _PlaceInLine) -> Located |
     return replace(problem, last=last) if message else None
 
 
-def _unindented_below(lines: Sequence[str], number: int) -> str:
-    """The message of an item of a list, below the code that it quotes."""
-    below = filter(str.strip, lines[number + 1 : number + 6])
-    return next((line.strip() for line in below if not line[0].isspace()), "")
-
-
-def _is_aside(level: str | None, rule: str | None) -> bool:
-    return rule is None and (level or "").lower() in ("note", "help", "debug", "trace")
-
-
 def _follows(lines: Sequence[str], number: int) -> bool:
     """Whether the lines above, up to an empty one, hold a problem that a note explains."""
     for line in reversed(lines[max(number - MAX_BELOW, 0) : number]):
@@ -368,19 +359,16 @@ def _message(found: _PlaceInLine, *, is_row: bool = False) -> tuple[str, str | N
     start = (_ROW_LEVEL.match(rest) if is_row else None) or _STARTS.match(rest)
     parts = start.groupdict() if start else {}
     text = rest[start.end() if start else 0 :].strip()
-    front = _LEVEL.search(found.before)
+    is_front = _FRONT.match(found.before)
     if not text.strip(".,)]"):
-        text = _said_before(found.before)
-    elif not _FRONT.match(found.before):
+        before = _CLOSES.sub("", found.before).strip()
+        text = "" if _FRONT.match(before) else _NAMED_LEVEL.sub("", before)
+    elif not is_front:
         text = f"{found.before.strip()} {text}".strip()
+    front = _LEVEL.search(found.before)
     level = parts.get("level") or (front["level"] if front else None)
     rule, text = _coded(text, is_row=is_row)
     return text, level, parts.get("rule") or rule
-
-
-def _said_before(before: str) -> str:
-    text = _CLOSES.sub("", before).strip()
-    return "" if _FRONT.match(text) else _NAMED_LEVEL.sub("", text)
 
 
 def _coded(text: str, *, is_row: bool) -> tuple[str | None, str]:
@@ -394,10 +382,11 @@ def _coded(text: str, *, is_row: bool) -> tuple[str | None, str]:
 
 def _apart(lines: Sequence[str], number: int, found: _PlaceInLine) -> Located | None:
     """The problem of a place that stands alone: its message is above or below."""
-    above = next((n for n in range(number - 1, max(number - 4, -1), -1) if lines[n].strip()), None)
-    title = lines[above].strip() if above is not None else ""
     if _ARROW.match(found.before):
-        if above is None or not _TITLE.match(title):
+        filled = (n for n in range(number - 1, max(number - 4, -1), -1) if lines[n].strip())
+        above = next(filled, number)
+        title = lines[above].strip()
+        if above == number or not _TITLE.match(title):
             return None
         shown = _PlaceInLine(found.path, found.line, found.column, "", title.lstrip("\u00d7✖✗⚠ "))
         message, word, rule = _message(shown)
@@ -405,22 +394,15 @@ def _apart(lines: Sequence[str], number: int, found: _PlaceInLine) -> Located | 
         if rule is None and coded and title.startswith(("error[", "warning[")):
             rule, message = coded[1], coded[2]
         return _located(lines, number, shown, (message, word, rule), first=above)
-    below = _said_below(lines, number)
-    if below is None:
+    levelled = matching(lines[number + 1 : number + 6], _LEVELLED)
+    if not levelled:
         return None
+    below = number + 1 + min(levelled)
     shown = _PlaceInLine(found.path, found.line, found.column, "", lines[below].strip())
     message, word, rule = _message(shown)
     if word is None:
         return None
     return _located(lines, below, shown, (message, word, rule), first=number)
-
-
-def _said_below(lines: Sequence[str], number: int) -> int | None:
-    """The line with a level within the quoted code below a place."""
-    for n in range(number + 1, min(number + 6, len(lines))):
-        if re.match(rf"(?i)\s*(?:{_WORD})\b", lines[n]):
-            return n
-    return None
 
 
 def _located(
@@ -432,21 +414,17 @@ def _located(
     first: int | None = None,
 ) -> Located:
     message, level, rule = said
-    place = {"line": found.line, "column": found.column or ""}
+    guessed = Level.WARNING if re.match(r"\w*Warning\b", message) else Level.ERROR
     problem = Diagnostic(
         tool="general",
         message=message,
         rule_id=rule,
-        level=LEVELS.get((level or "").lower(), _guessed(message)),
+        level=LEVELS.get((level or "").lower(), guessed),
         path=found.path,
-        region=region_of(place),
+        region=region_of({"line": found.line, "column": found.column or ""}),
     )
     start = number if first is None else first
     return Located(problem, start, _end(lines, number), level is not None)
-
-
-def _guessed(message: str) -> Level:
-    return Level.WARNING if re.match(r"\w*Warning\b", message) else Level.ERROR
 
 
 def _end(lines: Sequence[str], number: int) -> int:

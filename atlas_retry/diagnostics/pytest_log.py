@@ -140,7 +140,7 @@ def explain(lines: Sequence[str]) -> Diagnostic:
             path=place[1],
             region=region_of({"line": place[2]}),
         )
-    return _diagnostic(frames or _one_line(lines), marked, rule) if marked else _unmarked(lines)
+    return _diagnostic(lines, frames, marked, rule) if marked else _unmarked(lines)
 
 
 def _add(frames: list[Frame], place: re.Match[str], function: str | None) -> None:
@@ -148,12 +148,6 @@ def _add(frames: list[Frame], place: re.Match[str], function: str | None) -> Non
     frame = Frame(path=place[1], line=int(place[2]), function=function)
     if frames[-1:] != [frame]:
         frames.append(frame)
-
-
-def _one_line(lines: Sequence[str]) -> list[Frame]:
-    """The place that `--tb=line` gives below the message."""
-    places = filter(None, map(_ONE_LINE.match, lines))
-    return [Frame(path=m[1], line=int(m[2])) for m in places if inside(m[1])][:1]
 
 
 def _unmarked(lines: Sequence[str]) -> Diagnostic:
@@ -169,13 +163,18 @@ def _unmarked(lines: Sequence[str]) -> Diagnostic:
     return replace(plain, rule_id=plain.rule_id or place[3], path=place[1], region=region)
 
 
-def _diagnostic(frames: Sequence[Frame], marked: Sequence[str], rule: str | None) -> Diagnostic:
+def _diagnostic(
+    lines: Sequence[str], frames: Sequence[Frame], marked: Sequence[str], rule: str | None
+) -> Diagnostic:
     message = textwrap.dedent("\n".join(marked)).split("\n")
-    own = tuple(frame for frame in frames if inside(frame.path))
+    own = [frame for frame in frames if inside(frame.path)]
+    if not frames:  # `--tb=line` gives the place below the message
+        places = (Frame(path=m[1], line=int(m[2])) for m in matching(lines, _ONE_LINE).values())
+        own = [frame for frame in places if inside(frame.path)][:1]
     problem = Diagnostic(
         tool="pytest", rule_id=_rule(message[0]) or rule, message=shortened(message)
     )
-    return placed(problem, own, {})
+    return placed(problem, (*own,), {})
 
 
 def _rule(message: str) -> str | None:
@@ -195,15 +194,10 @@ def _read(log: Log) -> list[Located]:
     end = summary_start(lines)
     failures = [_failure(lines, first, last, known) for first, last in _blocks(lines, known, end)]
     failures += _outside_tests(lines)
-    if not failures and not entries:
-        entries = tuple(_verbose(lines))
+    if not failures and not entries:  # only the progress of `-v` lists them: `--tb=no -rN`
+        listed = matching(lines, _VERBOSE).items()
+        entries = tuple(SummaryLine(at, "FAILED", line[1] or line[2], "") for at, line in listed)
     return [*failures, *_only_listed(lines, failures, entries)]
-
-
-def _verbose(lines: Sequence[str]) -> Iterator[SummaryLine]:
-    """The failures that only the progress of `-v` lists: `--tb=no -rN`."""
-    for number, match in matching(lines, _VERBOSE).items():
-        yield SummaryLine(number, "FAILED", match[1] or match[2], "")
 
 
 def _blocks(lines: Sequence[str], entries: Titled, end: int) -> Iterator[tuple[int, int]]:
@@ -331,17 +325,11 @@ def _only_listed(
         if known[entry.node]:
             known[entry.node] -= 1
             continue
-        place = _place_of(entry, places[:_NEAR])
+        start = entry.message.removesuffix("...") or "\n"
+        place = next((near for near in places[:_NEAR] if near[3].startswith(start)), None)
         if place:
             places.remove(place)
         yield Located(_of_entry(entry, place), entry.number, entry.number)
-
-
-def _place_of(entry: SummaryLine, places: Sequence[re.Match[str]]) -> re.Match[str] | None:
-    start = entry.message.removesuffix("...")
-    if not start:
-        return None
-    return next((place for place in places if place[3].startswith(start)), None)
 
 
 def _of_entry(entry: SummaryLine, place: re.Match[str] | None) -> Diagnostic:

@@ -4,9 +4,9 @@ import posixpath
 import re
 from bisect import bisect
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
-from itertools import chain, starmap
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from itertools import chain
 
 from msgspec.structs import replace
 
@@ -14,8 +14,9 @@ from atlas_retry.diagnostics import blocks, lines
 from atlas_retry.diagnostics.annotations import ANNOTATIONS, without_annotations
 from atlas_retry.diagnostics.diffs import DIFF, joined_with_diffs
 from atlas_retry.diagnostics.environment import is_to_blame, lack
-from atlas_retry.diagnostics.failures import PYTHON, UNITTEST, inside
+from atlas_retry.diagnostics.failures import PYTHON, UNITTEST
 from atlas_retry.diagnostics.numbered_logs import CTEST, PHPUNIT, RSPEC
+from atlas_retry.diagnostics.paths import ToolPaths
 from atlas_retry.diagnostics.places import Named, read_places
 from atlas_retry.diagnostics.pytest_log import PYTEST
 from atlas_retry.diagnostics.report_formats import kind_of, read_any, read_report
@@ -39,15 +40,12 @@ from atlas_retry.diagnostics.unread import unread
 from atlas_retry.diagnostics.values import (
     THRESHOLD_RULE,
     Findings,
-    Holds,
     Located,
     Log,
     Parser,
     ToolOutput,
-    no_file,
-    no_files,
 )
-from atlas_retry.model import Diagnostic, Kind, Level, Region
+from atlas_retry.model import Diagnostic, Kind, Level
 from atlas_retry.patterns import regex
 
 FALLBACKS: tuple[Parser, ...] = (PYTHON, *lines.FALLBACKS, PRE_COMMIT)
@@ -76,119 +74,6 @@ _PARSERS = (
 
 PARSERS: Mapping[str, Parser] = {parser.name: parser for parser in _PARSERS}
 """In the order in which they claim lines: parsers of whole blocks come first."""
-
-
-def relative(path: str, root: str | None, cwd: str = ".") -> str:
-    """The path relative to the root; a path outside it stays absolute."""
-    plain = path.removeprefix("file://")
-    if not plain.startswith("/"):
-        joined = posixpath.normpath(posixpath.join(cwd, plain))
-        return plain if joined.startswith("../") else joined
-    base = root.rstrip("/") + "/" if root else None
-    return (
-        posixpath.normpath(plain.removeprefix(base)) if base and plain.startswith(base) else plain
-    )
-
-
-def settled(
-    diagnostic: Diagnostic,
-    root: str | None,
-    cwd: str,
-    holds: Holds = no_file,
-    endings: Callable[[str], Sequence[str]] = no_files,
-) -> Diagnostic:
-    """The diagnostic with paths relative to the root, and without frames outside it."""
-    found = partial(_found, root=root, cwd=cwd, holds=holds, endings=endings)
-    if not diagnostic.frames and diagnostic.test_id is None and diagnostic.path:
-        plain = found(diagnostic.path)
-        return diagnostic if plain == diagnostic.path else replace(diagnostic, path=plain)
-    frames = tuple(
-        replace(frame, path=path)
-        for frame in diagnostic.frames
-        if _belongs(path := found(frame.path), root)
-    )
-    test_id = diagnostic.test_id
-    if test_id and test_id.startswith(("/", "../")):
-        test_id = _found_test(test_id, root, cwd, holds)
-    if diagnostic.path is None:
-        return replace(diagnostic, frames=frames, test_id=test_id)
-    place = found(diagnostic.path)
-    moved = replace(diagnostic, path=place, frames=frames, test_id=test_id)
-    if not frames or _belongs(place, root):
-        return moved
-    return replace(moved, path=frames[-1].path, region=Region(start_line=frames[-1].line))
-
-
-_UPWARDS = regex(r"^(?:\.\./)+")
-_DRIVE = regex(r"[A-Za-z]:(?=[\\/])")
-MAX_DROPPED = 12
-"""Folders of another machine in front of the project's path."""
-
-
-def _found(
-    path: str,
-    root: str | None,
-    cwd: str,
-    holds: Holds,
-    endings: Callable[[str], Sequence[str]] = no_files,
-) -> str:
-    """The path relative to the root, also if the tool ran elsewhere, or on another machine.
-
-    pytest below `changedir` of tox names tests by `../`, and the workspace has them; Cargo names
-    files by their path in its workspace, whichever member it runs in; a log of CI has the
-    folders of the runner, in the spelling of Windows perhaps.
-    """
-    path = _unix(path)
-    plain = relative(path, root, cwd)
-    if holds(plain):
-        return plain
-    if path.startswith(("/", "file://")):
-        return (_shorter(plain, holds) or plain) if plain.startswith("/") else plain
-    inner = _UPWARDS.sub("", posixpath.normpath(plain))
-    if plain.startswith("../"):
-        return inner if holds(inner) else plain
-    above = posixpath.dirname(cwd) if cwd != "." else ""
-    found = next(filter(holds, _upwards(above, path)), None)
-    alone = () if found else endings(posixpath.normpath(inner))
-    return found or (alone[0] if len(alone) == 1 else plain)
-
-
-def _unix(path: str) -> str:
-    """A path of Windows in the spelling of others; any other path unchanged."""
-    if _DRIVE.match(path) or ("\\" in path and "/" not in path):
-        return _DRIVE.sub("", path.replace("\\", "/"))
-    return path
-
-
-def _upwards(folder: str, path: str) -> Iterator[str]:
-    """The path in the folder, and in each folder above it up to the root."""
-    while folder:
-        yield posixpath.normpath(posixpath.join(folder, path))
-        folder = posixpath.dirname(folder)
-    yield posixpath.normpath(path)
-
-
-def _shorter(path: str, holds: Holds) -> str | None:
-    """The file of the workspace that an absolute path of another machine ends with."""
-    parts = path.lstrip("/").split("/")
-    for start in range(1, min(len(parts) - 1, MAX_DROPPED)):
-        if holds(shorter := "/".join(parts[start:])):
-            return shorter
-    return None
-
-
-def _found_test(test_id: str, root: str | None, cwd: str, holds: Holds) -> str:
-    """The test id with its path relative to the root, or to the folder that the command enters."""
-    path, colons, name = test_id.partition("::")
-    if path.startswith("/"):
-        return relative(test_id, root, cwd)
-    found = _found(path, root, cwd, holds)
-    is_moved = relative(path, root, cwd) != found
-    return f"{posixpath.relpath(found, cwd)}{colons}{name}" if is_moved else test_id
-
-
-def _belongs(path: str, root: str | None) -> bool:
-    return inside(path) and not (root and path.startswith(("/", "../")))
 
 
 # GitHub's runner writes times with seven decimals; `gh run view --log` adds job and step before
@@ -242,11 +127,11 @@ def diagnose(output: ToolOutput) -> Findings:
     placed = (_placed(problem, output, log, sections) for problem in problems)
     distinct = tuple(_distinct(joined_with_diffs(without_annotations(placed))))
     diagnostics = tuple(replace(problem.diagnostic, count=count) for problem, count in distinct)
+    is_full = len(distinct) >= MAX_DIAGNOSTICS
     findings = replace(
         _findings(output, log, report, diagnostics),
-        beyond=_beyond(output, problems, distinct),
+        beyond=is_full * (len(problems) - sum(count for _, count in distinct)),
         cut=is_cut,
-        unknown_report=kind_of(output.report[1]) if output.report and report is None else None,
     )
     is_known = output.parser or report or findings.ran is not None
     rest = None if is_known else unread(log, problems, _PROGRAMS)
@@ -273,15 +158,6 @@ def _counted(output: ToolOutput) -> str:
     return str(summary or "")
 
 
-def _beyond(
-    output: ToolOutput, problems: Sequence[Located], kept: Sequence[tuple[Located, int]]
-) -> int:
-    """How many problems are left out because there are too many."""
-    if output.exit_code == 0 or len(kept) < MAX_DIAGNOSTICS:
-        return 0
-    return len(problems) - sum(count for _, count in kept)
-
-
 def _read_sections(
     output: ToolOutput, log: Log, sections: Sequence[OutputSection]
 ) -> Iterator[Located]:
@@ -302,15 +178,18 @@ def _read_sections(
 def _placed(
     problem: Located, output: ToolOutput, log: Log, sections: Sequence[OutputSection]
 ) -> Located:
-    """The problem with its text, and its paths as the workspace calls them."""
+    """The problem with a message and its lines, and its paths as the workspace calls them."""
     cwd = posixpath.normpath(posixpath.join(output.cwd, folder_of(output.command)))
     index = bisect(sections, problem.first, key=lambda section: section.first) - 1
     if problem.first >= 0 and sections[index].folder is not None:
         cwd = inside_root(sections[index].folder, output.root, cwd)
-    quoted = _quoted(problem, log)
-    return replace(
-        problem, diagnostic=settled(quoted, output.root, cwd, output.holds, output.endings)
-    )
+    paths = ToolPaths(root=output.root, cwd=cwd, holds=output.holds, endings=output.endings)
+    d = problem.diagnostic
+    lines = log.lines[problem.first : min(problem.last + 1, problem.first + _TEXT_LINES)]
+    text = "" if problem.first < 0 else "\n".join(lines).rstrip("\n")
+    message = d.message if d.message.strip() else d.rule_id or "failed without a message"
+    quoted = replace(d, message=message, text=d.text or text)
+    return replace(problem, diagnostic=paths.placed(quoted))
 
 
 def _read(output: ToolOutput, log: Log) -> list[Located]:
@@ -330,10 +209,6 @@ def _read(output: ToolOutput, log: Log) -> list[Located]:
     return problems
 
 
-def _parsed(log: Log, parsers: Iterable[Parser]) -> list[Located]:
-    return [*chain.from_iterable(parser.read(log) for parser in parsers)]
-
-
 def _attributed(
     places: Iterable[Located], named: Sequence[Named], log: Log, *, others: bool
 ) -> Iterator[Located]:
@@ -344,6 +219,10 @@ def _attributed(
             yield tool.named(problem, log)
         elif others:
             yield problem
+
+
+def _parsed(log: Log, parsers: Iterable[Parser]) -> list[Located]:
+    return [*chain.from_iterable(parser.read(log) for parser in parsers)]
 
 
 def _report(output: ToolOutput) -> Report | None:
@@ -361,21 +240,16 @@ def _report(output: ToolOutput) -> Report | None:
 
 def _chosen(output: ToolOutput, log: Log) -> tuple[Parser, ...]:
     """The configured parser, or those that recognise the output, named in the command first."""
-    custom = [*filter(None, starmap(_custom, output.custom))]
+    custom: list[Parser] = []
+    for name, pattern in output.custom:
+        with suppress(re.error):  # the configuration reports it
+            re.compile(pattern)
+            custom.append(LineFormat(name=name, pattern=pattern, message="failed"))
     known = {**PARSERS, **{parser.name: parser for parser in custom}}
     if output.parser is not None:
         return (known[output.parser],) if output.parser in known else ()
     special = [p for p in (*custom, *_TOOLS) if p.recognises(log)]
     return tuple(sorted(special, key=lambda parser: not parser.starts(log)))
-
-
-def _custom(name: str, pattern: str) -> Parser | None:
-    """The user's own parser; None for an invalid pattern, which the configuration reports."""
-    try:
-        re.compile(pattern)
-    except re.error:
-        return None
-    return LineFormat(name=name, pattern=pattern, message="failed")
 
 
 def _claims(lines: int, problems: Iterable[Located]) -> list[Located]:
@@ -389,15 +263,6 @@ def _claims(lines: int, problems: Iterable[Located]) -> list[Located]:
             kept.append(Located(problem.diagnostic, problem.first, last))
             taken[problem.first : last + 1] = b"\x01" * (last + 1 - problem.first)
     return sorted(kept, key=lambda problem: problem.first)
-
-
-def _quoted(problem: Located, log: Log) -> Diagnostic:
-    """The diagnostic with a message, even if its tool gives none, and with its lines."""
-    d = problem.diagnostic
-    lines = log.lines[problem.first : min(problem.last + 1, problem.first + _TEXT_LINES)]
-    text = "" if problem.first < 0 else "\n".join(lines).rstrip("\n")
-    message = d.message if d.message.strip() else d.rule_id or "failed without a message"
-    return replace(d, message=message, text=d.text or text)
 
 
 def _distinct(problems: Iterable[Located]) -> Iterator[tuple[Located, int]]:
@@ -433,38 +298,30 @@ def _findings(
     output: ToolOutput, log: Log, report: Report | None, problems: tuple[Diagnostic, ...]
 ) -> Findings:
     failed = output.exit_code != 0
-    if failed:
-        problems = _without_warnings(problems, output, log)
     errors = [d for d in problems if d.level is Level.ERROR]
     reported = report.ran if report else None
     printed = tests_ran(log)
-    ran = reported if printed is None else printed
-    below = failed and bool(errors) and all(d.rule_id == THRESHOLD_RULE for d in errors)
     return Findings(
-        diagnostics=problems
-        if failed
-        else tuple(d for d in problems if d.level is not Level.ERROR),
-        ran=ran,
+        diagnostics=_without_warnings(problems, errors, output, log),
+        ran=reported if printed is None else printed,
         vacuous=output.kind is Kind.TEST and not errors and printed is False,
-        threshold=below,
+        threshold=failed and {d.rule_id for d in errors} == {THRESHOLD_RULE},
         environment=failed and is_to_blame(output, log, errors),
         lack=lack(output, log, errors, _PROGRAMS) if failed else None,
+        unknown_report=kind_of(output.report[1]) if output.report and report is None else None,
     )
 
 
 def _without_warnings(
-    problems: tuple[Diagnostic, ...], output: ToolOutput, log: Log
+    problems: tuple[Diagnostic, ...], errors: Sequence[Diagnostic], output: ToolOutput, log: Log
 ) -> tuple[Diagnostic, ...]:
     """The problems without a compiler's warnings, which come and go with what is compiled again.
 
-    They are kept if nothing else was read, or if warnings are what the gate looks for.
+    They are kept if nothing else was read, or if warnings are what the gate looks for. Of a
+    command that passed, only warnings are kept.
     """
-    wanted = output.kind is Kind.LINT or _WARNINGS_FAIL in log.text
-    if wanted or all(d.level is not Level.ERROR for d in problems):
+    if output.exit_code == 0:
+        return tuple(d for d in problems if d.level is not Level.ERROR)
+    if not errors or output.kind is Kind.LINT or _WARNINGS_FAIL in log.text:
         return problems
-    return tuple(filter(_stays, problems))
-
-
-def _stays(problem: Diagnostic) -> bool:
-    """Whether a problem is no warning of a compiler."""
-    return problem.level is Level.ERROR or problem.tool not in _COMPILERS
+    return tuple(d for d in problems if d.level is Level.ERROR or d.tool not in _COMPILERS)

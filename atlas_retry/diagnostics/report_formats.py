@@ -4,6 +4,7 @@ Each JSON format is one row; XML is in `report_xml`.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 
 import msgspec
@@ -143,9 +144,14 @@ def _json(row: JsonFormat, content: bytes) -> Report:
 
 
 def _report(row: JsonFormat, document: object) -> Report:
+    # in SARIF it is no problem if suppressed (§3.27.23) or not `fail` (§3.27.9)
+    problems = (one for one in _all_problems(row, document) if not one.get("suppressions"))
+    return Report(tuple(_diagnostic(row, p) for p in problems if p.get("kind", "fail") == "fail"))
+
+
+def _all_problems(row: JsonFormat, document: object) -> Iterator[dict[str, object]]:
     whole = document if isinstance(document, dict) else {row.lists[0]: document}
-    problems = (one for one in _problems(whole, row.lists) if _counts(one))
-    return Report(tuple(_diagnostic(row, one) for one in problems))
+    return _problems(whole, row.lists)
 
 
 def _decoded(content: bytes) -> object:
@@ -170,16 +176,15 @@ def _problems(around: dict[str, object], lists: Sequence[str]) -> Iterator[dict[
             yield from _problems(problem, lists[1:])
 
 
-def _counts(one: Mapping[str, object]) -> bool:
-    """Whether it is a problem; in SARIF not if suppressed (§3.27.23) or not `fail` (§3.27.9)."""
-    return one.get("kind", "fail") == "fail" and not one.get("suppressions")
-
-
 def _diagnostic(row: JsonFormat, one: Mapping[str, object]) -> Diagnostic:
     message = value_at(one, row.message)
     if not isinstance(message, str):
         raise ValueError("a problem without a message")  # noqa: TRY004 - not such a report
     level = value_at(one, row.level)
+    line, column, end_line, end_column = (_number(row, one, path) for path in row.region.split())
+    region = Region(
+        start_line=line or 1, start_column=column, end_line=end_line, end_column=end_column
+    )
     return Diagnostic(
         tool=(_text(one, row.tool) or row.tool).lower(),
         rule_id=_text(one, row.rule) or row.no_rule,
@@ -188,18 +193,8 @@ def _diagnostic(row: JsonFormat, one: Mapping[str, object]) -> Diagnostic:
         else _LEVELS.get(f"{level}".lower(), Level.ERROR),
         message=message,
         path=_text(one, row.path),
-        region=_region(row, one),
+        region=region if line else None,
     )
-
-
-def _region(row: JsonFormat, one: Mapping[str, object]) -> Region | None:
-    line, column, end_line, end_column = (_number(row, one, path) for path in row.region.split())
-    if row.zero_based:
-        start, _, end, _ = (value_at(one, row.place + path) for path in row.region.split())
-        line, end_line = (n + 1 if isinstance(n, int) else None for n in (start, end))
-    if line is None:
-        return None
-    return Region(start_line=line, start_column=column, end_line=end_line, end_column=end_column)
 
 
 def value_at(value: object, path: str) -> object:
@@ -216,10 +211,12 @@ def _text(one: Mapping[str, object], path: str) -> str | None:
 
 
 def _number(row: JsonFormat, one: Mapping[str, object], path: str) -> int | None:
+    """The number at the first of the ways to write it, counted from 1."""
+    shift = 1 if row.zero_based and path.endswith("line") else 0
     for way in path.split("|"):
         value = value_at(one, row.place + way)
-        if isinstance(value, int) and value > 0:
-            return value
+        if isinstance(value, int) and value + shift > 0:
+            return value + shift
     return None
 
 
@@ -241,20 +238,12 @@ def recognised(content: bytes) -> Report:
     for name, row in _FORMATS.items():
         lists = _CONTENT.get(name, ())
         is_listed = isinstance(document, dict) and any(key in document for key in lists)
-        try:
-            if is_listed or _has_signature(row, document):
+        with suppress(ValueError, msgspec.ValidationError):
+            first = next(_all_problems(row, document), {})
+            is_signed = all(value_at(first, path) is not None for path in row.signature.split())
+            if is_listed or is_signed:
                 return _report(row, document)
-        except (ValueError, msgspec.ValidationError):
-            continue
     raise UnknownReportError(_described(document))
-
-
-def _has_signature(row: JsonFormat, document: object) -> bool:
-    whole = document if isinstance(document, dict) else {row.lists[0]: document}
-    first = next(_problems(whole, row.lists), None)
-    return first is not None and all(
-        value_at(first, path) is not None for path in row.signature.split()
-    )
 
 
 def _described(document: object) -> str:

@@ -5,7 +5,8 @@ https://checkstyle.org, https://pmd.github.io, https://docs.nunit.org (Test Resu
 https://xunit.net/docs/format-xml-v2, and vstst.xsd of Visual Studio for TRX.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -53,41 +54,35 @@ def read_xml(content: bytes, name: str | None = None) -> Report:
 
 
 def _junit(root: "Element") -> Report:
+    """A test may have failed several times, as in a rerun; the first is its problem."""
     cases = list(root.iter("testcase"))
-    ran = any(case.find("skipped") is None for case in cases)
-    failed = ([*case.findall("failure"), *case.findall("error")] for case in cases)
-    return Report(tuple(_case(c, f) for c, f in zip(cases, failed, strict=True) if f), ran)
+    problems: list[Diagnostic] = []
+    for case in cases:
+        elements = (*case.findall("failure"), *case.findall("error"))
+        if failures := [_failure(case, element) for element in elements]:
+            messages = (each.message for each in failures)
+            problems.append(replace(failures[0], message="\n".join(dict.fromkeys(messages))))
+    return Report((*problems,), any(case.find("skipped") is None for case in cases))
 
 
-def _case(case: "Element", elements: Sequence["Element"]) -> Diagnostic:
-    """The problem of one test, which may have failed several times, as in a rerun."""
-    first, *others = (_failure(case, element) for element in elements)
-    more = [other.message for other in others if other.message != first.message]
-    return replace(first, message="\n".join((first.message, *more)))
-
-
-def _checkstyle(root: "Element") -> Report:
-    return Report(tuple(_listed(root, "error", "checkstyle", "line", "column")))
-
-
-def _pmd(root: "Element") -> Report:
-    return Report(tuple(_listed(root, "violation", "pmd", "beginline", "begincolumn")))
-
-
-def _listed(root: "Element", tag: str, tool: str, line: str, column: str) -> Iterator[Diagnostic]:
+def _listed(root: "Element", *, tag: str, tool: str, line: str, column: str) -> Report:
     """The problems below the elements of their files."""
+    problems: list[Diagnostic] = []
     for file in root.iter("file"):
         for one in file.iter(tag):
-            rule = one.get("source") or one.get("rule")
+            rule = one.get("source") or one.get("rule") or ""
             level = one.get("severity") or one.get("priority") or "error"
-            yield Diagnostic(
+            place = {"line": one.get(line, ""), "column": one.get(column, "")}
+            problem = Diagnostic(
                 tool=tool,
-                rule_id=rule.rpartition(".")[2] if rule else None,
+                rule_id=rule.rpartition(".")[2] or None,
                 level=LEVELS.get(level.lower(), Level.WARNING if level in "345" else Level.ERROR),
                 message=(one.get("message") or one.text or "").strip(),
                 path=file.get("name"),
-                region=region_of({"line": one.get(line, ""), "column": one.get(column, "")}),
+                region=region_of(place),
             )
+            problems.append(problem)
+    return Report((*problems,))
 
 
 def _nunit(root: "Element") -> Report:
@@ -116,26 +111,16 @@ def _xunit(root: "Element") -> Report:
 def _trx(root: "Element") -> Report:
     results = list(root.iter("UnitTestResult"))
     bad = ("Failed", "Error", "Timeout", "Aborted")
-    failed = (one for one in results if one.get("outcome") in bad)
-    classes = {test.get("id"): _class_of(test) for test in root.iter("UnitTest")}
-    ran = any(one.get("outcome") != "NotExecuted" for one in results)
-    return Report(
-        tuple(
-            _dotnet("trx", _full(classes.get(one.get("testId")), one.get("testName")), one)
-            for one in failed
-        ),
-        ran,
-    )
-
-
-def _class_of(test: "Element") -> str:
-    method = next((child for child in test if child.tag == "TestMethod"), None)
-    return "" if method is None else method.get("className", "").partition(",")[0]
-
-
-def _full(owner: str | None, name: str | None) -> str | None:
-    is_short = owner and name and not name.startswith(owner.rpartition(".")[0] or owner)
-    return f"{owner}.{name}" if is_short else name
+    owners: dict[str | None, str] = {}
+    for test in root.iter("UnitTest"):
+        for method in test.findall("TestMethod"):
+            owners[test.get("id")] = method.get("className", "").partition(",")[0]
+    problems: list[Diagnostic] = []
+    for one in (one for one in results if one.get("outcome") in bad):
+        owner, name = owners.get(one.get("testId"), ""), one.get("testName")
+        is_short = owner and name and not name.startswith(owner.rpartition(".")[0] or owner)
+        problems.append(_dotnet("trx", f"{owner}.{name}" if is_short else name, one))
+    return Report((*problems,), any(one.get("outcome") != "NotExecuted" for one in results))
 
 
 def _dotnet(tool: str, name: str | None, element: "Element") -> Diagnostic:
@@ -193,8 +178,14 @@ def _explained(lines: list[str], owner: str) -> Diagnostic:
 _ROOTS: Mapping[str, tuple[str, Callable[["Element"], Report]]] = {
     "testsuites": ("junit", _junit),
     "testsuite": ("junit", _junit),
-    "checkstyle": ("checkstyle", _checkstyle),
-    "pmd": ("pmd", _pmd),
+    "checkstyle": (
+        "checkstyle",
+        partial(_listed, tag="error", tool="checkstyle", line="line", column="column"),
+    ),
+    "pmd": (
+        "pmd",
+        partial(_listed, tag="violation", tool="pmd", line="beginline", column="begincolumn"),
+    ),
     "test-run": ("nunit", _nunit),
     "test-results": ("nunit", _nunit),
     "test-suite": ("nunit", _nunit),

@@ -23,6 +23,7 @@ from atlas_retry.diagnostics.failures import (
     titled,
 )
 from atlas_retry.diagnostics.lines import NODE
+from atlas_retry.diagnostics.table import groups
 from atlas_retry.diagnostics.values import Located, Log, OwnParser
 from atlas_retry.model import Diagnostic, Frame
 from atlas_retry.patterns import regex
@@ -73,22 +74,16 @@ def go_text(text: str) -> str:
 
 def _go(log: Log) -> Iterator[Located]:
     lines = log.lines
-    for start, end, package in _go_packages(lines):
-        folder = _go_folder(package)
+    packages = matching(lines, _GO_PACKAGE)  # the line of a package comes last
+    start = 0
+    for end in (*packages, len(lines)):
+        folder = _go_folder(packages[end][1] if end in packages else "")
         failed = [test for test in _go_tests(lines, start, end) if test.failed]
+        start = end + 1
         for test in failed:
             # otherwise it says only that a subtest failed
             if test.printed or not any(o.name.startswith(f"{test.name}/") for o in failed):
                 yield _go_failure(lines, test, folder)
-
-
-def _go_packages(lines: Sequence[str]) -> Iterator[tuple[int, int, str]]:
-    """Start, end and import path of each package, whose line comes last."""
-    start = 0
-    for number, match in matching(lines, _GO_PACKAGE).items():
-        yield start, number, match[1]
-        start = number + 1
-    yield start, len(lines), ""
 
 
 def _go_folder(package: str) -> str:
@@ -201,25 +196,20 @@ _MAVEN_STACK = regex(r"\tat ")
 
 
 def _maven(log: Log) -> Iterator[Located]:
-    for first, title in matching(log.lines, _MAVEN_TITLE).items():
-        yield _maven_failure(log.lines, first, title)
-
-
-def _maven_failure(lines: Sequence[str], first: int, title: re.Match[str]) -> Located:
-    last = first
-    for number in range(first + 1, len(lines)):
-        if _MAVEN_TITLE.match(lines[number]) or _ends_stack(lines, number):
-            break
-        last = number
-    name = title["name"]
-    owner = title["owner"] or name.partition("(")[0].partition("[")[0].rpartition(".")[0]
-    body = lines[first + 1 : last + 1]
-    raised = first_match(_MAVEN_RAISED, body[:1])
-    test_id = name if name.startswith(owner) else f"{owner}.{name}"
-    message = above(body, _MAVEN_STACK)
-    problem = failure("maven", message, java_frames(body, owner), test_id, {})
-    rule = raised[1].rpartition(".")[2] if raised else None
-    return Located(replace(problem, rule_id=rule), first, last)
+    lines = log.lines
+    titles = matching(lines, _MAVEN_TITLE)
+    for first, title in titles.items():
+        after = (n for n in range(first + 1, len(lines)) if n in titles or _ends_stack(lines, n))
+        last = next(after, len(lines)) - 1
+        name = title["name"]
+        owner = title["owner"] or name.partition("(")[0].partition("[")[0].rpartition(".")[0]
+        body = lines[first + 1 : last + 1]
+        raised = first_match(_MAVEN_RAISED, body[:1])
+        test_id = name if name.startswith(owner) else f"{owner}.{name}"
+        message = above(body, _MAVEN_STACK)
+        problem = failure("maven", message, java_frames(body, owner), test_id, {})
+        rule = raised[1].rpartition(".")[2] if raised else None
+        yield Located(replace(problem, rule_id=rule), first, last)
 
 
 def _ends_stack(lines: Sequence[str], number: int) -> bool:
@@ -251,7 +241,7 @@ def _mocha(log: Log) -> Iterator[Located]:
     """The failures in the list at the end; the titles above it have no messages."""
     start = max(matching(log.lines, _MOCHA_LIST), default=len(log.lines))
     lines = log.lines[start:]
-    for first, last in titled(lines, _MOCHA_TITLE, _MOCHA_END):
+    for first, last, _ in titled(lines, _MOCHA_TITLE, _MOCHA_END):
         names = _mocha_names(lines[first : last + 1])
         body = lines[first + len(names) : last + 1]
         frames = javascript_frames(body)
@@ -334,7 +324,7 @@ def _node_spec(lines: Sequence[str]) -> Iterator[Located]:
     """The failures below `failing tests:`, each with its place."""
     places = matching(lines, _NODE_AT)
     for first, after in pairwise((*places, len(lines))):
-        title = _NODE_SPEC.match(lines[first + 1]) if first + 1 < after else None
+        title = first_match(_NODE_SPEC, lines[first + 1 : min(first + 2, after)])
         if title:
             body = lines[first + 2 : after]
             frames = javascript_frames(body)
@@ -347,24 +337,20 @@ def _node_spec(lines: Sequence[str]) -> Iterator[Located]:
 
 def _tap(lines: Sequence[str]) -> Iterator[Located]:
     for first, title in matching(lines, _TAP).items():
+        name = title[1] or ""
         end = min(matching(lines[first : first + _MAX_TAP_LINES], _TAP_END), default=0)
         comments = list(takewhile(_TAP_COMMENT.match, lines[first + 1 : first + _MAX_TAP_LINES]))
-        if not end or len(comments) > end:
-            yield Located(_tap_failure(title[1] or "", comments), first, first + len(comments))
+        if not end or len(comments) > end:  # comments explain it: Perl's Test::More and bats
+            message = [name, *(line.strip().removeprefix("#") for line in comments)]
+            where = groups(first_match(_TAP_AT, comments))
+            problem = failure("tap", message, (), name or None, where)
+            yield Located(problem, first, first + len(comments))
             continue
         body = lines[first : first + end + 1]
-        place = first_match(_TAP_PLACE, body)
-        where = place.groupdict() if place else {}
         if not any("subtestsFailed" in line for line in body):
-            problem = _node_failure(title[1] or "", _tap_error(body), tap_frames(body), where)
+            where = groups(first_match(_TAP_PLACE, body))
+            problem = _node_failure(name, _tap_error(body), tap_frames(body), where)
             yield Located(problem, first, first + end)
-
-
-def _tap_failure(title: str, comments: Sequence[str]) -> Diagnostic:
-    """A failure that comments explain, as Perl's Test::More and bats print it."""
-    place = next(filter(None, map(_TAP_AT.match, comments)), None)
-    message = [title, *(line.strip().removeprefix("#") for line in comments)]
-    return failure("tap", message, (), title or None, place.groupdict() if place else {})
 
 
 def _tap_error(body: Sequence[str]) -> list[str]:
@@ -398,28 +384,24 @@ NODE_TEST = OwnParser(
 # https://pre-commit.com/#pre-commit-run; pre_commit/commands/run.py: _run_single_hook
 _HOOK = regex(r"^- hook id: (\S+)$")
 _FACT = regex(r"^- (?:hook id|exit code|duration|files were modified by this hook)\b")
-_MODIFIED = "- files were modified by this hook"
+_MODIFIED = "files were modified by this hook"
 _OUTCOMES = ("Passed", "Failed", "Skipped")
 
 
 def _pre_commit(log: Log) -> Iterator[Located]:
     lines = log.lines
-    titles = [i for i, line in enumerate(lines) if _is_title(line)]
+    titles = [i for i, line in enumerate(lines) if line.endswith(_OUTCOMES) and "..." in line]
     for title, after in pairwise([*titles, len(lines)]):
-        hook = _HOOK.match(lines[title + 1]) if title + 1 < after else None
+        hook = first_match(_HOOK, lines[title + 1 : min(title + 2, after)])
         if hook and lines[title].endswith("Failed"):
             problem = _hook(hook[1], lines[title + 1 : after])
             yield Located(problem, title + 1, after - 1, otherwise=True)
 
 
-def _is_title(line: str) -> bool:
-    return line.endswith(_OUTCOMES) and "..." in line
-
-
 def _hook(name: str, lines: Sequence[str]) -> Diagnostic:
     """The diagnostic of a hook whose output cannot be parsed."""
     printed = [line for line in filterfalse(_FACT.match, lines) if line.strip()]
-    modified = "files were modified by this hook" if _MODIFIED in lines else "the hook failed"
+    modified = _MODIFIED if f"- {_MODIFIED}" in lines else "the hook failed"
     return Diagnostic(tool=name, rule_id="hook", message=shortened([modified, *printed]))
 
 

@@ -5,7 +5,6 @@ name. Sources: the runners' reporters, and the goldens.
 """
 
 import re
-from collections.abc import Iterable, Iterator
 
 from atlas_retry.diagnostics.values import Log
 from atlas_retry.patterns import regex
@@ -123,26 +122,26 @@ def tests_counted(text: str) -> int | None:
 
 
 def _short(log: Log) -> list[str]:
-    return [line for line in _go_marked(log.lines) if len(line) <= _LONGEST]
+    """The lines that may count tests.
+
+    A Go package whose listed tests were all skipped is marked as one without.
+    """
+    short: list[str] = []
+    listed = set[str]()
+    for line in log.lines:
+        listed.update(_GO_TEST.findall(line))
+        is_end = line.startswith(("ok  \t", "FAIL\t"))
+        marked = f"{line} [no tests to run]" if is_end and listed == {"SKIP"} else line
+        listed -= listed if is_end else set()
+        if len(marked) <= _LONGEST:
+            short.append(marked)
+    return short
 
 
 def _ran(line: str) -> int:
-    return sum(map(_number, filter(None, (count.match(line) for count in _COUNTING))))
-
-
-def _go_marked(lines: Iterable[str]) -> Iterator[str]:
-    """The lines; a Go package whose listed tests were all skipped is marked as one without."""
-    listed = set[str]()
-    for line in lines:
-        listed.update(_GO_TEST.findall(line))
-        is_end = line.startswith(("ok  \t", "FAIL\t"))
-        yield f"{line} [no tests to run]" if is_end and listed == {"SKIP"} else line
-        listed -= listed if is_end else set()
-
-
-def _number(match: re.Match[str]) -> int:
     total = 0
-    for name, count in match.groupdict("").items():
-        tests = int(count) if count.isdigit() else bool(count)
-        total += -tests if name.startswith("less") else tests
+    for match in filter(None, (count.match(line) for count in _COUNTING)):
+        for name, count in match.groupdict("").items():
+            tests = int(count) if count.isdigit() else bool(count)
+            total += -tests if name.startswith("less") else tests
     return total

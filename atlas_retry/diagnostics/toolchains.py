@@ -100,14 +100,11 @@ _WORDS = regex(
 
 def outdated(lines: Iterable[str]) -> NotInstalled | None:
     """What the first such line says is missing, and how to install it."""
-    return next(filter(None, map(_named_by, filter(_WORDS.search, lines))), None)
-
-
-def _named_by(line: str) -> NotInstalled | None:
-    for pattern, sentence, install in _ROWS:
-        if match := pattern.match(line):
-            groups = match.groups(default="")
-            command = install.format(*groups) or None
-            said = f"{sentence.format(*groups)}: {command or 'install it'}"
-            return NotInstalled(sentence=said, command=command)
+    for line in filter(_WORDS.search, lines):
+        for pattern, sentence, install in _ROWS:
+            if match := pattern.match(line):
+                groups = match.groups(default="")
+                command = install.format(*groups) or None
+                said = f"{sentence.format(*groups)}: {command or 'install it'}"
+                return NotInstalled(sentence=said, command=command)
     return None

@@ -141,9 +141,10 @@ def with_diagnostics(result: GateResult, reading: OutputContext) -> GateResult:
         return result
     layout, root, holds = Layout(reading.root), str(reading.root), partial(_holds, reading.root)
     if result.diagnostics:  # from a machine-readable format
-        from atlas_retry.diagnostics.reader import settled
+        from atlas_retry.diagnostics.paths import ToolPaths
 
-        placed = tuple(settled(d, root, ".", holds, layout.endings) for d in result.diagnostics)
+        paths = ToolPaths(root=root, holds=holds, endings=layout.endings)
+        placed = tuple(map(paths.placed, result.diagnostics))
         return replace(result, diagnostics=_anchored(placed, reading.root))
     stdout, stderr = (
         redact(clean(text), reading.secrets) for text in (result.stdout, result.stderr)

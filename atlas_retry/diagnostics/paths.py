@@ -1,0 +1,97 @@
+"""Which files of the workspace a tool means by its paths. Reads no file."""
+
+import posixpath
+from collections.abc import Callable, Sequence
+from pathlib import PurePosixPath
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from atlas_retry.diagnostics.failures import inside
+from atlas_retry.diagnostics.values import Holds, no_file, no_files
+from atlas_retry.model import Diagnostic, Region
+from atlas_retry.patterns import regex
+
+_UPWARDS = regex(r"^(?:\.\./)+")
+_DRIVE = regex(r"[A-Za-z]:(?=[\\/])")
+MAX_DROPPED = 12
+"""Folders of another machine in front of the project's path."""
+
+
+class ToolPaths(Struct, frozen=True, kw_only=True):
+    """How a tool that ran in `cwd` names files."""
+
+    root: str | None = None
+    """Absolute path of the workspace."""
+    cwd: str = "."
+    """Relative to the root."""
+    holds: Holds = no_file
+    endings: Callable[[str], Sequence[str]] = no_files
+    """Files of the workspace whose path ends so."""
+
+    def relative(self, path: str) -> str:
+        """The path relative to the root; a path outside it stays absolute."""
+        plain = path.removeprefix("file://")
+        if not plain.startswith("/"):
+            joined = posixpath.normpath(posixpath.join(self.cwd, plain))
+            return plain if joined.startswith("../") else joined
+        base = f"{self.root.rstrip('/')}/" if self.root else None
+        is_below = base and plain.startswith(base)
+        return posixpath.normpath(plain[len(base) :]) if base and is_below else plain
+
+    def found(self, path: str) -> str:
+        """The path relative to the root, also if the tool ran elsewhere, or on another machine."""
+        if _DRIVE.match(path) or ("\\" in path and "/" not in path):
+            path = _DRIVE.sub("", path.replace("\\", "/"))
+        plain = self.relative(path)
+        if self.holds(plain):
+            return plain
+        known = next(filter(self.holds, self._elsewhere(path, plain)), None)
+        is_loose = not path.startswith(("/", "file://")) and not plain.startswith("../")
+        ending = self.endings(posixpath.normpath(plain)) if is_loose and known is None else ()
+        return known or (ending[0] if len(ending) == 1 else plain)
+
+    def _elsewhere(self, path: str, plain: str) -> list[str]:
+        """Where the file of a path may be that is not where it says.
+
+        pytest below `changedir` of tox names tests by `../`, and the workspace has them; Cargo
+        names files by their path in its workspace, whichever member it runs in; a log of CI has
+        the folders of the runner, in the spelling of Windows perhaps.
+        """
+        if plain.startswith("/"):
+            parts = plain.lstrip("/").split("/")
+            most = min(len(parts) - 1, MAX_DROPPED)
+            return ["/".join(parts[start:]) for start in range(1, most)]
+        if plain.startswith("../"):
+            return [_UPWARDS.sub("", posixpath.normpath(plain))]
+        if path.startswith(("/", "file://")):
+            return []
+        above = PurePosixPath(self.cwd).parents
+        return [posixpath.normpath(posixpath.join(folder, path)) for folder in above]
+
+    def placed(self, d: Diagnostic) -> Diagnostic:
+        """The diagnostic with paths relative to the root, and without frames outside it."""
+        frames = tuple(
+            replace(frame, path=path)
+            for frame in d.frames
+            if self._belongs(path := self.found(frame.path))
+        )
+        place, region = d.path and self.found(d.path), d.region
+        if place and frames and not self._belongs(place):
+            place, region = frames[-1].path, Region(start_line=frames[-1].line)
+        test_id = d.test_id
+        if test_id and test_id.startswith(("/", "../")):
+            test_id = self._of_test(test_id)
+        return replace(d, path=place, region=region, frames=frames, test_id=test_id)
+
+    def _of_test(self, test_id: str) -> str:
+        """The id with its path relative to the root, or to the folder that the command enters."""
+        path, colons, name = test_id.partition("::")
+        if path.startswith("/"):
+            return self.relative(test_id)
+        found = self.found(path)
+        is_moved = self.relative(path) != found
+        return f"{posixpath.relpath(found, self.cwd)}{colons}{name}" if is_moved else test_id
+
+    def _belongs(self, path: str) -> bool:
+        return inside(path) and not (self.root and path.startswith(("/", "../")))
