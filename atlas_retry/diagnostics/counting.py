@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -76,21 +76,18 @@ def _problems(validation: Validation, other: Validation) -> Mapping[Key, Sequenc
 
 
 def _problems_of(result: GateResult, other: Validation) -> Iterator[tuple[Key, str]]:
+    """Of a failure without problems, its lines, if they can be compared."""
     known = [d for d in result.diagnostics if d.fingerprint]
     for diagnostic in known:
         key = (result.name, UNREAD) if diagnostic.tool == UNREAD else _key(diagnostic)
         yield from [(key, diagnostic.fingerprint)] * diagnostic.count
-    if not known:
-        yield from (((result.name, UNREAD), name) for name in _unread(result, other))
-
-
-def _unread(result: GateResult, other: Validation) -> Iterable[str]:
-    """Fingerprints of a failure without problems: its lines, if they can be compared."""
+    if known:
+        return
     if result.status in _CUT_SHORT:
-        return (f"{result.name}:{result.status}",)
-    if _is_known(result, other) or _is_comparable(result, other):
-        return [f"{result.name}: {line}" for line in _lines(result).elements()]
-    return ()
+        yield (result.name, UNREAD), f"{result.name}:{result.status}"
+    elif _is_known(result, other) or _is_comparable(result, other):
+        for line in _lines(result).elements():
+            yield (result.name, UNREAD), f"{result.name}: {line}"
 
 
 def _key(d: Diagnostic) -> Key:
@@ -174,12 +171,11 @@ def total(validation: Validation, other: Validation | None = None) -> int:
 
     If the same gate was not read in the `other` validation either, its lines count.
     """
-    return sum(_size(result, other or Validation()) for result in validation.failures)
-
-
-def _size(result: GateResult, other: Validation) -> int:
-    lines = _lines(result).total() if _is_comparable(result, other) else 1
-    return result.problems or lines
+    count = 0
+    for result in validation.failures:
+        is_read_by_lines = _is_comparable(result, other or Validation())
+        count += result.problems or (_lines(result).total() if is_read_by_lines else 1)
+    return count
 
 
 def cut_short(validation: Validation, other: Validation) -> int:
@@ -238,20 +234,14 @@ def _stops(d: Diagnostic, kind: Kind) -> bool:
     """Whether it reports that something could not be collected, parsed or compiled."""
     if d.level is not Level.ERROR or d.tool == UNREAD:
         return False
-    if d.test_id:
-        return _is_whole_file(d, d.test_id)
+    if d.test_id:  # that of a whole file, which the runner could not load
+        files = filter(None, (d.path, *(frame.path for frame in d.frames)))
+        modules = (file.removesuffix(".py").replace("/", ".") for file in files)
+        is_module = any(f".{module}".endswith(f".{d.test_id}") for module in modules)
+        return is_module or bool(_FILE.search(d.test_id)) or _NOT_LOADED in d.text
     if kind is Kind.TEST and d.rule_id != THRESHOLD_RULE:  # below it the tests have run
         return True
     return bool(_UNREADABLE.match(d.rule_id or "") or _UNPARSED.match(d.message))
-
-
-def _is_whole_file(d: Diagnostic, test_id: str) -> bool:
-    """Whether the test id is that of a whole file, which the runner could not load."""
-    if _FILE.search(test_id) or _NOT_LOADED in d.text:
-        return True
-    files = (d.path or "", *(frame.path for frame in d.frames))
-    modules = (file.removesuffix(".py").replace("/", ".") for file in files if file)
-    return any(f".{module}".endswith(f".{test_id}") for module in modules)
 
 
 def course_of(outcome: Outcome) -> str:
@@ -300,20 +290,19 @@ def first_problem(validation: Validation) -> str:
     is_read = any(r.problems for r in validation.failures)
     what = f"problem{plural}" if is_read else f"line{plural} that no parser knows"
     first = ", the first" if count > 1 else ""
-    return f"{_figure(validation, validation)} {what}{first}: {_first(validation.failures[0])}"
+    said = " ".join(_said_first(validation.failures[0]).split())
+    text = said if len(said) <= MAX_FIRST_CHARS else f"{said[: MAX_FIRST_CHARS - 4]} ..."
+    return f"{_figure(validation, validation)} {what}{first}: {text}"
 
 
-def _first(result: GateResult) -> str:
+def _said_first(result: GateResult) -> str:
     """The first failing test of a gate, else its first problem, else its last line."""
-    if result.diagnostics:
-        d = min(result.diagnostics, key=lambda d: (d.test_id is None, d.level is not Level.ERROR))
-        line = f":{d.region.start_line}" if d.region else ""
-        place = d.test_id or (f"{d.path}{line}" if d.path else d.tool)
-        head = d.message.strip().partition("\n")[0]
-        rule = f"{d.rule_id} " if d.rule_id and not head.startswith(d.rule_id) else ""
-        text = f"{place}: {rule}{head}"
-    else:
+    if not result.diagnostics:
         last = (result.stderr.strip() or result.stdout.strip()).rpartition("\n")[2]
-        text = ": ".join(filter(None, (result.name, result.error or result.status.value, last)))
-    text = " ".join(text.split())
-    return text if len(text) <= MAX_FIRST_CHARS else f"{text[: MAX_FIRST_CHARS - 4]} ..."
+        return ": ".join(filter(None, (result.name, result.error or result.status.value, last)))
+    d = min(result.diagnostics, key=lambda d: (d.test_id is None, d.level is not Level.ERROR))
+    line = f":{d.region.start_line}" if d.region else ""
+    place = d.test_id or (f"{d.path}{line}" if d.path else d.tool)
+    head = d.message.strip().partition("\n")[0]
+    rule = f"{d.rule_id} " if d.rule_id and not head.startswith(d.rule_id) else ""
+    return f"{place}: {rule}{head}"

@@ -2,7 +2,8 @@
 
 import re
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from itertools import chain
 from typing import Final, NamedTuple
 
 from atlas_retry.diagnostics.toolchains import outdated
@@ -190,9 +191,7 @@ def _undelivered(output: ToolOutput, log: Log, errors: Sequence[Diagnostic]) -> 
     """The declared packages that are not installed."""
     texts = [error.message for error in errors] or log.lines
     for ecosystem in _ECOSYSTEMS:
-        missing = dict.fromkeys(_named(ecosystem.pattern, texts))
-        asked = _asked_for(missing, ecosystem, output) if missing else []
-        if asked:
+        if asked := _asked_for(ecosystem, texts, output):
             how = ecosystem.install(output.declared()) or f"python -m pip install {' '.join(asked)}"
             are = "is" if len(asked) == 1 else "are"
             missing_ones = f"{', '.join(asked)} {are} declared by the project, but not installed"
@@ -200,20 +199,16 @@ def _undelivered(output: ToolOutput, log: Log, errors: Sequence[Diagnostic]) -> 
     return None
 
 
-def _asked_for(modules: Iterable[str], ecosystem: _Ecosystem, output: ToolOutput) -> list[str]:
-    """The declared packages that have one of these modules."""
+def _asked_for(ecosystem: _Ecosystem, texts: Sequence[str], output: ToolOutput) -> list[str]:
+    """The declared packages that have a module which a text misses."""
+    found = chain.from_iterable(map(ecosystem.pattern.finditer, texts))
+    modules = [*dict.fromkeys(next(filter(None, match.groups())) for match in found)]
+    if not modules:  # what is declared is read only if something is missing
+        return []
+    others = (module for module in modules if module not in output.project_names())
+    names = dict.fromkeys(chain.from_iterable(map(ecosystem.names, others)))
     declared = ecosystem.declared(output.declared())
-    packages: dict[str, None] = {}
-    for module in modules:
-        if module not in output.project_names():
-            packages |= dict.fromkeys(ecosystem.names(module))
-    return [package for package in packages if package in declared]
-
-
-def _named(pattern: re.Pattern[str], texts: Sequence[str]) -> Iterator[str]:
-    for text in texts:
-        for match in pattern.finditer(text):
-            yield next(group for group in match.groups() if group)
+    return [name for name in names if name in declared]
 
 
 _OWN_MODULE = regex(r"(?:^|ModuleNotFoundError: )No module named '(\w+)'$", re.MULTILINE)
@@ -297,12 +292,19 @@ def _program(output: ToolOutput, log: Log, tools: frozenset[str]) -> NotInstalle
 
 
 def _module_asked(line: str, output: ToolOutput, tools: frozenset[str]) -> NotInstalled | None:
-    """The tool that an interpreter was asked to run by its module."""
+    """The tool that an interpreter was asked to run by its module.
+
+    It is one if the gate runs it so, or if it is known or declared.
+    """
     match = _INTERPRETER.match(line)
-    if not match or not _is_program(match["name"], output, tools):
+    if not match or match["name"] in output.project_names():
         return None
-    command = f"{shlex.quote(match['python'])} -m pip install {match['name']}"
-    return NotInstalled(sentence=f"{match['name']} is not installed: {command}", command=command)
+    name = match["name"]
+    is_tool = name in tools or f" -m {name} " in f"{output.command} "
+    if not is_tool and output.declared().python.isdisjoint(_distributions(name)):
+        return None
+    command = f"{shlex.quote(match['python'])} -m pip install {name}"
+    return NotInstalled(sentence=f"{name} is not installed: {command}", command=command)
 
 
 def _plugin_asked(line: str, output: ToolOutput) -> NotInstalled | None:
@@ -313,15 +315,6 @@ def _plugin_asked(line: str, output: ToolOutput) -> NotInstalled | None:
     plugin = _PLUGINS[match[1]]
     command = output.declared().install_python or f"python -m pip install {plugin}"
     return NotInstalled(sentence=f"{plugin} is not installed: {command}", command=command)
-
-
-def _is_program(name: str, output: ToolOutput, tools: frozenset[str]) -> bool:
-    """Whether `python -m name` runs a tool: the gate's own, a known or a declared one."""
-    if name in output.project_names():
-        return False
-    if name in tools or f" -m {name} " in f"{output.command} ":
-        return True
-    return bool(output.declared().python.intersection(_distributions(name)))
 
 
 def _get(program: str, declared: Declared) -> NotInstalled:

@@ -124,8 +124,8 @@ def _reproducing(
         return None
     if call.is_elsewhere and beside is not None:
         folder = beside
-    elif _is_outside(path, folder):
-        return None
+    elif posixpath.normpath(posixpath.join(folder, path)).startswith("../"):
+        return None  # the runner was in a folder that is not known
     if test.tool == "go-test" and test.path:
         path = posixpath.relpath(
             test.path, posixpath.join(result.cwd, folder, *call.value_of("-C"))
@@ -153,12 +153,6 @@ def _folder_of(test: Diagnostic, path: str, cwd: str) -> str | None:
     return None if folder.startswith("..") else folder
 
 
-def _is_outside(path: str, folder: str) -> bool:
-    """Whether a path leads out of the workspace: the runner was in a folder that is not known."""
-    joined = posixpath.normpath(posixpath.join(folder, path))
-    return path.startswith("../") and joined.startswith("../")
-
-
 def _call(result: GateResult, runner: SelectingRunner, *, is_inside: bool) -> RunnerCall | None:
     """How the gate starts the runner; None if unknown, or if it does so in several ways.
 
@@ -175,8 +169,9 @@ def _call(result: GateResult, runner: SelectingRunner, *, is_inside: bool) -> Ru
     direct = [] if is_script else [*_named(runner.program, command)]
     lines = [*chain.from_iterable(_started(runner.program, one) for one in said)]
     named = direct or lines or [*_named(runner.program, default or "")]
-    if any(_is_in_quotes(start) for start, _ in named):
-        return None
+    before = [start for start, _ in named]
+    if any(start.count("'") % 2 or start.count('"') % 2 for start in before):
+        return None  # inside a quoted text, such as that of `bash -c`
     calls = [*dict.fromkeys(_parsed(start, rest, runner) for start, rest in named)]
     are_alike = len({(call.options, call.passed) for call in calls}) == 1
     return replace(calls[0], is_elsewhere=not direct) if are_alike else None
@@ -193,11 +188,6 @@ def _started(program: str, said: StartedLine) -> Iterator[tuple[str, str]]:
     for start, rest in _named(program, said.line):
         if known.fullmatch(start):
             yield f"{said.before}{start}", rest
-
-
-def _is_in_quotes(start: str) -> bool:
-    """Whether what follows is inside a quoted text, such as that of `bash -c`."""
-    return any(start.count(quote) % 2 for quote in "'\"")
 
 
 def _parsed(start: str, rest: str, runner: SelectingRunner) -> RunnerCall:
@@ -257,15 +247,21 @@ def _named(program: str, command: str) -> Iterator[tuple[str, str]]:
 
 def runners_of(command: str) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Known programs in a command, and their options that do more than select what is checked."""
+    words = f" {' '.join(command.split())}"
     for program, changing in CHANGING.items():
         start = next((start for start, _ in _named(re.escape(program), command)), None)
         if start and not _SPECIAL.search(start):
-            options = tuple(option for option in changing if not _is_given(option, command))
+            options = tuple(option for option in changing if f" {option}" not in words)
             yield from ((way, options) for way in _ways_to_start(start))
 
 
-def _is_given(option: str, command: str) -> bool:
-    return bool(re.search(rf"(?<!\S){re.escape(option)}", command))
+def _ways_to_start(start: str) -> list[str]:
+    """The start, and the others of the same program in the same environment.
+
+    `pytest` is `python -m pytest`, and `npx jest` is `pnpm exec jest`.
+    """
+    same = (pattern.sub(other, start) for pattern, other in _SAME_STARTS)
+    return [*dict.fromkeys((start, *same))][:2]
 
 
 def started_runners(result: GateResult) -> tuple[str, ...]:
@@ -275,16 +271,3 @@ def started_runners(result: GateResult) -> tuple[str, ...]:
         for program in (name for name in CHANGING if name in said.line):
             starts |= dict.fromkeys(start for start, _ in _started(re.escape(program), said))
     return tuple(starts)
-
-
-def _ways_to_start(start: str) -> Iterator[str]:
-    """The start, and the others of the same program in the same environment.
-
-    `pytest` is `python -m pytest`, and `npx jest` is `pnpm exec jest`.
-    """
-    yield start
-    for pattern, other in _SAME_STARTS:
-        same = pattern.sub(other, start)
-        if same != start:
-            yield same
-            return

@@ -116,58 +116,56 @@ def separated(text: str, folders: Folders) -> tuple[str, tuple[OutputSection, ..
     sections: list[OutputSection] = []
     plain: list[str] = []
     for name, own in groups:
-        folder = _folder(name, folders) if name else None
-        sections += _headed(own, len(plain), folder, folders)
+        sections += _headed(own, len(plain), _folder(name or "", folders), folders)
         plain += own
     return text if groups[0][1] is lines else "\n".join(plain), tuple(sections)
 
 
+def _folder(source: str, folders: Folders) -> str | None:
+    """The folder of a source: its name, or a part of it, is that of a package."""
+    names = (source, source.partition(" ")[0], source.rpartition(":")[0], source.partition(":")[0])
+    parts = (*names, source.rpartition(":")[2], re.sub(r"-\d+$", "", source))
+    return next(filter(None, map(folders, dict.fromkeys(filter(None, parts)))), None)
+
+
 def _by_source(name: str | None, lines: list[str]) -> Iterator[tuple[str | None, list[str]]]:
     """The lines of each source; the same lines if they have no prefix."""
-    chosen = _prefix_of(lines)
-    if chosen is None:
+    prefix, sources = _prefix_of(lines)
+    if prefix is None:
         yield name, lines
         return
-    prefix, sources = chosen
     match = prefix.pattern.match
     groups: dict[str | None, list[str]] = defaultdict(list)
     for line in lines:
         found = match(line)
-        source = found.groupdict().get("source") if found else None
-        if found is None or (source is not None and source not in sources):
+        source = found.groupdict("").get("source", "") if found else ""
+        if found is None or source not in sources:
             groups[name].append(line)
         else:
             groups[source or name].append(line[found.end() :])
     yield from groups.items()
 
 
-def _prefix_of(lines: Sequence[str]) -> tuple[Prefix, frozenset[str]] | None:
+def _prefix_of(lines: Sequence[str]) -> tuple[Prefix | None, frozenset[str]]:
     """The prefix that the lines have, and the sources that it names."""
     step = max(len(lines) // SAMPLE_LINES, 1)
     sample = [line for line in lines[::step] if line.strip()] if step > 1 else lines
-    filled = sum(1 for line in sample if line)
-    for prefix in _PREFIXES:
-        sources = _sources(prefix, sample, filled)
-        if sources is not None:
-            return prefix, sources
-    return None
+    named = ((prefix, _sources(prefix, sample)) for prefix in _PREFIXES)
+    return next((row for row in named if row[1]), (None, frozenset()))
 
 
-def _sources(prefix: Prefix, sample: Iterable[str], filled: int) -> frozenset[str] | None:
-    """The sources that a prefix names in the lines; None if it is no prefix here."""
+def _sources(prefix: Prefix, sample: Iterable[str]) -> frozenset[str]:
+    """The sources that a prefix names in the lines, "" if it names none; empty if it is none."""
     lines = [*filter(None, sample)]
-    found = filter(_is_filled, filter(None, map(prefix.pattern.match, lines)))
-    counts = Counter(match.groupdict().get("source") or "" for match in found)
+    found = [*filter(None, map(prefix.pattern.match, lines))]
+    # in front of something, or of an empty line
+    filled = [at for at in found if at.end() < len(at.string) or not at[0].endswith("]")]
+    counts = Counter(match.groupdict("").get("source", "") for match in filled)
     usable = set(filter(_is_source, counts))
     if prefix.begins:
         usable &= {start["source"] for start in filter(None, map(prefix.begins.match, lines))}
     repeated = sum(counts[name] for name in usable if counts[name] >= prefix.least)
-    return frozenset(usable) if repeated >= max(prefix.share * filled, 1) else None
-
-
-def _is_filled(prefix: re.Match[str]) -> bool:
-    """Whether a prefix stands in front of something, or of an empty line."""
-    return prefix.end() < len(prefix.string) or not prefix[0].endswith("]")
+    return frozenset(usable if repeated >= max(prefix.share * len(lines), 1) else ())
 
 
 def _is_source(name: str) -> bool:
@@ -177,13 +175,6 @@ def _is_source(name: str) -> bool:
     is_place = is_file(re.split(r"[: ]", name)[0]) or is_file(name)
     is_count = _TIMES.fullmatch(name) is not None and not name.isdigit()
     return not is_place and not is_count
-
-
-def _folder(source: str, folders: Folders) -> str | None:
-    """The folder of a source: its name, or a part of it, is that of a package."""
-    names = (source, source.partition(" ")[0], source.rpartition(":")[0], source.partition(":")[0])
-    parts = (*names, source.rpartition(":")[2], re.sub(r"-\d+$", "", source))
-    return next(filter(None, map(folders, dict.fromkeys(filter(None, parts)))), None)
 
 
 def _headed(
@@ -218,18 +209,14 @@ def _headings(lines: Sequence[str]) -> Iterator[tuple[int, re.Match[str]]]:
 
 def _section(own: Sequence[str], first: int, folder: str | None, command: str) -> OutputSection:
     named = {match["path"] for match in filter(None, map(_NPM_PATH.match, own))}
+    # a runner echoes the commands in front of their output
+    echoed = (found["command"] for found in map(_ECHO.match, own[:400]) if found)
     return OutputSection(
         first=first,
         end=first + len(own),
         folder=named.pop() if folder is None and len(named) == 1 else folder,
-        command=command or _echoed(own),
+        command=command or "\n".join(dict.fromkeys(echoed)),
     )
-
-
-def _echoed(lines: Sequence[str]) -> str:
-    """The commands that a runner echoes in front of their output."""
-    commands = (found["command"] for found in map(_ECHO.match, lines[:400]) if found)
-    return "\n".join(dict.fromkeys(commands))
 
 
 def inside_root(folder: str | None, root: str | None, cwd: str) -> str:

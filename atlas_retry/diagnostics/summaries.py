@@ -6,11 +6,12 @@ Sources: the runners' reporters, and the goldens.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain, product
 
 from msgspec import Struct
 
+from atlas_retry.diagnostics.failures import matching
 from atlas_retry.patterns import regex
 
 _LONGEST = 300
@@ -107,27 +108,6 @@ def failures_counted(stdout: str, stderr: str) -> Summary | None:
     return worded[0] if worded and len(runners) == 1 else None
 
 
-def last_summary(text: str) -> Summary | None:
-    """The last summary in a text; None if there is none."""
-    lines = [line.rstrip("\r") for line in text.split("\n") if len(line) <= _LONGEST]
-    found, tap = [*_found(lines)], _tap(lines)
-    if tap and (not found or tap[0] > found[-1].line):
-        return tap[1]
-    return _joined(found) if found else None
-
-
-def _joined(found: Sequence["_Found"]) -> Summary:
-    """The last summary: lines of one runner, up to a second one of the same row."""
-    rows: dict[str, _Found] = {}
-    for one in reversed(found):
-        if one.runner != found[-1].runner or one.row in rows:
-            break
-        rows[one.row] = one
-    words = (one.word for one in rows.values())
-    failures = sum(one.failures for one in rows.values())
-    return Summary(found[-1].runner, failures, next(filter(None, words), ""))
-
-
 class _Found(Struct, frozen=True):
     """A line of a summary."""
 
@@ -138,32 +118,46 @@ class _Found(Struct, frozen=True):
     word: str
 
 
-def _found(lines: Iterable[str]) -> Iterator[_Found]:
-    for at, line in enumerate(lines):
-        if not _ANY.match(line):
-            continue
-        for (runner, row), pattern in _ROWS.items():
-            if match := pattern.match(line):
-                named = match.groupdict("")
-                word = named.pop("bad", "")
-                yield _Found(at, runner, row, sum(map(int, filter(None, named.values()))), word)
-                break
+def last_summary(text: str) -> Summary | None:
+    """The last summary in a text; None if there is none."""
+    lines = [line.rstrip("\r") for line in text.split("\n") if len(line) <= _LONGEST]
+    found, tap = _last_found(lines), _tap(lines)
+    if tap and (not found or tap[0] > found[0].line):
+        return tap[1]
+    if not found:
+        return None
+    words = (one.word for one in found)
+    failures = sum(one.failures for one in found)
+    return Summary(found[0].runner, failures, next(filter(None, words), ""))
 
 
-def _matches(pattern: re.Pattern[str], lines: list[str]) -> list[tuple[int, re.Match[str]]]:
-    found = ((at, pattern.match(line)) for at, line in enumerate(lines))
-    return [(at, match) for at, match in found if match]
+def _last_found(lines: Sequence[str]) -> list[_Found]:
+    """The last lines of one runner, the last one first, up to a second one of the same row."""
+    found: dict[str, _Found] = {}
+    runners = set[str]()
+    numbered = [(at, line) for at, line in enumerate(lines) if _ANY.match(line)]
+    for at, line in reversed(numbered):
+        matches = ((key, pattern.match(line)) for key, pattern in _ROWS.items())
+        (runner, row), match = next((key, match) for key, match in matches if match)
+        runners.add(runner)
+        if row in found or len(runners) > 1:
+            break
+        named = match.groupdict("")
+        word = named.pop("bad", "")
+        count = sum(map(int, filter(None, named.values())))
+        found[row] = _Found(at, runner, row, count, word)
+    return [*found.values()]
 
 
 def _tap(lines: list[str]) -> tuple[int, Summary] | None:
     """Line and count of the last complete Test Anything Protocol: a plan and all its results."""
-    plans, results = _matches(_TAP_PLAN, lines), _matches(_TAP, lines)
-    planned = int(plans[-1][1][1]) if plans else 0
-    if not planned:
+    plans, results = matching(lines, _TAP_PLAN), matching(lines, _TAP)
+    plan = max(plans, default=None)
+    planned = 0 if plan is None else int(plans[plan][1])
+    last = [*results.values()][-planned:]
+    numbers = [int(match["number"]) for match in last]
+    if plan is None or not planned or numbers != [*range(1, planned + 1)]:
         return None
-    last = results[-planned:]
-    if [int(match["number"]) for _, match in last] != [*range(1, planned + 1)]:
-        return None
-    bad = [match for _, match in last if match["bad"]]
+    bad = [match for match in last if match["bad"]]
     failures = sum(not _TAP_EXCUSED.search(match["rest"]) for match in bad)
-    return max(last[-1][0], plans[-1][0]), Summary("tap", failures)
+    return max(plan, *results), Summary("tap", failures)

@@ -88,20 +88,14 @@ def _continue(row: LineFormat, lines: tuple[str, ...], first: int, parts: dict[s
         line = lines[number]
         match = continues(line)
         if match is not None:
-            _add(parts, groups(match))
+            more = groups(match)
+            said = [parts.pop("message", ""), more.pop("message", "").strip()]
+            said = ["\n".join(filter(None, said)), more.pop("rest", "").strip()]
+            parts |= {"message": " ".join(filter(None, said))} | more | parts
             last = number
         elif number - last > SLACK or begins(line) or not line.strip():
             break
     return last
-
-
-def _add(parts: dict[str, str], groups: Mapping[str, str]) -> None:
-    for name, value in groups.items():
-        if name in ("message", "rest") and parts.get("message"):
-            joint = "\n" if name == "message" else " "
-            parts["message"] = f"{parts['message']}{joint}{value.strip()}"
-        else:
-            parts.setdefault(name, value)
 
 
 def groups(match: re.Match[str] | None) -> dict[str, str]:
@@ -113,7 +107,9 @@ def groups(match: re.Match[str] | None) -> dict[str, str]:
 def diagnostic_of(row: LineFormat, parts: Mapping[str, str]) -> Diagnostic | None:
     """The diagnostic of the parts; None without a message, or without a required place."""
     message = parts.get("message", "").strip() or row.message or parts.get("rule", "")
-    if not message or ("path" not in parts and _needs_place(row)):
+    is_apart = "(?P<path>" in f"{row.heading}{row.more}" and "(?P<path>" not in row.pattern
+    is_nowhere = "path" not in parts and (row.placed or is_apart)
+    if not message or is_nowhere:
         return None
     inner = None if "line" in parts else _IN_MESSAGE.search(message)
     if inner:
@@ -128,12 +124,6 @@ def diagnostic_of(row: LineFormat, parts: Mapping[str, str]) -> Diagnostic | Non
         region=region_of(parts, zero_based=row.zero_based),
         test_id=parts.get("test"),
     )
-
-
-def _needs_place(row: LineFormat) -> bool:
-    """Whether the place is on another line, or the row requires it."""
-    apart = "(?P<path>" not in row.pattern and "(?P<path>" in f"{row.heading}{row.more}"
-    return row.placed or apart
 
 
 def region_of(parts: Mapping[str, str], *, zero_based: bool = False) -> Region | None:
