@@ -303,17 +303,17 @@ def _in_line(
     # behind other words, a place is a problem's only if it ends the sentence, or begins its own
     ends = not rest.strip(".)],:") or rest.startswith((":", "in ", ". ", "(Severity", "of "))
     is_problem = (is_marked or not is_activity) if is_front else (level is not None and ends)
-    if not message and _ITEM.match(found.before):
-        message = _unindented_below(lines, number)
+    message = message or _below_item(lines, number, found.before)
     is_note = rule is None and f"{level}".lower() in _NOTES
-    if not message or not is_problem or (is_note and _follows(lines, number)):
+    is_aside = is_note and _follows(lines, number)
+    if is_aside or not (message and is_problem):
         return None
     return _located(lines, number, found, (message, level, rule))
 
 
-def _unindented_below(lines: Sequence[str], number: int) -> str:
-    """The message of an item of a list, below the code that it quotes."""
-    below = filter(str.strip, lines[number + 1 : number + 6])
+def _below_item(lines: Sequence[str], number: int, before: str) -> str:
+    """The message of an item of a list, below the code that it quotes; empty if it is none."""
+    below = filter(str.strip, lines[number + 1 : number + 6] if _ITEM.match(before) else ())
     return next((line.strip() for line in below if not line[0].isspace()), "")
 
 

@@ -324,4 +324,4 @@ def _without_warnings(
         return tuple(d for d in problems if d.level is not Level.ERROR)
     if not errors or output.kind is Kind.LINT or _WARNINGS_FAIL in log.text:
         return problems
-    return tuple(d for d in problems if d.level is Level.ERROR or d.tool not in _COMPILERS)
+    return tuple(filter(lambda d: d.level is Level.ERROR or d.tool not in _COMPILERS, problems))

@@ -197,9 +197,8 @@ _MAVEN_STACK = regex(r"\tat ")
 
 def _maven(log: Log) -> Iterator[Located]:
     lines = log.lines
-    titles = matching(lines, _MAVEN_TITLE)
-    for first, title in titles.items():
-        after = (n for n in range(first + 1, len(lines)) if n in titles or _ends_stack(lines, n))
+    for first, title in matching(lines, _MAVEN_TITLE).items():
+        after = (n for n in range(first + 1, len(lines)) if _ends_failure(lines, n))
         last = next(after, len(lines)) - 1
         name = title["name"]
         owner = title["owner"] or name.partition("(")[0].partition("[")[0].rpartition(".")[0]
@@ -212,11 +211,12 @@ def _maven(log: Log) -> Iterator[Located]:
         yield Located(replace(problem, rule_id=rule), first, last)
 
 
-def _ends_stack(lines: Sequence[str], number: int) -> bool:
-    """Whether an empty line is the one after the stack, not one inside the message."""
+def _ends_failure(lines: Sequence[str], number: int) -> bool:
+    """Whether it is another title, or the empty line after the stack, not one in the message."""
     below = lines[number + 1] if number + 1 < len(lines) else ""
     is_over = not below.strip() or below.startswith("[") or _MAVEN_TITLE.match(below)
-    return not lines[number].strip() and bool(is_over)
+    is_end = not lines[number].strip() and is_over
+    return bool(is_end or _MAVEN_TITLE.match(lines[number]))
 
 
 MAVEN = OwnParser(
@@ -390,7 +390,8 @@ _OUTCOMES = ("Passed", "Failed", "Skipped")
 
 def _pre_commit(log: Log) -> Iterator[Located]:
     lines = log.lines
-    titles = [i for i, line in enumerate(lines) if line.endswith(_OUTCOMES) and "..." in line]
+    ended = [i for i, line in enumerate(lines) if line.endswith(_OUTCOMES)]
+    titles = [i for i in ended if "..." in lines[i]]
     for title, after in pairwise([*titles, len(lines)]):
         hook = first_match(_HOOK, lines[title + 1 : min(title + 2, after)])
         if hook and lines[title].endswith("Failed"):

@@ -157,9 +157,9 @@ def _prefix_of(lines: Sequence[str]) -> tuple[Prefix | None, frozenset[str]]:
 def _sources(prefix: Prefix, sample: Iterable[str]) -> frozenset[str]:
     """The sources that a prefix names in the lines, "" if it names none; empty if it is none."""
     lines = [*filter(None, sample)]
-    found = [*filter(None, map(prefix.pattern.match, lines))]
-    # in front of something, or of an empty line
-    filled = [at for at in found if at.end() < len(at.string) or not at[0].endswith("]")]
+    found = filter(None, map(prefix.pattern.match, lines))
+    # in front of something, or of an empty line; a list in brackets is no prefix
+    filled = filter(lambda at: at[0] != at.string or not at[0].endswith("]"), found)
     counts = Counter(match.groupdict("").get("source", "") for match in filled)
     usable = set(filter(_is_source, counts))
     if prefix.begins:
