@@ -3,6 +3,8 @@
 import ast
 import io
 import re
+import subprocess
+import sys
 import tokenize
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -10,6 +12,8 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+
+from tests.projects import Project
 
 PACKAGE = Path(__file__).parents[1] / "atlas_retry"
 MODULES = {
@@ -133,6 +137,34 @@ def imports_inside_functions() -> int:
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 count += sum(isinstance(one, ast.Import | ast.ImportFrom) for one in node.body)
     return count
+
+
+STACK = """
+import sys, traceback
+from atlas_retry.cli import main
+
+def note(event, args):
+    if event == "subprocess.Popen" and args[1][-1] == "exit 0":
+        files = (frame.filename for frame in traceback.extract_stack())
+        print(sum(file.startswith(sys.argv[1]) for file in files))
+        sys.exit(0)
+
+sys.addaudithook(note)
+main(sys.argv[2:])
+"""
+
+
+@pytest.mark.parametrize(("command", "most"), [("validate", 12), ("retry", 14)])
+def test_few_calls_lie_between_the_command_and_the_first_gate(
+    command: str, most: int, project: Project
+) -> None:
+    project.configure(validation={"test": ["exit 0"]})
+    project.commit()
+    script = [sys.executable, "-c", STACK, str(PACKAGE), command, "."]
+    done = subprocess.run(
+        script, cwd=project.root, env=project.environ, capture_output=True, check=False
+    )
+    assert 8 < int(done.stdout.split()[-1]) <= most
 
 
 def test_the_code_grows_no_denser() -> None:

@@ -1,11 +1,12 @@
 """The `atlas` command: parse, wire, run. The only place that turns errors into exit codes."""
 
 import sys
+from contextlib import contextmanager
 
 from atlas_retry import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from atlas_retry.errors import AtlasError
 
@@ -20,7 +21,11 @@ def main(arguments: "Sequence[str] | None" = None) -> None:
     from atlas_retry.errors import AtlasError
 
     streams.settle()
-    code, error = _ended(words)
+    with _exit_code() as end:
+        from atlas_retry.cli.command_line import run_command
+
+        _stand_somewhere()
+        end.code = run_command(words)
     if why := streams.lost():
         _print_error(
             AtlasError(f"standard output cannot be written, and the rest of it is lost: {why}")
@@ -28,9 +33,9 @@ def main(arguments: "Sequence[str] | None" = None) -> None:
     if "--json" in words and not streams.has_written():
         from atlas_retry.cli.documents import write_error
 
-        write_error(error or AtlasError("the command ended without a result"), code)
+        write_error(end.error or AtlasError("the command ended without a result"), end.code)
         sys.stdout.flush()
-    sys.exit(BROKEN if why and code == 0 else code)
+    sys.exit(BROKEN if why and end.code == 0 else end.code)
 
 
 def _end_quietly_on_int() -> None:
@@ -45,28 +50,35 @@ def _end_quietly_on_int() -> None:
         _signal.signal(_signal.SIGINT, lambda number, _: os._exit(128 + number))
 
 
-def _ended(words: list[str]) -> "tuple[int, AtlasError | None]":
-    """Exit code of a command line, and the error that ended it, which has been printed."""
-    from atlas_retry.cli.command_line import run_command
+class _End:
+    """How a command line ended."""
+
+    code: int = BROKEN
+    error: "AtlasError | None" = None
+
+
+@contextmanager
+def _exit_code() -> "Iterator[_End]":
+    """Run a command line within; an error that ends it is printed, and decides its exit code."""
     from atlas_retry.errors import AtlasError, Interrupted
     from atlas_retry.process import handle_signals
 
+    end = _End()
     try:
         with handle_signals():
-            _stand_somewhere()
-            return run_command(words), None
+            yield end
     except AtlasError as error:
-        return error.exit_code, _print_error(error)
-    except Interrupted as end:
-        return end.exit_code, AtlasError("interrupted")
+        end.code, end.error = error.exit_code, _print_error(error)
+    except Interrupted as interrupted:
+        end.code, end.error = interrupted.exit_code, AtlasError("interrupted")
     except OSError as error:  # a full disk, no free descriptor and the like
-        return BROKEN, _print_error(AtlasError(str(error)))
+        end.error = _print_error(AtlasError(str(error)))
     except Exception:  # noqa: BLE001 - Python would exit with 1, which means that gates fail
         import traceback
 
         traceback.print_exc()
         bug = AtlasError("this is a bug in atlas; please report the lines above")
-        return BROKEN, _print_error(bug)
+        end.error = _print_error(bug)
 
 
 def _stand_somewhere() -> None:

@@ -3,7 +3,7 @@
 import os
 import shlex
 from collections.abc import Callable, Collection, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -306,25 +306,26 @@ def _opened(
 def _run(
     opened: OpenWorkspace, chosen: Sequence[Gate], how: Plan, shown: Emit, *, fix: bool
 ) -> Validation:
-    """Run the gates; if one may write files, take a snapshot for `atlas undo` first."""
-    may_write = opened.has_git and any(is_writer(gate) or (fix and gate.fix) for gate in chosen)
-    ws = None
-    with suppress(AtlasError):  # the gates run even if the repository is unusable
-        ws = opened.git if may_write else None
-    if ws is None:
-        validation, paths = _changing(chosen, how, shown, fix=fix)
-        if paths:
-            _name_unheld(opened, paths, shown)
-        return validation
-
+    """Run fixers and gates; if one may write files, take a snapshot for `atlas undo` first."""
+    from atlas_retry.gates.lines import run_fixers
     from atlas_retry.history import validated
 
-    with validated.holding(ws, opened.tracker.snapshot) as held:
-        validation, paths = _changing(chosen, how, shown, fix=fix)
+    may_write = opened.has_git and any(is_writer(gate) or (fix and gate.fix) for gate in chosen)
+    git = held = None
+    with suppress(AtlasError):  # the gates run even if the repository is unusable
+        git = opened.git if may_write else None
+    with ExitStack() as stack:
+        if git:
+            held = stack.enter_context(validated.holding(git, opened.tracker.snapshot))
+        paths = {*run_fixers(chosen, how, shown)} if fix else set()
+        validation = run_gates(chosen, how, shown)
+        paths.update(chain.from_iterable(result.changed for result in validation.results))
         if held:
             held.changed = bool(paths)
     if held and held.changed:
         shown(Notice(text="\n".join(copyable("undo", f"atlas undo {held.id}"))))
+    if paths and not git:
+        _name_unheld(opened, paths, shown)
     return validation
 
 
@@ -347,20 +348,6 @@ def _triaged(
     from atlas_retry.run.triage import against_baseline
 
     return against_baseline(opened, chosen, validation, how, shown)
-
-
-def _changing(
-    chosen: Sequence[Gate], how: Plan, shown: Emit, *, fix: bool
-) -> tuple[Validation, frozenset[str]]:
-    """The validation, and the files that fixers and gates changed."""
-    paths: set[str] = set()
-    if fix:
-        from atlas_retry.gates.lines import run_fixers
-
-        paths.update(run_fixers(chosen, how, shown))
-    validation = run_gates(chosen, how, shown)
-    paths.update(chain.from_iterable(result.changed for result in validation.results))
-    return validation, frozenset(paths)
 
 
 def _run_aside(

@@ -11,7 +11,7 @@ from atlas_retry import config
 from atlas_retry.cli import options, output, resuming, run_output
 from atlas_retry.cli.app import app, examples
 from atlas_retry.errors import UsageError
-from atlas_retry.events import Emit, Notice
+from atlas_retry.events import Notice
 from atlas_retry.history.values import Order
 from atlas_retry.run import folders, many
 from atlas_retry.run.briefing import preview
@@ -121,9 +121,8 @@ def retry(
     )
     asked = Asked(order=order, recorded=output.recorded(start_from), record=record)
     roots = folders.find(workspaces or [], Path.cwd(), os.environ, every=every)
-    is_one_whole = len(roots) == 1 and not (dry_run or start_from)
-    if run_id and not is_one_whole:
-        raise UsageError("--run-id needs one workspace and a whole run")
+    if run_id:
+        _refuse_parts(roots, is_whole=not (dry_run or start_from))
     if dry_run:
         return _print_prompts(roots, asked, reports=json or bool(report))
     if not run_id and not resuming.may_replace(roots):
@@ -134,21 +133,19 @@ def retry(
     ) as shown:
         if only:
             shown(Notice(text=f"only {' and '.join(only)}: no other gate runs"))
-        done = _done(roots, asked, shown, run_id=run_id, jobs=jobs)
+        if run_id:  # continued, or reported if it has ended
+            done = Done(finished=(run_once(roots[0], run_id, asked, os.environ, shown),))
+        else:
+            done = many.run(roots, asked, os.environ, shown, jobs=jobs)
         shown.write(run_output.last_lines(done, verbosity=level))
         shown.write(run_output.only_here_lines(done, verbosity=level))
     run_output.publish_runs(done, targets, as_json=json)
     return run_output.exit_code(done, asks=not (json or plain or quiet))
 
 
-def _done(
-    roots: Sequence[Path], asked: "Asked", shown: Emit, *, run_id: str | None, jobs: int | None
-) -> "Done":
-    """The finished runs; a run with an id is continued, or reported if it has ended."""
-    if run_id:
-        return Done(finished=(run_once(roots[0], run_id, asked, os.environ, shown),))
-
-    return many.run(roots, asked, os.environ, shown, jobs=jobs)
+def _refuse_parts(roots: Sequence[Path], *, is_whole: bool) -> None:
+    if len(roots) > 1 or not is_whole:
+        raise UsageError("--run-id needs one workspace and a whole run")
 
 
 def _print_prompts(roots: Sequence[Path], asked: "Asked", *, reports: bool) -> int:

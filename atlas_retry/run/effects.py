@@ -404,7 +404,7 @@ class Effects(Struct, kw_only=True):
 
     def name_lack(self) -> None:
         """Say before gates and fixers run that no agent will: they may take long."""
-        if lack := self.lack():
+        if self.run.limits.budget.attempts != 0 and (lack := self.lack()):
             text = f"{lack.error}: only gates and fixers will run"
             remedy = copyable("next", lack.remedy) if lack.remedy else ()
             self.emit(Notice(level=Level.WARNING, text="\n".join((text, *remedy))))

@@ -53,7 +53,27 @@ def retry(do: Effects) -> Outcome:
     run = do.run
     extra: list[ExtraRun] = []
     do = do.within(EventScope(workspace=run.workspace.name, run=run.run_id)).counting(extra)
-    progress = run.so_far or _begin(do)
+    progress = run.so_far
+    if progress is None:
+        start = do.snapshot("start")
+        do.emit(RunStarted(facts=run.workspace, start_snapshot=start.id, left_out=start.left_out))
+        if run.limits.with_agent:
+            do.pin(start.id)
+            do.name_lack()
+        baseline = run.recorded or do.validate(None)
+        fixed = () if baseline.success or baseline.broken else do.fix(baseline)
+        settled, origin = do.validate(None) if fixed else baseline, do.snapshot("origin")
+        progress = Progress(
+            run_id=run.run_id,
+            baseline=baseline,
+            settled=settled,
+            latest=settled,
+            start=start.id,
+            origin=origin.id,
+            current=origin.id,
+            trees=(origin.tree,),
+            fixers_changed=fixed,
+        )
     while (end := decide(progress := do.account(progress), run.limits)) is None:
         progress = _attempt(progress, do)
     with uninterruptible(f"run {run.run_id} is being ended"):
@@ -65,30 +85,6 @@ def retry(do: Effects) -> Outcome:
         outcome = replace(outcome, learning_record_id=do.learn(outcome))
         do.emit(RunFinished(outcome=outcome))
     return outcome
-
-
-def _begin(do: Effects) -> Progress:
-    run, start = do.run, do.snapshot("start")
-    do.emit(RunStarted(facts=run.workspace, start_snapshot=start.id, left_out=start.left_out))
-    if run.limits.with_agent:
-        do.pin(start.id)
-        if run.limits.budget.attempts != 0:
-            do.name_lack()
-    baseline = run.recorded or do.validate(None)
-    changed = () if baseline.success or baseline.broken else do.fix(baseline)
-    settled = do.validate(None) if changed else baseline
-    origin = do.snapshot("origin")
-    return Progress(
-        run_id=run.run_id,
-        baseline=baseline,
-        settled=settled,
-        latest=settled,
-        start=start.id,
-        origin=origin.id,
-        current=origin.id,
-        trees=(origin.tree,),
-        fixers_changed=changed,
-    )
 
 
 def _attempt(progress: Progress, do: Effects) -> Progress:

@@ -125,11 +125,22 @@ def run_one(
     """One run under the workspace's lock, with all its events in its log.
 
     `budget` is shared by several runs. Raises WorkspaceError if another process holds the lock, and
-    like `refuse_begun`.
+    like `refuse_begun` and `refuse_leftovers`.
     """
     refuse_begun(opened.git, asked)
     with locking.lock(opened.git):
-        return run_locked(opened, asked, emit, budget)
+        previous.refuse_leftovers(opened, emit)
+        resume_point = ResumePoint(run_id=asked.run_id or state_dir.new_run_id())
+        run_id = resume_point.run_id
+        budget = budget or budget_of(opened.state, asked.order.batch, but=run_id)
+        layers = None
+        if asked.order.ai_fix and opened.settings.agent.isolation != "none":
+            layers = isolation.layers(opened, run_id, asked.record, emit)
+        if layers is None:
+            return run_in_tree(opened, asked, resume_point, budget, emit)
+        fresh = replace(opened, environ={**opened.environ})  # without cached properties
+        errand = partial(run_in_tree, fresh, asked, resume_point)
+        return isolation.run_apart(errand, layers, opened, emit, budget)
 
 
 def refuse_begun(git: discovery.Workspace, asked: Asked) -> None:
@@ -143,7 +154,7 @@ def refuse_begun(git: discovery.Workspace, asked: Asked) -> None:
         )
 
 
-class Segment(Struct, frozen=True, kw_only=True):
+class ResumePoint(Struct, frozen=True, kw_only=True):
     """A run from its start, or from where it was interrupted."""
 
     run_id: str
@@ -153,27 +164,10 @@ class Segment(Struct, frozen=True, kw_only=True):
     """Makes an agent that continues the interrupted attempt, from one that starts a new one."""
 
 
-def run_locked(
-    opened: OpenWorkspace, asked: Asked, emit: Emit, budget: SharedBudget | None = None
-) -> Outcome:
-    """Like `run_one`, for a caller that holds the lock. Raises like `refuse_leftovers`."""
-    previous.refuse_leftovers(opened, emit)
-    run_id = asked.run_id or state_dir.new_run_id()
-    budget = budget or budget_of(opened.state, asked.order.batch, but=run_id)
-    layers = None
-    if asked.order.ai_fix and opened.settings.agent.isolation != "none":
-        layers = isolation.layers(opened, run_id, asked.record, emit)
-    if layers is None:
-        return run_here(opened, asked, Segment(run_id=run_id), budget, emit)
-    fresh = replace(opened, environ={**opened.environ})  # without cached properties
-    errand = partial(run_here, fresh, asked, Segment(run_id=run_id))
-    return isolation.run_apart(errand, layers, opened, emit, budget)
-
-
-def run_here(
+def run_in_tree(
     opened: OpenWorkspace,
     asked: Asked,
-    segment: Segment,
+    start: ResumePoint,
     around: "SharedBudget | Door",
     emit: Emit = lambda _: None,
 ) -> Outcome:
@@ -189,7 +183,7 @@ def run_here(
         from atlas_retry.run.door import DistantBudget
 
         budget, door, emit = DistantBudget(around), around, around.emit
-    run_id = segment.run_id
+    run_id = start.run_id
     before = ledger.standing(opened, asked.order, but=run_id)
     if asked.order.ai_fix:
         opened = ledger.limited(opened, before)
@@ -208,7 +202,7 @@ def run_here(
         ledger.warn(before, emit)
         if asked.order.ai_fix and opened.settings.guard.mode != "block":
             emit(_unguarded(opened.settings.guard.mode))
-        do = _effects(opened, asked, journal, emit, segment)
+        do = _effects(opened, asked, journal, emit, start)
         do.budget, do.door = budget, door
         paying = " --ai-fix" if asked.order.ai_fix else ""
         try:
@@ -297,10 +291,10 @@ def _effects(
     asked: Asked,
     journal: Journal,
     emit: Emit,
-    segment: Segment,
+    start: ResumePoint,
 ) -> Effects:
     """Everything that a run needs, with its own budget."""
-    opening, so_far = journal.opening, segment.so_far
+    opening, so_far = journal.opening, start.so_far
     run = Run(
         run_id=opening.run_id,
         interrupted_usd=journal.interrupted_usd(str(opened.root)),
@@ -322,7 +316,7 @@ def _effects(
 
     factory = agents.resolve(opened.settings.agent.backend)
     agent = factory(opened.settings.agent, redacted_emit(emit, hidden), opened.environ)
-    agent = segment.with_agent(agent) if segment.with_agent else agent
+    agent = start.with_agent(agent) if start.with_agent else agent
     return Effects(
         run=run,
         opened=opened,
@@ -331,7 +325,7 @@ def _effects(
         reviewer=lambda gate: captured(_reviewer(opened, gate, emit)),
         journal=journal,
         emit=emit,
-        started_s=time.monotonic() - segment.elapsed_s,
+        started_s=time.monotonic() - start.elapsed_s,
         budget=SharedBudget(),
         validations=count(len(so_far.attempts) + 1 if so_far else 0),
     )

@@ -32,12 +32,11 @@ from atlas_retry.run import isolation, previous
 from atlas_retry.run.one import (
     Asked,
     Finished,
-    Segment,
+    ResumePoint,
     budget_of,
     opened_with,
     refuse_begun,
-    run_here,
-    run_locked,
+    run_in_tree,
     run_one,
 )
 from atlas_retry.run.open import OpenWorkspace
@@ -97,16 +96,15 @@ def resume(run: RunRow, environ: Mapping[str, str], emit: Emit, *, ai_fix: bool)
                 f"run {run.id} cannot be continued: {git.shadow} does not hold its start any more",
                 remedy=f"atlas retry {run.root}",
             )
-        if not remains.validations or rescue.ORIGIN not in rescue.snapshots(git, run):
-            text = f"run {run.id} had not started the agent yet: it starts from the beginning"
-            emit(Notice(text=text))
-            opened = opened_with(git.root, asked, environ)
-            return Finished(opened=opened, outcome=run_locked(opened, asked, emit))
-        if not isolation.is_apart(home, run.id):
+        has_begun = bool(remains.validations) and rescue.ORIGIN in rescue.snapshots(git, run)
+        if has_begun and not isolation.is_apart(home, run.id):
             return _continued(run, asked, environ, emit)
         opened = opened_with(git.root, asked, environ)
-        outcome = _resumed_in_overlay(opened, run, asked, emit)
-        return Finished(opened=opened, outcome=outcome)
+        if has_begun:
+            outcome = _resumed_in_overlay(opened, run, asked, emit)
+            return Finished(opened=opened, outcome=outcome)
+    emit(Notice(text=f"run {run.id} had not started the agent yet: it starts from the beginning"))
+    return Finished(opened=opened, outcome=run_one(opened, asked, emit))
 
 
 def _resumed_in_overlay(opened: OpenWorkspace, run: RunRow, asked: Asked, emit: Emit) -> Outcome:
@@ -152,9 +150,9 @@ def _continued(
     are = [gate.name for gate in opened.settings.gates]
     if was != are:  # attempts are counted per gate
         raise _refusal(scene, f"its gates were {', '.join(was)}, and now they are {', '.join(are)}")
-    segment = _continued_run(scene, turn, alive_s, opened)
+    start = _continued_run(scene, turn, alive_s, opened)
     around = door or budget_of(opened.state, asked.order.batch, but=run.id)
-    outcome = run_here(opened, asked, segment, around, emit)
+    outcome = run_in_tree(opened, asked, start, around, emit)
     return Finished(opened=opened, outcome=outcome)
 
 
@@ -222,14 +220,14 @@ def _since_turn(scene: _InterruptedRun, there: str) -> frozenset[str]:
 
 def _continued_run(
     scene: _InterruptedRun, turn: str | None, alive_s: float, opened: OpenWorkspace
-) -> Segment:
+) -> ResumePoint:
     """The rest of the run, recorded in the journal."""
     elapsed_s = scene.run.spent_ms / 1000 + max(0.0, alive_s - seconds_of(scene.run.segment_at))
     with database.opened(opened.state) as connection:
         reason = "it was interrupted and is resumed"
         entries.record(connection, scene.run, states.RunState.INTERRUPTED, reason)
         entries.continued(connection, scene.run, now(), round(elapsed_s * 1000))
-    return Segment(
+    return ResumePoint(
         run_id=scene.run.id,
         so_far=_progress(scene),
         elapsed_s=elapsed_s,
