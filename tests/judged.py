@@ -18,7 +18,7 @@ from atlas_retry.run.effects import Effects, run_folder
 from atlas_retry.run.loop import retry
 from atlas_retry.run.one import Asked, opened_with
 from atlas_retry.run.progress import Contents, Progress, Run, limits
-from atlas_retry.workspace import locking
+from atlas_retry.workspace.isolation.lock import lock
 from tests.projects import Project
 
 
@@ -65,7 +65,7 @@ def judged(project: Project, guard: Guard, events: list[Event], attempts: int = 
         repository=str(opened.git.common_dir),
         mark=process.mark(),
     )
-    with locking.lock(opened.git), opened_journal(opened.state, opening, events.append) as journal:
+    with lock(opened.git), opened_journal(opened.state, opening, events.append) as journal:
         emit = fan_out((journal, events.append))
         settings = opened.settings.agent
         agent = agents.resolve(settings.backend)(settings, emit, opened.environ)

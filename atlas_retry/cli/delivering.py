@@ -23,8 +23,8 @@ from atlas_retry.history.states import RunState
 from atlas_retry.history.values import RunRow
 from atlas_retry.process import capture
 from atlas_retry.reports.delivery import MARK, Delivery, comment, message
-from atlas_retry.workspace import locking
 from atlas_retry.workspace.discovery import Workspace
+from atlas_retry.workspace.isolation.lock import lock
 
 NO_AUTO_FIX = "no-auto-fix"
 PUSH_TIMEOUT_S = 600.0
@@ -125,7 +125,7 @@ def _committed(run: str | None, *, store: bool, force: bool) -> tuple[Workspace,
     ws = workspace_of(row)
     bases = (*([row.head] if row.head else ()), "HEAD")
     note = commits.CommitMessage(text=message(delivery), at=row.ended_at or row.last_at)
-    with locking.lock(ws):
+    with lock(ws):
         # to the last validated state, even if the user has undone or picked something since
         held = rescue.snapshots(ws, row)
         after = delivery.attempts[-1].result if delivery.attempts else held.get(rescue.ORIGIN)

@@ -11,7 +11,7 @@ from atlas_retry import config, state_dir
 from atlas_retry.history import database
 from atlas_retry.settings import in_ci
 from atlas_retry.workspace import discovery
-from atlas_retry.workspace.gitfile import put_back_around
+from atlas_retry.workspace.discovery import put_back_gitfile_around
 
 
 def home() -> Path:
@@ -26,7 +26,7 @@ def can_ask(shown_on: TextIO) -> bool:
 
 def root() -> Path:
     """The root of the workspace around the working directory."""
-    put_back_around(Path.cwd().resolve(), home())
+    put_back_gitfile_around(Path.cwd().resolve(), home())
     return config.root_of(Path.cwd()).resolve()
 
 

@@ -34,8 +34,8 @@ from atlas_retry.history.values import RunRow
 from atlas_retry.reports.screen.lines import printable
 from atlas_retry.run.held import is_pickable
 from atlas_retry.state_dir import TURN, VALIDATION
-from atlas_retry.workspace import locking
 from atlas_retry.workspace.discovery import Workspace
+from atlas_retry.workspace.isolation.lock import lock
 from atlas_retry.workspace.snapshot import shadow
 from atlas_retry.workspace.snapshot.restoring import INDEX, Restored
 from atlas_retry.workspace.snapshot.state import changes, patch
@@ -134,7 +134,7 @@ def pick(
     refused = _refused(row, attempt) if held else frozenset()
     ws = workspace_of(row)
     if path:
-        with locking.lock(ws):
+        with lock(ws):
             pick_files = rescue.merge_files if merge else rescue.pick_files
             done = pick_files(ws, row, attempt, path)
         if merge:
@@ -327,7 +327,7 @@ def workspace_of(row: RunRow) -> Workspace:
 def _alone(ws: Workspace) -> Iterator[None]:
     """Lock the workspace, and delay signals until the end. Raises WorkspaceError."""
     what = f"{ws.root} is being restored"
-    with locking.lock(ws), process.orderly(), process.uninterruptible(what):
+    with lock(ws), process.orderly(), process.uninterruptible(what):
         yield
 
 
@@ -364,7 +364,7 @@ def follow(root: Path) -> None:
     ws = here.workspace_at(root)
     for other, is_certain in identity.moved_here(ws):
         if is_certain or _is_agreed(other.root):
-            with locking.lock(ws), database.opened(here.home()) as connection:
+            with lock(ws), database.opened(here.home()) as connection:
                 old = identity.take_over(ws, other)
                 entries.moved(connection, other.root, str(ws.root), str(ws.common_dir))
                 shutil.rmtree(old)

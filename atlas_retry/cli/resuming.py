@@ -29,7 +29,7 @@ from atlas_retry.run.folders import left_to_do
 from atlas_retry.run.one import Asked, Finished, opened_with, run_one
 from atlas_retry.run.resume import resume as continued
 from atlas_retry.text.units import usd
-from atlas_retry.workspace.gitfile import put_back_around
+from atlas_retry.workspace.discovery import put_back_gitfile_around
 
 OK, FAILED = 0, 1
 QUESTION = "[a] retry with AI fix  [s] show the errors  [f] fix by hand  [d] discard  [q] quit"
@@ -84,7 +84,7 @@ def _nothing(*, as_json: bool) -> int:
 
 def _newest(workspace: Path) -> tuple[RunRow, ...]:
     """The workspace's newest run, if it is interrupted or failed."""
-    put_back_around(workspace.resolve(), here.home())
+    put_back_gitfile_around(workspace.resolve(), here.home())
     root = config.root_of(workspace.resolve())
     follow(root)
     with here.journal() as connection:

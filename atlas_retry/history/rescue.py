@@ -23,11 +23,11 @@ from atlas_retry.patterns import regex
 from atlas_retry.state_dir import TURN, VALIDATION
 from atlas_retry.text.units import copyable
 from atlas_retry.workspace import discovery, gitmoves, gitunder, installed
-from atlas_retry.workspace.git import remove_special_rules
 from atlas_retry.workspace.snapshot import git_state, pins, restoring, shadow, state, trees
 from atlas_retry.workspace.snapshot.restoring import Restored
 from atlas_retry.workspace.snapshot.snapshots import load, snapshot
 from atlas_retry.workspace.snapshot.unheld import moved_caches
+from atlas_retry.workspace.walk import remove_special_rules
 
 START, ORIGIN, END, HELD, BEGUN = "start", "origin", "end", "undone", "undoing"
 _TIME, _TIME_CHARS = "%Y%m%d-%H%M%S-%f", 22

@@ -76,11 +76,11 @@ from atlas_retry.text import reinstalling
 from atlas_retry.text.json_text import encodable
 from atlas_retry.text.redaction import redact
 from atlas_retry.text.units import copyable, some
-from atlas_retry.workspace import gitfile, gitmoves, gitunder, installed, place
-from atlas_retry.workspace.git import remove_special_rules
+from atlas_retry.workspace import discovery, gitmoves, gitunder, installed, place
 from atlas_retry.workspace.outside import go_settings
 from atlas_retry.workspace.snapshot import pins, restoring, shadow, state, trees
 from atlas_retry.workspace.snapshot.unheld import folder_stat, moved_caches, note_caches
+from atlas_retry.workspace.walk import remove_special_rules
 
 if TYPE_CHECKING:
     from atlas_retry.run.door import Door
@@ -148,7 +148,7 @@ class Effects(Struct, kw_only=True):
 
     def snapshot(self, name: str) -> Taken:
         """Take a snapshot and keep it under a name within the run."""
-        gitfile.put_back(self.opened.root, self.opened.git.home)
+        discovery.put_back_gitfile(self.opened.root, self.opened.git.home)
         taken = self.opened.tracker.snapshot()
         shadow.keep(self.opened.git, f"runs/{self.run.run_id}/{name}", taken.id)
         return Taken(id=taken.id, tree=taken.work, left_out=taken.left_out)
@@ -466,7 +466,7 @@ class Effects(Struct, kw_only=True):
         """
         git, folder = self.opened.git, self._attempt_folder(number)
         # before git is asked anything
-        is_other = gitfile.put_back(git.root, git.home)
+        is_other = discovery.put_back_gitfile(git.root, git.home)
         start = self.kept("start")
         is_rebuilt = start is not None and pins.rebuild(git, start)
         repaired = (

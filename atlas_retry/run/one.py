@@ -33,8 +33,9 @@ from atlas_retry.run.triage import aligned, check_baseline, completed
 from atlas_retry.settings import AgentSettings
 from atlas_retry.text.redaction import redact, secret_values
 from atlas_retry.text.units import copyable, some, usd
-from atlas_retry.workspace import discovery, locking
-from atlas_retry.workspace.gitfile import holding
+from atlas_retry.workspace import discovery
+from atlas_retry.workspace.discovery import holding_gitfile
+from atlas_retry.workspace.isolation.lock import lock
 from atlas_retry.workspace.snapshot import shadow, state
 
 if TYPE_CHECKING:
@@ -128,7 +129,7 @@ def run_one(
     like `refuse_begun` and `refuse_leftovers`.
     """
     refuse_begun(opened.git, asked)
-    with locking.lock(opened.git):
+    with lock(opened.git):
         previous.refuse_leftovers(opened, emit)
         resume_point = ResumePoint(run_id=asked.run_id or state_dir.new_run_id())
         run_id = resume_point.run_id
@@ -191,7 +192,7 @@ def run_in_tree(
     state_dir.folder(folder)
     process.note_end(str(folder / rescue.ALL_ENDED))
     identity.sign(opened.git)
-    with process.orderly(), holding(opened.root, opened.git.home), ExitStack() as stack:
+    with process.orderly(), holding_gitfile(opened.root, opened.git.home), ExitStack() as stack:
         log = stack.enter_context(EventLog(folder / event_log.NAME))
         stack.enter_context(state_dir.beating(log.path))
         emit = fan_out((log, emit))

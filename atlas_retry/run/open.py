@@ -116,9 +116,9 @@ def _located(path: Path, environ: Mapping[str, str]) -> tuple[Path, Path]:
         raise UsageError(f"{path} is not a directory")
     home = state_dir.locate(environ)
     if (home / "workspaces").is_dir():
-        from atlas_retry.workspace.gitfile import put_back_around
+        from atlas_retry.workspace.discovery import put_back_gitfile_around
 
-        put_back_around(Path(os.path.realpath(path)), home)
+        put_back_gitfile_around(Path(os.path.realpath(path)), home)
     root = config.root_of(path)
     notes = (home / "workspaces" / state_dir.key_of(root)).glob("*.note")
     if any(notes):
@@ -128,7 +128,7 @@ def _located(path: Path, environ: Mapping[str, str]) -> tuple[Path, Path]:
 
 def _restore_after_kill(root: Path, home: Path, environ: Mapping[str, str]) -> None:
     """Restore what a killed atlas was changing, which may include the configuration."""
-    from atlas_retry.workspace.locking import lock
+    from atlas_retry.workspace.isolation.lock import lock
 
     with suppress(WorkspaceError), lock(open_workspace(root, home, environ=environ)):
         pass

@@ -43,9 +43,10 @@ from atlas_retry.run.open import OpenWorkspace
 from atlas_retry.run.progress import Progress
 from atlas_retry.run.settle import restored_notice
 from atlas_retry.text.units import some
-from atlas_retry.workspace import discovery, locking
-from atlas_retry.workspace.git import remove_special_rules
+from atlas_retry.workspace import discovery
+from atlas_retry.workspace.isolation.lock import lock
 from atlas_retry.workspace.snapshot import restoring, shadow, snapshots, state
+from atlas_retry.workspace.walk import remove_special_rules
 
 if TYPE_CHECKING:
     from atlas_retry.run.door import Door
@@ -89,7 +90,7 @@ def resume(run: RunRow, environ: Mapping[str, str], emit: Emit, *, ai_fix: bool)
     home = state_dir.locate(environ)
     git = discovery.open_workspace(Path(run.root), home, environ=environ)
     refuse_begun(git, asked)
-    with locking.lock(git):
+    with lock(git):
         process.end_marked(run.mark)
         if rescue.is_lost(git, run):
             raise WorkspaceError(

@@ -25,6 +25,8 @@ CACHES = words("""
     .turbo .parcel-cache .svelte-kit .angular
     """)
 """Names of dependency and cache folders, whose content can be made again."""
+CACHE = "dependency or cache folder"
+"""Reason to leave a folder out that can be made again."""
 
 Stat = tuple[int, int, int, int, int]
 """Stat data of a file or link: mode, size, mtime in ns, ctime in ns, inode."""

@@ -19,7 +19,6 @@ from atlas_retry.errors import UsageError, WorkspaceError
 from atlas_retry.patterns import regex
 from atlas_retry.process import Command, captured
 from atlas_retry.reading import read_start
-from atlas_retry.workspace.files import CACHES
 
 MINIMUM = (2, 31)
 """GIT_CONFIG_COUNT came with 2.31 (Git release notes)."""
@@ -285,19 +284,11 @@ def special_in(folder: Path, names: Collection[str] = RULES) -> Iterator[Path]:
             yield path
 
 
-def special_rules(root: Path, skipped: Collection[str] = CACHES) -> Iterator[Path]:
+def special_rules(root: Path, skipped: Collection[str] = ()) -> Iterator[Path]:
     """Those of a whole tree, except in folders with these names and in git's own."""
     for folder, folders, files in os.walk(root):
         folders[:] = {*folders}.difference(skipped, (".git",))
         yield from special_in(Path(folder), files)
-
-
-def remove_special_rules(root: Path) -> tuple[str, ...]:
-    """Remove those of a whole tree, which hold nothing; returns their paths."""
-    special = (*special_rules(root),)
-    for path in special:
-        path.unlink()
-    return tuple(str(path.relative_to(root)) for path in special)
 
 
 def waited_for(cwd: Path, environ: Mapping[str, str]) -> Path | None:
@@ -306,7 +297,7 @@ def waited_for(cwd: Path, environ: Mapping[str, str]) -> Path | None:
     of_git = map(_fifos, (git_dir, _common(git_dir))) if git_dir else ()
     of_user = (Path(environ.get("HOME", "/")) / name for name in _OF_USER)
     own = filter(_is_fifo, of_user)
-    return next(chain(own, *of_git, special_rules(cwd, ())), None)
+    return next(chain(own, *of_git, special_rules(cwd)), None)
 
 
 def _git_dir(cwd: Path) -> Path | None:

@@ -15,7 +15,6 @@ from atlas_retry.workspace.files import StoredFile
 from atlas_retry.workspace.git import MAX_NAMED, GitError, git, split
 from atlas_retry.workspace.gitmoves import GitTurn
 from atlas_retry.workspace.gittrace import ZERO
-from atlas_retry.workspace.snapshot.restoring import head_of
 from atlas_retry.workspace.snapshot.state import list_tree, read_state
 
 _OVER_THE_SAME_FILES = ("commit: ", "commit (initial)", "commit (amend)", "branch: ", "Branch: ")
@@ -58,8 +57,8 @@ def committed_since(ws: Workspace, snapshot_id: str, until: str | None = None) -
     Someone else committed them, or went to another commit: what an agent committed is undone.
     `until` is a later snapshot; None: now.
     """
-    was = head_of(read_state(ws, snapshot_id))
-    now = head_of(read_state(ws, until)) if until else head_in(ws.git_dir, ws.common_dir)
+    was = read_state(ws, snapshot_id).head
+    now = read_state(ws, until).head if until else head_in(ws.git_dir, ws.common_dir)
     if was is None or now is None or was == now:
         return frozenset()
     try:

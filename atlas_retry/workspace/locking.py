@@ -10,8 +10,6 @@ import msgspec
 
 from atlas_retry.errors import WorkspaceError
 from atlas_retry.workspace.discovery import Workspace
-from atlas_retry.workspace.isolation.isolated import put_back_aside
-from atlas_retry.workspace.isolation.layers import finish_accepting
 
 
 class Holder(msgspec.Struct, frozen=True, kw_only=True):
@@ -22,18 +20,15 @@ class Holder(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @contextmanager
-def lock(ws: Workspace) -> Iterator[None]:
+def held(ws: Workspace) -> Iterator[None]:
     """Be the only run in this work tree; each worktree of a repository has its own lock.
 
-    First restores what a killed run had changed temporarily, and finishes what it had begun to
-    accept. Raises WorkspaceError at once, with the other run's pid and start time.
+    Raises WorkspaceError at once, with the other run's pid and start time.
     """
     # without CLOEXEC a daemon that a gate leaves behind would hold it forever
     file = os.open(ws.home / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         _acquire(ws, file)
-        put_back_aside(ws)
-        finish_accepting(ws)
         yield
         os.ftruncate(file, 0)
     finally:

@@ -15,8 +15,8 @@ from pathlib import Path
 from msgspec import Struct, field
 
 from atlas_retry.workspace.discovery import Workspace
-from atlas_retry.workspace.files import CACHES, TEMPORARY, Attributes, Stat, Unheld, stat_of
-from atlas_retry.workspace.git import GitError, git, split
+from atlas_retry.workspace.files import CACHE, CACHES, TEMPORARY, Attributes, Stat, Unheld, stat_of
+from atlas_retry.workspace.git import GitError, git, special_rules, split
 
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 """Flags to open a folder whose files are read by name."""
@@ -31,8 +31,6 @@ KEPT_IN_CACHES = {
 """Settings and state that people keep in folders of caches, which nobody can make again."""
 CACHE_MARKS = ("CACHEDIR.TAG", "pyvenv.cfg")
 """Files that mark a cache folder. Source: bford.info/cachedir and Python's `venv`."""
-CACHE = "dependency or cache folder"
-"""Reason to leave a folder out that can be made again."""
 _TOO_MANY = f"ignored, and all ignored files together are more than {MAX_IGNORED_BYTES >> 20} MiB"
 NESTED = "git's own files of a nested repository"
 UNREADABLE = "cannot be read"
@@ -348,3 +346,11 @@ def _without(ws: Workspace) -> dict[str, str]:
         "GIT_WORK_TREE": str(ws.root),
         "GIT_INDEX_FILE": str(ws.home / "no-index"),
     }
+
+
+def remove_special_rules(root: Path) -> tuple[str, ...]:
+    """Remove those of a whole tree, which hold nothing; returns their paths."""
+    special = (*special_rules(root, CACHES),)
+    for path in special:
+        path.unlink()
+    return tuple(str(path.relative_to(root)) for path in special)

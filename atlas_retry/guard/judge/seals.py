@@ -22,7 +22,7 @@ from atlas_retry.settings import GuardSettings, Settings
 from atlas_retry.text.globs import overlap
 from atlas_retry.workspace import outside
 from atlas_retry.workspace.discovery import Workspace
-from atlas_retry.workspace.files import Stat, differing, stat_of
+from atlas_retry.workspace.files import CACHE, Stat, differing, stat_of
 from atlas_retry.workspace.gitfacts import git_facts
 from atlas_retry.workspace.installed import Holding, hold, moved_away, own_installation
 from atlas_retry.workspace.outside import (
@@ -44,7 +44,7 @@ from atlas_retry.workspace.snapshot.unheld import (
     folder_stat,
     take_away,
 )
-from atlas_retry.workspace.walk import CACHE, Scan
+from atlas_retry.workspace.walk import Scan
 
 _OF_HOME = words("""
     .bashrc .bash_profile .bash_login .bash_aliases .profile .zshrc .zshenv .zprofile .gitconfig

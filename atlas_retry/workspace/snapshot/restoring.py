@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from atlas_retry.errors import WorkspaceError
 from atlas_retry.text.units import counted
 from atlas_retry.workspace import place
-from atlas_retry.workspace.discovery import Workspace, commit_in, head_in
+from atlas_retry.workspace.discovery import Workspace, head_in
 from atlas_retry.workspace.files import USUAL_FOLDER, Attributes, StoredFile
 from atlas_retry.workspace.place import Contents, folders_above, parents
 from atlas_retry.workspace.snapshot.git_state import is_staged, put_back_index
@@ -130,14 +130,7 @@ def restore(
 
 def is_head(ws: Workspace, held: TreeState) -> bool:
     """Whether the last commit is that of a snapshot, or that is not known."""
-    return "own/HEAD" not in held.git or head_of(held) == head_in(ws.git_dir, ws.common_dir)
-
-
-def head_of(held: TreeState) -> str | None:
-    """The last commit when a snapshot was taken; None if there was none, or only git could tell."""
-    if "own/HEAD" not in held.git:
-        return None
-    return commit_in(held.in_git)
+    return "own/HEAD" not in held.git or held.head == head_in(ws.git_dir, ws.common_dir)
 
 
 class Begun(Struct, frozen=True, kw_only=True):

@@ -19,6 +19,7 @@ from atlas_retry.reading import read_file
 from atlas_retry.workspace import place
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.files import (
+    CACHE,
     FILE,
     SURELY_SETTLED_NS,
     USUAL_FOLDER,
@@ -42,7 +43,7 @@ from atlas_retry.workspace.snapshot.state import (
     remember_state,
     stored_as,
 )
-from atlas_retry.workspace.walk import CACHE, UNREADABLE, Scan, look_over
+from atlas_retry.workspace.walk import UNREADABLE, Scan, look_over
 
 _TRIES = 4
 

@@ -10,12 +10,19 @@ from msgspec import Struct
 
 from atlas_retry.model import Change, ChangeStatus
 from atlas_retry.patterns import regex
-from atlas_retry.workspace.discovery import Workspace
-from atlas_retry.workspace.files import Attributes, StoredFile, Unheld, blob_id, differing, entry_of
+from atlas_retry.workspace.discovery import Workspace, commit_in
+from atlas_retry.workspace.files import (
+    CACHE,
+    Attributes,
+    StoredFile,
+    Unheld,
+    blob_id,
+    differing,
+    entry_of,
+)
 from atlas_retry.workspace.git import GitError, split
 from atlas_retry.workspace.place import parents
 from atlas_retry.workspace.snapshot.shadow import read_blobs, shadow_git
-from atlas_retry.workspace.walk import CACHE
 
 WORK, IGNORED = "work/", "ignored/"
 INDEX, MANIFEST = "index", "manifest"
@@ -87,6 +94,11 @@ class TreeState(Struct, frozen=True, kw_only=True, dict=True):
     def in_git(self) -> dict[str, bytes]:
         """Contents of git's own small files by their names in a git directory."""
         return {name.partition("/")[2]: file.content for name, file in self.git.items()}
+
+    @property
+    def head(self) -> str | None:
+        """The last commit; None if there was none, or only git could tell."""
+        return commit_in(self.in_git) if "own/HEAD" in self.git else None
 
     def may_lack(self, path: str) -> bool:
         """Whether the snapshot left a path out for another reason than being in a cache."""
