@@ -209,6 +209,7 @@ _OF_MECHANISMS = (
     ),
     ("suppression-added", "held", "the failing checker is silenced; noted for other checkers"),
     ("needed-by-tests", "held", "the tests pass only with a kept change"),
+    ("settings-needed", "held", "gates pass only with changed settings"),
     ("not-under-git", "held", "the gates pass only with files that git ignores"),
     ("skipped-test", "review", "a test that failed is skipped now"),
     (

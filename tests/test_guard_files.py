@@ -232,9 +232,9 @@ PARTS = [
     ("requirements.txt", "a\n", "file:b\n", "`file:b`"),
     ("requirements.txt", "a\n", f"-{'x' * 60}\n", f"`-{'x' * 59}`"),
     ("requirements-dev.txt", "a==1\nb==1\n", "a==1\n", "`b==1`"),
-    ("requirements-test.txt", "a==1\n", "a==2\n", "`a==1`"),
-    ("requirements.lint.txt", "a==1\n", "a==2\n", "`a==1`"),
-    ("constraints.txt", "a==1\n", "a==2\n", "`a==1`"),
+    ("requirements-test.txt", "a==2\n", "a==1\n", "`a==2`"),
+    ("requirements.lint.txt", "a==2\n", "a==1\n", "`a==2`"),
+    ("constraints.txt", "a==2\n", "a==1\n", "`a==2`"),
 ]  # fmt: skip
 OWN = [
     ("pyproject.toml", "[project]\nversion = '1'\n", "[project]\nversion = '2'\n"),

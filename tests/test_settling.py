@@ -23,7 +23,7 @@ from atlas_retry.model import (
 from atlas_retry.run.held import account
 from atlas_retry.run.loop import retry
 from atlas_retry.run.progress import Progress
-from atlas_retry.run.settle import NEEDED, UNSEEN
+from atlas_retry.run.settle import NEEDED, SETTINGS_NEEDED, UNSEEN
 from tests.projects import TEST, Project, git
 from tests.values import gate, result, validation
 from tests.worlds import Files, World, run, validated, words
@@ -243,6 +243,23 @@ def test_only_gates_that_may_read_tests_verify_kept_changes() -> None:
     )
     retry(world.effects(run(gates=gates)))
     assert [[g.name for g in gates] for gates in world.asides] == [["tests", "own"]]
+
+
+def test_all_gates_verify_kept_settings() -> None:
+    gates = (gate("lint", Kind.LINT), gate())
+    seen = Violation(rule="settings-added", path="test", detail="only adds")
+    kept = replace(KEEPS, noted=(seen,))
+    world = World(turns=[{"code": "right", "test": "more"}], judgements=[kept])
+    world.gates_say = lambda files: validation(
+        result(
+            "lint", Status.FAILED if files["test"] == "strict" else Status.PASSED, kind=Kind.LINT
+        ),
+        *validated(files).results,
+    )
+    outcome = retry(world.effects(run(1, gates)))
+    assert [[g.name for g in gates] for gates in world.asides] == [["tests"], ["lint"]]
+    (held,) = outcome.attempts[0].held
+    assert (held.rule, held.path, held.needed) == (SETTINGS_NEEDED.rule, "test", True)
 
 
 def test_a_coverage_threshold_does_not_fail_the_verification() -> None:

@@ -7,6 +7,7 @@ from msgspec.structs import asdict, replace
 from atlas_retry.guard import beside, decides, grown, inline, places, ratchet, settings, sources
 from atlas_retry.guard.case import Answer, Case, Delta, Ruling, Scene, scene
 from atlas_retry.guard.judgement import Judgement
+from atlas_retry.guard.unneeded import unneeded
 from atlas_retry.model import Held, Verdict, Violation
 from atlas_retry.text.globs import Globs
 from atlas_retry.text.units import bounded
@@ -42,7 +43,7 @@ def _in_the_tree(deltas: Sequence[Delta], change: Scene) -> Iterator[Ruling]:
 
 def _deciding(delta: Delta, reason: Ruling, change: Scene) -> list[Ruling]:
     refused = [r for r in sources.rulings(delta, change) if r.answer is Answer.REFUSED]
-    kept = grown.growth(delta, reason, change) or settings.more(delta, reason)
+    kept = grown.growth(delta, reason, change) or unneeded(delta, reason, change)
     return refused or [kept or reason]
 
 

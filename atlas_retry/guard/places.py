@@ -19,6 +19,7 @@ TESTS = globs(
     *Test.java *Tests.java *TestCase.java *IT.java *Spec.java Test[A-Z]*.java
     *Test.kt *Tests.kt *Spec.kt *Test.scala *Tests.scala *Spec.scala *Test.groovy *Spec.groovy
     *Test.php *Tests.php *TestCase.php *Test.cs *Tests.cs *Tests.swift *Test.swift
+    !requirements*.txt !constraints*.txt
     !src/*[mM]ain/java/ !src/*[mM]ain/kotlin/ !src/*[mM]ain/scala/ !src/*[mM]ain/groovy/
     conftest.py *.bats *.snap *.golden *.ambr *.approved.* *.expected *.stdout *.stderr *.t
     """

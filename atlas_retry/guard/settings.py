@@ -1,13 +1,11 @@
 """Which parts of files decide that the product and its checks share."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from itertools import chain
 
-from msgspec.structs import replace
-
 from atlas_retry.guard import places
-from atlas_retry.guard.case import Answer, Delta, Ruling
+from atlas_retry.guard.case import Delta
 from atlas_retry.patterns import regex, words
 from atlas_retry.text.documents import Key, flat, parse
 from atlas_retry.workspace.files import differing
@@ -70,7 +68,7 @@ BY_LINE: dict[str, re.Pattern[str]] = {
 """Patterns of deciding lines in files that are not parsed."""
 
 _REQUIREMENTS = regex(r"^(requirements|constraints)[\w.-]*\.txt$")
-_REDIRECTED = regex(r"^\s*-|://|git\+|file:|@")
+REDIRECTED = regex(r"^\s*-|://|git\+|file:|@")
 
 
 def is_shared(path: str) -> bool:
@@ -86,15 +84,25 @@ def deciding_part(delta: Delta) -> str | None:
         return None
     if _REQUIREMENTS.match(name):
         return _of_requirements(delta)
+    keys = decisive(delta)
+    if keys is None:
+        return "a file that cannot be read"
+    return f"`{'.'.join(keys[0]).strip()[:60]}`" if keys else None
+
+
+def decisive(delta: Delta) -> list[Key] | None:
+    """The changed settings of a shared file that decide; None if it cannot be read."""
+    name = places.name(delta.path)
     counts = BY_KEY.get(name) or (lambda key: bool(BY_LINE[name].search(key[0])))
     old, new = _leaves(delta.path, delta.before), _leaves(delta.path, delta.after)
     if old is None or new is None:
-        return "a file that cannot be read"
-    for key in sorted(differing(old, new)):
-        is_new = key not in old and _is_addition(key)
-        if _redirects(old.get(key), new.get(key)) or (counts(key) and not is_new):
-            return f"`{'.'.join(key).strip()[:60]}`"
-    return None
+        return None
+
+    def decides(key: Key) -> bool:
+        is_added = key not in old and _is_addition(key)
+        return _redirects(old.get(key), new.get(key)) or (counts(key) and not is_added)
+
+    return [key for key in sorted(differing(old, new)) if decides(key)]
 
 
 _STARTED_BY_OTHERS = regex(r"^(pre|post|install|prepare|version|dependencies)")
@@ -105,57 +113,7 @@ def _is_addition(key: Key) -> bool:
     """Whether a new setting is a script that nothing starts, or a dependency from its registry."""
     if key[0] == "scripts":
         return not _STARTED_BY_OTHERS.match(key[-1])
-    return any(map(_DEPENDS.search, key)) and key[-1] not in ("path", "git", "registry", "url")
-
-
-def more(delta: Delta, reason: Ruling) -> Ruling | None:
-    """The ruling on settings that only have more dependencies, jobs or steps; None for others."""
-    if reason.rule not in ("settings-changed", "pipeline-changed") or is_shared(delta.path):
-        return None
-    old, new = (parse(delta.path, content or b"") for content in (delta.before, delta.after))
-    if not (isinstance(old, dict) and old and _grew(old, new, "")):
-        return None
-    return replace(
-        reason,
-        answer=Answer.NOTED,
-        rule="settings-added",
-        detail="only adds, and the gates pass without",
-        as_before=(delta.old_mode, delta.before) if delta.old_mode and delta.before else None,
-        is_proved=True,
-    )
-
-
-_ITEMS = words("jobs steps repos hooks")
-"""Lists and tables of CI and pre-commit whose members run by themselves."""
-
-
-def _grew(old: object, new: object, key: str) -> bool:
-    """Whether everything is there as it was, in order, among more of what may be added."""
-    # as text: `True` is not `1` there
-    if repr(old) == repr(new):
-        return True
-    depends = bool(_DEPENDS.search(key))
-    if isinstance(old, str) and isinstance(new, str):
-        return depends and _more_lines(old, new)
-    if not isinstance(old, dict | list) or not isinstance(new, dict | list):
-        return False
-    may_add = depends or key in _ITEMS or len(old) == len(new)
-    return may_add and (_each(old, new) if isinstance(old, dict) else _in_order(old, iter(new)))
-
-
-def _each(old: Mapping[str, object], new: object) -> bool:
-    there = new if isinstance(new, dict) else {}
-    return all(name in there and _grew(old[name], there[name], f"{name}") for name in old)
-
-
-def _in_order(old: list[object], rest: Iterator[object]) -> bool:
-    return all(any(_grew(one, other, "") for other in rest) for one in old)
-
-
-def _more_lines(old: str, new: str) -> bool:
-    """Whether all lines are there, and the others name packages of an index."""
-    lines, now = set(old.split("\n")), set(new.split("\n"))
-    return lines <= now and not any(map(_REDIRECTED.search, now - lines))
+    return any(map(DEPENDS.search, key)) and key[-1] not in ("path", "git", "registry", "url")
 
 
 def _leaves(path: str, content: bytes | None) -> dict[Key, object] | None:
@@ -176,14 +134,30 @@ def _redirects(old: object, new: object) -> bool:
 
 
 def _of_requirements(delta: Delta) -> str | None:
-    """A requirement from elsewhere than the index; other new ones are additions."""
+    """A requirement from elsewhere than the index; other new ones are additions.
+
+    A package of the tests may move to a later version, and not be dropped.
+    """
     old, new = delta.old_text.splitlines(), delta.new_text.splitlines()
     gone = [line for line in filter(str.strip, old) if line not in new]
-    came = (line for line in new if line not in old)
-    led = list(filter(_REDIRECTED.search, came))
-    of_tests = re.search(r"dev|test|lint|constraints", places.name(delta.path))
-    decisive = led or (gone if of_tests else [])
+    came = [line for line in new if line not in old]
+    if not re.search(r"dev|test|lint|constraints", delta.path):
+        gone = []
+    left = [line for line in gone if not any(is_later(line, other) for other in came)]
+    decisive = [*filter(REDIRECTED.search, came), *left]
     return f"`{decisive[0].strip()[:60]}`" if decisive else None
+
+
+def is_later(old: str, new: str) -> bool:
+    """Whether only the version differs, and is later: `ruff==0.6`, `actions/checkout@v4`."""
+    was, now = _VERSION.fullmatch(old), _VERSION.fullmatch(new)
+    if not (was and now) or was["name"] != now["name"]:
+        return False
+    before, after = ([*map(int, one["version"].split("."))] for one in (was, now))
+    return before < after
+
+
+_VERSION = regex(r"(?P<name>[^\d=@](.*[=~>]=|.*@v?)|v?)\s*(?P<version>\d+(\.\d+)*)\s*(#.*)?")
 
 
 _MANIFESTS = words("""
@@ -198,7 +172,7 @@ def is_manifest(path: str) -> bool:
     return name in _MANIFESTS or bool(_REQUIREMENTS.match(name))
 
 
-_DEPENDS = regex(r"(?i)depend|require|^deps$")
+DEPENDS = regex(r"(?i)depend|require|^deps$")
 
 
 def dependencies_changed(delta: Delta) -> bool:
@@ -208,4 +182,4 @@ def dependencies_changed(delta: Delta) -> bool:
     old, new = _leaves(delta.path, delta.before), _leaves(delta.path, delta.after)
     if places.name(delta.path) not in BY_KEY or old is None or new is None:
         return bool(delta.added_lines)
-    return any(map(_DEPENDS.search, chain.from_iterable(differing(old, new))))
+    return any(map(DEPENDS.search, chain.from_iterable(differing(old, new))))

@@ -34,7 +34,7 @@ class SourceRule(Struct, frozen=True, kw_only=True):
 
 _RUNNER_NAMES = r"""
       PYTEST_CURRENT_TEST | PYTEST_XDIST_\w+ | PYTEST_VERSION | _called_from_test
-    | ["'](_?pytest|unittest|nose2?)["'] \s+ (not\s+)? in \s+ sys\.modules
+    | ["'](_?pytest|unittest|nose2?)["'] \s+ (not\s+)? in \s+ sys\.(modules|argv)
     | sys\.modules\.get\(\s*["'](_?pytest|unittest|nose2?)["']
     | sys\.(argv|modules)\b .* ["'][^"']*(pytest|unittest)
     | JEST_WORKER_ID | VITEST(_\w+)?\b | \bMOCHA_\w+ | NODE_TEST_CONTEXT | import\.meta\.vitest

@@ -57,6 +57,14 @@ NEEDED = Proof(
     excused=frozenset({"threshold"}),  # fewer tests may cover too little
 )
 """Proof of kept changes. These gates may read files that decide; others judge the tree as left."""
+SETTINGS_NEEDED = Proof(
+    rule="settings-needed",
+    detail="The gates pass only with this change.",
+    announced="running again with the original settings, because some were changed",
+    reason="confirmation with the original settings",
+    proving=frozenset(Kind) - NEEDED.proving - {Kind.REVIEW},
+)
+"""Proof of kept changes of settings for all other gates."""
 UNSEEN = Proof(
     rule="not-under-git",
     detail="The gates pass only with it, but no commit would contain it.",
@@ -201,10 +209,22 @@ def _validated(
     attempt = _marked(attempt, needed=False)
     if not judgement.blocks or not judgement.as_before:
         return attempt, end, validation
-    attempt, proved = _confirmed(attempt, validation, judgement.as_before, NEEDED, do)
+    attempt, proved = _without_kept(attempt, validation, judgement, do)
     if proved is validation:
         return attempt, end, validation
     return attempt, do.snapshot(f"{attempt.number}-end"), proved
+
+
+def _without_kept(
+    attempt: Attempt, validation: Validation, judgement: Judgement, do: Effects
+) -> tuple[Attempt, Validation]:
+    """Run a green again without kept changes: the tests without any, other gates with settings."""
+    attempt, proved = _confirmed(attempt, validation, judgement.as_before, NEEDED, do)
+    if proved is not validation:
+        return attempt, proved
+    noted = {violation.path for violation in judgement.noted}
+    settings = {path: old for path, old in judgement.as_before.items() if path in noted}
+    return _confirmed(attempt, validation, settings, SETTINGS_NEEDED, do)
 
 
 def _once_staged(

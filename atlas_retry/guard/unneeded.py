@@ -1,0 +1,155 @@
+"""Changes of settings that the gates should not need; whether they do is seen by running them."""
+
+import re
+from collections.abc import Iterator, Mapping
+from itertools import chain
+
+from msgspec.structs import replace
+
+from atlas_retry.guard import places
+from atlas_retry.guard.case import Answer, Delta, Ruling, Scene, more_often
+from atlas_retry.guard.settings import DEPENDS, REDIRECTED, decisive, is_later, is_shared
+from atlas_retry.guard.tokens import WORD
+from atlas_retry.patterns import regex, words
+from atlas_retry.text.documents import Key, flat, parse
+from atlas_retry.text.globs import Globs
+from atlas_retry.workspace.files import differing
+
+
+def unneeded(delta: Delta, reason: Ruling, scene: Scene) -> Ruling | None:
+    """The ruling on settings that are kept if the gates pass with the earlier ones too.
+
+    They only add dependencies, jobs, steps or rules, run a later version, ask a checker for more,
+    or ignore nothing that is there. None for others.
+    """
+    if delta.before is None or delta.after is None or delta.old_mode != delta.new_mode:
+        return None
+    if not _only_adds(delta, reason, scene):
+        return None
+    return replace(
+        reason,
+        answer=Answer.NOTED,
+        rule="settings-added",
+        detail="only adds, and the gates pass without",
+        as_before=(delta.old_mode, delta.before) if delta.old_mode else None,
+        is_proved=True,
+    )
+
+
+def _only_adds(delta: Delta, reason: Ruling, scene: Scene) -> bool:
+    if places.name(delta.path) == ".gitignore":
+        return _ignores_nothing(delta, scene)
+    if _MAKEFILE.search(places.name(delta.path)):
+        return _has_more_rules(delta.old_text, delta.new_text)
+    if reason.rule == "settings-changed" and _asks_more(delta):
+        return True
+    if reason.rule not in ("settings-changed", "pipeline-changed") or is_shared(delta.path):
+        return False
+    old, new = (parse(delta.path, content or b"") for content in (delta.before, delta.after))
+    return isinstance(old, dict) and bool(old) and _grew(old, new, "")
+
+
+def _ignores_nothing(delta: Delta, scene: Scene) -> bool:
+    """Whether all patterns are there, and the new ones match no file."""
+    lost = more_often(enumerate(delta.old_text.splitlines()), delta.new_text.splitlines())
+    patterns = Globs(tuple(line for _, line in delta.added_lines if line.strip()[:1] != "#"))
+    folder = delta.path.removesuffix(".gitignore")
+    paths = {*scene.case.before.paths(), *scene.case.after.paths()}
+    there = (path.removeprefix(folder) for path in paths if path.startswith(folder))
+    return not any(lost) and not any(map(patterns.match, there))
+
+
+_MAKEFILE = regex(r"(?i)^(gnu)?makefile$|\.mk$|^\.?justfile$")
+_RULE = regex(r"[\w-]+( [\w-]+)*\s*:(?![:=])[^=$%]*")
+"""The head of a rule for plain names, which computes nothing when it is read."""
+_PHONY = regex(r"(?m)^\.PHONY\s*:(.*)\n?")
+
+
+def _has_more_rules(old: str, new: str) -> bool:
+    """Whether everything is there in order, and all else are rules under names without a use."""
+    phony, now = (set(" ".join(_PHONY.findall(text)).split()) for text in (old, new))
+    before, after = (_blocks(_PHONY.sub("", text)) for text in (old, new))
+    rest = iter(after)
+    if not phony <= now or after[:1] != before[:1] or not all(block in rest for block in before):
+        return False
+    known = {*WORD.findall(old)}
+    heads = [block.partition("\n")[0] for block in after if block not in before]
+    names = chain.from_iterable(WORD.findall(head.partition(":")[0]) for head in heads)
+    return len(after) - len(before) == len(heads) and (
+        all(map(_RULE.fullmatch, heads)) and known.isdisjoint(names)
+    )
+
+
+def _blocks(text: str) -> list[str]:
+    """Lines of a Makefile, each with the indented ones below it."""
+    lines = (line.rstrip() for line in text.splitlines())
+    plain = "\n".join(line for line in lines if line.strip()[:1] not in ("", "#"))
+    return re.split(r"\n(?![ \t])", plain)
+
+
+_MORE = regex(
+    r"(?i)select|enabled?$|checks?$|strict|^warn|error|disallow|require|deny|threshold|under$"
+)
+"""Names of settings that ask for more with more members, a higher number, or if they are true."""
+_LESS = regex(r"(?i)ignore|exclude|omit|skip|disable|allow(ed)?$|^max")
+"""Names of settings that ask for less then."""
+
+
+def _asks_more(delta: Delta) -> bool:
+    """Whether each setting that changed asks checks for more; what is not known does not."""
+    old, new = (flat(parse(delta.path, content or b"")) for content in (delta.before, delta.after))
+    keys = decisive(delta) if is_shared(delta.path) else differing(old, new)
+    return bool(keys) and all(_is_stricter(key, old.get(key), new.get(key)) for key in keys or ())
+
+
+def _is_stricter(key: Key, old: object, new: object) -> bool:
+    less, more = (any(map(pattern.search, key)) for pattern in (_LESS, _MORE))
+    fewer, rest = (new, old) if less else (old, new)
+    if less is more:
+        return False
+    if isinstance(fewer, int | float) and isinstance(rest, int | float):
+        return fewer <= rest
+    if not (isinstance(fewer, tuple) and isinstance(rest, tuple)):
+        return False
+    takes_back = any(item[:1] in ("-", "!") for item in {*rest} - {*fewer})
+    return {*fewer} <= {*rest} and not takes_back
+
+
+_ITEMS = words("jobs steps repos hooks matrix envlist env_list")
+"""Lists and tables of CI, tox and pre-commit whose members run by themselves."""
+_VERSIONS = words("uses rev")
+"""What CI and pre-commit run, with its version."""
+
+
+def _grew(old: object, new: object, key: str) -> bool:
+    """Whether everything is there as it was, in order, among more of what may be added."""
+    # as text: `True` is not `1` there
+    if repr(old) == repr(new):
+        return True
+    depends = bool(DEPENDS.search(key))
+    if isinstance(old, str) and isinstance(new, str):
+        return is_later(old, new) if key in _VERSIONS else depends and _more_lines(old, new)
+    if not isinstance(old, dict | list) or not isinstance(new, dict | list):
+        return False
+    may_add = depends or key in _ITEMS or len(old) == len(new)
+    return may_add and (
+        _each(old, new, key) if isinstance(old, dict) else _in_order(old, iter(new))
+    )
+
+
+def _each(old: Mapping[str, object], new: object, key: str) -> bool:
+    there = new if isinstance(new, dict) else {}
+    # a matrix runs more with more values, and less with more that is excluded
+    inner = {name: key if key == "matrix" != name else f"{name}" for name in old}
+    excludes = "exclude" in there.keys() - old.keys()
+    return not excludes and all(n in there and _grew(old[n], there[n], inner[n]) for n in old)
+
+
+def _in_order(old: list[object], rest: Iterator[object]) -> bool:
+    return all(any(_grew(one, other, "") for other in rest) for one in old)
+
+
+def _more_lines(old: str, new: str) -> bool:
+    """Whether all lines are there, and the others name packages of an index."""
+    lines, now = set(old.split("\n")), set(new.split("\n"))
+    return lines <= now and not any(map(REDIRECTED.search, now - lines))
