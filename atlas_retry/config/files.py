@@ -94,13 +94,17 @@ def find(
     project = ConfigFile(path="(proposed)", content=proposed or b"")
     if path:
         project = read(path) if named else reads(path)
+    user = user_path(environ)
+    if user and os.path.lexists(other := user.with_suffix(".yml")):
+        raise ConfigError("is not read", place=Place(str(other)), remedy=f"mv {other} {user}")
+    ours = sorted(name for name in environ if name.startswith(PREFIX))
     return ConfigSources(
         project=project,
-        user=_users_file(environ),
+        user=read(user) if user and os.path.lexists(user) else None,
         root=root,
         folder=_folder_of(path, root) if path else ".",
         home=environ.get("HOME", "~"),
-        variables=_variables(environ),
+        variables={name: environ[name] for name in ours if not name.startswith(NOT_KEYS)},
         reads=reads,
     )
 
@@ -162,11 +166,6 @@ def _candidates(start: Path, root: Path) -> Iterator[Path]:
             return
 
 
-def _variables(environ: Mapping[str, str]) -> dict[str, str]:
-    ours = sorted(name for name in environ if name.startswith(PREFIX))
-    return {name: environ[name] for name in ours if not name.startswith(NOT_KEYS)}
-
-
 def user_path(environ: Mapping[str, str]) -> Path | None:
     """Path of the user's file. XDG Base Directory 0.8: a relative XDG_CONFIG_HOME is ignored."""
     base = environ.get("XDG_CONFIG_HOME", "")
@@ -174,13 +173,6 @@ def user_path(environ: Mapping[str, str]) -> Path | None:
         return Path(base, "atlas", "config.yaml")
     home = environ.get("HOME")
     return Path(home, ".config", "atlas", "config.yaml") if home else None
-
-
-def _users_file(environ: Mapping[str, str]) -> ConfigFile | None:
-    path = user_path(environ)
-    if path and os.path.lexists(other := path.with_suffix(".yml")):
-        raise ConfigError("is not read", place=Place(str(other)), remedy=f"mv {other} {path}")
-    return read(path) if path and os.path.lexists(path) else None
 
 
 def _nothing_found(start: Path, root: Path) -> ConfigError:

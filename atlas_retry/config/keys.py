@@ -52,23 +52,26 @@ def _folder(value: str) -> bool:
     return bool(value.strip()) and "\0" not in value and is_inside
 
 
-def _variable(value: str) -> bool:
-    return value.isidentifier() and value.isascii()
-
-
-def _jobs(value: str | int) -> bool:
-    return isinstance(value, str) or 1 <= value <= MAX_JOBS
-
-
 Accept = Literal["none", "baseline"]
 """Which problems a gate tolerates."""
 When = Literal["always", "ci"]
 """Where a gate runs."""
 Folder = Annotated[str, that(_folder, "a path inside the project, relative and without ..")]
-Variable = Annotated[str, that(_variable, "the name of an environment variable")]
+Variable = Annotated[
+    str,
+    that(
+        lambda name: name.isidentifier() and name.isascii(), "the name of an environment variable"
+    ),
+]
 Pattern = Annotated[str, that(_pattern)]
 Extends = Annotated[str | tuple[str, ...], Meta(description="a path or a list of paths")]
-Jobs = Annotated[int | Literal["auto"], that(_jobs, f"auto or a whole number from 1 to {MAX_JOBS}")]
+Jobs = Annotated[
+    int | Literal["auto"],
+    that(
+        lambda jobs: jobs == "auto" or 1 <= jobs <= MAX_JOBS,
+        f"auto or a whole number from 1 to {MAX_JOBS}",
+    ),
+]
 
 
 # --- the gates -------------------------------------------------------------------------------

@@ -31,8 +31,8 @@ from atlas_retry.diagnostics.runner_logs import (
     PRE_COMMIT,
     go_text,
 )
+from atlas_retry.diagnostics.sections import OutputSection, folders_of, inside_root, separated
 from atlas_retry.diagnostics.selecting import folder_of
-from atlas_retry.diagnostics.streams import OutputSection, folders_of, inside_root, separated
 from atlas_retry.diagnostics.summaries import failures_counted
 from atlas_retry.diagnostics.table import LineFormat
 from atlas_retry.diagnostics.tests_ran import tests_ran

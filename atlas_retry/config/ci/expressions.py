@@ -187,17 +187,13 @@ def _compared(sign: str, left: object, right: object) -> object:
         found = bool(re.search(right, text_of(left))) if isinstance(right, re.Pattern) else False
         return found is (sign == "=~")
     if sign in ("==", "!="):
-        same = _plain(left) == _plain(right) if type(left) is type(right) else _same(left, right)
-        return same is (sign == "==")
+        plain = _plain if type(left) is type(right) else _number
+        return (plain(left) == plain(right)) is (sign == "==")
     return _COMPARISONS[sign](_number(left), _number(right))
 
 
 def _plain(value: object) -> object:
     return value.lower() if isinstance(value, str) else value
-
-
-def _same(left: object, right: object) -> bool:
-    return _number(left) == _number(right)
 
 
 def _number(value: object) -> float:
@@ -226,21 +222,16 @@ def _contains(whole: object, part: object) -> bool:
     return text_of(part).lower() in text_of(whole).lower()
 
 
-def _formatted(pattern: object, *values: object) -> str:
-    return re.sub(r"\{(\d+)\}", lambda place: text_of(values[int(place[1])]), text_of(pattern))
-
-
-def _joined(values: object, separator: object = ",") -> str:
-    listed = values if isinstance(values, list) else [values]
-    return text_of(separator).join(map(text_of, listed))
-
-
 _FUNCTIONS: Mapping[str, Callable[..., object]] = {
     "contains": _contains,
     "startswith": lambda text, start: text_of(text).lower().startswith(text_of(start).lower()),
     "endswith": lambda text, end: text_of(text).lower().endswith(text_of(end).lower()),
-    "format": _formatted,
-    "join": _joined,
+    "format": lambda text, *values: re.sub(
+        r"\{(\d+)\}", lambda place: text_of(values[int(place[1])]), text_of(text)
+    ),
+    "join": lambda values, between=",": text_of(between).join(
+        map(text_of, values if isinstance(values, list) else [values])
+    ),
     "tojson": json.dumps,
     "fromjson": lambda text: json.loads(text_of(text)),
 }

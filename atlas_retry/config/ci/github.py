@@ -193,7 +193,7 @@ def _system_of(reader: "_Steps", job: Table) -> str:
 
 def _first_that_runs(rows: Sequence[list[CiLine]]) -> list[CiLine]:
     """The lines of a step in the first row of a matrix in which it runs."""
-    return next((lines for lines in rows if any(not n.left_out for n in lines)), rows[0])
+    return next((lines for lines in rows if not all(n.left_out for n in lines)), rows[0])
 
 
 def _inputs(declared: Table, given: Table, context: Mapping[str, object]) -> dict[str, object]:
@@ -269,7 +269,8 @@ class _Steps(Struct, kw_only=True):
         inner = self._inside(step)
         cwd = inner.below(inner.filled(step.get("working-directory", self.cwd)))
         script = re.sub(r"\$\{?GITHUB_WORKSPACE\b\}?", ROOT, inner.filled(step["run"]))
-        if other := _other_shell(str(step.get("shell", self.shell))):
+        program = str(step.get("shell", self.shell)).partition(" ")[0].removesuffix(".exe")
+        if other := OTHER_SHELLS.get(program):
             inner.left_out = inner.left_out or f"it is written for {other}"
             yield inner.line(script.strip(), cwd, {}, (script.strip(),), [])
             return
@@ -330,13 +331,14 @@ class _Steps(Struct, kw_only=True):
         elif name.startswith("./") and depth < DEPTH:
             yield from self._local(name.removeprefix("./").rstrip("/"), given, inner, depth)
         elif template := ACTIONS.get(name):
-            text = inner.filled(
-                re.sub(r"\{([\w-]+)(?::([^}]*))?\}", lambda m: _input(given, m), template)
+            inputs = re.sub(
+                r"\{([\w-]+)(?::([^}]*))?\}",
+                lambda m: text_of(given.get(m[1], m[2] or "")),
+                template,
             )
-            line = " ".join(text.split())
-            yield inner.line(
-                line, inner.below(str(given.get("working-directory", "."))), {}, (line,), []
-            )
+            line = " ".join(inner.filled(inputs).split())
+            cwd = inner.below(str(given.get("working-directory", ".")))
+            yield inner.line(line, cwd, {}, (line,), [])
         elif not SETS_UP.search(name):
             inner.left_out = inner.left_out or "only GitHub can run this action"
             text = f"uses: {step['uses']}"
@@ -394,15 +396,5 @@ class _Steps(Struct, kw_only=True):
         return path
 
 
-def _other_shell(shell: str) -> str:
-    """The language of a script that is not one for a POSIX shell; empty if it is."""
-    program = shell.partition(" ")[0].removesuffix(".exe")
-    return OTHER_SHELLS.get(program, "")
-
-
 def _from_root(path: str) -> str:
     return normpath(path.removeprefix(ROOT).lstrip("/") or ".")
-
-
-def _input(given: Table, place: re.Match[str]) -> str:
-    return " ".join(text_of(given.get(place[1], place[2] or "")).split())

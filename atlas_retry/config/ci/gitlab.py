@@ -5,7 +5,7 @@ Source: "CI/CD YAML syntax reference" (GitLab).
 
 import re
 from collections.abc import Iterator, Mapping
-from itertools import product
+from itertools import filterfalse, product
 
 from msgspec import Struct
 
@@ -36,17 +36,15 @@ def jobs(project: ProjectFiles) -> Iterator[CiJob]:
     """The jobs that run for a push or a merge request, each with what stops it elsewhere."""
     document = _included(project, FILE, 0)
     stages = [*map(text_of, _listed(document.get("stages")))] or STAGES
-    names = [name for name in document if not name.startswith(".")]
-    every = {name: _extended(document, name, 0) for name in names if name not in NO_JOBS}
+    names = filterfalse(NO_JOBS.__contains__, document)
+    every = {name: _extended(document, name, 0) for name in names if not name.startswith(".")}
     stage_of = {name: str(job.get("stage", "test")) for name, job in every.items()}
+    before = {stage: stages[:at] for at, stage in enumerate(stages)}
     for name, job in every.items():
-        earlier = [other for other in every if _is_ahead(stage_of[other], stage_of[name], stages)]
+        ahead = before.get(stage_of[name], [])
+        earlier = [other for other in every if stage_of[other] in ahead]
         if "script" in job:
             yield from _Job(document=document, name=name, job=job).read(earlier)
-
-
-def _is_ahead(one: str, other: str, stages: list[str]) -> bool:
-    return {one, other} <= {*stages} and stages.index(one) < stages.index(other)
 
 
 def _included(project: ProjectFiles, path: str, depth: int) -> dict[str, object]:
@@ -93,6 +91,7 @@ class _Job(Struct, frozen=True, kw_only=True):
         names = [str(dig(n, "job") or n) for n in _listed(needs)] if needs is not None else earlier
         tags = " ".join(map(text_of, _listed(self.job.get("tags"))))
         script = "\n".join([*self._lines("before_script"), *self._lines("script")])
+        at_root = re.sub(r"\$\{?CI_PROJECT_DIR\b\}?", ROOT, script)
         rows = [*_rows(dig(self.job, "parallel", "matrix"))] or [{}]
         for row, *_ in alike(rows, re.findall(r"\$\{?(\w+)", script)):
             env = self._env(row)
@@ -107,7 +106,7 @@ class _Job(Struct, frozen=True, kw_only=True):
                     left_out=left_out or piece.left_out,
                     required=not optional,
                 )
-                for piece in commands_of(_at_root(script), ".", env)
+                for piece in commands_of(at_root, ".", env)
             ]
             yield CiJob(
                 key=f"{FILE}:{self.name}",
@@ -170,17 +169,10 @@ class _Job(Struct, frozen=True, kw_only=True):
         own = {f"${name}": value for name, value in self._env({}).items()}
         variables = {**own, **event}
         for rule in map(table, _listed(self.job.get("rules"))):
-            if "if" not in rule or holds(_with_names(str(rule["if"])), variables) is not False:
+            condition = re.sub(r"\$\{(\w+)\}", r"$\1", str(rule.get("if", "true")))
+            if holds(condition, variables) is not False:
                 return rule
         return None
-
-
-def _at_root(script: str) -> str:
-    return re.sub(r"\$\{?CI_PROJECT_DIR\b\}?", ROOT, script)
-
-
-def _with_names(condition: str) -> str:
-    return re.sub(r"\$\{(\w+)\}", r"$\1", condition)
 
 
 def _rows(matrix: object) -> Iterator[dict[str, object]]:

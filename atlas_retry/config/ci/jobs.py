@@ -106,16 +106,16 @@ def combinations(matrix: object) -> list[Mapping[str, object]]:
     return [*rows] or [{}]
 
 
-def _fitting(more: Table, rows: Sequence[Table], axes: Table) -> list[int]:
-    """The rows that an entry of `include` adds to: it must change no value of an axis."""
-    fixed = {name: more[name] for name in more.keys() & axes.keys()}
-    return [number for number, row in enumerate(rows) if _is_within(fixed, row)]
-
-
 def _product(axes: Table) -> Iterator[dict[str, object]]:
     values = (value if isinstance(value, list) else [UNKNOWN] for value in axes.values())
     for row in islice(product(*values), MAX_ROWS if axes else 0):
         yield dict(zip(axes, row, strict=True))
+
+
+def _fitting(more: Table, rows: Sequence[Table], axes: Table) -> list[int]:
+    """The rows that an entry of `include` adds to: it must change no value of an axis."""
+    fixed = {name: more[name] for name in more.keys() & axes.keys()}
+    return [number for number, row in enumerate(rows) if _is_within(fixed, row)]
 
 
 def _rows(value: object) -> Iterator[Table]:
@@ -144,6 +144,13 @@ def alike(
     return [[row for _, row in group] for group in ranked]
 
 
+def _is_environment(name: str, values: list[object]) -> bool:
+    """Whether an axis is about where a check runs, by a word of its name, or its versions."""
+    parts = re.split(r"[._-]", re.sub(r"(?<=[a-z])(?=[A-Z])", "-", name.rpartition(".")[2]).lower())
+    texts = (text_of(value) for value in values if value is not None)
+    return not _ENVIRONMENT.isdisjoint(parts) or all(map(_VERSIONS.fullmatch, texts))
+
+
 def _rank(numbered: tuple[int, Mapping[str, object]]) -> tuple[bool, bool, bool, int, int]:
     """Sort key: Linux, a stable version, this kind of processor, few values, the last one."""
     number, row = numbered
@@ -158,9 +165,3 @@ def _value(row: Mapping[str, object], name: str) -> object:
     for part in name.split("."):
         value = value.get(part) if isinstance(value, Mapping) else None
     return value
-
-
-def _is_environment(name: str, values: list[object]) -> bool:
-    parts = re.split(r"[._-]", re.sub(r"(?<=[a-z])(?=[A-Z])", "-", name.rpartition(".")[2]).lower())
-    texts = [text_of(value) for value in values if value is not None]
-    return not _ENVIRONMENT.isdisjoint(parts) or all(map(_VERSIONS.fullmatch, texts))

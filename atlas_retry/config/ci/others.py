@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from atlas_retry.config.ci.expressions import text_of
 from atlas_retry.config.ci.jobs import CiJob, CiLine
-from atlas_retry.config.ci.script import commands_of
+from atlas_retry.config.ci.script import ShellCommand, commands_of
 from atlas_retry.config.project import ProjectFiles, Table, strings, table
 from atlas_retry.patterns import regex
 
@@ -36,6 +36,18 @@ class _Around(Struct, frozen=True, kw_only=True):
     cwd: str = "."
     env: Mapping[str, str] = {}
 
+    def line(self, piece: ShellCommand) -> CiLine:
+        expressions = _EXPRESSION.findall(f"{piece.text} {piece.cwd}")
+        return CiLine(
+            line=piece.text,
+            inner=piece.inner,
+            where=self.where,
+            cwd=piece.cwd,
+            left_out=piece.left_out,
+            env=tuple(sorted(piece.env.items())),
+            unknown=(*(f"${name}" for name in piece.unset), *expressions),
+        )
+
 
 def jobs(project: ProjectFiles) -> Iterator[CiJob]:
     """A job for each file: every line for a push or a pull request."""
@@ -48,15 +60,11 @@ def _walk(node: object, around: _Around) -> Iterator[CiLine]:
         yield from _walk(item, around)
     inside = _inside(table(node), around)
     for key, value in table(node).items():
-        yield from _under(str(key), value, inside)
-
-
-def _under(key: str, value: object, around: _Around) -> Iterator[CiLine]:
-    script = "\n".join(strings(value)) if key in LINES else ""
-    if script:
-        yield from _lines(script, around)
-    elif key not in ASIDE and not OTHER_JOBS.search(key):
-        yield from _walk(value, around)
+        script = "\n".join(strings(value)) if key in LINES else ""
+        if script:
+            yield from map(inside.line, commands_of(script, inside.cwd, inside.env))
+        elif key not in ASIDE and not OTHER_JOBS.search(str(key)):
+            yield from _walk(value, inside)
 
 
 def _inside(node: Table, around: _Around) -> _Around:
@@ -69,19 +77,3 @@ def _inside(node: Table, around: _Around) -> _Around:
             if not isinstance(v, dict | list)
         }
     return replace(around, cwd=normpath(f"{around.cwd}/{own}"), env=env)
-
-
-def _lines(script: str, around: _Around) -> Iterator[CiLine]:
-    for piece in commands_of(script, around.cwd, around.env):
-        yield CiLine(
-            line=piece.text,
-            inner=piece.inner,
-            where=around.where,
-            cwd=piece.cwd,
-            left_out=piece.left_out,
-            env=tuple(sorted(piece.env.items())),
-            unknown=(
-                *(f"${n}" for n in piece.unset),
-                *_EXPRESSION.findall(f"{piece.text} {piece.cwd}"),
-            ),
-        )

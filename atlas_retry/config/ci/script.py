@@ -53,6 +53,12 @@ class _ShellState(Struct, kw_only=True):
     set_here: dict[str, "_Setting"] = field(default_factory=dict)
     """What sets a variable or a function, by its name."""
 
+    def keep(self, text: str) -> None:
+        """Set the variable that a line sets for later steps; drop it if its value is unknown."""
+        if kept := kept_by(text):
+            self.env.pop(kept[0], None)
+            self.env |= {kept[0]: kept[1]} if "$" not in kept[1] else {}
+
 
 class _Setting(Struct, frozen=True, kw_only=True):
     """A command that sets something for later ones, which run together with it."""
@@ -79,7 +85,7 @@ def commands_of(script: str, cwd: str, env: Mapping[str, str]) -> Iterator[Shell
             running.set_here |= dict.fromkeys(names, setting)
         elif text:
             yield _command(node, _TEE.sub("", text), running)
-            _keep(text, running)
+            running.keep(text)
 
 
 def _set_for(node: "Node", later: Sequence["Node"]) -> set[str]:
@@ -87,12 +93,6 @@ def _set_for(node: "Node", later: Sequence["Node"]) -> set[str]:
     if node.type not in COMPOUND:
         return set()
     return _set_by(node).intersection(chain.from_iterable(map(_read_by, later)))
-
-
-def _keep(text: str, running: _ShellState) -> None:
-    if kept := kept_by(text):
-        running.env.pop(kept[0], None)
-        running.env |= {kept[0]: kept[1]} if "$" not in kept[1] else {}
 
 
 def kept_by(text: str) -> tuple[str, str] | None:

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path, PurePosixPath
 from textwrap import wrap
@@ -12,7 +12,7 @@ import msgspec
 from atlas_retry.config.init import accounting, tasks
 from atlas_retry.config.init.accounting import AccountedLine, Role
 from atlas_retry.config.init.detect import choose, detect, not_understood
-from atlas_retry.config.init.machine import Machine
+from atlas_retry.config.init.local_tools import LocalTools
 from atlas_retry.config.init.values import Proposal, Proposed, Slot
 from atlas_retry.config.keys import ValidationKeys
 from atlas_retry.config.project import MAKEFILES, Folder, ProjectFiles
@@ -48,11 +48,11 @@ def propose(root: Path, environ: Mapping[str, str], folder: str = ".") -> Propos
     files = Folder(root)
     whole, here = ProjectFiles(files), ProjectFiles(files).at(folder)
     accounts = accounting.accounts(whole, accounting.read(whole, _repository(root)))
-    machine = Machine(root, environ, files)
-    proposed_gates = [machine.settled(p) for p in detect(files, folder, accounts)]
+    tools = LocalTools(root, environ, files)
+    proposed_gates = [tools.startable(p) for p in detect(files, folder, accounts)]
     unknown = not_understood(here, proposed_gates)
     return Proposal(
-        choices=choose(proposed_gates, machine.obstacle),
+        choices=choose(proposed_gates, tools.obstacle),
         notes=(
             *(f"{path} cannot be read and was left out." for path in here.unreadable()),
             *([f"not understood: {', '.join(unknown)}"] if unknown else []),
@@ -92,23 +92,17 @@ def paste(root: Path) -> str:
     suffixes = Counter(PurePosixPath(path).suffix for path in paths)
     known = (COMMANDS[suffix] for suffix, _ in suffixes.most_common() if suffix in COMMANDS)
     command = next(known, "make test")
-    if command.startswith("make "):
-        command = _by_make(root, paths) or _without_make(command, paths)
-    return f'version: 1\nvalidation: {{test: ["{command}"]}}'
-
-
-def _by_make(root: Path, paths: Collection[str]) -> str:
-    """The line for the target that checks, else the default target; empty without a makefile."""
-    if not {*MAKEFILES} & {*paths}:
-        return ""
-    target = tasks.find(ProjectFiles(Folder(root)), "make", ("check", "test", "tests"))
-    return target.run if target else "make"
-
-
-def _without_make(command: str, paths: Iterable[str]) -> str:
     scripts = [path for path in paths if re.search(r"test[^/]*\.sh$", path)]
-    of_its_own = "cc -o check *.c && ./check" if command == COMMANDS[".c"] else command
-    return f"sh {scripts[0]}" if scripts else of_its_own
+    if not command.startswith("make "):
+        pass
+    elif {*MAKEFILES} & {*paths}:
+        target = tasks.find(ProjectFiles(Folder(root)), "make", ("check", "test", "tests"))
+        command = target.run if target else "make"
+    elif scripts:
+        command = f"sh {scripts[0]}"
+    elif command == COMMANDS[".c"]:
+        command = "cc -o check *.c && ./check"
+    return f'version: 1\nvalidation: {{test: ["{command}"]}}'
 
 
 def refuse_to_overwrite(root: Path) -> None:
@@ -155,9 +149,26 @@ def text_of(proposal: Proposal) -> str:
     lines.append("validation:" if proposal.gates else "# validation:")
     names = _names(proposal.gates)
     for key, words in descriptions(ValidationKeys).items():
-        here = [one for one in proposal.choices if one.slot.key == key]
-        lines += _listed(key, words, here, names, proposal.folder)
+        listed = [one for one in proposal.choices if one.slot.key == key]
+        lines += _listed(key, words, listed, names, proposal.folder)
     return "\n".join(lines) + "\n"
+
+
+def _listed(
+    key: str, words: str, listed: list[Proposed], names: Mapping[str, str], folder: str
+) -> Iterator[str]:
+    """The gates of one key, each with why it is there."""
+    if not listed:
+        return
+    yield from _comment([words], "  ")
+    active = any(choice.obstacle is None for choice in listed)
+    yield f"  {key}:" if active else f"  # {key}:"
+    for choice in listed:
+        idle = "" if choice.obstacle is None else f"Left out here: {choice.obstacle}."
+        said = (f"{choice.reason}.", choice.note, idle)
+        yield from _comment(filter(None, said), "    ")
+        mark = "# " if idle else ""
+        yield from (f"    {mark}{line}" for line in _mapping(choice, names, folder))
 
 
 def _first(sentences: Sequence[str]) -> Iterator[str]:
@@ -179,24 +190,6 @@ def _names(gates: Sequence[Proposed]) -> Mapping[str, str]:
         if gate.key in followed:
             names[gate.key] = name if derived[name] == 1 else f"{name} ({numbers[name]})"
     return names
-
-
-def _listed(
-    key: str, words: str, here: list[Proposed], names: Mapping[str, str], folder: str
-) -> Iterator[str]:
-    if not here:
-        return
-    yield from _comment([words], "  ")
-    active = any(choice.obstacle is None for choice in here)
-    yield f"  {key}:" if active else f"  # {key}:"
-    for choice in here:
-        yield from _comment([f"{choice.reason}."], "    ")
-        yield from _comment([choice.note] if choice.note else [], "    ")
-        mark = ""
-        if choice.obstacle is not None:
-            yield from _comment([f"Left out here: {choice.obstacle}."], "    ")
-            mark = "# "
-        yield from (f"    {mark}{line}" for line in _mapping(choice, names, folder))
 
 
 def _mapping(proposed: Proposed, names: Mapping[str, str], folder: str) -> Sequence[str]:

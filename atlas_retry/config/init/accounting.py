@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from atlas_retry.config.ci import github, gitlab, others
 from atlas_retry.config.ci.jobs import CiJob, CiLine, not_run
 from atlas_retry.config.ci.script import commands_of
-from atlas_retry.config.init import tasks
+from atlas_retry.config.init.called import WHOLE, called, lines_run
 from atlas_retry.config.init.commands import (
     CMAKE,
     UnderstoodCommand,
@@ -28,13 +28,9 @@ from atlas_retry.config.init.tasks import Task
 from atlas_retry.config.init.values import Proposed, Slot
 from atlas_retry.config.neutralised import neutraliser
 from atlas_retry.config.project import ProjectFiles
-from atlas_retry.diagnostics.tools import ASSIGNED, bare
-from atlas_retry.patterns import regex, words
+from atlas_retry.diagnostics.tools import bare
+from atlas_retry.patterns import regex
 
-RUNNERS = words("make gmake just task rake composer poe pdm hatch mage") | NODE.keys()
-WHOLE = {"tox", "nox", "rake"}
-"""Runners that run tests unless a target is given."""
-INTERPRETERS = {"sh", "bash", "bun", "node", "ruby", "python", "python3"}
 NOISE = regex(
     r"COLOR|TERM|TOKEN|SECRET|PASSWORD|CACHE|VERBOSE|^CI$|VERSION|KEY|INCREMENTAL|BACKTRACE|DEBUG",
     re.IGNORECASE,
@@ -51,7 +47,6 @@ REPORTING = regex(
     r"(?<!\S)(?:--(?:cov|junit|color|durations|tb|coverage|reporter|ci)\S*"
     r"|-n[ =]?(?:auto|\d+)|-r\w+)(?!\S)"
 )
-MODULE = regex(r"python[\d.]* (?:-\w+ )*?-m (?P<module>[\w.]+)(?: |$)")
 CHECKING = regex(r"(?i).*(?:check|verify|validate|audit)(?:s|er)?(?![a-z])")
 """Name of a target that checks something."""
 CHECK_WORD = regex(
@@ -313,7 +308,7 @@ def _prepares(project: ProjectFiles, line: CiLine, command: str) -> bool:
     task = called(project.at(line.cwd), command) if "$" not in line.cwd else None
     if task is None:
         return False
-    lines = [*_lines_run(project, task, set())] if task.name.endswith(".sh") else []
+    lines = [*lines_run(project, task, set())] if task.name.endswith(".sh") else []
     is_set_up = _only_set_up(task, lines)
     return is_set_up or bool(SETS_UP.search(task.name.rpartition("/")[2]))
 
@@ -407,56 +402,6 @@ def _is_check(line: CiLine, command: str) -> bool:
     return CHECK_WORD.search(command) is not None or runs_a_tool(command)
 
 
-def called(project: ProjectFiles, line: str) -> Task | None:
-    """The target, script or session that a line calls, if the project has it."""
-    plain = re.sub(rf"^{ASSIGNED}", "", line)
-    calls = (_target(project, line) for line in dict.fromkeys((plain, bare(line))))
-    return next(filter(None, calls), None) or _default_goal(project, plain)
-
-
-def _default_goal(project: ProjectFiles, line: str) -> Task | None:
-    """What Maven and Gradle run without a goal, as the build file says."""
-    start = re.match(r"(?:\./)?(mvn|gradle)w?(?: -\S+)*$", line)
-    if not start:
-        return None
-    if start[1] == "mvn":
-        goals = re.search(r"<defaultGoal>([^<]+)</defaultGoal>", project.text("pom.xml"))
-    else:
-        build = project.text("build.gradle") or project.text("build.gradle.kts")
-        goals = re.search(r"(?m)^\s*defaultTasks\W+([\w:]+)", build)
-    return Task("default", start[0], f"{start[1]} {goals[1]}") if goals else None
-
-
-def _target(project: ProjectFiles, line: str) -> Task | None:
-    runner, *words = line.split() or [""]
-    names = [word.strip("\"'") for word in words if not re.search(r"^-|=", word)]
-    named = _named(project, runner, names) if runner in RUNNERS | WHOLE else None
-    path = names[0] if runner in INTERPRETERS and names else runner
-    path = path.removeprefix("./")
-    is_script = "/" in f"{path}{runner}" and project.has(path)
-    return named or (Task(path, line, project.text(path)) if is_script else _module(project, line))
-
-
-def _module(project: ProjectFiles, line: str) -> Task | None:
-    """The module of the project that a line runs, as in `python -m tests`."""
-    run = MODULE.match(line)
-    folder = run["module"].replace(".", "/") if run else ""
-    is_own = folder and (project.has(f"{folder}/__main__.py") or project.has(f"{folder}.py"))
-    return Task(folder, line) if is_own else None
-
-
-def _named(project: ProjectFiles, runner: str, names: list[str]) -> Task | None:
-    """The task with one of these names; a script of package.json must exist."""
-    task = tasks.find(project, runner, names)
-    if task or runner in NODE:
-        return task
-    if not names and (task := tasks.default(project, runner)):
-        return task
-    if runner in WHOLE:
-        names = names or ["test"]
-    return Task(names[-1], runner) if names else None
-
-
 def _only_set_up(task: Task, lines: Sequence[str]) -> bool:
     """Whether all that a target runs is set-up, and nothing of it fails the job."""
     return bool(lines) and all(map(only_prepares, lines)) and not FAILS.search(task.body)
@@ -464,7 +409,7 @@ def _only_set_up(task: Task, lines: Sequence[str]) -> bool:
 
 def work_of(project: ProjectFiles, task: Task) -> UnderstoodCommand | None:
     """Tool and purpose of a target, by what it and its prerequisites run, else by its name."""
-    lines = [*_lines_run(project, task, set())]
+    lines = [*lines_run(project, task, set())]
     inner = [understood for understood in map(understand, lines) if understood]
     slot = _slot_of(task, [understood.slot for understood in inner])
     if slot is None or (slot is Slot.CUSTOM and _only_set_up(task, lines)):
@@ -488,56 +433,3 @@ def _slot_of(task: Task, inner: Sequence[Slot]) -> Slot | None:
     is_other = SETS_UP.search(name) or OTHER_WORK.search(name)
     is_known = (bool(task.body) or is_file) and not is_other
     return slot or (Slot.CUSTOM if is_known else None)
-
-
-# --- what a line starts ------------------------------------------------------------------------
-
-OWN_ENVIRONMENT = ("tox ", "nox ")
-"""Runners that install into their own environment."""
-WITH_NEEDS = ("make", "just")
-"""Runners whose targets list prerequisites after the colon."""
-MARKS_OF_A_RECIPE = " \t@+-"
-PIECE = regex(r"(?:\"[^\"]*\"|'[^']*'|\$\([^)]*\)|\\.|[^;&\n'\"\\]|(?<!&)&(?!&)|['\"\\])+")
-CHAINS = regex(r"(?:run-s|run-p|npm-run-all2?)\s+(.*)")
-
-
-def installing_line(project: ProjectFiles, line: str) -> str | None:
-    """The first line among all that a command runs which installs; None if none does."""
-    if installs(line):
-        return line
-    task = called(project, line) if line.split() else None
-    every = _lines_run(project, task, set()) if task else iter(())
-    return next(filter(installs, every), None)
-
-
-def _lines_run(project: ProjectFiles, task: Task, known: set[str]) -> Iterator[str]:
-    """The lines of a target and of those that it calls, each once."""
-    if task.run.startswith(OWN_ENVIRONMENT):
-        return
-    for line in _lines_in(task):
-        if line not in known:
-            known.add(line)
-            yield line
-            inner = called(project, line) if line.split() else None
-            if inner:
-                yield from _lines_run(project, inner, known)
-
-
-def _lines_in(task: Task) -> Iterator[str]:
-    if task.name.endswith(".sh"):
-        for command in commands_of(task.body, ".", {}):
-            yield from command.inner
-        return
-    runner, body = task.run.partition(" ")[0], task.body
-    if runner in WITH_NEEDS:
-        needs, _, body = body.partition("\n")
-        yield from (f"{runner} {name}" for name in needs.partition("#")[0].split())
-    body = re.sub(r"\\\n\s*", " ", re.sub(r"(?m)^\s*#.*$", "", body))
-    body = re.sub(r"\|\|?", "\n", body.replace("$(MAKE)", "make"))
-    for piece in PIECE.findall(body):
-        line = re.sub(rf"^{ASSIGNED}", "", " ".join(piece.strip(MARKS_OF_A_RECIPE).split()))
-        chain = CHAINS.match(bare(line))
-        names = chain[1].split() if chain else []
-        yield from (f"npm run {name}" for name in names if not name.startswith("-"))
-        if not chain:
-            yield line

@@ -78,11 +78,13 @@ def declared(root: Path, cwd: str = ".") -> Declared:
     files = Folder(root)
     bases = dict.fromkeys(("", "" if cwd == "." else f"{cwd.strip('/')}/"))
     projects = [ProjectFiles(files, base) for base in bases]
-    npm = chain.from_iterable(map(npm_packages, projects))
+    npm = {*chain.from_iterable(map(npm_packages, projects))}
+    for folder in (root, root / cwd):
+        npm -= {name for name in npm if (folder / "node_modules" / name).exists()}
     locks = (lock for lock in INSTALL_PYTHON if any(project.has(lock) for project in projects))
     return Declared(
         python=frozenset(chain.from_iterable(map(python_packages, projects))),
-        npm=frozenset(name for name in npm if not _is_there(name, root, cwd)),
+        npm=frozenset(npm),
         gems=frozenset(chain.from_iterable(map(_gems, projects))),
         own=frozenset(_own_modules(projects[-1])),
         services=tuple(dict.fromkeys(services(projects[0]))),
@@ -111,10 +113,6 @@ def npm_packages(project: ProjectFiles) -> dict[str, Where]:
     return dict.fromkeys(names, ("package.json", ""))
 
 
-def _is_there(name: str, root: Path, cwd: str) -> bool:
-    return any((folder / "node_modules" / name).exists() for folder in (root, root / cwd))
-
-
 def _gems(project: ProjectFiles) -> Iterator[str]:
     for path in project.below("Gemfile", "*.gemspec"):
         yield from _GEM.findall(project.text(path))
@@ -122,11 +120,9 @@ def _gems(project: ProjectFiles) -> Iterator[str]:
 
 def _npm_install(projects: list[ProjectFiles]) -> str:
     managers = (manager_of(project).name for project in projects)
-    other = next((name for name in managers if name != "npm"), None)
-    if other:
-        return f"{other} install"
     is_locked = any(project.has("package-lock.json") for project in projects)
-    return "npm ci" if is_locked else "npm install"
+    others = (f"{name} install" for name in managers if name != "npm")
+    return next(others, "npm ci" if is_locked else "npm install")
 
 
 # --- managers ----------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from atlas_retry.config.init import accounting, rows, tasks
 from atlas_retry.config.init.accounting import AccountedLine
+from atlas_retry.config.init.called import installing_line
 from atlas_retry.config.init.commands import fixer_of
 from atlas_retry.config.init.dependencies import recheck_of
 from atlas_retry.config.init.values import Proposed, Slot
@@ -53,31 +54,24 @@ def detect(
 ) -> tuple[Proposed, ...]:
     """All gates of a folder of a repository, with what CI runs there.
 
-    For a part below it, those that the folder itself does not cover. `accounts`: the lines of CI,
-    if they have been read.
+    For a part below it, those that the folder itself does not cover. A language's default is
+    dropped if CI runs gates but none of its slot. `accounts`: the lines of CI, if they have been
+    read.
     """
     whole = ProjectFiles(files)
     project = whole.at(folder)
     if accounts is None:
         accounts = accounting.accounts(whole, accounting.read(whole))
     of_ci = filter(None, (each.gate for each in accounts))
-    lines = [gate for gate in of_ci if _is_below(gate.cwd, folder)]
+    start = "" if folder == "." else f"{folder}/"
+    lines = [gate for gate in of_ci if f"{gate.cwd}/".startswith(start)]
     proposed_gates = [*_at(project, folder, lines)]
     by_root, has_go_work = tuple(proposed_gates), project.has("go.work")
     for base in parts_of(project)[:MAX_PARTS]:
         below = _at(project.at(base), normpath(f"{folder}/{base}"), ())
         proposed_gates += [p for p in below if not _is_covered(p, by_root, has_go_work=has_go_work)]
-    in_ci = {p.slot for p in proposed_gates if p.in_ci}
-    return tuple(p for p in proposed_gates if not _is_replaced(p, in_ci))
-
-
-def _is_below(cwd: str, folder: str) -> bool:
-    return folder == "." or f"{cwd}/".startswith(f"{folder}/")
-
-
-def _is_replaced(proposed: Proposed, in_ci: set[Slot]) -> bool:
-    """Whether a language's default is dropped, because CI runs gates but none of its slot."""
-    return proposed.weak and bool(in_ci) and proposed.slot not in in_ci
+    in_ci = {p.slot for p in proposed_gates if p.in_ci} or {*Slot}
+    return tuple(p for p in proposed_gates if (p.weak, p.slot in in_ci) != (True, False))
 
 
 def _is_covered(proposed: Proposed, by_root: tuple[Proposed, ...], *, has_go_work: bool) -> bool:
@@ -93,13 +87,10 @@ def _is_covered(proposed: Proposed, by_root: tuple[Proposed, ...], *, has_go_wor
 
 def parts_of(project: ProjectFiles) -> list[str]:
     """Folders with a manifest of their own, one or two levels down."""
-    split = [path.split("/") for path in project.paths]
-    bases = {"/".join(parts[:-1]) for parts in split if _is_manifest(parts)}
+    manifests = (path.split("/") for path in project.paths if path.rpartition("/")[2] in MARKS)
+    near = (parts[:-1] for parts in manifests if len(parts) in (2, 3))
+    bases = {"/".join(parts) for parts in near if NOT_OURS.isdisjoint(parts)}
     return sorted(bases, key=lambda base: (base.count("/"), base))
-
-
-def _is_manifest(parts: list[str]) -> bool:
-    return len(parts) in (2, 3) and parts[-1] in MARKS and not NOT_OURS & set(parts)
 
 
 def not_understood(project: ProjectFiles, proposed: Sequence[Proposed]) -> tuple[str, ...]:
@@ -132,7 +123,7 @@ def _at(project: ProjectFiles, folder: str, lines: Sequence[Proposed]) -> Iterat
             recheck=None if proposed.task else recheck_of(here, line, proposed.body),
             timeout="20m" if proposed.language in SLOW else LONG.get(proposed.slot),
             in_hooks=_is_in(hooks, proposed),
-            installs=accounting.installing_line(here, line),
+            installs=installing_line(here, line),
         )
 
 

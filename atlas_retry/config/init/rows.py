@@ -188,20 +188,10 @@ def _why(project: ProjectFiles, row: Row, asked: Mapping[str, Where]) -> str | N
         return _asked_for(project, row, asked, config)
     if config or not row.when:
         return config or (None if row.config else mark)
-    return _words(project, row)
+    return _where_said(project, row)
 
 
-def _asked_for(
-    project: ProjectFiles, row: Row, asked: Mapping[str, Where], config: str | None
-) -> str | None:
-    if row.package in asked:
-        where, group = asked[row.package]
-        return config or f"{row.package} is listed in {group or 'the dependencies'} ({where})"
-    is_run = not asked or row.slot is Slot.TEST or project.runs(row.package)
-    return config if is_run else None
-
-
-def _words(project: ProjectFiles, row: Row) -> str | None:
+def _where_said(project: ProjectFiles, row: Row) -> str | None:
     """Where `when` matches: in the marks, else in CI and tasks."""
     words = re.compile(row.when)
     # Python's manifests name tools for many reasons
@@ -214,20 +204,28 @@ def _words(project: ProjectFiles, row: Row) -> str | None:
     return f"CI or a task runs {match[0]}" if match else None
 
 
+def _asked_for(
+    project: ProjectFiles, row: Row, asked: Mapping[str, Where], config: str | None
+) -> str | None:
+    if row.package in asked:
+        where, group = asked[row.package]
+        return config or f"{row.package} is listed in {group or 'the dependencies'} ({where})"
+    is_run = not asked or row.slot is Slot.TEST or project.runs(row.package)
+    return config if is_run else None
+
+
 def _there(project: ProjectFiles, patterns: str) -> str | None:
     """The first of these files and tables that exists, in words."""
-    return next(filter(None, (_place(project, pattern) for pattern in patterns.split())), None)
-
-
-def _place(project: ProjectFiles, pattern: str) -> str | None:
-    path, _, section = pattern.partition(":")
-    if section and path == "pyproject.toml":
-        is_there = dig(project.pyproject, *section.split(".")) is not None
-        return f"{path} has [{section}]" if is_there else None
-    if section:
-        return f"{path} has [{section}]" if section in project.ini(path) else None
-    known = pattern if project.has(pattern) else next(project.files_like(pattern), None)
-    return f"{known} exists" if known else None
+    for pattern in patterns.split():
+        path, _, section = pattern.partition(":")
+        if section:
+            is_toml = path == "pyproject.toml"
+            tables = project.pyproject if is_toml else project.ini(path)
+            if dig(tables, *(section.split(".") if is_toml else [section])) is not None:
+                return f"{path} has [{section}]"
+        elif known := pattern if project.has(pattern) else next(project.files_like(pattern), None):
+            return f"{known} exists"
+    return None
 
 
 def _proposed(project: ProjectFiles, row: Row, why: str) -> Proposed:
@@ -267,18 +265,17 @@ def _with_target(project: ProjectFiles, run: str, why: str) -> str:
     ini = project.ini("mypy.ini").get("mypy", {}) or project.ini("setup.cfg").get("mypy", {})
     is_configured = bool({"files", "packages", "modules"} & mypy.keys()) or "files" in ini
     if run == "pylint" or (run == "mypy" and not is_configured):
-        return f"{run} {' '.join(_packages(project))}"
+        inits = project.below("*/__init__.py")
+        packages = {path.partition("/")[0] for path in inits} - {
+            "tests",
+            "test",
+            "docs",
+            "examples",
+        }
+        has_src = any(path.startswith("src/") for path in project.paths)
+        return f"{run} {'src' if has_src else ' '.join(sorted(packages)) or '.'}"
     folder = why.partition(" ")[0].rpartition("/")[0]
     if "unittest" in run and folder and not project.has(f"{folder}/__init__.py"):
         # it searches only packages: any other folder must be given
         return f"{run} -s {folder}"
     return wrapped(project, run)
-
-
-def _packages(project: ProjectFiles) -> list[str]:
-    """`src`, else the top-level packages, else everything."""
-    if any(path.startswith("src/") for path in project.paths):
-        return ["src"]
-    inits = [path.split("/") for path in project.below("*/__init__.py")]
-    names = {parts[0] for parts in inits if len(parts) == 2}  # noqa: PLR2004 - folder and file
-    return sorted(names - {"tests", "test", "docs", "examples"}) or ["."]

@@ -6,6 +6,7 @@ a tool has a fixer and readable output.
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import partial
 from itertools import chain
 
 from msgspec import Struct
@@ -52,15 +53,11 @@ def propose(project: ProjectFiles) -> list[Proposed]:
     for where, targets in _sources(project):
         tasks = list(targets)
         for slot in SLOTS:
-            task = _best(slot, tasks)
+            task = min(filter(partial(_fits, slot), tasks), key=_rank, default=None)
             if task and (slot, task.language) not in done:
                 proposals.append(_proposed(slot, where, task))
         done = {(one.slot, one.language) for one in proposals if one.language}
     return proposals
-
-
-def _best(slot: Slot, tasks: Iterable[Task]) -> Task | None:
-    return min((task for task in tasks if _fits(slot, task)), key=_rank, default=None)
 
 
 def find(project: ProjectFiles, runner: str, words: Iterable[str]) -> Task | None:
@@ -120,9 +117,13 @@ def _proposed(slot: Slot, where: str, task: Task) -> Proposed:
 
 
 def _sources(project: ProjectFiles) -> Iterator[tuple[str, Iterator[Task]]]:
+    composer = table(project.json("composer.json"), "scripts").items()
     yield "package.json", _scripts(project)
     yield "a member's package.json", _members(project)
-    yield "composer.json", _composer(project)
+    yield (
+        "composer.json",
+        (Task(k, f"composer run-script {k}", "\n".join(strings(v)), "php") for k, v in composer),
+    )
     yield "pyproject.toml", _pyproject(project)
     yield "noxfile.py", _nox(project)
     yield "the tox configuration", _tox(project)
@@ -167,11 +168,6 @@ def _members(project: ProjectFiles) -> Iterator[Task]:
     for path in project.below("*/package.json"):
         for name, body in _bodies(project.at(path.removesuffix("/package.json"))).items():
             yield Task(name, line.format(name), body, "js")
-
-
-def _composer(project: ProjectFiles) -> Iterator[Task]:
-    for name, body in table(project.json("composer.json"), "scripts").items():
-        yield Task(name, f"composer run-script {name}", "\n".join(strings(body)), "php")
 
 
 def _pyproject(project: ProjectFiles) -> Iterator[Task]:
@@ -259,21 +255,19 @@ def _taskfile(project: ProjectFiles) -> Iterator[Task]:
 
 
 def _make(project: ProjectFiles) -> Iterator[Task]:
+    """The targets; one that only builds a program of its name, which runs the tests, runs it."""
     path = project.first(*MAKEFILES)
     text = project.text(path) if path else ""
     for rule in re.finditer(
         r"^((?:[\w./-]|\$\(\w+\))+(?: [\w./-]+)*)\s*::?(?!=)(.*(?:\n\t.*)*)", text, re.MULTILINE
     ):
         for name in rule[1].split():
-            builds = _is_test_program(name, rule[2])
-            run = f"make {name} && ./{name}" if builds else f"make {name}"
-            yield Task("test" if builds else name, run, rule[2], shown=name)
+            own = rf"(?:{re.escape(name)}|\$@)(?!\S)"
+            is_built = re.search(rf"-o {own}", rule[2]) and slot_of_name(name) is Slot.TEST
+            is_run = re.search(rf"(?m)(?:^\t[@-]*|&& *|; *)\./{own}", rule[2])
+            if is_built and not is_run:
+                yield Task("test", f"make {name} && ./{name}", rule[2], shown=name)
+            else:
+                yield Task(name, f"make {name}", rule[2], shown=name)
     if not path and project.first("Makefile.am", "Makefile.in", "configure.ac"):
         yield Task("check", "make check")
-
-
-def _is_test_program(name: str, recipe: str) -> bool:
-    """Whether the target only builds a program of its name, which runs the tests."""
-    is_built = re.search(rf"-o (?:{re.escape(name)}|\$@)(?!\S)", recipe)
-    is_run = re.search(rf"(?m)(?:^\t[@-]*|&& *|; *)\./(?:{re.escape(name)}|\$@)(?!\S)", recipe)
-    return bool(is_built) and not is_run and slot_of_name(name) is Slot.TEST

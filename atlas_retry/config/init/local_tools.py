@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 from collections.abc import Callable, Collection, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 
 from msgspec import Struct
@@ -35,7 +36,7 @@ ALSO = {
 """A program that a line needs in addition to its first word."""
 
 
-class Machine(Struct, frozen=True):
+class LocalTools(Struct, frozen=True):
     """The programs available in a project's folder."""
 
     root: Path
@@ -62,17 +63,24 @@ class Machine(Struct, frozen=True):
                 yield f"{program} is not on PATH ({_remedy(program)})"
         here = ProjectFiles(self.files).at(proposed.cwd)
         runner = line.partition(" ")[0]
-        manager = NODE.get(runner, "")
-        is_installed = any((self.root / p.base / "node_modules").exists() for p in here.upwards())
-        if manager and not is_installed and _puts_down_packages(here, manager):
-            yield f"node_modules does not exist ({manager} install)"
+        if runner in NODE:
+            yield from self._no_packages(here, NODE[runner])
         if runner == "make" and not here.first(*MAKEFILES) and " -" not in line:
             yield "Makefile does not exist (run ./configure first)"
+
+    def _no_packages(self, project: ProjectFiles, manager: str) -> Iterator[str]:
+        """Why there is no `node_modules`, which Yarn's Plug'n'Play does not need."""
+        is_installed = any(
+            (self.root / p.base / "node_modules").exists() for p in project.upwards()
+        )
+        without = (".pnp.cjs", ".yarnrc.yml") if manager == "yarn" else (".pnp.cjs",)
+        if not is_installed and npm_packages(project) and not project.first(*without):
+            yield f"node_modules does not exist ({manager} install)"
 
     def _which(self, program: str) -> str | None:
         return shutil.which(program, path=self.environ.get("PATH", os.defpath))
 
-    def settled(self, proposed: Proposed) -> Proposed:
+    def startable(self, proposed: Proposed) -> Proposed:
         """The proposal as it starts here: by the project's virtual environment if possible.
 
         If the runner is missing, by what the environment has of its own.
@@ -81,22 +89,51 @@ class Machine(Struct, frozen=True):
         folder = self.root / proposed.cwd
         why = f"; without {runner}, which is not on PATH"
         if own := _in_environment(runner, folder):
-            return _instead(proposed, f"{runner} ", f"{own} ")
+            return _moved(proposed, partial(_instead, old=f"{runner} ", new=f"{own} "), "")
         if self._which(runner):
             return proposed
         started = LAUNCHER.match(proposed.run)
         if runner in PYTHON_RUNNERS and started and self._which("python3"):
             program = proposed.run[started.end() :].partition(" ")[0]
             own = _in_environment(program, folder) or (self._which(program) and program)
-            return (
-                _instead(proposed, started[0], own.removesuffix(program), why) if own else proposed
-            )
+            if own:
+                new = own.removesuffix(program)
+                return _moved(proposed, partial(_instead, old=started[0], new=new), why)
         if runner in NODE and self._which("npm") and (folder / "node_modules").exists():
             here = ProjectFiles(self.files).at(proposed.cwd)
-            return _by_npm(proposed, table(here.package, "scripts"), why)
+            scripts = table(here.package, "scripts")
+            return _moved(proposed, partial(_by_npm, scripts=scripts), why)
         if runner == "python" and self._which("python3"):
-            return _instead(proposed, "python ", "python3 ", why)
+            return _moved(proposed, partial(_instead, old="python ", new="python3 "), why)
         return proposed
+
+
+def _moved(proposed: Proposed, moved: Callable[[str], str], why: str) -> Proposed:
+    """The proposal with another start of its commands, and the reason."""
+    return replace(
+        proposed,
+        run=moved(proposed.run),
+        fix=proposed.fix and moved(proposed.fix),
+        recheck=proposed.recheck and moved(proposed.recheck),
+        reason=proposed.reason + why,
+    )
+
+
+def _instead(line: str, *, old: str, new: str) -> str:
+    starts = f"{line} ".startswith(old)
+    return (new + f"{line} ".removeprefix(old)).rstrip() if starts else line
+
+
+def _by_npm(line: str, *, scripts: Collection[str]) -> str:
+    """The line by npm: a script, or a program of node_modules."""
+    old = re.match(r"(?:pnpm|yarn|bun) run |(?:pnpm|yarn) exec |bunx |\w+ ", line)
+    start = old[0] if old else ""
+    name, _, more = line.removeprefix(start).partition(" ")
+    if name.startswith("-"):
+        return line
+    if name in scripts:
+        return f"npm run {name} -- {more.removeprefix('-- ')}" if more else f"npm run {name}"
+    return f"npx {name} {more}".rstrip()
 
 
 def _programs(line: str) -> Iterator[str]:
@@ -122,49 +159,7 @@ def _unusable(folder: Path, program: str) -> Iterator[str]:
         yield f"{path} is not executable (chmod +x {path})"
 
 
-def _puts_down_packages(project: ProjectFiles, manager: str) -> bool:
-    """Whether an install creates `node_modules`; Yarn's Plug'n'Play does not."""
-    is_plug_and_play = project.has(".pnp.cjs") or (manager == "yarn" and project.has(".yarnrc.yml"))
-    return bool(npm_packages(project)) and not is_plug_and_play
-
-
 def _in_environment(program: str, folder: Path) -> str | None:
     """Path of a program in the project's virtual environment."""
     own = [f"{name}/bin/{program}" for name in ENVIRONMENTS if program]
     return next((path for path in own if (folder / path).exists()), None)
-
-
-def _instead(proposed: Proposed, old: str, new: str, why: str = "") -> Proposed:
-    """The proposal with another start of its commands, and the reason."""
-
-    def moved(line: str) -> str:
-        starts = f"{line} ".startswith(old)
-        return (new + f"{line} ".removeprefix(old)).rstrip() if starts else line
-
-    return _moved(proposed, moved, why)
-
-
-def _moved(proposed: Proposed, moved: Callable[[str], str], why: str) -> Proposed:
-    return replace(
-        proposed,
-        run=moved(proposed.run),
-        fix=proposed.fix and moved(proposed.fix),
-        recheck=proposed.recheck and moved(proposed.recheck),
-        reason=proposed.reason + why,
-    )
-
-
-def _by_npm(proposed: Proposed, scripts: Collection[str], why: str) -> Proposed:
-    """The proposal by npm: a script, or a program of node_modules."""
-
-    def moved(line: str) -> str:
-        old = re.match(r"(?:pnpm|yarn|bun) run |(?:pnpm|yarn) exec |bunx |\w+ ", line)
-        start = old[0] if old else ""
-        name, _, more = line.removeprefix(start).partition(" ")
-        if name.startswith("-"):
-            return line
-        if name in scripts:
-            return f"npm run {name} -- {more.removeprefix('-- ')}" if more else f"npm run {name}"
-        return f"npx {name} {more}".rstrip()
-
-    return _moved(proposed, moved, why)
