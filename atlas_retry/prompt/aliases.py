@@ -1,19 +1,15 @@
 """Resolves package names and path aliases of a JavaScript project. Reads no file."""
 
 import posixpath
-import re
 from collections.abc import Iterable, Iterator, Mapping
 
-import msgspec
-
 from atlas_retry.patterns import regex
+from atlas_retry.text.documents import parse
 
 Aliases = tuple[tuple[str, str], ...]
 """Patterns and targets, each with at most one `*`; the most reliable first."""
 _BUILT = regex(r"(^|/)(?:dist|lib|build|out|es|esm|cjs)/")
 _ENDING = regex(r"(?:\.d)?\.[cm]?[jt]sx?$")
-_REMARK = regex(r'("(?:[^"\\\\]|\\\\.)*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
-_TRAILING = regex(r",(?=\s*[}\]])")
 
 
 def aliases_of(manifests: Iterable[tuple[str, bytes]]) -> Aliases:
@@ -24,8 +20,10 @@ def aliases_of(manifests: Iterable[tuple[str, bytes]]) -> Aliases:
     aliases: list[tuple[str, str]] = []
     for path, content in manifests:
         folder, name = posixpath.split(path)
-        values = _read(content)
-        aliases += _package(folder, values) if name == "package.json" else _paths(folder, values)
+        values = parse(path, content)
+        if isinstance(values, dict):
+            read = _package if name == "package.json" else _paths
+            aliases += read(folder, values)
     return tuple(aliases)
 
 
@@ -49,15 +47,6 @@ def _sources(target: str) -> Iterator[str]:
     if _BUILT.search(stem):
         yield _BUILT.sub(r"\1src/", stem, count=1)
         yield _BUILT.sub(r"\1", stem, count=1)
-
-
-def _read(content: bytes) -> Mapping[str, object]:
-    text = content.decode("utf-8", "replace")
-    try:
-        values = msgspec.json.decode(_TRAILING.sub("", _REMARK.sub(r"\1", text)))
-    except msgspec.DecodeError:
-        return {}
-    return values if isinstance(values, dict) else {}
 
 
 def _package(folder: str, values: Mapping[str, object]) -> Iterator[tuple[str, str]]:

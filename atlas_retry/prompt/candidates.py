@@ -68,7 +68,7 @@ def candidates(
     tested = _diagnostics(results, testing=True)
     linted = _diagnostics(results, testing=False)
     unordered: list[Candidate] = []
-    marks = _marks(linted)
+    tests: tuple[FailingTest, ...] = ()
     if tested:
         graph = Graph(project, _starts(tested, project))
         failed = tuple(locate(diagnostic, project, graph) for diagnostic in tested[:MAX_LOCATED])
@@ -77,12 +77,12 @@ def candidates(
         unordered += _own_sources(tests)
         passed = passing(failed, graph)
         unordered += _scored(suspects(tests, passed, graph, trace, changed), project)
-        _add_test_marks(marks, tests)
     if linted:
         graph = Graph(project, _starts(linted, project))
         unordered += _scored(named_at_fault(linted, graph), project)
         unordered += _plain_places(linted, graph)
         unordered += _import_blocks(linted, project)
+    marks = _marks(linted, tests)
     ordered = sorted(unordered, key=lambda c: -c.score)
     return tuple(
         replace(c, passage=marked(c.passage, marks.get(c.passage.path, ()))) for c in ordered
@@ -165,23 +165,19 @@ def _own_sources(tests: tuple[FailingTest, ...]) -> list[Candidate]:
     ]
 
 
-def _marks(diagnostics: tuple[Diagnostic, ...]) -> dict[str, list[Mark]]:
-    marks: dict[str, list[Mark]] = defaultdict(list)
-    for diagnostic in diagnostics[:MAX_MARKS]:
-        if diagnostic.path and diagnostic.region:
-            mark = Mark(line=diagnostic.region.start_line, note=note_of(diagnostic))
-            marks[diagnostic.path].append(mark)
-    return marks
-
-
-def _add_test_marks(marks: dict[str, list[Mark]], tests: tuple[FailingTest, ...]) -> None:
+def _marks(linted: tuple[Diagnostic, ...], tests: tuple[FailingTest, ...]) -> dict[str, list[Mark]]:
+    """What to note in each file: problems, failing lines, and where tracebacks end."""
+    notes: list[tuple[str | None, int | None, Diagnostic]] = [
+        (d.path, d.region.start_line if d.region else None, d) for d in linted[:MAX_MARKS]
+    ]
     for test in tests:
-        note = note_of(test.diagnostic)
-        if test.spot and test.line:
-            marks[test.spot.path].append(Mark(line=test.line, note=note))
-        if test.frames:
-            last = test.frames[-1]
-            marks[last.path].append(Mark(line=last.line, note=note))
+        notes.append((test.spot.path if test.spot else None, test.line, test.diagnostic))
+        notes += [(last.path, last.line, test.diagnostic) for last in test.frames[-1:]]
+    marks: dict[str, list[Mark]] = defaultdict(list)
+    for path, line, diagnostic in notes:
+        if path and line:
+            marks[path].append(Mark(line=line, note=note_of(diagnostic)))
+    return marks
 
 
 def _plain_places(diagnostics: tuple[Diagnostic, ...], graph: Graph) -> list[Candidate]:
@@ -189,18 +185,14 @@ def _plain_places(diagnostics: tuple[Diagnostic, ...], graph: Graph) -> list[Can
     scores: dict[Passage, float] = {}
     for diagnostic in diagnostics[:MAX_MARKS]:
         path = known_path(diagnostic.path, graph.project.paths)
-        line = diagnostic.region.start_line if diagnostic.region else None
-        passage = _plain(path, line, graph) if path and line else None
-        if passage:
-            scores.setdefault(passage, PLAIN / (1 + len(scores)) ** 0.5)
+        source = graph.project.source(path) if path else None
+        if path is None or source is None or diagnostic.region is None:
+            continue
+        line = diagnostic.region.start_line
+        around = graph.at(path, line)
+        if around is None or around.scope.kind is ScopeKind.CLASS:
+            scores.setdefault(passage_at(path, source, line), PLAIN / (1 + len(scores)) ** 0.5)
     return [Candidate(passage=p, score=s, why="problem") for p, s in scores.items()]
-
-
-def _plain(path: str, line: int, graph: Graph) -> Passage | None:
-    here, source = graph.at(path, line), graph.project.source(path)
-    if source is None or (here and here.scope.kind is not ScopeKind.CLASS):
-        return None
-    return passage_at(path, source, line)
 
 
 def _import_blocks(diagnostics: tuple[Diagnostic, ...], project: Project) -> list[Candidate]:

@@ -60,21 +60,21 @@ def code(all_candidates: tuple[Candidate, ...], cutting: Cutting) -> tuple[Block
     return tuple(sorted(blocks, key=lambda b: (not b.candidate.is_test, -b.candidate.score)))
 
 
+def _value(candidate: Candidate, cutting: Cutting) -> float:
+    size = max(len(_text(candidate.passage, cutting)), MIN_PASSAGE_CHARS)
+    return float(candidate.score / size**SIZE_AVERSION)
+
+
 def _tests(all_candidates: tuple[Candidate, ...], cutting: Cutting) -> list[Candidate]:
-    """Failing tests whose source is not in the output."""
-    tests = (c for c in all_candidates if c.is_test)
-    return [c for c in tests if not _is_quoted(c.passage, cutting)][:1]
+    """The first failing test whose source is not in the output."""
+    tests = (candidate for candidate in all_candidates if candidate.is_test)
+    return [test for test in tests if not _is_quoted(test.passage, cutting)][:1]
 
 
 def _is_quoted(passage: Passage, cutting: Cutting) -> bool:
     lines = _text(passage, cutting).split("\n")
     long = [line.strip() for line in lines if len(line.strip()) > MIN_TOLD_CHARS]
     return bool(long) and sum(line in cutting.quoted for line in long) * 2 > len(long)
-
-
-def _value(candidate: Candidate, cutting: Cutting) -> float:
-    size = max(len(_text(candidate.passage, cutting)), MIN_PASSAGE_CHARS)
-    return float(candidate.score / size**SIZE_AVERSION)
 
 
 def _text(passage: Passage, cutting: Cutting) -> str:

@@ -88,7 +88,12 @@ def compose(brief: Brief) -> Prompt:
     spare = min(budget - len(parts.text(brief.marker)), MAX_ELSEWHERE_CHARS) - ESCAPED_CHARS
     others = elsewhere(all_candidates, blocks, spare)
     parts = replace(parts, pointers=harmless_output(others))
-    text = _within(parts, brief.marker, budget).encode("utf-8", "replace").decode("utf-8")
+    text = parts.text(brief.marker)
+    if len(text) > budget:
+        room = len(parts.errors) + budget - len(text)
+        fewer = replace(parts, errors=elided(parts.errors, max(room, 0)))
+        text = fewer.text(brief.marker) if room > 0 else elided(parts.errors, budget)
+    text = text.encode("utf-8", "replace").decode("utf-8")
     vars(project).clear()  # its caches refer to it, and it holds every path
     return Prompt(
         text=text,
@@ -181,14 +186,3 @@ def _held(brief: Brief) -> str:
     if (left := to_review(last)) and not last.rolled_back:
         lines.append(wording.for_review(left))
     return harmless_output("\n".join(lines))
-
-
-def _within(parts: _Parts, marker: str, budget: int) -> str:
-    """The text, with fewer errors if it is over the budget."""
-    over = len(parts.text(marker)) - budget
-    if over > 0:
-        room = len(parts.errors) - over
-        if room <= 0:
-            return elided(parts.errors, budget)
-        parts = replace(parts, errors=elided(parts.errors, room))
-    return parts.text(marker)

@@ -61,33 +61,29 @@ Cause = tuple[Diagnostic, ...]
 
 
 def quoted(results: tuple[GateResult, ...], quoting: Quoting) -> Quoted:
-    """Every failed gate with command, exit code, summary and problems."""
+    """Every failed gate with command, exit code, summary and problems.
+
+    Of a gate with the same problems as others, which are listed once, only their names.
+    """
     parts: list[str] = []
     left: list[str] = []
     room = quoting.room
     named: dict[Hashable, str] = {}
     for index, result in enumerate(results):
-        share = room // (len(results) - index)
-        problems = {_problem(d): result.name for d in result.diagnostics}
-        first = {named.get(problem) for problem in problems}
-        is_same = problems and None not in first
-        quote = _again(result, first) if is_same else _gate(result, share, quoting)
-        named = problems | named
+        problems = dict.fromkeys(
+            d.test_id or (d.path, d.region, d.rule_id, d.message) for d in result.diagnostics
+        )
+        if problems and problems.keys() <= named.keys():
+            others = some(sorted({named[problem] for problem in problems}), MAX_TESTS)
+            same = f"The same problems as of {harmless_output(others)}, above."
+            quote = Quoted(text=f"{headline(result, MAX_COMMAND_CHARS)}\n{same}")
+        else:
+            quote = _gate(result, room // (len(results) - index), quoting)
+        named = dict.fromkeys(problems, result.name) | named
         parts.append(quote.text)
         left += quote.left_out
         room = max(0, room - len(quote.text) - 1)
     return Quoted(text="\n".join(parts), left_out=tuple(left))
-
-
-def _problem(d: Diagnostic) -> Hashable:
-    return d.test_id or (d.path, d.region, d.rule_id, d.message)
-
-
-def _again(result: GateResult, others: set[str | None]) -> Quoted:
-    """A gate with the same problems as others, which are listed once."""
-    names = harmless_output(some(sorted(filter(None, others)), MAX_TESTS))
-    text = f"{headline(result, MAX_COMMAND_CHARS)}\nThe same problems as of {names}, above."
-    return Quoted(text=text)
 
 
 def _gate(result: GateResult, room: int, quoting: Quoting) -> Quoted:

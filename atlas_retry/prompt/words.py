@@ -46,9 +46,16 @@ def topic(tests: tuple[FailingTest, ...], healthy: tuple[Spot, ...], graph: Grap
     asked, pressing = Counter[str](), Counter[str]()
     usual = _spread(words(graph.body(spot)) for spot in healthy)
     for test in tests:
-        messages = _messages(test)
-        asked.update(set(words(f"{messages}\n{_ran(test, graph)}")))
-        pressing.update(set(words(f"{messages}\n{_values(test)}")))
+        lines, ran = test.diagnostic.text.splitlines(), ""
+        quoted = [line for line in lines if line.startswith(("E ", ">"))]
+        messages = "\n".join((test.diagnostic.message, *quoted))
+        # arguments in pytest's output, and parameters in the test's id
+        shown = "\n".join((test.diagnostic.test_id or "", *filter(_SHOWN.match, lines)))
+        if test.spot:
+            last = (test.line or test.spot.scope.end_line) + 1
+            ran = graph.project.text(test.spot.path, test.spot.scope.start_line, last)
+        asked.update(set(words(f"{messages}\n{ran}")))
+        pressing.update(set(words(f"{messages}\n{shown}")))
     spots = list(dict.fromkeys(test.spot for test in tests if test.spot))
 
     def weighed(counted: Counter[str], usual: Counter[str], count: int) -> dict[str, float]:
@@ -74,25 +81,6 @@ def _titles(spots: Iterable[Spot]) -> Counter[str]:
 def _spread(texts: Iterable[Iterable[str]]) -> Counter[str]:
     """Number of texts with each word."""
     return Counter(chain.from_iterable(map(set, texts)))
-
-
-def _messages(test: FailingTest) -> str:
-    lines = test.diagnostic.text.splitlines()
-    quoted = [line for line in lines if line.startswith(("E ", ">"))]
-    return "\n".join((test.diagnostic.message, *quoted))
-
-
-def _values(test: FailingTest) -> str:
-    """Arguments in pytest's output, and parameters in the test's id."""
-    shown = [line for line in test.diagnostic.text.splitlines() if _SHOWN.match(line)]
-    return "\n".join((test.diagnostic.test_id or "", *shown))
-
-
-def _ran(test: FailingTest, graph: Graph) -> str:
-    if test.spot is None:
-        return ""
-    last = (test.line or test.spot.scope.end_line) + 1
-    return graph.project.text(test.spot.path, test.spot.scope.start_line, last)
 
 
 def words(text: str) -> Iterator[str]:

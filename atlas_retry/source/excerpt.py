@@ -155,9 +155,8 @@ def excerpt(passage: Passage, source: bytes, *, max_chars: int) -> Excerpt | Non
     if b"\0" in source[:8192]:
         return None
     lines = _decorated(passage, source)
-    kept = set(range(len(lines)))
-    if _size(lines, kept) > max_chars:
-        kept = _windows(passage, lines, max_chars)
+    is_whole = sum(len(line) + 1 for line in lines) <= max_chars
+    kept = set(range(len(lines))) if is_whole else _windows(passage, lines, max_chars)
     if not kept:
         return None
     shown = sorted(kept)
@@ -175,18 +174,15 @@ def _decorated(passage: Passage, source: bytes) -> list[str]:
     ]
 
 
-def _size(lines: list[str], kept: set[int]) -> int:
-    gap = len(_GAP) + 3 if len(kept) < len(lines) else 0
-    return sum(len(lines[index]) + 1 for index in kept) + gap
-
-
 def _windows(passage: Passage, lines: list[str], max_chars: int) -> set[int]:
     """Indices of the lines to show of a passage that does not fit."""
     marks = [mark.line - passage.start_line for mark in passage.marks]
     head = _signature(passage, lines)
     spent, kept = 0, set[int]()
     for index in _by_distance(len(lines), [*marks, *head] if marks else head, marks):
-        cost = len(lines[index]) + 1 + _gap_cost(index, kept)
+        # a line without neighbours adds two gaps, one with two removes
+        neighbours = (index - 1 in kept) + (index + 1 in kept)
+        cost = len(lines[index]) + 1 + GAPS_BY_NEIGHBOURS[neighbours] * _GAP_CHARS
         if spent + cost > max_chars:
             break
         spent += cost
@@ -214,12 +210,7 @@ def _by_distance(count: int, first: list[int], centres: list[int]) -> list[int]:
 
 _GAP = "    ... ({} lines left out)"
 _GAP_CHARS = len(_GAP) + 6
-
-
-def _gap_cost(index: int, kept: set[int]) -> int:
-    """Characters of gap markers: a line without neighbours adds two gaps, one with two removes."""
-    neighbours = (index - 1 in kept) + (index + 1 in kept)
-    return (2 - 2 * neighbours) * _GAP_CHARS if neighbours < 2 else 0  # noqa: PLR2004 - both sides
+GAPS_BY_NEIGHBOURS = (2, 0, 0)
 
 
 def _joined(lines: list[str], kept: list[int]) -> str:

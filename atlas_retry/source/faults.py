@@ -98,41 +98,28 @@ def mutants(path: str, source: bytes) -> tuple[tuple[Scope, Fault], ...]:
     if tree is None:
         return ()
     functions = [one for one in definitions(path, source) if one.kind is ScopeKind.FUNCTION]
-    chosen: dict[Scope, tuple[Node, str]] = {}
-    for node, text in sorted(_places(tree.root_node), key=_is_operator):
-        if function := innermost(functions, node.start_point.row + 1):
-            chosen[function] = node, text
-    return tuple(
-        (scope, _exchanged(path, source, node, text, scope.qualified_name))
-        for scope, (node, text) in chosen.items()
-    )
-
-
-def _is_operator(place: tuple["Node", str]) -> bool:
-    return text_of(place[0]) in _SWAPPED
-
-
-def _exchanged(path: str, source: bytes, node: "Node", text: str, where: str) -> Fault:
-    content = source[: node.start_byte] + text.encode() + source[node.end_byte :]
-    what = f"{text} for {text_of(node)} in {where}"
-    return Fault(path=path, line=node.start_point.row + 1, what=what, content=content)
+    chosen: dict[Scope, Fault] = {}
+    places = sorted(_places(tree.root_node), key=lambda place: text_of(place[0]) in _SWAPPED)
+    for node, text in places:
+        line = node.start_point.row + 1
+        if function := innermost(functions, line):
+            content = source[: node.start_byte] + text.encode() + source[node.end_byte :]
+            what = f"{text} for {text_of(node)} in {function.qualified_name}"
+            chosen[function] = Fault(path=path, line=line, what=what, content=content)
+    return tuple(chosen.items())
 
 
 def _places(root: "Node") -> Iterator[tuple["Node", str]]:
     """Every token that can be exchanged, in order, with the text for it."""
-    waiting = [root]
+    waiting = [(root, root)]
     while waiting:
-        node = waiting.pop()
-        waiting += reversed(node.children)
+        node, around = waiting.pop()
+        waiting += ((child, node) for child in reversed(node.children))
         text = text_of(node)
-        if text in _SWAPPED and _OPERATION.search(node.parent.type if node.parent else ""):
-            if not any(_TEXT.search(one.type) for one in _operands(node)):
-                yield node, _SWAPPED[text]
+        is_text = any(_TEXT.search(one.type) for one in around.children)
+        if text in _SWAPPED and _OPERATION.search(around.type) and not is_text:
+            yield node, _SWAPPED[text]
         elif text in _WORDS and not node.child_count:
             yield node, _WORDS[text]
         elif node.is_named and _NUMBER.fullmatch(text) and not node.child_count:
             yield node, str(int(text) + 1)
-
-
-def _operands(operator: "Node") -> "list[Node]":
-    return operator.parent.children if operator.parent else []

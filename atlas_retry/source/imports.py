@@ -201,7 +201,12 @@ def uses(path: str, source: bytes, start_line: int, end_line: int) -> tuple[Use,
     cursor = QueryCursor(query(language, _leaves(language)))
     cursor.set_point_range((start_line - 1, 0), (end_line, 0))
     nodes = cursor.captures(tree.root_node).get("leaf", [])
-    return tuple(_used(sorted(nodes, key=lambda node: node.start_byte), start_line, end_line))
+    used: list[Use] = []
+    for node in sorted(nodes, key=lambda node: node.start_byte):
+        line = node.start_point.row + 1
+        if start_line <= line <= end_line and node.text:
+            used.append(Use(name=text_of(node), receiver=_receiver(node), line=line))
+    return tuple(used)
 
 
 @cache
@@ -209,13 +214,6 @@ def _leaves(language: str) -> str:
     grammar = load(language)
     known = [kind for kind in _LEAVES.split() if grammar.id_for_node_kind(kind, True) is not None]  # noqa: FBT003 - tree-sitter's own positional flag
     return " ".join(f"({kind}) @leaf" for kind in known)
-
-
-def _used(nodes: "list[Node]", start_line: int, end_line: int) -> Iterator[Use]:
-    for node in nodes:
-        line = node.start_point.row + 1
-        if start_line <= line <= end_line and node.text:
-            yield Use(name=text_of(node), receiver=_receiver(node), line=line)
 
 
 def _receiver(node: "Node") -> str | None:

@@ -96,20 +96,16 @@ def _scope(captures: "dict[str, list[Node]]") -> "tuple[Node, Scope]":
     node = captures[kind.value][0]
     name = _name(captures["name"][0])
     owner = text_of(captures["owner"][0]) if "owner" in captures else None
+    line, end = node.start_point.row + 1, node.end_point
     return node, Scope(
         kind=kind,
         name=name.rpartition("::")[2],
         qualified_name=name.replace("::", "."),
         start_line=_first_line(node),
-        def_line=node.start_point.row + 1,
-        end_line=_last_line(node),
+        def_line=line,
+        end_line=max(line, end.row + bool(end.column)),
         owner=owner,
     )
-
-
-def _last_line(node: "Node") -> int:
-    end = node.end_point
-    return max(node.start_point.row + 1, end.row + (1 if end.column else 0))
 
 
 def _first_line(node: "Node") -> int:

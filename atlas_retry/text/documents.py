@@ -3,15 +3,13 @@
 import json
 import posixpath
 import re
-from collections.abc import Callable
+import tomllib
+from collections.abc import Callable, Mapping
 
 from atlas_retry.patterns import regex, words
 
 Key = tuple[str, ...]
 
-_INI = words(".ini .cfg .flake8 .coveragerc .pylintrc .pydocstyle .bandit pylintrc .editorconfig")
-_YAML = words(".clang-tidy .clang-format .yamllint")
-_JSON = words(".json .jsonc .json5")
 _COMMENT = regex(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
 _TRAILING = regex(r'("(?:\\.|[^"\\])*")|,(?=\s*[}\]])', re.DOTALL)
 
@@ -19,31 +17,15 @@ _TRAILING = regex(r'("(?:\\.|[^"\\])*")|,(?=\s*[}\]])', re.DOTALL)
 def parse(path: str, content: bytes) -> object:
     """The document of a file; None if its format is unknown or its content invalid."""
     text = content.decode("utf-8", "replace")
-    suffix = posixpath.splitext(path)[1].lower()
-    reader = _reader(posixpath.basename(path), suffix, text)
+    name, suffix = posixpath.basename(path), posixpath.splitext(path)[1].lower()
+    reader = _READERS.get(suffix) or _READERS.get(name)
+    if reader is None and name.endswith("rc"):
+        is_json = text.lstrip().startswith("{")
+        reader = _json if is_json else _yaml if ":" in text else None
     try:
         return reader(text) if reader else None
     except (ValueError, RecursionError):
         return None
-
-
-def _reader(name: str, suffix: str, text: str) -> Callable[[str], object] | None:
-    rc_file = name.endswith("rc")
-    if suffix in _JSON or (rc_file and text.lstrip().startswith("{")):
-        return _json
-    if suffix in _INI or name in _INI:
-        return _ini
-    is_yaml = suffix in (".yaml", ".yml") or name in _YAML
-    if is_yaml or (rc_file and ":" in text):
-        return _yaml
-    others = {".csv": _csv, ".tsv": _csv, ".xml": _xml}
-    return _toml if suffix in (".toml", ".lock") else others.get(suffix)
-
-
-def _toml(text: str) -> object:
-    import tomllib  # start-up
-
-    return tomllib.loads(text)
 
 
 def _csv(text: str) -> object:
@@ -96,6 +78,20 @@ def _ini(text: str) -> object:
         # AttributeError: configparser appends a continuation line to a key without a value
         raise ValueError(text) from error
     return {section: dict(reader.items(section)) for section in reader.sections()}
+
+
+_READERS: Mapping[str, Callable[[str], object]] = {
+    **dict.fromkeys((".json", ".jsonc", ".json5"), _json),
+    **dict.fromkeys(
+        words(".ini .cfg .flake8 .coveragerc .pylintrc .pydocstyle .bandit pylintrc"), _ini
+    ),
+    ".editorconfig": _ini,
+    **dict.fromkeys((".yaml", ".yml", ".clang-tidy", ".clang-format", ".yamllint"), _yaml),
+    **dict.fromkeys((".toml", ".lock"), tomllib.loads),
+    **dict.fromkeys((".csv", ".tsv"), _csv),
+    ".xml": _xml,
+}
+"""By suffix or name. Raise ValueError for invalid content."""
 
 
 def flat(value: object, prefix: Key = ()) -> dict[Key, object]:

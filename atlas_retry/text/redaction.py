@@ -120,14 +120,12 @@ Shapes = tuple[tuple[str, re.Pattern[str]], ...]
 
 
 @cache
-def _own_shapes() -> Shapes:
+def _shapes(*, anywhere: bool) -> Shapes:
+    """The patterns by kind: `anywhere` those that may follow anything, else those of a word."""
+    if anywhere:
+        return tuple((kind, re.compile(shape)) for kind, shape in ANYWHERE.items())
     own = ((kind, re.compile(rf"(?<![\w-])(?:{shape})")) for kind, shape in TOKENS.items())
     return (*own, ("jwt", JWT))
-
-
-@cache
-def _shapes_anywhere() -> Shapes:
-    return tuple((kind, re.compile(shape)) for kind, shape in ANYWHERE.items())
 
 
 # --- secrets by the name in front of them ----------------------------------------------------
@@ -159,7 +157,8 @@ MANY_DIGITS = 3
 def _is_secret(match: re.Match[str]) -> bool:
     """Whether a named value looks like one in an environment, a log or YAML, not in code."""
     value: str = match["quoted"] or match["bare"]
-    if len(value) < _min_chars(match["word"]) or NO_VALUE.match(value):
+    least = MIN_PASSWORD_CHARS if _is_password(match["word"]) else MIN_CHARS
+    if len(value) < least or NO_VALUE.match(value):
         return False
     if match["quoted"] or not NAME_IN_CODE.fullmatch(value):
         is_mixed = any(map(str.isdigit, value)) or SYMBOL.search(value)
@@ -181,10 +180,6 @@ def _is_no_name(match: re.Match[str], value: str) -> bool:
 
 def _is_password(word: str) -> bool:
     return word.lower().startswith(("pass", "pwd"))
-
-
-def _min_chars(word: str) -> int:
-    return MIN_PASSWORD_CHARS if _is_password(word) else MIN_CHARS
 
 
 def _hidden_name(match: re.Match[str]) -> str:
@@ -242,18 +237,17 @@ def redact(text: str, values: Iterable[str] = ()) -> str:
     """
     if not text:
         return ""
-    for value in sorted(_lines(values), key=len, reverse=True):
-        text = text.replace(value, "[redacted:env]")
+    lines = {line.strip() for line in "\n".join(values).splitlines()}
+    for value in sorted(lines, key=len, reverse=True):
+        text = text.replace(value, "[redacted:env]") if len(value) >= MIN_CHARS else text
     text = PRIVATE_KEY.sub(lambda m: "[redacted:private-key]" + "\n" * m[0].count("\n"), text)
     text = URL_PASSWORD.sub(r"\g<user>:[redacted:password]", text)
     for pattern in (AUTHORIZATION, BEARER, FLAG):
         text = pattern.sub(r"\g<kept>[redacted:token]", text)
     text = NETRC.sub(r"\g<kept>[redacted:password]", text)
-    for kind, shape in (*_own_shapes(), *(_shapes_anywhere() if LONG_TOKEN.search(text) else ())):
+    shapes = _shapes(anywhere=False)
+    if LONG_TOKEN.search(text):
+        shapes += _shapes(anywhere=True)
+    for kind, shape in shapes:
         text = shape.sub(f"[redacted:{kind}]", text)
     return NAMED.sub(_hidden_name, text)
-
-
-def _lines(values: Iterable[str]) -> frozenset[str]:
-    lines = (line.strip() for line in "\n".join(values).splitlines())
-    return frozenset(line for line in lines if len(line) >= MIN_CHARS)
