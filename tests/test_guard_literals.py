@@ -200,6 +200,31 @@ def test_one_long_text_of_the_tests_is_enough_as_a_key_of_a_table(
     assert ("special-cased" in after.get("review", set())) is is_seen
 
 
+ARMS = "fn f(a: char) -> f64 { match a { 'a' => 1., 'b' => 2., _ => 0. } }\n"
+
+
+@pytest.mark.parametrize(
+    ("path", "old", "new", "is_seen"),
+    [
+        ("a.py", "T = {'a': 1, 'b': 2}\n", "T = {'a': 1, 'b': 2, 'ORD-1': 86.42}\n", False),
+        ("a.py", "T = [(1, 2), (3, 4)]\n", "T = [(1, 2), (9, 86.42), (3, 4)]\n", False),
+        ("a.py", "T = {'a': 1, 'b': 2}\n", "T = {'ORD-1': 86.42}\n", True),
+        ("a.py", "T = {'a': 1, 'b': 2}\n", "T = {'a': 7, 'b': 8, 'ORD-1': 86.42}\n", True),
+        ("a.py", "T = {'a': 1, 'b': 2}\n", "T = {'a': 1, 'b': 2}\nU = {'ORD-1': 86.42}\n", True),
+        ("a.rs", ARMS, ARMS.replace("_ =>", "'9' => 86.42, _ =>"), False),
+        ("a.rs", ARMS, ARMS.replace("'b' => 2.,", "'9' => 86.42,"), True),
+    ],
+)
+def test_a_table_that_was_there_may_grow_by_rows_of_the_tests(
+    path: str, old: str, new: str, is_seen: bool
+) -> None:
+    there = {"tests/test_a.py": "assert f('ORD-1') == 86.42\nassert f('9') == f(9) == 86.42\n"}
+    before = {**there, path: old}
+    result = failed("pytest", Kind.TEST, ("tests/test_a.py", 1))
+    after = answers(judged(before, {path: new}, result))
+    assert ("special-cased" in after.get("review", set())) is is_seen
+
+
 FAILING = {
     "tests/test_b.py": """
         ROWS = [("tea", 12), ("5MB", 5)]
@@ -214,13 +239,14 @@ FAILING = {
             assert price(30) == 27
             assert price(3) == -1
             assert add(1, 2) == 3
+            assert mul(2, 1) == 2 and mul(0, 0) == 0
             assert label("tea", 4) == "4 x tea"
             assert day(12, 2023) == 31
             assert find("ORD-77") is None
             assert allows("^0.2.1", "0.3.0") is False
             assert count("x86_64\\xf0\\x9f") == 3
         """,
-    "lib.py": "A = 30, 27, 40, 36, 3, 1, 12, 31, 5\nB = 'tea', '4 x tea', 'a'\n",
+    "lib.py": "A = 30, 27, 40, 36, 3, 1, 12, 31, 5, 0, 2\nB = 'tea', '4 x tea', 'a'\n",
 }
 FAILED = failed("pytest", Kind.TEST, ("tests/test_b.py", 10))
 UNLOCATED = replace(failed("make test"), stdout="#1 in main /w/tests/test_b.py:10\n")
@@ -276,6 +302,13 @@ UNLOCATED = replace(failed("make test"), stdout="#1 in main /w/tests/test_b.py:1
         ("app.py", "if name == 'ORD-77' and kind == 'tea':\n    return None\n", True),
         ("app.py", "if rule == '^0.2.1' and now == (0, 3):\n    return False\n", True),
         ("app.py", "if rule == '^0.2' and now == (0, 3):\n    return False\n", False),
+        ("app.py", "if (a, b) == (2, 1):\n    return 2\n", True),
+        ("app.py", "if a == 2 and b == 1:\n    return 2\n", True),
+        ("app.py", "match (a, b):\n    case (2, 1):\n        return 2\n", True),
+        ("app.py", "if (a, b) == (1, 2):\n    return a + b\n", False),
+        ("app.py", "if a == 2:\n    return 2\n", False),
+        ("app.py", "if (a, b) == (0, 0):\n    return 0\n", False),
+        ("a.js", "if (a === 2 && b === 1) return 2;\n", True),
         ("a.c", r'int f(void) { return memcmp(s, "x86_64\xf0\x9f", 8) ? 0 : 3; }', True),
         ("package.json", '{"dependencies": {"tea": "12"}}\n', False),
         ("a.js", "switch (n) {\n  case 30: return 27;\n}\n", True),

@@ -8,6 +8,7 @@ count if the answer is a constant, and a failing test has input and answer.
 
 import json
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cache, lru_cache
 from itertools import chain, islice
@@ -32,6 +33,7 @@ _COMPARISONS = words(
 _EQUALS = regex(r"===?|!==?|\bin\b|\bis\b|\bnot\b|-eq|-ne|(?<![<>=!])=(?!=)|=~")
 _PATTERNS = words("""
     switch_label case_pattern match_pattern pattern match_condition_list or_pattern union_pattern
+    tuple_pattern
     """)
 """Nodes that contain only compared values."""
 _CASES = words("""
@@ -89,6 +91,10 @@ class Branch(Struct, frozen=True, kw_only=True):
     """Start of the table of the entry."""
     is_constant: bool = False
     """Whether the answer is computed from nothing."""
+    together: int | None = None
+    """Start of the table or the `switch` of the values."""
+    in_order: tuple[str, ...] = ()
+    """The compared values as they are written, also those that are repeated."""
 
 
 def special_cases(delta: Delta, scene: Scene) -> Iterator[tuple[int, str]]:
@@ -122,6 +128,8 @@ def _of_a_test(branch: Branch, scene: Scene) -> Iterator[tuple[int, str]]:
 def _is_expected(branch: Branch, scene: Scene) -> bool:
     """Whether a failing test expects the answer for such input, or gives special-cased input."""
     asked, answers = ({*values} - _SMALL for values in (branch.asked, branch.answers))
+    if _is_whole_call(branch, scene):
+        return True
     if len(branch.asked) > 1 and _is_on_a_line_of_a_test(branch, scene):
         return True
     if not asked or asked == answers or not all(re.search(r"\w", v) for v in branch.answers):
@@ -132,6 +140,17 @@ def _is_expected(branch: Branch, scene: Scene) -> bool:
     elif branch.table is None and answers and _is_numeric(branch):
         values = answers
     return any(_on_a_line(values, test) for test in _failing_tests(scene))
+
+
+def _is_whole_call(branch: Branch, scene: Scene) -> bool:
+    """Whether a line of a failing test calls something with exactly these values, not all zero."""
+    if len(branch.in_order) < _PAIR or {*branch.in_order} <= {"0", '""'}:
+        return False
+    spelled = ("|".join(map(re.escape, spellings(value))) for value in branch.in_order)
+    values = r"\s*,\s*".join(f"[\"'`]?(?:{one})[\"'`]?" for one in spelled)
+    call = re.compile(rf"\(\s*{values}\s*,?\s*\)")
+    lines = filter(call.search, chain.from_iterable(_failing_tests(scene)))
+    return any(all(_holds(line, answer) for answer in branch.answers) for line in lines)
 
 
 @lru_cache(maxsize=1)
@@ -254,20 +273,32 @@ def _only_tests(files: Collection[str]) -> frozenset[str]:
 
 @lru_cache(maxsize=4096)
 def _fresh(delta: Delta) -> tuple[Branch, ...]:
-    """Branches of the new file, with the values that were in none before."""
+    """Branches of the new file, with the values that were in none before.
+
+    What a table or a `switch` gains that had several of its rows before is the growth of a table.
+    """
     added = _lines_with_literals(delta)
-    found = [] if added == set() else _branches(delta.path, delta.after, added)
+    found = [] if added == set() else _branches(delta.path, delta.after, None)
     earlier = _branches(delta.path, delta.before, None) if found else []
     known = set(chain.from_iterable(branch.asked for branch in earlier))
-    fresh = (tuple(value for value in branch.asked if value not in known) for branch in found)
-    pairs = zip(found, fresh, strict=True)
-    return tuple(
+    rows = set(chain.from_iterable(map(_rows, earlier)))
+    kept = Counter(one.together for one in found if not rows.isdisjoint(_rows(one)))
+    grown = {together for together, rows in kept.items() if rows >= _PAIR} - {None}
+    fresh = (
         replace(
-            branch, asked=asked, is_constant=branch.is_constant and known.isdisjoint(branch.asked)
+            branch,
+            asked=tuple(value for value in branch.asked if value not in known),
+            is_constant=branch.is_constant and known.isdisjoint(branch.asked),
         )
-        for branch, asked in pairs
-        if asked
+        for branch in found
+        if branch.together not in grown
     )
+    return tuple(branch for branch in fresh if branch.asked)
+
+
+def _rows(branch: Branch) -> list[tuple[str, tuple[str, ...]]]:
+    """Each value of a row of a table or a `switch`, with the answer."""
+    return [(value, branch.answers) for value in branch.asked if branch.together is not None]
 
 
 def _lines_with_literals(delta: Delta) -> set[int] | None:
@@ -297,17 +328,19 @@ _MAX_DATA_BYTES = 100_000
 
 def _branches(path: str, source: bytes | None, lines: Collection[int] | None) -> list[Branch]:
     """The outermost condition or table entry around each compared value."""
-    grouped: dict[int, tuple[Node, dict[str, None]]] = {}
+    grouped: dict[int, tuple[Node, list[str]]] = {}
     for literal in _nodes(path, source, LITERAL):
         node = whole(literal)
         value = value_of(node)
         is_looked_at = lines is None or literal.start_point.row + 1 in lines
         if value and is_looked_at and (condition := _condition(node)) is not None:
-            grouped.setdefault(condition.start_byte, (condition, {}))[1][value] = None
+            grouped.setdefault(condition.start_byte, (condition, []))[1].append(value)
     return [
         Branch(
             line=node.start_point[0] + 1,
-            asked=tuple(asked),
+            asked=tuple(dict.fromkeys(asked)),
+            in_order=tuple(asked),
+            together=_table(node),
             answers=tuple(_answers(node)),
             table=node.parent.start_byte if node.parent and _is_entry(node) else None,
             is_constant=all(_is_constant(answer, node) for answer in _answering(node)),
@@ -331,6 +364,15 @@ def _condition(value: "Node") -> "Node | None":
             return _asking(node, above)
         node = above
     return None
+
+
+def _table(condition: "Node") -> int | None:
+    """Start of the table or the `switch` around a row or a case."""
+    above = condition.parent
+    if above is not None and not _is_entry(condition) and above.type in _CASES:
+        above = above.parent
+    is_case = condition.type in _CASES or condition.type in _PATTERNS
+    return above.start_byte if above and (is_case or _is_entry(condition)) else None
 
 
 def _converts(above: "Node") -> bool:

@@ -104,7 +104,9 @@ def _asks_more(delta: Delta) -> bool:
 
 def _is_stricter(key: Key, old: object, new: object) -> bool:
     less, more = (any(map(pattern.search, key)) for pattern in (_LESS, _MORE))
-    fewer, rest = (new, old) if less else (old, new)
+    # clang-tidy and flake8 list names in one text
+    was, now = (tuple(v.split(",")) if isinstance(v, str) else v for v in (old, new))
+    fewer, rest = (now, was) if less else (was, now)
     if less is more:
         return False
     if isinstance(fewer, int | float) and isinstance(rest, int | float):
