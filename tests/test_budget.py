@@ -49,6 +49,11 @@ def test_a_single_run_may_spend_all_that_is_left() -> None:
     assert budget.draw("a", after(3.0), None).promised_usd is None
 
 
+def test_a_resumed_run_counts_its_dearest_attempt_before_the_interruption() -> None:
+    drawn = SharedBudget(runs=2, jobs=2).draw("resumed", after(4.0), 10.0)
+    assert (drawn.dearest_usd, drawn.promised_usd) == (4.0, 4.0)
+
+
 def test_concurrent_attempts_are_promised_no_more_than_the_budget() -> None:
     budget = SharedBudget(runs=5, jobs=2)
     first, second = budget.draw("a", FRESH, 10.0), budget.draw("b", FRESH, 10.0)

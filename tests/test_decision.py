@@ -355,6 +355,20 @@ def test_an_attempt_that_started_with_a_gate_passing_does_not_count_for_it() -> 
     assert ended(progress(attempt(1, green), attempt(2, red), baseline=red), limits) is None
 
 
+@pytest.mark.parametrize("is_worse", [True, False])
+def test_what_a_reverted_worse_attempt_left_failing_does_not_count_for_a_gate(
+    *, is_worse: bool
+) -> None:
+    limits = replace(LIMITS, gates=(gate("lint", Kind.LINT, max_retries=1), gate("tests")))
+    passing, failing = result("lint", kind=Kind.LINT), result("lint", Status.FAILED, "l")
+    start = validation(passing, *RED.results)
+    first = attempt(1, validation(failing, *OTHER_RED.results), worse=is_worse)
+    second = attempt(2, validation(failing, result("tests", Status.FAILED, "c")))
+    end = ended(progress(first, second, baseline=start), limits)
+    is_spent = end is not None and end.reason == "lint failed after 1 attempt, its limit"
+    assert is_spent == (not is_worse)
+
+
 @pytest.mark.parametrize("change", [{"message": "expected 3, got 2"}, {"fingerprint": "b"}])
 def test_a_changed_problem_is_progress(change: dict[str, str]) -> None:
     first = result("tests", Status.FAILED, "a")

@@ -207,6 +207,17 @@ def test_readers_run_again_after_a_later_writer_changed_files(plan: Plan) -> Non
     assert validation.results[0].status is Status.FAILED
 
 
+@pytest.mark.parametrize("optional", [0, 1])
+def test_an_optional_writer_that_keeps_undoing_another_ones_change_fails(
+    plan: Plan, optional: int
+) -> None:
+    lines = ("echo 'a = 1' > code.py", "echo 'a=1' > code.py")
+    gates = [
+        gate(f"g{n}", Kind.FORMAT, line, required=n != optional) for n, line in enumerate(lines)
+    ]
+    assert not run_gates(gates, plan).success
+
+
 def test_writers_that_keep_changing_files_fail(plan: Plan) -> None:
     gates = [
         gate("one", Kind.FORMAT, "echo 1 > code.py"),

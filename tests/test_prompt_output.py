@@ -7,12 +7,12 @@ from msgspec.structs import replace
 
 from atlas_retry.diagnostics.noise import quiet
 from atlas_retry.diagnostics.selecting import reproducing
-from atlas_retry.model import Diagnostic, GateResult, Kind, Status
+from atlas_retry.model import Diagnostic, GateResult, Kind, Region, Status
 from atlas_retry.prompt import compose
 from atlas_retry.prompt.code import MAX_PASSAGES
-from atlas_retry.prompt.entries import Quoting, quoted
+from atlas_retry.prompt.entries import Quoting, grouped, quoted
 from tests.briefs import PROJECT, PYTEST_LOG, brief_of, failed
-from tests.values import result
+from tests.values import attempt, result
 
 GO_LOG = """\
 en_test.go:855: AlphaSpaceString does not equal "AlphaSpaceString can only have letters"
@@ -404,6 +404,28 @@ def test_what_the_change_touches_comes_first() -> None:
     text = compose(replace(brief, budget_chars=4_000)).text
     places = ("in the changed lines", "not in the changed lines", "odd b")
     assert sorted(places, key=lambda place: text.index(f"E999 {place}")) == [*places]
+
+
+def test_causes_that_the_last_attempt_introduced_come_before_changed_lines_and_rare_ones() -> None:
+    def cause(name: str, path: str = "far.py", line: int = 1, rule: str = "E1") -> Diagnostic:
+        region = Region(start_line=line)
+        return Diagnostic(
+            tool="x", message=name, path=path, region=region, rule_id=rule, fingerprint=name
+        )
+
+    often = [cause(f"frequent {n}") for n in range(4)]
+    rare, touched = cause("rare", rule="E2"), cause("touched", "near.py", 3)
+    beside, new = cause("frequent 9", "near.py", 30), cause("new")
+    quoting = Quoting(
+        room=4_000,
+        per_error=1_000,
+        redact=str,
+        last=attempt(introduced=("new",)),
+        changed={"near.py": (range(2, 5),)},
+    )
+    tiers = grouped((*often, rare, beside, touched, new), quoting)
+    firsts = [one[0].message for tier in tiers for one in tier]
+    assert firsts[:4] == ["new", "touched", "frequent 9", "rare"]
 
 
 @pytest.mark.parametrize(
