@@ -20,7 +20,7 @@ from atlas_retry.guard.judgement import Judgement
 from atlas_retry.model import Held, Validation
 from atlas_retry.settings import HookMode
 from atlas_retry.workspace import discovery
-from atlas_retry.workspace.snapshot import shadow, snapshots
+from atlas_retry.workspace.snapshot import snapshots, store
 from tests import hooks
 from tests.hooks import PROMPT, SESSION, end, hook_input
 from tests.projects import CALC, FIXED, TEST, UNITTEST, Project, atlas, git
@@ -543,9 +543,9 @@ def test_snapshots_of_the_oldest_turns_are_dropped(project: Project) -> None:
     taken = snapshots.snapshot(ws).id
     names = ("runs/20200101-000000-abcd/start", "runs/20200101-000000-abcd-hook/start")
     for name in (*names, *(f"runs/20210101-0000{n}-hook/start" for n in range(KEPT_SNAPSHOTS))):
-        shadow.keep(ws, name, taken)
+        store.keep(ws, name, taken)
     begin(project)
-    kept = shadow.kept(ws)
+    kept = store.kept(ws)
     assert names[0] in kept, "a run's"
     assert names[1] not in kept
     assert len(kept) == KEPT_SNAPSHOTS + 1

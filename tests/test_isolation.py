@@ -21,7 +21,7 @@ from atlas_retry.workspace.discovery import open_workspace
 from atlas_retry.workspace.isolation.lock import lock
 from atlas_retry.workspace.snapshot.restoring import restore
 from atlas_retry.workspace.snapshot.snapshots import snapshot
-from atlas_retry.workspace.snapshot.state import changes
+from atlas_retry.workspace.snapshot.trees import changes
 from tests.needs import needs
 from tests.processes import alive, states, token, until
 from tests.projects import CALC, FIXED, TEST, UNITTEST, WORSE, Project, atlas, git, make_project

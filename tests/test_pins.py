@@ -19,8 +19,8 @@ from atlas_retry.history.values import RunRow
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.files import TEMPORARY
 from atlas_retry.workspace.snapshot import pins
-from atlas_retry.workspace.snapshot.shadow import keep
 from atlas_retry.workspace.snapshot.snapshots import snapshot
+from atlas_retry.workspace.snapshot.store import keep
 from atlas_retry.workspace.snapshot.unheld import note_caches, take_away
 from atlas_retry.workspace.walk import look_over
 from tests.needs import needs

@@ -19,7 +19,7 @@ from atlas_retry.workspace.isolation import overlay
 from atlas_retry.workspace.isolation.isolated import beside, changed_in_place, put_back_aside
 from atlas_retry.workspace.isolation.lock import lock
 from atlas_retry.workspace.snapshot import trees
-from atlas_retry.workspace.snapshot.shadow import kept
+from atlas_retry.workspace.snapshot.store import kept
 from tests.asides import CASES, LARGE, NOBODY, aside, check, check_full
 from tests.commands import run_forked
 from tests.needs import needs, require

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from atlas_retry.workspace.snapshot.restoring import restore
-from atlas_retry.workspace.snapshot.shadow import keep, kept
 from atlas_retry.workspace.snapshot.snapshots import snapshot
+from atlas_retry.workspace.snapshot.store import keep, kept
 from tests.repositories import entries, git, git_bytes, opened, repository, write
 
 MOMENTS = int(os.environ.get("ATLAS_TEST_KILLS", "12"))

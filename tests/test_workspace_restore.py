@@ -20,7 +20,7 @@ from atlas_retry.workspace.snapshot.restoring import (
     restore_but_edited,
 )
 from atlas_retry.workspace.snapshot.snapshots import snapshot
-from atlas_retry.workspace.snapshot.state import changes
+from atlas_retry.workspace.snapshot.trees import changes
 from tests.repositories import (
     SHAPES,
     Shape,

@@ -12,12 +12,11 @@ import pytest
 from atlas_retry.errors import StateError, WorkspaceError
 from atlas_retry.model import ChangeStatus
 from atlas_retry.workspace.discovery import NotARepositoryError, Workspace, facts, open_workspace
-from atlas_retry.workspace.snapshot import state
+from atlas_retry.workspace.snapshot import store
 from atlas_retry.workspace.snapshot.restoring import restore
-from atlas_retry.workspace.snapshot.shadow import compact, drop, keep, kept
 from atlas_retry.workspace.snapshot.snapshots import Snapshot, load, snapshot
-from atlas_retry.workspace.snapshot.state import changes, patch
-from atlas_retry.workspace.snapshot.trees import mixed, tree
+from atlas_retry.workspace.snapshot.store import compact, drop, keep, kept
+from atlas_retry.workspace.snapshot.trees import changes, mixed, patch, tree
 from tests.repositories import ENVIRON, ODD_NAMES, commit, entries, git, opened, repository, write
 
 
@@ -305,7 +304,7 @@ def test_names_that_git_refuses_are_held_and_restored(root: Path, ws: Workspace)
         (root / link).unlink()
         write(root, link, "a file\n")
     later = snapshot(ws)
-    state._states.clear()  # as in another process
+    store._states.clear()  # as in another process
     assert {change.path for change in changes(ws, start.id, held.id)} == names | links
     seen = {change.path: change.added for change in changes(ws, held.id, later.id)}
     assert seen == {".GIT/flag": 2, "a/.Git%": 0, ".gitmodules": 1, ".gitmodules%": 1}

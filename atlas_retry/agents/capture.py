@@ -11,7 +11,7 @@ from atlas_retry.agents.scripted import PATCH, PROMPT, REPLY, reviews_file
 from atlas_retry.errors import UsageError
 from atlas_retry.model import Agent, AgentReply, AgentRequest
 from atlas_retry.workspace import discovery
-from atlas_retry.workspace.snapshot import snapshots, state
+from atlas_retry.workspace.snapshot import snapshots, trees
 
 
 def open_folder(folder: Path, root: Path) -> None:
@@ -47,7 +47,7 @@ class CapturingAgent(Struct, frozen=True, kw_only=True):
         step.mkdir()
         (step / PROMPT).write_text(request.prompt, encoding="utf-8", errors="replace")
         (step / REPLY).write_bytes(_written(reply))
-        edits = state.patch(self.git, before.id, after.id, whole=True)
+        edits = trees.patch(self.git, before.id, after.id, whole=True)
         if edits:
             (step / PATCH).write_bytes(edits)
         return reply

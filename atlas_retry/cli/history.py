@@ -36,9 +36,9 @@ from atlas_retry.run.held import is_pickable
 from atlas_retry.state_dir import TURN, VALIDATION
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.isolation.lock import lock
-from atlas_retry.workspace.snapshot import shadow
+from atlas_retry.workspace.snapshot import store
 from atlas_retry.workspace.snapshot.restoring import INDEX, Restored
-from atlas_retry.workspace.snapshot.state import changes, patch
+from atlas_retry.workspace.snapshot.trees import changes, patch
 
 MAX_DAYS = 36_500
 MAX_EARLIER = 20
@@ -236,7 +236,7 @@ def _by_no_agent(row: RunRow, done: Restored) -> tuple[str, ...]:
 def _record(ws: Workspace, row: RunRow, snapshot_id: str, state: RunState, by: str) -> None:
     """Record the snapshot that the workspace was set to."""
     if rescue.is_unrecorded(row.id):
-        shadow.keep(ws, rescue.held_under(row.id, rescue.END), snapshot_id)
+        store.keep(ws, rescue.held_under(row.id, rescue.END), snapshot_id)
     else:
         with database.opened(here.home()) as connection:
             entries.record(connection, row, state, by, left=snapshot_id)

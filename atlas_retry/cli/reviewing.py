@@ -19,7 +19,7 @@ from atlas_retry.reports.findings import pick_command
 from atlas_retry.reports.screen.lines import Line, command_lines, printable
 from atlas_retry.run import held
 from atlas_retry.text.units import counted
-from atlas_retry.workspace.snapshot import state
+from atlas_retry.workspace.snapshot import trees
 
 QUESTION = "[a] accept  [d] drop  [o] open in your editor"
 IN_PLACE = "[a] accept  [d] decide later  [o] open in your editor"
@@ -81,7 +81,7 @@ def _patch(outcome: Outcome, attempt: Attempt) -> bytes:
     """The patch that accepting would apply to the held files."""
     ws = here.workspace_at(outcome.workspace.root)
     before, after = attempt.result or "", attempt.snapshot or ""
-    return state.patch(ws, before, after, sorted(held.held_paths(attempt)))
+    return trees.patch(ws, before, after, sorted(held.held_paths(attempt)))
 
 
 def _shown(patch: bytes, outcome: Outcome, number: int) -> Iterator[Line]:

@@ -18,7 +18,7 @@ from atlas_retry.history import archive, database, rescue
 from atlas_retry.model import Agent, AgentReply, AgentRequest
 from atlas_retry.settings import AgentSettings
 from atlas_retry.workspace import discovery
-from atlas_retry.workspace.snapshot import state
+from atlas_retry.workspace.snapshot import trees
 
 BACKEND = f"{__name__}:continuing"
 """Value for `agent.backend`."""
@@ -44,7 +44,7 @@ def latest(home: Path, environ: Mapping[str, str], root: Path, run: str) -> Push
         return None
     ws = discovery.open_workspace(root, home, environ=environ)
     origin = rescue.snapshots(ws, rows[0]).get(rescue.ORIGIN)
-    patch = state.patch(ws, origin, result, whole=True) if origin else b""
+    patch = trees.patch(ws, origin, result, whole=True) if origin else b""
     return PushedAttempt(attempts=len(done), patch=patch) if patch else None
 
 

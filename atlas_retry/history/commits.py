@@ -17,8 +17,8 @@ from atlas_retry.workspace import place
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.files import differing
 from atlas_retry.workspace.git import GitError, commit_id, git, split
-from atlas_retry.workspace.snapshot.shadow import read_blobs
-from atlas_retry.workspace.snapshot.state import changes, list_tree, read_state
+from atlas_retry.workspace.snapshot.store import list_tree, read_blobs, read_state
+from atlas_retry.workspace.snapshot.trees import changes
 
 _SUBMODULE = "160000"
 _NOBODY = {"NAME": "atlas", "EMAIL": "atlas@users.noreply.github.com"}

@@ -17,7 +17,7 @@ from atlas_retry.history.database import opened, writing
 from atlas_retry.history.values import RunRow
 from atlas_retry.workspace import discovery
 from atlas_retry.workspace.isolation import layers, overlay
-from atlas_retry.workspace.snapshot import pins, shadow
+from atlas_retry.workspace.snapshot import pins, store
 
 
 def prune(
@@ -93,6 +93,6 @@ def _drop(
         shutil.rmtree(home / "workspaces" / state_dir.key_of(root), ignore_errors=True)
         return
     prefixes = tuple(f"runs/{row.id}/" for row in rows)
-    shadow.drop(ws, *(name for name in shadow.kept(ws) if name.startswith(prefixes)))
-    shadow.compact(ws)
+    store.drop(ws, *(name for name in store.kept(ws) if name.startswith(prefixes)))
+    store.compact(ws)
     pins.sweep(ws, oldest_s)

@@ -23,7 +23,7 @@ from atlas_retry.patterns import regex
 from atlas_retry.state_dir import TURN, VALIDATION
 from atlas_retry.text.units import copyable
 from atlas_retry.workspace import discovery, gitmoves, gitunder, installed
-from atlas_retry.workspace.snapshot import git_state, pins, restoring, shadow, state, trees
+from atlas_retry.workspace.snapshot import git_state, pins, restoring, store, trees
 from atlas_retry.workspace.snapshot.restoring import Restored
 from atlas_retry.workspace.snapshot.snapshots import load, snapshot
 from atlas_retry.workspace.snapshot.unheld import moved_caches
@@ -45,7 +45,7 @@ def held_under(run_id: str, name: str) -> str:
 def held_runs(ws: discovery.Workspace) -> dict[str, dict[str, str]]:
     """The snapshots of every run by short name."""
     held: dict[str, dict[str, str]] = {}
-    for name, snapshot_id in shadow.kept(ws).items():
+    for name, snapshot_id in store.kept(ws).items():
         match name.split("/", 2):
             case ["runs", run_id, what]:
                 held.setdefault(run_id, {})[what] = snapshot_id
@@ -97,7 +97,7 @@ def undo(
     theirs = tuple(name for name in theirs if name not in again)
     committed = gitunder.committed_since(ws, run.start, known)
     if known and committed:
-        moved = state.changes(ws, known, run.start, ignored=True)
+        moved = trees.changes(ws, known, run.start, ignored=True)
         paths = {change.path for change in moved} - committed
         done = restoring.restore(ws, run.start, paths, since=known)
     elif known:
@@ -105,7 +105,7 @@ def undo(
     else:
         begun = _begun(ws, run)
         done = restoring.restore_but_edited(ws, run.start, quiet_s, committed, begun)
-    shadow.drop(ws, held_under(run.id, BEGUN))
+    store.drop(ws, held_under(run.id, BEGUN))
     _edited_of(ws, run).unlink(missing_ok=True)
     done = replace(done, changed=(*done.changed, *(p for p in removed if p not in done.changed)))
     done = replace(done, changed=(*done.changed, *_undo_installed(ws, run, quiet_s, attempt)))
@@ -187,14 +187,14 @@ def _checked(ws: discovery.Workspace, done: Restored, snapshot_id: str) -> Resto
 def _hold(ws: discovery.Workspace, run: RunRow, known: str | None, quiet_s: float) -> None:
     """Hold the present state, what of it is edited, and the state that the run left."""
     there = snapshot(ws)
-    moved = (change.path for change in state.changes(ws, run.start, there.id, ignored=True))
+    moved = (change.path for change in trees.changes(ws, run.start, there.id, ignored=True))
     edited = map(os.fsencode, restoring.edited_after(ws, moved, quiet_s))
     _edited_of(ws, run).write_bytes(msgspec.msgpack.encode([*edited]))
     if there.work != load(ws, run.start).work:
-        shadow.keep(ws, held_under(run.id, HELD), there.id)
+        store.keep(ws, held_under(run.id, HELD), there.id)
     if run.state is not RunState.UNDONE:
-        shadow.keep(ws, held_under(run.id, END), known or there.id)
-    shadow.keep(ws, held_under(run.id, BEGUN), there.id)
+        store.keep(ws, held_under(run.id, END), known or there.id)
+    store.keep(ws, held_under(run.id, BEGUN), there.id)
 
 
 def _edited_of(ws: discovery.Workspace, run: RunRow) -> Path:
@@ -269,10 +269,10 @@ def pick(ws: discovery.Workspace, run: RunRow, name: str, but: Collection[str] =
             remedy=f"atlas resume, or atlas undo {run.id}",
         )
     now = snapshot(ws).id
-    shadow.keep(ws, held_under(run.id, HELD), now)
-    there = state.changes(ws, since, held[name], ignored=True)
+    store.keep(ws, held_under(run.id, HELD), now)
+    there = trees.changes(ws, since, held[name], ignored=True)
     wanted = {change.path for change in there if change.path not in but}
-    differing = {change.path for change in state.changes(ws, held[name], now, ignored=True)}
+    differing = {change.path for change in trees.changes(ws, held[name], now, ignored=True)}
     known = (_found_elsewhere(ws, held.values(), since, now) & differing) - {*but}
     done = Restored()
     if wanted - known:
@@ -291,12 +291,12 @@ def _found_elsewhere(
 
     After `git checkout .`, for example.
     """
-    edited = {change.path for change in state.changes(ws, since, now, ignored=True)}
+    edited = {change.path for change in trees.changes(ws, since, now, ignored=True)}
     if not edited:
         return edited
     found = set[str]()
     for other in {*snapshots}:
-        differing = {change.path for change in state.changes(ws, other, now, ignored=True)}
+        differing = {change.path for change in trees.changes(ws, other, now, ignored=True)}
         found |= edited - differing
     with suppress(AtlasError):  # no commit yet
         head = trees.revision_tree(ws.root, "HEAD", environ=ws.environ)
@@ -313,14 +313,14 @@ def pick_files(ws: discovery.Workspace, run: RunRow, name: str, paths: Collectio
     """
     held = _holding(ws, run, name)
     there = snapshot(ws)
-    differing = state.changes(ws, there.id, held[name], ignored=True)
+    differing = trees.changes(ws, there.id, held[name], ignored=True)
     wanted = {
         change.path
         for change in differing
         if any(f"{change.path}/".startswith(f"{path.rstrip('/')}/") for path in paths)
     }
     if wanted:
-        shadow.keep(ws, held_under(run.id, HELD), there.id)
+        store.keep(ws, held_under(run.id, HELD), there.id)
     done = restoring.restore(ws, held[name], wanted) if wanted else Restored()
     return replace(done, now=held[name])
 
@@ -347,7 +347,7 @@ def merge_files(
             mode = now.mode(path) or before.mode(path)
             files[path] = f"{mode}", _merged(path, ours, base, theirs, (run.id, name))
     if files:
-        shadow.keep(ws, held_under(run.id, HELD), there.id)
+        store.keep(ws, held_under(run.id, HELD), there.id)
     restoring.write(ws, files, there.id)
     return Restored(changed=tuple(files), now=held[name])
 

@@ -12,7 +12,7 @@ from atlas_retry import process, state_dir
 from atlas_retry.errors import AtlasError
 from atlas_retry.history.rescue import END, START, held_runs, held_under, pulse_of
 from atlas_retry.workspace import discovery, locking
-from atlas_retry.workspace.snapshot import shadow, snapshots
+from atlas_retry.workspace.snapshot import snapshots, store
 
 KEPT = 20
 """Validations kept for each workspace."""
@@ -42,7 +42,7 @@ def holding(
             new_id = state_dir.exact_id(state_dir.VALIDATION)
             start = snapshot()
             pulse_of(ws, new_id).touch(0o600)
-            shadow.keep(ws, held_under(new_id, START), start.id)
+            store.keep(ws, held_under(new_id, START), start.id)
             held = HeldBefore(id=new_id, start=start)
     if held is None:
         yield None
@@ -63,11 +63,11 @@ def _end(
     after = snapshot() if held.changed else held.start
     held.changed = after.work != held.start.work
     if held.changed:
-        shadow.keep(ws, held_under(held.id, END), after.id)
+        store.keep(ws, held_under(held.id, END), after.id)
         runs = held_runs(ws)
         ids = sorted(name for name in runs if name.endswith(state_dir.VALIDATION))
         for old in ids[:-KEPT]:
-            shadow.drop(ws, *(held_under(old, name) for name in runs[old]))
+            store.drop(ws, *(held_under(old, name) for name in runs[old]))
             pulse_of(ws, old).unlink(missing_ok=True)
     else:
-        shadow.drop(ws, held_under(held.id, START))
+        store.drop(ws, held_under(held.id, START))

@@ -78,7 +78,7 @@ from atlas_retry.text.redaction import redact
 from atlas_retry.text.units import copyable, some
 from atlas_retry.workspace import discovery, gitmoves, gitunder, installed, place
 from atlas_retry.workspace.outside import go_settings
-from atlas_retry.workspace.snapshot import pins, restoring, shadow, state, trees
+from atlas_retry.workspace.snapshot import pins, restoring, store, trees
 from atlas_retry.workspace.snapshot.unheld import folder_stat, moved_caches, note_caches
 from atlas_retry.workspace.walk import remove_special_rules
 
@@ -150,7 +150,7 @@ class Effects(Struct, kw_only=True):
         """Take a snapshot and keep it under a name within the run."""
         discovery.put_back_gitfile(self.opened.root, self.opened.git.home)
         taken = self.opened.tracker.snapshot()
-        shadow.keep(self.opened.git, f"runs/{self.run.run_id}/{name}", taken.id)
+        store.keep(self.opened.git, f"runs/{self.run.run_id}/{name}", taken.id)
         return Taken(id=taken.id, tree=taken.work, left_out=taken.left_out)
 
     def pin(self, snapshot: str) -> None:
@@ -165,10 +165,10 @@ class Effects(Struct, kw_only=True):
 
     def kept(self, name: str) -> str | None:
         """The id of the snapshot that was taken under this name; None if there is none."""
-        return shadow.kept(self.opened.git).get(f"runs/{self.run.run_id}/{name}")
+        return store.kept(self.opened.git).get(f"runs/{self.run.run_id}/{name}")
 
     def changes(self, before: str, after: str) -> tuple[Change, ...]:
-        return state.changes(self.opened.git, before, after)
+        return trees.changes(self.opened.git, before, after)
 
     def _logs(self, kind: str, number: int) -> Path:
         """Folder for the logs of the n-th run of this kind; may remove old ones, see `trim`."""
@@ -192,7 +192,7 @@ class Effects(Struct, kw_only=True):
             chosen = paths
             if paths is None and (stays := self._committed_since(target)):
                 now = self.opened.tracker.snapshot().id
-                moved = state.changes(git, now, target, ignored=True)
+                moved = trees.changes(git, now, target, ignored=True)
                 chosen = {change.path for change in moved} - stays
             done = restoring.restore(git, target, chosen, since=expected, look=look)
             self.opened.tracker.moved()
@@ -520,7 +520,7 @@ class Effects(Struct, kw_only=True):
     def as_patch(self, before: str, after: str, paths: Collection[str], number: int) -> Path:
         """Write the changes of these paths into the attempt's folder, for `git apply`."""
         file = self._attempt_folder(number) / "attempt.patch"
-        file.write_bytes(state.patch(self.opened.git, before, after, paths, whole=True))
+        file.write_bytes(trees.patch(self.opened.git, before, after, paths, whole=True))
         return file
 
     def deciding(self, before: str, after: str, paths: Collection[str]) -> tuple[str, ...]:
@@ -776,7 +776,7 @@ class Effects(Struct, kw_only=True):
         if that is different.
         """
         git, began_s = self.opened.git, seconds_of(green.started_at)
-        held, earlier = state.read_state(git, end), recorded(git, start, end, began_s)
+        held, earlier = store.read_state(git, end), recorded(git, start, end, began_s)
         again = generated(git, start, left) if len(green.results) > 1 else frozenset()
         wrote = {*paths, *earlier, *again & held.ignored.keys()} - place.folders_above(held.work)
         wrote |= {path for path in held.ignored if not wrote.isdisjoint(place.parents(path))}

@@ -22,7 +22,7 @@ from atlas_retry.text.own_environment import installing
 from atlas_retry.text.units import some
 from atlas_retry.workspace.isolation import isolated, overlay
 from atlas_retry.workspace.isolation.layers import RunLayers, accept, layers_folder, prepare_layers
-from atlas_retry.workspace.snapshot import snapshots, state
+from atlas_retry.workspace.snapshot import snapshots, trees
 
 if TYPE_CHECKING:
     from atlas_retry.run.door import Answers, Errand
@@ -95,7 +95,7 @@ def _accepted(
     are dropped with their layer and which a gate may have read.
     """
     wanted, start = snapshots.load(opened.git, end).work, outcome.start_snapshot or end
-    changed = state.changes(opened.git, start, end)
+    changed = trees.changes(opened.git, start, end)
     if not changed:
         return outcome
     conflicts = accept(opened.git, start, end, opened.tracker)
@@ -104,7 +104,7 @@ def _accepted(
         text = f"changed by someone else during the run; atlas keeps that change: {names}"
         emit(Notice(level=Level.WARNING, text=text))
     if opened.tracker.snapshot().work != wanted:
-        theirs = state.changes(opened.git, end, opened.tracker.snapshot().id)
+        theirs = trees.changes(opened.git, end, opened.tracker.snapshot().id)
         edited = some(sorted(change.path for change in theirs), MAX_SHOWN)
         how, why = "with", f"what others edited during the run: {edited}"
         cause = "because of"

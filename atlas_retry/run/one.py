@@ -36,7 +36,7 @@ from atlas_retry.text.units import copyable, some, usd
 from atlas_retry.workspace import discovery
 from atlas_retry.workspace.discovery import holding_gitfile
 from atlas_retry.workspace.isolation.lock import lock
-from atlas_retry.workspace.snapshot import shadow, state
+from atlas_retry.workspace.snapshot import store, trees
 
 if TYPE_CHECKING:
     from atlas_retry.run.door import Door
@@ -74,11 +74,11 @@ class Finished(Struct, frozen=True, kw_only=True):
         hidden = secret_values(self.opened.environ)
         patches, prompts = {}, {}
         attempts = self.outcome.attempts
-        held = shadow.kept(self.opened.git) if attempts else {}
+        held = store.kept(self.opened.git) if attempts else {}
         for attempt in attempts:
             before = held.get(f"runs/{self.outcome.run_id}/{attempt.number}-before")
             if before and attempt.snapshot:
-                patch = state.patch(self.opened.git, before, attempt.snapshot)
+                patch = trees.patch(self.opened.git, before, attempt.snapshot)
                 patches[attempt.number] = redact(patch.decode(errors="replace"), hidden)
             if attempt.prompt_path:
                 prompts[attempt.number] = Path(attempt.prompt_path).read_text(encoding="utf-8")

@@ -212,7 +212,7 @@ def _watched(opened: OpenWorkspace) -> Watched:
         return opened.tracker.snapshot().id
 
     def put_back(held: str) -> None:
-        from atlas_retry.workspace.snapshot.state import changes
+        from atlas_retry.workspace.snapshot.trees import changes
 
         moved = {c.path for c in changes(opened.git, held, hold(), ignored=True)}
         if moved:

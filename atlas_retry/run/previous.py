@@ -19,7 +19,7 @@ from atlas_retry.run.undecided import undecided
 from atlas_retry.text.globs import Globs
 from atlas_retry.text.units import some
 from atlas_retry.workspace import discovery, gitmoves, installed
-from atlas_retry.workspace.snapshot import git_state, restoring, shadow, snapshots, state, trees
+from atlas_retry.workspace.snapshot import git_state, restoring, snapshots, store, trees
 
 MAX_SHOWN = 8
 _UNDER = ("HEAD", "state:", "hooks/", "info/")
@@ -60,7 +60,7 @@ def clear(
     quiet_s = rescue.quiet_since_s(run, folder)
     there, _, ignored = _leftovers(git, attempt, quiet_s)
     if ignored:
-        shadow.keep(git, rescue.held_under(run.id, rescue.unfinished(attempt)), there)
+        store.keep(git, rescue.held_under(run.id, rescue.unfinished(attempt)), there)
         restoring.restore(git, attempt.snapshot, ignored)
     tracked = frozenset(trees.tree(git, there).paths())
     installed.put_back_between(git.root, git.installed, _began_s(run, attempt), quiet_s)
@@ -169,7 +169,7 @@ def _why_not_resumed(
     opened: OpenWorkspace, run: values.RunRow, attempt: values.OpenAttempt, quiet_s: float
 ) -> str:
     there = snapshots.snapshot(opened.git).id
-    paths = [change.path for change in state.changes(opened.git, attempt.snapshot, there)]
+    paths = [change.path for change in trees.changes(opened.git, attempt.snapshot, there)]
     return changed_by_others(opened.git, run, paths, quiet_s)
 
 
@@ -191,6 +191,6 @@ def _leftovers(
 ) -> tuple[str, set[str], set[str]]:
     """A new snapshot, paths that the turn changed and nobody edited since, and the ignored ones."""
     there = snapshots.snapshot(git).id
-    moved = {c.path for c in state.changes(git, attempt.snapshot, there, ignored=True)}
+    moved = {c.path for c in trees.changes(git, attempt.snapshot, there, ignored=True)}
     moved -= restoring.edited_after(git, moved, quiet_s)
-    return there, moved, moved - {c.path for c in state.changes(git, attempt.snapshot, there)}
+    return there, moved, moved - {c.path for c in trees.changes(git, attempt.snapshot, there)}

@@ -45,7 +45,7 @@ from atlas_retry.run.settle import restored_notice
 from atlas_retry.text.units import some
 from atlas_retry.workspace import discovery
 from atlas_retry.workspace.isolation.lock import lock
-from atlas_retry.workspace.snapshot import restoring, shadow, snapshots, state
+from atlas_retry.workspace.snapshot import restoring, snapshots, store, trees
 from atlas_retry.workspace.walk import remove_special_rules
 
 if TYPE_CHECKING:
@@ -215,7 +215,7 @@ def _since_turn(scene: _InterruptedRun, there: str) -> frozenset[str]:
     if attempt is None or attempt.reply is None:
         return frozenset()
     turn = held.get(f"{attempt.number}-left") or held.get(f"{attempt.number}")
-    moved = state.changes(scene.git, turn, there) if turn else ()
+    moved = trees.changes(scene.git, turn, there) if turn else ()
     return frozenset(change.path for change in moved)
 
 
@@ -238,7 +238,7 @@ def _continued_run(
 
 def _difference(scene: _InterruptedRun, there: str, quiet_s: float) -> tuple[str, ...]:
     """Paths that the run itself left unfinished. Raises WorkspaceError if someone else edited."""
-    paths = tuple(c.path for c in state.changes(scene.git, scene.expected, there))
+    paths = tuple(c.path for c in trees.changes(scene.git, scene.expected, there))
     attempt = scene.remains.open_attempt
     ended_s = 0.0 if attempt and attempt.restored else quiet_s
     if why := previous.changed_by_others(scene.git, scene.run, paths, ended_s):
@@ -261,14 +261,14 @@ def _turn(scene: _InterruptedRun, there: str | None) -> str | None:
     attempt = scene.remains.open_attempt
     unfinished = rescue.unfinished(attempt)
     if there:
-        shadow.keep(scene.git, rescue.held_under(scene.run.id, unfinished), there)
+        store.keep(scene.git, rescue.held_under(scene.run.id, unfinished), there)
     if attempt is None:
         return None
     whole = str(attempt.number)
     if attempt.reply and whole in scene.held:
         return scene.held[whole]
     if there and attempt.reply:
-        shadow.keep(scene.git, rescue.held_under(scene.run.id, whole), there)
+        store.keep(scene.git, rescue.held_under(scene.run.id, whole), there)
     return there or scene.held.get(unfinished)
 
 
@@ -276,7 +276,7 @@ def _progress(scene: _InterruptedRun) -> Progress:
     remains, origin = scene.remains, scene.held[rescue.ORIGIN]
     baseline, settled = remains.validations[0], remains.validations[-1]
     results = [attempt.result or origin for attempt in remains.attempts]
-    fixed = state.changes(scene.git, scene.run.start, origin) if settled != baseline else ()
+    fixed = trees.changes(scene.git, scene.run.start, origin) if settled != baseline else ()
     progress = Progress(
         run_id=scene.run.id,
         baseline=baseline,
@@ -340,7 +340,7 @@ def _continuing_agent(scene: _InterruptedRun, turn: str | None, agent: Agent) ->
 
 def _restore_turn(scene: _InterruptedRun, begun: OpenAttempt, turn: str) -> tuple[str, ...]:
     """Restore the edits that the turn had made when it was interrupted; returns their paths."""
-    changes = state.changes(scene.git, begun.snapshot, turn, ignored=True)
+    changes = trees.changes(scene.git, begun.snapshot, turn, ignored=True)
     paths = tuple(change.path for change in changes)
     if paths:
         restoring.restore(scene.git, turn, paths, since=begun.snapshot)

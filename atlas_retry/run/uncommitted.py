@@ -15,7 +15,7 @@ from atlas_retry.guard.places import CACHES, is_code, is_made
 from atlas_retry.model import Change, ChangeStatus, Lost, Tree
 from atlas_retry.source import Scope, ScopeKind, definitions
 from atlas_retry.workspace import discovery
-from atlas_retry.workspace.snapshot import state, trees
+from atlas_retry.workspace.snapshot import trees
 
 MAX_BYTES = 1 << 20
 """Size limit of files that are parsed."""
@@ -34,7 +34,7 @@ def lost_work(
     top-level names. What moved to another file that the run changed is not missing. `theirs` are
     paths that the user changed during the run.
     """
-    paths = [change.path for change in state.changes(git, start, left)]
+    paths = [change.path for change in trees.changes(git, start, left)]
     if not paths:
         return ()
     before, after = (trees.tree(git, name) for name in (start, left))
@@ -147,8 +147,8 @@ def generated(git: discovery.Workspace, start: str, left: str) -> frozenset[str]
 
 def _ignored(git: discovery.Workspace, start: str, end: str) -> Iterator[Change]:
     """Changes of ignored files that no tool makes."""
-    visible = {change.path for change in state.changes(git, start, end)}
-    for change in state.changes(git, start, end, ignored=True):
+    visible = {change.path for change in trees.changes(git, start, end)}
+    for change in trees.changes(git, start, end, ignored=True):
         path = change.path
         if path not in visible and not is_made(path) and not CACHES.match(path):
             yield change

@@ -24,7 +24,7 @@ from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.git import GitError, git
 from atlas_retry.workspace.gitfacts import facts_since, git_facts, settings
 from atlas_retry.workspace.gittrace import ZERO, AgentsGit, RefUpdate, clear, read_trace
-from atlas_retry.workspace.snapshot.state import GitFile, read_state
+from atlas_retry.workspace.snapshot.store import GitFile, read_state
 
 _BEFORE = "git-before.json"
 _SYMBOLIC, _CONFIG, _USER, _STASH = "ref: ", "config:", "user:", "refs/stash"

@@ -15,7 +15,7 @@ from atlas_retry.workspace.files import StoredFile
 from atlas_retry.workspace.git import MAX_NAMED, GitError, git, split
 from atlas_retry.workspace.gitmoves import GitTurn
 from atlas_retry.workspace.gittrace import ZERO
-from atlas_retry.workspace.snapshot.state import list_tree, read_state
+from atlas_retry.workspace.snapshot.store import list_tree, read_state
 
 _OVER_THE_SAME_FILES = ("commit: ", "commit (initial)", "commit (amend)", "branch: ", "Branch: ")
 

@@ -30,7 +30,7 @@ from atlas_retry.gates.memory import Memory
 from atlas_retry.model import GateResult
 from atlas_retry.run.open import OpenWorkspace, answers, open_configured
 from atlas_retry.workspace import discovery
-from atlas_retry.workspace.snapshot import shadow, snapshots
+from atlas_retry.workspace.snapshot import snapshots, store
 
 KEPT_SNAPSHOTS = 50
 """Turns of a workspace that `atlas undo` can restore."""
@@ -119,9 +119,9 @@ def _continues_turn(
 
 def _hold(ws: discovery.Workspace, turn_id: str, name: str, snapshot_id: str) -> None:
     """Keep the snapshot as that of a run, and drop those of the oldest turns."""
-    shadow.keep(ws, f"runs/{turn_id}/{name}", snapshot_id)
-    kept = {name: name.split("/")[1] for name in shadow.kept(ws) if name.startswith("runs/")}
+    store.keep(ws, f"runs/{turn_id}/{name}", snapshot_id)
+    kept = {name: name.split("/")[1] for name in store.kept(ws) if name.startswith("runs/")}
     known = sorted({of for of in kept.values() if of.endswith(state_dir.TURN)})
     gone = set(known[:-KEPT_SNAPSHOTS])
     if gone:
-        shadow.drop(ws, *(name for name, of in kept.items() if of in gone))
+        store.drop(ws, *(name for name, of in kept.items() if of in gone))

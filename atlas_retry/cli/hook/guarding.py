@@ -16,7 +16,7 @@ from atlas_retry.guard.judgement import Judgement
 from atlas_retry.model import GateResult
 from atlas_retry.run.open import OpenWorkspace
 from atlas_retry.workspace import gitfacts, installed
-from atlas_retry.workspace.snapshot import shadow, snapshots, state
+from atlas_retry.workspace.snapshot import snapshots, store, trees
 
 _ORDINARY = ("refs/", "state:", "worktrees/", "config:branch.", "config:remote.")
 _ORDINARY_FACTS = frozenset({"HEAD", "index", "stash", "shallow"})
@@ -101,8 +101,8 @@ def ended(opened: OpenWorkspace, start: Start, left: Left, *, alone: bool) -> tu
     installed.note_end(opened.git.installed)
     taken = snapshots.snapshot(opened.git)
     after = taken.id
-    shadow.keep(opened.git, f"runs/{start.id}/start", start.snapshot or "")
-    shadow.keep(opened.git, f"runs/{start.id}/end", after)
+    store.keep(opened.git, f"runs/{start.id}/start", start.snapshot or "")
+    store.keep(opened.git, f"runs/{start.id}/end", after)
     agents = changed_in(opened, start, left)
     wrote = _differing(opened, left.snapshot, after) - agents
     written = left.of_gates | wrote if alone else left.of_gates
@@ -111,4 +111,4 @@ def ended(opened: OpenWorkspace, start: Start, left: Left, *, alone: bool) -> tu
 
 
 def _differing(opened: OpenWorkspace, before: str, after: str) -> frozenset[str]:
-    return frozenset(c.path for c in state.changes(opened.git, before, after, ignored=True))
+    return frozenset(c.path for c in trees.changes(opened.git, before, after, ignored=True))

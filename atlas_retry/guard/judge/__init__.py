@@ -19,10 +19,10 @@ from atlas_retry.model import Gate, GateResult, GitFacts, Tree, Violation
 from atlas_retry.settings import CONFIGURATION_FILES
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.gitfacts import facts_since, git_facts
-from atlas_retry.workspace.snapshot.state import changes
 from atlas_retry.workspace.snapshot.trees import (
     DirectoryTree,
     ObjectTree,
+    changes,
     mixed,
     revision_tree,
     tree,

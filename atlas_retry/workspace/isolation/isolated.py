@@ -32,9 +32,9 @@ from atlas_retry.workspace.isolation import overlay
 from atlas_retry.workspace.isolation.overlay import Layers, gone_with
 from atlas_retry.workspace.place import Contents
 from atlas_retry.workspace.snapshot.restoring import AFTERMATH_S, restore_but_edited
-from atlas_retry.workspace.snapshot.shadow import drop, keep
 from atlas_retry.workspace.snapshot.snapshots import snapshot, take
-from atlas_retry.workspace.snapshot.state import changes
+from atlas_retry.workspace.snapshot.store import drop, keep
+from atlas_retry.workspace.snapshot.trees import changes
 
 ASKED = "it was asked for"
 """The reason if the caller wants it in place."""

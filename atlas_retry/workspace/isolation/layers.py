@@ -25,7 +25,7 @@ from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.isolation import overlay
 from atlas_retry.workspace.snapshot.look import Tracker
 from atlas_retry.workspace.snapshot.restoring import restore
-from atlas_retry.workspace.snapshot.state import changes
+from atlas_retry.workspace.snapshot.trees import changes
 
 _NOTE = "accept.note"
 CACHES = (

@@ -1,6 +1,6 @@
 """Snapshots of a work tree: take, read, compare and restore them; keep and drop what they need.
 
-From below: `shadow` is the repository in which git keeps them, `state` what one holds, `snapshots`
-takes them, `restoring` and `git_state` restore files and git's own state, `pins` holds the objects
+From below: `store` is the repository in which git keeps them, and what one holds; `snapshots` takes
+them, `trees` reads and compares them, `look` is what of the work tree is seen now, `restoring` and `git_state` restore files and git's own state, `pins` holds the objects
 that git's state names, `unheld` knows what no snapshot holds.
 """

@@ -13,8 +13,7 @@ from atlas_retry.workspace.discovery import Workspace, head_in, refs_in
 from atlas_retry.workspace.git import GitError, git
 from atlas_retry.workspace.gitfacts import PLAIN, git_files, ref_files
 from atlas_retry.workspace.listing import staged
-from atlas_retry.workspace.snapshot.shadow import read_blobs
-from atlas_retry.workspace.snapshot.state import TreeState, read_state
+from atlas_retry.workspace.snapshot.store import TreeState, read_blobs, read_state
 
 _FRESH, _LOCK = "index.atlas", "index.lock"
 

@@ -22,8 +22,7 @@ from atlas_retry.workspace.git import GitError, git, lined
 from atlas_retry.workspace.gitfacts import ref_files
 from atlas_retry.workspace.place import make_folder
 from atlas_retry.workspace.snapshot.git_state import put_back_index
-from atlas_retry.workspace.snapshot.shadow import read_blobs
-from atlas_retry.workspace.snapshot.state import TreeState, read_state
+from atlas_retry.workspace.snapshot.store import TreeState, read_blobs, read_state
 from atlas_retry.workspace.walk import NESTED
 
 MAX_COPIED_BYTES = 200 << 20

@@ -19,9 +19,9 @@ from atlas_retry.workspace.discovery import Workspace, head_in
 from atlas_retry.workspace.files import USUAL_FOLDER, Attributes, StoredFile
 from atlas_retry.workspace.place import Contents, folders_above, parents
 from atlas_retry.workspace.snapshot.git_state import is_staged, put_back_index
-from atlas_retry.workspace.snapshot.shadow import contents
 from atlas_retry.workspace.snapshot.snapshots import HeldTree, take
-from atlas_retry.workspace.snapshot.state import TreeState, changes, read_state
+from atlas_retry.workspace.snapshot.store import TreeState, contents, read_state
+from atlas_retry.workspace.snapshot.trees import changes
 from atlas_retry.workspace.walk import Scan, is_ignored
 
 INDEX = ".git/index"

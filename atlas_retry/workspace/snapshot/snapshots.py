@@ -31,16 +31,19 @@ from atlas_retry.workspace.files import (
 )
 from atlas_retry.workspace.git import EMPTY_TREE, GitError, joined, split
 from atlas_retry.workspace.gitfacts import git_files
-from atlas_retry.workspace.snapshot.shadow import exclusive, forget, index_git, shadow_git
-from atlas_retry.workspace.snapshot.state import (
+from atlas_retry.workspace.snapshot.store import (
     INDEX,
     MANIFEST,
     GitFile,
     TreeState,
+    exclusive,
     file_of,
+    forget,
+    index_git,
     manifest_of,
     read_state,
     remember_state,
+    shadow_git,
     stored_as,
 )
 from atlas_retry.workspace.walk import UNREADABLE, Scan, look_over

@@ -1,17 +1,35 @@
-"""Read access to a snapshot, a revision or a plain folder, all as `model.Tree`."""
+"""Reads a snapshot, a revision or a plain folder, all as `model.Tree`; how two snapshots differ."""
 
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cached_property
+from itertools import product
 from pathlib import Path
 
+from atlas_retry.model import Change, ChangeStatus
 from atlas_retry.workspace import place
 from atlas_retry.workspace.discovery import Workspace
-from atlas_retry.workspace.files import Stat, StoredFile, git_mode
-from atlas_retry.workspace.git import MAX_NAMED, GitError, commit_id, git, lined, user_environment
+from atlas_retry.workspace.files import Stat, StoredFile, differing, git_mode
+from atlas_retry.workspace.git import (
+    MAX_NAMED,
+    GitError,
+    commit_id,
+    git,
+    lined,
+    split,
+    user_environment,
+)
 from atlas_retry.workspace.place import Contents, parents
-from atlas_retry.workspace.snapshot.shadow import parse_batch, shadow_git
-from atlas_retry.workspace.snapshot.state import list_tree, read_state
+from atlas_retry.workspace.snapshot.store import (
+    IGNORED,
+    WORK,
+    file_of,
+    list_tree,
+    parse_batch,
+    read_state,
+    shadow_git,
+    stored_as,
+)
 from atlas_retry.workspace.walk import Scan, listing, scan
 
 _SUBMODULE = "160000"
@@ -161,3 +179,86 @@ def source_tree(
     """A folder for reading sources; files that are too large for that are not read."""
     environ = os.environ if environ is None else environ
     return DirectoryTree(root, environ, MAX_SOURCE_BYTES, scan)
+
+
+_DIFF = ("diff-tree", "-r", "--no-renames", "--full-index")
+_Lines = tuple[int | None, int | None]
+"""Numbers of added and removed lines; None for a binary file."""
+
+
+def patch(
+    ws: Workspace, before_id: str, after_id: str, paths: Iterable[str] = (), *, whole: bool = False
+) -> bytes:
+    """Unified diff of the files that git does not ignore, or of `paths`.
+
+    With `whole` it contains binary files, so that it can be applied.
+    """
+    form = ("--binary",) if whole else ()
+    below = (*form, f"--relative={WORK}", before_id, after_id)
+    chosen = {
+        WORK + stored_as(path, is_link=is_link) for path, is_link in product(paths, (False, True))
+    }
+    return shadow_git(ws, *_DIFF, "-p", "--no-color", *below, "--", *sorted(chosen))
+
+
+def changes(
+    ws: Workspace, before_id: str, after_id: str, *, ignored: bool = False
+) -> tuple[Change, ...]:
+    """Differences between two snapshots, in order of the paths.
+
+    Files that are ignored in both count only with `ignored`; those that became ignored, or are not
+    any more, count by their content like any other.
+    """
+    before, after = read_state(ws, before_id), read_state(ws, after_id)
+    seen = differing(before.work, after.work)
+    paths = seen | differing(before.ignored, after.ignored)
+    was, now = before.files, after.files
+    moved = [path for path in sorted(paths) if _content(was.get(path)) != _content(now.get(path))]
+    chosen = moved if ignored else [path for path in moved if path in seen]
+    lines = _lines(ws, before_id, after_id) if chosen else {}
+    return tuple(
+        _change(path, was.get(path), now.get(path), lines.get(path, (0, 0))) for path in chosen
+    )
+
+
+def _content(entry: StoredFile | None) -> tuple[str, str] | None:
+    return (entry.mode, entry.oid) if entry else None
+
+
+def _change(path: str, old: StoredFile | None, new: StoredFile | None, lines: _Lines) -> Change:
+    return Change(
+        path=path,
+        status=status_of(old, new) or ChangeStatus.MODE,
+        added=lines[0],
+        removed=lines[1],
+        old_mode=old.mode if old else None,
+        new_mode=new.mode if new else None,
+    )
+
+
+def status_of(before: StoredFile | None, after: StoredFile | None) -> ChangeStatus | None:
+    """The change of a file; None if unchanged."""
+    if before == after:
+        return None
+    if before is None:
+        return ChangeStatus.ADDED
+    if after is None:
+        return ChangeStatus.DELETED
+    return ChangeStatus.MODE if before.oid == after.oid else ChangeStatus.MODIFIED
+
+
+def _lines(ws: Workspace, before_id: str, after_id: str) -> dict[str, _Lines]:
+    """Added and removed lines by path; summed for a file that is ignored on one side only."""
+    counted: dict[str, _Lines] = {}
+    how = ("-z", "--numstat", before_id, after_id, "--", WORK, IGNORED)
+    for item in split(shadow_git(ws, *_DIFF, *how)):
+        added, removed, path = item.split("\t", 2)
+        name = file_of(path.partition("/")[2])
+        counted[name] = _sum(counted.get(name, (0, 0)), (added, removed))
+    return counted
+
+
+def _sum(one: _Lines, more: tuple[str, str]) -> _Lines:
+    if None in one or "-" in more:
+        return (None, None)
+    return (one[0] or 0) + int(more[0]), (one[1] or 0) + int(more[1])

@@ -1,15 +1,20 @@
-"""The content of a snapshot, its form in the shadow repository, and differences between two."""
+"""The shadow repository, in which git keeps the snapshots, and what a snapshot holds.
+
+It is in the state directory. Only atlas uses it. Git's own commands make and read all of it.
+"""
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cached_property
-from itertools import product
+from pathlib import Path
 
 import msgspec
 from msgspec import Struct
 
-from atlas_retry.model import Change, ChangeStatus
+from atlas_retry.errors import StateError, WorkspaceError
 from atlas_retry.patterns import regex
+from atlas_retry.state_dir import alone
 from atlas_retry.workspace.discovery import Workspace, commit_in
 from atlas_retry.workspace.files import (
     CACHE,
@@ -17,12 +22,176 @@ from atlas_retry.workspace.files import (
     StoredFile,
     Unheld,
     blob_id,
-    differing,
     entry_of,
 )
-from atlas_retry.workspace.git import GitError, split
+from atlas_retry.workspace.git import GitError, git, lined, shadow_environment, split
 from atlas_retry.workspace.place import parents
-from atlas_retry.workspace.snapshot.shadow import read_blobs, shadow_git
+
+_KEPT = "refs/atlas/kept/"
+_RAW = "* -text -filter -ident -eol -working-tree-encoding\n"
+"""Attributes that come before those of the work tree, so that content is held byte for byte."""
+_CONFIG = (
+    *("-c", "core.compression=1"),
+    *("-c", "core.logAllRefUpdates=false"),
+    *("-c", "core.attributesFile="),
+    # of the work tree, whatever the file system of the state directory can do
+    *("-c", "core.fileMode=true"),
+    *("-c", "core.symlinks=true"),
+    *("-c", "core.ignoreCase=false"),
+    *("-c", "core.precomposeUnicode=false"),
+)
+INDEXES = ("work", "ignored")
+"""Git's indexes of the two sides of a snapshot: what it does not ignore, and what it does."""
+_LEFTOVERS = ("*.lock", "refs/**/*.lock", "objects/**/tmp_*")
+"""What a killed git leaves."""
+_BATCH_BYTES = 4 << 20
+_GRACE = "1.hour.ago"
+"""Age up to which `compact` spares snapshots without a name."""
+_NO_ROOM = ("No space left", "Disk quota exceeded", "Permission denied", "Read-only file system")
+_NOT_WRITABLE = ("insufficient permission", "cannot mkdir", "unable to write", "unable to create")
+
+
+def shadow_git(ws: Workspace, *arguments: str, stdin: bytes = b"") -> bytes:
+    """Run git in the shadow repository, without the work tree. Raises GitError."""
+    env = shadow_environment(ws.shadow, ws.environ)
+    return git(*_CONFIG, *arguments, cwd=ws.home, env=env, stdin=stdin)
+
+
+def index_git(ws: Workspace, index: str, *arguments: str, stdin: bytes = b"") -> bytes:
+    """Run git on the work tree, with one of the `INDEXES`. Raises GitError."""
+    env = shadow_environment(ws.shadow, ws.environ)
+    env |= {"GIT_INDEX_FILE": str(ws.shadow / index), "GIT_WORK_TREE": str(ws.root)}
+    return git(*_CONFIG, *arguments, cwd=ws.root, env=env, stdin=stdin)
+
+
+@contextmanager
+def exclusive(ws: Workspace) -> Iterator[None]:
+    """Hold the only right to write to the shadow repository; creates it if missing.
+
+    Waits for its turn, and first removes leftovers of a killed process. Raises StateError if the
+    state directory cannot be written, or is full.
+    """
+    busy = ws.home / "shadow.busy"
+    try:
+        with alone(ws.home):
+            if busy.exists():
+                _clear(ws.shadow)
+            busy.touch()
+            _init(ws)
+            yield
+            busy.unlink()
+    except OSError as error:
+        if not ws.home.is_dir():
+            raise StateError(
+                f"{ws.home} was deleted while atlas used it", remedy="run the command again"
+            ) from error
+        raise _not_writable(str(error)) from error
+    except GitError as error:
+        if any(text in error.message for text in (*_NO_ROOM, *_NOT_WRITABLE)):
+            raise _not_writable(error.message) from error
+        raise
+
+
+def _not_writable(why: str) -> StateError:
+    return StateError(
+        f"the state directory cannot be written: {why}",
+        remedy="make room there, or: export ATLAS_HOME=/a/folder/you/can/write",
+    )
+
+
+def _init(ws: Workspace) -> None:
+    attributes = ws.shadow / "info/attributes"
+    if not attributes.exists() or not (ws.shadow / "objects").is_dir():
+        git("init", "-q", "--bare", "--template=", str(ws.shadow), cwd=ws.home, env=ws.environ)
+        attributes.parent.mkdir(exist_ok=True)
+        attributes.write_text(_RAW, encoding="utf-8")
+
+
+def _clear(shadow: Path) -> None:
+    """Remove locks and incomplete files, which no other process can be using."""
+    for pattern in _LEFTOVERS:
+        for left in shadow.glob(pattern):
+            left.unlink(missing_ok=True)
+
+
+def forget(ws: Workspace) -> None:
+    """Have the next snapshot read all files again."""
+    for index in INDEXES:
+        (ws.shadow / index).unlink(missing_ok=True)
+
+
+def kept(ws: Workspace) -> dict[str, str]:
+    """Ids of the kept snapshots, by name."""
+    if not (ws.shadow / "HEAD").exists():
+        return {}
+    lines = shadow_git(ws, "for-each-ref", "--format=%(objectname) %(refname)", _KEPT)
+    refs = (line.partition(" ") for line in os.fsdecode(lines).splitlines())
+    return {ref.removeprefix(_KEPT): oid for oid, _, ref in refs}
+
+
+def keep(ws: Workspace, name: str, snapshot_id: str) -> None:
+    """Keep a snapshot under a name (`runs/<run_id>/<n>`) until it is dropped."""
+    with exclusive(ws):
+        shadow_git(ws, "update-ref", f"{_KEPT}{name}", snapshot_id)
+
+
+def drop(ws: Workspace, *names: str) -> None:
+    """Stop keeping these snapshots; unknown names are not an error."""
+    orders = "".join(f"delete {_KEPT}{name}\0\0" for name in names)
+    with exclusive(ws):
+        shadow_git(ws, "update-ref", "-z", "--stdin", stdin=os.fsencode(orders))
+
+
+def compact(ws: Workspace) -> None:
+    """Free the space of snapshots that are no longer kept."""
+    with exclusive(ws):
+        forget(ws)
+        shadow_git(ws, "gc", "--quiet", f"--prune={_GRACE}")
+
+
+def read_blobs(ws: Workspace, oids: Iterable[str]) -> dict[str, bytes]:
+    """Contents by id. Raises WorkspaceError if one is missing."""
+    asked = lined(oids)
+    return parse_batch(shadow_git(ws, "cat-file", "--batch", stdin=asked)) if asked else {}
+
+
+def contents(ws: Workspace, oids: Sequence[str]) -> Iterator[bytes]:
+    """Yield contents in the given order, with only a few in memory at a time."""
+    asked = dict.fromkeys(oids)
+    how = ("cat-file", "--batch-check=%(objectsize)")
+    sizes = shadow_git(ws, *how, stdin=lined(asked)).split() if asked else []
+    size_of = dict(zip(asked, map(int, sizes), strict=True))
+    waiting: list[str] = []
+    total = 0
+    for oid in oids:
+        if waiting and total + size_of[oid] > _BATCH_BYTES:
+            yield from _in_order(ws, waiting)
+            waiting, total = [], 0
+        waiting.append(oid)
+        total += size_of[oid]
+    yield from _in_order(ws, waiting)
+
+
+def _in_order(ws: Workspace, oids: Sequence[str]) -> Iterator[bytes]:
+    blobs = read_blobs(ws, dict.fromkeys(oids))
+    for oid in oids:
+        yield blobs[oid]
+
+
+def parse_batch(out: bytes) -> dict[str, bytes]:
+    """Contents by id, from the output of `cat-file --batch`. Source: git-cat-file(1)."""
+    blobs: dict[str, bytes] = {}
+    start = 0
+    while start < len(out):
+        end = out.index(b"\n", start)
+        oid, kind, *size = out[start:end].decode().split(" ")
+        if kind == "missing":
+            raise WorkspaceError(f"the snapshot is damaged: {oid} is missing")
+        start = end + 1 + int(size[0])
+        blobs[oid] = out[end + 1 : start]
+        start += 1
+    return blobs
+
 
 WORK, IGNORED = "work/", "ignored/"
 INDEX, MANIFEST = "index", "manifest"
@@ -199,86 +368,3 @@ def _below(
         path: StoredFile(entry.mode, entry.oid, special[path]) if path in special else entry
         for path, entry in inside
     }
-
-
-_DIFF = ("diff-tree", "-r", "--no-renames", "--full-index")
-_Lines = tuple[int | None, int | None]
-"""Numbers of added and removed lines; None for a binary file."""
-
-
-def patch(
-    ws: Workspace, before_id: str, after_id: str, paths: Iterable[str] = (), *, whole: bool = False
-) -> bytes:
-    """Unified diff of the files that git does not ignore, or of `paths`.
-
-    With `whole` it contains binary files, so that it can be applied.
-    """
-    form = ("--binary",) if whole else ()
-    below = (*form, f"--relative={WORK}", before_id, after_id)
-    chosen = {
-        WORK + stored_as(path, is_link=is_link) for path, is_link in product(paths, (False, True))
-    }
-    return shadow_git(ws, *_DIFF, "-p", "--no-color", *below, "--", *sorted(chosen))
-
-
-def changes(
-    ws: Workspace, before_id: str, after_id: str, *, ignored: bool = False
-) -> tuple[Change, ...]:
-    """Differences between two snapshots, in order of the paths.
-
-    Files that are ignored in both count only with `ignored`; those that became ignored, or are not
-    any more, count by their content like any other.
-    """
-    before, after = read_state(ws, before_id), read_state(ws, after_id)
-    seen = differing(before.work, after.work)
-    paths = seen | differing(before.ignored, after.ignored)
-    was, now = before.files, after.files
-    moved = [path for path in sorted(paths) if _content(was.get(path)) != _content(now.get(path))]
-    chosen = moved if ignored else [path for path in moved if path in seen]
-    lines = _lines(ws, before_id, after_id) if chosen else {}
-    return tuple(
-        _change(path, was.get(path), now.get(path), lines.get(path, (0, 0))) for path in chosen
-    )
-
-
-def _content(entry: StoredFile | None) -> tuple[str, str] | None:
-    return (entry.mode, entry.oid) if entry else None
-
-
-def _change(path: str, old: StoredFile | None, new: StoredFile | None, lines: _Lines) -> Change:
-    return Change(
-        path=path,
-        status=status_of(old, new) or ChangeStatus.MODE,
-        added=lines[0],
-        removed=lines[1],
-        old_mode=old.mode if old else None,
-        new_mode=new.mode if new else None,
-    )
-
-
-def status_of(before: StoredFile | None, after: StoredFile | None) -> ChangeStatus | None:
-    """The change of a file; None if unchanged."""
-    if before == after:
-        return None
-    if before is None:
-        return ChangeStatus.ADDED
-    if after is None:
-        return ChangeStatus.DELETED
-    return ChangeStatus.MODE if before.oid == after.oid else ChangeStatus.MODIFIED
-
-
-def _lines(ws: Workspace, before_id: str, after_id: str) -> dict[str, _Lines]:
-    """Added and removed lines by path; summed for a file that is ignored on one side only."""
-    counted: dict[str, _Lines] = {}
-    how = ("-z", "--numstat", before_id, after_id, "--", WORK, IGNORED)
-    for item in split(shadow_git(ws, *_DIFF, *how)):
-        added, removed, path = item.split("\t", 2)
-        name = file_of(path.partition("/")[2])
-        counted[name] = _sum(counted.get(name, (0, 0)), (added, removed))
-    return counted
-
-
-def _sum(one: _Lines, more: tuple[str, str]) -> _Lines:
-    if None in one or "-" in more:
-        return (None, None)
-    return (one[0] or 0) + int(more[0]), (one[1] or 0) + int(more[1])
