@@ -45,7 +45,7 @@ PARTS: dict[str, tuple[str, str]] = {
     "budget": ("run/budget.py", "test_budget.py test_decision.py test_many.py"),
     "prompt": ("prompt/*.py", "test_prompt*.py"),
     "restore": (("workspace/snapshot/restoring.py workspace/snapshot/git_state.py "
-                 "workspace/place.py workspace/snapshot/snapshots.py workspace/snapshot/shadow.py"),
+                 "workspace/place.py workspace/snapshot/snapshots.py workspace/snapshot/store.py"),
                 "test_workspace_*.py test_history_rescue.py test_git_keys.py test_undo_gates.py"),
 }  # fmt: skip
 """Modules of `atlas_retry`, and the files of tests that hold what they promise."""

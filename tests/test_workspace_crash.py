@@ -23,7 +23,7 @@ import sys
 from pathlib import Path
 from atlas_retry.workspace.discovery import open_workspace
 from atlas_retry.workspace.snapshot.restoring import restore
-from atlas_retry.workspace.snapshot.shadow import keep, kept
+from atlas_retry.workspace.snapshot.store import keep, kept
 from atlas_retry.workspace.snapshot.snapshots import snapshot
 root, state = Path(sys.argv[1]), Path(sys.argv[2])
 ws = open_workspace(root, state, environ=os.environ)
