@@ -136,6 +136,17 @@ class Region(Struct, frozen=True, kw_only=True):
     end_column: int | None = None
 
 
+class Introduced(Struct, frozen=True, kw_only=True):
+    """The part of the user's change without which a test does not fail as it does."""
+
+    gate: str
+    test: str
+    place: str
+    """Path, and lines as they were before the first attempt."""
+    diff: str
+    """Removed and added lines; empty for a change of a whole file."""
+
+
 class Frame(Struct, frozen=True, kw_only=True):
     """One frame of a traceback; tracebacks are listed outermost first."""
 

@@ -243,8 +243,9 @@ class ContextSettings(ConfigSection, frozen=True, kw_only=True):
     max_chars_per_error: Annotated[int, whole(100, 1_000_000)] = 2_000
     """Size limit of one error's text, which is cut in the middle."""
     trace: Literal["auto", "off"] = "auto"
-    """Run failing tests (pytest, unittest, go test, jest, vitest, mocha, node) once more, only to
-    rank code by what only they execute; auto = if the gate itself took at most 20 seconds."""
+    """Run failing tests (pytest, unittest, go test, jest, vitest, mocha, node) again: once to rank
+    code by what only they execute, if the gate took at most 20 seconds, and on parts of your change
+    to find the hunk with which one began to fail, for at most a minute."""
 
 
 class PromptSettings(ConfigSection, frozen=True, kw_only=True):

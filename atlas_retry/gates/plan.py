@@ -13,7 +13,7 @@ from atlas_retry.errors import WorkspaceError
 from atlas_retry.gates.files import FileScope, names
 from atlas_retry.gates.memory import Memory
 from atlas_retry.gates.results import OutputContext
-from atlas_retry.model import Gate, GateResult, Validation
+from atlas_retry.model import Gate, GateResult, Introduced, Validation
 from atlas_retry.process import Command
 from atlas_retry.text.file_names import PLACEHOLDER, arguments
 from atlas_retry.workspace.git import GIT_LOCAL
@@ -69,6 +69,8 @@ class Learned(Struct, kw_only=True):
     """Results of gates at `triage.baseline`, where each runs once."""
     traced: "dict[GateResult, tuple[Traced, ...]]" = field(default_factory=dict)
     """Traces of failing tests that ran again anyway, by their result."""
+    introduced: Introduced | None = None
+    """The part of the user's change with which a test began to fail, as of the first attempt."""
     untraced: set[str] = field(default_factory=set)
     """Names of gates whose failing tests could not be traced."""
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from msgspec import Struct, field
 
-from atlas_retry.model import Attempt, Frame, Gate, Validation
+from atlas_retry.model import Attempt, Frame, Gate, Introduced, Validation
 from atlas_retry.settings import Ask, PromptSettings
 
 DEFAULT_BUDGET_CHARS = 16_000
@@ -41,6 +41,7 @@ class Brief(Struct, frozen=True, kw_only=True):
     learnings: tuple[str, ...] = ()
     trace: tuple[Traced, ...] = ()
     """Functions that the failing tests execute, most suspect first; empty without a trace."""
+    introduced: Introduced | None = None
     changed: Mapping[str, tuple[range, ...]] = field(default_factory=dict)
     """Recently changed lines by path."""
     settings: PromptSettings = field(default_factory=PromptSettings)

@@ -118,8 +118,15 @@ def _failed(brief: Brief) -> tuple[GateResult, ...]:
 def _quoting(brief: Brief, room: int) -> Quoting:
     # the errors are older than an attempt that was reverted
     last = next((one for one in brief.history[-1:] if not one.worse), None)
-    chars, redact, changed = brief.error_chars, brief.redact, brief.changed
-    return Quoting(room=room, per_error=chars, redact=redact, last=last, changed=changed)
+    found, failing = brief.introduced, {result.name for result in brief.validation.failures}
+    return Quoting(
+        room=room,
+        per_error=brief.error_chars,
+        redact=brief.redact,
+        last=last,
+        changed=brief.changed,
+        heading=brief.redact(wording.introduced(found)) if found and found.gate in failing else "",
+    )
 
 
 def _fixed(brief: Brief, results: tuple[GateResult, ...], budget: int) -> _Parts:

@@ -20,7 +20,7 @@ from atlas_retry.source.excerpt import shortened
 from atlas_retry.text.units import some
 
 MIN_CAUSE_CHARS, MIN_ENTRY_CHARS, MIN_ENTRIES_CHARS, MAX_FIRST_LINE_CHARS = 20, 120, 600, 300
-FIRST_SHARE = 0.5
+HEADING_SHARE, FIRST_SHARE = 0.3, 0.5
 MAX_RAW_CHARS = 4 << 20
 """Maximum characters of unparsed output, from both ends."""
 MIN_COMMAND_CHARS, MAX_COMMAND_CHARS = 60, 400
@@ -45,6 +45,8 @@ class Quoting(Struct, frozen=True, kw_only=True):
     last: Attempt | None = None
     """The attempt before these errors."""
     changed: Changed = field(default_factory=dict)
+    heading: str = ""
+    """Text before the first gate."""
     is_spare: bool = False
     """Whether the room is more than errors usually get: for more problems, not for repetition."""
 
@@ -67,7 +69,9 @@ def quoted(results: tuple[GateResult, ...], quoting: Quoting) -> Quoted:
     """
     parts: list[str] = []
     left: list[str] = []
-    room = quoting.room
+    if quoting.heading:
+        parts.append(elided(harmless_output(quoting.heading), int(quoting.room * HEADING_SHARE)))
+    room = quoting.room - sum(map(len, parts))
     named: dict[Hashable, str] = {}
     for index, result in enumerate(results):
         problems = dict.fromkeys(

@@ -7,8 +7,7 @@ from atlas_retry.text.units import changed, some
 
 MAX_CHANGES = 6
 MAX_SUMMARY_CHARS = 200
-MAX_VIOLATIONS = 4
-MAX_DENIALS = 4
+MAX_NAMED = 4
 
 
 def ledger(history: tuple[Attempt, ...], room: int, *, is_detailed: bool = False) -> str:
@@ -33,7 +32,7 @@ def _line(attempt: Attempt, *, detailed: bool) -> str:
 def held_back(attempt: Attempt) -> str:
     """What was held and reverted: of a file the whole change, or the part that the rule names."""
     held = (f"{one.path} ({one.rule})" for one in attempt.held if not one.in_place)
-    return some(dict.fromkeys(held), MAX_VIOLATIONS)
+    return some(dict.fromkeys(held), MAX_NAMED)
 
 
 def to_review(attempt: Attempt) -> str:
@@ -43,14 +42,14 @@ def to_review(attempt: Attempt) -> str:
         for one in attempt.held
         if one.in_place
     )
-    return some(dict.fromkeys(held), MAX_VIOLATIONS)
+    return some(dict.fromkeys(held), MAX_NAMED)
 
 
 def _faults(attempt: Attempt) -> list[str]:
     violations = [
         f"{violation.rule} in {violation.path}"
         + (f" ({elided(violation.detail, MAX_SUMMARY_CHARS)})" if violation.detail else "")
-        for violation in attempt.violations[:MAX_VIOLATIONS]
+        for violation in attempt.violations[:MAX_NAMED]
     ]
     faults = []
     if violations:
@@ -61,7 +60,7 @@ def _faults(attempt: Attempt) -> list[str]:
     if back := held_back(attempt):
         faults.append(f"held back and reverted: {back}")
     if attempt.denials:
-        denied = ", ".join([*dict.fromkeys(attempt.denials)][:MAX_DENIALS])
+        denied = ", ".join([*dict.fromkeys(attempt.denials)][:MAX_NAMED])
         faults.append(f"not permitted: {elided(denied, MAX_SUMMARY_CHARS)}")
     if attempt.error:
         faults.append(f"it ended with: {elided(attempt.error, MAX_SUMMARY_CHARS)}")

@@ -82,7 +82,10 @@ def _involved(diagnostic: Diagnostic, path: str, graph: Graph) -> Iterator[tuple
     line = diagnostic.region.start_line if diagnostic.region else None
     lacking = UNDEFINED.search(diagnostic.message) is not None
     owner = _OF_CLASS.search(diagnostic.message) if lacking else None
-    names = _names(diagnostic)
+    message = diagnostic.message or diagnostic.text
+    quoted = _QUOTED.findall(f"{message}\n{diagnostic.text}")
+    dotted = dict.fromkeys(name.replace("::", ".") for name in quoted)
+    names = [name for name in dotted if len(name) > 1][:MAX_NAMES]
     here = graph.at(path, line) if line is not None else None
     if here:
         yield here, 1.0, "problem"
@@ -93,12 +96,6 @@ def _involved(diagnostic: Diagnostic, path: str, graph: Graph) -> Iterator[tuple
         owners = graph.lineage((owner[1] or owner[2]).rpartition(".")[2]) if owner else ()
         setting = _setting(names, owners, graph)
         yield from ((spot, SETS_IT, "similar name") for spot in setting)
-
-
-def _names(diagnostic: Diagnostic) -> list[str]:
-    message = diagnostic.message or diagnostic.text
-    names = [name.replace("::", ".") for name in _QUOTED.findall(f"{message}\n{diagnostic.text}")]
-    return [name for name in dict.fromkeys(names) if len(name) > 1][:MAX_NAMES]
 
 
 def _defined(path: str, name: str, graph: Graph) -> list[Spot]:

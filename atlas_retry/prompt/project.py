@@ -205,10 +205,12 @@ class Project:
 
     def _ending(self, path: str, tail: str) -> list[str]:
         """Paths that end with the components `tail`, those nearest to `path` first."""
-        return sorted(
-            self._all_ending(tail),
-            key=lambda other: (-_shared(path, other), other.count("/"), other),
-        )
+
+        def distance(other: str) -> tuple[int, int, str]:
+            shared = posixpath.commonpath([path, other]).split("/") if path else ()
+            return -len(shared), other.count("/"), other
+
+        return sorted(self._all_ending(tail), key=distance)
 
     def _find_ending(self, tail: str) -> tuple[str, ...]:
         paths = self._by_name.get(posixpath.basename(tail), ())
@@ -256,8 +258,3 @@ def _script_files(stem: str) -> Iterator[str]:
     bare = stem.removesuffix(".js").removesuffix(".mjs")
     yield from (f"{bare}{end}" for end in _SCRIPT_SUFFIXES)
     yield from (f"{stem}/index{end}" for end in _SCRIPT_SUFFIXES)
-
-
-def _shared(path: str, other: str) -> int:
-    """Number of leading folders that two paths share."""
-    return len(posixpath.commonpath([path, other]).split("/")) if path and other else 0

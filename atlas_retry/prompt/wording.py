@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from atlas_retry.diagnostics.selecting import from_root
-from atlas_retry.model import Gate
+from atlas_retry.model import Gate, Introduced
 from atlas_retry.text.redaction import redact
 
 SHORT_BELOW_CHARS = 6_000
@@ -55,6 +55,12 @@ def opening(
     rules = (_ROLE, "", "## Instructions", _RULES, "", _GIVE_UP)
     lists = (_untouchable(protected, MAX_LIST_CHARS), _commands(gates, MAX_LIST_CHARS))
     return "\n".join((*rules, *filter(None, lists), fence))
+
+
+def introduced(found: Introduced) -> str:
+    """Where a failure began, and what changed there."""
+    head = f"Introduced by {found.place} of the user's change: {found.test} fails so only with it"
+    return f"{head}\n{found.diff}".rstrip()
 
 
 def held(paths: str, failing: str, *, is_vain: bool) -> str:

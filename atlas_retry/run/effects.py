@@ -67,6 +67,7 @@ from atlas_retry.run.budget import SharedBudget
 from atlas_retry.run.checked_out import as_checked_out
 from atlas_retry.run.decide import decide, last_attempt
 from atlas_retry.run.held import for_review
+from atlas_retry.run.introducing import introduced
 from atlas_retry.run.open import OpenWorkspace, failing_gates, plan, remember
 from atlas_retry.run.progress import Contents, Elsewhere, Progress, Run, Taken
 from atlas_retry.run.triage import against_baseline, until_compared
@@ -425,6 +426,9 @@ class Effects(Struct, kw_only=True):
         scratch = self._attempt_folder(number)
         with self._saying("  tracing what the failing tests execute"):
             brief = traced_brief(self.opened, progress.latest, scratch, self.emit)
+        if number == 1:
+            with self._saying("  looking for the part of your change that made a test fail"):
+                self._find_introduced(progress.latest, scratch)
         step = step_of(self.opened.settings, number)
         prompt = compose(
             replace(
@@ -435,11 +439,18 @@ class Effects(Struct, kw_only=True):
                 max_attempts=last_attempt(progress, self.run.limits),
                 history=progress.attempts,
                 learnings=self.journal.recall(progress.latest),
+                introduced=self.opened.learned.introduced,
             )
         )
         prompt_file = scratch / "prompt.md"
         prompt_file.write_text(prompt.text, encoding="utf-8", errors="replace")
         return next_request(self.opened, prompt, scratch, progress, number), str(prompt_file)
+
+    def _find_introduced(self, failed: Validation, scratch: Path) -> None:
+        found = introduced(self.opened, failed, scratch, self.emit)
+        if found:
+            self.emit(Notice(text=f"  {found.test} fails since {found.place} of your change"))
+        self.opened.learned.introduced = found
 
     def ask(self, request: AgentRequest) -> AgentReply:
         """One turn of the agent, paid from the budget."""

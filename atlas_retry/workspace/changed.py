@@ -52,6 +52,12 @@ def since(root: Path, env: Mapping[str, str], revision: str) -> Changed:
     return Changed(paths=paths, how=f"since {named} ({found[0][:8]})")
 
 
+def paths_since(root: Path, env: Mapping[str, str], commit: str) -> frozenset[str]:
+    """What may differ from a commit, untracked files included; writes no index. GitError."""
+    moved = git("diff-index", "--name-only", "-z", "--no-renames", commit, "--", cwd=root, env=env)
+    return frozenset((*split(moved), *untracked(root, env)))
+
+
 def staged(root: Path, env: Mapping[str, str]) -> Changed:
     """What is staged for the next commit. Raises GitError."""
     paths = frozenset(split(git("diff", "--cached", *_NAMES, "--", cwd=root, env=env)))

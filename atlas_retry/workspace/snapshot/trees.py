@@ -32,7 +32,7 @@ from atlas_retry.workspace.snapshot.store import (
 )
 from atlas_retry.workspace.walk import Scan, listing, scan
 
-_SUBMODULE = "160000"
+SUBMODULE = "160000"
 MAX_SOURCE_BYTES = 16 << 20
 
 
@@ -71,7 +71,7 @@ class ObjectTree:
         entry = self._entries.get(path)
         if entry is None:
             return None
-        if entry.mode == _SUBMODULE:
+        if entry.mode == SUBMODULE:
             return entry.oid.encode()
         self.preload([path])
         return self._contents[entry.oid]
@@ -79,7 +79,7 @@ class ObjectTree:
     def preload(self, paths: Collection[str]) -> None:
         """Read many files with a single process."""
         entries = (self._entries[path] for path in paths if path in self._entries)
-        oids = {entry.oid for entry in entries if entry.mode != _SUBMODULE}
+        oids = {entry.oid for entry in entries if entry.mode != SUBMODULE}
         if wanted := sorted(oids - self._contents.keys()):
             asked = lined(wanted)
             self._contents.update(parse_batch(self._batch(asked)))
@@ -148,7 +148,7 @@ def mixed(ws: Workspace, snapshot_id: str, other_id: str, paths: Collection[str]
 def as_in(base: ObjectTree, now: ObjectTree) -> Contents:
     """The changes that turn the files of `now` into those of `base`, without submodules."""
     moved = [path for path in {*base.paths(), *now.paths()} if base.entry(path) != now.entry(path)]
-    linked = {path for path in base.paths() if base.mode(path) == _SUBMODULE}
+    linked = {path for path in base.paths() if base.mode(path) == SUBMODULE}
     return base.contents(path for path in moved if linked.isdisjoint((path, *parents(path))))
 
 
