@@ -77,11 +77,10 @@ def _either(kinds: tuple[object, ...]) -> object:
     if NoneType in kinds or not any(map(section_in, kinds)):
         return reduce(or_, members)
     tagged = map(_annotated, members, (Tag(TEXT), Tag(MAPPING)))
-    return _annotated(reduce(or_, tagged), Discriminator(_shape))
-
-
-def _shape(value: object) -> str:
-    return MAPPING if isinstance(value, dict | BaseModel) else TEXT
+    return _annotated(
+        reduce(or_, tagged),
+        Discriminator(lambda value: MAPPING if isinstance(value, dict | BaseModel) else TEXT),
+    )
 
 
 class _Expected(Struct, frozen=True):

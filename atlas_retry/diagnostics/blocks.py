@@ -21,7 +21,7 @@ from atlas_retry.diagnostics.failures import (
 )
 from atlas_retry.diagnostics.table import NEVER, groups
 from atlas_retry.diagnostics.values import Located, Log, Parser
-from atlas_retry.model import Frame
+from atlas_retry.model import Diagnostic, Frame
 
 
 class BlockFormat(Parser, frozen=True, kw_only=True):
@@ -62,27 +62,23 @@ class BlockFormat(Parser, frozen=True, kw_only=True):
             is_shared = first == last == below - 1
             body = body if is_shared else lines[first + 1 : last + 1]
             below = first
-            yield replace(_failure(self, [lines[first], *body], named, first), last=last)
+            yield Located(self._failure([lines[first], *body], named), first, last)
 
-
-def _failure(
-    row: BlockFormat, block: Sequence[str], heading: dict[str, str], first: int
-) -> Located:
-    title = groups(re.match(row.title, block[0]))
-    parts = {"path": ""} | heading | title
-    place = groups(first_match(re.compile(row.place), block))
-    named = (parts["path"] if row.by_file else "", parts.get("test") or place.get("test"))
-    where = parts if "line" in parts else parts | place
-    body = block[1:]
-    head = min(matching(body, re.compile(row.head)), default=-1)
-    message = above(body[head + 1 :], re.compile(row.stop))
-    message = [title["message"], *message] if "message" in title else message
-    if "message" in place:
-        message = [place["message"]]
-    test_id = "::".join(filter(None, named))
-    problem = failure(row.name, message, row.frames(body), test_id, where)
-    problem = replace(problem, rule_id=row.rule) if place and row.rule else problem
-    return Located(problem, first, first + len(block) - 1)
+    def _failure(self, block: Sequence[str], heading: dict[str, str]) -> Diagnostic:
+        title = groups(re.match(self.title, block[0]))
+        parts = {"path": ""} | heading | title
+        place = groups(first_match(re.compile(self.place), block))
+        named = (parts["path"] if self.by_file else "", parts.get("test") or place.get("test"))
+        where = parts if "line" in parts else parts | place
+        body = block[1:]
+        head = min(matching(body, re.compile(self.head)), default=-1)
+        message = above(body[head + 1 :], re.compile(self.stop))
+        message = [title["message"], *message] if "message" in title else message
+        if "message" in place:
+            message = [place["message"]]
+        test_id = "::".join(filter(None, named))
+        problem = failure(self.name, message, self.frames(body), test_id, where)
+        return replace(problem, rule_id=self.rule) if place and self.rule else problem
 
 
 _STACK = r" +at | \u276f "

@@ -160,7 +160,7 @@ def _found(line: str, holds: Holds) -> _PlaceInLine | None:
 def _candidates(line: str) -> Iterator[re.Match[str]]:
     start = _BEFORE_SPACED.match(line)
     first = _FIRST.match(line, start.end() if start else 0)
-    if first and " " in first["spaced"]:
+    if first:
         yield first
     if said := _SAID.match(line):
         yield said
@@ -170,8 +170,6 @@ def _candidates(line: str) -> Iterator[re.Match[str]]:
 def is_file(path: str, holds: Holds = no_file, *, is_sure: bool = False) -> bool:
     """Whether a text is the name of a file: by its extension, or because the project has it."""
     name = re.split(r"[\\/]", path)[-1]
-    if "://" in path.removeprefix("file://") or not name:
-        return False
     if name in _NAMES or _EXTENSION.match(name):
         return True
     return (is_sure and path != name) or holds(path)
@@ -285,10 +283,8 @@ def _from_row(
     found = _PlaceInLine(
         heading, parts[f"line{which}"], parts.get(f"column{which}"), "", parts["rest"]
     )
-    if which == "4" and not lines[number][:1].isspace():
-        return None
     message, level, rule = _message(found, is_row=True)
-    return _located(lines, number, found, (message, level, rule)) if message else None
+    return _located(lines, number, found, (message, level, rule))
 
 
 def _in_line(
@@ -298,14 +294,13 @@ def _in_line(
     is_front = _FRONT.match(found.before) is not None
     rest = found.after.strip()
     message, level, rule = _message(found)
-    is_marked = any(part is not None for part in (level, rule, found.column))
     is_activity = strict or _ACTIVITY.match(rest.lstrip(": -"))
+    is_marked = any(part is not None for part in (level, rule, found.column))
     # behind other words, a place is a problem's only if it ends the sentence, or begins its own
     ends = not rest.strip(".)],:") or rest.startswith((":", "in ", ". ", "(Severity", "of "))
     is_problem = (is_marked or not is_activity) if is_front else (level is not None and ends)
     message = message or _below_item(lines, number, found.before)
-    is_note = rule is None and f"{level}".lower() in _NOTES
-    is_aside = is_note and _follows(lines, number)
+    is_aside = rule is None and f"{level}".lower() in _NOTES
     if is_aside or not (message and is_problem):
         return None
     return _located(lines, number, found, (message, level, rule))
@@ -341,16 +336,6 @@ def _titled(lines: Sequence[str], number: int, found: _PlaceInLine) -> Located |
     message = textwrap.dedent("\n".join(said))
     problem = _located(lines, number, found, (message, level["level"], None))
     return replace(problem, last=last) if message else None
-
-
-def _follows(lines: Sequence[str], number: int) -> bool:
-    """Whether the lines above, up to an empty one, hold a problem that a note explains."""
-    for line in reversed(lines[max(number - MAX_BELOW, 0) : number]):
-        if not line.strip():
-            return False
-        if re.search(r"(?i)\b(?:error|warning)\b", line):
-            return True
-    return False
 
 
 def _message(found: _PlaceInLine, *, is_row: bool = False) -> tuple[str, str | None, str | None]:

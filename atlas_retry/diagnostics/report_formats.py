@@ -3,7 +3,7 @@
 Each JSON format is one row; XML is in `report_xml`.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 
@@ -27,7 +27,7 @@ class JsonFormat(Struct, frozen=True, kw_only=True):
     """Paths of a problem's fields: names joined by dots; of a list, the first item."""
 
     lists: tuple[str, ...]
-    """The nested lists that contain the problems, which inherit the fields around them."""
+    """The list that contains the problems, or two nested ones: a problem inherits the fields."""
     tool: str
     """The tool's name, or its path."""
     path: str
@@ -44,6 +44,58 @@ class JsonFormat(Struct, frozen=True, kw_only=True):
     """Paths that a problem of this format has; with them the format is recognised."""
     zero_based: bool = False
     """Whether lines are counted from 0."""
+
+    def read(self, content: bytes) -> Report:
+        """Raises ValueError for other content."""
+        return self.report(_decoded(content))
+
+    def report(self, document: object) -> Report:
+        """Raises ValueError for another document."""
+        # in SARIF it is no problem if suppressed (§3.27.23) or not `fail` (§3.27.9)
+        kept = (one for one in self.problems(document) if not one.get("suppressions"))
+        failed = (one for one in kept if one.get("kind", "fail") == "fail")
+        return Report(tuple(map(self._diagnostic, failed)))
+
+    def problems(self, document: object) -> Iterator[dict[str, object]]:
+        """Every problem, with the fields of what is around it."""
+        name, *inner = self.lists
+        whole = document if isinstance(document, dict) else {name: document}
+        for one in msgspec.convert(whole.get(name), list[dict[str, object]]):
+            # a SARIF run may have no results
+            below = (
+                msgspec.convert(one.get(inner[0]) or [], list[dict[str, object]]) if inner else [{}]
+            )
+            yield from (whole | one | problem for problem in below)
+
+    def _diagnostic(self, one: Mapping[str, object]) -> Diagnostic:
+        message = value_at(one, self.message)
+        if not isinstance(message, str):
+            raise ValueError("a problem without a message")  # noqa: TRY004 - not such a report
+        level = value_at(one, self.level)
+        is_usual = level in (None, "")
+        line, column, end_line, end_column = (
+            self._number(one, path) for path in self.region.split()
+        )
+        region = Region(
+            start_line=line or 1, start_column=column, end_line=end_line, end_column=end_column
+        )
+        return Diagnostic(
+            tool=(_text(one, self.tool) or self.tool).lower(),
+            rule_id=_text(one, self.rule) or self.no_rule,
+            level=self.usual_level if is_usual else _LEVELS.get(f"{level}".lower(), Level.ERROR),
+            message=message,
+            path=_text(one, self.path),
+            region=region if line else None,
+        )
+
+    def _number(self, one: Mapping[str, object], path: str) -> int | None:
+        """The number at the first of the ways to write it, counted from 1."""
+        shift = 1 if self.zero_based and path.endswith("line") else 0
+        for way in path.split("|"):
+            value = value_at(one, self.place + way)
+            if isinstance(value, int) and value + shift > 0:
+                return value + shift
+        return None
 
 
 _FORMATS: Mapping[str, JsonFormat] = {
@@ -139,21 +191,6 @@ _FORMATS: Mapping[str, JsonFormat] = {
 }
 
 
-def _json(row: JsonFormat, content: bytes) -> Report:
-    return _report(row, _decoded(content))
-
-
-def _report(row: JsonFormat, document: object) -> Report:
-    # in SARIF it is no problem if suppressed (§3.27.23) or not `fail` (§3.27.9)
-    problems = (one for one in _all_problems(row, document) if not one.get("suppressions"))
-    return Report(tuple(_diagnostic(row, p) for p in problems if p.get("kind", "fail") == "fail"))
-
-
-def _all_problems(row: JsonFormat, document: object) -> Iterator[dict[str, object]]:
-    whole = document if isinstance(document, dict) else {row.lists[0]: document}
-    return _problems(whole, row.lists)
-
-
 def _decoded(content: bytes) -> object:
     """The document; of several lines with one each, all of them as a list."""
     try:
@@ -167,36 +204,6 @@ def _decoded(content: bytes) -> object:
     return [document] if isinstance(document, dict) and not has_list else document
 
 
-def _problems(around: dict[str, object], lists: Sequence[str]) -> Iterator[dict[str, object]]:
-    for one in msgspec.convert(around.get(lists[0]), list[dict[str, object]]):
-        problem = around | one
-        if not lists[1:]:
-            yield problem
-        elif problem.get(lists[1]):  # a SARIF run may have no results
-            yield from _problems(problem, lists[1:])
-
-
-def _diagnostic(row: JsonFormat, one: Mapping[str, object]) -> Diagnostic:
-    message = value_at(one, row.message)
-    if not isinstance(message, str):
-        raise ValueError("a problem without a message")  # noqa: TRY004 - not such a report
-    level = value_at(one, row.level)
-    line, column, end_line, end_column = (_number(row, one, path) for path in row.region.split())
-    region = Region(
-        start_line=line or 1, start_column=column, end_line=end_line, end_column=end_column
-    )
-    return Diagnostic(
-        tool=(_text(one, row.tool) or row.tool).lower(),
-        rule_id=_text(one, row.rule) or row.no_rule,
-        level=row.usual_level
-        if level in (None, "")
-        else _LEVELS.get(f"{level}".lower(), Level.ERROR),
-        message=message,
-        path=_text(one, row.path),
-        region=region if line else None,
-    )
-
-
 def value_at(value: object, path: str) -> object:
     """The value at a path of names joined by dots, for a list in its first item; else None."""
     for name in path.split(".") if path else ("",):
@@ -208,16 +215,6 @@ def value_at(value: object, path: str) -> object:
 def _text(one: Mapping[str, object], path: str) -> str | None:
     value = value_at(one, path)
     return value if isinstance(value, str) and value else None
-
-
-def _number(row: JsonFormat, one: Mapping[str, object], path: str) -> int | None:
-    """The number at the first of the ways to write it, counted from 1."""
-    shift = 1 if row.zero_based and path.endswith("line") else 0
-    for way in path.split("|"):
-        value = value_at(one, row.place + way)
-        if isinstance(value, int) and value + shift > 0:
-            return value + shift
-    return None
 
 
 _CONTENT = {
@@ -239,10 +236,10 @@ def recognised(content: bytes) -> Report:
         lists = _CONTENT.get(name, ())
         is_listed = isinstance(document, dict) and any(key in document for key in lists)
         with suppress(ValueError, msgspec.ValidationError):
-            first = next(_all_problems(row, document), {})
+            first = next(row.problems(document), {})
             is_signed = all(value_at(first, path) is not None for path in row.signature.split())
             if is_listed or is_signed:
-                return _report(row, document)
+                return row.report(document)
     raise UnknownReportError(_described(document))
 
 
@@ -256,7 +253,7 @@ def _described(document: object) -> str:
 
 REPORT_FORMATS: Mapping[str, Callable[[bytes], Report]] = {
     **{name: partial(read_xml, name=name) for name in XML_FORMATS},
-    **{name: partial(_json, row) for name, row in _FORMATS.items()},
+    **{name: row.read for name, row in _FORMATS.items()},
 }
 """Readers of the formats, which raise ValueError for other content."""
 

@@ -71,59 +71,57 @@ class LineFormat(Parser, frozen=True, kw_only=True):
                 number += 1
                 continue
             parts = above | groups(match)
-            last = _continue(self, lines, number, parts)
-            diagnostic = diagnostic_of(self, parts)
+            last = self._continued(lines, number, parts)
+            diagnostic = self._diagnostic(parts)
             if diagnostic is not None:
                 yield Located(diagnostic, number, last)
             number = (last if diagnostic else number) + 1
 
-
-def _continue(row: LineFormat, lines: tuple[str, ...], first: int, parts: dict[str, str]) -> int:
-    """The last line of the problem that begins at `first`; extends `parts`."""
-    last = first
-    if row.more is None:
+    def _continued(self, lines: tuple[str, ...], first: int, parts: dict[str, str]) -> int:
+        """The last line of the problem that begins at `first`; extends `parts`."""
+        last = first
+        begins = re.compile(self.pattern).match
+        continues = re.compile(self.more or NEVER).match
+        for number in range(first + 1, len(lines) if self.more else 0):
+            line = lines[number]
+            match = continues(line)
+            if match is not None:
+                more = groups(match)
+                said = [parts.pop("message", ""), more.pop("message", "").strip()]
+                said = ["\n".join(filter(None, said)), more.pop("rest", "").strip()]
+                parts |= {"message": " ".join(filter(None, said))} | more | parts
+                last = number
+            elif number - last > SLACK or begins(line) or not line.strip():
+                break
         return last
-    begins, continues = re.compile(row.pattern).match, re.compile(row.more).match
-    for number in range(first + 1, len(lines)):
-        line = lines[number]
-        match = continues(line)
-        if match is not None:
-            more = groups(match)
-            said = [parts.pop("message", ""), more.pop("message", "").strip()]
-            said = ["\n".join(filter(None, said)), more.pop("rest", "").strip()]
-            parts |= {"message": " ".join(filter(None, said))} | more | parts
-            last = number
-        elif number - last > SLACK or begins(line) or not line.strip():
-            break
-    return last
+
+    def _diagnostic(self, parts: Mapping[str, str]) -> Diagnostic | None:
+        """None without a message, or without a required place."""
+        message = parts.get("message", "").strip() or self.message or parts.get("rule", "")
+        is_apart = "(?P<path>" in f"{self.heading}{self.more}" and "(?P<path>" not in self.pattern
+        is_nowhere = "path" not in parts and (self.placed or is_apart)
+        if not message or is_nowhere:
+            return None
+        inner = None if "line" in parts else _IN_MESSAGE.search(message)
+        if inner:
+            parts = {**parts, **inner.groupdict()}
+            before, after = message[: inner.start()], message[inner.end() :]
+            message = f"{before}{inner[0][:1]} {after}".strip(": ")
+        return Diagnostic(
+            tool=self.tool or self.name,
+            message=message,
+            rule_id=parts.get("rule", self.rule),
+            level=LEVELS.get(parts.get("level", "").lower(), self.level),
+            path=parts.get("path"),
+            region=region_of(parts, zero_based=self.zero_based),
+            test_id=parts.get("test"),
+        )
 
 
 def groups(match: re.Match[str] | None) -> dict[str, str]:
     """The named groups that matched something."""
     every = match.groupdict() if match else {}
     return {name: value for name, value in every.items() if value}
-
-
-def diagnostic_of(row: LineFormat, parts: Mapping[str, str]) -> Diagnostic | None:
-    """The diagnostic of the parts; None without a message, or without a required place."""
-    message = parts.get("message", "").strip() or row.message or parts.get("rule", "")
-    is_apart = "(?P<path>" in f"{row.heading}{row.more}" and "(?P<path>" not in row.pattern
-    is_nowhere = "path" not in parts and (row.placed or is_apart)
-    if not message or is_nowhere:
-        return None
-    inner = None if "line" in parts else _IN_MESSAGE.search(message)
-    if inner:
-        parts = {**parts, **inner.groupdict()}
-        message = f"{message[: inner.start()]}{inner[0][:1]} {message[inner.end() :]}".strip(": ")
-    return Diagnostic(
-        tool=row.tool or row.name,
-        message=message,
-        rule_id=parts.get("rule", row.rule),
-        level=LEVELS.get(parts.get("level", "").lower(), row.level),
-        path=parts.get("path"),
-        region=region_of(parts, zero_based=row.zero_based),
-        test_id=parts.get("test"),
-    )
 
 
 def region_of(parts: Mapping[str, str], *, zero_based: bool = False) -> Region | None:

@@ -67,10 +67,6 @@ class Signal(Struct, frozen=True, kw_only=True):
     of: Callable[[Spot, RankingScene], float]
 
 
-def _branches(spot: Spot, scene: RankingScene) -> float:
-    return math.log(1 + len(_DECIDING.findall(scene.graph.body(spot))))
-
-
 def _touched(spot: Spot, scene: RankingScene) -> float:
     if is_test_path(spot.path):
         return 0.0  # a test that is new says what is wanted
@@ -113,7 +109,7 @@ SIGNALS = (
     Signal(
         source="source: its conditions and operators; where there are many, there are faults",
         weight=0.2,
-        of=_branches,
+        of=lambda spot, scene: math.log(1 + len(_DECIDING.findall(scene.graph.body(spot)))),
     ),
     Signal(
         source="source: a class, table or constant is at fault less often than a function",

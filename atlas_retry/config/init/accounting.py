@@ -13,9 +13,9 @@ from msgspec.structs import replace
 from atlas_retry.config.ci import github, gitlab, others
 from atlas_retry.config.ci.jobs import CiJob, CiLine, not_run
 from atlas_retry.config.ci.script import commands_of
+from atlas_retry.config.init.builds import with_builds
 from atlas_retry.config.init.called import WHOLE, called, lines_run
 from atlas_retry.config.init.commands import (
-    CMAKE,
     UnderstoodCommand,
     installs,
     only_prepares,
@@ -74,14 +74,6 @@ BASH = regex(
     r"|(?<!\S)(?:source|shopt) "
 )
 """What a POSIX shell does not know; CI runs scripts by bash."""
-BUILDS = regex(r"(?:cmake(?! -E)|ctest|meson|ninja|g?make)(?!\S)")
-CONFIGURES = regex(r"(?:cmake (?!--build|--install|-E)|meson (?!compile|test|install))")
-TESTS = regex(
-    r"ctest|meson test|(?:g?make|ninja)\b.*\b(?:test|check)|cmake --build .*(?:-t|--target) ?test"
-)
-"""Of CMake and Meson: what builds, what chooses its options first, and what runs the tests."""
-COMPILERS = {"CC", "CXX", "FC"}
-"""Variables that name a compiler: another one is another machine, not another check."""
 FAILS = regex(r"(?m)(?:^|\|\||[;{]|\b(?:then|else|do)\b)\s*exit [1-9]")
 """In a loop or a condition: it is there to fail the job."""
 COMPARES_TEXT = regex(r"(?:! ?)?(?:grep|diff|cmp)\b")
@@ -113,6 +105,11 @@ class AccountedLine(Struct, frozen=True, kw_only=True):
     reason: str = ""
     gate: Proposed | None = None
 
+    @property
+    def rank(self) -> int:
+        """2 if it is run here and must pass, 1 if it is run here, else 0."""
+        return 1 + self.gate.required if self.gate and self.role is Role.GATE else 0
+
 
 def read(project: ProjectFiles, repository: str = "") -> tuple[CiJob, ...]:
     """Every job for a push or a pull request; those of another system only if none is on Linux."""
@@ -136,28 +133,21 @@ def accounts(project: ProjectFiles, jobs: Iterable[CiJob]) -> tuple[AccountedLin
         before = [*chain.from_iterable(last_of[name] for name in job.needs)]
         for account in _of_job(project, job, before):
             same = (account.line.cwd, without_reports(account.line.line))
-            if same in found and _counts_more(account, found[same]):
+            if same in found and account.rank > found[same].rank:
                 del found[same]
             found.setdefault(same, account)
         last_of[job.key] += before
     return tuple(_in_order(found.values()))
 
 
-def _counts_more(account: AccountedLine, first: AccountedLine) -> bool:
-    """Whether the same line of a later job is the one to keep: it is run here, or must pass."""
-    if account.gate is None or account.role is not Role.GATE:
-        return False
-    is_optional = first.gate is not None and not first.gate.required
-    return first.role is not Role.GATE or (is_optional and account.gate.required)
-
-
 def _of_job(project: ProjectFiles, job: CiJob, before: list[str]) -> Iterator[AccountedLine]:
     """The lines of a job; `before` grows by the keys of those that later ones may need."""
-    for line in _with_builds(project, job.lines):
+    for line in with_builds(project, [*map(_with_own_interpreter, job.lines)]):
         account = _account(project, line)
         if account.gate:
-            account = replace(account, gate=replace(account.gate, follows=tuple(before)))
-            before += [] if _is_pure(account.gate) else [line.key]
+            gate = replace(account.gate, follows=tuple(before))
+            account = replace(account, gate=gate)
+            before += [] if _is_pure(gate) else [line.key]
         yield account
 
 
@@ -187,80 +177,19 @@ def suite_of(gate: Proposed) -> tuple[object, ...]:
     return gate.cwd, " ".join(REPORTING.sub("", plain).split()), gate.env
 
 
-def _is_pure(gate: Proposed | None) -> bool:
+def _is_pure(gate: Proposed) -> bool:
     """Whether a line only reads sources, by the table of tools: it needs no line before it."""
-    if gate is None or gate.slot not in PURE or gate.writes:
-        return False
-    return bool(gate.language) or understand(gate.run) is not None
+    is_known = bool(gate.language) or understand(gate.run) is not None
+    return is_known and gate.slot in PURE and not gate.writes
 
 
-def _with_builds(project: ProjectFiles, lines: Sequence[CiLine]) -> Iterator[CiLine]:
-    """The lines with the current interpreter instead of one from a matrix.
-
-    What a job configures, builds and tests is one gate: other jobs do so with other options in the
-    same folder. Tests of a build that no line configures build by themselves.
-    """
-    plain = [_settled(line) for line in lines]
-    steps = [line for line in plain if _is_of_build(project, line)]
-    if any(CONFIGURES.match(bare(line.inner[-1])) for line in steps):
-        yield from (replace(line, inner=()) if line in steps else line for line in plain)
-        yield _joined(steps)
-    else:
-        yield from _with_default_build(plain, steps)
-
-
-def _with_default_build(lines: Iterable[CiLine], steps: Sequence[CiLine]) -> Iterator[CiLine]:
-    tests = [line for line in steps if _tool_of(line.line) == "ctest"]
-    why = "the tests build by themselves here"
-    for line in lines:
-        if line in tests:
-            yield replace(line, line=CMAKE, inner=(CMAKE,), cwd=".", unknown=())
-        else:
-            yield replace(line, left_out=why) if tests and line in steps else line
-
-
-def _is_of_build(project: ProjectFiles, line: CiLine) -> bool:
-    """Whether a line configures, builds or tests with CMake or Meson."""
-    command = bare(line.inner[-1]) if line.inner else ""
-    if line.left_out or not BUILDS.match(command):
-        return False
-    # make at the top runs targets of the project's own Makefile
-    is_own = line.cwd == "." and command.startswith("make")
-    return not is_own and (project.has("CMakeLists.txt") or project.has("meson.build"))
-
-
-def _joined(steps: Sequence[CiLine]) -> CiLine:
-    """One line that configures, builds and tests as these do, each in its folder."""
-    text = " && ".join(map(_in_its_folder, steps))
-    commands = [step.inner[-1] for step in steps]
-    env = dict(chain.from_iterable(step.env for step in steps))
-    return replace(
-        steps[-1],
-        line=text,
-        inner=tuple(sorted(commands, key=lambda command: not TESTS.match(bare(command)))),
-        cwd=".",
-        env=tuple(sorted((k, v) for k, v in env.items() if k not in COMPILERS)),
-        unknown=tuple(dict.fromkeys(chain.from_iterable(step.unknown for step in steps))),
-    )
-
-
-def _in_its_folder(line: CiLine) -> str:
-    if line.cwd != ".":
-        return f"(mkdir -p {quote(line.cwd)} && cd {quote(line.cwd)} && {line.line})"
-    return f"({line.line})" if re.search(r"\|\||[;\n]", line.line) else line.line
-
-
-def _tool_of(line: str) -> str:
-    known = understand(line)
-    return known.tool if known else ""
-
-
-def _settled(line: CiLine) -> CiLine:
+def _with_own_interpreter(line: CiLine) -> CiLine:
+    """The line with the current interpreter instead of one from a matrix."""
     env = dict(line.env)
     runner = line.line.split(" ", 1)[0]
-    chosen = env.get(CHOSEN[runner][1], "") if runner in CHOSEN else ""
-    option = CHOSEN[runner][0] if chosen and " -" not in line.line else ""
-    plain = TOX.sub(r"\1py", f"{line.line} {option} {chosen}" if option else line.line)
+    option, variable = CHOSEN.get(runner, ("", ""))
+    chosen = env.get(variable, "") if " -" not in line.line else ""
+    plain = TOX.sub(r"\1py", f"{line.line} {option} {chosen}" if chosen else line.line)
     plain = re.sub(r"(\bnox\b.* (?:-s|--session)[ =])[\"']?([\w-]+)-\d[\d.]*[\"']?", r"\1\2", plain)
     if plain == line.line:
         return line
