@@ -117,9 +117,6 @@ _ROW = regex(
     | (?<=line\ )(?P<line5>\d{{1,7}})[:,]?\s+
     )(?P<rest>\S.*)$"""
 )
-_TITLE = regex(
-    rf"(?:(?i:{_WORD})(?![\w-]|\.\w)|[\u00d7✖✗⚠] |\[?[A-Z][A-Za-z]{{0,9}}[-_]?\d{{1,5}}\b)"
-)
 _ITEM = regex(rf"(?i)\s*\d{{1,5}}[.)] (?:{_WORD}) in $")
 _ASIDE = regex(r"\S[^:]*:\d+(?::\d+)?: (?:note|help): (?!.*\[\w+\]$)")
 _STACK = "Call Stack ("
@@ -371,13 +368,10 @@ def _apart(lines: Sequence[str], number: int, found: _PlaceInLine) -> Located | 
         filled = (n for n in range(number - 1, max(number - 4, -1), -1) if lines[n].strip())
         above = next(filled, number)
         title = lines[above].strip()
-        if above == number or not _TITLE.match(title):
+        if above == number:
             return None
         shown = _PlaceInLine(found.path, found.line, found.column, "", title.lstrip("\u00d7✖✗⚠ "))
         message, word, rule = _message(shown)
-        coded = re.match(r"^\[?([\w:/-]+)\]?: (.+)$", message)
-        if rule is None and coded and title.startswith(("error[", "warning[")):
-            rule, message = coded[1], coded[2]
         return _located(lines, number, shown, (message, word, rule), first=above)
     levelled = matching(lines[number + 1 : number + 6], _LEVELLED)
     if not levelled:
