@@ -98,7 +98,9 @@ def _family(
     except ConfigError as error:
         source = Source(name=file.name, problems=(error,))
     others, problems = list[ConfigFile](), [*source.problems]
-    for position, name in enumerate(_extended_by(source)):
+    names = source.values.get("extends", [])
+    listed = names if isinstance(names, list) else [names]
+    for position, name in enumerate(name for name in listed if isinstance(name, str)):
         place = source.place(("extends", position))
         try:
             other = given.extended(file, name)
@@ -112,12 +114,6 @@ def _family(
     yield file, replace(source, problems=tuple(problems))
     for other in reversed(others):
         yield from _family(other, given, (file.path, *heirs), seen)
-
-
-def _extended_by(source: Source) -> list[str]:
-    names = source.values.get("extends", [])
-    listed = names if isinstance(names, list) else [names]
-    return [name for name in listed if isinstance(name, str)]
 
 
 class _Settings(BaseSettings):

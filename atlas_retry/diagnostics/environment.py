@@ -157,6 +157,19 @@ _ECOSYSTEMS = (
 )
 
 
+class _Failed(NamedTuple):
+    """A command that failed, and the errors that were read."""
+
+    output: ToolOutput
+    log: Log
+    errors: Sequence[Diagnostic]
+
+    @property
+    def texts(self) -> Sequence[str]:
+        """The messages of the errors; without any, every line."""
+        return [error.message for error in self.errors] or self.log.lines
+
+
 def lack(
     output: ToolOutput, log: Log, errors: Sequence[Diagnostic], tools: frozenset[str]
 ) -> NotInstalled | None:
@@ -164,9 +177,8 @@ def lack(
 
     `tools` are programs that are never modules of a project.
     """
-    missing = _stubs(log, errors) or _toolchain(log, errors) or _outdated(log, errors)
-    missing = missing or _undelivered(output, log, errors) or _own_package(output, log, errors)
-    missing = missing or _service(output, log, errors)
+    failed = _Failed(output, log, errors)
+    missing = next(filter(None, (find(failed) for find in _FINDERS)), None)
     if missing or any(error.test_id for error in errors):
         return missing
     return _program(output, log, tools)
@@ -177,52 +189,51 @@ def missing_program(text: str) -> str | None:
     return next((line for line in text.splitlines() if _NOT_FOUND.match(line)), None)
 
 
-def _stubs(log: Log, errors: Sequence[Diagnostic]) -> NotInstalled | None:
-    names = dict.fromkeys(m["name"] for e in errors if (m := _STUBS.match(e.message)))
+def _stubs(failed: _Failed) -> NotInstalled | None:
+    names = dict.fromkeys(m["name"] for e in failed.errors if (m := _STUBS.match(e.message)))
     if not names:
         return None
-    hints = dict.fromkeys(m["line"] for line in log.lines if (m := _STUBS_HINT.search(line)))
+    found = filter(None, map(_STUBS_HINT.search, failed.log.lines))
     missing = f"the type stubs of {', '.join(names)} are not installed"
-    command = " && ".join(hints) or None
+    command = " && ".join(dict.fromkeys(hint["line"] for hint in found)) or None
     return NotInstalled(sentence=f"{missing}: {command}" if command else missing, command=command)
 
 
-def _undelivered(output: ToolOutput, log: Log, errors: Sequence[Diagnostic]) -> NotInstalled | None:
+def _undelivered(failed: _Failed) -> NotInstalled | None:
     """The declared packages that are not installed."""
-    texts = [error.message for error in errors] or log.lines
     for ecosystem in _ECOSYSTEMS:
-        if asked := _asked_for(ecosystem, texts, output):
-            how = ecosystem.install(output.declared()) or f"python -m pip install {' '.join(asked)}"
+        if asked := _asked_for(ecosystem, failed):
+            declared = failed.output.declared()
+            how = ecosystem.install(declared) or f"python -m pip install {' '.join(asked)}"
             are = "is" if len(asked) == 1 else "are"
             missing_ones = f"{', '.join(asked)} {are} declared by the project, but not installed"
             return NotInstalled(sentence=f"{missing_ones}: {how}", command=how)
     return None
 
 
-def _asked_for(ecosystem: _Ecosystem, texts: Sequence[str], output: ToolOutput) -> list[str]:
+def _asked_for(ecosystem: _Ecosystem, failed: _Failed) -> list[str]:
     """The declared packages that have a module which a text misses."""
-    found = chain.from_iterable(map(ecosystem.pattern.finditer, texts))
+    found = chain.from_iterable(map(ecosystem.pattern.finditer, failed.texts))
     modules = [*dict.fromkeys(next(filter(None, match.groups())) for match in found)]
     if not modules:  # what is declared is read only if something is missing
         return []
-    others = (module for module in modules if module not in output.project_names())
-    names = dict.fromkeys(chain.from_iterable(map(ecosystem.names, others)))
-    declared = ecosystem.declared(output.declared())
-    return [name for name in names if name in declared]
+    own = failed.output.project_names()
+    names = chain.from_iterable(ecosystem.names(module) for module in modules if module not in own)
+    declared = ecosystem.declared(failed.output.declared())
+    return [name for name in dict.fromkeys(names) if name in declared]
 
 
 _OWN_MODULE = regex(r"(?:^|ModuleNotFoundError: )No module named '(\w+)'$", re.MULTILINE)
 
 
-def _own_package(output: ToolOutput, log: Log, errors: Sequence[Diagnostic]) -> NotInstalled | None:
+def _own_package(failed: _Failed) -> NotInstalled | None:
     """The project's own package if its files are there, and nothing fails but its import."""
-    texts = [error.message for error in errors] or log.lines
-    found = [match[1] for text in texts if (match := _OWN_MODULE.search(text))]
-    is_mixed = bool(errors) and len(found) < len(errors)
-    if not found or is_mixed or not output.declared().own.issuperset(found):
+    found = [match[1] for match in filter(None, map(_OWN_MODULE.search, failed.texts))]
+    is_mixed = len(found) < len(failed.errors)
+    if not found or is_mixed or not failed.output.declared().own.issuperset(found):
         return None
     names = ", ".join(dict.fromkeys(found))
-    how = output.declared().install_python or "python -m pip install -e ."
+    how = failed.output.declared().install_python or "python -m pip install -e ."
     return NotInstalled(
         sentence=f"{names}, the project's own package, is not installed: {how}", command=how
     )
@@ -235,45 +246,53 @@ _UNSTABLE = "may not be used on the stable release channel"
 _CONDITION = regex(r"\s{0,9}\d{1,7}\s{0,9}\|\s{0,9}#!\[cfg_attr\(")
 
 
-def _toolchain(log: Log, errors: Sequence[Diagnostic]) -> NotInstalled | None:
+def _toolchain(failed: _Failed) -> NotInstalled | None:
     """The target or the toolchain that Rust asks for."""
-    asked = [match for line in log.lines if (match := _TARGET.match(line))]
-    if asked:
-        command, name = asked[0].groups()
+    for asked in filter(None, map(_TARGET.match, failed.log.lines)):
+        command, name = asked.groups()
         return NotInstalled(
             sentence=f"the target {name} is not installed: {command}", command=command
         )
     # a feature that the code always uses can be removed by an edit
-    is_unstable = bool(errors) and all(_UNSTABLE in error.message for error in errors)
-    if is_unstable and any(_CONDITION.match(line) for line in log.lines):
+    is_unstable = failed.errors and all(_UNSTABLE in error.message for error in failed.errors)
+    if is_unstable and any(map(_CONDITION.match, failed.log.lines)):
         return NotInstalled(sentence="these features need Rust's nightly toolchain")
     return None
 
 
-def _outdated(log: Log, errors: Sequence[Diagnostic]) -> NotInstalled | None:
+def _outdated(failed: _Failed) -> NotInstalled | None:
     """The toolchain that is missing or too old; tests may print such words, if not all of them."""
-    tests = [error for error in errors if error.test_id]
-    if not tests:
-        return outdated(log.lines)
-    said = [outdated(error.message.splitlines()) for error in tests]
+    tests = [error.message for error in failed.errors if error.test_id]
+    said = [outdated(text.splitlines()) for text in tests] or [outdated(failed.log.lines)]
     return said[0] if all(said) else None
 
 
 _REFUSED = regex(r"[Cc]onnection ?refused|\bECONNREFUSED\b|could not connect to server")
 
 
-def _service(output: ToolOutput, log: Log, errors: Sequence[Diagnostic]) -> NotInstalled | None:
+def _service(failed: _Failed) -> NotInstalled | None:
     """The service of CI that nothing answers for here, if nothing else fails than to reach it."""
-    texts = [error.message for error in errors] or [*filter(_REFUSED.search, log.lines)]
-    if not texts or not all(map(_REFUSED.search, texts)):
+    refused = [*filter(_REFUSED.search, failed.texts)]
+    if not refused or len(refused) < len(failed.errors):
         return None
-    asked = set(re.findall(r"(?:\bport |:)(\d{2,5})\b", "\n".join(texts)))
-    for port, image in output.declared().services:
+    asked = set(re.findall(r"(?:\bport |:)(\d{2,5})\b", "\n".join(refused)))
+    for port, image in failed.output.declared().services:
         if not asked or str(port) in asked:
             command = f"docker run -d -p {port}:{port} {image}"
             said = f"nothing listens on port {port}, where CI starts {image}: start it"
             return NotInstalled(sentence=f"{said} ({command})", command=command)
     return None
+
+
+_FINDERS: tuple[Callable[[_Failed], NotInstalled | None], ...] = (
+    _stubs,
+    _toolchain,
+    _outdated,
+    _undelivered,
+    _own_package,
+    _service,
+)
+"""What may be missing, the most certain first."""
 
 
 def _program(output: ToolOutput, log: Log, tools: frozenset[str]) -> NotInstalled | None:

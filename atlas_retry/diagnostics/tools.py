@@ -85,6 +85,7 @@ _SCRIPT = regex(r"((?:npm|pnpm|yarn|bun) run)(?: -\S+)* (\w[\w.:-]*)")
 _OUTPUT_TESTED = regex(r"(?:test|\[) .*\$\(\s*([^()]+)\)")
 
 _INTERPRETER = regex(r"(?:ba|da|k|z)?sh|node|perl|php|pwsh|python[\d.]*|ruby|Rscript")
+_SUBCOMMAND = regex(r"[a-z][a-z0-9:_-]*")
 _SCRIPT_FILE = regex(r"(?:[\w.@-]*/)+[\w.@-]+|[\w@-][\w.@-]*\.\w+")
 
 
@@ -104,9 +105,8 @@ def short_name(command: str) -> str:
     if script := _SCRIPT.match(re.sub(rf"^{ASSIGNED}", "", command)):
         return f"{script[1]} {script[2]}"
     calls_script = re.match(r"(?:pnpm|yarn|bun) (?!exec |dlx )", command)
-    words = (command if calls_script else bare(command)).split() or [command]
-    tool = words[0].rpartition("/")[2] or words[0]
+    start, *words = (command if calls_script else bare(command)).split() or [command]
+    tool = start.rpartition("/")[2] or start
     if _INTERPRETER.fullmatch(tool):
-        return _interpreted(tool, words[1:])
-    has_subcommand = len(words) > 1 and re.fullmatch(r"[a-z][a-z0-9:_-]*", words[1])
-    return f"{tool} {words[1]}" if has_subcommand else tool
+        return _interpreted(tool, words)
+    return f"{tool} {words[0]}" if words and _SUBCOMMAND.fullmatch(words[0]) else tool

@@ -70,8 +70,8 @@ def detect(
     for base in parts_of(project)[:MAX_PARTS]:
         below = _at(project.at(base), normpath(f"{folder}/{base}"), ())
         proposed_gates += [p for p in below if not _is_covered(p, by_root, has_go_work=has_go_work)]
-    in_ci = {p.slot for p in proposed_gates if p.in_ci} or {*Slot}
-    return tuple(p for p in proposed_gates if (p.weak, p.slot in in_ci) != (True, False))
+    in_ci = {p.slot for p in proposed_gates if p.in_ci}
+    return tuple(filter(lambda p: not p.weak or p.slot in (in_ci or Slot), proposed_gates))
 
 
 def _is_covered(proposed: Proposed, by_root: tuple[Proposed, ...], *, has_go_work: bool) -> bool:
