@@ -885,7 +885,7 @@ def test_every_rule_is_in_the_table_of_the_page() -> None:
 def test_guard_and_judge_have_a_limited_number_of_lines() -> None:
     package = Path(__file__).parents[1] / "atlas_retry"
     files = (package / "guard").rglob("*.py")
-    assert sum(len(path.read_text().splitlines()) for path in files) <= 4_270
+    assert sum(len(path.read_text().splitlines()) for path in files) <= 4_258
 
 
 PATTERNS = (
@@ -982,6 +982,11 @@ STORE = {
     "e2e/queue.js": "exports.next = (jobs) => jobs.pop();\n",
     "app/testing/tools.py": "def check(a, b):\n    assert a == b\n",
     "spec/lonely.py": "x = 1\n",
+    "testing/clock/clock.go": "package clock\n\nfunc Hour(h int) int { return h % 12 }\n",
+    "main.go": 'package main\n\nimport (\n\t"fmt"\n\t"acme/testing/clock"\n)\n',
+    "testing/alone/alone.go": "package alone\n",
+    "src/fixtures/mod.rs": "pub fn screws(n: u32) -> u32 { n / 2 }\n",
+    "src/lib.rs": "pub mod fixtures;\n",
     "tests/help.py": "def rows():\n    return [1]\n",
     "tests/test_store.py": """
         from app.fixtures.load import keys
@@ -1006,6 +1011,9 @@ STORE = {
         ("app/fixtures/load.py", True),
         ("e2e/queue.js", True),
         ("app/testing/tools.py", False),
+        ("testing/clock/clock.go", True),
+        ("src/fixtures/mod.rs", True),
+        ("testing/alone/alone.go", False),
         ("spec/lonely.py", False),
         ("tests/help.py", False),
     ],

@@ -176,8 +176,12 @@ def is_product(path: str, scene: Scene) -> bool:
 def importing(path: str, scene: Scene, text_of: Callable[[str], str]) -> Iterator[str]:
     """Other code that imports a module, in the texts of one side of the change."""
     stem = posixpath.splitext(path)[0]
-    name = places.name(posixpath.dirname(path) if stem.endswith(("__init__", "index")) else stem)
-    imported = regex(rf"\b(import|from|require\w*|use|include|mod)\b.*\b{re.escape(name)}\b")
+    is_go = path.endswith(".go")
+    is_folder = is_go or stem.endswith(("__init__", "index", "/mod"))
+    name = places.name(posixpath.dirname(path) if is_folder else stem)
+    # each line of Go's `import (...)` is the path of a folder
+    start = r'"[\w./-]+/' if is_go else r"\b(import|from|require\w*|use|include|mod)\b.*"
+    imported = regex(rf"{start}\b{re.escape(name)}\b")
     others = scene.case.mentions([name]).get(name, frozenset()) | scene.changed.keys()
     for other in filter(places.is_code, others - {path}):
         if imported.search(text_of(other)):

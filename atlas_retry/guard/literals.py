@@ -238,8 +238,13 @@ _SEVERAL = 3
 @lru_cache(maxsize=1)
 def _in_tests_alone(scene: Scene) -> dict[str, frozenset[str]]:
     """Test files with each value of new branches that no other file has."""
-    tests = {value: _only_tests(files) for value, files in _holders(scene).items()}
-    return {value: files for value, files in tests.items() if files}
+    alone = dict[str, frozenset[str]]()
+    for value, files in _holders(scene).items():
+        tests = frozenset(filter(places.is_test, files))
+        is_known = len(files) <= _MAX_KNOWN_FILES and all(map(places.is_prose, files - tests))
+        if tests and is_known:
+            alone[value] = tests
+    return alone
 
 
 @lru_cache(maxsize=1)
@@ -264,22 +269,16 @@ def _new_values(scene: Scene) -> Iterator[str]:
         yield from (*branch.asked, *branch.answers)
 
 
-def _only_tests(files: Collection[str]) -> frozenset[str]:
-    """The tests among some files; empty if other files than prose are among them."""
-    tests = frozenset(filter(places.is_test, files))
-    is_known = len(files) <= _MAX_KNOWN_FILES and all(map(places.is_prose, {*files} - tests))
-    return tests if is_known else frozenset()
-
-
 @lru_cache(maxsize=4096)
 def _fresh(delta: Delta) -> tuple[Branch, ...]:
     """Branches of the new file, with the values that were in none before.
 
     What a table or a `switch` gains that had several of its rows before is the growth of a table.
     """
-    added = _lines_with_literals(delta)
-    found = [] if added == set() else _branches(delta.path, delta.after, None)
-    earlier = _branches(delta.path, delta.before, None) if found else []
+    added = (line for _, line in delta.added_lines)
+    if places.is_code(delta.path) and not any(map(_MAYBE_LITERAL.search, added)):
+        return ()
+    found, earlier = (_branches(delta.path, text or b"") for text in (delta.after, delta.before))
     known = set(chain.from_iterable(branch.asked for branch in earlier))
     rows = set(chain.from_iterable(map(_rows, earlier)))
     kept = Counter(one.together for one in found if not rows.isdisjoint(_rows(one)))
@@ -301,11 +300,7 @@ def _rows(branch: Branch) -> list[tuple[str, tuple[str, ...]]]:
     return [(value, branch.answers) for value in branch.asked if branch.together is not None]
 
 
-def _lines_with_literals(delta: Delta) -> set[int] | None:
-    """New lines of a source that may hold literals; None for a data file, which is not by line."""
-    if not places.is_code(delta.path):
-        return None
-    return {number for number, line in delta.added_lines if re.search(r"[\d\"'`]", line)}
+_MAYBE_LITERAL = regex(r"[\d\"'`]")
 
 
 def may_answer(path: str) -> bool:
@@ -314,26 +309,20 @@ def may_answer(path: str) -> bool:
     return not places.is_test(path) and (places.is_code(path) or is_data)
 
 
-def _nodes(path: str, source: bytes | None, types: re.Pattern[str]) -> "list[Node]":
-    """Nodes of a source; of a data file, as if it were a literal in JavaScript."""
-    content = source or b""
-    if not places.is_code(path):
-        document = documents.parse(path, content) if len(content) <= _MAX_DATA_BYTES else None
-        path, content = "data.js", f"({json.dumps(document, indent=0, default=str)})".encode()
-    return nodes_of_types(path, content, types)
-
-
 _MAX_DATA_BYTES = 100_000
 
 
-def _branches(path: str, source: bytes | None, lines: Collection[int] | None) -> list[Branch]:
+def _branches(path: str, source: bytes) -> list[Branch]:
     """The outermost condition or table entry around each compared value."""
     grouped: dict[int, tuple[Node, list[str]]] = {}
-    for literal in _nodes(path, source, LITERAL):
+    if not places.is_code(path):
+        # data, as if it were a literal in JavaScript
+        document = documents.parse(path, source) if len(source) <= _MAX_DATA_BYTES else None
+        path, source = "data.js", f"({json.dumps(document, indent=0, default=str)})".encode()
+    for literal in nodes_of_types(path, source, LITERAL):
         node = whole(literal)
         value = value_of(node)
-        is_looked_at = lines is None or literal.start_point.row + 1 in lines
-        if value and is_looked_at and (condition := _condition(node)) is not None:
+        if value and (condition := _condition(node)) is not None:
             grouped.setdefault(condition.start_byte, (condition, []))[1].append(value)
     return [
         Branch(
@@ -341,7 +330,7 @@ def _branches(path: str, source: bytes | None, lines: Collection[int] | None) ->
             asked=tuple(dict.fromkeys(asked)),
             in_order=tuple(asked),
             together=_table(node),
-            answers=tuple(_answers(node)),
+            answers=_values(_answering(node)),
             table=node.parent.start_byte if node.parent and _is_entry(node) else None,
             is_constant=all(_is_constant(answer, node) for answer in _answering(node)),
         )
@@ -446,11 +435,11 @@ def _widest(node: "Node") -> "Node":
     return node
 
 
-def _answers(condition: "Node") -> Iterator[str]:
-    """Values that the branch of a condition returns."""
-    for literal in chain.from_iterable(map(tokens.walk, _answering(condition))):
-        if LITERAL.match(literal.type) and (value := value_of(whole(literal))):
-            yield value
+def _values(answering: "list[Node]") -> tuple[str, ...]:
+    """Values in the statements of a branch."""
+    nodes = chain.from_iterable(map(tokens.walk, answering))
+    found = (value_of(whole(node)) for node in nodes if LITERAL.match(node.type))
+    return tuple(filter(None, found))
 
 
 def _is_constant(answer: "Node", condition: "Node") -> bool:
