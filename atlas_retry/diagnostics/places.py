@@ -121,7 +121,7 @@ _ITEM = regex(rf"(?i)\s*\d{{1,5}}[.)] (?:{_WORD}) in $")
 _ASIDE = regex(r"\S[^:]*:\d+(?::\d+)?: (?:note|help): (?!.*\[\w+\]$)")
 _STACK = "Call Stack ("
 """CMake prints it between a message and its frames."""
-_INDENTED = r":\s{2,}"
+_INDENTED = r":\s{2,}$"
 _LEVELLED = regex(rf"(?i)\s*(?:{_WORD})\b")
 _NOTES = ("note", "help", "debug", "trace")
 _CARET = regex(r"\s*[\^~][\s\^~]*$")
@@ -214,19 +214,13 @@ def read_places(log: Log, holds: Holds = no_file, *, strict: bool = False) -> It
     """
     found = tuple(_read(log, holds, strict=strict))
     levelled = {_ending(problem) for problem in found if problem.otherwise}
-    indented = [_is_indented(problem, log) for problem in found]
+    said = (problem.diagnostic.message.partition("\n")[0] for problem in found)
+    heads = [log.lines[p.first].partition(words)[0] for p, words in zip(found, said, strict=True)]
+    indented = [re.search(_INDENTED, head) is not None for head in heads]
     for problem, is_indented in zip(found, indented, strict=True):
         is_aside = is_indented and not all(indented)
-        is_marked = problem.otherwise or problem.diagnostic.rule_id is not None
-        if not is_aside and (is_marked or _ending(problem) not in levelled):
+        if not is_aside and (problem.otherwise or _ending(problem) not in levelled):
             yield replace(problem, otherwise=False)
-
-
-def _is_indented(problem: Located, log: Log) -> bool:
-    """Whether the message is indented within its line."""
-    d = problem.diagnostic
-    head, found, _ = log.lines[problem.first].partition(d.message.partition("\n")[0])
-    return bool(found and d.rule_id is None and re.search(_INDENTED + "$", head))
 
 
 def _ending(problem: Located) -> str:
@@ -259,7 +253,7 @@ def _problem(
     if _FRAME.match(line) or _LOGGED.search(line[:120]):
         return None
     found = _found(line, holds)
-    row = _ROW.match(line) if heading and (found is None or found.before.strip()) else None
+    row = _ROW.match(line) if found is None or found.before.strip() else None
     if row and heading:
         return _from_row(lines, number, heading, row)
     if found is None:

@@ -15,6 +15,7 @@ from atlas_retry.diagnostics.annotations import ANNOTATIONS, without_annotations
 from atlas_retry.diagnostics.diffs import DIFF, joined_with_diffs
 from atlas_retry.diagnostics.environment import is_to_blame, lack
 from atlas_retry.diagnostics.failures import PYTHON, UNITTEST
+from atlas_retry.diagnostics.go_log import GO_TEST, go_text
 from atlas_retry.diagnostics.numbered_logs import CTEST, PHPUNIT, RSPEC
 from atlas_retry.diagnostics.paths import ToolPaths
 from atlas_retry.diagnostics.places import Named, read_places
@@ -24,12 +25,10 @@ from atlas_retry.diagnostics.report_values import Report
 from atlas_retry.diagnostics.runner_logs import (
     AVA,
     CARGO_UNCAPTURED,
-    GO_TEST,
     MAVEN,
     MOCHA,
     NODE_TEST,
     PRE_COMMIT,
-    go_text,
 )
 from atlas_retry.diagnostics.sections import OutputSection, folders_of, inside_root, separated
 from atlas_retry.diagnostics.selecting import folder_of
