@@ -7,6 +7,7 @@ git reads only files that changed. What a tree cannot hold is in a manifest besi
 import errno
 import os
 import stat
+import sys
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from itertools import chain
@@ -41,6 +42,7 @@ from atlas_retry.workspace.snapshot.store import (
     forget,
     index_git,
     manifest_of,
+    newest_state,
     read_state,
     remember_state,
     shadow_git,
@@ -132,11 +134,14 @@ def _hold(
     tree = index_git(ws, index, "write-tree").decode().strip()
     if file.exists():
         os.utime(file, ns=(scan.taken_ns, scan.taken_ns))
-    named = ((file_of(name), entry) for name, entry in known.items())
-    return tree, {
-        path: StoredFile(entry.mode, entry.oid, unusual_permissions(files[path][0]))
-        for path, entry in named
-    }
+    held, last = dict[str, StoredFile](), newest_state()
+    before = getattr(last, index) if last else {}
+    for name, entry in known.items():
+        path = sys.intern(file_of(name))
+        new = StoredFile(entry.mode, entry.oid, unusual_permissions(files[path][0]))
+        old = before.get(path)
+        held[path] = old if old == new else new  # the states in memory share what is equal
+    return tree, held
 
 
 def _updated(
@@ -174,7 +179,7 @@ def _listed(ws: Workspace, index: str) -> Iterator[tuple[str, StoredFile]]:
     for line in split(index_git(ws, index, "ls-files", "-z", "--stage")):
         facts, _, name = line.partition("\t")
         mode, oid, _ = facts.split(" ")
-        yield name, StoredFile(mode, oid)
+        yield name, StoredFile(sys.intern(mode), oid)
 
 
 def _readable(ws: Workspace, paths: Collection[str], scan: Scan) -> list[str]:

@@ -351,6 +351,11 @@ def remember_state(snapshot_id: str, state: TreeState) -> None:
         _states.pop(oldest, None)
 
 
+def newest_state() -> TreeState | None:
+    """The content of the snapshot that was used last, if one is in memory."""
+    return next(reversed(_states.values()), None)
+
+
 def list_tree(out: bytes) -> Iterator[tuple[str, StoredFile]]:
     """Path and entry of each line of `ls-tree -z`."""
     for line in split(out):
