@@ -95,7 +95,7 @@ def assess(case: Case) -> Judgement:
     refused, held = answers[Answer.REFUSED], answers[Answer.HELD]
     rewrites = {r.path: r.rewrite for r in held if r.rewrite is not None}
     whole = any(not r.separable for r in refused)
-    back = _reinstated(refused, case)
+    back = tuple(dict.fromkeys(r.path for r in refused if r.path in case.restorable))
     paths = [r.path for r in (*refused, *held) if r.path not in {*rewrites, *back}]
     lost = [r for r in refused if not r.restorable]
     return Judgement(
@@ -109,10 +109,6 @@ def assess(case: Case) -> Judgement:
         as_before={r.path: r.as_before for r in made if r.is_proved},
         ends=_end(lost, case) if lost else None,
     )
-
-
-def _reinstated(refused: Sequence[Ruling], case: Case) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(r.path for r in refused if r.path in case.restorable))
 
 
 def _end(lost: Sequence[Ruling], case: Case) -> Verdict:

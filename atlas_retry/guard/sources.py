@@ -191,13 +191,9 @@ def _patched(delta: Delta, scene: Scene) -> Iterator[Seen]:
     detail = "replaces a part of the test framework"
     local = {i.local for i in imports(delta.path, delta.after or b"") if _FRAMEWORK.match(i.module)}
     names = "|".join(map(re.escape, sorted(_ALWAYS_THERE | local - {""})))
-    yield from lines({"": _replacing(names) + _PATCHES}, detail)(delta, scene)
-
-
-def _replacing(names: str) -> str:
-    """Pattern for replacing a member of one of these names."""
-    return rf"""(?<![\w$"']) ({names}) (\.\w+|\[[^\]]+\])+ \s*=(?![=>])
+    replaces = rf"""(?<![\w$"']) ({names}) (\.\w+|\[[^\]]+\])+ \s*=(?![=>])
         | \b(setattr|patch\.object|(Object|Reflect)\.\w+)\( \s*(\w+\.)?({names})\b | """
+    yield from lines({"": replaces + _PATCHES}, detail)(delta, scene)
 
 
 def _run_ended(delta: Delta, scene: Scene) -> Iterator[Seen]:

@@ -134,9 +134,9 @@ def _grew(old: object, new: object, key: str) -> bool:
     if not isinstance(old, dict | list) or not isinstance(new, dict | list):
         return False
     may_add = depends or key in _ITEMS or len(old) == len(new)
-    return may_add and (
-        _each(old, new, key) if isinstance(old, dict) else _in_order(old, iter(new))
-    )
+    if isinstance(old, dict):
+        return may_add and _each(old, new, key)
+    return may_add and _in_order(old, iter(new))
 
 
 def _each(old: Mapping[str, object], new: object, key: str) -> bool:

@@ -136,8 +136,8 @@ def seal(
     inside = {path: seen for path, seen in own if path not in look.aside}
     installed = _packages(outer)
     used = {**inside, **_stats(filter(None, (path for path, _ in tools.values())))}
-    caches = set(filter(_is_cache, look.aside))
-    hold(root, held, _without(look.aside, caches) | installed | used, used)
+    no_caches = {path: look.aside[path] for path in filterfalse(_is_cache, look.aside)}
+    hold(root, held, no_caches | installed | used, used)
     return Seal(
         root=root,
         gates=settings.gates,
@@ -159,10 +159,6 @@ def seal(
         environ=environ,
         taken_ns=scan.taken_ns,
     )
-
-
-def _without(files: Mapping[str, Stat | None], paths: Collection[str]) -> dict[str, Stat | None]:
-    return {path: seen for path, seen in files.items() if path not in paths}
 
 
 def without_made(taken: Seal, wrote: Iterable[str]) -> Seal:
@@ -238,9 +234,10 @@ def compared(taken: Seal, scan: Scan | None = None) -> Moved:
     watched = _watched(taken.root, taken.environ, taken.linked, taken.links)
     watched |= _digests(taken.shared)
     outside = sorted(differing(taken.watched, watched))
+    moved = map(os.path.split, outside)
     known = taken.watched.keys() | there.keys()
     return Moved(
-        outside=tuple(_outside_change(Path(path)) for path in outside),
+        outside=tuple(OutsideChange(place=place, path=name) for place, name in moved),
         tools=tools,
         installed=tuple(old),
         restorable=held | ({*old} - {*there}),
@@ -277,10 +274,6 @@ def _changed(inside: Iterable[str], taken: Seal, holding: Holding) -> list[str]:
     moved = [path for path in moved if not holding.is_same(path, there.get(path))]
     own = own_installation(taken.root, moved, holding)
     return [path for path in moved if path not in own]
-
-
-def _outside_change(path: Path) -> OutsideChange:
-    return OutsideChange(place=str(path.parent), path=path.name)
 
 
 def _moved_tools(taken: Seal) -> Iterator[Tool]:
