@@ -127,6 +127,8 @@ ReviewMode = Literal["note", "hold"]
 OlderMode = Literal["block", "tell"]
 HookMode = Literal["tell", "block"]
 """What the Stop hook does with held changes."""
+HookTime = Literal["turn", "push"]
+"""When the hook runs the gates."""
 OnCascade = Literal["pause_and_alert", "alert"]
 """What a batch does when a cascade is detected."""
 Ask = Literal["fix", "diagnose"]
@@ -277,6 +279,9 @@ class GuardSettings(ConfigSection, frozen=True, kw_only=True):
 class HookSettings(ConfigSection, frozen=True, kw_only=True):
     """The end of an agent's turn: `atlas hook`."""
 
+    when: HookTime = "turn"
+    """When the gates run: at the end of every turn, or only before the agent's shell commits or
+    pushes. The guard judges every turn."""
     older: OlderMode = "block"
     """What happens to failures without a problem that is new since the prompt, as far as results
     were known then: block the end of the turn, or only tell the user."""

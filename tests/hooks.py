@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from atlas_retry.cli.hook import beginning, ending, installing, turns
+from atlas_retry.cli.hook import beginning, ending, hosts, installing, turns
 from tests.messages_server import MessagesServer
 from tests.processes import PYTHON
 from tests.projects import Project
@@ -34,7 +34,7 @@ def end(project: Project, **more: object) -> Mapping[str, object]:
     environ = project.environ | variables
     turn = turns.read_turn(hook_input(project, "Stop", **fields))
     answer = ending.stop(turn, environ, timeout_s=60)
-    document: Mapping[str, object] = msgspec.to_builtins(turns.document(answer, turn))
+    document: Mapping[str, object] = msgspec.to_builtins(answer)
     return document
 
 
@@ -44,7 +44,7 @@ def install(project: Project) -> None:
     folder = project.root / ".claude"
     folder.mkdir()
     (folder / "settings.json").write_text(
-        installing.merged("", call, installing.HOSTS["claude"], source="")
+        installing.merged("", call, hosts.HOSTS["claude"], source="")
     )
 
 

@@ -153,6 +153,7 @@ VALUES = {
     "validation.jobs": ("7", "jobs", 7),
     "validation.setup": ("npm ci", "setup", "npm ci"),
     "hook.older": ("tell", "hook.older", "tell"),
+    "hook.when": ("push", "hook.when", "push"),
 }
 
 

@@ -1,15 +1,19 @@
-"""The hooks of Codex CLI, run where it is on PATH, and of Cursor, by its documentation alone."""
+"""The hooks of other agents, run where they are on PATH, and of Cursor, by its documentation."""
 
 import json
 import shlex
 import subprocess
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
+from msgspec import Struct
 
-from tests.messages_server import call, say, serving
+from atlas_retry.cli.hook.hosts import HOSTS, Host
+from tests.messages_server import Answer, Recorded, call, say, serving
 from tests.needs import needs
-from tests.projects import FIXED, WORSE, Project, atlas
+from tests.programs import with_programs
+from tests.projects import FIXED, WORSE, Project, atlas, git
 from tests.test_agent_clis import CODEX
 
 CODEX_ANSWER = {"continue", "decision", "reason", "stopReason", "suppressOutput", "systemMessage"}
@@ -19,9 +23,10 @@ CODEX_ANSWER = {"continue", "decision", "reason", "stopReason", "suppressOutput"
 def installed(project: Project, host: str) -> dict[str, list[dict[str, object]]]:
     """The entries of each event, as `atlas hook install` writes them."""
     assert atlas(project, "hook", "install", "--for", host).code == 0
-    document = json.loads((project.root / f".{host}/hooks.json").read_text())
+    row = HOSTS[host]
+    document = json.loads((project.root / row.file).read_text())
     return {
-        event: entries if host == "cursor" else [e for group in entries for e in group["hooks"]]
+        event: entries if row.is_flat else [e for group in entries for e in group["hooks"]]
         for event, entries in document["hooks"].items()
     }
 
@@ -43,33 +48,20 @@ def called(project: Project, entry: dict[str, object], payload: dict[str, object
     return done.stdout
 
 
-@pytest.mark.parametrize(
-    ("host", "events"),
-    [
-        ("codex", ["SessionStart", "UserPromptSubmit", "Stop"]),
-        ("cursor", ["beforeSubmitPrompt", "stop"]),
-    ],
-)
-def test_hooks_are_installed_once_and_uninstalled(
-    host: str, events: list[str], project: Project
-) -> None:
-    file = project.root / f".{host}/hooks.json"
-    file.parent.mkdir()
-    other = {"command": "say done", "type": "command"}
-    mine = {"version": 1, "hooks": {"other": [other]}}
+@pytest.mark.parametrize("row", HOSTS.values(), ids=HOSTS.keys())
+def test_hooks_are_installed_once_and_uninstalled(row: Host, project: Project) -> None:
+    file = project.root / row.file
+    file.parent.mkdir(parents=True)
+    other: dict[str, object] = {"command": "say done", "type": "command"}
+    mine = {**row.top, "hooks": {"other": [other if row.is_flat else {"hooks": [other]}]}}
     before = json.dumps(mine, indent=2) + "\n"
     file.write_text(before)
-    entries = installed(project, host) if host == "cursor" else None
-    after = file.read_text() if entries else None
-    if entries is None:
-        file.write_text(json.dumps(mine | {"hooks": {"other": [{"hooks": [other]}]}}, indent=2))
-        before = file.read_text() + "\n"
-        entries = installed(project, host)
-        after = file.read_text()
-    assert list(entries) == ["other", *events]
-    assert atlas(project, "hook", "install", "--for", host).code == 0
+    entries = installed(project, row.name)
+    after = file.read_text()
+    assert list(entries) == ["other", *row.events]
+    assert atlas(project, "hook", "install", "--for", row.name).code == 0
     assert file.read_text() == after
-    assert atlas(project, "hook", "uninstall", "--for", host).code == 0
+    assert atlas(project, "hook", "uninstall", "--for", row.name).code == 0
     assert file.read_text() == before
 
 
@@ -141,35 +133,118 @@ def test_an_aborted_cursor_turn_is_ignored(status: str, project: Project) -> Non
     assert Path(project.root, ".cursor/hooks.json").exists()
 
 
-@needs("codex")
-def test_the_real_codex_continues_until_the_gates_pass(project: Project) -> None:
-    installed(project, "codex")
-    fix = call("exec_command", cmd="sed -i 's/a - b/a + b/' calc.py")
-    trusted = f'[projects."{project.root}"]\ntrust_level = "trusted"\n'
-    note = call("exec_command", cmd="echo seen >notes.txt")
-    with serving(note, say("done"), fix, say("now it is")) as server:
-        home = Path(project.environ["HOME"], ".codex")
-        home.mkdir()
-        (home / "config.toml").write_text(CODEX.replace("{url}", server.url) + trusted)
+class Real(Struct, frozen=True, kw_only=True):
+    """How a host is run with a scripted model, and how that calls its shell."""
+
+    argv: tuple[str, ...]
+    runs: Callable[[str], Answer]
+    variables: Mapping[str, str] = {}
+    files: Mapping[str, str] = {}
+    """Below HOME, with their content; `{url}` and `{root}` are filled in."""
+
+
+GEMINI = {"security": {"auth": {"selectedType": "gemini-api-key"}}}
+REAL = {
+    "codex": Real(
+        argv=(
+            *("codex", "exec", "--sandbox", "danger-full-access"),
+            *("--dangerously-bypass-hook-trust", "-"),
+        ),
+        runs=lambda line: call("exec_command", cmd=line),
+        variables={"OPENAI_API_KEY": "dummy-key"},
+        files={".codex/config.toml": f'{CODEX}[projects."{{root}}"]\ntrust_level = "trusted"\n'},
+    ),
+    "gemini": Real(
+        argv=("gemini", "--approval-mode", "yolo", "--model", "gemini-2.5-pro"),
+        runs=lambda line: call("run_shell_command", command=line),
+        variables={
+            "GEMINI_API_KEY": "dummy-key",
+            "GOOGLE_GEMINI_BASE_URL": "{url}",
+            "GEMINI_CLI_TRUST_WORKSPACE": "true",
+        },
+        files={".gemini/settings.json": json.dumps(GEMINI)},
+    ),
+    "copilot": Real(
+        argv=("copilot", "-p", "fix it", "--allow-all-tools", "--no-auto-update"),
+        runs=lambda line: call("bash", command=line, description="a command"),
+        variables={
+            "COPILOT_PROVIDER_BASE_URL": "{url}",
+            "COPILOT_PROVIDER_TYPE": "anthropic",
+            "COPILOT_PROVIDER_API_KEY": "dummy-key",
+            "COPILOT_MODEL": "claude-sonnet-4.5",
+            "COPILOT_OFFLINE": "true",
+        },
+        files={".copilot/config.json": '{"trusted_folders": ["{root}"]}'},
+    ),
+    "qwen": Real(
+        argv=("qwen", "--yolo", "--auth-type", "anthropic", "--model", "claude-sonnet-4-5"),
+        runs=lambda line: call(
+            "run_shell_command", command=line, description="a command", is_background=False
+        ),
+        variables={
+            "ANTHROPIC_API_KEY": "dummy-key",
+            "ANTHROPIC_BASE_URL": "{url}",
+            "ANTHROPIC_MODEL": "claude-sonnet-4-5",
+        },
+    ),
+}
+"""Cursor is in no registry; Claude Code has files of its own."""
+
+
+def run_real(project: Project, host: str, *script: Answer) -> list[Recorded]:
+    """The requests of one headless session of the real program, with the hooks of atlas."""
+    installed(project, host)
+    row, home = REAL[host], Path(project.environ["HOME"])
+    with serving(*script) as server:
+
+        def filled(text: str) -> str:
+            return text.replace("{url}", server.url).replace("{root}", str(project.root))
+
+        for path, content in row.files.items():
+            (home / path).parent.mkdir(parents=True, exist_ok=True)
+            (home / path).write_text(filled(content))
+        environ = with_programs(project.environ, "node")
         subprocess.run(
-            (
-                "codex",
-                "exec",
-                "--sandbox",
-                "workspace-write",
-                "--dangerously-bypass-hook-trust",
-                "-",
-            ),
+            row.argv,
             cwd=project.root,
-            env=project.environ | {"OPENAI_API_KEY": "dummy-key"},
+            env=environ | {name: filled(value) for name, value in row.variables.items()},
             input="fix it",
             check=True,
             capture_output=True,
             text=True,
             timeout=120,
         )
+    return server.requests
+
+
+def said(request: Recorded) -> str:
+    """All that the model was told."""
+    return json.dumps(request.body, ensure_ascii=False)
+
+
+@pytest.mark.parametrize("host", [pytest.param(name, marks=needs(name, "node")) for name in REAL])
+def test_the_real_host_refuses_a_push_and_continues_until_the_gates_pass(
+    host: str, project: Project
+) -> None:
+    project.configure(hook={"when": "push"})
+    project.commit()
+    shell = REAL[host].runs
+    commit = shell("git -c user.name=dev -c user.email=dev@example.invalid commit -qam fixed")
+    fix = shell("sed -i 's/a - b/a + b/' calc.py")
+    requests = run_real(project, host, commit, fix, commit, say("done"))
+    assert "gates: red, 1 problem" in said(requests[1])
     assert (project.root / "calc.py").read_text() == FIXED
-    asked = json.dumps(server.requests[2].body["input"], ensure_ascii=False)
-    assert "<hook_prompt" in asked
-    assert "Quality Gate Failures (attempt 1/" in asked
-    assert len(server.requests) == 4, "green after the second stop"
+    log = git(project.root, "log", "--format=%s", environ=project.environ)
+    assert log.splitlines()[0] == "fixed"
+    assert len(requests) == 4, "no gate ran at the end of the turn, and none failed at the commit"
+
+
+@pytest.mark.parametrize("host", [pytest.param(name, marks=needs(name, "node")) for name in REAL])
+def test_the_real_host_continues_up_to_the_limit(host: str, project: Project) -> None:
+    project.configure(retry={"max_ai_retry_attempts": 2, "flake_reruns": 0})
+    project.commit()
+    note = REAL[host].runs("echo seen >notes.txt")
+    requests = run_real(project, host, note, say("done"), say("again"), say("and again"))
+    assert "Quality Gate Failures (attempt 1/2)" in said(requests[2])
+    assert "Quality Gate Failures (attempt 2/2)" in said(requests[3])
+    assert len(requests) == 4, "given up at the limit"

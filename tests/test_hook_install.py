@@ -4,14 +4,21 @@ import json
 
 import pytest
 
-from atlas_retry.cli.hook.installing import HOSTS, merged, removed
+from atlas_retry.cli.hook.hosts import HOSTS
+from atlas_retry.cli.hook.installing import merged, removed
 from atlas_retry.errors import ConfigError
 from tests.projects import Project, atlas
 
 CLAUDE = HOSTS["claude"]
 STOP = {"type": "command", "command": "atlas hook stop --timeout 600", "timeout": 600}
 START = {"type": "command", "command": "atlas hook start || true", "timeout": 60}
-EVENTS = {"SessionStart": START, "UserPromptSubmit": START, "Stop": STOP}
+PUSH = {
+    "type": "command",
+    "command": "atlas hook push --timeout 600 || true",
+    "timeout": 600,
+    "if": "Bash(git *)",
+}
+EVENTS = {"SessionStart": START, "UserPromptSubmit": START, "PreToolUse": PUSH, "Stop": STOP}
 OTHER = {
     "permissions": {"allow": ["Bash(ls:*)"]},
     "hooks": {
@@ -39,7 +46,10 @@ def test_hooks_are_added_once_beside_existing_ones() -> None:
     after = with_hooks(before)
     document = json.loads(after)
     for event, entry in EVENTS.items():
-        assert document["hooks"][event].pop() == {"hooks": [entry]}
+        group = {"hooks": [entry]}
+        if entry is PUSH:
+            group |= {"matcher": "Bash"}  # type: ignore[dict-item]
+        assert document["hooks"][event].pop() == group
     for event in ("SessionStart", "UserPromptSubmit"):
         assert document["hooks"].pop(event) == []
     assert document == OTHER

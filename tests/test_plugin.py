@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from atlas_retry.cli.hook import installing
+from atlas_retry.cli.hook import hosts, installing
 from tests.hooks import claude
 from tests.messages_server import call, edit, say, serving
 from tests.projects import FIXED, Project
@@ -19,7 +19,7 @@ COMMANDS = {"atlas:validate", "atlas:fix", "atlas:why"}
 
 
 def test_its_hooks_are_those_that_install_writes() -> None:
-    written = json.loads(installing.merged("", "atlas", installing.HOSTS["claude"], source=""))
+    written = json.loads(installing.merged("", "atlas", hosts.HOSTS["claude"], source=""))
     assert json.loads((ROOT / "plugin" / "hooks" / "hooks.json").read_text()) == written
 
 

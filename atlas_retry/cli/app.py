@@ -109,7 +109,7 @@ app = typer.Typer(
 )
 config_app = _group("config", "Show or check the configuration.")
 hook_app = _group(
-    "hook", "Run the gates at the end of every turn of Claude Code, Codex CLI or Cursor."
+    "hook", "Run the gates at the end of every turn of Claude Code and five other agents."
 )
 learnings_app = _group("learnings", "Lessons from earlier runs.")
 workspace_app = _group("workspace", "Named workspaces: git worktrees next to the repository.")

@@ -86,7 +86,10 @@ ConfigFile = Annotated[
 ]
 Fix = Annotated[bool, typer.Option(help="Run the gates' own fixers first.")]
 Folder = Annotated[Path, typer.Argument(metavar="PATH", help="A directory in the workspace.")]
-Host = Annotated[Literal["claude", "codex", "cursor"], typer.Option("--for", help="The agent.")]
+Host = Annotated[
+    Literal["claude", "codex", "gemini", "copilot", "qwen", "cursor"],
+    typer.Option("--for", help="The agent."),
+]
 Json = Annotated[bool, typer.Option(help="Print one JSON document on stdout.")]
 MaxAttempts = Annotated[
     int | None,

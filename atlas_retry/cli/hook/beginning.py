@@ -14,15 +14,17 @@ from msgspec.structs import replace
 
 from atlas_retry import config, state_dir
 from atlas_retry.agents.lack import nested
+from atlas_retry.cli import options
 from atlas_retry.cli.app import examples, hook_app
 from atlas_retry.cli.hook import memory
 from atlas_retry.cli.hook.guarding import sealed
+from atlas_retry.cli.hook.hosts import HOSTS, Host
 from atlas_retry.cli.hook.turns import (
     BlockTally,
+    HookSession,
     HookTurn,
     Start,
     is_from_a_person,
-    read_turn,
 )
 from atlas_retry.errors import AtlasError
 from atlas_retry.events import now
@@ -38,19 +40,19 @@ _WITHIN_A_TURN = "compact"
 
 
 @hook_app.command("start", epilog=examples("atlas hook start < turn.json"), hidden=True)
-def hook_start() -> int:
+def hook_start(*, host: options.Host = "claude") -> int:
     """Record the state as a session starts or a prompt is given, as JSON on stdin.
 
     Prints nothing and always exits with 0: at a prompt, exit code 2 would swallow the prompt.
     """
-    start(sys.stdin.buffer.read(), os.environ)
+    start(sys.stdin.buffer.read(), os.environ, HOSTS[host])
     return 0
 
 
-def start(document: bytes, environ: Mapping[str, str]) -> None:
+def start(document: bytes, environ: Mapping[str, str], host: Host = HOSTS["claude"]) -> None:
     """Record the state at the start of the turn that this document of the agent describes."""
     with suppress(AtlasError, OSError, ValueError, msgspec.MsgspecError):
-        turn = read_turn(document)
+        turn = host.read(document)
         if not nested(environ) and turn.source != _WITHIN_A_TURN:
             _begin(turn, environ)
 
@@ -62,19 +64,19 @@ def project(turn: HookTurn, environ: Mapping[str, str]) -> Path:
 
 def _begin(turn: HookTurn, environ: Mapping[str, str]) -> None:
     home = state_dir.locate(environ)
+    root = str(config.root_of(project(turn, environ)))
+    session = HookSession(root=root, transcript=turn.transcript_path or "")
+    memory.keep_session(home, turn.session_id, session)
     last = memory.start(home, turn.session_id)
-    if last and turn.prompt_id is not None:
-        if last.prompt_id == turn.prompt_id:
-            return  # typed while the agent works: changes since the start are the agent's
-        if _continues_turn(turn, memory.load(home, turn.session_id), last, environ):
-            memory.keep_start(home, turn.session_id, replace(last, prompt_id=turn.prompt_id))
+    new_id = state_dir.exact_id(state_dir.TURN)
+    # agents without ids of prompts get ours
+    prompt_id = turn.prompt_id or (None if turn.source else new_id)
+    if last and prompt_id is not None:
+        continued = _continued(turn, prompt_id, last, environ)
+        if continued:
+            memory.keep_start(home, turn.session_id, continued)
             return
-    begun = Start(
-        id=state_dir.exact_id(state_dir.TURN),
-        root=str(config.root_of(project(turn, environ))),
-        taken_at=now(),
-        prompt_id=turn.prompt_id,
-    )
+    begun = Start(id=new_id, root=root, taken_at=now(), prompt_id=prompt_id)
     seal = None
     try:
         opened = open_configured(project(turn, environ), environ)
@@ -102,19 +104,25 @@ def _known_failures(opened: OpenWorkspace, tally: BlockTally) -> tuple[GateResul
     return (*(result for result in known if result.blocks), *late)
 
 
-def _continues_turn(
-    turn: HookTurn, tally: BlockTally, last: Start, environ: Mapping[str, str]
-) -> bool:
-    """Whether only the agent has changed files since the last turn began.
+def _continued(
+    turn: HookTurn, prompt_id: str, last: Start, environ: Mapping[str, str]
+) -> Start | None:
+    """The last turn, if only the agent has changed files since it began; else None.
 
-    True if no person typed the prompt, or if the files are still those of the refused turn.
+    So it is if no person typed the prompt, or if the files are still those of the refused turn.
     """
+    if last.prompt_id == prompt_id:
+        return last  # typed while the agent works
+    home = state_dir.locate(environ)
+    tally = memory.load(home, turn.session_id)
     if not is_from_a_person(turn, tally):
-        return True
+        # without an id of its own it may be the hook's answer, of which attempts are counted
+        return replace(last, prompt_id=prompt_id) if turn.prompt_id else last
     if tally.refused_tree is None:
-        return False
-    ws = discovery.open_workspace(Path(last.root), state_dir.locate(environ), environ=environ)
-    return snapshots.snapshot(ws).work == tally.refused_tree
+        return None
+    ws = discovery.open_workspace(Path(last.root), home, environ=environ)
+    is_refused = snapshots.snapshot(ws).work == tally.refused_tree
+    return replace(last, prompt_id=prompt_id) if is_refused else None
 
 
 def _hold(ws: discovery.Workspace, turn_id: str, name: str, snapshot_id: str) -> None:

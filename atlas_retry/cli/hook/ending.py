@@ -1,6 +1,7 @@
 """`atlas hook stop`: run the gates at the end of a turn, in bounded time, and answer the agent."""
 
 import os
+import re
 import secrets
 import signal
 import sys
@@ -13,10 +14,12 @@ from typing import Annotated
 
 import msgspec
 import typer
+from msgspec import Struct
 from msgspec.structs import replace
 
 from atlas_retry import config, process, state_dir
 from atlas_retry.agents.lack import nested
+from atlas_retry.cli import options
 from atlas_retry.cli.app import examples, hook_app
 from atlas_retry.cli.hook import memory
 from atlas_retry.cli.hook.beginning import project
@@ -25,19 +28,21 @@ from atlas_retry.cli.hook.feedback import (
     BlockLimits,
     TurnOpinion,
     answered,
+    before_push,
     begun,
     is_below,
     told,
     without,
 )
-from atlas_retry.cli.hook.guarding import Left, changed_in, ended, judged, left_by
+from atlas_retry.cli.hook.guarding import Left, changed_in, ended, is_still, judged, left_by
+from atlas_retry.cli.hook.hosts import HOSTS, Host
+from atlas_retry.cli.hook.sessions import of_others
 from atlas_retry.cli.hook.turns import (
     BLOCK_CAP,
+    BlockTally,
     HookAnswer,
     HookTurn,
     Start,
-    document,
-    read_turn,
 )
 from atlas_retry.errors import AtlasError, Interrupted
 from atlas_retry.events import Event, GateFinished, now, unseen
@@ -58,23 +63,41 @@ MARGIN_S = 15.0
 HEADING = 2
 """Number of lines that `failure_lines` prints before a gate's output."""
 CAP_VARIABLE = "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP"
+_WORD = r"""(?:"[^"]*"|'[^']*'|[^\s"'])+"""
+_PUSHES = re.compile(
+    rf"\bgit(?:\s+-{_WORD}(?:\s+(?!-|commit\b|push\b){_WORD})?)*\s+(?:commit|push)\b"
+)
+"""A commit or push in a line of shell, after options of git and their values."""
+
+Timeout = Annotated[float, typer.Option(help="Time limit of the hook itself, in seconds.", min=1)]
 
 
 @hook_app.command("stop", epilog=examples("atlas hook stop < turn.json"), hidden=True)
-def hook_stop(
-    *,
-    timeout: Annotated[
-        float, typer.Option(help="Time limit of the hook itself, in seconds.", min=1)
-    ] = 600.0,
-) -> int:
+def hook_stop(*, host: options.Host = "claude", timeout: Timeout = 600.0) -> int:
     """Run the gates at the end of a turn, given as JSON on stdin, and answer the agent.
 
     Always exits with 0: exit code 2 would block the turn, and any other hides the answer.
     """
+    return _answer_to(HOSTS[host], timeout, is_push=False)
+
+
+@hook_app.command("push", epilog=examples("atlas hook push < tool.json"), hidden=True)
+def hook_push(*, host: options.Host = "claude", timeout: Timeout = 600.0) -> int:
+    """Run the gates before the agent's shell commits or pushes, if hook.when is push.
+
+    The command is given as JSON on stdin. Always exits with 0, as at the end of a turn.
+    """
+    return _answer_to(HOSTS[host], timeout, is_push=True)
+
+
+def _answer_to(host: Host, timeout_s: float, *, is_push: bool) -> int:
+    worded = host.at_push if is_push else host.at_stop
     try:
-        turn = read_turn(sys.stdin.buffer.read())
-        answer = stop(turn, os.environ, timeout_s=timeout)
-        print(encode(document(answer, turn)), end="")
+        turn = host.read(sys.stdin.buffer.read())
+        answer = HookAnswer()
+        if not is_push or _PUSHES.search(turn.command):
+            answer = stop(turn, os.environ, timeout_s=timeout_s, host=host)
+        print(encode(worded(answer)), end="")
     except msgspec.MsgspecError as error:
         answer = not_judged(f"the hook's input cannot be read: {error}")
         print(encode(answer), end="")
@@ -83,15 +106,18 @@ def hook_stop(
     return 0
 
 
-def stop(turn: HookTurn, environ: Mapping[str, str], *, timeout_s: float) -> HookAnswer:
-    """Answer the end of a turn; `timeout_s` is the agent's time limit for the hook.
+def stop(
+    turn: HookTurn, environ: Mapping[str, str], *, timeout_s: float, host: Host = HOSTS["claude"]
+) -> HookAnswer:
+    """Answer the end of a turn, or a command of the agent's shell if the turn has one.
 
-    Errors are reported to the user and block nothing. Raises Interrupted.
+    `timeout_s` is the agent's time limit for the hook. Errors are reported to the user and block
+    nothing. Raises Interrupted.
     """
     if nested(environ) or turn.is_cut_off:
         return HookAnswer()  # a run of atlas watches this agent, or nobody reads the answer
     try:
-        return _answer(turn, environ, max(timeout_s - MARGIN_S, timeout_s / 2))
+        return _answer(turn, environ, host, max(timeout_s - MARGIN_S, timeout_s / 2))
     except AtlasError as error:
         return _unjudged(turn, environ, " ".join(str(error).split()), error.remedy)
     except OSError as error:
@@ -115,57 +141,92 @@ def not_judged(why: str, remedy: str | None = None) -> HookAnswer:
     return HookAnswer(system_message=f"⚠️ atlas has not judged this turn: {why}{tail}")
 
 
-def _answer(turn: HookTurn, environ: Mapping[str, str], limit_s: float) -> HookAnswer:
+class _Ended(Struct, frozen=True, kw_only=True):
+    """A turn at its end, or before a commit or push."""
+
+    opened: OpenWorkspace
+    turn: HookTurn
+    start: Start | None
+    left: Left | None
+    """None without git."""
+    opinion: TurnOpinion
+    tally: BlockTally
+    is_left_to_push: bool
+    """Whether its gates run before a push only, and this is none."""
+
+
+def _answer(turn: HookTurn, environ: Mapping[str, str], host: Host, limit_s: float) -> HookAnswer:
     until_s = time.monotonic() + limit_s
     home = state_dir.locate(environ)
-    tally = begun(memory.load(home, turn.session_id), turn)
     start = memory.start(home, turn.session_id)
+    if start and turn.prompt_id is None:
+        turn = replace(turn, prompt_id=start.prompt_id)
+    tally = begun(memory.load(home, turn.session_id), turn)
     if start and start.settings is None:
         return _unjudged(turn, environ, f"when it began: {start.problem}")
-    allowed = memory.allowed(home, turn.session_id)
-    opened = _site(start, allowed, turn, environ)
+    opened = _site(start, memory.allowed(home, turn.session_id), turn, environ)
+    by_push = opened.settings.hook.when == "push" and host.tells_pushes
+    if turn.command and not by_push:
+        return HookAnswer()
     left = left_by(opened, start) if start and start.snapshot else None
-    opinion = _opinion(opened, turn, start, left, tally.failing)
-    judgement, lifted = without(opinion.judgement, allowed)
-    opinion = replace(
-        opinion,
-        judgement=judgement,
-        allowed=lifted,
-        before=start.failed if start else (),
-        older=opened.settings.hook.older,
-        tree=left.tree if left else "",
-        open_reviews=opened.open_reviews(),
+    case = _Ended(
+        opened=opened,
+        turn=turn,
+        start=start,
+        left=left,
+        opinion=_opinion(opened, turn, start, left, tally.failing),
+        tally=tally,
+        is_left_to_push=by_push and not turn.command,
     )
-    is_unchanged = start and left and not changed_in(opened, start, left)
-    if is_unchanged and not opinion.blocking:
-        memory.save(home, turn.session_id, replace(tally, scheduled=_scheduled(turn)))
-        _keep_end(opened, turn, start, left)
-        return told(opinion)
-    validation, is_whole = _validated(opened, until_s - time.monotonic())
+    answer = _without_gates(case)
+    return answer or _with_gates(case, until_s)
+
+
+def _without_gates(case: _Ended) -> HookAnswer | None:
+    """The answer if no gate need run; else None."""
+    opinion, turn, tally, left = case.opinion, case.turn, case.tally, case.left
+    is_idle = case.is_left_to_push or not (opinion.has_changes or turn.command)
+    is_green = left is not None and is_still(case.opened, tally.green, left)
+    if opinion.blocking or not (is_idle or is_green):
+        return None
+    home = case.opened.state
+    memory.save(home, turn.session_id, replace(tally, scheduled=_scheduled(turn)))
+    _keep_end(case.opened, turn, case.start, left)
+    return told(opinion, None if is_idle or opinion.shown else tally.line)
+
+
+def _with_gates(case: _Ended, until_s: float) -> HookAnswer:
+    opened, turn, left, opinion = case.opened, case.turn, case.left, case.opinion
+    limit_s = until_s - time.monotonic()
+    validation, is_whole = Validation(results=()), True
+    if not case.is_left_to_push:
+        validation, is_whole = _validated(opened, limit_s)
     if not is_whole and not validation.failures and not opinion.blocking:
-        return _unjudged(turn, environ, f"the gates took longer than {limit_s:g} s")
-    failures = len(validation.failures) + bool(opinion.blocking)
-    answer, after = answered(
-        validation, opinion, tally, _limits(opened, environ), _wording(opened, failures)
-    )
+        return _unjudged(turn, opened.environ, f"the gates took longer than {limit_s:.0f} s")
+    detail = _wording(opened, len(validation.failures) + bool(opinion.blocking))
+    if turn.command:
+        answer, after = before_push(validation, opinion, case.tally, detail)
+    else:
+        most = _limits(opened, opened.environ)
+        answer, after = answered(validation, opinion, case.tally, most, detail)
+    end = _keep_end(opened, turn, case.start, left)
     after = replace(
         after,
+        reason=answer.reason or "",
         failing=validation.failures,
         scheduled=_scheduled(turn),
         refused_tree=left.tree if left and opinion.blocking else None,
+        green=end.snapshot if end and after.gates == "green" else "",
     )
-    memory.save(home, turn.session_id, after)
-    tree = _keep_end(opened, turn, start, left)
-    is_sent_back = answer.decision == "block"
-    red = (*(r.name for r in validation.failures), *((GUARD,) if opinion.blocking else ()))
-    _keep(
-        home,
-        opened.root,
-        turn,
-        TurnResult(
-            gates=after.gates, line=after.line, failed=red, tree=tree, sent_back=is_sent_back
-        ),
+    memory.save(opened.state, turn.session_id, after)
+    result = TurnResult(
+        gates=after.gates,
+        line=after.line,
+        failed=(*(r.name for r in validation.failures), *((GUARD,) if opinion.blocking else ())),
+        tree=end.tree if end else None,
+        sent_back=answer.decision == "block",
     )
+    _keep(opened.state, opened.root, turn, result)
     return answer
 
 
@@ -175,13 +236,13 @@ def _scheduled(turn: HookTurn) -> tuple[str, ...]:
 
 def _keep_end(
     opened: OpenWorkspace, turn: HookTurn, start: Start | None, left: Left | None
-) -> str | None:
-    """Record the end of a turn for `atlas undo`; returns the id of the tree, None without git."""
+) -> Left | None:
+    """Record the end of a turn for `atlas undo`, and return what the gates left."""
     if start is None or left is None:
         return None
-    ended_turn, tree = ended(opened, start, left, alone=not turn.background_tasks)
+    ended_turn, after = ended(opened, start, left, alone=not turn.background_tasks)
     memory.keep_start(opened.state, turn.session_id, ended_turn)
-    return tree
+    return after
 
 
 def _keep(home: Path, root: Path, turn: HookTurn, result: TurnResult) -> None:
@@ -213,16 +274,38 @@ def _opinion(
     left: Left | None,
     failing: tuple[GateResult, ...],
 ) -> TurnOpinion:
-    """The guard's opinion of a turn, before any gate writes."""
+    """The guard's opinion of a turn, before any gate writes, and what else is known of it."""
+    opinion = TurnOpinion(
+        before=start.failed if start else (),
+        older=opened.settings.hook.older,
+        open_reviews=opened.open_reviews(),
+    )
     if start is None:
-        return TurnOpinion(silent="no state was recorded when it began (atlas hook install)")
+        why = "no state was recorded when it began (atlas hook install)"
+        return replace(opinion, silent=why)
     if start.snapshot is None or left is None:
-        return TurnOpinion(silent="without git it is unknown what it changed")
+        return replace(opinion, silent="without git it is unknown what it changed")
     seal = memory.seal(opened.state, turn.session_id, start)
     known = start.failed or failing
     judgement = judged(opened, start.snapshot, left.snapshot, seal=seal, failing=known)
-    judgement, _ = without(judgement, left.of_gates)
-    return TurnOpinion(judgement=judgement, hook=opened.settings.guard.hook, turn_id=start.id)
+    changed = changed_in(opened, start, left)
+    others = frozenset[str]()
+    if changed:
+        them = memory.other_transcripts(opened.state, opened.root, turn.session_id)
+        own = turn.transcript_path or ""
+        others = of_others(changed, opened.root, own=own, others=them, since=start.taken_at)
+    judgement, _ = without(judgement, left.of_gates | others)
+    judgement, lifted = without(judgement, memory.allowed(opened.state, turn.session_id))
+    return replace(
+        opinion,
+        judgement=judgement,
+        allowed=lifted,
+        hook=opened.settings.guard.hook,
+        turn_id=start.id,
+        tree=left.tree,
+        others=tuple(sorted(others)),
+        has_changes=bool(changed - others),
+    )
 
 
 def _limits(opened: OpenWorkspace, environ: Mapping[str, str]) -> BlockLimits:

@@ -1,6 +1,7 @@
 """The changes of a turn and the guard's judgement. Only this module calls the judge."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -8,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from atlas_retry.cli.hook.turns import Start
-from atlas_retry.errors import StateError
+from atlas_retry.errors import StateError, WorkspaceError
 from atlas_retry.events import now
 from atlas_retry.guard import judge
 from atlas_retry.guard.judge import seals
@@ -70,7 +71,7 @@ def _is_ordinary(name: str) -> bool:
 
 
 class Left(Struct, frozen=True, kw_only=True):
-    """The state at the end of a turn, before any gate ran."""
+    """The state at the end of a turn, before or after its gates."""
 
     snapshot: str
     tree: str
@@ -92,11 +93,19 @@ def changed_in(opened: OpenWorkspace, start: Start, left: Left) -> frozenset[str
     return _differing(opened, start.snapshot or "", left.snapshot) - left.of_gates
 
 
-def ended(opened: OpenWorkspace, start: Start, left: Left, *, alone: bool) -> tuple[Start, str]:
+def is_still(opened: OpenWorkspace, snapshot_id: str, left: Left) -> bool:
+    """Whether no file has changed since this snapshot; False if there is none, or none any more."""
+    if not snapshot_id:
+        return False
+    with suppress(WorkspaceError):
+        return not _differing(opened, snapshot_id, left.snapshot)
+    return False
+
+
+def ended(opened: OpenWorkspace, start: Start, left: Left, *, alone: bool) -> tuple[Start, Left]:
     """The turn with the state that its agent and then the gates left, kept for `atlas undo`.
 
-    The second value is the id of the tree, as `Left.tree`. `alone`: only
-    the gates can have written since the agent stopped.
+    `alone`: only the gates can have written since the agent stopped.
     """
     installed.note_end(opened.git.installed)
     taken = snapshots.snapshot(opened.git)
@@ -107,7 +116,7 @@ def ended(opened: OpenWorkspace, start: Start, left: Left, *, alone: bool) -> tu
     wrote = _differing(opened, left.snapshot, after) - agents
     written = left.of_gates | wrote if alone else left.of_gates
     ended_turn = replace(start, left=after, ended_at=now(), written=tuple(sorted(written)))
-    return ended_turn, taken.work
+    return ended_turn, replace(left, snapshot=after, tree=taken.work)
 
 
 def _differing(opened: OpenWorkspace, before: str, after: str) -> frozenset[str]:

@@ -1,7 +1,4 @@
-"""`atlas hook install` and `uninstall`: add and remove the hooks in an agent's settings.
-
-Codex CLI: developers.openai.com/codex/hooks. Cursor: cursor.com/docs/agent/hooks, not run.
-"""
+"""`atlas hook install` and `uninstall`: add and remove the hooks in an agent's settings."""
 
 import json
 import os
@@ -15,60 +12,20 @@ from typing import Annotated
 
 import msgspec
 import typer
-from msgspec import Struct
 
 from atlas_retry import config, state_dir
 from atlas_retry.cli import options
 from atlas_retry.cli.app import examples, hook_app
-from atlas_retry.cli.hook.turns import BLOCK_CAP
+from atlas_retry.cli.hook.hosts import HOSTS, PUSH, START, STOP, Host
 from atlas_retry.cli.output import print_commands
 from atlas_retry.errors import ConfigError, Place, WorkspaceError
 from atlas_retry.reading import read_file
 
 HOOK_TIMEOUT_S = 600
 START_TIMEOUT_S = 60
-START, STOP = "hook start", "hook stop"
-_TURNS = {"SessionStart": START, "UserPromptSubmit": START, "Stop": STOP}
+CALLS = (START, PUSH, STOP)
 
 Json = dict[str, object]
-
-
-class Host(Struct, frozen=True, kw_only=True):
-    """An agent with hooks."""
-
-    file: str
-    """Relative to the root of the project."""
-    events: Mapping[str, str]
-    """Event names and the command of atlas that each calls."""
-    reference: str
-    is_flat: bool = False
-    """Whether an event lists hooks instead of groups of hooks."""
-    top: Mapping[str, object] = {}
-    """Other keys of the file."""
-    after_start: str = "|| true"
-    """Hides exit code 2, by which an atlas without this command would swallow the prompt."""
-    of_stop: Mapping[str, object] = {}
-    """Extra keys of the entry that calls `atlas hook stop`."""
-
-
-HOSTS = {
-    "claude": Host(
-        file=".claude/settings.json", events=_TURNS, reference="code.claude.com/docs/en/hooks"
-    ),
-    "codex": Host(
-        file=".codex/hooks.json", events=_TURNS, reference="developers.openai.com/codex/hooks"
-    ),
-    "cursor": Host(
-        file=".cursor/hooks.json",
-        events={"beforeSubmitPrompt": START, "stop": STOP},
-        reference="cursor.com/docs/agent/hooks",
-        is_flat=True,
-        top={"version": 1},
-        after_start="""; echo '{"continue": true}'""",
-        # Cursor stops after this many; atlas stops earlier.
-        of_stop={"loop_limit": BLOCK_CAP},
-    ),
-}
 
 
 @hook_app.command(epilog=examples("atlas hook install --for codex"))
@@ -148,8 +105,11 @@ def merged(text: str, call: str, host: Host, *, source: str) -> str:
     if not missing:
         return text
     for event in missing:
-        entry = _entry(call, host.events[event], host)
-        hooks.setdefault(event, []).append(entry if host.is_flat else {"hooks": [entry]})
+        command = host.events[event]
+        entry = _entry(call, command, host)
+        only: Json = {"matcher": host.shell_tool} if command == PUSH else {}
+        group = {**only, **entry} if host.is_flat else {**only, "hooks": [entry]}
+        hooks.setdefault(event, []).append(group)
     return _dumped({**settings, **{k: v for k, v in host.top.items() if k not in settings}})
 
 
@@ -181,11 +141,15 @@ def _missing(hooks: Mapping[str, list[Json]], host: Host) -> list[str]:
 
 
 def _entry(call: str, command: str, host: Host) -> Json:
-    if command == START:
-        line = f"{call} {command} {host.after_start}"
-        return {"type": "command", "command": line, "timeout": START_TIMEOUT_S}
-    line = f"{call} {command} --timeout {HOOK_TIMEOUT_S}"
-    return {"type": "command", "command": line, "timeout": HOOK_TIMEOUT_S, **host.of_stop}
+    limit_s = START_TIMEOUT_S if command == START else HOOK_TIMEOUT_S
+    words = [call, command]
+    if host.name != "claude":
+        words += ["--for", host.name]
+    if command != START:
+        words += ["--timeout", str(limit_s)]
+    words += [word for word in (host.after.get(command),) if word]
+    entry = {"type": "command", "command": " ".join(words), "timeout": limit_s * host.per_s}
+    return {**entry, **host.of_entry.get(command, {})}
 
 
 def _without_ours(group: Json) -> Json | None:
@@ -201,7 +165,7 @@ def _without_ours(group: Json) -> Json | None:
 
 def _is_ours(entry: object) -> bool:
     line = str(entry.get("command", "")) if isinstance(entry, dict) else ""
-    return "atlas" in line and any(command in line for command in (START, STOP))
+    return "atlas" in line and any(command in line for command in CALLS)
 
 
 def _parsed(text: str, host: Host, source: str) -> tuple[Json, dict[str, list[Json]]]:

@@ -13,7 +13,7 @@ from typing import TypeVar
 import msgspec
 
 from atlas_retry import state_dir
-from atlas_retry.cli.hook.turns import BlockTally, Start
+from atlas_retry.cli.hook.turns import BlockTally, HookSession, Start
 from atlas_retry.errors import StateError
 from atlas_retry.reports.documents import TurnResult
 
@@ -22,6 +22,7 @@ KEPT_TURNS = 20
 """Turns of a session whose start is kept."""
 _ALLOWED = "allowed.json"
 _RESULT = "result.json"
+_SESSION = "session.json"
 _STARTS = f"*{state_dir.TURN}.json"
 
 T = TypeVar("T")
@@ -65,6 +66,20 @@ def seal(home: Path, session_id: str, begun: Start) -> bytes:
         return (_folder(home, session_id) / f"{begun.id}.seal").read_bytes()
     except OSError as error:
         raise StateError(f"the state at the start of the turn cannot be read: {error}") from error
+
+
+def keep_session(home: Path, session_id: str, session: HookSession) -> None:
+    """Keep where a session works. Raises StateError."""
+    _write(_folder(home, session_id) / _SESSION, msgspec.json.encode(session))
+
+
+def other_transcripts(home: Path, root: Path, session_id: str) -> tuple[str, ...]:
+    """Transcripts of the other sessions in a workspace. Raises StateError."""
+    own = _folder(home, session_id) / _SESSION
+    files = (file for file in (home / "hooks").glob(f"*/{_SESSION}") if file != own)
+    known = filter(None, (_read(file, HookSession) for file in files))
+    here = [each.transcript for each in known if each.root == str(root)]
+    return tuple(filter(None, here))
 
 
 def allowed(home: Path, session_id: str) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ Source: code.claude.com/docs/en/hooks, and observations of CLI 2.1: docs/hook.md
 """
 
 from collections.abc import Mapping
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -15,6 +15,7 @@ from atlas_retry.settings import Settings
 BLOCK_CAP = 8
 """Consecutive blocks that Claude Code accepts; it overrides the next one and reports success."""
 _NOTIFICATION = "<task-notification>"
+T = TypeVar("T")
 _Folder = Annotated[str, msgspec.Meta(pattern=r"^[^\x00]*$")]
 """A path as the system takes one."""
 
@@ -34,9 +35,12 @@ class HookTurn(msgspec.Struct, frozen=True, kw_only=True):
     """How the session started: startup, resume, clear, fork or compact."""
     prompt: str = ""
     prompt_id: str | None = None
+    """None: the agent gives none, and the start of a turn makes one."""
     turn_id: str | None = None
     """Codex CLI's name for `prompt_id`."""
-    is_cursors: bool = False
+    transcript_path: str | None = None
+    tool_input: object = None
+    """What a tool is about to be called with."""
     is_cut_off: bool = False
     """Whether the user or an error ended the turn; no answer is read then."""
     stop_hook_active: bool = False
@@ -44,6 +48,12 @@ class HookTurn(msgspec.Struct, frozen=True, kw_only=True):
     session_crons: tuple[Cron, ...] = ()
     background_tasks: tuple[object, ...] = ()
     """Tasks that the agent started and that still run."""
+
+    @property
+    def command(self) -> str:
+        """The line that the agent's shell is about to run; empty if it is none."""
+        given = self.tool_input if isinstance(self.tool_input, Mapping) else {}
+        return str(given.get("command", ""))
 
 
 class HookAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
@@ -63,8 +73,6 @@ class _CursorTurn(msgspec.Struct, frozen=True, kw_only=True):
     """Cursor's input to a hook."""
 
     conversation_id: str
-    generation_id: str | None = None
-    """New for every message, including the follow-ups of a hook."""
     workspace_roots: tuple[_Folder, ...] = (".",)
     prompt: str = ""
     status: str = "completed"
@@ -74,32 +82,29 @@ class _CursorTurn(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_turn(content: bytes) -> HookTurn:
-    """Read the hook input of any agent. Raises msgspec.MsgspecError."""
-    try:
-        content.decode()
-    except UnicodeDecodeError as error:
-        raise msgspec.DecodeError(f"it is not UTF-8 (byte {error.start})") from error
-    try:
-        cursor = msgspec.json.decode(content, type=_CursorTurn)
-    except msgspec.ValidationError:
-        turn = msgspec.json.decode(content, type=HookTurn)
-        return replace(turn, prompt_id=turn.prompt_id or turn.turn_id)
+    """Read the hook input of an agent that follows Claude Code. Raises msgspec.MsgspecError."""
+    turn = _decoded(content, HookTurn)
+    return replace(turn, prompt_id=turn.prompt_id or turn.turn_id)
+
+
+def of_cursor(content: bytes) -> HookTurn:
+    """Read Cursor's hook input. Raises msgspec.MsgspecError."""
+    cursor = _decoded(content, _CursorTurn)
     return HookTurn(
         session_id=cursor.conversation_id,
         cwd=cursor.workspace_roots[0] if cursor.workspace_roots else ".",
         prompt=cursor.prompt,
-        prompt_id=cursor.generation_id,
         stop_hook_active=cursor.loop_count > 0,
-        is_cursors=True,
         is_cut_off=cursor.status != "completed",
     )
 
 
-def document(answer: HookAnswer, turn: HookTurn) -> object:
-    """The answer in the format of this turn's agent."""
-    if not turn.is_cursors:
-        return answer
-    return {"followup_message": answer.reason} if answer.decision == "block" else {}
+def _decoded(content: bytes, kind: type[T]) -> T:
+    try:
+        content.decode()
+    except UnicodeDecodeError as error:
+        raise msgspec.DecodeError(f"it is not UTF-8 (byte {error.start})") from error
+    return msgspec.json.decode(content, type=kind)
 
 
 class Start(msgspec.Struct, frozen=True, kw_only=True):
@@ -125,6 +130,14 @@ class Start(msgspec.Struct, frozen=True, kw_only=True):
     """Files that only the gates have written since the turn began."""
 
 
+class HookSession(msgspec.Struct, frozen=True, kw_only=True):
+    """A session of an agent."""
+
+    root: str
+    transcript: str = ""
+    """Absolute path; empty if the agent gives none."""
+
+
 class BlockTally(msgspec.Struct, frozen=True, kw_only=True):
     """Blocks since the user's last prompt, or since the gates last passed."""
 
@@ -135,14 +148,23 @@ class BlockTally(msgspec.Struct, frozen=True, kw_only=True):
     """Failures at the end of the last turn, which the agent may fix."""
     scheduled: tuple[str, ...] = ()
     """Prompts that the agent scheduled for itself."""
+    reason: str = ""
+    """Why the last turn was sent back: some agents get it as a prompt of its own."""
     line: str = ""
     """First line of the last answer."""
     gates: str = ""
     """The outcome that the line says, as in `TurnResult`."""
+    green: str = ""
+    """Snapshot after the last turn, if its gates were green."""
     refused_tree: str | None = None
     """Tree id of the files after the last turn, if some of them were refused."""
 
 
 def is_from_a_person(turn: HookTurn, tally: BlockTally) -> bool:
-    """Whether a person typed this prompt; finished tasks and timers make prompts too."""
-    return not turn.prompt.startswith(_NOTIFICATION) and turn.prompt not in tally.scheduled
+    """Whether a person typed this prompt; tasks, timers and the hook's own answers make some too.
+
+    Qwen Code makes an empty one after each tool.
+    """
+    said = turn.prompt.strip()
+    others = {"", *(text.strip() for text in (tally.reason, *tally.scheduled))}
+    return not said.startswith(_NOTIFICATION) and said not in others
