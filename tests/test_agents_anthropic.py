@@ -222,10 +222,6 @@ def test_a_temporary_api_error_is_retried_and_counts_no_attempt(root: Path, hicc
         (Failure(status=307, headers=(("location", "/elsewhere"),)), "ANTHROPIC_BASE_URL"),
         (Failure(status=429, headers=(("retry-after", "3600"),)), "60 minutes"),
         (Failure(status=529), "status.anthropic.com"),
-        (say("no", stop_reason="refusal"), "another model"),
-        (say("def", stop_reason="max_tokens"), "agent.effort"),
-        (say("def", stop_reason="model_context_window_exceeded"), "context.max_chars"),
-        (Answer(blocks=()), "another model"),
     ],
     ids=lambda value: str(getattr(value, "status", ""))[:20] or None,
 )
@@ -239,6 +235,23 @@ def test_a_permanent_api_error_costs_one_request_and_names_the_remedy(
         assert remedy in (reply.remedy or "")
         assert len(b.server.requests) == 1
         assert b.calc == CALC
+
+
+@pytest.mark.parametrize(
+    ("answer", "remedy"),
+    [
+        (say("no", stop_reason="refusal"), "another model"),
+        (say("def", stop_reason="max_tokens"), "agent.effort"),
+        (say("def", stop_reason="model_context_window_exceeded"), "context.max_chars"),
+        (Answer(blocks=()), "another model"),
+    ],
+)
+def test_an_answer_that_is_none_is_an_attempt(root: Path, answer: Step, remedy: str) -> None:
+    with bench(root, answer) as b:
+        reply = b.ask()
+        assert reply.status is ReplyStatus.FAILED
+        assert remedy in (reply.remedy or "")
+        assert (len(b.server.requests), b.calc) == (1, CALC)
 
 
 def test_a_spending_limit_is_not_waited_for(root: Path) -> None:
@@ -436,6 +449,47 @@ def test_an_answer_without_a_fix_is_requested_once_more(root: Path) -> None:
         reply = b.ask()
         assert reply.status is ReplyStatus.FAILED
         assert "did not call submit_fix" in (reply.error or "")
+
+
+WHOLE = {"success": True, "diagnosis": "minus", "files": [modify(FIXED)]}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        json.dumps(WHOLE),
+        f"The cause is the minus.\n\n```json\n{json.dumps(WHOLE, indent=2)}\n```\nDone.",
+        f"It is the minus.\n\n```python calc.py\n{FIXED}```\n",
+        f"It is the minus.\n\n**calc.py**\n\n```python\n{FIXED}```\n",
+        f'```python title="calc.py"\n{FIXED}```',
+    ],
+)
+def test_an_answer_in_text_counts_as_a_call(root: Path, text: str) -> None:
+    with bench(root, say(text)) as b:
+        assert b.ask().status is ReplyStatus.DONE
+        assert (b.calc, len(b.server.requests)) == (FIXED, 1)
+
+
+def test_a_block_of_code_answers_for_the_file_that_is_asked_for_again(root: Path) -> None:
+    with bench(root, submit(modify("def add(:")), say(f"```python\n{FIXED}```")) as b:
+        assert b.ask().status is ReplyStatus.DONE
+        assert b.calc == FIXED
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (f"```python\n{FIXED}```", "Call submit_fix now"),
+        ("```python calc.py\ndef add(:\n```", "This file cannot be written: calc.py"),
+        (json.dumps(WHOLE | {"files": [modify(FIXED) | {"path": "../x"}]}), "cannot be written"),
+        (json.dumps(WHOLE | {"files": "calc.py"}), "does not match the schema"),
+    ],
+)
+def test_an_answer_in_text_passes_the_same_checks(root: Path, text: str, why: str) -> None:
+    with bench(root, say(text), submit(modify(FIXED))) as b:
+        assert b.ask().status is ReplyStatus.DONE
+        assert why in b.server.requests[1].user_text
+        assert b.calc == FIXED
 
 
 @pytest.mark.parametrize(

@@ -1,15 +1,18 @@
 """One conversation with the model: tool calls, an answer, and corrections of bad files."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 import msgspec
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from atlas_retry.agents.answers import MAX_REASON_CHARS, gave_up, one_line
 from atlas_retry.agents.anthropic.checks import CheckError, Write
 from atlas_retry.agents.anthropic.faults import TurnEndedError, given_up, of_turn, stopped
 from atlas_retry.agents.anthropic.looks import Looker, LookError
+from atlas_retry.agents.anthropic.texts import written
 from atlas_retry.agents.anthropic.transport import Connection
 from atlas_retry.agents.anthropic.wire import (
     ANSWER,
@@ -21,7 +24,7 @@ from atlas_retry.agents.anthropic.wire import (
     Question,
 )
 from atlas_retry.events import AgentActivity, AnswerRetried, Emit
-from atlas_retry.model import Level
+from atlas_retry.model import Level, ReplyStatus
 
 MAX_REQUESTS: Final = 25
 _CACHED: Final[Block] = {"cache_control": {"type": "ephemeral"}}
@@ -49,10 +52,10 @@ class Talk(Struct, kw_only=True):
         parts += [_text(rest)] if rest.strip() else []
         self._add_user((*results, *parts))
 
-    def answered(self, tool: str) -> Call:
+    def answered(self, tool: str, in_text: Callable[[str], bytes | None] = lambda _: None) -> Call:
         """The model's call of `tool`, after any number of other tool calls.
 
-        Raises TurnEndedError.
+        `in_text` finds its arguments in a text. Raises TurnEndedError.
         """
         is_reminded = False
         while True:
@@ -64,17 +67,23 @@ class Talk(Struct, kw_only=True):
                 self.refuse(f"{tool} was called {len(calls)} times: call it once, with everything")
             elif turn.calls:
                 self._look(turn.calls)
-            elif reason := gave_up(turn.text):
-                raise given_up(reason)
-            elif is_reminded:
-                raise stopped(f"bad output: the model did not call {tool}: {one_line(turn.text)}")
+            elif arguments := in_text(turn.text):
+                return Call(id="", name=tool, arguments=arguments)
             else:
-                self.say(f"Call {tool} now: nothing else counts as an answer.")
+                self._remind(tool, turn.text, is_last=is_reminded)
                 is_reminded = True
 
+    def _remind(self, tool: str, text: str, *, is_last: bool) -> None:
+        if reason := gave_up(text):
+            raise given_up(reason)
+        if is_last:
+            raise stopped(f"bad output: the model did not call {tool}: {one_line(text)}")
+        self.say(f"Call {tool} now: nothing else counts as an answer.")
+
     def refuse(self, why: str) -> None:
-        """Tell the model why its last calls are refused."""
-        self._add_user(tuple(_result(call, why, is_error=True) for call in self.unanswered))
+        """Tell the model why its last calls, or its last text, are refused."""
+        results = tuple(_result(call, why, is_error=True) for call in self.unanswered)
+        self._add_user(results or (_text(why),))
 
     def _turn(self) -> ModelTurn:
         if self._asked == self.max_requests:
@@ -85,7 +94,8 @@ class Talk(Struct, kw_only=True):
         self._asked += 1
         turn = self.line.ask(self.question | {"messages": _marked(self.messages)})
         if fault := of_turn(turn):
-            raise TurnEndedError(fault.reply)
+            # what one answer lacks the next may have
+            raise TurnEndedError(replace(fault.reply, status=ReplyStatus.FAILED))
         self.messages.append({"role": "assistant", "content": list(turn.blocks)})
         self.unanswered = turn.calls
         return turn
@@ -165,7 +175,7 @@ class Fixing(Struct, kw_only=True):
     def _whole_answer(self) -> FixAnswer:
         for number in range(1, MAX_FILE_TRIES + 1):
             try:
-                return answer_of(self.talk.answered(ANSWER))
+                return answer_of(self.talk.answered(ANSWER, partial(written, file=None)))
             except CheckError as error:
                 fault = str(error)
             self._report(number, fault)
@@ -187,7 +197,8 @@ class Fixing(Struct, kw_only=True):
                 break
             self.talk.refuse(_again(file.path, fault, kept))
             try:
-                file = _only(answer_of(self.talk.answered(ANSWER)), file.path)
+                call = self.talk.answered(ANSWER, partial(written, file=file))
+                file = _only(answer_of(call), file.path)
                 return self._checked(file, kept)
             except CheckError as error:
                 fault = str(error)
