@@ -15,6 +15,7 @@ from atlas_retry.workspace.files import TEMPORARY, StoredFile
 from atlas_retry.workspace.snapshot.git_state import put_back_moved
 from atlas_retry.workspace.snapshot.restoring import (
     INDEX,
+    Begun,
     differing,
     restore,
     restore_but_edited,
@@ -549,3 +550,48 @@ def test_what_is_restored_over_a_runs_edit_keeps_its_owner(root: Path, ws: Works
     left = snapshot(ws)
     restore(ws, held.id, since=left.id)
     assert (root / "src/a.py").stat().st_uid == 1234
+
+
+@pytest.fixture
+def quiet(root: Path, ws: Workspace) -> tuple[str, float]:
+    """A snapshot, and a time after which changes are someone else's; a file changed before it."""
+    held = snapshot(ws).id
+    write(root, "src/a.py", "of the run\n")
+    time.sleep(0.05)
+    quiet_s = time.time()
+    time.sleep(0.05)
+    return held, quiet_s
+
+
+def test_an_edit_between_two_tries_of_a_restore_stays(
+    root: Path, ws: Workspace, quiet: tuple[str, float]
+) -> None:
+    begun = Begun(snapshot=snapshot(ws).id, edited=frozenset())
+    write(root, "src/a.py", "mine\n")
+    assert restore_but_edited(ws, *quiet, begun=begun).conflicts == ("src/a.py",)
+
+
+def test_what_only_an_obstacle_changed_between_two_tries_is_restored(
+    root: Path, ws: Workspace, quiet: tuple[str, float]
+) -> None:
+    begun = Begun(snapshot=snapshot(ws).id, edited=frozenset())
+    (root / "src/a.py").touch()
+    assert restore_but_edited(ws, *quiet, begun=begun).conflicts == ()
+
+
+def test_the_index_stays_if_someone_staged_after_the_end(
+    root: Path, ws: Workspace, quiet: tuple[str, float]
+) -> None:
+    git(root, "rm", "-q", "--cached", "src/a.py")
+    restore_but_edited(ws, *quiet)
+    assert b"src/a.py" not in git(root, "ls-files")
+    assert (root / "src/a.py").read_text() != "of the run\n"
+
+
+def test_the_index_stays_if_someone_committed_since(root: Path, ws: Workspace) -> None:
+    held = snapshot(ws).id
+    write(root, "src/a.py", "committed\n")
+    git(root, "add", "src/a.py")
+    git(root, "commit", "-q", "-m", "theirs")
+    restore(ws, held)
+    assert git(root, "diff", "--cached", "--name-only") == b""

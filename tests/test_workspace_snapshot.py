@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from atlas_retry.errors import StateError, WorkspaceError
 from atlas_retry.model import ChangeStatus
@@ -518,3 +519,12 @@ def test_a_mixed_tree_takes_some_paths_from_another_snapshot(root: Path, ws: Wor
     ]
     assert there.mode("both") == "100755"
     assert [*mixed(ws, one.id, other.id, ()).paths()] == [*tree(ws, one.id).paths()]
+
+
+def test_snapshots_have_the_same_ids_whatever_git_makes_by_default(ws: Workspace) -> None:
+    """Newer git reads it from the user's `init.defaultObjectFormat`, too."""
+    other = ws.home.with_name("other")
+    other.mkdir()
+    environ = {**ws.environ, "GIT_DEFAULT_HASH": "sha256"}
+    elsewhere = replace(ws, home=other, environ=environ)
+    assert snapshot(elsewhere).id == snapshot(ws).id

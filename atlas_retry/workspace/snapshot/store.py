@@ -102,7 +102,8 @@ def _not_writable(why: str) -> StateError:
 def _init(ws: Workspace) -> None:
     attributes = ws.shadow / "info/attributes"
     if not attributes.exists() or not (ws.shadow / "objects").is_dir():
-        git("init", "-q", "--bare", "--template=", str(ws.shadow), cwd=ws.home, env=ws.environ)
+        plain = ("--bare", "--template=", "--object-format=sha1")
+        git("init", "-q", *plain, str(ws.shadow), cwd=ws.home, env=ws.environ)
         attributes.parent.mkdir(exist_ok=True)
         attributes.write_text(_RAW, encoding="utf-8")
 
