@@ -154,3 +154,28 @@ def test_held_changes_are_listed_with_whether_they_are_needed() -> None:
     fate = "held and restored, and the gates pass only with it"
     assert f"`test_a.py` tests-changed: {fate}. To accept it: atlas pick r-1 1 --held" in text
     assert "`a.py` special-case: left in place for review. To look" in text
+
+
+@pytest.mark.parametrize(
+    ("costs", "found", "said"),
+    [
+        (
+            (0.5, 1.5),
+            5,
+            "cost $1.00 here; 3 of 5 problems took $2.00, so the other 2 may take $1.33)",
+        ),
+        ((0.5, 1.5), 2, "5` (an attempt cost $1.00 here)"),
+        ((0.5, None), 5, "--max-attempts 5`\n"),
+        ((), 5, "--max-attempts 5`\n"),
+    ],
+)
+def test_a_next_run_is_priced_by_the_figures_of_this_one(
+    costs: tuple[float | None, ...], found: int, said: str
+) -> None:
+    attempts = tuple(
+        Attempt(number=number, agent="anthropic", cost_usd=cost)
+        for number, cost in enumerate(costs, 1)
+    )
+    outcome = outcome_of(failing("pytest", problem(), problem()), attempts=attempts)
+    baseline = Validation(results=(failing("pytest", *[problem()] * found),))
+    assert said in handoff(replace(outcome, baseline=baseline))

@@ -96,7 +96,26 @@ def _ways(outcome: Outcome, root: str) -> Iterator[str]:
     yield f"- Restore the files from before the run: `atlas undo {outcome.run_id}`"
     yield f"- Fix it by hand in {root}, then `atlas validate {root}`"
     yield f"- Read the prompt of the next attempt: `atlas prompt {root}`"
-    yield f"- Try again with more attempts: `atlas retry {root} --ai-fix --max-attempts 5`"
+    again = f"`atlas retry {root} --ai-fix --max-attempts 5`"
+    yield f"- Try again with more attempts: {again}{_price(outcome)}"
+
+
+def _price(outcome: Outcome) -> str:
+    """What the next run would cost, by the figures of this one; empty if they are unknown."""
+    costs = [attempt.cost_usd for attempt in outcome.attempts]
+    paid = [cost for cost in costs if cost]
+    if len(paid) < len(costs) or not paid:
+        return ""
+    each_usd = sum(paid) / len(paid)
+    found, left = (
+        sum(result.problems for result in validation.failures)
+        for validation in (outcome.baseline, outcome.final)
+    )
+    said = f" (an attempt cost {usd(each_usd)} here"
+    if 0 < left < found:
+        said += f"; {found - left} of {found} problems took {usd(sum(paid))}"
+        said += f", so the other {left} may take {usd(sum(paid) / (found - left) * left)}"
+    return f"{said})"
 
 
 def _line(text: str) -> str:
