@@ -16,7 +16,7 @@ from atlas_retry import config
 from atlas_retry.config import keys
 from atlas_retry.config.files import ConfigFile, ConfigSources
 from atlas_retry.config.keys import Configuration, section_in
-from atlas_retry.config.reading import read
+from atlas_retry.config.reading import read_sources
 from atlas_retry.config.sources import leaves, tree
 from atlas_retry.errors import ConfigError
 from atlas_retry.settings import Backend, FreeText, Glob, Model, Seconds, ShellLine, Text
@@ -81,7 +81,7 @@ def section(kind: type[Struct], rng: random.Random) -> dict[str, object]:
 
 def as_read(values: dict[str, object]) -> Configuration:
     file = ConfigFile(path="config.yaml", content=json.dumps(values).encode())
-    return read(ConfigSources(project=file, reads=config.read), {}).configuration
+    return read_sources(ConfigSources(project=file, reads=config.read), {}).configuration
 
 
 @pytest.mark.parametrize("seed", range(300))
@@ -111,4 +111,4 @@ def test_variables_are_read_as_if_they_were_in_a_file() -> None:
     variables = {"ATLAS_BATCH__JOBS": "3", "ATLAS_RETRY__MAX_COST_USD": "null"}
     sources = ConfigSources(project=file, reads=config.read, variables=variables)
     values = {"batch": {"jobs": 3}, "retry": {"max_cost_usd": None}}
-    assert read(sources, {}).configuration == msgspec.convert(values, Configuration)
+    assert read_sources(sources, {}).configuration == msgspec.convert(values, Configuration)

@@ -45,7 +45,7 @@ class YamlLoader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore
     }
 
 
-def read(content: bytes, name: str) -> Source:
+def source_of(content: bytes, name: str) -> Source:
     """Every value of a YAML document, with its place.
 
     An empty document has no values. Duplicate keys, tags and keys that are not text become problems

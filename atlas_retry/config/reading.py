@@ -46,7 +46,7 @@ class Reading(Struct, frozen=True, kw_only=True):
     """Every file, those that others extend included; highest precedence first."""
 
 
-def read(given: ConfigSources, overrides: Mapping[str, object]) -> Reading:
+def read_sources(given: ConfigSources, overrides: Mapping[str, object]) -> Reading:
     """Read all sources, each by itself, and then merge them.
 
     Raises one ConfigError with the problems of all sources.
@@ -82,7 +82,7 @@ def read(given: ConfigSources, overrides: Mapping[str, object]) -> Reading:
 
 def read_as(file: ConfigFile, section: type[S]) -> tuple[S, Source]:
     """A file of other keys, read and checked in the same way. Raises ConfigError."""
-    source = document.read(file.content, file.name)
+    source = document.source_of(file.content, file.name)
     if problems := [*problems_of(source, section)]:
         raise together(problems)
     return msgspec.convert(source.values, section), source
@@ -94,7 +94,7 @@ def _family(
     """A file and those that it extends, highest precedence first; each file once."""
     seen.add(file.path)
     try:
-        source = canonical(document.read(file.content, file.name))
+        source = canonical(document.source_of(file.content, file.name))
     except ConfigError as error:
         source = Source(name=file.name, problems=(error,))
     others, problems = list[ConfigFile](), [*source.problems]

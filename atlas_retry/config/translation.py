@@ -19,7 +19,7 @@ from atlas_retry.config.keys import (
     ReviewGate,
 )
 from atlas_retry.config.neutralised import neutraliser
-from atlas_retry.config.reading import Reading, read
+from atlas_retry.config.reading import Reading, read_sources
 from atlas_retry.config.sources import Path, Sources, dotted
 from atlas_retry.diagnostics.tools import short_name
 from atlas_retry.errors import ConfigError, near
@@ -41,7 +41,7 @@ class Understood(Struct, frozen=True, kw_only=True):
 
 def understand(given: ConfigSources, overrides: Mapping[str, object]) -> Understood:
     """The settings of these sources. Raises one ConfigError with all problems."""
-    reading = read(given, overrides)
+    reading = read_sources(given, overrides)
     top, sources = reading.configuration, reading.sources
     gates = tuple(_named(_written_gates(top)))
     contradictions = (*_contradictions(top, gates), *_impossible_here(top, gates, sources, given))

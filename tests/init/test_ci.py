@@ -210,7 +210,7 @@ FILES: dict[str, tuple[Mapping[str, str], list[str]]] = {
 
 def accounts_of(files: Mapping[str, str]) -> tuple[AccountedLine, ...]:
     project = ProjectFiles(Layout(files))
-    return accounting.accounts(project, accounting.read(project))
+    return accounting.accounts(project, accounting.jobs_of_ci(project))
 
 
 def gates_of(files: Mapping[str, str]) -> list[Proposed]:

@@ -372,7 +372,7 @@ RECORDED = [*(files for files, _ in FILES.values()), *(files for files, _ in LIN
 def test_every_line_of_ci_is_exactly_one_of_four(files: Mapping[str, str]) -> None:
     """The sum of the roles is the number of the lines, each counted once."""
     project = ProjectFiles(Layout(files))
-    jobs = accounting.read(project)
+    jobs = accounting.jobs_of_ci(project)
     lines = {(n.cwd, n.line) for job in jobs for n in job.lines}
     accounts = accounting.accounts(project, jobs)
     assert Counter(a.role for a in accounts).total() == len(accounts)

@@ -47,7 +47,7 @@ def propose(root: Path, environ: Mapping[str, str], folder: str = ".") -> Propos
     """The gates that a repository, or a folder of it, seems to use. Starts and writes nothing."""
     files = Folder(root)
     whole, here = ProjectFiles(files), ProjectFiles(files).at(folder)
-    accounts = accounting.accounts(whole, accounting.read(whole, _repository(root)))
+    accounts = accounting.accounts(whole, accounting.jobs_of_ci(whole, _repository(root)))
     tools = LocalTools(root, environ, files)
     proposed_gates = [tools.startable(p) for p in detect(files, folder, accounts)]
     unknown = not_understood(here, proposed_gates)

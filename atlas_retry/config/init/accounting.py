@@ -111,7 +111,7 @@ class AccountedLine(Struct, frozen=True, kw_only=True):
         return 1 + self.gate.required if self.gate and self.role is Role.GATE else 0
 
 
-def read(project: ProjectFiles, repository: str = "") -> tuple[CiJob, ...]:
+def jobs_of_ci(project: ProjectFiles, repository: str = "") -> tuple[CiJob, ...]:
     """Every job for a push or a pull request; those of another system only if none is on Linux."""
     every = (
         *github.jobs(project, repository),

@@ -61,7 +61,7 @@ def detect(
     whole = ProjectFiles(files)
     project = whole.at(folder)
     if accounts is None:
-        accounts = accounting.accounts(whole, accounting.read(whole))
+        accounts = accounting.accounts(whole, accounting.jobs_of_ci(whole))
     of_ci = filter(None, (each.gate for each in accounts))
     start = "" if folder == "." else f"{folder}/"
     lines = [gate for gate in of_ci if f"{gate.cwd}/".startswith(start)]
