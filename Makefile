@@ -37,6 +37,7 @@ mutants: $(VENV)/dev.stamp  ## which random mutants of a part its tests kill: PA
 
 golden: $(VENV)/dev.stamp  ## make the expected results of the golden outputs anew
 	$(BIN)/python tests/goldens/regenerate.py
+	$(BIN)/python -m tests.screens.regenerate
 
 docs: $(VENV)/dev.stamp  ## make what the documentation takes from the code anew
 	$(BIN)/python docs/make_reference.py

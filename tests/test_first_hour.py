@@ -99,22 +99,6 @@ def test_list_shows_the_gates_and_runs_none(project: Project) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "meant"),
-    [
-        (("validate", "--only", "tets"), "did you mean test?"),
-        (("validate", "--report", "jnit=x"), "did you mean junit?"),
-        (("retry", ".", "--agent", "claud-code"), "did you mean claude-code?"),
-    ],
-)
-def test_a_misspelled_value_gets_a_suggestion(
-    arguments: tuple[str, ...], meant: str, project: Project
-) -> None:
-    ended = atlas(project, *arguments)
-    assert ended.code == 2
-    assert meant in ended.err
-
-
-@pytest.mark.parametrize(
     ("variables", "wanted"),
     [
         ({}, None),

@@ -35,30 +35,6 @@ def typed(project: Project, command: str, cwd: Path | None = None) -> Ended:
     return atlas(project, *words, cwd=cwd)
 
 
-def test_the_changes_of_an_attempt_that_was_not_kept_are_shown(project: Project) -> None:
-    project.configure(retry={"max_ai_retry_attempts": 1, "on_exhausted": "restore"})
-    project.commit()
-    project.attempt(1, {"calc.py": WORSE})
-    ended = atlas(project, "retry", ".", "--ai-fix")
-    assert ended.code == 1
-    assert not steps(ended.out, "show the changes")
-    (command,) = steps(ended.out, "show what attempt 1 changed")
-    assert "+    return a * b" in typed(project, command).out
-
-
-def test_the_next_steps_of_a_fixed_run_work(project: Project) -> None:
-    project.attempt(1, {"calc.py": FIXED})
-    ended = atlas(project, "retry", ".", "--ai-fix")
-    (show,) = steps(ended.out, "show the changes")
-    assert "+    return a + b" in typed(project, show).out
-    (undo,) = steps(ended.out, "undo")
-    undone = typed(project, undo)
-    assert (project.root / "calc.py").read_text() == CALC
-    (redo,) = steps(undone.out, "the state before is kept; to restore it")
-    assert typed(project, redo).code == 0
-    assert (project.root / "calc.py").read_text() == FIXED
-
-
 def test_next_steps_work_from_another_folder(project: Project, tmp_path: Path) -> None:
     project.attempt(1, {"calc.py": FIXED})
     ended = atlas(project, "retry", str(project.root), "--ai-fix", cwd=tmp_path)
@@ -70,9 +46,7 @@ def test_next_steps_work_from_another_folder(project: Project, tmp_path: Path) -
     assert (project.root / "calc.py").read_text() == CALC
 
 
-@pytest.mark.parametrize(
-    "words", [("undo", "RUN"), ("pick", "RUN", "1"), ("diff", "RUN"), ("deliver", "RUN")]
-)
+@pytest.mark.parametrize("words", [("diff", "RUN"), ("deliver", "RUN")])
 def test_a_run_of_another_workspace_is_refused_with_the_command_that_works(
     words: tuple[str, ...], project: Project, tmp_path: Path
 ) -> None:
@@ -89,18 +63,6 @@ def test_a_run_of_another_workspace_is_refused_with_the_command_that_works(
     assert (project.root / "calc.py").read_text() == FIXED
     (command,) = steps(refused.err, "next")
     assert typed(other, command.replace("FILE", str(tmp_path / "fix.patch"))).code == 0
-
-
-def test_an_undone_run_is_delivered_only_by_force(project: Project, tmp_path: Path) -> None:
-    project.attempt(1, {"calc.py": FIXED})
-    assert atlas(project, "retry", ".", "--ai-fix").code == 0
-    assert atlas(project, "undo").code == 0
-    patch = str(tmp_path / "fix.patch")
-    refused = atlas(project, "deliver", "--patch", patch)
-    assert refused.code == 2
-    assert "was undone" in refused.err
-    (command,) = steps(refused.err, "next")
-    assert typed(project, command.replace("FILE", patch)).code == 0
 
 
 def test_content_that_the_last_commit_has_is_no_edit(project: Project) -> None:

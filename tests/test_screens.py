@@ -23,32 +23,9 @@ def test_any_other_ci_variable_is_ci(value: str) -> None:
     assert in_ci({"CI": value})
 
 
-@pytest.mark.parametrize("command", ["check", "show"])
-def test_the_configuration_of_a_missing_folder_is_not_the_defaults(
-    command: str, project: Project
-) -> None:
-    ended = atlas(project, "config", command, "nosuch")
-    assert ended.code == 2
-    assert "nosuch is not a directory" in ended.err
-
-
 def test_an_unreported_cost_is_not_zero() -> None:
     assert usd(0.0, at_least=True) == NOT_REPORTED
     assert usd(0.5, at_least=True) == "at least $0.50"
-
-
-def test_every_list_of_runs_says_what_it_lists(project: Project) -> None:
-    project.attempt(1, {"calc.py": FIXED})
-    assert atlas(project, "retry", ".", "--ai-fix").code == 0
-    run = atlas(project, "log").out
-    assert " UTC " in run
-    assert NOT_REPORTED in run
-    assert "$0.00" not in run
-    assert "times in UTC" in atlas(project, "log", run.split()[0]).out
-    assert "all repositories on this machine" in atlas(project, "status").out
-    stats = atlas(project, "stats").out
-    assert "all repositories on this machine" in stats
-    assert f"cost: {NOT_REPORTED}" in stats
 
 
 def test_statistics_have_a_table_by_gate(project: Project) -> None:
@@ -115,16 +92,6 @@ def test_a_secret_in_the_command_of_a_gate_is_shown_nowhere(
     assert "[redacted:" in "".join((ended.out, *written))
 
 
-def test_a_missing_agent_is_named_before_any_gate_runs(project: Project, tmp_path: Path) -> None:
-    project.configure(agent={"backend": "claude-code", "path": str(tmp_path / "nowhere")})
-    project.commit()
-    ended = atlas(project, "retry", ".", "--ai-fix")
-    assert ended.code == 3
-    first = ended.out.splitlines()[0]
-    assert f"agent.path: no program at {tmp_path / 'nowhere'}" in first
-    assert first.endswith("only gates and fixers will run")
-
-
 def test_a_log_of_ci_names_gates_when_they_start_and_while_they_run() -> None:
     out = io.StringIO()
     log = Printer(stream=out, steady=True)
@@ -136,18 +103,3 @@ def test_a_log_of_ci_names_gates_when_they_start_and_while_they_run() -> None:
         "  running   slow (1 min): still at it",
         "  running   slow (2 min): still at it",
     ]
-
-
-def test_only_a_log_of_ci_does(project: Project) -> None:
-    assert "  started   " in atlas(project, "validate", CI="true").out
-    assert "  started   " not in atlas(project, "validate").out
-
-
-def test_help_names_arguments_plainly_and_hides_what_only_hooks_call(project: Project) -> None:
-    shown = atlas(project, "help", "pick").out
-    assert shown.startswith("Usage: atlas pick [OPTIONS] RUN N\n")
-    whole = atlas(project, "help").out
-    assert "Exit codes: 0 all passes" in whole
-    hooks = atlas(project, "hook", "--help").out
-    assert "install" in hooks
-    assert "stop " not in hooks

@@ -48,6 +48,15 @@ class GroupedCommands(TyperGroup):
 
     def format_commands(self, ctx: "Context", formatter: "HelpFormatter") -> None:
         """Write the lists."""
+        if ctx.parent:  # a group of commands below this one has no headings
+            rows = [
+                (name, one.get_short_help_str(limit=200))
+                for name, one in self.commands.items()
+                if not one.hidden
+            ]
+            with formatter.section("Commands"):
+                formatter.write_dl(rows)
+            return
         known = self.list_commands(ctx)
         width = max(map(len, known))
         for heading, names in HEADINGS.items():
@@ -61,6 +70,8 @@ class GroupedCommands(TyperGroup):
 
 def _name_numbers(command: "Command") -> None:
     for option in command.params:
+        if option.default is False:  # its opposite is what happens without it
+            option.secondary_opts = []
         if option.metavar is None and option.type.name.startswith(("int", "float")):
             option.metavar = "N"
         # Typer writes {RUN} for an argument, which no other help does
@@ -91,7 +102,7 @@ def _version(wanted: bool) -> None:  # noqa: FBT001 - the shape of a typer callb
 
 
 def _group(name: str, summary: str) -> typer.Typer:
-    group = typer.Typer(help=summary, no_args_is_help=True)
+    group = typer.Typer(cls=GroupedCommands, help=summary, no_args_is_help=True)
     app.add_typer(group, name=name)
     return group
 

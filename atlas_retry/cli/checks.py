@@ -142,9 +142,15 @@ def validate(
                 validation = _run(opened, chosen, how, _until_compared(chosen, emit), fix=fix)
             validation = _triaged(opened, chosen, validation, how, emit)
         _name_absent(proposed, shown, verbose)
-        place = shlex.join([str(path), *(["--config", str(config_file)] if config_file else ())])
+        named = ["--config", str(config_file)] if config_file else []
+        place = shlex.join([str(path), *named, *output.limited_to(only or ())])
         open_reviews = opened.open_reviews()
-        end = output.Closing(validation=validation, open_reviews=open_reviews, place=place)
+        end = output.Closing(
+            validation=validation,
+            open_reviews=open_reviews,
+            place=place,
+            origins=_origins(path, config_file) if validation.broken and not proposed else {},
+        )
         shown.write(output.last_lines(end, verbosity=level, proposed=bool(proposed)))
         if how.check and not as_committed:
             shown.write(output.only_here_lines(opened, validation, verbosity=level))
@@ -155,6 +161,13 @@ def validate(
         write_receipt(receipt, opened, chosen, validation, sign=sign, base=base)
     output.publish_validation(validation, opened, targets, open_reviews, as_json=json)
     return exit_code_of(validation) or (FAILED if open_reviews else OK)
+
+
+def _origins(path: Path, config_file: Path | None) -> dict[str, str]:
+    """Where the commands of gates are written."""
+    named = config.naming(config_file)
+    rows = config.explain(path.resolve(), environ=os.environ, overrides=named)
+    return {row.value.strip("'\""): row.origin for row in rows if row.key.startswith("validation.")}
 
 
 def _short_form(kind: str) -> Callable[..., int]:

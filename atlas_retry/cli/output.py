@@ -2,8 +2,9 @@
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
@@ -13,7 +14,7 @@ from msgspec.structs import replace
 from atlas_retry import state_dir
 from atlas_retry.errors import AtlasError, Interrupted, UsageError, near
 from atlas_retry.events import Emit, Event, GateFinished, GateStarted, ValidationStarted, fan_out
-from atlas_retry.model import OWN_JUNIT, TO_CHECK, OpenReview, Validation
+from atlas_retry.model import NOT_FOUND, OWN_JUNIT, TO_CHECK, GateResult, OpenReview, Validation
 from atlas_retry.reports.screen.console import Printer, screen
 from atlas_retry.reports.screen.gate_lines import failure_lines, validation_summary
 from atlas_retry.reports.screen.lines import Line, below_others
@@ -32,6 +33,11 @@ Target = tuple[str, Path]
 def print_commands(label: str, *commands: str, to: TextIO | None = None) -> None:
     """Print commands to copy, one a line; on standard error by default."""
     print(*copyable(label, *commands), sep="\n", file=to or sys.stderr)
+
+
+def limited_to(only: Sequence[str]) -> list[str]:
+    """The options that choose these gates."""
+    return [*chain.from_iterable(("--only", name) for name in only)]
 
 
 def targets(options: Sequence[str] | None) -> tuple[Target, ...]:
@@ -94,6 +100,16 @@ class Closing(Struct, frozen=True, kw_only=True):
     open_reviews: tuple[OpenReview, ...]
     place: str
     """The words of the next command that say where."""
+    origins: Mapping[str, str] = field(default_factory=dict)
+    """Where the command of a broken gate is written, `file:line`, by the command."""
+
+    def remedy_of(self, broken: GateResult) -> str | None:
+        """What has to be done before such a gate can run."""
+        if broken.remedy or broken.exit_code != NOT_FOUND:
+            return broken.remedy
+        if not (origin := self.origins.get(broken.command)):
+            return None
+        return f"correct {origin}, or install {broken.command.split()[0]}"
 
 
 def last_lines(end: Closing, *, verbosity: int, proposed: bool = False) -> Iterator[Line]:
@@ -108,8 +124,8 @@ def last_lines(end: Closing, *, verbosity: int, proposed: bool = False) -> Itera
     if proposed:
         next_command = f"atlas init {place}"
     elif validation.broken:
-        remedies = dict.fromkeys(result.remedy for result in validation.broken if result.remedy)
-        next_command = "\n".join((*remedies, f"atlas validate {place}"))
+        remedies = dict.fromkeys(map(end.remedy_of, validation.broken))
+        next_command = "\n".join((*filter(None, remedies), f"atlas validate {place}"))
     elif validation.failures:
         next_command = f"atlas retry {place} --ai-fix"
     summary = validation_summary(validation, next_command, is_reviewed=not end.open_reviews)

@@ -26,13 +26,16 @@ from atlas_retry.text.units import some, usd
 MAX_NAMES = 8
 
 
-def last_lines(done: Done, *, verbosity: int) -> Iterator[Line]:
+def last_lines(done: Done, *, verbosity: int, only: Sequence[str] = ()) -> Iterator[Line]:
     """The summary of `atlas retry`, for one workspace or several; its commands work from here."""
-    return _typed_here(_last_lines(done, verbosity=verbosity), done)
+    return _typed_here(_last_lines(done, verbosity=verbosity), done, output.limited_to(only))
 
 
-def _typed_here(lines: Iterable[Line], done: Done) -> Iterator[Line]:
-    """The lines, with `-C DIR` in commands about runs of other workspaces."""
+def _typed_here(lines: Iterable[Line], done: Done, limited: Sequence[str]) -> Iterator[Line]:
+    """The lines, with `-C DIR` in commands about runs of other workspaces.
+
+    A command that starts the run again has the options that limited it.
+    """
     here = config.root_of(Path.cwd()).resolve()
     away = {one.outcome.run_id: one.root for one in done.finished if one.root != here}
     for text, style in lines:
@@ -40,6 +43,8 @@ def _typed_here(lines: Iterable[Line], done: Done) -> Iterator[Line]:
         words = text.split(maxsplit=1) if of and style == "code" else []
         if words[:1] == ["atlas"]:
             yield f"  atlas -C {shlex.quote(printable(str(of)))} {words[1]}", style
+        elif style == "code" and text.startswith("  atlas retry "):
+            yield " ".join((text, *map(shlex.quote, limited))), style
         else:
             yield text, style
 
@@ -48,10 +53,11 @@ def _last_lines(done: Done, *, verbosity: int) -> Iterator[Line]:
     if not _is_one(done):
         yield from below_others(batch_lines(done, verbosity=verbosity), verbosity=verbosity)
         return
-    outcome = done.finished[0].outcome
+    outcome, opened = done.finished[0].outcome, done.finished[0].opened
+    may_ask = not opened or opened.settings.retry.ai_retry_enabled
     if verbosity >= 0 and not outcome.verdict.is_green:
         yield from failure_lines(outcome.final, verbosity=verbosity)
-    yield from below_others(outcome_summary(outcome), verbosity=verbosity)
+    yield from below_others(outcome_summary(outcome, may_ask=may_ask), verbosity=verbosity)
 
 
 def only_here_lines(done: Done, *, verbosity: int) -> Iterator[Line]:

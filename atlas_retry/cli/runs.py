@@ -137,7 +137,7 @@ def retry(
             done = Done(finished=(run_once(roots[0], run_id, asked, os.environ, shown),))
         else:
             done = many.run(roots, asked, os.environ, shown, jobs=jobs)
-        shown.write(run_output.last_lines(done, verbosity=level))
+        shown.write(run_output.last_lines(done, verbosity=level, only=only or ()))
         shown.write(run_output.only_here_lines(done, verbosity=level))
     run_output.publish_runs(done, targets, as_json=json)
     return run_output.exit_code(done, asks=not (json or plain or quiet))

@@ -182,7 +182,7 @@ def _nothing_found(start: Path, root: Path) -> ConfigError:
     return ConfigError(
         f"no configuration. Searched, with .yml as well:\n{listed}",
         place=Place(str(start)),
-        remedy=f"atlas init, or write {CONFIGURATION_FILES[0]}:\n{paste(root)}",
+        remedy=f"atlas init\nor write {CONFIGURATION_FILES[0]}:\n{paste(root)}",
     )
 
 

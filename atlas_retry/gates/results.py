@@ -1,5 +1,6 @@
 """Turn the end of a gate's command into status, triage and diagnostics. Runs nothing."""
 
+import os
 import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
+from atlas_retry.errors import near
 from atlas_retry.events import seconds_of
 from atlas_retry.gates.logs import logged
 from atlas_retry.gates.packages import Layout
@@ -327,8 +329,18 @@ def _why_broken(
 
     what = missing_program(stderr) or last or f"of `{redact(gate.run)}`"
     if completed.exit_code == NOT_FOUND:
-        return f"a command was not found ({what}): install it, or correct the gate's command"
+        if not what.endswith("not found"):
+            return f"a command was not found ({what})"
+        program = what.rsplit(": ", 2)[-2]  # of `sh: 1: tool: not found`
+        return f"{program}: not found{'' if '/' in program else near(program, _programs())}"
     return f"a command cannot be executed ({what}): check its permissions"
+
+
+def _programs() -> Iterator[str]:
+    """The names of all programs on PATH."""
+    for folder in os.get_exec_path():
+        with suppress(OSError):
+            yield from os.listdir(folder)  # noqa: PTH208 - thousands of names, no paths
 
 
 def _status(

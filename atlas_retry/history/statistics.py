@@ -187,7 +187,8 @@ def _headlines(statistics: Statistics) -> Iterator[str]:
         yield f"an agent attempted {counted(asked, 'run')} and fixed {statistics.fixed} ({share})\n"
     if statistics.cost_per_fix_usd is not None and statistics.duration_per_fix_ms is not None:
         took = seconds(round(statistics.duration_per_fix_ms))
-        yield f"a fix costs {usd(statistics.cost_per_fix_usd)} and takes {took}\n"
+        each = usd(statistics.cost_per_fix_usd, at_least=bool(statistics.unreported))
+        yield f"a fix takes {took}; cost: {each}\n"
 
 
 def _cell(name: str, value: str | float | None) -> str:

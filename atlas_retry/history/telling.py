@@ -106,7 +106,7 @@ def restoration_text(
     if not done.changed and not done.git:
         lines.append("  nothing to restore")
     else:
-        lines += copyable("the state before is kept; to restore it", f"atlas pick {row.id} {HELD}")
+        lines += copyable("redo", f"atlas pick {row.id} {HELD}")
     lines += _taking_edited(row, done, name)
     return "\n".join(lines) + "\n"
 

@@ -107,7 +107,7 @@ def opened_with(root: Path, asked: Asked, environ: Mapping[str, str]) -> OpenWor
         raise UsageError(
             "--ai-fix is turned off: retry.ai_retry_enabled is false in "
             f"{opened.settings.ai_retry_origin}",
-            remedy=f"atlas retry {root}, without --ai-fix; or set it to true there",
+            remedy=f"atlas retry {root}",
         )
     if asked.order.ai_fix and not os.access(opened.root, os.W_OK):
         raise WorkspaceError(

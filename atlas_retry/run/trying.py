@@ -32,7 +32,7 @@ class TriedGate(Struct, frozen=True, kw_only=True):
 
     choice: Proposed
     outcome: str
-    """green, red today, left out ...; one or two words for the table."""
+    """green, fails today, left out ...; one or two words for the table."""
     duration_s: float | None = None
     result: GateResult | None = None
     """Of its trial run; None if it was not tried."""
@@ -103,7 +103,7 @@ def _try(
         if seen is None:
             checked = replace(choice, run=only_checks(gate.run), fix=gate.run)
             again = _run(ws, gate_of(checked), environ)
-            outcome = "green" if again.result.success else "red today"
+            outcome = "green" if again.result.success else "fails today"
             seen = TriedGate(choice=checked, outcome=outcome)
         return replace(seen, duration_s=trial.result.duration_ms / 1000, result=trial.result)
     return TriedGate(choice=choice, outcome="not tried")
@@ -147,7 +147,7 @@ def _judged(proposed: Proposed, trial: _Trial) -> TriedGate | None:
     if result.success:
         return TriedGate(choice=proposed, outcome="green")
     # a failing gate stays required: it is what the user wants to see green
-    return TriedGate(choice=proposed, outcome="red today")
+    return TriedGate(choice=proposed, outcome="fails today")
 
 
 def _files(paths: tuple[str, ...]) -> str:

@@ -52,9 +52,9 @@ def test_a_passing_gate_is_kept(root: Path, environ: dict[str, str]) -> None:
 
 def test_a_failing_gate_stays_required(root: Path, environ: dict[str, str]) -> None:
     write(root, "Makefile", "test:\n\t@echo two of three failed; exit 1\n")
-    assert outcomes(root, environ) == {"make test": "red today"}
+    assert outcomes(root, environ) == {"make test": "fails today"}
     text = written(root, environ)
-    assert "red today" not in text
+    assert "fails today" not in text
     assert 'run: "make test"' in text
     assert "required" not in text
 
@@ -91,7 +91,7 @@ def test_a_formatter_that_changes_files_is_written_as_its_check(
     text = written(root, environ)
     assert 'run: "ruff format --check ."' in text
     assert 'fix: "ruff format ."' in text
-    assert "red today" not in text
+    assert "fails today" not in text
     assert (root / "a.py").read_text() == UGLY
 
 

@@ -126,7 +126,8 @@ def nothing_found(root: Path, proposal: Proposal) -> UsageError:
     if install:
         remedy = f"{install}\n  and then: atlas init; or {write}"
         return UsageError(message + notes, remedy=remedy)
-    return UsageError(message + notes, remedy=f"atlas init at a terminal asks for it; or {write}")
+    ask = "answer the question of atlas init at a terminal"
+    return UsageError(message + notes, remedy=f"{ask}, or {write}")
 
 
 def write(root: Path, proposal: Proposal) -> None:

@@ -20,7 +20,7 @@ from atlas_retry.events import (
     ViolationsFound,
     WorkspaceFinished,
 )
-from atlas_retry.model import Held, Level, ReplyStatus, Violation
+from atlas_retry.model import Attempt, Held, Level, ReplyStatus, Violation
 from atlas_retry.reports.screen.gate_lines import gate_lines
 from atlas_retry.reports.screen.lines import MAX_MESSAGE_CHARS, Line, names_of, printable
 from atlas_retry.text.units import bounded, counted, seconds, some, usd
@@ -98,20 +98,37 @@ def _agent(event: AgentActivity | AgentReplied) -> Iterator[Line]:
         yield f"  > ... {counted(len(lines) - DIAGNOSIS_LINES, 'more line')}", "dim"
 
 
+def _ended(event: AttemptFinished) -> str:
+    """The event log's message; of gates that fail, names and what became of their problems."""
+    attempt, validation = event.result, event.result.validation
+    if validation is None or validation.success:
+        return event.message
+    names = [result.name for result in validation.failures]
+    fails = "fails" if len(names) == 1 else "fail"
+    of = f" of {event.scope.max_attempts}" if event.scope.max_attempts else ""
+    what = f"{names_of(names)} still {fails} ({_counts(attempt)})"
+    return f"attempt {attempt.number}{of}: {what}"
+
+
+def _counts(attempt: Attempt) -> str:
+    fixed, left, new = map(len, (attempt.fixed, attempt.remaining, attempt.introduced))
+    if not fixed + left + new:
+        return "no problem could be read from the output"
+    introduced = f", {new} of them new" if new else ""
+    return f"{counted(left + new, 'problem')}{introduced}, {fixed or 'none'} fixed"
+
+
 def _attempt(event: AttemptFinished) -> Iterator[Line]:
     attempt = event.result
     passed = attempt.validation is not None and attempt.validation.success
     cost = "" if attempt.cost_usd is None else f", {usd(attempt.cost_usd)}"
-    yield f"{event.message} ({seconds(attempt.duration_ms)}{cost})", "good" if passed else "bad"
+    took = f"({seconds(attempt.duration_ms)}{cost})"
+    yield f"{_ended(event)} {took}", "good" if passed else "bad"
     if attempt.error:
         yield f"  the agent: {bounded(attempt.error, MAX_MESSAGE_CHARS)}", "warn"
     if attempt.denials:
         yield f"  not permitted: {names_of(dict.fromkeys(attempt.denials))}", "warn"
     if needed := [held.path for held in attempt.held if held.needed]:
         yield f"  passes only with held changes: {names_of(dict.fromkeys(needed))}", "warn"
-    if not passed:
-        from atlas_retry.diagnostics.counting import changed_counts
-
-        yield f"  {changed_counts(attempt)}", "dim"
     if attempt.worse:
         yield "  this is worse than before: it is reverted before the next attempt", "warn"

@@ -120,8 +120,6 @@ def validation_summary(
         text, style = text.replace("clean", "not reviewed", 1), "warn"
     yield text, style
     if not validation.success:
-        for error in dict.fromkeys(result.error or result.name for result in validation.broken):
-            yield f"  {bounded(error, MAX_MESSAGE_CHARS)}", "warn"
         yield from command_lines("next", next_command)
 
 

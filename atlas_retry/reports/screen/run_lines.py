@@ -30,8 +30,13 @@ MAX_CHANGES = 5
 MAX_STRIPS = 6
 
 
-def outcome_summary(outcome: Outcome, *, with_commands: bool = True) -> Iterator[Line]:
-    """The summary of `atlas retry`: verdict, kept changes, next commands."""
+def outcome_summary(
+    outcome: Outcome, *, with_commands: bool = True, may_ask: bool = True
+) -> Iterator[Line]:
+    """The summary of `atlas retry`: verdict, kept changes, next commands.
+
+    `may_ask`: the configuration lets an agent be asked.
+    """
     yield "", ""
     yield headline(outcome), "good" if outcome.verdict.is_green else "bad"
     kept = [attempt for attempt in outcome.attempts if attempt.kept]
@@ -52,7 +57,7 @@ def outcome_summary(outcome: Outcome, *, with_commands: bool = True) -> Iterator
     if outcome.verdict.is_green:
         yield from _passed_over(outcome, kept)
     if with_commands:
-        yield from _commands(outcome)
+        yield from _commands(outcome, may_ask=may_ask)
     yield from lost_lines(outcome)
 
 
@@ -140,12 +145,12 @@ def lost_lines(outcome: Outcome) -> Iterator[Line]:
         yield from command_lines("restore it", lost.command)
 
 
-def _commands(outcome: Outcome) -> Iterator[Line]:
+def _commands(outcome: Outcome, *, may_ask: bool) -> Iterator[Line]:
     if outcome.remedy:
         yield from command_lines("next", outcome.remedy)
     elif outcome.attempts and not outcome.verdict.is_green:
         yield from command_lines("next", f"atlas log {outcome.run_id}")
-    elif outcome.verdict is Verdict.FAILED:
+    elif outcome.verdict is Verdict.FAILED and may_ask:
         yield from command_lines(
             "next", f"atlas retry {shlex.quote(outcome.workspace.root)} --ai-fix"
         )
