@@ -142,8 +142,7 @@ def validate(
                 validation = _run(opened, chosen, how, _until_compared(chosen, emit), fix=fix)
             validation = _triaged(opened, chosen, validation, how, emit)
         _name_absent(proposed, shown, verbose)
-        named = ["--config", str(config_file)] if config_file else []
-        place = shlex.join([str(path), *named, *output.limited_to(only or ())])
+        place = _place(path, config_file, only or ())
         open_reviews = opened.open_reviews()
         end = output.Closing(
             validation=validation,
@@ -161,6 +160,12 @@ def validate(
         write_receipt(receipt, opened, chosen, validation, sign=sign, base=base)
     output.publish_validation(validation, opened, targets, open_reviews, as_json=json)
     return exit_code_of(validation) or (FAILED if open_reviews else OK)
+
+
+def _place(path: Path, config_file: Path | None, only: Sequence[str]) -> str:
+    """The words with which a next command is about the same gates."""
+    named = ["--config", str(config_file)] if config_file else []
+    return shlex.join([str(path), *named, *output.limited_to(only)])
 
 
 def _origins(path: Path, config_file: Path | None) -> dict[str, str]:

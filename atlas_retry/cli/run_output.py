@@ -40,13 +40,15 @@ def _typed_here(lines: Iterable[Line], done: Done, limited: Sequence[str]) -> It
     away = {one.outcome.run_id: one.root for one in done.finished if one.root != here}
     for text, style in lines:
         of = next((root for run, root in away.items() if run in text.split()), None)
-        words = text.split(maxsplit=1) if of and style == "code" else []
-        if words[:1] == ["atlas"]:
-            yield f"  atlas -C {shlex.quote(printable(str(of)))} {words[1]}", style
-        elif style == "code" and text.startswith("  atlas retry "):
-            yield " ".join((text, *map(shlex.quote, limited))), style
-        else:
-            yield text, style
+        yield _from_here(text, of, limited) if style == "code" else text, style
+
+
+def _from_here(command: str, of: Path | None, limited: Sequence[str]) -> str:
+    if of and command.startswith("  atlas "):
+        place = shlex.quote(printable(str(of)))
+        return command.replace("  atlas ", f"  atlas -C {place} ", 1)
+    starts = command.startswith("  atlas retry ")
+    return " ".join((command, *map(shlex.quote, limited))) if starts else command
 
 
 def _last_lines(done: Done, *, verbosity: int) -> Iterator[Line]:
