@@ -148,7 +148,7 @@ def validate(
             validation=validation,
             open_reviews=open_reviews,
             place=place,
-            origins=_origins(path, config_file) if validation.broken and not proposed else {},
+            origins=_origins(path, config_file, validation, is_written=not proposed),
         )
         shown.write(output.last_lines(end, verbosity=level, proposed=bool(proposed)))
         if how.check and not as_committed:
@@ -168,8 +168,12 @@ def _place(path: Path, config_file: Path | None, only: Sequence[str]) -> str:
     return shlex.join([str(path), *named, *output.limited_to(only)])
 
 
-def _origins(path: Path, config_file: Path | None) -> dict[str, str]:
-    """Where the commands of gates are written."""
+def _origins(
+    path: Path, config_file: Path | None, validation: Validation, *, is_written: bool
+) -> dict[str, str]:
+    """Where the commands of gates are written, if some of them are broken."""
+    if not is_written or not validation.broken:
+        return {}
     named = config.naming(config_file)
     rows = config.explain(path.resolve(), environ=os.environ, overrides=named)
     return {row.value.strip("'\""): row.origin for row in rows if row.key.startswith("validation.")}
