@@ -142,7 +142,7 @@ def validate(
                 validation = _run(opened, chosen, how, _until_compared(chosen, emit), fix=fix)
             validation = _triaged(opened, chosen, validation, how, emit)
         _name_absent(proposed, shown, verbose)
-        place = _place(path, config_file, only or ())
+        place = _place(path, config_file, only)
         open_reviews = opened.open_reviews()
         end = output.Closing(
             validation=validation,
@@ -162,7 +162,7 @@ def validate(
     return exit_code_of(validation) or (FAILED if open_reviews else OK)
 
 
-def _place(path: Path, config_file: Path | None, only: Sequence[str]) -> str:
+def _place(path: Path, config_file: Path | None, only: Sequence[str] | None) -> str:
     """The words with which a next command is about the same gates."""
     named = ["--config", str(config_file)] if config_file else []
     return shlex.join([str(path), *named, *output.limited_to(only)])

@@ -35,9 +35,9 @@ def print_commands(label: str, *commands: str, to: TextIO | None = None) -> None
     print(*copyable(label, *commands), sep="\n", file=to or sys.stderr)
 
 
-def limited_to(only: Sequence[str]) -> list[str]:
+def limited_to(only: Sequence[str] | None) -> list[str]:
     """The options that choose these gates."""
-    return [*chain.from_iterable(("--only", name) for name in only)]
+    return [*chain.from_iterable(("--only", name) for name in only or ())]
 
 
 def targets(options: Sequence[str] | None) -> tuple[Target, ...]:
