@@ -38,6 +38,7 @@ from tests.processes import (
     token,
     until,
 )
+from tests.test_process import Recorder
 
 HANG_S = 50.0
 """A bound on hangs: what these tests start would run for a minute or for hours."""
@@ -451,6 +452,22 @@ def test_an_ignored_signal_stays_ignored() -> None:
     assert (exit_code, out.splitlines()[1]) == (0, "exited 6")
 
 
+def test_after_a_request_to_stop_nothing_begins_and_no_end_is_told() -> None:
+    watch, number = Recorder(), token()
+
+    def stop() -> None:
+        until(lambda: alive(number) != [])
+        request_stop(signal.SIGTERM)
+
+    stopping = threading.Thread(target=stop)
+    with handle_signals():
+        stopping.start()
+        with pytest.raises(Interrupted):
+            run_all((shell(f"sleep {number}"), shell("true")), jobs=1, watch=watch)
+        stopping.join()
+    assert [one for one in watch.heard if one[0] != "progress"] == [("started", 0)]
+
+
 def test_control_z_stops_the_commands_and_their_timeout() -> None:
     number = f"1.0{token()}"
     line = f"sleep {number}; sleep 0.3; exit 6"
@@ -464,7 +481,7 @@ def test_control_z_stops_the_commands_and_their_timeout() -> None:
         pids = (str(driver.pid), *sleeping())
         driver.send_signal(signal.SIGTSTP)
         until(lambda: states(pids) == {"T"})
-        time.sleep(2.0)
+        time.sleep(3.0)  # the time of `sleep` goes on meanwhile
         driver.send_signal(signal.SIGCONT)
         exit_code, out = finish(driver)
     assert (exit_code, out.splitlines()[1]) == (0, "exited 6")
