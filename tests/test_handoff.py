@@ -178,4 +178,4 @@ def test_a_next_run_is_priced_by_the_figures_of_this_one(
     )
     outcome = outcome_of(failing("pytest", problem(), problem()), attempts=attempts)
     baseline = Validation(results=(failing("pytest", *[problem()] * found),))
-    assert said in handoff(replace(outcome, baseline=baseline))
+    assert said in handoff(replace(outcome, baseline=baseline, cost_usd=2.0))

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from atlas_retry import config
-from atlas_retry.cli import output
+from atlas_retry.cli import going_on, output
 from atlas_retry.cli.output import Target, on_github, publish
 from atlas_retry.cli.reviewing import accepted
 from atlas_retry.model import Verdict
@@ -156,6 +156,11 @@ def _of(name: str, target: Target) -> Target:
     """Report file of one of several workspaces: `report.html` becomes `report-api.html`."""
     format_name, path = target
     return format_name, path.with_stem(f"{path.stem}-{name.replace('/', '-')}")
+
+
+def more_usd(done: Done) -> float | None:
+    """The money that a person adds for the rest of one workspace; None to end."""
+    return going_on.more_usd(done.finished[0].outcome) if _is_one(done) else None
 
 
 def exit_code(done: Done, *, asks: bool) -> int:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from msgspec.structs import replace
 
 from atlas_retry import config
 from atlas_retry.cli import options, output, resuming, run_output
@@ -139,8 +140,22 @@ def retry(
             done = many.run(roots, asked, os.environ, shown, jobs=jobs)
         shown.write(run_output.last_lines(done, verbosity=level, only=only or ()))
         shown.write(run_output.only_here_lines(done, verbosity=level))
+    asks = not (json or plain or quiet)
+    done = _gone_on(done, asked, level, asks=asks)
     run_output.publish_runs(done, targets, as_json=json)
-    return run_output.exit_code(done, asks=not (json or plain or quiet))
+    return run_output.exit_code(done, asks=asks)
+
+
+def _gone_on(done: Done, asked: Asked, level: int, *, asks: bool) -> Done:
+    """The last of the runs that a person added money for; `done` if they added none."""
+    while asks and (more := run_output.more_usd(done)) is not None:
+        overrides = {**asked.order.overrides, "retry.max_cost_usd": more}
+        asked = replace(asked, order=replace(asked.order, overrides=overrides))
+        with output.screen(os.environ, plain=False, verbosity=level) as shown:
+            done = many.run([done.finished[0].root], asked, os.environ, shown)
+            shown.write(run_output.last_lines(done, verbosity=level))
+            shown.write(run_output.only_here_lines(done, verbosity=level))
+    return done
 
 
 def _refuse_parts(roots: Sequence[Path], *, is_whole: bool) -> None:

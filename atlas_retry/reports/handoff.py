@@ -100,21 +100,36 @@ def _ways(outcome: Outcome, root: str) -> Iterator[str]:
     yield f"- Try again with more attempts: {again}{_price(outcome)}"
 
 
+def counted_problems(outcome: Outcome) -> tuple[int, int]:
+    """How many problems a run found, and how many it left."""
+    found, left = (
+        sum(result.problems for result in validation.failures)
+        for validation in (outcome.baseline, outcome.final)
+    )
+    return found, left
+
+
+def next_usd(outcome: Outcome) -> float | None:
+    """What the rest would cost, by what the fixed problems cost; None if that is unknown."""
+    found, left = counted_problems(outcome)
+    is_known = all(attempt.cost_usd is not None for attempt in outcome.attempts)
+    if not (is_known and outcome.cost_usd and 0 < left < found):
+        return None
+    return outcome.cost_usd / (found - left) * left
+
+
 def _price(outcome: Outcome) -> str:
     """What the next run would cost, by the figures of this one; empty if they are unknown."""
     costs = [attempt.cost_usd for attempt in outcome.attempts]
     paid = [cost for cost in costs if cost]
     if len(paid) < len(costs) or not paid:
         return ""
-    each_usd = sum(paid) / len(paid)
-    found, left = (
-        sum(result.problems for result in validation.failures)
-        for validation in (outcome.baseline, outcome.final)
-    )
-    said = f" (an attempt cost {usd(each_usd)} here"
-    if 0 < left < found:
-        said += f"; {found - left} of {found} problems took {usd(sum(paid))}"
-        said += f", so the other {left} may take {usd(sum(paid) / (found - left) * left)}"
+    said = f" (an attempt cost {usd(sum(paid) / len(paid))} here"
+    rest_usd = next_usd(outcome)
+    if rest_usd is not None:
+        found, left = counted_problems(outcome)
+        said += f"; {found - left} of {found} problems took {usd(outcome.cost_usd)}"
+        said += f", so the other {left} may take {usd(rest_usd)}"
     return f"{said})"
 
 
