@@ -639,6 +639,8 @@ class RunFacts(Struct, frozen=True, kw_only=True):
     """Files changed by gates and their fixers, not by an agent or a person."""
     extra_runs: tuple[ExtraRun, ...] = ()
     """What ran besides the validations, with the reason; not that of an interrupted process."""
+    unproven: tuple[str, ...] = ()
+    """Faults in functions that the fix touched with which no test fails: `path:line: what`."""
     open_reviews: tuple[OpenReview, ...] = ()
     """Changes in the workspace that a person must review, of this run or an earlier one."""
 

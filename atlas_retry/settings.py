@@ -177,6 +177,9 @@ class RetrySettings(ConfigSection, frozen=True, kw_only=True):
     """Budget of a run in US dollars; null = no limit."""
     max_minutes: Annotated[float, amount(0, 1440)] | None = 60
     """Budget of a run in minutes; null = no limit."""
+    prove: Literal["off", "changed"] = "off"
+    """changed: after a fix, plant faults in the functions that it touched, on a copy; name those
+    with which no test fails."""
     on_exhausted: OnExhausted = "best"
     """What stays when a run does not end in a pass: the best attempt, the last one (keep), or the
     state before the run (restore)."""

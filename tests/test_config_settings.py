@@ -96,6 +96,7 @@ VALUES = {
     "retry.flake_reruns": ("0", "retry.flake_reruns", 0),
     "retry.max_cost_usd": ("0.5", "retry.budget.cost_usd", 0.5),
     "retry.max_minutes": ("2", "retry.budget.wall_s", 120.0),
+    "retry.prove": ("changed", "retry.prove", "changed"),
     "retry.on_exhausted": ("restore", "retry.on_exhausted", "restore"),
     "retry.strategy": (
         "[{ask: diagnose, room: 2, session: new, model: opus, models: {lint: haiku}}]",

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from atlas_retry.events import Event, Notice
 from atlas_retry.source.faults import PLANTED, mutants, planted
 from atlas_retry.source.languages import language_of, parse
-from tests.projects import CALC, Project, atlas, git, make_project
+from tests.projects import CALC, FIXED, Project, atlas, git, make_project
 
 ADDS = "def add(a, b):\n    return a + b\n\n\ndef is_big(n):\n    return n > 10\n"
 NOTES = "import calc\n\ncalc.add(1, 2)\n"
@@ -141,3 +142,41 @@ def test_the_screen_names_each_blind_gate_and_what_it_missed(project: Project) -
     assert "BLIND: `true` noticed none of 1" in out
     assert "stays green with lib/more.py:20: an unknown name and a wrong type" in out
     assert CALC not in out
+
+
+UNTESTED = "\n\ndef double(n):\n    return n * 2\n"
+
+
+@pytest.mark.parametrize(
+    ("prove", "fix", "unproven"),
+    [
+        ("changed", FIXED, ()),
+        ("changed", FIXED + UNTESTED, ("calc.py:6: / for * in double",)),
+        ("off", FIXED + UNTESTED, ()),
+    ],
+)
+def test_faults_in_what_a_fix_touched_that_no_test_notices_are_named(
+    prove: str, fix: str, unproven: tuple[str, ...], tmp_path: Path, environ: dict[str, str]
+) -> None:
+    project = make_project(tmp_path, environ)
+    project.configure(retry={"prove": prove})
+    project.commit()
+    project.attempt(1, {"calc.py": fix})
+    events: list[Event] = []
+    outcome = project.retry(events)
+    assert outcome.verdict == "fixed"
+    assert outcome.unproven == unproven
+    notices = [event.text for event in events if isinstance(event, Notice)]
+    assert all(f"no test fails with {fault}" in notices for fault in unproven)
+    assert (project.root / "calc.py").read_text() == fix
+
+
+def test_functions_that_a_fix_did_not_touch_get_no_fault(
+    tmp_path: Path, environ: dict[str, str]
+) -> None:
+    project = make_project(tmp_path, environ)
+    (project.root / "calc.py").write_text(CALC + UNTESTED)
+    project.configure(retry={"prove": "changed"})
+    project.commit()
+    project.attempt(1, {"calc.py": FIXED + UNTESTED})
+    assert project.retry().unproven == ()

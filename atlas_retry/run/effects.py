@@ -70,9 +70,11 @@ from atlas_retry.run.held import for_review
 from atlas_retry.run.introducing import introduced
 from atlas_retry.run.open import OpenWorkspace, failing_gates, plan, remember
 from atlas_retry.run.progress import Contents, Elsewhere, Progress, Run, Taken
+from atlas_retry.run.proving import unproven
 from atlas_retry.run.triage import against_baseline, until_compared
 from atlas_retry.run.uncommitted import deleted_ignored, generated, lost_work, recorded
 from atlas_retry.run.undecided import undecided
+from atlas_retry.source.hunks import hunks_of
 from atlas_retry.text import reinstalling
 from atlas_retry.text.json_text import encodable
 from atlas_retry.text.redaction import redact
@@ -292,6 +294,20 @@ class Effects(Struct, kw_only=True):
         )
 
     # --- gates
+
+    def unproven(self, progress: Progress) -> tuple[str, ...]:
+        """Faults in what attempts changed with which no test fails, if that is asked for."""
+        if self.opened.settings.retry.prove == "off":
+            return ()
+        paths = [change.path for change in self.changes(progress.origin, progress.current)]
+        before, after = self.read(progress.origin, paths), self.read(progress.current, paths)
+        touched = {path: [*hunks_of(path, before[path], after[path])] for path in paths}
+        base = dict(zip(self.opened.settings.gates, progress.latest.results, strict=True))
+        how = plan(self.opened, self._logs("asides", next(self.asides)))
+        unseen = unproven(self.opened, how, base, touched)
+        for fault in unseen:
+            self.emit(Notice(level=Level.WARNING, text=f"no test fails with {fault}"))
+        return unseen
 
     def validate(self, previous: Validation | None) -> Validation:
         """Run the gates; `previous` is None before the first attempt."""

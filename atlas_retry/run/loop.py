@@ -76,11 +76,13 @@ def retry(do: Effects) -> Outcome:
         )
     while (end := decide(progress := do.account(progress), run.limits)) is None:
         progress = _attempt(progress, do)
+    unproven = do.unproven(progress) if end.verdict is Verdict.FIXED else ()
     with uninterruptible(f"run {run.run_id} is being ended"):
         progress, final = _keep(progress, end, run, do)
         if not end.verdict.is_green:
             forget(progress, do)
-        outcome = replace(_outcome(progress, end, final, do), extra_runs=tuple(extra))
+        outcome = _outcome(progress, end, final, do)
+        outcome = replace(outcome, extra_runs=tuple(extra), unproven=unproven)
         outcome = do.accept(progress.current, outcome)
         outcome = replace(outcome, learning_record_id=do.learn(outcome))
         do.emit(RunFinished(outcome=outcome))

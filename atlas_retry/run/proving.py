@@ -2,7 +2,8 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import chain, islice, zip_longest
+from itertools import chain, filterfalse, islice, zip_longest
+from pathlib import Path
 from posixpath import splitext
 from time import monotonic
 
@@ -10,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from atlas_retry.errors import UsageError
-from atlas_retry.events import Emit, Notice
+from atlas_retry.events import Emit, Notice, unseen
 from atlas_retry.gates.plan import Plan
 from atlas_retry.gates.state import is_writer
 from atlas_retry.gates.validation import run_gates
@@ -19,6 +20,7 @@ from atlas_retry.model import Gate, GateResult, Kind, Status, Tree
 from atlas_retry.patterns import regex
 from atlas_retry.run.open import OpenWorkspace
 from atlas_retry.source.faults import PLANTED, Fault, mutants, planted
+from atlas_retry.source.hunks import FileHunk
 from atlas_retry.source.origin import is_vendored
 from atlas_retry.workspace import place
 from atlas_retry.workspace.files import FILE
@@ -33,6 +35,8 @@ INTERPRETED = (".py", ".rb", ".php", ".sh", ".bash", ".yaml", ".yml", ".md", ".c
 _CLAIMS_CODE = (Kind.LINT, Kind.FORMAT, Kind.BUILD)
 SLOWER, MORE_S = 10, 10.0
 """A fault may make tests wait: their time limit is so much of what they took, and so much more."""
+MAX_TOUCHED, TOUCHED_S = 5, 120.0
+"""Functions of a fix that get a fault, and the time after which none further does."""
 _MIGRATIONS = regex(r"(^|/)migrations/")
 
 
@@ -96,9 +100,45 @@ def _proved_in_folder(
     others = [gate for gate in base if gate.kind is not Kind.TEST]
     tests = {_bounded(gate, base[gate]): gate for gate in base if gate.kind is Kind.TEST}
     proofs = _proved_by_pieces(planting, others, files)
-    for gate, proof in _proved_by_mutants(planting, [*tests], files).items():
+    faults = _chosen_mutants(planting.opened, files) if tests else iter(())
+    for gate, proof in _proved_by_mutants(planting, [*tests], faults).items():
         proofs[tests[gate]] = proof
     return proofs
+
+
+def unproven(
+    opened: OpenWorkspace,
+    how: Plan,
+    base: Mapping[Gate, GateResult],
+    touched: Mapping[str, Sequence[FileHunk]],
+) -> tuple[str, ...]:
+    """Faults in functions with these hunks with which every test gate passes, as `path:line: what`.
+
+    `base` are the gates' results without a fault. The caller holds the workspace's lock.
+    """
+    able = [gate for gate, result in base.items() if result.status is Status.PASSED]
+    tests = [_bounded(gate, base[gate]) for gate in able if gate.kind is Kind.TEST]
+    product = filterfalse(is_test, filter(_is_own, touched))
+    faults = chain.from_iterable(_in_hunks(opened.root, path, touched[path]) for path in product)
+    planting = Planting(
+        opened=opened,
+        how=how,
+        emit=unseen,
+        functions=MAX_TOUCHED,
+        ends_s=monotonic() + TOUCHED_S,
+    )
+    with opened.tracker.elsewhere():
+        proofs = _proved_by_mutants(planting, tests, faults)
+    return next((proof.unseen for proof in proofs.values()), ())
+
+
+def _in_hunks(root: Path, path: str, hunks: Iterable[FileHunk]) -> Iterator[Fault]:
+    """The faults of functions that one of these hunks touches."""
+    touched = [hunk.new for hunk in hunks]
+    for scope, fault in mutants(path, place.read(root, path, MAX_FILE_BYTES) or b""):
+        lines = range(scope.start_line - 1, scope.end_line)
+        if any(lines.start < new.stop + 1 and new.start < lines.stop for new in touched):
+            yield fault
 
 
 def _not_tried(gate: Gate, result: GateResult) -> ProvenGate:
@@ -311,15 +351,14 @@ def _chosen_mutants(opened: OpenWorkspace, files: Mapping[str, bytes]) -> Iterat
 
 
 def _proved_by_mutants(
-    planting: Planting, gates: Sequence[Gate], files: Mapping[str, bytes]
+    planting: Planting, gates: Sequence[Gate], faults: Iterator[Fault]
 ) -> dict[Gate, ProvenGate]:
     """A fault that one test gate notices is none that another has to."""
     if not gates:
         return {}
-    faults = islice(_chosen_mutants(planting.opened, files), planting.functions)
     seen: Counter[Gate] = Counter()
     tried, left = 0, list[str]()
-    for fault in faults:
+    for fault in islice(faults, planting.functions):
         if tried and monotonic() > planting.ends_s:
             planting.emit(Notice(text=f"time is up: {tried} functions were tried"))
             break
