@@ -248,7 +248,7 @@ class Script:
     def __init__(self, calls: list[bytes]) -> None:
         self._calls: Iterator[bytes] = iter(calls)
 
-    def answered(self, tool: str) -> Call:
+    def answered(self, tool: str, _in_text: object = None) -> Call:
         answer = next(self._calls, None)
         if answer is None:
             raise stopped("no more")

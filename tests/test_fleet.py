@@ -8,6 +8,7 @@ import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, suppress
 from datetime import timedelta
+from html import unescape
 from pathlib import Path
 
 import msgspec
@@ -69,7 +70,7 @@ def test_another_worker_takes_over_without_losing_costs(at: Scene) -> None:
     report = at.fleet("report", "takeover", "--html", str(page), "--json")
     assert report.returncode == 0
     assert sorted(row["ending"] for row in json.loads(report.stdout)["rows"]) == ["agent", "replay"]
-    assert "fixed by another one's patch" in page.read_text()
+    assert "fixed by another one's patch" in unescape(page.read_text())
 
 
 SIDE_BY_SIDE = 2

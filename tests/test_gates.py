@@ -53,11 +53,9 @@ def test_the_exit_code_decides_the_status(run: str, kind: Kind, status: Status, 
     assert status_of(run, plan, kind) is status
 
 
-def test_a_missing_tool_is_reported_with_the_remedy(plan: Plan) -> None:
+def test_a_missing_tool_is_named(plan: Plan) -> None:
     (result,) = run_gates([gate("it", Kind.LINT, "no-such-tool-anywhere --check")], plan).results
-    assert result.error is not None
-    assert "no-such-tool-anywhere" in result.error
-    assert "install" in result.error
+    assert result.error == "no-such-tool-anywhere: not found"
 
 
 @pytest.mark.parametrize(

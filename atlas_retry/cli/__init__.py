@@ -21,9 +21,9 @@ def main(arguments: "Sequence[str] | None" = None) -> None:
     from atlas_retry.errors import AtlasError
 
     streams.settle()
-    with _exit_code() as end:
-        from atlas_retry.cli.command_line import run_command
+    from atlas_retry.cli.command_line import run_command
 
+    with _exit_code() as end:
         _stand_somewhere()
         end.code = run_command(words)
     if why := streams.lost():

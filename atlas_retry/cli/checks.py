@@ -171,12 +171,18 @@ def _place(path: Path, config_file: Path | None, only: Sequence[str] | None) -> 
 def _origins(
     path: Path, config_file: Path | None, validation: Validation, *, is_written: bool
 ) -> dict[str, str]:
-    """Where the commands of gates are written, if some of them are broken."""
+    """Where the commands of gates are written, if some of them are broken.
+
+    Empty if the configuration is gone: a gate may have deleted it.
+    """
     if not is_written or not validation.broken:
         return {}
-    named = config.naming(config_file)
-    rows = config.explain(path.resolve(), environ=os.environ, overrides=named)
-    return {row.value.strip("'\""): row.origin for row in rows if row.key.startswith("validation.")}
+    with suppress(AtlasError):
+        named = config.naming(config_file)
+        rows = config.explain(path.resolve(), environ=os.environ, overrides=named)
+        of_gates = (row for row in rows if row.key.startswith("validation."))
+        return {row.value.strip("'\""): row.origin for row in of_gates}
+    return {}
 
 
 def _short_form(kind: str) -> Callable[..., int]:

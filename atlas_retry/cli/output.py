@@ -109,7 +109,8 @@ class Closing(Struct, frozen=True, kw_only=True):
             return broken.remedy
         if not (origin := self.origins.get(broken.command)):
             return None
-        return f"correct {origin}, or install {broken.command.split()[0]}"
+        program, said, _ = (broken.error or "").partition(": not found")
+        return f"correct {origin}, or install {program if said else 'what is missing'}"
 
 
 def last_lines(end: Closing, *, verbosity: int, proposed: bool = False) -> Iterator[Line]:
