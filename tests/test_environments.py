@@ -81,9 +81,16 @@ def test_an_environment_that_a_manager_keeps_elsewhere_is_no_way_to_green(
     assert sprung(trap, "command", tmp_path, environ) == []
 
 
+NODE = pytest.mark.needs("node")
+TRAPPED = [
+    pytest.param(number, id=trap.name, marks=NODE if trap.gate.startswith("node ") else ())
+    for number, trap in enumerate(TRAPS)
+]
+
+
 @pytest.mark.slow
 @pytest.mark.in_place("how each trap is laid is in the table")
-@pytest.mark.parametrize("number", range(len(TRAPS)), ids=[trap.name for trap in TRAPS])
+@pytest.mark.parametrize("number", TRAPPED)
 def test_every_trap_is_found_however_it_is_laid(
     tmp_path: Path, environ: Environ, number: int
 ) -> None:
