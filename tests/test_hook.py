@@ -195,7 +195,8 @@ def test_slow_gates_are_stopped_in_time_and_do_not_block(project: Project) -> No
     since = time.monotonic()
     answer, _ = called(project, timeout_s=4)
     assert time.monotonic() - since < 100
-    assert "took longer than 2 s" in str(answer["systemMessage"])
+    # less than the limit is left for the gates: the turn was judged before
+    assert re.search(r"the gates took longer than [012] s", str(answer["systemMessage"]))
     assert "decision" not in answer
 
 

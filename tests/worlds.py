@@ -151,6 +151,10 @@ class _InWorld(Effects, kw_only=True):
     def pin(self, _snapshot: str) -> None:
         """Nothing here has objects of git."""
 
+    def unproven(self, _progress: Progress) -> tuple[str, ...]:
+        """No fault is planted here."""
+        return ()
+
     def open_reviews(self, progress: Progress) -> tuple[OpenReview, ...]:
         return tuple(
             OpenReview(
