@@ -16,6 +16,7 @@ from atlas_retry.cli import options, output
 from atlas_retry.cli.app import app, examples
 from atlas_retry.errors import AtlasError, UsageError
 from atlas_retry.events import Emit, Notice
+from atlas_retry.gates.lines import run_fixers
 from atlas_retry.gates.plan import Plan, Reuse
 from atlas_retry.gates.results import redacted_gate
 from atlas_retry.gates.state import is_writer
@@ -335,15 +336,14 @@ def _run(
     opened: OpenWorkspace, chosen: Sequence[Gate], how: Plan, shown: Emit, *, fix: bool
 ) -> Validation:
     """Run fixers and gates; if one may write files, take a snapshot for `atlas undo` first."""
-    from atlas_retry.gates.lines import run_fixers
-    from atlas_retry.history import validated
-
     may_write = opened.has_git and any(is_writer(gate) or (fix and gate.fix) for gate in chosen)
     git = held = None
     with suppress(AtlasError):  # the gates run even if the repository is unusable
         git = opened.git if may_write else None
     with ExitStack() as stack:
         if git:
+            from atlas_retry.history import validated
+
             held = stack.enter_context(validated.holding(git, opened.tracker.snapshot))
         paths = {*run_fixers(chosen, how, shown)} if fix else set()
         validation = run_gates(chosen, how, shown)

@@ -38,7 +38,7 @@ def still_failing(state: ValidationState, order: Sequence[int]) -> dict[int, Gat
 
     def report_failed(result: GateResult) -> None:
         if _fails_again(result, earlier[result.name]):
-            report(known.get(result.name, result), state)
+            report_final(known.get(result.name, result), state)
 
     restore = state.restore_unstaged
     ran = run_lines([*jobs.values()], state.plan, state.emit, report_failed, restore=restore)
@@ -57,7 +57,7 @@ def _fails_again(result: GateResult, before: GateResult) -> bool:
     return shares_problem(result, before)
 
 
-def report(result: GateResult, state: ValidationState) -> None:
+def report_final(result: GateResult, state: ValidationState) -> None:
     """Report a result, unless the gate may run again."""
     if not may_be_flaky(result, state):
         state.emit(GateFinished(result=result))

@@ -7,6 +7,7 @@ settings are the same for all gates and at the end: stale gates run again, once.
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import groupby
 
 from msgspec.structs import replace
@@ -24,7 +25,14 @@ from atlas_retry.events import (
 from atlas_retry.gates.files import why_not_run
 from atlas_retry.gates.lines import Job, run_lines
 from atlas_retry.gates.plan import Plan, Reuse, log_name, losses
-from atlas_retry.gates.reruns import held, may_be_flaky, passing_now, report, rerun, still_failing
+from atlas_retry.gates.reruns import (
+    held,
+    may_be_flaky,
+    passing_now,
+    report_final,
+    rerun,
+    still_failing,
+)
 from atlas_retry.gates.results import changing, redacted_gate, skipped
 from atlas_retry.gates.state import FINAL, PENDING, ValidationState, is_writer, reads
 from atlas_retry.model import ExtraRun, Gate, GateResult, Kind, Status, Validation
@@ -186,8 +194,8 @@ def _run_readers(state: ValidationState, group: tuple[int, ...]) -> None:
     results = still_failing(state, order)
     whole = [(number, state.gates[number]) for number in order if number not in results]
     jobs = [Job(gate=gate, line=gate.run, log_name=log_name(n, gate)) for n, gate in whole]
-    restore = state.restore_unstaged
-    ran = run_lines(jobs, plan, state.emit, lambda result: report(result, state), restore=restore)
+    tell, restore = partial(report_final, state=state), state.restore_unstaged
+    ran = run_lines(jobs, plan, state.emit, tell, restore=restore)
     results |= {number: result for (number, _), result in zip(whole, ran, strict=True)}
     results = {number: results[number] for number in group}
     state.look(group)

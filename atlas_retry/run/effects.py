@@ -67,14 +67,11 @@ from atlas_retry.run.budget import SharedBudget
 from atlas_retry.run.checked_out import as_checked_out
 from atlas_retry.run.decide import decide, last_attempt
 from atlas_retry.run.held import for_review
-from atlas_retry.run.introducing import introduced
 from atlas_retry.run.open import OpenWorkspace, failing_gates, plan, remember
 from atlas_retry.run.progress import Contents, Elsewhere, Progress, Run, Taken
-from atlas_retry.run.proving import unproven
 from atlas_retry.run.triage import against_baseline, until_compared
 from atlas_retry.run.uncommitted import deleted_ignored, generated, lost_work, recorded
 from atlas_retry.run.undecided import undecided
-from atlas_retry.source.hunks import hunks_of
 from atlas_retry.text import reinstalling
 from atlas_retry.text.json_text import encodable
 from atlas_retry.text.redaction import redact
@@ -299,6 +296,9 @@ class Effects(Struct, kw_only=True):
         """Faults in what attempts changed with which no test fails, if that is asked for."""
         if self.opened.settings.retry.prove == "off":
             return ()
+        from atlas_retry.run.proving import unproven
+        from atlas_retry.source.hunks import hunks_of
+
         paths = [change.path for change in self.changes(progress.origin, progress.current)]
         before, after = self.read(progress.origin, paths), self.read(progress.current, paths)
         touched = {path: [*hunks_of(path, before[path], after[path])] for path in paths}
@@ -463,6 +463,8 @@ class Effects(Struct, kw_only=True):
         return next_request(self.opened, prompt, scratch, progress, number), str(prompt_file)
 
     def _find_introduced(self, failed: Validation, scratch: Path) -> None:
+        from atlas_retry.run.introducing import introduced
+
         found = introduced(self.opened, failed, scratch, self.emit)
         if found:
             self.emit(Notice(text=f"  {found.test} fails since {found.place} of your change"))

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from atlas_retry import state_dir
 from atlas_retry.diagnostics.counting import shares_problem
-from atlas_retry.diagnostics.selecting import reproducing
+from atlas_retry.diagnostics.selecting import reproducing_each
 from atlas_retry.errors import UsageError, WorkspaceError
 from atlas_retry.events import Emit, GateRanAgain
 from atlas_retry.gates.validation import run_gates
@@ -24,7 +24,7 @@ from atlas_retry.workspace.git import user_environment
 from atlas_retry.workspace.isolation import isolated
 from atlas_retry.workspace.snapshot.trees import (
     SUBMODULE,
-    DirectoryTree,
+    contents,
     revision_tree,
     source_tree,
 )
@@ -99,9 +99,11 @@ def _reproduced(opened: OpenWorkspace, failed: Validation) -> Iterator[tuple[Gat
     """Gates that run one failing test, and their result with its problem alone."""
     gates = {gate.name: gate for gate in opened.settings.gates}
     for result in failed.failures:
-        for test in result.diagnostics:
-            line = reproducing(result, test) if result.kind is Kind.TEST else None
-            if line and result.name in gates:
+        if result.kind is not Kind.TEST or result.name not in gates:
+            continue
+        tests = result.diagnostics
+        for test, line in zip(tests, reproducing_each(result, tests), strict=True):
+            if line:
                 alone = replace(gates[result.name], run=line, recheck=None, fix=None, report=None)
                 yield alone, replace(result, diagnostics=(test,))
 
@@ -117,18 +119,13 @@ def _change(opened: OpenWorkspace) -> _Change | None:
             return None
         was, now = revision_tree(root, base, paths, environ=environ), source_tree(root)
         files = [path for path in paths if was.mode(path) != SUBMODULE]
-        before, after = was.contents(files), {path: _file(now, path) for path in files}
+        before, after = was.contents(files), contents(now, files)
     except (UsageError, WorkspaceError):
         return None
     ordered = sorted(files, key=lambda path: (not is_test(path), path))
     found = (hunks_of(path, before[path], after[path]) for path in ordered)
     hunks = tuple(chain.from_iterable(found))
     return _Change(before=before, after=after, hunks=hunks) if len(hunks) <= MAX_HUNKS else None
-
-
-def _file(tree: DirectoryTree, path: str) -> File:
-    mode, content = tree.mode(path), tree.read(path)
-    return None if mode is None or content is None else (mode, content)
 
 
 def _run_with(

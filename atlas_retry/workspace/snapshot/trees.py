@@ -6,7 +6,7 @@ from functools import cached_property
 from itertools import product
 from pathlib import Path
 
-from atlas_retry.model import Change, ChangeStatus
+from atlas_retry.model import Change, ChangeStatus, Tree
 from atlas_retry.workspace import place
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.files import Stat, StoredFile, differing, git_mode
@@ -36,6 +36,15 @@ SUBMODULE = "160000"
 MAX_SOURCE_BYTES = 16 << 20
 
 
+def contents(tree: Tree, paths: Iterable[str]) -> Contents:
+    """Mode and content of each of these paths; None if there is no such file."""
+    files = ((path, tree.mode(path), tree.read(path)) for path in paths)
+    return {
+        path: None if mode is None or content is None else (mode, content)
+        for path, mode, content in files
+    }
+
+
 class ObjectTree:
     """A tree of git objects. Contents are cached once read."""
 
@@ -60,11 +69,7 @@ class ObjectTree:
         """Mode and content of each of these paths; None if there is no such file."""
         paths = sorted(paths)
         self.preload(paths)
-        files = ((path, self.mode(path), self.read(path)) for path in paths)
-        return {
-            path: None if mode is None or content is None else (mode, content)
-            for path, mode, content in files
-        }
+        return contents(self, paths)
 
     def read(self, path: str) -> bytes | None:
         """As in `model.Tree`; for a submodule, the id of its commit."""
