@@ -10,15 +10,28 @@ Interrupted                 ended by a signal; not an error
 """
 
 from collections.abc import Iterable, Sequence
+from enum import IntEnum
 from typing import ClassVar
 
 from msgspec import Struct
 
 
+class ExitCode(IntEnum):
+    """How a command ended; a signal ends it with 128 + its number."""
+
+    OK = 0
+    FAILED = 1
+    """Gates fail, or what was asked for is not so."""
+    USAGE = 2
+    """The command line or the configuration cannot be used."""
+    BROKEN = 3
+    """What it needs is not there: an agent, git, a program of a gate."""
+
+
 class AtlasError(Exception):
     """Something the user must fix; the message says what and where, the remedy what to do next."""
 
-    exit_code: ClassVar[int] = 3
+    exit_code: ClassVar[ExitCode] = ExitCode.BROKEN
 
     def __init__(self, message: str, *, remedy: str | None = None) -> None:
         super().__init__(message)
@@ -29,7 +42,7 @@ class AtlasError(Exception):
 class UsageError(AtlasError):
     """The command line asks for something impossible."""
 
-    exit_code: ClassVar[int] = 2
+    exit_code: ClassVar[ExitCode] = ExitCode.USAGE
 
 
 class Place(Struct, frozen=True):
@@ -48,7 +61,7 @@ class Place(Struct, frozen=True):
 class ConfigError(AtlasError):
     """A configuration that cannot be used. It is never replaced by defaults."""
 
-    exit_code: ClassVar[int] = 2
+    exit_code: ClassVar[ExitCode] = ExitCode.USAGE
 
     def __init__(
         self,

@@ -10,15 +10,13 @@ if TYPE_CHECKING:
 
     from atlas_retry.errors import AtlasError
 
-BROKEN = 3
-
 
 def main(arguments: "Sequence[str] | None" = None) -> None:
     """Run the command line and exit: 0 green, 1 gates fail, 2 usage, 3 broken, 128 + signal."""
     words = sys.argv[1:] if arguments is None else list(arguments)
     _end_quietly_on_int()
     from atlas_retry.cli import streams
-    from atlas_retry.errors import AtlasError
+    from atlas_retry.errors import AtlasError, ExitCode
 
     streams.settle()
     from atlas_retry.cli.command_line import run_command
@@ -35,7 +33,7 @@ def main(arguments: "Sequence[str] | None" = None) -> None:
 
         write_error(end.error or AtlasError("the command ended without a result"), end.code)
         sys.stdout.flush()
-    sys.exit(BROKEN if why and end.code == 0 else end.code)
+    sys.exit(ExitCode.BROKEN if why and end.code == ExitCode.OK else end.code)
 
 
 def _end_quietly_on_int() -> None:
@@ -53,17 +51,18 @@ def _end_quietly_on_int() -> None:
 class _End:
     """How a command line ended."""
 
-    code: int = BROKEN
-    error: "AtlasError | None" = None
+    def __init__(self, code: int) -> None:
+        self.code = code
+        self.error: AtlasError | None = None
 
 
 @contextmanager
 def _exit_code() -> "Iterator[_End]":
     """Run a command line within; an error that ends it is printed, and decides its exit code."""
-    from atlas_retry.errors import AtlasError, Interrupted
+    from atlas_retry.errors import AtlasError, ExitCode, Interrupted
     from atlas_retry.process import handle_signals
 
-    end = _End()
+    end = _End(ExitCode.BROKEN)
     try:
         with handle_signals():
             yield end

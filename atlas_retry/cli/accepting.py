@@ -12,7 +12,7 @@ from atlas_retry.agents.lack import INSIDE_AGENT
 from atlas_retry.cli import here, history, options
 from atlas_retry.cli.app import app, examples
 from atlas_retry.cli.documents import AcceptDocument, write
-from atlas_retry.errors import UsageError
+from atlas_retry.errors import ExitCode, UsageError
 from atlas_retry.history import archive, reviews
 from atlas_retry.reports.screen.lines import printable
 from atlas_retry.run.held import is_pickable
@@ -29,7 +29,7 @@ def accept(
     ] = None,
     *,
     json: options.Json = False,
-) -> int:
+) -> ExitCode:
     """Accept the changes that a run held or left for review; only a person can."""
     words = shlex.join((run, path) if path else (run,))
     only_a_person(f"atlas accept {words}", os.environ, has_terminal=sys.stdin.isatty())
@@ -39,10 +39,10 @@ def accept(
     done = reviews.accept(here.home(), here.root(), run, path)
     if json:
         write(AcceptDocument(accepted=tuple(one.review for one in done)))
-        return 0
+        return ExitCode.OK
     for line in hunk_lines(done, "accepted: "):
         print(printable(line))
-    return 0
+    return ExitCode.OK
 
 
 def _held(run: str) -> str | None:

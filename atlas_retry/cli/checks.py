@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from atlas_retry import config
 from atlas_retry.cli import options, output
 from atlas_retry.cli.app import app, examples
-from atlas_retry.errors import AtlasError, UsageError
+from atlas_retry.errors import AtlasError, ExitCode, UsageError
 from atlas_retry.events import Emit, Notice
 from atlas_retry.gates.lines import run_fixers
 from atlas_retry.gates.plan import Plan, Reuse
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from atlas_retry.cli.proposing import Checks
     from atlas_retry.workspace.changed import Changed
 
-OK, FAILED, BROKEN = 0, 1, 3
 NOT_RUN = (Status.BROKEN, Status.SKIPPED)
 
 
@@ -103,7 +102,7 @@ def validate(
     list_only: Annotated[
         bool, typer.Option("--list", help="List the gates and their commands without running them.")
     ] = False,
-) -> int:
+) -> ExitCode:
     """Run the project's gates.
 
     Without a configuration, run those that `atlas init` would write.
@@ -160,7 +159,7 @@ def validate(
 
         write_receipt(receipt, opened, chosen, validation, sign=sign, base=base)
     output.publish_validation(validation, opened, targets, open_reviews, as_json=json)
-    return exit_code_of(validation) or (FAILED if open_reviews else OK)
+    return exit_code_of(validation) or (ExitCode.FAILED if open_reviews else ExitCode.OK)
 
 
 def _place(path: Path, config_file: Path | None, only: Sequence[str] | None) -> str:
@@ -186,7 +185,7 @@ def _origins(
     return {}
 
 
-def _short_form(kind: str) -> Callable[..., int]:
+def _short_form(kind: str) -> Callable[..., ExitCode]:
     """The command that runs the gates of one kind, with the options that most people need."""
 
     def validate_kind(
@@ -198,7 +197,7 @@ def _short_form(kind: str) -> Callable[..., int]:
         quiet: options.Quiet = 0,
         verbose: options.Verbose = 0,
         plain: options.Plain = False,
-    ) -> int:
+    ) -> ExitCode:
         return validate(
             path,
             only=[kind],
@@ -307,16 +306,16 @@ def _checked_base(opened: OpenWorkspace, base: str) -> str:
     return commit_id(opened.root, opened.git.environ, base)
 
 
-def _print_gates(gates: Sequence[Gate], *, as_json: bool) -> int:
+def _print_gates(gates: Sequence[Gate], *, as_json: bool) -> ExitCode:
     from atlas_retry.cli.documents import GatesDocument, write
 
     if as_json:
         write(GatesDocument(gates=tuple(redacted_gate(gate) for gate in gates)))
-        return OK
+        return ExitCode.OK
     width = max((len(gate.name) for gate in gates), default=0)
     for gate in gates:
         print(f"{gate.kind:<10}  {gate.name:<{width}}  {redacted_gate(gate).run or gate.prompt}")
-    return OK
+    return ExitCode.OK
 
 
 def _opened(
@@ -435,8 +434,8 @@ def _name_unheld(opened: OpenWorkspace, paths: Collection[str], shown: Emit) -> 
     shown(Notice(level=Level.WARNING, text=text))
 
 
-def exit_code_of(validation: Validation) -> int:
+def exit_code_of(validation: Validation) -> ExitCode:
     """0 passed, 1 gates fail, 3 a required gate cannot be run."""
     if validation.broken:
-        return BROKEN
-    return OK if validation.success else FAILED
+        return ExitCode.BROKEN
+    return ExitCode.OK if validation.success else ExitCode.FAILED

@@ -9,9 +9,8 @@ import typer
 from typer._click.exceptions import ClickException, NoArgsIsHelpError
 
 from atlas_retry.cli.app import app
-from atlas_retry.errors import UsageError
+from atlas_retry.errors import ExitCode, UsageError
 
-USAGE = 2
 MODULES = {
     "accepting": "accept",
     "checks": "validate format lint test",
@@ -62,11 +61,11 @@ def run_command(words: Sequence[str]) -> int:
         code = end.code
     except NoArgsIsHelpError as error:
         error.show()
-        return USAGE
+        return ExitCode.USAGE
     except ClickException as error:
         raise _usage_error(error) from error
     except typer.Abort:
-        return 1
+        return ExitCode.FAILED
     return code if isinstance(code, int) else 0
 
 

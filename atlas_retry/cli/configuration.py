@@ -32,17 +32,16 @@ def show(
     *,
     config_file: options.ConfigFile = None,
     json: options.Json = False,
-) -> int:
+) -> None:
     """Print every effective value and where it comes from."""
     _check_folder(path)
     rows = config.explain(path.resolve(), environ=os.environ, overrides=config.naming(config_file))
     if json:
         documents.write(documents.ConfigurationDocument(values=rows))
-        return 0
+        return
     width = max(len(row.key) for row in rows)
     for row in rows:
         print(f"{row.key:<{width}}  {row.value}  ({row.origin})")
-    return 0
 
 
 @config_app.command(epilog=examples("atlas config check"))
@@ -51,7 +50,7 @@ def check(
     *,
     config_file: options.ConfigFile = None,
     json: options.Json = False,
-) -> int:
+) -> None:
     """Check the configuration, and warn of what is unwise, and of gates that may check nothing."""
     _check_folder(path)
     settings = config.load(path.resolve(), environ=os.environ, overrides=config.naming(config_file))
@@ -63,11 +62,10 @@ def check(
     if json:
         gates, sources = len(settings.gates), tuple(settings.sources)
         documents.write(documents.CheckDocument(gates=gates, sources=sources, warnings=warnings))
-        return 0
+        return
     for warning in warnings:
         print(f"warning: {warning}", file=sys.stderr)
     print(f"{counted(len(settings.gates), 'gate')}, read from {', '.join(settings.sources)}")
-    return 0
 
 
 def _check_folder(path: Path) -> None:
@@ -89,7 +87,7 @@ def _last(settings: Settings, root: Path) -> tuple[GateResult, ...]:
 def take(
     revision: Annotated[str, typer.Argument(metavar="REV", help="A revision of git.")],
     path: options.Folder = Path(),
-) -> int:
+) -> None:
     """Replace the configuration in the work tree by that of a revision.
 
     For changes by strangers, who must not choose the commands.
@@ -109,7 +107,6 @@ def take(
         entry = StoredFile(mode=base.mode(name) or "", oid="")
         place.put(root, name, entry, base.read(name) or b"")
     print(f"configuration of {revision}: {', '.join(taken) or 'none'}")
-    return 0
 
 
 def _files_of(name: str, root: Path, reads: config.Read) -> list[str]:
@@ -124,7 +121,6 @@ def schema(
     report: Annotated[
         bool, typer.Option(help="Print the schema of atlas's JSON documents instead.")
     ] = False,
-) -> int:
+) -> None:
     """Print the JSON Schema of the configuration, for editors."""
     print(encode(documents.schema() if report else config.schema()), end="")
-    return 0

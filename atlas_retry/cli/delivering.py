@@ -16,7 +16,7 @@ from atlas_retry.cli import here, options
 from atlas_retry.cli.app import app, examples
 from atlas_retry.cli.documents import DeliveryDocument, write
 from atlas_retry.cli.history import run_of, workspace_of
-from atlas_retry.errors import AtlasError, UsageError, WorkspaceError
+from atlas_retry.errors import AtlasError, ExitCode, UsageError, WorkspaceError
 from atlas_retry.history import archive, commits, rescue
 from atlas_retry.history.commits import Made
 from atlas_retry.history.states import RunState
@@ -29,7 +29,6 @@ from atlas_retry.workspace.isolation.lock import lock
 NO_AUTO_FIX = "no-auto-fix"
 PUSH_TIMEOUT_S = 600.0
 GH_TIMEOUT_S = 60.0
-DELIVERED, NOT_DELIVERED = 0, 1
 
 
 @app.command(epilog=examples("atlas deliver --patch fix.patch"))
@@ -56,7 +55,7 @@ def deliver(
     ] = 3,
     force: Annotated[bool, typer.Option(help="Deliver a run that was undone.")] = False,
     json: options.Json = False,
-) -> int:
+) -> ExitCode:
     """Deliver the changes of a green run as a patch, a branch or a pull request.
 
     The commit has exactly its files, and the commit that it started from as parent.
@@ -66,7 +65,7 @@ def deliver(
         code = _deliver(run, Form(apply, patch, branch, push, pr, remote), max_pushes, force=force)
     if json:
         notes = tuple(said.getvalue().splitlines())
-        write(DeliveryDocument(delivered=code == DELIVERED, notes=notes))
+        write(DeliveryDocument(delivered=code == ExitCode.OK, notes=notes))
     return code
 
 
@@ -81,7 +80,7 @@ class Form(Struct, frozen=True):
     remote: str
 
 
-def _deliver(run: str | None, form: Form, max_pushes: int, *, force: bool) -> int:
+def _deliver(run: str | None, form: Form, max_pushes: int, *, force: bool) -> ExitCode:
     apply, patch, branch = form.apply, form.patch, form.branch
     push, pr, remote = form.push, form.pr, form.remote
     to_branch = bool(branch or pr)
@@ -98,7 +97,7 @@ def _deliver(run: str | None, form: Form, max_pushes: int, *, force: bool) -> in
     if patch:
         _write(patch, made.patch)
     if not to_branch:
-        return DELIVERED
+        return ExitCode.OK
     own = f"atlas/{text.rstrip().rpartition(': ')[2]}"  # the trailer names the run
     return _to_branch(ws, text, made, branch or own, remote if push or pr else "", pr=pr)
 
@@ -169,7 +168,9 @@ def _delivery(row: RunRow) -> Delivery:
         )
 
 
-def _to_branch(ws: Workspace, text: str, made: Made, branch: str, remote: str, *, pr: bool) -> int:
+def _to_branch(
+    ws: Workspace, text: str, made: Made, branch: str, remote: str, *, pr: bool
+) -> ExitCode:
     has_gh = shutil.which("gh") is not None
     if pr and not has_gh:
         raise AtlasError(
@@ -189,7 +190,7 @@ def _to_branch(ws: Workspace, text: str, made: Made, branch: str, remote: str, *
         elif pr:
             asked = ("--head", branch, "--title", text.partition("\n")[0], "--body-file", "-")
             print(_gh(ws.root, "pr", "create", *asked, stdin=body).strip())
-    return DELIVERED
+    return ExitCode.OK
 
 
 def _push(ws: Workspace, made: Made, branch: str, remote: str) -> None:
@@ -214,9 +215,9 @@ def _write(file: Path, content: bytes) -> None:
     print(f"{file}: git am --keep-cr {file}")
 
 
-def _refused(why: str) -> int:
+def _refused(why: str) -> ExitCode:
     print(f"nothing is delivered: {why}")
-    return NOT_DELIVERED
+    return ExitCode.FAILED
 
 
 # --- GitHub's pull requests through `gh` -----------------------------------------------------

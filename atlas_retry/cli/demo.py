@@ -15,7 +15,7 @@ from atlas_retry import agents
 from atlas_retry.cli import options
 from atlas_retry.cli.app import app, examples
 from atlas_retry.cli.run_output import exit_code_of
-from atlas_retry.errors import AgentError
+from atlas_retry.errors import AgentError, ExitCode
 from atlas_retry.history.values import Order
 from atlas_retry.model import Outcome
 from atlas_retry.reports.screen.console import Printer, screen
@@ -39,12 +39,12 @@ def demo(
         typer.Option(metavar="BACKEND", help="scripted costs nothing; claude-code spends money."),
     ] = "scripted",
     plain: options.Plain = False,
-) -> int:
+) -> ExitCode:
     """Show a whole run on a scratch project in a few seconds, without key or network."""
     return show(agent, os.environ, screen(os.environ, plain=plain))
 
 
-def show(agent: str, environ: Mapping[str, str], on: Printer) -> int:
+def show(agent: str, environ: Mapping[str, str], on: Printer) -> ExitCode:
     """Run the demo and show it on a screen; 0 if the project ended green."""
     _check_agent(agent, environ)
     with tempfile.TemporaryDirectory(prefix="atlas-demo-") as scratch:

@@ -12,7 +12,7 @@ from atlas_retry.cli import options
 from atlas_retry.cli.app import examples, fleet_app
 from atlas_retry.cli.documents import FleetReportDocument, write
 from atlas_retry.cli.output import print_commands
-from atlas_retry.errors import UsageError
+from atlas_retry.errors import ExitCode, UsageError
 from atlas_retry.reports.documents import encode
 from atlas_retry.text.own_environment import installing
 
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from atlas_retry.fleet.batch import BatchStatus
     from atlas_retry.fleet.client import Live
     from atlas_retry.fleet.store import Store
-
-GREEN, NOT_GREEN = 0, 1
 
 
 @fleet_app.command(
@@ -40,7 +38,7 @@ def worker(
     max_cost_usd: options.MaxCostUsd = None,
     max_attempts: options.MaxAttempts = None,
     max_minutes: options.MaxMinutes = None,
-) -> int:
+) -> ExitCode:
     """Execute the runs of batches until it is stopped.
 
     Its limits override those of a manifest.
@@ -67,7 +65,7 @@ def worker(
     )
 
     connection.ask(server, lambda client: work(client, queue, slots, at))
-    return GREEN
+    return ExitCode.OK
 
 
 @fleet_app.command(
@@ -84,7 +82,7 @@ def start(
     batch: Annotated[
         str | None, typer.Option("--id", help="Id of the batch; by default file name and time.")
     ] = None,
-) -> int:
+) -> ExitCode:
     """Start a batch, and print its id."""
     _require()
     from atlas_retry.fleet import client
@@ -96,7 +94,7 @@ def start(
     client.ask(server, lambda to: client.start(to, queue, place, name, whole))
     print(name)
     print_commands("next", f"atlas fleet status {name}")
-    return GREEN
+    return ExitCode.OK
 
 
 @fleet_app.command(epilog=examples("atlas fleet status ruff-0.18"))
@@ -106,7 +104,7 @@ def status(
     server: options.Server = None,
     wait: Annotated[bool, typer.Option(help="Wait until the batch has ended.")] = False,
     json: options.Json = False,
-) -> int:
+) -> ExitCode:
     """Show the progress of a batch; with --wait exit with 0 if all ended green, else 1."""
     _require()
     from atlas_retry.fleet import client
@@ -115,7 +113,7 @@ def status(
         client.ask(server, lambda to: client.wait(to, batch))
     live = client.ask(server, lambda to: client.live(to, batch))
     print(encode(live) if json else "\n".join(_lines(live)), end="" if json else "\n")
-    return _code(live.status) if wait else GREEN
+    return _code(live.status) if wait else ExitCode.OK
 
 
 @fleet_app.command(epilog=examples("atlas fleet pause ruff-0.18 --why 'the registry is down'"))
@@ -126,19 +124,19 @@ def pause(
     why: Annotated[
         str, typer.Option(metavar="TEXT", help="The reason, shown in the status.")
     ] = "by hand",
-) -> int:
+) -> ExitCode:
     """Start no more runs; let the running ones finish."""
     return _signal(server, batch, "pause", why)
 
 
 @fleet_app.command(epilog=examples("atlas fleet resume ruff-0.18"))
-def resume(batch: options.Batch, *, server: options.Server = None) -> int:
+def resume(batch: options.Batch, *, server: options.Server = None) -> ExitCode:
     """Continue a batch that was paused, by hand or for a common cause."""
     return _signal(server, batch, "resume")
 
 
 @fleet_app.command(epilog=examples("atlas fleet stop ruff-0.18"))
-def stop(batch: options.Batch, *, server: options.Server = None) -> int:
+def stop(batch: options.Batch, *, server: options.Server = None) -> ExitCode:
     """End a batch and its running runs."""
     return _signal(server, batch, "stop")
 
@@ -155,7 +153,7 @@ def report(
         Path | None, typer.Option(metavar="FILE", help="Also write a self-contained page.")
     ] = None,
     json: options.Json = False,
-) -> int:
+) -> ExitCode:
     """Show how each repository ended, what fixed it, and its cost."""
     _require()
     from atlas_retry.fleet import client
@@ -192,17 +190,17 @@ def _store(url: str) -> "Store":
     return Store(url)
 
 
-def _signal(server: str | None, batch: str, name: str, *arguments: str) -> int:
+def _signal(server: str | None, batch: str, name: str, *arguments: str) -> ExitCode:
     _require()
     from atlas_retry.fleet import client
 
     client.ask(server, lambda to: client.signal(to, batch, name, *arguments))
-    return GREEN
+    return ExitCode.OK
 
 
-def _code(status: "BatchStatus") -> int:
+def _code(status: "BatchStatus") -> ExitCode:
     green = sum(items for ending, items in status.ended.items() if ending.is_green)
-    return GREEN if green == status.items else NOT_GREEN
+    return ExitCode.OK if green == status.items else ExitCode.FAILED
 
 
 def _lines(live: "Live") -> list[str]:

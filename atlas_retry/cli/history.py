@@ -24,7 +24,7 @@ from atlas_retry.cli.documents import (
     write,
 )
 from atlas_retry.cli.output import print_commands
-from atlas_retry.errors import StateError, UsageError, WorkspaceError
+from atlas_retry.errors import ExitCode, StateError, UsageError, WorkspaceError
 from atlas_retry.events import seconds_of
 from atlas_retry.guard.places import is_product
 from atlas_retry.history import archive, database, entries, identity, pruning, rescue, telling
@@ -57,7 +57,7 @@ def log(
     ] = None,
     *,
     json: options.Json = False,
-) -> int:
+) -> None:
     """List the runs of this workspace, or show the timeline of one."""
     root = here.root()
     follow(root)
@@ -68,7 +68,7 @@ def log(
                 write(LogDocument(runs=tuple(rows)))
             else:
                 _show(telling.list_of(rows))
-            return 0
+            return
         row = _seen(archive.find(connection, run, str(root)))
         moves = archive.transitions(connection, row.id)
     steps = telling.timeline(here.home() / "runs" / row.id, moves)
@@ -76,7 +76,6 @@ def log(
         write(TimelineDocument(run=row, steps=steps))
     else:
         _show(telling.timeline_text(row, steps))
-    return 0
 
 
 def _seen(row: RunRow) -> RunRow:
@@ -89,7 +88,7 @@ def diff(
     attempt: Annotated[str | None, typer.Argument(metavar="[N]", help="An attempt.")] = None,
     *,
     json: options.Json = False,
-) -> int:
+) -> None:
     """Print the changes of a run, or of one of its attempts."""
     row = run_of(run, "diff", *filter(None, (run, attempt)))
     ws = workspace_of(row)
@@ -99,13 +98,12 @@ def diff(
         whole = text.decode("utf-8", "surrogateescape")
 
         write(DiffDocument(run_id=row.id, attempt=attempt, patch=whole))
-        return 0
+        return
     sys.stdout.flush()
     sys.stdout.buffer.write(text)
     if not text:
         of = f"attempt {attempt} of run {row.id}" if attempt else f"run {row.id}"
         print(f"{of} left no change", file=sys.stderr)
-    return 0
 
 
 @app.command(epilog=examples("atlas pick 20260131 2", "atlas pick 20260131 2 --held"))
@@ -124,7 +122,7 @@ def pick(
         typer.Option(help="Merge into what the file is now; refuse where both changed a place."),
     ] = False,
     json: options.Json = False,
-) -> int:
+) -> ExitCode:
     """Set the workspace to the files of one attempt."""
     if path and held:
         raise UsageError("--path and --held exclude each other")
@@ -177,7 +175,7 @@ def _refused(row: RunRow, number: str) -> frozenset[str]:
 
 
 @app.command(epilog=examples("atlas undo", "atlas undo 20260131"))
-def undo(run: options.Run = None, *, json: options.Json = False) -> int:
+def undo(run: options.Run = None, *, json: options.Json = False) -> ExitCode:
     """Restore the files from before a run, a turn of Claude Code, or gates that changed files.
 
     The present files are kept: `atlas pick` restores them.
@@ -279,7 +277,7 @@ def prune(
     days: Annotated[float, typer.Option(help="Drop runs older than N days.", min=0)] = 30.0,
     dry_run: Annotated[bool, typer.Option(help="List the runs that would be dropped.")] = False,
     json: options.Json = False,
-) -> int:
+) -> None:
     """Drop old runs and their snapshots, but never the newest run of a workspace."""
     if not days <= MAX_DAYS:
         raise UsageError(f"--days {days}: a number from 0 to {MAX_DAYS} is expected")
@@ -291,7 +289,6 @@ def prune(
     what = "would be dropped" if dry_run else "dropped"
     last = f"{len(rows)} runs {what}; their costs and verdicts stay in atlas stats"
     print(last, file=sys.stderr if json else sys.stdout)
-    return 0
 
 
 def run_of(run: str | None, *words: str) -> RunRow:
@@ -339,14 +336,14 @@ def _report(
     others: Sequence[str] = (),
     *,
     as_json: bool = False,
-) -> int:
+) -> ExitCode:
     """Print the result; 1 if some files are not as the headline says."""
     is_whole = not any((done.conflicts, done.git_conflicts, done.lost, done.differs))
     if as_json:
         write(RestoredDocument.of(row.id, done, success=is_whole))
     else:
         _show(telling.restoration_text(row, done, name, headline, others))
-    return 0 if is_whole else 1
+    return ExitCode.OK if is_whole else ExitCode.FAILED
 
 
 def _show(text: str) -> None:

@@ -11,7 +11,7 @@ import typer
 from atlas_retry import config
 from atlas_retry.cli import options, output
 from atlas_retry.cli.app import app, examples
-from atlas_retry.errors import UsageError
+from atlas_retry.errors import ExitCode, UsageError
 from atlas_retry.guard import Ruling, judge
 from atlas_retry.guard.judge import with_base_configuration
 from atlas_retry.guard.judge.replay import replayed
@@ -23,8 +23,6 @@ from atlas_retry.reports.screen.lines import printable
 from atlas_retry.run.briefing import preview
 from atlas_retry.run.folders import find
 
-CLEAN, VIOLATED = 0, 1
-
 
 @app.command(epilog=examples("atlas prompt", "atlas prompt --from report.json"))
 def prompt(
@@ -35,14 +33,13 @@ def prompt(
     max_chars: Annotated[
         int | None, typer.Option(help="Limit of the whole prompt, in characters.", min=200)
     ] = None,
-) -> int:
+) -> None:
     """Print the prompt that would be sent; spends nothing."""
     (folder,) = find([workspace], Path.cwd(), os.environ)
     recorded = output.recorded(start_from)
     flags = config.naming(config_file)
     text = preview(folder, os.environ, flags, recorded=recorded, max_chars=max_chars)
     sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
-    return 0
 
 
 @app.command(
@@ -70,7 +67,7 @@ def guard(
         bool, typer.Option(help="Re-run the failed gates without the held changes.")
     ] = False,
     json: options.Json = False,
-) -> int:
+) -> ExitCode:
     """Judge a change; exit with 1 if any of it is refused.
 
     Runs nothing of the project without --replay.
@@ -101,7 +98,7 @@ def guard(
     if output.on_github():
         text = annotations(one.diagnostic for one in findings)
         output.write_on_github(text, guard_summary(findings), to_stderr=json)
-    return VIOLATED if judgement.refused or (strict and judgement.held) else CLEAN
+    return ExitCode.FAILED if judgement.refused or (strict and judgement.held) else ExitCode.OK
 
 
 def _places(pair: str) -> tuple[Path, Path]:
@@ -111,13 +108,13 @@ def _places(pair: str) -> tuple[Path, Path]:
     return Path(before), Path(after)
 
 
-def _explained(rulings: Sequence["Ruling"], path: str) -> int:
+def _explained(rulings: Sequence["Ruling"], path: str) -> ExitCode:
     if not rulings:
         print(f"{path}: did not change")
     for ruling in rulings:
         answer = f"{ruling.answer.value}: {ruling.detail}" if ruling.answer else "kept"
         print(f"{path}: {ruling.mechanism}: {answer}")
-    return CLEAN
+    return ExitCode.OK
 
 
 def _show(findings: Sequence[Finding]) -> None:

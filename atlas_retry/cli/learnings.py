@@ -16,27 +16,26 @@ from atlas_retry.reports.screen.lines import harmless
 
 
 @learnings_app.callback(invoke_without_command=True, no_args_is_help=False)
-def list_by_default(context: typer.Context) -> int:
+def list_by_default(context: typer.Context) -> None:
     """List the learning records, or show, annotate or forget one."""
-    return list_all() if context.invoked_subcommand is None else 0
+    if context.invoked_subcommand is None:
+        list_all()
 
 
 @learnings_app.command("list", epilog=examples("atlas learnings list"))
-def list_all(*, json: options.Json = False) -> int:
+def list_all(*, json: options.Json = False) -> None:
     """List the learning records, newest first."""
     with here.journal() as connection:
         records = learning.every(connection)
     _write(records, learning.list_of(records), as_json=json)
-    return 0
 
 
 @learnings_app.command(epilog=examples("atlas learnings show lr-2026-01-31-001"))
-def show(record_id: options.RecordId, *, json: options.Json = False) -> int:
+def show(record_id: options.RecordId, *, json: options.Json = False) -> None:
     """Show one record."""
     with here.journal() as connection:
         record = learning.one(connection, record_id)
     _write([record], learning.page_of(record), as_json=json)
-    return 0
 
 
 def _write(records: Iterable[learning.Kept], text: str, *, as_json: bool) -> None:
@@ -52,19 +51,17 @@ def _write(records: Iterable[learning.Kept], text: str, *, as_json: bool) -> Non
 def note(
     record_id: options.RecordId,
     text: Annotated[str, typer.Argument(metavar="TEXT", help="The note, in your words.")],
-) -> int:
+) -> None:
     """Annotate a record: later prompts use your words instead of its own."""
     with database.opened(here.home()) as connection:
         learning.note(connection, record_id, text)
-    return 0
 
 
 @learnings_app.command(epilog=examples("atlas learnings forget lr-2026-01-31-001"))
-def forget(record_id: options.RecordId) -> int:
+def forget(record_id: options.RecordId) -> None:
     """Forget a record."""
     with database.opened(here.home()) as connection:
         learning.forget(connection, record_id)
-    return 0
 
 
 @app.command(epilog=examples("atlas stats --since 7d"))
@@ -78,17 +75,16 @@ def stats(
     export: Annotated[
         Literal["csv", "json"] | None, typer.Option(help="Print every run as one row.")
     ] = None,
-) -> int:
+) -> None:
     """Show fix rates, costs, and slow or flaky gates."""
     begin = statistics.moment(since, datetime.now(UTC))
     with here.journal() as connection:
         if export:
             rows = statistics.exported(connection, begin)
             sys.stdout.write(statistics.as_csv(rows) if export == "csv" else encode(rows))
-            return 0
+            return
         whole = statistics.statistics(connection, begin)
     if json:
         sys.stdout.write(encode(whole))
     else:
         sys.stdout.write(statistics.as_text(whole))
-    return 0

@@ -11,7 +11,7 @@ from atlas_retry.text.own_environment import installing
 
 
 @app.command(epilog=examples("atlas mcp"))
-def mcp(path: options.Folder = Path()) -> int:
+def mcp(path: options.Folder = Path()) -> None:
     """Serve validation, failures, the guard and undo to an agent, on standard input and output."""
     if not find_spec("mcp"):
         raise UsageError(
@@ -21,4 +21,3 @@ def mcp(path: options.Folder = Path()) -> int:
     from atlas_retry.cli.mcp_tools import server
 
     server(config.root_of(path.resolve())).run()
-    return 0

@@ -42,7 +42,7 @@ def init(
     json: options.Json = False,
     verbose: options.Verbose = 0,
     plain: options.Plain = False,
-) -> int:
+) -> None:
     """Look at the project, try its gates once, and write `.atlas/config.yaml`.
 
     Each gate runs on a copy of the project, at most two minutes; no file of the project changes.
@@ -50,7 +50,7 @@ def init(
     if not path.is_dir():
         raise UsageError(f"{path.resolve()} is not a directory")
     how = How(print_only=print_only, tries=not no_try, json=json, verbose=verbose, plain=plain)
-    return initialise(path.resolve(), os.environ, how)
+    initialise(path.resolve(), os.environ, how)
 
 
 class How(Struct, frozen=True, kw_only=True):
@@ -63,8 +63,8 @@ class How(Struct, frozen=True, kw_only=True):
     plain: bool = False
 
 
-def initialise(root: Path, environ: Mapping[str, str], how: How) -> int:
-    """Write or print the configuration, and return the exit code.
+def initialise(root: Path, environ: Mapping[str, str], how: How) -> None:
+    """Write or print the configuration.
 
     Raises UsageError if a configuration exists, or no gate can start. Interrupted while it tries
     the gates, it writes what it has, and raises.
@@ -90,7 +90,6 @@ def initialise(root: Path, environ: Mapping[str, str], how: How) -> int:
         _write_document(tried, proposal, warnings, is_written=not how.print_only)
     elif how.print_only:
         sys.stdout.write(proposing.text_of(proposal))
-    return 0
 
 
 def _write_document(

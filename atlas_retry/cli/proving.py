@@ -13,11 +13,11 @@ from atlas_retry import config
 from atlas_retry.cli import options, output
 from atlas_retry.cli.app import app, examples
 from atlas_retry.cli.documents import ProofDocument, write
+from atlas_retry.errors import ExitCode
 from atlas_retry.model import Kind
 from atlas_retry.run.open import open_configured, plan, select, validation_logs
 from atlas_retry.run.proving import Planting, ProvenGate, prove
 
-ALL_CAN_FAIL, BLIND, BROKEN = 0, 1, 3
 MAX_MINUTES = 10.0
 
 
@@ -35,7 +35,7 @@ def prove_gates(
     ] = None,
     json: options.Json = False,
     quiet: options.Quiet = 0,
-) -> int:
+) -> ExitCode:
     """Plant faults on a copy, and name the gates that do not notice them."""
     opened = open_configured(path.resolve(), os.environ, config.naming(config_file))
     gates = [g for g in select(opened.settings.gates, only or ()) if g.kind is not Kind.REVIEW]
@@ -53,8 +53,8 @@ def prove_gates(
     if json:
         write(ProofDocument(success=success, gates=proofs))
     if not any(proof.tried for proof in proofs):
-        return BROKEN
-    return ALL_CAN_FAIL if success else BLIND
+        return ExitCode.BROKEN
+    return ExitCode.OK if success else ExitCode.FAILED
 
 
 def _lines(proofs: Sequence[ProvenGate]) -> Iterator[str]:

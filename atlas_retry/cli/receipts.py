@@ -13,7 +13,7 @@ import typer
 from atlas_retry.cli import options
 from atlas_retry.cli.app import app, examples
 from atlas_retry.diagnostics.tools import bare
-from atlas_retry.errors import AtlasError, UsageError
+from atlas_retry.errors import AtlasError, ExitCode, UsageError
 from atlas_retry.guard import judge
 from atlas_retry.guard.judge import with_base_configuration
 from atlas_retry.history import commits
@@ -35,7 +35,6 @@ from atlas_retry.workspace.git import commit_id
 NAMESPACE = "atlas"
 """Signature namespace: signatures made for other purposes are invalid here (ssh-keygen(1))."""
 VERSION_TIMEOUT_S = 10.0
-VALID, INVALID = 0, 1
 
 
 @app.command(epilog=examples("atlas verify receipt.json --signers allowed_signers"))
@@ -49,7 +48,7 @@ def verify(
         Path | None,
         typer.Option(metavar="FILE", help="Allowed signers, in the format of ssh-keygen."),
     ] = None,
-) -> int:
+) -> ExitCode:
     """Check that a receipt belongs to this tree and these gates, without running any."""
     try:
         content = receipt.read_bytes()
@@ -63,12 +62,12 @@ def verify(
     for problem in wrong:
         print(harmless(f"not verified: {problem}"), file=sys.stderr)
     if wrong:
-        return INVALID
+        return ExitCode.FAILED
     held = f", {len(document.guard.held)} held" if document.guard and document.guard.held else ""
     signed = "signed" if signers else "not checked for a signature"
     gates = counted(len(document.gates), "gate")
     print(f"verified: {gates} passed on {document.tree[:12]}{held}; {signed}")
-    return VALID
+    return ExitCode.OK
 
 
 def write_receipt(

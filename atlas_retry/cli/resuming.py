@@ -15,7 +15,7 @@ from atlas_retry.cli import here, options, output, run_output
 from atlas_retry.cli.app import app, examples
 from atlas_retry.cli.history import follow
 from atlas_retry.cli.output import print_commands
-from atlas_retry.errors import AtlasError, Interrupted
+from atlas_retry.errors import AtlasError, ExitCode, Interrupted
 from atlas_retry.events import Emit, Notice
 from atlas_retry.history import archive, database, entries, overview, rescue, telling
 from atlas_retry.history.states import RunState
@@ -31,7 +31,6 @@ from atlas_retry.run.resume import resume as continued
 from atlas_retry.text.units import usd
 from atlas_retry.workspace.discovery import put_back_gitfile_around
 
-OK, FAILED = 0, 1
 QUESTION = "[a] retry with AI fix  [s] show the errors  [f] fix by hand  [d] discard  [q] quit"
 
 
@@ -46,7 +45,7 @@ def resume(
     quiet: options.Quiet = 0,
     verbose: options.Verbose = 0,
     plain: options.Plain = False,
-) -> int:
+) -> ExitCode:
     """Continue an interrupted run with what is left of its budget.
 
     With --all, also start what a paused batch has not started.
@@ -61,7 +60,7 @@ def resume(
     if may_cost and not ai_fix:
         ai_fix = _is_allowed(rows[0], as_json=json)
         if not ai_fix:
-            return FAILED
+            return ExitCode.FAILED
     level = output.verbosity(quiet, verbose)
     with output.screen(
         os.environ, plain=plain, verbosity=level, to_stderr=json, named=every
@@ -75,11 +74,11 @@ def resume(
     return max(worst, run_output.exit_code(done, asks=not (json or plain or quiet)))
 
 
-def _nothing(*, as_json: bool) -> int:
+def _nothing(*, as_json: bool) -> ExitCode:
     print("nothing to resume", file=sys.stderr if as_json else sys.stdout)
     if as_json:
         print(encode(batch_document((), not_started=(), cascade=Cascade())), end="")
-    return OK
+    return ExitCode.OK
 
 
 def _newest(workspace: Path) -> tuple[RunRow, ...]:
@@ -101,12 +100,12 @@ def interrupted() -> tuple[RunRow, ...]:
 
 def _continue_all(
     rows: Sequence[RunRow], emit: Emit, *, ai_fix: bool
-) -> "tuple[tuple[Finished, ...], int]":
+) -> "tuple[tuple[Finished, ...], ExitCode]":
     """Continue each run, and return the worst exit code of those that cannot be continued.
 
     Raises AtlasError if it is the only one.
     """
-    finished, worst = [], OK
+    finished, worst = [], ExitCode.OK
     for row in rows:
         try:
             finished.append(_one(row, emit, ai_fix=ai_fix))

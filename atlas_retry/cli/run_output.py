@@ -9,6 +9,7 @@ from atlas_retry import config
 from atlas_retry.cli import going_on, output
 from atlas_retry.cli.output import Target, on_github, publish
 from atlas_retry.cli.reviewing import accepted
+from atlas_retry.errors import ExitCode
 from atlas_retry.model import Verdict
 from atlas_retry.reports.documents import batch_document, encode
 from atlas_retry.reports.screen.gate_lines import failure_lines
@@ -163,7 +164,7 @@ def more_usd(done: Done) -> float | None:
     return going_on.more_usd(done.finished[0].outcome) if _is_one(done) else None
 
 
-def exit_code(done: Done, *, asks: bool) -> int:
+def exit_code(done: Done, *, asks: bool) -> ExitCode:
     """The worst exit code of the workspaces, after asking whether to accept held changes.
 
     A workspace that was not started is not green.
@@ -171,12 +172,12 @@ def exit_code(done: Done, *, asks: bool) -> int:
     verdicts = [one.outcome.verdict for one in done.finished]
     may_ask = asks and _is_one(done) and verdicts == [Verdict.NEEDS_REVIEW]
     if may_ask and accepted(done.finished[0].outcome):
-        return 0
-    return max([*map(exit_code_of, verdicts), 1 if done.not_started else 0])
+        return ExitCode.OK
+    return max([*map(exit_code_of, verdicts), ExitCode.FAILED if done.not_started else ExitCode.OK])
 
 
-def exit_code_of(verdict: Verdict) -> int:
+def exit_code_of(verdict: Verdict) -> ExitCode:
     """0 green, 3 broken, else 1."""
     if verdict is Verdict.BROKEN:
-        return 3
-    return 0 if verdict.is_green else 1
+        return ExitCode.BROKEN
+    return ExitCode.OK if verdict.is_green else ExitCode.FAILED

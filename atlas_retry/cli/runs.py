@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from atlas_retry import config
 from atlas_retry.cli import options, output, resuming, run_output
 from atlas_retry.cli.app import app, examples
-from atlas_retry.errors import UsageError
+from atlas_retry.errors import ExitCode, UsageError
 from atlas_retry.events import Notice
 from atlas_retry.history.values import Order
 from atlas_retry.run import folders, many
@@ -97,7 +97,7 @@ def retry(
     quiet: options.Quiet = 0,
     verbose: options.Verbose = 0,
     plain: options.Plain = False,
-) -> int:
+) -> ExitCode:
     """Validate and fix what fails; with --ai-fix by asking the agent."""
     targets = output.targets(report)
     flags = {
@@ -125,9 +125,10 @@ def retry(
     if run_id:
         _refuse_parts(roots, is_whole=not (dry_run or start_from))
     if dry_run:
-        return _print_prompts(roots, asked, reports=json or bool(report))
+        _print_prompts(roots, asked, reports=json or bool(report))
+        return ExitCode.OK
     if not run_id and not resuming.may_replace(roots):
-        return 1
+        return ExitCode.FAILED
     level = output.verbosity(quiet, verbose)
     with output.screen(
         os.environ, plain=plain, verbosity=level, to_stderr=json, named=len(roots) > 1
@@ -163,7 +164,7 @@ def _refuse_parts(roots: Sequence[Path], *, is_whole: bool) -> None:
         raise UsageError("--run-id needs one workspace and a whole run")
 
 
-def _print_prompts(roots: Sequence[Path], asked: "Asked", *, reports: bool) -> int:
+def _print_prompts(roots: Sequence[Path], asked: "Asked", *, reports: bool) -> None:
     if reports:
         raise UsageError(
             "--dry-run shows prompts: there is nothing to report",
@@ -173,4 +174,3 @@ def _print_prompts(roots: Sequence[Path], asked: "Asked", *, reports: bool) -> i
         overrides = asked.order.overrides
         text = preview(root, os.environ, overrides, recorded=asked.recorded, max_chars=None)
         print(text, end="")
-    return 0

@@ -32,15 +32,14 @@ def add(
         str | None,
         typer.Option("--from", metavar="REV", help="Where its branch starts; by default HEAD."),
     ] = None,
-) -> int:
+) -> None:
     """Create a workspace on its own branch, `atlas/NAME`."""
     print(add_worktree(here.workspace_at(), name, start))
     print_commands("next", f"atlas retry {name} --ai-fix")
-    return 0
 
 
 @workspace_app.command("list", epilog=examples("atlas workspace list"))
-def list_all(*, json: options.Json = False) -> int:
+def list_all(*, json: options.Json = False) -> None:
     """List the named workspaces of this repository."""
     worktrees = list_worktrees(here.workspace_at().common_dir)
     if json:
@@ -49,7 +48,7 @@ def list_all(*, json: options.Json = False) -> int:
             for w in worktrees
         )
         write(WorkspacesDocument(workspaces=tuple(rows)))
-        return 0
+        return
     width = max((len(one.name) for one in worktrees), default=0)
     for one in worktrees:
         gone = "" if one.is_there else "  (its folder is gone)"
@@ -57,7 +56,6 @@ def list_all(*, json: options.Json = False) -> int:
         print(f"{one.name:<{width}}  {branch}  {printable(str(one.root))}{gone}")
     if not worktrees:
         print_commands("no named workspaces; make one", "atlas workspace add NAME")
-    return 0
 
 
 @workspace_app.command(epilog=examples("atlas workspace remove api"))
@@ -67,14 +65,13 @@ def remove(
     force: Annotated[
         bool, typer.Option(help="Remove it even if its changes or commits exist nowhere else.")
     ] = False,
-) -> int:
+) -> None:
     """Remove a workspace, unless its work exists nowhere else."""
     remove_worktree(here.workspace_at(), name, force=force)
-    return 0
 
 
 @app.command(epilog=examples("atlas status --json"))
-def status(*, json: options.Json = False) -> int:
+def status(*, json: options.Json = False) -> None:
     """Show the state, last verdict, age and cost of each workspace."""
     waiting = [one.root for one in left_to_do(here.home())]
     names = names_around(Path.cwd(), environ=os.environ)
@@ -84,4 +81,3 @@ def status(*, json: options.Json = False) -> int:
         sys.stdout.write(encode(overview.StatusDocument(workspaces=entries)))
     else:
         sys.stdout.write(overview.table(entries, datetime.now(UTC)))
-    return 0

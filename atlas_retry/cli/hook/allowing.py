@@ -20,11 +20,10 @@ def hook_allow(
     path: Annotated[
         str, typer.Argument(metavar="PATH", help="A file or folder, as in the message.")
     ],
-) -> int:
+) -> None:
     """Allow a change that the guard refused or held, in this session; only a person can."""
     recorded = allow(path, Path.cwd(), os.environ, has_terminal=sys.stdin.isatty())
     print(f"{recorded} may change in the agent sessions seen here")
-    return 0
 
 
 def allow(path: str, at: Path, environ: Mapping[str, str], *, has_terminal: bool) -> str:

@@ -40,13 +40,12 @@ _WITHIN_A_TURN = "compact"
 
 
 @hook_app.command("start", epilog=examples("atlas hook start < turn.json"), hidden=True)
-def hook_start(*, host: options.Host = "claude") -> int:
+def hook_start(*, host: options.Host = "claude") -> None:
     """Record the state as a session starts or a prompt is given, as JSON on stdin.
 
     Prints nothing and always exits with 0: at a prompt, exit code 2 would swallow the prompt.
     """
     start(sys.stdin.buffer.read(), os.environ, HOSTS[host])
-    return 0
 
 
 def start(document: bytes, environ: Mapping[str, str], host: Host = HOSTS["claude"]) -> None:

@@ -73,24 +73,24 @@ Timeout = Annotated[float, typer.Option(help="Time limit of the hook itself, in 
 
 
 @hook_app.command("stop", epilog=examples("atlas hook stop < turn.json"), hidden=True)
-def hook_stop(*, host: options.Host = "claude", timeout: Timeout = 600.0) -> int:
+def hook_stop(*, host: options.Host = "claude", timeout: Timeout = 600.0) -> None:
     """Run the gates at the end of a turn, given as JSON on stdin, and answer the agent.
 
     Always exits with 0: exit code 2 would block the turn, and any other hides the answer.
     """
-    return _answer_to(HOSTS[host], timeout, is_push=False)
+    _answer_to(HOSTS[host], timeout, is_push=False)
 
 
 @hook_app.command("push", epilog=examples("atlas hook push < tool.json"), hidden=True)
-def hook_push(*, host: options.Host = "claude", timeout: Timeout = 600.0) -> int:
+def hook_push(*, host: options.Host = "claude", timeout: Timeout = 600.0) -> None:
     """Run the gates before the agent's shell commits or pushes, if hook.when is push.
 
     The command is given as JSON on stdin. Always exits with 0, as at the end of a turn.
     """
-    return _answer_to(HOSTS[host], timeout, is_push=True)
+    _answer_to(HOSTS[host], timeout, is_push=True)
 
 
-def _answer_to(host: Host, timeout_s: float, *, is_push: bool) -> int:
+def _answer_to(host: Host, timeout_s: float, *, is_push: bool) -> None:
     worded = host.at_push if is_push else host.at_stop
     try:
         turn = host.read(sys.stdin.buffer.read())
@@ -103,7 +103,6 @@ def _answer_to(host: Host, timeout_s: float, *, is_push: bool) -> int:
         print(encode(answer), end="")
     if answer.system_message:
         print(answer.system_message, file=sys.stderr)
-    return 0
 
 
 def stop(

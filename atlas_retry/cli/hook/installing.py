@@ -36,7 +36,7 @@ def install(
     print_only: Annotated[
         bool, typer.Option("--print", help="Print the settings without writing them.")
     ] = False,
-) -> int:
+) -> None:
     """Add the hooks to the agent's settings of the project."""
     file = _file(path, HOSTS[host])
     before = _text(file)
@@ -45,7 +45,7 @@ def install(
     after = merged(before, program, HOSTS[host], source=str(file))
     if print_only:
         print(after, end="")
-        return 0
+        return
     print(f"{'the hooks were already in' if after == before else 'the hooks are in'} {file}")
     _write(file, after)
     if not config.is_configured(path.resolve(), os.environ):
@@ -54,18 +54,16 @@ def install(
             file=sys.stderr,
         )
         print_commands("next", "atlas init")
-    return 0
 
 
 @hook_app.command(epilog=examples("atlas hook uninstall"))
-def uninstall(path: options.Folder = Path(), *, host: options.Host = "claude") -> int:
+def uninstall(path: options.Folder = Path(), *, host: options.Host = "claude") -> None:
     """Remove the hooks from the agent's settings of the project."""
     file = _file(path, HOSTS[host])
     before = _text(file)
     after = removed(before, HOSTS[host], source=str(file))
     print(f"{'no hooks of atlas were in' if after == before else 'removed the hooks from'} {file}")
     _write(file, after)
-    return 0
 
 
 def _file(path: Path, host: Host) -> Path:
