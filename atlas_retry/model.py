@@ -17,6 +17,10 @@ CANNOT_EXECUTE, NOT_FOUND = 126, 127
 """Exit codes of a shell that could not start a command (POSIX, Shell Command Language 2.8.2)."""
 OWN_JUNIT = "junit.xml"
 """Name of the JUnit report that a test runner writes into the folder of the gate's logs."""
+Content = tuple[str, bytes]
+"""Mode, in git's form, and content of a file (of a link, its target)."""
+Contents = Mapping[str, Content | None]
+"""Files by path; None if there is no such file."""
 
 
 class Kind(StrEnum):

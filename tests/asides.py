@@ -11,12 +11,12 @@ from pathlib import Path
 
 from msgspec import Struct, field
 
+from atlas_retry.model import Contents
 from atlas_retry.process import Command, Completed, Ended, run
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.gitfacts import git_facts
 from atlas_retry.workspace.isolation import overlay
 from atlas_retry.workspace.isolation.isolated import beside
-from atlas_retry.workspace.place import Contents
 from tests.processes import shell
 from tests.repositories import commit, entries, git, opened, repository, write
 

@@ -12,12 +12,12 @@ from atlas_retry.guard.judgement import Judgement
 from atlas_retry.history import values
 from atlas_retry.history.journal import opened_journal
 from atlas_retry.history.values import Order
-from atlas_retry.model import Outcome
+from atlas_retry.model import Contents, Outcome
 from atlas_retry.run.budget import SharedBudget
 from atlas_retry.run.effects import Effects, run_folder
 from atlas_retry.run.loop import retry
 from atlas_retry.run.one import Asked, opened_with
-from atlas_retry.run.progress import Contents, Progress, Run, limits
+from atlas_retry.run.progress import Progress, Run, limits
 from atlas_retry.workspace.isolation.lock import lock
 from tests.projects import Project
 

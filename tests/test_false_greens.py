@@ -8,8 +8,8 @@ import pytest
 from msgspec.structs import replace
 
 from atlas_retry.model import Verdict
-from atlas_retry.run import lasting
-from atlas_retry.run.lasting import put_back_settings, settings_at_home
+from atlas_retry.run import irreversible
+from atlas_retry.run.irreversible import put_back_settings, settings_at_home
 from tests.miniatures import (
     ADD,
     ADDED,
@@ -384,7 +384,7 @@ def test_settings_at_home_that_cannot_be_restored_do_not_let_the_next_run_start(
     own = "../home/.config/atlas/config.yaml"
     project = with_left_behind(tmp_path, environ, own, f"guard: {guard}\n")
     project.environ["HOME"] = str(tmp_path / "home")
-    monkeypatch.setattr(lasting, "put_back_settings", lambda *_: False)
+    monkeypatch.setattr(irreversible, "put_back_settings", lambda *_: False)
     assert project.retry().verdict is Verdict.REJECTED
     again = atlas(project, "retry", ".", "--ai-fix")
     assert (again.code, ".config/atlas/config.yaml (" in again.err) == (3, True), again.err

@@ -8,10 +8,10 @@ import pytest
 from msgspec.structs import replace
 
 from atlas_retry.errors import ConfigError, UsageError
-from atlas_retry.guard import Content, Judgement, judge
+from atlas_retry.guard import Judgement, judge
 from atlas_retry.guard.judge import ChangeAsked, JudgedTurn, folders, seals, with_base_configuration
 from atlas_retry.guard.judge.replay import replayed
-from atlas_retry.model import Gate, Held, Kind, Verdict
+from atlas_retry.model import Content, Gate, Held, Kind, Verdict
 from atlas_retry.settings import GuardSettings, Settings
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.snapshot import snapshots

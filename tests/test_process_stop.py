@@ -548,7 +548,7 @@ def test_a_command_that_ended_before_the_stop_is_completed(tmp_path: Path) -> No
     assert ladder.completed().exit_code == 0
 
 
-@pytest.mark.parametrize("module", ["typer", "msgspec", "atlas_retry.cli.streams"])
+@pytest.mark.parametrize("module", ["typer", "msgspec", "atlas_retry.cli.stdio"])
 def test_an_int_while_a_command_starts_is_exit_130(module: str) -> None:
     program = f"""
 import os, signal, sys

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from atlas_retry.model import Contents
 from atlas_retry.run.checked_out import as_checked_out
 from atlas_retry.workspace.discovery import Workspace, open_workspace
-from atlas_retry.workspace.place import Contents
 from tests.repositories import git, write
 
 PLAIN, EXECUTABLE, LINK = "100644", "100755", "120000"

@@ -104,7 +104,7 @@ def test_restore_recovers_every_kind_of_work_tree(shape: Shape, tmp_path: Path) 
     assert entries(root) == before
     assert (git_bytes(ws.common_dir), index_time(ws)) == (git_before, touched)
     assert not restored.conflicts
-    assert snapshot(ws).work == held.work
+    assert snapshot(ws).tree == held.tree
     assert not (tmp_path / "executed").exists()
 
 

@@ -34,7 +34,7 @@ def test_work_is_equal_if_and_only_if_the_files_are_equal(root: Path, ws: Worksp
     write(root, "src/a.py", "a = 3\n")
     second = snapshot(ws)
     write(root, "src/a.py", "a = 1\n")
-    assert second.work != first.work == snapshot(ws).work
+    assert second.tree != first.tree == snapshot(ws).tree
 
 
 def test_staging_changes_the_id_but_not_the_work(root: Path, ws: Workspace) -> None:
@@ -42,7 +42,7 @@ def test_staging_changes_the_id_but_not_the_work(root: Path, ws: Workspace) -> N
     first = snapshot(ws)
     git(root, "add", "new.txt")
     second = snapshot(ws)
-    assert first.work == second.work
+    assert first.tree == second.tree
     assert first.id != second.id
 
 
@@ -319,7 +319,7 @@ def test_ignored_files_count_only_on_request(root: Path, ws: Workspace) -> None:
     before = snapshot(ws)
     write(root, "x.log", "log\n")
     after = snapshot(ws)
-    assert before.work == after.work
+    assert before.tree == after.tree
     assert changes(ws, before.id, after.id) == ()
     assert [c.path for c in changes(ws, before.id, after.id, ignored=True)] == ["x.log"]
 
@@ -354,7 +354,7 @@ def test_a_patch_can_be_applied(root: Path, ws: Workspace) -> None:
     text = patch(ws, before.id, after.id)
     restore(ws, before.id)
     git(root, "apply", stdin=text)
-    assert snapshot(ws).work == after.work
+    assert snapshot(ws).tree == after.tree
 
 
 def test_kept_snapshots_survive_compaction(root: Path, ws: Workspace) -> None:

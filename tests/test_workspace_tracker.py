@@ -140,7 +140,7 @@ def test_changes_of_a_command_are_detected(root: Path, tracker: Tracker) -> None
     before = tracker.snapshot()
     line = f"from pathlib import Path; Path({str(root / 'ran.txt')!r}).write_text('ran')"
     run(Command(argv=(sys.executable, "-c", line), cwd=root, env=dict(os.environ)))
-    assert tracker.snapshot().work != before.work
+    assert tracker.snapshot().tree != before.tree
 
 
 def test_objects_lost_from_the_shadow_are_stored_again(

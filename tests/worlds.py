@@ -7,13 +7,15 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from atlas_retry.events import Event
-from atlas_retry.guard.judgement import Content, Judgement
+from atlas_retry.guard.judgement import Judgement
 from atlas_retry.model import (
     AgentReply,
     AgentRequest,
     Budget,
     Change,
     ChangeStatus,
+    Content,
+    Contents,
     Gate,
     GateResult,
     Lost,
@@ -27,7 +29,8 @@ from atlas_retry.model import (
 )
 from atlas_retry.run.effects import Effects
 from atlas_retry.run.held import for_review
-from atlas_retry.run.progress import Contents, Limits, Progress, Run, Taken
+from atlas_retry.run.progress import Limits, Progress, Run
+from atlas_retry.workspace.snapshot.snapshots import Snapshot
 from tests.values import gate, result, validation
 
 Files = dict[str, str]
@@ -86,12 +89,12 @@ class World(Struct, kw_only=True):
         used = {"run": run, "world": self, "emit": self.events.append}
         return _InWorld(**cast("Any", fields | used))
 
-    def snapshot(self, name: str) -> Taken:
+    def snapshot(self, name: str) -> Snapshot:
         is_as_left = name.isdecimal()
         assert not (is_as_left and f"snapshot {name}" in self.done), "what the turn left is gone"
         self.done.append(f"snapshot {name}")
         self.kept.append(dict(self.files))
-        return Taken(id=str(len(self.kept) - 1), tree=repr(sorted(self.files.items())))
+        return Snapshot(id=str(len(self.kept) - 1), tree=repr(sorted(self.files.items())))
 
     def changes(self, before: str, after: str) -> tuple[Change, ...]:
         old, new = self.kept[int(before)], self.kept[int(after)]
@@ -145,7 +148,7 @@ class _InWorld(Effects, kw_only=True):
     def elapsed_s(self) -> float:
         return self.world.elapsed_s
 
-    def snapshot(self, name: str) -> Taken:
+    def snapshot(self, name: str) -> Snapshot:
         return self.world.snapshot(name)
 
     def pin(self, _snapshot: str) -> None:

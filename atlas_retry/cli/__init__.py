@@ -15,20 +15,20 @@ def main(arguments: "Sequence[str] | None" = None) -> None:
     """Run the command line and exit: 0 green, 1 gates fail, 2 usage, 3 broken, 128 + signal."""
     words = sys.argv[1:] if arguments is None else list(arguments)
     _end_quietly_on_int()
-    from atlas_retry.cli import streams
+    from atlas_retry.cli import stdio
     from atlas_retry.errors import AtlasError, ExitCode
 
-    streams.settle()
+    stdio.settle()
     from atlas_retry.cli.command_line import run_command
 
     with _exit_code() as end:
         _stand_somewhere()
         end.code = run_command(words)
-    if why := streams.lost():
+    if why := stdio.lost():
         _print_error(
             AtlasError(f"standard output cannot be written, and the rest of it is lost: {why}")
         )
-    if "--json" in words and not streams.has_written():
+    if "--json" in words and not stdio.has_written():
         from atlas_retry.cli.documents import write_error
 
         write_error(end.error or AtlasError("the command ended without a result"), end.code)

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from atlas_retry.agents.lack import INSIDE_AGENT
-from atlas_retry.cli import here, history, options
+from atlas_retry.cli import history, options, places
 from atlas_retry.cli.app import app, examples
 from atlas_retry.cli.documents import AcceptDocument, write
 from atlas_retry.errors import ExitCode, UsageError
@@ -33,10 +33,10 @@ def accept(
     """Accept the changes that a run held or left for review; only a person can."""
     words = shlex.join((run, path) if path else (run,))
     only_a_person(f"atlas accept {words}", os.environ, has_terminal=sys.stdin.isatty())
-    left = reviews.kept(here.home(), here.root())
+    left = reviews.kept(places.home(), places.root())
     if not any(one.review.run_id.startswith(run) for one in left) and (number := _held(run)):
         return history.pick(run, number, held=not path, path=[path] if path else None, json=json)
-    done = reviews.accept(here.home(), here.root(), run, path)
+    done = reviews.accept(places.home(), places.root(), run, path)
     if json:
         write(AcceptDocument(accepted=tuple(one.review for one in done)))
         return ExitCode.OK
@@ -48,7 +48,7 @@ def accept(
 def _held(run: str) -> str | None:
     """The number of the run's last attempt of which something is held that can be taken."""
     row = history.run_of(run)
-    with here.journal() as connection:
+    with places.journal() as connection:
         attempts = archive.attempts(connection, row.id)
     return next((str(one.number) for one in reversed(attempts) if is_pickable(one)), None)
 

@@ -32,7 +32,7 @@ from atlas_retry.run.open import (
     validation_logs,
 )
 from atlas_retry.settings import in_ci
-from atlas_retry.text.units import copyable, counted, some
+from atlas_retry.text.units import copyable, counted, first_few
 
 if TYPE_CHECKING:
     from atlas_retry.cli.proposing import Checks
@@ -295,7 +295,7 @@ def _limited(
     shown(Notice(text=f"only what changed: {counted(len(change.paths), 'file')} {change.how}"))
     if change.partly:
         text = "gates read files as they are on disk; these differ from what is staged: "
-        shown(Notice(level=Level.WARNING, text=text + some(change.partly, 3)))
+        shown(Notice(level=Level.WARNING, text=text + first_few(change.partly)))
     return gates, replace(how, scope=scope, learns=False)
 
 

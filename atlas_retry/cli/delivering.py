@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 from msgspec import Struct
 
-from atlas_retry.cli import here, options
+from atlas_retry.cli import options, places
 from atlas_retry.cli.app import app, examples
 from atlas_retry.cli.documents import DeliveryDocument, write
 from atlas_retry.cli.history import run_of, workspace_of
@@ -146,7 +146,7 @@ def _applied(file: Path, *, only_to_branch: bool) -> tuple[Workspace, Made, str]
         mail = file.read_bytes()
     except OSError as error:
         raise UsageError(f"--apply {file}: {error.strerror}") from error
-    ws = here.workspace_at()
+    ws = places.workspace_at()
     return ws, *commits.commit_patch(ws, mail)
 
 
@@ -158,7 +158,7 @@ def _delivery(row: RunRow) -> Delivery:
             f"run {row.id} ended as {ended}: only green runs are delivered",
             remedy=f"atlas log {row.id}",
         )
-    with here.journal() as connection:
+    with places.journal() as connection:
         return Delivery(
             run_id=row.id,
             gates=archive.gates_of(connection, row.id),

@@ -6,7 +6,7 @@ import sys
 
 import typer
 
-from atlas_retry.cli import here
+from atlas_retry.cli import places
 from atlas_retry.cli.accepting import is_inside_agent
 from atlas_retry.model import Outcome, Verdict
 from atlas_retry.reports.handoff import counted_problems, next_usd
@@ -23,7 +23,7 @@ def more_usd(outcome: Outcome) -> float | None:
     price = next_usd(outcome)
     if outcome.verdict is not Verdict.EXHAUSTED or not has_progress or price is None:
         return None
-    if not here.can_ask(sys.stderr) or is_inside_agent(os.environ):
+    if not places.can_ask(sys.stderr) or is_inside_agent(os.environ):
         return None
     found, left = counted_problems(outcome)
     amount = float(math.ceil(price))

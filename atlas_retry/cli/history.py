@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from atlas_retry import process
-from atlas_retry.cli import here, options
+from atlas_retry.cli import options, places
 from atlas_retry.cli.app import app, examples
 from atlas_retry.cli.documents import (
     DiffDocument,
@@ -59,9 +59,9 @@ def log(
     json: options.Json = False,
 ) -> None:
     """List the runs of this workspace, or show the timeline of one."""
-    root = here.root()
+    root = places.root()
     follow(root)
-    with here.journal() as connection:
+    with places.journal() as connection:
         if run is None:
             rows = [_seen(row) for row in archive.runs(connection, str(root))]
             if json:
@@ -71,7 +71,7 @@ def log(
             return
         row = _seen(archive.find(connection, run, str(root)))
         moves = archive.transitions(connection, row.id)
-    steps = telling.timeline(here.home() / "runs" / row.id, moves)
+    steps = telling.timeline(places.home() / "runs" / row.id, moves)
     if json:
         write(TimelineDocument(run=row, steps=steps))
     else:
@@ -79,7 +79,7 @@ def log(
 
 
 def _seen(row: RunRow) -> RunRow:
-    return as_seen(row, is_running=is_running(row, here.home(), os.environ))
+    return as_seen(row, is_running=is_running(row, places.home(), os.environ))
 
 
 @app.command(epilog=examples("atlas diff", "atlas diff 20260131 2"))
@@ -159,7 +159,7 @@ def _refused(row: RunRow, number: str) -> frozenset[str]:
 
     Raises UsageError where nothing was held of it that can be picked.
     """
-    with here.journal() as connection:
+    with places.journal() as connection:
         attempts = archive.attempts(connection, row.id)
     holding = {str(attempt.number): attempt for attempt in attempts if is_pickable(attempt)}
     if number not in holding:
@@ -184,16 +184,16 @@ def undo(run: options.Run = None, *, json: options.Json = False) -> ExitCode:
     try:
         row = _newest_or(run)
         if not rescue.is_unrecorded(row.id):
-            with here.journal() as connection:
+            with places.journal() as connection:
                 attempt = archive.open_attempt(connection, row.id)
     except StateError as error:
         # undo needs only the snapshots, not the journal
         print(f"atlas: {error.message}; undo needs only the snapshots", file=sys.stderr)
-        row, is_readable = rescue.known_by_refs(here.workspace_at(), run), False
-    rescue.rebuild(Path(row.root), here.home(), row.start, os.environ)
+        row, is_readable = rescue.known_by_refs(places.workspace_at(), run), False
+    rescue.rebuild(Path(row.root), places.home(), row.start, os.environ)
     ws = workspace_of(row)
     with _alone(ws):
-        done = rescue.undo(ws, row, here.home() / "runs" / row.id, attempt)
+        done = rescue.undo(ws, row, places.home() / "runs" / row.id, attempt)
         if is_readable:
             _record(ws, row, done.now, RunState.UNDONE, "atlas undo")
             is_whole = attempt is None and not rescue.is_unrecorded(row.id)
@@ -209,7 +209,7 @@ def undo(run: options.Run = None, *, json: options.Json = False) -> ExitCode:
 
 def _name_earlier(ws: Workspace, row: RunRow) -> None:
     """Print how to undo the newest earlier run whose changes are still there, if there is one."""
-    with here.journal() as connection:
+    with places.journal() as connection:
         rows = archive.runs(connection, row.root, limit=MAX_EARLIER)
     held = rescue.held_runs(ws)
     for one in rows:
@@ -223,7 +223,7 @@ def _name_earlier(ws: Workspace, row: RunRow) -> None:
 
 def _by_no_agent(row: RunRow, done: Restored) -> tuple[str, ...]:
     """The restored files that no attempt of a run had changed; none if it had no attempt."""
-    with here.journal() as connection:
+    with places.journal() as connection:
         attempts = archive.attempts(connection, row.id)
     changes = chain.from_iterable(attempt.changes for attempt in attempts)
     agents = {INDEX, *(change.path for change in changes)}
@@ -236,7 +236,7 @@ def _record(ws: Workspace, row: RunRow, snapshot_id: str, state: RunState, by: s
     if rescue.is_unrecorded(row.id):
         store.keep(ws, rescue.held_under(row.id, rescue.END), snapshot_id)
     else:
-        with database.opened(here.home()) as connection:
+        with database.opened(places.home()) as connection:
             entries.record(connection, row, state, by, left=snapshot_id)
 
 
@@ -260,7 +260,7 @@ def _newest_or(run: str | None) -> RunRow:
 def _unrecorded(run: str | None) -> RunRow | None:
     """The turn of Claude Code or validation with this id, else the newest."""
     with suppress(WorkspaceError):
-        return rescue.unrecorded(here.workspace_at(here.root()), run)
+        return rescue.unrecorded(places.workspace_at(places.root()), run)
     return None
 
 
@@ -296,12 +296,12 @@ def run_of(run: str | None, *words: str) -> RunRow:
 
     A run of another workspace is refused; `words` are the command that its workspace is told.
     """
-    follow(here.root())
+    follow(places.root())
     if run and (other := _unrecorded(run)):
         return other
-    with here.journal() as connection:
-        row = archive.find(connection, run, str(here.root()))
-    if words and row.root != str(here.root()):
+    with places.journal() as connection:
+        row = archive.find(connection, run, str(places.root()))
+    if words and row.root != str(places.root()):
         raise UsageError(
             f"run {row.id} is of another workspace, {row.root}",
             remedy=shlex.join(("atlas", "-C", row.root, *words)),
@@ -317,7 +317,7 @@ def workspace_of(row: RunRow) -> Workspace:
             remedy=f"clone the repository to {row.root} again, then: "
             f"atlas -C {shlex.quote(row.root)} undo {row.id}",
         )
-    return here.workspace_at(row.root)
+    return places.workspace_at(row.root)
 
 
 @contextmanager
@@ -355,13 +355,13 @@ def follow(root: Path) -> None:
 
     Raises StateError, WorkspaceError.
     """
-    with here.journal() as connection:
+    with places.journal() as connection:
         if not (root / ".git").exists() or archive.runs(connection, str(root), limit=1):
             return
-    ws = here.workspace_at(root)
+    ws = places.workspace_at(root)
     for other, is_certain in identity.moved_here(ws):
         if is_certain or _is_agreed(other.root):
-            with lock(ws), database.opened(here.home()) as connection:
+            with lock(ws), database.opened(places.home()) as connection:
                 old = identity.take_over(ws, other)
                 entries.moved(connection, other.root, str(ws.root), str(ws.common_dir))
                 shutil.rmtree(old)
@@ -373,7 +373,7 @@ def follow(root: Path) -> None:
 def _is_agreed(root: str) -> bool:
     """Ask whether this is the moved workspace: every clone has the same first commit."""
     question = f"the runs of {printable(root)}, which is gone: are they this workspace's"
-    if here.can_ask(sys.stderr):
+    if places.can_ask(sys.stderr):
         with process.interruptible():
             return typer.confirm(f"{question}?", err=True)
     print(f"{question}? On a terminal atlas asks.", file=sys.stderr)

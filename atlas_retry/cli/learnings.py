@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from atlas_retry.cli import here, options
+from atlas_retry.cli import options, places
 from atlas_retry.cli.app import app, examples, learnings_app
 from atlas_retry.cli.documents import LearningsDocument, write
 from atlas_retry.history import database, learning, statistics
@@ -25,7 +25,7 @@ def list_by_default(context: typer.Context) -> None:
 @learnings_app.command("list", epilog=examples("atlas learnings list"))
 def list_all(*, json: options.Json = False) -> None:
     """List the learning records, newest first."""
-    with here.journal() as connection:
+    with places.journal() as connection:
         records = learning.every(connection)
     _write(records, learning.list_of(records), as_json=json)
 
@@ -33,7 +33,7 @@ def list_all(*, json: options.Json = False) -> None:
 @learnings_app.command(epilog=examples("atlas learnings show lr-2026-01-31-001"))
 def show(record_id: options.RecordId, *, json: options.Json = False) -> None:
     """Show one record."""
-    with here.journal() as connection:
+    with places.journal() as connection:
         record = learning.one(connection, record_id)
     _write([record], learning.page_of(record), as_json=json)
 
@@ -53,14 +53,14 @@ def note(
     text: Annotated[str, typer.Argument(metavar="TEXT", help="The note, in your words.")],
 ) -> None:
     """Annotate a record: later prompts use your words instead of its own."""
-    with database.opened(here.home()) as connection:
+    with database.opened(places.home()) as connection:
         learning.note(connection, record_id, text)
 
 
 @learnings_app.command(epilog=examples("atlas learnings forget lr-2026-01-31-001"))
 def forget(record_id: options.RecordId) -> None:
     """Forget a record."""
-    with database.opened(here.home()) as connection:
+    with database.opened(places.home()) as connection:
         learning.forget(connection, record_id)
 
 
@@ -78,7 +78,7 @@ def stats(
 ) -> None:
     """Show fix rates, costs, and slow or flaky gates."""
     begin = statistics.moment(since, datetime.now(UTC))
-    with here.journal() as connection:
+    with places.journal() as connection:
         if export:
             rows = statistics.exported(connection, begin)
             sys.stdout.write(statistics.as_csv(rows) if export == "csv" else encode(rows))

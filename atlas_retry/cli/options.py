@@ -43,23 +43,23 @@ def complete_formats(incomplete: str) -> list[str]:
 
 def complete_runs(incomplete: str) -> list[str]:
     """Ids of runs here that start with this text."""
-    from atlas_retry.cli import here
+    from atlas_retry.cli import places
     from atlas_retry.history import archive
 
-    with suppress(AtlasError), here.journal() as connection:
-        rows = archive.runs(connection, str(here.root()))
+    with suppress(AtlasError), places.journal() as connection:
+        rows = archive.runs(connection, str(places.root()))
         return _beginning(incomplete, [row.id for row in rows])
     return []
 
 
 def complete_workspaces(incomplete: str) -> list[str]:
     """Named workspaces and folders that start with this text."""
-    from atlas_retry.cli import here
+    from atlas_retry.cli import places
     from atlas_retry.workspace import worktrees
 
     names: list[str] = []
     with suppress(AtlasError):
-        names += [one.name for one in worktrees.list_worktrees(here.workspace_at().common_dir)]
+        names += [one.name for one in worktrees.list_worktrees(places.workspace_at().common_dir)]
     folder = Path(incomplete).parent if incomplete else Path()
     with suppress(OSError):
         names += [str(path) for path in sorted(folder.iterdir()) if path.is_dir()]

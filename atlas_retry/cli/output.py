@@ -19,7 +19,7 @@ from atlas_retry.reports.screen.console import Printer, screen
 from atlas_retry.reports.screen.gate_lines import failure_lines, validation_summary
 from atlas_retry.reports.screen.lines import Line, below_others
 from atlas_retry.run.open import OpenWorkspace
-from atlas_retry.text.units import copyable, counted, some
+from atlas_retry.text.units import copyable, counted, first_few
 
 if TYPE_CHECKING:
     from atlas_retry.reports.subject import Recorded, Subject
@@ -268,7 +268,7 @@ class _GateCount(Struct):
     def sentence(self) -> str:
         if not self.of:
             return "interrupted before any gate ran"
-        stopped = f"; stopped: {some(dict.fromkeys(self.running), 3)}" if self.running else ""
+        stopped = f"; stopped: {first_few(dict.fromkeys(self.running))}" if self.running else ""
         return f"interrupted: {len(self.ended)} of {counted(self.of, 'gate')} had ended{stopped}"
 
 

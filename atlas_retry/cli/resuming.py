@@ -11,7 +11,7 @@ import typer
 from msgspec.structs import replace
 
 from atlas_retry import config, process
-from atlas_retry.cli import here, options, output, run_output
+from atlas_retry.cli import options, output, places, run_output
 from atlas_retry.cli.app import app, examples
 from atlas_retry.cli.history import follow
 from atlas_retry.cli.output import print_commands
@@ -53,7 +53,7 @@ def resume(
     targets = output.targets(report)
     (folder,) = folders.find([workspace], Path.cwd(), os.environ)
     rows = interrupted() if every else _newest(folder)
-    waiting = left_to_do(here.home()) if every else ()
+    waiting = left_to_do(places.home()) if every else ()
     if not rows and not waiting:
         return _nothing(as_json=json)
     may_cost = not every and (rows[0].with_agent or not rows[0].is_open)
@@ -83,10 +83,10 @@ def _nothing(*, as_json: bool) -> ExitCode:
 
 def _newest(workspace: Path) -> tuple[RunRow, ...]:
     """The workspace's newest run, if it is interrupted or failed."""
-    put_back_gitfile_around(workspace.resolve(), here.home())
+    put_back_gitfile_around(workspace.resolve(), places.home())
     root = config.root_of(workspace.resolve())
     follow(root)
-    with here.journal() as connection:
+    with places.journal() as connection:
         row = archive.find(connection, None, str(root))
     is_left = row.is_open or row.state is RunState.VALIDATION_FAILED
     return (row,) if is_left else ()
@@ -94,8 +94,8 @@ def _newest(workspace: Path) -> tuple[RunRow, ...]:
 
 def interrupted() -> tuple[RunRow, ...]:
     """Interrupted runs of all workspaces."""
-    with here.journal() as connection:
-        return overview.interrupted_runs(connection, here.home(), os.environ)
+    with places.journal() as connection:
+        return overview.interrupted_runs(connection, places.home(), os.environ)
 
 
 def _continue_all(
@@ -131,7 +131,7 @@ def _is_allowed(row: RunRow, *, as_json: bool) -> bool:
     """Ask the user whether the agent may continue; without a terminal print the command."""
     to = sys.stderr if as_json else sys.stdout
     print(f"run {row.id} in {row.root}: {telling.state_of(row)}", file=to)
-    if here.can_ask(sys.stdout) and not as_json:
+    if places.can_ask(sys.stdout) and not as_json:
         try:
             return _answer(row)
         except (Interrupted, typer.Abort) as end:
@@ -141,7 +141,7 @@ def _is_allowed(row: RunRow, *, as_json: bool) -> bool:
                 raise
             return False
     print_commands("next", f"atlas resume {row.root} --ai-fix", to=to)
-    print(*rescue.how_to_undo(here.workspace_at(row.root), row.id, "undo"), sep="\n", file=to)
+    print(*rescue.how_to_undo(places.workspace_at(row.root), row.id, "undo"), sep="\n", file=to)
     return False
 
 
@@ -173,7 +173,7 @@ def _say_it_stays(row: RunRow) -> None:
 
 def may_replace(roots: Collection[Path]) -> bool:
     """Whether a new run may drop interrupted runs in these workspaces; a terminal is asked."""
-    if not here.can_ask(sys.stderr):
+    if not places.can_ask(sys.stderr):
         return True
     paid = (row for row in interrupted() if row.with_agent)
     rows = [row for row in paid if Path(row.root) in roots]
@@ -191,7 +191,7 @@ def may_replace(roots: Collection[Path]) -> bool:
 
 
 def _show_errors(row: RunRow) -> None:
-    with here.journal() as connection:
+    with places.journal() as connection:
         final = archive.final_of(connection, row.id)
     if final is None:
         print(f"run {row.id} has no complete validation")
@@ -201,7 +201,7 @@ def _show_errors(row: RunRow) -> None:
 
 
 def _discard(row: RunRow) -> None:
-    with database.opened(here.home()) as connection:
+    with database.opened(places.home()) as connection:
         reason = "discarded at the prompt of atlas resume"
         entries.record(connection, row, RunState.ABANDONED, reason)
     label = "discarded; to restore what was there before"

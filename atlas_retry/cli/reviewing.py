@@ -9,7 +9,7 @@ from pathlib import Path
 
 import typer
 
-from atlas_retry.cli import here, history, output
+from atlas_retry.cli import history, output, places
 from atlas_retry.cli.accepting import hunk_lines, is_inside_agent
 from atlas_retry.cli.output import print_commands
 from atlas_retry.history import reviews
@@ -32,7 +32,7 @@ def accepted(outcome: Outcome) -> bool:
 
     Asks only a person at a terminal, and only if accepting is the run's next step.
     """
-    if not here.can_ask(sys.stderr) or is_inside_agent(os.environ):
+    if not places.can_ask(sys.stderr) or is_inside_agent(os.environ):
         return False
     if (outcome.remedy or "").startswith("atlas accept"):
         return _accepted_in_place(outcome)
@@ -55,7 +55,7 @@ def accepted(outcome: Outcome) -> bool:
 
 def _accepted_in_place(outcome: Outcome) -> bool:
     """Whether the user accepted every change that is left in the workspace for review."""
-    home, root = here.home(), Path(outcome.workspace.root)
+    home, root = places.home(), Path(outcome.workspace.root)
     runs = dict.fromkeys(one.run_id for one in outcome.open_reviews)
     asked = [one for one in reviews.kept(home, root) if one.review in outcome.open_reviews]
     patch = "\n".join(hunk_lines(asked, "# ")).encode()
@@ -79,7 +79,7 @@ def _is_agreed(question: str, patch: bytes, outcome: Outcome, number: int) -> bo
 
 def _patch(outcome: Outcome, attempt: Attempt) -> bytes:
     """The patch that accepting would apply to the held files."""
-    ws = here.workspace_at(outcome.workspace.root)
+    ws = places.workspace_at(outcome.workspace.root)
     before, after = attempt.result or "", attempt.snapshot or ""
     return trees.patch(ws, before, after, sorted(held.held_paths(attempt)))
 
@@ -111,7 +111,7 @@ def _answer(question: str) -> str:
 
 def _open(patch: bytes, outcome: Outcome, number: int) -> None:
     """Show the diff in an editor; edits there have no effect."""
-    file = here.home() / "runs" / outcome.run_id / f"held-{number}.diff"
+    file = places.home() / "runs" / outcome.run_id / f"held-{number}.diff"
     file.write_bytes(patch)
     editor = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "")
     if not editor:

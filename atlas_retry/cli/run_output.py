@@ -22,7 +22,7 @@ from atlas_retry.reports.screen.run_lines import (
 )
 from atlas_retry.run.folders import labels
 from atlas_retry.run.one import Done, Finished
-from atlas_retry.text.units import some, usd
+from atlas_retry.text.units import first_few, usd
 
 MAX_NAMES = 8
 
@@ -126,7 +126,7 @@ def _next(done: Done, verbosity: int) -> Iterator[Line]:
     if done.not_started:
         limit = len(done.not_started) if verbosity > 0 else MAX_NAMES
         more = " (-v shows all)" if len(done.not_started) > limit else ""
-        yield f"not started: {some(map(printable, done.not_started), limit)}{more}", ""
+        yield f"not started: {first_few(map(printable, done.not_started), limit)}{more}", ""
     if commands:
         yield from command_lines("next", *dict.fromkeys(commands))
 

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from atlas_retry.cli import here, options
+from atlas_retry.cli import options, places
 from atlas_retry.cli.app import app, examples, workspace_app
 from atlas_retry.cli.documents import NamedWorkspace, WorkspacesDocument, write
 from atlas_retry.cli.output import print_commands
@@ -34,14 +34,14 @@ def add(
     ] = None,
 ) -> None:
     """Create a workspace on its own branch, `atlas/NAME`."""
-    print(add_worktree(here.workspace_at(), name, start))
+    print(add_worktree(places.workspace_at(), name, start))
     print_commands("next", f"atlas retry {name} --ai-fix")
 
 
 @workspace_app.command("list", epilog=examples("atlas workspace list"))
 def list_all(*, json: options.Json = False) -> None:
     """List the named workspaces of this repository."""
-    worktrees = list_worktrees(here.workspace_at().common_dir)
+    worktrees = list_worktrees(places.workspace_at().common_dir)
     if json:
         rows = (
             NamedWorkspace(name=w.name, branch=w.branch, root=str(w.root), is_there=w.is_there)
@@ -67,16 +67,16 @@ def remove(
     ] = False,
 ) -> None:
     """Remove a workspace, unless its work exists nowhere else."""
-    remove_worktree(here.workspace_at(), name, force=force)
+    remove_worktree(places.workspace_at(), name, force=force)
 
 
 @app.command(epilog=examples("atlas status --json"))
 def status(*, json: options.Json = False) -> None:
     """Show the state, last verdict, age and cost of each workspace."""
-    waiting = [one.root for one in left_to_do(here.home())]
+    waiting = [one.root for one in left_to_do(places.home())]
     names = names_around(Path.cwd(), environ=os.environ)
-    with here.journal() as connection:
-        entries = overview.entries(connection, here.home(), os.environ, names, waiting)
+    with places.journal() as connection:
+        entries = overview.entries(connection, places.home(), os.environ, names, waiting)
     if json:
         sys.stdout.write(encode(overview.StatusDocument(workspaces=entries)))
     else:

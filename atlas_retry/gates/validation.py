@@ -36,7 +36,7 @@ from atlas_retry.gates.reruns import (
 from atlas_retry.gates.results import changing, redacted_gate, skipped
 from atlas_retry.gates.state import FINAL, PENDING, ValidationState, is_writer, reads
 from atlas_retry.model import ExtraRun, Gate, GateResult, Kind, Status, Validation
-from atlas_retry.text.units import some
+from atlas_retry.text.units import first_few
 from atlas_retry.workspace.snapshot.look import Look
 
 
@@ -229,7 +229,7 @@ def _run_apart(
 
     It is as before now, so nobody fails for that.
     """
-    note = f"{some(paths, 3)} was written while other gates ran: each now runs alone"
+    note = f"{first_few(paths)} was written while other gates ran: each now runs alone"
     state.isolate(results)
     state.rerun.difference_update(results)
     for number, result in results.items():

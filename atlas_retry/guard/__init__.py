@@ -5,6 +5,7 @@
 
 from atlas_retry.guard.case import Case, Ruling
 from atlas_retry.guard.inspection import assess, rulings
-from atlas_retry.guard.judgement import Content, Judgement
+from atlas_retry.guard.judgement import Judgement
+from atlas_retry.model import Content
 
 __all__ = ["Case", "Content", "Judgement", "Ruling", "assess", "rulings"]

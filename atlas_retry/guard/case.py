@@ -10,8 +10,7 @@ from typing import TypeVar
 from msgspec import Struct, field
 
 from atlas_retry.guard import places
-from atlas_retry.guard.judgement import Content
-from atlas_retry.model import Gate, GateResult, GitFacts, Kind, Tree
+from atlas_retry.model import Content, Gate, GateResult, GitFacts, Kind, Tree
 from atlas_retry.patterns import regex
 
 

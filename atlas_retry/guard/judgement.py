@@ -4,10 +4,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct, field
 
-from atlas_retry.model import Held, LeftBehind, Verdict, Violation
-
-Content = tuple[str, bytes]
-"""Mode, in git's form, and content of a file."""
+from atlas_retry.model import Content, Contents, Held, LeftBehind, Verdict, Violation
 
 
 class Judgement(Struct, frozen=True, kw_only=True):
@@ -22,7 +19,7 @@ class Judgement(Struct, frozen=True, kw_only=True):
     """Refused installed files and tools to put back, which no snapshot holds."""
     rewrite: Mapping[str, Content] = field(default_factory=dict)
     """Files without the held part, such as a suppression or a test in a source."""
-    as_before: Mapping[str, Content | None] = field(default_factory=dict)
+    as_before: Contents = field(default_factory=dict)
     """Earlier versions that the gates must also pass with: kept files that decide (None: absent),
     and sources with their earlier inline tests."""
     adds_dependencies: bool = False

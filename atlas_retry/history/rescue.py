@@ -19,6 +19,7 @@ from atlas_retry.events import seconds_of
 from atlas_retry.history import event_log, merging
 from atlas_retry.history.states import RunState
 from atlas_retry.history.values import OpenAttempt, RunRow
+from atlas_retry.model import Content
 from atlas_retry.patterns import regex
 from atlas_retry.state_dir import TURN, VALIDATION
 from atlas_retry.text.units import copyable
@@ -190,7 +191,7 @@ def _hold(ws: discovery.Workspace, run: RunRow, known: str | None, quiet_s: floa
     moved = (change.path for change in trees.changes(ws, run.start, there.id, ignored=True))
     edited = map(os.fsencode, restoring.edited_after(ws, moved, quiet_s))
     _edited_of(ws, run).write_bytes(msgspec.msgpack.encode([*edited]))
-    if there.work != load(ws, run.start).work:
+    if there.tree != load(ws, run.start).tree:
         store.keep(ws, held_under(run.id, HELD), there.id)
     if run.state is not RunState.UNDONE:
         store.keep(ws, held_under(run.id, END), known or there.id)
@@ -339,7 +340,7 @@ def merge_files(
     committed = None
     with suppress(UsageError):  # without a commit there is no base
         committed = trees.revision_tree(ws.root, "HEAD", paths, environ=ws.environ)
-    files: dict[str, tuple[str, bytes] | None] = {}
+    files: dict[str, Content | None] = {}
     for path in paths:
         theirs, ours = before.read(path), now.read(path)
         base = committed.read(path) if committed else None

@@ -11,10 +11,9 @@ from atlas_retry.history import event_log
 from atlas_retry.history.rescue import HELD, taking
 from atlas_retry.history.values import RunRow, Transition
 from atlas_retry.reports.screen.lines import harmless, printable
-from atlas_retry.text.units import copyable, counted, seconds, some, usd
+from atlas_retry.text.units import MAX_NAMED, copyable, counted, first_few, seconds, usd
 from atlas_retry.workspace.snapshot.restoring import INDEX, Restored
 
-MAX_SHOWN = 12
 MAX_DIFFERING = 5
 
 
@@ -91,7 +90,7 @@ def restoration_text(
     if done.unheld and not done.lost:
         lines[0] += ", except ignored files that are in no snapshot"
     if done.differs:
-        lines = [f"not {headline}: {some(map(printable, done.differs), MAX_DIFFERING)}"]
+        lines = [f"not {headline}: {first_few(map(printable, done.differs), MAX_DIFFERING)}"]
     for names, what in (
         (done.ended, "ended"),
         (done.changed, "restored"),
@@ -102,7 +101,7 @@ def restoration_text(
         ((*done.conflicts, *done.git_conflicts), "edited since, so not changed"),
     ):
         if names:
-            lines.append(f"  {what}: {some(map(printable, names), MAX_SHOWN)}")
+            lines.append(f"  {what}: {first_few(map(printable, names))}")
     if not done.changed and not done.git:
         lines.append("  nothing to restore")
     else:
@@ -113,7 +112,7 @@ def restoration_text(
 
 def _taking_edited(row: RunRow, done: Restored, name: str) -> tuple[str, ...]:
     """How to restore the files that were edited since as well."""
-    files = [shlex.quote(path) for path in done.conflicts if path != INDEX][:MAX_SHOWN]
+    files = [shlex.quote(path) for path in done.conflicts if path != INDEX][:MAX_NAMED]
     if not files:
         return ()
     command = f"atlas pick {row.id} {name} --path {' --path '.join(files)}"

@@ -61,7 +61,7 @@ def _end(
 ) -> None:
     pulse_of(ws, held.id).unlink(missing_ok=True)
     after = snapshot() if held.changed else held.start
-    held.changed = after.work != held.start.work
+    held.changed = after.tree != held.start.tree
     if held.changed:
         store.keep(ws, held_under(held.id, END), after.id)
         runs = held_runs(ws)

@@ -15,7 +15,7 @@ from atlas_retry.prompt.ledger import held_back, ledger, to_review
 from atlas_retry.prompt.project import Project
 from atlas_retry.prompt.signals import SAME_WORDS
 from atlas_retry.prompt.untrusted import elided, fenced, harmless_output
-from atlas_retry.text.units import some
+from atlas_retry.text.units import first_few
 
 ERROR_SHARE = 0.4
 """Share of the budget up to which output is quoted whole; longer output is condensed."""
@@ -187,7 +187,7 @@ def _held(brief: Brief) -> str:
     """The section on held changes of the last attempt, restored or not; empty if there are none."""
     last, lines = brief.history[-1], []
     if paths := held_back(last):
-        failing = some((result.name for result in _failed(brief)), MAX_NAMED)
+        failing = first_few((result.name for result in _failed(brief)), MAX_NAMED)
         is_vain = all(h.needed is False for h in last.held if not h.in_place)
         lines.append(wording.held(paths, failing, is_vain=is_vain))
     if (left := to_review(last)) and not last.rolled_back:

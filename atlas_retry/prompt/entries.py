@@ -17,7 +17,7 @@ from atlas_retry.prompt.problems import family, gravity
 from atlas_retry.prompt.signals import Changed
 from atlas_retry.prompt.untrusted import elided, harmless_output
 from atlas_retry.source.excerpt import shortened
-from atlas_retry.text.units import some
+from atlas_retry.text.units import first_few
 
 MIN_CAUSE_CHARS, MIN_ENTRY_CHARS, MIN_ENTRIES_CHARS, MAX_FIRST_LINE_CHARS = 20, 120, 600, 300
 HEADING_SHARE, FIRST_SHARE = 0.3, 0.5
@@ -78,7 +78,7 @@ def quoted(results: tuple[GateResult, ...], quoting: Quoting) -> Quoted:
             d.test_id or (d.path, d.region, d.rule_id, d.message) for d in result.diagnostics
         )
         if problems and problems.keys() <= named.keys():
-            others = some(sorted({named[problem] for problem in problems}), MAX_TESTS)
+            others = first_few(sorted({named[problem] for problem in problems}), MAX_TESTS)
             same = f"The same problems as of {harmless_output(others)}, above."
             quote = Quoted(text=f"{headline(result, MAX_COMMAND_CHARS)}\n{same}")
         else:
@@ -120,7 +120,7 @@ def _failing_tests(result: GateResult, quoting: Quoting, room: int) -> str:
         return ""
     limit = min(MAX_TEST_CHARS, max(MAX_ID_CHARS, room - BESIDE_ID_CHARS))
     ids = dict.fromkeys(_safe(str(d.test_id)[:limit], quoting) for d in tests)
-    shown = f"Failing: {some(ids, max(1, min(MAX_TESTS, room // (2 * MAX_ID_CHARS))))}"
+    shown = f"Failing: {first_few(ids, max(1, min(MAX_TESTS, room // (2 * MAX_ID_CHARS))))}"
     first = [cause[0] for cause in causes if cause[0].test_id][:MAX_TESTS]
     typed = (from_root(line or "", result.cwd) for line in reproducing_each(result, first))
     commands = (_safe(line, quoting) for line in dict.fromkeys(typed) if line)

@@ -3,7 +3,7 @@
 from atlas_retry.diagnostics.counting import changed_counts
 from atlas_retry.model import Attempt
 from atlas_retry.prompt.untrusted import elided, harmless_output
-from atlas_retry.text.units import changed, some
+from atlas_retry.text.units import changed, first_few
 
 MAX_CHANGES = 6
 MAX_SUMMARY_CHARS = 200
@@ -21,7 +21,7 @@ def ledger(history: tuple[Attempt, ...], room: int, *, is_detailed: bool = False
 
 
 def _line(attempt: Attempt, *, detailed: bool) -> str:
-    facts = [f"changed {some(map(changed, attempt.changes), MAX_CHANGES) or 'nothing'}"]
+    facts = [f"changed {first_few(map(changed, attempt.changes), MAX_CHANGES) or 'nothing'}"]
     facts.append(changed_counts(attempt))
     facts += _faults(attempt)
     if detailed and attempt.summary:
@@ -32,7 +32,7 @@ def _line(attempt: Attempt, *, detailed: bool) -> str:
 def held_back(attempt: Attempt) -> str:
     """What was held and reverted: of a file the whole change, or the part that the rule names."""
     held = (f"{one.path} ({one.rule})" for one in attempt.held if not one.in_place)
-    return some(dict.fromkeys(held), MAX_NAMED)
+    return first_few(dict.fromkeys(held), MAX_NAMED)
 
 
 def to_review(attempt: Attempt) -> str:
@@ -42,7 +42,7 @@ def to_review(attempt: Attempt) -> str:
         for one in attempt.held
         if one.in_place
     )
-    return some(dict.fromkeys(held), MAX_NAMED)
+    return first_few(dict.fromkeys(held), MAX_NAMED)
 
 
 def _faults(attempt: Attempt) -> list[str]:

@@ -11,7 +11,7 @@ from atlas_retry.model import Attempt, GateResult, Outcome
 from atlas_retry.reports.findings import of_attempt
 from atlas_retry.reports.phrases import VERDICTS, next_steps, plain
 from atlas_retry.reports.problems import listed, more, place
-from atlas_retry.text.units import bounded, counted, seconds, some, spent, usd
+from atlas_retry.text.units import bounded, counted, first_few, seconds, spent, usd
 
 MAX_PROBLEMS: Final = 10
 MAX_FILES: Final = 10
@@ -72,7 +72,7 @@ def _attempt(outcome: Outcome, attempt: Attempt) -> Iterator[str]:
     yield f"{attempt.number}. {_line(agent)}{cost}: {_line(attempt.summary) or 'no summary'}"
     if attempt.error:
         yield f"   - it ended with: {_line(attempt.error)}"
-    files = some((f"`{_line(change.path)}`" for change in attempt.changes), MAX_FILES)
+    files = first_few((f"`{_line(change.path)}`" for change in attempt.changes), MAX_FILES)
     yield f"   - changed {files or 'nothing'}"
     yield f"   - {changed_counts(attempt)}"
     for finding in of_attempt(outcome, attempt):

@@ -15,11 +15,10 @@ from atlas_retry.events import (
 )
 from atlas_retry.gates.plan import Plan
 from atlas_retry.gates.validation import run_gates
-from atlas_retry.model import Gate, Level, Validation
+from atlas_retry.model import Contents, Gate, Level, Validation
 from atlas_retry.run.open import OpenWorkspace
 from atlas_retry.run.triage import against_baseline
 from atlas_retry.workspace.isolation import isolated
-from atlas_retry.workspace.place import Contents
 
 
 def run_aside(

@@ -8,12 +8,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from tempfile import TemporaryDirectory
 
+from atlas_retry.model import Content, Contents
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.files import EXECUTABLE, FILE
 from atlas_retry.workspace.git import GitError, git
 from atlas_retry.workspace.gitfacts import settings
 from atlas_retry.workspace.listing import staged
-from atlas_retry.workspace.place import Contents
 
 _HIDING = frozenset({"assume-unchanged", "skip-worktree"})
 _REGULAR = (FILE, EXECUTABLE)
@@ -51,7 +51,7 @@ def _core(ws: Workspace) -> Mapping[str, str]:
 
 def _unrecorded(
     ws: Workspace, was: Contents, now: Contents, config: Mapping[str, str]
-) -> Iterator[tuple[str, tuple[str, bytes] | None]]:
+) -> Iterator[tuple[str, Content | None]]:
     flags = staged(ws.root, ws.environ).flags
     has_modes = config.get("filemode", "true") not in _FALSE
     for path, file in now.items():
@@ -63,7 +63,7 @@ def _unrecorded(
                 yield path, (mode, file[1])
 
 
-def _recorded_mode(was: tuple[str, bytes] | None) -> str:
+def _recorded_mode(was: Content | None) -> str:
     """The mode that a regular file has for git with `core.fileMode=false`."""
     return was[0] if was and was[0] in _REGULAR else FILE
 

@@ -22,14 +22,13 @@ from atlas_retry.model import Gate, Kind, Level, Status, Validation
 from atlas_retry.reading import read_text
 from atlas_retry.run.open import OpenWorkspace, plan
 from atlas_retry.state_dir import alone, folder, key_of
-from atlas_retry.text.units import counted, some
+from atlas_retry.text.units import counted, first_few
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.git import git, split
 from atlas_retry.workspace.listing import untracked
 
 SETUP = "setup"
 SETUP_TIMEOUT_S = 1800.0
-MAX_SHOWN = 4
 
 
 def validate_as_committed(
@@ -61,10 +60,10 @@ def _left_out(made: "Checkout") -> str:
     """What the worktree lacks, in one line."""
     parts = ["what git ignores"]
     if made.untracked:
-        names = some(made.untracked, MAX_SHOWN)
+        names = first_few(made.untracked)
         parts.append(f"{counted(len(made.untracked), 'untracked file')} ({names})")
     if made.unstaged:
-        names = some(made.unstaged, MAX_SHOWN)
+        names = first_few(made.unstaged)
         parts.append(f"unstaged changes ({names})")
     return f"on HEAD and the index, as a fresh clone; left out: {', '.join(parts)}"
 

@@ -25,7 +25,7 @@ from atlas_retry.run import held
 from atlas_retry.run.progress import Limits, Progress
 from atlas_retry.settings import attempts_allowed
 from atlas_retry.text.globs import Globs
-from atlas_retry.text.units import counted, some
+from atlas_retry.text.units import counted, first_few
 
 MAX_REJECTIONS = 2
 MAX_ERROR_CHARS = 400
@@ -86,7 +86,7 @@ def _not_permitted(attempts: held.Attempts) -> str:
     """The edits that agents were denied, and how to make them."""
     denied = _denied(attempts)
     by_hand = "" if all(map(_is_installed, denied)) else ": change it by hand"
-    names = some(denied, held.MAX_SHOWN)
+    names = first_few(denied)
     return f"the agent is not permitted to edit {names}{by_hand}" if denied else ""
 
 
@@ -150,7 +150,7 @@ def _passed(progress: Progress, _: Limits) -> End | None:
         reason = "the gates now pass without any change: probably flaky, or a gate undoes the fix"
         return End(verdict=Verdict.STALLED, reason=reason, remedy="atlas validate")
     if unstaged := held.unstaged(progress.attempts):
-        reason = f"the gates pass once the fix is staged: {some(unstaged, held.MAX_SHOWN)}"
+        reason = f"the gates pass once the fix is staged: {first_few(unstaged)}"
         remedy = f"git add -- {shlex.join(unstaged)}"
         return End(verdict=Verdict.NEEDS_REVIEW, reason=reason, remedy=remedy)
     changed = progress.attempts or progress.fixers_changed or not progress.baseline.success
@@ -339,7 +339,7 @@ def _standstill(progress: Progress, attempts: held.Attempts) -> str | None:
         what = "last attempt added" if held.account(attempts) else "attempt changed"
         if error := _error(progress):
             return f"the attempt failed: {error}"
-        unseen = some(attempts[-1].unseen, held.MAX_SHOWN)
+        unseen = first_few(attempts[-1].unseen)
         ignored = f" but files that git ignores (not-under-git): {unseen}"
         return f"the {what} nothing{ignored if unseen else ''}"
     if _is_as_before(progress):
@@ -382,7 +382,7 @@ def _needs_review(progress: Progress, limits: Limits) -> End | None:
         return None
     if not held.repeats(progress.attempts) and not any(stop(progress, limits) for stop in STOPS):
         return None
-    names = some(sorted(needed), held.MAX_SHOWN)
+    names = first_few(sorted(needed))
     reason, remedy = f"passes only with held changes: {names}", _pick(progress, last)
     if remedy is None:
         reason = (

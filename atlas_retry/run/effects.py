@@ -45,6 +45,8 @@ from atlas_retry.model import (
     Attempt,
     Change,
     ChangeStatus,
+    Content,
+    Contents,
     ExtraRun,
     Gate,
     GateResult,
@@ -60,7 +62,7 @@ from atlas_retry.model import (
     Violation,
 )
 from atlas_retry.prompt import compose
-from atlas_retry.run import lasting, staging
+from atlas_retry.run import irreversible, staging
 from atlas_retry.run.aside import run_aside
 from atlas_retry.run.briefing import next_request, step_of, trace_again, traced_brief
 from atlas_retry.run.budget import SharedBudget
@@ -68,17 +70,18 @@ from atlas_retry.run.checked_out import as_checked_out
 from atlas_retry.run.decide import decide, last_attempt
 from atlas_retry.run.held import for_review
 from atlas_retry.run.open import OpenWorkspace, failing_gates, plan, remember
-from atlas_retry.run.progress import Contents, Elsewhere, Progress, Run, Taken
+from atlas_retry.run.progress import Elsewhere, Progress, Run
 from atlas_retry.run.triage import against_baseline, until_compared
 from atlas_retry.run.uncommitted import deleted_ignored, generated, lost_work, recorded
 from atlas_retry.run.undecided import undecided
 from atlas_retry.text import reinstalling
 from atlas_retry.text.json_text import encodable
 from atlas_retry.text.redaction import redact
-from atlas_retry.text.units import copyable, some
+from atlas_retry.text.units import copyable, first_few
 from atlas_retry.workspace import discovery, gitmoves, gitunder, installed, place
 from atlas_retry.workspace.outside import go_settings
 from atlas_retry.workspace.snapshot import pins, restoring, store, trees
+from atlas_retry.workspace.snapshot.snapshots import Snapshot
 from atlas_retry.workspace.snapshot.unheld import folder_stat, moved_caches, note_caches
 from atlas_retry.workspace.walk import remove_special_rules
 
@@ -87,8 +90,6 @@ if TYPE_CHECKING:
     from atlas_retry.workspace.files import Stat
 
 
-MAX_SHOWN = 8
-"""Maximum paths that are named in a notice."""
 PATIENCE_S = 2.0
 """Seconds after which it is said what is waited for."""
 LONG_AGO_S = 315_619_200
@@ -122,7 +123,7 @@ class Effects(Struct, kw_only=True):
     """Who moved git's state in the last turn."""
     by_turn: Mapping[str, str] = field(default_factory=dict)
     """Digests of files of environments as the last turn left them, of those that were put back."""
-    at_home: lasting.SettingsAtHome | None = None
+    at_home: irreversible.SettingsAtHome | None = None
     """Before the agent's turn."""
     before_turn: "Mapping[str, Stat]" = field(default_factory=dict)
     """Stat data of the files before the agent's turn."""
@@ -146,12 +147,12 @@ class Effects(Struct, kw_only=True):
 
     # --- the tree
 
-    def snapshot(self, name: str) -> Taken:
+    def snapshot(self, name: str) -> Snapshot:
         """Take a snapshot and keep it under a name within the run."""
         discovery.put_back_gitfile(self.opened.root, self.opened.git.home)
         taken = self.opened.tracker.snapshot()
         store.keep(self.opened.git, f"runs/{self.run.run_id}/{name}", taken.id)
-        return Taken(id=taken.id, tree=taken.work, left_out=taken.left_out)
+        return taken
 
     def pin(self, snapshot: str) -> None:
         """Hold what git's state in the first snapshot names; say what cannot be held.
@@ -279,7 +280,7 @@ class Effects(Struct, kw_only=True):
         """
         pick = f"atlas pick {self.run.run_id} start --path"
         if deleted := deleted_ignored(self.opened.git, start, left):
-            text = f"deleted in the run, and ignored by git: {some(deleted, MAX_SHOWN)}"
+            text = f"deleted in the run, and ignored by git: {first_few(deleted)}"
             self.emit(Notice(level=Level.WARNING, text=f"{text}; {pick} FILE restores one"))
         return tuple(
             replace(
@@ -520,7 +521,7 @@ class Effects(Struct, kw_only=True):
             for line in lines:
                 self.emit(Notice(level=Level.WARNING, text=line))
         if turn.moves.others:
-            names = some(map(gitmoves.plain, turn.moves.others), MAX_SHOWN)
+            names = first_few(map(gitmoves.plain, turn.moves.others))
             text = f"changed in git during the attempt, not by the agent, so it stays: {names}"
             self.emit(Notice(level=Level.WARNING, text=text))
 
@@ -531,12 +532,12 @@ class Effects(Struct, kw_only=True):
         """
         given = pins.put_back(self.opened.git, start)
         if given.inside:
-            text = f"deleted during the turn, and restored: {some(given.inside, MAX_SHOWN)}"
+            text = f"deleted during the turn, and restored: {first_few(given.inside)}"
             self.emit(Notice(level=Level.WARNING, text=text))
         for names, what in ((given.again, "restored"), (given.lost, "lost")):
             if names:
                 text = f"objects of the repository were destroyed, and are {what}: "
-                self.emit(Notice(level=Level.WARNING, text=text + some(names, MAX_SHOWN)))
+                self.emit(Notice(level=Level.WARNING, text=text + first_few(names)))
         return given.inside
 
     def changed_under(self, before: str, after: str) -> gitunder.Under | None:
@@ -632,7 +633,7 @@ class Effects(Struct, kw_only=True):
         wrote = chain.from_iterable(attempt.unseen for attempt in progress.attempts)
         scan = opened.tracker.scan()
         self.before_turn = scan.files
-        self.at_home = lasting.settings_at_home(opened.environ)
+        self.at_home = irreversible.settings_at_home(opened.environ)
         settings, held = opened.settings, opened.git.installed
         taken = seals.seal(opened.root, settings, opened.environ, scan, held=held)
         self.sealed = seals.without_made(taken, wrote)
@@ -660,7 +661,7 @@ class Effects(Struct, kw_only=True):
         )
         beside = self._by_the_agent(seals.compared(self.sealed, self.opened.tracker.scan()))
         if beside.hiding:
-            text = f"the turn made repositories, which stay: {some(beside.hiding, MAX_SHOWN)}"
+            text = f"the turn made repositories, which stay: {first_few(beside.hiding)}"
             self.emit(Notice(level=Level.WARNING, text=text))
         judgement = judge.judge_attempt(self.opened.git, turn, self.sealed, beside)
         if seals.clean(self.sealed, look=beside.look):
@@ -687,7 +688,7 @@ class Effects(Struct, kw_only=True):
         with process.uninterruptible(f"what is installed in {root} is being restored"):
             left = seals.put_back(taken, paths, into)
         if into.exists():
-            names = some([path for path in paths if (into / path.lstrip("/")).exists()], MAX_SHOWN)
+            names = first_few([path for path in paths if (into / path.lstrip("/")).exists()])
             text = f"added to an environment by the turn, and moved to {into}: {names}"
             self.emit(Notice(level=Level.WARNING, text=text))
         self.opened.tracker.moved()
@@ -747,7 +748,7 @@ class Effects(Struct, kw_only=True):
         if self.at_home is None:
             return False
         path, copy = self.at_home.path, self.folder / "refused-config.yaml"
-        is_back = lasting.put_back_settings(self.at_home, copy)
+        is_back = irreversible.put_back_settings(self.at_home, copy)
         kept = f"; cp {shlex.quote(str(copy))} {shlex.quote(str(path))} takes it again"
         if is_back:
             text = f"restored: {path}{kept if copy.exists() else ''}"
@@ -759,7 +760,7 @@ class Effects(Struct, kw_only=True):
     ) -> tuple[LeftBehind, ...]:
         """Refused changes that stay; those written in an overlay are removed with it."""
         refused = {one.path for one in judgement.refused}.difference(judgement.reinstate)
-        left = lasting.lasting(taken, moved, refused)
+        left = irreversible.lasting(taken, moved, refused)
         if self.door is None:
             return left
         return tuple(one for one in left if self.door.layers.shows_through(one.states))
@@ -819,7 +820,7 @@ class Effects(Struct, kw_only=True):
         return {**visible, **ignored}
 
 
-def _text(file: tuple[str, bytes] | None) -> bytes | None:
+def _text(file: Content | None) -> bytes | None:
     return file[1] if file else None
 
 

@@ -4,9 +4,8 @@ from collections.abc import Iterable, Sequence
 from itertools import chain
 
 from atlas_retry.model import EDITING_TOOLS, Attempt, Held, Violation
-from atlas_retry.text.units import some
+from atlas_retry.text.units import first_few
 
-MAX_SHOWN = 4
 CHANGED_IN_GIT = "changed-in-git"
 """Rule of files that a person's git changed during an attempt: no question about the agent."""
 
@@ -108,4 +107,4 @@ def account(attempts: Attempts) -> str:
 
 def named(judged: Iterable[Violation]) -> str:
     """`a.py (rule), b.py (rule) and 3 more`, each once."""
-    return some(dict.fromkeys(f"{one.path} ({one.rule})" for one in judged), MAX_SHOWN)
+    return first_few(dict.fromkeys(f"{one.path} ({one.rule})" for one in judged))

@@ -19,15 +19,13 @@ from atlas_retry.run.effects import run_folder
 from atlas_retry.run.open import OpenWorkspace, plan
 from atlas_retry.run.triage import against_baseline
 from atlas_retry.text.own_environment import installing
-from atlas_retry.text.units import some
+from atlas_retry.text.units import first_few
 from atlas_retry.workspace.isolation import isolated, overlay
 from atlas_retry.workspace.isolation.layers import RunLayers, accept, layers_folder, prepare_layers
 from atlas_retry.workspace.snapshot import snapshots, trees
 
 if TYPE_CHECKING:
     from atlas_retry.run.door import Answers, Errand
-
-MAX_SHOWN = 4
 
 
 def layers(opened: OpenWorkspace, run_id: str, record: Path | None, emit: Emit) -> RunLayers | None:
@@ -94,24 +92,24 @@ def _accepted(
     That is where others changed the tree meanwhile, and where a turn wrote files outside, which
     are dropped with their layer and which a gate may have read.
     """
-    wanted, start = snapshots.load(opened.git, end).work, outcome.start_snapshot or end
+    wanted, start = snapshots.load(opened.git, end).tree, outcome.start_snapshot or end
     changed = trees.changes(opened.git, start, end)
     if not changed:
         return outcome
     conflicts = accept(opened.git, start, end, opened.tracker)
     if conflicts:
-        names = some(sorted(conflicts), MAX_SHOWN)
+        names = first_few(sorted(conflicts))
         text = f"changed by someone else during the run; atlas keeps that change: {names}"
         emit(Notice(level=Level.WARNING, text=text))
-    if opened.tracker.snapshot().work != wanted:
+    if opened.tracker.snapshot().tree != wanted:
         theirs = trees.changes(opened.git, end, opened.tracker.snapshot().id)
-        edited = some(sorted(change.path for change in theirs), MAX_SHOWN)
+        edited = first_few(sorted(change.path for change in theirs))
         how, why = "with", f"what others edited during the run: {edited}"
         cause = "because of"
     elif outcome.verdict.is_green and (dropped := _dropped(layers, outcome)):
         how, why = (
             "without",
-            f"what the run wrote outside the workspace: {some(dropped, MAX_SHOWN)}",
+            f"what the run wrote outside the workspace: {first_few(dropped)}",
         )
         cause = "without"
     else:

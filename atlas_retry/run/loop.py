@@ -37,12 +37,11 @@ from atlas_retry.process import uninterruptible
 from atlas_retry.run.decide import End, best, decide, is_worse, last_attempt, permitting
 from atlas_retry.run.effects import Effects
 from atlas_retry.run.held import CHANGED_IN_GIT, needed_paths, standing
-from atlas_retry.run.progress import Progress, Run, Taken
+from atlas_retry.run.progress import Progress, Run
 from atlas_retry.run.settle import Turn, forget, name_restored, settle
-from atlas_retry.text.units import some
+from atlas_retry.text.units import first_few
 from atlas_retry.workspace.gitunder import Under
-
-MAX_SHOWN = 8
+from atlas_retry.workspace.snapshot.snapshots import Snapshot
 
 
 def retry(do: Effects) -> Outcome:
@@ -120,7 +119,7 @@ def _attempt(progress: Progress, do: Effects) -> Progress:
         raise
 
 
-def _revert_or_say(before: Taken, number: int, do: Effects) -> None:
+def _revert_or_say(before: Snapshot, number: int, do: Effects) -> None:
     """Revert the attempt; if that fails, say that its changes stay, and raise the error."""
     try:
         _revert_attempt(before, number, do)
@@ -142,7 +141,7 @@ def _on_its_base(progress: Progress, do: Effects) -> Progress:
     return replace(progress, latest=validation, current=snapshot)
 
 
-def _revert_attempt(before: Taken, number: int, do: Effects) -> None:
+def _revert_attempt(before: Snapshot, number: int, do: Effects) -> None:
     """Revert the edits of an abandoned attempt; they stay in its snapshot.
 
     What moved since the turn may be the user's: it is named.
@@ -158,7 +157,7 @@ def _revert_attempt(before: Taken, number: int, do: Effects) -> None:
         do.emit(AttemptRestored(number=number))
 
 
-def _turn(progress: Progress, before: Taken, number: int, do: Effects) -> Progress:
+def _turn(progress: Progress, before: Snapshot, number: int, do: Effects) -> Progress:
     """Ask the agent, judge its changes, and run the gates on what is left of them."""
     since_s = do.elapsed_s()
     request, prompt_path = _request(progress, before, number, do)
@@ -216,7 +215,7 @@ def _set_aside(
     changes = tuple(c for c in do.changes(before, after) if c.path not in under.paths)
     patch = do.as_patch(before, after, [change.path for change in changes], attempt.number)
     quoted = shlex.quote(str(patch))
-    names = some([held.path for held in attempt.held], MAX_SHOWN)
+    names = first_few([held.path for held in attempt.held])
     attempt = replace(
         attempt,
         snapshot=after,
@@ -233,7 +232,7 @@ def _set_aside(
 
 
 def _request(
-    progress: Progress, before: Taken, number: int, do: Effects
+    progress: Progress, before: Snapshot, number: int, do: Effects
 ) -> tuple[AgentRequest, str]:
     """The request and the path of its prompt; records the start of the attempt."""
     request, prompt_path = do.request(progress, number)
@@ -251,7 +250,7 @@ def _request(
 
 
 def _advanced(
-    progress: Progress, attempt: Attempt, end: Taken, validation: Validation | None
+    progress: Progress, attempt: Attempt, end: Snapshot, validation: Validation | None
 ) -> Progress:
     return replace(
         progress,
@@ -379,7 +378,7 @@ def _outcome(progress: Progress, end: End, final: Validation, do: Effects) -> Ou
 
 def _before_the_agent(
     turn: Turn, reply: AgentReply, under: Under | None, number: int, do: Effects
-) -> tuple[Taken, frozenset[str]]:
+) -> tuple[Snapshot, frozenset[str]]:
     """The snapshot before the turn plus edits by others during it, and the paths of those edits.
 
     Changes from there on are the agent's only. It is `before` itself if edits by others are not
@@ -390,7 +389,7 @@ def _before_the_agent(
     theirs = do.by_others(changed, reply) | (under.paths if under else frozenset())
     if not theirs:
         return before, theirs
-    named = some(sorted(theirs), MAX_SHOWN)
+    named = first_few(sorted(theirs))
     text = f"changed by someone else during the attempt; atlas keeps that change: {named}"
     do.emit(Notice(level=Level.WARNING, text=text))
     ours = changed - theirs

@@ -22,7 +22,7 @@ from atlas_retry.run.folders import Waiting, labels, note
 from atlas_retry.run.one import Asked, Done, Finished, budget_of, opened_with, run_one
 from atlas_retry.run.open import OpenWorkspace
 from atlas_retry.settings import BatchSettings
-from atlas_retry.text.units import copyable, some
+from atlas_retry.text.units import copyable, first_few
 from atlas_retry.workspace.files import Stat, differing
 
 if TYPE_CHECKING:
@@ -181,7 +181,7 @@ class _Course(Struct, kw_only=True):
         paths = sorted(filter(is_code_or_setting, moved))
         if not paths:
             return
-        text = f"changed since its gates passed: {some(paths, 3)}; running them again"
+        text = f"changed since its gates passed: {first_few(paths)}; running them again"
         self._emit_for(folder, Notice(level=Level.WARNING, text=text))
         asked = replace(self.asked, order=replace(self.asked.order, ai_fix=False), record=None)
         later = self._finished(folder, asked, one.opened).outcome

@@ -23,7 +23,7 @@ from atlas_retry.history.journal import Journal, opened_journal
 from atlas_retry.model import Agent, Gate, GateResult, Level, Outcome, Validation
 from atlas_retry.reports.documents import Cascade
 from atlas_retry.reports.subject import Recorded, Subject
-from atlas_retry.run import isolation, ledger, on_failure, previous
+from atlas_retry.run import isolation, ledger, leftovers, on_failure
 from atlas_retry.run.budget import SharedBudget
 from atlas_retry.run.effects import Effects, run_folder
 from atlas_retry.run.loop import retry
@@ -32,7 +32,7 @@ from atlas_retry.run.progress import Progress, Run, limits
 from atlas_retry.run.triage import aligned, check_baseline, completed
 from atlas_retry.settings import AgentSettings
 from atlas_retry.text.redaction import redact, secret_values
-from atlas_retry.text.units import copyable, some, usd
+from atlas_retry.text.units import copyable, first_few, usd
 from atlas_retry.workspace import discovery
 from atlas_retry.workspace.discovery import holding_gitfile
 from atlas_retry.workspace.isolation.lock import lock
@@ -130,7 +130,7 @@ def run_one(
     """
     refuse_begun(opened.git, asked)
     with lock(opened.git):
-        previous.refuse_leftovers(opened, emit)
+        leftovers.refuse_leftovers(opened, emit)
         resume_point = ResumePoint(run_id=asked.run_id or state_dir.new_run_id())
         run_id = resume_point.run_id
         budget = budget or budget_of(opened.state, asked.order.batch, but=run_id)
@@ -273,11 +273,13 @@ def _name_unfinished(opened: OpenWorkspace, journal: Journal, emit: Emit, run_id
         return
     other, attempt = unfinished
     left = process.end_marked(other.mark)
-    ended = f", and the processes it left running are ended ({some(left, 4)})" if left else ""
+    ended = f", and the processes it left running are ended ({first_few(left)})" if left else ""
     is_held = attempt is not None and not rescue.is_lost(opened.git, other)
     folder = run_folder(opened, other.id)
-    changed = previous.clear(opened.git, other, attempt, folder) if attempt and is_held else ()
-    cleared = f" Restore or reinstall what its turn changed: {some(changed, 4)}" if changed else ""
+    changed = leftovers.clear(opened.git, other, attempt, folder) if attempt and is_held else ()
+    cleared = (
+        f" Restore or reinstall what its turn changed: {first_few(changed)}" if changed else ""
+    )
     cost = f"Its cost: {usd(other.cost_usd, at_least=True)}{ended}.{cleared}"
     lines = (
         f"run {other.id} was interrupted in this workspace, and this run takes its place. {cost}",

@@ -8,7 +8,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from atlas_retry.guard.places import is_code, is_product, is_prose
-from atlas_retry.text.units import some
+from atlas_retry.text.units import first_few
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.git import git, split
 from atlas_retry.workspace.listing import ignored, untracked
@@ -16,7 +16,6 @@ from atlas_retry.workspace.outside import ENVIRONMENT_MARK, led_to
 
 MAX_IGNORED = 40
 """Ignored files that are looked for in the code; beyond it, they are somebody's data."""
-MAX_SHOWN = 4
 _IMPORTS = r"(import|from|require|include|source|use|mod|load)\b.*\b"
 
 
@@ -37,7 +36,7 @@ class OnlyHere(Struct, frozen=True, kw_only=True):
             ("git ignores, and code names ", self.needed),
             ("imported from another checkout: ", self.checkouts),
         )
-        named = [f"{words}{some(paths, MAX_SHOWN)}" for words, paths in parts if paths]
+        named = [f"{words}{first_few(paths)}" for words, paths in parts if paths]
         return f"only here, so a fresh clone lacks it: {'; '.join(named)}" if named else ""
 
 

@@ -19,7 +19,7 @@ from atlas_retry.gates.plan import Learned, Plan, Watched
 from atlas_retry.model import Gate, OpenReview, Validation, WorkspaceFacts
 from atlas_retry.settings import Settings, in_ci
 from atlas_retry.text.redaction import secret_values
-from atlas_retry.text.units import some
+from atlas_retry.text.units import first_few
 from atlas_retry.workspace.discovery import (
     NotARepositoryError,
     Workspace,
@@ -251,7 +251,7 @@ def _keep_unstaged(opened: OpenWorkspace) -> Callable[[], str]:
 
                 restore(git, held, gone, look=opened.tracker.take)
                 opened.tracker.moved()
-        put_aside = f"had put unstaged work aside; restored: {some(sorted(gone), 8)}"
+        put_aside = f"had put unstaged work aside; restored: {first_few(sorted(gone))}"
         stays = "left a stash of work that is in the tree: git stash drop"
         is_new = now.stash and now.stash != was.stash
         said = [*([put_aside] if gone else ()), *([stays] if is_new else ())]

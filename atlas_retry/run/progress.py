@@ -1,11 +1,8 @@
 """A run with its limits and its progress. Values only."""
 
-from collections.abc import Mapping
-
 from msgspec import Struct
 from msgspec.structs import replace
 
-from atlas_retry.guard.judgement import Content
 from atlas_retry.model import (
     AgentReply,
     Attempt,
@@ -16,9 +13,6 @@ from atlas_retry.model import (
     WorkspaceFacts,
 )
 from atlas_retry.settings import OnExhausted, Settings, attempts_of_run
-
-Contents = Mapping[str, Content | None]
-"""Files by path; None if there is no file."""
 
 
 class Limits(Struct, frozen=True, kw_only=True):
@@ -114,16 +108,6 @@ class Progress(Struct, frozen=True, kw_only=True):
 def _cost_usd(attempt: Attempt) -> float:
     reviews = attempt.validation.cost_usd if attempt.validation else 0.0
     return (attempt.cost_usd or 0.0) + attempt.reviews_usd + reviews
-
-
-class Taken(Struct, frozen=True, kw_only=True):
-    """A snapshot, as the loop sees it."""
-
-    id: str
-    """Id to restore it by."""
-    tree: str
-    """Id of the tree of files that count; equal if and only if these are equal."""
-    left_out: tuple[str, ...] = ()
 
 
 class Run(Struct, frozen=True, kw_only=True):

@@ -28,7 +28,7 @@ from atlas_retry.model import (
     WorkspaceFacts,
 )
 from atlas_retry.patterns import regex
-from atlas_retry.run import isolation, previous
+from atlas_retry.run import isolation, leftovers
 from atlas_retry.run.one import (
     Asked,
     Finished,
@@ -42,7 +42,7 @@ from atlas_retry.run.one import (
 from atlas_retry.run.open import OpenWorkspace
 from atlas_retry.run.progress import Progress
 from atlas_retry.run.settle import restored_notice
-from atlas_retry.text.units import some
+from atlas_retry.text.units import first_few
 from atlas_retry.workspace import discovery
 from atlas_retry.workspace.isolation.lock import lock
 from atlas_retry.workspace.snapshot import restoring, snapshots, store, trees
@@ -50,8 +50,6 @@ from atlas_retry.workspace.walk import remove_special_rules
 
 if TYPE_CHECKING:
     from atlas_retry.run.door import Door
-
-MAX_SHOWN = 8
 
 
 class _InterruptedRun(Struct, frozen=True, kw_only=True):
@@ -164,7 +162,7 @@ def _prepare_workspace(scene: _InterruptedRun) -> str | None:
         scene.emit(Notice(level=Level.WARNING, text=text))
     done = rescue.undo_agents_git(scene.git, scene.folder, is_open=True)
     if done:
-        text = f"the agent had changed it in git, and it is restored: {some(done, MAX_SHOWN)}"
+        text = f"the agent had changed it in git, and it is restored: {first_few(done)}"
         scene.emit(Notice(level=Level.WARNING, text=text))
     there = snapshots.snapshot(scene.git)
     alive_s = rescue.last_sign_of_life_s(scene.run, scene.folder)
@@ -173,12 +171,12 @@ def _prepare_workspace(scene: _InterruptedRun) -> str | None:
     attempt = scene.remains.open_attempt
     with process.uninterruptible(what):
         # before the log is touched again: until then, older changes are the run's own
-        left = attempt and previous.clear(scene.git, scene.run, attempt, scene.folder)
+        left = attempt and leftovers.clear(scene.git, scene.run, attempt, scene.folder)
         if left:
             raise _refusal(
                 scene,
-                f"its turn changed files that atlas cannot restore: {some(left, MAX_SHOWN)}. "
-                f"Restore what you did not change yourself; {previous.ACCEPTING}",
+                f"its turn changed files that atlas cannot restore: {first_few(left)}. "
+                f"Restore what you did not change yourself; {leftovers.ACCEPTING}",
             )
     log = scene.folder / event_log.NAME
     with state_dir.beating(log), process.uninterruptible(what):
@@ -199,12 +197,12 @@ def _name_unfinished(scene: _InterruptedRun, paths: Sequence[str], late: Collect
     """Name the edits that are reverted or continued; those in `late` may be a person's."""
     if not paths:
         return
-    attempt, named = scene.remains.open_attempt, some(paths, MAX_SHOWN)
+    attempt, named = scene.remains.open_attempt, first_few(paths)
     take = rescue.taking(scene.run.id, rescue.unfinished(attempt))
     text = f"unfinished edits are reverted ({take}): {named}"
     if attempt and (attempt.reply or attempt.session_id):
         text = f"the agent continues with its unfinished edits: {named}"
-        if unsure := some([path for path in paths if path in late], MAX_SHOWN):
+        if unsure := first_few([path for path in paths if path in late]):
             text += f"\nof these, changed when or after atlas was killed: {unsure}; {take}"
     scene.emit(Notice(level=Level.WARNING, text=text))
 
@@ -241,7 +239,7 @@ def _difference(scene: _InterruptedRun, there: str, quiet_s: float) -> tuple[str
     paths = tuple(c.path for c in trees.changes(scene.git, scene.expected, there))
     attempt = scene.remains.open_attempt
     ended_s = 0.0 if attempt and attempt.restored else quiet_s
-    if why := previous.changed_by_others(scene.git, scene.run, paths, ended_s):
+    if why := leftovers.changed_by_others(scene.git, scene.run, paths, ended_s):
         raise _refusal(scene, why)
     return paths
 
@@ -252,7 +250,7 @@ def _refusal(scene: _InterruptedRun, why: str) -> WorkspaceError:
     undo = f"atlas undo {run.id} restores what was there before the run"
     remedy = f"{new}; {undo}"
     if attempt and not attempt.restored:  # a new run may be refused because of its edits
-        remedy = f"{undo}; {previous.STAYS}. Then {new}"
+        remedy = f"{undo}; {leftovers.STAYS}. Then {new}"
     return WorkspaceError(f"run {run.id} cannot be resumed: {why}", remedy=remedy)
 
 
@@ -285,7 +283,7 @@ def _progress(scene: _InterruptedRun) -> Progress:
         start=scene.run.start,
         origin=origin,
         current=results[-1] if results else origin,
-        trees=tuple(snapshots.load(scene.git, name).work for name in (origin, *results)),
+        trees=tuple(snapshots.load(scene.git, name).tree for name in (origin, *results)),
         fixers_changed=tuple(change.path for change in fixed),
         attempts=remains.attempts,
     )

@@ -15,6 +15,7 @@ from atlas_retry.guard.places import is_made, is_product
 from atlas_retry.history import rescue
 from atlas_retry.model import (
     Attempt,
+    Contents,
     Diagnostic,
     Gate,
     GateResult,
@@ -28,9 +29,10 @@ from atlas_retry.model import (
 from atlas_retry.patterns import regex
 from atlas_retry.run.effects import Effects
 from atlas_retry.run.held import restored
-from atlas_retry.run.progress import Contents, Progress, Taken
-from atlas_retry.text.units import some
+from atlas_retry.run.progress import Progress
+from atlas_retry.text.units import first_few
 from atlas_retry.workspace.place import parents
+from atlas_retry.workspace.snapshot.snapshots import Snapshot
 
 
 class Proof(Struct, frozen=True, kw_only=True):
@@ -73,7 +75,6 @@ UNSEEN = Proof(
     proving=frozenset(Kind) - {Kind.REVIEW},
     most=20,
 )
-MAX_SHOWN = 4
 MAX_TESTS = 5
 """Maximum failed tests of a gate that run by themselves."""
 _SKIPPED = regex(
@@ -81,15 +82,15 @@ _SKIPPED = regex(
 )
 """A report of a test runner that tests were skipped."""
 
-Settled = tuple[Attempt, Taken, Validation | None]
+Settled = tuple[Attempt, Snapshot, Validation | None]
 """An attempt, the tree after it, and the validation of that; None if no gate ran."""
 
 
 class Turn(Struct, frozen=True, kw_only=True):
     """The trees before and after an agent's turn."""
 
-    before: Taken
-    after: Taken
+    before: Snapshot
+    after: Snapshot
 
 
 def settle(attempt: Attempt, turn: Turn, progress: Progress, do: Effects) -> Settled:
@@ -130,7 +131,7 @@ def _answered(attempt: Attempt, judgement: Judgement) -> Attempt:
 
 def _reverted(
     attempt: Attempt, judgement: Judgement, turn: Turn, do: Effects
-) -> tuple[Attempt, Taken]:
+) -> tuple[Attempt, Snapshot]:
     """The attempt and the tree after reverting; `turn.after` itself if nothing was reverted."""
     left = turn.after
     if judgement.blocks and (judgement.restore != () or judgement.rewrite):
@@ -240,7 +241,7 @@ def _once_staged(
         return attempt, validation
     red = [gate for gate, result in zip(gates, validation.results, strict=True) if result.blocks]
     asked, before = _chosen(gates, validation, lambda gate: gate in red and bool(gate.run))
-    names = some(paths, MAX_SHOWN)
+    names = first_few(paths)
     do.emit(Notice(text=f"  running again as if staged: {names}"))
     seen = do.as_if_staged(asked, paths, before)
     note = f"passes once the fix is staged: git add {names}"
@@ -267,7 +268,7 @@ def _run_wholly(validation: Validation, before: Validation, do: Effects) -> Vali
     if not again:
         return validation
     asked, green = _chosen(gates, validation, again.__contains__)
-    names = some([gate.name for gate in asked], MAX_SHOWN)
+    names = first_few([gate.name for gate in asked])
     do.emit(
         Notice(text=f"  all gates pass; running in full, because a result may be cached: {names}")
     )
@@ -298,7 +299,7 @@ def _skipped(attempt: Attempt, before: Validation, after: Validation, do: Effect
     """
     asked = [*_perhaps_skipped(before, after, do.run.limits.gates)]
     if asked:
-        names = some([f"{test.test_id}" for test, _, _ in asked], MAX_SHOWN)
+        names = first_few([f"{test.test_id}" for test, _, _ in asked])
         text = f"  all gates pass; running alone to see that it was not skipped: {names}"
         do.emit(Notice(text=text))
     held = []
@@ -329,7 +330,7 @@ def _shows_skipped(result: GateResult) -> bool:
 
 
 def _reverted_whole(
-    attempt: Attempt, rewritten: tuple[Violation, ...], turn: Turn, end: Taken, do: Effects
+    attempt: Attempt, rewritten: tuple[Violation, ...], turn: Turn, end: Snapshot, do: Effects
 ) -> Settled:
     """Revert the whole attempt: its code changes files that decide when a gate runs it."""
     do.emit(ViolationsFound(level=Level.WARNING, violations=rewritten, rolled_back=True))
@@ -351,7 +352,7 @@ def name_restored(paths: Collection[str], snapshot: str, do: Effects) -> None:
 
 def restored_notice(paths: Collection[str], snapshot: str, run_id: str) -> Notice:
     """Warns that these files were restored, with the command that takes one again."""
-    text = f"restored, as it was changed while gates ran: {some(sorted(paths), MAX_SHOWN)}"
+    text = f"restored, as it was changed while gates ran: {first_few(sorted(paths))}"
     return Notice(level=Level.WARNING, text=f"{text}; {rescue.taking(run_id, snapshot)}")
 
 
@@ -367,7 +368,7 @@ def _confirmed(
     proving, green = _chosen(gates, validation, lambda gate: gate.kind in proof.proving)
     if not files or not proving:
         return attempt, validation
-    do.emit(Notice(text=f"  {proof.announced}: {some(files, MAX_SHOWN)}"))
+    do.emit(Notice(text=f"  {proof.announced}: {first_few(files)}"))
     seen = do.aside(proving, files, green, proof.reason)
     if not any(result.blocks and result.triage not in proof.excused for result in seen.results):
         return attempt, validation
@@ -445,7 +446,7 @@ def _retried(settled: Settled, turn: Turn, before: Validation, do: Effects) -> S
     if red.success or refused or not paths:
         return settled
     trying, before = _chosen(do.run.limits.gates, red, lambda gate: gate.kind is not Kind.REVIEW)
-    do.emit(Notice(text=f"  running again with the held changes: {some(paths, MAX_SHOWN)}"))
+    do.emit(Notice(text=f"  running again with the held changes: {first_few(paths)}"))
     seen = do.aside(trying, do.read(turn.after.id, paths), before, "with the held changes")
     return _marked(attempt, needed=not seen.failures), end, validation
 

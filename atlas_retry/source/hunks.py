@@ -5,12 +5,14 @@ from difflib import SequenceMatcher
 
 from msgspec import Struct
 
+from atlas_retry.model import Content
+
 MAX_BYTES = 200_000
 """A file that is larger, before and after together, is one hunk."""
 CONTEXT_LINES = 3
 """Changed lines with fewer unchanged ones between them are one hunk, as in git's diff."""
 
-File = tuple[str, bytes] | None
+File = Content | None
 """Git mode and content; None if there is no such file."""
 
 
@@ -49,7 +51,7 @@ def hunks_of(path: str, before: File, after: File) -> Iterator[FileHunk]:
         yield FileHunk(path=path, old=old, new=new)
 
 
-def _are_lines(before: tuple[str, bytes], after: tuple[str, bytes]) -> bool:
+def _are_lines(before: Content, after: Content) -> bool:
     both = before[1] + after[1]
     return before[0] == after[0] and len(both) <= MAX_BYTES and b"\0" not in both
 

@@ -6,6 +6,8 @@ from atlas_retry.model import Change, ChangeStatus, Outcome
 
 TENTHS_UP_TO_MS = 9_950
 ONE_CENT = 0.01
+MAX_NAMED = 8
+"""How many names a message gives before it only counts them."""
 NOT_REPORTED = "not reported"
 """For a cost that no agent told, which is not zero."""
 
@@ -48,7 +50,7 @@ def bounded(text: str, limit_chars: int) -> str:
     return text if len(text) <= limit_chars else f"{text[: limit_chars - 3].rstrip()}..."
 
 
-def some(names: Iterable[str], limit: int) -> str:
+def first_few(names: Iterable[str], limit: int = MAX_NAMED) -> str:
     """The first names, and how many more there are: `a, b and 3 more`."""
     every = [*names]
     more = f" and {len(every) - limit} more" if len(every) > limit else ""

@@ -30,9 +30,6 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _OLD = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
-Contents = Mapping[str, tuple[str, bytes] | None]
-"""Path -> git mode and content (for a link, its target); None if there is no such file."""
-
 
 class _LinkedError(OSError):
     """A link where a folder should be."""

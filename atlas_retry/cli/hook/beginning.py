@@ -120,7 +120,7 @@ def _continued(
     if tally.refused_tree is None:
         return None
     ws = discovery.open_workspace(Path(last.root), home, environ=environ)
-    is_refused = snapshots.snapshot(ws).work == tally.refused_tree
+    is_refused = snapshots.snapshot(ws).tree == tally.refused_tree
     return replace(last, prompt_id=prompt_id) if is_refused else None
 
 

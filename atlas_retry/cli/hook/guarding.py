@@ -85,7 +85,7 @@ def left_by(opened: OpenWorkspace, start: Start) -> Left:
     there = snapshots.snapshot(opened.git)
     moved = _differing(opened, start.left or start.snapshot or "", there.id)
     of_gates = frozenset(start.written) - moved
-    return Left(snapshot=there.id, tree=there.work, of_gates=of_gates)
+    return Left(snapshot=there.id, tree=there.tree, of_gates=of_gates)
 
 
 def changed_in(opened: OpenWorkspace, start: Start, left: Left) -> frozenset[str]:
@@ -116,7 +116,7 @@ def ended(opened: OpenWorkspace, start: Start, left: Left, *, alone: bool) -> tu
     wrote = _differing(opened, left.snapshot, after) - agents
     written = left.of_gates | wrote if alone else left.of_gates
     ended_turn = replace(start, left=after, ended_at=now(), written=tuple(sorted(written)))
-    return ended_turn, replace(left, snapshot=after, tree=taken.work)
+    return ended_turn, replace(left, snapshot=after, tree=taken.tree)
 
 
 def _differing(opened: OpenWorkspace, before: str, after: str) -> frozenset[str]:

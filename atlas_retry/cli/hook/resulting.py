@@ -28,7 +28,7 @@ def result(path: options.Folder = Path(), *, json: options.Json = False) -> Exit
     line, code = last.line, CODES.get(last.gates, ExitCode.BROKEN)
     if last.tree:
         ws = discovery.open_workspace(root, home, environ=os.environ)
-        if snapshots.snapshot(ws).work != last.tree:
+        if snapshots.snapshot(ws).tree != last.tree:
             code, line = ExitCode.BROKEN, f"{line}; but files have changed since"
     if json:
         write(last)

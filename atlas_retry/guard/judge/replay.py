@@ -8,8 +8,9 @@ from msgspec.structs import replace
 
 from atlas_retry import state_dir
 from atlas_retry.errors import UsageError
-from atlas_retry.guard import Content, Judgement
+from atlas_retry.guard import Judgement
 from atlas_retry.guard.judge import ChangeAsked, base_tree
+from atlas_retry.model import Content
 from atlas_retry.process import Command, run_all
 from atlas_retry.workspace.discovery import open_workspace
 from atlas_retry.workspace.isolation.isolated import beside

@@ -23,7 +23,7 @@ from atlas_retry.events import (
 from atlas_retry.model import Attempt, Held, Level, ReplyStatus, Violation
 from atlas_retry.reports.screen.gate_lines import gate_lines
 from atlas_retry.reports.screen.lines import MAX_MESSAGE_CHARS, Line, names_of, printable
-from atlas_retry.text.units import bounded, counted, seconds, some, usd
+from atlas_retry.text.units import bounded, counted, first_few, seconds, usd
 
 MAX_STEP_CHARS, DIAGNOSIS_LINES, MAX_LEFT_OUT = 74, 6, 3
 
@@ -44,7 +44,7 @@ def lines_of(event: Event, *, verbosity: int = 0) -> Iterator[Line]:
             yield f"  {event.message}: {event.command}", "good" if event.changed else "dim"
         case RunStarted() if event.left_out:
             limit = len(event.left_out) if verbosity > 0 else MAX_LEFT_OUT
-            names = some(map(printable, event.left_out), limit)
+            names = first_few(map(printable, event.left_out), limit)
             yield f"not in the snapshot: {names}", "dim"
         case AttemptStarted():
             yield "", ""

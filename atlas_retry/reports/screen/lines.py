@@ -5,7 +5,7 @@ from itertools import islice
 
 from atlas_retry.patterns import regex
 from atlas_retry.text.redaction import is_plain
-from atlas_retry.text.units import copyable, some
+from atlas_retry.text.units import copyable, first_few
 
 Line = tuple[str, str]
 """Text and the name of its style, a key of `STYLES`; `gate` heads the output of a gate, up to the
@@ -48,7 +48,7 @@ def printable(text: str) -> str:
 
 def names_of(names: Iterable[str]) -> str:
     """The first few names, and the number of others."""
-    return some(map(printable, names), limit=MAX_NAMES)
+    return first_few(map(printable, names), limit=MAX_NAMES)
 
 
 def command_lines(label: str, *commands: str) -> Iterator[Line]:

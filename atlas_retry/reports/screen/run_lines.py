@@ -24,7 +24,7 @@ from atlas_retry.reports.screen.lines import (
     names_of,
     printable,
 )
-from atlas_retry.text.units import bounded, changed, counted, seconds, some, spent
+from atlas_retry.text.units import bounded, changed, counted, first_few, seconds, spent
 
 MAX_CHANGES = 5
 MAX_STRIPS = 6
@@ -107,7 +107,7 @@ def _course(outcome: Outcome, kept: Sequence[Attempt]) -> Iterator[Line]:
         yield f"  problems: {problems}  {sparkline(counts_of(outcome)).strip()}", ""
         strips = ((name, "".join(map(_sign, results))) for name, results in strip_of(outcome))
         red = (f"{name} {signs}" for name, signs in strips if signs.strip("✓"))
-        yield f"  gates: {some(red, limit=MAX_STRIPS)}", ""
+        yield f"  gates: {first_few(red, limit=MAX_STRIPS)}", ""
     if outcome.better is not None:
         yield f"  attempt {outcome.better} came closest, but is not kept", "warn"
     elif outcome.attempts and not kept:

@@ -22,7 +22,7 @@ from msgspec.structs import replace
 
 from atlas_retry import process, state_dir
 from atlas_retry.errors import StateError, WorkspaceError
-from atlas_retry.model import ChangeStatus
+from atlas_retry.model import ChangeStatus, Contents
 from atlas_retry.patterns import words
 from atlas_retry.workspace import gitfacts, gitmoves, gittrace, listing, place
 from atlas_retry.workspace.discovery import Workspace
@@ -30,7 +30,6 @@ from atlas_retry.workspace.files import StoredFile
 from atlas_retry.workspace.gitunder import committed_since
 from atlas_retry.workspace.isolation import overlay
 from atlas_retry.workspace.isolation.overlay import Layers, gone_with
-from atlas_retry.workspace.place import Contents
 from atlas_retry.workspace.snapshot.restoring import AFTERMATH_S, restore_but_edited
 from atlas_retry.workspace.snapshot.snapshots import snapshot, take
 from atlas_retry.workspace.snapshot.store import drop, keep

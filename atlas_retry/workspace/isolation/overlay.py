@@ -17,11 +17,12 @@ from pathlib import Path
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from atlas_retry.model import Contents
 from atlas_retry.process import Command, capture
 from atlas_retry.workspace import place
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.files import StoredFile
-from atlas_retry.workspace.place import Contents, folders_above, parents
+from atlas_retry.workspace.place import folders_above, parents
 
 _PREFIX = "atlas-aside-"
 

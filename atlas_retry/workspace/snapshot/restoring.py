@@ -13,11 +13,12 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from atlas_retry.errors import WorkspaceError
+from atlas_retry.model import Contents
 from atlas_retry.text.units import counted
 from atlas_retry.workspace import place
 from atlas_retry.workspace.discovery import Workspace, head_in
 from atlas_retry.workspace.files import USUAL_FOLDER, Attributes, StoredFile
-from atlas_retry.workspace.place import Contents, folders_above, parents
+from atlas_retry.workspace.place import folders_above, parents
 from atlas_retry.workspace.snapshot.git_state import is_staged, put_back_index
 from atlas_retry.workspace.snapshot.snapshots import HeldTree, take
 from atlas_retry.workspace.snapshot.store import TreeState, contents, read_state

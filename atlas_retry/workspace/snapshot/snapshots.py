@@ -58,7 +58,7 @@ class Snapshot(Struct, frozen=True, kw_only=True):
 
     id: str
     """Id to restore everything that is held."""
-    work: str
+    tree: str
     """Id of the tree of files that git does not ignore; equal if and only if these are equal."""
     left_out: tuple[str, ...] = ()
     """Files that are not held and cannot be made again, with the reason, for a person."""
@@ -119,7 +119,7 @@ def _take(ws: Workspace, scan: Scan) -> HeldTree:
     lines += [f"{FILE} blob {state.index.oid}\t{INDEX}"] if state.index else []
     whole = shadow_git(ws, "mktree", "-z", stdin=joined(lines)).decode().strip()
     remember_state(whole, state)
-    taken = Snapshot(id=whole, work=work_id, left_out=missed(scan.left_out))
+    taken = Snapshot(id=whole, tree=work_id, left_out=missed(scan.left_out))
     return HeldTree(snapshot=taken, state=state, scan=scan)
 
 
@@ -256,4 +256,4 @@ def load(ws: Workspace, snapshot_id: str) -> Snapshot:
     state, work = read_state(ws, snapshot_id), EMPTY_TREE
     if state.work:
         work = shadow_git(ws, "rev-parse", f"{snapshot_id}:work").decode().strip()
-    return Snapshot(id=snapshot_id, work=work, left_out=missed(state.left_out))
+    return Snapshot(id=snapshot_id, tree=work, left_out=missed(state.left_out))

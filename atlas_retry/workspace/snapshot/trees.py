@@ -6,7 +6,7 @@ from functools import cached_property
 from itertools import product
 from pathlib import Path
 
-from atlas_retry.model import Change, ChangeStatus, Tree
+from atlas_retry.model import Change, ChangeStatus, Contents, Tree
 from atlas_retry.workspace import place
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.files import Stat, StoredFile, differing, git_mode
@@ -19,7 +19,7 @@ from atlas_retry.workspace.git import (
     split,
     user_environment,
 )
-from atlas_retry.workspace.place import Contents, parents
+from atlas_retry.workspace.place import parents
 from atlas_retry.workspace.snapshot.store import (
     IGNORED,
     WORK,

@@ -12,16 +12,15 @@ from atlas_retry.guard.beside import OWN
 from atlas_retry.guard.judge import seals
 from atlas_retry.history import archive, database, rescue, values
 from atlas_retry.model import Attempt, Level
-from atlas_retry.run import held, isolation, lasting
+from atlas_retry.run import held, irreversible, isolation
 from atlas_retry.run.effects import run_folder
 from atlas_retry.run.open import OpenWorkspace
 from atlas_retry.run.undecided import undecided
 from atlas_retry.text.globs import Globs
-from atlas_retry.text.units import some
+from atlas_retry.text.units import first_few
 from atlas_retry.workspace import discovery, gitmoves, installed
 from atlas_retry.workspace.snapshot import git_state, restoring, snapshots, store, trees
 
-MAX_SHOWN = 8
 _UNDER = ("HEAD", "state:", "hooks/", "info/")
 """State of git whose change may change files, or how gates run; a commit changes neither."""
 STAYS = "what was changed later stays"
@@ -91,7 +90,7 @@ def _refuse_as_left(
     """
     guard = opened.settings.guard
     allowed = Globs(guard.allow if guard.mode == "block" else ("*",))
-    left = filter(lasting.is_as_left, chain.from_iterable(one.left for one in attempts))
+    left = filter(irreversible.is_as_left, chain.from_iterable(one.left for one in attempts))
     own = frozenset(opened.settings.sources)
     paths = {one.path for one in left}
     there = (paths & own) | {path for path in paths if not allowed.match(path)}
@@ -112,9 +111,9 @@ def changed_by_others(
     """What someone else changed since the run, git's state or these paths; empty if nothing."""
     moved = {name for name in git_state.moved_git(git, run.start) if name.startswith(_UNDER)}
     if moved:
-        return f"changed in git since: {some(sorted(moved), MAX_SHOWN)}"
+        return f"changed in git since: {first_few(sorted(moved))}"
     if theirs := restoring.edited_after(git, paths, quiet_s):
-        return f"edited since: {some(sorted(theirs), MAX_SHOWN)}"
+        return f"edited since: {first_few(sorted(theirs))}"
     return ""
 
 
@@ -122,22 +121,22 @@ def _refuse_undecided(
     opened: OpenWorkspace, run: values.RunRow, attempt: values.OpenAttempt, emit: Emit
 ) -> None:
     if ended := process.end_marked(run.mark):
-        text = f"run {run.id}: the processes it left running are ended ({some(ended, 4)})"
+        text = f"run {run.id}: the processes it left running are ended ({first_few(ended)})"
         emit(Notice(level=Level.WARNING, text=text))
     quiet_s = rescue.quiet_since_s(run, run_folder(opened, run.id))
     if outside := _outside(opened, _began_s(run, attempt), quiet_s):
         raise UsageError(
             f"run {run.id} was interrupted in this workspace, and during its turn files outside "
-            f"that its gates use were changed: {some(outside, MAX_SHOWN)}",
+            f"that its gates use were changed: {first_few(outside)}",
             remedy=f"restore what you did not change yourself; {ACCEPTING}",
         )
     interrupted = f"run {run.id} was interrupted in this workspace, and its turn changed"
     undo = f"atlas undo {run.id} restores what was there before it"
     if moved := _moved_git(opened, run.id, attempt):
-        text = f"{interrupted} git's own state: {some(moved, MAX_SHOWN)}"
+        text = f"{interrupted} git's own state: {first_few(moved)}"
         raise UsageError(text, remedy=f"{undo}; {STAYS}")
     if paths := _undecided(opened, attempt, quiet_s):
-        text = f"{interrupted} files that decide: {some(paths, MAX_SHOWN)}"
+        text = f"{interrupted} files that decide: {first_few(paths)}"
         if why := _why_not_resumed(opened, run, attempt, quiet_s):
             raise UsageError(f"{text}; it cannot be resumed: {why}", remedy=f"{undo}; {STAYS}")
         resume = f"atlas resume {opened.root} --ai-fix judges them and continues"
