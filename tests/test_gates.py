@@ -80,10 +80,6 @@ def test_processes_left_running_by_a_gate_are_ended_and_reported(plan: Plan) -> 
     assert "sleep 60" in " ".join(result.notes)
 
 
-def test_a_tool_missing_after_an_attempt_is_a_failure(plan: Plan) -> None:
-    assert status_of("no-such-tool", replace(plan, after_attempt=True)) is Status.FAILED
-
-
 def test_a_missing_undeclared_module_is_code(plan: Plan) -> None:
     (plan.root / "test_it.py").write_text("import helpers\n")
     line = f"{PYTHON} -S -m unittest test_it"

@@ -240,6 +240,16 @@ def test_a_missing_tool_is_broken_and_starts_no_agent(project: Project) -> None:
     assert outcome.attempts == ()
 
 
+def test_a_tool_missing_only_behind_the_fix_is_named_after_two_attempts(project: Project) -> None:
+    project.configure(validation={"test": [f"{UNITTEST} && no-such-tool"]})
+    for number in (1, 2, 3):
+        project.attempt(number, {"calc.py": FIXED + f"# {number}\n"})
+    outcome = project.retry()
+    assert outcome.verdict is Verdict.BROKEN
+    assert "no-such-tool: not found" in (outcome.final_error or "")
+    assert len(outcome.attempts) == 2
+
+
 def test_an_unavailable_agent_is_broken_and_changes_nothing(project: Project) -> None:
     project.attempt(1, {"calc.py": FIXED}, status="unavailable", error="429 for too long")
     outcome = project.retry()

@@ -7,6 +7,7 @@ import pytest
 
 from atlas_retry.agents.review import opinion
 from atlas_retry.model import Level, Outcome, Status, Verdict
+from atlas_retry.reports.screen.run_lines import headline
 from atlas_retry.text.redaction import clean
 from tests.messages_server import Answer, MessagesServer, call, say, serving
 from tests.projects import FIXED, UNITTEST, WORSE, Ended, Project, atlas, git
@@ -199,6 +200,7 @@ def test_without_ai_fix_no_review_is_made(project: Project) -> None:
     outcome = project.retry(ai_fix=False)
     assert outcome.verdict is Verdict.CLEAN
     assert outcome.final.results[-1].status is Status.SKIPPED
+    assert headline(outcome).startswith("clean: 1 passed, 1 not run (")
 
 
 @pytest.mark.parametrize("reply", [say("I like it."), call("submit_answer", opinion="good")])
@@ -288,6 +290,7 @@ def test_a_refusal_is_remembered_too(project: Project) -> None:
             done = validated(project, server, "--review")
             assert done.code == 1
             assert "rename it" in done.out
+            assert "$ atlas validate --review\n" in done.out
     assert len(server.requests) == 1
 
 

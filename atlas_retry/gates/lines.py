@@ -109,7 +109,7 @@ def _target_missing(result: GateResult, plan: Plan) -> GateResult:
         return result
     return replace(
         result,
-        status=Status.FAILED if plan.after_attempt else Status.BROKEN,
+        status=Status.BROKEN,
         success=False,
         required=True,
         triage="target_missing",

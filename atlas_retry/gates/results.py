@@ -48,8 +48,6 @@ class OutputContext(Struct, frozen=True, kw_only=True):
     parsers: tuple[tuple[str, str], ...] = ()
     locate: Callable[[str], Path | None] | None = None
     """Finds a file of the workspace that a gate wrote in a copy."""
-    after_attempt: bool = False
-    """If true, a missing tool is the attempt's fault: failed, not broken."""
 
 
 def redacted_gate(gate: Gate, secrets: frozenset[str] = frozenset()) -> Gate:
@@ -68,7 +66,7 @@ def result_of(gate: Gate, completed: Completed, reading: OutputContext) -> GateR
     stdout = redact(clean(completed.stdout.text), reading.secrets)
     stderr = redact(clean(completed.stderr.text), reading.secrets)
     findings = _findings(gate, completed, reading, stdout, stderr)
-    broken = None if reading.after_attempt else _why_broken(gate, completed, stderr, findings)
+    broken = _why_broken(gate, completed, stderr, findings)
     status = _status(gate, completed, findings, broken)
     log_dir, left = completed.command.log_dir, ", ".join(completed.survivors)
     return GateResult(

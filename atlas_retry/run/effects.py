@@ -321,7 +321,6 @@ class Effects(Struct, kw_only=True):
             flake_reruns=settings.retry.flake_reruns,
             traces=self._fails_traced if with_agent and previous is None else None,
             before_money=with_agent and previous is None,
-            after_attempt=previous is not None,
             previous=previous,
             learns=previous is None and not with_agent,
             reuse=Reuse.BESIDE_FAILURES if previous is None else Reuse.NONE,
@@ -406,7 +405,7 @@ class Effects(Struct, kw_only=True):
 
     def _plan_aside(self, previous: Validation) -> Plan:
         how = plan(self.opened, self._logs("asides", next(self.asides)))
-        return replace(how, after_attempt=True, previous=previous)
+        return replace(how, previous=previous)
 
     # --- the agent
 

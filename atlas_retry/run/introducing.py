@@ -133,7 +133,7 @@ def _run_with(
 ) -> GateResult:
     beside = isolated.beside(opened.git, files, [gate.run])
     with opened.tracker.elsewhere(), beside as there:
-        how = replace(plan(opened, logs), wrap=there.wrap, locate=there.file, after_attempt=True)
+        how = replace(plan(opened, logs), wrap=there.wrap, locate=there.file)
         return run_gates([gate], replace(how, watched=None)).results[0]
 
 

@@ -101,7 +101,6 @@ def _at_base(
                 logs=how.logs / "baseline",
                 environ=how.environ,
                 jobs=how.jobs,
-                after_attempt=True,
                 parsers=how.parsers,
                 secrets=how.secrets,
                 wrap=there.wrap,

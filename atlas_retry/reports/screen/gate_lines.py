@@ -56,7 +56,7 @@ def failure_lines(validation: Validation, *, verbosity: int = 0) -> Iterator[Lin
             error = bounded(result.error or result.status, MAX_MESSAGE_CHARS)
             yield "", ""
             yield f"{result.name}: {error}", "gate"
-            yield f"  $ {result.command}", "code"
+            yield f"  $ {result.command or 'atlas validate --review'}", "code"
             yield from _problems(result, verbosity)
             if verbosity > 0 or not _is_all_listed(result):
                 yield from _output(result, verbosity)

@@ -92,12 +92,14 @@ def headline(outcome: Outcome) -> str:
     has_cost = outcome.cost_usd or outcome.interrupted_usd
     cost = f", {spent(outcome)}" if has_cost else ""
     took = f"({seconds(outcome.duration_ms)}{cost})"
+    skipped = any(r.required and r.status is Status.SKIPPED for r in outcome.final.results)
+    is_partial = skipped and not outcome.final.is_limited and outcome.final.success
+    error = outcome.final_error or (outcome.final.counts if is_partial else "")
+    reason = f": {bounded(error, MAX_MESSAGE_CHARS)}" if error else ""
     if outcome.verdict is Verdict.FIXED:
         attempts = len(outcome.attempts)
         by = f"in {counted(attempts, 'attempt')}" if attempts else "by the fixers"
-        return f"fixed {by} {took}"
-    error = bounded(outcome.final_error or "", MAX_MESSAGE_CHARS)
-    reason = f": {error}" if error else ""
+        return f"fixed {by}{reason} {took}"
     return f"{outcome.verdict.value.replace('_', ' ')}{reason} {took}"
 
 
