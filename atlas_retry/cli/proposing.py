@@ -20,6 +20,7 @@ from atlas_retry.cli.idle import idle_gates, placeholder, silent_tests
 from atlas_retry.config import init as proposing
 from atlas_retry.config import root_of
 from atlas_retry.config.init.commands import only_checks
+from atlas_retry.config.init.narrowing import without_files
 from atlas_retry.config.init.values import Proposal, Proposed, Slot
 from atlas_retry.errors import AtlasError, Interrupted, UsageError
 from atlas_retry.reports.screen.console import screen
@@ -169,7 +170,7 @@ def checking(path: Path, environ: Mapping[str, str], *, local: bool = False) -> 
     proposal = _proposal(path, environ)
     doubled = _doubled(proposal.idle)
     asked = [*proposal.gates, *doubled]
-    only = [replace(p, run=only_checks(p.run), obstacle=None) for p in asked]
+    only = [replace(without_files(p), run=only_checks(p.run), obstacle=None) for p in asked]
     writers = [p for p, was in zip(only, asked, strict=True) if _writes(p, was)]
     kept = [p for p in only if p not in writers]
     by_ci = [p for p in proposal.choices if p.in_ci]

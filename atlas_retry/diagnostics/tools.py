@@ -15,7 +15,7 @@ LAUNCHER = regex(
     rf"|bun run|sudo|mise exec --|rtx exec --)\s+{OPTIONS}(?:--\s+)?"
 )
 """Programs that start another one, removed before the program is looked up."""
-_PLACE = regex(r"(?:\./)?(?:node_modules/\.bin|vendor/bin|bin|\.venv/bin|venv/bin)/")
+_PLACE = regex(r"^(?:\./)?(?:node_modules/\.bin|vendor/bin|bin|\.venv/bin|venv/bin)/")
 
 
 ALIASES = {

@@ -11,9 +11,11 @@ from atlas_retry import config, state_dir
 from atlas_retry.config.init import text_of
 from atlas_retry.config.init.commands import only_checks
 from atlas_retry.config.init.detect import left_to_ci
+from atlas_retry.config.init.narrowing import without_files
 from atlas_retry.config.init.values import Proposal, Proposed, Slot
 from atlas_retry.errors import WorkspaceError
 from atlas_retry.events import Emit, Notice
+from atlas_retry.gates.files import FileScope
 from atlas_retry.gates.plan import Plan
 from atlas_retry.gates.validation import run_gates
 from atlas_retry.model import Gate, GateResult, Status
@@ -21,6 +23,7 @@ from atlas_retry.text.redaction import secret_values
 from atlas_retry.workspace import discovery
 from atlas_retry.workspace.isolation import isolated
 from atlas_retry.workspace.listing import ignored
+from atlas_retry.workspace.snapshot.look import Tracker
 
 LIMIT_S = 120.0
 MAX_TOTAL_S = 600.0
@@ -79,7 +82,7 @@ def untried(choices: Sequence[Proposed]) -> tuple[TriedGate, ...]:
     """The table of `try_all` without running anything."""
     return tuple(
         _not_started(choice) if choice.obstacle else TriedGate(choice=choice, outcome="not tried")
-        for choice in choices
+        for choice in map(without_files, choices)
     )
 
 
@@ -99,14 +102,33 @@ def _try(
     gate = gate_of(choice)
     with suppress(WorkspaceError):
         trial = _run(ws, gate, environ)
+        duration_s, result = trial.result.duration_ms / 1000, trial.result
         seen = _judged(choice, trial)
         if seen is None:
-            checked = replace(choice, run=only_checks(gate.run), fix=gate.run)
-            again = _run(ws, gate_of(checked), environ)
-            outcome = "green" if again.result.success else "fails today"
+            recheck = choice.recheck and only_checks(choice.recheck)
+            checked = replace(choice, run=only_checks(gate.run), fix=gate.run, recheck=recheck)
+            trial = _run(ws, gate_of(checked), environ)
+            outcome = "green" if trial.result.success else "fails today"
             seen = TriedGate(choice=checked, outcome=outcome)
-        return replace(seen, duration_s=trial.result.duration_ms / 1000, result=trial.result)
-    return TriedGate(choice=choice, outcome="not tried")
+        proposed = seen.choice
+        if proposed.inputs and not _is_same_by_files(ws, proposed, trial, environ):
+            proposed = without_files(proposed)
+        return replace(seen, choice=proposed, duration_s=duration_s, result=result)
+    return TriedGate(choice=without_files(choice), outcome="not tried")
+
+
+def _is_same_by_files(
+    ws: discovery.Workspace, choice: Proposed, whole: _Trial, environ: Mapping[str, str]
+) -> bool:
+    """Whether its line for files, given all of them, finds and changes what the gate does."""
+    if whole.result.status not in (Status.PASSED, Status.FAILED):
+        return False
+    trial = _run(ws, replace(gate_of(choice), run=choice.recheck or "", fix=None), environ)
+    found, wanted = (
+        (one.result.status, {d.fingerprint for d in one.result.diagnostics}, {*one.moved})
+        for one in (trial, whole)
+    )
+    return found == wanted
 
 
 def gate_of(proposed: Proposed) -> Gate:
@@ -121,8 +143,11 @@ def _run(ws: discovery.Workspace, gate: Gate, environ: Mapping[str, str]) -> _Tr
     state_dir.trim(parent, keep=20)
     logs = state_dir.folder(parent, state_dir.new_run_id())
     how = Plan(root=ws.root, logs=logs, environ=environ, secrets=secret_values(environ))
+    scope = FileScope(listed=lambda: Tracker(ws).files()[1])
     with isolated.beside(ws, {}, [gate.run]) as there:
-        (result,) = run_gates([gate], replace(how, wrap=there.wrap, locate=there.file)).results
+        (result,) = run_gates(
+            [gate], replace(how, wrap=there.wrap, locate=there.file, scope=scope)
+        ).results
         moved = there.overwritten()
     made = tuple(ignored(ws.root, environ))
     return _Trial(result=result, moved=tuple(path for path in moved if not path.startswith(made)))

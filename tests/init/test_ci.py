@@ -7,7 +7,6 @@ import pytest
 from atlas_retry.config.init import accounting
 from atlas_retry.config.init.accounting import AccountedLine, Role
 from atlas_retry.config.init.commands import CMAKE, fixer_of, installs, only_checks
-from atlas_retry.config.init.dependencies import NARROWER
 from atlas_retry.config.init.detect import choose, detect
 from atlas_retry.config.init.values import Proposed
 from atlas_retry.config.project import ProjectFiles
@@ -41,7 +40,7 @@ FILES: dict[str, tuple[Mapping[str, str], list[str]]] = {
         [
             "lint: golangci-lint run -v | fix golangci-lint run -v --fix",
             "lint: npm run lint | fix npm run lint -- --fix | in web",
-            f"test: npx vitest run | recheck npx vitest run {NARROWER['vitest']} | in web",
+            "test: npx vitest run | in web",
         ],
     ),
     "GitHub, a matrix and variables": (

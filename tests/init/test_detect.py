@@ -6,7 +6,6 @@ from collections.abc import Mapping
 import pytest
 from msgspec import Struct
 
-from atlas_retry.config.init.dependencies import NARROWER
 from atlas_retry.config.init.detect import choose, detect
 from atlas_retry.config.init.values import Proposed
 
@@ -284,7 +283,7 @@ PROJECTS: dict[str, tuple[dict[str, str], list[str]]] = {
         [
             "format: npm run format",
             "lint: npm run lint | fix npm run lint -- --fix",
-            f"test: npm test | recheck npm test -- {NARROWER['jest']}",
+            "test: npm test",
         ],
     ),
     "pnpm": (
@@ -297,7 +296,7 @@ PROJECTS: dict[str, tuple[dict[str, str], list[str]]] = {
         [
             "lint: pnpm run lint | fix pnpm run lint:fix",
             "lint: pnpm run check",
-            f"test: pnpm test | recheck pnpm test {NARROWER['vitest']}",
+            "test: pnpm test",
         ],
     ),
     "yarn, tools without scripts": (
@@ -312,7 +311,7 @@ PROJECTS: dict[str, tuple[dict[str, str], list[str]]] = {
             "format: yarn run prettier --write .",
             "lint: yarn run eslint . | fix yarn run eslint . --fix",
             "lint: yarn run tsc --noEmit",
-            f"test: yarn run jest | recheck yarn run jest {NARROWER['jest']}",
+            "test: yarn run jest",
         ],
     ),
     "bun": (
@@ -481,7 +480,7 @@ PROJECTS: dict[str, tuple[dict[str, str], list[str]]] = {
 def described(proposed: Proposed) -> str:
     more = (
         f"fix {proposed.fix}" if proposed.fix else "",
-        f"recheck {proposed.recheck}" if proposed.recheck else "",
+        f"recheck {proposed.recheck}" if proposed.recheck and not proposed.files else "",
         "writes" if proposed.writes else "",
         f"in {proposed.cwd}" if proposed.cwd != "." else "",
         *(f"{name}={value}" for name, value in proposed.env),

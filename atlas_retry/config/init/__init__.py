@@ -202,6 +202,8 @@ def _mapping(proposed: Proposed, names: Mapping[str, str], folder: str) -> Seque
         ("run", proposed.run),
         ("fix", proposed.fix),
         ("recheck", proposed.recheck),
+        ("inputs", proposed.inputs or None),
+        ("files", proposed.files or None),
         ("required", None if proposed.required else False),
         ("max_retries", CUSTOM_RETRIES if proposed.slot is Slot.CUSTOM else None),
         ("after", before or None),

@@ -10,7 +10,6 @@ from msgspec import Struct
 from atlas_retry.config.ci.services import services
 from atlas_retry.config.project import Folder, ProjectFiles, strings, table
 from atlas_retry.diagnostics import Declared
-from atlas_retry.diagnostics.tools import bare
 from atlas_retry.patterns import regex
 
 PLACES = MAIN, GROUP, EXTRA = "main", "group", "extra"
@@ -208,34 +207,3 @@ def wrapped(project: ProjectFiles, run: str) -> str:
     program, _, rest = run.partition(" ")
     own = WRAPPERS.get(program)
     return f"./{own} {rest}" if own and project.has(own) else run
-
-
-NARROWER = {
-    "jest": "--onlyFailures --passWithNoTests --coverage=false",
-    "vitest": "--changed --coverage.enabled=false",
-}
-"""Options that run only tests that failed last or that a change affects, without coverage
-thresholds, which are for all tests."""
-PYTEST_FILES = ("pyproject.toml", "pytest.ini", "tox.ini", "setup.cfg")
-
-
-def recheck_of(project: ProjectFiles, line: str, body: str) -> str | None:
-    """The line that runs fewer tests after an attempt, if the runner can."""
-    last = re.split(r"&&|;", body)[-1].strip() or line
-    program, _, rest = bare(last).partition(" ")
-    if program == "pytest":
-        return None if body else _failed_of_pytest(project, line)
-    is_run = program != "vitest" or re.match(r"run\b|-|$", rest)
-    if program in NARROWER and is_run and "|" not in last:
-        dash = "-- " if line.startswith("npm ") else ""
-        return f"{line} {dash}{NARROWER[program]}"
-    helpers = project.text("spec/spec_helper.rb") + project.text("spec/rails_helper.rb")
-    remembers = "example_status_persistence_file_path" in helpers
-    return f"{line} --only-failures" if program == "rspec" and remembers else None
-
-
-def _failed_of_pytest(project: ProjectFiles, line: str) -> str | None:
-    if re.search(r"[|<>&;]|--(?:collect|co\b|lf)|no:cacheprovider", line):
-        return None
-    has_coverage = any("--cov" in text for text in (line, *map(project.text, PYTEST_FILES)))
-    return f"{line} --lf --no-cov" if has_coverage else f"{line} --lf"

@@ -12,7 +12,7 @@ from atlas_retry.config.init import accounting, rows, tasks
 from atlas_retry.config.init.accounting import AccountedLine
 from atlas_retry.config.init.called import installing_line
 from atlas_retry.config.init.commands import fixer_of
-from atlas_retry.config.init.dependencies import recheck_of
+from atlas_retry.config.init.narrowing import narrowed
 from atlas_retry.config.init.values import Proposed, Slot
 from atlas_retry.config.project import Files, ProjectFiles
 
@@ -117,10 +117,9 @@ def _at(project: ProjectFiles, folder: str, lines: Sequence[Proposed]) -> Iterat
         cwd = proposed.cwd if proposed.in_ci else normpath(f"{folder}/{proposed.cwd}")
         here, line = ProjectFiles(project.files).at(cwd), proposed.run
         yield replace(
-            proposed,
+            narrowed(here, proposed),
             cwd=cwd,
             fix=proposed.fix or (None if proposed.task else fixer_of(line)),
-            recheck=None if proposed.task else recheck_of(here, line, proposed.body),
             timeout="20m" if proposed.language in SLOW else LONG.get(proposed.slot),
             in_hooks=_is_in(hooks, proposed),
             installs=installing_line(here, line),

@@ -39,6 +39,10 @@ class Proposed(Struct, frozen=True, kw_only=True):
     """Name of the tool in hooks and CI."""
     fix: str | None = None
     recheck: str | None = None
+    files: tuple[str, ...] = ()
+    """Globs of the files that `recheck` takes, from the root of the repository."""
+    inputs: tuple[str, ...] = ()
+    """Globs of all that the result depends on, if that is known."""
     timeout: str | None = None
     """Duration in the configuration's format; None = the default."""
     env: tuple[tuple[str, str], ...] = ()
