@@ -5,8 +5,9 @@ from collections.abc import Mapping
 
 import pytest
 
-from tests.hooks import begin, end, hook_input
-from tests.projects import CALC, FIXED, Project, atlas
+from tests.hooks import begin, claude, end, hook_input, install
+from tests.messages_server import call, edit, say, serving
+from tests.projects import CALC, FIXED, Project, atlas, git
 
 LOGGED = {"name": "sum", "run": "echo ran >> ../log; grep -q 'a + b' calc.py"}
 
@@ -129,3 +130,25 @@ def test_cursor_does_not_ask_before_commands_so_its_turns_are_judged(waiting: Pr
     (waiting.root / "calc.py").write_text(CALC + "\n")
     ended = atlas(waiting, "hook", "stop", "--for", "cursor", stdin=json.dumps(fields))
     assert "❌ sum" in json.loads(ended.out)["followup_message"]
+
+
+@pytest.mark.claude
+def test_claude_code_pushes_only_once_the_gates_are_green(waiting: Project) -> None:
+    """Under the real CLI: the first push is denied with the reason, the one after a fix happens."""
+    install(waiting)
+    waiting.commit()
+    remote = waiting.root.parent / "remote.git"
+    git(waiting.root, "init", "-q", "--bare", str(remote), environ=waiting.environ)
+    git(waiting.root, "remote", "add", "origin", str(remote), environ=waiting.environ)
+    file, push = waiting.root / "calc.py", call("Bash", command="git push -q origin HEAD:main")
+    commit = call("Bash", command="git -c user.name=a -c user.email=a@b.c commit -qam fixed")
+    read = call("Read", file_path=str(file))
+    script = (push, read, edit(file, "a - b", "a + b"), commit, push, say("pushed"))
+    with serving(*script) as server:
+        stream = claude(waiting, server, "push it", "--allowedTools", "Bash")
+    assert "gates: red, 1 problem" in server.requests[1].user_text
+    assert "This command was not run" in server.requests[1].user_text
+    assert stream[-1]["result"] == "pushed"
+    asked = ("--git-dir", str(remote), "log", "--format=%s", "main")
+    assert git(waiting.root, *asked, environ=waiting.environ).split("\n")[0] == "fixed"
+    assert runs(waiting) == 2, "red, green at the commit, and the push of the same tree is free"
