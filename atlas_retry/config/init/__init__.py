@@ -202,22 +202,22 @@ def _mapping(proposed: Proposed, names: Mapping[str, str], folder: str) -> Seque
         ("run", proposed.run),
         ("fix", proposed.fix),
         ("recheck", proposed.recheck),
-        ("inputs", proposed.inputs or None),
-        ("files", proposed.files or None),
+        ("inputs", proposed.inputs),
+        ("files", proposed.files),
         ("required", None if proposed.required else False),
         ("max_retries", CUSTOM_RETRIES if proposed.slot is Slot.CUSTOM else None),
-        ("after", before or None),
+        ("after", before),
         ("when", "ci" if proposed.only_in_ci else None),
         ("writes", proposed.writes or None),
         ("cwd", cwd.as_posix() if cwd != PurePosixPath() else None),
         ("timeout", proposed.timeout),
-        ("env", dict(proposed.env) or None),
+        ("env", dict(proposed.env)),
     )
     # JSON is YAML, and needs no quoting rules for commands.
     lines = [
         f"{key}: {msgspec.json.encode(value).decode()}"
         for key, value in keys
-        if value not in (None, "")
+        if value not in (None, "", (), [], {})
     ]
     return [("- " if number == 0 else "  ") + line for number, line in enumerate(lines)]
 

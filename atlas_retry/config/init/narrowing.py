@@ -103,15 +103,24 @@ def _by_files(project: ProjectFiles, line: str) -> tuple[str, tuple[str, ...]] |
     if form is None or _SHELL.search(line) or not _holds(project, form, rest):
         return None
     start = f"{form.start} check" if rest.startswith(f"{form.start} check") else form.start
-    try:
-        words = shlex.split(rest.removeprefix(start))
-    except ValueError:
-        return None
-    options = [word for before, word in pairwise(["", *words]) if not _is_place(before, word)]
-    places = [word for before, word in pairwise(["", *words]) if _is_place(before, word)]
-    globs = _globs(project, places or ["."], form.files)
+    options, places = _words(rest.removeprefix(start))
+    globs = _globs(project, places, form.files)
     parts = (line.removesuffix(rest) + start, shlex.join(options), form.options, PLACEHOLDER)
     return (" ".join(filter(None, parts)), globs) if globs else None
+
+
+def _words(line: str) -> tuple[list[str], list[str]]:
+    """The options of a command with their values, and the files and folders."""
+    try:
+        words = shlex.split(line)
+    except ValueError:  # an open quote: the place has no glob
+        return [], [".."]
+    options: list[str] = []
+    places: list[str] = []
+    for before, word in pairwise(["", *words]):
+        is_value = before.startswith("-") and not _ALONE.fullmatch(before)
+        (options if word.startswith("-") or is_value else places).append(word)
+    return options, places or ["."]
 
 
 def _holds(project: ProjectFiles, form: FileForm, line: str) -> bool:
@@ -127,24 +136,18 @@ def _holds(project: ProjectFiles, form: FileForm, line: str) -> bool:
     return not is_told and (not form.needs or project.first(form.needs) is not None)
 
 
-def _is_place(before: str, word: str) -> bool:
-    """Whether a word is a file or folder: no option, and no value of the one before it."""
-    is_value = before.startswith("-") and not _ALONE.fullmatch(before)
-    return not word.startswith("-") and not is_value
-
-
 def _globs(project: ProjectFiles, places: list[str], files: str) -> tuple[str, ...]:
     """Globs from the root of these files in these places of a folder; empty if there are none."""
+    wanted = [glob for glob in files.split() if not glob.startswith("!")]
     found: list[str] = []
     for place in places:
         at = normpath(f"{project.base}{place}")
-        is_glob = "*" in place or project.has(normpath(place))
-        if at.startswith(("..", "/")) or (is_glob and "/" not in at):
+        is_file = "*" in place or project.has(normpath(place))
+        if re.match(r"\.\.|/", at) or (is_file and "/" not in at):
             return ()  # outside, or only at the top, which no glob of this kind says
         below = "" if at == "." else f"{at}/**/"
-        wanted = (glob for glob in files.split() if not glob.startswith("!"))
-        found += [at] if is_glob else (f"{below}{glob}" for glob in wanted)
-    return (*found, *(glob for glob in files.split() if glob.startswith("!")), *_SETTINGS)
+        found += [at] if is_file else (below + glob for glob in wanted)
+    return (*found, *files.split()[len(wanted) :], *_SETTINGS)
 
 
 AFFECTED = {
@@ -170,11 +173,13 @@ def _of_tests(project: ProjectFiles, proposed: Proposed, typed: str | None) -> s
     is_run = program != "vitest" or re.match(r"run\b|-|$", rest)
     if program in AFFECTED and is_run and "|" not in last:
         return line + AFFECTED[program].format("-- " if line.startswith("npm ") else "")
-    if re.fullmatch(r"go test(?: -[\w=.]+)* \./\.\.\.", line) and "-cover" not in line:
-        return _of_go(project, line)
+    return _of_rspec(project, line) if program == "rspec" else _of_go(project, line)
+
+
+def _of_rspec(project: ProjectFiles, line: str) -> str | None:
     helpers = project.text("spec/spec_helper.rb") + project.text("spec/rails_helper.rb")
     remembers = "example_status_persistence_file_path" in helpers
-    return f"{line} --only-failures" if program == "rspec" and remembers else None
+    return f"{line} --only-failures" if remembers else None
 
 
 def _of_go(project: ProjectFiles, line: str) -> str | None:
@@ -182,7 +187,8 @@ def _of_go(project: ProjectFiles, line: str) -> str | None:
 
     A pattern with `...` passes over folders that have no package on this system.
     """
-    if any(project.below("*/go.mod")):  # packages of another module are an error
+    is_whole = re.fullmatch(r"go test(?: -[\w=.]+)* \./\.\.\.", line) and "-cover" not in line
+    if not is_whole or any(project.below("*/go.mod")):  # another module's packages are an error
         return None
     packages = f"$(printf './%s\\n' {PLACEHOLDER} | sed 's|/[^/]*$|/...|' | sort -u)"
     return line.removesuffix("./...") + packages
