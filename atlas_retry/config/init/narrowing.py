@@ -139,15 +139,19 @@ def _holds(project: ProjectFiles, form: FileForm, line: str) -> bool:
 def _globs(project: ProjectFiles, places: list[str], files: str) -> tuple[str, ...]:
     """Globs from the root of these files in these places of a folder; empty if there are none."""
     wanted = [glob for glob in files.split() if not glob.startswith("!")]
-    found: list[str] = []
-    for place in places:
-        at = normpath(f"{project.base}{place}")
-        is_file = "*" in place or project.has(normpath(place))
-        if re.match(r"\.\.|/", at) or (is_file and "/" not in at):
-            return ()  # outside, or only at the top, which no glob of this kind says
-        below = "" if at == "." else f"{at}/**/"
-        found += [at] if is_file else (below + glob for glob in wanted)
-    return (*found, *files.split()[len(wanted) :], *_SETTINGS)
+    of_places = [_of_place(project, place, wanted) for place in places]
+    if not all(of_places):
+        return ()
+    return (*chain.from_iterable(of_places), *files.split()[len(wanted) :], *_SETTINGS)
+
+
+def _of_place(project: ProjectFiles, place: str, wanted: list[str]) -> list[str]:
+    at = normpath(f"{project.base}{place}")
+    if "*" in place or project.has(normpath(place)):
+        return [at] if "/" in at else []  # a glob without it would hold at any depth
+    if at == ".":
+        return wanted
+    return [] if at.startswith(("..", "/")) else [f"{at}/**/{glob}" for glob in wanted]
 
 
 AFFECTED = {
