@@ -50,7 +50,7 @@ def retry(
     `atlas_retry.process.handle_signals`.
     """
     from atlas_retry.history.values import Order
-    from atlas_retry.run.one import Asked, opened_with, run_one
+    from atlas_retry.run.one import RunOptions, opened_with, run_one
 
-    asked = Asked(order=Order(ai_fix=ai_fix, overrides=settings or {}))
+    asked = RunOptions(order=Order(ai_fix=ai_fix, overrides=settings or {}))
     return run_one(opened_with(Path(path).resolve(), asked, os.environ), asked, on_event)

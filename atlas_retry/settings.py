@@ -32,7 +32,7 @@ def in_ci(environ: Mapping[str, str]) -> bool:
     return environ.get("CI", "").strip().lower() not in ("", "0", "false", "no", "off")
 
 
-def nth(values: Sequence[T], number: int) -> T | None:
+def for_attempt(values: Sequence[T], number: int) -> T | None:
     """The value for the n-th attempt, from 1; the last one repeats. None if there are no values."""
     return values[min(number, len(values)) - 1] if values else None
 
@@ -107,7 +107,7 @@ Glob = Annotated[str, that(_glob, "a glob relative to the root of the workspace,
 Model = Annotated[str, that(_model, "the name of a model, such as sonnet, opus or haiku")]
 Backend = Annotated[str, that(_backend)]
 Attempts = Annotated[int, whole(0, 100)]
-SOME = Meta(
+NON_EMPTY = Meta(
     description="a list of at least one item",
     extra={"holds": bool},
     extra_json_schema={"minItems": 1},
@@ -183,7 +183,7 @@ class RetrySettings(ConfigSection, frozen=True, kw_only=True):
     on_exhausted: OnExhausted = "best"
     """What stays when a run does not end in a pass: the best attempt, the last one (keep), or the
     state before the run (restore)."""
-    strategy: Annotated[tuple[Step, ...], SOME] | None = None
+    strategy: Annotated[tuple[Step, ...], NON_EMPTY] | None = None
     """By attempt: ask, room, session, model and models; the last one repeats; null = the third and
     later ones start a new session, with 1.5 times the room, and ask for a diagnosis."""
     on_failure: ShellLine | None = None
@@ -204,9 +204,9 @@ class AgentSettings(ConfigSection, frozen=True, kw_only=True):
     backend: Backend = "claude-code"
     """claude-code, anthropic, codex, gemini, opencode, aider, mini-swe-agent, command, scripted, or
     package.module:factory."""
-    models: Annotated[tuple[Model, ...], SOME] = ("sonnet", "sonnet", "opus")
+    models: Annotated[tuple[Model, ...], NON_EMPTY] = ("sonnet", "sonnet", "opus")
     """Models by attempt; the last one repeats. CLIs except Claude Code have their own default."""
-    session: Annotated[tuple[Session, ...], SOME] = (Session.NEW, Session.RESUME, Session.NEW)
+    session: Annotated[tuple[Session, ...], NON_EMPTY] = (Session.NEW, Session.RESUME, Session.NEW)
     """By attempt: new, or resume to continue the last conversation; the last value repeats."""
     effort: tuple[Literal["low", "medium", "high", "xhigh", "max"], ...] = ()
     """Effort by attempt, if the agent supports it; the last repeats; empty = its default."""

@@ -16,7 +16,7 @@ from atlas_retry.model import Contents, Outcome
 from atlas_retry.run.budget import SharedBudget
 from atlas_retry.run.effects import Effects, run_folder
 from atlas_retry.run.loop import retry
-from atlas_retry.run.one import Asked, opened_with
+from atlas_retry.run.one import RunOptions, opened_with
 from atlas_retry.run.progress import Progress, Run, limits
 from atlas_retry.workspace.isolation.lock import lock
 from tests.projects import Project
@@ -56,7 +56,7 @@ def acts(project: Project, *turns: Mapping[str, str | None]) -> None:
 
 def judged(project: Project, guard: Guard, events: list[Event], attempts: int = 3) -> Outcome:
     """One run in this process, judged by `guard`; its journal is written as of any run."""
-    asked = Asked(order=Order(ai_fix=True, attempts_flag=attempts))
+    asked = RunOptions(order=Order(ai_fix=True, attempts_flag=attempts))
     opened = opened_with(project.root, asked, project.environ)
     run_id = state_dir.new_run_id()
     opening = values.Opening(

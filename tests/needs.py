@@ -50,7 +50,7 @@ def needed(item: pytest.Item) -> tuple[str, ...]:
     return tuple(name for mark in item.iter_markers("needs") for name in mark.args)
 
 
-def lack(name: str) -> str:
+def unavailable(name: str) -> str:
     """Why this machine has no such ability or program, and what brings it; empty if it has."""
     if ask := ABILITIES.get(name):
         why = ask()
@@ -61,7 +61,7 @@ def lack(name: str) -> str:
 
 def require(name: str) -> None:
     """Skip the test whose fixture needs this, if it is missing."""
-    if why := lack(name):
+    if why := unavailable(name):
         pytest.skip(why)
 
 

@@ -14,7 +14,7 @@ from msgspec import Struct
 from atlas_retry.events import Event
 from atlas_retry.history.values import Order
 from atlas_retry.model import Outcome
-from atlas_retry.run.one import Asked, opened_with, run_one
+from atlas_retry.run.one import RunOptions, opened_with, run_one
 from tests.commands import run_atlas
 
 LIMIT_S = 120.0
@@ -99,7 +99,7 @@ class Project(Struct, frozen=True, kw_only=True):
         """One run in this process, as the command line would start it."""
         emitted = [] if events is None else events
         flags = {key.replace("__", "."): value for key, value in overrides.items()}
-        asked = Asked(order=Order(ai_fix=ai_fix, overrides=flags, force=force))
+        asked = RunOptions(order=Order(ai_fix=ai_fix, overrides=flags, force=force))
         opened = opened_with(self.root, asked, self.environ)
         return run_one(opened, asked, emitted.append)
 

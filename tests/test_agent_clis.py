@@ -151,9 +151,9 @@ def test_a_preset_fixes_a_bug(name: str, project: Project) -> None:
 
 @pytest.mark.parametrize("name", PRESETS)
 def test_a_missing_preset_program_is_reported_with_how_to_install_it(name: str) -> None:
-    lack = agents.check(AgentSettings(backend=name), {"PATH": "/nonexistent"})
-    assert lack
-    assert (lack.error, lack.remedy) == (
+    unavailable = agents.check(AgentSettings(backend=name), {"PATH": "/nonexistent"})
+    assert unavailable
+    assert (unavailable.error, unavailable.remedy) == (
         f"{PRESETS[name].program} is not on PATH",
         PRESETS[name].install,
     )

@@ -268,10 +268,10 @@ def test_without_a_key_no_request_is_made(root: Path) -> None:
         agent = anthropic_api(AgentSettings(), b.events.append, {"PATH": "/usr/bin"})
         reply = agent(b.request())
         assert (reply.status, len(b.server.requests)) == (ReplyStatus.UNAVAILABLE, 0)
-    lack = check(AgentSettings(backend="anthropic"), {})
-    assert lack
-    assert lack.error == "ANTHROPIC_API_KEY is not set"
-    assert (lack.remedy or "").startswith("export")
+    unavailable = check(AgentSettings(backend="anthropic"), {})
+    assert unavailable
+    assert unavailable.error == "ANTHROPIC_API_KEY is not set"
+    assert (unavailable.remedy or "").startswith("export")
     assert anthropic.check(AgentSettings(), {"ANTHROPIC_API_KEY": "k"}) is None
 
 

@@ -74,7 +74,7 @@ def cli(request: pytest.FixtureRequest, fake: str) -> str:
     return fake if request.param == "fake" else real()
 
 
-class Desk(Struct, frozen=True):
+class ReviewInputs(Struct, frozen=True):
     """A workspace with a bug, a clean home, and what was seen."""
 
     root: Path
@@ -133,8 +133,8 @@ class Desk(Struct, frozen=True):
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Desk:
-    made = Desk(tmp_path / "calc", tmp_path / "home", tmp_path / "scratch", [])
+def desk(tmp_path: Path) -> ReviewInputs:
+    made = ReviewInputs(tmp_path / "calc", tmp_path / "home", tmp_path / "scratch", [])
     for folder in (made.root, made.home, made.scratch):
         folder.mkdir()
     made.calc.write_text("def add(a, b):\n    return a - b\n")
@@ -142,7 +142,7 @@ def desk(tmp_path: Path) -> Desk:
     return made
 
 
-def fix(desk: Desk) -> tuple[Step, ...]:
+def fix(desk: ReviewInputs) -> tuple[Step, ...]:
     return (
         call("Read", file_path=str(desk.calc)),
         edit(desk.calc, "a - b", "a + b"),
@@ -150,7 +150,9 @@ def fix(desk: Desk) -> tuple[Step, ...]:
     )
 
 
-def test_one_turn_fixes_a_bug_and_reports_cost_model_and_activity(cli: str, desk: Desk) -> None:
+def test_one_turn_fixes_a_bug_and_reports_cost_model_and_activity(
+    cli: str, desk: ReviewInputs
+) -> None:
     with serving(*fix(desk)) as server:
         reply = desk.ask(cli, server)
     assert reply.status is ReplyStatus.DONE, reply.error
@@ -164,7 +166,7 @@ def test_one_turn_fixes_a_bug_and_reports_cost_model_and_activity(cli: str, desk
     assert "Previous validation failed" in server.requests[0].user_text
 
 
-def test_a_resumed_session_is_charged_for_its_own_turn_only(cli: str, desk: Desk) -> None:
+def test_a_resumed_session_is_charged_for_its_own_turn_only(cli: str, desk: ReviewInputs) -> None:
     (desk.root / "CLAUDE.md").write_text("House rule: tabs.")
     with serving(edit(desk.calc, "a - b", "a * b"), say("done"), *fix(desk)[2:]) as server:
         first = desk.ask(cli, server, desk.request(prompt="FIRST"))
@@ -186,7 +188,7 @@ def test_a_resumed_session_is_charged_for_its_own_turn_only(cli: str, desk: Desk
     assert heard.count("House rule") == 1
 
 
-def test_a_lost_session_is_replaced_by_a_new_one(cli: str, desk: Desk) -> None:
+def test_a_lost_session_is_replaced_by_a_new_one(cli: str, desk: ReviewInputs) -> None:
     gone = "99999999-2222-4333-8444-555555555555"
     with serving(say("done")) as server:
         reply = desk.ask(cli, server, desk.request(session=Session.RESUME, session_id=gone))
@@ -194,7 +196,9 @@ def test_a_lost_session_is_replaced_by_a_new_one(cli: str, desk: Desk) -> None:
     assert reply.session_id != gone
 
 
-def test_a_protected_file_is_unchanged_and_the_denial_reported(cli: str, desk: Desk) -> None:
+def test_a_protected_file_is_unchanged_and_the_denial_reported(
+    cli: str, desk: ReviewInputs
+) -> None:
     tests = desk.root / "tests"
     tests.mkdir()
     script = (
@@ -212,7 +216,7 @@ def test_a_protected_file_is_unchanged_and_the_denial_reported(cli: str, desk: D
     assert "Bash: curl http://127.0.0.1:9" in reply.denials
 
 
-def test_only_the_exact_gate_command_is_allowed(cli: str, desk: Desk) -> None:
+def test_only_the_exact_gate_command_is_allowed(cli: str, desk: ReviewInputs) -> None:
     gate = f"{PYTHON} -c \"open('ran', 'w')\""
     other = f"{PYTHON} -c \"open('other', 'w')\""
     script = (
@@ -227,14 +231,14 @@ def test_only_the_exact_gate_command_is_allowed(cli: str, desk: Desk) -> None:
     assert reply.denials == (f"Bash: {other}",)
 
 
-def test_an_agent_that_edits_nothing_is_done(fake: str, desk: Desk) -> None:
+def test_an_agent_that_edits_nothing_is_done(fake: str, desk: ReviewInputs) -> None:
     with serving(say("ATLAS-CANNOT-FIX: the test is wrong")) as server:
         reply = desk.ask(fake, server)
     assert (reply.status, reply.touched) == (ReplyStatus.DONE, ())
     assert reply.gave_up == "the test is wrong"
 
 
-def test_reaching_the_turn_limit_fails_the_attempt(fake: str, desk: Desk) -> None:
+def test_reaching_the_turn_limit_fails_the_attempt(fake: str, desk: ReviewInputs) -> None:
     with serving(*fix(desk)) as server:
         reply = desk.ask(fake, server, settings=AgentSettings(max_turns=1))
     assert reply.status is ReplyStatus.FAILED
@@ -251,7 +255,7 @@ REFUSALS = [
 
 @pytest.mark.parametrize(("status", "kind", "remedy"), REFUSALS)
 def test_an_api_refusal_is_unavailable_at_once(
-    fake: str, desk: Desk, status: int, kind: str, remedy: str
+    fake: str, desk: ReviewInputs, status: int, kind: str, remedy: str
 ) -> None:
     refused_at_once(fake, desk, status, kind, remedy)
 
@@ -259,12 +263,12 @@ def test_an_api_refusal_is_unavailable_at_once(
 @pytest.mark.claude
 @pytest.mark.parametrize(("status", "kind", "remedy"), REFUSALS[1:])
 def test_the_real_cli_reports_an_api_refusal_the_same_way(
-    desk: Desk, status: int, kind: str, remedy: str
+    desk: ReviewInputs, status: int, kind: str, remedy: str
 ) -> None:
     refused_at_once(real(), desk, status, kind, remedy)
 
 
-def refused_at_once(cli: str, desk: Desk, status: int, kind: str, remedy: str) -> None:
+def refused_at_once(cli: str, desk: ReviewInputs, status: int, kind: str, remedy: str) -> None:
     with serving(Failure(status=status, kind=kind, headers=NO_RETRY)) as server:
         reply = desk.ask(cli, server, settings=AgentSettings(models=("sonnet",)))
         assert len(server.requests) == 1
@@ -274,7 +278,7 @@ def refused_at_once(cli: str, desk: Desk, status: int, kind: str, remedy: str) -
 
 
 @pytest.mark.claude
-def test_an_overloaded_model_is_replaced_by_the_next_one_listed(desk: Desk) -> None:
+def test_an_overloaded_model_is_replaced_by_the_next_one_listed(desk: ReviewInputs) -> None:
     def answer(request: Recorded) -> Reply:
         if request.body["model"] == "claude-sonnet-5-5":
             return Failure(status=529, kind="overloaded_error", headers=NO_RETRY)
@@ -288,7 +292,7 @@ def test_an_overloaded_model_is_replaced_by_the_next_one_listed(desk: Desk) -> N
     )
 
 
-def test_a_refused_connection_is_unavailable(cli: str, desk: Desk) -> None:
+def test_a_refused_connection_is_unavailable(cli: str, desk: ReviewInputs) -> None:
     with socket.socket() as taken:
         # bound, so that no server of another test gets the port; nobody listens
         taken.bind(("127.0.0.1", 0))
@@ -299,7 +303,9 @@ def test_a_refused_connection_is_unavailable(cli: str, desk: Desk) -> None:
     assert len(desk.messages(TransportRetried)) == reply.transport_retries == 1
 
 
-def test_a_repeatedly_refused_key_costs_two_retries_and_little_time(cli: str, desk: Desk) -> None:
+def test_a_repeatedly_refused_key_costs_two_retries_and_little_time(
+    cli: str, desk: ReviewInputs
+) -> None:
     refused = Failure(status=401, kind="authentication_error", headers=RETRIABLE)
     started = time.monotonic()
     with serving(*[refused] * 12) as server:
@@ -310,7 +316,7 @@ def test_a_repeatedly_refused_key_costs_two_retries_and_little_time(cli: str, de
     assert time.monotonic() - started < 100
 
 
-def test_a_temporary_overload_is_a_retry_not_a_failure(fake: str, desk: Desk) -> None:
+def test_a_temporary_overload_is_a_retry_not_a_failure(fake: str, desk: ReviewInputs) -> None:
     overloaded = Failure(status=529, kind="overloaded_error", headers=RETRIABLE)
     with serving(overloaded, say("done")) as server:
         reply = desk.ask(fake, server)
@@ -330,7 +336,7 @@ def processes_with(word: str) -> list[str]:
     return processes
 
 
-def test_a_silent_api_times_out_after_the_idle_time(cli: str, desk: Desk) -> None:
+def test_a_silent_api_times_out_after_the_idle_time(cli: str, desk: ReviewInputs) -> None:
     with serving(Hang()) as server:
         started = time.monotonic()
         reply = desk.ask(cli, server, desk.request(idle_timeout_s=2.0))
@@ -339,7 +345,7 @@ def test_a_silent_api_times_out_after_the_idle_time(cli: str, desk: Desk) -> Non
     assert processes_with(str(desk.scratch)) == []
 
 
-def test_a_hanging_tool_is_ended_with_its_agent(cli: str, desk: Desk) -> None:
+def test_a_hanging_tool_is_ended_with_its_agent(cli: str, desk: ReviewInputs) -> None:
     word = f"sleeper-of-{desk.home}"
     gate = f"{PYTHON} -c 'import time; time.sleep(600)' {word}"
     with serving(call("Bash", command=gate, description="wait")) as server:
@@ -369,7 +375,7 @@ _INTERRUPTED = """
 """
 
 
-def test_an_interrupt_ends_the_agent_and_is_raised(cli: str, desk: Desk) -> None:
+def test_an_interrupt_ends_the_agent_and_is_raised(cli: str, desk: ReviewInputs) -> None:
     steps = (call("Read", file_path=str(desk.calc)), Hang())
     with serving(*steps) as server:
         driver = subprocess.Popen(
@@ -388,7 +394,7 @@ def test_an_interrupt_ends_the_agent_and_is_raised(cli: str, desk: Desk) -> None
 
 
 @pytest.mark.claude
-def test_settings_of_an_untrusted_repository_are_not_run(desk: Desk) -> None:
+def test_settings_of_an_untrusted_repository_are_not_run(desk: ReviewInputs) -> None:
     trap = desk.home / "trapped"
     hook = {"hooks": [{"type": "command", "command": f"touch {trap}"}]}
     brought = {
@@ -415,7 +421,7 @@ def test_settings_of_an_untrusted_repository_are_not_run(desk: Desk) -> None:
 
 @pytest.mark.claude
 @pytest.mark.parametrize("prompt", ["- see @{secret} and\n@{secret}", "/compact the errors"])
-def test_prompt_syntax_of_the_cli_is_sent_as_text(desk: Desk, prompt: str) -> None:
+def test_prompt_syntax_of_the_cli_is_sent_as_text(desk: ReviewInputs, prompt: str) -> None:
     secret = desk.home / "secret"
     secret.write_text("TOP-SECRET")
     text = prompt.format(secret=secret)
@@ -427,7 +433,7 @@ def test_prompt_syntax_of_the_cli_is_sent_as_text(desk: Desk, prompt: str) -> No
 
 @pytest.mark.claude
 @pytest.mark.parametrize("alias", ["haiku", "opus"])
-def test_the_model_table_matches_the_cli(desk: Desk, alias: str) -> None:
+def test_the_model_table_matches_the_cli(desk: ReviewInputs, alias: str) -> None:
     answer = Answer(blocks=(Block(text="ok"),), input_tokens=100_001, output_tokens=1000)
     with serving(answer) as server:
         reply = desk.ask(real(), server, desk.request(model=alias))
@@ -437,17 +443,17 @@ def test_the_model_table_matches_the_cli(desk: Desk, alias: str) -> None:
 
 @pytest.mark.parametrize(("key", "usable"), [("dummy-key", True), (None, False)])
 def test_a_missing_login_is_detected_before_any_request(
-    cli: str, desk: Desk, key: str | None, *, usable: bool
+    cli: str, desk: ReviewInputs, key: str | None, *, usable: bool
 ) -> None:
     environ = desk.environ("http://127.0.0.1:9")
     if key is None:
         del environ["ANTHROPIC_API_KEY"]
-    lack = claude_code.check(AgentSettings(path=cli), environ)
-    assert (lack is None) is usable
-    assert usable or "/login" in ((lack and lack.remedy) or "")
+    unavailable = claude_code.check(AgentSettings(path=cli), environ)
+    assert (unavailable is None) is usable
+    assert usable or "/login" in ((unavailable and unavailable.remedy) or "")
 
 
-def test_a_missing_cli_is_reported_with_how_to_install_it(desk: Desk) -> None:
+def test_a_missing_cli_is_reported_with_how_to_install_it(desk: ReviewInputs) -> None:
     reply = desk.ask(str(desk.home / "nowhere"), "http://127.0.0.1:9")
     assert reply.status is ReplyStatus.UNAVAILABLE
     assert "agent.path" in (reply.remedy or "")

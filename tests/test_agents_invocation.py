@@ -11,8 +11,8 @@ from msgspec.structs import replace
 from atlas_retry.agents import models
 from atlas_retry.agents.answers import gave_up, one_line
 from atlas_retry.agents.claude_code import binary, invocation
-from atlas_retry.agents.lack import INSIDE_AGENT, Lack, agent_environment, nested
 from atlas_retry.agents.notes import MAX_CHARS, project_notes
+from atlas_retry.agents.unavailable import INSIDE_AGENT, Unavailable, agent_environment, nested
 from atlas_retry.model import AgentRequest, Session, Tokens
 from atlas_retry.settings import AgentSettings
 
@@ -221,9 +221,9 @@ def test_variables_of_an_outer_git_or_agent_are_removed() -> None:
 
 def test_an_agent_inside_an_agent_is_refused() -> None:
     assert nested({}) is None
-    lack = nested(agent_environment({}))
-    assert lack
-    assert "validate" in str(lack.remedy)
+    unavailable = nested(agent_environment({}))
+    assert unavailable
+    assert "validate" in str(unavailable.remedy)
 
 
 def program(path: Path, body: str) -> Path:
@@ -244,18 +244,18 @@ def test_the_configured_path_is_preferred_to_path(tmp_path: Path) -> None:
 
 def test_a_wrong_configured_path_is_an_error(tmp_path: Path) -> None:
     on_path = program(tmp_path / "claude", "true")
-    lack = binary.locate("/nowhere/claude", {"PATH": str(on_path.parent)})
-    assert isinstance(lack, Lack)
-    assert lack.error == "agent.path: no program at /nowhere/claude"
+    unavailable = binary.locate("/nowhere/claude", {"PATH": str(on_path.parent)})
+    assert isinstance(unavailable, Unavailable)
+    assert unavailable.error == "agent.path: no program at /nowhere/claude"
 
 
 def test_a_configured_file_that_is_not_executable_is_no_missing_program(tmp_path: Path) -> None:
     file = program(tmp_path / "claude", "true")
     file.chmod(0o644)
-    lack = binary.locate(str(file), {"PATH": "/usr/bin:/bin"})
-    assert isinstance(lack, Lack)
-    assert lack.error == f"agent.path: {file} is a file that cannot be executed"
-    assert f"chmod +x {file}" in (lack.remedy or "")
+    unavailable = binary.locate(str(file), {"PATH": "/usr/bin:/bin"})
+    assert isinstance(unavailable, Unavailable)
+    assert unavailable.error == f"agent.path: {file} is a file that cannot be executed"
+    assert f"chmod +x {file}" in (unavailable.remedy or "")
 
 
 def test_a_relative_path_entry_is_ignored(tmp_path: Path) -> None:
@@ -263,7 +263,7 @@ def test_a_relative_path_entry_is_ignored(tmp_path: Path) -> None:
     relative = os.path.relpath(inside.parent)
     located = binary.locate(None, {"PATH": f"{relative}:.:"})
     assert located != str(inside)
-    assert isinstance(located, Lack) or "claude_agent_sdk" in located
+    assert isinstance(located, Unavailable) or "claude_agent_sdk" in located
 
 
 @pytest.mark.parametrize(
@@ -275,11 +275,13 @@ def test_a_relative_path_entry_is_ignored(tmp_path: Path) -> None:
     ],
 )
 def test_a_different_program_named_claude_is_refused(tmp_path: Path, body: str, error: str) -> None:
-    lack = binary.identify(str(program(tmp_path / "claude", body)), {"PATH": "/usr/bin:/bin"})
-    assert isinstance(lack, Lack)
-    assert "not Claude Code" in lack.error
-    assert error in lack.error
-    assert "npm install -g @anthropic-ai/claude-code" in str(lack.remedy)
+    unavailable = binary.identify(
+        str(program(tmp_path / "claude", body)), {"PATH": "/usr/bin:/bin"}
+    )
+    assert isinstance(unavailable, Unavailable)
+    assert "not Claude Code" in unavailable.error
+    assert error in unavailable.error
+    assert "npm install -g @anthropic-ai/claude-code" in str(unavailable.remedy)
 
 
 @pytest.mark.parametrize(

@@ -253,9 +253,9 @@ def test_a_dotted_path_names_a_custom_agent(root: Path) -> None:
 def test_an_unknown_agent_is_reported_by_name(backend: str, message: str) -> None:
     with pytest.raises(AgentError, match=message):
         agents.resolve(backend)
-    lack = agents.check(AgentSettings(backend=backend), ENVIRON)
-    assert lack
-    assert message in lack.error
+    unavailable = agents.check(AgentSettings(backend=backend), ENVIRON)
+    assert unavailable
+    assert message in unavailable.error
 
 
 @pytest.mark.parametrize(

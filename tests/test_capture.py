@@ -8,14 +8,14 @@ from msgspec.structs import replace
 from atlas_retry.errors import UsageError
 from atlas_retry.history.values import Order
 from atlas_retry.model import Outcome, Verdict
-from atlas_retry.run.one import Asked, opened_with, run_one
+from atlas_retry.run.one import RunOptions, opened_with, run_one
 from tests.messages_server import call, serving
 from tests.projects import CALC, FIXED, UNITTEST, WORSE, Project
 from tests.test_review import answer
 
 
 def recorded(project: Project, folder: Path) -> Outcome:
-    asked = Asked(order=Order(ai_fix=True), record=folder)
+    asked = RunOptions(order=Order(ai_fix=True), record=folder)
     opened = opened_with(project.root, asked, project.environ)
     return run_one(opened, asked, lambda _: None)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from atlas_retry import config
-from atlas_retry.agents.lack import INSIDE_AGENT
+from atlas_retry.agents.unavailable import INSIDE_AGENT
 from atlas_retry.errors import ConfigError
 from atlas_retry.model import Gate, Kind
 from atlas_retry.process.family import MARK_PREFIX

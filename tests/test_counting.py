@@ -9,9 +9,9 @@ from atlas_retry.diagnostics import ToolOutput, diagnose
 from atlas_retry.diagnostics.counting import (
     compared,
     course,
-    course_of,
     first_problem,
     is_cut_short,
+    problem_trend,
     total,
 )
 from atlas_retry.model import Diagnostic, GateResult, Kind, Level, Outcome, Status, Validation
@@ -138,7 +138,7 @@ def test_fixed_problems_are_kept_although_a_line_with_a_problem_was_edited(
     assert (len(made.fixed), len(made.remaining), len(made.introduced)) == (3, 1, 0)
     assert made.kept
     assert (project.root / "calc.py").read_text() == left
-    assert course_of(outcome) == "4 -> 1"
+    assert problem_trend(outcome) == "4 -> 1"
 
 
 TESTS = """import unittest
@@ -185,7 +185,7 @@ def test_a_worse_attempt_is_reverted_before_the_next_one(
     assert (project.root / "other.py").read_text() == "x = 1\n"
     assert (project.root / "calc.py").read_text() == ONLY_ZERO
     assert "all of it was restored" in Path(third.prompt_path or "").read_text()
-    assert course_of(outcome) == "3 -> 2 -> unknown -> 2"
+    assert problem_trend(outcome) == "3 -> 2 -> unknown -> 2"
 
 
 def test_a_worse_last_attempt_stays_with_on_exhausted_keep(
@@ -211,7 +211,7 @@ def test_failing_tests_are_better_than_a_collection_error(project: Project) -> N
     project.commit()
     outcome = run_of(project, NONE)
     assert [attempt.kept for attempt in outcome.attempts] == [True]
-    assert course_of(outcome) == "unknown -> 3"
+    assert problem_trend(outcome) == "unknown -> 3"
 
 
 def test_every_report_shows_the_counts_and_the_pick_command(project: Project) -> None:
@@ -229,7 +229,7 @@ def test_every_report_shows_the_counts_and_the_pick_command(project: Project) ->
 
 
 def test_a_fixed_run_ends_with_zero_problems(project: Project) -> None:
-    assert course_of(run_of(project, FIXED)) == "1 -> 0"
+    assert problem_trend(run_of(project, FIXED)) == "1 -> 0"
 
 
 def test_without_counts_problems_are_compared_by_their_number() -> None:
@@ -292,4 +292,4 @@ def test_paid_fixes_stay_although_no_parser_reads_the_gate(project: Project) -> 
     outcome = project.retry(retry__max_ai_retry_attempts=2)
     assert (project.root / "words").read_text() == "good good bad3\n"
     assert [len(attempt.fixed) for attempt in outcome.attempts] == [1, 1]
-    assert course_of(outcome) == "3 -> 2 -> 1"
+    assert problem_trend(outcome) == "3 -> 2 -> 1"

@@ -13,7 +13,7 @@ from typing import Any, cast
 import pytest
 from msgspec.structs import replace
 
-from atlas_retry.agents.lack import Lack
+from atlas_retry.agents.unavailable import Unavailable
 from atlas_retry.errors import WorkspaceError
 from atlas_retry.events import Event, Notice, unseen
 from atlas_retry.gates.plan import Plan
@@ -66,15 +66,18 @@ def account_of(do: Effects) -> Progress:
 
 
 def _asked(
-    root: Path, monkeypatch: pytest.MonkeyPatch, lack: Lack | None, takes_s: float = 0.0
+    root: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    unavailable: Unavailable | None,
+    takes_s: float = 0.0,
 ) -> tuple[int, list[Event]]:
     """How often two attempts ask whether the agent is available, and the events."""
-    answers = list[Lack | None]()
+    answers = list[Unavailable | None]()
 
-    def check(*_: object) -> Lack | None:
+    def check(*_: object) -> Unavailable | None:
         time.sleep(takes_s)
-        answers.append(lack)
-        return lack
+        answers.append(unavailable)
+        return unavailable
 
     monkeypatch.setattr("atlas_retry.agents.check", check)
     monkeypatch.setattr(effects, "PATIENCE_S", 0.1)
@@ -82,13 +85,13 @@ def _asked(
     do = effects_in(root, emit=seen.append)
     settings = SimpleNamespace(agent=AgentSettings())
     do.opened = replace(do.opened, settings=cast("Any", settings))
-    assert [do.lack(), do.lack()] == [lack, lack]
+    assert [do.unavailable(), do.unavailable()] == [unavailable, unavailable]
     return len(answers), seen
 
 
 def test_an_available_agent_is_asked_once(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert _asked(root, monkeypatch, None) == (1, [])
-    missing = Lack(error="not installed")
+    missing = Unavailable(error="not installed")
     assert _asked(root, monkeypatch, missing) == (2, [])
 
 

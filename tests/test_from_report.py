@@ -4,7 +4,7 @@ from msgspec.structs import replace
 
 from atlas_retry.model import Status, Validation, Verdict
 from atlas_retry.reports.subject import Recorded
-from atlas_retry.run.one import Asked, opened_with, run_one
+from atlas_retry.run.one import RunOptions, opened_with, run_one
 from atlas_retry.run.triage import aligned
 from tests.projects import UNITTEST, Project
 from tests.values import gate, result, validation
@@ -16,7 +16,7 @@ def recorded(status: Status) -> Recorded:
 
 
 def retried(project: Project, record: Recorded) -> Verdict:
-    asked = Asked(recorded=record)
+    asked = RunOptions(recorded=record)
     opened = opened_with(project.root, asked, project.environ)
     return run_one(opened, asked, lambda _: None).verdict
 

@@ -8,7 +8,7 @@ from atlas_retry.events import Event, GateRanAgain
 from atlas_retry.gates.validation import run_gates
 from atlas_retry.model import Introduced
 from atlas_retry.run.introducing import REASON, introduced
-from atlas_retry.run.one import Asked, opened_with
+from atlas_retry.run.one import RunOptions, opened_with
 from atlas_retry.run.open import plan, validation_logs
 from atlas_retry.source.hunks import File, hunks_of, shown, with_hunks
 from tests.projects import Project, git
@@ -54,7 +54,7 @@ def edit(project: Project, path: str, *changes: tuple[str, str]) -> None:
 
 
 def found(project: Project, scratch: Path, events: list[Event]) -> Introduced | None:
-    opened = opened_with(project.root, Asked(), project.environ)
+    opened = opened_with(project.root, RunOptions(), project.environ)
     failed = run_gates(opened.settings.gates, plan(opened, validation_logs(opened)))
     assert not failed.success
     return introduced(opened, failed, scratch, events.append)

@@ -15,7 +15,7 @@ from atlas_retry.events import AttemptFinished, AttemptStarted, Event, Notice
 from atlas_retry.history import archive
 from atlas_retry.history.database import reading
 from atlas_retry.model import Outcome, Verdict
-from atlas_retry.run.door import pickled, unpickled
+from atlas_retry.run.channel import pickled, unpickled
 from atlas_retry.settings import Isolation
 from atlas_retry.workspace.discovery import open_workspace
 from atlas_retry.workspace.isolation.lock import lock

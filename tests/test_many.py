@@ -21,7 +21,7 @@ from atlas_retry.model import Verdict
 from atlas_retry.reports.screen.console import Printer
 from atlas_retry.run import folders, many
 from atlas_retry.run.folders import left_to_do
-from atlas_retry.run.one import Asked, Done
+from atlas_retry.run.one import BatchResult, RunOptions
 from tests.commands import run_atlas
 from tests.projects import git
 
@@ -61,10 +61,10 @@ class Yard(Struct, frozen=True):
         ai_fix: bool = False,
         jobs: int | None = None,
         **overrides: object,
-    ) -> Done:
+    ) -> BatchResult:
         flags = {key.replace("__", "."): value for key, value in overrides.items()}
         emitted = [] if events is None else events
-        asked = Asked(order=Order(ai_fix=ai_fix, overrides=flags))
+        asked = RunOptions(order=Order(ai_fix=ai_fix, overrides=flags))
         roots = folders.find([f"./{name}" for name in names], self.folder, self.environ)
         return many.run(roots, asked, self.environ, emitted.append, jobs=jobs)
 
@@ -83,7 +83,7 @@ def yard(tmp_path: Path, environ: dict[str, str]) -> Yard:
     return Yard(folder, environ)
 
 
-def verdicts(done: Done) -> dict[str, Verdict]:
+def verdicts(done: BatchResult) -> dict[str, Verdict]:
     return {one.root.name: one.outcome.verdict for one in done.finished}
 
 
@@ -322,7 +322,7 @@ def test_every_line_names_its_workspace(yard: Yard) -> None:
     yard.make("x/api", "y/api", state="good")
     stream = io.StringIO()
     roots = folders.find(["./x/api", "./y/api"], yard.folder, yard.environ)
-    many.run(roots, Asked(), yard.environ, Printer(stream=stream, named=True), jobs=2)
+    many.run(roots, RunOptions(), yard.environ, Printer(stream=stream, named=True), jobs=2)
     lines = stream.getvalue().splitlines()
     assert {line.split()[0] for line in lines} == {"[x/api]", "[y/api]"}
     assert any("clean" in line and "[2 of 2]" in line for line in lines)

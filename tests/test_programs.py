@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.commands import LEFT_OPEN, run_forked
-from tests.needs import ABILITIES, INSTALL, lack
+from tests.needs import ABILITIES, INSTALL, unavailable
 from tests.processes import ENV
 from tests.programs import USUAL, path_of
 
@@ -43,8 +43,8 @@ def test_what_is_lacking_is_named_with_what_brings_it(
 ) -> None:
     monkeypatch.setenv("ATLAS_TEST_MACHINE", "/nonexistent")
     if name in INSTALL:
-        assert lack(name) == f"{name} is not on PATH: {INSTALL[name]}"
-    elif why := lack(name):
+        assert unavailable(name) == f"{name} is not on PATH: {INSTALL[name]}"
+    elif why := unavailable(name):
         assert ": run the tests " in why
 
 

@@ -24,7 +24,7 @@ from atlas_retry.reports.screen.run_lines import outcome_summary
 from atlas_retry.reports.subject import Subject
 from atlas_retry.run.cascade import detect
 from atlas_retry.run.decide import decide, last_attempt
-from atlas_retry.run.one import Done, Finished
+from atlas_retry.run.one import BatchResult, Finished
 from atlas_retry.run.progress import Limits, Progress
 from atlas_retry.settings import CascadeSettings
 from tests.projects import CALC, FIXED, TEST, UNITTEST, WORSE, Project
@@ -141,7 +141,7 @@ def test_the_next_command_names_the_run() -> None:
 
 def lines_of_batch(*outcomes: Outcome) -> list[Line]:
     finished = tuple(Finished(opened=None, outcome=each) for each in outcomes)
-    return list(batch_lines(Done(finished=finished)))
+    return list(batch_lines(BatchResult(finished=finished)))
 
 
 def test_a_batch_shows_a_repeated_next_step_once() -> None:

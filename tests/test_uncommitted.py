@@ -10,7 +10,7 @@ from atlas_retry.model import Outcome, Verdict
 from atlas_retry.reports import markdown, page
 from atlas_retry.reports.screen.run_lines import outcome_summary
 from atlas_retry.reports.subject import Subject
-from atlas_retry.run.one import Done, Finished
+from atlas_retry.run.one import BatchResult, Finished
 from tests.projects import CALC, FIXED, UNITTEST, Project, atlas, git
 
 HELPER = "\n\ndef helper():\n    return 1\n"
@@ -197,7 +197,7 @@ def test_a_reverted_attempt_loses_nothing(project: Project) -> None:
 
 def everywhere(outcome: Outcome) -> dict[str, str]:
     subject = Subject(result=outcome, workspace=outcome.workspace)
-    done = Done(finished=(Finished(opened=None, outcome=outcome),))
+    done = BatchResult(finished=(Finished(opened=None, outcome=outcome),))
     return {
         "terminal": "\n".join(line for line, _ in outcome_summary(outcome)),
         "batch": "\n".join(line for line, _ in batch_lines(done)),

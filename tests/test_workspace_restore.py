@@ -558,9 +558,9 @@ def quiet(root: Path, ws: Workspace) -> tuple[str, float]:
     held = snapshot(ws).id
     write(root, "src/a.py", "of the run\n")
     time.sleep(0.05)
-    quiet_s = time.time()
+    run_ended_s = time.time()
     time.sleep(0.05)
-    return held, quiet_s
+    return held, run_ended_s
 
 
 def test_an_edit_between_two_tries_of_a_restore_stays(

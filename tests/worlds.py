@@ -217,7 +217,7 @@ class _InWorld(Effects, kw_only=True):
         request = AgentRequest(prompt="?", workspace="/w", scratch="/s", attempt=number)
         return request, "/s/prompt.md"
 
-    def lack(self) -> None:
+    def unavailable(self) -> None:
         return None
 
     def seal(self, _progress: Progress) -> None:

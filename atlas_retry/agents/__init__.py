@@ -8,8 +8,8 @@ import importlib
 from collections.abc import Callable, Mapping
 from typing import Final, cast
 
-from atlas_retry.agents.lack import Lack
 from atlas_retry.agents.presets import PRESETS
+from atlas_retry.agents.unavailable import Unavailable
 from atlas_retry.errors import AgentError
 from atlas_retry.events import Emit
 from atlas_retry.model import Agent
@@ -17,7 +17,7 @@ from atlas_retry.settings import AgentSettings
 
 Factory = Callable[[AgentSettings, Emit, Mapping[str, str]], Agent]
 """Makes an agent from the `agent` section, an observer and the caller's environment."""
-Check = Callable[[AgentSettings, Mapping[str, str]], Lack | None]
+Check = Callable[[AgentSettings, Mapping[str, str]], Unavailable | None]
 """Tells why the agent is not available; None if it is. Costs nothing."""
 
 AGENTS: Final = {
@@ -55,7 +55,7 @@ def resolve(backend: str) -> Factory:
     return cast("Factory", factory)
 
 
-def check(settings: AgentSettings, environ: Mapping[str, str]) -> Lack | None:
+def check(settings: AgentSettings, environ: Mapping[str, str]) -> Unavailable | None:
     """Why the configured agent is not available; None if it is.
 
     To be called before work that is useless without an agent.
@@ -66,5 +66,5 @@ def check(settings: AgentSettings, environ: Mapping[str, str]) -> Lack | None:
     try:
         resolve(settings.backend)
     except AgentError as error:
-        return Lack(error=error.message, remedy=error.remedy)
+        return Unavailable(error=error.message, remedy=error.remedy)
     return None

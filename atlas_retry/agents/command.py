@@ -8,7 +8,7 @@ from typing import Final
 from atlas_retry import process
 from atlas_retry.agents.answers import gave_up, last_lines
 from atlas_retry.agents.command_output import read
-from atlas_retry.agents.lack import Lack, agent_environment, nested
+from atlas_retry.agents.unavailable import Unavailable, agent_environment, nested
 from atlas_retry.events import AgentActivity, Emit
 from atlas_retry.model import Agent, AgentReply, AgentRequest, ReplyStatus
 from atlas_retry.patterns import regex
@@ -23,7 +23,7 @@ _CANNOT_RUN: Final = frozenset({126, 127})
 MAX_SUMMARY_CHARS: Final = 4000
 _CORRECT: Final = "correct agent.command; the file and line that set it: atlas config show"
 
-_NO_COMMAND: Final = Lack(
+_NO_COMMAND: Final = Unavailable(
     error="agent.command is not set",
     remedy='agent: {backend: command, command: "my-agent --edit < {prompt_file}"}',
 )
@@ -74,7 +74,7 @@ def calling(
     return ask
 
 
-def check(settings: AgentSettings, environ: Mapping[str, str]) -> Lack | None:
+def check(settings: AgentSettings, environ: Mapping[str, str]) -> Unavailable | None:
     """Why the command cannot be run, checked without running it."""
     return nested(environ) or (None if settings.command else _NO_COMMAND)
 

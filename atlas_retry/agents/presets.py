@@ -9,7 +9,7 @@ from typing import Final
 from msgspec import Struct
 
 from atlas_retry.agents import command
-from atlas_retry.agents.lack import Lack, nested
+from atlas_retry.agents.unavailable import Unavailable, nested
 from atlas_retry.events import Emit
 from atlas_retry.model import Agent, AgentReply, AgentRequest
 from atlas_retry.settings import AgentSettings
@@ -80,9 +80,9 @@ def preset(settings: AgentSettings, emit: Emit, environ: Mapping[str, str]) -> A
     return ask
 
 
-def check(settings: AgentSettings, environ: Mapping[str, str]) -> Lack | None:
+def check(settings: AgentSettings, environ: Mapping[str, str]) -> Unavailable | None:
     """Why the CLI cannot be started, checked without starting it."""
     row = PRESETS[settings.backend]
     if shutil.which(row.program, path=environ.get("PATH", os.defpath)):
         return nested(environ)
-    return Lack(error=f"{row.program} is not on PATH", remedy=row.install)
+    return Unavailable(error=f"{row.program} is not on PATH", remedy=row.install)

@@ -25,7 +25,7 @@ import msgspec
 from msgspec.structs import replace
 
 from atlas_retry.agents.answers import given_twice
-from atlas_retry.agents.lack import Lack, nested
+from atlas_retry.agents.unavailable import Unavailable, nested
 from atlas_retry.events import AgentActivity, Emit
 from atlas_retry.model import Agent, AgentReply, AgentRequest, ReplyStatus
 from atlas_retry.settings import AgentSettings
@@ -33,7 +33,7 @@ from atlas_retry.workspace.git import GitError, git, user_environment
 
 FILES, DELETE, PATCH, REPLY, PROMPT = "files", "delete", "edits.patch", "reply.json", "prompt.md"
 _PATCHES: Final = frozenset({".diff", ".patch"})
-_NO_PATH: Final = Lack(
+_NO_PATH: Final = Unavailable(
     error="agent.path is not set to a directory to replay",
     remedy="atlas retry . --ai-fix, with agent.path set to a recorded run",
 )
@@ -48,24 +48,24 @@ def scripted(settings: AgentSettings, emit: Emit, environ: Mapping[str, str]) ->
     return partial(_ask, settings.path, emit, user_environment(environ))
 
 
-def check(settings: AgentSettings, environ: Mapping[str, str]) -> Lack | None:
+def check(settings: AgentSettings, environ: Mapping[str, str]) -> Unavailable | None:
     """Why there is nothing to replay; None if there is."""
-    return nested(environ) or _lack(settings.path)
+    return nested(environ) or _why_unavailable(settings.path)
 
 
-def _lack(path: str | None) -> Lack | None:
+def _why_unavailable(path: str | None) -> Unavailable | None:
     if not path:
         return _NO_PATH
     if not _steps(Path(path)):
         error = f"{path} has no attempt: neither 1/ nor a .diff or .patch file"
-        return Lack(error=error, remedy=_NO_PATH.remedy)
+        return Unavailable(error=error, remedy=_NO_PATH.remedy)
     return None
 
 
 def _ask(path: str | None, emit: Emit, env: Mapping[str, str], request: AgentRequest) -> AgentReply:
     script = Path(path or "")
-    if lack := _lack(path):
-        return lack.reply
+    if unavailable := _why_unavailable(path):
+        return unavailable.reply
     steps = _steps(script)
     try:
         if request.schema is not None:

@@ -97,9 +97,9 @@ def _stand_somewhere() -> None:
 
 def _print_error(error: "AtlasError") -> "AtlasError":
     from atlas_retry.reports.screen.lines import harmless
-    from atlas_retry.text.units import copyable
+    from atlas_retry.text.units import labelled
 
     print(harmless(f"atlas: {error}"), file=sys.stderr)
-    for line in copyable("next", error.remedy) if error.remedy else ():
+    for line in labelled("next", error.remedy) if error.remedy else ():
         print(harmless(line), file=sys.stderr)
     return error

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from atlas_retry.agents.lack import INSIDE_AGENT
+from atlas_retry.agents.unavailable import INSIDE_AGENT
 from atlas_retry.cli import history, options, places
 from atlas_retry.cli.app import app, examples
 from atlas_retry.cli.documents import AcceptDocument, write

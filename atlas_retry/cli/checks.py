@@ -32,7 +32,7 @@ from atlas_retry.run.open import (
     validation_logs,
 )
 from atlas_retry.settings import in_ci
-from atlas_retry.text.units import copyable, counted, first_few
+from atlas_retry.text.units import counted, first_few, labelled
 
 if TYPE_CHECKING:
     from atlas_retry.cli.proposing import Checks
@@ -350,7 +350,7 @@ def _run(
         if held:
             held.changed = bool(paths)
     if held and held.changed:
-        shown(Notice(text="\n".join(copyable("undo", f"atlas undo {held.id}"))))
+        shown(Notice(text="\n".join(labelled("undo", f"atlas undo {held.id}"))))
     if paths and not git:
         _name_unheld(opened, paths, shown)
     return validation

@@ -21,7 +21,7 @@ from atlas_retry.model import Outcome
 from atlas_retry.reports.screen.console import Printer, screen
 from atlas_retry.reports.screen.lines import Line, command_lines
 from atlas_retry.reports.screen.run_lines import outcome_summary
-from atlas_retry.run.one import Asked, opened_with, run_one
+from atlas_retry.run.one import RunOptions, opened_with, run_one
 from atlas_retry.settings import AgentSettings
 from atlas_retry.workspace.git import git, user_environment
 
@@ -58,7 +58,7 @@ def show(agent: str, environ: Mapping[str, str], on: Printer) -> ExitCode:
             overrides: dict[str, object] = {"agent.backend": agent}
             if agent == REPLAY:
                 overrides["agent.path"] = str(script)
-            asked = Asked(order=Order(ai_fix=True, overrides=overrides))
+            asked = RunOptions(order=Order(ai_fix=True, overrides=overrides))
             opened = opened_with(root, asked, own)
             with on as shown:
                 shown.write(_opening(root, missing, agent))
@@ -73,8 +73,8 @@ def _check_agent(backend: str, environ: Mapping[str, str]) -> None:
     if backend == REPLAY:
         return
 
-    if lack := agents.check(AgentSettings(backend=backend), environ):
-        raise AgentError(f"{lack.error}: nothing was tried", remedy=lack.remedy)
+    if unavailable := agents.check(AgentSettings(backend=backend), environ):
+        raise AgentError(f"{unavailable.error}: nothing was tried", remedy=unavailable.remedy)
 
 
 def _project(folder: Path, environ: Mapping[str, str], *, gates: str | None) -> Path:

@@ -19,7 +19,7 @@ from atlas_retry.reports.screen.console import Printer, screen
 from atlas_retry.reports.screen.gate_lines import failure_lines, validation_summary
 from atlas_retry.reports.screen.lines import Line, below_others
 from atlas_retry.run.open import OpenWorkspace
-from atlas_retry.text.units import copyable, counted, first_few
+from atlas_retry.text.units import counted, first_few, labelled
 
 if TYPE_CHECKING:
     from atlas_retry.reports.subject import Recorded, Subject
@@ -32,7 +32,7 @@ Target = tuple[str, Path]
 
 def print_commands(label: str, *commands: str, to: TextIO | None = None) -> None:
     """Print commands to copy, one a line; on standard error by default."""
-    print(*copyable(label, *commands), sep="\n", file=to or sys.stderr)
+    print(*labelled(label, *commands), sep="\n", file=to or sys.stderr)
 
 
 def limited_to(only: Sequence[str] | None) -> list[str]:

@@ -27,7 +27,7 @@ from atlas_retry.reports.screen.console import screen
 from atlas_retry.reports.screen.lines import aligned
 from atlas_retry.run.trying import TriedGate, gate_of, try_all, untried, within_minutes
 from atlas_retry.settings import CONFIGURATION_FILES, in_ci
-from atlas_retry.text.units import bounded, copyable, counted
+from atlas_retry.text.units import bounded, counted, labelled
 
 MARGINS = 4
 
@@ -269,7 +269,7 @@ def _summary(tried: Sequence["TriedGate"], proposal: "Proposal", verbose: int) -
     yield from _details(proposal) if verbose else ()
     if proposal.rest_of_ci:
         yield proposal.rest_of_ci
-    yield from copyable("next", "atlas validate")
+    yield from labelled("next", "atlas validate")
 
 
 def _row(one: "TriedGate") -> tuple[str, str, str, str]:

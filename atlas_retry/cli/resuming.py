@@ -17,7 +17,7 @@ from atlas_retry.cli.history import follow
 from atlas_retry.cli.output import print_commands
 from atlas_retry.errors import AtlasError, ExitCode, Interrupted
 from atlas_retry.events import Emit, Notice
-from atlas_retry.history import archive, database, entries, overview, rescue, telling
+from atlas_retry.history import archive, database, entries, overview, rescue, undo_output
 from atlas_retry.history.states import RunState
 from atlas_retry.history.values import Order, RunRow
 from atlas_retry.model import Level
@@ -26,7 +26,7 @@ from atlas_retry.reports.screen.gate_lines import failure_lines
 from atlas_retry.reports.screen.lines import harmless
 from atlas_retry.run import folders, many
 from atlas_retry.run.folders import left_to_do
-from atlas_retry.run.one import Asked, Finished, opened_with, run_one
+from atlas_retry.run.one import Finished, RunOptions, opened_with, run_one
 from atlas_retry.run.resume import resume as continued
 from atlas_retry.text.units import usd
 from atlas_retry.workspace.discovery import put_back_gitfile_around
@@ -121,7 +121,7 @@ def _one(row: RunRow, emit: Emit, *, ai_fix: bool) -> "Finished":
     """Continue an interrupted run, or start a new one after a run that has ended."""
     if row.is_open:
         return continued(row, os.environ, emit, ai_fix=ai_fix)
-    asked = Asked(order=Order(ai_fix=ai_fix))
+    asked = RunOptions(order=Order(ai_fix=ai_fix))
     opened = opened_with(Path(row.root), asked, os.environ)
     outcome = run_one(opened, asked, emit)
     return Finished(opened=opened, outcome=outcome)
@@ -130,7 +130,7 @@ def _one(row: RunRow, emit: Emit, *, ai_fix: bool) -> "Finished":
 def _is_allowed(row: RunRow, *, as_json: bool) -> bool:
     """Ask the user whether the agent may continue; without a terminal print the command."""
     to = sys.stderr if as_json else sys.stdout
-    print(f"run {row.id} in {row.root}: {telling.state_of(row)}", file=to)
+    print(f"run {row.id} in {row.root}: {undo_output.state_of(row)}", file=to)
     if places.can_ask(sys.stdout) and not as_json:
         try:
             return _answer(row)

@@ -21,18 +21,18 @@ from atlas_retry.reports.screen.run_lines import (
     outcome_summary,
 )
 from atlas_retry.run.folders import labels
-from atlas_retry.run.one import Done, Finished
+from atlas_retry.run.one import BatchResult, Finished
 from atlas_retry.text.units import first_few, usd
 
 MAX_NAMES = 8
 
 
-def last_lines(done: Done, *, verbosity: int, only: Sequence[str] = ()) -> Iterator[Line]:
+def last_lines(done: BatchResult, *, verbosity: int, only: Sequence[str] = ()) -> Iterator[Line]:
     """The summary of `atlas retry`, for one workspace or several; its commands work from here."""
     return _typed_here(_last_lines(done, verbosity=verbosity), done, output.limited_to(only))
 
 
-def _typed_here(lines: Iterable[Line], done: Done, limited: Sequence[str]) -> Iterator[Line]:
+def _typed_here(lines: Iterable[Line], done: BatchResult, limited: Sequence[str]) -> Iterator[Line]:
     """The lines, with `-C DIR` in commands about runs of other workspaces.
 
     A command that starts the run again has the options that limited it.
@@ -52,7 +52,7 @@ def _from_here(command: str, of: Path | None, limited: Sequence[str]) -> str:
     return " ".join((command, *map(shlex.quote, limited))) if starts else command
 
 
-def _last_lines(done: Done, *, verbosity: int) -> Iterator[Line]:
+def _last_lines(done: BatchResult, *, verbosity: int) -> Iterator[Line]:
     if not _is_one(done):
         yield from below_others(batch_lines(done, verbosity=verbosity), verbosity=verbosity)
         return
@@ -63,18 +63,18 @@ def _last_lines(done: Done, *, verbosity: int) -> Iterator[Line]:
     yield from below_others(outcome_summary(outcome, may_ask=may_ask), verbosity=verbosity)
 
 
-def only_here_lines(done: Done, *, verbosity: int) -> Iterator[Line]:
+def only_here_lines(done: BatchResult, *, verbosity: int) -> Iterator[Line]:
     """What the green of one workspace may be due to that no commit holds, in the last line."""
     first = done.finished[0] if _is_one(done) else None
     if first and first.opened and first.outcome.verdict.is_green:
         yield from output.only_here_lines(first.opened, first.outcome.final, verbosity=verbosity)
 
 
-def _is_one(done: Done) -> bool:
+def _is_one(done: BatchResult) -> bool:
     return len(done.finished) == 1 and not done.not_started
 
 
-def batch_lines(done: Done, *, verbosity: int = 0) -> Iterator[Line]:
+def batch_lines(done: BatchResult, *, verbosity: int = 0) -> Iterator[Line]:
     """The verdict of each workspace, why others were not started, and the next commands."""
     names = labels([one.root for one in done.finished])
     if verbosity > 0:
@@ -96,7 +96,7 @@ def batch_lines(done: Done, *, verbosity: int = 0) -> Iterator[Line]:
         yield from lost_lines(one.outcome)
 
 
-def _counts(done: Done) -> Line:
+def _counts(done: BatchResult) -> Line:
     outcomes = [one.outcome for one in done.finished]
     counts = Counter(outcome.verdict.value.replace("_", " ") for outcome in outcomes)
     words = [f"{count} {word}" for word, count in counts.items()]
@@ -109,7 +109,7 @@ def _counts(done: Done) -> Line:
     return f"{total} workspaces: {', '.join(words)}{tail}", "good" if is_green else "bad"
 
 
-def _cascade(done: Done) -> Iterator[Line]:
+def _cascade(done: BatchResult) -> Iterator[Line]:
     cascade = done.cascade
     if cascade.cascade_detected:
         counts = (
@@ -119,7 +119,7 @@ def _cascade(done: Done) -> Iterator[Line]:
         yield f"{cascade.recommendation}.", "warn"
 
 
-def _next(done: Done, verbosity: int) -> Iterator[Line]:
+def _next(done: BatchResult, verbosity: int) -> Iterator[Line]:
     commands = [done.next_command] if done.not_started else []
     if verbosity >= 0:
         commands += filter(None, map(_next_command, done.finished))
@@ -137,7 +137,7 @@ def _next_command(one: Finished) -> str | None:
     return outcome.remedy or (f"atlas log {outcome.run_id}" if fell_short else None)
 
 
-def publish_runs(done: Done, wanted: Sequence[Target], *, as_json: bool) -> None:
+def publish_runs(done: BatchResult, wanted: Sequence[Target], *, as_json: bool) -> None:
     """Write the results of a run or a batch: one JSON document, and one report for each run."""
     formats = {format_name for format_name, _ in wanted}
     if _is_one(done):
@@ -159,12 +159,12 @@ def _of(name: str, target: Target) -> Target:
     return format_name, path.with_stem(f"{path.stem}-{name.replace('/', '-')}")
 
 
-def more_usd(done: Done) -> float | None:
+def more_usd(done: BatchResult) -> float | None:
     """The money that a person adds for the rest of one workspace; None to end."""
     return going_on.more_usd(done.finished[0].outcome) if _is_one(done) else None
 
 
-def exit_code(done: Done, *, asks: bool) -> ExitCode:
+def exit_code(done: BatchResult, *, asks: bool) -> ExitCode:
     """The worst exit code of the workspaces, after asking whether to accept held changes.
 
     A workspace that was not started is not green.

@@ -16,7 +16,7 @@ from atlas_retry.events import Notice
 from atlas_retry.history.values import Order
 from atlas_retry.run import folders, many
 from atlas_retry.run.briefing import preview
-from atlas_retry.run.one import Asked, Done
+from atlas_retry.run.one import BatchResult, RunOptions
 from atlas_retry.run.resume import run_once
 
 _ISOLATION = {None: None, True: "overlay", False: "none"}
@@ -120,7 +120,7 @@ def retry(
         only=tuple(only or ()),
         force=force,
     )
-    asked = Asked(order=order, recorded=output.recorded(start_from), record=record)
+    asked = RunOptions(order=order, recorded=output.recorded(start_from), record=record)
     roots = folders.find(workspaces or [], Path.cwd(), os.environ, every=every)
     if run_id:
         _refuse_parts(roots, is_whole=not (dry_run or start_from))
@@ -136,7 +136,7 @@ def retry(
         if only:
             shown(Notice(text=f"only {' and '.join(only)}: no other gate runs"))
         if run_id:  # continued, or reported if it has ended
-            done = Done(finished=(run_once(roots[0], run_id, asked, os.environ, shown),))
+            done = BatchResult(finished=(run_once(roots[0], run_id, asked, os.environ, shown),))
         else:
             done = many.run(roots, asked, os.environ, shown, jobs=jobs)
         shown.write(run_output.last_lines(done, verbosity=level, only=only or ()))
@@ -147,7 +147,7 @@ def retry(
     return run_output.exit_code(done, asks=asks)
 
 
-def _gone_on(done: Done, asked: Asked, level: int, *, asks: bool) -> Done:
+def _gone_on(done: BatchResult, asked: RunOptions, level: int, *, asks: bool) -> BatchResult:
     """The last of the runs that a person added money for; `done` if they added none."""
     while asks and (more := run_output.more_usd(done)) is not None:
         overrides = {**asked.order.overrides, "retry.max_cost_usd": more}
@@ -164,7 +164,7 @@ def _refuse_parts(roots: Sequence[Path], *, is_whole: bool) -> None:
         raise UsageError("--run-id needs one workspace and a whole run")
 
 
-def _print_prompts(roots: Sequence[Path], asked: "Asked", *, reports: bool) -> None:
+def _print_prompts(roots: Sequence[Path], asked: "RunOptions", *, reports: bool) -> None:
     if reports:
         raise UsageError(
             "--dry-run shows prompts: there is nothing to report",

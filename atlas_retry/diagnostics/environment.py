@@ -170,7 +170,7 @@ class _Failed(NamedTuple):
         return [error.message for error in self.errors] or self.log.lines
 
 
-def lack(
+def not_installed(
     output: ToolOutput, log: Log, errors: Sequence[Diagnostic], tools: frozenset[str]
 ) -> NotInstalled | None:
     """What is not installed and how to install it; None if nothing is missing.

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from atlas_retry.diagnostics import blocks, lines
 from atlas_retry.diagnostics.annotations import ANNOTATIONS, without_annotations
 from atlas_retry.diagnostics.diffs import DIFF, joined_with_diffs
-from atlas_retry.diagnostics.environment import is_to_blame, lack
+from atlas_retry.diagnostics.environment import is_to_blame, not_installed
 from atlas_retry.diagnostics.failures import PYTHON, UNITTEST
 from atlas_retry.diagnostics.go_log import GO_TEST, go_text
 from atlas_retry.diagnostics.numbered_logs import CTEST, PHPUNIT, RSPEC
@@ -306,7 +306,7 @@ def _findings(
         vacuous=output.kind is Kind.TEST and not errors and printed is False,
         threshold=failed and {d.rule_id for d in errors} == {THRESHOLD_RULE},
         environment=failed and is_to_blame(output, log, errors),
-        lack=lack(output, log, errors, _PROGRAMS) if failed else None,
+        not_installed=not_installed(output, log, errors, _PROGRAMS) if failed else None,
         unknown_report=kind_of(output.report[1]) if output.report and report is None else None,
     )
 

@@ -109,7 +109,7 @@ class Findings(Struct, frozen=True, kw_only=True):
     """Whether everything passed but a coverage or score threshold."""
     environment: bool = False
     """Whether the environment caused the failure, according to the output."""
-    lack: NotInstalled | None = None
+    not_installed: NotInstalled | None = None
     counted: str = ""
     """Failures that a test runner counted although the command exited with 0: `1 failed`."""
     unknown_report: str | None = None

@@ -235,7 +235,9 @@ def _moved_meanwhile(there: Files, seen: Files, began_s: float) -> list[str]:
 
     from atlas_retry.guard import places
 
-    return [path for path in filterfalse(places.CACHES.match, late) if not places.is_made(path)]
+    return [
+        path for path in filterfalse(places.CACHES.match, late) if not places.is_build_output(path)
+    ]
 
 
 _SHELL = words("""

@@ -84,7 +84,9 @@ def result_of(gate: Gate, completed: Completed, reading: OutputContext) -> GateR
         log_path=str(log_dir) if log_dir and log_dir.is_dir() else None,
         duration_ms=round(completed.duration_s * 1000),
         error=_error(status, completed, findings, broken),
-        remedy=findings.lack.command if broken and findings and findings.lack else None,
+        remedy=findings.not_installed.command
+        if broken and findings and findings.not_installed
+        else None,
         started_at=completed.started_at,
         completed_at=completed.completed_at,
         diagnostics=_anchored(findings.diagnostics, reading.root) if findings else (),
@@ -317,8 +319,8 @@ def _why_broken(
 ) -> str | None:
     if completed.ended is Ended.NOT_STARTED:
         return completed.error or "it could not be started"
-    if findings and findings.lack:
-        return findings.lack.sentence
+    if findings and findings.not_installed:
+        return findings.not_installed.sentence
     if completed.exit_code not in (NOT_FOUND, CANNOT_EXECUTE):
         return None
 

@@ -94,7 +94,7 @@ def is_source(path: str) -> bool:
     return is_code(path) and not is_test(path)
 
 
-def is_made(path: str) -> bool:
+def is_build_output(path: str) -> bool:
     """Whether a file is in a folder of build output."""
     return _MADE.match(path)
 

@@ -13,11 +13,11 @@ from atlas_retry import config
 from atlas_retry.errors import AtlasError, WorkspaceError
 from atlas_retry.history import archive, rescue, reviews
 from atlas_retry.history.states import RunState
-from atlas_retry.history.telling import state_of
+from atlas_retry.history.undo_output import state_of
 from atlas_retry.history.values import RunRow
 from atlas_retry.model import OpenReview, Verdict
 from atlas_retry.reports.screen.lines import aligned, printable
-from atlas_retry.text.units import copyable, usd
+from atlas_retry.text.units import labelled, usd
 from atlas_retry.workspace import discovery, locking
 
 _UNITS = (("d", 86_400), ("h", 3600), ("min", 60))
@@ -175,9 +175,9 @@ def _next(entries: Sequence[StatusEntry]) -> Iterator[str]:
     waiting = sum(entry.is_waiting for entry in entries)
     if waiting or len(interrupted) > 1:
         yield f"{len(interrupted)} interrupted, {waiting} not started"
-        yield from copyable("next", "atlas resume --all")
+        yield from labelled("next", "atlas resume --all")
     elif interrupted:
-        yield from copyable("next", f"atlas resume {interrupted[0]}")
+        yield from labelled("next", f"atlas resume {interrupted[0]}")
     for entry in entries:
         if entry.open_reviews:
             yield f"{entry.name}: {reviews.one_line(entry.open_reviews)}"

@@ -22,7 +22,7 @@ from atlas_retry.history.values import OpenAttempt, RunRow
 from atlas_retry.model import Content
 from atlas_retry.patterns import regex
 from atlas_retry.state_dir import TURN, VALIDATION
-from atlas_retry.text.units import copyable
+from atlas_retry.text.units import labelled
 from atlas_retry.workspace import discovery, gitmoves, gitunder, installed
 from atlas_retry.workspace.snapshot import git_state, pins, restoring, store, trees
 from atlas_retry.workspace.snapshot.restoring import Restored
@@ -66,7 +66,7 @@ def is_lost(ws: discovery.Workspace, run: RunRow) -> bool:
 def how_to_undo(ws: discovery.Workspace, run_id: str, label: str) -> tuple[str, ...]:
     """Lines with the command that restores what was there before a run, or that there is none."""
     if START in held_runs(ws).get(run_id, {}):
-        return copyable(label, f"atlas undo {run_id}")
+        return labelled(label, f"atlas undo {run_id}")
     return (f"this run cannot be undone: {ws.shadow} does not hold its start",)
 
 
@@ -85,14 +85,14 @@ def undo(
             f"run {run.id} has no snapshot {START!r}: it was pruned or deleted",
             remedy="atlas log lists the remaining runs",
         )
-    quiet_s = quiet_since_s(run, folder)
+    run_ended_s = end_of_run_s(run, folder)
     known = _known(run, held, attempt)
     removed = remove_special_rules(ws.root)  # the first look at the tree would wait for them
     if BEGUN not in held:  # otherwise a killed undo has already held the state
-        _hold(ws, run, known, quiet_s)
+        _hold(ws, run, known, run_ended_s)
     # first, because the index belongs to a HEAD, and refs need their objects
     given = pins.put_back(ws, run.start)
-    git, theirs = _undo_git(ws, run, folder, quiet_s)
+    git, theirs = _undo_git(ws, run, folder, run_ended_s)
     again = git_state.put_back_destroyed(ws, run.start, given.again)
     git = tuple(dict.fromkeys((*given.inside, *git, *again)))
     theirs = tuple(name for name in theirs if name not in again)
@@ -105,11 +105,11 @@ def undo(
         done = restoring.restore(ws, run.start, since=known)
     else:
         begun = _begun(ws, run)
-        done = restoring.restore_but_edited(ws, run.start, quiet_s, committed, begun)
+        done = restoring.restore_but_edited(ws, run.start, run_ended_s, committed, begun)
     store.drop(ws, held_under(run.id, BEGUN))
     _edited_of(ws, run).unlink(missing_ok=True)
     done = replace(done, changed=(*done.changed, *(p for p in removed if p not in done.changed)))
-    done = replace(done, changed=(*done.changed, *_undo_installed(ws, run, quiet_s, attempt)))
+    done = replace(done, changed=(*done.changed, *_undo_installed(ws, run, run_ended_s, attempt)))
     lost = tuple(f"{name} in git (its objects)" for name in given.lost)
     done = replace(done, git=git, git_conflicts=theirs, ended=ended, lost=(*done.lost, *lost))
     done = _checked(ws, done, run.start)
@@ -127,25 +127,25 @@ def rebuild(root: Path, home: Path, start: str, environ: Mapping[str, str]) -> N
 
 
 def _undo_installed(
-    ws: discovery.Workspace, run: RunRow, quiet_s: float, attempt: OpenAttempt | None
+    ws: discovery.Workspace, run: RunRow, run_ended_s: float, attempt: OpenAttempt | None
 ) -> tuple[str, ...]:
     """Restore what an unjudged turn changed of what is installed: one of the hook, or a killed one.
 
     After every other turn that was done at once.
     """
-    until_s = quiet_s
+    until_s = run_ended_s
     if attempt:
         began_s = max(map(seconds_of, (run.segment_at, attempt.started_at)))
     elif run.id.endswith(TURN):
         began_s = seconds_of(run.started_at)
-        until_s = installed.turn_ended_s(ws.installed) or quiet_s
+        until_s = installed.turn_ended_s(ws.installed) or run_ended_s
     else:
         return ()
     return installed.put_back_between(ws.root, ws.installed, began_s, until_s)
 
 
 def _undo_git(
-    ws: discovery.Workspace, run: RunRow, folder: Path, quiet_s: float
+    ws: discovery.Workspace, run: RunRow, folder: Path, run_ended_s: float
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Restore git's state; returns what was restored, and what others have changed and stays.
 
@@ -153,7 +153,7 @@ def _undo_git(
     trace, but from the time.
     """
     if is_unrecorded(run.id):
-        return git_state.put_back_moved(ws, run.start, quiet_s, run.left_behind)
+        return git_state.put_back_moved(ws, run.start, run_ended_s, run.left_behind)
     done = undo_agents_git(ws, folder, is_open=run.is_open)
     return done, tuple(sorted(git_state.moved_git(ws, run.start)))
 
@@ -185,11 +185,11 @@ def _checked(ws: discovery.Workspace, done: Restored, snapshot_id: str) -> Resto
     )
 
 
-def _hold(ws: discovery.Workspace, run: RunRow, known: str | None, quiet_s: float) -> None:
+def _hold(ws: discovery.Workspace, run: RunRow, known: str | None, run_ended_s: float) -> None:
     """Hold the present state, what of it is edited, and the state that the run left."""
     there = snapshot(ws)
     moved = (change.path for change in trees.changes(ws, run.start, there.id, ignored=True))
-    edited = map(os.fsencode, restoring.edited_after(ws, moved, quiet_s))
+    edited = map(os.fsencode, restoring.edited_after(ws, moved, run_ended_s))
     _edited_of(ws, run).write_bytes(msgspec.msgpack.encode([*edited]))
     if there.tree != load(ws, run.start).tree:
         store.keep(ws, held_under(run.id, HELD), there.id)
@@ -400,7 +400,7 @@ def last_sign_of_life_s(run: RunRow, folder: Path) -> float:
     return event_s if run.ended_at or not log.exists() else max(event_s, log.stat().st_mtime)
 
 
-def quiet_since_s(run: RunRow, folder: Path) -> float:
+def end_of_run_s(run: RunRow, folder: Path) -> float:
     """Time after which changes are not the run's, in seconds since the epoch.
 
     A run that recorded its end had stopped all of its processes.
@@ -425,7 +425,7 @@ def _known(run: RunRow, held: Mapping[str, str], attempt: OpenAttempt | None) ->
     return attempt.snapshot if attempt and attempt.restored else None
 
 
-def taking(run_id: str, name: str) -> str:
+def pick_hint(run_id: str, name: str) -> str:
     """How to take a file of a run's snapshot again."""
     return f"atlas pick {run_id} {name} --path FILE takes one again"
 

@@ -13,7 +13,7 @@ from atlas_retry.diagnostics.selecting import from_root, reproducing_each
 from atlas_retry.model import Attempt, Diagnostic, GateResult
 from atlas_retry.patterns import regex
 from atlas_retry.prompt.condense import condensed
-from atlas_retry.prompt.problems import family, gravity
+from atlas_retry.prompt.problems import family, severity
 from atlas_retry.prompt.signals import Changed
 from atlas_retry.prompt.untrusted import elided, harmless_output
 from atlas_retry.source.excerpt import shortened
@@ -243,7 +243,7 @@ def grouped(diagnostics: tuple[Diagnostic, ...], quoting: Quoting) -> list[list[
     introduced = quoting.last.introduced if quoting.last else ()
 
     def rank(cause: Cause) -> tuple[bool, int, float]:
-        rarity = sizes[family(cause[0])] / gravity(cause[0]) ** 2
+        rarity = sizes[family(cause[0])] / severity(cause[0]) ** 2
         distance = min(_distance(one, quoting.changed) for one in cause)
         return not _those(cause, introduced), distance, rarity
 

@@ -61,14 +61,14 @@ def named_at_fault(diagnostics: tuple[Diagnostic, ...], graph: Graph) -> tuple[S
         path = known_path(diagnostic.path, graph.project.paths)
         if path is None:
             continue
-        weight = gravity(diagnostic) / sizes[family(diagnostic)] ** 0.7
+        weight = severity(diagnostic) / sizes[family(diagnostic)] ** 0.7
         for spot, share, why in _involved(diagnostic, path, graph):
             new = Suspect(spot=spot, score=weight * share, why=why)
             suspects[spot] = max(suspects.get(spot, new), new, key=lambda suspect: suspect.score)
     return tuple(sorted(suspects.values(), key=lambda s: -s.score))
 
 
-def gravity(diagnostic: Diagnostic) -> float:
+def severity(diagnostic: Diagnostic) -> float:
     """Weight of a problem: high for runtime errors, low for style."""
     if diagnostic.level is not Level.ERROR:
         return 0.4

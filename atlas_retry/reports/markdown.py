@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec.structs import replace
 
-from atlas_retry.diagnostics.counting import counts_of, course_of
+from atlas_retry.diagnostics.counting import counts_of, problem_trend
 from atlas_retry.model import Attempt, Diagnostic, GateResult, Outcome
 from atlas_retry.patterns import regex
 from atlas_retry.reports.findings import TOOL, AnswerWord, Finding, of_run
-from atlas_retry.reports.phrases import headline, next_steps, plain, sparkline, strip_of
+from atlas_retry.reports.phrases import gate_history, headline, next_steps, plain, sparkline
 from atlas_retry.reports.problems import SIGNS, listed, more, place, position, tally
 from atlas_retry.reports.subject import Subject
 from atlas_retry.text.units import NOT_REPORTED, counted, seconds, spent, usd
@@ -37,7 +37,7 @@ def _run(run: Outcome) -> Iterator[str]:
         yield f"{one_line(run.final_error)}."
     attempts = counted(len(run.attempts), "attempt")
     yield f"{attempts} · {seconds(run.duration_ms)} · {spent(run)}"
-    if problems := course_of(run):
+    if problems := problem_trend(run):
         yield f"Problems: {one_line(problems)} {sparkline(counts_of(run)).strip()}"
     yield from (f"{one_line(text)}: {code(command)}" for text, command in next_steps(run))
     yield ""
@@ -55,7 +55,7 @@ def _strip(run: Outcome) -> Iterator[str]:
     columns = ["start", *(str(a.number) for a in run.attempts if a.validation)]
     yield f"| gate | {' | '.join(columns)} |"
     yield f"| --- |{' :-: |' * len(columns)}"
-    for name, results in strip_of(run):
+    for name, results in gate_history(run):
         marks = (SIGNS[result.status] if result else "" for result in results)
         yield f"| {one_line(name)} | {' | '.join(marks)} |"
     yield ""

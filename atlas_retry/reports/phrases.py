@@ -76,7 +76,7 @@ def next_steps(run: Outcome) -> Iterator[tuple[str, str]]:
         yield "Next", run.remedy
 
 
-def strip_of(run: Outcome) -> tuple[tuple[str, tuple[GateResult | None, ...]], ...]:
+def gate_history(run: Outcome) -> tuple[tuple[str, tuple[GateResult | None, ...]], ...]:
     """Each gate with its result at the start and after each attempt; None if it did not run."""
     seen = [run.baseline, *(a.validation for a in run.attempts if a.validation)]
     columns = [{result.name: result for result in one.results} for one in seen]

@@ -27,7 +27,7 @@ from atlas_retry.reports.subject import Recorded
 from atlas_retry.run.open import OpenWorkspace, open_configured, plan, validation_logs
 from atlas_retry.run.progress import Progress
 from atlas_retry.run.triage import aligned, completed
-from atlas_retry.settings import STRATEGY, Settings, Step, attempts_of_run, nth
+from atlas_retry.settings import STRATEGY, Settings, Step, attempts_of_run, for_attempt
 from atlas_retry.text.globs import with_a_match
 from atlas_retry.text.redaction import clean, redact, secret_values
 from atlas_retry.workspace import changed
@@ -177,7 +177,7 @@ def next_request(
 
 def step_of(settings: Settings, number: int) -> Step:
     """The strategy step of the n-th attempt."""
-    return nth(settings.retry.strategy or STRATEGY, number) or Step()
+    return for_attempt(settings.retry.strategy or STRATEGY, number) or Step()
 
 
 def _model(settings: Settings, progress: Progress, number: int) -> str | None:
@@ -185,7 +185,7 @@ def _model(settings: Settings, progress: Progress, number: int) -> str | None:
     step = step_of(settings, number)
     kinds = {result.kind for result in progress.latest.failures}
     of_kind = step.models.get(min(kinds)) if len(kinds) == 1 else None
-    return of_kind or step.model or nth(settings.agent.models, number)
+    return of_kind or step.model or for_attempt(settings.agent.models, number)
 
 
 def _reproducing(validation: Validation) -> Iterator[str]:
@@ -197,7 +197,7 @@ def _reproducing(validation: Validation) -> Iterator[str]:
 
 def _conversation(settings: Settings, progress: Progress, number: int) -> tuple[str | None, float]:
     """The session to resume and its cost so far; the session of a reverted attempt is over."""
-    wanted = step_of(settings, number).session or nth(settings.agent.session, number)
+    wanted = step_of(settings, number).session or for_attempt(settings.agent.session, number)
     last = progress.attempts[-1] if progress.attempts else None
     if wanted is not Session.RESUME or last is None or not last.session_id:
         return None, 0.0

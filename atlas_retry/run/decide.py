@@ -63,10 +63,10 @@ def _may_reconsider(progress: Progress, limits: Limits) -> bool:
     if not progress.latest.success or progress.refused or not limits.with_agent:
         return False
     raised = (progress.run_id, last.number)
-    is_news = any((one.run_id, one.attempt) == raised for one in progress.open_reviews)
+    has_new_reversal = any((one.run_id, one.attempt) == raised for one in progress.open_reviews)
     is_told = any(held.for_review(one) for one in earlier)
     is_spent = _cost_spent(progress, limits) or _time_spent(progress, limits)
-    return is_news and not is_told and not is_spent
+    return has_new_reversal and not is_told and not is_spent
 
 
 def _explained(end: End, progress: Progress) -> End:
@@ -327,7 +327,7 @@ def _exhausted(reason: str) -> End:
 def _stalled(progress: Progress, _: Limits) -> End | None:
     """No progress; if changes were reverted for the first time, one more attempt is told so."""
     attempts = progress.attempts
-    if not attempts or attempts[-1].rolled_back or held.is_news(attempts):
+    if not attempts or attempts[-1].rolled_back or held.has_new_reversal(attempts):
         return None
     reason = _standstill(progress, attempts)
     return End(verdict=Verdict.STALLED, reason=reason) if reason else None

@@ -14,7 +14,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from atlas_retry import agents, process, state_dir
-from atlas_retry.agents.lack import Lack
+from atlas_retry.agents.unavailable import Unavailable
 from atlas_retry.diagnostics.cached import without_cache
 from atlas_retry.errors import StateError, WorkspaceError
 from atlas_retry.events import (
@@ -35,7 +35,7 @@ from atlas_retry.gates.validation import run_gates
 from atlas_retry.guard import judge
 from atlas_retry.guard.judge import seals
 from atlas_retry.guard.judgement import Judgement
-from atlas_retry.guard.places import is_code, is_made, is_product, is_test
+from atlas_retry.guard.places import is_build_output, is_code, is_product, is_test
 from atlas_retry.history import rescue, reviews
 from atlas_retry.history.journal import Journal
 from atlas_retry.model import (
@@ -77,7 +77,7 @@ from atlas_retry.run.undecided import undecided
 from atlas_retry.text import reinstalling
 from atlas_retry.text.json_text import encodable
 from atlas_retry.text.redaction import redact
-from atlas_retry.text.units import copyable, first_few
+from atlas_retry.text.units import first_few, labelled
 from atlas_retry.workspace import discovery, gitmoves, gitunder, installed, place
 from atlas_retry.workspace.outside import go_settings
 from atlas_retry.workspace.snapshot import pins, restoring, store, trees
@@ -86,7 +86,7 @@ from atlas_retry.workspace.snapshot.unheld import folder_stat, moved_caches, not
 from atlas_retry.workspace.walk import remove_special_rules
 
 if TYPE_CHECKING:
-    from atlas_retry.run.door import Door
+    from atlas_retry.run.channel import Channel
     from atlas_retry.workspace.files import Stat
 
 
@@ -115,7 +115,7 @@ class Effects(Struct, kw_only=True):
     started_s: float
     budget: SharedBudget
     """Budget that the runs of a batch share."""
-    door: "Door | None" = None
+    channel: "Channel | None" = None
     """Connection to the atlas outside, for a run in an overlay."""
     is_agent_there: bool = False
     sealed: seals.Seal | None = None
@@ -160,7 +160,7 @@ class Effects(Struct, kw_only=True):
         Of caches, stat data are noted, so that an undo can name what it cannot restore.
         """
         note_caches(self.opened.root, self.opened.tracker.scan(), state_dir.folder(self.folder))
-        if self.door is None:  # an overlay protects the repository
+        if self.channel is None:  # an overlay protects the repository
             for why in pins.pin(self.opened.git, snapshot):
                 self.emit(Notice(level=Level.WARNING, text=why))
 
@@ -237,7 +237,7 @@ class Effects(Struct, kw_only=True):
         """Have what builds have made since the start of the run made again."""
         began_s = time.time() - (time.monotonic() - self.started_s)
         ignored = folder_stat(self.opened.root, self.opened.tracker.scan()).ignored
-        for path in filter(is_made, ignored):
+        for path in filter(is_build_output, ignored):
             stamp = ignored[path]
             if stamp and stamp[3] / 1e9 >= began_s:
                 self.outdate([path])
@@ -265,13 +265,13 @@ class Effects(Struct, kw_only=True):
 
         Known only in an overlay, or if the reply names everything that the turn can have edited.
         """
-        if self.door:
-            return frozenset(filterfalse(self.door.layers.wrote, paths))
+        if self.channel:
+            return frozenset(filterfalse(self.channel.layers.wrote, paths))
         return paths - set(reply.touched) if reply.touched_all else frozenset()
 
     def accept(self, left: str, outcome: Outcome) -> Outcome:
         """Bring the result of a run in an overlay to the user's tree; returns the outcome there."""
-        return self.door.accept(left, outcome) if self.door else outcome
+        return self.channel.accept(left, outcome) if self.channel else outcome
 
     def lost(self, start: str, left: str, theirs: Collection[str]) -> tuple[Lost, ...]:
         """Lost work that only uncommitted files of the first snapshot held.
@@ -409,21 +409,21 @@ class Effects(Struct, kw_only=True):
 
     # --- the agent
 
-    def lack(self) -> Lack | None:
+    def unavailable(self) -> Unavailable | None:
         """Why no agent is available; it is asked before the first attempt of this process."""
         if self.is_agent_there:
             return None
         settings = self.opened.settings.agent
         with self._saying(f"  checking that {settings.backend} is available"):
-            lack = agents.check(settings, self.opened.environ)
-        self.is_agent_there = lack is None
-        return lack
+            unavailable = agents.check(settings, self.opened.environ)
+        self.is_agent_there = unavailable is None
+        return unavailable
 
-    def name_lack(self) -> None:
+    def say_unavailable(self) -> None:
         """Say before gates and fixers run that no agent will: they may take long."""
-        if self.run.limits.budget.attempts != 0 and (lack := self.lack()):
-            text = f"{lack.error}: only gates and fixers will run"
-            remedy = copyable("next", lack.remedy) if lack.remedy else ()
+        if self.run.limits.budget.attempts != 0 and (unavailable := self.unavailable()):
+            text = f"{unavailable.error}: only gates and fixers will run"
+            remedy = labelled("next", unavailable.remedy) if unavailable.remedy else ()
             self.emit(Notice(level=Level.WARNING, text="\n".join((text, *remedy))))
 
     @contextmanager
@@ -503,7 +503,7 @@ class Effects(Struct, kw_only=True):
             *(["the repository"] if is_rebuilt else []),
             *gitmoves.repair(git, folder),
         )
-        inside = self._give_back_objects(start) if start and self.door is None else ()
+        inside = self._give_back_objects(start) if start and self.channel is None else ()
         turn = self.git_turn = gitmoves.turned(git, folder)
         if turn is None:
             return
@@ -760,9 +760,9 @@ class Effects(Struct, kw_only=True):
         """Refused changes that stay; those written in an overlay are removed with it."""
         refused = {one.path for one in judgement.refused}.difference(judgement.reinstate)
         left = irreversible.lasting(taken, moved, refused)
-        if self.door is None:
+        if self.channel is None:
             return left
-        return tuple(one for one in left if self.door.layers.shows_through(one.states))
+        return tuple(one for one in left if self.channel.layers.shows_through(one.states))
 
     def _written_by_gates(self, progress: Progress) -> frozenset[str]:
         """Files that changed during the baseline, except by fixers."""
@@ -811,7 +811,7 @@ class Effects(Struct, kw_only=True):
         wrote |= {path for path in held.ignored if not wrote.isdisjoint(place.parents(path))}
         was, now = self.read(start, wrote), self.read(end, wrote)
         ignored = {
-            path: None if was[path] == now[path] or is_made(path) else was[path]
+            path: None if was[path] == now[path] or is_build_output(path) else was[path]
             for path in sorted(wrote)
         }
         changed = [change.path for change in self.changes(start, end)]

@@ -72,7 +72,7 @@ def standing(attempts: Attempts) -> Attempt | None:
     return next((a for a in reversed(in_place(attempts)) if a.changes), None)
 
 
-def is_news(attempts: Attempts) -> bool:
+def has_new_reversal(attempts: Attempts) -> bool:
     """Whether a path was reverted after the last attempt for the first time in the run."""
     *earlier, last = attempts
     known = frozenset[str]().union(*map(_reverted_paths, earlier))

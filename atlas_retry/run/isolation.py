@@ -25,7 +25,7 @@ from atlas_retry.workspace.isolation.layers import RunLayers, accept, layers_fol
 from atlas_retry.workspace.snapshot import snapshots, trees
 
 if TYPE_CHECKING:
-    from atlas_retry.run.door import Answers, Errand
+    from atlas_retry.run.channel import Answers, Task
 
 
 def layers(opened: OpenWorkspace, run_id: str, record: Path | None, emit: Emit) -> RunLayers | None:
@@ -63,22 +63,22 @@ def prepared(opened: OpenWorkspace, run_id: str, record: Iterable[Path] = ()) ->
 
 
 def run_apart(
-    errand: "Errand",
+    task: "Task",
     layers: RunLayers,
     opened: OpenWorkspace,
     emit: Emit,
     budget: SharedBudget,
 ) -> Outcome:
-    """Run an errand in an overlay, which stays if interrupted, so that the run can continue in it.
+    """Run a task in an overlay, which stays if interrupted, so that the run can continue in it.
 
-    Raises what the errand raises, and WorkspaceError.
+    Raises what the task raises, and WorkspaceError.
     """
-    from atlas_retry.run.door import budget_answers, run_inside
+    from atlas_retry.run.channel import budget_answers, run_inside
 
     accept = partial(_accepted, opened, layers, emit)
     with process.orderly():
         answers: Answers = {"emit": emit, "accept": accept, **budget_answers(budget)}
-        outcome = run_inside(errand, layers, answers, {**os.environ, **opened.environ})
+        outcome = run_inside(task, layers, answers, {**os.environ, **opened.environ})
     overlay.remove_layers(layers.folder)
     on_failure.tell(opened.settings.retry.on_failure, outcome, opened.environ, emit)
     return outcome

@@ -56,14 +56,14 @@ def clear(
     baseline would take them for the user's. Caches are removed; what others wrote since stays; a
     snapshot keeps what is reverted. The caller holds the workspace's lock. Raises WorkspaceError.
     """
-    quiet_s = rescue.quiet_since_s(run, folder)
-    there, _, ignored = _leftovers(git, attempt, quiet_s)
+    run_ended_s = rescue.end_of_run_s(run, folder)
+    there, _, ignored = _leftovers(git, attempt, run_ended_s)
     if ignored:
         store.keep(git, rescue.held_under(run.id, rescue.unfinished(attempt)), there)
         restoring.restore(git, attempt.snapshot, ignored)
     tracked = frozenset(trees.tree(git, there).paths())
-    installed.put_back_between(git.root, git.installed, _began_s(run, attempt), quiet_s)
-    return seals.clean_between(git, _began_s(run, attempt), quiet_s, tracked)
+    installed.put_back_between(git.root, git.installed, _began_s(run, attempt), run_ended_s)
+    return seals.clean_between(git, _began_s(run, attempt), run_ended_s, tracked)
 
 
 def _began_s(run: values.RunRow, attempt: values.OpenAttempt) -> float:
@@ -106,13 +106,13 @@ def _refuse_as_left(
 
 
 def changed_by_others(
-    git: discovery.Workspace, run: values.RunRow, paths: Collection[str], quiet_s: float
+    git: discovery.Workspace, run: values.RunRow, paths: Collection[str], run_ended_s: float
 ) -> str:
     """What someone else changed since the run, git's state or these paths; empty if nothing."""
     moved = {name for name in git_state.moved_git(git, run.start) if name.startswith(_UNDER)}
     if moved:
         return f"changed in git since: {first_few(sorted(moved))}"
-    if theirs := restoring.edited_after(git, paths, quiet_s):
+    if theirs := restoring.edited_after(git, paths, run_ended_s):
         return f"edited since: {first_few(sorted(theirs))}"
     return ""
 
@@ -123,8 +123,8 @@ def _refuse_undecided(
     if ended := process.end_marked(run.mark):
         text = f"run {run.id}: the processes it left running are ended ({first_few(ended)})"
         emit(Notice(level=Level.WARNING, text=text))
-    quiet_s = rescue.quiet_since_s(run, run_folder(opened, run.id))
-    if outside := _outside(opened, _began_s(run, attempt), quiet_s):
+    run_ended_s = rescue.end_of_run_s(run, run_folder(opened, run.id))
+    if outside := _outside(opened, _began_s(run, attempt), run_ended_s):
         raise UsageError(
             f"run {run.id} was interrupted in this workspace, and during its turn files outside "
             f"that its gates use were changed: {first_few(outside)}",
@@ -135,20 +135,20 @@ def _refuse_undecided(
     if moved := _moved_git(opened, run.id, attempt):
         text = f"{interrupted} git's own state: {first_few(moved)}"
         raise UsageError(text, remedy=f"{undo}; {STAYS}")
-    if paths := _undecided(opened, attempt, quiet_s):
+    if paths := _undecided(opened, attempt, run_ended_s):
         text = f"{interrupted} files that decide: {first_few(paths)}"
-        if why := _why_not_resumed(opened, run, attempt, quiet_s):
+        if why := _why_not_resumed(opened, run, attempt, run_ended_s):
             raise UsageError(f"{text}; it cannot be resumed: {why}", remedy=f"{undo}; {STAYS}")
         resume = f"atlas resume {opened.root} --ai-fix judges them and continues"
         raise UsageError(text, remedy=f"{resume}; {undo}")
 
 
-def _outside(opened: OpenWorkspace, began_s: float, quiet_s: float) -> list[str]:
+def _outside(opened: OpenWorkspace, began_s: float, run_ended_s: float) -> list[str]:
     """Files outside that gates use, changed in the turn; if the guard only warns, those of atlas.
 
     A turn can turn the guard off in the configuration of the user.
     """
-    moved = seals.outside_between(opened.git, began_s, quiet_s)
+    moved = seals.outside_between(opened.git, began_s, run_ended_s)
     if opened.settings.guard.mode == "block":
         return [*moved]
     return [path for path in moved if path in opened.settings.sources]
@@ -165,19 +165,19 @@ def _moved_git(opened: OpenWorkspace, run_id: str, attempt: values.OpenAttempt) 
 
 
 def _why_not_resumed(
-    opened: OpenWorkspace, run: values.RunRow, attempt: values.OpenAttempt, quiet_s: float
+    opened: OpenWorkspace, run: values.RunRow, attempt: values.OpenAttempt, run_ended_s: float
 ) -> str:
     there = snapshots.snapshot(opened.git).id
     paths = [change.path for change in trees.changes(opened.git, attempt.snapshot, there)]
-    return changed_by_others(opened.git, run, paths, quiet_s)
+    return changed_by_others(opened.git, run, paths, run_ended_s)
 
 
 def _undecided(
-    opened: OpenWorkspace, attempt: values.OpenAttempt, quiet_s: float
+    opened: OpenWorkspace, attempt: values.OpenAttempt, run_ended_s: float
 ) -> tuple[str, ...]:
     """Paths of a turn's changes in the workspace that the guard would hold or refuse."""
     git, guard = opened.git, opened.settings.guard
-    there, moved, ignored = _leftovers(git, attempt, quiet_s)
+    there, moved, ignored = _leftovers(git, attempt, run_ended_s)
     if not moved:
         return ()
     own = [path for path in ignored if not OWN.match(path)]
@@ -186,10 +186,10 @@ def _undecided(
 
 
 def _leftovers(
-    git: discovery.Workspace, attempt: values.OpenAttempt, quiet_s: float
+    git: discovery.Workspace, attempt: values.OpenAttempt, run_ended_s: float
 ) -> tuple[str, set[str], set[str]]:
     """A new snapshot, paths that the turn changed and nobody edited since, and the ignored ones."""
     there = snapshots.snapshot(git).id
     moved = {c.path for c in trees.changes(git, attempt.snapshot, there, ignored=True)}
-    moved -= restoring.edited_after(git, moved, quiet_s)
+    moved -= restoring.edited_after(git, moved, run_ended_s)
     return there, moved, moved - {c.path for c in trees.changes(git, attempt.snapshot, there)}

@@ -58,7 +58,7 @@ def retry(do: Effects) -> Outcome:
         do.emit(RunStarted(facts=run.workspace, start_snapshot=start.id, left_out=start.left_out))
         if run.limits.with_agent:
             do.pin(start.id)
-            do.name_lack()
+            do.say_unavailable()
         baseline = run.recorded or do.validate(None)
         fixed = () if baseline.success or baseline.broken else do.fix(baseline)
         settled, origin = do.validate(None) if fixed else baseline, do.snapshot("origin")
@@ -90,8 +90,8 @@ def retry(do: Effects) -> Outcome:
 
 def _attempt(progress: Progress, do: Effects) -> Progress:
     """One agent turn, the guard, and the validation after it."""
-    if lack := do.lack():
-        return replace(progress, refused=lack.reply)
+    if unavailable := do.unavailable():
+        return replace(progress, refused=unavailable.reply)
     run, number = do.run, len(progress.attempts) + 1
     scope = EventScope(
         workspace=run.workspace.name,

@@ -19,10 +19,10 @@ from atlas_retry.reports.documents import Cascade
 from atlas_retry.run.budget import SharedBudget
 from atlas_retry.run.cascade import detect
 from atlas_retry.run.folders import Waiting, labels, note
-from atlas_retry.run.one import Asked, Done, Finished, budget_of, opened_with, run_one
+from atlas_retry.run.one import BatchResult, Finished, RunOptions, budget_of, opened_with, run_one
 from atlas_retry.run.open import OpenWorkspace
 from atlas_retry.settings import BatchSettings
-from atlas_retry.text.units import copyable, first_few
+from atlas_retry.text.units import first_few, labelled
 from atlas_retry.workspace.files import Stat, differing
 
 if TYPE_CHECKING:
@@ -34,12 +34,12 @@ R = TypeVar("R")
 
 def run(
     folders: Sequence[Path],
-    asked: Asked,
+    asked: RunOptions,
     environ: Mapping[str, str],
     emit: Emit,
     *,
     jobs: int | None = None,
-) -> Done:
+) -> BatchResult:
     """Run every workspace, `jobs` at a time; those not started are kept for `atlas resume --all`.
 
     An error of a single workspace is raised; in a batch it is the outcome of that workspace. Raises
@@ -50,7 +50,7 @@ def run(
         opened = opened_with(folders[0], asked, environ)
         outcome = run_one(opened, asked, emit)
         note(home, folders)
-        return Done(finished=(Finished(opened=opened, outcome=outcome),))
+        return BatchResult(finished=(Finished(opened=opened, outcome=outcome),))
     settings = _settings(folders[0], asked, environ)
     jobs = min(jobs or settings.jobs, len(folders))
     budget = budget_of(home, asked.order.batch, runs=len(folders), jobs=jobs)
@@ -80,7 +80,7 @@ def run(
             if left:
                 names = [course.labels[folder] for folder in left]
                 emit(_not_started(names, next_command))
-    return Done(
+    return BatchResult(
         finished=tuple(course.finished[folder] for folder in folders if folder in course.finished),
         not_started=tuple(map(str, left)),
         next_command=next_command,
@@ -94,7 +94,7 @@ def go_on(
     emit: Emit,
     *,
     ai_fix: bool = False,
-) -> Done:
+) -> BatchResult:
     """Run what earlier batches did not start, each with its own order, until one pauses again.
 
     `ai_fix` allows the agent for all; without it, workspaces that may spend money keep waiting.
@@ -102,7 +102,7 @@ def go_on(
     finished: list[Finished] = []
     unpaid: list[Path] = []
     left: list[Path] = []
-    done = Done(finished=())
+    done = BatchResult(finished=())
     for order, group in groupby(waiting, key=lambda one: one.order):
         folders = [Path(one.root) for one in group if Path(one.root).is_dir()]
         if order.ai_fix and not ai_fix:
@@ -110,7 +110,7 @@ def go_on(
         elif done.not_started:
             left += folders
         elif folders:
-            asked = Asked(order=replace(order, ai_fix=ai_fix or order.ai_fix))
+            asked = RunOptions(order=replace(order, ai_fix=ai_fix or order.ai_fix))
             done = run(folders, asked, environ, emit)
             finished += done.finished
     if unpaid:
@@ -127,7 +127,7 @@ def _next(*, ai_fix: bool) -> str:
     return "atlas resume --all --ai-fix" if ai_fix else "atlas resume --all"
 
 
-def _settings(folder: Path, asked: Asked, environ: Mapping[str, str]) -> BatchSettings:
+def _settings(folder: Path, asked: RunOptions, environ: Mapping[str, str]) -> BatchSettings:
     """The `batch` section of the first workspace; its run reports if that is unreadable."""
     try:
         return config.load(folder, environ=environ, overrides=asked.order.overrides).batch
@@ -138,7 +138,7 @@ def _settings(folder: Path, asked: Asked, environ: Mapping[str, str]) -> BatchSe
 class _Course(Struct, kw_only=True):
     """State of a batch: the input of every run, the finished ones, and whether more may start."""
 
-    asked: Asked
+    asked: RunOptions
     environ: Mapping[str, str]
     emit: Emit
     budget: SharedBudget
@@ -209,7 +209,9 @@ class _Course(Struct, kw_only=True):
         finally:
             self.budget.leave(str(config.root_of(folder)))
 
-    def _finished(self, folder: Path, asked: Asked, known: OpenWorkspace | None = None) -> Finished:
+    def _finished(
+        self, folder: Path, asked: RunOptions, known: OpenWorkspace | None = None
+    ) -> Finished:
         """One run with its own folder for temporary files; errors become an outcome.
 
         With the configuration of `known`, if given.
@@ -255,7 +257,7 @@ def _broken(folder: Path, error: AtlasError | OSError) -> Outcome:
 
 
 def _not_started(names: Sequence[str], command: str) -> Notice:
-    lines = (f"not started: {', '.join(names)}", *copyable("to continue", command))
+    lines = (f"not started: {', '.join(names)}", *labelled("to continue", command))
     return Notice(level=Level.WARNING, text="\n".join(lines))
 
 

@@ -32,17 +32,17 @@ from atlas_retry.run.progress import Progress, Run, limits
 from atlas_retry.run.triage import aligned, check_baseline, completed
 from atlas_retry.settings import AgentSettings
 from atlas_retry.text.redaction import redact, secret_values
-from atlas_retry.text.units import copyable, first_few, usd
+from atlas_retry.text.units import first_few, labelled, usd
 from atlas_retry.workspace import discovery
 from atlas_retry.workspace.discovery import holding_gitfile
 from atlas_retry.workspace.isolation.lock import lock
 from atlas_retry.workspace.snapshot import store, trees
 
 if TYPE_CHECKING:
-    from atlas_retry.run.door import Door
+    from atlas_retry.run.channel import Channel
 
 
-class Asked(Struct, frozen=True, kw_only=True):
+class RunOptions(Struct, frozen=True, kw_only=True):
     """What a command line asks of every workspace."""
 
     order: values.Order = values.Order()
@@ -85,7 +85,7 @@ class Finished(Struct, frozen=True, kw_only=True):
         return replace(whole, patches=patches, prompts=prompts)
 
 
-class Done(Struct, frozen=True, kw_only=True):
+class BatchResult(Struct, frozen=True, kw_only=True):
     finished: tuple[Finished, ...]
     """In the order they were asked for."""
     not_started: tuple[str, ...] = ()
@@ -94,7 +94,7 @@ class Done(Struct, frozen=True, kw_only=True):
     cascade: Cascade = field(default_factory=Cascade)
 
 
-def opened_with(root: Path, asked: Asked, environ: Mapping[str, str]) -> OpenWorkspace:
+def opened_with(root: Path, asked: RunOptions, environ: Mapping[str, str]) -> OpenWorkspace:
     """The workspace with its configuration, flags included; creates the folder of a recording.
 
     Raises ConfigError, WorkspaceError, and UsageError if the configuration forbids the agent or the
@@ -121,7 +121,7 @@ def opened_with(root: Path, asked: Asked, environ: Mapping[str, str]) -> OpenWor
 
 
 def run_one(
-    opened: OpenWorkspace, asked: Asked, emit: Emit, budget: SharedBudget | None = None
+    opened: OpenWorkspace, asked: RunOptions, emit: Emit, budget: SharedBudget | None = None
 ) -> Outcome:
     """One run under the workspace's lock, with all its events in its log.
 
@@ -140,11 +140,11 @@ def run_one(
         if layers is None:
             return run_in_tree(opened, asked, resume_point, budget, emit)
         fresh = replace(opened, environ={**opened.environ})  # without cached properties
-        errand = partial(run_in_tree, fresh, asked, resume_point)
-        return isolation.run_apart(errand, layers, opened, emit, budget)
+        task = partial(run_in_tree, fresh, asked, resume_point)
+        return isolation.run_apart(task, layers, opened, emit, budget)
 
 
-def refuse_begun(git: discovery.Workspace, asked: Asked) -> None:
+def refuse_begun(git: discovery.Workspace, asked: RunOptions) -> None:
     """Raise WorkspaceError if git is in the middle of an operation, unless the run is forced."""
     if git.in_progress and not asked.order.force:
         begun = " and ".join(git.in_progress)
@@ -167,23 +167,23 @@ class ResumePoint(Struct, frozen=True, kw_only=True):
 
 def run_in_tree(
     opened: OpenWorkspace,
-    asked: Asked,
+    asked: RunOptions,
     start: ResumePoint,
-    around: "SharedBudget | Door",
+    around: "SharedBudget | Channel",
     emit: Emit = lambda _: None,
 ) -> Outcome:
     """The run itself, in the tree that this process sees at the workspace's path.
 
-    In an overlay, events and the shared budget go through the door. Raises like `run_one`.
+    In an overlay, events and the shared budget go through the channel. Raises like `run_one`.
     """
     budget: SharedBudget
-    door = None
+    channel = None
     if isinstance(around, SharedBudget):
         budget = around
     else:
-        from atlas_retry.run.door import DistantBudget
+        from atlas_retry.run.channel import RemoteBudget
 
-        budget, door, emit = DistantBudget(around), around, around.emit
+        budget, channel, emit = RemoteBudget(around), around, around.emit
     run_id = start.run_id
     before = ledger.standing(opened, asked.order, but=run_id)
     if asked.order.ai_fix:
@@ -204,21 +204,21 @@ def run_in_tree(
         if asked.order.ai_fix and opened.settings.guard.mode != "block":
             emit(_unguarded(opened.settings.guard.mode))
         do = _effects(opened, asked, journal, emit, start)
-        do.budget, do.door = budget, door
+        do.budget, do.channel = budget, channel
         paying = " --ai-fix" if asked.order.ai_fix else ""
         try:
             outcome = retry(do)
         except Interrupted as interrupted:
             lines = (
                 _interruption(interrupted.reverted),
-                *copyable("to continue", f"atlas resume {opened.root}{paying}"),
+                *labelled("to continue", f"atlas resume {opened.root}{paying}"),
                 *rescue.how_to_undo(opened.git, run_id, "to restore what was there before the run"),
             )
             emit(Notice(level=Level.WARNING, text="\n".join(lines)))
             raise
         ledger.warn(before, emit, outcome.cost_usd)
         outcome = _handed_off(outcome, folder)
-        if door is None:
+        if channel is None:
             on_failure.tell(opened.settings.retry.on_failure, outcome, opened.environ, emit)
         return outcome
 
@@ -256,7 +256,7 @@ def _handed_off(outcome: Outcome, folder: Path) -> Outcome:
     return replace(outcome, handoff_path=str(path))
 
 
-def _opening(opened: OpenWorkspace, asked: Asked, run_id: str) -> values.Opening:
+def _opening(opened: OpenWorkspace, asked: RunOptions, run_id: str) -> values.Opening:
     return values.Opening(
         run_id=run_id,
         order=replace(asked.order, on_exhausted=opened.settings.retry.on_exhausted),
@@ -283,7 +283,7 @@ def _name_unfinished(opened: OpenWorkspace, journal: Journal, emit: Emit, run_id
     cost = f"Its cost: {usd(other.cost_usd, at_least=True)}{ended}.{cleared}"
     lines = (
         f"run {other.id} was interrupted in this workspace, and this run takes its place. {cost}",
-        *copyable("it could have been resumed with", f"atlas resume {opened.root}"),
+        *labelled("it could have been resumed with", f"atlas resume {opened.root}"),
         *rescue.how_to_undo(opened.git, other.id, "to restore what was there before it"),
     )
     emit(Notice(level=Level.WARNING, text="\n".join(lines)))
@@ -291,7 +291,7 @@ def _name_unfinished(opened: OpenWorkspace, journal: Journal, emit: Emit, run_id
 
 def _effects(
     opened: OpenWorkspace,
-    asked: Asked,
+    asked: RunOptions,
     journal: Journal,
     emit: Emit,
     start: ResumePoint,
@@ -351,8 +351,8 @@ def paid_reviewer(
         settings = _agent_of(gate, opened.settings.agent)
         if settings.backend in available:
             continue
-        if lack := agents.check(settings, opened.environ):
-            raise AgentError(f"{gate.name}: {lack.error}", remedy=lack.remedy)
+        if unavailable := agents.check(settings, opened.environ):
+            raise AgentError(f"{gate.name}: {unavailable.error}", remedy=unavailable.remedy)
         available.add(settings.backend)
 
     def agent(gate: Gate) -> Agent:

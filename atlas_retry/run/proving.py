@@ -15,7 +15,7 @@ from atlas_retry.events import Emit, Notice, unseen
 from atlas_retry.gates.plan import Plan
 from atlas_retry.gates.state import is_writer
 from atlas_retry.gates.validation import run_gates
-from atlas_retry.guard.places import is_made, is_product, is_test
+from atlas_retry.guard.places import is_build_output, is_product, is_test
 from atlas_retry.model import Gate, GateResult, Kind, Status, Tree
 from atlas_retry.patterns import regex
 from atlas_retry.run.open import OpenWorkspace
@@ -213,7 +213,7 @@ def _is_own(path: str) -> bool:
     if path.startswith(".") or splitext(path)[1].lower() not in PLANTED:
         return False
     is_written = is_vendored(path) or _MIGRATIONS.search(path)
-    return not (is_written or is_made(path) or is_product(path))
+    return not (is_written or is_build_output(path) or is_product(path))
 
 
 def _below(files: Mapping[str, bytes], folder: str) -> Mapping[str, bytes]:

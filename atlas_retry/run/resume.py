@@ -30,9 +30,9 @@ from atlas_retry.model import (
 from atlas_retry.patterns import regex
 from atlas_retry.run import isolation, leftovers
 from atlas_retry.run.one import (
-    Asked,
     Finished,
     ResumePoint,
+    RunOptions,
     budget_of,
     opened_with,
     refuse_begun,
@@ -49,7 +49,7 @@ from atlas_retry.workspace.snapshot import restoring, snapshots, store, trees
 from atlas_retry.workspace.walk import remove_special_rules
 
 if TYPE_CHECKING:
-    from atlas_retry.run.door import Door
+    from atlas_retry.run.channel import Channel
 
 
 class _InterruptedRun(Struct, frozen=True, kw_only=True):
@@ -84,7 +84,7 @@ def resume(run: RunRow, environ: Mapping[str, str], emit: Emit, *, ai_fix: bool)
             f"run {run.id} asks an agent, which costs money and needs --ai-fix",
             remedy=f"atlas resume {run.root} --ai-fix",
         )
-    asked = Asked(order=replace(order, ai_fix=ai_fix))
+    asked = RunOptions(order=replace(order, ai_fix=ai_fix))
     home = state_dir.locate(environ)
     git = discovery.open_workspace(Path(run.root), home, environ=environ)
     refuse_begun(git, asked)
@@ -106,7 +106,9 @@ def resume(run: RunRow, environ: Mapping[str, str], emit: Emit, *, ai_fix: bool)
     return Finished(opened=opened, outcome=run_one(opened, asked, emit))
 
 
-def _resumed_in_overlay(opened: OpenWorkspace, run: RunRow, asked: Asked, emit: Emit) -> Outcome:
+def _resumed_in_overlay(
+    opened: OpenWorkspace, run: RunRow, asked: RunOptions, emit: Emit
+) -> Outcome:
     """Continue a run in the overlay in which it was interrupted. Raises WorkspaceError."""
     layers = isolation.prepared(opened, run.id)
     if isinstance(layers, str):
@@ -114,19 +116,23 @@ def _resumed_in_overlay(opened: OpenWorkspace, run: RunRow, asked: Asked, emit: 
             f"run {run.id} cannot be resumed in its overlay: {layers}",
             remedy=f"atlas retry {run.root} --ai-fix starts a new run",
         )
-    errand = partial(_continued_in_overlay, run, asked, {**opened.environ})
+    task = partial(_continued_in_overlay, run, asked, {**opened.environ})
     budget = budget_of(opened.state, asked.order.batch, but=run.id)
-    return isolation.run_apart(errand, layers, opened, emit, budget)
+    return isolation.run_apart(task, layers, opened, emit, budget)
 
 
 def _continued_in_overlay(
-    run: RunRow, asked: Asked, environ: Mapping[str, str], door: "Door"
+    run: RunRow, asked: RunOptions, environ: Mapping[str, str], channel: "Channel"
 ) -> Outcome:
-    return _continued(run, asked, environ, door.emit, door).outcome
+    return _continued(run, asked, environ, channel.emit, channel).outcome
 
 
 def _continued(
-    run: RunRow, asked: Asked, environ: Mapping[str, str], emit: Emit, door: "Door | None" = None
+    run: RunRow,
+    asked: RunOptions,
+    environ: Mapping[str, str],
+    emit: Emit,
+    channel: "Channel | None" = None,
 ) -> Finished:
     """Prepare the tree that this process sees at the workspace's path, and continue in it."""
     home = state_dir.locate(environ)
@@ -150,7 +156,7 @@ def _continued(
     if was != are:  # attempts are counted per gate
         raise _refusal(scene, f"its gates were {', '.join(was)}, and now they are {', '.join(are)}")
     start = _continued_run(scene, turn, alive_s, opened)
-    around = door or budget_of(opened.state, asked.order.batch, but=run.id)
+    around = channel or budget_of(opened.state, asked.order.batch, but=run.id)
     outcome = run_in_tree(opened, asked, start, around, emit)
     return Finished(opened=opened, outcome=outcome)
 
@@ -166,7 +172,7 @@ def _prepare_workspace(scene: _InterruptedRun) -> str | None:
         scene.emit(Notice(level=Level.WARNING, text=text))
     there = snapshots.snapshot(scene.git)
     alive_s = rescue.last_sign_of_life_s(scene.run, scene.folder)
-    ours = _difference(scene, there.id, rescue.quiet_since_s(scene.run, scene.folder))
+    ours = _difference(scene, there.id, rescue.end_of_run_s(scene.run, scene.folder))
     what = f"run {scene.run.id} is being prepared to continue"
     attempt = scene.remains.open_attempt
     with process.uninterruptible(what):
@@ -198,7 +204,7 @@ def _name_unfinished(scene: _InterruptedRun, paths: Sequence[str], late: Collect
     if not paths:
         return
     attempt, named = scene.remains.open_attempt, first_few(paths)
-    take = rescue.taking(scene.run.id, rescue.unfinished(attempt))
+    take = rescue.pick_hint(scene.run.id, rescue.unfinished(attempt))
     text = f"unfinished edits are reverted ({take}): {named}"
     if attempt and (attempt.reply or attempt.session_id):
         text = f"the agent continues with its unfinished edits: {named}"
@@ -234,11 +240,11 @@ def _continued_run(
     )
 
 
-def _difference(scene: _InterruptedRun, there: str, quiet_s: float) -> tuple[str, ...]:
+def _difference(scene: _InterruptedRun, there: str, run_ended_s: float) -> tuple[str, ...]:
     """Paths that the run itself left unfinished. Raises WorkspaceError if someone else edited."""
     paths = tuple(c.path for c in trees.changes(scene.git, scene.expected, there))
     attempt = scene.remains.open_attempt
-    ended_s = 0.0 if attempt and attempt.restored else quiet_s
+    ended_s = 0.0 if attempt and attempt.restored else run_ended_s
     if why := leftovers.changed_by_others(scene.git, scene.run, paths, ended_s):
         raise _refusal(scene, why)
     return paths
@@ -350,7 +356,7 @@ MAX_ID_CHARS = 100
 
 
 def run_once(
-    folder: Path, run_id: str, asked: Asked, environ: Mapping[str, str], emit: Emit
+    folder: Path, run_id: str, asked: RunOptions, environ: Mapping[str, str], emit: Emit
 ) -> Finished:
     """One run for this id, however often it is called: money is spent once, up to one limit.
 

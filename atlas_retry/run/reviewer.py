@@ -8,7 +8,7 @@ from atlas_retry.agents import review
 from atlas_retry.model import Agent, Gate, GateResult
 from atlas_retry.run.budget import SharedBudget
 from atlas_retry.run.open import OpenWorkspace
-from atlas_retry.settings import nth
+from atlas_retry.settings import for_attempt
 from atlas_retry.text.redaction import redact, secret_values
 from atlas_retry.workspace.changed import diff_since, merge_base
 
@@ -32,7 +32,7 @@ def reviewer(
         base = merge_base(root, opened.environ, settings.triage_baseline)
         return diff_since(root, opened.environ, base)
 
-    desk = review.Desk(
+    desk = review.ReviewInputs(
         root=root,
         diff=diff,
         agent=agent,
@@ -41,7 +41,7 @@ def reviewer(
         scratch=scratch,
         answers=state_dir.folder(opened.state, "opinions"),
         backend=settings.agent.backend,
-        model=nth(settings.agent.models, 1),
+        model=for_attempt(settings.agent.models, 1),
         attempt=attempt,
         idle_timeout_s=settings.agent.idle_timeout_s,
     )

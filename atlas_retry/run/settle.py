@@ -11,7 +11,7 @@ from atlas_retry.diagnostics.selecting import reproducing_each
 from atlas_retry.diagnostics.tests_ran import tests_counted
 from atlas_retry.events import Notice, ValidationFinished, ViolationsFound
 from atlas_retry.guard.judgement import Judgement
-from atlas_retry.guard.places import is_made, is_product
+from atlas_retry.guard.places import is_build_output, is_product
 from atlas_retry.history import rescue
 from atlas_retry.model import (
     Attempt,
@@ -288,7 +288,7 @@ def _ran_fewer_tests(before: GateResult, after: GateResult) -> bool:
 
 def _outdate_builds(hidden: Contents, do: Effects) -> None:
     """Have builds made again, as they may hold what a file that is hidden now said."""
-    if not all(map(is_made, hidden)):
+    if not all(map(is_build_output, hidden)):
         do.outdate_builds()
 
 
@@ -353,7 +353,7 @@ def name_restored(paths: Collection[str], snapshot: str, do: Effects) -> None:
 def restored_notice(paths: Collection[str], snapshot: str, run_id: str) -> Notice:
     """Warns that these files were restored, with the command that takes one again."""
     text = f"restored, as it was changed while gates ran: {first_few(sorted(paths))}"
-    return Notice(level=Level.WARNING, text=f"{text}; {rescue.taking(run_id, snapshot)}")
+    return Notice(level=Level.WARNING, text=f"{text}; {rescue.pick_hint(run_id, snapshot)}")
 
 
 def _confirmed(
@@ -421,7 +421,7 @@ def forget(progress: Progress, do: Effects) -> None:
         do.write(files)
         # what was built from other sources must be built again
         there = (path for path in files if files[path])
-        do.outdate(filter(is_made, there))
+        do.outdate(filter(is_build_output, there))
 
 
 def _as_before(attempt: Attempt, origin: str, left: str, do: Effects) -> Contents:

@@ -11,7 +11,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from atlas_retry.errors import UsageError, WorkspaceError
-from atlas_retry.guard.places import CACHES, is_code, is_made
+from atlas_retry.guard.places import CACHES, is_build_output, is_code
 from atlas_retry.model import Change, ChangeStatus, Lost, Tree
 from atlas_retry.source import Scope, ScopeKind, definitions
 from atlas_retry.workspace import discovery
@@ -150,5 +150,5 @@ def _ignored(git: discovery.Workspace, start: str, end: str) -> Iterator[Change]
     visible = {change.path for change in trees.changes(git, start, end)}
     for change in trees.changes(git, start, end, ignored=True):
         path = change.path
-        if path not in visible and not is_made(path) and not CACHES.match(path):
+        if path not in visible and not is_build_output(path) and not CACHES.match(path):
             yield change

@@ -66,7 +66,7 @@ def spent(run: Outcome) -> str:
     return own + (more if run.interrupted_usd else "")
 
 
-def copyable(label: str, *commands: str) -> tuple[str, ...]:
+def labelled(label: str, *commands: str) -> tuple[str, ...]:
     """Lines such as `next:` and `  atlas undo`, unwrapped so that a command is copied whole."""
     lines = "\n".join(commands).splitlines()
     return (f"{label}:", *(f"  {line}" for line in lines))

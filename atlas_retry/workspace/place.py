@@ -115,10 +115,10 @@ def is_there(root: Path, path: str) -> bool:
     return False
 
 
-def is_later(file: Path, quiet_s: float) -> bool:
-    """Whether a file was changed after `quiet_s`, by its ctime, which cannot be set back."""
+def is_later(file: Path, run_ended_s: float) -> bool:
+    """Whether a file was changed after `run_ended_s`, by its ctime, which cannot be set back."""
     with suppress(OSError):
-        return file.lstat().st_ctime > quiet_s
+        return file.lstat().st_ctime > run_ended_s
     return False
 
 

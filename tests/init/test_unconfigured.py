@@ -5,7 +5,7 @@ import re
 import pytest
 
 from tests.init.test_ci import GITHUB, STEPS
-from tests.needs import lack
+from tests.needs import unavailable
 from tests.projects import Project, atlas
 
 MISSING = "    - run: no-such-tool test\n    - run: no-such-linter check\n"
@@ -137,5 +137,5 @@ def test_the_tree_stays_as_it_is_and_builds_stay_for_the_next_gate(unconfigured:
     assert (root / "kept.txt").read_text() == "old\n"
     assert (root / "gone.txt").exists()
     assert not (root / "left.log").exists()
-    if not lack("overlay"):
+    if not unavailable("overlay"):
         assert (root / "out/made").read_text() == "made\n"

@@ -37,17 +37,17 @@ from atlas_retry.agents.anthropic.transport import (
     Patience,
     has_key,
 )
-from atlas_retry.agents.lack import Lack, nested
 from atlas_retry.agents.notes import project_notes
+from atlas_retry.agents.unavailable import Unavailable, nested
 from atlas_retry.errors import Interrupted
 from atlas_retry.events import AgentActivity, Emit, Notice
 from atlas_retry.model import Agent, AgentReply, AgentRequest, Level, ReplyStatus, Session, Tokens
-from atlas_retry.settings import AgentSettings, nth
+from atlas_retry.settings import AgentSettings, for_attempt
 from atlas_retry.text.redaction import redact, secret_values
 from atlas_retry.workspace.snapshot.trees import source_tree
 
 DEFAULT_MODEL: Final = "sonnet"
-_NO_KEY: Final = Lack(error="ANTHROPIC_API_KEY is not set", remedy=faults.KEY)
+_NO_KEY: Final = Unavailable(error="ANTHROPIC_API_KEY is not set", remedy=faults.KEY)
 _USUAL: Final = Patience()
 
 
@@ -58,7 +58,7 @@ def anthropic_api(
     return _ApiCaller(settings=settings, emit=emit, environ=environ, patience=patience)
 
 
-def check(_: AgentSettings, environ: Mapping[str, str]) -> Lack | None:
+def check(_: AgentSettings, environ: Mapping[str, str]) -> Unavailable | None:
     """Why the API cannot be used; None if it may work. Makes no request."""
     return nested(environ) or (None if has_key(environ) else _NO_KEY)
 
@@ -154,7 +154,7 @@ class _ApiCaller(Struct, kw_only=True):
 
     def _talk(self, line: Connection, rules: str, tool: wire.Block) -> Talk:
         """A conversation with these rules and a tool for the result."""
-        effort = nth(self.settings.effort, line.request.attempt)
+        effort = for_attempt(self.settings.effort, line.request.attempt)
         root = Path(line.request.workspace)
         system = f"{rules}\n\n{project_notes(root)}".strip()
         return Talk(

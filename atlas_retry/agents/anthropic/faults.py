@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from atlas_retry.agents import lack
+from atlas_retry.agents import unavailable
 from atlas_retry.agents.answers import one_line
 from atlas_retry.agents.anthropic.wire import MAX_TOKENS, ModelTurn
-from atlas_retry.agents.lack import AGAIN, Lack
+from atlas_retry.agents.unavailable import AGAIN, Unavailable
 from atlas_retry.model import AgentReply, ReplyStatus
 
 if TYPE_CHECKING:
@@ -26,16 +26,16 @@ _SPEND_LIMIT: Final = f"raise the spend limit of the workspace or organisation, 
 _REMEDIES: Final[Mapping[int, str]] = {
     400: f"check agent.models and agent.effort, see the error; {AGAIN}",
     401: KEY,
-    402: lack.BILLING,
+    402: unavailable.BILLING,
     403: "check the permissions of the key: https://console.anthropic.com/settings/keys",
-    404: lack.MODEL,
-    407: lack.PROXY,
+    404: unavailable.MODEL,
+    407: unavailable.PROXY,
     413: _SMALLER,
     422: f"see the error of the API, {AGAIN}",
-    429: lack.LIMIT,
+    429: unavailable.LIMIT,
 }
 _BY_TEXT: Final = (
-    ("credit balance", lack.BILLING),
+    ("credit balance", unavailable.BILLING),
     ("usage limits", _SPEND_LIMIT),
     ("spend limit", _SPEND_LIMIT),
     ("prompt is too long", _SMALLER),
@@ -49,7 +49,7 @@ _NEVER: Final = frozenset({"enforced_spend_limit_reached"})
 """Codes of a 429 that waiting does not fix."""
 
 
-class ApiFault(Lack, frozen=True, kw_only=True):
+class ApiFault(Unavailable, frozen=True, kw_only=True):
     """Why there is no answer."""
 
     is_transient: bool = False
@@ -98,7 +98,7 @@ def of_status(refusal: "anthropic.APIStatusError") -> ApiFault:
 def _remedy(status: int, message: str) -> str:
     if _REDIRECT <= status < _CLIENT:
         return "set ANTHROPIC_BASE_URL to the API's address"
-    usual = lack.OVERLOADED if status >= _SERVER else _REMEDIES[_CLIENT]
+    usual = unavailable.OVERLOADED if status >= _SERVER else _REMEDIES[_CLIENT]
     by_status = _REMEDIES.get(status, usual)
     if status != _CLIENT:
         return by_status
@@ -107,7 +107,9 @@ def _remedy(status: int, message: str) -> str:
 
 def broken_connection(why: str) -> ApiFault:
     """The fault of a missing or incomplete answer."""
-    return ApiFault(error=one_line(why, limit=300), remedy=lack.NO_CONNECTION, is_transient=True)
+    return ApiFault(
+        error=one_line(why, limit=300), remedy=unavailable.NO_CONNECTION, is_transient=True
+    )
 
 
 _STOPS: Final[Mapping[str | None, tuple[str, str]]] = {

@@ -12,8 +12,8 @@ from atlas_retry.agents.answers import CUT_OFF
 from atlas_retry.agents.claude_code import binary, invocation
 from atlas_retry.agents.claude_code.reply import SESSION_GONE, login_refused, reply_of
 from atlas_retry.agents.claude_code.stream import Transcript
-from atlas_retry.agents.lack import Lack, nested
 from atlas_retry.agents.notes import project_notes
+from atlas_retry.agents.unavailable import Unavailable, nested
 from atlas_retry.errors import Interrupted
 from atlas_retry.events import Emit, Notice
 from atlas_retry.model import Agent, AgentReply, AgentRequest, Level, Session
@@ -33,14 +33,14 @@ def claude_code(settings: AgentSettings, emit: Emit, environ: Mapping[str, str])
     return _CliCaller(settings=settings, emit=emit, environ=environ)
 
 
-def check(settings: AgentSettings, environ: Mapping[str, str]) -> Lack | None:
+def check(settings: AgentSettings, environ: Mapping[str, str]) -> Unavailable | None:
     """Why the CLI cannot be used; None if it can. Takes 0.3 s and makes no request."""
     refusal = nested(environ)
     if refusal:
         return refusal
     env = invocation.environment(environ)
     cli = binary.find(settings.path, environ, env)
-    return cli if isinstance(cli, Lack) else binary.login_lack(cli, env)
+    return cli if isinstance(cli, Unavailable) else binary.why_not_logged_in(cli, env)
 
 
 class _CliCaller(Struct, frozen=True, kw_only=True):
@@ -50,7 +50,7 @@ class _CliCaller(Struct, frozen=True, kw_only=True):
 
     def __call__(self, request: AgentRequest) -> AgentReply:
         cli = binary.find(self.settings.path, self.environ, self._env)
-        if isinstance(cli, Lack):
+        if isinstance(cli, Unavailable):
             return cli.reply
         if cli.warning and request.attempt == 1:
             self.emit(Notice(text=cli.warning, level=Level.WARNING))

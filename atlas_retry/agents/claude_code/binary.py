@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from atlas_retry import process
 from atlas_retry.agents.answers import decoded, last_lines
-from atlas_retry.agents.lack import Lack
+from atlas_retry.agents.unavailable import Unavailable
 from atlas_retry.patterns import regex
 from atlas_retry.text.own_environment import installing
 
@@ -42,13 +42,13 @@ class Cli(Struct, frozen=True, kw_only=True):
         return f"Claude Code {version} is older than {oldest}, the oldest one tested"
 
 
-def find(path: str | None, environ: Mapping[str, str], env: Mapping[str, str]) -> Cli | Lack:
+def find(path: str | None, environ: Mapping[str, str], env: Mapping[str, str]) -> Cli | Unavailable:
     """The CLI, with its version in the environment that it will have."""
     place = locate(path, environ)
-    return place if isinstance(place, Lack) else identify(place, env)
+    return place if isinstance(place, Unavailable) else identify(place, env)
 
 
-def locate(path: str | None, environ: Mapping[str, str]) -> str | Lack:
+def locate(path: str | None, environ: Mapping[str, str]) -> str | Unavailable:
     """Absolute path of the CLI: the configured one, else PATH, else the `claude` extra."""
     if path:
         home = environ.get("HOME", "")
@@ -56,7 +56,7 @@ def locate(path: str | None, environ: Mapping[str, str]) -> str | Lack:
         program = shutil.which(wanted, path=_search_path(environ))
         return str(Path(program).absolute()) if program else _missing(path, Path(wanted))
     program = shutil.which("claude", path=_search_path(environ)) or _bundled()
-    return program or Lack(
+    return program or Unavailable(
         error="the Claude Code CLI (claude) is not installed", remedy=_install(environ)
     )
 
@@ -73,12 +73,12 @@ def log_in(path: str, environ: Mapping[str, str]) -> str:
     return LOG_IN if is_on_path else f"{shlex.quote(path)}{LOG_IN.removeprefix('claude')}"
 
 
-def _missing(path: str, wanted: Path) -> Lack:
+def _missing(path: str, wanted: Path) -> Unavailable:
     if wanted.is_file():
         error = f"agent.path: {path} is a file that cannot be executed"
-        return Lack(error=error, remedy=f"chmod +x {path}, or set agent.path to the program")
+        return Unavailable(error=error, remedy=f"chmod +x {path}, or set agent.path to the program")
     remedy = "correct agent.path, or leave it out: then claude is searched on PATH"
-    return Lack(error=f"agent.path: no program at {path}", remedy=remedy)
+    return Unavailable(error=f"agent.path: no program at {path}", remedy=remedy)
 
 
 def _search_path(environ: Mapping[str, str]) -> str:
@@ -94,22 +94,24 @@ def _bundled() -> str | None:
     return shutil.which(str(Path(spec.origin).parent / "_bundled" / "claude"))
 
 
-def identify(path: str, env: Mapping[str, str]) -> Cli | Lack:
-    """Ask a program for its version; a Lack if it is not Claude Code or does not answer."""
+def identify(path: str, env: Mapping[str, str]) -> Cli | Unavailable:
+    """Ask a program for its version; a Unavailable if it is not Claude Code or does not answer."""
     done = _ask((path, "--version"), env)
     version = _VERSION.search(done.stdout.text)
     if version:
         return Cli(path=path, version=tuple(map(int, version.groups())))
     printed = done.error or last_lines(done.stdout.text or done.stderr.text, 1) or "nothing"
-    return Lack(error=f"{path} is not Claude Code: --version says {printed}", remedy=NPM_INSTALL)
+    return Unavailable(
+        error=f"{path} is not Claude Code: --version says {printed}", remedy=NPM_INSTALL
+    )
 
 
 class _Login(msgspec.Struct):
     loggedIn: bool = True  # noqa: N815 (as the CLI spells it)
 
 
-def login_lack(cli: Cli, env: Mapping[str, str]) -> Lack | None:
-    """A Lack if the CLI reports that nobody is logged in, else None.
+def why_not_logged_in(cli: Cli, env: Mapping[str, str]) -> Unavailable | None:
+    """`Unavailable` if the CLI reports that nobody is logged in, else None.
 
     `claude auth status` reads settings and environment and makes no request.
     """
@@ -117,7 +119,7 @@ def login_lack(cli: Cli, env: Mapping[str, str]) -> Lack | None:
     login = decoded(done.stdout.text, _Login)
     if login is None or login.loggedIn:
         return None
-    return Lack(error="Claude Code is not logged in", remedy=log_in(cli.path, env))
+    return Unavailable(error="Claude Code is not logged in", remedy=log_in(cli.path, env))
 
 
 def _ask(argv: tuple[str, ...], env: Mapping[str, str]) -> process.Completed:

@@ -21,11 +21,11 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from atlas_retry.agents.lack import agent_environment
+from atlas_retry.agents.unavailable import agent_environment
 from atlas_retry.diagnostics.selecting import runners_of
 from atlas_retry.model import AgentRequest, Session
 from atlas_retry.patterns import regex
-from atlas_retry.settings import AgentSettings, nth
+from atlas_retry.settings import AgentSettings, for_attempt
 
 TOOLS: Final = "Bash,Edit,Glob,Grep,NotebookEdit,Read,Write"
 READING_TOOLS: Final = "Glob,Grep,Read"
@@ -78,7 +78,7 @@ def argv(
     optional = {
         "--model": request.model,
         "--fallback-model": fallback,
-        "--effort": nth(settings.effort, request.attempt),
+        "--effort": for_attempt(settings.effort, request.attempt),
         "--max-turns": settings.max_turns,
         "--max-budget-usd": budget_usd,
         "--json-schema": request.schema.decode() if request.schema else None,

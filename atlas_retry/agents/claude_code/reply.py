@@ -4,7 +4,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from atlas_retry.agents import lack
+from atlas_retry.agents import unavailable
 from atlas_retry.agents.answers import gave_up, last_lines, one_line
 from atlas_retry.agents.claude_code.binary import LOG_IN
 from atlas_retry.agents.claude_code.stream import Line, Transcript, tokens_of
@@ -19,15 +19,15 @@ _LOG_IN: Final = f"{LOG_IN}; if you are logged in, check the clock"
 _REMEDY_BY_STATUS: Final = {
     401: _LOG_IN,
     403: "check the account and its permissions: claude auth status",
-    404: lack.MODEL,
-    407: lack.PROXY,
-    429: lack.LIMIT,
+    404: unavailable.MODEL,
+    407: unavailable.PROXY,
+    429: unavailable.LIMIT,
 }
 _REMEDY_BY_FAULT: Final = {
     "authentication_failed": _LOG_IN,
-    "billing_error": lack.BILLING,
-    "model_not_found": lack.MODEL,
-    "rate_limit": lack.LIMIT,
+    "billing_error": unavailable.BILLING,
+    "model_not_found": unavailable.MODEL,
+    "rate_limit": unavailable.LIMIT,
 }
 _SERVER_ERROR: Final = 500
 _OF_THE_TURN: Final = frozenset({"max_output_tokens", "invalid_request"})
@@ -35,8 +35,8 @@ _OF_THE_TURN: Final = frozenset({"max_output_tokens", "invalid_request"})
 
 _REMEDY_BY_TEXT: Final = (
     (regex(r"Not logged in|Invalid API key"), _LOG_IN),
-    (regex(r"Credit balance"), lack.BILLING),
-    (regex(r".{0,20}hit your .{0,20}limit"), lack.LIMIT),
+    (regex(r"Credit balance"), unavailable.BILLING),
+    (regex(r".{0,20}hit your .{0,20}limit"), unavailable.LIMIT),
     (regex(r"API Error"), None),
 )
 """Starts of the CLI's error texts, used if it gives neither status nor fault."""
@@ -113,7 +113,7 @@ def _too_late(transcript: Transcript, done: Completed) -> AgentReply:
         return AgentReply(
             status=ReplyStatus.UNAVAILABLE,
             error=f"the API did not answer in {transcript.retries + 1} tries: {error}",
-            remedy=lack.OVERLOADED,
+            remedy=unavailable.OVERLOADED,
         )
     return AgentReply(status=ReplyStatus.TIMED_OUT, error=error)
 
@@ -174,5 +174,7 @@ def _api_fault(transcript: Transcript, result: Line) -> AgentReply:
     return AgentReply(
         status=ReplyStatus.UNAVAILABLE,
         error=one_line(result.text, limit=600) or "API error",
-        remedy=by_text or by_code or (lack.OVERLOADED if status else lack.NO_CONNECTION),
+        remedy=by_text
+        or by_code
+        or (unavailable.OVERLOADED if status else unavailable.NO_CONNECTION),
     )

@@ -26,7 +26,7 @@ MAX_ANSWERS = 500
 """Answers kept, the latest."""
 
 
-class Desk(Struct, frozen=True, kw_only=True):
+class ReviewInputs(Struct, frozen=True, kw_only=True):
     """Inputs shared by the reviews of a validation."""
 
     root: Path
@@ -47,7 +47,7 @@ class Desk(Struct, frozen=True, kw_only=True):
     idle_timeout_s: float | None = None
 
 
-def review(gate: Gate, desk: Desk) -> GateResult:
+def review(gate: Gate, desk: ReviewInputs) -> GateResult:
     """Run a review gate; without changes to review it is not run."""
     started_at, clock = now(), time.monotonic()
     result = _result(gate, desk)
@@ -59,7 +59,7 @@ def review(gate: Gate, desk: Desk) -> GateResult:
     )
 
 
-def _result(gate: Gate, desk: Desk) -> GateResult:
+def _result(gate: Gate, desk: ReviewInputs) -> GateResult:
     diff = opinion.chosen(desk.diff(), gate.paths)
     if not diff.strip():
         return _ended(gate, Status.SKIPPED, error="not run: nothing has changed to review")
@@ -76,7 +76,7 @@ def _result(gate: Gate, desk: Desk) -> GateResult:
     return replace(_judged(gate, desk, reply, answer), cost_usd=reply.cost_usd)
 
 
-def _key(gate: Gate, desk: Desk, diff: str) -> str:
+def _key(gate: Gate, desk: ReviewInputs, diff: str) -> str:
     """What an answer depends on: who is asked, what, and about which change."""
     parts = (gate.agent or desk.backend, desk.model or "", gate.prompt or "", diff)
     return sha256_of("\0".join(parts).encode(errors="replace"))
@@ -98,7 +98,7 @@ def _remember(file: Path, answer: opinion.Opinion) -> None:
             old.unlink(missing_ok=True)
 
 
-def _request(gate: Gate, desk: Desk, diff: str, promised_usd: float | None) -> AgentRequest:
+def _request(gate: Gate, desk: ReviewInputs, diff: str, promised_usd: float | None) -> AgentRequest:
     name = "".join(char if char.isalnum() else "-" for char in gate.name)[:40]
     scratch = state_dir.folder(desk.scratch, f"review-{name}")
     text = opinion.prompt(gate.prompt or "", diff, os.urandom(4).hex(), desk.redact)
@@ -117,7 +117,7 @@ def _request(gate: Gate, desk: Desk, diff: str, promised_usd: float | None) -> A
 
 
 def _judged(
-    gate: Gate, desk: Desk, reply: AgentReply, answer: opinion.Opinion | None
+    gate: Gate, desk: ReviewInputs, reply: AgentReply, answer: opinion.Opinion | None
 ) -> GateResult:
     if reply.status is ReplyStatus.TIMED_OUT:
         return _ended(gate, Status.TIMED_OUT, error=reply.error)
@@ -129,7 +129,7 @@ def _judged(
     return _with(answer, gate, desk)
 
 
-def _with(answer: opinion.Opinion, gate: Gate, desk: Desk) -> GateResult:
+def _with(answer: opinion.Opinion, gate: Gate, desk: ReviewInputs) -> GateResult:
     problems = anchor(opinion.diagnostics(answer, gate.name), source_tree(desk.root).read)
     text = desk.redact(clean("".join(f"{diagnostic.text}\n" for diagnostic in problems)))
     if answer.passes:

@@ -18,7 +18,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from atlas_retry import config, process, state_dir
-from atlas_retry.agents.lack import nested
+from atlas_retry.agents.unavailable import nested
 from atlas_retry.cli import options
 from atlas_retry.cli.app import examples, hook_app
 from atlas_retry.cli.hook import memory

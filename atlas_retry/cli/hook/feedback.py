@@ -24,7 +24,7 @@ from atlas_retry.model import (
     Violation,
 )
 from atlas_retry.settings import HookMode, OlderMode
-from atlas_retry.text.units import copyable, counted
+from atlas_retry.text.units import counted, labelled
 
 ALLOW = "atlas hook allow"
 OLDER = " (failed before this turn)"
@@ -339,10 +339,10 @@ def _given_up(failed: Sequence[GateResult], sent: int, opinion: TurnOpinion) -> 
     lines += [f"  {result.name}: {result.error or result.status}" for result in failed]
     lines += [f"    {_line(finding)}" for finding in opinion.blocking]
     if opinion.blocking:
-        lines += copyable("to allow these changes", *_ways(opinion.blocking))
-        lines += copyable("to undo the changes of this turn", f"atlas undo {opinion.turn_id}")
+        lines += labelled("to allow these changes", *_ways(opinion.blocking))
+        lines += labelled("to undo the changes of this turn", f"atlas undo {opinion.turn_id}")
     if any(result.name != GUARD for result in failed):
-        lines += copyable("next", "atlas retry . --ai-fix")
+        lines += labelled("next", "atlas retry . --ai-fix")
     return "\n".join(lines)
 
 
@@ -364,7 +364,7 @@ def _of_guard(opinion: TurnOpinion) -> Iterator[str]:
     if opinion.shown:
         yield "⚠️ review these changes to tests or settings before you trust the result"
         yield from (f"  {_line(finding)}" for finding in opinion.shown)
-        yield from copyable("to allow them", *_ways(opinion.shown))
+        yield from labelled("to allow them", *_ways(opinion.shown))
     yield from (f"noted: {_line(finding)}" for finding in opinion.judgement.noted)
     yield from (f"allowed by `atlas hook allow`: {_line(finding)}" for finding in opinion.allowed)
 

@@ -15,7 +15,7 @@ from atlas_retry import config
 from atlas_retry.guard.beside import INNOCENT_FACTS
 from atlas_retry.guard.case import OutsideChange, Tool
 from atlas_retry.guard.judge.folders import digest
-from atlas_retry.guard.places import CHECK_CACHES, INSTALLED, RUN_CACHES, is_code, is_made
+from atlas_retry.guard.places import CHECK_CACHES, INSTALLED, RUN_CACHES, is_build_output, is_code
 from atlas_retry.model import Gate, GitFacts
 from atlas_retry.patterns import words
 from atlas_retry.settings import GuardSettings, Settings
@@ -173,7 +173,7 @@ def _linked(root: Path, look: FolderStat, outer: Iterable[str]) -> set[str]:
 
 def _own_links(scan: Scan) -> Iterator[str]:
     for path, seen in scan.visible().items():
-        if stat.S_ISLNK(seen[0]) and not is_made(f"{path}/") and not aside_folder(path):
+        if stat.S_ISLNK(seen[0]) and not is_build_output(f"{path}/") and not aside_folder(path):
             yield path
 
 

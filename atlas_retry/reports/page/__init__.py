@@ -4,11 +4,11 @@ from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
-from atlas_retry.diagnostics.counting import counts_of, course_of
+from atlas_retry.diagnostics.counting import counts_of, problem_trend
 from atlas_retry.model import Outcome, Validation, Verdict
 from atlas_retry.reports.page import attempts, gates
 from atlas_retry.reports.page.rendering import render
-from atlas_retry.reports.phrases import headline, next_steps, strip_of
+from atlas_retry.reports.phrases import gate_history, headline, next_steps
 from atlas_retry.reports.subject import Subject
 from atlas_retry.text.units import counted, seconds, spent
 
@@ -56,13 +56,13 @@ def _facts(subject: Subject) -> Iterable[str]:
 def _course(run: Outcome) -> dict[str, object]:
     """The problems as one line and as a curve, the gates by attempt, the phases by time."""
     return {
-        "course": course_of(run),
+        "course": problem_trend(run),
         "curve": _curve(run),
         "height": HEIGHT,
         "margin": MARGIN,
         "next_steps": [*next_steps(run)],
         "phases": [*_phases(run)],
-        "strip": strip_of(run),
+        "strip": gate_history(run),
     }
 
 

@@ -5,7 +5,7 @@ from itertools import islice
 
 from atlas_retry.patterns import regex
 from atlas_retry.text.redaction import is_plain
-from atlas_retry.text.units import copyable, first_few
+from atlas_retry.text.units import first_few, labelled
 
 Line = tuple[str, str]
 """Text and the name of its style, a key of `STYLES`; `gate` heads the output of a gate, up to the
@@ -53,7 +53,7 @@ def names_of(names: Iterable[str]) -> str:
 
 def command_lines(label: str, *commands: str) -> Iterator[Line]:
     """A label and commands to type, one a line."""
-    head, *rest = copyable(label, *commands)
+    head, *rest = labelled(label, *commands)
     yield head, ""
     yield from ((line, "code") for line in rest)
 

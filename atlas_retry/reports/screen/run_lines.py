@@ -3,7 +3,7 @@
 import shlex
 from collections.abc import Iterator, Sequence
 
-from atlas_retry.diagnostics.counting import counts_of, course_of
+from atlas_retry.diagnostics.counting import counts_of, problem_trend
 from atlas_retry.model import (
     Attempt,
     Change,
@@ -15,7 +15,7 @@ from atlas_retry.model import (
     Verdict,
 )
 from atlas_retry.reports import findings
-from atlas_retry.reports.phrases import sparkline, strip_of
+from atlas_retry.reports.phrases import gate_history, sparkline
 from atlas_retry.reports.problems import SIGNS
 from atlas_retry.reports.screen.lines import (
     MAX_MESSAGE_CHARS,
@@ -105,9 +105,9 @@ def headline(outcome: Outcome) -> str:
 
 def _course(outcome: Outcome, kept: Sequence[Attempt]) -> Iterator[Line]:
     """The problem counts over time, and the best attempt if it is not in the workspace."""
-    if problems := course_of(outcome):
+    if problems := problem_trend(outcome):
         yield f"  problems: {problems}  {sparkline(counts_of(outcome)).strip()}", ""
-        strips = ((name, "".join(map(_sign, results))) for name, results in strip_of(outcome))
+        strips = ((name, "".join(map(_sign, results))) for name, results in gate_history(outcome))
         red = (f"{name} {signs}" for name, signs in strips if signs.strip("✓"))
         yield f"  gates: {first_few(red, limit=MAX_STRIPS)}", ""
     if outcome.better is not None:

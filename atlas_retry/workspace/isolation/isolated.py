@@ -127,15 +127,15 @@ def _apply(ws: Workspace, wanted: Contents, note: Note) -> None:
                 place.put(ws.root, path, StoredFile(change[0], ""), change[1])
 
 
-def _restore(ws: Workspace, note: Note, quiet_s: float = inf) -> None:
+def _restore(ws: Workspace, note: Note, run_ended_s: float = inf) -> None:
     """Restore everything except later edits; a snapshot keeps what goes."""
     with place.refusing(f"{ws.root} cannot be changed"):
-        _move_back(ws, note, quiet_s)
+        _move_back(ws, note, run_ended_s)
     # what a person does in git meanwhile is no command's
     if turn := gitmoves.turned(ws, _trace_of(ws)):
         gitmoves.undo(ws, turn, _trace_of(ws))
     committed = committed_since(ws, note.snapshot)
-    done = restore_but_edited(ws, note.snapshot, quiet_s, committed)
+    done = restore_but_edited(ws, note.snapshot, run_ended_s, committed)
     if done.changed:
         keep(ws, _LEFT, done.before)
     drop(ws, _START)
@@ -147,11 +147,11 @@ def _unheld(ws: Workspace, note: Note) -> Iterator[tuple[str, Path]]:
         yield os.fsdecode(path), ws.home / _MOVED / f"{number}"
 
 
-def _move_back(ws: Workspace, note: Note, quiet_s: float) -> None:
+def _move_back(ws: Workspace, note: Note, run_ended_s: float) -> None:
     """Move every file back that was moved; beside its place if someone wrote there since."""
     for path, moved in _unheld(ws, note):
         file = ws.root / path
-        is_taken = place.is_later(file, quiet_s) or (file.is_dir() and not file.is_symlink())
+        is_taken = place.is_later(file, run_ended_s) or (file.is_dir() and not file.is_symlink())
         was_there, is_moved = note.unheld[os.fsencode(path)], os.path.lexists(moved)
         if is_moved and is_taken:
             shutil.move(moved, f"{file}{_BESIDE}")
@@ -197,10 +197,10 @@ def put_back_aside(ws: Workspace) -> None:
         except BlockingIOError:
             return
         note = msgspec.msgpack.decode(file.read(), type=Note)
-        quiet_s = path.stat().st_mtime + AFTERMATH_S
+        run_ended_s = path.stat().st_mtime + AFTERMATH_S
         process.end_marked(note.mark)
         with process.uninterruptible(f"the workspace {ws.root} is being restored"):
-            _restore(ws, note, quiet_s)
+            _restore(ws, note, run_ended_s)
             path.unlink()
 
 

@@ -163,23 +163,25 @@ def _has_new_stash(ws: Workspace, snapshot_id: str) -> bool:
 
 
 def put_back_moved(
-    ws: Workspace, snapshot_id: str, quiet_s: float = inf, left: str | None = None
+    ws: Workspace, snapshot_id: str, run_ended_s: float = inf, left: str | None = None
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Restore what `moved_git` names, except later changes; returns what was restored, and not.
 
-    Later means after `quiet_s`, or after the snapshot `left`. Raises WorkspaceError.
+    Later means after `run_ended_s`, or after the snapshot `left`. Raises WorkspaceError.
     """
     moved = moved_git(ws, snapshot_id)
-    theirs = moved.keys() - before_quiet(moved, quiet_s)
+    theirs = moved.keys() - before_quiet(moved, run_ended_s)
     if left:
         theirs |= moved.keys() & moved_git(ws, left).keys()
     done = put_back_git(ws, snapshot_id, moved.keys() - theirs) if moved else ()
     return done, tuple(sorted(theirs))
 
 
-def before_quiet(moved: Mapping[str, Collection[Path]], quiet_s: float) -> set[str]:
-    """The names in a result of `moved_git` of which no file changed after `quiet_s`."""
-    late = {name for name, files in moved.items() if any(place.is_later(f, quiet_s) for f in files)}
+def before_quiet(moved: Mapping[str, Collection[Path]], run_ended_s: float) -> set[str]:
+    """The names in a result of `moved_git` of which no file changed after `run_ended_s`."""
+    late = {
+        name for name, files in moved.items() if any(place.is_later(f, run_ended_s) for f in files)
+    }
     return moved.keys() - late
 
 

@@ -68,14 +68,14 @@ class _Goal(Struct, frozen=True, kw_only=True):
 
     above_edited: frozenset[str] = frozenset()
 
-    def is_meant(self, path: str) -> bool:
+    def is_selected(self, path: str) -> bool:
         """Whether a path is among `paths`."""
         return self.paths is None or not self.paths.isdisjoint((path, *parents(path)))
 
     def covers(self, path: str) -> bool:
         """Whether to restore a path: it is meant, and not edited since."""
         is_free = path not in self.edited and path not in self.above_edited
-        return is_free and self.is_meant(path) and self.edited.isdisjoint(parents(path))
+        return is_free and self.is_selected(path) and self.edited.isdisjoint(parents(path))
 
 
 class _Progress(Struct, kw_only=True):
@@ -120,7 +120,7 @@ def restore(
             f"{counted(len(progress.problems), 'path')} could not be restored: {'; '.join(first)}",
             remedy="make room for them (permissions, disk space, what is in the way) and try again",
         )
-    gits = filter(goal.is_meant, (p for p in goal.target.left_out if p.endswith("/.git")))
+    gits = filter(goal.is_selected, (p for p in goal.target.left_out if p.endswith("/.git")))
     return Restored(
         changed=tuple(sorted(progress.changed)),
         conflicts=tuple(sorted(conflicts)),
@@ -145,34 +145,34 @@ class Begun(Struct, frozen=True, kw_only=True):
 def restore_but_edited(
     ws: Workspace,
     snapshot_id: str,
-    quiet_s: float,
+    run_ended_s: float,
     but: frozenset[str] = frozenset(),
     begun: Begun | None = None,
 ) -> Restored:
-    """Restore everything except `but` and edits after `quiet_s`, in seconds since the epoch.
+    """Restore everything except `but` and edits after `run_ended_s`, in seconds since the epoch.
 
     What an earlier try could not restore is no edit, though its times changed with the obstacle.
     """
-    if quiet_s == inf and not but:
+    if run_ended_s == inf and not but:
         return restore(ws, snapshot_id)
     now = take(ws).snapshot.id
     paths = {change.path for change in changes(ws, snapshot_id, now, ignored=True)}
-    theirs = edited_after(ws, paths - but, quiet_s)
+    theirs = edited_after(ws, paths - but, run_ended_s)
     if begun:
         moved = {change.path for change in changes(ws, begun.snapshot, now, ignored=True)}
         theirs &= begun.edited | moved
-    if not (theirs or but) and not place.is_later(ws.git_dir / "index", quiet_s):
+    if not (theirs or but) and not place.is_later(ws.git_dir / "index", run_ended_s):
         return restore(ws, snapshot_id)
     done = restore(ws, snapshot_id, paths - theirs - but)
     return replace(done, conflicts=tuple(sorted(theirs)))
 
 
-def edited_after(ws: Workspace, paths: Iterable[str], quiet_s: float) -> set[str]:
-    """The files among these that were changed after `quiet_s`, and folders in place of files."""
+def edited_after(ws: Workspace, paths: Iterable[str], run_ended_s: float) -> set[str]:
+    """Files among these that were changed after `run_ended_s`, or became folders."""
     paths, edited = {*paths}, set[str]()
     for path in paths:
         there = place.status(ws.root, path)
-        if there and there.st_ctime > quiet_s:
+        if there and there.st_ctime > run_ended_s:
             edited.add(path)
     return edited | (paths & folders_above(edited))
 
@@ -253,7 +253,7 @@ def _conflicts(ws: Workspace, goal: _Goal, now: TreeState) -> Iterator[str]:
     target, expected = goal.target.files, goal.expected.files
     for path in {*target, *expected}:
         moves = target.get(path) != expected.get(path)
-        is_left = moves and goal.is_meant(path) and not goal.covers(path)
+        is_left = moves and goal.is_selected(path) and not goal.covers(path)
         if is_left and _current(ws, path, now) != target.get(path):
             yield path
 
@@ -350,7 +350,7 @@ def _put(
 ) -> None:
     held = contents(ws, [entry.oid for entry in wrong.values()])
     for (path, entry), content in zip(wrong.items(), held, strict=True):
-        with _noting(path, progress):
+        with _collecting_errors(path, progress):
             if path in scan.folders:
                 _empty_out(ws, path, scan, now, progress)
             place.put(ws.root, path, entry, content)
@@ -367,7 +367,7 @@ def _empty_out(ws: Workspace, folder: str, scan: Scan, now: TreeState, progress:
 
 def _remove(ws: Workspace, paths: Iterable[str], progress: _Progress) -> None:
     for path in paths:
-        with _noting(path, progress):
+        with _collecting_errors(path, progress):
             place.remove(ws.root, path)
 
 
@@ -380,11 +380,11 @@ def _folders(ws: Workspace, goal: _Goal, scan: Scan, progress: _Progress) -> Non
     ours = _folders_of(goal.expected) if goal.expected else {*scan.folders}
     emptied = folders_above(progress.changed)
     for path in sorted((scan.folders.keys() & ours) - wanted, reverse=True):
-        if goal.is_meant(path) or path in emptied:
+        if goal.is_selected(path) or path in emptied:
             place.remove_folder(ws.root, path)
     for path in goal.target.empty:
         if path not in scan.folders and goal.covers(path):
-            with _noting(path, progress):
+            with _collecting_errors(path, progress):
                 place.make_folder(ws.root, path)
     # permissions last and from within, because they may forbid to write there
     made = folders_above(progress.changed) | (progress.changed & {*goal.target.empty})
@@ -402,7 +402,7 @@ def _folders_of(state: TreeState) -> set[str]:
 
 
 @contextmanager
-def _noting(path: str, progress: _Progress) -> Iterator[None]:
+def _collecting_errors(path: str, progress: _Progress) -> Iterator[None]:
     """Record why a path cannot be restored, and continue with the rest."""
     try:
         yield

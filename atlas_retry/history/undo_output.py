@@ -8,10 +8,10 @@ import msgspec
 from msgspec import Struct
 
 from atlas_retry.history import event_log
-from atlas_retry.history.rescue import HELD, taking
+from atlas_retry.history.rescue import HELD, pick_hint
 from atlas_retry.history.values import RunRow, Transition
 from atlas_retry.reports.screen.lines import harmless, printable
-from atlas_retry.text.units import MAX_NAMED, copyable, counted, first_few, seconds, usd
+from atlas_retry.text.units import MAX_NAMED, counted, first_few, labelled, seconds, usd
 from atlas_retry.workspace.snapshot.restoring import INDEX, Restored
 
 MAX_DIFFERING = 5
@@ -94,7 +94,7 @@ def restoration_text(
     for names, what in (
         (done.ended, "ended"),
         (done.changed, "restored"),
-        (others, f"of these changed by a gate or a person ({taking(row.id, HELD)})"),
+        (others, f"of these changed by a gate or a person ({pick_hint(row.id, HELD)})"),
         (done.git, "restored in git"),
         (done.lost, "changed or deleted, and in no snapshot"),
         (done.unheld, "ignored, changed or deleted, and in no snapshot"),
@@ -105,7 +105,7 @@ def restoration_text(
     if not done.changed and not done.git:
         lines.append("  nothing to restore")
     else:
-        lines += copyable("redo", f"atlas pick {row.id} {HELD}")
+        lines += labelled("redo", f"atlas pick {row.id} {HELD}")
     lines += _taking_edited(row, done, name)
     return "\n".join(lines) + "\n"
 
@@ -116,4 +116,4 @@ def _taking_edited(row: RunRow, done: Restored, name: str) -> tuple[str, ...]:
     if not files:
         return ()
     command = f"atlas pick {row.id} {name} --path {' --path '.join(files)}"
-    return copyable("to restore what was edited as well", printable(command))
+    return labelled("to restore what was edited as well", printable(command))

@@ -36,28 +36,28 @@ GRACE_S = 20.0
 """Time that the inner process gets to end cleanly and write its journal."""
 _START = (
     "import sys; sys.path.append(sys.argv[1]); "
-    "from atlas_retry.run.door import main; main(int(sys.argv[2]))"
+    "from atlas_retry.run.channel import main; main(int(sys.argv[2]))"
 )
 
 
-Errand = Callable[["Door"], Outcome]
+Task = Callable[["Channel"], Outcome]
 """Function to run inside; it must be picklable, so it is from this package."""
 Answers = Mapping[str, Callable[..., object]]
 """Functions of the outside that the inside may call, by name."""
 
 
 def run_inside(
-    errand: Errand, layers: RunLayers, answers: Answers, environ: Mapping[str, str]
+    task: Task, layers: RunLayers, answers: Answers, environ: Mapping[str, str]
 ) -> Outcome:
-    """Run an errand in an overlay, and answer its calls until it is done.
+    """Run a task in an overlay, and answer its calls until it is done.
 
-    A request to stop is passed on. Raises what the errand raises, Interrupted, and WorkspaceError
+    A request to stop is passed on. Raises what the task raises, Interrupted, and WorkspaceError
     if it was killed.
     """
     ours, theirs = socket.socketpair()
     with ThreadPoolExecutor(max_workers=1) as pool, Connection(ours.detach()) as connection:
         ended = pool.submit(_run_inner_process, layers, theirs, environ)
-        _send(connection, (errand, layers))
+        _send(connection, (task, layers))
         answered = _serve(connection, answers)
     signum = process.stop_requested()
     if isinstance(answered, Outcome):
@@ -128,7 +128,7 @@ def _send(connection: Connection, value: object) -> None:
         connection.send_bytes(pickled(value))
 
 
-class Door:
+class Channel:
     """The inner end of the connection; thread-safe."""
 
     def __init__(self, connection: Connection, layers: RunLayers) -> None:
@@ -137,7 +137,7 @@ class Door:
         self._sending = threading.Lock()
         self._asking = threading.Lock()
         self._answers: queue.SimpleQueue[object] = queue.SimpleQueue()
-        threading.Thread(target=self._receive, name="door", daemon=True).start()
+        threading.Thread(target=self._receive, name="channel", daemon=True).start()
 
     def emit(self, event: Event) -> None:
         self._call("emit", event)
@@ -176,34 +176,34 @@ class Door:
 
 
 def main(descriptor: int) -> None:
-    """Main function of the inner process: receive the errand, run it, and send its result."""
+    """Main function of the inner process: receive the task, run it, and send its result."""
     os.set_inheritable(descriptor, False)  # noqa: FBT003 - it takes no keyword
     connection = Connection(descriptor)
     with process.handle_signals(is_inner=True):
-        errand, layers = pickle.loads(connection.recv_bytes())  # noqa: S301 - trusted
-        door = Door(connection, layers)
-        door.close(_caught(errand, door))
+        task, layers = pickle.loads(connection.recv_bytes())  # noqa: S301 - trusted
+        channel = Channel(connection, layers)
+        channel.close(_caught(task, channel))
 
 
-class DistantBudget(SharedBudget):
+class RemoteBudget(SharedBudget):
     """The budget of all runs, which is outside."""
 
-    def __init__(self, door: Door) -> None:
+    def __init__(self, channel: Channel) -> None:
         super().__init__()
-        self._door = door
+        self._channel = channel
 
     def elapsed_s(self) -> float:
-        return float(self._door.ask("elapsed_s"))
+        return float(self._channel.ask("elapsed_s"))
 
     def draw(self, key: str, progress: Progress, allowed_usd: float | None) -> Elsewhere:
-        answer: Elsewhere = self._door.ask("draw", key, progress, allowed_usd)
+        answer: Elsewhere = self._channel.ask("draw", key, progress, allowed_usd)
         return answer
 
     def settle(self, key: str, cost_usd: float) -> None:
-        self._door.ask("settle", key, cost_usd)
+        self._channel.ask("settle", key, cost_usd)
 
     def promise(self, key: str, allowed_usd: float | None) -> float | None:
-        answer: float | None = self._door.ask("promise", key, allowed_usd)
+        answer: float | None = self._channel.ask("promise", key, allowed_usd)
         return answer
 
 

@@ -17,7 +17,7 @@ OVERLOADED: Final = f"wait a few minutes (https://status.anthropic.com), {AGAIN}
 PROXY: Final = "set the proxy's password in HTTPS_PROXY"
 
 
-class Lack(Struct, frozen=True, kw_only=True):
+class Unavailable(Struct, frozen=True, kw_only=True):
     """Why an agent is not available, and the remedy."""
 
     error: str
@@ -51,11 +51,11 @@ def agent_environment(
     return {**(defaults or {}), **kept, **(forced or {}), INSIDE_AGENT: "1"}
 
 
-def nested(environ: Mapping[str, str]) -> Lack | None:
+def nested(environ: Mapping[str, str]) -> Unavailable | None:
     """Why no agent may be started from here; None if one may."""
     if not environ.get(INSIDE_AGENT):
         return None
-    return Lack(
+    return Unavailable(
         error="an agent of atlas started this command; it may validate, but not retry",
         remedy="atlas validate",
     )
