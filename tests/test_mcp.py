@@ -116,14 +116,21 @@ def test_validate_returns_problems_by_page_and_tells_its_progress(project: Proje
     assert any("plus" in line for line in told)
 
 
-def test_a_configuration_that_cannot_be_read_is_an_answer(project: Project) -> None:
-    (project.root / ".atlas" / "config.yaml").write_text("version: 1\nnope: 2\n")
+def test_a_configuration_that_cannot_be_read_is_an_answer_and_leaves_no_old_problems(
+    project: Project,
+) -> None:
+    project.configure(validation={"lint": [LINT]})
 
-    async def talked(client: Client) -> Answer:
-        return structured(await client.call_tool("validate", {}))
+    async def talked(client: Client) -> tuple[Answer, Answer, CallToolResult]:
+        await client.call_tool("validate", {})
+        (project.root / ".atlas" / "config.yaml").write_text("version: 1\nnope: 2\n")
+        broken = structured(await client.call_tool("validate", {}))
+        left = structured(await client.call_tool("failures", {}))
+        return broken, left, await client.call_tool("failures", {"start": -5})
 
-    answer = talk(project, talked)
+    answer, left, refused = talk(project, talked)
     assert (answer.exit_code, "nope" in answer.error) == (2, True)
+    assert (left.total, refused.is_error) == (0, True)
 
 
 def test_a_cancelled_call_stops_the_gates(project: Project) -> None:

@@ -17,7 +17,7 @@ from mcp.server.elicitation import AcceptedElicitation, ElicitationResult
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.resolve import Elicit, Resolve
 from mcp.types import ToolAnnotations
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from atlas_retry import __version__
 
@@ -67,6 +67,7 @@ class Tools:
         for name in only or ():
             words += ["--only", name]
         steps = count(1)
+        self._last = []  # what a cancelled call or a broken configuration leaves is not this one's
 
         async def tell(line: str) -> None:
             await ctx.report_progress(next(steps), message=line)
@@ -85,7 +86,7 @@ class Tools:
             **self.failures(),
         }
 
-    def failures(self, start: int = 0) -> dict[str, Any]:
+    def failures(self, start: Annotated[int, Field(ge=0)] = 0) -> dict[str, Any]:
         """The problems of the last validate, 20 at a time; start: the number of the first one."""
         end, total = start + PAGE, len(self._last)
         more = {"next": end} if end < total else {}
