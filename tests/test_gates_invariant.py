@@ -268,6 +268,16 @@ def test_ignored_files_do_not_count_as_changed(project: Project) -> None:
     assert runs(project, "build") == 1
 
 
+@pytest.mark.parametrize("path", ["build/rules.cmake", "dist/app.js"])
+def test_build_output_that_git_does_not_know_is_no_code_of_the_project(
+    project: Project, path: str
+) -> None:
+    line = f"mkdir -p $(dirname {path}); date +%N > {path}; echo build >> ../runs"
+    project.configure(validation={"build": [line], "test": ["true"]})
+    assert validated(project).success
+    assert runs(project, "build") == 1
+
+
 def test_a_validation_without_a_required_gate_fails(project: Project) -> None:
     project.configure(validation={"lint": [{"run": "true", "required": False}]})
     done = atlas(project, "validate")

@@ -41,8 +41,8 @@ _SUMMARIES: Mapping[str, tuple[str, ...]] = {
         r"\s+\d+ tests? passed$",
         r"\s+(?P<n>\d+) (?:uncaught exceptions?|unhandled rejections?)$",
     ),
-    "playwright": (r"\s+(?P<n>\d+) failed$", r"\s+\d+ passed \(.+\)$", r"\s+\d+ flaky$"),
-    "bun": (r" (?P<n>\d+) fail$", r" \d+ pass$"),
+    "playwright": (r"\s+(?P<n>\d+) failed$", r"\s+\d+ flaky$", r"\s+\d+ passed \(.+\)$"),
+    "bun": (r" \d+ pass$", r" (?P<n>\d+) fail$"),
     "deno": (r"(?:ok|FAILED) \| \d+ passed.* \| (?P<n>\d+) failed",),
     "mix": (r"(?:\d+ \w+, )*?\d+ tests?, (?P<n>\d+) failures?\b",),
     "rspec": (r"\d+ examples?, (?P<n>\d+) failures?\b",),
@@ -66,8 +66,8 @@ _SUMMARIES: Mapping[str, tuple[str, ...]] = {
     "sbt": (r"\[\w+\] .+: Total \d+, Failed (?P<n>\d+), Errors (?P<n2>\d+), Passed \d+",),
     "gtest": (r"\[  PASSED  \] \d+ tests?\.$", r" ?(?P<n>\d+) FAILED TESTS?$"),
 }
-"""Lines of the summaries by runner, each of which occurs once in a summary. `n...` count failures,
-and `bad` is a word for failures that are not counted. `make` and `tox` say that they ignore one."""
+"""Lines of the summaries by runner, in the order in which it prints them, each at most once.
+`n...` count failures, and `bad` is a word for failures that are not counted."""
 _PAIRS = chain.from_iterable(product([runner], rows) for runner, rows in _SUMMARIES.items())
 _ROWS = {pair: regex(pair[1]) for pair in _PAIRS}
 _ANY = regex("|".join(re.sub(r"\?P<\w+>", "?:", row.pattern) for row in _ROWS.values()))
@@ -113,7 +113,6 @@ class _Found(Struct, frozen=True):
 
     line: int
     runner: str
-    row: str
     failures: int
     word: str
 
@@ -132,21 +131,22 @@ def last_summary(text: str) -> Summary | None:
 
 
 def _last_found(lines: Sequence[str]) -> list[_Found]:
-    """The last lines of one runner, the last one first, up to a second one of the same row."""
-    found: dict[str, _Found] = {}
-    runners = set[str]()
+    """The lines of the last summary, the last one first: all before them are an earlier one's."""
+    found: list[_Found] = []
+    left: Sequence[str] = ()
     numbered = [(at, line) for at, line in enumerate(lines) if _ANY.match(line)]
     for at, line in reversed(numbered):
         matches = ((key, pattern.match(line)) for key, pattern in _ROWS.items())
         (runner, row), match = next((key, match) for key, match in matches if match)
-        runners.add(runner)
-        if row in found or len(runners) > 1:
+        left = left if found else _SUMMARIES[runner]
+        if row not in left:
             break
+        left = left[: left.index(row)]
         named = match.groupdict("")
         word = named.pop("bad", "")
         count = sum(map(int, filter(None, named.values())))
-        found[row] = _Found(at, runner, row, count, word)
-    return [*found.values()]
+        found.append(_Found(at, runner, count, word))
+    return found
 
 
 def _tap(lines: list[str]) -> tuple[int, Summary] | None:

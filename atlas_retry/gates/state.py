@@ -118,7 +118,7 @@ class ValidationState(Struct, kw_only=True):
             return ()
         self.steady.clear()
         # everything else that a gate writes (logs, databases, coverage, snapshots) is output
-        if paths := _code_or_settings(changed):
+        if paths := self._code_or_settings(changed):
             self.changes.append(CodeChange(numbers=numbers, paths=paths))
             if before and self.plan.date_later(before, paths):
                 self.seen = self.plan.seen()
@@ -138,7 +138,19 @@ class ValidationState(Struct, kw_only=True):
         """Code and settings that were written since a look, and are as they were."""
         if before is None or self.seen is None or before is self.seen:
             return ()
-        return _code_or_settings(rewritten(before, self.seen))
+        return self._code_or_settings(rewritten(before, self.seen))
+
+    def _code_or_settings(self, paths: Iterable[str]) -> tuple[str, ...]:
+        """Those that are code or settings, and no build output that git does not know."""
+        paths = tuple(paths)
+        if not paths:
+            return ()
+        from atlas_retry.guard import decides, places
+
+        found = tuple(filter(decides.is_code_or_setting, paths))
+        made = {*filter(places.is_build_output, found)}
+        output = made - self.plan.tracked(made) if made else made
+        return tuple(path for path in found if path not in output)
 
     def reuse(self, number: int, result: GateResult) -> None:
         self.reused.add(number)
@@ -205,12 +217,3 @@ class ValidationState(Struct, kw_only=True):
 def _reads_data(gate: Gate) -> bool:
     """Whether a gate checks or changes data as it does code."""
     return gate.kind in READS_DATA or gate.writes
-
-
-def _code_or_settings(paths: Iterable[str]) -> tuple[str, ...]:
-    paths = tuple(paths)
-    if not paths:
-        return ()
-    from atlas_retry.guard.decides import is_code_or_setting
-
-    return tuple(filter(is_code_or_setting, paths))
