@@ -227,7 +227,7 @@ def test_a_clone_in_place_of_a_workspace_is_a_different_one(after: After) -> Non
     ("ignored", "code", "headline"),
     [
         ("", 1, "not everything could be restored"),
-        ("*.dump", 0, "as it was before run {}, except ignored files that are in no snapshot"),
+        ("*.dump", 0, "undone: run {}, except ignored files that are in no snapshot"),
     ],
     ids=["a file of the user", "a file that git ignores"],
 )

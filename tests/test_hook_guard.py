@@ -465,7 +465,7 @@ def test_undo_reverts_the_last_turn_and_keeps_later_edits(project: Project) -> N
     end(project)
     write(project, "mine.py", "by the user\n")
     done = atlas(project, "undo")
-    assert (done.code, "not as it was" in done.out) == (1, True), done.err
+    assert (done.code, done.out.startswith("partly undone: ")) == (1, True), done.err
     assert ": mine.py\n" in done.out
     assert (project.root / "calc.py").read_text() == CALC
     assert not (project.root / "made.py").exists()

@@ -249,7 +249,7 @@ def test_undo_makes_a_repository_again_that_was_removed_after_the_run(project: P
     shutil.rmtree(project.root / ".git")
     ended = atlas(project, "undo")
     assert (ended.code, ended.err) == (0, "")
-    assert "as it was before run" in ended.out
+    assert "undone: run " in ended.out
     assert subprocess.check_output(("git", "rev-parse", "HEAD"), cwd=project.root) == head
     assert (project.root / "calc.py").read_text() == CALC
 

@@ -82,6 +82,6 @@ def test_undo_reports_files_that_differ_from_before(torture: Torture, tmp_path: 
     before = entries(rig.root)
     code, output = rig.atlas("undo")
     assert code == 1
-    assert output.startswith("not as it was before run")
+    assert output.startswith("not undone: run ")
     assert "many/0.txt, many/1.txt, many/2.txt, many/3.txt, many/4.txt and 2 more" in output
     assert entries(rig.root) == before

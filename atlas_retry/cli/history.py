@@ -135,15 +135,18 @@ def pick(
         with lock(ws):
             pick_files = rescue.merge_files if merge else rescue.pick_files
             done = pick_files(ws, row, attempt, path)
-        if merge:
-            text = f"{', '.join(path)}: merged from {attempt}"
-        else:
-            text = f"{', '.join(path)}: as {attempt} of run {row.id} has it"
+        text = f"{'merged' if merge else 'taken'}: {', '.join(path)} from {_snapshot(row, attempt)}"
         return _report(row, done, attempt, text, as_json=json)
     with _alone(ws):
         done = rescue.pick(ws, row, attempt, refused)
         _record(ws, row, done.now, row.state, f"atlas pick {attempt}")
-    return _report(row, done, attempt, f"as in {attempt} of run {row.id}", as_json=json)
+    return _report(row, done, attempt, f"taken: {_snapshot(row, attempt)}", as_json=json)
+
+
+def _snapshot(row: RunRow, name: str) -> str:
+    if name == rescue.HELD:
+        return f"the state before the last undo or pick of {_named(row)}"
+    return f"{'attempt' if name.isdigit() else 'snapshot'} {name} of {_named(row)}"
 
 
 def _pick_words(
@@ -198,7 +201,7 @@ def undo(run: options.Run = None, *, json: options.Json = False) -> ExitCode:
             _record(ws, row, done.now, RunState.UNDONE, "atlas undo")
             is_whole = attempt is None and not rescue.is_unrecorded(row.id)
             others = _by_no_agent(row, done) if is_whole else ()
-    headline = f"as it was before {_named(row)}"
+    headline = f"undone: {_named(row)}"
     code = _report(row, done, rescue.START, headline, others, as_json=json)
     was_nothing = not done.changed and not done.git
     is_answered = run or json or not is_readable

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from atlas_retry.history import event_log
-from atlas_retry.history.rescue import HELD, pick_hint
+from atlas_retry.history.rescue import HELD, START, pick_hint
 from atlas_retry.history.values import RunRow, Transition
 from atlas_retry.reports.screen.lines import harmless, printable
 from atlas_retry.text.units import MAX_NAMED, counted, first_few, labelled, seconds, usd
@@ -82,7 +82,7 @@ def timeline_text(row: RunRow, steps: Sequence[TimelineStep]) -> str:
 def restoration_text(
     row: RunRow, done: Restored, name: str, headline: str, others: Sequence[str] = ()
 ) -> str:
-    """The result of an undo or a pick; `headline` describes the state in the snapshot `name`.
+    """The result of an undo or a pick; `headline` says what of the snapshot `name` was restored.
 
     `others` are restored files that no agent had changed.
     """
@@ -90,7 +90,9 @@ def restoration_text(
     if done.unheld and not done.lost:
         lines[0] += ", except ignored files that are in no snapshot"
     if done.differs:
-        lines = [f"not {headline}: {first_few(map(printable, done.differs), MAX_DIFFERING)}"]
+        how_far = "partly" if done.changed or done.git else "not"
+        names = first_few(map(printable, done.differs), MAX_DIFFERING)
+        lines = [f"{how_far} {headline}; still different: {names}"]
     for names, what in (
         (done.ended, "ended"),
         (done.changed, "restored"),
@@ -105,7 +107,7 @@ def restoration_text(
     if not done.changed and not done.git:
         lines.append("  nothing to restore")
     else:
-        lines += labelled("redo", f"atlas pick {row.id} {HELD}")
+        lines += labelled("redo" if name == START else "go back", f"atlas pick {row.id} {HELD}")
     lines += _taking_edited(row, done, name)
     return "\n".join(lines) + "\n"
 
