@@ -1,58 +1,68 @@
-"""Write docs/demo.svg: the true output of `atlas demo`, as a picture without outside references."""
+"""Write docs/demo.svg: the true screen of a run, typed out in ten seconds, loading nothing.
+
+It is the run of `atlas demo` with the tests as its only gate.
+"""
 
 import io
 import os
 import re
-from collections.abc import Iterable
+import sys
+import tempfile
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Self
 
 from rich.console import Console
 from rich.text import Text
 
-from atlas_retry.cli.demo import show
-from atlas_retry.events import Event
-from atlas_retry.reports.screen.event_lines import lines_of
-from atlas_retry.reports.screen.lines import STYLES, Line
+from atlas_retry.cli.demo import PYTHON_ALONE, REPLAY, play, project
+from atlas_retry.reports.screen.console import Printer
 
-WIDTH = 100
+WIDTH = 112
+SHOWN_S = 10.0
+COMMAND = "$ atlas retry . --ai-fix"
 TARGET = Path(__file__).with_name("demo.svg")
+APPEARING = "@keyframes appear {{ from {{ opacity: 0 }} to {{ opacity: 1 }} }}\n{lines}"
 
 
-class Recorder:
-    """A screen that keeps what a terminal would show."""
-
-    def __init__(self) -> None:
-        self.console = Console(record=True, width=WIDTH, file=io.StringIO())
-        self.console.print(Text("$ atlas demo", style="bold"))
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Nothing to restore."""
-
-    def __call__(self, event: Event) -> None:
-        self.write(lines_of(event))
-
-    def write(self, lines: Iterable[Line]) -> None:
-        for text, style in lines:
-            self.console.print(Text.from_ansi(f"{STYLES[style]}{text}"), highlight=False)
+def screen(environ: Mapping[str, str]) -> str:
+    """What a terminal shows of the run, with its colours. Raises SystemExit if it is not fixed."""
+    shown = io.StringIO()
+    printer = Printer(stream=shown, coloured=True)
+    with tempfile.TemporaryDirectory() as scratch:
+        path = f"{Path(sys.executable).parent}:{os.defpath}"
+        own = {**environ, "PATH": path, "ATLAS_HOME": f"{scratch}/state"}
+        root = project(Path(scratch), own, gates=PYTHON_ALONE)
+        outcome = play(root, own, REPLAY, printer)
+    if not outcome.verdict.is_green:
+        raise SystemExit(f"the demo ended {outcome.verdict}; {TARGET} is unchanged")
+    return shown.getvalue()
 
 
-def without_fonts(picture: str) -> str:
-    """Rich's SVG loads its font from elsewhere: a picture in a README must load nothing."""
-    return re.sub(r"\s*@font-face \{.*?\}", "", picture, flags=re.DOTALL)
+def typed(picture: str, count: int) -> str:
+    """The picture with a line after the other; still where the reader wants no motion.
+
+    Rich's SVG loads its font from elsewhere: a picture in a README must load nothing.
+    """
+    lines = "\n".join(
+        f'[clip-path="url(#demo-line-{n})"] '
+        f"{{ animation: appear .2s {SHOWN_S * (n + 1) / count:.1f}s backwards }}"
+        for n in range(count)
+    )
+    style = (
+        f"@media (prefers-reduced-motion: no-preference) {{\n{APPEARING.format(lines=lines)}\n}}"
+    )
+    without_fonts = re.sub(r"\s*@font-face \{.*?\}", "", picture, flags=re.DOTALL)
+    return without_fonts.replace("</style>", f"{style}\n</style>", 1)
 
 
 def main() -> None:
     """Run the demo and write the picture."""
-    recorder = Recorder()
-    code = show("scripted", {**os.environ, "PATH": os.defpath}, recorder)
-    if code:
-        raise SystemExit(f"the demo ended with {code}; {TARGET} is as it was")
-    picture = recorder.console.export_svg(title="atlas demo", unique_id="demo")
-    TARGET.write_text(without_fonts(picture), encoding="utf-8")
+    console = Console(record=True, width=WIDTH, file=io.StringIO())
+    text = Text.from_ansi(screen(os.environ).strip("\n"))
+    console.print(Text(COMMAND, style="bold"))
+    console.print(text, highlight=False)
+    picture = console.export_svg(title="atlas retry", unique_id="demo")
+    TARGET.write_text(typed(picture, len(text.split())), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -509,7 +509,7 @@ def test_undo_reverts_the_newer_of_run_and_turn(project: Project) -> None:
     end(project)
     project.attempt(1, {"calc.py": FIXED})
     project.retry()
-    assert "before run" in atlas(project, "undo").out
+    assert "undone: run " in atlas(project, "undo").out
     assert "# by the agent" in (project.root / "calc.py").read_text()
 
 

@@ -23,12 +23,13 @@ from atlas_retry.reports.screen.lines import Line, command_lines
 from atlas_retry.reports.screen.run_lines import outcome_summary
 from atlas_retry.run.one import RunOptions, opened_with, run_one
 from atlas_retry.settings import AgentSettings
+from atlas_retry.text.own_environment import installing
 from atlas_retry.workspace.git import git, user_environment
 
 REPLAY = "scripted"
 TOOLS = ("ruff", "mypy", "pytest")
 PYTHON_ALONE = 'version: 1\nvalidation: {test: ["python -m unittest"]}\n'
-"""Configuration if one of the tools is missing, as under `uvx atlas-retry demo`."""
+"""Configuration if one of the tools is missing, as in an installation without the extra `demo`."""
 
 
 @app.command(epilog=examples("atlas demo"))
@@ -53,19 +54,24 @@ def show(agent: str, environ: Mapping[str, str], on: Printer) -> ExitCode:
         path = f"{beside}:{environ.get('PATH', '/usr/bin:/bin')}"
         own = {**environ, "PATH": path, "ATLAS_HOME": str(folder / "state")}
         missing = [name for name in TOOLS if shutil.which(name, path=own["PATH"]) is None]
-        root = _project(folder, own, gates=PYTHON_ALONE if missing else None)
-        with as_file(files("atlas_retry.cli") / "demo_project" / "script") as script:
-            overrides: dict[str, object] = {"agent.backend": agent}
-            if agent == REPLAY:
-                overrides["agent.path"] = str(script)
-            asked = RunOptions(order=Order(ai_fix=True, overrides=overrides))
-            opened = opened_with(root, asked, own)
-            with on as shown:
-                shown.write(_opening(root, missing, agent))
-                outcome = run_one(opened, asked, shown)
-                shown.write(outcome_summary(outcome, with_commands=False))
-                shown.write(_last_lines(outcome, missing, environ, agent))
+        root = project(folder, own, gates=PYTHON_ALONE if missing else None)
+        with on as shown:
+            shown.write(_opening(root, missing, agent))
+            outcome = play(root, own, agent, shown)
+            shown.write(_last_lines(outcome, missing, environ, agent))
     return exit_code_of(outcome.verdict)
+
+
+def play(root: Path, environ: Mapping[str, str], agent: str, shown: Printer) -> Outcome:
+    """Retry the scratch project, shown up to the summary."""
+    with as_file(files("atlas_retry.cli") / "demo_project" / "script") as script:
+        overrides: dict[str, object] = {"agent.backend": agent}
+        if agent == REPLAY:
+            overrides["agent.path"] = str(script)
+        asked = RunOptions(order=Order(ai_fix=True, overrides=overrides))
+        outcome = run_one(opened_with(root, asked, environ), asked, shown)
+    shown.write(outcome_summary(outcome, with_commands=False))
+    return outcome
 
 
 def _check_agent(backend: str, environ: Mapping[str, str]) -> None:
@@ -77,7 +83,8 @@ def _check_agent(backend: str, environ: Mapping[str, str]) -> None:
         raise AgentError(f"{unavailable.error}: nothing was tried", remedy=unavailable.remedy)
 
 
-def _project(folder: Path, environ: Mapping[str, str], *, gates: str | None) -> Path:
+def project(folder: Path, environ: Mapping[str, str], *, gates: str | None) -> Path:
+    """Make the scratch project; `gates` replaces its configuration."""
     root = folder / "ledger"
     with as_file(files("atlas_retry.cli") / "demo_project" / "project") as source:
         shutil.copytree(source, root, ignore=shutil.ignore_patterns("__pycache__"))
@@ -95,7 +102,7 @@ def _opening(root: Path, missing: Sequence[str], agent: str) -> Iterator[Line]:
     yield f"A scratch project in {root}: two functions, an unused import, a wrong type, a bug.", ""
     if missing:
         yield f"{', '.join(missing)} not found: the tests are its only gate.", ""
-        yield from command_lines("for all of them", "uvx 'atlas-retry[demo]' demo")
+        yield from command_lines("for all of its gates", installing(*missing))
     is_replay = agent == REPLAY
     who = "its agent replays two recorded attempts" if is_replay else f"its agent is {agent}"
     yield from command_lines(who, "atlas retry . --ai-fix")
@@ -104,11 +111,11 @@ def _opening(root: Path, missing: Sequence[str], agent: str) -> Iterator[Line]:
 
 ALL_GATES = """\
 What happened: the formatter and ruff's own fixer cost nothing; the first
-attempt fixed the type but not the test; the second was given the error, and
-fixed it."""
+attempt changed the test instead of the code, so the test was put back; the
+second was told so, and fixed the code."""
 ONLY_TESTS = """\
-What happened: the first attempt did not fix the test; the second was given the
-error, and fixed it."""
+What happened: the first attempt changed the test instead of the code, so the
+test was put back; the second was told so, and fixed the code."""
 
 
 def _last_lines(

@@ -90,7 +90,7 @@ def of_attempt(run: Outcome, attempt: Attempt) -> tuple[Finding, ...]:
         Finding(
             answer=answer,
             seen=seen,
-            fate=_fate(answer, seen, attempt),
+            fate=_fate(answer, seen, run, attempt),
             level=_level(answer, seen, run),
             command=_command(seen, run, attempt),
         )
@@ -132,7 +132,7 @@ def _fate_of_change(answer: AnswerWord, seen: Violation | Held) -> str:
     return f"held for a person, and {need}"
 
 
-def _fate(answer: AnswerWord, seen: Violation | Held, attempt: Attempt) -> str:
+def _fate(answer: AnswerWord, seen: Violation | Held, run: Outcome, attempt: Attempt) -> str:
     match answer:
         case AnswerWord.REFUSED if seen.path in (left.path for left in attempt.left):
             return "refused, and still there: atlas cannot restore it"
@@ -148,9 +148,11 @@ def _fate(answer: AnswerWord, seen: Violation | Held, attempt: Attempt) -> str:
     if not isinstance(seen, Held):
         return "noted"
     passed = attempt.validation is not None and attempt.validation.success
-    need = "pass without it" if passed else "fail even with it"
+    is_past = run.verdict.is_green and not attempt.kept
+    without = "pass without it"
+    need = without if passed else "fail even with it"
     needs = {None: "were not tried with it", True: "pass only with it", False: need}
-    return f"held and restored, and the gates {needs[seen.needed]}"
+    return f"held and restored, and the gates {without if is_past else needs[seen.needed]}"
 
 
 def _command(seen: Violation | Held, run: Outcome, attempt: Attempt) -> str:

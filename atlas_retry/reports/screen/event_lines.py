@@ -26,6 +26,8 @@ from atlas_retry.reports.screen.lines import MAX_MESSAGE_CHARS, Line, names_of, 
 from atlas_retry.text.units import bounded, counted, first_few, seconds, usd
 
 MAX_STEP_CHARS, DIAGNOSIS_LINES, MAX_LEFT_OUT = 74, 6, 3
+MIN_SHOWN_MS = 2000
+"""Shorter runs besides the validations are told by their results alone."""
 
 
 def lines_of(event: Event, *, verbosity: int = 0) -> Iterator[Line]:
@@ -50,7 +52,7 @@ def lines_of(event: Event, *, verbosity: int = 0) -> Iterator[Line]:
             yield "", ""
             yield event.message, "head"
         case TransportRetried() | AnswerRetried() | GateRanAgain():
-            yield f"  {event.message}", "dim" if isinstance(event, GateRanAgain) else "warn"
+            yield from _again(event, verbosity)
         case ViolationsFound():
             yield from _violations(event)
         case AgentActivity() | AgentReplied():
@@ -60,6 +62,15 @@ def lines_of(event: Event, *, verbosity: int = 0) -> Iterator[Line]:
         case WorkspaceFinished():
             style = "good" if event.outcome.verdict.is_green else "bad"
             yield f"{headline(event.outcome)} [{event.number} of {event.total}]", style
+
+
+def _again(
+    event: TransportRetried | AnswerRetried | GateRanAgain, verbosity: int
+) -> Iterator[Line]:
+    if not isinstance(event, GateRanAgain):
+        yield f"  {event.message}", "warn"
+    elif verbosity > 0 or event.duration_ms >= MIN_SHOWN_MS:
+        yield f"  {event.message}", "dim"
 
 
 def _violations(event: ViolationsFound) -> Iterator[Line]:

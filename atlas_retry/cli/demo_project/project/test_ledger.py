@@ -10,7 +10,7 @@ class TestLedger(unittest.TestCase):
         self.assertEqual(ledger.total([1, 2, 3]), 6)
 
     def test_average_keeps_the_fraction(self) -> None:
-        self.assertEqual(ledger.average([1, 2]), 1.5)
+        self.assertEqual(ledger.average([0, 3]), 1.5)
 
     def test_average_of_nothing_is_nothing(self) -> None:
         self.assertEqual(ledger.average([]), 0)
