@@ -1,4 +1,4 @@
-"""Write the generated parts of the documentation: keys, rules, schemas.
+"""Write the generated parts of the documentation: keys, rules, schemas, how atlas is installed.
 
 tests/test_docs.py fails if a file differs from `documents`.
 """
@@ -22,6 +22,66 @@ from atlas_retry.guard import beside, sources
 from atlas_retry.guard.decides import TABLE
 
 HERE = Path(__file__).parent
+PUBLISHED = False
+"""Whether the package index has atlas. `make docs` makes the pages install it from there."""
+CLONE = "path/to/clone"
+INSTALLING = {
+    "first": (
+        """\
+See it work, with no key and no cost (Linux, Python 3.11 or newer, git 2.34 or newer, make):
+
+```sh
+git clone REPOSITORY atlas && cd atlas
+make demo    # the main job, end to end: installs what it needs into .venv, then takes seconds
+make test    # the tests: about ten minutes on two cores
+```
+
+What a machine lacks (node, user namespaces) skips the tests that need it, with the reason and what
+brings it.
+""",
+        """\
+See it work, with no key and no cost (Linux, Python 3.11 or newer, git 2.34 or newer):
+
+```sh
+uvx 'atlas-retry[demo]' demo
+```
+""",
+    ),
+    "path": (
+        """
+Write the path with a slash (`./atlas`): without one, installers look up that name in their index,
+where it is another project.
+""",
+        "",
+    ),
+    "recipes": (
+        """\
+The package index does not have atlas yet: until it does, install it from a repository that the
+runner can read, by `pip install "atlas-retry @ git+URL@COMMIT"`.
+""",
+        """\
+Change only the version. From your own repository: `pip install "atlas-retry @ git+URL@COMMIT"`.
+""",
+    ),
+    "upgrade": (
+        """\
+```text
+git -C path/to/clone pull
+uv tool install --reinstall path/to/clone     # or: pipx install --force path/to/clone
+atlas --version
+atlas config check                            # names keys that this version does not know
+```
+""",
+        """\
+```text
+uv tool upgrade atlas-retry                   # or: pipx upgrade atlas-retry
+atlas --version
+atlas config check                            # names keys that this version does not know
+```
+""",
+    ),
+}
+"""Parts of pages by their marks: from a clone, and from the index."""
 KEYS_HEAD = """\
 # Configuration
 
@@ -64,7 +124,7 @@ gate), else 3.
 """
 
 
-def documents() -> dict[Path, str]:
+def documents(*, published: bool = PUBLISHED) -> dict[Path, str]:
     """Every generated file, whole."""
     guard, costs = HERE / "guard-reference.md", HERE / "costs.md"
     return {
@@ -74,7 +134,21 @@ def documents() -> dict[Path, str]:
         HERE / "report.schema.json": json.dumps(all_documents.schema(), indent=2) + "\n",
         guard: _between(guard.read_text(encoding="utf-8"), "rules", "".join(_rules())),
         costs: _between(costs.read_text(encoding="utf-8"), "prices", "".join(_prices())),
+        **_installing(published=published),
     }
+
+
+def _installing(*, published: bool) -> dict[Path, str]:
+    """The pages that install atlas, from a clone of its sources or from the package index."""
+    pages = {}
+    for path in (HERE.parent / "README.md", *sorted(HERE.glob("*.md"))):
+        before = text = path.read_text(encoding="utf-8")
+        for mark, parts in INSTALLING.items():
+            if f"<!-- {mark} -->" in text:
+                text = _between(text, mark, parts[published])
+        if before != text or CLONE in text:
+            pages[path] = text.replace(CLONE, "atlas-retry") if published else text
+    return pages
 
 
 def _between(text: str, mark: str, content: str) -> str:
