@@ -124,7 +124,7 @@ def test_undo_keeps_edits_made_after_the_gates_and_names_them(project: Project) 
     done = atlas(project, "undo")
     assert done.code == 1
     assert re.match(
-        r"not undone: the gates of \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC; still different: calc.py\n",
+        r"partly undone: the gates of \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC; still different: calc.py\n",
         done.out,
     )
     assert "edited since, so not changed: calc.py" in done.out
@@ -223,5 +223,5 @@ def test_a_run_and_its_undo_name_a_repository_that_stays(project: Project) -> No
     assert (done.code, done.out.count("made repositories, which stay: sub/.git")) == (1, 1)
     undone = atlas(project, "undo")
     assert undone.code == 1
-    assert undone.out.startswith("partly undone: run ")
+    assert undone.out.startswith("not undone: run ")
     assert "sub/.git" in undone.out.splitlines()[0]

@@ -91,8 +91,8 @@ def restoration_text(
         lines[0] += ", except ignored files that are in no snapshot"
     if done.differs:
         how_far = "partly" if done.changed or done.git else "not"
-        names = first_few(map(printable, done.differs), MAX_DIFFERING)
-        lines = [f"{how_far} {headline}; still different: {names}"]
+        unlike = first_few(map(printable, done.differs), MAX_DIFFERING)
+        lines = [f"{how_far} {headline}; still different: {unlike}"]
     for names, what in (
         (done.ended, "ended"),
         (done.changed, "restored"),
