@@ -86,13 +86,7 @@ def restoration_text(
 
     `others` are restored files that no agent had changed.
     """
-    lines = ["not everything could be restored" if done.lost else headline]
-    if done.unheld and not done.lost:
-        lines[0] += ", except ignored files that are in no snapshot"
-    if done.differs:
-        how_far = "partly" if done.changed or done.git else "not"
-        unlike = first_few(map(printable, done.differs), MAX_DIFFERING)
-        lines = [f"{how_far} {headline}; still different: {unlike}"]
+    lines = [_how_far(done, headline)]
     for names, what in (
         (done.ended, "ended"),
         (done.changed, "restored"),
@@ -110,6 +104,16 @@ def restoration_text(
         lines += labelled("redo" if name == START else "go back", f"atlas pick {row.id} {HELD}")
     lines += _taking_edited(row, done, name)
     return "\n".join(lines) + "\n"
+
+
+def _how_far(done: Restored, headline: str) -> str:
+    if done.differs:
+        how_far = "partly" if done.changed or done.git else "not"
+        unlike = first_few(map(printable, done.differs), MAX_DIFFERING)
+        return f"{how_far} {headline}; still different: {unlike}"
+    if done.lost:
+        return "not everything could be restored"
+    return f"{headline}, except ignored files that are in no snapshot" if done.unheld else headline
 
 
 def _taking_edited(row: RunRow, done: Restored, name: str) -> tuple[str, ...]:
