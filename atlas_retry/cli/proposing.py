@@ -261,10 +261,13 @@ def _summary(tried: Sequence["TriedGate"], proposal: "Proposal", verbose: int) -
     yield f"wrote {CONFIGURATION_FILES[0]}"
     every = [("gate", "why", "tried", "time"), *map(_row, tried)]
     first, _, *last = (max(map(len, column)) for column in zip(*every, strict=True))
-    room = min(shutil.get_terminal_size().columns, 120) - sum(last) - 2 * MARGINS
+    room = min(shutil.get_terminal_size((120, 24)).columns, 120) - sum(last) - 2 * MARGINS
     gate = min(room * 3 // 5, first)
     cells = ((bounded(row[0], gate), bounded(row[1], room - gate), *row[2:]) for row in every)
     yield from (f"  {line}" for line in aligned([*cells]).splitlines())
+    for choice in proposal.choices:
+        if choice.obstacle:
+            yield f"warning: left out, as a comment: {choice.run}: {choice.obstacle}"
     yield from proposal.notes
     yield from _details(proposal) if verbose else ()
     if proposal.rest_of_ci:

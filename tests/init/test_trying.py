@@ -147,7 +147,7 @@ def test_a_target_that_installs_nothing_replaces_one_that_does(
     write(root, "Makefile", f"cov:\n\t{target}\ntest:\n\ttrue unittest\n")
     write(root, ".github/workflows/ci.yml", CI.format(line="make cov"))
     text = written(root, environ)
-    assert "    # Left out here: it installs something: pip install coverage." in text
+    assert "    # Left out here: it installs something: pip install coverage" in text
     assert '    - run: "make test"' in text
 
 

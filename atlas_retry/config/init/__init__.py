@@ -165,7 +165,7 @@ def _listed(
     active = any(choice.obstacle is None for choice in listed)
     yield f"  {key}:" if active else f"  # {key}:"
     for choice in listed:
-        idle = "" if choice.obstacle is None else f"Left out here: {choice.obstacle}."
+        idle = "" if choice.obstacle is None else f"Left out here: {choice.obstacle}"
         said = (f"{choice.reason}.", choice.note, idle)
         yield from _comment(filter(None, said), "    ")
         mark = "# " if idle else ""
@@ -225,4 +225,6 @@ def _mapping(proposed: Proposed, names: Mapping[str, str], folder: str) -> Seque
 def _comment(sentences: Iterable[str], indent: str) -> Iterator[str]:
     for sentence in sentences:
         shown = "".join(c if c.isprintable() else " " for c in sentence)
-        yield from (f"{indent}# {line}" for line in wrap(shown, 96 - len(indent)))
+        yield from (
+            f"{indent}# {line}" for line in wrap(shown, 96 - len(indent), break_on_hyphens=False)
+        )
