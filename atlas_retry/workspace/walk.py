@@ -8,7 +8,7 @@ import stat
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from msgspec import Struct, field
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.files import CACHE, CACHES, TEMPORARY, Attributes, Stat, Unheld, stat_of
 from atlas_retry.workspace.git import GitError, git, special_rules, split
+from atlas_retry.workspace.place import folders_above
 
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 """Flags to open a folder whose files are read by name."""
@@ -104,18 +105,13 @@ def scan(
     whether to visit a folder. Folders come before their content, so that files near the root are
     held first if there are too many ignored files.
     """
-    taken = Scan()
-    seen = _Seen(set(listing("")), listing) if listing else None
     inside = avoid is not None and avoid.is_relative_to(root)
     apart = avoid.relative_to(root).as_posix() if avoid and inside else None
-
-    def is_wanted(folder: str) -> bool:
-        return folder != apart and enter(folder)
-
+    walk = _Walk(f"{root}/", listing, lambda folder: folder != apart and enter(folder))
     waiting = deque([_Folder(prefix="")])
     while waiting:
-        waiting.extend(_look_into(f"{root}/", waiting.popleft(), seen, is_wanted, taken))
-    return taken
+        waiting.extend(walk.visit(waiting.popleft()))
+    return walk.scan
 
 
 def without_git(root: Path, avoid: Path) -> Scan:
@@ -123,95 +119,118 @@ def without_git(root: Path, avoid: Path) -> Scan:
     return scan(root, None, avoid=avoid, enter=lambda path: path.rpartition("/")[2] not in CACHES)
 
 
-class _Seen:
-    """Files that git sees, and the folders above them; nested repositories are added on entry."""
+class _Walk:
+    """One walk. What git sees in a nested repository is known on entry."""
 
-    def __init__(self, paths: set[str], listing: Listing) -> None:
-        self.paths: set[str] = set()
-        self.folders: set[str] = set()
+    def __init__(
+        self, base: str, listing: Listing | None, is_wanted: Callable[[str], bool]
+    ) -> None:
+        self.scan = Scan()
+        self._base = base
         self._listing = listing
-        self._add(paths)
+        self._is_wanted = is_wanted
+        self._seen: set[str] = set()
+        self._with_seen: set[str] = set()
+        """The folders above what git sees."""
+        self._list("")
 
-    def _add(self, paths: Collection[str]) -> None:
-        self.paths.update(paths)
-        for folder in {path.rpartition("/")[0] for path in paths}:
-            above = folder
-            while above and above not in self.folders:
-                self.folders.add(above)
-                above = above.rpartition("/")[0]
+    def _list(self, prefix: str) -> None:
+        if self._listing:
+            new = {prefix + path for path in self._listing(prefix)}
+            self._seen |= new
+            self._with_seen |= folders_above(new) | {prefix[:-1]}
 
-    def enter(self, folder: str) -> None:
-        """List files if `folder` (without final `/`) is a nested repository."""
-        if f"{folder}/" in self.paths or folder in self.paths:
-            self._add({f"{folder}/{path}" for path in self._listing(f"{folder}/")})
-            self.folders.add(folder)
+    def visit(self, folder: _Folder) -> Iterator[_Folder]:
+        """Record what is in a folder; yields the folders in it."""
+        inside = list[str]()
+        try:
+            there = os.open(self._base + folder.prefix, FOLDER)
+            try:
+                inside = self._record(folder, there)
+            finally:
+                os.close(there)
+        except OSError as error:
+            self.scan.left_out[folder.prefix] = why(error)
+        for path in inside:
+            yield from self._entered(path, folder)
 
+    def _record(self, folder: _Folder, there: int) -> list[str]:
+        """Record an open folder and its files; returns the folders in it. Raises OSError.
 
-def _look_into(
-    base: str,
-    folder: _Folder,
-    seen: _Seen | None,
-    is_wanted: Callable[[str], bool],
-    scan: Scan,
-) -> Iterator[_Folder]:
-    try:
-        there = os.open(base + folder.prefix, FOLDER)
-    except OSError as error:
-        scan.left_out[folder.prefix] = why(error)
-        return
-    try:
-        folders = _note_inside(there, folder, seen, scan)
-    finally:
-        os.close(there)
-    for name in folders:
-        if is_wanted(folder.prefix + name):
-            yield from _enter(base, folder.prefix + name, folder, seen, scan)
-
-
-def _note_inside(there: int, folder: _Folder, seen: _Seen | None, scan: Scan) -> list[str]:
-    """Record the entries of an open folder; returns the names of the folders there.
-
-    Stat data are read by name in the open folder, which saves the lookup of whole paths.
-    """
-    noted, folders = _noted(scan), list[str]()
-    inside = _listed(there, folder, scan)
-    for entry in inside:
-        path = folder.prefix + entry.name
-        if entry.name == ".git":
-            _note_nested(path, scan)
-        elif entry.name == TEMPORARY:
-            scan.leftovers.append(path)
-        elif entry.is_dir(follow_symlinks=False):
-            folders.append(entry.name)
+        Stat data are read by name in the open folder, which saves the lookup of whole paths.
+        """
+        scan, status = self.scan, os.fstat(there)
+        with os.scandir(there) as found:
+            entries = sorted(found, key=lambda entry: entry.name)
+        if folder.ignored and (reason := _why_not_enter(entries, scan)):
+            scan.left_out[folder.prefix] = reason
+            return []
+        if folder.prefix:
+            scan.folders[folder.prefix[:-1]] = stat_of(status)
+            _note_attributes(folder.prefix[:-1], status, 1, scan)
         else:
-            _note_entry(entry, path, folder, seen, scan)
-    if folder.prefix and not folders and _noted(scan) == noted:
-        scan.empty.append(folder.prefix[:-1])
-    return folders
+            scan.owner = _owner(status)
+        if folder.prefix and all(entry.name == TEMPORARY for entry in entries):
+            scan.empty.append(folder.prefix[:-1])
+        return [*self._record_inside(folder, entries)]
 
+    def _record_inside(self, folder: _Folder, entries: "list[os.DirEntry[str]]") -> Iterator[str]:
+        """Record the files among the entries of an open folder; yields the folders."""
+        for entry in entries:
+            path = folder.prefix + entry.name
+            if entry.name == ".git":
+                if folder.prefix:
+                    self.scan.left_out[path] = NESTED
+            elif entry.name == TEMPORARY:
+                self.scan.leftovers.append(path)
+            elif entry.is_dir(follow_symlinks=False):
+                yield path
+            else:
+                self._record_file(entry, path, folder)
 
-def _listed(there: int, folder: _Folder, scan: Scan) -> "list[os.DirEntry[str]]":
-    """Entries of an open folder, which is recorded; none if it is left out."""
-    try:
-        status = os.fstat(there)
-        with os.scandir(there) as entries:
-            inside = sorted(entries, key=lambda entry: entry.name)
-    except OSError as error:
-        scan.left_out[folder.prefix] = why(error)
-        return []
-    if folder.ignored and (reason := _why_not_enter(inside, scan)):
-        scan.left_out[folder.prefix] = reason
-        return []
-    if folder.prefix:
-        scan.folders[folder.prefix[:-1]] = stat_of(status)
-        _note_attributes(folder.prefix[:-1], status, 1, scan)
-    else:
-        scan.owner = _owner(status)
-    return inside
+    def _record_file(self, entry: "os.DirEntry[str]", path: str, folder: _Folder) -> None:
+        scan, ignored = self.scan, self._listing is not None and path not in self._seen
+        if ignored and folder.cache:
+            scan.left_out[folder.cache] = CACHE
+            return
+        try:
+            status = entry.stat(follow_symlinks=False)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            scan.left_out[path] = why(error)
+            return
+        if reason := _why_not_hold(status, scan, ignored=ignored):
+            scan.left_out[path] = reason
+            scan.unheld[path] = (status.st_size, status.st_mtime_ns)
+            return
+        if ignored:
+            scan.ignored_bytes += status.st_size
+            scan.ignored.add(path)
+        scan.files[sys.intern(path)] = stat_of(status)
+        _note_attributes(path, status, status.st_nlink, scan)
 
+    def _entered(self, path: str, above: _Folder) -> Iterator[_Folder]:
+        """The folder at a path, if it is to be visited."""
+        if not self._is_wanted(path):
+            return
+        if f"{path}/" in self._seen or path in self._seen:
+            self._list(f"{path}/")
+        ignored = self._listing is not None and path not in self._with_seen
+        name = path.rpartition("/")[2]
+        cache = above.cache or (f"{path}/" if name in CACHES else None)
+        if not (cache and ignored):
+            yield _Folder(prefix=f"{path}/", ignored=ignored, cache=cache)
+            return
+        self.scan.left_out[cache] = CACHE
+        if name in KEPT_IN_CACHES:
+            self._record_kept(_Folder(prefix=f"{path}/"), KEPT_IN_CACHES[name])
 
-def _noted(scan: Scan) -> int:
-    return len(scan.files) + len(scan.left_out)
+    def _record_kept(self, folder: _Folder, kept: Collection[str]) -> None:
+        with suppress(OSError), os.scandir(self._base + folder.prefix) as found:
+            for entry in found:
+                if entry.name in kept:
+                    self._record_file(entry, folder.prefix + entry.name, folder)
 
 
 def _why_not_enter(inside: Collection["os.DirEntry[str]"], scan: Scan) -> str | None:
@@ -228,64 +247,6 @@ def is_ignored(reason: str) -> bool:
 def why(error: OSError) -> str:
     """The reason why a file cannot be held."""
     return f"{UNREADABLE}: {error.strerror}"
-
-
-def _note_nested(path: str, scan: Scan) -> None:
-    if path != ".git":
-        scan.left_out[path] = NESTED
-
-
-def _enter(
-    base: str, path: str, above: _Folder, seen: _Seen | None, scan: Scan
-) -> Iterator[_Folder]:
-    if seen is None:
-        yield _Folder(prefix=f"{path}/")
-        return
-    seen.enter(path)
-    ignored, name = path not in seen.folders, path.rpartition("/")[2]
-    cache = above.cache or (f"{path}/" if name in CACHES else None)
-    if cache and ignored:
-        scan.left_out[cache] = CACHE
-        _note_kept(base, path, KEPT_IN_CACHES.get(name, ()), scan)
-    else:
-        yield _Folder(prefix=f"{path}/", ignored=ignored, cache=cache)
-
-
-def _note_kept(base: str, folder: str, names: Iterable[str], scan: Scan) -> None:
-    """Record these small files of a cache folder, which is not walked."""
-    for path in (f"{folder}/{name}" for name in names):
-        with suppress(OSError):
-            status = os.lstat(base + path)
-            if stat.S_ISREG(status.st_mode) and not _why_not_hold(status, scan, ignored=True):
-                scan.ignored_bytes += status.st_size
-                scan.ignored.add(path)
-                scan.files[sys.intern(path)] = stat_of(status)
-
-
-def _note_entry(
-    entry: "os.DirEntry[str]", path: str, folder: _Folder, seen: _Seen | None, scan: Scan
-) -> None:
-    ignored = seen is not None and path not in seen.paths
-    if ignored and folder.cache:
-        scan.left_out[folder.cache] = CACHE
-        return
-    try:
-        status = entry.stat(follow_symlinks=False)
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        scan.left_out[path] = why(error)
-        return
-    is_plain = stat.S_ISREG(status.st_mode) and status.st_size <= MAX_FILE_BYTES and not ignored
-    if not is_plain and (reason := _why_not_hold(status, scan, ignored=ignored)):
-        scan.left_out[path] = reason
-        scan.unheld[path] = (status.st_size, status.st_mtime_ns)
-        return
-    if ignored:
-        scan.ignored_bytes += status.st_size
-        scan.ignored.add(path)
-    scan.files[sys.intern(path)] = stat_of(status)
-    _note_attributes(path, status, status.st_nlink, scan)
 
 
 def _note_attributes(path: str, status: os.stat_result, names: int, scan: Scan) -> None:
