@@ -24,7 +24,8 @@ from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.git import GitError, git
 from atlas_retry.workspace.gitfacts import facts_since, git_facts, settings
 from atlas_retry.workspace.gittrace import ZERO, AgentsGit, RefUpdate, clear, read_trace
-from atlas_retry.workspace.snapshot.store import GitFile, read_state
+from atlas_retry.workspace.snapshot.git_state import place_of, put_back_file, set_refs
+from atlas_retry.workspace.snapshot.store import read_state
 
 _BEFORE = "git-before.json"
 _SYMBOLIC, _CONFIG, _USER, _STASH = "ref: ", "config:", "user:", "refs/stash"
@@ -299,15 +300,8 @@ def repair(ws: Workspace, folder: Path) -> tuple[str, ...]:
         state_dir.replace_file(head, os.fsencode(f"{was}\n"))
         done.append("HEAD")
     if "unreadable" in facts_since(ws.root, before.facts, environ=ws.environ):
-        held = read_state(ws, before.snapshot).git
-        for owner, base, path in (
-            ("common", ws.common_dir, "config"),
-            ("own", ws.git_dir, "config.worktree"),
-        ):
-            file = held.get(f"{owner}/{path}")
-            if place.look(base, path) != (file and file.entry):
-                _put(base, path, file)
-                done.append(path)
+        held, files = read_state(ws, before.snapshot), ("common/config", "own/config.worktree")
+        done += [name.partition("/")[2] for name in files if put_back_file(ws, held, name)]
     return tuple(done)
 
 
@@ -354,10 +348,7 @@ def _undo_head(ws: Workspace, turn: GitTurn, wanted: set[str]) -> Iterator[str]:
     was = turn.before.facts.get("HEAD")
     if "HEAD" not in wanted or was is None:
         return
-    if was.startswith(_SYMBOLIC):
-        git("symbolic-ref", "HEAD", was.removeprefix(_SYMBOLIC), cwd=ws.root, env=ws.environ)
-    else:
-        git("update-ref", "--no-deref", "HEAD", was, cwd=ws.root, env=ws.environ)
+    set_refs(ws, {"HEAD": was})
     there = turn.now.get("HEAD", "").removeprefix(_SYMBOLIC).removeprefix("refs/heads/")
     yield f"HEAD is restored; to go there again: git switch --detach {shlex.quote(there)}"
 
@@ -373,17 +364,8 @@ def _undo_refs(ws: Workspace, turn: GitTurn, wanted: set[str]) -> Iterator[str]:
             (ws.common_dir / name).unlink(missing_ok=True)
             target = turn.before.facts.get(name, ZERO)
         if target != value:
-            _set_ref(ws, name, target)
+            set_refs(ws, {name: target})
             yield _kept(name, value)
-
-
-def _set_ref(ws: Workspace, name: str, target: str) -> None:
-    asked: tuple[str, ...] = ("update-ref", "--no-deref", name, target)
-    if target.startswith(_SYMBOLIC):
-        asked = ("symbolic-ref", name, target.removeprefix(_SYMBOLIC))
-    elif target == ZERO:
-        asked = ("update-ref", "--no-deref", "-d", name)
-    git(*asked, cwd=ws.root, env=ws.environ)
 
 
 def _before_the_agent(name: str, value: str, did: AgentsGit, before: GitFacts) -> str:
@@ -479,34 +461,23 @@ def _set(ws: Workspace, key: str, values: Collection[str], scopes: Sequence[str]
 
 def _undo_files(ws: Workspace, before: GitBefore, wanted: set[str], folder: Path) -> Iterator[str]:
     """Restore hooks and what is in `info`; what was there is copied to the attempt's folder."""
-    held = read_state(ws, before.snapshot).git
+    held = read_state(ws, before.snapshot)
     files = (name for name in sorted(wanted) if name.startswith((*_FILES, _STATE)))
-    bases = ("common", ws.common_dir), ("own", ws.git_dir)
-    for (label, base), name in product(bases, files):
-        path = name.removeprefix(_STATE)
-        file = held.get(f"{label}/{path}")
-        if place.look(base, path) != (file and file.entry):
-            again = _copied(base, path, folder / "refused" / path)
-            _put(base, path, file)
-            yield f"{base / path} is restored{again}"
+    for owner, fact in product(("common", "own"), files):
+        name = f"{owner}/{fact.removeprefix(_STATE)}"
+        base, path = place_of(ws, name)
+        was = place.read(base, path)
+        if put_back_file(ws, held, name):
+            yield f"{base / path} is restored{_copied(was, base / path, folder / 'refused' / path)}"
 
 
-def _put(base: Path, path: str, file: GitFile | None) -> None:
-    if file:
-        place.put(base, path, file.entry, file.content)
-    else:
-        place.remove(base, path)
-
-
-def _copied(base: Path, name: str, copy: Path) -> str:
-    """Copy a file, and say how to take it again; empty if there is none."""
-    content = place.read(base, name)
+def _copied(content: bytes | None, file: Path, copy: Path) -> str:
+    """Copy what a file was, and say how to take it again; empty if there was none."""
     if content is None:
         return ""
     copy.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     copy.write_bytes(content)
-    both = " ".join(shlex.quote(str(path)) for path in (copy, base / name))
-    return f"; to take it again: cp {both}"
+    return f"; to take it again: cp {shlex.quote(str(copy))} {shlex.quote(str(file))}"
 
 
 def plain(name: str) -> str:

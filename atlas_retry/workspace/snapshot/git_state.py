@@ -12,6 +12,7 @@ from atlas_retry.workspace import place
 from atlas_retry.workspace.discovery import Workspace, head_in, refs_in
 from atlas_retry.workspace.git import GitError, git
 from atlas_retry.workspace.gitfacts import PLAIN, git_files, ref_files
+from atlas_retry.workspace.gittrace import ZERO
 from atlas_retry.workspace.listing import staged
 from atlas_retry.workspace.snapshot.store import TreeState, read_blobs, read_state
 
@@ -201,7 +202,7 @@ def moved_git(ws: Workspace, snapshot_id: str) -> dict[str, tuple[Path, ...]]:
     state = read_state(ws, snapshot_id)
     moved: dict[str, list[Path]] = {}
     for name in sorted({*state.git, *dict(git_files(ws.git_dir, ws.common_dir))}):
-        base, path = _place_of(ws, name)
+        base, path = place_of(ws, name)
         fact = _fact_of(name)
         held = state.git.get(name)
         if fact not in _NOT_OURS and place.look(base, path) != (held and held.entry):
@@ -216,16 +217,25 @@ def moved_git(ws: Workspace, snapshot_id: str) -> dict[str, tuple[Path, ...]]:
 _NOT_OURS = frozenset({"", "stash", "state:ORIG_HEAD", "info/refs"})
 
 
+def put_back_file(ws: Workspace, state: TreeState, name: str) -> bool:
+    """Have one of git's own files, `own/...` or `common/...`, as in a snapshot, or have none.
+
+    Returns whether it was different. Raises OSError.
+    """
+    (base, path), held = place_of(ws, name), state.git.get(name)
+    if place.look(base, path) == (held and held.entry):
+        return False
+    if held:
+        place.put(base, path, held.entry, held.content)
+    else:
+        place.remove(base, path)
+    return True
+
+
 def _put_files(ws: Workspace, state: TreeState, wanted: Collection[str]) -> Iterator[str]:
-    held = {name: file for name, file in state.git.items() if _fact_of(name) in wanted}
-    now = (name for name, _ in git_files(ws.git_dir, ws.common_dir))
-    for name in {name for name in now if _fact_of(name) in wanted} - held.keys():
-        place.remove(*_place_of(ws, name))
-        yield _fact_of(name)
-    for name, file in held.items():
-        base, path = _place_of(ws, name)
-        if place.look(base, path) != file.entry:
-            place.put(base, path, file.entry, file.content)
+    now = dict(git_files(ws.git_dir, ws.common_dir))
+    for name in (*(now.keys() - state.git.keys()), *state.git):  # new ones may be in the way
+        if _fact_of(name) in wanted and put_back_file(ws, state, name):
             yield _fact_of(name)
 
 
@@ -239,25 +249,32 @@ def _fact_of(name: str) -> str:
     return _FACTS.get(name) or (f"state:{path}" if owner == "own" else "")
 
 
-def _place_of(ws: Workspace, name: str) -> tuple[Path, str]:
+def place_of(ws: Workspace, name: str) -> tuple[Path, str]:
+    """Where a file of `git_files` is: a git directory, and the path in it."""
     owner, _, path = name.partition("/")
     return (ws.git_dir if owner == "own" else ws.common_dir), path
 
 
 def _put_refs(ws: Workspace, state: TreeState, wanted: Collection[str]) -> Iterator[str]:
-    """Restore refs through git, which knows how it stores them."""
-    held = {k: ref for k, ref in _held_refs(state).items() if k in wanted}
-    there = {k: ref for k, ref in _refs_now(ws).items() if k in wanted}
-    gone = there.keys() - held.keys()
-    moved = {name: value for name, value in held.items() if there.get(name) != value}
-    plain = {name: oid for name, oid in moved.items() if not oid.startswith(_SYMBOLIC)}
+    held, there = _held_refs(state), _refs_now(ws)
+    moved = [name for name in {*held, *there} & {*wanted} if held.get(name) != there.get(name)]
+    set_refs(ws, {name: held.get(name, ZERO) for name in moved})
+    yield from moved
+
+
+def set_refs(ws: Workspace, values: Mapping[str, str]) -> None:
+    """Set refs through git, which knows how it stores them. Raises GitError.
+
+    A value is an id, `ref: ` and the target, or `ZERO` for a ref that is deleted.
+    """
+    links = {name for name, value in values.items() if value.startswith(_SYMBOLIC)}
+    gone = {name for name, value in values.items() if value == ZERO}
     # first deletions: a ref may be in the way of another one below or above it
     _update(ws, [f"delete {name}\0\0" for name in gone])
-    _update(ws, [f"update {name}\0{oid}\0\0" for name, oid in plain.items()])
-    for name in moved.keys() - plain.keys():
-        target = moved[name].removeprefix(_SYMBOLIC)
+    _update(ws, [f"update {name}\0{values[name]}\0\0" for name in values.keys() - links - gone])
+    for name in links:
+        target = values[name].removeprefix(_SYMBOLIC)
         git("symbolic-ref", name, target, cwd=ws.root, env=ws.environ)
-    yield from (*gone, *moved)
 
 
 def _update(ws: Workspace, orders: Collection[str]) -> None:

@@ -21,7 +21,7 @@ from atlas_retry.workspace.discovery import Workspace, refs_in
 from atlas_retry.workspace.git import GitError, git, lined
 from atlas_retry.workspace.gitfacts import ref_files
 from atlas_retry.workspace.place import make_folder
-from atlas_retry.workspace.snapshot.git_state import put_back_index
+from atlas_retry.workspace.snapshot.git_state import put_back_file, put_back_index
 from atlas_retry.workspace.snapshot.store import TreeState, read_blobs, read_state
 from atlas_retry.workspace.walk import NESTED
 
@@ -203,8 +203,8 @@ def rebuild(ws: Workspace, snapshot_id: str) -> bool:
     with place.refusing(f"{ws.common_dir} cannot be restored"):
         (git_dir / "refs").mkdir(parents=True)
         _give_back(store, git_dir / "objects")
-        for name, file in state.git.items():
-            place.put(git_dir, name.partition("/")[2], file.entry, file.content)
+        for name in state.git:
+            put_back_file(ws, state, name)
         put_back_index(ws, state, None)
     return True
 
