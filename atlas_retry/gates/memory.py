@@ -27,8 +27,8 @@ from atlas_retry.patterns import words
 from atlas_retry.reading import read_text
 from atlas_retry.state_dir import replace_file
 from atlas_retry.text.globs import Globs
-from atlas_retry.workspace.discovery import common_dir_of, git_dir_of
 from atlas_retry.workspace.files import CACHES, Stat, is_settled, unsettled
+from atlas_retry.workspace.git import common_dir_of, git_dir_of
 from atlas_retry.workspace.outside import listed, stamp
 from atlas_retry.workspace.place import read
 from atlas_retry.workspace.snapshot.look import MAX_READ_BYTES, Look

@@ -18,7 +18,15 @@ from atlas_retry.errors import WorkspaceError
 from atlas_retry.model import WorkspaceFacts
 from atlas_retry.reading import read_file, read_start
 from atlas_retry.state_dir import folder, key_of
-from atlas_retry.workspace.git import GitError, check_version, git, split, user_environment
+from atlas_retry.workspace.git import (
+    GitError,
+    check_version,
+    common_dir_of,
+    git,
+    git_dir_of,
+    split,
+    user_environment,
+)
 
 STATES = {
     "MERGE_HEAD": "a merge",
@@ -130,29 +138,6 @@ def places_of(path: Path, env: Mapping[str, str]) -> tuple[Path, Path]:
         where = "a bare repository" if bare == "true" else "inside a git directory"
         raise WorkspaceError(f"{path} is {where}: there is no work tree", remedy="git worktree add")
     return (path / up).resolve(), Path(git_dir)
-
-
-def git_dir_of(root: Path) -> Path:
-    """The git directory of the work tree at `root`; a linked worktree names it in a `.git` file.
-
-    Source: gitrepository-layout(5). Raises GitError.
-    """
-    there = root / ".git"
-    if there.is_dir():
-        return there.resolve()
-    with suppress(OSError):
-        key, _, path = os.fsdecode(read_file(there)).rstrip("\n").partition(": ")
-        if key == "gitdir":
-            return (root / path).resolve()
-    raise GitError(f"{root} is not the top of a work tree under git", status=None)
-
-
-def common_dir_of(git_dir: Path) -> Path:
-    """The directory that linked worktrees share. Source: gitrepository-layout(5), `commondir`."""
-    pointer = git_dir / "commondir"
-    if not pointer.is_file():
-        return git_dir
-    return (git_dir / os.fsdecode(read_file(pointer).rstrip(b"\n"))).resolve()
 
 
 def refs_in(files: Mapping[str, bytes]) -> dict[str, str]:

@@ -8,7 +8,6 @@ pager, editor, signature or login program, and no network. The only exception is
 import os
 import re
 import shlex
-import stat
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
@@ -18,7 +17,7 @@ from pathlib import Path
 from atlas_retry.errors import UsageError, WorkspaceError
 from atlas_retry.patterns import regex
 from atlas_retry.process import Command, captured
-from atlas_retry.reading import read_start
+from atlas_retry.reading import read_file
 
 MINIMUM = (2, 31)
 """GIT_CONFIG_COUNT came with 2.31 (Git release notes)."""
@@ -51,8 +50,6 @@ _ONLINE = {"GIT_ALLOW_PROTOCOL": "file:git:http:https:ssh"}
 _DIFFS = frozenset({"diff", "diff-files", "diff-index", "diff-tree"})
 _FILTERS = frozenset({"add", "apply", "commit", "diff-files", "diff-index", "status", "worktree"})
 """Commands that may compare or write files of the work tree."""
-_READS_RULES = _FILTERS | {"check-ignore", "ls-files", "clean", "stash", "update-index"}
-"""Commands that read these files of the work tree."""
 _FILTERING = frozenset({"--filters", "--stdin-paths"})
 """Options with which a command converts files."""
 _SUBMODULES = frozenset({"diff-files", "diff-index", "status"})
@@ -118,8 +115,6 @@ def git(
     is_ours = "GIT_CONFIG_NOSYSTEM" in env  # without anybody's configuration
     if may_filter and not checks_out and not is_ours:
         env |= _without_filters(cwd, env)
-    if verb in _READS_RULES:
-        _refuse(next(special_in(cwd), None))
     argv = ("git", *_ALWAYS, *_with_options(verb, arguments))
     command = Command(
         argv=argv, cwd=cwd, env=env, stdin=stdin, timeout_s=_TIMEOUT_S, keep_daemons=True
@@ -142,15 +137,11 @@ class _Patience:
     def progress(self, index: int, last_line: str, elapsed_s: float) -> None:  # noqa: ARG002
         if self._command and elapsed_s > _LONG_S:
             command, self._command = self._command, None
-            _refuse(waited_for(command.cwd, command.env))
+            if special := waited_for(command.cwd, command.env):
+                why = f"{special} is no regular file, and git would wait for it"
+                raise WorkspaceError(why, remedy=f"rm {shlex.quote(str(special))}")
 
     def ended(self, index: int, completed: object) -> None: ...
-
-
-def _refuse(special: Path | None) -> None:
-    if special:
-        why = f"{special} is no regular file, and git would wait for it"
-        raise WorkspaceError(why, remedy=f"rm {shlex.quote(str(special))}")
 
 
 def _with_options(verb: str, arguments: Sequence[str]) -> tuple[str, ...]:
@@ -270,65 +261,61 @@ def _program(path: str | None) -> str | None:
     return shutil.which("git", path=path)
 
 
+def git_dir_of(root: Path) -> Path:
+    """The git directory of the work tree at `root`; a linked worktree names it in a `.git` file.
+
+    Source: gitrepository-layout(5). Raises GitError.
+    """
+    there = root / ".git"
+    if there.is_dir():
+        return there.resolve()
+    with suppress(OSError):
+        key, _, path = os.fsdecode(read_file(there)).rstrip("\n").partition(": ")
+        if key == "gitdir":
+            return (root / path).resolve()
+    raise GitError(f"{root} is not the top of a work tree under git", status=None)
+
+
+def common_dir_of(git_dir: Path) -> Path:
+    """The directory that linked worktrees share. Source: gitrepository-layout(5), `commondir`."""
+    pointer = git_dir / "commondir"
+    if not pointer.is_file():
+        return git_dir
+    return (git_dir / os.fsdecode(read_file(pointer).rstrip(b"\n"))).resolve()
+
+
 RULES = (".gitignore", ".gitattributes", ".gitmodules")
 """The files of a work tree that steer git."""
 _OF_USER = (".gitconfig", ".config/git/config", ".config/git/ignore", ".config/git/attributes")
-_MAX_GITFILE_BYTES = 4096
-
-
-def special_in(folder: Path, names: Collection[str] = RULES) -> Iterator[Path]:
-    """Ignore files of a folder that are no files, among these names."""
-    for name in {*RULES}.intersection(names):
-        path = folder / name
-        if path.exists() and not path.is_file() and not path.is_dir():
-            yield path
 
 
 def special_rules(root: Path, skipped: Collection[str] = ()) -> Iterator[Path]:
-    """Those of a whole tree, except in folders with these names and in git's own."""
+    """Those of a whole tree that are no files, except in folders with these names and in git's."""
     for folder, folders, files in os.walk(root):
         folders[:] = {*folders}.difference(skipped, (".git",))
-        yield from special_in(Path(folder), files)
+        rules = (Path(folder, name) for name in {*RULES}.intersection(files))
+        yield from (path for path in rules if path.exists() and not path.is_file())
 
 
 def waited_for(cwd: Path, environ: Mapping[str, str]) -> Path | None:
     """What a git that was started here may be waiting for; None if there is nothing of the kind."""
-    git_dir = Path(environ["GIT_DIR"]) if "GIT_DIR" in environ else _git_dir(cwd)
-    of_git = map(_fifos, (git_dir, _common(git_dir))) if git_dir else ()
+    git_dirs = (Path(environ["GIT_DIR"]),) if "GIT_DIR" in environ else _git_dirs(cwd)
     of_user = (Path(environ.get("HOME", "/")) / name for name in _OF_USER)
-    own = filter(_is_fifo, of_user)
-    return next(chain(own, *of_git, special_rules(cwd)), None)
+    fifos = filter(Path.is_fifo, chain(of_user, *map(_files_in, git_dirs)))
+    return next(chain(fifos, special_rules(cwd)), None)
 
 
-def _git_dir(cwd: Path) -> Path | None:
+def _git_dirs(cwd: Path) -> tuple[Path, ...]:
     for folder in (cwd, *cwd.parents):
-        place = folder / ".git"
-        if place.is_dir():
-            return place
-        if place.exists():
-            return folder / _pointed(place, "gitdir: ")
-    return None
+        with suppress(GitError):
+            own = git_dir_of(folder)
+            return own, common_dir_of(own)
+    return ()
 
 
-def _common(git_dir: Path) -> Path:
-    return git_dir / _pointed(git_dir / "commondir", "")
-
-
-def _pointed(file: Path, prefix: str) -> str:
-    with suppress(OSError):
-        return os.fsdecode(read_start(file, _MAX_GITFILE_BYTES)).removeprefix(prefix).strip()
-    return ""
-
-
-def _fifos(git_dir: Path) -> Iterator[Path]:
-    """The FIFOs of a git directory, objects left out."""
+def _files_in(git_dir: Path) -> Iterator[Path]:
+    """The files of a git directory, objects left out."""
     for folder, folders, files in os.walk(git_dir):
         if Path(folder).name == "objects":
             folders[:] = ("info",)
-        yield from filter(_is_fifo, (Path(folder) / name for name in files))
-
-
-def _is_fifo(path: Path) -> bool:
-    with suppress(OSError):
-        return stat.S_ISFIFO(path.stat().st_mode)
-    return False
+        yield from (Path(folder) / name for name in files)

@@ -12,8 +12,15 @@ from pathlib import Path
 from atlas_retry.digests import sha256_of
 from atlas_retry.model import GitFacts
 from atlas_retry.reading import read_file, read_start
-from atlas_retry.workspace.discovery import STATES, common_dir_of, git_dir_of, refs_in
-from atlas_retry.workspace.git import GitError, git, split, user_environment
+from atlas_retry.workspace.discovery import STATES, refs_in
+from atlas_retry.workspace.git import (
+    GitError,
+    common_dir_of,
+    git,
+    git_dir_of,
+    split,
+    user_environment,
+)
 from atlas_retry.workspace.listing import staged
 
 MAX_HASHED_BYTES = 16 << 20

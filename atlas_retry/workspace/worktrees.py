@@ -14,11 +14,16 @@ from atlas_retry.state_dir import alone, folder, key_of
 from atlas_retry.workspace.discovery import (
     NotARepositoryError,
     Workspace,
-    common_dir_of,
     open_workspace,
     places_of,
 )
-from atlas_retry.workspace.git import GitError, commit_id, git, user_environment
+from atlas_retry.workspace.git import (
+    GitError,
+    commit_id,
+    common_dir_of,
+    git,
+    user_environment,
+)
 from atlas_retry.workspace.locking import holder
 
 _NAME = regex(r"[A-Za-z0-9_][A-Za-z0-9_-]*")

@@ -15,10 +15,9 @@ from pathlib import Path
 from msgspec import Struct
 
 from atlas_retry.digests import sha256_of
-from atlas_retry.reading import read_start
 from atlas_retry.workspace import place
 from atlas_retry.workspace.discovery import Workspace, refs_in
-from atlas_retry.workspace.git import GitError, git, lined
+from atlas_retry.workspace.git import GitError, git, git_dir_of, lined
 from atlas_retry.workspace.gitfacts import ref_files
 from atlas_retry.workspace.place import make_folder
 from atlas_retry.workspace.snapshot.git_state import put_back_file, put_back_index
@@ -29,7 +28,7 @@ MAX_COPIED_BYTES = 200 << 20
 KEPT_S = 30 * 86_400.0
 """Objects that the repository has dropped longer ago are let go, as git's own reflog does."""
 _IDS = ("HEAD", "MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD")
-_GITFILE, _MAX_GITFILE_BYTES = "info/gitfile", 4096
+_GITFILE = "info/gitfile"
 _NOT_OBJECTS = ("info", "tmp_")
 
 
@@ -58,11 +57,8 @@ def _repositories(ws: Workspace, state: TreeState) -> Iterator[Path]:
 
 def _git_dir(place: Path) -> Path:
     """The git directory itself, to which the file `.git` of a submodule leads."""
-    if place.is_dir():
-        return place
-    with suppress(OSError):
-        head, _, target = os.fsdecode(read_start(place, _MAX_GITFILE_BYTES)).partition("gitdir: ")
-        return place if head else place.parent / target.strip()
+    with suppress(GitError):
+        return git_dir_of(place.parent) if place.name == ".git" else place
     return place
 
 
@@ -86,7 +82,7 @@ def _pinned(ws: Workspace, place: Path) -> str:
             target.parent.mkdir(parents=True, exist_ok=True)
             with suppress(FileExistsError, FileNotFoundError):
                 target.hardlink_to(objects / name)
-        if git_dir != ws.common_dir:
+        if place != ws.common_dir:
             _copy_state(place, git_dir, store)
     except OSError as error:
         if error.errno == errno.EXDEV:
