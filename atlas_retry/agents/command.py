@@ -56,14 +56,35 @@ def calling(
         if not line:
             return _NO_COMMAND.reply
         emit(AgentActivity(text=line))
-        done = process.run(_command(line, request, env))
-        answer = Path(request.scratch) / (answer_file or "")
+        scratch, prompt = Path(request.scratch), request.prompt.encode("utf-8", "replace")
+        (scratch / "prompt.md").write_bytes(prompt)
+        values = {
+            "prompt_file": str(scratch / "prompt.md"),
+            "workspace": request.workspace,
+            "scratch": request.scratch,
+        }
+        shell_line = _PLACEHOLDER.sub(lambda name: shlex.quote(values[name[1]]), line)
+        command = process.Command(
+            argv=("/bin/sh", "-c", shell_line),
+            cwd=Path(request.workspace),
+            env={**env, **gittrace.variables(scratch)},
+            stdin=prompt,
+            timeout_s=request.timeout_s,
+            idle_timeout_s=request.idle_timeout_s,
+            log_dir=scratch / "agent",
+        )
+        done = process.run(command)
+        answer = scratch / (answer_file or "")
         output = read(read_text(answer) if answer.is_file() else done.stdout.text)
         status = _status(done)
+        printed = last_lines(done.stderr.text) or last_lines(done.stdout.text)
+        error = " ".join(filter(None, (done.error or f"exit {done.exit_code}:", printed)))
+        if status is ReplyStatus.UNAVAILABLE:
+            error = f"the agent's command could not start: {error}"
         return AgentReply(
             status=status,
             summary=output.words.strip()[-MAX_SUMMARY_CHARS:],
-            error=None if status is ReplyStatus.DONE else _error(done),
+            error=None if status is ReplyStatus.DONE else error,
             remedy=remedy if status is ReplyStatus.UNAVAILABLE else None,
             gave_up=gave_up(output.words),
             session_id=output.session_id,
@@ -79,26 +100,6 @@ def check(settings: AgentSettings, environ: Mapping[str, str]) -> Unavailable | 
     return nested(environ) or (None if settings.command else _NO_COMMAND)
 
 
-def _command(line: str, request: AgentRequest, env: Mapping[str, str]) -> process.Command:
-    scratch = Path(request.scratch)
-    prompt = request.prompt.encode("utf-8", "replace")
-    (scratch / "prompt.md").write_bytes(prompt)
-    values = {
-        "prompt_file": str(scratch / "prompt.md"),
-        "workspace": request.workspace,
-        "scratch": request.scratch,
-    }
-    return process.Command(
-        argv=("/bin/sh", "-c", _PLACEHOLDER.sub(lambda name: shlex.quote(values[name[1]]), line)),
-        cwd=Path(request.workspace),
-        env={**env, **gittrace.variables(scratch)},
-        stdin=prompt,
-        timeout_s=request.timeout_s,
-        idle_timeout_s=request.idle_timeout_s,
-        log_dir=scratch / "agent",
-    )
-
-
 def _status(done: Completed) -> ReplyStatus:
     match done.ended:
         case Ended.NOT_STARTED:
@@ -111,11 +112,3 @@ def _status(done: Completed) -> ReplyStatus:
             return ReplyStatus.DONE
         case _:
             return ReplyStatus.FAILED
-
-
-def _error(done: Completed) -> str:
-    printed = last_lines(done.stderr.text) or last_lines(done.stdout.text)
-    why = " ".join(filter(None, (done.error or f"exit {done.exit_code}:", printed)))
-    if _status(done) is ReplyStatus.UNAVAILABLE:
-        return f"the agent's command could not start: {why}"
-    return why

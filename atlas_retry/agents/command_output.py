@@ -67,17 +67,17 @@ def _words(one: _Printed) -> str | None:
 
 def _all_usd(printed: str, texts: Iterable[str], objects: Iterable[_Printed]) -> float | None:
     """The cost of all objects, else that in the text; None if one object gives it twice."""
-    costs = [*map(_costs_usd, objects)]
-    if any(len(usd) > 1 for usd in costs) or any(given_twice(text, *_COST_KEYS) for text in texts):
+    known: list[float] = []
+    for one in objects:
+        costs = [cost for path in _COSTS if isinstance(cost := value_at(one, path), int | float)]
+        if len(costs) > 1:
+            return None
+        known += costs
+    if any(given_twice(text, *_COST_KEYS) for text in texts):
         return None
-    known = [*chain.from_iterable(costs)]
-    in_text = _COST_IN_TEXT.findall(printed)
-    return sum(known) if known else float(in_text[-1]) if in_text else None
-
-
-def _costs_usd(one: _Printed) -> list[float]:
-    costs = (value_at(one, path) for path in _COSTS)
-    return [max(0.0, cost) for cost in costs if isinstance(cost, int | float)]
+    in_text = [] if known else _COST_IN_TEXT.findall(printed)[-1:]
+    usd = [max(0.0, float(cost)) for cost in (*known, *in_text)]
+    return sum(usd) if usd else None
 
 
 def _counts(one: _Printed) -> Iterator[object]:

@@ -102,14 +102,35 @@ def _patches(folder: Path) -> tuple[Path, ...]:
 def _replay(step: Path, request: AgentRequest, emit: Emit, env: Mapping[str, str]) -> AgentReply:
     root = Path(request.workspace)
     reply = _reply_in(step / REPLY) or AgentReply(status=ReplyStatus.DONE)
-    copied = _copy_files(step / FILES, root)
-    deleted = _delete(step / DELETE, root)
-    for path in (*copied, *deleted):
-        emit(AgentActivity(text=f"{'Write' if path in copied else 'Delete'} {path}"))
+    touched: list[str] = []
+    files, listing = step / FILES, step / DELETE
+    for source in sorted(files.rglob("*")):
+        path = source.relative_to(files)
+        # installers compile the sources of scripts in packages
+        is_folder = source.is_dir() and not source.is_symlink()
+        if is_folder or "__pycache__" in path.parts:
+            continue
+        target = _inside(root, path.as_posix())
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.unlink(missing_ok=True)
+        shutil.copy(source, target, follow_symlinks=False)  # old times would hide it from `make`
+        emit(AgentActivity(text=f"Write {path.as_posix()}"))
+        touched.append(path.as_posix())
+    deleted = listing.read_text("utf-8", "surrogateescape") if listing.is_file() else ""
+    for name in deleted.splitlines():
+        _inside(root, name).unlink()
+        emit(AgentActivity(text=f"Delete {name}"))
+        touched.append(name)
     for patch in _patches(step) if step.is_dir() else (step,):
         emit(AgentActivity(text=f"Patch {patch.name}"))
-        _apply(patch, root, env)
-    return replace(reply, touched=reply.touched or (*copied, *deleted))
+        # In a repository `git apply` silently skips paths outside the current directory, relative
+        # to the root; without a repository, paths are relative to the current directory.
+        asked = ("apply", "--whitespace=nowarn", str(patch.absolute()))
+        try:
+            git(*asked, cwd=root, env={**env, "GIT_DIR": os.devnull})
+        except GitError as error:
+            raise ScriptError(f"{patch.name}: {error.message}") from error
+    return replace(reply, touched=reply.touched or tuple(touched))
 
 
 def _reply_in(file: Path) -> AgentReply | None:
@@ -123,48 +144,9 @@ def _reply_in(file: Path) -> AgentReply | None:
     return msgspec.json.decode(msgspec.json.encode(fields), type=AgentReply)
 
 
-def _copy_files(files: Path, root: Path) -> tuple[str, ...]:
-    # Installers compile the sources of scripts in packages.
-    every = (f for f in files.rglob("*") if "__pycache__" not in f.relative_to(files).parts)
-    sources = sorted(f for f in every if not _is_folder(f))
-    paths = tuple(source.relative_to(files).as_posix() for source in sources)
-    for source, path in zip(sources, paths, strict=True):
-        target = _inside(root, path)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.unlink(missing_ok=True)
-        shutil.copy(source, target, follow_symlinks=False)  # old times would hide it from `make`
-    return paths
-
-
-def _is_folder(path: Path) -> bool:
-    return path.is_dir() and not path.is_symlink()
-
-
-def _delete(listing: Path, root: Path) -> tuple[str, ...]:
-    if not listing.is_file():
-        return ()
-    paths = tuple(listing.read_text("utf-8", "surrogateescape").splitlines())
-    for path in paths:
-        _inside(root, path).unlink()
-    return paths
-
-
 def _inside(root: Path, path: str) -> Path:
     """Path of a file in the workspace. Raises ScriptError if a link or `..` leads outside."""
     target = root / path
     if not target.parent.resolve().is_relative_to(root.resolve()) or target.name in ("", ".."):
         raise ScriptError(f"{path} is outside the workspace")
     return target
-
-
-def _apply(patch: Path, root: Path, env: Mapping[str, str]) -> None:
-    """Apply a patch to the files, without the index.
-
-    In a repository `git apply` silently skips paths outside the current directory, relative to
-    the root; without a repository, paths are relative to the current directory.
-    """
-    asked = ("apply", "--whitespace=nowarn", str(patch.absolute()))
-    try:
-        git(*asked, cwd=root, env={**env, "GIT_DIR": os.devnull})
-    except GitError as error:
-        raise ScriptError(f"{patch.name}: {error.message}") from error

@@ -8,13 +8,14 @@ import tokenize
 import tomllib
 from collections import Counter
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import PurePosixPath
 from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from atlas_retry.agents.anthropic.wire import Edit, FixedFile
+from atlas_retry.agents.anthropic.wire import FixedFile
 from atlas_retry.patterns import regex
 from atlas_retry.source import definitions, language_of, parse
 
@@ -50,25 +51,19 @@ class Text(Struct, frozen=True, kw_only=True):
 
 def read_text(source: bytes, *, is_python: bool) -> Text | None:
     """The text of a file; None if it is binary."""
-    mark, encoding = next(((m, e) for m, e in _MARKS if source.startswith(m)), (b"", ""))
+    mark, encoding = next(((m, e) for m, e in _MARKS if source.startswith(m)), (b"", "utf-8"))
     body = source[len(mark) :]
     if not mark and b"\0" in source:
         return None
-    encoding = encoding or (_declared(source) if is_python else "utf-8")
+    if not mark and is_python:
+        with suppress(SyntaxError):  # declared, as of PEP 263
+            encoding, _ = tokenize.detect_encoding(io.BytesIO(source).readline)
     try:
         return Text(text=body.decode(encoding), encoding=encoding, mark=mark)
     except (UnicodeDecodeError, LookupError):
         if encoding != "utf-8":
             return None
         return Text(text=body.decode("latin-1"), encoding="latin-1")  # lossless
-
-
-def _declared(source: bytes) -> str:
-    """Encoding that a Python file declares (PEP 263)."""
-    try:
-        return tokenize.detect_encoding(io.BytesIO(source).readline)[0].removesuffix("-sig")
-    except SyntaxError:
-        return "utf-8"
 
 
 MAX_BYTES: Final = 1 << 20
@@ -142,9 +137,8 @@ def checked(file: FixedFile, source: bytes | None) -> Write:
         raise CheckError(f"cannot be written as {old.encoding}: {error.reason}") from error
     _must_be(len(content) <= MAX_BYTES, "is larger than 1 MiB")
     if content != source:
-        for check in _CHECKS:
-            check(file, new.plain, old.plain)
-        _parses(file.path, content, source)
+        _must_be_whole(file, new.plain, old.plain)
+        _must_parse(file.path, content, source)
     return Write(path=file.path, content=content)
 
 
@@ -154,70 +148,56 @@ def _must_be(condition: bool, otherwise: str) -> None:  # noqa: FBT001 - an asse
 
 
 def _new_text(file: FixedFile, old: Text) -> str:
-    if file.edits:
-        _must_be(file.action == "modify", "has edits, which only modify takes")
-        _must_be(file.content is None, "has both content and edits: one of them")
-        return _edited(old, file.edits)
-    if file.content is None:
-        raise CheckError("has neither content nor edits")
-    plain = _ENDING.sub("\n", file.content)
-    is_ended = not old.text or old.plain.endswith("\n")
-    if is_ended and plain:
-        plain = plain.removesuffix("\n") + "\n"
-    return plain.replace("\n", old.ending)
-
-
-def _edited(source: Text, edits: tuple[Edit, ...]) -> str:
-    text = source.text
-    for number, edit in enumerate(edits, 1):
-        old, new = (
-            lines.replace("\r\n", "\n").replace("\n", source.ending)
-            for lines in (edit.old, edit.new)
+    if not file.edits:
+        if file.content is None:
+            raise CheckError("has neither content nor edits")
+        plain = _ENDING.sub("\n", file.content)
+        if plain and (not old.text or old.plain.endswith("\n")):
+            plain = plain.removesuffix("\n") + "\n"
+        return plain.replace("\n", old.ending)
+    _must_be(file.action == "modify", "has edits, which only modify takes")
+    _must_be(file.content is None, "has both content and edits: one of them")
+    text = old.text
+    for number, edit in enumerate(file.edits, 1):
+        before, after = (
+            lines.replace("\r\n", "\n").replace("\n", old.ending) for lines in (edit.old, edit.new)
         )
-        times = text.count(old) if old else 0
-        if times != 1:
-            raise CheckError(
-                f"edit {number}: its old text occurs {times} times in the file, not once; "
-                "take the lines as the file has them, white space included, and enough of them"
-            )
-        text = text.replace(old, new)
+        times = text.count(before) if before else 0
+        _must_be(
+            times == 1,
+            f"edit {number}: its old text occurs {times} times in the file, not once; "
+            "take the lines as the file has them, white space included, and enough of them",
+        )
+        text = text.replace(before, after)
     return text
 
 
-def _not_empty(file: FixedFile, text: str, _: str) -> None:
-    may = file.action == "create" and PurePosixPath(file.path).name in _MAY_BE_EMPTY
-    _must_be(bool(text.strip()) or may, "is empty; the action to remove a file is delete")
-
-
-def _no_markup(file: FixedFile, text: str, old: str) -> None:
-    suffix = PurePosixPath(file.path).suffix
-    if suffix not in _PROSE:
-        fenced = _FENCED.match(text) and not _FENCED.match(old)
-        _must_be(not fenced, "is wrapped in a Markdown fence: send only the file content")
-    if suffix not in _DIFFS:
-        is_diff = _DIFF.search(text) and not _DIFF.search(old)
-        _must_be(not is_diff, "is a diff: the whole new content is wanted, or edits")
-
-
-def _nothing_left_out(_: FixedFile, text: str, old: str) -> None:
+def _must_be_whole(file: FixedFile, text: str, old: str) -> None:
+    """Refuse a text that is no content of a file, or only a part of it."""
+    place = PurePosixPath(file.path)
+    is_marker = file.action == "create" and place.name in _MAY_BE_EMPTY
+    _must_be(bool(text.strip()) or is_marker, "is empty; the action to remove a file is delete")
+    is_fenced = _FENCED.match(text) and not _FENCED.match(old) and place.suffix not in _PROSE
+    _must_be(not is_fenced, "is wrapped in a Markdown fence: send only the file content")
+    is_diff = _DIFF.search(text) and not _DIFF.search(old) and place.suffix not in _DIFFS
+    _must_be(not is_diff, "is a diff: the whole new content is wanted, or edits")
     marks = set(_LEFT_OUT.findall(text)) - set(_LEFT_OUT.findall(old))
-    if marks:
-        shown = min(marks).strip()
-        raise CheckError(f"leaves something out ({shown!r}): the whole content is wanted, or edits")
-    more = text.count(_REDACTED) > old.count(_REDACTED)
+    left_out = min(marks, default="").strip()
     _must_be(
-        not more, f"holds {_REDACTED}...], a redacted secret: change the lines around it by edits"
+        not marks, f"leaves something out ({left_out!r}): the whole content is wanted, or edits"
     )
-
-
-def _not_a_fragment(file: FixedFile, text: str, old: str) -> None:
-    """Refuse a whole file that lost half of its lines: it is cut, or only the changed part."""
+    _must_be(
+        text.count(_REDACTED) <= old.count(_REDACTED),
+        f"holds {_REDACTED}...], a redacted secret: change the lines around it by edits",
+    )
+    # a whole file that lost half of its lines: it is cut, or only the changed part
     before, after = old.count("\n"), text.count("\n")
-    if file.edits or before < MIN_FRAGMENT_LINES:
+    is_short = before >= MIN_FRAGMENT_LINES and after < before * FRAGMENT_SHARE
+    if file.edits or not is_short:
         return
     had, has = _names(file.path, old), _names(file.path, text)
     gone = len(had - has)
-    if after < before * FRAGMENT_SHARE and (gone > len(had) / 2 or not had):
+    if gone > len(had) / 2 or not had:
         what = f"{gone} of {len(had)} definitions are gone" if had else "most of it is gone"
         raise CheckError(
             f"is a fragment: {after} of {before} lines, {what}; "
@@ -229,15 +209,7 @@ def _names(path: str, text: str) -> set[str]:
     return {scope.name for scope in definitions(path, text.encode("utf-8", "replace"))}
 
 
-_CHECKS: Final[tuple[Callable[[FixedFile, str, str], None], ...]] = (
-    _not_empty,
-    _no_markup,
-    _nothing_left_out,
-    _not_a_fragment,
-)
-
-
-def _parses(path: str, content: bytes, source: bytes | None) -> None:
+def _must_parse(path: str, content: bytes, source: bytes | None) -> None:
     """Refuse a file with syntax errors, unless it had as many before."""
     language = language_of(path, content)
     fault = _fault(path, content)

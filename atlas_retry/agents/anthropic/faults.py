@@ -84,25 +84,23 @@ def of_status(refusal: "anthropic.APIStatusError") -> ApiFault:
     is_final = refusal.error_code in _NEVER
     # the server can forbid a retry, as in the official SDKs
     may_repeat = not is_final and headers.get("x-should-retry") != "false"
+    if _REDIRECT <= status < _CLIENT:
+        remedy = "set ANTHROPIC_BASE_URL to the API's address"
+    elif status == _CLIENT:
+        named = (remedy for words, remedy in _BY_TEXT if words in message.casefold())
+        remedy = next(named, _REMEDIES[_CLIENT])
+    else:
+        usual = unavailable.OVERLOADED if status >= _SERVER else _REMEDIES[_CLIENT]
+        remedy = _REMEDIES.get(status, usual)
     retry_after_s = None
     with suppress(ValueError):  # a date (RFC 9110 §10.2.3) is not read
         retry_after_s = max(float(headers.get("retry-after", "")), 0.0)
     return ApiFault(
         error=one_line(f"{status} {kind} {message}", limit=600),
-        remedy=_SPEND_LIMIT if is_final else _remedy(status, message.casefold()),
+        remedy=_SPEND_LIMIT if is_final else remedy,
         is_transient=may_repeat and (status in _TRANSIENT or status >= _SERVER),
         retry_after_s=retry_after_s,
     )
-
-
-def _remedy(status: int, message: str) -> str:
-    if _REDIRECT <= status < _CLIENT:
-        return "set ANTHROPIC_BASE_URL to the API's address"
-    usual = unavailable.OVERLOADED if status >= _SERVER else _REMEDIES[_CLIENT]
-    by_status = _REMEDIES.get(status, usual)
-    if status != _CLIENT:
-        return by_status
-    return next((remedy for words, remedy in _BY_TEXT if words in message), by_status)
 
 
 def broken_connection(why: str) -> ApiFault:

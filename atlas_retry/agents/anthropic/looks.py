@@ -162,12 +162,14 @@ def write_all(root: Path, writes: Sequence[Write]) -> tuple[str, ...]:
 
     Each is written by a rename. Before raising OSError it restores the files already written.
     """
+    mask = os.umask(0)  # for new files
+    os.umask(mask)
     written: list[tuple[str, bytes | None, StoredFile]] = []
     for write in writes:
         old = place.read(root, write.path)
         if write.content == old:
             continue
-        entry = place.look(root, write.path) or _new_file()
+        entry = place.look(root, write.path) or StoredFile("100644", "", 0o666 & ~mask)
         try:
             _put(root, write.path, write.content, entry)
         except OSError:
@@ -184,10 +186,3 @@ def _put(root: Path, path: str, content: bytes | None, entry: StoredFile) -> Non
         place.remove(root, path)
     else:
         place.put(root, path, entry, content)
-
-
-def _new_file() -> StoredFile:
-    """A new file with permissions by the user's umask."""
-    mask = os.umask(0)
-    os.umask(mask)
-    return StoredFile("100644", "", 0o666 & ~mask)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import Final
+from typing import Final, cast
 
 import msgspec
 from msgspec import Struct, field
@@ -92,7 +92,11 @@ class Talk(Struct, kw_only=True):
         if allowed_usd is not None and (self.line.cost_usd or 0.0) >= allowed_usd > 0:
             raise stopped(f"the cost limit of the attempt is reached: ${allowed_usd:.2f}")
         self._asked += 1
-        turn = self.line.ask(self.question | {"messages": _marked(self.messages)})
+        # the last block is marked for caching, as the next request repeats what is before it
+        *earlier, last = self.messages
+        *blocks, newest = cast("list[Block]", last["content"])
+        marked = last | {"content": [*blocks, newest | _CACHED]}
+        turn = self.line.ask(self.question | {"messages": [*earlier, marked]})
         if fault := of_turn(turn):
             # what one answer lacks the next may have
             raise TurnEndedError(replace(fault.reply, status=ReplyStatus.FAILED))
@@ -126,15 +130,6 @@ def _text(text: str) -> Block:
 def _result(call: Call, content: str, *, is_error: bool) -> Block:
     shown = content.encode("utf-8", "replace").decode()
     return {"type": "tool_result", "tool_use_id": call.id, "content": shown, "is_error": is_error}
-
-
-def _marked(messages: list[Block]) -> list[Block]:
-    """The messages with the last block marked for caching, as the next request repeats them."""
-    *earlier, last = messages
-    content = last["content"]
-    if not isinstance(content, list):
-        return messages
-    return [*earlier, last | {"content": [*content[:-1], content[-1] | _CACHED]}]
 
 
 MAX_FILE_TRIES: Final = 3
@@ -185,23 +180,27 @@ class Fixing(Struct, kw_only=True):
     def _checked(self, file: FixedFile, kept: dict[str, Write]) -> Write:
         if file.path in kept:
             raise CheckError("is listed twice: list it once, with all of its changes")
-        if clash := next((path for path in kept if _inside(path, file.path)), None):
-            raise CheckError(f"and {clash} cannot both exist")
+        for path in kept:
+            if path.startswith(f"{file.path}/") or file.path.startswith(f"{path}/"):
+                raise CheckError(f"and {path} cannot both exist")
         return self.check(file)
 
     def _asked_again(self, file: FixedFile, fault: str, kept: dict[str, Write]) -> Write:
         """A corrected file; the others are kept in memory meanwhile."""
-        for number in range(1, MAX_FILE_TRIES + 1):
+        others = f"These files are correct and kept: {', '.join(sorted(kept))}. " if kept else ""
+        for number in range(1, MAX_FILE_TRIES):
             self._report(number, f"{file.path} {fault}")
-            if number == MAX_FILE_TRIES:
-                break
-            self.talk.refuse(_again(file.path, fault, kept))
+            self.talk.refuse(
+                f"{others}This file cannot be written: {file.path} {fault}. "
+                f"Call {ANSWER} with only this file, corrected."
+            )
             try:
                 call = self.talk.answered(ANSWER, partial(written, file=file))
                 file = _only(answer_of(call), file.path)
                 return self._checked(file, kept)
             except CheckError as error:
                 fault = str(error)
+        self._report(MAX_FILE_TRIES, f"{file.path} {fault}")
         raise stopped(
             f"{one_line(file.path)} failed its checks in {MAX_FILE_TRIES} tries, "
             f"so nothing was written: {fault}"
@@ -235,15 +234,3 @@ def _only(answer: FixAnswer, path: str) -> FixedFile:
     if len(files) != 1:
         raise CheckError("must be sent alone, exactly once")
     return files[0]
-
-
-def _again(path: str, fault: str, kept: dict[str, Write]) -> str:
-    others = f"These files are correct and kept: {', '.join(sorted(kept))}. " if kept else ""
-    return (
-        f"{others}This file cannot be written: {path} {fault}. "
-        f"Call {ANSWER} with only this file, corrected."
-    )
-
-
-def _inside(one: str, other: str) -> bool:
-    return one.startswith(f"{other}/") or other.startswith(f"{one}/")

@@ -8,6 +8,7 @@ from typing import Final
 
 import msgspec
 
+from atlas_retry.agents.answers import decoded
 from atlas_retry.agents.anthropic.wire import FixAnswer, FixedFile
 from atlas_retry.patterns import regex
 
@@ -30,9 +31,9 @@ def written(text: str, file: FixedFile | None) -> bytes | None:
     if whole:
         return whole.encode("utf-8", "replace")
     files = []
+    asked = file.path if file and len(blocks) == 1 else None
     for block in blocks:
-        path = _path_in(block["info"], text[: block.start()])
-        path = path or (file.path if file and len(blocks) == 1 else None)
+        path = _path_in(block["info"], text[: block.start()]) or asked
         if path is None:
             return None  # which file it is would be a guess
         action = file.action if file and file.path == path else "modify"
@@ -44,19 +45,13 @@ def written(text: str, file: FixedFile | None) -> bytes | None:
 
 
 def _is_answer(text: str) -> bool:
-    try:
-        document = msgspec.json.decode(text.encode("utf-8", "replace"))
-    except (msgspec.DecodeError, RecursionError):
-        return False
-    return isinstance(document, dict) and document.keys() >= {"success", "files"}
+    keys = (decoded(text, dict[str, object]) or {}).keys()
+    return keys >= {"success", "files"}
 
 
 def _path_in(info: str, before: str) -> str | None:
     """The path of a block: after its language, or alone in the last line before it."""
-    words = info.split()[1:]
-    last = before.rstrip().rpartition("\n")[2] if before.strip() else ""
-    for said in (*words, last.strip("#*:` \t")):
-        name = said.rpartition("=")[2].strip("\"'")
-        if _NAME.fullmatch(name):
-            return name
-    return None
+    last = before.rstrip().rpartition("\n")[2]
+    said = (*info.split()[1:], last.strip("#*:` \t"))
+    names = (words.rpartition("=")[2].strip("\"'") for words in said)
+    return next(filter(_NAME.fullmatch, names), None)

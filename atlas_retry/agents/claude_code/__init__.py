@@ -97,6 +97,11 @@ class _CliCaller(Struct, frozen=True, kw_only=True):
         # a new id must be unused, or the CLI refuses it
         resumed = request.session_id if request.session is Session.RESUME else None
         session_id = resumed or str(uuid.uuid4())
+        # the notes are the same in each attempt, so a resumed conversation has them
+        text = ("" if resumed else project_notes(Path(request.workspace))) + request.prompt
+        if text.lstrip().startswith("/"):
+            # it would run as a command of the CLI, despite `--disable-slash-commands`
+            text = f"The task:\n{text}"
         return process.Command(
             argv=invocation.argv(
                 cli.path,
@@ -107,7 +112,7 @@ class _CliCaller(Struct, frozen=True, kw_only=True):
             ),
             cwd=Path(request.workspace),
             env={**self._env, **gittrace.variables(Path(request.scratch))},
-            stdin=_prompt(request).encode("utf-8", "replace"),
+            stdin=text.encode("utf-8", "replace"),
             timeout_s=request.timeout_s,
             idle_timeout_s=request.idle_timeout_s,
             log_dir=Path(request.scratch) / "claude-code",
@@ -116,14 +121,3 @@ class _CliCaller(Struct, frozen=True, kw_only=True):
 
 def _anew(request: AgentRequest) -> AgentRequest:
     return replace(request, session=Session.NEW, session_id=None, session_cost_usd=0.0)
-
-
-def _prompt(request: AgentRequest) -> str:
-    """The notes, which are the same in each attempt, and the prompt; without notes if resumed.
-
-    Text that starts with a slash would run as a command of the CLI, despite
-    `--disable-slash-commands`.
-    """
-    resumed = request.session is Session.RESUME
-    text = ("" if resumed else project_notes(Path(request.workspace))) + request.prompt
-    return f"The task:\n{text}" if text.lstrip().startswith("/") else text

@@ -50,21 +50,32 @@ def find(path: str | None, environ: Mapping[str, str], env: Mapping[str, str]) -
 
 def locate(path: str | None, environ: Mapping[str, str]) -> str | Unavailable:
     """Absolute path of the CLI: the configured one, else PATH, else the `claude` extra."""
+    searched = _search_path(environ)
     if path:
         home = environ.get("HOME", "")
         wanted = f"{home}{path[1:]}" if path.startswith("~/") else path
-        program = shutil.which(wanted, path=_search_path(environ))
-        return str(Path(program).absolute()) if program else _missing(path, Path(wanted))
-    program = shutil.which("claude", path=_search_path(environ)) or _bundled()
-    return program or Unavailable(
-        error="the Claude Code CLI (claude) is not installed", remedy=_install(environ)
+        if program := shutil.which(wanted, path=searched):
+            return str(Path(program).absolute())
+        if Path(wanted).is_file():
+            error = f"agent.path: {path} is a file that cannot be executed"
+            return Unavailable(
+                error=error, remedy=f"chmod +x {path}, or set agent.path to the program"
+            )
+        remedy = "correct agent.path, or leave it out: then claude is searched on PATH"
+        return Unavailable(error=f"agent.path: no program at {path}", remedy=remedy)
+    if program := shutil.which("claude", path=searched):
+        return program
+    spec = importlib.util.find_spec("claude_agent_sdk")
+    if spec and spec.origin:
+        bundled = shutil.which(str(Path(spec.origin).parent / "_bundled" / "claude"))
+        if bundled:
+            return bundled
+    # a command that works here: by npm if there is one, else into the environment of atlas
+    has_npm = shutil.which("npm", path=searched) is not None
+    return Unavailable(
+        error="the Claude Code CLI (claude) is not installed",
+        remedy=NPM_INSTALL if has_npm else installing(CARRIER),
     )
-
-
-def _install(environ: Mapping[str, str]) -> str:
-    """A command that works here: by npm if there is one, else into the environment of atlas."""
-    has_npm = shutil.which("npm", path=_search_path(environ)) is not None
-    return NPM_INSTALL if has_npm else installing(CARRIER)
 
 
 def log_in(path: str, environ: Mapping[str, str]) -> str:
@@ -73,25 +84,10 @@ def log_in(path: str, environ: Mapping[str, str]) -> str:
     return LOG_IN if is_on_path else f"{shlex.quote(path)}{LOG_IN.removeprefix('claude')}"
 
 
-def _missing(path: str, wanted: Path) -> Unavailable:
-    if wanted.is_file():
-        error = f"agent.path: {path} is a file that cannot be executed"
-        return Unavailable(error=error, remedy=f"chmod +x {path}, or set agent.path to the program")
-    remedy = "correct agent.path, or leave it out: then claude is searched on PATH"
-    return Unavailable(error=f"agent.path: no program at {path}", remedy=remedy)
-
-
 def _search_path(environ: Mapping[str, str]) -> str:
     """PATH without relative entries, which could find programs of the workspace."""
     entries = environ.get("PATH", os.defpath).split(os.pathsep)
     return os.pathsep.join(entry for entry in entries if entry.startswith("/"))
-
-
-def _bundled() -> str | None:
-    spec = importlib.util.find_spec("claude_agent_sdk")
-    if spec is None or spec.origin is None:
-        return None
-    return shutil.which(str(Path(spec.origin).parent / "_bundled" / "claude"))
 
 
 def identify(path: str, env: Mapping[str, str]) -> Cli | Unavailable:

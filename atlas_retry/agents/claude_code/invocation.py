@@ -14,8 +14,8 @@ Measured on 2.1.330, with the reason for each flag:
 - File mentions are off: `@path` in the prompt would be read without a permission check.
 """
 
-from collections.abc import Iterator, Mapping
-from itertools import chain, starmap
+from collections.abc import Mapping
+from itertools import chain
 from typing import Final
 
 import msgspec
@@ -106,7 +106,14 @@ def settings_json(request: AgentRequest) -> bytes:
     programs = dict(chain.from_iterable(map(runners_of, request.commands)))
     named = filter(str.strip, request.commands)
     exact = (line for line in named if "*" not in line)  # a wildcard, which cannot be escaped
-    denied = chain.from_iterable(starmap(_with, programs.items()))
+    denied: list[str] = []
+    for start, options in programs.items():
+        for option in options:  # in every way to give it to the program
+            if len(option) > len("-x"):
+                denied.append(f"{start} *{option}*")
+                continue
+            for given in (f"{start} {option}", f"{start} * {option}"):
+                denied += (given, f"{given} *", f"{given}=*")
     permissions = Permissions(
         deny=(
             *(f"Edit({_anchored(glob, request.workspace)})" for glob in request.protected),
@@ -119,16 +126,6 @@ def settings_json(request: AgentRequest) -> bytes:
         ),
     )
     return msgspec.json.encode(CliSettings(permissions=permissions))
-
-
-def _with(start: str, options: tuple[str, ...]) -> Iterator[str]:
-    """Rules for every way to give a program one of these options."""
-    for option in options:
-        if len(option) > len("-x"):
-            yield f"{start} *{option}*"
-        else:
-            for before in (f"{start} ", f"{start} * "):
-                yield from (f"{before}{option}", f"{before}{option} *", f"{before}{option}=*")
 
 
 def _anchored(glob: str, root: str) -> str:

@@ -41,11 +41,25 @@ _REMEDY_BY_TEXT: Final = (
 )
 """Starts of the CLI's error texts, used if it gives neither status nor fault."""
 _STATUS_IN_TEXT: Final = regex(r"API Error: (\d{3})\b")
+_STOPPED: Final = {
+    Ended.NOT_STARTED: (
+        ReplyStatus.UNAVAILABLE,
+        "the CLI could not be started",
+        "see agent.path",
+    ),
+    Ended.TIMED_OUT: (ReplyStatus.TIMED_OUT, "timed out", None),
+    Ended.IDLE: (ReplyStatus.TIMED_OUT, "timed out", None),
+    Ended.OUTPUT_LIMIT: (ReplyStatus.FAILED, "too much output", None),
+}
+"""Status, usual error and remedy of a CLI that did not end by itself."""
 
 
 def reply_of(request: AgentRequest, transcript: Transcript, done: Completed) -> AgentReply:
     """The reply to `request`; cost and tokens are those of this turn only."""
-    reply = _fault(transcript, done) or AgentReply(status=ReplyStatus.DONE)
+    reply = _without_result(transcript, done)
+    if reply is None and transcript.result:
+        reply = _with_result(transcript, transcript.result, done)
+    reply = reply or AgentReply(status=ReplyStatus.DONE)
     text = (transcript.result and transcript.result.result) or transcript.text
     is_api_error = reply.status is ReplyStatus.UNAVAILABLE
     answer = bytes(transcript.result.structured_output) if transcript.result else b""
@@ -92,33 +106,17 @@ def _with_figures(reply: AgentReply, request: AgentRequest, transcript: Transcri
     )
 
 
-def _fault(transcript: Transcript, done: Completed) -> AgentReply | None:
-    match done.ended:
-        case Ended.NOT_STARTED:
-            error = done.error or "the CLI could not be started"
-            return AgentReply(status=ReplyStatus.UNAVAILABLE, error=error, remedy="see agent.path")
-        case Ended.TIMED_OUT | Ended.IDLE:
-            return _too_late(transcript, done)
-        case Ended.OUTPUT_LIMIT:
-            return AgentReply(status=ReplyStatus.FAILED, error=done.error or "too much output")
-        case _ if transcript.result is None:
-            return _without_result(transcript, done)
-        case _:
-            return _with_result(transcript, transcript.result, done)
-
-
-def _too_late(transcript: Transcript, done: Completed) -> AgentReply:
-    error = done.error or "timed out"
-    if transcript.retries and not transcript.answered:
-        return AgentReply(
-            status=ReplyStatus.UNAVAILABLE,
-            error=f"the API did not answer in {transcript.retries + 1} tries: {error}",
-            remedy=unavailable.OVERLOADED,
-        )
-    return AgentReply(status=ReplyStatus.TIMED_OUT, error=error)
-
-
-def _without_result(transcript: Transcript, done: Completed) -> AgentReply:
+def _without_result(transcript: Transcript, done: Completed) -> AgentReply | None:
+    """The reply if the CLI gave no result, or was stopped; None if it gave one."""
+    if done.ended in _STOPPED:
+        status, usual, remedy = _STOPPED[done.ended]
+        error = done.error or usual
+        if status is ReplyStatus.TIMED_OUT and transcript.retries and not transcript.answered:
+            status, remedy = ReplyStatus.UNAVAILABLE, unavailable.OVERLOADED
+            error = f"the API did not answer in {transcript.retries + 1} tries: {error}"
+        return AgentReply(status=status, error=error, remedy=remedy)
+    if transcript.result:
+        return None
     printed = last_lines(done.stderr.text) or last_lines(done.stdout.text)
     if not transcript.started and done.ended is Ended.EXITED:
         return AgentReply(
@@ -135,7 +133,9 @@ def _without_result(transcript: Transcript, done: Completed) -> AgentReply:
 
 def _with_result(transcript: Transcript, result: Line, done: Completed) -> AgentReply | None:
     if result.is_error is False:
-        if _is_hidden_api_error(result):
+        # a success may be an API error: exit 0, an error text, no output tokens
+        wrote = result.usage and result.usage.output_tokens
+        if not wrote and any(start.match(result.text) for start, _ in _REMEDY_BY_TEXT):
             return _api_fault(transcript, result)
         if done.exit_code == 0:
             return None
@@ -145,12 +145,6 @@ def _with_result(transcript: Transcript, result: Line, done: Completed) -> Agent
     why = one_line(result.text or last_lines(done.stderr.text), limit=600)
     reason = result.terminal_reason or result.subtype or "no reason given"
     return AgentReply(status=ReplyStatus.FAILED, error=why or f"Claude Code stopped: {reason}")
-
-
-def _is_hidden_api_error(result: Line) -> bool:
-    """Whether a success is an API error: exit 0, an error text, no output tokens."""
-    wrote = bool(result.usage and result.usage.output_tokens)
-    return not wrote and any(start.match(result.text) for start, _ in _REMEDY_BY_TEXT)
 
 
 def _is_unavailable(transcript: Transcript, result: Line) -> bool:

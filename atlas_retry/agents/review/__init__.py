@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from atlas_retry import state_dir
-from atlas_retry.agents.answers import schema_of
+from atlas_retry.agents.answers import decoded, schema_of
 from atlas_retry.agents.review import opinion
 from atlas_retry.digests import sha256_of
 from atlas_retry.events import now
@@ -50,9 +50,8 @@ class ReviewInputs(Struct, frozen=True, kw_only=True):
 def review(gate: Gate, desk: ReviewInputs) -> GateResult:
     """Run a review gate; without changes to review it is not run."""
     started_at, clock = now(), time.monotonic()
-    result = _result(gate, desk)
     return replace(
-        result,
+        _result(gate, desk),
         started_at=started_at,
         completed_at=now(),
         duration_ms=round((time.monotonic() - clock) * 1000),
@@ -63,47 +62,21 @@ def _result(gate: Gate, desk: ReviewInputs) -> GateResult:
     diff = opinion.chosen(desk.diff(), gate.paths)
     if not diff.strip():
         return _ended(gate, Status.SKIPPED, error="not run: nothing has changed to review")
-    known = desk.answers / f"{_key(gate, desk, diff)}.json"
-    if opinion_before := _remembered(known):
-        return replace(_with(opinion_before, gate, desk), notes=(ANSWERED,))
+    # what an answer depends on: who is asked, what, and about which change
+    parts = (gate.agent or desk.backend, desk.model or "", gate.prompt or "", diff)
+    asked = sha256_of("\0".join(parts).encode(errors="replace"))
+    known = desk.answers / f"{asked}.json"
+    before = decoded(known.read_bytes(), opinion.Opinion) if known.is_file() else None
+    if before:
+        return replace(_with(before, gate, desk), notes=(ANSWERED,))
     promised_usd = desk.promised_usd()
     if promised_usd is not None and promised_usd <= 0:
         return _ended(gate, Status.FAILED, error="the budget has no money left for a review")
-    reply = desk.agent(gate)(_request(gate, desk, diff, promised_usd))
-    answer = opinion.read(reply.structured or reply.summary)
-    if answer and reply.status is ReplyStatus.DONE:
-        _remember(known, answer)
-    return replace(_judged(gate, desk, reply, answer), cost_usd=reply.cost_usd)
-
-
-def _key(gate: Gate, desk: ReviewInputs, diff: str) -> str:
-    """What an answer depends on: who is asked, what, and about which change."""
-    parts = (gate.agent or desk.backend, desk.model or "", gate.prompt or "", diff)
-    return sha256_of("\0".join(parts).encode(errors="replace"))
-
-
-def _remembered(file: Path) -> opinion.Opinion | None:
-    try:
-        return msgspec.json.decode(file.read_bytes(), type=opinion.Opinion)
-    except (OSError, msgspec.MsgspecError):
-        return None
-
-
-def _remember(file: Path, answer: opinion.Opinion) -> None:
-    """Keep an answer, and drop the oldest; without space for it, it is asked for again."""
-    with suppress(OSError):
-        state_dir.replace_file(file, msgspec.json.encode(answer))
-        kept = sorted(file.parent.glob("*.json"), key=lambda one: one.stat().st_mtime)
-        for old in kept[:-MAX_ANSWERS]:
-            old.unlink(missing_ok=True)
-
-
-def _request(gate: Gate, desk: ReviewInputs, diff: str, promised_usd: float | None) -> AgentRequest:
     name = "".join(char if char.isalnum() else "-" for char in gate.name)[:40]
     scratch = state_dir.folder(desk.scratch, f"review-{name}")
     text = opinion.prompt(gate.prompt or "", diff, os.urandom(4).hex(), desk.redact)
     (scratch / "prompt.md").write_text(text, encoding="utf-8", errors="replace")
-    return AgentRequest(
+    request = AgentRequest(
         prompt=text,
         workspace=str(desk.root),
         scratch=str(scratch),
@@ -114,6 +87,20 @@ def _request(gate: Gate, desk: ReviewInputs, diff: str, promised_usd: float | No
         idle_timeout_s=desk.idle_timeout_s,
         schema=msgspec.json.encode(schema_of(opinion.Opinion)),
     )
+    reply = desk.agent(gate)(request)
+    answer = opinion.read(reply.structured or reply.summary)
+    if answer and reply.status is ReplyStatus.DONE:
+        _remember(known, answer)
+    return replace(_judged(gate, desk, reply, answer), cost_usd=reply.cost_usd)
+
+
+def _remember(file: Path, answer: opinion.Opinion) -> None:
+    """Keep an answer, and drop the oldest; without space for it, it is asked for again."""
+    with suppress(OSError):
+        state_dir.replace_file(file, msgspec.json.encode(answer))
+        kept = sorted(file.parent.glob("*.json"), key=lambda one: one.stat().st_mtime)
+        for old in kept[:-MAX_ANSWERS]:
+            old.unlink(missing_ok=True)
 
 
 def _judged(

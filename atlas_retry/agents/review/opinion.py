@@ -87,20 +87,21 @@ def diagnostics(opinion: Opinion, gate: str) -> tuple[Diagnostic, ...]:
     problems = opinion.problems[:MAX_PROBLEMS]
     if not problems and not opinion.passes:
         problems = (Problem(message="the reviewer did not say what to change"),)
-    return tuple(_diagnostic(problem, gate, level) for problem in problems)
-
-
-def _diagnostic(problem: Problem, gate: str, level: Level) -> Diagnostic:
-    path = (problem.path or "").removeprefix("./")
-    is_inside = bool(path) and not path.startswith("/") and ".." not in path.split("/")
-    line = problem.line if is_inside and (problem.line or 0) > 0 else None
-    message = problem.message.strip()[:MAX_MESSAGE_CHARS]
-    where = ":".join(map(str, filter(None, (path, line))))
-    return Diagnostic(
-        tool=gate,
-        message=message,
-        level=level,
-        path=path if is_inside else None,
-        region=Region(start_line=line) if line else None,
-        text=f"{where}: {message}" if where else message,
-    )
+    found: list[Diagnostic] = []
+    for problem in problems:
+        path = (problem.path or "").removeprefix("./")
+        is_inside = bool(path) and not path.startswith("/") and ".." not in path.split("/")
+        line = problem.line if is_inside and (problem.line or 0) > 0 else None
+        message = problem.message.strip()[:MAX_MESSAGE_CHARS]
+        where = ":".join(map(str, filter(None, (path, line))))
+        found.append(
+            Diagnostic(
+                tool=gate,
+                message=message,
+                level=level,
+                path=path if is_inside else None,
+                region=Region(start_line=line) if line else None,
+                text=f"{where}: {message}" if where else message,
+            )
+        )
+    return tuple(found)
