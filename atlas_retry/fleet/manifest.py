@@ -103,7 +103,15 @@ def read(path: Path) -> Manifest:
     except ConfigError as error:
         error.remedy = error.remedy or REMEDY
         raise
-    _check(manifest, source)
+    if not 0 < len(manifest.repositories) <= MAX_REPOSITORIES:
+        why = f"it names no repository, or more than {MAX_REPOSITORIES}"
+        raise _refusal(source, ("repositories",), why)
+    if manifest.cascade.window_size > MAX_WINDOW:
+        key = ("cascade", "window_size")
+        raise _refusal(source, key, f"cascade.window_size is {MAX_WINDOW} at most")
+    for position, repository in enumerate(manifest.repositories):
+        if wrong := _wrong_in(repository):
+            raise _refusal(source, ("repositories", position), wrong)
     change = replace(
         manifest.change, patch=_text(source, ("change", "patch"), manifest.change.patch)
     )
@@ -125,19 +133,6 @@ def _text(source: "Source", key: "Key", name: str) -> str:
         return read_file(Path(source.name).parent / name).decode("utf-8") if name else ""
     except (OSError, UnicodeDecodeError) as error:
         raise _refusal(source, key, str(error)) from error
-
-
-def _check(manifest: Manifest, source: "Source") -> None:
-    """Raise ConfigError for what no batch may have."""
-    if not 0 < len(manifest.repositories) <= MAX_REPOSITORIES:
-        why = f"it names no repository, or more than {MAX_REPOSITORIES}"
-        raise _refusal(source, ("repositories",), why)
-    if manifest.cascade.window_size > MAX_WINDOW:
-        key = ("cascade", "window_size")
-        raise _refusal(source, key, f"cascade.window_size is {MAX_WINDOW} at most")
-    for position, repository in enumerate(manifest.repositories):
-        if wrong := _wrong_in(repository):
-            raise _refusal(source, ("repositories", position), wrong)
 
 
 def _wrong_in(repository: Repository) -> str | None:

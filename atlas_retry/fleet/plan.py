@@ -104,7 +104,9 @@ def _stage(state: State, item: Item) -> Stage | None:
 
 def _started(state: State, item: Item) -> tuple[State, Assignment | None]:
     stage = _stage(state, item)
-    if stage is None or _must_wait_for_suspect(state, item):
+    # items that may kill their worker run one at a time
+    must_wait = item.deaths and any(other.deaths for other in running(state))
+    if stage is None or must_wait:
         return state, None
     paid = _paid(state, item, stage)
     if paid is None:
@@ -112,7 +114,10 @@ def _started(state: State, item: Item) -> tuple[State, Assignment | None]:
         return (state if waits else _failed(state, item, Ending.UNPAID)), None
     state, promised_usd = paid
     if stage is Stage.FIX:
-        state = _with_leader(state, item)
+        name = item.group or ""
+        group = state.groups[name]
+        leader = item.index if group.leader is None else group.leader
+        state = _grouped(state, name, replace(group, leader=leader))
     item = replace(item, running=stage, tries=item.tries + 1)
     return _put(state, item), Assignment(
         batch=state.batch,
@@ -125,11 +130,6 @@ def _started(state: State, item: Item) -> tuple[State, Assignment | None]:
     )
 
 
-def _must_wait_for_suspect(state: State, item: Item) -> bool:
-    """Whether another item that may kill its worker runs: suspects run one at a time."""
-    return bool(item.deaths) and any(other.deaths for other in running(state))
-
-
 def _paid(state: State, item: Item, stage: Stage) -> tuple[State, float | None] | None:
     """The state and the money that the run may spend; None if there is none now."""
     if stage is Stage.LOOK:
@@ -137,14 +137,6 @@ def _paid(state: State, item: Item, stage: Stage) -> tuple[State, float | None] 
     run = run_of(state.batch, item.index, stage)
     promise = books.promise(state.books, run, state.limits.max_cost_usd_per_run)
     return (replace(state, books=promise[0]), promise[1]) if promise else None
-
-
-def _with_leader(state: State, item: Item) -> State:
-    """The state with the item as leader of its group, if that has none."""
-    name = item.group or ""
-    group = state.groups[name]
-    leader = item.index if group.leader is None else group.leader
-    return _grouped(state, name, replace(group, leader=leader))
 
 
 def _looked(state: State, item: Item, result: ItemResult) -> State:
@@ -194,12 +186,10 @@ def _failed(state: State, item: Item, ending: Ending, result: ItemResult | None 
 
 
 def _end(state: State, item: Item, ending: Ending, result: ItemResult | None = None) -> State:
+    """End an item, and pause the batch if the last results have a common cause."""
     state = _put(state, replace(item, running=None, ending=ending))
-    return _watched(state, result) if result else state
-
-
-def _watched(state: State, result: ItemResult) -> State:
-    """The state, paused if the last results have a common cause."""
+    if result is None:
+        return state
     latest = (*state.latest, result)[-state.cascade.window_size :]
     state = replace(state, latest=latest)
     pauses = state.cascade.on_cascade == "pause_and_alert"

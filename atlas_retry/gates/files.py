@@ -1,6 +1,6 @@
 """The files that lines of gates take, and what of the gates a change concerns. Runs nothing."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from stat import S_ISREG
 
@@ -61,7 +61,8 @@ def _narrowest(
     if len(_taken(gate, changed)) < len(changed):
         return gate.run, None
     below = (path for path in changed if _below(gate.cwd, path))
-    there = tuple(path for path in below if _is_file(root / path))
+    files = (path for path in below if (root / path).is_file())
+    there = tuple(path for path in files if not (root / path).is_symlink())
     if PLACEHOLDER in gate.run:
         return gate.run, there
     narrower = gate.recheck or ""
@@ -86,8 +87,13 @@ def can_run(gate: Gate, line: str | None, scope: FileScope) -> bool:
 
 def names(gate: Gate, line: str, scope: FileScope) -> tuple[str, ...]:
     """The files for a line of a gate, as it names them from its folder."""
-    paths = scope.of_gates.get(gate.name)
-    own = (_below(gate.cwd, path) for path in (_all(gate, line, scope) if paths is None else paths))
+    paths: Collection[str] | None = scope.of_gates.get(gate.name)
+    if paths is None:  # all that it takes, or for a `recheck` the uncommitted ones
+        listed = scope.listed()
+        asked = scope.uncommitted() if line == gate.recheck else listed
+        taken = _taken(gate, asked)
+        paths = [path for path in taken if path in listed and S_ISREG(listed[path][0])]
+    own = (_below(gate.cwd, path) for path in paths)
     return tuple(
         f"./{name}" if name.startswith("-") else name for name in sorted(filter(None, own))
     )
@@ -101,15 +107,6 @@ def typed(gate: Gate, result: GateResult, scope: FileScope) -> str:
     return with_names(result.command, few) if len(few) <= MAX_TYPED else result.command
 
 
-def _all(gate: Gate, line: str, scope: FileScope) -> Iterator[str]:
-    """All files that it takes, or for a `recheck` the uncommitted ones."""
-    listed = scope.listed()
-    asked = scope.uncommitted() if line == gate.recheck else listed
-    for path in _taken(gate, asked):
-        if path in listed and S_ISREG(listed[path][0]):
-            yield path
-
-
 def _taken(gate: Gate, paths: Collection[str]) -> list[str]:
     return _matching(gate.files or gate.inputs, paths)
 
@@ -120,10 +117,6 @@ def _matching(globs: tuple[str, ...], paths: Collection[str]) -> list[str]:
         return [*paths]
 
     return [*filter(Globs(globs).match, paths)]
-
-
-def _is_file(path: Path) -> bool:
-    return path.is_file() and not path.is_symlink()
 
 
 def _below(cwd: str, path: str) -> str:

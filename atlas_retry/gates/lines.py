@@ -45,11 +45,12 @@ def run_lines(
     """
     watch = _Watch(jobs=jobs, plan=plan, emit=emit, tell=tell)
     commands = [command_of(job.gate, job.line, plan, job.log_name) for job in jobs]
-    decisive = {
-        command.log_dir
-        for job, command in zip(jobs, commands, strict=True)
-        if _decides(job.gate, plan)
-    }
+    decisive = set()
+    for job, command in zip(jobs, commands, strict=True):
+        # its first failure ends the validation; not if a flaky rerun may still pass
+        may_be_flaky = plan.flake_reruns > 0 and job.gate.kind is Kind.TEST
+        if plan.fail_fast and job.gate.required and not may_be_flaky:
+            decisive.add(command.log_dir)
     with _restoring(restore, emit) as ends:
         ended = run_all(
             commands,
@@ -62,12 +63,6 @@ def run_lines(
         watch.results.get(index) or skipped(job.gate, "an earlier gate failed")
         for index, job in enumerate(jobs)
     ]
-
-
-def _decides(gate: Gate, plan: Plan) -> bool:
-    """Whether its first failure ends the validation; not if a flaky rerun may still pass."""
-    may_be_flaky = plan.flake_reruns > 0 and gate.kind is Kind.TEST
-    return plan.fail_fast and gate.required and not may_be_flaky
 
 
 class _Watch(Struct, kw_only=True):
@@ -93,28 +88,24 @@ class _Watch(Struct, kw_only=True):
 
     def ended(self, index: int, completed: Completed) -> None:
         job = self.jobs[index]
-        result = _target_missing(result_of(job.gate, completed, self.plan), self.plan)
+        result = result_of(job.gate, completed, self.plan)
+        gone = self.plan.lost()
+        if gone and result.status is not Status.BROKEN:
+            # the files that it should judge are missing, whoever removed them
+            result = replace(
+                result,
+                status=Status.BROKEN,
+                success=False,
+                required=True,
+                triage="target_missing",
+                error=gone,
+            )
         if PLACEHOLDER in result.command:
             result = replace(result, command=typed(job.gate, result, self.plan.scope))
         self.results[index] = result
         self.plan.learned.cpu_s[result.name] = completed.cpu_s
         if self.tell:
             self.tell(result)
-
-
-def _target_missing(result: GateResult, plan: Plan) -> GateResult:
-    """The result; broken if the files that it should judge are gone, whoever removed them."""
-    gone = plan.lost()
-    if not gone or result.status is Status.BROKEN:
-        return result
-    return replace(
-        result,
-        status=Status.BROKEN,
-        success=False,
-        required=True,
-        triage="target_missing",
-        error=gone,
-    )
 
 
 @contextmanager

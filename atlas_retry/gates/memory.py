@@ -111,11 +111,11 @@ class Memory:
         if unsettled is None:
             return
         states = _states(ran, there, unsettled)
-        answers = {
-            key: _Answer(*states[gate.inputs], results[gate])
-            for gate, key in ran.items()
-            if _is_answer(results[gate])
-        }
+        answers = {}
+        for gate, key in ran.items():
+            result = results[gate]
+            if result.status in ANSWERS and not result.changed:
+                answers[key] = _Answer(*states[gate.inputs], result)
         others = {key: one for key, one in self._read().items() if key not in ran.values()}
         self._write(dict([*others.items(), *answers.items()][-MAX_ANSWERS:]))
 
@@ -188,10 +188,6 @@ def _states(
         globs: (_digest(files), {p: digest for p, digest in unsettled.items() if p in files})
         for globs, files in chosen.items()
     }
-
-
-def _is_answer(result: GateResult) -> bool:
-    return result.status in ANSWERS and not result.changed
 
 
 def _inputs(files: Files, inputs: tuple[str, ...]) -> Files:

@@ -220,20 +220,16 @@ def _of_long(output: "ToolOutput", completed: Completed, secrets: frozenset[str]
     from atlas_retry.diagnostics import diagnose
 
     findings = diagnose(replace(output, stdout=stdout, stderr=stderr))
-    return replace(
-        findings,
-        diagnostics=tuple(_redacted(d, secrets) for d in findings.diagnostics),
-        cut=not is_whole,
+    redacted = tuple(
+        replace(
+            diagnostic,
+            message=redact(diagnostic.message, secrets),
+            text=redact(diagnostic.text, secrets),
+            test_id=redact(diagnostic.test_id, secrets) if diagnostic.test_id else None,
+        )
+        for diagnostic in findings.diagnostics
     )
-
-
-def _redacted(diagnostic: Diagnostic, secrets: frozenset[str]) -> Diagnostic:
-    return replace(
-        diagnostic,
-        message=redact(diagnostic.message, secrets),
-        text=redact(diagnostic.text, secrets),
-        test_id=redact(diagnostic.test_id, secrets) if diagnostic.test_id else None,
-    )
+    return replace(findings, diagnostics=redacted, cut=not is_whole)
 
 
 def _holds(root: Path, path: str) -> bool:

@@ -214,20 +214,15 @@ def _desk(ws: Workspace, at: str, *, store: bool) -> Iterator[_Desk]:
             "GIT_DIR": str(ws.git_dir),
             "GIT_WORK_TREE": str(folder / "tree"),
             "GIT_INDEX_FILE": str(folder / "index"),
+            "GIT_AUTHOR_DATE": at,
+            "GIT_COMMITTER_DATE": at,
             **({} if store else apart),
         }
-        yield _Desk(ws=ws, folder=folder, env={**env, **_identity(ws, at)})
-
-
-def _identity(ws: Workspace, at: str) -> dict[str, str]:
-    """Variables of the committer; atlas if none is configured, as on a CI runner."""
-    dates = {"GIT_AUTHOR_DATE": at, "GIT_COMMITTER_DATE": at}
-    known = git("config", "user.email", cwd=ws.root, env=ws.environ, accept=(0, 1))
-    if known.strip():
-        return dates
-    for role in ("AUTHOR", "COMMITTER"):
-        dates |= {f"GIT_{role}_{key}": value for key, value in _NOBODY.items()}
-    return dates
+        known = git("config", "user.email", cwd=ws.root, env=ws.environ, accept=(0, 1))
+        if not known.strip():  # as on a CI runner
+            for role in ("AUTHOR", "COMMITTER"):
+                env |= {f"GIT_{role}_{key}": value for key, value in _NOBODY.items()}
+        yield _Desk(ws=ws, folder=folder, env=env)
 
 
 def set_branch(ws: Workspace, branch: str, made: Made, *, is_pushed: bool) -> None:

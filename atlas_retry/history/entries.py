@@ -24,7 +24,6 @@ from atlas_retry.history.learning import rules_by_fingerprint
 from atlas_retry.history.states import RunState, follows, state_after
 from atlas_retry.history.values import Opening, RunRow
 from atlas_retry.model import Attempt, Outcome, ReplyStatus, Validation
-from atlas_retry.settings import OnExhausted
 from atlas_retry.text.json_text import encodable, read, text_of
 
 
@@ -38,10 +37,24 @@ def write(to: sqlite3.Connection, opening: Opening, event: Event) -> None:
             _run_started(to, opening, event)
         case ValidationFinished():
             _validated(to, run_id, event.validation, attempt, event.time)
-        case AttemptStarted():
-            _attempt_started(to, run_id, event)
-        case AgentReplied():
-            _replied(to, run_id, event)
+        case AttemptStarted():  # a resumed one keeps its session and reply
+            row = (event.agent, event.model, event.session_id, event.snapshot, event.time)
+            to.execute(
+                "INSERT INTO attempts"
+                " (run, number, agent, model, session_id, snapshot, started_at)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?)"
+                " ON CONFLICT DO UPDATE SET snapshot = excluded.snapshot, restored = 0",
+                (run_id, event.number, *row),
+            )
+            counting = "UPDATE runs SET attempts = max(attempts, ?) WHERE id = ?"
+            to.execute(counting, (event.number, run_id))
+        case AgentReplied(reply=reply) if reply.status is not ReplyStatus.UNAVAILABLE:
+            to.execute(
+                "UPDATE attempts SET reply = ?, session_id = coalesce(?, session_id), cost_usd = ?"
+                " WHERE run = ? AND number = ?",
+                (text_of(reply), reply.session_id, reply.cost_usd, run_id, event.number),
+            )
+            _count_cost(to, run_id)
         case AttemptRestored():
             _update(to, "attempts", {"run": run_id, "number": event.number}, restored=1)
         case AttemptFinished():
@@ -120,30 +133,6 @@ def _validated(
     )
 
 
-def _attempt_started(to: sqlite3.Connection, run_id: str, event: AttemptStarted) -> None:
-    """Record a started attempt; a resumed one keeps its session and reply."""
-    row = (event.agent, event.model, event.session_id, event.snapshot, event.time)
-    to.execute(
-        "INSERT INTO attempts (run, number, agent, model, session_id, snapshot, started_at)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET snapshot = excluded.snapshot,"
-        " restored = 0",
-        (run_id, event.number, *row),
-    )
-    to.execute("UPDATE runs SET attempts = max(attempts, ?) WHERE id = ?", (event.number, run_id))
-
-
-def _replied(to: sqlite3.Connection, run_id: str, event: AgentReplied) -> None:
-    reply = event.reply
-    if reply.status is ReplyStatus.UNAVAILABLE:
-        return
-    to.execute(
-        "UPDATE attempts SET reply = ?, session_id = coalesce(?, session_id), cost_usd = ?"
-        " WHERE run = ? AND number = ?",
-        (text_of(reply), reply.session_id, reply.cost_usd, run_id, event.number),
-    )
-    _count_cost(to, run_id)
-
-
 def _count_cost(to: sqlite3.Connection, run_id: str) -> None:
     to.execute(
         "UPDATE runs SET cost_usd ="
@@ -209,7 +198,12 @@ def tally(before: Validation, after: Validation) -> dict[str, tuple[int, ...]]:
 
 def _run_finished(to: sqlite3.Connection, opening: Opening, outcome: Outcome, at: str) -> None:
     """Record the end of a run, and drop the outputs, which only a resumed run needs."""
-    run_id = opening.run_id
+    run_id, on_exhausted = opening.run_id, opening.order.on_exhausted
+    # the snapshot that the run left in the workspace; None for the one named `origin`
+    left = next((a.result for a in reversed(outcome.attempts) if a.kept), None)
+    if not left and outcome.attempts and not outcome.verdict.is_green:
+        last = {"restore": outcome.start_snapshot, "keep": outcome.attempts[-1].result}
+        left = last.get(on_exhausted)
     to.execute("DELETE FROM outputs WHERE run = ?", (run_id,))
     # started, but no agent was available: not an attempt
     to.execute("DELETE FROM attempts WHERE run = ? AND ended_at IS NULL", (run_id,))
@@ -222,21 +216,11 @@ def _run_finished(to: sqlite3.Connection, opening: Opening, outcome: Outcome, at
         ended_at=at,
         duration_ms=outcome.duration_ms,
         cost_usd=outcome.cost_usd,
-        left_behind=_left_behind(outcome, opening.order.on_exhausted),
+        left_behind=left,
         learning=outcome.learning_record_id,
         final=None if outcome.verdict.is_green else text_of(outcome.final),
         attempts=len(outcome.attempts),
     )
-
-
-def _left_behind(outcome: Outcome, on_exhausted: OnExhausted) -> str | None:
-    """The snapshot that the run left in the workspace; None for the one named `origin`."""
-    kept = next((a.result for a in reversed(outcome.attempts) if a.kept), None)
-    if kept or outcome.verdict.is_green or not outcome.attempts:
-        return kept
-    if on_exhausted == "restore":
-        return outcome.start_snapshot
-    return outcome.attempts[-1].result if on_exhausted == "keep" else None
 
 
 def move(to: sqlite3.Connection, run_id: str, state: RunState, reason: str) -> None:

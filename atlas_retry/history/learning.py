@@ -96,8 +96,19 @@ def record_of(outcome: Outcome) -> Record | None:
         return None
     failed = outcome.baseline
     involved = {diagnostic.path for diagnostic in failed.diagnostics if diagnostic.path}
+    attempts: list[Tried] = []
     for attempt in outcome.attempts:
-        involved.update(change.path for change in attempt.changes)
+        by_size = sorted(attempt.changes, key=lambda c: -(c.added or 0) - (c.removed or 0))
+        tried = Tried(
+            number=attempt.number,
+            summary=_short(attempt.summary),
+            paths=tuple(change.path for change in attempt.changes),
+            changes=tuple(map(changed, by_size)),
+            fixed=attempt.fixed,
+            fell_short=_shortfall(attempt),
+        )
+        attempts.append(tried)
+        involved.update(tried.paths)
     return Record(
         run_id=outcome.run_id,
         workspace=outcome.workspace.root,
@@ -107,21 +118,9 @@ def record_of(outcome: Outcome) -> Record | None:
         rules=tuple(rules_by_fingerprint(failed).items())[:MAX_KEYS],
         places=_places(failed),
         files_involved=tuple(sorted(involved)),
-        attempts=tuple(_tried(attempt) for attempt in outcome.attempts),
+        attempts=tuple(attempts),
         final_error=outcome.final_error,
         escalation_required=outcome.escalation_required,
-    )
-
-
-def _tried(attempt: Attempt) -> Tried:
-    by_size = sorted(attempt.changes, key=lambda c: -(c.added or 0) - (c.removed or 0))
-    return Tried(
-        number=attempt.number,
-        summary=_short(attempt.summary),
-        paths=tuple(change.path for change in attempt.changes),
-        changes=tuple(map(changed, by_size)),
-        fixed=attempt.fixed,
-        fell_short=_shortfall(attempt),
     )
 
 

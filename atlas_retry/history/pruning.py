@@ -35,8 +35,10 @@ def prune(
         if dry_run:
             return rows
         _drop_layers(home, known)
+        staying = [row for row in known if not row.pruned and row not in rows]
         for root, some in groupby(sorted(rows, key=lambda row: row.root), lambda row: row.root):
-            oldest_s = _oldest_s([row for row in known if row.root == root], but=rows)
+            began = (seconds_of(row.started_at) for row in staying if row.root == root)
+            oldest_s = min(began, default=0.0)
             _drop(home, Path(root), [*some], oldest_s=oldest_s, environ=environ)
         names = [(row.id,) for row in rows]
         with writing(connection) as to:  # keeps what statistics need
@@ -67,17 +69,9 @@ def _prunable(rows: Sequence[RunRow], *, keep: int, before: datetime) -> tuple[R
 def _drop_layers(home: Path, rows: Sequence[RunRow]) -> None:
     """Drop overlays of runs that cannot be resumed: only a workspace's newest run can."""
     newest = {row.root: row for row in reversed(rows)}
-    going_on = {row.id for row in newest.values() if row.is_open}
     for row in rows:
-        if row.id not in going_on:
+        if not row.is_open or newest[row.root] is not row:
             overlay.remove_layers(layers.layers_folder(home, row.id))
-
-
-def _oldest_s(rows: Sequence[RunRow], but: Sequence[RunRow]) -> float:
-    """Start of the oldest of these runs that stays, in seconds since the epoch."""
-    there = (row for row in rows if not row.pruned)
-    stay = (row for row in there if row not in but)
-    return min((seconds_of(row.started_at) for row in stay), default=0.0)
 
 
 def _drop(

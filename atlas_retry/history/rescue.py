@@ -92,7 +92,11 @@ def undo(
         _hold(ws, run, known, run_ended_s)
     # first, because the index belongs to a HEAD, and refs need their objects
     given = pins.put_back(ws, run.start)
-    git, theirs = _undo_git(ws, run, folder, run_ended_s)
+    if is_unrecorded(run.id):  # no trace says what gates or an agent of the hook did, but the time
+        git, theirs = git_state.put_back_moved(ws, run.start, run_ended_s, run.left_behind)
+    else:
+        git = undo_agents_git(ws, folder, is_open=run.is_open)
+        theirs = tuple(sorted(git_state.moved_git(ws, run.start)))
     again = git_state.put_back_destroyed(ws, run.start, given.again)
     git = tuple(dict.fromkeys((*given.inside, *git, *again)))
     theirs = tuple(name for name in theirs if name not in again)
@@ -142,20 +146,6 @@ def _undo_installed(
     else:
         return ()
     return installed.put_back_between(ws.root, ws.installed, began_s, until_s)
-
-
-def _undo_git(
-    ws: discovery.Workspace, run: RunRow, folder: Path, run_ended_s: float
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Restore git's state; returns what was restored, and what others have changed and stays.
-
-    Of a run, it is what its agent did. What gates or an agent of the hook did is not known from a
-    trace, but from the time.
-    """
-    if is_unrecorded(run.id):
-        return git_state.put_back_moved(ws, run.start, run_ended_s, run.left_behind)
-    done = undo_agents_git(ws, folder, is_open=run.is_open)
-    return done, tuple(sorted(git_state.moved_git(ws, run.start)))
 
 
 def undo_agents_git(ws: discovery.Workspace, folder: Path, *, is_open: bool) -> tuple[str, ...]:
@@ -224,8 +214,13 @@ def unrecorded(ws: discovery.Workspace, name: str | None) -> RunRow | None:
         start, end = runs[one].get(START), runs[one].get(END)
         if start and (name or start != end):
             began = datetime.strptime(one[:_TIME_CHARS], _TIME).replace(tzinfo=UTC).isoformat()
-            ended_at = _surely_ended(ws, one)
-            run = RunRow.of_snapshots(one, str(ws.root), began, start=start, ended_at=ended_at)
+            # it had ended for certain by now or, if killed, soon after its last sign of life
+            ended = datetime.now(UTC)
+            with suppress(OSError):
+                pulse_s = pulse_of(ws, one).stat().st_mtime
+                ended = datetime.fromtimestamp(pulse_s + restoring.AFTERMATH_S, UTC)
+            ended_at, root = ended.isoformat(), str(ws.root)
+            run = RunRow.of_snapshots(one, root, began, start=start, ended_at=ended_at)
             return replace(run, left_behind=end)
     return None
 
@@ -233,15 +228,6 @@ def unrecorded(ws: discovery.Workspace, name: str | None) -> RunRow | None:
 def pulse_of(ws: discovery.Workspace, run_id: str) -> Path:
     """A file whose time stamp is the last sign of life; it remains only after a kill."""
     return ws.home / f"{run_id}.pulse"
-
-
-def _surely_ended(ws: discovery.Workspace, run_id: str) -> str:
-    """When it had ended for certain: now or, if killed, soon after its last sign of life."""
-    ended = datetime.now(UTC)
-    with suppress(OSError):
-        pulse_s = pulse_of(ws, run_id).stat().st_mtime
-        ended = datetime.fromtimestamp(pulse_s + restoring.AFTERMATH_S, UTC)
-    return ended.isoformat()
 
 
 def known_by_refs(ws: discovery.Workspace, name: str | None) -> RunRow:
@@ -343,30 +329,21 @@ def merge_files(
     files: dict[str, Content | None] = {}
     for path in paths:
         theirs, ours = before.read(path), now.read(path)
-        base = committed.read(path) if committed else None
-        if theirs is not None:
-            mode = now.mode(path) or before.mode(path)
-            files[path] = f"{mode}", _merged(path, ours, base, theirs, (run.id, name))
+        if theirs is None:
+            continue
+        base = (committed and committed.read(path)) or b""
+        merged = theirs if ours is None else merging.merged(ours=ours, base=base, theirs=theirs)
+        if merged is None:
+            raise WorkspaceError(
+                f"{path} cannot be merged: the run and {name} changed the same lines",
+                remedy=f"atlas pick {run.id} {name} --path {shlex.quote(path)} replaces it, "
+                "and drops what the run changed there",
+            )
+        files[path] = f"{now.mode(path) or before.mode(path)}", merged
     if files:
         store.keep(ws, held_under(run.id, HELD), there.id)
     restoring.write(ws, files, there.id)
     return Restored(changed=tuple(files), now=held[name])
-
-
-def _merged(
-    path: str, ours: bytes | None, base: bytes | None, theirs: bytes, held: tuple[str, str]
-) -> bytes:
-    if ours is None:
-        return theirs
-    merged = merging.merged(ours=ours, base=base or b"", theirs=theirs)
-    if merged is None:
-        run_id, name = held
-        raise WorkspaceError(
-            f"{path} cannot be merged: the run and {name} changed the same lines",
-            remedy=f"atlas pick {run_id} {name} --path {shlex.quote(path)} replaces it, "
-            "and drops what the run changed there",
-        )
-    return merged
 
 
 def _holding(ws: discovery.Workspace, run: RunRow, name: str) -> dict[str, str]:

@@ -123,23 +123,19 @@ def accept(home: Path, root: Path, run: str, path: str | None) -> tuple[Question
 
     `run` is an id or its start. Raises UsageError if there are none, StateError.
     """
+    where, below = (f" in {path}", f"{path.rstrip('/')}/") if path else ("", "")
     state_dir.folder(_file(home, root).parent)
     with state_dir.alone(_file(home, root).parent):
         every = _every(home, root)
         waiting = [one for one in every if not one.accepted]
         of_run = (one for one in waiting if one.review.run_id.startswith(run))
-        chosen = [one for one in of_run if _is_about(one, path)]
+        chosen = [one for one in of_run if f"{one.review.path}/".startswith(below)]
         if chosen:
             _write(home, root, tuple(replace(o, accepted=o.accepted or o in chosen) for o in every))
             return tuple(chosen)
-    where = f" in {path}" if path else ""
     others = dict.fromkeys(f"atlas accept {one.review.run_id}" for one in waiting)
     remedy = " and ".join(others) or "atlas log"
     raise UsageError(f"run {run} left nothing for review{where}", remedy=remedy)
-
-
-def _is_about(question: Question, path: str | None) -> bool:
-    return path is None or f"{question.review.path}/".startswith(f"{path.rstrip('/')}/")
 
 
 def still_open(

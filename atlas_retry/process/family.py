@@ -50,7 +50,8 @@ class _Household:
         it has time to reap it; and not while a command is being started, which may end before we
         know its pid.
         """
-        orphans = self.orphans(_until_steady(_our_children))
+        children = _until_steady(lambda: [*filter(None, map(proc.member, proc.children()))])
+        orphans = self.orphans(children)
         self._reap([member for member in orphans if member.is_zombie])
         living = [member for member in orphans if not member.is_zombie]
         return [member for member in living if member.key not in self.kept]
@@ -92,10 +93,6 @@ class _Household:
 
 
 Seen = TypeVar("Seen")
-
-
-def _our_children() -> list[Member]:
-    return [*filter(None, map(proc.member, proc.children()))]
 
 
 def _until_steady(look: Callable[[], Seen]) -> Seen:

@@ -211,7 +211,9 @@ def seen_in_node(wanted: TraceRequest, plan: Plan) -> list[Seen]:
     V8 does not tell tests apart, so the failing tests run first, then the others; with Node's own
     runner then all of them, because before 22.1 it has no pattern that excludes tests.
     """
-    titles = "|".join(dict.fromkeys(_title(str(test.test_id)) for test in wanted.tests))
+    named = (str(test.test_id).partition("::")[2] for test in wanted.tests)
+    spelled = (re.escape(re.sub(r" [\u203a>] ", " ", title)) for title in named)
+    titles = "|".join(dict.fromkeys(spelled))
     until_s = monotonic() + wanted.timeout_s
     failing, has_passed = _run_in_node(f"^(?:{titles})$", "failing", wanted, plan, until_s)
     if not failing or has_passed:
@@ -222,10 +224,6 @@ def seen_in_node(wanted: TraceRequest, plan: Plan) -> list[Seen]:
         for path, name, line in failing
     )
     return [Seen(failed=1, lines=lines)]
-
-
-def _title(test_id: str) -> str:
-    return re.escape(re.sub(r" [\u203a>] ", " ", test_id.partition("::")[2]))
 
 
 def _run_in_node(
