@@ -601,7 +601,7 @@ def test_a_script_that_is_only_parsed_is_not_held(command: str, held: bool) -> N
 
 
 @pytest.mark.parametrize(
-    "path", ["pytest.py", "json.py", "src/requests.py", "app.pyi", "bin/ruff", "native.so"]
+    "path", ["pytest.py", "json.py", "src/requests.py", "app.pyi", "native.so"]
 )
 def test_a_new_file_that_shadows_a_tool_or_source_is_held(path: str) -> None:
     before = {"app.py": "x = 1\n", "requirements.txt": "requests>=2\n"}
@@ -610,14 +610,12 @@ def test_a_new_file_that_shadows_a_tool_or_source_is_held(path: str) -> None:
 
 TOOLS = words("""
     pytest _pytest pluggy unittest hypothesis coverage ruff mypy black isort flake8 pylint pyright
-    bandit tox nox pre_commit jest vitest mocha eslint prettier tsc node npm npx yarn pnpm go gofmt
-    golangci-lint cargo rustc rustfmt mvn gradle java javac make cmake shellcheck bats sh bash git
-    python python3 pip rubocop rspec phpunit phpstan ruby bundle php composer ava tap c8 nyc
+    bandit tox nox pre_commit iniconfig
     """)
 
 
-@pytest.mark.parametrize("place", ["bin/{}", "bin/{}.sh", "{}.py", "{}/__init__.py"])
-def test_a_new_file_never_replaces_a_known_tool(place: str) -> None:
+@pytest.mark.parametrize("place", ["{}.py", "src/{}.py", "{}/__init__.py"])
+def test_a_new_module_never_replaces_a_known_tool(place: str) -> None:
     new = {place.format(tool): "x = 1\n" for tool in TOOLS}
     assert set(new) <= {one.path for one in judged({"app.py": "x = 1\n"}, new).held}
 
@@ -862,13 +860,18 @@ def test_a_new_file_that_a_source_imports_is_the_product(
 
 
 def _rules_in_code() -> set[str]:
-    """Ids of all rules: of the tables, those given as `rule=`, and those returned with a detail."""
+    """Ids of all rules: of the tables, those given as `rule=`, and those with a detail."""
     package = Path(guard.__file__).parents[1]
     files = (*(package / "guard").rglob("*.py"), *(package / "run").glob("*.py"))
     nodes = [node for file in files for node in ast.walk(ast.parse(file.read_text()))]
     keywords = (node for node in nodes if isinstance(node, ast.keyword) and node.arg == "rule")
     given = [keyword.value for keyword in keywords]
-    pairs = (node.value for node in nodes if isinstance(node, ast.Return))
+    pairs = (
+        node.value
+        for node in nodes
+        if isinstance(node, ast.Return)
+        or (isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "seen")
+    )
     given += [pair.elts[0] for pair in pairs if isinstance(pair, ast.Tuple) and pair.elts]
     texts = (node.value for node in given if isinstance(node, ast.Constant))
     rules = {text for text in texts if isinstance(text, str) and re.fullmatch(r"\w+(-\w+)+", text)}
@@ -885,7 +888,7 @@ def test_every_rule_is_in_the_table_of_the_page() -> None:
 def test_guard_and_judge_have_a_limited_number_of_lines() -> None:
     package = Path(__file__).parents[1] / "atlas_retry"
     files = (package / "guard").rglob("*.py")
-    assert sum(len(path.read_text().splitlines()) for path in files) <= 4_243
+    assert sum(len(path.read_text().splitlines()) for path in files) <= 4_233
 
 
 PATTERNS = (

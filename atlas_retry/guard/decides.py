@@ -25,7 +25,7 @@ class DecidingFiles(Struct, frozen=True, kw_only=True):
     globs: Globs
     detail: str
 
-    def speaks_of(self, path: str) -> bool:
+    def covers(self, path: str) -> bool:
         """Whether a path is of this kind; settings in test data are data, pipelines are not."""
         is_data = places.is_test(path) and self.rule != "pipeline-changed"
         return self.globs.match(path) and not is_data
@@ -89,7 +89,7 @@ _OUTPUTS = frozenset({"lock-changed", "ignore-changed"})
 
 def is_code_or_setting(path: str) -> bool:
     """Whether a file may decide and is not the output of a tool."""
-    in_table = any(row.speaks_of(path) for row in TABLE if row.rule not in _OUTPUTS)
+    in_table = any(row.covers(path) for row in TABLE if row.rule not in _OUTPUTS)
     return places.is_code(path) or in_table or is_shared(path)
 
 
@@ -119,7 +119,21 @@ class Reached(Struct, frozen=True, kw_only=True):
 
 def decides(delta: Delta, scene: Scene, gates: Reached) -> Ruling | None:
     """Why the change of a file decides what passes; None if it does not."""
-    seen = _by_name_or_content(delta, scene, gates) or _by_entry(delta, scene)
+    seen: tuple[str, str] | None = None
+    if row := next((row for row in TABLE if row.covers(delta.path)), None):
+        seen = row.rule, row.detail
+    elif named := gates.named(delta.path):
+        seen = "gate-script-changed", named
+    elif setting := deciding_part(delta):
+        seen = "settings-changed", f"{setting} decides what the checks do"
+    elif shadow := _shadows(delta, scene):
+        seen = "tool-shadowed", shadow
+    elif delta.new_mode == "120000" and delta.old_mode not in (None, "120000"):
+        seen = "link-planted", f"is now a link to {delta.new_text}"
+    elif delta.old_mode == "100755" and delta.new_mode == "100644":
+        seen = "mode-changed", "is no longer executable"
+    elif places.is_test(delta.path) and not is_product(delta.path, scene):
+        seen = "test-changed", "what the tests prove was changed"
     if seen is None:
         return None
     return Ruling(
@@ -129,19 +143,6 @@ def decides(delta: Delta, scene: Scene, gates: Reached) -> Ruling | None:
         rule=seen[0],
         detail=seen[1],
     )
-
-
-def _by_name_or_content(delta: Delta, scene: Scene, gates: Reached) -> tuple[str, str] | None:
-    row = next((row for row in TABLE if row.speaks_of(delta.path)), None)
-    if row:
-        return row.rule, row.detail
-    if named := gates.named(delta.path):
-        return "gate-script-changed", named
-    if setting := deciding_part(delta):
-        return "settings-changed", f"{setting} decides what the checks do"
-    if shadow := _shadows(delta, scene):
-        return "tool-shadowed", shadow
-    return None
 
 
 _SURE = regex(r"(^|/)([tT]ests?|__\w+__|testdata|conftest\.py$)(/|$)")
@@ -188,27 +189,15 @@ def importing(path: str, scene: Scene, text_of: Callable[[str], str]) -> Iterato
             yield other
 
 
-def _by_entry(delta: Delta, scene: Scene) -> tuple[str, str] | None:
-    """Why a file decides by its mode, or because it is a test."""
-    if delta.new_mode == "120000" and delta.old_mode not in (None, "120000"):
-        return "link-planted", f"is now a link to {delta.new_text}"
-    if delta.old_mode == "100755" and delta.new_mode == "100644":
-        return "mode-changed", "is no longer executable"
-    if places.is_test(delta.path) and not is_product(delta.path, scene):
-        return "test-changed", "what the tests prove was changed"
-    return None
-
-
-_TOOLS = words("""
-    pytest _pytest pluggy unittest hypothesis coverage ruff mypy black isort flake8 pylint pyright
-    bandit tox nox pre_commit jest vitest mocha eslint prettier tsc node npm npx yarn pnpm go gofmt
-    golangci-lint cargo rustc rustfmt mvn gradle java javac make cmake shellcheck bats sh bash git
-    python python3 pip rubocop rspec phpunit phpstan ruby bundle php composer ava tap c8 nyc
+_CHECKERS = words("""
+    pytest _pytest pluggy iniconfig hypothesis coverage ruff mypy black isort flake8 pylint pyright
+    bandit tox nox pre_commit
     """)
+"""Modules of checkers, which are installed without being declared."""
 
 
 def _shadows(delta: Delta, scene: Scene) -> str | None:
-    """What a new file shadows: a tool, a library, or a source."""
+    """What a new file shadows: a source for type checkers, or a library for whatever imports it."""
     path = PurePosixPath(delta.path)
     if not delta.is_added:
         return None
@@ -216,19 +205,14 @@ def _shadows(delta: Delta, scene: Scene) -> str | None:
         return "type checkers read it instead of the source"
     if path.suffix in (".pyc", ".pyo", ".so", ".class", ".pyd"):
         return "compiled code was added that no source shows"
-    return _in_the_way(path, scene)
-
-
-def _in_the_way(path: PurePosixPath, scene: Scene) -> str | None:
-    stem = path.parent.name if path.stem == "__init__" else path.stem
-    folder = path.parent.parent if path.stem == "__init__" else path.parent
-    if path.suffix in (".sh", "") and stem in _TOOLS:
-        return f"it would run in the place of {stem}"
-    is_library = stem in _TOOLS or _is_library(stem, scene)
-    package = str(folder / "__init__.py") in scene.old_paths
-    is_import_root = not package and str(folder) in (".", "src", "lib", "tests", "test")
-    is_shadow = path.suffix == ".py" and is_library and is_import_root
-    return f"it would be imported in the place of the library {stem}" if is_shadow else None
+    module = path.parent if path.stem == "__init__" else path.with_suffix("")
+    package = str(module.parent / "__init__.py") in scene.old_paths
+    is_import_root = not package and str(module.parent) in (".", "src", "lib", "tests", "test")
+    if path.suffix != ".py" or not is_import_root or is_own_package(module.name, scene):
+        return None
+    is_known = module.name in sys.stdlib_module_names | _CHECKERS
+    is_library = is_known or module.name in _declared(scene)
+    return f"it would be imported in the place of the library {module.name}" if is_library else None
 
 
 def is_own_package(name: str, scene: Scene) -> bool:
@@ -236,16 +220,12 @@ def is_own_package(name: str, scene: Scene) -> bool:
     return any(path.startswith((f"{name}/", f"src/{name}/")) for path in scene.old_paths)
 
 
-def _is_library(stem: str, scene: Scene) -> bool:
-    """Whether Python or a declared dependency has a module of this name."""
-    if is_own_package(stem, scene):
-        return False
-    if stem in sys.stdlib_module_names:
-        return True
+def _declared(scene: Scene) -> Iterator[str]:
+    """Modules of the packages that the project declares."""
     files = ("pyproject.toml", "requirements.txt", "requirements-dev.txt", "setup.cfg")
     text = "\n".join(scene.old_text(path) for path in files if path in scene.old_paths)
     names = re.findall(r"^[\s\"']*([A-Za-z][\w-]*)\s*(?:\[.*?\])?\s*[<>=~!\"']", text, re.MULTILINE)
-    return stem in (name.replace("-", "_").lower() for name in names)
+    return (name.replace("-", "_").lower() for name in names)
 
 
 _COMPARES = words("diff cmp comm colordiff sha256sum sha1sum md5sum")

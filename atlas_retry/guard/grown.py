@@ -98,7 +98,7 @@ class Renames:
         names = (str(PurePosixPath(path).with_suffix("")) for path in there)
         return frozenset(chain(*words, *map(tokens.WORD.findall, names)))
 
-    def leads(self, old: str, new: str) -> bool:
+    def has_replaced(self, old: str, new: str) -> bool:
         """Whether a name replaced one that no source has any more."""
         return old == new or (self.is_there(new) and not self.is_there(old))
 
@@ -270,7 +270,9 @@ class SourceChange(Struct, kw_only=True, dict=True):
             return False
         before, after = tokens.WORD.findall(old), tokens.WORD.findall(new)
         pairs = tuple(zip(before, after, strict=False))
-        if len(before) != len(after) or not all(self.led.leads(was, now) for was, now in pairs):
+        if len(before) != len(after) or not all(
+            self.led.has_replaced(was, now) for was, now in pairs
+        ):
             return False
         self.followed.update((was, now) for was, now in pairs if was != now)
         return True
@@ -300,7 +302,7 @@ class SourceChange(Struct, kw_only=True, dict=True):
         extra: list[Node] = []
         position = 0
         for child in after:
-            if position < len(before) and self.is_next(before[position], child):
+            if position < len(before) and self.has_grown(before[position], child):
                 position += 1
             else:
                 extra.append(child)
@@ -330,7 +332,7 @@ class SourceChange(Struct, kw_only=True, dict=True):
         steps = {name: _BETWEEN_STEPS.split(text) for name, text in texts.items()}
         return frozenset(name for name in steps if any(map(_ASSERTION.match, steps[name])))
 
-    def is_next(self, old: "Node", new: "Node") -> bool:
+    def has_grown(self, old: "Node", new: "Node") -> bool:
         """Whether an item and its attributes only grew."""
         counted = self.added
         if self.grows(old, new) and _attributes(old) == _attributes(new):

@@ -59,7 +59,7 @@ def _marked(delta: Delta, led: Renames) -> Ruling | None:
     after = delta.after or b""
     old, new = _items(delta.path, delta.before or b""), _items(delta.path, after)
     file = SourceChange(delta=delta, led=led)
-    if not unpaired(old, new, file.is_next)[0]:
+    if not unpaired(old, new, file.has_grown)[0]:
         return None
     line = new[0].start_point[0] + 1 if new else None
     return _held(delta.path, _spliced(delta.before or b"", after, old, new), line)

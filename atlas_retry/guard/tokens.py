@@ -54,7 +54,7 @@ def is_comment(node: "Node") -> bool:
     return "comment" in node.type
 
 
-def speaks(comment: "Node") -> bool:
+def is_meaningful(comment: "Node") -> bool:
     """Whether a comment decides: it is for a tool, or is the expected output of an example."""
     if DIRECTIVE.search(text_of(comment)):
         return True
@@ -68,7 +68,7 @@ def speaks(comment: "Node") -> bool:
 
 def is_remark(node: "Node") -> bool:
     """Whether a node is a comment without effect."""
-    return is_comment(node) and not speaks(node)
+    return is_comment(node) and not is_meaningful(node)
 
 
 def leaves(node: "Node") -> list[str]:
@@ -100,7 +100,7 @@ def _token(node: "Node") -> str:
     """Normalised text of a node that is one token; empty for layout."""
     text = text_of(node)
     if is_comment(node):
-        return text.strip() if speaks(node) else ""
+        return text.strip() if is_meaningful(node) else ""
     if node.type in _STRINGS:
         match = _QUOTES.match(text)
         # with normalised quotes
@@ -135,7 +135,7 @@ def _directives(path: str, source: bytes) -> list[str]:
     """The comments for tools, sorted."""
     tree = root(path, source)
     comments = filter(is_comment, walk(tree)) if tree is not None else ()
-    return sorted(text_of(comment).strip() for comment in comments if speaks(comment))
+    return sorted(text_of(comment).strip() for comment in comments if is_meaningful(comment))
 
 
 WORD = regex(r"[A-Za-z_]\w*")
