@@ -35,7 +35,7 @@ class MemoryTree:
 
     def mentions(self, texts: Collection[str]) -> dict[str, frozenset[str]]:
         return {
-            text: frozenset(p for p, held in self._files.items() if text.encode() in held)
+            text: frozenset(p for p, held in self._files.items() if text.encode() in (held or b""))
             for text in texts
         }
 

@@ -343,3 +343,29 @@ def test_a_failing_test_that_is_a_script_is_read_whole() -> None:
     after = {"p.sh": 'if [ "$1" -eq 30 ]; then\n  echo 27\nfi\n'}
     assert "review" in answers(judged(before, after, failed("sh tests/run.sh")))
     assert "review" not in answers(judged(before, after, failed("true")))
+
+
+@pytest.mark.parametrize(
+    ("source", "failing", "review"),
+    [
+        ("if (a, b) == (2, 2):\n    return 4\n", (PYTEST,), True),
+        ("if (a, b) == (2, 2):\n    return 4\n", (RUFF,), False),
+        ("if (a, b) == (2, 2):\n    return 9\n", (PYTEST,), False),
+        (
+            "if (a, b) == (2, 2):\n    return 4\n",
+            (failed("pytest -q", Kind.TEST, ("tests/test_else.py", 1)),),
+            False,
+        ),
+    ],
+)
+def test_where_no_test_is_named_those_that_import_the_source_count(
+    source: str, failing: tuple[GateResult, ...], review: bool
+) -> None:
+    before = {
+        "calc.py": "def add(a, b):\n    return a - b\n",
+        "tests/test_calc.py": "import calc\n\n\ndef test():\n    assert calc.add(2, 2) == 4\n",
+        "tests/test_else.py": "def test():\n    assert len('ab') == 2\n",
+    }
+    after = {"calc.py": f"def add(a, b):\n    {source.replace(chr(10), chr(10) + '    ')}\n"}
+    given = answers(judged(before, after, *failing))
+    assert ("special-cased" in given.get("review", set())) is review

@@ -155,14 +155,23 @@ def _is_whole_call(branch: Branch, scene: Scene) -> bool:
 
 @lru_cache(maxsize=1)
 def _failing_tests(scene: Scene) -> tuple[list[str], ...]:
-    """Lines of each test file that a failing gate reports, prints with a line number, or runs."""
+    """Lines of each test file that a failing gate reports, prints with a line number, or runs.
+
+    If it names none, those of the tests that import what was changed.
+    """
     runs = scene.failed_runs
     problems = chain.from_iterable(result.diagnostics for result in runs)
     named = decides.reached([result.command for result in runs], scene).scripts
     paths = {*named, *(one.path or "" for one in problems), *(path for path, _ in scene.printed)}
     names = set(map(places.name, paths))
-    tests = (path for path in scene.old_paths if places.name(path) in names)
-    return tuple(scene.old_text(path).splitlines() for path in filter(places.is_test, tests))
+    tests = [
+        path for path in scene.old_paths if places.name(path) in names and places.is_test(path)
+    ]
+    if runs and not tests:
+        sources = filter(places.is_source, scene.changed)
+        users = (decides.importing(path, scene, scene.old_text) for path in sources)
+        tests = sorted(set(filter(places.is_test, chain.from_iterable(users))))
+    return tuple(scene.old_text(path).splitlines() for path in tests)
 
 
 def _is_on_a_line_of_a_test(branch: Branch, scene: Scene) -> bool:
