@@ -12,7 +12,7 @@ from atlas_retry import config
 from atlas_retry.agents.unavailable import INSIDE_AGENT
 from atlas_retry.errors import ConfigError
 from atlas_retry.model import Gate, Kind
-from atlas_retry.process.family import MARK_PREFIX
+from atlas_retry.process.tree import MARK_PREFIX
 from atlas_retry.settings import CONFIGURATION_FILES, UNLIMITED_ATTEMPTS, attempts_allowed
 from docs import make_reference
 from tests.configurations import GATES, load, project, refusal, user_file

@@ -23,7 +23,7 @@ from atlas_retry.process import (
     stop_requested,
     uninterruptible,
 )
-from atlas_retry.process import ladder as ladders
+from atlas_retry.process import running as commands
 from tests.needs import MOUNTING, needs
 from tests.processes import (
     ENV,
@@ -375,7 +375,7 @@ def test_an_orphan_is_ended_even_if_other_commands_end_slowly() -> None:
     """A busy machine may use up the time for a kill before the orphan is known to be ours."""
     number = token()
     lines = (f"sleep {number}", f"{stubborn(number)} wait", f"({stubborn(number)}); sleep {number}")
-    at_once = "from atlas_retry.process import ladder; ladder.KILL_S = 1e-6"
+    at_once = "from atlas_retry.process import running; running.KILL_S = 1e-6"
     with start_python(at_once + DRIVER, "0", *lines) as driver:
         until(lambda: len(alive(f"sleep {number}")) >= 4)
         driver.send_signal(signal.SIGTERM)
@@ -536,16 +536,16 @@ print(run(Command(argv=("/bin/sh", "-c", "exit 4"), cwd=Path("/"), env={{}})).ex
 
 
 def test_a_command_that_ended_before_the_stop_is_completed(tmp_path: Path) -> None:
-    ladder = ladders.start(shell("true", cwd=tmp_path))
-    assert isinstance(ladder, ladders.Ladder)
-    assert ladder.family.leader
-    os.waitid(os.P_PID, ladder.family.leader, os.WEXITED | os.WNOWAIT)
-    while not ladder.is_gone:
-        ladder.may_have_ended = True
-        ladder.stop(time.monotonic())
-        ladder.step(time.monotonic())
-    ladder.step(time.monotonic())
-    assert ladder.completed().exit_code == 0
+    running = commands.start(shell("true", cwd=tmp_path))
+    assert isinstance(running, commands.RunningCommand)
+    assert running.tree.leader
+    os.waitid(os.P_PID, running.tree.leader, os.WEXITED | os.WNOWAIT)
+    while not running.is_gone:
+        running.may_have_ended = True
+        running.stop(time.monotonic())
+        running.step(time.monotonic())
+    running.step(time.monotonic())
+    assert running.completed().exit_code == 0
 
 
 @pytest.mark.parametrize("module", ["typer", "msgspec", "atlas_retry.cli.stdio"])

@@ -2,7 +2,7 @@
 
 Every command gets its own session, an empty standard input and a bounded excerpt of its output.
 When a call ends, all processes it started have ended too, except with `Command.keep_daemons`;
-`family` says how descendants are found.
+`tree` says how descendants are found.
 """
 
 import subprocess
@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 
-from atlas_retry.process.family import end_marked, mark, note_end
 from atlas_retry.process.loop import Loop
 from atlas_retry.process.stopping import (
     at_once,
@@ -23,6 +22,7 @@ from atlas_retry.process.stopping import (
     uninterruptible,
     wake_fd,
 )
+from atlas_retry.process.tree import end_marked, mark, note_end
 from atlas_retry.process.values import Captured, Command, Completed, Ended, Sink, Watch
 
 __all__ = [

@@ -6,9 +6,9 @@ from collections import deque
 from collections.abc import Callable, Sequence
 
 from atlas_retry.errors import Interrupted
-from atlas_retry.process import family, stopping
-from atlas_retry.process.ladder import Ladder, start
+from atlas_retry.process import stopping, tree
 from atlas_retry.process.output import Stream
+from atlas_retry.process.running import RunningCommand, start
 from atlas_retry.process.stopping import clock
 from atlas_retry.process.values import Command, Completed, Sink, Watch
 
@@ -40,8 +40,8 @@ class Loop:
         self._stop_when = stop_when
         self._queue = deque(enumerate(commands))
         self._results: list[Completed | None] = [None] * len(commands)
-        self._ladders: dict[int, Ladder] = {}
-        self._files: dict[int, tuple[Ladder, Stream | None]] = {}
+        self._running: dict[int, RunningCommand] = {}
+        self._files: dict[int, tuple[RunningCommand, Stream | None]] = {}
         self._watch = watch
         self._sink = sink
         self._poll = select.poll()
@@ -51,7 +51,7 @@ class Loop:
 
     def run(self, jobs: int) -> tuple[Completed | None, ...]:
         """The end of each, in order; None: not started. Raises Interrupted if asked to stop."""
-        family.prepare()
+        tree.prepare()
         self._listen()
         try:
             while True:
@@ -59,12 +59,12 @@ class Loop:
                     index, command = self._queue[number]
                     del self._queue[number]
                     self._follow(index, start(command))
-                if not self._ladders:
+                if not self._running:
                     break
                 self._wait()
                 self._advance()
         finally:
-            if self._ladders:
+            if self._running:
                 self._end_all()
         self._interrupt()
         return tuple(self._results)
@@ -81,7 +81,7 @@ class Loop:
             self._ignores_requests = False
 
     def _next(self, jobs: int) -> int | None:
-        commands = [ladder.command for ladder in self._ladders.values()]
+        commands = [running.command for running in self._running.values()]
         busy = sum(not command.waits for command in commands)
         if busy < jobs:
             return 0 if self._queue else None
@@ -92,25 +92,25 @@ class Loop:
     def _may_start(self) -> bool:
         return self._is_shielded or stopping.stop_requested() is None
 
-    def _follow(self, index: int, begun: Ladder | Completed) -> None:
-        if isinstance(begun, Ladder):
+    def _follow(self, index: int, begun: RunningCommand | Completed) -> None:
+        if isinstance(begun, RunningCommand):
             self._poll_files(index, begun)
         if self._watch:
             self._watch.started(index)
         if isinstance(begun, Completed):
             self._record(index, begun)
 
-    def _poll_files(self, index: int, ladder: Ladder) -> None:
-        ladder.streams[0].sink = self._sink
-        self._ladders[index] = ladder
-        pollable = [(stream.source, stream) for stream in ladder.streams if not stream.direct]
-        for descriptor, stream in [*pollable, (ladder.pidfd, None)]:
+    def _poll_files(self, index: int, running: RunningCommand) -> None:
+        running.streams[0].sink = self._sink
+        self._running[index] = running
+        pollable = [(stream.source, stream) for stream in running.streams if not stream.direct]
+        for descriptor, stream in [*pollable, (running.pidfd, None)]:
             if descriptor is not None:
-                self._files[descriptor] = ladder, stream
+                self._files[descriptor] = running, stream
                 self._poll.register(descriptor, select.POLLIN)
 
     def _wait(self) -> None:
-        at = min(ladder.wake_s for ladder in self._ladders.values())
+        at = min(running.wake_s for running in self._running.values())
         at = min(at, self._house_s, self._progress_s if self._watch else at)
         timeout_ms = math.ceil(max(0.0, at - clock()) * 1000)
         for descriptor, _ in self._poll.poll(timeout_ms):
@@ -118,12 +118,12 @@ class Loop:
                 self._react(descriptor)
 
     def _react(self, descriptor: int) -> None:
-        ladder, stream = self._files[descriptor]
+        running, stream = self._files[descriptor]
         if stream is None:
-            ladder.may_have_ended = True
+            running.may_have_ended = True
             self._ignore(descriptor)
             return
-        ladder.pump(stream)
+        running.pump(stream)
         if not stream.is_open:
             self._ignore(descriptor)
 
@@ -134,16 +134,16 @@ class Loop:
     def _advance(self) -> None:
         now_s = clock()
         self._handle_requests(now_s)
-        for index, ladder in tuple(self._ladders.items()):
-            ladder.step(now_s)
-            if ladder.is_gone:
-                self._forget(index, ladder)
+        for index, running in tuple(self._running.items()):
+            running.step(now_s)
+            if running.is_gone:
+                self._forget(index, running)
         if self._watch and now_s >= self._progress_s:
             self._progress_s = now_s + PROGRESS_S
             self._tell_progress(self._watch, now_s)
         if now_s >= self._house_s:
             self._house_s = now_s + HOUSEKEEPING_S
-            family.reap_adopted()
+            tree.reap_adopted()
 
     def _handle_requests(self, now_s: float) -> None:
         if stopping.stop_requested() is None:
@@ -151,18 +151,18 @@ class Loop:
         if not self._ignores_requests:  # the descriptor stays readable
             self._poll.unregister(stopping.wake_fd())
             self._ignores_requests = True
-        for ladder in self._ladders.values():
+        for running in self._running.values():
             if stopping.kill_requested():
-                ladder.kill(now_s)
+                running.kill(now_s)
             elif not self._is_shielded:
-                ladder.stop(now_s)
+                running.stop(now_s)
 
-    def _forget(self, index: int, ladder: Ladder) -> None:
-        for descriptor in [d for d, (owner, _) in self._files.items() if owner is ladder]:
+    def _forget(self, index: int, running: RunningCommand) -> None:
+        for descriptor in [d for d, (owner, _) in self._files.items() if owner is running]:
             self._ignore(descriptor)
-        del self._ladders[index]
+        del self._running[index]
         if self._may_start():
-            self._record(index, ladder.completed())
+            self._record(index, running.completed())
 
     def _record(self, index: int, completed: Completed) -> None:
         self._results[index] = completed
@@ -172,24 +172,24 @@ class Loop:
             self._watch.ended(index, completed)
 
     def _tell_progress(self, watch: Watch, now_s: float) -> None:
-        for index, ladder in self._ladders.items():
-            out, err = (stream.excerpt.last_line() for stream in ladder.streams)
-            watch.progress(index, out or err, now_s - ladder.started_s)
+        for index, running in self._running.items():
+            out, err = (stream.excerpt.last_line() for stream in running.streams)
+            watch.progress(index, out or err, now_s - running.started_s)
 
     def _end_all(self) -> None:
         """End all children after an exception in a callback or signal handler, which then rises."""
         self._watch = self._stop_when = None
         self._queue.clear()
-        for ladder in self._ladders.values():
-            ladder.streams[0].sink = None
+        for running in self._running.values():
+            running.streams[0].sink = None
         try:
-            self._until_gone(Ladder.stop)
+            self._until_gone(RunningCommand.stop)
         finally:
-            self._until_gone(Ladder.kill)
+            self._until_gone(RunningCommand.kill)
 
-    def _until_gone(self, end: Callable[[Ladder, float], None]) -> None:
-        for ladder in self._ladders.values():
-            end(ladder, clock())
-        while self._ladders:
+    def _until_gone(self, end: Callable[[RunningCommand, float], None]) -> None:
+        for running in self._running.values():
+            end(running, clock())
+        while self._running:
             self._wait()
             self._advance()

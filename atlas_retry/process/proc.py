@@ -60,7 +60,7 @@ def with_descendants(pids: set[int], among: dict[int, Member]) -> set[int]:
     return pids
 
 
-def elders_first(members: Iterable[Member]) -> tuple[Member, ...]:
+def parents_first(members: Iterable[Member]) -> tuple[Member, ...]:
     """Parents before children: a shell whose child ends first continues with its next line."""
     by_pid = {member.pid: member for member in members}
 

@@ -13,7 +13,7 @@ from types import FrameType
 from typing import Any
 
 from atlas_retry.errors import Interrupted
-from atlas_retry.process import family
+from atlas_retry.process import tree
 
 _Handler = Callable[[int, FrameType | None], None]
 ENDING = (
@@ -233,7 +233,7 @@ def _on_ending(signum: int, _: FrameType | None) -> None:
     request_stop(signum)
     if again:
         _say_what_is_waited_for()
-    if again and not family.running() and _may_raise():
+    if again and not tree.running() and _may_raise():
         raise Interrupted(signum)
 
 
@@ -271,10 +271,10 @@ def _on_halt_by_outer(_signum: int, _frame: FrameType | None) -> None:
 @contextmanager
 def _all_halted() -> Iterator[None]:
     _clock.halted_at = time.monotonic()
-    for command in family.running():
+    for command in tree.running():
         command.signal_group(command.halt_signal)
     yield
-    for command in family.running():
+    for command in tree.running():
         command.signal_group(signal.SIGCONT)
     _clock.lost_s += time.monotonic() - _clock.halted_at
     _clock.halted_at = None

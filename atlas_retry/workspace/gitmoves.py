@@ -86,7 +86,7 @@ class GitMoves(Struct, frozen=True, kw_only=True):
     """Facts that moved during a turn, by who moved them."""
 
     agents: tuple[str, ...] = ()
-    """By git processes of the agent's family."""
+    """By git processes below the agent."""
     runs: tuple[str, ...] = ()
     """What git would run, or hide; by anyone."""
     others: tuple[str, ...] = ()

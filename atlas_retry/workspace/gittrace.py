@@ -63,7 +63,7 @@ class GitCommand(Struct, frozen=True, kw_only=True):
 
 
 class AgentsGit(Struct, frozen=True, kw_only=True):
-    """What the git processes of an agent's family did."""
+    """What the git processes below an agent did."""
 
     commands: tuple[GitCommand, ...] = ()
     updates: tuple[RefUpdate, ...] = ()

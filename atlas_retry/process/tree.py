@@ -25,16 +25,16 @@ _SET_CHILD_SUBREAPER = 36
 """Option PR_SET_CHILD_SUBREAPER of prctl(2)."""
 
 
-class _Household:
+class _OurProcesses:
     """All commands of this process that have not ended. Guarded by `_lock`."""
 
     def __init__(self) -> None:
         _fill_standard_files()
-        self.active: dict[int, Family] = {}
+        self.active: dict[int, ProcessTree] = {}
         self.count = 0
         self.outer = {k: v for k, v in os.environ.items() if k.startswith(MARK_PREFIX)}
         self.mark = MARK_PREFIX + os.urandom(8).hex()
-        self.strangers: set[tuple[int, str]] = set()
+        self.foreign: set[tuple[int, str]] = set()
         """Children that we must neither end nor reap: the caller's own."""
         self.kept: set[tuple[int, str]] = set()
         """Daemons of commands that keep them: never ended, but reaped once they are dead."""
@@ -62,7 +62,7 @@ class _Household:
         here = os.getsid(0)
         others = [child for child in children if child.pid not in ours]
         elsewhere = [child for child in others if child.session != here]
-        return [child for child in elsewhere if child.key not in self.strangers]
+        return [child for child in elsewhere if child.key not in self.foreign]
 
     def unmarked(self, members: Iterable[Member]) -> set[int]:
         """Pids of adopted orphans without our marker: any command may have left them."""
@@ -73,7 +73,7 @@ class _Household:
 
     @property
     def _leaders(self) -> set[int | None]:
-        return {family.leader for family in self.active.values()}
+        return {tree.leader for tree in self.active.values()}
 
     def _reap(self, dead: list[Member]) -> None:
         ours = self._leaders
@@ -89,7 +89,7 @@ class _Household:
         """Mark new children as the caller's own, dead or alive; called while nothing runs."""
         seen = self.zombies
         living = {child.key for child in self.adopted()}
-        self.strangers |= living | (self.zombies - seen)
+        self.foreign |= living | (self.zombies - seen)
 
 
 Seen = TypeVar("Seen")
@@ -110,14 +110,14 @@ def _until_steady(look: Callable[[], Seen]) -> Seen:
 
 
 _lock = threading.RLock()
-_households: list[_Household] = []
+_ours: list[_OurProcesses] = []
 
 
-def _household() -> _Household:
+def _our_processes() -> _OurProcesses:
     with _lock:
-        if not _households:
-            _households.append(_Household())
-        return _households[0]
+        if not _ours:
+            _ours.append(_OurProcesses())
+        return _ours[0]
 
 
 def _fill_standard_files() -> None:
@@ -143,28 +143,28 @@ def _become_subreaper() -> bool:
 
 def prepare() -> None:
     """Prepare to start commands; call it before opening any files for them."""
-    _household()
+    _our_processes()
 
 
 def mark() -> str:
     """Name of the environment variable that marks everything this process starts."""
-    return _household().mark
+    return _our_processes().mark
 
 
 def note_end(file: str) -> None:
     """If this process is killed, make this file as soon as all that it started has ended."""
     if proc.is_there():
-        _household().watchdog.note_end(file)
+        _our_processes().watchdog.note_end(file)
 
 
-def running() -> "tuple[Family, ...]":
+def running() -> "tuple[ProcessTree, ...]":
     """The running commands. Safe in a signal handler."""
-    if not _households:
+    if not _ours:
         return ()
-    return tuple(family for family in tuple(_households[0].active.values()) if family.leader)
+    return tuple(tree for tree in tuple(_ours[0].active.values()) if tree.leader)
 
 
-class Family:
+class ProcessTree:
     """A command and its descendants, from before it starts until the last one is gone."""
 
     def __init__(self, halt_signal: signal.Signals) -> None:
@@ -178,23 +178,23 @@ class Family:
         self._known: set[tuple[int, str]] = set()
         self._asked: set[tuple[int, str]] = set()
         self._killed: set[tuple[int, str]] = set()
-        self._household = house = _household()
+        self._ours = ours = _our_processes()
         with _lock:
-            if not house.active and house.is_subreaper:
-                house.disown()
-            house.count += 1
-            self._number = house.count
-            house.active[self._number] = self
+            if not ours.active and ours.is_subreaper:
+                ours.disown()
+            ours.count += 1
+            self._number = ours.count
+            ours.active[self._number] = self
 
     @property
     def markers(self) -> dict[str, str]:
         """Environment variables: our marker, and those of every atlas that we run under."""
-        return self._household.outer | {self._household.mark: f"{self._number}."}
+        return self._ours.outer | {self._ours.mark: f"{self._number}."}
 
     def begin(self, leader: int) -> None:
         """The command has been started with this pid."""
         self.leader = leader
-        self._household.watchdog.guard(leader)
+        self._ours.watchdog.guard(leader)
 
     def signal_group(self, signum: int) -> None:
         """Send a signal to all processes in the command's group."""
@@ -215,7 +215,7 @@ class Family:
             return self.is_over, status
 
     def remaining(self) -> tuple[Member, ...]:
-        """The processes still alive. If none, and the leader is reaped, the family is forgotten."""
+        """The processes still alive. If none, and the leader is reaped, the tree is forgotten."""
         with _lock:
             members = self._members()
             if not members and self.is_over:
@@ -223,15 +223,15 @@ class Family:
             return members
 
     def leave(self, *, keep: bool) -> None:
-        """Stop tracking these processes; with `keep`, no other family ends them either."""
+        """Stop tracking these processes; with `keep`, no other tree ends them either."""
         with _lock:
             if keep:
-                self._household.kept |= {m.key for m in self._members()}
+                self._ours.kept |= {m.key for m in self._members()}
             self._forget()
 
     def _forget(self) -> None:
-        if self._household.active.pop(self._number, None) and self.leader:
-            self._household.watchdog.forget(self.leader)
+        if self._ours.active.pop(self._number, None) and self.leader:
+            self._ours.watchdog.forget(self.leader)
 
     def terminate(self) -> None:
         """Send TERM to the group while the leader lives, then to the others; once to each."""
@@ -262,33 +262,33 @@ class Family:
             return has_new
 
     def _members(self) -> tuple[Member, ...]:
-        house = self._household
+        ours = self._ours
         if self.leader is None:
             return ()
         if not proc.is_there():
             return _group(self.leader) if self.is_over else ()
-        if self.is_over and house.is_subreaper and not house.adopted():
+        if self.is_over and ours.is_subreaper and not ours.adopted():
             return ()
         everyone = _until_steady(proc.everyone)
         pids = self._pids(everyone)
-        return proc.elders_first(everyone[pid] for pid in pids if pid in everyone)
+        return proc.parents_first(everyone[pid] for pid in pids if pid in everyone)
 
     def _pids(self, everyone: dict[int, Member]) -> set[int]:
-        house = self._household
+        ours = self._ours
         near = set(everyone)
-        if house.is_subreaper:
+        if ours.is_subreaper:
             near &= proc.with_descendants({os.getpid()}, everyone)
         mine = {pid for pid in near if self._owns(everyone[pid])}
-        if house.is_subreaper and len(house.active) == 1:
-            mine |= house.unmarked(everyone.values())
+        if ours.is_subreaper and len(ours.active) == 1:
+            mine |= ours.unmarked(everyone.values())
         kin = proc.with_descendants(mine, everyone)
-        return {pid for pid in kin if pid not in (os.getpid(), house.watchdog.pid)}
+        return {pid for pid in kin if pid not in (os.getpid(), ours.watchdog.pid)}
 
     def _owns(self, member: Member) -> bool:
         if member.session == self.leader or member.key in self._known:
             return True
         # the dot, as number 10 starts like number 1
-        return proc.carries(member.pid, f"{self._household.mark}={self._number}.".encode())
+        return proc.carries(member.pid, f"{self._ours.mark}={self._number}.".encode())
 
 
 def _send(pid: int, signum: int) -> None:
@@ -306,9 +306,9 @@ def _group(leader: int) -> tuple[Member, ...]:
 
 def reap_adopted() -> None:
     """Reap dead orphans that became our children, so that no zombies stay."""
-    if _households and _households[0].is_subreaper and _lock.acquire(blocking=False):
+    if _ours and _ours[0].is_subreaper and _lock.acquire(blocking=False):
         try:
-            _households[0].adopted()
+            _ours[0].adopted()
         finally:
             _lock.release()
 
@@ -329,7 +329,7 @@ def end_marked(name: str) -> tuple[str, ...]:
 
 
 def _marked(name: str, but: set[int]) -> list[Member]:
-    everyone = proc.elders_first(proc.everyone().values())
+    everyone = proc.parents_first(proc.everyone().values())
     others = [member for member in everyone if member.pid not in but]
     return [member for member in others if proc.carries(member.pid, f"{name}=".encode())]
 

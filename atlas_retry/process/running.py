@@ -10,9 +10,9 @@ from typing import IO
 
 from atlas_retry.events import now
 from atlas_retry.process import proc
-from atlas_retry.process.family import Family
 from atlas_retry.process.output import Stream, open_log
 from atlas_retry.process.stopping import clock
+from atlas_retry.process.tree import ProcessTree
 from atlas_retry.process.values import RESTORE_S, Command, Completed, Ended
 
 SETTLE_S = 0.1
@@ -39,13 +39,13 @@ Streams = tuple[Stream, Stream]
 """Standard output and standard error."""
 
 
-def start(command: Command) -> "Ladder | Completed":
+def start(command: Command) -> "RunningCommand | Completed":
     """Start a command; if that fails, return its end with the reason."""
-    family, at = Family(command.halt_signal), now()
+    tree, at = ProcessTree(command.halt_signal), now()
     earlier = signal.pthread_sigmask(signal.SIG_SETMASK, ())  # it would be inherited
     with ExitStack() as undo, ExitStack() as theirs:
         theirs.callback(signal.pthread_sigmask, signal.SIG_SETMASK, earlier)
-        undo.callback(family.leave, keep=False)
+        undo.callback(tree.leave, keep=False)
         try:
             stdin = _stdin(command, theirs)
             out, out_end = _stream(command, "stdout.log", undo, theirs)
@@ -56,7 +56,7 @@ def start(command: Command) -> "Ladder | Completed":
                 stdout=out_end,
                 stderr=err_end,
                 cwd=command.cwd,
-                env={**command.env, **family.markers},
+                env={**command.env, **tree.markers},
                 start_new_session=True,
                 pass_fds=command.pass_fds,
             )
@@ -69,21 +69,25 @@ def start(command: Command) -> "Ladder | Completed":
                 error=_obstacle(command, error),
             )
         undo.pop_all()
-        return Ladder(command, family, process, (out, err))
+        return RunningCommand(command, tree, process, (out, err))
 
 
-class Ladder:
+class RunningCommand:
     """State machine of a command: it runs, settles, is asked to stop, is killed, is gone.
 
     Call `step` whenever something happened, and at `wake_s` at the latest.
     """
 
     def __init__(
-        self, command: Command, family: Family, process: subprocess.Popen[bytes], streams: Streams
+        self,
+        command: Command,
+        tree: ProcessTree,
+        process: subprocess.Popen[bytes],
+        streams: Streams,
     ) -> None:
-        family.begin(process.pid)
+        tree.begin(process.pid)
         self.command = command
-        self.family = family
+        self.tree = tree
         self.streams = streams
         self.pidfd = _pidfd(process.pid)
         self.started_s = self._printed_s = clock()
@@ -100,7 +104,7 @@ class Ladder:
         self._give_up_s = _NEVER
         self._term_s = self._restored_s = 0.0
         self._has_said = False
-        self._enter(Ladder._run, _NEVER)
+        self._enter(RunningCommand._run, _NEVER)
 
     def pump(self, stream: Stream) -> None:
         if stream.pump():
@@ -109,7 +113,7 @@ class Ladder:
     def step(self, now_s: float) -> None:
         self._step(self, now_s)
 
-    def _enter(self, step: Callable[["Ladder", float], None], until_s: float) -> None:
+    def _enter(self, step: Callable[["RunningCommand", float], None], until_s: float) -> None:
         # a function, as a bound method would keep the input and output in memory in a cycle
         self._step, self._until_s, self._pause_s = step, until_s, _PAUSES_S[0]
 
@@ -118,10 +122,10 @@ class Ladder:
         self._pause_s = min(2 * self._pause_s, _PAUSES_S[1])
 
     def _has_ended(self) -> bool:
-        if self.family.is_over or not (self.may_have_ended or self.pidfd is None):
-            return self.family.is_over
+        if self.tree.is_over or not (self.may_have_ended or self.pidfd is None):
+            return self.tree.is_over
         self.may_have_ended = False
-        has_ended, status = self.family.reap()
+        has_ended, status = self.tree.reap()
         if has_ended:
             self._exit_code = None if status is None else os.waitstatus_to_exitcode(status)
             # otherwise subprocess would keep waiting for it
@@ -139,7 +143,7 @@ class Ladder:
         elif self.command.keep_daemons:
             self._finish()
         else:
-            self._enter(Ladder._settle, now_s + SETTLE_S)
+            self._enter(RunningCommand._settle, now_s + SETTLE_S)
             self._settle(now_s)
 
     def _overdue(self, now_s: float) -> Ended | None:
@@ -160,7 +164,7 @@ class Ladder:
         return Ended.OUTPUT_LIMIT if printed_bytes > command.max_output_bytes else None
 
     def _settle(self, now_s: float) -> None:
-        left = self.family.remaining()
+        left = self.tree.remaining()
         if not left:
             self._finish()
         elif now_s >= self._until_s:
@@ -171,18 +175,18 @@ class Ladder:
 
     def stop(self, now_s: float) -> None:
         """Ask it to end within its grace; no effect if it was asked before."""
-        if self._step in (Ladder._run, Ladder._settle):
-            self._enter(Ladder._await_end, now_s + self.command.grace_s)
+        if self._step in (RunningCommand._run, RunningCommand._settle):
+            self._enter(RunningCommand._await_end, now_s + self.command.grace_s)
             self._term_s, self._restored_s = now_s, now_s + RESTORE_S
             if self.command.stop_signal is signal.SIGINT and not self._has_ended():
                 self._term_s += self.command.grace_s / 2
-                self.family.signal_group(signal.SIGINT)
-                self.family.signal_group(signal.SIGCONT)
+                self.tree.signal_group(signal.SIGINT)
+                self.tree.signal_group(signal.SIGCONT)
             self._await_end(now_s)
 
     def _await_end(self, now_s: float) -> None:
         """Wait for the end: INT was sent, TERM and KILL follow, later while it restores files."""
-        if self._has_ended() and not self.family.remaining():
+        if self._has_ended() and not self.tree.remaining():
             self._finish()
         elif now_s >= min(self._term_s, self._until_s) and self._still_writes(now_s):
             self._rest(now_s)
@@ -190,7 +194,7 @@ class Ladder:
             self.kill(now_s)
         else:
             if now_s >= self._term_s:
-                self.family.terminate()
+                self.tree.terminate()
             self._rest(now_s)
 
     def _still_writes(self, now_s: float) -> bool:
@@ -198,7 +202,7 @@ class Ladder:
         if self.command.stop_signal is not signal.SIGINT or now_s >= self._restored_s:
             return False
         folder = str(self.command.cwd)
-        if not any(proc.is_writing(one, folder) for one in self.family.remaining()):
+        if not any(proc.is_writing(one, folder) for one in self.tree.remaining()):
             return False
         if not self._has_said:
             self._has_said = True
@@ -211,28 +215,28 @@ class Ladder:
 
     def kill(self, now_s: float) -> None:
         """Kill it and everything it started, at once."""
-        if self._step is not Ladder._kill:
-            self._enter(Ladder._kill, now_s + KILL_S)
+        if self._step is not RunningCommand._kill:
+            self._enter(RunningCommand._kill, now_s + KILL_S)
             self._give_up_s = now_s + GIVE_UP_S
             if self._has_ended():
-                self._survivors = self._survivors or proc.names(self.family.remaining())
+                self._survivors = self._survivors or proc.names(self.tree.remaining())
             self._kill(now_s)
 
     def _kill(self, now_s: float) -> None:
-        if self._has_ended() and not self.family.remaining():
+        if self._has_ended() and not self.tree.remaining():
             self._finish()
             return
-        if self.family.kill():
+        if self.tree.kill():
             # orphans of another command may be ended only once that one is gone
             self._until_s = min(now_s + KILL_S, self._give_up_s)
         if now_s >= self._until_s:
-            self._survivors = proc.names(self.family.remaining())
+            self._survivors = proc.names(self.tree.remaining())
             self._finish()
         else:
             self._rest(now_s)
 
     def _finish(self) -> None:
-        self.family.leave(keep=self.command.keep_daemons)
+        self.tree.leave(keep=self.command.keep_daemons)
         for stream in self.streams:
             self.pump(stream)
             stream.close()
@@ -251,7 +255,7 @@ class Ladder:
             ended=ended,
             exit_code=code,
             duration_s=clock() - self.started_s,
-            cpu_s=self.family.cpu_s,
+            cpu_s=self.tree.cpu_s,
             started_at=self._started_at,
             completed_at=now(),
             stdout=self.streams[0].excerpt.output(),
