@@ -215,7 +215,10 @@ def read_places(log: Log, holds: Holds = no_file, *, strict: bool = False) -> It
     found = tuple(_read(log, holds, strict=strict))
     levelled = {_ending(problem) for problem in found if problem.otherwise}
     said = (problem.diagnostic.message.partition("\n")[0] for problem in found)
-    heads = [log.lines[p.first].partition(words)[0] for p, words in zip(found, said, strict=True)]
+    heads = [
+        log.lines[problem.first].partition(words or "\n")[0]
+        for problem, words in zip(found, said, strict=True)
+    ]
     indented = [re.search(_INDENTED, head) is not None for head in heads]
     for problem, is_indented in zip(found, indented, strict=True):
         is_aside = is_indented and not all(indented)

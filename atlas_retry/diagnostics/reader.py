@@ -116,8 +116,8 @@ def diagnose(output: ToolOutput) -> Findings:
     """
     if counted := _counted(output):
         return replace(diagnose(replace(output, exit_code=1)), counted=counted)
-    text, is_cut = _bounded("\n".join(filter(None, (output.stdout, output.stderr))))
-    plain, sections = separated(go_text(unstamped(text)), folders_of(output.packages))
+    text, stderr_at, is_cut = _text_of(output)
+    plain, sections = separated(text, folders_of(output.packages), stderr_at=stderr_at)
     log = Log.of(plain, output.command, output.exit_code)
     problems = _claims(len(log.lines), _read_sections(output, log, sections))
     report = _report(output)
@@ -137,13 +137,18 @@ def diagnose(output: ToolOutput) -> Findings:
     return replace(findings, diagnostics=(*findings.diagnostics, rest)) if rest else findings
 
 
-def _bounded(text: str) -> tuple[str, bool]:
-    """The text without the lines in the middle if it has too many, and whether it had."""
-    if text.count("\n") < MAX_LINES:
-        return text, False
-    lines = text.split("\n")
-    head = MAX_LINES // 4
-    return "\n".join((*lines[:head], *lines[head - MAX_LINES :])), True
+def _text_of(output: ToolOutput) -> tuple[str, int | None, bool]:
+    """Both streams as one text, its first line of stderr, and whether it is cut.
+
+    If it has too many lines, those in the middle are left out.
+    """
+    streams = [go_text(unstamped(text)) for text in (output.stdout, output.stderr) if text]
+    text = "\n".join(streams)
+    if text.count("\n") >= MAX_LINES:
+        lines = text.split("\n")
+        head = MAX_LINES // 4
+        return "\n".join((*lines[:head], *lines[head - MAX_LINES :])), None, True
+    return text, streams[0].count("\n") + 1 if len(streams) > 1 else None, False
 
 
 def _counted(output: ToolOutput) -> str:

@@ -77,7 +77,7 @@ _NPM = regex(r"> (?P<package>(?:@[\w.-]+/)?[\w.-]+)@\S+ \S+(?: (?P<path>/\S+))?$
 _NX = regex(r"(?:[✔✖\u00d7>] +)?(?:> )?nx run (?P<package>[\w@./-]+):[\w:-]+")
 _MAVEN = regex(r"(?:\[INFO\] )?-+< (?:[\w.-]+:)?(?P<package>[\w.-]+) >-+$")
 _CARGO = regex(r" {3,}(?:Checking|Compiling) (?P<package>[\w-]+) v\S+ \((?P<path>/[^)]+)\)$")
-_NPM_PATH = regex(r"npm (?:ERR!|error) path (?P<path>/\S+)$")
+_NPM_ERROR = regex(r"npm (?:ERR!|error)(?: path (?P<path>/\S+)$|\b)")
 _RUN_PATH = regex(r"\s*RUN\s+v\S+ (?P<path>/\S+)$")
 _ECHO = regex(r"(?:[>$]|\+) (?P<command>[\w./@-]+(?: .*)?)$")
 _HOOK = regex(r"- hook id: (?P<hook>\S+)$")
@@ -101,10 +101,14 @@ Folders = Callable[[str], str | None]
 """The folder of a package, by the name that a runner gives it."""
 
 
-def separated(text: str, folders: Folders) -> tuple[str, tuple[OutputSection, ...]]:
+def separated(
+    text: str, folders: Folders, *, stderr_at: int | None = None
+) -> tuple[str, tuple[OutputSection, ...]]:
     """The text source by source, without their prefixes, and the sections of it.
 
     Lines of no source come first; a text without sources is unchanged, in one section or more.
+    `stderr_at` is the number of its first line of stderr, of which a heading in stdout says
+    nothing.
     """
     lines = text.split("\n")
     groups: list[tuple[str | None, list[str]]] = [(None, lines)]
@@ -116,7 +120,8 @@ def separated(text: str, folders: Folders) -> tuple[str, tuple[OutputSection, ..
     sections: list[OutputSection] = []
     plain: list[str] = []
     for name, own in groups:
-        sections += _headed(own, len(plain), _folder(name or "", folders), folders)
+        first = stderr_at if own is lines else None
+        sections += _of_streams(own, len(plain), _folder(name or "", folders), folders, first)
         plain += own
     return text if groups[0][1] is lines else "\n".join(plain), tuple(sections)
 
@@ -177,6 +182,17 @@ def _is_source(name: str) -> bool:
     return not is_place and not is_count
 
 
+def _of_streams(
+    lines: Sequence[str], at: int, folder: str | None, folders: Folders, stderr_at: int | None
+) -> list[OutputSection]:
+    """The parts of both streams; where headings in stdout name several folders, stderr has none."""
+    if stderr_at:
+        printed = [*_headed(lines[:stderr_at], at, folder, folders)]
+        if len({part.folder for part in printed} - {folder}) > 1:
+            return [*printed, *_headed(lines[stderr_at:], at + stderr_at, folder, folders)]
+    return [*_headed(lines, at, folder, folders)]
+
+
 def _headed(
     lines: Sequence[str], at: int, folder: str | None, folders: Folders
 ) -> Iterator[OutputSection]:
@@ -185,7 +201,7 @@ def _headed(
     stack: list[str | None] = []
     for number, heading in _headings(lines):
         if number > start:
-            yield _section(lines[start:number], at + start, inner, command)
+            yield from _footed(lines[start:number], at + start, inner, command)
         start = number
         parts = heading.groupdict()
         command = parts.get("hook") or ""
@@ -194,7 +210,7 @@ def _headed(
             continue
         stack += [inner] if parts.get("how") else []
         inner = parts.get("path") or folders(parts.get("package") or "") or folder
-    yield _section(lines[start:], at + start, inner, command)
+    yield from _footed(lines[start:], at + start, inner, command)
 
 
 def _headings(lines: Sequence[str]) -> Iterator[tuple[int, re.Match[str]]]:
@@ -207,14 +223,28 @@ def _headings(lines: Sequence[str]) -> Iterator[tuple[int, re.Match[str]]]:
             yield max(number - ("hook" in heading.groupdict()), 0), heading
 
 
+def _footed(
+    own: Sequence[str], first: int, folder: str | None, command: str
+) -> Iterator[OutputSection]:
+    """The parts above and with each error of npm, which names the folder of what failed."""
+    start, path = 0, None
+    for number, line in enumerate(own):
+        error = _NPM_ERROR.match(line)
+        if error:
+            path = path or error["path"]
+        elif path:
+            yield _section(own[start:number], first + start, folder or path, command)
+            start, path = number, None
+    yield _section(own[start:], first + start, folder or path, command)
+
+
 def _section(own: Sequence[str], first: int, folder: str | None, command: str) -> OutputSection:
-    named = {match["path"] for match in filter(None, map(_NPM_PATH.match, own))}
     # a runner echoes the commands in front of their output
     echoed = (found["command"] for found in map(_ECHO.match, own[:400]) if found)
     return OutputSection(
         first=first,
         end=first + len(own),
-        folder=named.pop() if folder is None and len(named) == 1 else folder,
+        folder=folder,
         command=command or "\n".join(dict.fromkeys(echoed)),
     )
 

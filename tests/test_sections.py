@@ -55,6 +55,13 @@ RUNNERS = {
     ),
     "npm": f"\n> @acme/ui@1.0.0 typecheck\n> tsc --noEmit -p .\n\n{UI}"
     f"\n> @acme/api@1.0.0 typecheck\n> tsc --noEmit -p .\n\n{API}",
+    # npm 11, of what each package prints to stderr
+    "npm's errors": "".join(
+        f"{printed}npm error Lifecycle script `typecheck` failed with error:\nnpm error code 1\n"
+        f"npm error path /w/packages/{name}\nnpm error workspace @acme/{name}@1.0.0\n"
+        "npm error command failed\nnpm error command sh -c tsc --noEmit -p .\n\n"
+        for name, printed in (("ui", UI), ("api", API))
+    ),
     "nx": f"\n> nx run @acme/ui:typecheck\n\n{UI}\n> nx run @acme/api:typecheck\n\n{API}",
     "make": "make: Entering directory '/w'\nmake[1]: Entering directory '/w/packages/ui'\n"
     f"{UI}make[1]: Leaving directory '/w/packages/ui'\n"
