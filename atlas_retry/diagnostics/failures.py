@@ -1,5 +1,6 @@
 """Shared parts of the parsers of test runners: blocks, stacks, Python tracebacks, unittest."""
 
+import posixpath
 import re
 import textwrap
 from bisect import bisect
@@ -92,8 +93,23 @@ def failure(
 def placed(
     problem: Diagnostic, frames: tuple[Frame, ...], otherwise: Mapping[str, str | None]
 ) -> Diagnostic:
-    """The problem at its innermost frame; without frames, at the runner's place."""
+    """The problem at its innermost frame; without frames, at the runner's place.
+
+    Where that place is one of the frames, seen from another folder, all frames are in that folder:
+    cargo names a panic from the workspace's root, and its backtrace from the crate's.
+    """
     place = {name: value for name, value in otherwise.items() if value}
+    named = place.get("path", "")
+    alike = (posixpath.normpath(frame.path) for frame in frames)
+    same = next((path for path in alike if named.endswith(f"/{path}")), None)
+    if same:
+        folder = named.removesuffix(same)
+        frames = tuple(
+            frame
+            if frame.path.startswith("/")
+            else replace(frame, path=posixpath.normpath(folder + frame.path))
+            for frame in frames
+        )
     if frames:
         place = {"path": frames[-1].path, "line": str(frames[-1].line)}
     return replace(problem, path=place.get("path"), region=region_of(place), frames=frames)
