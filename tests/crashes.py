@@ -19,7 +19,7 @@ from msgspec import Struct, field
 
 from atlas_retry.settings import Isolation
 from atlas_retry.workspace.discovery import open_workspace
-from atlas_retry.workspace.isolation.lock import lock
+from atlas_retry.workspace.isolation.isolated import lock
 from atlas_retry.workspace.isolation.overlay import remove_layers
 from tests.commands import run_atlas
 from tests.processes import PYTHON

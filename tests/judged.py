@@ -18,7 +18,7 @@ from atlas_retry.run.effects import Effects, run_folder
 from atlas_retry.run.loop import retry
 from atlas_retry.run.one import RunOptions, opened_with
 from atlas_retry.run.progress import Progress, Run, limits
-from atlas_retry.workspace.isolation.lock import lock
+from atlas_retry.workspace.isolation.isolated import lock
 from tests.projects import Project
 
 

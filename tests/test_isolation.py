@@ -18,7 +18,7 @@ from atlas_retry.model import Outcome, Verdict
 from atlas_retry.run.channel import pickled, unpickled
 from atlas_retry.settings import Isolation
 from atlas_retry.workspace.discovery import open_workspace
-from atlas_retry.workspace.isolation.lock import lock
+from atlas_retry.workspace.isolation.isolated import lock
 from atlas_retry.workspace.snapshot.restoring import restore
 from atlas_retry.workspace.snapshot.snapshots import snapshot
 from atlas_retry.workspace.snapshot.trees import changes

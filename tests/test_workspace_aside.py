@@ -16,8 +16,7 @@ from atlas_retry.errors import WorkspaceError
 from atlas_retry.process import handle_signals, run, run_all, stop_requested
 from atlas_retry.workspace.discovery import Workspace, open_workspace
 from atlas_retry.workspace.isolation import overlay
-from atlas_retry.workspace.isolation.isolated import beside, changed_in_place, put_back_aside
-from atlas_retry.workspace.isolation.lock import lock
+from atlas_retry.workspace.isolation.isolated import beside, changed_in_place, lock, put_back_aside
 from atlas_retry.workspace.snapshot import trees
 from atlas_retry.workspace.snapshot.store import kept
 from tests.asides import CASES, LARGE, NOBODY, aside, check, check_full

@@ -10,7 +10,7 @@ from atlas_retry.errors import UsageError, WorkspaceError
 from atlas_retry.model import GitFacts, Tree
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.gitfacts import git_facts
-from atlas_retry.workspace.isolation.lock import lock
+from atlas_retry.workspace.isolation.isolated import lock
 from atlas_retry.workspace.locking import holder
 from atlas_retry.workspace.snapshot.git_state import put_back_git
 from atlas_retry.workspace.snapshot.restoring import restore
@@ -296,7 +296,7 @@ import os
 import sys
 from pathlib import Path
 from atlas_retry.workspace.discovery import open_workspace
-from atlas_retry.workspace.isolation.lock import lock
+from atlas_retry.workspace.isolation.isolated import lock
 with lock(open_workspace(Path(sys.argv[1]), Path(sys.argv[2]), environ=os.environ)):
     print("locked", flush=True)
     sys.stdin.read()

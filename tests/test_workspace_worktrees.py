@@ -7,7 +7,7 @@ import pytest
 from atlas_retry.errors import UsageError, WorkspaceError
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.gitfacts import facts_since, git_facts
-from atlas_retry.workspace.isolation.lock import lock
+from atlas_retry.workspace.isolation.isolated import lock
 from atlas_retry.workspace.worktrees import add_worktree, list_worktrees, remove_worktree, resolve
 from tests.repositories import ENVIRON, commit, entries, git, opened, write
 

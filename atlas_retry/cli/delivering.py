@@ -24,7 +24,7 @@ from atlas_retry.history.values import RunRow
 from atlas_retry.process import capture
 from atlas_retry.reports.delivery import MARK, Delivery, comment, message
 from atlas_retry.workspace.discovery import Workspace
-from atlas_retry.workspace.isolation.lock import lock
+from atlas_retry.workspace.isolation.isolated import lock
 
 NO_AUTO_FIX = "no-auto-fix"
 PUSH_TIMEOUT_S = 600.0

@@ -35,7 +35,7 @@ from atlas_retry.reports.screen.lines import printable
 from atlas_retry.run.held import is_pickable
 from atlas_retry.state_dir import TURN, VALIDATION
 from atlas_retry.workspace.discovery import Workspace
-from atlas_retry.workspace.isolation.lock import lock
+from atlas_retry.workspace.isolation.isolated import lock
 from atlas_retry.workspace.snapshot import store
 from atlas_retry.workspace.snapshot.restoring import INDEX, Restored
 from atlas_retry.workspace.snapshot.trees import changes, patch

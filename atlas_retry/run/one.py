@@ -35,7 +35,7 @@ from atlas_retry.text.redaction import redact, secret_values
 from atlas_retry.text.units import first_few, labelled, usd
 from atlas_retry.workspace import discovery
 from atlas_retry.workspace.discovery import holding_gitfile
-from atlas_retry.workspace.isolation.lock import lock
+from atlas_retry.workspace.isolation.isolated import lock
 from atlas_retry.workspace.snapshot import store, trees
 
 if TYPE_CHECKING:

@@ -128,7 +128,7 @@ def _located(path: Path, environ: Mapping[str, str]) -> tuple[Path, Path]:
 
 def _restore_after_kill(root: Path, home: Path, environ: Mapping[str, str]) -> None:
     """Restore what a killed atlas was changing, which may include the configuration."""
-    from atlas_retry.workspace.isolation.lock import lock
+    from atlas_retry.workspace.isolation.isolated import lock
 
     with suppress(WorkspaceError), lock(open_workspace(root, home, environ=environ)):
         pass

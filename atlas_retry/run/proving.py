@@ -25,7 +25,7 @@ from atlas_retry.source.origin import is_vendored
 from atlas_retry.workspace import place
 from atlas_retry.workspace.files import FILE
 from atlas_retry.workspace.isolation import isolated
-from atlas_retry.workspace.isolation.lock import lock
+from atlas_retry.workspace.isolation.isolated import lock
 from atlas_retry.workspace.snapshot import trees
 
 MOST_FILES = 3

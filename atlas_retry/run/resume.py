@@ -44,7 +44,7 @@ from atlas_retry.run.progress import Progress
 from atlas_retry.run.settle import restored_notice
 from atlas_retry.text.units import first_few
 from atlas_retry.workspace import discovery
-from atlas_retry.workspace.isolation.lock import lock
+from atlas_retry.workspace.isolation.isolated import lock
 from atlas_retry.workspace.snapshot import restoring, snapshots, store, trees
 from atlas_retry.workspace.walk import remove_special_rules
 

@@ -293,8 +293,9 @@ def special_rules(root: Path, skipped: Collection[str] = ()) -> Iterator[Path]:
     """Those of a whole tree that are no files, except in folders with these names and in git's."""
     for folder, folders, files in os.walk(root):
         folders[:] = {*folders}.difference(skipped, (".git",))
-        rules = (Path(folder, name) for name in {*RULES}.intersection(files))
-        yield from (path for path in rules if path.exists() and not path.is_file())
+        for path in (Path(folder, name) for name in {*RULES}.intersection(files)):
+            if path.exists() and not path.is_file():
+                yield path
 
 
 def waited_for(cwd: Path, environ: Mapping[str, str]) -> Path | None:

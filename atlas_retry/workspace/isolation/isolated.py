@@ -24,11 +24,12 @@ from atlas_retry import process, state_dir
 from atlas_retry.errors import StateError, WorkspaceError
 from atlas_retry.model import ChangeStatus, Contents
 from atlas_retry.patterns import words
-from atlas_retry.workspace import gitfacts, gitmoves, gittrace, listing, place
+from atlas_retry.workspace import gitfacts, gitmoves, gittrace, listing, locking, place
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.files import StoredFile
 from atlas_retry.workspace.gitunder import committed_since
 from atlas_retry.workspace.isolation import overlay
+from atlas_retry.workspace.isolation.layers import finish_accepting
 from atlas_retry.workspace.isolation.overlay import Layers, gone_with
 from atlas_retry.workspace.snapshot.restoring import AFTERMATH_S, restore_but_edited
 from atlas_retry.workspace.snapshot.snapshots import snapshot, take
@@ -202,6 +203,19 @@ def put_back_aside(ws: Workspace) -> None:
         with process.uninterruptible(f"the workspace {ws.root} is being restored"):
             _restore(ws, note, run_ended_s)
             path.unlink()
+
+
+@contextmanager
+def lock(ws: Workspace) -> Iterator[None]:
+    """Be the only run in this work tree, as `locking.held`.
+
+    First restores what a killed run had changed temporarily, and finishes what it had begun to
+    accept. Raises WorkspaceError.
+    """
+    with locking.held(ws):
+        put_back_aside(ws)
+        finish_accepting(ws)
+        yield
 
 
 def _note_path(ws: Workspace) -> Path:
