@@ -9,7 +9,7 @@ from itertools import chain
 from urllib.parse import unquote
 
 from atlas_retry.diagnostics.table import LEVELS, region_of
-from atlas_retry.diagnostics.values import Located, Log, OwnParser
+from atlas_retry.diagnostics.values import Located, Log, parses
 from atlas_retry.model import Diagnostic, Level
 from atlas_retry.patterns import regex
 
@@ -24,7 +24,13 @@ _ALIASES = {"sourcepath": "file", "linenumber": "line", "columnnumber": "col", "
 TOOL = "github"
 
 
-def _annotations(log: Log) -> Iterator[Located]:
+@parses(
+    TOOL,
+    commands=("--output-format github", "--format github"),
+    marks=("::error ", "::warning ", "##vso[task.logissue"),
+)
+def annotations(log: Log) -> Iterator[Located]:
+    """The problems in workflow commands of GitHub and Azure."""
     for number, line in enumerate(log.lines):
         if "::" not in line and "##vso[" not in line:
             continue
@@ -60,14 +66,6 @@ def _annotation(found: re.Match[str]) -> Diagnostic | None:
         path=parts["file"],
         region=region,
     )
-
-
-ANNOTATIONS = OwnParser(
-    name=TOOL,
-    commands=("--output-format github", "--format github"),
-    marks=("::error ", "::warning ", "##vso[task.logissue"),
-    by=_annotations,
-)
 
 
 def without_annotations(problems: Iterable[Located]) -> list[Located]:

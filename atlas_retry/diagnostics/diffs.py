@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from atlas_retry.diagnostics.failures import titled
 from atlas_retry.diagnostics.table import region_of
-from atlas_retry.diagnostics.values import Located, Log, OwnParser
+from atlas_retry.diagnostics.values import Located, Log, parses
 from atlas_retry.model import Diagnostic
 from atlas_retry.patterns import regex
 
@@ -17,7 +17,9 @@ TOOL = "diff"
 _END = regex(r"(?!\+\+\+ |@@ )(?![-+ @\\]|$)|--- ")
 
 
-def _read(log: Log) -> Iterator[Located]:
+@parses(TOOL, commands=("--diff", "gofmt -d", "gofumpt -d", "shfmt -d"))
+def diff(log: Log) -> Iterator[Located]:
+    """One problem for each file that has a hunk."""
     for first, last, title in titled(log.lines, _FILE, _END):
         line = _first_change(log.lines[first + 1 : last + 1])
         if line is not None:
@@ -43,9 +45,6 @@ def _first_change(lines: tuple[str, ...]) -> int | None:
                 return number
             number += 1
     return number
-
-
-DIFF = OwnParser(name=TOOL, commands=("--diff", "gofmt -d", "gofumpt -d", "shfmt -d"), by=_read)
 
 
 def joined_with_diffs(problems: Iterable[Located]) -> list[Located]:

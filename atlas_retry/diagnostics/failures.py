@@ -11,7 +11,7 @@ from itertools import filterfalse, takewhile
 from msgspec.structs import replace
 
 from atlas_retry.diagnostics.table import region_of
-from atlas_retry.diagnostics.values import Located, Log, OwnParser
+from atlas_retry.diagnostics.values import Located, Log, parses
 from atlas_retry.model import Diagnostic, Frame
 from atlas_retry.patterns import regex
 
@@ -264,7 +264,13 @@ def _problem(tool: str, rule: str, message: str, frames: tuple[Frame, ...]) -> D
     return placed(Diagnostic(tool=tool, rule_id=rule, message=message), frames, {})
 
 
-def _read_python(log: Log) -> Iterator[Located]:
+@parses(
+    "python",
+    commands=("python", "python3"),
+    marks=(_START, "SyntaxError: ", "IndentationError: ", "Fatal Python error: "),
+)
+def python(log: Log) -> Iterator[Located]:
+    """Each traceback, and the stack of an interpreter that crashed."""
     lines = log.lines
     number = 0
     while number < len(lines):
@@ -305,20 +311,18 @@ def _end(lines: Sequence[str], start: int) -> int:
     return last
 
 
-PYTHON = OwnParser(
-    name="python",
-    commands=("python", "python3"),
-    marks=(_START, "SyntaxError: ", "IndentationError: ", "Fatal Python error: "),
-    by=_read_python,
-)
-
 # https://docs.python.org/3/library/unittest.html; unittest/runner.py: printErrorList
 _UNITTEST_TITLE = regex(r"^(ERROR|FAIL|UNEXPECTED SUCCESS): (\S+)(?: \(([^()\s]+)\))?(?: (.*))?$")
 _UNITTEST_RULE = regex(r"^(?:={70}|-{70})$")
 _UNITTEST_RAN = regex(r"^Ran (\d{1,9}) tests? in ")
 
 
-def _read_unittest(log: Log) -> Iterator[Located]:
+@parses(
+    "unittest",
+    commands=("-m unittest", "manage.py test"),
+    marks=("\nFAILED (failures=", "\nFAILED (errors=", "\nNO TESTS RAN", "\nRan "),
+)
+def unittest(log: Log) -> Iterator[Located]:
     """The failures, each from below its ruler to above the next one, or to the counts."""
     lines = log.lines
     rules, counts = matching(lines, _UNITTEST_RULE), matching(lines, _UNITTEST_RAN)
@@ -342,11 +346,3 @@ def _unittest_failure(lines: Sequence[str], first: int, title: re.Match[str]) ->
     elif case and case.startswith(("(", "[")):
         problem = replace(problem, message=f"{case} {problem.message}")
     return Located(replace(problem, test_id=test_id), first, first + len(lines) - 1)
-
-
-UNITTEST = OwnParser(
-    name="unittest",
-    commands=("-m unittest", "manage.py test"),
-    marks=("\nFAILED (failures=", "\nFAILED (errors=", "\nNO TESTS RAN", "\nRan "),
-    by=_read_unittest,
-)

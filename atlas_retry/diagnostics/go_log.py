@@ -10,7 +10,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from atlas_retry.diagnostics.failures import failure, go_frames, matching
-from atlas_retry.diagnostics.values import Located, Log, OwnParser
+from atlas_retry.diagnostics.values import Located, Log, parses
 from atlas_retry.patterns import regex
 
 # https://pkg.go.dev/cmd/go#hdr-Test_packages; https://pkg.go.dev/cmd/test2json
@@ -57,7 +57,13 @@ def go_text(text: str) -> str:
     return "".join(chain.from_iterable(packages.values()))
 
 
-def _go(log: Log) -> Iterator[Located]:
+@parses(
+    "go-test",
+    commands=("go test", "gotestsum"),
+    marks=("--- FAIL: ", "[no test files]", "[no tests to run]", "\nFAIL\t"),
+)
+def go_test(log: Log) -> Iterator[Located]:
+    """The failing tests of each package."""
     lines = log.lines
     packages = matching(lines, _GO_PACKAGE)  # the line of a package comes last
     start = 0
@@ -119,11 +125,3 @@ def _go_failure(lines: Sequence[str], test: _GoTest, folder: str) -> Located:
     problem = failure("go-test", test.printed, frames, test_id, place)
     rule = "panic" if test.panic else None
     return Located(replace(problem, rule_id=rule), test.first, max(test.last, test.first))
-
-
-GO_TEST = OwnParser(
-    name="go-test",
-    commands=("go test", "gotestsum"),
-    marks=("--- FAIL: ", "[no test files]", "[no tests to run]", "\nFAIL\t"),
-    by=_go,
-)

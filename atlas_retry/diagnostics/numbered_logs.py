@@ -13,7 +13,7 @@ from atlas_retry.diagnostics.failures import (
     ruby_frames,
     titled,
 )
-from atlas_retry.diagnostics.values import Located, Log, OwnParser
+from atlas_retry.diagnostics.values import Located, Log, parses
 from atlas_retry.patterns import regex
 
 # https://docs.phpunit.de; src/TextUI/Output/Default/ResultPrinter.php: printListHeader
@@ -25,7 +25,8 @@ _PHPUNIT_TITLE = regex(
 _PHPUNIT_END = regex(r"(?:FAILURES|ERRORS|WARNINGS)!$|There (?:was|were) \d+ |--$")
 
 
-def _phpunit(log: Log) -> Iterator[Located]:
+@parses("phpunit", commands=("phpunit", "pest"), marks=("\nFAILURES!\n", "\nERRORS!\n"))
+def phpunit(log: Log) -> Iterator[Located]:
     """The tests below the headings of failures and errors; others only warn."""
     lines = log.lines
     is_bad = {n: bool(_PHPUNIT_LIST.match(lines[n])) for n in matching(lines, _PHPUNIT_OTHER)}
@@ -38,14 +39,6 @@ def _phpunit(log: Log) -> Iterator[Located]:
             yield Located(problem, first, last)
 
 
-PHPUNIT = OwnParser(
-    name="phpunit",
-    commands=("phpunit", "pest"),
-    marks=("\nFAILURES!\n", "\nERRORS!\n"),
-    by=_phpunit,
-)
-
-
 # https://rspec.info; rspec-core, lib/rspec/core/formatters/exception_presenter.rb
 _RSPEC_LIST = regex(r"Failures:$")
 _RSPEC_TITLE = regex(r"  \d+\) (?P<test>\S.*)$")
@@ -53,7 +46,8 @@ _RSPEC_END = regex(r"Finished in |Failed examples:$|Top \d+ slowest |\d+ example
 _RSPEC_PLACE = regex(r"rspec (?P<path>\S+?):(?P<line>\d{1,9}) # (?P<test>.+)$")
 
 
-def _rspec(log: Log) -> Iterator[Located]:
+@parses("rspec", commands=("rspec",), marks=("\nFailed examples:\n",))
+def rspec(log: Log) -> Iterator[Located]:
     """The failures below their heading; above it are the pending examples, numbered as well."""
     start = max(matching(log.lines, _RSPEC_LIST), default=len(log.lines))
     lines = log.lines[start:]
@@ -69,8 +63,6 @@ def _rspec(log: Log) -> Iterator[Located]:
         yield Located(problem, start + first, start + last)
 
 
-RSPEC = OwnParser(name="rspec", commands=("rspec",), marks=("\nFailed examples:\n",), by=_rspec)
-
 # https://cmake.org/cmake/help/latest/manual/ctest.1.html; Source/CTest/cmCTestTestHandler.cxx
 _CTEST_ENDED = regex(
     r" {0,9}\d+/\d+ Test +#(?P<number>\d+): (?P<test>.+?) ?\.{3,}(?P<how>[^*]*)\*{3}(?P<why>\S.*?)"
@@ -84,17 +76,18 @@ _CTEST_PLACE = regex(
 _CTEST_UNTRIED = ("Skipped", "Not Run (Disabled)")
 
 
-def _ctest(log: Log) -> Iterator[Located]:
+@parses("ctest", commands=("ctest",), marks=("\nThe following tests FAILED:\n",))
+def ctest(log: Log) -> Iterator[Located]:
     """Each failing test with what it printed, unless another parser reads that."""
     for first, last, title in titled(log.lines, _CTEST_ENDED, _CTEST_END):
         if title["why"] not in _CTEST_UNTRIED:
             live = _ctest_live(log.lines[:first], f"{title['number']}: ")
             below = log.lines[first + 1 : last + 1]
-            printed = [line for line in (*live, *below) if line.strip()]
+            printed = [*filter(str.strip, (*live, *below))]
             places = matching(printed, _CTEST_PLACE)
-            start = min(places, default=len(printed))
-            where = places[start].groupdict() if places else {}
-            message = [f"{title['test']}: {title['how'] or title['why']}", *printed[start:]]
+            told = min(places, default=len(printed))
+            where = places[told].groupdict() if places else {}
+            message = [f"{title['test']}: {title['how'] or title['why']}", *printed[told:]]
             problem = failure("ctest", message, (), title["test"], where)
             yield Located(problem, first - len(live), last, otherwise=True)
 
@@ -103,11 +96,3 @@ def _ctest_live(lines: Sequence[str], prefix: str) -> list[str]:
     """What `ctest -V` printed of a test while it ran: directly above the title, with its number."""
     own = takewhile(lambda line: line.startswith(prefix.rstrip()), reversed(lines))
     return [line.removeprefix(prefix) for line in own][::-1]
-
-
-CTEST = OwnParser(
-    name="ctest",
-    commands=("ctest",),
-    marks=("\nThe following tests FAILED:\n",),
-    by=_ctest,
-)

@@ -19,7 +19,7 @@ from atlas_retry.diagnostics.failures import (
     shortened,
 )
 from atlas_retry.diagnostics.table import region_of
-from atlas_retry.diagnostics.values import Located, Log, OwnParser
+from atlas_retry.diagnostics.values import Located, Log, parses
 from atlas_retry.model import Diagnostic, Frame
 from atlas_retry.patterns import regex
 
@@ -185,7 +185,24 @@ def _rule(message: str) -> str | None:
     return "AssertionError" if message.startswith("assert ") else None
 
 
-def _read(log: Log) -> list[Located]:
+@parses(
+    "pytest",
+    commands=("pytest", "py.test", "-m pytest"),
+    marks=(
+        "short test summary info",
+        "test session starts",
+        "= FAILURES =",
+        "= ERRORS =",
+        "no tests ran in ",
+        " passed in ",
+        " failed in ",
+        " skipped in ",
+        " deselected in ",
+        "ImportError while loading conftest '",
+    ),
+)
+def pytest(log: Log) -> list[Located]:
+    """The failures with their tracebacks, what stops it before any test, and the summary."""
     lines = log.lines
     entries = entries_of(lines)
     known = defaultdict(list)
@@ -345,22 +362,3 @@ def _of_entry(entry: SummaryLine, place: re.Match[str] | None) -> Diagnostic:
         region=region_of(parts),
         test_id=entry.node,
     )
-
-
-PYTEST = OwnParser(
-    name="pytest",
-    commands=("pytest", "py.test", "-m pytest"),
-    marks=(
-        "short test summary info",
-        "test session starts",
-        "= FAILURES =",
-        "= ERRORS =",
-        "no tests ran in ",
-        " passed in ",
-        " failed in ",
-        " skipped in ",
-        " deselected in ",
-        "ImportError while loading conftest '",
-    ),
-    by=_read,
-)

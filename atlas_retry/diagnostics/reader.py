@@ -11,24 +11,24 @@ from itertools import chain
 from msgspec.structs import replace
 
 from atlas_retry.diagnostics import blocks, lines
-from atlas_retry.diagnostics.annotations import ANNOTATIONS, without_annotations
-from atlas_retry.diagnostics.diffs import DIFF, joined_with_diffs
+from atlas_retry.diagnostics.annotations import annotations, without_annotations
+from atlas_retry.diagnostics.diffs import diff, joined_with_diffs
 from atlas_retry.diagnostics.environment import is_to_blame, not_installed
-from atlas_retry.diagnostics.failures import PYTHON, UNITTEST
-from atlas_retry.diagnostics.go_log import GO_TEST, go_text
-from atlas_retry.diagnostics.numbered_logs import CTEST, PHPUNIT, RSPEC
+from atlas_retry.diagnostics.failures import python, unittest
+from atlas_retry.diagnostics.go_log import go_test, go_text
+from atlas_retry.diagnostics.numbered_logs import ctest, phpunit, rspec
 from atlas_retry.diagnostics.paths import ToolPaths
 from atlas_retry.diagnostics.places import Named, read_places
-from atlas_retry.diagnostics.pytest_log import PYTEST
+from atlas_retry.diagnostics.pytest_log import pytest
 from atlas_retry.diagnostics.report_formats import kind_of, read_any, read_report
 from atlas_retry.diagnostics.report_values import Report
 from atlas_retry.diagnostics.runner_logs import (
-    AVA,
-    CARGO_UNCAPTURED,
-    MAVEN,
-    MOCHA,
-    NODE_TEST,
-    PRE_COMMIT,
+    ava,
+    cargo_uncaptured,
+    maven,
+    mocha,
+    node_test,
+    pre_commit,
 )
 from atlas_retry.diagnostics.sections import OutputSection, folders_of, inside_root, separated
 from atlas_retry.diagnostics.selecting import folder_of
@@ -47,27 +47,27 @@ from atlas_retry.diagnostics.values import (
 from atlas_retry.model import Diagnostic, Kind, Level
 from atlas_retry.patterns import regex
 
-FALLBACKS: tuple[Parser, ...] = (PYTHON, *lines.FALLBACKS, PRE_COMMIT)
+FALLBACKS: tuple[Parser, ...] = (python, *lines.FALLBACKS, pre_commit)
 """Parsers tried only if no tool reported a problem, and for hooks, which run any tool."""
 
 _PARSERS = (
     lines.COVERAGE,
-    PYTEST,
-    UNITTEST,
+    pytest,
+    unittest,
     *blocks.ROWS,
-    CARGO_UNCAPTURED,
-    NODE_TEST,
-    MOCHA,
-    AVA,
-    GO_TEST,
-    MAVEN,
-    PHPUNIT,
-    RSPEC,
-    DIFF,
+    cargo_uncaptured,
+    node_test,
+    mocha,
+    ava,
+    go_test,
+    maven,
+    phpunit,
+    rspec,
+    diff,
     *lines.ROWS,
-    CTEST,
+    ctest,
     *lines.NAMED,
-    ANNOTATIONS,
+    annotations,
     *FALLBACKS,
 )
 
@@ -201,7 +201,7 @@ def _read(output: ToolOutput, log: Log) -> list[Located]:
     chosen = _chosen(output, log)
     named = [parser for parser in chosen if isinstance(parser, Named)]
     problems = _parsed(log, (parser for parser in chosen if not isinstance(parser, Named)))
-    is_known = bool(problems) and not PRE_COMMIT.recognises(log)
+    is_known = bool(problems) and not pre_commit.recognises(log)
     is_open = output.parser is None and output.exit_code != 0
     if is_open and not is_known:
         problems += _parsed(log, FALLBACKS)

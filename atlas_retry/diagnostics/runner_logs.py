@@ -20,7 +20,7 @@ from atlas_retry.diagnostics.failures import (
 )
 from atlas_retry.diagnostics.lines import NODE
 from atlas_retry.diagnostics.table import groups
-from atlas_retry.diagnostics.values import Located, Log, OwnParser
+from atlas_retry.diagnostics.values import Located, Log, parses
 from atlas_retry.model import Diagnostic, Frame
 from atlas_retry.patterns import regex
 
@@ -35,11 +35,19 @@ _CARGO_TRACE = regex(r"^note: run with |^stack backtrace:|^$")
 _CARGO_END = regex(r"^test .+ \.\.\. |^failures:$|^test result: |^thread '")
 
 
-def _cargo_uncaptured(log: Log) -> Iterator[Located]:
+@parses(
+    "cargo-test-uncaptured", commands=("cargo test", "cargo t"), marks=("\ntest result: FAILED",)
+)
+def cargo_uncaptured(log: Log) -> Iterator[Located]:
+    """The failed tests whose panics were printed where they happened."""
     lines = log.lines
     quoted = {match[1] for match in matching(lines, _CARGO_BLOCK).values()}
     panics = {match[1]: (at, match) for at, match in matching(lines, _CARGO_PANIC).items()}
-    for number, name in _cargo_failed(lines):
+    failed: dict[int, str] = {}  # by the line in a list of failures
+    for start in matching(lines, _CARGO_LIST):
+        named = takewhile(_CARGO_NAMED.match, lines[start + 1 :])
+        failed.update(enumerate(map(str.strip, named), start + 1))
+    for number, name in failed.items():
         if name in panics and name not in quoted:
             at, place = panics[name]
             body = above(lines[at + 1 :], _CARGO_END)
@@ -49,20 +57,6 @@ def _cargo_uncaptured(log: Log) -> Iterator[Located]:
         elif name not in quoted:
             yield Located(failure("cargo-test", (), (), name, {}), number, number)
 
-
-def _cargo_failed(lines: Sequence[str]) -> Iterator[tuple[int, str]]:
-    """Line and name of each test in the lists of failures."""
-    for start in matching(lines, _CARGO_LIST):
-        named = takewhile(_CARGO_NAMED.match, lines[start + 1 :])
-        yield from ((number, line.strip()) for number, line in enumerate(named, start + 1))
-
-
-CARGO_UNCAPTURED = OwnParser(
-    name="cargo-test-uncaptured",
-    commands=("cargo test", "cargo t"),
-    marks=("\ntest result: FAILED",),
-    by=_cargo_uncaptured,
-)
 
 # https://maven.apache.org/surefire/maven-surefire-plugin/
 _MAVEN_TITLE = regex(r"""(?x)^
@@ -76,7 +70,9 @@ _MAVEN_RAISED = regex(r"^([\w.$]+)(?::|$)")
 _MAVEN_STACK = regex(r"\tat ")
 
 
-def _maven(log: Log) -> Iterator[Located]:
+@parses("maven", commands=("mvn", "mvnw", "mvnd"), marks=("Tests run: ", "No tests to run."))
+def maven(log: Log) -> Iterator[Located]:
+    """The failing methods, each with its stack."""
     lines = log.lines
     for first, title in matching(lines, _MAVEN_TITLE).items():
         after = (n for n in range(first + 1, len(lines)) if _ends_failure(lines, n))
@@ -100,14 +96,6 @@ def _ends_failure(lines: Sequence[str], number: int) -> bool:
     return bool(is_end or _MAVEN_TITLE.match(lines[number]))
 
 
-MAVEN = OwnParser(
-    name="maven",
-    commands=("mvn", "mvnw", "mvnd"),
-    marks=("Tests run: ", "No tests to run."),
-    by=_maven,
-)
-
-
 _STACK = regex(r"^ +at | \u276f ")
 
 # https://mochajs.org/running/reporters; lib/reporters/base.js: Base.list, epilogue
@@ -118,7 +106,8 @@ _MOCHA_HOOK = regex(r'^"(?:before|after)(?: each| all)?" hook(?:: .+)? for "(.+)
 _MOCHA_TIMED_OUT = regex(r"^ *Error: Timeout of .+ \((\S+)\)$")
 
 
-def _mocha(log: Log) -> Iterator[Located]:
+@parses("mocha", commands=("mocha",), marks=(" passing (",))
+def mocha(log: Log) -> Iterator[Located]:
     """The failures in the list at the end; the titles above it have no messages."""
     start = max(matching(log.lines, _MOCHA_LIST), default=len(log.lines))
     lines = log.lines[start:]
@@ -156,27 +145,25 @@ _AVA_STACK = regex(r"^  \u203a ")
 _AVA_END = regex(r"^  \u2500+$")
 
 
-def _ava(log: Log) -> Iterator[Located]:
+@parses("ava", commands=("ava",), marks=(" test failed", " tests failed"))
+def ava(log: Log) -> Iterator[Located]:
     """The failures after the first rule: a title, an empty line, a place, then the message."""
     lines = log.lines
     rules = list(matching(lines, _AVA_END))
     if not rules:
         return
-    below = [n for n in matching(lines, _AVA_PLACE) if n - 2 > rules[0]]
+    places = matching(lines, _AVA_PLACE)
+    below = [n for n in places if n - 2 > rules[0]]
     titles = [n - 2 for n in below if not lines[n - 1]]
     stops = sorted({*titles, *rules, len(lines)})
     for first in titles:
         after = next(stop for stop in stops if stop > first)
-        yield Located(_ava_failure(lines[first:after]), first, after - 1)
-
-
-def _ava_failure(lines: Sequence[str]) -> Diagnostic:
-    place = _AVA_PLACE.match(lines[2])
-    where = place.groupdict() if place else {}
-    body = [line for line in lines[3:] if not _AVA_CODE.match(line)]
-    message = [line for line in above(body, _AVA_STACK) if line.strip()]
-    frames = javascript_frames([_AVA_STACK.sub("    at ", line) for line in body])
-    return failure("ava", message, frames, f"{where['path']}::{lines[0].strip()}", where)
+        where = places[first + 2].groupdict()
+        body = [*filterfalse(_AVA_CODE.match, lines[first + 3 : after])]
+        message = [*filter(str.strip, above(body, _AVA_STACK))]
+        frames = javascript_frames([_AVA_STACK.sub("    at ", line) for line in body])
+        test_id = f"{where['path']}::{lines[first].strip()}"
+        yield Located(failure("ava", message, frames, test_id, where), first, after - 1)
 
 
 # https://nodejs.org/api/test.html#test-reporters; https://testanything.org
@@ -192,7 +179,9 @@ _MAX_TAP_LINES = 200
 _NODE_FILE_FAILED = "test failed"
 
 
-def _node_test(log: Log) -> list[Located]:
+@parses("node-test", commands=("--test",), marks=("TAP version 1", "\nnot ok ", "\n\u2139 tests "))
+def node_test(log: Log) -> list[Located]:
+    """The failures below `failing tests:`, and those in the Test Anything Protocol."""
     lines = log.lines
     failures = [*_node_spec(lines), *_tap(lines)]
     if any(f.diagnostic.message == _NODE_FILE_FAILED for f in failures):
@@ -251,17 +240,6 @@ def _node_failure(
     return failure("node-test", message, frames, test_id, place)
 
 
-MOCHA = OwnParser(name="mocha", commands=("mocha",), marks=(" passing (",), by=_mocha)
-
-AVA = OwnParser(name="ava", commands=("ava",), marks=(" test failed", " tests failed"), by=_ava)
-NODE_TEST = OwnParser(
-    name="node-test",
-    commands=("--test",),
-    marks=("TAP version 1", "\nnot ok ", "\n\u2139 tests "),
-    by=_node_test,
-)
-
-
 # https://pre-commit.com/#pre-commit-run; pre_commit/commands/run.py: _run_single_hook
 _HOOK = regex(r"^- hook id: (\S+)$")
 _FACT = regex(r"^- (?:hook id|exit code|duration|files were modified by this hook)\b")
@@ -269,27 +247,18 @@ _MODIFIED = "files were modified by this hook"
 _OUTCOMES = ("Passed", "Failed", "Skipped")
 
 
-def _pre_commit(log: Log) -> Iterator[Located]:
+@parses("pre-commit", commands=("pre-commit", "prek"), marks=("\n- hook id: ",))
+def pre_commit(log: Log) -> Iterator[Located]:
+    """The failed hooks; what they printed counts only if nobody else reads it."""
     lines = log.lines
     ended = [i for i, line in enumerate(lines) if line.endswith(_OUTCOMES)]
     titles = [i for i in ended if "..." in lines[i]]
     for title, after in pairwise([*titles, len(lines)]):
         hook = first_match(_HOOK, lines[title + 1 : min(title + 2, after)])
         if hook and lines[title].endswith("Failed"):
-            problem = _hook(hook[1], lines[title + 1 : after])
+            body = lines[title + 1 : after]
+            printed = filter(str.strip, filterfalse(_FACT.match, body))
+            modified = _MODIFIED if f"- {_MODIFIED}" in body else "the hook failed"
+            message = shortened([modified, *printed])
+            problem = Diagnostic(tool=hook[1], rule_id="hook", message=message)
             yield Located(problem, title + 1, after - 1, otherwise=True)
-
-
-def _hook(name: str, lines: Sequence[str]) -> Diagnostic:
-    """The diagnostic of a hook whose output cannot be parsed."""
-    printed = [line for line in filterfalse(_FACT.match, lines) if line.strip()]
-    modified = _MODIFIED if f"- {_MODIFIED}" in lines else "the hook failed"
-    return Diagnostic(tool=name, rule_id="hook", message=shortened([modified, *printed]))
-
-
-PRE_COMMIT = OwnParser(
-    name="pre-commit",
-    commands=("pre-commit", "prek"),
-    marks=("\n- hook id: ",),
-    by=_pre_commit,
-)

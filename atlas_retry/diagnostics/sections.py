@@ -135,8 +135,12 @@ def _folder(source: str, folders: Folders) -> str | None:
 
 def _by_source(name: str | None, lines: list[str]) -> Iterator[tuple[str | None, list[str]]]:
     """The lines of each source; the same lines if they have no prefix."""
-    prefix, sources = _prefix_of(lines)
-    if prefix is None:
+    step = max(len(lines) // SAMPLE_LINES, 1)
+    sample = [*filter(str.strip, lines[::step])] if step > 1 else lines
+    for prefix in _PREFIXES:
+        if sources := _sources(prefix, sample):
+            break
+    else:
         yield name, lines
         return
     match = prefix.pattern.match
@@ -149,14 +153,6 @@ def _by_source(name: str | None, lines: list[str]) -> Iterator[tuple[str | None,
         else:
             groups[source or name].append(line[found.end() :])
     yield from groups.items()
-
-
-def _prefix_of(lines: Sequence[str]) -> tuple[Prefix | None, frozenset[str]]:
-    """The prefix that the lines have, and the sources that it names."""
-    step = max(len(lines) // SAMPLE_LINES, 1)
-    sample = [line for line in lines[::step] if line.strip()] if step > 1 else lines
-    named = ((prefix, _sources(prefix, sample)) for prefix in _PREFIXES)
-    return next((row for row in named if row[1]), (None, frozenset()))
 
 
 def _sources(prefix: Prefix, sample: Iterable[str]) -> frozenset[str]:

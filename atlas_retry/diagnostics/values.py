@@ -180,3 +180,10 @@ class OwnParser(Parser, frozen=True, kw_only=True):
 
     def read(self, log: Log) -> Iterable[Located]:
         return self.by(log)
+
+
+def parses(
+    name: str, *, commands: tuple[str, ...] = (), marks: tuple[str, ...] = ()
+) -> Callable[[Callable[[Log], Iterable[Located]]], OwnParser]:
+    """Make a function the parser of a tool, with names and marks as in `Parser`."""
+    return lambda read: OwnParser(name=name, commands=commands, marks=marks, by=read)

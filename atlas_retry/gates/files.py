@@ -91,8 +91,8 @@ def names(gate: Gate, line: str, scope: FileScope) -> tuple[str, ...]:
     if paths is None:  # all that it takes, or for a `recheck` the uncommitted ones
         listed = scope.listed()
         asked = scope.uncommitted() if line == gate.recheck else listed
-        taken = _taken(gate, asked)
-        paths = [path for path in taken if path in listed and S_ISREG(listed[path][0])]
+        there = listed.keys() & _taken(gate, asked)
+        paths = [path for path in there if S_ISREG(listed[path][0])]
     own = (_below(gate.cwd, path) for path in paths)
     return tuple(
         f"./{name}" if name.startswith("-") else name for name in sorted(filter(None, own))
