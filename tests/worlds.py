@@ -80,6 +80,12 @@ class World(Struct, kw_only=True):
     kept: list[Files] = field(default_factory=list)
     """The snapshots; their ids are their positions."""
     asides: list[tuple[Gate, ...]] = field(default_factory=list)
+    unseen_asked: list[frozenset[str]] = field(default_factory=list)
+    """The ignored files about which it was asked what a green hangs on."""
+    passes_staged: Collection[str] = ()
+    """Names of gates that pass once the fix is staged."""
+    unheld: Collection[str] = ()
+    """Files that no snapshot holds."""
     uncached: dict[str, Gate] = field(default_factory=dict)
     """Gates with the cache of their tool switched off, by name, where it was used."""
 
@@ -93,7 +99,7 @@ class World(Struct, kw_only=True):
         is_as_left = name.isdecimal()
         assert not (is_as_left and f"snapshot {name}" in self.done), "what the turn left is gone"
         self.done.append(f"snapshot {name}")
-        self.kept.append(dict(self.files))
+        self.kept.append({p: text for p, text in self.files.items() if p not in self.unheld})
         return Snapshot(id=str(len(self.kept) - 1), tree=repr(sorted(self.files.items())))
 
     def changes(self, before: str, after: str) -> tuple[Change, ...]:
@@ -232,7 +238,10 @@ class _InWorld(Effects, kw_only=True):
     def rewritten(self, *_: object) -> tuple[Violation, ...]:
         return self.world.rewritten
 
-    def unseen(self, *_: object) -> Contents:
+    def unseen(
+        self, _start: str, _left: str, _end: str, paths: Iterable[str], _green: Validation
+    ) -> Contents:
+        self.world.unseen_asked.append(frozenset(paths))
         return {path: words(text) for path, text in self.world.unseen.items()}
 
     def aside(
@@ -240,14 +249,24 @@ class _InWorld(Effects, kw_only=True):
     ) -> Validation:
         return self.world.aside(chosen, files, previous)
 
-    def staged(self, _paths: Iterable[str]) -> tuple[str, ...]:
-        return ()
+    def staged(self, paths: Iterable[str]) -> tuple[str, ...]:
+        return tuple(paths) if self.world.passes_staged else ()
+
+    def as_if_staged(
+        self, asked: Sequence[Gate], _paths: Iterable[str], previous: Validation
+    ) -> Validation:
+        both = zip(asked, previous.results, strict=True)
+        passes = self.world.passes_staged
+        return validation(*(result(g.name) if g.name in passes else was for g, was in both))
 
     def uncached(self, gate: Gate, _result: GateResult) -> Gate | None:
         return self.world.uncached.get(gate.name)
 
     def alone(self, gate: Gate, previous: GateResult) -> GateResult:
         return self.world.aside((gate,), {}, Validation(results=(previous,))).results[0]
+
+    def made_again(self) -> frozenset[str]:
+        return frozenset()
 
     def lost(self, _start: str, _left: str, _theirs: Collection[str]) -> tuple[Lost, ...]:
         return ()
