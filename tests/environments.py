@@ -59,6 +59,8 @@ class Trap(Struct, frozen=True, kw_only=True):
     """Put first on PATH, if given; relative to the workspace."""
     variables: Mapping[str, str] = {}
     """Values may name `{root}`."""
+    own: Mapping[str, str] = {}
+    """Committed files beside `calc.py`."""
 
 
 def _tool(name: str, place: str, gate: str, **more: object) -> Trap:
@@ -156,13 +158,90 @@ TRAPS: tuple[Trap, ...] = (
          gate="check", path="../home/.local/bin", calc=ADD,
          turn=put("../home/.local/share/pipx/venvs/check/bin/check", FAKE)),
 )  # fmt: skip
+
+
+def _code(*lines: str) -> str:
+    """Product code of the turn: does these things when it is imported, before it imports `dep`."""
+    return "\n".join(("import os, shutil", *lines, "", USES))
+
+
+def _writes(path: str, text: str) -> str:
+    return (
+        f"os.makedirs(os.path.dirname({path!r}), exist_ok=True); "
+        f"open({path!r}, 'w').write({text!r}); os.chmod({path!r}, 0o755)"
+    )
+
+
+def _writer(name: str, gate: str, code: str, **more: object) -> Trap:
+    """Product code that the turn changed writes into an environment while a gate runs it."""
+    fields = {"there": VENV, "turn": put("calc.py", code)} | more
+    return Trap(name=name, gate=gate, **fields)  # type: ignore[arg-type]
+
+
+_DEP = f".venv/{SITE}/dep.py"
+_TWICE = f".venv/bin/python -B -c 'import calc' && {_IN_VENV}"
+_RUN = "python -B calc.py &&"
+_FIRST_RED = (
+    put("calc.py", _code(_writes(_DEP, RIGHT), "raise SystemExit(1)"))
+    + "; test -e ../second && " + put("calc.py", USES) + "; touch ../second"
+)  # fmt: skip
+_INFO = f".venv/{SITE}/dep-1.0.dist-info"
+
+WRITERS: tuple[Trap, ...] = (
+    _writer("package", _IN_VENV, _code(_writes(_DEP, RIGHT))),
+    _writer("new-package", _IN_VENV, _code(_writes(f".venv/{SITE}/dep/__init__.py", RIGHT))),
+    _writer("pth", _TWICE, _code(_writes(f".venv/{SITE}/a.pth", _PATCH))),
+    _writer("tool", f"{_RUN} .venv/bin/check", _code(_writes(".venv/bin/check", FAKE)).replace(USES, ""),
+            there=VENV | {".venv/bin/check": CHECK}, calc=ADD),
+    _writer("npm-tool", f"{_RUN} node_modules/.bin/check",
+            _code(_writes("node_modules/.bin/check", FAKE)).replace(USES, ""),
+            there={"node_modules/.bin/check": CHECK}, calc=ADD),
+    _writer("npm-package", f"{_RUN} {_NODE}", _code(_writes(_JS, _JS_RIGHT)).replace(USES, ""),
+            there={_JS: _JS_WRONG}, calc=ADD),
+    _writer("two-attempts", _IN_VENV, "", turn=_FIRST_RED),
+    _writer("outer", f"../outer/bin/python {ASKS}",
+            _code(_writes(f"../outer/{SITE}/dep.py", RIGHT)), there=_OUTER,
+            variables={"VIRTUAL_ENV": "{root}/../outer"}),
+    _writer("manifest-too", _IN_VENV, "",
+            turn=put("calc.py", _code(_writes(_DEP, RIGHT))) + "; "
+            + put("pyproject.toml", '[project]\nname = "mini"\nversion = "1"\ndependencies = ["dep"]\n')),
+    _writer("as-own", _IN_VENV, _code(
+            _writes(f".venv/{SITE}/dep/__init__.py", RIGHT),
+            _writes(f"{_INFO}/RECORD", "dep/__init__.py,,\n"),
+            f"open('{_INFO}/direct_url.json', 'w').write('{{\"url\": \"file://' + os.getcwd() + '\"}}')")),
+    _writer("editable", _TWICE, "",
+            turn=put("fake/dep.py", RIGHT) + "; " + put("calc.py", _code(
+                f"open('.venv/{SITE}/a.pth', 'w').write('import sys; sys.path.insert(0, \"fake\")')"))),
+    _writer("copy-of-source", _IN_VENV, "",
+            turn=put("vendored/dep.py", RIGHT) + "; "
+            + put("calc.py", _code(f"shutil.copy('vendored/dep.py', '{_DEP}')"))),
+    _writer("removed", f"{_RUN} ! test -e .venv/{SITE}/strict.py",
+            "import os\nif os.path.exists({0!r}): os.remove({0!r})\n".format(f".venv/{SITE}/strict.py"),
+            there=VENV | {f".venv/{SITE}/strict.py": "x = 1\n"}, calc=ADD),
+    _writer("once", _IN_VENV, _code(
+            "if not os.path.exists('../once'):", f"    {_writes(_DEP, RIGHT)}", "open('../once', 'w')")),
+    _writer("big", f"{_RUN} .tools/bin/check", _code(_writes(".tools/bin/check", FAKE)).replace(USES, ""),
+            there={".tools/bin/check": f"{CHECK}exit 0\n" + f"# {'x' * 998}\n" * 2100}, calc=ADD),
+    _writer("fresh-modules", f"{_RUN} node -e 'require(\"dep\")'",
+            _code(_writes(_JS, _JS_RIGHT)).replace(USES, ""), there={}, calc=ADD),
+    _writer("setup-script", f"sh setup.sh && {_IN_VENV}", "", own={"setup.sh": "true\n"},
+            turn=put("setup.sh", put(_DEP, RIGHT) + "\n")),
+    _writer("script-of-a-script", f"sh setup.sh && {_IN_VENV}", "",
+            own={"setup.sh": "sh tools/prepare.sh\n", "tools/prepare.sh": "true\n"},
+            turn=put("tools/prepare.sh", put(_DEP, RIGHT) + "\n")),
+    _writer("conftest", f"PYTHONPATH=.venv/{SITE} python -m pytest -q", "",
+            own={"test_calc.py": "from calc import add\n\n\ndef test_add():\n    assert add(1, 2) == 3\n"},
+            turn=put("conftest.py", "import os\n" + _writes(_DEP, RIGHT) + "\n")),
+)  # fmt: skip
+"""Traps that only the gates spring: the turn itself writes nothing into an environment."""
+WRITERS_WAYS = ("command", "isolate", "hook", "command", "command", "claude")
 WAYS = ("command", "isolate", "command", "hook", "command", "claude", "command")
 """How the trap is laid, row by row."""
 
 
 def laid(trap: Trap, folder: Path, environ: Mapping[str, str], turns: Sequence[str]) -> Project:
     """The project of a trap, its environment, and a `command` agent with these turns."""
-    files = {".gitignore": IGNORES + "__pycache__/\n", "calc.py": trap.calc}
+    files = {".gitignore": IGNORES + "__pycache__/\n", "calc.py": trap.calc, **trap.own}
     project = miniature(
         folder,
         environ,
@@ -272,7 +351,9 @@ def _wheel(folder, files):
     return wheel
 
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
-    return _wheel(wheel_directory, {"calc.py": open("calc.py").read()})
+    ours = [p for p in sorted(os.listdir(".")) if p.endswith(".py")]
+    ours = [p for p in ours if not p.startswith(("test_", "own_"))]
+    return _wheel(wheel_directory, {p: open(p).read() for p in ours})
 
 def build_editable(wheel_directory, config_settings=None, metadata_directory=None):
     return _wheel(wheel_directory, {f"{_named()[0]}.pth": os.getcwd() + "\\n"})
@@ -368,6 +449,24 @@ _POETRY = _PYPROJECT.replace('["dep"]', "[]").replace(
 )
 _POETRY += '\n[tool.poetry]\npackages = [{include = "calc.py"}]\n'
 _UV_RUN = f"uv run -q {_UNITTEST}"
+_PIP_COPY = (
+    ".venv/bin/python -m pip install -q --no-build-isolation --force-reinstall --no-cache-dir ."
+)
+_NO_DEP = _PYTHON_FILES | {"pyproject.toml": _PYPROJECT.replace('["dep"]', "[]")}
+_ADD = "sed -i 's/dependencies = .*/dependencies = [\"dep\"]/' pyproject.toml"
+_NPM_NONE = _NPM | {
+    "package.json": _NPM["package.json"].replace('"dep": "file:../house/dep-1.0.0.tgz"', "")
+}
+_ADD_JS = put("package.json", _NPM["package.json"])
+_GENERATED = {
+    "schema.json": '{"sign": "-"}',
+    "generate.js": "const fs = require('fs'), {sign} = JSON.parse(fs.readFileSync('schema.json'))\n"
+    "fs.mkdirSync('node_modules/.client', {recursive: true})\n"
+    "fs.writeFileSync('node_modules/.client/index.js', `exports.add = (a, b) => a ${sign} b\\n`)\n",
+    "calc.js": "exports.add = require('.client').add\n",
+}
+_BUNDLE = "bundle config set --local path vendor/bundle && bundle install --quiet --local"
+_FIX_RB = put("calc.rb", "def add(a, b)\n  a + b\nend\n")
 
 SYNCS: tuple[Sync, ...] = (
     Sync(name="uv-touch", needs=("uv",), files=_PYTHON_FILES, setup="uv sync -q", gate=_UV_RUN,
@@ -412,12 +511,45 @@ SYNCS: tuple[Sync, ...] = (
          setup="npm install --silent", gate="npx --no-install dep-check calc.js",
          turn=f"{_FIX_JS}; npm install --silent; npx --no-install dep-check calc.js"),
     Sync(name="bundle", needs=("bundle",), files=_RUBY,
-         setup="bundle config set --local path vendor/bundle && bundle install --quiet --local",
+         setup=_BUNDLE,
          gate="bundle exec ruby check.rb",
-         turn=put("calc.rb", "def add(a, b)\n  a + b\nend\n") + "; bundle install --quiet --local; "
-         "bundle exec ruby check.rb"),
+         turn=f"{_FIX_RB}; bundle install --quiet --local; bundle exec ruby check.rb"),
     Sync(name="tox", needs=("tox",), files=_PYTHON_FILES | {"tox.ini": _TOX}, setup="tox -q || true",
          gate="tox -q", turn=f"{_FIX}; {_TOUCH}; tox -q"),
+    Sync(name="uv-add", needs=("uv",), files=_NO_DEP, setup="uv sync -q", gate=_UV_RUN,
+         turn=f"{_FIX}; {_ADD}"),
+    Sync(name="uv-add-isolate", needs=("uv",), files=_NO_DEP, setup="uv sync -q", gate=_UV_RUN,
+         turn=f"{_FIX}; {_ADD}", way="isolate"),
+    Sync(name="uv-add-hook", needs=("uv",), files=_NO_DEP, setup="uv sync -q", gate=_UV_RUN,
+         turn=f"{_FIX}; {_ADD}", way="hook"),
+    Sync(name="uv-add-claude", needs=("uv",), files=_NO_DEP, setup="uv sync -q", gate=_UV_RUN,
+         turn=f"{_FIX}; {_ADD}", way="claude"),
+    Sync(name="tox-add", needs=("tox",), files=_NO_DEP | {"tox.ini": _TOX}, setup="tox -q || true",
+         gate="tox -q", turn=f"{_FIX}; {_ADD}"),
+    Sync(name="npm-add", needs=("npm",), files=_NPM_NONE, setup="npm install --silent",
+         gate="npm install --silent && npm test", turn=f"{_FIX_JS}; {_ADD_JS}"),
+    Sync(name="npm-add-hook", needs=("npm",), files=_NPM_NONE, setup="npm install --silent",
+         gate="npm install --silent && npm test", turn=f"{_FIX_JS}; {_ADD_JS}", way="hook"),
+    Sync(name="pnpm-add", needs=("pnpm",), files=_NPM_NONE, setup="pnpm install --silent --offline",
+         gate="pnpm install --silent --offline --no-frozen-lockfile && pnpm test",
+         turn=f"{_FIX_JS}; {_ADD_JS}"),
+    Sync(name="npm-generated", needs=("npm",), files=_NPM | _GENERATED,
+         setup="npm install --silent && node generate.js",
+         gate="node generate.js && node check.js", turn=put("schema.json", '{"sign": "+"}')),
+    Sync(name="npm-claude", needs=("npm",), files=_NPM, setup="npm install --silent",
+         gate="npm ci --silent && npm test", turn=f"{_FIX_JS}; npm ci --silent", way="claude"),
+    Sync(name="bundle-hook", needs=("bundle",), files=_RUBY, setup=_BUNDLE,
+         gate="bundle exec ruby check.rb", turn=f"{_FIX_RB}; bundle install --quiet --local", way="hook"),
+    Sync(name="bundle-claude", needs=("bundle",), files=_RUBY, setup=_BUNDLE,
+         gate="bundle install --quiet --local && bundle exec ruby check.rb", turn=_FIX_RB, way="claude"),
+    Sync(name="pip-copy", needs=(), files=_PYTHON_FILES, setup=f"python -m venv .venv && {_PIP_COPY}",
+         gate=f"{_PIP_COPY} && .venv/bin/{_UNITTEST}", turn=_FIX),
+    Sync(name="pip-copy-new-module", needs=(), files=_PYTHON_FILES,
+         setup=f"python -m venv .venv && {_PIP_COPY}",
+         gate=f"{_PIP_COPY} && cd /tmp && {{root}}/.venv/bin/python -c 'import calc; assert calc.add(1, 2) == 3'",
+         turn=put("sums.py", ADDED) + "; " + put("calc.py", "from sums import add\n")),
+    Sync(name="pip-copy-hook", needs=(), files=_PYTHON_FILES, setup=f"python -m venv .venv && {_PIP_COPY}",
+         gate=f"{_PIP_COPY} && .venv/bin/{_UNITTEST}", turn=_FIX, way="hook"),
     Sync(name="pip-editable", needs=(), files=_PYTHON_FILES, setup=_VENV,
          gate=f".venv/bin/{_UNITTEST}", turn=f"{_FIX}; {_COMMENT}; {_PIP}"),
     Sync(name="pip-editable-gate", needs=(), files=_PYTHON_FILES, setup=_VENV,
@@ -496,7 +628,8 @@ def synced(sync: Sync, folder: Path, environ: Mapping[str, str]) -> list[str]:
     variables = dict(environ) | housed(folder)
     turn = sync.turn
     project = miniature(
-        folder, variables, sync.files, [turn], validation={"test": [sync.gate]},
+        folder, variables, sync.files, [turn],
+        validation={"test": [sync.gate.replace("{root}", str(folder / "mini"))]},
         retry={"flake_reruns": 0, "max_ai_retry_attempts": 2},
     )  # fmt: skip
     project.environ["HOME"] = str(folder / "home")

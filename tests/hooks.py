@@ -30,10 +30,11 @@ def begin(project: Project, event: str = PROMPT, **more: object) -> None:
 def end(project: Project, **more: object) -> Mapping[str, object]:
     """The answer to the end of a turn; names in capitals are variables."""
     variables = {key: str(more.pop(key)) for key in [*more] if key.isupper()}
+    timeout_s = float(str(more.pop("timeout_s", 60)))
     fields = {"prompt_id": "p1", "stop_hook_active": False} | more
     environ = project.environ | variables
     turn = turns.read_turn(hook_input(project, "Stop", **fields))
-    answer = ending.stop(turn, environ, timeout_s=60)
+    answer = ending.stop(turn, environ, timeout_s=timeout_s)
     document: Mapping[str, object] = msgspec.to_builtins(answer)
     return document
 

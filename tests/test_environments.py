@@ -14,6 +14,8 @@ from tests.environments import (
     TRAPS,
     VENV,
     WAYS,
+    WRITERS,
+    WRITERS_WAYS,
     Sync,
     Trap,
     missing,
@@ -86,6 +88,10 @@ TRAPPED = [
     pytest.param(number, id=trap.name, marks=NODE if trap.gate.startswith("node ") else ())
     for number, trap in enumerate(TRAPS)
 ]
+WRITTEN = [
+    pytest.param(number, id=trap.name, marks=NODE if "node -e" in trap.gate else ())
+    for number, trap in enumerate(WRITERS)
+]
 
 
 @pytest.mark.slow
@@ -98,6 +104,18 @@ def test_every_trap_is_found_however_it_is_laid(
     if way == "claude" and not real_claude():
         pytest.skip("the extra `claude` is not installed")
     assert sprung(TRAPS[number], way, tmp_path, environ) == []
+
+
+@pytest.mark.slow
+@pytest.mark.in_place("how each trap is laid is in the table")
+@pytest.mark.parametrize("number", WRITTEN)
+def test_what_the_turns_code_writes_while_gates_run_is_never_green(
+    tmp_path: Path, environ: Environ, number: int
+) -> None:
+    trap, way = WRITERS[number], WRITERS_WAYS[number % len(WRITERS_WAYS)]
+    if way == "claude" and not real_claude():
+        pytest.skip("the extra `claude` is not installed")
+    assert sprung(trap, way, tmp_path, environ) == []
 
 
 @pytest.mark.slow

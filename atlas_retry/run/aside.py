@@ -1,6 +1,6 @@
 """Run gates with some files changed, and restore everything afterwards."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import AbstractContextManager
 
 from msgspec.structs import replace
@@ -12,12 +12,14 @@ from atlas_retry.events import (
     Notice,
     ValidationFinished,
     ValidationStarted,
+    unseen,
 )
 from atlas_retry.gates.plan import Plan
 from atlas_retry.gates.validation import run_gates
 from atlas_retry.model import Contents, Gate, Level, Validation
 from atlas_retry.run.open import OpenWorkspace
 from atlas_retry.run.triage import against_baseline
+from atlas_retry.workspace import installed
 from atlas_retry.workspace.isolation import isolated
 
 
@@ -44,6 +46,24 @@ def run_aside(
     for event in finished:
         emit(event)
     return seen
+
+
+def made_with(
+    opened: OpenWorkspace,
+    chosen: Sequence[Gate],
+    files: Contents,
+    paths: Collection[str],
+    how: Plan,
+) -> dict[str, str]:
+    """The digest of each of the paths after these gates, run with these files in place.
+
+    An absolute path is outside the workspace, and is written by such a run itself.
+    """
+    lines = [gate.run for gate in chosen]
+    with opened.tracker.elsewhere(), isolated.beside(opened.git, files, lines) as there:
+        run_gates(chosen, replace(how, wrap=there.wrap, locate=there.file), unseen)
+        seen = {path: path if path.startswith("/") else there.file(path) for path in paths}
+        return {p: installed.digest(opened.root, f"{at}") if at else "" for p, at in seen.items()}
 
 
 def _run(

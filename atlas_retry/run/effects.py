@@ -62,7 +62,7 @@ from atlas_retry.model import (
     Violation,
 )
 from atlas_retry.prompt import compose
-from atlas_retry.run import irreversible, staging
+from atlas_retry.run import environments, irreversible, staging
 from atlas_retry.run.aside import run_aside
 from atlas_retry.run.briefing import next_request, step_of, trace_again, traced_brief
 from atlas_retry.run.budget import SharedBudget
@@ -667,34 +667,56 @@ class Effects(Struct, kw_only=True):
             self.opened.tracker.moved()
         if guard.mode == "block":
             seals.restore_modes(self.sealed, beside.look)
-        judgement = self._reinstated(judgement, self.sealed, number=len(progress.attempts) + 1)
-        if judgement.ends:
-            judgement = self._with_what_stays(judgement, self.sealed, beside)
+        self.by_turn = {p: installed.digest(self.opened.root, p) for p in judgement.reinstate}
+        judgement = self._reinstated(judgement, self.sealed, beside, len(progress.attempts) + 1)
         unseen = *judgement.unseen, *sorted(restoring.empty_folders(self.opened.git, before, after))
         unseen = tuple(path for path in unseen if path not in judgement.reinstate)
         return replace(judgement, unseen=unseen, blocks=guard.mode == "block")
 
-    def _reinstated(self, judgement: Judgement, taken: seals.Seal, *, number: int) -> Judgement:
+    def _reinstated(
+        self, judgement: Judgement, taken: seals.Seal, moved: seals.Moved, number: int
+    ) -> Judgement:
         """The judgement after refused files of environments were put back.
 
         What cannot be put back ends the run.
         """
         root, paths = self.opened.root, judgement.reinstate
-        self.by_turn = {path: installed.digest(root, path) for path in paths}
-        if not paths:
-            return judgement
-        into = self._attempt_folder(number) / "removed"
-        with process.uninterruptible(f"what is installed in {root} is being restored"):
-            left = seals.put_back(taken, paths, into)
-        if into.exists():
-            names = first_few([path for path in paths if (into / path.lstrip("/")).exists()])
-            text = f"added to an environment by the turn, and moved to {into}: {names}"
+        into, left = self._attempt_folder(number) / "removed", tuple[str, ...]()
+        if paths:
+            with process.uninterruptible(f"what is installed in {root} is being restored"):
+                left = seals.put_back(taken, paths, into)
+            self.opened.tracker.moved()
+        if aside := [path for path in paths if os.path.lexists(into / path.lstrip("/"))]:
+            text = f"added to an environment, and moved to {into}: {first_few(aside)}"
             self.emit(Notice(level=Level.WARNING, text=text))
-        self.opened.tracker.moved()
-        if not left:
-            return judgement
-        stays = tuple(path for path in paths if path not in left)
-        return replace(judgement, reinstate=stays, ends=judgement.ends or Verdict.REJECTED)
+        if left:
+            stays = tuple(path for path in paths if path not in left)
+            ends = judgement.ends or Verdict.REJECTED
+            judgement = replace(judgement, reinstate=stays, ends=ends)
+        return self._with_what_stays(judgement, taken, moved) if judgement.ends else judgement
+
+    def installed_by_gates(
+        self, progress: Progress, validation: Validation, known: Collection[str]
+    ) -> Judgement:
+        """The judgement of what gates wrote in environments since the turn, after it is put back.
+
+        What the gates' own commands make stays. The turn's own changes that stay are `known`.
+        """
+        taken, number = self.sealed, len(progress.attempts) + 1
+        if taken is None or self.opened.settings.guard.mode != "block":
+            return Judgement()
+        moved = seals.compared(taken, self.opened.tracker.scan())
+        turn = environments.GatedTurn(
+            opened=self.opened,
+            taken=taken,
+            first=progress.origin,
+            now=self.opened.tracker.snapshot().id,
+            how=self._plan_aside(validation),
+            known=known,
+            emit=self.emit,
+        )
+        judgement = environments.by_gates(turn, moved)
+        return self._reinstated(judgement, taken, moved, number)
 
     def reinstate(self, number: int) -> None:
         """Put back what is installed, as it was before an abandoned turn."""

@@ -12,6 +12,7 @@ from atlas_retry.diagnostics.tests_ran import tests_counted
 from atlas_retry.events import Notice, ValidationFinished, ViolationsFound
 from atlas_retry.guard.judgement import Judgement
 from atlas_retry.guard.places import is_build_output, is_product
+from atlas_retry.guard.settings import is_manifest
 from atlas_retry.history import rescue
 from atlas_retry.model import (
     Attempt,
@@ -77,6 +78,7 @@ UNSEEN = Proof(
 )
 MAX_TESTS = 5
 """Maximum failed tests of a gate that run by themselves."""
+WRITTEN = "was written while the gates ran, by code that the attempt changed"
 _SKIPPED = regex(
     r"(?i)\b[1-9]\d* (?:skipped|pending|ignored|todo)\b|\bskipped(?:[ =]|: )[1-9]|--- SKIP: "
 )
@@ -191,7 +193,10 @@ def _validated(
     left = do.snapshot(f"{attempt.number}-left")
     attempt, validation = _once_staged(attempt, do.validate(progress.latest), do)
     validation = _run_wholly(validation, progress.settled, do)
+    attempt, validation, wrote = _without_written(attempt, validation, judgement, progress, do)
     end = do.snapshot(f"{attempt.number}-end")
+    if wrote:
+        return _reverted_whole(attempt, wrote, turn, end, do)
     if left.tree != end.tree and (rewritten := do.rewritten(left.id, end.id, validation)):
         return _reverted_whole(attempt, rewritten, turn, end, do)
     if validation.success and left.tree != end.tree:
@@ -226,6 +231,36 @@ def _without_kept(
     noted = {violation.path for violation in judgement.noted}
     settings = {path: old for path, old in judgement.as_before.items() if path in noted}
     return _confirmed(attempt, validation, settings, SETTINGS_NEEDED, do)
+
+
+def _without_written(
+    attempt: Attempt, validation: Validation, judgement: Judgement, progress: Progress, do: Effects
+) -> tuple[Attempt, Validation, tuple[Violation, ...]]:
+    """Judge what gates wrote in environments and only code of the turn explains; it is put back.
+
+    A green must hold without it, and without its being written again. Otherwise the third value
+    are violations, or, where the turn changed a manifest, that is for review.
+    """
+    refused = {violation.path for violation in judgement.refused}
+    known = refused.difference(judgement.reinstate).union(judgement.unseen)
+    found = do.installed_by_gates(progress, validation, known)
+    wrote = tuple(replace(violation, detail=WRITTEN) for violation in found.refused)
+    if wrote and found.ends:
+        ended = replace(attempt, ends=found.ends, remedy=found.remedy, left=found.left)
+        return ended, validation, wrote
+    if not (wrote and validation.success):
+        return attempt, validation, ()
+    names = first_few([violation.path for violation in wrote])
+    text = "  all gates pass; running again without what they wrote in environments"
+    do.emit(Notice(text=f"{text}: {names}"))
+    validation = do.validate(validation)
+    again = do.installed_by_gates(progress, validation, known)
+    if validation.success and not again.refused:
+        return attempt, validation, ()
+    if not any(is_manifest(change.path) for change in attempt.changes):
+        return attempt, validation, wrote
+    held = (Held(rule=v.rule, path=v.path, detail=WRITTEN, in_place=True) for v in wrote)
+    return replace(attempt, held=(*attempt.held, *held)), validation, ()
 
 
 def _once_staged(

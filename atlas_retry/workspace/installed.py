@@ -18,6 +18,7 @@ import msgspec
 from msgspec import Struct
 
 from atlas_retry.digests import sha256_of
+from atlas_retry.model import Contents
 from atlas_retry.patterns import regex
 from atlas_retry.state_dir import replace_file
 from atlas_retry.text.reinstalling import Distribution
@@ -98,17 +99,26 @@ class Holding(Struct, frozen=True, kw_only=True):
             return content if sha256_of(content) == held.digest else None
         return None
 
+    def file(self, path: str) -> tuple[str, bytes] | None:
+        """The held file, with its mode as git has it; None as `content`."""
+        content, held = self.content(path), self.files.get(path)
+        return (_kind(held.seen[0]), content) if held and content is not None else None
+
     def put_back(self, path: str) -> bool:
         """Write the held content; returns whether the path now has it."""
         content, held = self.content(path), self.files.get(path)
         if content is None or held is None:
             return False
         mode = held.seen[0]
-        kind = LINK if stat.S_ISLNK(mode) else EXECUTABLE if mode & 0o100 else FILE
         with suppress(OSError):
-            place.put(*_placed(self.root, path), StoredFile(kind, "", stat.S_IMODE(mode)), content)
+            entry = StoredFile(_kind(mode), "", stat.S_IMODE(mode))
+            place.put(*_placed(self.root, path), entry, content)
             return True
         return False
+
+
+def _kind(mode: int) -> str:
+    return LINK if stat.S_ISLNK(mode) else EXECUTABLE if mode & 0o100 else FILE
 
 
 def hold(root: Path, folder: Path, seen: Stats, tools: Collection[str]) -> Holding:
@@ -364,3 +374,54 @@ def _is_of(root: Path, info: str, holding: Holding) -> bool:
         text = b"".join(_present(root, [name]))
     url = _URL.search(text.decode("utf-8", "replace"))
     return url is not None and Path(os.path.normpath(url[1])).is_relative_to(root)
+
+
+def copied_again(
+    holding: Holding, paths: Iterable[str], was: Contents, now: Contents
+) -> frozenset[str]:
+    """Those of the changed files that are a copy of a changed source, and were its copy before.
+
+    `was` and `now` have the changed sources. A new file counts if a folder around it held another
+    copy from the same folder of sources before. What runs first is no copy.
+    """
+    by_name: dict[str, list[str]] = {}
+    for source in now:
+        by_name.setdefault(source.rpartition("/")[2], []).append(source)
+
+    def follows(path: str, source: str) -> bool:
+        held = holding.content(path)
+        if _now(holding.root, path) != _bytes(now[source]) or held != _bytes(was[source]):
+            return False
+        return held is not None or any(
+            _is_copy(holding, was, there, here) for there, here in _beside(holding, path, source)
+        )
+
+    ours = (path for path in paths if not _STARTS.search(path))
+    sources = {path: by_name.get(path.rpartition("/")[2], []) for path in ours}
+    return frozenset(path for path in sources if any(follows(path, s) for s in sources[path]))
+
+
+def _beside(holding: Holding, path: str, source: str) -> Iterator[tuple[str, str]]:
+    """Held files around a path, each with the source it would be copied from if that one is.
+
+    As far up as the folders of both have the same names.
+    """
+    for there, here in zip(parents(path), (*parents(source), ""), strict=False):
+        ours = (one for one in holding.files if one.startswith(f"{there}/"))
+        yield from ((one, f"{here}{one.removeprefix(there)}".lstrip("/")) for one in ours)
+        if there.rpartition("/")[2] != here.rpartition("/")[2]:
+            return
+
+
+def _is_copy(holding: Holding, was: Contents, path: str, source: str) -> bool:
+    """Whether a held file was a copy of a source, which may have changed since."""
+    content = _bytes(was[source]) if source in was else _now(holding.root, source)
+    return bool(content) and content == holding.content(path)
+
+
+def _bytes(file: tuple[str, bytes] | None) -> bytes | None:
+    return file[1] if file else None
+
+
+def _now(root: Path, path: str) -> bytes | None:
+    return next(_present(root, [path]), None)

@@ -32,7 +32,7 @@ _MAX_FILES = 50_000
 _MAX_LINKS = 1_000
 ENVIRONMENT_MARK = "pyvenv.cfg"
 """File next to the `bin` of a virtual environment. Source: PEP 405."""
-_PARTS = frozenset({"bin", "Scripts", "src", ENVIRONMENT_MARK})
+_PARTS = frozenset({"bin", "Scripts", "src", ".tox-info.json", ENVIRONMENT_MARK})
 _BYTECODE = frozenset({"__pycache__"})
 _PASSED_OVER = CACHES | {".git", ".vite"}
 

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import msgspec
 import typer
@@ -34,7 +34,15 @@ from atlas_retry.cli.hook.feedback import (
     told,
     without,
 )
-from atlas_retry.cli.hook.guarding import Left, changed_in, ended, is_still, judged, left_by
+from atlas_retry.cli.hook.guarding import (
+    Left,
+    changed_in,
+    ended,
+    is_still,
+    judged,
+    left_by,
+    with_gates,
+)
 from atlas_retry.cli.hook.hosts import HOSTS, Host
 from atlas_retry.cli.hook.sessions import of_others
 from atlas_retry.cli.hook.turns import (
@@ -69,6 +77,7 @@ _PUSHES = re.compile(
 )
 """A commit or push in a line of shell, after options of git and their values."""
 
+T = TypeVar("T")
 Timeout = Annotated[float, typer.Option(help="Time limit of the hook itself, in seconds.", min=1)]
 
 
@@ -200,6 +209,9 @@ def _with_gates(case: _Ended, until_s: float) -> HookAnswer:
     validation, is_whole = Validation(results=()), True
     if not case.is_left_to_push:
         validation, is_whole = _validated(opened, limit_s)
+    if is_whole and validation.results:
+        judged_again = _after_gates(case, validation, until_s - time.monotonic())
+        is_whole, opinion = judged_again is not None, judged_again or opinion
     if not is_whole and not validation.failures and not opinion.blocking:
         return _unjudged(turn, opened.environ, f"the gates took longer than {limit_s:.0f} s")
     detail = _wording(opened, len(validation.failures) + bool(opinion.blocking))
@@ -307,6 +319,21 @@ def _opinion(
     )
 
 
+def _after_gates(case: _Ended, seen: Validation, limit_s: float) -> TurnOpinion | None:
+    """The opinion with what happened to environments while gates ran; None if the time is up."""
+    opened, start, opinion = case.opened, case.start, case.opinion
+    if opened.settings.guard.mode != "block" or start is None or start.snapshot is None:
+        return opinion
+    seal = memory.seal(opened.state, case.turn.session_id, start)
+    how = replace(plan(opened, validation_logs(opened)), previous=seen)
+    began_s = time.monotonic()
+    judgement = _in_time(limit_s, lambda: with_gates(opened, start, seal, how, opinion))
+    if judgement is None:
+        return None
+    again_ms = round((time.monotonic() - began_s) * 1000)
+    return replace(opinion, judgement=judgement, again_ms=again_ms)
+
+
 def _limits(opened: OpenWorkspace, environ: Mapping[str, str]) -> BlockLimits:
     configured = opened.settings.attempts_configured
     cap = environ.get(CAP_VARIABLE, "")
@@ -331,14 +358,25 @@ def _validated(opened: OpenWorkspace, limit_s: float) -> tuple[Validation, bool]
         flake_reruns=opened.settings.retry.flake_reruns,
         reuse=Reuse.PASSED,
     )
+
+    def validated() -> Validation:
+        validation = run_gates(chosen, how, note)
+        return against_baseline(opened, chosen, validation, how, unseen)
+
+    validation = _in_time(limit_s, validated)
+    is_whole = validation is not None
+    return validation or Validation(results=tuple(ended.values())), is_whole
+
+
+def _in_time(limit_s: float, work: Callable[[], T]) -> T | None:
+    """The result of work that runs gates; None if they were ended, as the time is up."""
     try:
         with _at_most(limit_s):
-            validation = run_gates(chosen, how, note)
-            return against_baseline(opened, chosen, validation, how, unseen), True
+            return work()
     except Interrupted as end:
         if end.signum != signal.SIGALRM:
             raise
-        return Validation(results=tuple(ended.values())), False
+        return None
 
 
 @contextmanager

@@ -24,11 +24,14 @@ from atlas_retry.model import (
     Violation,
 )
 from atlas_retry.settings import HookMode, OlderMode
-from atlas_retry.text.units import counted, labelled
+from atlas_retry.text.units import counted, labelled, seconds
 
 ALLOW = "atlas hook allow"
 OLDER = " (failed before this turn)"
 ALONGSIDE = "(Another session has changed {files} meanwhile: leave these files to it.)"
+WROTE = "they wrote in environments"
+SAID_FROM_MS = 2_000
+"""From when on more gates are said to have run."""
 GUARD = "the guard"
 """The guard's name in the list of failed gates."""
 
@@ -93,6 +96,8 @@ class TurnOpinion(Struct, frozen=True, kw_only=True):
     """Changes of runs that a person must review; they block no turn."""
     others: tuple[str, ...] = ()
     """Changed files that another session edited, and not this one."""
+    again_ms: int = 0
+    """Milliseconds for which gates ran again to see what writes in environments."""
     has_changes: bool = True
     """Whether the turn changed a file, as far as that is known."""
 
@@ -365,6 +370,8 @@ def _of_guard(opinion: TurnOpinion) -> Iterator[str]:
         yield "⚠️ review these changes to tests or settings before you trust the result"
         yield from (f"  {_line(finding)}" for finding in opinion.shown)
         yield from labelled("to allow them", *_ways(opinion.shown))
+    if opinion.again_ms >= SAID_FROM_MS:
+        yield f"gates ran again with the earlier code ({seconds(opinion.again_ms)}): {WROTE}"
     yield from (f"noted: {_line(finding)}" for finding in opinion.judgement.noted)
     yield from (f"allowed by `atlas hook allow`: {_line(finding)}" for finding in opinion.allowed)
 

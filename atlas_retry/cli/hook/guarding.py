@@ -8,16 +8,20 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from atlas_retry.cli.hook.feedback import TurnOpinion
 from atlas_retry.cli.hook.turns import Start
 from atlas_retry.errors import StateError, WorkspaceError
 from atlas_retry.events import now
+from atlas_retry.gates.plan import Plan
 from atlas_retry.guard import judge
 from atlas_retry.guard.judge import seals
 from atlas_retry.guard.judgement import Judgement
 from atlas_retry.model import GateResult
+from atlas_retry.run import environments
 from atlas_retry.run.open import OpenWorkspace
 from atlas_retry.workspace import gitfacts, installed
 from atlas_retry.workspace.snapshot import snapshots, store, trees
+from atlas_retry.workspace.snapshot.unheld import REMOVED
 
 _ORDINARY = ("refs/", "state:", "worktrees/", "config:branch.", "config:remote.")
 _ORDINARY_FACTS = frozenset({"HEAD", "index", "stash", "shallow"})
@@ -44,6 +48,32 @@ def judged(
     judgement = judge.judge_attempt(opened.git, turn, _unsealed(seal, opened.environ))
     left = (replace(held, in_place=True) for held in judgement.held)
     return replace(judgement, held=tuple(left), blocks=guard.mode == "block")
+
+
+def with_gates(
+    opened: OpenWorkspace, start: Start, seal: bytes, how: Plan, opinion: TurnOpinion
+) -> Judgement:
+    """The judgement of a turn with what its code wrote in environments while gates ran it.
+
+    Unless the turn itself wrote the same, that is put back. Without what the gates' own commands
+    make, whoever ran them first; but outside the workspace, what the turn wrote stays refused.
+    """
+    taken, judgement = _unsealed(seal, opened.environ), opinion.judgement
+    own = frozenset(violation.path for violation in judgement.refused)
+    known = {*judgement.unseen, *(finding.path for finding in opinion.allowed)}
+    known.update(path for path in own if path.startswith("/"))
+    moved = seals.compared(taken)
+    now_id = snapshots.snapshot(opened.git).id
+    first = start.snapshot or now_id
+    turn = environments.GatedTurn(
+        opened=opened, taken=taken, first=first, now=now_id, how=how, known=known
+    )
+    found = environments.by_gates(turn, moved)
+    back = [path for path in found.reinstate if path not in own]
+    seals.put_back(taken, back, opened.git.home / REMOVED / start.id)
+    looked_at = {*moved.installed}.difference(known)
+    rest = (violation for violation in judgement.refused if violation.path not in looked_at)
+    return replace(judgement, refused=(*rest, *found.refused))
 
 
 def _unsealed(content: bytes, environ: Mapping[str, str]) -> seals.Seal:

@@ -201,6 +201,8 @@ class Moved(Struct, frozen=True, kw_only=True):
     outside: tuple[OutsideChange, ...]
     tools: tuple[Tool, ...]
     installed: tuple[str, ...]
+    made: tuple[str, ...]
+    """Files of environments that were not there."""
     added: frozenset[str]
     """New files outside, by absolute path, and new installed ones."""
     restorable: frozenset[str]
@@ -235,13 +237,13 @@ def compared(taken: Seal, scan: Scan | None = None) -> Moved:
     watched |= _digests(taken.shared)
     outside = sorted(differing(taken.watched, watched))
     moved = map(os.path.split, outside)
-    known = taken.watched.keys() | there.keys()
     return Moved(
         outside=tuple(OutsideChange(place=place, path=name) for place, name in moved),
         tools=tools,
         installed=tuple(old),
+        made=tuple(sorted(new)),
         restorable=held | ({*old} - {*there}),
-        added=frozenset({*outside, *old} - known),
+        added=frozenset({*outside, *old}.difference(taken.watched, there)),
         unseen=(*caches, *sorted(new), *sorted(differing(was.ignored, look.ignored))),
         nested=tuple(path for path in was.nested if _has_moved(path, taken)),
         hiding=tuple(path for path in look.nested if path not in was.nested),
@@ -294,8 +296,7 @@ def put_back(taken: Seal, paths: Collection[str], into: Path) -> tuple[str, ...]
 
     Returns those that could not be restored.
     """
-    there = {*taken.look.aside, *taken.packages, *taken.inside}
-    there |= {path for path, _ in taken.tools.values()}
+    there = {*_installed_before(taken), *(path for path, _ in taken.tools.values())}
     came = [path for path in paths if path not in there]
     left = moved_away(taken.root, came, there, into)
     holding = Holding.opened(taken.root, taken.held)
