@@ -14,7 +14,10 @@ from atlas_retry.history.journal import opened_journal
 from atlas_retry.history.values import Order
 from atlas_retry.model import Contents, Outcome
 from atlas_retry.run.budget import SharedBudget
-from atlas_retry.run.effects import Effects, run_folder
+from atlas_retry.run.effects import Effects
+from atlas_retry.run.effects.guard import GuardEffects
+from atlas_retry.run.effects.open_run import OpenRun, run_folder
+from atlas_retry.run.effects.tree import TreeEffects
 from atlas_retry.run.loop import retry
 from atlas_retry.run.one import RunOptions, opened_with
 from atlas_retry.run.progress import Progress, Run, limits
@@ -75,7 +78,7 @@ def judged(project: Project, guard: Guard, events: list[Event], attempts: int = 
             limits=limits(opened.settings, with_agent=True, attempts_flag=attempts),
             agent=settings.backend,
         )
-        do = _Judged(
+        open_run = OpenRun(
             run=run,
             opened=opened,
             folder=run_folder(opened, run_id),
@@ -85,18 +88,26 @@ def judged(project: Project, guard: Guard, events: list[Event], attempts: int = 
             emit=emit,
             started_s=time.monotonic(),
             budget=SharedBudget(),
-            guard=guard,
         )
-        return retry(do)
+        return retry(_Judged(of=open_run, asked=guard))
+
+
+class _JudgedTurns(GuardEffects, frozen=True, kw_only=True):
+    asked: Guard
+
+    def judge(self, before: str, after: str, progress: Progress) -> Judgement:
+        tree = TreeEffects(of=self.of)
+        changed = {change.path for change in tree.changes(before, after)}
+        origin = tree.read(progress.origin, changed)
+        return self.asked(Seen(changed=frozenset(changed), origin=origin))
 
 
 class _Judged(Effects, kw_only=True):
-    guard: Guard
+    asked: Guard
 
-    def judge(self, before: str, after: str, progress: Progress) -> Judgement:
-        changed = {change.path for change in self.changes(before, after)}
-        origin = self.read(progress.origin, changed)
-        return self.guard(Seen(changed=frozenset(changed), origin=origin))
+    @property
+    def guard(self) -> GuardEffects:
+        return _JudgedTurns(of=self.of, asked=self.asked)
 
 
 def prompt_of(outcome: Outcome, number: int) -> str:

@@ -26,9 +26,12 @@ from atlas_retry.model import (
     ReplyStatus,
     Validation,
 )
-from atlas_retry.run import aside, effects
+from atlas_retry.run import aside
 from atlas_retry.run.budget import SharedBudget
 from atlas_retry.run.effects import Effects
+from atlas_retry.run.effects import agent as agent_effects
+from atlas_retry.run.effects import gates as gate_effects
+from atlas_retry.run.effects.open_run import LastTurn, OpenRun
 from atlas_retry.run.open import OpenWorkspace
 from atlas_retry.run.progress import Progress
 from atlas_retry.settings import AgentSettings, Settings
@@ -47,16 +50,16 @@ def effects_in(root: Path, **used: object) -> Effects:
     there = OpenWorkspace(
         root=root, settings=Settings(gates=()), state=ws.state, environ=ws.environ
     )
-    fields = dict.fromkeys(Effects.__struct_fields__) | {
+    fields = dict.fromkeys(OpenRun.__struct_fields__) | {
         "run": run(),
         "opened": there,
         "folder": ws.state / "run",
-        "before_turn": {},
+        "last_turn": LastTurn(),
         "budget": SharedBudget(),
         "asked": {},
         "started_s": time.monotonic(),
     }
-    return Effects(**cast("Any", fields | used))
+    return Effects(of=OpenRun(**cast("Any", fields | used)))
 
 
 def account_of(do: Effects) -> Progress:
@@ -80,12 +83,12 @@ def _asked(
         return unavailable
 
     monkeypatch.setattr("atlas_retry.agents.check", check)
-    monkeypatch.setattr(effects, "PATIENCE_S", 0.1)
+    monkeypatch.setattr(agent_effects, "PATIENCE_S", 0.1)
     seen: list[Event] = []
     do = effects_in(root, emit=seen.append)
     settings = SimpleNamespace(agent=AgentSettings())
-    do.opened = replace(do.opened, settings=cast("Any", settings))
-    assert [do.unavailable(), do.unavailable()] == [unavailable, unavailable]
+    do.of.opened = replace(do.of.opened, settings=cast("Any", settings))
+    assert [do.agent.unavailable(), do.agent.unavailable()] == [unavailable, unavailable]
     return len(answers), seen
 
 
@@ -119,11 +122,11 @@ def test_a_run_that_is_over_is_promised_nothing_of_the_shared_budget(root: Path)
 
 def test_what_atlas_itself_writes_is_in_the_next_snapshot(root: Path) -> None:
     do = effects_in(root)
-    start = do.snapshot("start")
-    do.write({"src/a.py": words("written\n")})
-    assert do.read(do.snapshot("1").id, ["src/a.py"]) == {"src/a.py": words("written\n")}
-    do.restore(start.id, do.snapshot("1").id, ["src/a.py"])
-    assert do.snapshot("2").tree == start.tree
+    start = do.tree.snapshot("start")
+    do.tree.write({"src/a.py": words("written\n")})
+    assert do.tree.read(do.tree.snapshot("1").id, ["src/a.py"]) == {"src/a.py": words("written\n")}
+    do.tree.restore(start.id, do.tree.snapshot("1").id, ["src/a.py"])
+    assert do.tree.snapshot("2").tree == start.tree
 
 
 @pytest.mark.parametrize(
@@ -143,11 +146,11 @@ def test_a_pass_is_tried_without_what_the_run_wrote_where_git_does_not_look(
     if was:
         write(root, path, was)
     do = effects_in(root)
-    start = do.snapshot("start")
+    start = do.tree.snapshot("start")
     write(root, path, now)
-    do.opened.tracker.moved()
+    do.of.opened.tracker.moved()
     green = replace(GREEN, started_at=LONG_AGO)
-    tried = do.unseen(start.id, start.id, do.snapshot("1").id, [path], green)
+    tried = do.tree.unseen(start.id, start.id, do.tree.snapshot("1").id, [path], green)
     assert tried == {path: words(without) if without else None}
 
 
@@ -157,11 +160,11 @@ def test_a_pass_is_tried_without_ignored_files_written_before_its_gates_started(
 ) -> None:
     write(root, ".gitignore", "state.txt\n")
     do = effects_in(root)
-    start = do.snapshot("start")
+    start = do.tree.snapshot("start")
     write(root, "state.txt", "recorded")
-    do.opened.tracker.moved()
+    do.of.opened.tracker.moved()
     green = replace(GREEN, started_at=started_at)
-    tried = do.unseen(start.id, start.id, do.snapshot("1").id, [], green)
+    tried = do.tree.unseen(start.id, start.id, do.tree.snapshot("1").id, [], green)
     assert tried == ({"state.txt": None} if is_tried else {})
 
 
@@ -180,15 +183,15 @@ def test_a_pass_is_tried_without_code_that_a_gate_generated_for_another(
 ) -> None:
     write(root, ".gitignore", "gen/\n")
     do = effects_in(root)
-    start = do.snapshot("start")
+    start = do.tree.snapshot("start")
     if before:
         write(root, path, before)
-        do.opened.tracker.moved()
-    left = do.snapshot("1-left")
+        do.of.opened.tracker.moved()
+    left = do.tree.snapshot("1-left")
     write(root, path, "two")
-    do.opened.tracker.moved()
+    do.of.opened.tracker.moved()
     green = replace(GREEN, results=GREEN.results[:1] * gates, started_at=LONG_AGO)
-    tried = do.unseen(start.id, left.id, do.snapshot("1-end").id, [], green)
+    tried = do.tree.unseen(start.id, left.id, do.tree.snapshot("1-end").id, [], green)
     assert tried == ({path: None} if is_tried else {})
 
 
@@ -220,47 +223,53 @@ def test_a_failure_beside_the_workspace_counts_once_the_gates_fail_in_it_too(
 
     monkeypatch.setattr(isolated, "beside", beside)
     monkeypatch.setattr(aside, "run_gates", lambda *_: left.pop(0)[0])
-    monkeypatch.setattr(effects, "plan", lambda _, logs: Plan(root=root, logs=logs, environ={}))
+    monkeypatch.setattr(
+        gate_effects, "plan", lambda _, logs: Plan(root=root, logs=logs, environ={})
+    )
     do = effects_in(root, folder=root.parent, asides=count(1), emit=unseen)
-    assert do.aside((gate(),), {}, previous, "it may fail") == seen
+    assert do.gates.aside((gate(),), {}, previous, "it may fail") == seen
     assert left == []
 
 
 def test_a_file_that_a_turn_changed_is_dated_after_its_start(root: Path) -> None:
     start_s = int(time.time())
-    do = effects_in(root, sealed=SimpleNamespace(taken_ns=start_s * 10**9))
+    do = effects_in(
+        root, last_turn=LastTurn(sealed=cast("Any", SimpleNamespace(taken_ns=start_s * 10**9)))
+    )
     os.utime(root / "src/a.py", (start_s, start_s))
-    do.refresh([Change(path="src/a.py", status=ChangeStatus.MODIFIED)])
+    do.tree.refresh([Change(path="src/a.py", status=ChangeStatus.MODIFIED)])
     assert (root / "src/a.py").stat().st_mtime >= start_s + 1
 
 
 def test_a_changed_file_is_dated_after_one_that_was_dated_in_the_future(root: Path) -> None:
     later_s = int(time.time()) + 2
     was = {"src/a.py": (0o100644, 5, later_s * 10**9, 0, 1)}
-    do = effects_in(root, sealed=None, before_turn=was)
-    do.refresh([Change(path="src/a.py", status=ChangeStatus.MODIFIED)])
+    do = effects_in(root, last_turn=LastTurn(files=was))
+    do.tree.refresh([Change(path="src/a.py", status=ChangeStatus.MODIFIED)])
     assert (root / "src/a.py").stat().st_mtime >= later_s + 1
 
 
 def test_gates_that_have_to_run_in_place_are_announced_with_the_reason(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(effects, "plan", lambda _, logs: Plan(root=root, logs=logs, environ={}))
+    monkeypatch.setattr(
+        gate_effects, "plan", lambda _, logs: Plan(root=root, logs=logs, environ={})
+    )
     events: list[Event] = []
     do = effects_in(root, folder=root.parent, asides=count(1), emit=events.append)
-    assert do.aside((gate(run="true docker"),), {}, GREEN, "it may fail").success
+    assert do.gates.aside((gate(run="true docker"),), {}, GREEN, "it may fail").success
     notices = [event.text for event in events if isinstance(event, Notice)]
     assert notices == ["gates run in place: docker works outside an overlay"]
 
 
 def test_a_removed_git_folder_is_reported_after_the_files_are_restored(root: Path) -> None:
     do = effects_in(root)
-    start = do.snapshot("start")
-    do.write({"src/a.py": words("by the agent\n")})
-    after = do.snapshot("1")
+    start = do.tree.snapshot("start")
+    do.tree.write({"src/a.py": words("by the agent\n")})
+    after = do.tree.snapshot("1")
     shutil.rmtree(root / ".git")
     with pytest.raises(WorkspaceError, match="with the commits that no snapshot holds") as error:
-        do.restore(start.id, after.id, None)
+        do.tree.restore(start.id, after.id, None)
     assert error.value.remedy == "copy it from a clone"
     assert (root / "src/a.py").read_text() == "a = 1\n"
 
@@ -271,6 +280,8 @@ def test_what_an_agent_writes_without_a_process_is_in_the_next_snapshot(root: Pa
         return AgentReply(status=ReplyStatus.DONE)
 
     do = effects_in(root, agent=agent, folder=root.parent)
-    do.snapshot("start")
-    do.ask(REQUEST)
-    assert do.read(do.snapshot("1").id, ["src/a.py"]) == {"src/a.py": words("by the agent\n")}
+    do.tree.snapshot("start")
+    do.agent.ask(REQUEST)
+    assert do.tree.read(do.tree.snapshot("1").id, ["src/a.py"]) == {
+        "src/a.py": words("by the agent\n")
+    }

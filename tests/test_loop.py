@@ -172,7 +172,7 @@ def test_changes_that_cannot_be_reverted_after_an_error_are_reported(
         raise WorkspaceError("no space left")
 
     monkeypatch.setattr("atlas_retry.run.loop.settle", full)
-    monkeypatch.setattr("atlas_retry.run.effects.Effects.restore", full)
+    monkeypatch.setattr("atlas_retry.run.effects.tree.TreeEffects.restore", full)
     project.attempt(1, {"calc.py": FIXED})
     events: list[Event] = []
     with pytest.raises(WorkspaceError, match="no space left"):

@@ -28,6 +28,12 @@ from atlas_retry.model import (
     WorkspaceFacts,
 )
 from atlas_retry.run.effects import Effects
+from atlas_retry.run.effects.agent import AgentEffects
+from atlas_retry.run.effects.gates import GateEffects
+from atlas_retry.run.effects.git import GitEffects
+from atlas_retry.run.effects.guard import GuardEffects
+from atlas_retry.run.effects.open_run import LastTurn, OpenRun
+from atlas_retry.run.effects.tree import TreeEffects
 from atlas_retry.run.held import for_review
 from atlas_retry.run.progress import Limits, Progress, Run
 from atlas_retry.workspace.snapshot.snapshots import Snapshot
@@ -91,9 +97,9 @@ class World(Struct, kw_only=True):
 
     def effects(self, run: Run) -> Effects:
         """The world as the loop sees it; nothing of a real run is behind it."""
-        fields = dict.fromkeys(Effects.__struct_fields__)
-        used = {"run": run, "world": self, "emit": self.events.append}
-        return _InWorld(**cast("Any", fields | used))
+        fields = dict.fromkeys(OpenRun.__struct_fields__)
+        used = {"run": run, "emit": self.events.append, "last_turn": LastTurn()}
+        return _InWorld(of=OpenRun(**cast("Any", fields | used)), world=self)
 
     def snapshot(self, name: str) -> Snapshot:
         is_as_left = name.isdecimal()
@@ -148,52 +154,14 @@ class World(Struct, kw_only=True):
         return validation(*(r for r in seen.results if r.name in names))
 
 
-class _InWorld(Effects, kw_only=True):
+class _TreeInWorld(TreeEffects, frozen=True, kw_only=True):
     world: World
-
-    def elapsed_s(self) -> float:
-        return self.world.elapsed_s
 
     def snapshot(self, name: str) -> Snapshot:
         return self.world.snapshot(name)
 
-    def pin(self, _snapshot: str) -> None:
-        """Nothing here has objects of git."""
-
-    def unproven(self, _progress: Progress) -> tuple[str, ...]:
-        """No fault is planted here."""
-        return ()
-
-    def open_reviews(self, progress: Progress) -> tuple[OpenReview, ...]:
-        return tuple(
-            OpenReview(
-                rule=one.rule,
-                path=one.path,
-                line=one.line,
-                detail=one.detail,
-                run_id=progress.run_id,
-                attempt=attempt.number,
-            )
-            for attempt in progress.attempts
-            for one in for_review(attempt)
-        )
-
-    def kept(self, name: str) -> str | None:
-        taken = [step for step in self.world.done if step.startswith("snapshot ")]
-        named = [number for number, step in enumerate(taken) if step == f"snapshot {name}"]
-        return str(named[-1]) if named else None
-
     def changes(self, before: str, after: str) -> tuple[Change, ...]:
         return self.world.changes(before, after)
-
-    def how_to_undo(self) -> tuple[str, ...]:
-        return ()
-
-    def undo_git(self, number: int, *, is_abandoned: bool = False) -> None:
-        pass
-
-    def changed_under(self, before: str, after: str) -> None:
-        pass
 
     def restore(self, target: str, expected: str, paths: Collection[str] | None) -> None:
         self.world.restore(target, expected, paths)
@@ -213,36 +181,39 @@ class _InWorld(Effects, kw_only=True):
     def refresh(self, changes: Iterable[Change]) -> None:
         pass
 
-    def validate(self, previous: Validation | None) -> Validation:
-        return self.world.validate(previous)
-
-    def fix(self, failed: Validation) -> tuple[str, ...]:
-        return self.world.fix(failed)
-
-    def request(self, _progress: Progress, number: int) -> tuple[AgentRequest, str]:
-        request = AgentRequest(prompt="?", workspace="/w", scratch="/s", attempt=number)
-        return request, "/s/prompt.md"
-
-    def unavailable(self) -> None:
-        return None
-
-    def seal(self, _progress: Progress) -> None:
-        self.world.done.append("seal")
-
-    def ask(self, request: AgentRequest) -> AgentReply:
-        return self.world.ask(request)
-
-    def judge(self, before: str, after: str, progress: Progress) -> Judgement:
-        return self.world.judge(before, after, progress)
-
-    def rewritten(self, *_: object) -> tuple[Violation, ...]:
-        return self.world.rewritten
+    def lost(self, _start: str, _left: str, _theirs: Collection[str]) -> tuple[Lost, ...]:
+        return ()
 
     def unseen(
         self, _start: str, _left: str, _end: str, paths: Iterable[str], _green: Validation
     ) -> Contents:
         self.world.unseen_asked.append(frozenset(paths))
         return {path: words(text) for path, text in self.world.unseen.items()}
+
+    def kept(self, name: str) -> str | None:
+        taken = [step for step in self.world.done if step.startswith("snapshot ")]
+        named = [number for number, step in enumerate(taken) if step == f"snapshot {name}"]
+        return str(named[-1]) if named else None
+
+
+class _GatesInWorld(GateEffects, frozen=True, kw_only=True):
+    world: World
+
+    def unproven(self, _progress: Progress) -> tuple[str, ...]:
+        """No fault is planted here."""
+        return ()
+
+    def validate(self, previous: Validation | None) -> Validation:
+        return self.world.validate(previous)
+
+    def fix(self, failed: Validation) -> tuple[str, ...]:
+        return self.world.fix(failed)
+
+    def alone(self, gate: Gate, previous: GateResult) -> GateResult:
+        return self.world.aside((gate,), {}, Validation(results=(previous,))).results[0]
+
+    def uncached(self, gate: Gate, _result: GateResult) -> Gate | None:
+        return self.world.uncached.get(gate.name)
 
     def aside(
         self, chosen: Sequence[Gate], files: Contents, previous: Validation, _reason: str
@@ -259,17 +230,92 @@ class _InWorld(Effects, kw_only=True):
         passes = self.world.passes_staged
         return validation(*(result(g.name) if g.name in passes else was for g, was in both))
 
-    def uncached(self, gate: Gate, _result: GateResult) -> Gate | None:
-        return self.world.uncached.get(gate.name)
 
-    def alone(self, gate: Gate, previous: GateResult) -> GateResult:
-        return self.world.aside((gate,), {}, Validation(results=(previous,))).results[0]
+class _AgentInWorld(AgentEffects, frozen=True, kw_only=True):
+    world: World
+
+    def unavailable(self) -> None:
+        return None
+
+    def request(self, _progress: Progress, number: int) -> tuple[AgentRequest, str]:
+        request = AgentRequest(prompt="?", workspace="/w", scratch="/s", attempt=number)
+        return request, "/s/prompt.md"
+
+    def ask(self, request: AgentRequest) -> AgentReply:
+        return self.world.ask(request)
+
+
+class _GitInWorld(GitEffects, frozen=True, kw_only=True):
+    world: World
+
+    def pin(self, _snapshot: str) -> None:
+        """Nothing here has objects of git."""
+
+    def how_to_undo(self) -> tuple[str, ...]:
+        return ()
+
+    def undo_git(self, number: int, *, is_abandoned: bool = False) -> None:
+        pass
+
+    def changed_under(self, before: str, after: str) -> None:
+        pass
+
+
+class _GuardInWorld(GuardEffects, frozen=True, kw_only=True):
+    world: World
+
+    def seal(self, _progress: Progress) -> None:
+        self.world.done.append("seal")
+
+    def judge(self, before: str, after: str, progress: Progress) -> Judgement:
+        return self.world.judge(before, after, progress)
+
+    def rewritten(self, *_: object) -> tuple[Violation, ...]:
+        return self.world.rewritten
 
     def made_again(self) -> frozenset[str]:
         return frozenset()
 
-    def lost(self, _start: str, _left: str, _theirs: Collection[str]) -> tuple[Lost, ...]:
-        return ()
+
+class _InWorld(Effects, kw_only=True):
+    world: World
+
+    @property
+    def tree(self) -> TreeEffects:
+        return _TreeInWorld(of=self.of, world=self.world)
+
+    @property
+    def gates(self) -> GateEffects:
+        return _GatesInWorld(of=self.of, world=self.world)
+
+    @property
+    def agent(self) -> AgentEffects:
+        return _AgentInWorld(of=self.of, world=self.world)
+
+    @property
+    def git(self) -> GitEffects:
+        return _GitInWorld(of=self.of, world=self.world)
+
+    @property
+    def guard(self) -> GuardEffects:
+        return _GuardInWorld(of=self.of, world=self.world)
+
+    def elapsed_s(self) -> float:
+        return self.world.elapsed_s
+
+    def open_reviews(self, progress: Progress) -> tuple[OpenReview, ...]:
+        return tuple(
+            OpenReview(
+                rule=one.rule,
+                path=one.path,
+                line=one.line,
+                detail=one.detail,
+                run_id=progress.run_id,
+                attempt=attempt.number,
+            )
+            for attempt in progress.attempts
+            for one in for_review(attempt)
+        )
 
     def learn(self, _outcome: Outcome) -> str | None:
         return None

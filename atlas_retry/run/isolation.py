@@ -15,7 +15,7 @@ from atlas_retry.gates.validation import run_gates
 from atlas_retry.model import Level, Outcome, Verdict
 from atlas_retry.run import on_failure
 from atlas_retry.run.budget import SharedBudget
-from atlas_retry.run.effects import run_folder
+from atlas_retry.run.effects.open_run import run_folder
 from atlas_retry.run.open import OpenWorkspace, plan
 from atlas_retry.run.triage import against_baseline
 from atlas_retry.text.own_environment import installing

@@ -13,7 +13,7 @@ from atlas_retry.guard.judge import seals
 from atlas_retry.history import archive, database, rescue, values
 from atlas_retry.model import Attempt, Level
 from atlas_retry.run import held, irreversible, isolation
-from atlas_retry.run.effects import run_folder
+from atlas_retry.run.effects.open_run import run_folder
 from atlas_retry.run.open import OpenWorkspace
 from atlas_retry.run.undecided import undecided
 from atlas_retry.text.globs import Globs

@@ -54,14 +54,14 @@ def retry(do: Effects) -> Outcome:
     do = do.within(EventScope(workspace=run.workspace.name, run=run.run_id)).counting(extra)
     progress = run.so_far
     if progress is None:
-        start = do.snapshot("start")
+        start = do.tree.snapshot("start")
         do.emit(RunStarted(facts=run.workspace, start_snapshot=start.id, left_out=start.left_out))
         if run.limits.with_agent:
-            do.pin(start.id)
-            do.say_unavailable()
-        baseline = run.recorded or do.validate(None)
-        fixed = () if baseline.success or baseline.broken else do.fix(baseline)
-        settled, origin = do.validate(None) if fixed else baseline, do.snapshot("origin")
+            do.git.pin(start.id)
+            do.agent.say_unavailable()
+        baseline = run.recorded or do.gates.validate(None)
+        fixed = () if baseline.success or baseline.broken else do.gates.fix(baseline)
+        settled, origin = do.gates.validate(None) if fixed else baseline, do.tree.snapshot("origin")
         progress = Progress(
             run_id=run.run_id,
             baseline=baseline,
@@ -75,7 +75,7 @@ def retry(do: Effects) -> Outcome:
         )
     while (end := decide(progress := do.account(progress), run.limits)) is None:
         progress = _attempt(progress, do)
-    unproven = do.unproven(progress) if end.verdict is Verdict.FIXED else ()
+    unproven = do.gates.unproven(progress) if end.verdict is Verdict.FIXED else ()
     with uninterruptible(f"run {run.run_id} is being ended"):
         progress, final = _keep(progress, end, run, do)
         if not end.verdict.is_green:
@@ -90,7 +90,7 @@ def retry(do: Effects) -> Outcome:
 
 def _attempt(progress: Progress, do: Effects) -> Progress:
     """One agent turn, the guard, and the validation after it."""
-    if unavailable := do.unavailable():
+    if unavailable := do.agent.unavailable():
         return replace(progress, refused=unavailable.reply)
     run, number = do.run, len(progress.attempts) + 1
     scope = EventScope(
@@ -105,8 +105,8 @@ def _attempt(progress: Progress, do: Effects) -> Progress:
     if progress.latest.success:
         text = "the gates pass; the agent is asked once for a fix that nobody must review"
         do.emit(Notice(text=f"  {text}"))
-    before = do.snapshot(f"{number}-before")
-    do.seal(progress)
+    before = do.tree.snapshot(f"{number}-before")
+    do.guard.seal(progress)
     try:
         return _turn(progress, before, number, do)
     except Interrupted as interrupted:
@@ -126,7 +126,7 @@ def _revert_or_say(before: Snapshot, number: int, do: Effects) -> None:
     except AtlasError as error:
         lines = (
             f"the changes of attempt {number} are still in the workspace: {error}",
-            *do.how_to_undo(),
+            *do.git.how_to_undo(),
         )
         do.emit(Notice(level=Level.WARNING, text="\n".join(lines)))
         raise
@@ -148,10 +148,10 @@ def _revert_attempt(before: Snapshot, number: int, do: Effects) -> None:
     """
     with uninterruptible(f"the changes of attempt {number} are being reverted"):
         name = f"{number}-unfinished"
-        do.undo_git(number, is_abandoned=True)
-        unfinished = do.snapshot(name)
-        do.restore(before.id, unfinished.id, None)
-        if turn := do.kept(f"{number}-left") or do.kept(f"{number}"):
+        do.git.undo_git(number, is_abandoned=True)
+        unfinished = do.tree.snapshot(name)
+        do.tree.restore(before.id, unfinished.id, None)
+        if turn := do.tree.kept(f"{number}-left") or do.tree.kept(f"{number}"):
             reverted = _paths(before.id, unfinished.id, do)
             name_restored(reverted & _paths(turn, unfinished.id, do), name, do)
         do.emit(AttemptRestored(number=number))
@@ -161,10 +161,10 @@ def _turn(progress: Progress, before: Snapshot, number: int, do: Effects) -> Pro
     """Ask the agent, judge its changes, and run the gates on what is left of them."""
     since_s = do.elapsed_s()
     request, prompt_path = _request(progress, before, number, do)
-    reply = do.ask(request)
+    reply = do.agent.ask(request)
     do.emit(AgentReplied(number=number, reply=reply))
-    after = do.snapshot(str(number))
-    under = do.changed_under(before.id, after.id)
+    after = do.tree.snapshot(str(number))
+    under = do.git.changed_under(before.id, after.id)
     turn = Turn(before=before, after=after)
     if under and (clash := _clash(turn, under, reply, do)):
         attempt = _reported(reply, request, progress, do)
@@ -173,22 +173,22 @@ def _turn(progress: Progress, before: Snapshot, number: int, do: Effects) -> Pro
     before, theirs = _before_the_agent(turn, reply, under, number, do)
     progress = replace(progress, theirs=progress.theirs | theirs)
     if reply.status is ReplyStatus.UNAVAILABLE:
-        do.restore(before.id, after.id, None)
+        do.tree.restore(before.id, after.id, None)
         return replace(progress, refused=reply)
     attempt = replace(
         _reported(reply, request, progress, do),
         prompt_path=prompt_path,
         snapshot=after.id,
-        changes=do.changes(before.id, after.id),
+        changes=do.tree.changes(before.id, after.id),
     )
-    do.refresh(attempt.changes)
+    do.tree.refresh(attempt.changes)
     turn = Turn(before=before, after=after)
     attempt, end, validation = settle(attempt, turn, progress, do)
     attempt = replace(
         _measured(attempt, progress.latest, validation),
         duration_ms=round((do.elapsed_s() - since_s) * 1000),
         result=end.id,
-        since_start=do.changes(progress.start, end.id),
+        since_start=do.tree.changes(progress.start, end.id),
     )
     do.emit(AttemptFinished(result=attempt))
     return _advanced(progress, attempt, end, validation)
@@ -199,8 +199,8 @@ def _clash(turn: Turn, under: Under, reply: AgentReply, do: Effects) -> tuple[He
 
     They could neither be judged nor restored without overwriting what that git brought.
     """
-    mixed = under.mixed - do.by_others(under.mixed, reply)
-    paths = mixed.union(do.deciding(turn.before.id, turn.after.id, under.paths))
+    mixed = under.mixed - do.tree.by_others(under.mixed, reply)
+    paths = mixed.union(do.tree.deciding(turn.before.id, turn.after.id, under.paths))
     detail = f"was changed in git during the attempt ({under.how}), and not by the agent's git"
     return tuple(
         Held(rule=CHANGED_IN_GIT, path=path, detail=detail, in_place=True) for path in sorted(paths)
@@ -212,8 +212,8 @@ def _set_aside(
 ) -> Progress:
     """End the run with the attempt as a patch, and leave everything as it is."""
     before, after = turn.before.id, turn.after.id
-    changes = tuple(c for c in do.changes(before, after) if c.path not in under.paths)
-    patch = do.as_patch(before, after, [change.path for change in changes], attempt.number)
+    changes = tuple(c for c in do.tree.changes(before, after) if c.path not in under.paths)
+    patch = do.tree.as_patch(before, after, [change.path for change in changes], attempt.number)
     quoted = shlex.quote(str(patch))
     names = first_few([held.path for held in attempt.held])
     attempt = replace(
@@ -221,7 +221,7 @@ def _set_aside(
         snapshot=after,
         changes=changes,
         result=after,
-        since_start=do.changes(progress.start, after),
+        since_start=do.tree.changes(progress.start, after),
         error=f"{under.how}: this changed {names} during the attempt, so nothing is overwritten, "
         "and the attempt's own changes are a patch",
         ends=Verdict.NEEDS_REVIEW,
@@ -235,7 +235,7 @@ def _request(
     progress: Progress, before: Snapshot, number: int, do: Effects
 ) -> tuple[AgentRequest, str]:
     """The request and the path of its prompt; records the start of the attempt."""
-    request, prompt_path = do.request(progress, number)
+    request, prompt_path = do.agent.request(progress, number)
     started = AttemptStarted(
         number=number,
         agent=do.run.agent,
@@ -369,7 +369,7 @@ def _outcome(progress: Progress, end: End, final: Validation, do: Effects) -> Ou
         duration_ms=round(do.elapsed_s() * 1000),
         escalation_required=bool(progress.attempts) and not end.verdict.is_green,
         start_snapshot=progress.start,
-        lost=do.lost(progress.start, kept, progress.theirs) if kept else (),
+        lost=do.tree.lost(progress.start, kept, progress.theirs) if kept else (),
         better=_better(progress, final),
         gates_changed=_changed_by_gates(progress, do),
         open_reviews=do.open_reviews(progress),
@@ -386,16 +386,16 @@ def _before_the_agent(
     """
     before, after = turn.before, turn.after
     changed = _paths(before.id, after.id, do)
-    theirs = do.by_others(changed, reply) | (under.paths if under else frozenset())
+    theirs = do.tree.by_others(changed, reply) | (under.paths if under else frozenset())
     if not theirs:
         return before, theirs
     named = first_few(sorted(theirs))
     text = f"changed by someone else during the attempt; atlas keeps that change: {named}"
     do.emit(Notice(level=Level.WARNING, text=text))
     ours = changed - theirs
-    do.restore(before.id, after.id, ours)
-    mixed = do.snapshot(f"{number}-before")
-    do.restore(after.id, mixed.id, ours)
+    do.tree.restore(before.id, after.id, ours)
+    mixed = do.tree.snapshot(f"{number}-before")
+    do.tree.restore(after.id, mixed.id, ours)
     return mixed, theirs
 
 
@@ -408,8 +408,8 @@ def _restore_snapshot(target: str, progress: Progress, do: Effects) -> None:
     unknown = changed - _by_agents(progress) - _by_named_gates(progress)
     name = f"{len(progress.attempts)}-reverted"
     if unknown:
-        do.snapshot(name)
-    do.restore(target, progress.current, changed if progress.theirs else None)
+        do.tree.snapshot(name)
+    do.tree.restore(target, progress.current, changed if progress.theirs else None)
     name_restored(unknown, name, do)
 
 
@@ -421,4 +421,4 @@ def _by_named_gates(progress: Progress) -> frozenset[str]:
 
 
 def _paths(before: str, after: str, do: Effects) -> frozenset[str]:
-    return frozenset(change.path for change in do.changes(before, after))
+    return frozenset(change.path for change in do.tree.changes(before, after))

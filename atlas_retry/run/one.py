@@ -25,7 +25,8 @@ from atlas_retry.reports.documents import Cascade
 from atlas_retry.reports.subject import Recorded, Subject
 from atlas_retry.run import isolation, ledger, leftovers, on_failure
 from atlas_retry.run.budget import SharedBudget
-from atlas_retry.run.effects import Effects, run_folder
+from atlas_retry.run.effects import Effects
+from atlas_retry.run.effects.open_run import OpenRun, run_folder
 from atlas_retry.run.loop import retry
 from atlas_retry.run.open import OpenWorkspace, open_configured, select
 from atlas_retry.run.progress import Progress, Run, limits
@@ -204,7 +205,7 @@ def run_in_tree(
         if asked.order.ai_fix and opened.settings.guard.mode != "block":
             emit(_unguarded(opened.settings.guard.mode))
         do = _effects(opened, asked, journal, emit, start)
-        do.budget, do.channel = budget, channel
+        do.of.budget, do.of.channel = budget, channel
         paying = " --ai-fix" if asked.order.ai_fix else ""
         try:
             outcome = retry(do)
@@ -320,7 +321,7 @@ def _effects(
     factory = agents.resolve(opened.settings.agent.backend)
     agent = factory(opened.settings.agent, redacted_emit(emit, hidden), opened.environ)
     agent = start.with_agent(agent) if start.with_agent else agent
-    return Effects(
+    open_run = OpenRun(
         run=run,
         opened=opened,
         folder=run_folder(opened, opening.run_id),
@@ -332,6 +333,7 @@ def _effects(
         budget=SharedBudget(),
         validations=count(len(so_far.attempts) + 1 if so_far else 0),
     )
+    return Effects(of=open_run)
 
 
 def paid_reviewer(

@@ -100,7 +100,7 @@ def settle(attempt: Attempt, turn: Turn, progress: Progress, do: Effects) -> Set
 
     It is judged once, before any gate runs, because what gates write is not the agent's.
     """
-    judgement = do.judge(turn.before.id, turn.after.id, progress)
+    judgement = do.guard.judge(turn.before.id, turn.after.id, progress)
     attempt, left = _reverted(_answered(attempt, judgement), judgement, turn, do)
     if not attempt.changes or attempt.rolled_back or attempt.ends is Verdict.REJECTED:
         return attempt, left, None
@@ -138,10 +138,10 @@ def _reverted(
     left = turn.after
     if judgement.blocks and (judgement.restore != () or judgement.rewrite):
         if judgement.restore != ():
-            do.restore(turn.before.id, turn.after.id, judgement.restore)
+            do.tree.restore(turn.before.id, turn.after.id, judgement.restore)
         if judgement.restore is not None:
-            do.write(judgement.rewrite)
-        left = do.snapshot(f"{attempt.number}-guarded")
+            do.tree.write(judgement.rewrite)
+        left = do.tree.snapshot(f"{attempt.number}-guarded")
     whole = judgement.restore is None or (left.tree == turn.before.tree and attempt.violations)
     rolled_back = bool((left is not turn.after or judgement.reinstate) and whole)
     attempt = replace(attempt, rolled_back=rolled_back)
@@ -173,7 +173,7 @@ def _without_syncs(settled: Settled, judgement: Judgement, do: Effects) -> Settl
     A red attempt that changed a manifest as well is for review: it may need what it installed.
     """
     attempt, end, validation = settled
-    again = do.made_again().intersection(judgement.reinstate) if validation else ()
+    again = do.guard.made_again().intersection(judgement.reinstate) if validation else ()
     left = tuple(v for v in attempt.violations if v.path not in again)
     attempt = replace(attempt, violations=left)
     there = tuple(v for v in left if v.path in judgement.reinstate)
@@ -190,35 +190,39 @@ def _validated(
     attempt: Attempt, judgement: Judgement, turn: Turn, progress: Progress, do: Effects
 ) -> Settled:
     """Validate what is left; a green must also hold without the kept changes."""
-    left = do.snapshot(f"{attempt.number}-left")
-    attempt, validation = _once_staged(attempt, do.validate(progress.latest), do)
+    left = do.tree.snapshot(f"{attempt.number}-left")
+    attempt, validation = _once_staged(attempt, do.gates.validate(progress.latest), do)
     validation = _run_wholly(validation, progress.settled, do)
     attempt, validation, wrote = _without_written(attempt, validation, judgement, progress, do)
-    end = do.snapshot(f"{attempt.number}-end")
+    end = do.tree.snapshot(f"{attempt.number}-end")
     if wrote:
         return _reverted_whole(attempt, wrote, turn, end, do)
-    if left.tree != end.tree and (rewritten := do.rewritten(left.id, end.id, validation)):
+    if left.tree != end.tree and (rewritten := do.guard.rewritten(left.id, end.id, validation)):
         return _reverted_whole(attempt, rewritten, turn, end, do)
     if validation.success and left.tree != end.tree:
-        data = do.rewritten_data(left.id, end.id, progress)
+        data = do.guard.rewritten_data(left.id, end.id, progress)
         attempt = replace(attempt, held=(*attempt.held, *data))
     if validation.success:
         # a clean checkout lacks what git does not hold: caches, ignored modules, build outputs
         paths = _ignored_writes((*progress.attempts, attempt), progress.start, end.id, do)
-        files = do.unseen(progress.start, left.id, end.id, paths, validation)
+        files = do.tree.unseen(progress.start, left.id, end.id, paths, validation)
         _outdate_builds(files, do)
         attempt, validation = _confirmed(attempt, validation, files, UNSEEN, do)
         attempt = _skipped(attempt, progress.settled, validation, do)
     if not validation.success:
         # a new snapshot, without the ignored files: `pick` compares with the current tree
-        return attempt, do.snapshot(f"{attempt.number}-end") if attempt.held else end, validation
+        return (
+            attempt,
+            do.tree.snapshot(f"{attempt.number}-end") if attempt.held else end,
+            validation,
+        )
     attempt = _marked(attempt, needed=False)
     if not judgement.blocks or not judgement.as_before:
         return attempt, end, validation
     attempt, proved = _without_kept(attempt, validation, judgement, do)
     if proved is validation:
         return attempt, end, validation
-    return attempt, do.snapshot(f"{attempt.number}-end"), proved
+    return attempt, do.tree.snapshot(f"{attempt.number}-end"), proved
 
 
 def _without_kept(
@@ -243,7 +247,7 @@ def _without_written(
     """
     refused = {violation.path for violation in judgement.refused}
     known = refused.difference(judgement.reinstate).union(judgement.unseen)
-    found = do.installed_by_gates(progress, validation, known)
+    found = do.guard.installed_by_gates(progress, validation, known)
     wrote = tuple(replace(violation, detail=WRITTEN) for violation in found.refused)
     if wrote and found.ends:
         ended = replace(attempt, ends=found.ends, remedy=found.remedy, left=found.left)
@@ -253,8 +257,8 @@ def _without_written(
     names = first_few([violation.path for violation in wrote])
     text = "  all gates pass; running again without what they wrote in environments"
     do.emit(Notice(text=f"{text}: {names}"))
-    validation = do.validate(validation)
-    again = do.installed_by_gates(progress, validation, known)
+    validation = do.gates.validate(validation)
+    again = do.guard.installed_by_gates(progress, validation, known)
     if validation.success and not again.refused:
         return attempt, validation, ()
     if not any(is_manifest(change.path) for change in attempt.changes):
@@ -272,13 +276,15 @@ def _once_staged(
     the user's: the fix counts, and the run names the files to stage.
     """
     gates = do.run.limits.gates
-    if validation.success or not (paths := do.staged(change.path for change in attempt.changes)):
+    if validation.success or not (
+        paths := do.gates.staged(change.path for change in attempt.changes)
+    ):
         return attempt, validation
     red = [gate for gate, result in zip(gates, validation.results, strict=True) if result.blocks]
     asked, before = _chosen(gates, validation, lambda gate: gate in red and bool(gate.run))
     names = first_few(paths)
     do.emit(Notice(text=f"  running again as if staged: {names}"))
-    seen = do.as_if_staged(asked, paths, before)
+    seen = do.gates.as_if_staged(asked, paths, before)
     note = f"passes once the fix is staged: git add {names}"
     green = [replace(result, notes=(*result.notes, note)) for result in seen.results]
     results = [new if new.success else old for new, old in zip(green, before.results, strict=True)]
@@ -297,7 +303,7 @@ def _run_wholly(validation: Validation, before: Validation, do: Effects) -> Vali
         return validation
     gates, again = do.run.limits.gates, dict[Gate, Gate]()
     for gate, was, result in zip(gates, before.results, validation.results, strict=True):
-        whole = do.uncached(gate, result)
+        whole = do.gates.uncached(gate, result)
         if whole or _ran_fewer_tests(was, result):
             again[gate] = whole or gate
     if not again:
@@ -307,7 +313,7 @@ def _run_wholly(validation: Validation, before: Validation, do: Effects) -> Vali
     do.emit(
         Notice(text=f"  all gates pass; running in full, because a result may be cached: {names}")
     )
-    seen = do.aside([again[gate] for gate in asked], {}, green, "not everything may have run")
+    seen = do.gates.aside([again[gate] for gate in asked], {}, green, "not everything may have run")
     if seen.success:
         return validation
     return _with(validation, seen, asked, do)
@@ -324,7 +330,7 @@ def _ran_fewer_tests(before: GateResult, after: GateResult) -> bool:
 def _outdate_builds(hidden: Contents, do: Effects) -> None:
     """Have builds made again, as they may hold what a file that is hidden now said."""
     if not all(map(is_build_output, hidden)):
-        do.outdate_builds()
+        do.tree.outdate_builds()
 
 
 def _skipped(attempt: Attempt, before: Validation, after: Validation, do: Effects) -> Attempt:
@@ -339,7 +345,7 @@ def _skipped(attempt: Attempt, before: Validation, after: Validation, do: Effect
         do.emit(Notice(text=text))
     held = []
     for test, gate, passed in asked:
-        seen = do.alone(gate, passed)
+        seen = do.gates.alone(gate, passed)
         if not seen.success and _shows_skipped(seen):
             detail = f"{test.test_id} failed before the run, and is skipped now."
             path = test.path or gate.name
@@ -369,14 +375,14 @@ def _reverted_whole(
 ) -> Settled:
     """Revert the whole attempt: its code changes files that decide when a gate runs it."""
     do.emit(ViolationsFound(level=Level.WARNING, violations=rewritten, rolled_back=True))
-    do.restore(turn.before.id, end.id, None)
+    do.tree.restore(turn.before.id, end.id, None)
     agents = {change.path for change in attempt.changes}
     agents |= {violation.path for violation in rewritten}
-    changed = {change.path for change in do.changes(turn.before.id, end.id)}
+    changed = {change.path for change in do.tree.changes(turn.before.id, end.id)}
     name_restored(changed - agents, f"{attempt.number}-end", do)
     violations = (*attempt.violations, *rewritten)
     attempt = replace(attempt, violations=violations, rolled_back=True)
-    return attempt, do.snapshot(f"{attempt.number}-guarded"), None
+    return attempt, do.tree.snapshot(f"{attempt.number}-guarded"), None
 
 
 def name_restored(paths: Collection[str], snapshot: str, do: Effects) -> None:
@@ -404,12 +410,12 @@ def _confirmed(
     if not files or not proving:
         return attempt, validation
     do.emit(Notice(text=f"  {proof.announced}: {first_few(files)}"))
-    seen = do.aside(proving, files, green, proof.reason)
+    seen = do.gates.aside(proving, files, green, proof.reason)
     if not any(result.blocks and result.triage not in proof.excused for result in seen.results):
         return attempt, validation
-    do.write(files)
+    do.tree.write(files)
     validation = _with(validation, seen, proving, do)
-    made = do.read(f"{attempt.snapshot}", files)
+    made = do.tree.read(f"{attempt.snapshot}", files)
     named = dict[str, bool]()
     for path in (path for path in files if files.keys().isdisjoint(parents(path))):
         folder = _product_folder(path) if proof is UNSEEN else None
@@ -434,7 +440,7 @@ def _ignored_writes(
     """Ignored files that turns wrote; of reverted attempts, those that still differ."""
     left = _unseen(attempt for attempt in attempts if not attempt.rolled_back)
     back = _unseen(attempt for attempt in attempts if attempt.rolled_back) - left
-    was, now = do.read(start, back), do.read(end, back)
+    was, now = do.tree.read(start, back), do.tree.read(end, back)
     undone = {path for path in back if now[path] == was[path] is not None}
     return left | (back - undone)
 
@@ -450,19 +456,19 @@ def forget(progress: Progress, do: Effects) -> None:
     """
     wrote = (attempt for attempt in progress.attempts if attempt.unseen)
     attempts = [attempt for attempt in wrote if attempt.snapshot]
-    left = do.snapshot("left").id if attempts else ""
+    left = do.tree.snapshot("left").id if attempts else ""
     for attempt in attempts:
         files = _as_before(attempt, progress.origin, left, do)
-        do.write(files)
+        do.tree.write(files)
         # what was built from other sources must be built again
         there = (path for path in files if files[path])
-        do.outdate(filter(is_build_output, there))
+        do.tree.outdate(filter(is_build_output, there))
 
 
 def _as_before(attempt: Attempt, origin: str, left: str, do: Effects) -> Contents:
     """Ignored files that are still as the attempt wrote them, with their content in `origin`."""
     paths = {*attempt.unseen} - {change.path for change in attempt.changes}
-    was, wrote, now = (do.read(s, paths) for s in (origin, f"{attempt.snapshot}", left))
+    was, wrote, now = (do.tree.read(s, paths) for s in (origin, f"{attempt.snapshot}", left))
     unheld = dict.fromkeys(path for path in paths if now[path] is None)
     there = (path for path in paths if now[path])
     ours = (path for path in there if now[path] == wrote[path] != was[path])
@@ -482,7 +488,9 @@ def _retried(settled: Settled, turn: Turn, before: Validation, do: Effects) -> S
         return settled
     trying, before = _chosen(do.run.limits.gates, red, lambda gate: gate.kind is not Kind.REVIEW)
     do.emit(Notice(text=f"  running again with the held changes: {first_few(paths)}"))
-    seen = do.aside(trying, do.read(turn.after.id, paths), before, "with the held changes")
+    seen = do.gates.aside(
+        trying, do.tree.read(turn.after.id, paths), before, "with the held changes"
+    )
     return _marked(attempt, needed=not seen.failures), end, validation
 
 

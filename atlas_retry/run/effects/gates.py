@@ -1,0 +1,155 @@
+"""How a run runs gates: all of them, again, aside, alone, as if staged."""
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from atlas_retry import state_dir
+from atlas_retry.diagnostics.cached import without_cache
+from atlas_retry.events import Event, GateFinished, GateRanAgain
+from atlas_retry.gates.lines import run_fixers
+from atlas_retry.gates.plan import Plan, Reuse
+from atlas_retry.gates.trace import ranked
+from atlas_retry.gates.validation import run_gates
+from atlas_retry.model import Contents, Gate, GateResult, Kind, Validation
+from atlas_retry.run import staging
+from atlas_retry.run.aside import run_aside
+from atlas_retry.run.briefing import trace_again
+from atlas_retry.run.effects.open_run import OpenRun
+from atlas_retry.run.effects.tree import TreeEffects
+from atlas_retry.run.open import failing_gates, plan, remember
+from atlas_retry.run.progress import Progress
+from atlas_retry.run.triage import against_baseline, until_compared
+from atlas_retry.text.redaction import redact
+from atlas_retry.workspace.outside import go_settings
+
+
+class GateEffects(Struct, frozen=True):
+    """The gates of a run."""
+
+    of: OpenRun
+
+    def validate(self, previous: Validation | None) -> Validation:
+        """Run the gates; `previous` is None before the first attempt."""
+        opened = self.of.opened
+        settings, number = opened.settings, next(self.of.validations)
+        with_agent = self.of.run.limits.with_agent
+        has_review = any(gate.kind is Kind.REVIEW for gate in settings.gates)
+        chosen = replace(
+            plan(opened, self.of.logs("logs", number)),
+            review=self._reviewer_of(number) if with_agent and has_review else None,
+            flake_reruns=settings.retry.flake_reruns,
+            traces=self._fails_traced if with_agent and previous is None else None,
+            before_money=with_agent and previous is None,
+            previous=previous,
+            learns=previous is None and not with_agent,
+            reuse=Reuse.BESIDE_FAILURES if previous is None else Reuse.NONE,
+        )
+        emit = until_compared(settings.gates, self.of.emit)
+        validation = run_gates(settings.gates, chosen, emit)
+        if previous is None or any(gate.accepts_baseline for gate in settings.gates):
+            validation = against_baseline(opened, settings.gates, validation, chosen, self.of.emit)
+        remember(opened, validation)
+        return validation
+
+    def fix(self, failed: Validation) -> tuple[str, ...]:
+        """Run the fixers of the required gates that failed; returns the changed paths."""
+        gates = [gate for gate in failing_gates(self.of.opened, failed) if gate.required]
+        return run_fixers(gates, plan(self.of.opened, self.of.logs("logs", 0)), self.of.emit)
+
+    def alone(self, gate: Gate, previous: GateResult) -> GateResult:
+        """Run one test of a gate by itself; its end is no result of a gate, so it is not shown."""
+        how = self.plan_aside(Validation(results=(previous,)))
+        seen = run_aside(self.of.opened, (gate,), {}, how, self._emit_no_ends)
+        self._report_again(seen, "a test that failed may be skipped now")
+        return seen.results[0]
+
+    def uncached(self, gate: Gate, result: GateResult) -> Gate | None:
+        """The gate with the cache of its tool switched off; None if its result is not from one."""
+        environ = {**go_settings(self.of.opened.environ), **self.of.opened.environ}
+        return without_cache(gate, result, environ) if result.success else None
+
+    def aside(
+        self, chosen: Sequence[Gate], files: Contents, previous: Validation, reason: str
+    ) -> Validation:
+        """Run these gates with these files in place, and restore everything afterwards.
+
+        `previous` is the result of the same gates without these files.
+        """
+        how = self.plan_aside(previous)
+        seen = run_aside(self.of.opened, chosen, files, how, self.of.emit)
+        self._report_again(seen, reason)
+        return seen
+
+    def staged(self, paths: Iterable[str]) -> tuple[str, ...]:
+        """Those of these paths whose staged content differs from the last commit."""
+        return tuple(sorted(staging.staged_paths(self.of.opened.git).intersection(paths)))
+
+    def as_if_staged(
+        self, chosen: Sequence[Gate], paths: Collection[str], previous: Validation
+    ) -> Validation:
+        """Run these gates with a copy of the index in which these files are staged as they are."""
+        scratch = state_dir.folder(self.of.folder, "staging")
+        line = staging.staging(self.of.opened.git, paths, scratch)
+        gates = [replace(gate, run=f"{line}\n{gate.run}") for gate in chosen]
+        seen = run_aside(self.of.opened, gates, {}, self.plan_aside(previous), self._emit_no_ends)
+        self._report_again(seen, "as if the changed files were staged")
+        pairs = zip(chosen, seen.results, strict=True)
+        return replace(seen, results=tuple(replace(r, command=redact(g.run)) for g, r in pairs))
+
+    def unproven(self, progress: Progress) -> tuple[str, ...]:
+        """Faults in what attempts changed with which no test fails, if that is asked for."""
+        opened = self.of.opened
+        if opened.settings.retry.prove == "off":
+            return ()
+        from atlas_retry.run.proving import unproven
+        from atlas_retry.source.hunks import hunks_of
+
+        paths = [
+            change.path
+            for change in TreeEffects(of=self.of).changes(progress.origin, progress.current)
+        ]
+        before, after = (
+            TreeEffects(of=self.of).read(progress.origin, paths),
+            TreeEffects(of=self.of).read(progress.current, paths),
+        )
+        touched = {path: [*hunks_of(path, before[path], after[path])] for path in paths}
+        base = dict(zip(opened.settings.gates, progress.latest.results, strict=True))
+        how = plan(opened, self.of.logs("asides", next(self.of.asides)))
+        unseen = unproven(opened, how, base, touched)
+        for fault in unseen:
+            self.of.warn(f"no test fails with {fault}")
+        return unseen
+
+    def plan_aside(self, previous: Validation) -> Plan:
+        how = plan(self.of.opened, self.of.logs("asides", next(self.of.asides)))
+        return replace(how, previous=previous)
+
+    def _fails_traced(self, result: GateResult) -> bool:
+        """Trace a failed gate's tests for the first prompt; returns whether any failed again."""
+        scratch = state_dir.folder(self.of.attempt_folder(1), "again")
+        seen = trace_again(self.of.opened, (result,), scratch, self.of.emit)
+        self.of.opened.learned.traced[result] = ranked(seen)
+        return any(one.failed for one in seen)
+
+    def _reviewer_of(self, number: int) -> Callable[[Gate], GateResult]:
+        """Function that makes a review in the n-th validation, paid from the budget."""
+        from atlas_retry.run.reviewer import reviewer  # start-up
+
+        number = max(number, 1)
+        scratch = self.of.attempt_folder(number)
+        return reviewer(
+            self.of.opened, self.of.reviewer, self.of.budget, scratch=scratch, attempt=number
+        )
+
+    def _report_again(self, ran: Validation, reason: str) -> None:
+        for result in ran.results:
+            self.of.emit(
+                GateRanAgain(gate=result.name, reason=reason, duration_ms=result.duration_ms)
+            )
+
+    def _emit_no_ends(self, event: Event) -> None:
+        """Emit the event, unless it is the end of a gate."""
+        if not isinstance(event, GateFinished):
+            self.of.emit(event)

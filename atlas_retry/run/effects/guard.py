@@ -1,0 +1,245 @@
+"""What a run asks the guard, before and after a turn, and what it puts back for it."""
+
+import os
+import shlex
+from collections.abc import Collection
+from itertools import chain, filterfalse
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from atlas_retry import process
+from atlas_retry.guard import judge
+from atlas_retry.guard.judge import seals
+from atlas_retry.guard.judgement import Judgement
+from atlas_retry.guard.places import is_code, is_product, is_test
+from atlas_retry.model import (
+    ChangeStatus,
+    Held,
+    Kind,
+    LeftBehind,
+    Validation,
+    Verdict,
+    Violation,
+)
+from atlas_retry.run import environments, irreversible
+from atlas_retry.run.effects.gates import GateEffects
+from atlas_retry.run.effects.open_run import OpenRun
+from atlas_retry.run.effects.tree import TreeEffects
+from atlas_retry.run.progress import Progress
+from atlas_retry.text import reinstalling
+from atlas_retry.text.units import first_few
+from atlas_retry.workspace import gitmoves, installed
+from atlas_retry.workspace.snapshot import restoring
+
+
+class GuardEffects(Struct, frozen=True):
+    """The guard of a run."""
+
+    of: OpenRun
+
+    def seal(self, progress: Progress) -> None:
+        """Record what decides apart from the workspace's files, for the next `judge` to compare."""
+        last = self.of.last_turn
+        opened = self.of.opened
+        wrote = chain.from_iterable(attempt.unseen for attempt in progress.attempts)
+        scan = opened.tracker.scan()
+        last.files = scan.files
+        last.at_home = irreversible.settings_at_home(opened.environ)
+        settings, held = opened.settings, opened.git.installed
+        taken = seals.seal(opened.root, settings, opened.environ, scan, held=held)
+        last.sealed = seals.without_made(taken, wrote)
+        number = len(progress.attempts) + 1
+        before = TreeEffects(of=self.of).kept(f"{number}-before") or progress.current
+        gitmoves.note_before(opened.git, self.of.attempt_folder(number), last.sealed.facts, before)
+
+    def judge(self, before: str, after: str, progress: Progress) -> Judgement:
+        """The guard's judgement of the change between two snapshots."""
+        opened = self.of.opened
+        last = self.of.last_turn
+        guard = opened.settings.guard
+        if guard.mode == "off" or last.sealed is None:
+            return Judgement()
+        in_place = (attempt for attempt in progress.attempts if not attempt.rolled_back)
+        left = (attempt.changes for attempt in in_place if not attempt.worse)
+        turn = judge.JudgedTurn(
+            origin=progress.origin,
+            before=before,
+            after=after,
+            failing=progress.latest.failures,
+            earlier=frozenset(change.path for change in chain.from_iterable(left)),
+            theirs=progress.theirs,
+            outputs=self._written_by_gates(progress),
+            git_after=last.git.agents if last.git else None,
+            puts_back=guard.mode == "block",
+        )
+        beside = self._by_the_agent(seals.compared(last.sealed, opened.tracker.scan()))
+        if beside.hiding:
+            text = f"the turn made repositories, which stay: {first_few(beside.hiding)}"
+            self.of.warn(text)
+        judgement = judge.judge_attempt(opened.git, turn, last.sealed, beside)
+        if seals.clean(last.sealed, look=beside.look):
+            opened.tracker.moved()
+        if guard.mode == "block":
+            seals.restore_modes(last.sealed, beside.look)
+        last.installed = {p: installed.digest(opened.root, p) for p in judgement.reinstate}
+        judgement = self._reinstated(judgement, last.sealed, beside, len(progress.attempts) + 1)
+        unseen = (
+            *judgement.unseen,
+            *sorted(restoring.empty_folders(opened.git, before, after)),
+        )
+        unseen = tuple(path for path in unseen if path not in judgement.reinstate)
+        return replace(judgement, unseen=unseen, blocks=guard.mode == "block")
+
+    def _reinstated(
+        self, judgement: Judgement, taken: seals.Seal, moved: seals.Moved, number: int
+    ) -> Judgement:
+        """The judgement after refused files of environments were put back.
+
+        What cannot be put back ends the run.
+        """
+        root, paths = self.of.opened.root, judgement.reinstate
+        into, left = self.of.attempt_folder(number) / "removed", tuple[str, ...]()
+        if paths:
+            with process.uninterruptible(f"what is installed in {root} is being restored"):
+                left = seals.put_back(taken, paths, into)
+            self.of.opened.tracker.moved()
+        if aside := [path for path in paths if os.path.lexists(into / path.lstrip("/"))]:
+            self.of.warn(f"added to an environment, and moved to {into}: {first_few(aside)}")
+        if left:
+            stays = tuple(path for path in paths if path not in left)
+            ends = judgement.ends or Verdict.REJECTED
+            judgement = replace(judgement, reinstate=stays, ends=ends)
+        return self._with_what_stays(judgement, taken, moved) if judgement.ends else judgement
+
+    def installed_by_gates(
+        self, progress: Progress, validation: Validation, known: Collection[str]
+    ) -> Judgement:
+        """The judgement of what gates wrote in environments since the turn, after it is put back.
+
+        What the gates' own commands make stays. The turn's own changes that stay are `known`.
+        """
+        opened = self.of.opened
+        taken, number = self.of.last_turn.sealed, len(progress.attempts) + 1
+        if taken is None or opened.settings.guard.mode != "block":
+            return Judgement()
+        moved = seals.compared(taken, opened.tracker.scan())
+        turn = environments.GatedTurn(
+            opened=opened,
+            taken=taken,
+            first=progress.origin,
+            now=opened.tracker.snapshot().id,
+            how=GateEffects(of=self.of).plan_aside(validation),
+            known=known,
+            emit=self.of.emit,
+        )
+        judgement = environments.by_gates(turn, moved)
+        return self._reinstated(judgement, taken, moved, number)
+
+    def reinstate(self, number: int) -> None:
+        """Put back what is installed, as it was before an abandoned turn."""
+        last = self.of.last_turn
+        if last.sealed and self.of.opened.settings.guard.mode == "block":
+            moved = seals.compared(last.sealed, self.of.opened.tracker.scan()).restorable
+            seals.put_back(last.sealed, moved, self.of.attempt_folder(number) / "removed")
+
+    def made_again(self) -> frozenset[str]:
+        """The files of environments that are again as the last turn left them."""
+        root, made = self.of.opened.root, self.of.last_turn.installed.items()
+        return frozenset(path for path, was in made if was == installed.digest(root, path))
+
+    def _by_the_agent(self, moved: seals.Moved) -> seals.Moved:
+        """The changes without repositories inside in which only someone else has worked."""
+        last = self.of.last_turn
+        if last.sealed is None or last.git is None:
+            return moved
+        was, did, environ = (
+            last.sealed.nested,
+            last.git.did,
+            self.of.opened.environ,
+        )
+        inner = {path: (self.of.opened.root / path).parent for path in moved.nested}
+        worked = (
+            path
+            for path, root in inner.items()
+            if gitmoves.has_worked(root, was[path], did, environ)
+        )
+        outside = moved.outside
+        if not any(name.startswith("user:") for name in last.git.moves.agents):
+            users = gitmoves.users_files(environ)  # what git would run there is restored
+            outside = tuple(change for change in outside if str(change) not in users)
+        return replace(moved, nested=tuple(worked), outside=outside)
+
+    def _with_what_stays(
+        self, judgement: Judgement, taken: seals.Seal, moved: seals.Moved
+    ) -> Judgement:
+        """The judgement with the changes that stay; atlas's own configuration is restored."""
+        last = self.of.last_turn
+        left = self._lasting(taken, moved, judgement)
+        own = f"{last.at_home.path}" if last.at_home else ""
+        others = tuple(one for one in left if one.path != own)
+        is_back = others != left and taken.guard.mode == "block" and self._put_back_settings()
+        stay = others if is_back else left
+        paths = [one.path for one in stay]
+        remedy = reinstalling.remedy(
+            paths,
+            new=moved.added,
+            there=self.of.opened.tracker.scan().visible(),
+            by_path=installed.distributions(taken.root, taken.held, paths),
+        )
+        return replace(judgement, left=stay, remedy=remedy if stay else None)
+
+    def _put_back_settings(self) -> bool:
+        """Restore atlas's own configuration at home; returns whether it is as before the turn."""
+        last = self.of.last_turn
+        if last.at_home is None:
+            return False
+        path, copy = last.at_home.path, self.of.folder / "refused-config.yaml"
+        is_back = irreversible.put_back_settings(last.at_home, copy)
+        kept = f"; cp {shlex.quote(str(copy))} {shlex.quote(str(path))} takes it again"
+        if is_back:
+            text = f"restored: {path}{kept if copy.exists() else ''}"
+            self.of.warn(text)
+        return is_back
+
+    def _lasting(
+        self, taken: seals.Seal, moved: seals.Moved, judgement: Judgement
+    ) -> tuple[LeftBehind, ...]:
+        """Refused changes that stay; those written in an overlay are removed with it."""
+        refused = {one.path for one in judgement.refused}.difference(judgement.reinstate)
+        left = irreversible.lasting(taken, moved, refused)
+        if self.of.channel is None:
+            return left
+        return tuple(one for one in left if self.of.channel.layers.shows_through(one.states))
+
+    def _written_by_gates(self, progress: Progress) -> frozenset[str]:
+        """Files that changed during the baseline, except by fixers."""
+        moved = TreeEffects(of=self.of).changes(progress.start, progress.origin)
+        return frozenset(change.path for change in moved) - {*progress.fixers_changed}
+
+    def rewritten(self, before: str, after: str, validation: Validation) -> tuple[Violation, ...]:
+        """Violations: files that decide and changed while the gates of a validation ran."""
+        if self.of.opened.settings.guard.mode != "block":
+            return ()
+        checkers = {Kind.FORMAT, Kind.LINT, Kind.PRE_COMMIT}
+        results = (result for result in validation.results if result.kind in checkers)
+        changed = set(chain.from_iterable(result.changed for result in results))
+        return judge.rewritten(self.of.opened.git, before, after, changed)
+
+    def rewritten_data(self, before: str, after: str, progress: Progress) -> tuple[Held, ...]:
+        """For review: data of tests that gates changed after a turn and not in the baseline."""
+        guard, known = self.of.opened.settings.guard, self._written_by_gates(progress)
+        if guard.mode != "block" or guard.review == "note":
+            return ()
+        there = (
+            c
+            for c in TreeEffects(of=self.of).changes(before, after)
+            if c.status is not ChangeStatus.ADDED
+        )
+        moved = {change.path for change in there} - known
+        paths = filterfalse(is_product, filterfalse(is_code, filter(is_test, sorted(moved))))
+        detail = "test data changed while the gates ran; it did not in the baseline"
+        return tuple(
+            Held(rule="rewritten-by-a-gate", path=path, detail=detail, in_place=True)
+            for path in paths
+        )
