@@ -51,7 +51,16 @@ def source_of(content: bytes, name: str) -> Source:
     An empty document has no values. Duplicate keys, tags and keys that are not text become problems
     of the source. Raises ConfigError for invalid YAML or UTF-8, or too many values.
     """
-    text = _decoded(content, name)
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        message = f"not UTF-8: byte 0x{content[error.start]:02x} at offset {error.start}"
+        at = len(content[: error.start].decode())
+        place = _place_of(content.decode("utf-8", "replace"), at, name)
+        raise ConfigError(message, place=place) from error
+    if unprintable := yaml.reader.Reader.NON_PRINTABLE.search(text):
+        message = f"the control character U+{ord(unprintable[0]):04X} is not allowed in YAML"
+        raise ConfigError(message, place=_place_of(text, unprintable.start(), name))
     reading = _Reading(name, text)
     try:
         reading.measure()
@@ -69,20 +78,6 @@ def source_of(content: bytes, name: str) -> Source:
         keys=reading.keys,
         problems=tuple(reading.problems),
     )
-
-
-def _decoded(content: bytes, source: str) -> str:
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        message = f"not UTF-8: byte 0x{content[error.start]:02x} at offset {error.start}"
-        text = content.decode("utf-8", "replace")
-        at = len(content[: error.start].decode())
-        raise ConfigError(message, place=_place_of(text, at, source)) from error
-    if unprintable := yaml.reader.Reader.NON_PRINTABLE.search(text):
-        message = f"the control character U+{ord(unprintable[0]):04X} is not allowed in YAML"
-        raise ConfigError(message, place=_place_of(text, unprintable.start(), source))
-    return text
 
 
 def _place_of(text: str, at: int, source: str) -> Place:

@@ -55,20 +55,14 @@ def understand(given: ConfigSources, overrides: Mapping[str, object]) -> Underst
         )
         raise together([nothing])
     warnings = (*_warnings(gates, top, sources), *chain.from_iterable(map(_secrets, reading.files)))
-    settings = _settings(gates, reading, given.folder)
-    return Understood(settings=replace(settings, warnings=warnings), reading=reading)
-
-
-def _settings(gates: "Sequence[_WrittenGate]", reading: Reading, folder: str) -> Settings:
-    top, sources = reading.configuration, reading.sources
     jobs = processors() if top.validation.jobs == "auto" else top.validation.jobs
     attempts = ("retry", "max_ai_retry_attempts")
     unlimited = top.retry.max_ai_retry_attempts is None
     configured = UNLIMITED_ATTEMPTS if unlimited else top.retry.max_ai_retry_attempts
     # the default model names are Claude's
     is_chosen = top.agent.backend not in CLI_BACKENDS or sources.sets(("agent", "models"))
-    return Settings(
-        gates=tuple(_gate(each, top, folder) for each in gates),
+    settings = Settings(
+        gates=tuple(_gate(each, top, given.folder) for each in gates),
         jobs=jobs if top.validation.parallel else 1,
         auto_jobs=top.validation.jobs == "auto" and top.validation.parallel,
         setup=top.validation.setup,
@@ -86,7 +80,9 @@ def _settings(gates: "Sequence[_WrittenGate]", reading: Reading, folder: str) ->
         triage_place=without_secrets(sources.place(("triage", "baseline"))),
         parsers=tuple(top.parsers.items()),
         sources=tuple(file.path for file in reading.files if file.path.startswith("/")),
+        warnings=warnings,
     )
+    return Understood(settings=settings, reading=reading)
 
 
 # --- gates -----------------------------------------------------------------------------------

@@ -193,21 +193,21 @@ def _end(state: State, item: Item, ending: Ending, result: ItemResult | None = N
     latest = (*state.latest, result)[-state.cascade.window_size :]
     state = replace(state, latest=latest)
     pauses = state.cascade.on_cascade == "pause_and_alert"
-    cascade = detect([_outcome(one) for one in latest], state.cascade)
+    outcomes = [
+        Outcome(
+            run_id=one.run,
+            verdict=one.verdict or Verdict.INTERRUPTED,
+            workspace=WorkspaceFacts(name=one.run, root=one.run),
+            baseline=Validation(),
+            final=Validation(results=one.failing),
+            final_error=one.error or None,
+        )
+        for one in latest
+    ]
+    cascade = detect(outcomes, state.cascade)
     if state.paused or not (pauses and cascade.cascade_detected):
         return state
     return replace(state, paused=f"cascade: {cascade.diagnosis}")
-
-
-def _outcome(result: ItemResult) -> Outcome:
-    return Outcome(
-        run_id=result.run,
-        verdict=result.verdict or Verdict.INTERRUPTED,
-        workspace=WorkspaceFacts(name=result.run, root=result.run),
-        baseline=Validation(),
-        final=Validation(results=result.failing),
-        final_error=result.error or None,
-    )
 
 
 def first_problem(result: ItemResult) -> str:

@@ -31,7 +31,7 @@ from atlas_retry.text.redaction import clean, redact
 from atlas_retry.text.units import counted
 
 if TYPE_CHECKING:
-    from atlas_retry.diagnostics import Declared, Findings, ToolOutput
+    from atlas_retry.diagnostics import Declared, Findings
 
 
 LISTEN_S = 0.2
@@ -211,21 +211,15 @@ def _findings(
         return diagnose(output)
     if completed.exit_code is None:
         return replace(diagnose(output), cut=True)  # it was stopped while it was still printing
-    return _of_long(output, completed, reading.secrets)
-
-
-def _of_long(output: "ToolOutput", completed: Completed, secrets: frozenset[str]) -> "Findings":
-    """Findings in a long output, read from its logs. Only the diagnostics are redacted."""
+    # a long output is read from its logs, and only the diagnostics are redacted
     stdout, stderr, is_whole = logged(completed)
-    from atlas_retry.diagnostics import diagnose
-
     findings = diagnose(replace(output, stdout=stdout, stderr=stderr))
     redacted = tuple(
         replace(
             diagnostic,
-            message=redact(diagnostic.message, secrets),
-            text=redact(diagnostic.text, secrets),
-            test_id=redact(diagnostic.test_id, secrets) if diagnostic.test_id else None,
+            message=redact(diagnostic.message, reading.secrets),
+            text=redact(diagnostic.text, reading.secrets),
+            test_id=diagnostic.test_id and redact(diagnostic.test_id, reading.secrets),
         )
         for diagnostic in findings.diagnostics
     )

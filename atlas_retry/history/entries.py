@@ -147,7 +147,21 @@ def _attempt_finished(to: sqlite3.Connection, run_id: str, attempt: Attempt, at:
     if attempt.validation is not None:
         query = "SELECT max(number) FROM validations WHERE run = ?"
         (number,) = to.execute(query, (run_id,)).fetchone()
-        _write_rules(to, run_id, attempt.number, attempt.validation)
+        # the problems of each rule fixed, remaining and introduced since the last validation
+        document = to.execute(
+            "SELECT document FROM validations JOIN outputs USING (run, number) WHERE run = :run"
+            " AND (attempt IS NULL OR number IN"
+            " (SELECT validation FROM attempts WHERE run = :run AND number < :number"
+            " AND validation NOT NULL))"
+            " ORDER BY number DESC LIMIT 1",
+            {"run": run_id, "number": attempt.number},
+        ).fetchone()
+        before = read(document[0], Validation) if document else Validation()
+        counts = tally(before, attempt.validation)
+        to.executemany(
+            "INSERT OR REPLACE INTO rules VALUES (?, ?, ?, ?, ?, ?)",
+            [(run_id, attempt.number, rule, *three) for rule, three in counts.items()],
+        )
     _update(
         to,
         "attempts",
@@ -165,23 +179,6 @@ def _attempt_finished(to: sqlite3.Connection, run_id: str, attempt: Attempt, at:
         lost_usd=0,
     )
     _count_cost(to, run_id)
-
-
-def _write_rules(to: sqlite3.Connection, run_id: str, number: int, after: Validation) -> None:
-    """Record the problems of each rule fixed, remaining and introduced since the last one."""
-    row = to.execute(
-        "SELECT document FROM validations JOIN outputs USING (run, number) WHERE run = :run"
-        " AND (attempt IS NULL OR number IN"
-        " (SELECT validation FROM attempts WHERE run = :run AND number < :number"
-        " AND validation NOT NULL))"
-        " ORDER BY number DESC LIMIT 1",
-        {"run": run_id, "number": number},
-    ).fetchone()
-    before = read(row[0], Validation) if row else Validation()
-    to.executemany(
-        "INSERT OR REPLACE INTO rules VALUES (?, ?, ?, ?, ?, ?)",
-        [(run_id, number, rule, *counts) for rule, counts in tally(before, after).items()],
-    )
 
 
 def tally(before: Validation, after: Validation) -> dict[str, tuple[int, ...]]:

@@ -35,7 +35,7 @@ def prune(
         if dry_run:
             return rows
         _drop_layers(home, known)
-        staying = [row for row in known if not row.pruned and row not in rows]
+        staying = [row for row in known if not (row.pruned or row in rows)]
         for root, some in groupby(sorted(rows, key=lambda row: row.root), lambda row: row.root):
             began = (seconds_of(row.started_at) for row in staying if row.root == root)
             oldest_s = min(began, default=0.0)

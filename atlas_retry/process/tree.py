@@ -29,7 +29,11 @@ class _OurProcesses:
     """All commands of this process that have not ended. Guarded by `_lock`."""
 
     def __init__(self) -> None:
-        _fill_standard_files()
+        for number in range(3):  # open closed standard files: no pipe or log gets their numbers
+            try:
+                os.fstat(number)
+            except OSError:
+                os.open(os.devnull, os.O_RDWR)
         self.active: dict[int, ProcessTree] = {}
         self.count = 0
         self.outer = {k: v for k, v in os.environ.items() if k.startswith(MARK_PREFIX)}
@@ -118,15 +122,6 @@ def _our_processes() -> _OurProcesses:
         if not _ours:
             _ours.append(_OurProcesses())
         return _ours[0]
-
-
-def _fill_standard_files() -> None:
-    """Open closed standard files, so that no pipe or log gets their numbers."""
-    for number in range(3):
-        try:
-            os.fstat(number)
-        except OSError:
-            os.open(os.devnull, os.O_RDWR)
 
 
 def _become_subreaper() -> bool:

@@ -114,9 +114,14 @@ def settings_json(request: AgentRequest) -> bytes:
                 continue
             for given in (f"{start} {option}", f"{start} * {option}"):
                 denied += (given, f"{given} *", f"{given}=*")
+    # The CLI's rules work like .gitignore: without a slash they match at any depth. With one they
+    # are relative to the root, which must be absolute: `Edit(/tests/**)` matches nothing, and
+    # `Edit(tests/**)` also matches `sub/tests/`.
+    root = _escaped(request.workspace.rstrip("/"))
+    globs = (glob.removeprefix("./").lstrip("/") for glob in request.protected)
     permissions = Permissions(
         deny=(
-            *(f"Edit({_anchored(glob, request.workspace)})" for glob in request.protected),
+            *(f"Edit(/{root}/{glob})" if "/" in glob else f"Edit({glob})" for glob in globs),
             *(f"Bash({rule})" for rule in denied),
         ),
         allow=(
@@ -126,16 +131,6 @@ def settings_json(request: AgentRequest) -> bytes:
         ),
     )
     return msgspec.json.encode(CliSettings(permissions=permissions))
-
-
-def _anchored(glob: str, root: str) -> str:
-    """A protected glob in the CLI's rules, which work like .gitignore.
-
-    Without a slash it matches at any depth. With one it is relative to the root, which must be
-    absolute: `Edit(/tests/**)` matches nothing, `Edit(tests/**)` also matches `sub/tests/`.
-    """
-    relative = glob.removeprefix("./").lstrip("/")
-    return f"/{_escaped(root.rstrip('/'))}/{relative}" if "/" in glob else relative
 
 
 def environment(environ: Mapping[str, str]) -> dict[str, str]:

@@ -270,11 +270,14 @@ def seen_in_go(wanted: TraceRequest, plan: Plan) -> list[Seen]:
 
 def _go_script(package: str, names: list[str], folder: Path) -> str:
     out = shlex.quote(str(folder))
-    failing = (
-        f"{out}/bin -test.run {shlex.quote(_pattern(name))} "
-        f"-test.coverprofile {out}/failing-{number} >{out}/said 2>&1 && rm {out}/failing-{number}"
-        for number, name in enumerate(names[:MAX_FAILING])
-    )
+    failing = []
+    for number, name in enumerate(names[:MAX_FAILING]):
+        pattern = "/".join(f"^{re.escape(level)}$" for level in name.split("/"))
+        profile = f"{out}/failing-{number}"
+        failing.append(
+            f"{out}/bin -test.run {shlex.quote(pattern)} "
+            f"-test.coverprofile {profile} >{out}/said 2>&1 && rm {profile}"
+        )
     excluded = (f"-e {shlex.quote(name.partition('/')[0])}" for name in names)
     return _SCRIPT.format(
         out=out,
@@ -283,10 +286,6 @@ def _go_script(package: str, names: list[str], folder: Path) -> str:
         excluded=" ".join(excluded),
         limit=MAX_PASSING,
     )
-
-
-def _pattern(name: str) -> str:
-    return "/".join(f"^{re.escape(level)}$" for level in name.split("/"))
 
 
 def _profiles(folder: Path, root: Path) -> list[Seen]:
