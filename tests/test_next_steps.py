@@ -1,13 +1,73 @@
 """What is printed as the next step works where it is printed; another workspace is not touched."""
 
+import ast
+import re
 import shlex
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from typer.core import TyperGroup
+from typer.main import get_command
 
 from atlas_retry.agents.claude_code import binary
+from atlas_retry.cli.app import app
+from atlas_retry.cli.command_line import MODULES, register
 from atlas_retry.text.own_environment import installing
 from tests.projects import CALC, FIXED, WORSE, Ended, Project, atlas, git, make_project
+
+ROOT = Path(__file__).parents[1]
+NAMES = "|".join(sorted({name for names in MODULES.values() for name in names.split()}))
+WORDS = (
+    r"(?:add|allow|check|list|note|pause|remove|report|schema|show|start|stop|take)\b",
+    r"\.(?= |$)|X\b|[A-Z]+\b|\d[\w-]*",
+    r"--?[a-z][\w=-]*(?: [\w:/-]+(?= --|$|[,;:)]))?",
+)
+"""Subcommands, values, and options with a value: what follows them is prose."""
+COMMAND = re.compile(rf"\batlas (?:{NAMES})\b(?: (?:{'|'.join(WORDS)}))*")
+
+
+def proposed() -> Iterator[tuple[str, str]]:
+    """Each command line of atlas in a text of the package, and its file; X stands for a value."""
+    for path in sorted((ROOT / "atlas_retry").rglob("*.py")):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        nodes = [*ast.walk(tree)]
+        documented = (ast.Module, ast.ClassDef, ast.FunctionDef)
+        docs = {
+            ast.get_docstring(node, clean=False) for node in nodes if isinstance(node, documented)
+        }
+        within = {
+            id(part) for node in nodes if isinstance(node, ast.JoinedStr) for part in node.values
+        }
+        for node in nodes:
+            for line in _texts(node) if id(node) not in within else ():
+                if line not in docs:
+                    yield from ((command, path.name) for command in COMMAND.findall(line))
+
+
+def _texts(node: ast.AST) -> Iterator[str]:
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        yield node.value
+    if isinstance(node, ast.JoinedStr):
+        yield "".join(str(v.value) if isinstance(v, ast.Constant) else "X" for v in node.values)
+
+
+@pytest.mark.parametrize(("line", "file"), sorted(set(proposed())))
+def test_a_command_that_atlas_names_is_one_that_it_takes(
+    line: str, file: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ATLAS_FLEET_STORE", "X")
+    register()
+    words = line.split()[1:]
+    command, path = get_command(app), "atlas"
+    while isinstance(command, TyperGroup) and words and words[0] in command.commands:
+        path = words.pop(0)
+        command = command.commands[path]
+    assert path != "atlas", f"{file}: {line}"
+    if words:  # else it is only named
+        words = [__file__ if word == "MANIFEST" else word for word in words]
+        needs_value = words[-1] in {"--path", "--patch", "--report", "--why"} and path != "schema"
+        command.make_context(path, [*words, *["X=X"] * needs_value])  # or an error of usage
 
 
 def steps(text: str, label: str) -> list[str]:

@@ -32,6 +32,7 @@ from atlas_retry.run.open import (
     validation_logs,
 )
 from atlas_retry.settings import in_ci
+from atlas_retry.text.commands import quoted
 from atlas_retry.text.units import counted, first_few, labelled
 
 if TYPE_CHECKING:
@@ -260,10 +261,10 @@ def _change(
         return None
 
     if receipt:
-        remedy = f"atlas validate --receipt {receipt}"
+        remedy = f"atlas validate --receipt {quoted(receipt)}"
         raise UsageError("a receipt is for the whole project, not for a change", remedy=remedy)
     if not opened.has_git:
-        remedy = f"atlas validate {opened.root}"
+        remedy = f"atlas validate {quoted(opened.root)}"
         raise UsageError("without git it is unknown what changed", remedy=remedy)
     if staged and revision is not None:
         raise UsageError("--changed and --staged exclude each other", remedy="use one of them")

@@ -10,6 +10,7 @@ from typer._click.exceptions import ClickException, NoArgsIsHelpError
 
 from atlas_retry.cli.app import app
 from atlas_retry.errors import ExitCode, UsageError
+from atlas_retry.text.commands import TypedIn
 
 MODULES = {
     "accepting": "accept",
@@ -74,6 +75,7 @@ def _in_folder(words: Sequence[str]) -> Sequence[str]:
 
     Each DIR, and a folder among the words behind it, is relative to the one before.
     """
+    folder = ""
     while words[:1] == ["-C"]:
         if len(words) == 1:
             raise UsageError("-C needs a directory", remedy="atlas -C DIR COMMAND")
@@ -81,7 +83,9 @@ def _in_folder(words: Sequence[str]) -> Sequence[str]:
             os.chdir(words[1])
         except OSError as error:
             raise UsageError(f"-C {words[1]}: {error.strerror}") from error
+        folder = os.path.join(folder, words[1])  # noqa: PTH118 - start-up
         words = words[2:]
+    TypedIn.folder = folder
     return words
 
 

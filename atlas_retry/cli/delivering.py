@@ -23,6 +23,7 @@ from atlas_retry.history.states import RunState
 from atlas_retry.history.values import RunRow
 from atlas_retry.process import capture
 from atlas_retry.reports.delivery import MARK, Delivery, comment, message
+from atlas_retry.text.commands import quoted
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.isolation.isolated import lock
 
@@ -140,7 +141,7 @@ def _applied(file: Path, *, only_to_branch: bool) -> tuple[Workspace, Made, str]
     if not only_to_branch:
         raise UsageError(
             "--apply needs a branch, and excludes a run and --patch",
-            remedy=f"atlas deliver --apply {file} --branch NAME --push",
+            remedy=f"atlas deliver --apply {quoted(file)} --branch NAME --push",
         )
     try:
         mail = file.read_bytes()

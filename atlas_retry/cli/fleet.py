@@ -14,6 +14,7 @@ from atlas_retry.cli.documents import FleetReportDocument, write
 from atlas_retry.cli.output import print_commands
 from atlas_retry.errors import ExitCode, UsageError
 from atlas_retry.reports.documents import encode
+from atlas_retry.text.commands import quoted
 from atlas_retry.text.own_environment import installing
 
 if TYPE_CHECKING:
@@ -93,7 +94,8 @@ def start(
     place = _store(store)
     client.ask(server, lambda to: client.start(to, queue, place, name, whole))
     print(name)
-    print_commands("next", f"atlas fleet status {name}")
+    where = f" --server {quoted(server)}" if server else ""
+    print_commands("next", f"atlas fleet status {quoted(name)}{where}")
     return ExitCode.OK
 
 

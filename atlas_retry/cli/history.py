@@ -139,7 +139,7 @@ def pick(
         return _report(row, done, attempt, text, as_json=json)
     with _alone(ws):
         done = rescue.pick(ws, row, attempt, refused)
-        _record(ws, row, done.now, row.state, f"atlas pick {attempt}")
+        _record(ws, row, done.now, row.state, f"atlas pick {row.id} {attempt}")
     return _report(row, done, attempt, f"taken: {_snapshot(row, attempt)}", as_json=json)
 
 

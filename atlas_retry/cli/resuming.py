@@ -28,6 +28,7 @@ from atlas_retry.run import folders, many
 from atlas_retry.run.folders import left_to_do
 from atlas_retry.run.one import Finished, RunOptions, opened_with, run_one
 from atlas_retry.run.resume import resume as continued
+from atlas_retry.text.commands import quoted
 from atlas_retry.text.units import usd
 from atlas_retry.workspace.discovery import put_back_gitfile_around
 
@@ -140,7 +141,7 @@ def _is_allowed(row: RunRow, *, as_json: bool) -> bool:
             if isinstance(end, Interrupted):
                 raise
             return False
-    print_commands("next", f"atlas resume {row.root} --ai-fix", to=to)
+    print_commands("next", f"atlas resume {quoted(row.root)} --ai-fix", to=to)
     print(*rescue.how_to_undo(places.workspace_at(row.root), row.id, "undo"), sep="\n", file=to)
     return False
 
@@ -157,7 +158,7 @@ def _answer(row: RunRow) -> bool:
                 _show_errors(row)
             case "f":
                 label = f"fix it in {row.root}, then"
-                print_commands(label, f"atlas validate {row.root}", to=sys.stdout)
+                print_commands(label, f"atlas validate {quoted(row.root)}", to=sys.stdout)
                 return False
             case "d":
                 _discard(row)
@@ -168,7 +169,7 @@ def _answer(row: RunRow) -> bool:
 
 
 def _say_it_stays(row: RunRow) -> None:
-    print_commands("the run stays; to continue", f"atlas resume {row.root}", to=sys.stdout)
+    print_commands("the run stays; to continue", f"atlas resume {quoted(row.root)}", to=sys.stdout)
 
 
 def may_replace(roots: Collection[Path]) -> bool:
@@ -186,7 +187,7 @@ def may_replace(roots: Collection[Path]) -> bool:
     with process.interruptible(), suppress(typer.Abort):
         if typer.confirm("Drop it and start a new run?", err=True):
             return True
-    print_commands("to continue it", *(f"atlas resume {row.root} --ai-fix" for row in rows))
+    print_commands("to continue it", *(f"atlas resume {quoted(row.root)} --ai-fix" for row in rows))
     return False
 
 

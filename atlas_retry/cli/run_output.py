@@ -22,6 +22,7 @@ from atlas_retry.reports.screen.run_lines import (
 )
 from atlas_retry.run.folders import labels
 from atlas_retry.run.one import BatchResult, Finished
+from atlas_retry.text.commands import from_there
 from atlas_retry.text.units import first_few, usd
 
 MAX_NAMES = 8
@@ -45,10 +46,11 @@ def _typed_here(lines: Iterable[Line], done: BatchResult, limited: Sequence[str]
 
 
 def _from_here(command: str, of: Path | None, limited: Sequence[str]) -> str:
-    if of and command.startswith("  atlas "):
+    here = from_there("atlas ")
+    if of and command.startswith(f"  {here}"):
         place = shlex.quote(printable(str(of)))
-        return command.replace("  atlas ", f"  atlas -C {place} ", 1)
-    starts = command.startswith("  atlas retry ")
+        return command.replace(here, f"atlas -C {place} ", 1)
+    starts = command.startswith(f"  {here}retry ")
     return " ".join((command, *map(shlex.quote, limited))) if starts else command
 
 

@@ -12,6 +12,7 @@ from msgspec import Struct
 from atlas_retry.errors import ConfigError, Place
 from atlas_retry.reading import read_file
 from atlas_retry.settings import CONFIGURATION_FILES
+from atlas_retry.text.commands import quoted
 
 MAX_BYTES = 1 << 20
 PREFIX = "ATLAS_"
@@ -96,7 +97,9 @@ def find(
         project = read(path) if named else reads(path)
     user = user_path(environ)
     if user and os.path.lexists(other := user.with_suffix(".yml")):
-        raise ConfigError("is not read", place=Place(str(other)), remedy=f"mv {other} {user}")
+        raise ConfigError(
+            "is not read", place=Place(str(other)), remedy=f"mv {quoted(other)} {quoted(user)}"
+        )
     ours = sorted(name for name in environ if name.startswith(PREFIX))
     return ConfigSources(
         project=project,

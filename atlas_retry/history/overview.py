@@ -17,6 +17,7 @@ from atlas_retry.history.undo_output import state_of
 from atlas_retry.history.values import RunRow
 from atlas_retry.model import OpenReview, Verdict
 from atlas_retry.reports.screen.lines import aligned, printable
+from atlas_retry.text.commands import quoted
 from atlas_retry.text.units import labelled, usd
 from atlas_retry.workspace import discovery, locking
 
@@ -177,7 +178,7 @@ def _next(entries: Sequence[StatusEntry]) -> Iterator[str]:
         yield f"{len(interrupted)} interrupted, {waiting} not started"
         yield from labelled("next", "atlas resume --all")
     elif interrupted:
-        yield from labelled("next", f"atlas resume {interrupted[0]}")
+        yield from labelled("next", f"atlas resume {quoted(interrupted[0])}")
     for entry in entries:
         if entry.open_reviews:
             yield f"{entry.name}: {reviews.one_line(entry.open_reviews)}"

@@ -19,6 +19,7 @@ from atlas_retry.errors import StateError, UsageError
 from atlas_retry.model import OpenReview
 from atlas_retry.patterns import regex
 from atlas_retry.reading import read_file
+from atlas_retry.text.commands import quoted
 from atlas_retry.workspace.changed import merge_base
 from atlas_retry.workspace.git import GitError, git, user_environment
 
@@ -99,7 +100,7 @@ def _every(home: Path, root: Path) -> tuple[Question, ...]:
     except (OSError, msgspec.MsgspecError) as error:
         raise StateError(
             f"the changes that wait for a review cannot be read: {file}: {error}",
-            remedy=f"rm {file}, after a look at the changes of the last run: atlas diff",
+            remedy=f"rm {quoted(file)}, after a look at the changes of the last run: atlas diff",
         ) from error
 
 

@@ -30,6 +30,7 @@ from atlas_retry.model import Outcome
 from atlas_retry.process import Command
 from atlas_retry.run.budget import SharedBudget
 from atlas_retry.run.progress import Elsewhere, Progress
+from atlas_retry.text.commands import quoted
 from atlas_retry.workspace.isolation.layers import RunLayers
 
 GRACE_S = 20.0
@@ -68,7 +69,7 @@ def run_inside(
         raise Interrupted(signum)
     raise WorkspaceError(
         f"the isolated run ended unexpectedly: {ended.result()}",
-        remedy=f"atlas resume {layers.root} --ai-fix",
+        remedy=f"atlas resume {quoted(layers.root)} --ai-fix",
     )
 
 

@@ -15,6 +15,7 @@ from atlas_retry.events import Emit, Notice, now
 from atlas_retry.history import archive, database, entries, values
 from atlas_retry.model import Level
 from atlas_retry.run.open import OpenWorkspace
+from atlas_retry.text.commands import quoted
 from atlas_retry.text.units import usd
 
 WARNED_AT = (0.9, 0.75, 0.5)
@@ -87,7 +88,7 @@ def limited(opened: OpenWorkspace, standings: Sequence[BudgetStanding]) -> OpenW
         raise UsageError(
             f"--ai-fix is refused by {least.words()}",
             remedy=f"wait, or raise budgets.{least.key} in ~/.config/atlas/config.yaml; "
-            f"atlas retry {opened.root}, without --ai-fix, costs nothing",
+            f"atlas retry {quoted(opened.root)}, without --ai-fix, costs nothing",
         )
     settings = opened.settings
     own_usd = settings.retry.budget.cost_usd

@@ -16,6 +16,7 @@ from atlas_retry.run import held, irreversible, isolation
 from atlas_retry.run.effects.open_run import run_folder
 from atlas_retry.run.open import OpenWorkspace
 from atlas_retry.run.undecided import undecided
+from atlas_retry.text.commands import quoted
 from atlas_retry.text.globs import Globs
 from atlas_retry.text.units import first_few
 from atlas_retry.workspace import discovery, gitmoves, installed
@@ -139,7 +140,7 @@ def _refuse_undecided(
         text = f"{interrupted} files that decide: {first_few(paths)}"
         if why := _why_not_resumed(opened, run, attempt, run_ended_s):
             raise UsageError(f"{text}; it cannot be resumed: {why}", remedy=f"{undo}; {STAYS}")
-        resume = f"atlas resume {opened.root} --ai-fix judges them and continues"
+        resume = f"atlas resume {quoted(opened.root)} --ai-fix judges them and continues"
         raise UsageError(text, remedy=f"{resume}; {undo}")
 
 

@@ -32,6 +32,7 @@ from atlas_retry.run.open import OpenWorkspace, open_configured, select
 from atlas_retry.run.progress import Progress, Run, limits
 from atlas_retry.run.triage import aligned, check_baseline, completed
 from atlas_retry.settings import AgentSettings
+from atlas_retry.text.commands import quoted
 from atlas_retry.text.redaction import redact, secret_values
 from atlas_retry.text.units import first_few, labelled, usd
 from atlas_retry.workspace import discovery
@@ -108,7 +109,7 @@ def opened_with(root: Path, asked: RunOptions, environ: Mapping[str, str]) -> Op
         raise UsageError(
             "--ai-fix is turned off: retry.ai_retry_enabled is false in "
             f"{opened.settings.ai_retry_origin}",
-            remedy=f"atlas retry {root}",
+            remedy=f"atlas retry {quoted(root)}",
         )
     if asked.order.ai_fix and not os.access(opened.root, os.W_OK):
         raise WorkspaceError(
@@ -152,7 +153,8 @@ def refuse_begun(git: discovery.Workspace, asked: RunOptions) -> None:
         raise WorkspaceError(
             f"git is in the middle of {begun} in {git.root}: its unfinished changes would "
             "be taken for the failure",
-            remedy=f"finish or abort it (git status says how), or: atlas retry {git.root} --force",
+            remedy="finish or abort it (git status says how), or: "
+            f"atlas retry {quoted(git.root)} --force",
         )
 
 
@@ -212,7 +214,7 @@ def run_in_tree(
         except Interrupted as interrupted:
             lines = (
                 _interruption(interrupted.reverted),
-                *labelled("to continue", f"atlas resume {opened.root}{paying}"),
+                *labelled("to continue", f"atlas resume {quoted(opened.root)}{paying}"),
                 *rescue.how_to_undo(opened.git, run_id, "to restore what was there before the run"),
             )
             emit(Notice(level=Level.WARNING, text="\n".join(lines)))
@@ -284,7 +286,7 @@ def _name_unfinished(opened: OpenWorkspace, journal: Journal, emit: Emit, run_id
     cost = f"Its cost: {usd(other.cost_usd, at_least=True)}{ended}.{cleared}"
     lines = (
         f"run {other.id} was interrupted in this workspace, and this run takes its place. {cost}",
-        *labelled("it could have been resumed with", f"atlas resume {opened.root}"),
+        *labelled("it could have been resumed with", f"atlas resume {quoted(opened.root)}"),
         *rescue.how_to_undo(opened.git, other.id, "to restore what was there before it"),
     )
     emit(Notice(level=Level.WARNING, text="\n".join(lines)))

@@ -42,6 +42,7 @@ from atlas_retry.run.one import (
 from atlas_retry.run.open import OpenWorkspace
 from atlas_retry.run.progress import Progress
 from atlas_retry.run.settle import restored_notice
+from atlas_retry.text.commands import quoted
 from atlas_retry.text.units import first_few
 from atlas_retry.workspace import discovery
 from atlas_retry.workspace.isolation.isolated import lock
@@ -82,7 +83,7 @@ def resume(run: RunRow, environ: Mapping[str, str], emit: Emit, *, ai_fix: bool)
     if order.ai_fix and not ai_fix:
         raise UsageError(
             f"run {run.id} asks an agent, which costs money and needs --ai-fix",
-            remedy=f"atlas resume {run.root} --ai-fix",
+            remedy=f"atlas resume {quoted(run.root)} --ai-fix",
         )
     asked = RunOptions(order=replace(order, ai_fix=ai_fix))
     home = state_dir.locate(environ)
@@ -93,7 +94,7 @@ def resume(run: RunRow, environ: Mapping[str, str], emit: Emit, *, ai_fix: bool)
         if rescue.is_lost(git, run):
             raise WorkspaceError(
                 f"run {run.id} cannot be continued: {git.shadow} does not hold its start any more",
-                remedy=f"atlas retry {run.root}",
+                remedy=f"atlas retry {quoted(run.root)}",
             )
         has_begun = bool(remains.validations) and rescue.ORIGIN in rescue.snapshots(git, run)
         if has_begun and not isolation.is_apart(home, run.id):
@@ -114,7 +115,7 @@ def _resumed_in_overlay(
     if isinstance(layers, str):
         raise WorkspaceError(
             f"run {run.id} cannot be resumed in its overlay: {layers}",
-            remedy=f"atlas retry {run.root} --ai-fix starts a new run",
+            remedy=f"atlas retry {quoted(run.root)} --ai-fix starts a new run",
         )
     task = partial(_continued_in_overlay, run, asked, {**opened.environ})
     budget = budget_of(opened.state, asked.order.batch, but=run.id)
@@ -252,7 +253,7 @@ def _difference(scene: _InterruptedRun, there: str, run_ended_s: float) -> tuple
 
 def _refusal(scene: _InterruptedRun, why: str) -> WorkspaceError:
     run, attempt = scene.run, scene.remains.open_attempt
-    new = f"atlas retry {run.root} --ai-fix starts a new run"
+    new = f"atlas retry {quoted(run.root)} --ai-fix starts a new run"
     undo = f"atlas undo {run.id} restores what was there before the run"
     remedy = f"{new}; {undo}"
     if attempt and not attempt.restored:  # a new run may be refused because of its edits

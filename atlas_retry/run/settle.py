@@ -1,5 +1,6 @@
 """Settle an agent's turn: revert what the guard refuses or holds, and validate the rest."""
 
+import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import chain, islice
 
@@ -285,7 +286,7 @@ def _once_staged(
     names = first_few(paths)
     do.emit(Notice(text=f"  running again as if staged: {names}"))
     seen = do.gates.as_if_staged(asked, paths, before)
-    note = f"passes once the fix is staged: git add {names}"
+    note = f"passes once the fix is staged: git add -- {shlex.join(paths)}"
     green = [replace(result, notes=(*result.notes, note)) for result in seen.results]
     results = [new if new.success else old for new, old in zip(green, before.results, strict=True)]
     if not any(result.success for result in results):

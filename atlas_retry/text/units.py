@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from atlas_retry.model import Change, ChangeStatus, Outcome
+from atlas_retry.text.commands import from_there
 
 TENTHS_UP_TO_MS = 9_950
 ONE_CENT = 0.01
@@ -67,6 +68,9 @@ def spent(run: Outcome) -> str:
 
 
 def labelled(label: str, *commands: str) -> tuple[str, ...]:
-    """Lines such as `next:` and `  atlas undo`, unwrapped so that a command is copied whole."""
+    """Lines such as `next:` and `  atlas undo`, unwrapped so that a command is copied whole.
+
+    Commands work where atlas was started, also if `-C` led elsewhere.
+    """
     lines = "\n".join(commands).splitlines()
-    return (f"{label}:", *(f"  {line}" for line in lines))
+    return (f"{label}:", *(f"  {from_there(line)}" for line in lines))

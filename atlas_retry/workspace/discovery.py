@@ -18,6 +18,7 @@ from atlas_retry.errors import WorkspaceError
 from atlas_retry.model import WorkspaceFacts
 from atlas_retry.reading import read_file, read_start
 from atlas_retry.state_dir import folder, key_of
+from atlas_retry.text.commands import quoted
 from atlas_retry.workspace.git import (
     GitError,
     check_version,
@@ -127,7 +128,7 @@ def places_of(path: Path, env: Mapping[str, str]) -> tuple[Path, Path]:
         if "not a git repository" in error.message:
             raise NotARepositoryError(
                 f"{path} is not under git, and a run must be able to restore everything",
-                remedy=f"git init {path}",
+                remedy=f"git init {quoted(path)}",
             ) from error
         check_version(env.get("PATH"))
         raise

@@ -32,6 +32,7 @@ attempt() { mkdir -p "$SCRIPT/$1/files"; printf "$3" > "$SCRIPT/$1/files/$2"
 LINT = """grep -n -- ' - ' calc.py | sed 's/:.*/:5: M1 minus where plus is meant/; s/^/calc.py:/'
 ! grep -q -- ' - ' calc.py
 """
+LABEL = re.compile(r"[a-z][^:]*:$")
 RUN = r"\b\d{8}-\d{6}-[0-9a-f]{4}\b"
 SAME = (
     (RUN, "RUN"),
@@ -102,7 +103,7 @@ def next_steps(screen: str) -> Iterator[tuple[str, bool]]:
     lines = screen.splitlines()
     is_step = False
     for number, line in enumerate(lines):
-        is_step = line.startswith("  ") and (is_step or lines[number - 1] == "next:")
+        is_step = line.startswith("  ") and (is_step or bool(LABEL.match(lines[number - 1])))
         command = line.strip()
         if is_step and command.startswith(("atlas ", "git ")) and not command.endswith(" -h"):
             later = lines[number:]

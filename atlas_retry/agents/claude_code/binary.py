@@ -15,6 +15,7 @@ from atlas_retry import process
 from atlas_retry.agents.answers import decoded, last_lines
 from atlas_retry.agents.unavailable import Unavailable
 from atlas_retry.patterns import regex
+from atlas_retry.text.commands import quoted
 from atlas_retry.text.own_environment import installing
 
 PROBE_S: Final = 15.0
@@ -59,7 +60,7 @@ def locate(path: str | None, environ: Mapping[str, str]) -> str | Unavailable:
         if Path(wanted).is_file():
             error = f"agent.path: {path} is a file that cannot be executed"
             return Unavailable(
-                error=error, remedy=f"chmod +x {path}, or set agent.path to the program"
+                error=error, remedy=f"chmod +x {quoted(path)}, or set agent.path to the program"
             )
         remedy = "correct agent.path, or leave it out: then claude is searched on PATH"
         return Unavailable(error=f"agent.path: no program at {path}", remedy=remedy)

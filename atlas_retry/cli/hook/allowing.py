@@ -13,6 +13,7 @@ from atlas_retry.cli.accepting import only_a_person
 from atlas_retry.cli.app import examples, hook_app
 from atlas_retry.cli.hook import memory
 from atlas_retry.errors import UsageError
+from atlas_retry.text.commands import quoted
 
 
 @hook_app.command("allow", epilog=examples("atlas hook allow tests/test_api.py"))
@@ -32,7 +33,7 @@ def allow(path: str, at: Path, environ: Mapping[str, str], *, has_terminal: bool
     Returns the path as recorded. Raises UsageError if not run by a person at a terminal or if no
     session was seen, and StateError.
     """
-    only_a_person(f"atlas hook allow {path}", environ, has_terminal=has_terminal)
+    only_a_person(f"atlas hook allow {quoted(path)}", environ, has_terminal=has_terminal)
     root = config.root_of(at)
     recorded = os.path.normpath(path)  # it may be a deleted file, named from the root
     if os.path.lexists(at / path):

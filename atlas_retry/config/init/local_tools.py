@@ -15,6 +15,7 @@ from atlas_retry.config.init.dependencies import NODE, npm_packages
 from atlas_retry.config.init.values import Proposed
 from atlas_retry.config.project import MAKEFILES, Files, ProjectFiles, table
 from atlas_retry.diagnostics.tools import ASSIGNED, LAUNCHER
+from atlas_retry.text.commands import quoted
 
 ENVIRONMENTS = (".venv", "venv")
 PYTHON_RUNNERS = {"uv", "uvx", "poetry", "pdm", "pipenv", "rye", "hatch", "pixi", "pipx"}
@@ -156,7 +157,7 @@ def _unusable(folder: Path, program: str) -> Iterator[str]:
     if not (folder / path).exists():
         yield f"{path} does not exist" + (" (composer install)" if "vendor/bin/" in path else "")
     elif not os.access(folder / path, os.X_OK):
-        yield f"{path} is not executable (chmod +x {path})"
+        yield f"{path} is not executable (chmod +x {quoted(path)})"
 
 
 def _in_environment(program: str, folder: Path) -> str | None:

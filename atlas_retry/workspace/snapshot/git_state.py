@@ -8,6 +8,7 @@ from pathlib import Path
 
 from atlas_retry.errors import WorkspaceError
 from atlas_retry.reading import read_file
+from atlas_retry.text.commands import quoted
 from atlas_retry.workspace import place
 from atlas_retry.workspace.discovery import Workspace, head_in, refs_in
 from atlas_retry.workspace.git import GitError, git
@@ -100,7 +101,7 @@ def _write(ws: Workspace, content: bytes | None, mtime_ns: int) -> None:
         fresh.unlink()
         raise WorkspaceError(
             f"another git is running in {ws.root}: {held} exists",
-            remedy=f"wait for it; if there is none: rm {held}",
+            remedy=f"wait for it; if there is none: rm {quoted(held)}",
         ) from error
     if content is None:
         index.unlink(missing_ok=True)
