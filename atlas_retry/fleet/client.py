@@ -139,9 +139,8 @@ def rows(store: Store, status: BatchStatus) -> tuple[ItemRow, ...]:
 
 def _refusal(batch: str, error: Exception) -> AtlasError:
     if isinstance(error, RPCError) and error.status is RPCStatusCode.NOT_FOUND:
-        return UsageError(
-            f"there is no batch {batch}, or it has ended", remedy="atlas fleet start MANIFEST"
-        )
+        why = f"there is no batch {batch}, or it has ended"
+        return UsageError(why, remedy="atlas fleet start MANIFEST")
     cause = error.__cause__ or error
     return AtlasError(f"batch {batch}: {cause}", remedy="is there a worker? atlas fleet worker")
 

@@ -96,7 +96,7 @@ def _shell(project: Project, command: str) -> Ended:
 
 
 def next_steps(screen: str) -> Iterator[tuple[str, bool]]:
-    """Each command that a screen proposes as the next, and whether the transcript types it later.
+    """Each command that a screen proposes as the next, and whether the transcript types it.
 
     Help is typed in `help.txt`.
     """
@@ -106,5 +106,4 @@ def next_steps(screen: str) -> Iterator[tuple[str, bool]]:
         is_step = line.startswith("  ") and (is_step or bool(LABEL.match(lines[number - 1])))
         command = line.strip()
         if is_step and command.startswith(("atlas ", "git ")) and not command.endswith(" -h"):
-            later = lines[number:]
-            yield command, any(one.startswith("$ ") and one.endswith(command) for one in later)
+            yield command, any(one.startswith("$ ") and one.endswith(command) for one in lines)
