@@ -42,7 +42,17 @@ def proposed() -> Iterator[tuple[str, str]]:
         for node in nodes:
             for line in _texts(node) if id(node) not in within else ():
                 if line not in docs:
-                    yield from ((command, path.name) for command in COMMAND.findall(line))
+                    yield from ((command, path.name) for command in _commands(line))
+
+
+def _commands(text: str) -> Iterator[str]:
+    """A line that begins with a command, as it is copied whole; else the commands in it."""
+    for line in text.splitlines():
+        is_message = re.search(r" (?:needs|cannot) |X$", line)
+        if COMMAND.match(line) and not is_message:
+            yield re.split(" [<>] ", line)[0]
+        else:
+            yield from COMMAND.findall(line)
 
 
 def _texts(node: ast.AST) -> Iterator[str]:
@@ -58,7 +68,7 @@ def test_a_command_that_atlas_names_is_one_that_it_takes(
 ) -> None:
     monkeypatch.setenv("ATLAS_FLEET_STORE", "X")
     register()
-    words = line.split()[1:]
+    words = shlex.split(line)[1:]
     command, path = get_command(app), "atlas"
     while isinstance(command, TyperGroup) and words and words[0] in command.commands:
         path = words.pop(0)

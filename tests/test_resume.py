@@ -84,7 +84,7 @@ def test_an_interrupted_turn_is_repeated_from_its_snapshot(
     assert scene.asked() == ["asked", "asked"]
     if name == "KILL":
         pick = f"atlas pick {row.id} 1-unfinished --path FILE"
-        assert f"unfinished edits are reverted ({pick} takes one again): calc.py" in done.stdout
+        assert f"unfinished edits are reverted (to get a file back: {pick}): calc.py" in done.stdout
         taken = scene.atlas("pick", row.id, "1-unfinished", "--path", "calc.py")
         assert taken.returncode == 0, taken.stderr
 
@@ -120,7 +120,7 @@ def test_edits_while_gates_ran_are_named_after_an_interruption(scene: Scene, nam
         said = scene.atlas("resume", "--ai-fix").stdout
         assert "the agent continues with its unfinished edits: calc.py\n" in said
     (row,) = scene.runs()
-    pick = f"atlas pick {row.id} 1-unfinished --path FILE takes one again"
+    pick = f"to get a file back: atlas pick {row.id} 1-unfinished --path FILE"
     assert f"restored, as it was changed while gates ran: notes.txt; {pick}" in said
     assert not mine.exists()
     taken = scene.atlas("pick", row.id, "1-unfinished", "--path", "notes.txt")

@@ -105,7 +105,7 @@ def test_an_edit_right_after_the_kill_is_named_and_can_be_taken_again(scene: Sce
     (row,) = scene.runs()
     late = "of these, changed when or after atlas was killed: .atlas/config.yaml"
     assert late in done.stdout
-    assert f"atlas pick {row.id} 1-unfinished --path FILE takes one again" in done.stdout
+    assert f"to get a file back: atlas pick {row.id} 1-unfinished --path FILE" in done.stdout
     assert config.read_text() != edited
     taken = scene.atlas("pick", row.id, "1-unfinished", "--path", ".atlas/config.yaml")
     assert taken.returncode == 0, taken.stderr
@@ -136,7 +136,7 @@ def test_no_run_starts_from_git_state_that_a_killed_turn_changed(
     retried = scene.atlas("retry")
     assert retried.returncode == 2, retried.stdout + retried.stderr
     assert f"its turn changed git's own state: {named}" in retried.stderr
-    assert f"atlas undo {cut_off.id} restores what was there before it" in retried.stderr
+    assert f"before it (later changes stay): atlas undo {cut_off.id}" in retried.stderr
     assert scene.atlas("undo", cut_off.id).returncode == 0
     assert git(root, "rev-parse", "HEAD", environ=environ) == head
     assert "hookspath" not in git(root, "config", "--list", environ=environ)

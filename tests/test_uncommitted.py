@@ -102,7 +102,7 @@ def test_a_deleted_ignored_file_is_named_with_the_restore_command(project: Proje
     ended = atlas(project, "retry", ".", "--ai-fix", "--plain")
     assert ended.code == 0
     (line,) = (line for line in ended.out.splitlines() if "ignored by git" in line)
-    named, _, command = line.partition("; atlas ")
+    named, _, command = line.partition("; to get a file back: atlas ")
     assert named.endswith("deleted in the run, and ignored by git: .env")
     command = command.removesuffix(" restores one").replace("FILE", ".env")
     assert atlas(project, *command.split()).code == 0
@@ -117,9 +117,9 @@ def test_an_edit_while_gates_ran_is_named_when_it_is_restored(project: Project) 
     ended = atlas(project, "retry", ".", "--ai-fix", "--max-attempts", "1", "--plain")
     assert (ended.code, (project.root / "notes.txt").exists()) == (1, False)
     (line,) = (line for line in ended.out.splitlines() if "changed while gates ran" in line)
-    named, _, command = line.partition("; atlas ")
+    named, _, command = line.partition("; to get a file back: atlas ")
     assert named.endswith("restored, as it was changed while gates ran: notes.txt")
-    command = command.removesuffix(" takes one again").replace("FILE", "notes.txt")
+    command = command.replace("FILE", "notes.txt")
     assert atlas(project, *command.split()).code == 0
     assert (project.root / "notes.txt").read_text() == "mine\n"
 
@@ -133,7 +133,7 @@ def test_undo_names_an_edit_while_gates_ran(project: Project) -> None:
     undone = atlas(project, "undo")
     assert not (project.root / "notes.txt").exists()
     pick = f"atlas pick {outcome.run_id} undone --path FILE"
-    named = f"  of these changed by a gate or a person ({pick} takes one again): notes.txt"
+    named = f"  of these changed by a gate or a person (to get a file back: {pick}): notes.txt"
     assert named in undone.out.splitlines()
     command = pick.removeprefix("atlas ").replace("FILE", "notes.txt")
     assert atlas(project, *command.split()).code == 0

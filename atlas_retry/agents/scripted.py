@@ -35,7 +35,7 @@ FILES, DELETE, PATCH, REPLY, PROMPT = "files", "delete", "edits.patch", "reply.j
 _PATCHES: Final = frozenset({".diff", ".patch"})
 _NO_PATH: Final = Unavailable(
     error="agent.path is not set to a directory to replay",
-    remedy="atlas retry . --ai-fix, with agent.path set to a recorded run",
+    remedy="set agent.path to a recorded run, then: atlas retry . --ai-fix",
 )
 
 

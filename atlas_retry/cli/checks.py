@@ -221,7 +221,8 @@ for kind in ("format", "lint", "test"):
 def _refuse(receipt: Path | None, sign: Path | None, *, fix: bool, as_committed: bool) -> None:
     """Raise UsageError for flags that exclude each other."""
     if sign and not receipt:
-        raise UsageError("--sign needs a receipt", remedy=f"--receipt FILE --sign {sign}")
+        remedy = f"atlas validate --receipt FILE --sign {quoted(sign)}"
+        raise UsageError("--sign needs a receipt", remedy=remedy)
     if as_committed and (fix or receipt):
         given = "--fix" if fix else "--receipt"
         raise UsageError(f"--as-committed runs on a copy, so {given} has no meaning")

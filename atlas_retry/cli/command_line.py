@@ -1,6 +1,7 @@
 """Runs a command line; importing the module of a command registers it."""
 
 import os
+import re
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
@@ -109,6 +110,7 @@ def _usage_error(error: ClickException) -> UsageError:
     text = error.format_message().rstrip(".")
     if option is not None and ": " in text:  # Invalid value for '--jobs' / '-j': ...
         text = f"{max(option.opts, key=len)}: {text.partition(': ')[2]}"
+    text = re.sub(r" \(Possible options: (.*)\)", r"; did you mean \1?", text)
     for typed, plain in _TYPES.items():
         text = text.replace(typed, plain)
     path = context.command_path if context else "atlas"

@@ -108,7 +108,7 @@ def _check(*, to_branch: bool, patch: Path | None, push: bool) -> None:
     if not (patch or to_branch):
         raise UsageError(
             "choose how to deliver the run",
-            remedy="atlas deliver --patch FILE, --branch NAME, --pr",
+            remedy="atlas deliver --patch FILE\natlas deliver --branch NAME\natlas deliver --pr",
         )
     if push and not to_branch:
         raise UsageError("--push needs a branch", remedy="atlas deliver --branch NAME --push")

@@ -104,7 +104,10 @@ def guard(
 def _places(pair: str) -> tuple[Path, Path]:
     before, colon, after = pair.partition(":")
     if not colon:
-        raise UsageError(f"--outside {pair} is not BEFORE:AFTER", remedy="--outside OLD:NEW")
+        why = f"--outside {pair} is not BEFORE:AFTER"
+        raise UsageError(why, remedy="atlas guard --outside OLD:NEW")
+    if not (os.path.lexists(before) or os.path.lexists(after)):
+        raise UsageError(f"--outside {pair}: neither exists")
     return Path(before), Path(after)
 
 

@@ -127,6 +127,8 @@ def last_lines(end: Closing, *, verbosity: int, proposed: bool = False) -> Itera
     elif validation.broken:
         remedies = dict.fromkeys(map(end.remedy_of, validation.broken))
         next_command = "\n".join((*filter(None, remedies), f"atlas validate {place}"))
+    elif validation.failures and all(map(_is_only_rewritten, validation.failures)):
+        next_command = f"atlas validate {place}"
     elif validation.failures:
         next_command = f"atlas retry {place} --ai-fix"
     summary = validation_summary(validation, next_command, is_reviewed=not end.open_reviews)
@@ -135,6 +137,11 @@ def last_lines(end: Closing, *, verbosity: int, proposed: bool = False) -> Itera
         from atlas_retry.history.reviews import one_line
 
         yield one_line(end.open_reviews), "warn"
+
+
+def _is_only_rewritten(result: GateResult) -> bool:
+    """Whether a formatter failed just because it is not to change files: it has done its work."""
+    return bool(result.changed) and result.exit_code == 0
 
 
 def only_here_lines(

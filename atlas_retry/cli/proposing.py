@@ -209,7 +209,7 @@ def _nothing_of_ci(gates: "Iterable[Proposed]", *, has_others: bool) -> AtlasErr
     lines = "".join(f"\n  {run}: {reason}" for run, reason in reasons.items())
     packages = (re.search(r"\((\w+ install)\)$", reason) for reason in reasons.values())
     install = next((f"{match[1]} && atlas validate" for match in packages if match), None)
-    local = "atlas validate --local runs the gates that CI does not run" if has_others else None
+    local = "to run what CI does not run: atlas validate --local" if has_others else None
     remedies = "\n  ".join(filter(None, (install, local)))
     return AtlasError(f"nothing of CI can run here:{lines}", remedy=remedies or None)
 

@@ -143,7 +143,8 @@ def _signed(content: bytes, key: Path, opened: OpenWorkspace) -> bytes:
     code, out, error = _ssh_keygen(*asked, root=opened.root, stdin=content)
     if code != 0:
         raise AtlasError(
-            f"the receipt cannot be signed: {error}", remedy="--sign ~/.ssh/id_ed25519"
+            f"the receipt cannot be signed: {error}",
+            remedy="atlas validate --receipt FILE --sign ~/.ssh/id_ed25519",
         )
     return out
 

@@ -59,8 +59,9 @@ def find(connection: sqlite3.Connection, name: str | None, root: str) -> RunRow:
         return exact[0]
     known = ", ".join(row.id for row in (rows or runs(connection, root, limit=5))[:5])
     problem = f"{name} is the start of several runs" if rows else f"no run {name}"
-    remedy = f"atlas log RUN, with one of {known}" if known else "atlas status"
-    raise UsageError(problem, remedy=remedy)
+    if known:
+        raise UsageError(f"{problem}; there are: {known}", remedy="atlas log")
+    raise UsageError(problem, remedy="atlas status")
 
 
 def _select(

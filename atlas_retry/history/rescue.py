@@ -83,7 +83,7 @@ def undo(
     if START not in held:
         raise WorkspaceError(
             f"run {run.id} has no snapshot {START!r}: it was pruned or deleted",
-            remedy="atlas log lists the remaining runs",
+            remedy="atlas log",
         )
     run_ended_s = end_of_run_s(run, folder)
     known = _known(run, held, attempt)
@@ -253,7 +253,7 @@ def pick(ws: discovery.Workspace, run: RunRow, name: str, but: Collection[str] =
     if run.is_open or since is None:
         raise WorkspaceError(
             f"run {run.id} was interrupted, so its changes in the workspace are unknown",
-            remedy=f"atlas resume, or atlas undo {run.id}",
+            remedy=f"atlas resume\natlas undo {run.id}",
         )
     now = snapshot(ws).id
     store.keep(ws, held_under(run.id, HELD), now)
@@ -336,8 +336,8 @@ def merge_files(
         if merged is None:
             raise WorkspaceError(
                 f"{path} cannot be merged: the run and {name} changed the same lines",
-                remedy=f"atlas pick {run.id} {name} --path {shlex.quote(path)} replaces it, "
-                "and drops what the run changed there",
+                remedy="to replace it, without what the run changed there: "
+                f"atlas pick {run.id} {name} --path {shlex.quote(path)}",
             )
         files[path] = f"{now.mode(path) or before.mode(path)}", merged
     if files:
@@ -350,8 +350,7 @@ def _holding(ws: discovery.Workspace, run: RunRow, name: str) -> dict[str, str]:
     """The snapshots of a run. Raises UsageError if it has none of this name."""
     held = snapshots(ws, run)
     if name not in held:
-        remedy = f"one of: {', '.join(sorted(held))}"
-        raise UsageError(f"run {run.id} has no snapshot {name!r}", remedy=remedy)
+        raise _no_attempt(run, name, held)
     return held
 
 
@@ -365,9 +364,14 @@ def span(ws: discovery.Workspace, run: RunRow, name: str | None) -> tuple[str, s
         after = held.get(END) or run.left_behind or held.get(ORIGIN)
         return run.start, snapshot(ws).id if run.is_open or not after else after
     if name not in held or f"{name}-before" not in held:
-        known = ", ".join(sorted(other for other in held if other.isdecimal())) or "none"
-        raise UsageError(f"run {run.id} has no attempt {name!r}", remedy=f"attempts: {known}")
+        raise _no_attempt(run, name, held)
     return held[f"{name}-before"], held[name]
+
+
+def _no_attempt(run: RunRow, name: str, held: Collection[str]) -> UsageError:
+    known = ", ".join(sorted(other for other in held if other.isdecimal())) or "none"
+    why = f"run {run.id} has no attempt {name!r}; its attempts: {known}"
+    return UsageError(why, remedy=f"atlas log {run.id}")
 
 
 def last_sign_of_life_s(run: RunRow, folder: Path) -> float:
@@ -404,7 +408,7 @@ def _known(run: RunRow, held: Mapping[str, str], attempt: OpenAttempt | None) ->
 
 def pick_hint(run_id: str, name: str) -> str:
     """How to take a file of a run's snapshot again."""
-    return f"atlas pick {run_id} {name} --path FILE takes one again"
+    return f"to get a file back: atlas pick {run_id} {name} --path FILE"
 
 
 def unfinished(attempt: OpenAttempt | None) -> str:

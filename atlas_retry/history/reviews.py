@@ -196,7 +196,9 @@ def one_line(reviews: Collection[OpenReview]) -> str:
     """All open reviews in one line, with the commands that show and accept those of each run."""
     runs = {one.run_id: one.attempt for one in reviews}
     places = ", ".join(dict.fromkeys(one.place for one in reviews))
-    ways = (f"atlas diff {run} {n}, then: atlas accept {run}" for run, n in runs.items())
+    ways = (
+        f"to look: atlas diff {run} {n}, to accept: atlas accept {run}" for run, n in runs.items()
+    )
     return f"a person must review {places}: {'; '.join(ways)}"
 
 

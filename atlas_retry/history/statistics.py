@@ -216,6 +216,7 @@ def moment(text: str | None, now: datetime) -> str:
             then = datetime.fromisoformat(text).astimezone(UTC)
     except (ValueError, OverflowError) as error:
         raise UsageError(
-            f"--since {text!r} is not a time", remedy="--since 7d, 12h, 2w or 2026-01-31"
+            f"--since {text!r} is not a time, such as 7d, 12h, 2w or 2026-01-31",
+            remedy="atlas stats --since 7d",
         ) from error
     return then.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

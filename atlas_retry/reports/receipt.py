@@ -129,5 +129,5 @@ def read_receipt(content: bytes, source: str) -> Receipt:
         return msgspec.json.decode(content, type=Receipt)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise UsageError(
-            f"{source} is not a receipt: {error}", remedy="atlas validate --receipt FILE makes one"
+            f"{source} is not a receipt: {error}", remedy="atlas validate --receipt FILE"
         ) from error

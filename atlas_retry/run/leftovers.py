@@ -24,7 +24,6 @@ from atlas_retry.workspace.snapshot import git_state, restoring, snapshots, stor
 
 _UNDER = ("HEAD", "state:", "hooks/", "info/")
 """State of git whose change may change files, or how gates run; a commit changes neither."""
-STAYS = "what was changed later stays"
 ACCEPTING = "a file with a new time stamp (touch FILE) counts as yours"
 
 
@@ -132,16 +131,16 @@ def _refuse_undecided(
             remedy=f"restore what you did not change yourself; {ACCEPTING}",
         )
     interrupted = f"run {run.id} was interrupted in this workspace, and its turn changed"
-    undo = f"atlas undo {run.id} restores what was there before it"
+    undo = f"to restore what was there before it (later changes stay): atlas undo {run.id}"
     if moved := _moved_git(opened, run.id, attempt):
         text = f"{interrupted} git's own state: {first_few(moved)}"
-        raise UsageError(text, remedy=f"{undo}; {STAYS}")
+        raise UsageError(text, remedy=undo)
     if paths := _undecided(opened, attempt, run_ended_s):
         text = f"{interrupted} files that decide: {first_few(paths)}"
         if why := _why_not_resumed(opened, run, attempt, run_ended_s):
-            raise UsageError(f"{text}; it cannot be resumed: {why}", remedy=f"{undo}; {STAYS}")
-        resume = f"atlas resume {quoted(opened.root)} --ai-fix judges them and continues"
-        raise UsageError(text, remedy=f"{resume}; {undo}")
+            raise UsageError(f"{text}; it cannot be resumed: {why}", remedy=undo)
+        resume = f"to judge them and continue: atlas resume {quoted(opened.root)} --ai-fix"
+        raise UsageError(text, remedy=f"{resume}\n{undo}")
 
 
 def _outside(opened: OpenWorkspace, began_s: float, run_ended_s: float) -> list[str]:

@@ -115,7 +115,7 @@ def _resumed_in_overlay(
     if isinstance(layers, str):
         raise WorkspaceError(
             f"run {run.id} cannot be resumed in its overlay: {layers}",
-            remedy=f"atlas retry {quoted(run.root)} --ai-fix starts a new run",
+            remedy=f"atlas retry {quoted(run.root)} --ai-fix",
         )
     task = partial(_continued_in_overlay, run, asked, {**opened.environ})
     budget = budget_of(opened.state, asked.order.batch, but=run.id)
@@ -253,11 +253,11 @@ def _difference(scene: _InterruptedRun, there: str, run_ended_s: float) -> tuple
 
 def _refusal(scene: _InterruptedRun, why: str) -> WorkspaceError:
     run, attempt = scene.run, scene.remains.open_attempt
-    new = f"atlas retry {quoted(run.root)} --ai-fix starts a new run"
-    undo = f"atlas undo {run.id} restores what was there before the run"
-    remedy = f"{new}; {undo}"
+    new = f"to start a new run: atlas retry {quoted(run.root)} --ai-fix"
+    undo = f"to restore what was there before the run (later changes stay): atlas undo {run.id}"
+    remedy = f"{new}\n{undo}"
     if attempt and not attempt.restored:  # a new run may be refused because of its edits
-        remedy = f"{undo}; {leftovers.STAYS}. Then {new}"
+        remedy = f"{undo}\n{new}"
     return WorkspaceError(f"run {run.id} cannot be resumed: {why}", remedy=remedy)
 
 

@@ -115,7 +115,8 @@ def remove_worktree(ws: Workspace, name: str, *, force: bool = False) -> None:
         if not (is_held or force):
             raise WorkspaceError(
                 f"{name} has commits that no other branch or tag holds",
-                remedy=f"merge {one.branch or tip}, or: atlas workspace remove {name} --force",
+                remedy=f"git merge {one.branch or tip}\n"
+                f"or, to lose them: atlas workspace remove {name} --force",
             )
         _remove(ws, name, one.root, force=force)
         if tip and is_held and one.branch == f"atlas/{name}":

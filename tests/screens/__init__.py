@@ -34,15 +34,17 @@ LINT = """grep -n -- ' - ' calc.py | sed 's/:.*/:5: M1 minus where plus is meant
 """
 LABEL = re.compile(r"[a-z][^:]*:$")
 RUN = r"\b\d{8}-\d{6}-[0-9a-f]{4}\b"
+VALIDATION = r"\b\d{8}-\d{6}-\d{6}-validation\b"
 SAME = (
     (RUN, "RUN"),
-    (r"/validations/project-[0-9a-f]+", "/validations/project"),
+    (VALIDATION, "VALIDATION"),
+    (r"(/validations/[\w ]+)-[0-9a-f]+", r"\1"),
     (r"\blr-\d{4}-\d\d-\d\d-", "lr-DATE-"),
     (r"\b\d\d:\d\d:\d\d\.\d{3}\b", "TIME"),
     (r"\b\d+(\.\d)? m?s\b", "N s"),
     (r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?", "DATE"),
-    (r"\bindex [0-9a-f]{7,}\.\.[0-9a-f]{7,}", "index OLD..NEW"),
-    (r"\btree [0-9a-f]{7,}\b", "tree TREE"),
+    (r"\b(index|Updating) [0-9a-f]{7,}\.\.[0-9a-f]{7,}", r"\1 OLD..NEW"),
+    (r"\b(tree|this is) [0-9a-f]{7,}\b", r"\1 TREE"),
 )
 
 
@@ -51,21 +53,24 @@ def typed_again(screen: str, project: Project) -> str:
     (project.root / "lint.sh").write_text(LINT)
     gate = "configure 'lint: [{name: style, run: sh lint.sh}]'"
     assert _shell(project, f"git rm -q test_calc.py; git add lint.sh; {gate}").code == 0
-    lines, latest = [], "RUN"
+    lines, latest = list[str](), {"RUN": "RUN", "VALIDATION": "VALIDATION"}
     for line in _asked(screen):
         lines.append(line)
         if line.startswith("% "):
             done = _shell(project, line[2:])
             assert done.code == 0, (line, done.out, done.err)
         elif line.startswith("$ "):
-            done = _typed(project, re.sub(r"\bRUN\b", latest, line[2:]))
+            done = _typed(
+                project, re.sub(r"\b(RUN|VALIDATION)\b", lambda it: latest[it[0]], line[2:])
+            )
             lines += [
                 *(done.out + done.err).splitlines(),
                 *([f"[exit {done.code}]"] * bool(done.code)),
                 "",
             ]
-            found = re.findall(RUN, done.out + done.err)
-            latest = found[0] if found else latest
+            for pattern, name in SAME[:2]:
+                found = re.findall(pattern, done.out + done.err)
+                latest[name] = found[0] if found else latest[name]
     text = "\n".join(lines).rstrip("\n") + "\n"
     text = text.replace(str(project.root.parent), "/w")
     for pattern, words in SAME:
@@ -104,6 +109,6 @@ def next_steps(screen: str) -> Iterator[tuple[str, bool]]:
     is_step = False
     for number, line in enumerate(lines):
         is_step = line.startswith("  ") and (is_step or bool(LABEL.match(lines[number - 1])))
-        command = line.strip()
+        command = line.strip().split(" > ")[0]
         if is_step and command.startswith(("atlas ", "git ")) and not command.endswith(" -h"):
             yield command, any(one.startswith("$ ") and one.endswith(command) for one in lines)

@@ -111,7 +111,7 @@ def refuse_to_overwrite(root: Path) -> None:
     if there:
         raise UsageError(
             f"{root / there} exists, and is never overwritten",
-            remedy="atlas init --print shows what it would write",
+            remedy="atlas init --print",
         )
 
 
