@@ -75,13 +75,13 @@ def test_a_refused_resume_leads_out_by_undo(scene: Scene) -> None:
     until(lambda: all_ended(scene))
     scene.calc.write_text("# mine\n")
     (cut_off,) = scene.runs()
-    undo = f"atlas undo {cut_off.id} restores what was there before"
+    undo = f"(later changes stay): atlas undo {cut_off.id}"
     resumed = scene.atlas("resume", "--ai-fix")
     assert resumed.returncode == 3
-    assert f"{undo} the run; what was changed later stays. Then atlas retry" in resumed.stderr
+    assert f"before the run {undo}\n  to start a new run: atlas retry" in resumed.stderr
     retried = scene.atlas("retry")
     assert retried.returncode == 2
-    assert f"{undo} it; what was changed later stays" in retried.stderr
+    assert f"before it {undo}" in retried.stderr
     assert "it cannot be resumed: edited since: calc.py" in retried.stderr
     assert "atlas resume" not in retried.stderr
     scene.atlas("undo", cut_off.id)

@@ -203,7 +203,7 @@ def _push(ws: Workspace, made: Made, branch: str, remote: str) -> None:
         why = next((line for line in lines if line.startswith(("!", "fatal:", "error:"))), None)
         raise WorkspaceError(
             f"git push failed: {why or f'exit code {done.exit_code}'}",
-            remedy=f"git fetch {remote}; if {branch} has new commits, run again on top of them",
+            remedy=f"if {branch} has new commits there, run again on them: git fetch {remote}",
         )
     print(f"pushed to {remote}/{branch}")
 

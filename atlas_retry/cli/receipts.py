@@ -144,7 +144,7 @@ def _signed(content: bytes, key: Path, opened: OpenWorkspace) -> bytes:
     if code != 0:
         raise AtlasError(
             f"the receipt cannot be signed: {error}",
-            remedy="atlas validate --receipt FILE --sign ~/.ssh/id_ed25519",
+            remedy="with a key of your own: atlas validate --receipt FILE --sign ~/.ssh/id_ed25519",
         )
     return out
 

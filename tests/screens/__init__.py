@@ -38,6 +38,7 @@ VALIDATION = r"\b\d{8}-\d{6}-\d{6}-validation\b"
 SAME = (
     (RUN, "RUN"),
     (VALIDATION, "VALIDATION"),
+    (r"\b[0-9a-f]{12} on ", "COMMIT on "),
     (r"(/validations/[\w ]+)-[0-9a-f]+", r"\1"),
     (r"\blr-\d{4}-\d\d-\d\d-", "lr-DATE-"),
     (r"\b\d\d:\d\d:\d\d\.\d{3}\b", "TIME"),

@@ -158,7 +158,7 @@ class TreeEffects(Struct, frozen=True):
         pick = f"atlas pick {self.of.run.run_id} start --path"
         if deleted := deleted_ignored(opened.git, start, left):
             text = f"deleted in the run, and ignored by git: {first_few(deleted)}"
-            self.of.warn(f"{text}; {pick} FILE restores one")
+            self.of.warn(f"{text}; to get a file back: {pick} FILE")
         return tuple(
             replace(
                 one,
