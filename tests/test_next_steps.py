@@ -76,7 +76,9 @@ def test_a_command_that_atlas_names_is_one_that_it_takes(
     assert path != "atlas", f"{file}: {line}"
     if words:  # else it is only named
         words = [__file__ if word == "MANIFEST" else word for word in words]
-        needs_value = words[-1] in {"--path", "--patch", "--report", "--sign", "--why"} and path != "schema"
+        needs_value = (
+            words[-1] in {"--path", "--patch", "--report", "--sign", "--why"} and path != "schema"
+        )
         command.make_context(path, [*words, *["X=X"] * needs_value])  # or an error of usage
 
 
