@@ -284,8 +284,11 @@ def _behind(command: list[str], scene: Scene) -> list[str]:
         case "make" | "gmake":
             files = map(scene.old_text, _MAKEFILES)
             return list(chain.from_iterable(_recipes(text, plain) for text in files))
-        case "npm" | "yarn" | "pnpm" | "bun":
-            return _package_scripts(plain, scene)
+        case "npm" | "yarn" | "pnpm" | "bun" if plain:
+            # npm runs others before and after the requested one
+            name = next((word for word in plain if word not in ("run", "run-script")), "test")
+            wanted = [("scripts", f"{prefix}{name}") for prefix in ("", "pre", "post")]
+            return _values("package.json", scene, wanted.__contains__)
         case "pre-commit" | "prek":
             return _values(".pre-commit-config.yaml", scene, lambda key: key[-1] == "entry")
         case "tox":
@@ -293,14 +296,6 @@ def _behind(command: list[str], scene: Scene) -> list[str]:
         case "sh" | "bash" | "dash" | "zsh" if "-c" in command:
             return plain[:1]
     return []
-
-
-def _package_scripts(asked: list[str], scene: Scene) -> list[str]:
-    """The requested package script, and those that npm runs before and after it."""
-    names = [word for word in asked if word not in ("run", "run-script")]
-    name = names[0] if names else "test"
-    wanted = {("scripts", f"{prefix}{name}") for prefix in ("", "pre", "post")} if asked else set()
-    return _values("package.json", scene, wanted.__contains__)
 
 
 def _values(path: str, scene: Scene, is_wanted: Callable[[Key], bool]) -> list[str]:

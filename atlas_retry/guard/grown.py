@@ -7,7 +7,7 @@ changes. Whether a kept change proves as much as before is checked by running, n
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from functools import cached_property, lru_cache
 from itertools import chain
 from pathlib import PurePosixPath
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, field
 
 from atlas_retry.guard import places, ratchet, tokens
-from atlas_retry.guard.case import Delta, Ruling, Scene, more_often, unpaired
+from atlas_retry.guard.case import Delta, Ruling, Scene, unpaired
 from atlas_retry.model import Kind
 from atlas_retry.patterns import regex, words
 from atlas_retry.source import Import, definitions, imports, text_of
@@ -377,21 +377,16 @@ def _attributes(item: "Node") -> str:
 
 def _is_container(node: "Node") -> bool:
     """Whether the members of a node are definitions, not steps of a test."""
-    if node.type in _CONTAINERS:
-        return True
-    if node.type not in _BODIES or node.parent is None:
-        return False
-    return node.parent.type in _CLASSES or bool(_GROUPS.match(_call_around(node)))
-
-
-def _call_around(body: "Node") -> str:
-    """Text of the call whose block or callback has this body."""
-    outer = body.parent
+    if node.type in _CONTAINERS or node.type not in _BODIES or node.parent is None:
+        return node.type in _CONTAINERS
+    outer: Node | None = node.parent
     for _ in range(3):
+        # of a test group, the body is in the block or callback of a call
         if outer is None or outer.type in ("call", "call_expression"):
             break
         outer = outer.parent
-    return text_of(outer)[:60] if outer is not None and "call" in outer.type else ""
+    is_group = outer is not None and "call" in outer.type and _GROUPS.match(text_of(outer)[:60])
+    return node.parent.type in _CLASSES or bool(is_group)
 
 
 def _is_plain_call(node: "Node") -> bool:
@@ -449,20 +444,16 @@ def confined(delta: Delta, wanted: frozenset[int]) -> bool:
     old, new = tokens.root(delta.path, delta.before), tokens.root(delta.path, delta.after)
     if not wanted or old is None or new is None:
         return False
-    reported_last = sorted(_statements(old), key=lambda s: _touches(s, wanted))
-    after = [*_statements(new)]
-    gone = _lost(reported_last, after, tokens.leaves)
-    came = _lost(after, reported_last, tokens.leaves)
+    before, after = [*_statements(old)], [*_statements(new)]
+    reported = [one for one in before if _touches(one, wanted)]
+    others = (tuple(tokens.leaves(one)) for one in before if not _touches(one, wanted))
+    elsewhere = Counter(others) - Counter(tuple(tokens.leaves(one)) for one in after)
     names = tokens.words_of(delta.path, delta.after)
-    removed = () if _lost(came, gone, _proofs) else _lost(gone, came, _proofs)
-    unused = (statement for statement in removed if _is_unused(statement, names))
+    unused = (one for one in reported if _is_unused(one, names))
     lost = Counter(_proofs(old)) - Counter(_proofs(new))
     lost -= Counter(chain.from_iterable(map(_proofs, unused)))
-    is_named = any(_touches(s, wanted) for s in reported_last)
-    is_elsewhere = any(not _touches(s, wanted) for s in gone)
-    steps, earlier = (sum(map(_is_step, some)) for some in (came, gone))
-    is_kept = not lost and steps <= earlier
-    return is_named and is_kept and not is_elsewhere
+    adds_steps = sum(map(_is_step, after)) > sum(map(_is_step, before))
+    return bool(reported) and not (elsewhere or lost or adds_steps)
 
 
 def _is_step(node: "Node") -> bool:
@@ -470,12 +461,6 @@ def _is_step(node: "Node") -> bool:
     asserts = any(map(tokens.WORD.match, _proofs(node)))
     steps = ("statement", "assignment", "decorator", "modifiers", "attribute_item")
     return node.type.endswith(steps) and not (asserts or _is_import(node))
-
-
-def _lost(ones: "_Nodes", others: "_Nodes", key: "Callable[[Node], list[str]]") -> "_Nodes":
-    """The nodes that have no equal one left among the others."""
-    texts, known = (map(" ".join, map(key, nodes)) for nodes in (ones, others))
-    return [ones[number] for number, _ in more_often(enumerate(texts), known)]
 
 
 def _is_unused(statement: "Node", names: Collection[str]) -> bool:
@@ -487,14 +472,11 @@ def _is_unused(statement: "Node", names: Collection[str]) -> bool:
 def _statements(root: "Node") -> "Iterator[Node]":
     """The innermost statements of a tree, and the heads of definitions."""
     for node in filter(_is_statement, tokens.walk(root)):
-        if not any(map(_holds_statement, node.children)):
+        plain = [part for part in node.children if not any(map(_is_statement, tokens.walk(part)))]
+        if len(plain) == len(node.children):
             yield node
         elif node.type.endswith(("definition", "declaration", "item")):
-            yield from (part for part in node.named_children if not _holds_statement(part))
-
-
-def _holds_statement(node: "Node") -> bool:
-    return any(map(_is_statement, tokens.walk(node)))
+            yield from (part for part in plain if part.is_named)
 
 
 def _is_statement(node: "Node") -> bool:

@@ -40,18 +40,19 @@ def hidden(delta: Delta, scene: Scene) -> Iterator[Seen]:
         yield from _the_same(delta, scene)
 
 
-def _asserted(path: str, source: bytes | None) -> Iterator[tuple[int, str]]:
-    """Lines and types of assertions such as `as User`."""
-    for node in nodes_of_types(path, source or b"", regex("^as_expression$")):
-        if (asserted := text_of(node.children[-1])) != "const":
-            yield node.end_point.row + 1, f"as {asserted}"
-
-
 def _typed_away(delta: Delta, scene: Scene) -> Iterator[Seen]:
     escapes = dict(lines(_ESCAPES, "the type checker is silenced, not satisfied")(delta, scene))
-    now, known = (list(_asserted(delta.path, source)) for source in (delta.after, delta.before))
+    now, known = (
+        [
+            (node.end_point.row + 1, text_of(node.children[-1]))
+            for node in nodes_of_types(delta.path, source or b"", regex("^as_expression$"))
+        ]
+        for source in (delta.after, delta.before)
+    )
     for line, asserted in more_often(now, (text for _, text in known)):
-        escapes.setdefault(line, f"asserts a type that is not checked: `{asserted[:80]}`")
+        if asserted != "const":
+            shown = f"asserts a type that is not checked: `{asserted[:80]}`"
+            escapes.setdefault(line, shown)
     yield from escapes.items()
     shown = "the type checker is shown other code than what runs"
     yield from ((line, shown) for line in newly(delta, _HIDDEN))

@@ -36,15 +36,11 @@ def _in_the_tree(deltas: Sequence[Delta], change: Scene) -> Iterator[Ruling]:
         elif delta.path in case.ignored:
             yield Ruling(path=delta.path, mechanism="ignored by git: a green is confirmed without")
         elif reason := decides.decides(delta, change, gates):
-            yield from _deciding(delta, reason, change)
+            refused = [r for r in sources.rulings(delta, change) if r.answer is Answer.REFUSED]
+            kept = grown.growth(delta, reason, change) or unneeded(delta, reason, change)
+            yield from refused or [kept or reason]
         else:
             yield from _of_source(delta, change)
-
-
-def _deciding(delta: Delta, reason: Ruling, change: Scene) -> list[Ruling]:
-    refused = [r for r in sources.rulings(delta, change) if r.answer is Answer.REFUSED]
-    kept = grown.growth(delta, reason, change) or unneeded(delta, reason, change)
-    return refused or [kept or reason]
 
 
 def _of_source(delta: Delta, change: Scene) -> Iterator[Ruling]:
@@ -100,7 +96,10 @@ def assess(case: Case) -> Judgement:
     lost = [r for r in refused if not r.restorable]
     return Judgement(
         refused=tuple(_violation(r) for r in refused),
-        held=tuple(_held(r) for r in (*held, *answers[Answer.REVIEW])),
+        held=tuple(
+            Held(**asdict(_violation(r)), in_place=r.answer is Answer.REVIEW)
+            for r in (*held, *answers[Answer.REVIEW])
+        ),
         noted=tuple(_violation(r) for r in answers[Answer.NOTED]),
         restore=None if whole else tuple(dict.fromkeys(paths)),
         reinstate=back,
@@ -133,7 +132,3 @@ def _violation(ruling: Ruling) -> Violation:
     shown = "".join(char if char.isprintable() else " " for char in ruling.detail)
     detail = bounded(shown, _MAX_DETAIL_CHARS)
     return Violation(rule=ruling.rule, path=ruling.path, line=ruling.line, detail=detail)
-
-
-def _held(ruling: Ruling) -> Held:
-    return Held(**asdict(_violation(ruling)), in_place=ruling.answer is Answer.REVIEW)

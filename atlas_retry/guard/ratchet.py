@@ -1,7 +1,6 @@
 """Suppressions of checkers, which may become fewer but not more."""
 
 import re
-from collections import Counter
 from collections.abc import Iterator
 from functools import lru_cache
 from itertools import chain
@@ -9,7 +8,7 @@ from itertools import chain
 from msgspec import Struct
 
 from atlas_retry.guard import decides, places, tokens
-from atlas_retry.guard.case import Delta, Scene, more_often
+from atlas_retry.guard.case import Delta, Scene, unpaired
 from atlas_retry.model import Kind
 from atlas_retry.patterns import regex
 from atlas_retry.source import nodes_of_types, text_of
@@ -130,23 +129,12 @@ def added(delta: Delta) -> tuple[Suppression, ...]:
     added_text = "\n".join(line for _, line in delta.added_lines)
     if not is_read or _silenced(added_text) is None:
         return ()
-    before = Counter(text for _, text in _remarks(delta.path, delta.before or b""))
-    after = tuple(_remarks(delta.path, delta.after or b""))
-    broader = list((before - Counter(text for _, text in after)).elements())
-    marks = (
-        Suppression(kind=kind, line=line, text=text)
-        for line, text in more_often(after, before.elements())
-        if (kind := _silenced(text))
-    )
-    return tuple(mark for mark in marks if not _narrows(mark.text, broader))
-
-
-def _narrows(text: str, broader: list[str]) -> bool:
-    """Whether a suppression replaced one without a rule, which is then removed from the list."""
-    replaced = [old for old in filter(_NAMES_NO_RULE.search, broader) if text.startswith(old)]
-    for old in replaced[:1]:
-        broader.remove(old)
-    return bool(replaced)
+    old, new = (_remarks(delta.path, source or b"") for source in (delta.before, delta.after))
+    gone, came = unpaired(old, new, lambda was, now: was[1] == now[1])
+    broad = (one for one in gone if _NAMES_NO_RULE.search(one[1]))
+    left = unpaired(broad, came, lambda was, now: now[1].startswith(was[1]))[1]
+    silenced = ((_silenced(text), line, text) for line, text in left)
+    return tuple(Suppression(kind=k, line=line, text=text) for k, line, text in silenced if k)
 
 
 _NAMES_NO_RULE = regex(r"(?i)(noqa|ignore|nosec|nolint|disable(-[a-z-]+)?|cover)$")

@@ -6,7 +6,6 @@ Each rule is one function over one file; its bad and good cases are a table in t
 import posixpath
 import re
 from collections.abc import Callable, Iterable, Iterator
-from functools import lru_cache
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -202,22 +201,17 @@ def _run_ended(delta: Delta, scene: Scene) -> Iterator[Seen]:
         yield from ends
 
 
-@lru_cache(maxsize=1)
-def _defined_now(scene: Scene) -> frozenset[str]:
-    """Names that the changed sources define."""
-    sources = (delta for delta in scene.deltas if places.is_source(delta.path))
-    scopes = (definitions(delta.path, delta.after or b"") for delta in sources)
-    return frozenset(scope.name for scope in chain.from_iterable(scopes))
-
-
 def _removed(delta: Delta, scene: Scene) -> Iterator[Seen]:
     """Public functions and classes that were removed without replacement."""
     old = definitions(delta.path, delta.before or b"")
     if len(definitions(delta.path, delta.after or b"")) >= len(old):
         return
+    sources = [other for other in scene.deltas if places.is_source(other.path)]
+    now = chain.from_iterable(definitions(one.path, one.after or b"") for one in sources)
+    defined = {scope.name for scope in now}
     for scope in old:
         public = not scope.name.startswith("_") and scope.kind in ("function", "class")
-        if public and scope.name not in _defined_now(scene):
+        if public and scope.name not in defined:
             yield None, f"`{scope.name}` was removed"
 
 
@@ -307,23 +301,15 @@ _VARYING = regex(r"[{}$%*?<>\s]")
 def _tests_read(delta: Delta, scene: Scene) -> Iterator[Seen]:
     """Paths of tests or of their expected data that a source newly names."""
     for number, line in delta.added_lines:
-        if not case.REMARK.match(line) or "go:embed" in line:
-            paths = filter(places.is_test, _paths_in(line))
-            named = [path for path in paths if _is_news(path, delta, scene)]
-            yield from ((number, f"names {path}, by which it is judged") for path in named[:1])
-
-
-def _paths_in(line: str) -> list[str]:
-    """Possible paths from the strings of a line, single or joined."""
-    texts = ["".join(groups) for groups in _PATH.findall(line)]
-    return sorted({_fixed(text) for text in (*texts, "/".join(texts))})
-
-
-def _fixed(text: str) -> str:
-    """The fixed part of a path, without its start."""
-    fixed = _VARYING.split(text)[0]
-    folder = fixed.rpartition("/")[0] if fixed != text else fixed
-    return posixpath.normpath(folder).lstrip("./")
+        if case.REMARK.match(line) and "go:embed" not in line:
+            continue
+        texts = ["".join(groups) for groups in _PATH.findall(line)]
+        # single or joined, up to what varies
+        fixed = ((_VARYING.split(text)[0], text) for text in (*texts, "/".join(texts)))
+        folders = {one if one == text else one.rpartition("/")[0] for one, text in fixed}
+        paths = (posixpath.normpath(folder).lstrip("./") for folder in sorted(folders))
+        named = [path for path in paths if places.is_test(path) and _is_news(path, delta, scene)]
+        yield from ((number, f"names {path}, by which it is judged") for path in sorted(named)[:1])
 
 
 def _is_news(path: str, delta: Delta, scene: Scene) -> bool:

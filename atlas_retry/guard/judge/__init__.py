@@ -69,7 +69,14 @@ def _case(asked: ChangeAsked, environ: Mapping[str, str]) -> Case:
         raise UsageError(f"{root} is not a folder", remedy="Name the workspace that was changed.")
     before = base_tree(asked, environ)
     after = DirectoryTree(root, environ)
-    changed = _differing(before, after)
+    both = sorted({*before.paths(), *after.paths()})
+    if isinstance(before, ObjectTree):
+        before.preload(both)
+
+    def differs(path: str) -> bool:
+        return before.mode(path) != after.mode(path) or before.read(path) != after.read(path)
+
+    changed = tuple(filter(differs, both))
     outside = chain.from_iterable(folders.differences(old, new) for old, new in asked.outside)
     case = Case(
         before=before,
@@ -118,19 +125,6 @@ def rewritten(
     )
 
 
-def _differing(before: Tree, after: Tree) -> tuple[str, ...]:
-    """Paths of two trees that may differ."""
-    both = sorted({*before.paths(), *after.paths()})
-    preload = getattr(before, "preload", None)
-    if preload:
-        preload(both)
-
-    def differs(path: str) -> bool:
-        return before.mode(path) != after.mode(path) or before.read(path) != after.read(path)
-
-    return tuple(filter(differs, both))
-
-
 def base_tree(asked: ChangeAsked, environ: Mapping[str, str]) -> Tree:
     """The tree to compare the change with. Raises UsageError for an unknown revision."""
     base = Path(asked.base)
@@ -152,14 +146,13 @@ def with_base_configuration(asked: ChangeAsked, environ: Mapping[str, str]) -> C
         return asked
     settings = config.load_from(root / name, config.reader_of(base, root, asked.base))
     guard = settings.guard
-    sources = (Path(path) for path in settings.sources)
     return replace(
         asked,
         gates=settings.gates,
         allow=(*guard.allow, *asked.allow),
         protect=guard.protect,
         notes_reviews=guard.review == "note",
-        sources=tuple(p.relative_to(root).as_posix() for p in sources if p.is_relative_to(root)),
+        sources=seals.sources_inside(root, settings),
     )
 
 
@@ -199,6 +192,11 @@ def judge_attempt(
     for one in (base, after):
         one.preload(paths)
     beside = beside or seals.compared(taken)
+
+    def hides(git_dir: str) -> bool:
+        """Whether earlier files are now inside another repository, where git does not see them."""
+        return any(path.startswith(git_dir.removesuffix(".git")) for path in before.paths())
+
     case = Case(
         before=base,
         after=after,
@@ -217,7 +215,7 @@ def judge_attempt(
         modes=beside.modes,
         git_before=taken.facts,
         git_after=turn.git_after or facts_since(taken.root, taken.facts, environ=taken.environ),
-        nested=(*beside.nested, *(git for git in beside.hiding if _hides(git, before))),
+        nested=(*beside.nested, *(git for git in beside.hiding if hides(git))),
         installed=_untracked(beside.installed, (tree(ws, s) for s in (turn.before, turn.after))),
         restorable=beside.restorable if turn.puts_back else frozenset(),
         added=beside.added,
@@ -234,8 +232,3 @@ def _untracked(installed: tuple[str, ...], trees: Iterable[Tree]) -> tuple[str, 
         return installed
     own = vendored.intersection(chain.from_iterable(one.paths() for one in trees))
     return tuple(path for path in installed if path not in own)
-
-
-def _hides(git_dir: str, before: ObjectTree) -> bool:
-    """Whether earlier files are now inside another repository, where git does not see them."""
-    return any(path.startswith(git_dir.removesuffix(".git")) for path in before.paths())

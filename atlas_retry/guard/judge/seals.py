@@ -142,7 +142,7 @@ def seal(
         root=root,
         gates=settings.gates,
         guard=settings.guard,
-        sources=_sources(root, settings),
+        sources=sources_inside(root, settings),
         shared=shared,
         facts=git_facts(root, environ=environ),
         tools=tools,
@@ -163,7 +163,14 @@ def seal(
 
 def without_made(taken: Seal, wrote: Iterable[str]) -> Seal:
     """The seal without environments that earlier turns created, which wrote these paths unseen."""
-    return replace(taken, environments=taken.environments.difference(_made_in(wrote)))
+    made = set[str]()
+    for path in wrote:
+        folder, _, name = path.rpartition("/")
+        if name == ENVIRONMENT_MARK:
+            made.add(folder)
+        elif not _is_cache(path):
+            made.add(aside_folder(path))
+    return replace(taken, environments=taken.environments - made)
 
 
 def _linked(root: Path, look: FolderStat, outer: Iterable[str]) -> set[str]:
@@ -186,11 +193,12 @@ def protected(root: Path, settings: Settings) -> tuple[str, ...]:
     given = [glob for glob in settings.guard.allow if not glob.startswith("!")]
     allow = [f"{glob}/" if os.path.isdir(root / glob.strip("/")) else glob for glob in given]  # noqa: PTH112 - Path raises where it may not look
     installed = (one for one in INSTALLED if not any(overlap(one, other) for other in allow))
-    wanted = (*PROTECTED, *installed, *settings.guard.protect, *_sources(root, settings))
+    wanted = (*PROTECTED, *installed, *settings.guard.protect, *sources_inside(root, settings))
     return tuple(dict.fromkeys(wanted))
 
 
-def _sources(root: Path, settings: Settings) -> tuple[str, ...]:
+def sources_inside(root: Path, settings: Settings) -> tuple[str, ...]:
+    """Atlas's configuration files in the workspace."""
     inside = (Path(source) for source in settings.sources)
     return tuple(p.relative_to(root).as_posix() for p in inside if p.is_relative_to(root))
 
@@ -231,21 +239,27 @@ def compared(taken: Seal, scan: Scan | None = None) -> Moved:
     new = {path for path in of_turns if not scan.is_visible(path)}
     there, holding = _installed_before(taken), Holding.opened(taken.root, taken.held)
     old = _changed((path for path in installed if path not in new), taken, holding)
-    tools = tuple(_moved_tools(taken))
+    now = _tools(dict(outside.programs(taken.gates, taken.root, taken.environ)), taken.root)
+    gone = [name for name in taken.tools if now.get(name) != taken.tools[name]]
+    tools = tuple(Tool(name=name, path=now[name][0] if name in now else "") for name in gone)
     held = _held(old, tools, taken, holding)
     watched = _watched(taken.root, taken.environ, taken.linked, taken.links)
     watched |= _digests(taken.shared)
-    outside = sorted(differing(taken.watched, watched))
-    moved = map(os.path.split, outside)
+    # reading a repository changes some facts about it
+    facts = ((path, _facts(taken.root / path, taken.environ)) for path in was.nested)
+    moved_facts = ((path, differing(taken.nested[path], now)) for path, now in facts)
+    nested = (path for path, moved in moved_facts if moved - INNOCENT_FACTS)
+    beside = sorted(differing(taken.watched, watched))
+    moved = map(os.path.split, beside)
     return Moved(
         outside=tuple(OutsideChange(place=place, path=name) for place, name in moved),
         tools=tools,
         installed=tuple(old),
         made=tuple(sorted(new)),
         restorable=held | ({*old} - {*there}),
-        added=frozenset({*outside, *old}.difference(taken.watched, there)),
+        added=frozenset({*beside, *old}.difference(taken.watched, there)),
         unseen=(*caches, *sorted(new), *sorted(differing(was.ignored, look.ignored))),
-        nested=tuple(path for path in was.nested if _has_moved(path, taken)),
+        nested=tuple(nested),
         hiding=tuple(path for path in look.nested if path not in was.nested),
         modes=tuple(path for path in look.modes if _has_other_mode(path, was, look)),
         look=look,
@@ -258,7 +272,12 @@ def _held(
     """Those of the installed files and tools whose content was held."""
     there = _installed_before(taken)
     held = {path for path in paths if holding.holds(path, there.get(path))}
-    return frozenset(held.union(tool.path for tool in tools if _is_held(tool, taken, holding)))
+    for tool in tools:
+        path, was = taken.tools[tool.name]
+        is_there = tool.path == path != ""
+        if is_there and holding.content(path) and was != digest(Path(path)):
+            held.add(path)
+    return frozenset(held)
 
 
 def _installed_before(taken: Seal) -> dict[str, Stat | None]:
@@ -276,19 +295,6 @@ def _changed(inside: Iterable[str], taken: Seal, holding: Holding) -> list[str]:
     moved = [path for path in moved if not holding.is_same(path, there.get(path))]
     own = own_installation(taken.root, moved, holding)
     return [path for path in moved if path not in own]
-
-
-def _moved_tools(taken: Seal) -> Iterator[Tool]:
-    now = _tools(dict(outside.programs(taken.gates, taken.root, taken.environ)), taken.root)
-    for name, was in taken.tools.items():
-        if now.get(name) != was:
-            yield Tool(name=name, path=now[name][0] if name in now else "")
-
-
-def _is_held(tool: Tool, taken: Seal, holding: Holding) -> bool:
-    """Whether a tool is where it was and its content was held."""
-    path, was = taken.tools[tool.name]
-    return tool.path == path != "" and bool(holding.content(path)) and was != digest(Path(path))
 
 
 def put_back(taken: Seal, paths: Collection[str], into: Path) -> tuple[str, ...]:
@@ -324,16 +330,6 @@ def _has_other_mode(path: str, was: FolderStat, now: FolderStat) -> bool:
     return was.modes.get(path, now.modes[path]) != now.modes[path]
 
 
-def _made_in(wrote: Iterable[str]) -> Iterator[str]:
-    """Environments created by turns that wrote these ignored paths."""
-    for path in wrote:
-        folder, _, name = path.rpartition("/")
-        if name == ENVIRONMENT_MARK:
-            yield folder
-        elif not _is_cache(path):
-            yield aside_folder(path)
-
-
 def _packages(folders: Iterable[str]) -> dict[str, Stat | None]:
     return dict(chain.from_iterable(packages(folder).items() for folder in folders))
 
@@ -345,12 +341,6 @@ def _is_cache(path: str, *, checks: bool = True) -> bool:
 
 def _facts(git_dir: Path, environ: Mapping[str, str]) -> GitFacts:
     return git_facts(git_dir.parent, environ=environ) if git_dir.exists() else {}
-
-
-def _has_moved(path: str, taken: Seal) -> bool:
-    """Whether a repository inside has changed, ignoring what reading it changes."""
-    was, now = taken.nested[path], _facts(taken.root / path, taken.environ)
-    return not INNOCENT_FACTS.issuperset(differing(was, now))
 
 
 def installed_differences(before: Path, after: Path) -> tuple[str, ...]:
@@ -381,7 +371,11 @@ def clean_between(
     """
     scan = walk(ws.root, ws.environ)
     look = folder_stat(ws.root, scan)
-    built = {path: look.ignored[path] for path in look.ignored if _is_left_out(path, scan)}
+    # in folders outside snapshots, because they can be made again
+    made = {folder.rstrip("/") for folder, why in scan.left_out.items() if why == CACHE}
+    built = {
+        path: look.ignored[path] for path in look.ignored if not made.isdisjoint(parents(path))
+    }
     times_s = {path: stamp[3] / 1e9 for path, stamp in (look.aside | built).items() if stamp}
     moved = {path for path, time_s in times_s.items() if since_s <= time_s <= until_s}
     moved.difference_update(tracked)
@@ -405,11 +399,6 @@ def outside_between(ws: Workspace, since_s: float, until_s: float) -> tuple[str,
     latest_s = {path: max(stamp[2], stamp[3]) / 1e9 for path, stamp in seen.items() if stamp}
     wrote = (path for path, time_s in latest_s.items() if since_s <= time_s <= until_s)
     return tuple(filterfalse(Holding.opened(ws.root, ws.installed).is_as_held, wrote))
-
-
-def _is_left_out(path: str, scan: Scan) -> bool:
-    """Whether a file is in a folder outside snapshots, because it can be made again."""
-    return any(scan.left_out.get(f"{folder}/") == CACHE for folder in parents(path))
 
 
 def restore_modes(taken: Seal, now: FolderStat) -> None:
