@@ -452,8 +452,9 @@ def confined(delta: Delta, wanted: frozenset[int]) -> bool:
     unused = (one for one in reported if _is_unused(one, names))
     lost = Counter(_proofs(old)) - Counter(_proofs(new))
     lost -= Counter(chain.from_iterable(map(_proofs, unused)))
-    adds_steps = sum(map(_is_step, after)) > sum(map(_is_step, before))
-    return bool(reported) and not (elsewhere or lost or adds_steps)
+    steps, earlier = (sum(map(_is_step, some)) for some in (after, before))
+    is_kept = not elsewhere and not lost
+    return bool(reported) and is_kept and steps <= earlier
 
 
 def _is_step(node: "Node") -> bool:

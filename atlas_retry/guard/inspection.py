@@ -36,11 +36,15 @@ def _in_the_tree(deltas: Sequence[Delta], change: Scene) -> Iterator[Ruling]:
         elif delta.path in case.ignored:
             yield Ruling(path=delta.path, mechanism="ignored by git: a green is confirmed without")
         elif reason := decides.decides(delta, change, gates):
-            refused = [r for r in sources.rulings(delta, change) if r.answer is Answer.REFUSED]
-            kept = grown.growth(delta, reason, change) or unneeded(delta, reason, change)
-            yield from refused or [kept or reason]
+            yield from _deciding(delta, reason, change)
         else:
             yield from _of_source(delta, change)
+
+
+def _deciding(delta: Delta, reason: Ruling, change: Scene) -> list[Ruling]:
+    refused = [r for r in sources.rulings(delta, change) if r.answer is Answer.REFUSED]
+    kept = grown.growth(delta, reason, change) or unneeded(delta, reason, change)
+    return refused or [kept or reason]
 
 
 def _of_source(delta: Delta, change: Scene) -> Iterator[Ruling]:

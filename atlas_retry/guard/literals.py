@@ -164,9 +164,7 @@ def _failing_tests(scene: Scene) -> tuple[list[str], ...]:
     named = decides.reached([result.command for result in runs], scene).scripts
     paths = {*named, *(one.path or "" for one in problems), *(path for path, _ in scene.printed)}
     names = set(map(places.name, paths))
-    tests = [
-        path for path in scene.old_paths if places.name(path) in names and places.is_test(path)
-    ]
+    tests = [path for path in filter(places.is_test, scene.old_paths) if places.name(path) in names]
     if runs and not tests:
         sources = filter(places.is_source, scene.changed)
         users = (decides.importing(path, scene, scene.old_text) for path in sources)

@@ -206,13 +206,11 @@ def _removed(delta: Delta, scene: Scene) -> Iterator[Seen]:
     old = definitions(delta.path, delta.before or b"")
     if len(definitions(delta.path, delta.after or b"")) >= len(old):
         return
-    sources = [other for other in scene.deltas if places.is_source(other.path)]
+    sources = (other for other in scene.deltas if places.is_source(other.path))
     now = chain.from_iterable(definitions(one.path, one.after or b"") for one in sources)
-    defined = {scope.name for scope in now}
-    for scope in old:
-        public = not scope.name.startswith("_") and scope.kind in ("function", "class")
-        if public and scope.name not in defined:
-            yield None, f"`{scope.name}` was removed"
+    gone = {scope.name for scope in old if scope.kind in ("function", "class")}
+    names = sorted(gone.difference(scope.name for scope in now))
+    yield from ((None, f"`{name}` was removed") for name in names if name[0] != "_")
 
 
 _ANY_ERROR = regex(r"^(with_item|except_clause|catch_clause|rescue|catch_block)$")
@@ -301,15 +299,21 @@ _VARYING = regex(r"[{}$%*?<>\s]")
 def _tests_read(delta: Delta, scene: Scene) -> Iterator[Seen]:
     """Paths of tests or of their expected data that a source newly names."""
     for number, line in delta.added_lines:
-        if case.REMARK.match(line) and "go:embed" not in line:
-            continue
-        texts = ["".join(groups) for groups in _PATH.findall(line)]
-        # single or joined, up to what varies
-        fixed = ((_VARYING.split(text)[0], text) for text in (*texts, "/".join(texts)))
-        folders = {one if one == text else one.rpartition("/")[0] for one, text in fixed}
-        paths = (posixpath.normpath(folder).lstrip("./") for folder in sorted(folders))
-        named = [path for path in paths if places.is_test(path) and _is_news(path, delta, scene)]
-        yield from ((number, f"names {path}, by which it is judged") for path in sorted(named)[:1])
+        if not case.REMARK.match(line) or "go:embed" in line:
+            paths = filter(places.is_test, _paths_in(line))
+            named = [path for path in paths if _is_news(path, delta, scene)]
+            yield from ((number, f"names {path}, by which it is judged") for path in named[:1])
+
+
+def _paths_in(line: str) -> list[str]:
+    """The fixed parts of possible paths from the strings of a line, single or joined."""
+    texts = ["".join(groups) for groups in _PATH.findall(line)]
+    paths = set()
+    for text in (*texts, "/".join(texts)):
+        fixed = _VARYING.split(text)[0]
+        folder = fixed.rpartition("/")[0] if fixed != text else fixed
+        paths.add(posixpath.normpath(folder).lstrip("./"))
+    return sorted(paths)
 
 
 def _is_news(path: str, delta: Delta, scene: Scene) -> bool:

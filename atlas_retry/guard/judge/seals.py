@@ -239,16 +239,10 @@ def compared(taken: Seal, scan: Scan | None = None) -> Moved:
     new = {path for path in of_turns if not scan.is_visible(path)}
     there, holding = _installed_before(taken), Holding.opened(taken.root, taken.held)
     old = _changed((path for path in installed if path not in new), taken, holding)
-    now = _tools(dict(outside.programs(taken.gates, taken.root, taken.environ)), taken.root)
-    gone = [name for name in taken.tools if now.get(name) != taken.tools[name]]
-    tools = tuple(Tool(name=name, path=now[name][0] if name in now else "") for name in gone)
+    tools = tuple(_moved_tools(taken))
     held = _held(old, tools, taken, holding)
     watched = _watched(taken.root, taken.environ, taken.linked, taken.links)
     watched |= _digests(taken.shared)
-    # reading a repository changes some facts about it
-    facts = ((path, _facts(taken.root / path, taken.environ)) for path in was.nested)
-    moved_facts = ((path, differing(taken.nested[path], now)) for path, now in facts)
-    nested = (path for path, moved in moved_facts if moved - INNOCENT_FACTS)
     beside = sorted(differing(taken.watched, watched))
     moved = map(os.path.split, beside)
     return Moved(
@@ -259,11 +253,24 @@ def compared(taken: Seal, scan: Scan | None = None) -> Moved:
         restorable=held | ({*old} - {*there}),
         added=frozenset({*beside, *old}.difference(taken.watched, there)),
         unseen=(*caches, *sorted(new), *sorted(differing(was.ignored, look.ignored))),
-        nested=tuple(nested),
+        nested=tuple(path for path in was.nested if _has_moved(path, taken)),
         hiding=tuple(path for path in look.nested if path not in was.nested),
         modes=tuple(path for path in look.modes if _has_other_mode(path, was, look)),
         look=look,
     )
+
+
+def _moved_tools(taken: Seal) -> Iterator[Tool]:
+    now = _tools(dict(outside.programs(taken.gates, taken.root, taken.environ)), taken.root)
+    for name, was in taken.tools.items():
+        if now.get(name) != was:
+            yield Tool(name=name, path=now[name][0] if name in now else "")
+
+
+def _has_moved(path: str, taken: Seal) -> bool:
+    """Whether a repository inside has changed, ignoring what reading it changes."""
+    was, now = taken.nested[path], _facts(taken.root / path, taken.environ)
+    return not INNOCENT_FACTS.issuperset(differing(was, now))
 
 
 def _held(
