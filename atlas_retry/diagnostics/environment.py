@@ -132,6 +132,15 @@ DISTRIBUTIONS = {
 case with hyphens."""
 
 
+_OWN_MODULE = regex(r"(?:^|ModuleNotFoundError: )No module named '(\w+)'$", re.MULTILINE)
+_TARGET = regex(
+    r"^\s{0,20}= help: consider downloading the target with `(rustup target add (\S+))`$"
+)
+_UNSTABLE = "may not be used on the stable release channel"
+_CONDITION = regex(r"\s{0,9}\d{1,7}\s{0,9}\|\s{0,9}#!\[cfg_attr\(")
+_REFUSED = regex(r"[Cc]onnection ?refused|\bECONNREFUSED\b|could not connect to server")
+
+
 class _Ecosystem(NamedTuple):
     pattern: re.Pattern[str]
     names: Callable[[str], tuple[str, ...]]
@@ -157,19 +166,6 @@ _ECOSYSTEMS = (
 )
 
 
-class _Failed(NamedTuple):
-    """A command that failed, and the errors that were read."""
-
-    output: ToolOutput
-    log: Log
-    errors: Sequence[Diagnostic]
-
-    @property
-    def texts(self) -> Sequence[str]:
-        """The messages of the errors; without any, every line."""
-        return [error.message for error in self.errors] or self.log.lines
-
-
 def not_installed(
     output: ToolOutput, log: Log, errors: Sequence[Diagnostic], tools: frozenset[str]
 ) -> NotInstalled | None:
@@ -177,163 +173,24 @@ def not_installed(
 
     `tools` are programs that are never modules of a project.
     """
-    failed = _Failed(output, log, errors)
-    missing = next(filter(None, (find(failed) for find in _FINDERS)), None)
-    if missing or any(error.test_id for error in errors):
-        return missing
-    return _program(output, log, tools)
+    failed = _Failed(output, log, errors, tools)
+    certain_first = (
+        failed.stubs,
+        failed.toolchain,
+        failed.old_toolchain,
+        failed.undelivered,
+        failed.own_package,
+        failed.service,
+    )
+    for find in certain_first:
+        if missing := find():
+            return missing
+    return None if any(error.test_id for error in errors) else failed.program()
 
 
 def missing_program(text: str) -> str | None:
     """The line of a shell about a missing program; None if there is none."""
     return next((line for line in text.splitlines() if _NOT_FOUND.match(line)), None)
-
-
-def _stubs(failed: _Failed) -> NotInstalled | None:
-    names = dict.fromkeys(m["name"] for e in failed.errors if (m := _STUBS.match(e.message)))
-    if not names:
-        return None
-    found = filter(None, map(_STUBS_HINT.search, failed.log.lines))
-    missing = f"the type stubs of {', '.join(names)} are not installed"
-    command = " && ".join(dict.fromkeys(hint["line"] for hint in found)) or None
-    return NotInstalled(sentence=f"{missing}: {command}" if command else missing, command=command)
-
-
-def _undelivered(failed: _Failed) -> NotInstalled | None:
-    """The declared packages that are not installed."""
-    for ecosystem in _ECOSYSTEMS:
-        if asked := _asked_for(ecosystem, failed):
-            declared = failed.output.declared()
-            how = ecosystem.install(declared) or f"python -m pip install {' '.join(asked)}"
-            are = "is" if len(asked) == 1 else "are"
-            missing_ones = f"{', '.join(asked)} {are} declared by the project, but not installed"
-            return NotInstalled(sentence=f"{missing_ones}: {how}", command=how)
-    return None
-
-
-def _asked_for(ecosystem: _Ecosystem, failed: _Failed) -> list[str]:
-    """The declared packages that have a module which a text misses."""
-    found = chain.from_iterable(map(ecosystem.pattern.finditer, failed.texts))
-    modules = [*dict.fromkeys(next(filter(None, match.groups())) for match in found)]
-    if not modules:  # what is declared is read only if something is missing
-        return []
-    own = failed.output.project_names()
-    names = chain.from_iterable(ecosystem.names(module) for module in modules if module not in own)
-    declared = ecosystem.declared(failed.output.declared())
-    return [name for name in dict.fromkeys(names) if name in declared]
-
-
-_OWN_MODULE = regex(r"(?:^|ModuleNotFoundError: )No module named '(\w+)'$", re.MULTILINE)
-
-
-def _own_package(failed: _Failed) -> NotInstalled | None:
-    """The project's own package if its files are there, and nothing fails but its import."""
-    found = [match[1] for match in filter(None, map(_OWN_MODULE.search, failed.texts))]
-    is_mixed = len(found) < len(failed.errors)
-    if not found or is_mixed or not failed.output.declared().own.issuperset(found):
-        return None
-    names = ", ".join(dict.fromkeys(found))
-    how = failed.output.declared().install_python or "python -m pip install -e ."
-    return NotInstalled(
-        sentence=f"{names}, the project's own package, is not installed: {how}", command=how
-    )
-
-
-_TARGET = regex(
-    r"^\s{0,20}= help: consider downloading the target with `(rustup target add (\S+))`$"
-)
-_UNSTABLE = "may not be used on the stable release channel"
-_CONDITION = regex(r"\s{0,9}\d{1,7}\s{0,9}\|\s{0,9}#!\[cfg_attr\(")
-
-
-def _toolchain(failed: _Failed) -> NotInstalled | None:
-    """The target or the toolchain that Rust asks for."""
-    for asked in filter(None, map(_TARGET.match, failed.log.lines)):
-        command, name = asked.groups()
-        return NotInstalled(
-            sentence=f"the target {name} is not installed: {command}", command=command
-        )
-    # a feature that the code always uses can be removed by an edit
-    is_unstable = failed.errors and all(_UNSTABLE in error.message for error in failed.errors)
-    if is_unstable and any(map(_CONDITION.match, failed.log.lines)):
-        return NotInstalled(sentence="these features need Rust's nightly toolchain")
-    return None
-
-
-def _outdated(failed: _Failed) -> NotInstalled | None:
-    """The toolchain that is missing or too old; tests may print such words, if not all of them."""
-    tests = [error.message for error in failed.errors if error.test_id]
-    said = [outdated(text.splitlines()) for text in tests] or [outdated(failed.log.lines)]
-    return said[0] if all(said) else None
-
-
-_REFUSED = regex(r"[Cc]onnection ?refused|\bECONNREFUSED\b|could not connect to server")
-
-
-def _service(failed: _Failed) -> NotInstalled | None:
-    """The service of CI that nothing answers for here, if nothing else fails than to reach it."""
-    refused = [*filter(_REFUSED.search, failed.texts)]
-    if not refused or len(refused) < len(failed.errors):
-        return None
-    asked = set(re.findall(r"(?:\bport |:)(\d{2,5})\b", "\n".join(refused)))
-    for port, image in failed.output.declared().services:
-        if not asked or str(port) in asked:
-            command = f"docker run -d -p {port}:{port} {image}"
-            said = f"nothing listens on port {port}, where CI starts {image}: start it"
-            return NotInstalled(sentence=f"{said} ({command})", command=command)
-    return None
-
-
-_FINDERS: tuple[Callable[[_Failed], NotInstalled | None], ...] = (
-    _stubs,
-    _toolchain,
-    _outdated,
-    _undelivered,
-    _own_package,
-    _service,
-)
-"""What may be missing, the most certain first."""
-
-
-def _program(output: ToolOutput, log: Log, tools: frozenset[str]) -> NotInstalled | None:
-    line_of_shell = ""
-    for line in log.lines:
-        if match := _PROGRAM.match(line):
-            return _get(next(filter(None, match.groups())), output.declared())
-        if missing := _module_asked(line, output, tools) or _plugin_asked(line, output):
-            return missing
-        if _NOT_FOUND.match(line):
-            line_of_shell = line.strip()
-        if _STATUS_127.match(line):
-            said = line_of_shell or line.strip()
-            return NotInstalled(sentence=f"a command was not found ({said}): install it")
-    return None
-
-
-def _module_asked(line: str, output: ToolOutput, tools: frozenset[str]) -> NotInstalled | None:
-    """The tool that an interpreter was asked to run by its module.
-
-    It is one if the gate runs it so, or if it is known or declared.
-    """
-    match = _INTERPRETER.match(line)
-    if not match or match["name"] in output.project_names():
-        return None
-    name = match["name"]
-    is_tool = name in tools or f" -m {name} " in f"{output.command} "
-    if not is_tool and output.declared().python.isdisjoint(_distributions(name)):
-        return None
-    command = f"{shlex.quote(match['python'])} -m pip install {name}"
-    return NotInstalled(sentence=f"{name} is not installed: {command}", command=command)
-
-
-def _plugin_asked(line: str, output: ToolOutput) -> NotInstalled | None:
-    """The plugin of pytest that an option needs."""
-    match = _PLUGINS_OPTION.match(line)
-    if not match or match[1] not in _PLUGINS:
-        return None
-    plugin = _PLUGINS[match[1]]
-    command = output.declared().install_python or f"python -m pip install {plugin}"
-    return NotInstalled(sentence=f"{plugin} is not installed: {command}", command=command)
 
 
 def _get(program: str, declared: Declared) -> NotInstalled:
@@ -351,3 +208,137 @@ def _get(program: str, declared: Declared) -> NotInstalled:
     return NotInstalled(
         sentence=f"the command {program} was not found: install it{how}", command=command
     )
+
+
+class _Failed(NamedTuple):
+    """A command that failed, and the errors that were read."""
+
+    output: ToolOutput
+    log: Log
+    errors: Sequence[Diagnostic]
+    tools: frozenset[str]
+    """Programs that are never modules of a project."""
+
+    @property
+    def texts(self) -> Sequence[str]:
+        """The messages of the errors; without any, every line."""
+        return [error.message for error in self.errors] or self.log.lines
+
+    def stubs(self) -> NotInstalled | None:
+        names = dict.fromkeys(m["name"] for e in self.errors if (m := _STUBS.match(e.message)))
+        if not names:
+            return None
+        found = filter(None, map(_STUBS_HINT.search, self.log.lines))
+        missing = f"the type stubs of {', '.join(names)} are not installed"
+        command = " && ".join(dict.fromkeys(hint["line"] for hint in found)) or None
+        return NotInstalled(
+            sentence=f"{missing}: {command}" if command else missing, command=command
+        )
+
+    def toolchain(self) -> NotInstalled | None:
+        """The target or the toolchain that Rust asks for."""
+        for asked in filter(None, map(_TARGET.match, self.log.lines)):
+            command, name = asked.groups()
+            return NotInstalled(
+                sentence=f"the target {name} is not installed: {command}", command=command
+            )
+        # a feature that the code always uses can be removed by an edit
+        is_unstable = self.errors and all(_UNSTABLE in error.message for error in self.errors)
+        if is_unstable and any(map(_CONDITION.match, self.log.lines)):
+            return NotInstalled(sentence="these features need Rust's nightly toolchain")
+        return None
+
+    def old_toolchain(self) -> NotInstalled | None:
+        """The toolchain that is missing or too old; some tests may print such words, not all."""
+        tests = [error.message for error in self.errors if error.test_id]
+        said = [outdated(text.splitlines()) for text in tests] or [outdated(self.log.lines)]
+        return said[0] if all(said) else None
+
+    def undelivered(self) -> NotInstalled | None:
+        """The declared packages that are not installed."""
+        for ecosystem in _ECOSYSTEMS:
+            if asked := self._asked_for(ecosystem):
+                declared = self.output.declared()
+                how = ecosystem.install(declared) or f"python -m pip install {' '.join(asked)}"
+                are = "is" if len(asked) == 1 else "are"
+                missing_ones = (
+                    f"{', '.join(asked)} {are} declared by the project, but not installed"
+                )
+                return NotInstalled(sentence=f"{missing_ones}: {how}", command=how)
+        return None
+
+    def _asked_for(self, ecosystem: _Ecosystem) -> list[str]:
+        """The declared packages that have a module which a text misses."""
+        found = chain.from_iterable(map(ecosystem.pattern.finditer, self.texts))
+        modules = [*dict.fromkeys(next(filter(None, match.groups())) for match in found)]
+        if not modules:  # what is declared is read only if something is missing
+            return []
+        own = self.output.project_names()
+        names = chain.from_iterable(
+            ecosystem.names(module) for module in modules if module not in own
+        )
+        declared = ecosystem.declared(self.output.declared())
+        return [name for name in dict.fromkeys(names) if name in declared]
+
+    def own_package(self) -> NotInstalled | None:
+        """The project's own package if its files are there, and nothing fails but its import."""
+        found = [match[1] for match in filter(None, map(_OWN_MODULE.search, self.texts))]
+        is_mixed = len(found) < len(self.errors)
+        if not found or is_mixed or not self.output.declared().own.issuperset(found):
+            return None
+        names = ", ".join(dict.fromkeys(found))
+        how = self.output.declared().install_python or "python -m pip install -e ."
+        return NotInstalled(
+            sentence=f"{names}, the project's own package, is not installed: {how}", command=how
+        )
+
+    def service(self) -> NotInstalled | None:
+        """The service of CI that nothing answers for here, if nothing fails but to reach it."""
+        refused = [*filter(_REFUSED.search, self.texts)]
+        if not refused or len(refused) < len(self.errors):
+            return None
+        asked = set(re.findall(r"(?:\bport |:)(\d{2,5})\b", "\n".join(refused)))
+        for port, image in self.output.declared().services:
+            if not asked or str(port) in asked:
+                command = f"docker run -d -p {port}:{port} {image}"
+                said = f"nothing listens on port {port}, where CI starts {image}: start it"
+                return NotInstalled(sentence=f"{said} ({command})", command=command)
+        return None
+
+    def program(self) -> NotInstalled | None:
+        line_of_shell = ""
+        for line in self.log.lines:
+            if match := _PROGRAM.match(line):
+                return _get(next(filter(None, match.groups())), self.output.declared())
+            if missing := self._module_asked(line) or self._plugin_asked(line):
+                return missing
+            if _NOT_FOUND.match(line):
+                line_of_shell = line.strip()
+            if _STATUS_127.match(line):
+                said = line_of_shell or line.strip()
+                return NotInstalled(sentence=f"a command was not found ({said}): install it")
+        return None
+
+    def _module_asked(self, line: str) -> NotInstalled | None:
+        """The tool that an interpreter was asked to run by its module.
+
+        It is one if the gate runs it so, or if it is known or declared.
+        """
+        match = _INTERPRETER.match(line)
+        if not match or match["name"] in self.output.project_names():
+            return None
+        name = match["name"]
+        is_tool = name in self.tools or f" -m {name} " in f"{self.output.command} "
+        if not is_tool and self.output.declared().python.isdisjoint(_distributions(name)):
+            return None
+        command = f"{shlex.quote(match['python'])} -m pip install {name}"
+        return NotInstalled(sentence=f"{name} is not installed: {command}", command=command)
+
+    def _plugin_asked(self, line: str) -> NotInstalled | None:
+        """The plugin of pytest that an option needs."""
+        match = _PLUGINS_OPTION.match(line)
+        if not match or match[1] not in _PLUGINS:
+            return None
+        plugin = _PLUGINS[match[1]]
+        command = self.output.declared().install_python or f"python -m pip install {plugin}"
+        return NotInstalled(sentence=f"{plugin} is not installed: {command}", command=command)
