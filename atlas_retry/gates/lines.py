@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from importlib import import_module
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -82,9 +81,6 @@ class _Watch(Struct, kw_only=True):
         gate = self.jobs[index].gate
         shown = redact(clean(last_line), self.plan.secrets)
         self.emit(GateProgress(gate=gate.name, last_line=shown, elapsed_s=elapsed_s))
-        if gate.kind is Kind.TEST:
-            # its output is always parsed; importing the parsers while it runs costs no time
-            import_module("atlas_retry.diagnostics")
 
     def ended(self, index: int, completed: Completed) -> None:
         job = self.jobs[index]

@@ -5,6 +5,8 @@ from contextlib import suppress
 
 from msgspec.structs import replace
 
+from atlas_retry.diagnostics.counting import shares_problem
+from atlas_retry.diagnostics.selecting import reproducing
 from atlas_retry.errors import AtlasError
 from atlas_retry.events import GateFinished, GateRanAgain, Notice
 from atlas_retry.gates.files import can_run
@@ -52,8 +54,6 @@ def still_failing(state: ValidationState, order: Sequence[int]) -> dict[int, Gat
 def _fails_again(result: GateResult, before: GateResult) -> bool:
     if result.success or result.status is Status.TIMED_OUT:
         return not result.success
-    from atlas_retry.diagnostics.counting import shares_problem
-
     return shares_problem(result, before)
 
 
@@ -161,9 +161,6 @@ def _fails_in_part(state: ValidationState, number: int) -> bool:
         return False
     if traces and traces(result):
         return True
-    from atlas_retry.diagnostics.counting import shares_problem
-    from atlas_retry.diagnostics.selecting import reproducing
-
     line = gate.recheck
     if not can_run(gate, gate.recheck, state.plan.scope):
         tests = (reproducing(result, test) for test in result.diagnostics if test.test_id)

@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from atlas_retry.diagnostics import Declared, Findings, ToolOutput, diagnose, missing_program
+from atlas_retry.diagnostics.paths import ToolPaths
 from atlas_retry.errors import near
 from atlas_retry.events import seconds_of
 from atlas_retry.gates.logs import logged
@@ -29,10 +30,6 @@ from atlas_retry.process import Completed, Ended
 from atlas_retry.reading import read_file, read_text
 from atlas_retry.text.redaction import clean, redact
 from atlas_retry.text.units import counted
-
-if TYPE_CHECKING:
-    from atlas_retry.diagnostics import Declared, Findings
-
 
 LISTEN_S = 0.2
 _LOST = "is the exit code lost in a pipe? (`set -o pipefail`, or `exit_code: trust` on the gate)"
@@ -67,8 +64,16 @@ def result_of(gate: Gate, completed: Completed, reading: OutputContext) -> GateR
     stderr = redact(clean(completed.stderr.text), reading.secrets)
     findings = _findings(gate, completed, reading, stdout, stderr)
     broken = _why_broken(gate, completed, stderr, findings)
-    status = _status(gate, completed, findings, broken)
-    log_dir, left = completed.command.log_dir, ", ".join(completed.survivors)
+    status = Status.FAILED
+    if broken:
+        status = Status.BROKEN
+    elif completed.ended in (Ended.TIMED_OUT, Ended.IDLE):
+        status = Status.TIMED_OUT
+    elif gate.kind is Kind.TEST and findings.vacuous:
+        status = Status.VACUOUS
+    elif completed.exit_code == 0 and not findings.counted:
+        status = Status.PASSED
+    log_dir = completed.command.log_dir
     return GateResult(
         name=gate.name,
         kind=gate.kind,
@@ -84,25 +89,23 @@ def result_of(gate: Gate, completed: Completed, reading: OutputContext) -> GateR
         log_path=str(log_dir) if log_dir and log_dir.is_dir() else None,
         duration_ms=round(completed.duration_s * 1000),
         error=_error(status, completed, findings, broken),
-        remedy=findings.not_installed.command
-        if broken and findings and findings.not_installed
-        else None,
+        remedy=findings.not_installed.command if broken and findings.not_installed else None,
         started_at=completed.started_at,
         completed_at=completed.completed_at,
-        diagnostics=_anchored(findings.diagnostics, reading.root) if findings else (),
-        beyond=findings.beyond if findings else 0,
-        at_least=bool(findings and findings.cut),
-        notes=tuple(_notes(gate, findings, left)),
+        diagnostics=_anchored(findings.diagnostics, reading.root),
+        beyond=findings.beyond,
+        at_least=findings.cut,
+        notes=tuple(_notes(gate, findings, completed.survivors)),
         triage=_triage(status, findings),
     )
 
 
-def _notes(gate: Gate, findings: "Findings | None", left: str) -> Iterator[str]:
+def _notes(gate: Gate, findings: Findings, left: Sequence[str]) -> Iterator[str]:
     if gate.cannot_fail:
         yield f"optional: `{gate.cannot_fail}` makes it exit with 0 whatever it finds"
     if left:
-        yield f"processes still running after its end were stopped: {left}"
-    if gate.report and findings and findings.unknown_report:
+        yield f"processes still running after its end were stopped: {', '.join(left)}"
+    if gate.report and findings.unknown_report:
         kind = findings.unknown_report
         yield f"{gate.report.path} is {kind}, which atlas does not read: only the output counts"
 
@@ -137,14 +140,10 @@ def changing(
 
 def with_diagnostics(result: GateResult, reading: OutputContext) -> GateResult:
     """A result that another runner recorded, with its output parsed."""
-    from atlas_retry.diagnostics import ToolOutput, diagnose
-
     if result.success or any(d.fingerprint for d in result.diagnostics):
         return result
     layout, root, holds = Layout(reading.root), str(reading.root), partial(_holds, reading.root)
     if result.diagnostics:  # from a machine-readable format
-        from atlas_retry.diagnostics.paths import ToolPaths
-
         paths = ToolPaths(root=root, holds=holds, endings=layout.endings)
         placed = tuple(map(paths.placed, result.diagnostics))
         return replace(result, diagnostics=_anchored(placed, reading.root))
@@ -179,13 +178,11 @@ def with_diagnostics(result: GateResult, reading: OutputContext) -> GateResult:
 
 def _findings(
     gate: Gate, completed: Completed, reading: OutputContext, stdout: str, stderr: str
-) -> "Findings | None":
-    """Findings in the tool's output; None if it passed and is not a test gate with output."""
-    from atlas_retry.diagnostics import ToolOutput, diagnose
-
+) -> Findings:
+    """Findings in the tool's output; none if it passed and is not a test gate with output."""
     silent = not (stdout or stderr or gate.report)
     if completed.exit_code == 0 and (gate.kind is not Kind.TEST or silent):
-        return None
+        return Findings()
 
     layout = Layout(reading.root)
     output = ToolOutput(
@@ -247,7 +244,7 @@ def _project_names(root: Path, cwd: str = ".") -> frozenset[str]:
     return frozenset(names | {str(own).replace("-", "_").lower()})
 
 
-def _declared(root: Path, cwd: str) -> "Declared":
+def _declared(root: Path, cwd: str) -> Declared:
     from atlas_retry.config.init.dependencies import declared
 
     found = declared(root, cwd)
@@ -304,19 +301,15 @@ def _anchored(diagnostics: tuple[Diagnostic, ...], root: Path) -> tuple[Diagnost
     return anchor(diagnostics, source_tree(root).read)
 
 
-def _why_broken(
-    gate: Gate, completed: Completed, stderr: str, findings: "Findings | None"
-) -> str | None:
+def _why_broken(gate: Gate, completed: Completed, stderr: str, findings: Findings) -> str | None:
     if completed.ended is Ended.NOT_STARTED:
         return completed.error or "it could not be started"
-    if findings and findings.not_installed:
+    if findings.not_installed:
         return findings.not_installed.sentence
     if completed.exit_code not in (NOT_FOUND, CANNOT_EXECUTE):
         return None
 
     last = stderr.strip().rpartition("\n")[2]
-    from atlas_retry.diagnostics import missing_program
-
     what = missing_program(stderr) or last or f"of `{redact(gate.run)}`"
     if completed.exit_code == NOT_FOUND:
         if not what.endswith("not found"):
@@ -333,21 +326,8 @@ def _programs() -> Iterator[str]:
             yield from os.listdir(folder)  # noqa: PTH208 - thousands of names, no paths
 
 
-def _status(
-    gate: Gate, completed: Completed, findings: "Findings | None", broken: str | None
-) -> Status:
-    if broken:
-        return Status.BROKEN
-    if completed.ended in (Ended.TIMED_OUT, Ended.IDLE):
-        return Status.TIMED_OUT
-    if gate.kind is Kind.TEST and findings and findings.vacuous:
-        return Status.VACUOUS
-    is_lost = bool(findings and findings.counted)
-    return Status.PASSED if completed.exit_code == 0 and not is_lost else Status.FAILED
-
-
 def _error(
-    status: Status, completed: Completed, findings: "Findings | None", broken: str | None
+    status: Status, completed: Completed, findings: Findings, broken: str | None
 ) -> str | None:
     if status is Status.PASSED:
         return None
@@ -355,22 +335,22 @@ def _error(
         return "no test ran"
     if broken or completed.error:
         return broken or completed.error
-    if findings and findings.counted:
+    if findings.counted:
         return f"exit code 0, but it reports {findings.counted}: {_LOST}"
-    count = sum(d.count for d in findings.diagnostics) + findings.beyond if findings else 0
-    least = "at least " if findings and findings.cut else ""
+    count = sum(d.count for d in findings.diagnostics) + findings.beyond
+    least = "at least " if findings.cut else ""
     problems = f", {least}{counted(count, 'problem')}" if count else ""
     return f"exit code {completed.exit_code}{problems}"
 
 
-def _triage(status: Status, findings: "Findings | None") -> str | None:
+def _triage(status: Status, findings: Findings) -> str | None:
     """Cause of the failure, known before any money is spent."""
     if status is Status.PASSED:
         return None
     if status is Status.VACUOUS:
         return "vacuous"
-    if findings and findings.counted and not findings.diagnostics:
+    if findings.counted and not findings.diagnostics:
         return "exit-code"
-    if status is Status.BROKEN or (findings and findings.environment):
+    if status is Status.BROKEN or findings.environment:
         return "environment"
-    return "threshold" if findings and findings.threshold else "code"
+    return "threshold" if findings.threshold else "code"
