@@ -98,16 +98,18 @@ def scan(
     *,
     avoid: Path | None = None,
     enter: Callable[[str], bool] = lambda _: True,
+    last: Mapping[str, Stat] = {},
 ) -> Scan:
     """Walk the work tree, following no link and entering no git directory.
 
     Without a listing nothing counts as ignored. `avoid` is an absolute folder to skip; `enter` says
     whether to visit a folder. Folders come before their content, so that files near the root are
-    held first if there are too many ignored files.
+    held first if there are too many ignored files. `last` are files of an earlier walk: the two
+    share in memory what is equal.
     """
     inside = avoid is not None and avoid.is_relative_to(root)
     apart = avoid.relative_to(root).as_posix() if avoid and inside else None
-    walk = _Walk(f"{root}/", listing, lambda folder: folder != apart and enter(folder))
+    walk = _Walk(f"{root}/", listing, lambda folder: folder != apart and enter(folder), last)
     waiting = deque([_Folder(prefix="")])
     while waiting:
         waiting.extend(walk.visit(waiting.popleft()))
@@ -123,12 +125,17 @@ class _Walk:
     """One walk. What git sees in a nested repository is known on entry."""
 
     def __init__(
-        self, base: str, listing: Listing | None, is_wanted: Callable[[str], bool]
+        self,
+        base: str,
+        listing: Listing | None,
+        is_wanted: Callable[[str], bool],
+        last: Mapping[str, Stat],
     ) -> None:
         self.scan = Scan()
         self._base = base
         self._listing = listing
         self._is_wanted = is_wanted
+        self._last = last
         self._seen: set[str] = set()
         self._with_seen: set[str] = set()
         """The folders above what git sees."""
@@ -207,7 +214,8 @@ class _Walk:
         if ignored:
             scan.ignored_bytes += status.st_size
             scan.ignored.add(path)
-        scan.files[sys.intern(path)] = stat_of(status)
+        seen, was = stat_of(status), self._last.get(path)
+        scan.files[sys.intern(path)] = was if was == seen else seen
         _note_attributes(path, status, status.st_nlink, scan)
 
     def _entered(self, path: str, above: _Folder) -> Iterator[_Folder]:
@@ -270,9 +278,10 @@ def _why_not_hold(status: os.stat_result, scan: Scan, *, ignored: bool) -> str |
     return None
 
 
-def look_over(ws: Workspace) -> Scan:
-    """Walk the whole work tree. Raises WorkspaceError."""
-    return scan(ws.root, listing(ws.root, ws.environ, _without(ws)), avoid=ws.state)
+def look_over(ws: Workspace, last: Mapping[str, Stat] = {}) -> Scan:
+    """Walk the whole work tree; `last` as in `scan`. Raises WorkspaceError."""
+    there = listing(ws.root, ws.environ, _without(ws))
+    return scan(ws.root, there, avoid=ws.state, last=last)
 
 
 def listing(root: Path, env: Mapping[str, str], spare: Mapping[str, str] | None = None) -> Listing:

@@ -105,7 +105,7 @@ class Tracker:
         now_s = time.monotonic()
         if self._scan is None or process.started() != self._started or now_s > self._until_s:
             self._started = process.started()
-            self._scan = look_over(self.ws)
+            self._scan = look_over(self.ws, self._scan.files if self._scan else {})
             took_s = time.monotonic() - now_s
             self._until_s = now_s + max(MAX_AGE_S, MAX_WALKS * took_s)
         return self._scan
