@@ -237,6 +237,10 @@ PARTS = [
     ("constraints.txt", "a==2\n", "a==1\n", "`a==2`"),
 ]  # fmt: skip
 OWN = [
+    ("package.json", '{"repository": "http://a"}', '{"repository": "https://a/b.git"}'),
+    ("Cargo.toml", "[package]\nrepository = 'https://a'\n", "[package]\nrepository = 'https://b'\n"),
+    ("pyproject.toml", "[project.urls]\nDocs = 'https://a'\n", "[project.urls]\nDocs = 'https://b'\n"),
+    ("setup.cfg", "[metadata]\nurl = https://a\n", "[metadata]\nurl = https://b\n"),
     ("pyproject.toml", "[project]\nversion = '1'\n", "[project]\nversion = '2'\n"),
     ("pyproject.toml", "[dependency-groups]\na = ['b']\n", "[dependency-groups]\na = ['b', 'c']\n"),
     *(("pyproject.toml", f"[tool.{tool}]\na = 1\n", f"[tool.{tool}]\na = 2\n")

@@ -100,7 +100,9 @@ def decisive(delta: Delta) -> list[Key] | None:
 
     def decides(key: Key) -> bool:
         is_added = key not in old and _is_addition(key)
-        return _redirects(old.get(key), new.get(key)) or (counts(key) and not is_added)
+        depends = name in BY_LINE or any(map(DEPENDS.search, key))
+        is_redirected = depends and _redirects(old.get(key), new.get(key))
+        return is_redirected or (counts(key) and not is_added)
 
     return [key for key in sorted(differing(old, new)) if decides(key)]
 
