@@ -111,3 +111,42 @@ def test_levels_and_words_are_no_sources(printed: str, message: str | None) -> N
     output = ToolOutput(command="make", exit_code=1, stdout=printed, root="/w")
     found = [d for d in diagnose(output).diagnostics if d.path]
     assert {d.message for d in found} == ({message} if message else set())
+
+
+PYTEST = (
+    "F                                                         [100%]\n"
+    "=================== FAILURES ===================\n"
+    "___________________ test_add ___________________\n\n"
+    "    def test_add():\n"
+    ">       assert add(1, 2) == 3\n"
+    "E       assert -1 == 3\n\n"
+    "tests/test_calc.py:6: AssertionError\n"
+    "=========== short test summary info ============\n"
+    "FAILED tests/test_calc.py::test_add - assert -1 == 3\n"
+    "1 failed in 0.01s\n"
+)
+TWINS = ("services/api/tests/test_calc.py", "services/web/tests/test_calc.py")
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        "=== {name}",
+        "Testing services/{name} ...",
+        "cd services/{name} && python -m pytest -q",
+        "+ (cd services/{name}; pytest -q)",
+        "rootdir: /w/services/{name}",
+    ],
+)
+def test_a_loop_over_folders_says_above_whose_file_is_meant(head: str) -> None:
+    printed = "".join(f"{head.format(name=name)}\n{PYTEST}" for name in ("api", "web"))
+    output = ToolOutput(
+        command="make test",
+        kind=Kind.TEST,
+        exit_code=2,
+        stdout=printed,
+        root="/w",
+        holds=TWINS.__contains__,
+        endings=lambda path: [file for file in TWINS if file.endswith(f"/{path}")],
+    )
+    assert [d.path for d in diagnose(output).diagnostics] == [*TWINS]

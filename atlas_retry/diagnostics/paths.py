@@ -1,7 +1,7 @@
 """Which files of the workspace a tool means by its paths. Reads no file."""
 
 import posixpath
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import PurePosixPath
 
 from msgspec import Struct
@@ -16,6 +16,11 @@ _UPWARDS = regex(r"^(?:\.\./)+")
 _DRIVE = regex(r"[A-Za-z]:(?=[\\/])")
 MAX_DROPPED = 12
 """Folders of another machine in front of the project's path."""
+_WORDS = regex(r"[\w@./-]+")
+MAX_WORDS = 8
+"""Words of a line that may name the folder of what is printed below it."""
+MAX_ABOVE = 2_000
+"""Lines above a problem in which that line is looked for."""
 
 
 class ToolPaths(Struct, frozen=True, kw_only=True):
@@ -28,6 +33,8 @@ class ToolPaths(Struct, frozen=True, kw_only=True):
     holds: Holds = no_file
     endings: Callable[[str], Sequence[str]] = no_files
     """Files of the workspace whose path ends so."""
+    above: Iterable[str] = ()
+    """Lines above the problem, the nearest first."""
 
     def relative(self, path: str) -> str:
         """The path relative to the root; a path outside it stays absolute."""
@@ -48,8 +55,22 @@ class ToolPaths(Struct, frozen=True, kw_only=True):
             return plain
         known = next(filter(self.holds, self._elsewhere(path, plain)), None)
         is_loose = not path.startswith(("/", "file://")) and not plain.startswith("../")
-        ending = self.endings(posixpath.normpath(plain)) if is_loose and known is None else ()
-        return known or (ending[0] if len(ending) == 1 else plain)
+        if known or not is_loose:
+            return known or plain
+        return self._ending(posixpath.normpath(plain)) or plain
+
+    def _ending(self, path: str) -> str | None:
+        """The file of the workspace that ends so; of several, that whose folder a line names.
+
+        It is the nearest line above that names one: a loop over folders prints `=== api`, or the
+        shell `cd services/api && pytest`.
+        """
+        files = self.endings(path)
+        if len(files) == 1:
+            return files[0]
+        folders = {f"/{file.removesuffix(path).rstrip('/')}": file for file in files}
+        named = (_named(line, folders) for line in (self.above if files else ()))
+        return next((folders[each[0]] for each in named if len(each) == 1), None)
 
     def _elsewhere(self, path: str, plain: str) -> list[str]:
         """Where the file of a path may be that is not where it says.
@@ -95,3 +116,15 @@ class ToolPaths(Struct, frozen=True, kw_only=True):
 
     def _belongs(self, path: str) -> bool:
         return inside(path) and not (self.root and path.startswith(("/", "../")))
+
+
+def _named(line: str, folders: Iterable[str]) -> list[str]:
+    """The folders of which a short line names the end, or a longer path."""
+    words = [f"/{word.strip('/')}" for word in _WORDS.findall(line)]
+    if len(words) > MAX_WORDS:
+        return []
+    return [
+        folder
+        for folder in folders
+        if any(folder.endswith(word) or word.endswith(folder) for word in words)
+    ]

@@ -17,7 +17,7 @@ from atlas_retry.diagnostics.environment import is_to_blame, not_installed
 from atlas_retry.diagnostics.failures import python, unittest
 from atlas_retry.diagnostics.go_log import go_test, go_text
 from atlas_retry.diagnostics.numbered_logs import ctest, phpunit, rspec
-from atlas_retry.diagnostics.paths import ToolPaths
+from atlas_retry.diagnostics.paths import MAX_ABOVE, ToolPaths
 from atlas_retry.diagnostics.places import Named, read_places
 from atlas_retry.diagnostics.pytest_log import pytest
 from atlas_retry.diagnostics.report_formats import kind_of, read_any, read_report
@@ -187,7 +187,13 @@ def _placed(
     index = bisect(sections, problem.first, key=lambda section: section.first) - 1
     if problem.first >= 0 and sections[index].folder is not None:
         cwd = inside_root(sections[index].folder, output.root, cwd)
-    paths = ToolPaths(root=output.root, cwd=cwd, holds=output.holds, endings=output.endings)
+    paths = ToolPaths(
+        root=output.root,
+        cwd=cwd,
+        holds=output.holds,
+        endings=output.endings,
+        above=[*reversed(log.lines[max(problem.first - MAX_ABOVE, 0) : max(problem.first, 0)])],
+    )
     d = problem.diagnostic
     lines = log.lines[problem.first : min(problem.last + 1, problem.first + _TEXT_LINES)]
     text = "" if problem.first < 0 else "\n".join(lines).rstrip("\n")
