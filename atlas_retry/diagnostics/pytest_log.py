@@ -203,53 +203,11 @@ def _rule(message: str) -> str | None:
 )
 def pytest(log: Log) -> list[Located]:
     """The failures with their tracebacks, what stops it before any test, and the summary."""
-    lines = log.lines
-    entries = entries_of(lines)
-    known = defaultdict(list)
+    entries = entries_of(log.lines)
+    titled = defaultdict(list)
     for entry in entries:
-        known[entry.title].append(entry)
-    end = summary_start(lines)
-    failures = [_failure(lines, first, last, known) for first, last in _blocks(lines, known, end)]
-    failures += _outside_tests(lines)
-    if not failures and not entries:  # only the progress of `-v` lists them: `--tb=no -rN`
-        listed = matching(lines, _VERBOSE).items()
-        entries = tuple(SummaryLine(at, "FAILED", line[1] or line[2], "") for at, line in listed)
-    return [*failures, *_only_listed(lines, failures, entries)]
-
-
-def _blocks(lines: Sequence[str], entries: Titled, end: int) -> Iterator[tuple[int, int]]:
-    """First and last line of each failure.
-
-    Captured output may itself be pytest's: after it, a heading counts only if it is in the
-    summary.
-    """
-    start: int | None = None
-    captured = False
-    for number in range(end):
-        line = lines[number]
-        if start is not None and _CAPTURED.match(line):
-            captured = True
-        is_title = _is_title(line, entries, captured=captured)
-        if not is_title and not _ends(line, captured=captured):
-            continue
-        if start is not None:
-            yield start, number - 1
-        start = number if is_title else None
-        captured = False
-    if start is not None:
-        yield start, end - 1
-
-
-def _is_title(line: str, entries: Titled, *, captured: bool) -> bool:
-    title = _TITLE.match(line)
-    if title is None or title[1].startswith("coverage: "):
-        return False
-    if not captured or not entries:
-        return True
-    stage = _STAGE.match(title[1])
-    if stage and stage[2]:
-        return any(entry.node == stage[3] for entry in entries.get("", ()))
-    return entry_for(stage[3] if stage else title[1], entries, frozenset()) is not None
+        titled[entry.title].append(entry)
+    return _PytestOutput(log.lines, entries, titled).problems()
 
 
 def _ends(line: str, *, captured: bool) -> bool:
@@ -257,96 +215,6 @@ def _ends(line: str, *, captured: bool) -> bool:
     if banner is None:
         return not captured and (line.startswith("!!!!") or _COUNTS.match(line) is not None)
     return not captured or banner[1] == "warnings summary"
-
-
-def _failure(lines: Sequence[str], first: int, last: int, entries: Titled) -> Located:
-    title = _TITLE.match(lines[first])
-    name = title[1] if title else ""
-    stage = _STAGE.match(name)
-    printed = above(lines[first + 1 : last + 1], _CAPTURED)
-    body = [line for line in printed if not _WORKER.match(line)]
-    diagnostic = explain(body)
-    if stage and stage[2]:
-        test_id: str | None = stage[3]
-    else:
-        paths = frozenset(frame.path for frame in diagnostic.frames)
-        test_id = _test_id(stage[3] if stage else name, entries, paths, diagnostic)
-    at = f"error at {stage[1]}: " if stage and stage[1] else ""
-    problem = replace(
-        diagnostic,
-        message=at + (diagnostic.message or name),
-        path=diagnostic.path or (test_id or "").partition("::")[0] or None,
-        test_id=test_id,
-    )
-    return Located(problem, first, last)
-
-
-def _test_id(
-    name: str, entries: Titled, paths: frozenset[str], diagnostic: Diagnostic
-) -> str | None:
-    crashed = _CRASHED.search(diagnostic.message)
-    if crashed:
-        return crashed[1]
-    entry = entry_for(name, entries, paths)
-    if entry is not None:
-        return entry.node
-    if not diagnostic.frames:
-        return None
-    plain, bracket, parameters = name.partition("[")
-    return f"{diagnostic.frames[0].path}::{plain.replace('.', '::')}{bracket}{parameters}"
-
-
-def _outside_tests(lines: Sequence[str]) -> Iterator[Located]:
-    """Errors that stop pytest before any test: usage, failing conftest, internal crash."""
-    for number, usage in matching(lines, _USAGE).items():
-        problem = Diagnostic(tool="pytest", rule_id="usage", message=usage[1])
-        yield Located(problem, number, number)
-    for number, conftest in matching(lines, _CONFTEST).items():
-        body = above(lines[number + 1 :], _BLANK)
-        problem = explain(body)
-        problem = replace(problem, path=problem.path or conftest[1])
-        yield Located(problem, number, number + len(body))
-    yield from _timed_out(lines)
-    internal = [i for i, line in enumerate(lines) if line.startswith(_INTERNAL)]
-    own = crash("pytest", [lines[i].removeprefix(_INTERNAL) for i in internal])
-    if own:
-        yield Located(own, internal[0], internal[-1])
-
-
-def _timed_out(lines: Sequence[str]) -> Iterator[Located]:
-    """The test that pytest-timeout ended by its thread method: the process dies, stacks remain."""
-    start = min(matching(lines, _TIMEOUT), default=None)
-    if start is None:
-        return
-    rest = lines[start:]
-    stacks = [n for n, line in enumerate(rest) if line.startswith("~~~")]
-    for first, after in pairwise((*stacks, len(rest))):
-        frames = python_frames(rest[first:after])
-        test = next((f for f in frames if (f.function or "").startswith("test")), None)
-        if test:
-            test_id = f"{test.path}::{test.function}"
-            problem = Diagnostic(
-                tool="pytest", rule_id="timeout", message="Timeout in the test", test_id=test_id
-            )
-            yield Located(placed(problem, frames, {}), start, start + after - 1)
-            return
-
-
-def _only_listed(
-    lines: Sequence[str], failures: Sequence[Located], entries: Sequence[SummaryLine]
-) -> Iterator[Located]:
-    """Failures that are only in the summary: `--tb=no`, `--tb=line`, a log cut in the middle."""
-    known = Counter(failure.diagnostic.test_id for failure in failures)
-    places = [*matching(lines, _ONE_LINE).values()] if entries else []
-    for entry in entries:
-        if known[entry.node]:
-            known[entry.node] -= 1
-            continue
-        start = entry.message.removesuffix("...") or "\n"
-        place = next((near for near in places[:_NEAR] if near[3].startswith(start)), None)
-        if place:
-            places.remove(place)
-        yield Located(_of_entry(entry, place), entry.number, entry.number)
 
 
 def _of_entry(entry: SummaryLine, place: re.Match[str] | None) -> Diagnostic:
@@ -362,3 +230,137 @@ def _of_entry(entry: SummaryLine, place: re.Match[str] | None) -> Diagnostic:
         region=region_of(parts),
         test_id=entry.node,
     )
+
+
+class _PytestOutput(Struct, frozen=True):
+    """One output with the entries of its summary."""
+
+    lines: Sequence[str]
+    entries: Sequence[SummaryLine]
+    titled: Titled
+
+    def problems(self) -> list[Located]:
+        failures = [self._failure(first, last) for first, last in self._blocks()]
+        failures += self._outside_tests()
+        entries = self.entries
+        if not failures and not entries:  # only the progress of `-v` lists them: `--tb=no -rN`
+            listed = matching(self.lines, _VERBOSE).items()
+            entries = [SummaryLine(at, "FAILED", m[1] or m[2], "") for at, m in listed]
+        return [*failures, *self._only_listed(failures, entries)]
+
+    def _blocks(self) -> Iterator[tuple[int, int]]:
+        """First and last line of each failure.
+
+        Captured output may itself be pytest's: after it, a heading counts only if it is in the
+        summary.
+        """
+        end = summary_start(self.lines)
+        start: int | None = None
+        captured = False
+        for number in range(end):
+            line = self.lines[number]
+            if start is not None and _CAPTURED.match(line):
+                captured = True
+            is_title = self._is_title(line, captured=captured)
+            if not is_title and not _ends(line, captured=captured):
+                continue
+            if start is not None:
+                yield start, number - 1
+            start = number if is_title else None
+            captured = False
+        if start is not None:
+            yield start, end - 1
+
+    def _is_title(self, line: str, *, captured: bool) -> bool:
+        title = _TITLE.match(line)
+        if title is None or title[1].startswith("coverage: "):
+            return False
+        if not captured or not self.titled:
+            return True
+        stage = _STAGE.match(title[1])
+        if stage and stage[2]:
+            return any(entry.node == stage[3] for entry in self.titled.get("", ()))
+        return entry_for(stage[3] if stage else title[1], self.titled, frozenset()) is not None
+
+    def _failure(self, first: int, last: int) -> Located:
+        title = _TITLE.match(self.lines[first])
+        name = title[1] if title else ""
+        stage = _STAGE.match(name)
+        printed = above(self.lines[first + 1 : last + 1], _CAPTURED)
+        body = [line for line in printed if not _WORKER.match(line)]
+        diagnostic = explain(body)
+        if stage and stage[2]:
+            test_id: str | None = stage[3]
+        else:
+            paths = frozenset(frame.path for frame in diagnostic.frames)
+            test_id = self._test_id(stage[3] if stage else name, paths, diagnostic)
+        at = f"error at {stage[1]}: " if stage and stage[1] else ""
+        problem = replace(
+            diagnostic,
+            message=at + (diagnostic.message or name),
+            path=diagnostic.path or (test_id or "").partition("::")[0] or None,
+            test_id=test_id,
+        )
+        return Located(problem, first, last)
+
+    def _test_id(self, name: str, paths: frozenset[str], diagnostic: Diagnostic) -> str | None:
+        crashed = _CRASHED.search(diagnostic.message)
+        if crashed:
+            return crashed[1]
+        entry = entry_for(name, self.titled, paths)
+        if entry is not None:
+            return entry.node
+        if not diagnostic.frames:
+            return None
+        plain, bracket, parameters = name.partition("[")
+        return f"{diagnostic.frames[0].path}::{plain.replace('.', '::')}{bracket}{parameters}"
+
+    def _outside_tests(self) -> Iterator[Located]:
+        """Errors that stop pytest before any test: usage, failing conftest, internal crash."""
+        for number, usage in matching(self.lines, _USAGE).items():
+            problem = Diagnostic(tool="pytest", rule_id="usage", message=usage[1])
+            yield Located(problem, number, number)
+        for number, conftest in matching(self.lines, _CONFTEST).items():
+            body = above(self.lines[number + 1 :], _BLANK)
+            problem = explain(body)
+            problem = replace(problem, path=problem.path or conftest[1])
+            yield Located(problem, number, number + len(body))
+        yield from self._timed_out()
+        internal = [i for i, line in enumerate(self.lines) if line.startswith(_INTERNAL)]
+        own = crash("pytest", [self.lines[i].removeprefix(_INTERNAL) for i in internal])
+        if own:
+            yield Located(own, internal[0], internal[-1])
+
+    def _timed_out(self) -> Iterator[Located]:
+        """The test that pytest-timeout ended by its thread method: stacks remain of the process."""
+        start = min(matching(self.lines, _TIMEOUT), default=None)
+        if start is None:
+            return
+        rest = self.lines[start:]
+        stacks = [n for n, line in enumerate(rest) if line.startswith("~~~")]
+        for first, after in pairwise((*stacks, len(rest))):
+            frames = python_frames(rest[first:after])
+            test = next((f for f in frames if (f.function or "").startswith("test")), None)
+            if test:
+                test_id = f"{test.path}::{test.function}"
+                problem = Diagnostic(
+                    tool="pytest", rule_id="timeout", message="Timeout in the test", test_id=test_id
+                )
+                yield Located(placed(problem, frames, {}), start, start + after - 1)
+                return
+
+    def _only_listed(
+        self, failures: Sequence[Located], entries: Sequence[SummaryLine]
+    ) -> Iterator[Located]:
+        """Failures that only the summary has: `--tb=no`, `--tb=line`, a log cut in the middle."""
+        known = Counter(failure.diagnostic.test_id for failure in failures)
+        places = [*matching(self.lines, _ONE_LINE).values()] if entries else []
+        for entry in entries:
+            if known[entry.node]:
+                known[entry.node] -= 1
+                continue
+            start = entry.message.removesuffix("...") or "\n"
+            place = next((near for near in places[:_NEAR] if near[3].startswith(start)), None)
+            if place:
+                places.remove(place)
+            yield Located(_of_entry(entry, place), entry.number, entry.number)
