@@ -44,7 +44,8 @@ def understand(given: ConfigSources, overrides: Mapping[str, object]) -> Underst
     reading = read_sources(given, overrides)
     top, sources = reading.configuration, reading.sources
     gates = tuple(_named(_written_gates(top)))
-    contradictions = (*_contradictions(top, gates), *_impossible_here(top, gates, sources, given))
+    configured = _Configured(top, sources, given, gates)
+    contradictions = (*configured.contradictions(), *configured.impossible_here())
     if contradictions:
         raise together([refused(path, words, sources) for path, words in contradictions])
     if not gates:
@@ -54,11 +55,11 @@ def understand(given: ConfigSources, overrides: Mapping[str, object]) -> Underst
             remedy='add one, for example  validation: {test: ["pytest -q"]}',
         )
         raise together([nothing])
-    warnings = (*_warnings(gates, top, sources), *chain.from_iterable(map(_secrets, reading.files)))
+    warnings = (*configured.warnings(), *chain.from_iterable(map(_secrets, reading.files)))
     jobs = processors() if top.validation.jobs == "auto" else top.validation.jobs
     attempts = ("retry", "max_ai_retry_attempts")
     unlimited = top.retry.max_ai_retry_attempts is None
-    configured = UNLIMITED_ATTEMPTS if unlimited else top.retry.max_ai_retry_attempts
+    most = UNLIMITED_ATTEMPTS if unlimited else top.retry.max_ai_retry_attempts
     # the default model names are Claude's
     is_chosen = top.agent.backend not in CLI_BACKENDS or sources.sets(("agent", "models"))
     settings = Settings(
@@ -68,7 +69,7 @@ def understand(given: ConfigSources, overrides: Mapping[str, object]) -> Underst
         setup=top.validation.setup,
         retry=top.retry,
         ai_retry_origin=sources.origin(("retry", "ai_retry_enabled")) or "the defaults",
-        attempts_configured=configured if sources.sets(attempts) else None,
+        attempts_configured=most if sources.sets(attempts) else None,
         agent=top.agent if is_chosen else replace(top.agent, models=()),
         context=top.context,
         prompt=top.prompt,
@@ -195,97 +196,14 @@ Problem = tuple[Path, str]
 """What is wrong, and where."""
 
 
-def _contradictions(top: Configuration, gates: Sequence[_WrittenGate]) -> Iterator[Problem]:
-    """Keys that are valid on their own but not together."""
-    if top.agent.backend == "command" and top.agent.command is None:
-        yield ("agent", "backend"), "the command backend needs agent.command"
-    cascade = top.batch.cascade_detection
-    if cascade.threshold > cascade.window_size:
-        words = f"more than the window_size of {cascade.window_size}"
-        yield ("batch", "cascade_detection", "threshold"), words
-    first: dict[str, _WrittenGate] = {}
-    for each in gates:
-        if (other := first.setdefault(each.name, each)) is not each:
-            yield (*each.path, "name"), f"{dotted(other.path)} has the name {each.name!r} as well"
-    known = list(dict.fromkeys([*Kind, *first]))
-    for name in top.prompt.gates:
-        if name not in known:
-            words = f"no kind or gate of that name{_known(name, known)}"
-            yield ("prompt", "gates", name), words
-    yield from _impossible_orders(first)
-
-
-def _impossible_orders(named: Mapping[str, _WrittenGate]) -> Iterator[Problem]:
-    """Problems of `after`: names of no gate, and gates that wait for each other."""
-    waits = {name: getattr(each.keys, "after", ()) for name, each in named.items()}
-    for name, each in named.items():
-        for other in (other for other in waits[name] if other not in named):
-            words = f"{other!r}: no gate of that name{_known(other, [*named])}"
-            yield (*each.path, "after"), words
-    try:
-        TopologicalSorter(waits).prepare()
-    except CycleError as error:
-        for name in dict.fromkeys(error.args[1]):
-            yield (*named[name].path, "after"), f"{name} would wait for itself"
-
-
-def _impossible_here(
-    top: Configuration, gates: Sequence[_WrittenGate], sources: Sources, given: ConfigSources
-) -> Iterator[Problem]:
-    """What a repository cannot say, or this one has not."""
-    for name in top.budgets:
-        if given.root and sources.place(("budgets", name)).source in sources.project:
-            words = "a repository cannot set a user's budget: use ~/.config/atlas/config.yaml"
-            yield ("budgets", name), words
-    for each in gates:
-        if isinstance(each.keys, CommandKeys):
-            yield from _impossible_keys(each.path, each.keys, top, given)
-            yield from _misplaced_files(each.path, each.keys)
-
-
 def _misplaced_files(path: Path, keys: CommandKeys) -> Iterator[Problem]:
     for key in ("run", "command", "fix", "recheck"):
         if is_misplaced(getattr(keys, key, None) or ""):
             yield (*path, key), "{files} must be a word of its own: it becomes several"
 
 
-def _impossible_keys(
-    path: Path, keys: CommandKeys, top: Configuration, given: ConfigSources
-) -> Iterator[Problem]:
-    cwd = _joined(given.folder, keys.cwd)
-    if not given.is_folder(cwd):
-        yield (*path, "cwd"), f"{cwd} is not a folder of the repository"
-    if keys.accept == "baseline" and top.triage.baseline is None:
-        yield (*path, "accept"), "needs triage.baseline, a revision"
-    if keys.parser or keys.report:
-        from atlas_retry.diagnostics import PARSERS, REPORT_FORMATS
-
-        parsers = [*top.parsers, *PARSERS]
-        if keys.parser and keys.parser not in parsers:
-            yield (*path, "parser"), f"no parser {keys.parser!r}{_known(keys.parser, parsers)}"
-        if keys.report and keys.report.format not in REPORT_FORMATS:
-            name = keys.report.format
-            words = f"no format {name!r}{_known(name, [*REPORT_FORMATS])}"
-            yield (*path, "report", "format"), words
-
-
 def _known(name: str, names: Sequence[str]) -> str:
     return near(name, names) or f"; known: {', '.join(names)}"
-
-
-# --- warnings ---------------------------------------------------------------------------------
-
-
-def _warnings(
-    gates: "Sequence[_WrittenGate]", top: Configuration, sources: Sources
-) -> Iterator[str]:
-    """Warnings about allowed but unwise values."""
-    limits = [((*each.path, "max_retries"), each.keys.max_retries) for each in gates]
-    limits.append((("retry", "max_ai_retry_attempts"), top.retry.max_ai_retry_attempts))
-    for path, limit in limits:
-        if limit is not None and limit > MANY_ATTEMPTS:
-            where = f"{sources.place(path)}: {dotted(path)}"
-            yield f"{where}: more than {MANY_ATTEMPTS} attempts seldom help"
 
 
 def _secrets(file: ConfigFile) -> Iterator[str]:
@@ -297,3 +215,82 @@ def _secrets(file: ConfigFile) -> Iterator[str]:
                 f"{file.name}:{number}: a secret in plain text: {shown.strip()}"
                 " (keep it in the environment and name it in pass_env)"
             )
+
+
+class _Configured(Struct, frozen=True):
+    """A configuration whose values are valid, each on its own."""
+
+    top: Configuration
+    sources: Sources
+    given: ConfigSources
+    gates: Sequence[_WrittenGate]
+
+    def contradictions(self) -> Iterator[Problem]:
+        """Keys that are valid on their own but not together."""
+        if self.top.agent.backend == "command" and self.top.agent.command is None:
+            yield ("agent", "backend"), "the command backend needs agent.command"
+        cascade = self.top.batch.cascade_detection
+        if cascade.threshold > cascade.window_size:
+            words = f"more than the window_size of {cascade.window_size}"
+            yield ("batch", "cascade_detection", "threshold"), words
+        first: dict[str, _WrittenGate] = {}
+        for each in self.gates:
+            if (other := first.setdefault(each.name, each)) is not each:
+                words = f"{dotted(other.path)} has the name {each.name!r} as well"
+                yield (*each.path, "name"), words
+        known = list(dict.fromkeys([*Kind, *first]))
+        for name in self.top.prompt.gates:
+            if name not in known:
+                words = f"no kind or gate of that name{_known(name, known)}"
+                yield ("prompt", "gates", name), words
+        yield from self._impossible_orders(first)
+
+    def _impossible_orders(self, named: Mapping[str, _WrittenGate]) -> Iterator[Problem]:
+        """Problems of `after`: names of no gate, and gates that wait for each other."""
+        waits = {name: getattr(each.keys, "after", ()) for name, each in named.items()}
+        for name, each in named.items():
+            for other in (other for other in waits[name] if other not in named):
+                words = f"{other!r}: no gate of that name{_known(other, [*named])}"
+                yield (*each.path, "after"), words
+        try:
+            TopologicalSorter(waits).prepare()
+        except CycleError as error:
+            for name in dict.fromkeys(error.args[1]):
+                yield (*named[name].path, "after"), f"{name} would wait for itself"
+
+    def impossible_here(self) -> Iterator[Problem]:
+        """What a repository cannot say, or this one has not."""
+        for name in self.top.budgets if self.given.root else ():
+            if self.sources.place(("budgets", name)).source in self.sources.project:
+                words = "a repository cannot set a user's budget: use ~/.config/atlas/config.yaml"
+                yield ("budgets", name), words
+        for each in self.gates:
+            if isinstance(each.keys, CommandKeys):
+                yield from self._impossible_keys(each.path, each.keys)
+                yield from _misplaced_files(each.path, each.keys)
+
+    def _impossible_keys(self, path: Path, keys: CommandKeys) -> Iterator[Problem]:
+        cwd = _joined(self.given.folder, keys.cwd)
+        if not self.given.is_folder(cwd):
+            yield (*path, "cwd"), f"{cwd} is not a folder of the repository"
+        if keys.accept == "baseline" and self.top.triage.baseline is None:
+            yield (*path, "accept"), "needs triage.baseline, a revision"
+        if keys.parser or keys.report:
+            from atlas_retry.diagnostics import PARSERS, REPORT_FORMATS
+
+            parsers = [*self.top.parsers, *PARSERS]
+            if keys.parser and keys.parser not in parsers:
+                yield (*path, "parser"), f"no parser {keys.parser!r}{_known(keys.parser, parsers)}"
+            if keys.report and keys.report.format not in REPORT_FORMATS:
+                name = keys.report.format
+                words = f"no format {name!r}{_known(name, [*REPORT_FORMATS])}"
+                yield (*path, "report", "format"), words
+
+    def warnings(self) -> Iterator[str]:
+        """Warnings about allowed but unwise values."""
+        limits = [((*each.path, "max_retries"), each.keys.max_retries) for each in self.gates]
+        limits.append((("retry", "max_ai_retry_attempts"), self.top.retry.max_ai_retry_attempts))
+        for path, limit in limits:
+            if limit is not None and limit > MANY_ATTEMPTS:
+                where = f"{self.sources.place(path)}: {dotted(path)}"
+                yield f"{where}: more than {MANY_ATTEMPTS} attempts seldom help"
