@@ -50,7 +50,23 @@ def run_gates(gates: Sequence[Gate], plan: Plan, emit: Emit = unseen) -> Validat
     plan = replace(plan, lost=losses(plan.root))
     extra: list[ExtraRun] = []
     state = GateRun(gates=tuple(gates), plan=plan, emit=noting(emit, extra))
-    state.run_until_settled()
+    for number, gate in enumerate(gates):
+        if why := why_not_run(gate, plan.scope):
+            state.results[number] = skipped(redacted_gate(gate, plan.secrets), why)
+            state.report(number)
+    numbers, began_s = state.not_remembered(), time.time()
+    if numbers:
+        state.restore_unstaged, state.seen = plan.keep_unstaged(), plan.seen()
+        numbers = tuple(number for number in numbers if not state.has_its_inputs(number))
+    numbers = numbers or state.next_round()
+    while numbers:
+        for group in state.groups(numbers):
+            state.outdated.difference_update(group)
+            run = state.runner_of(gates[group[0]])
+            run(group)
+        numbers = state.next_round()
+    state.blame()
+    state.learn(began_s)
     validation = Validation(
         results=tuple(state.results[number] for number in range(len(gates))),
         started_at=started_at,
@@ -85,27 +101,7 @@ def _of_mover(
 class GateRun(ValidationState, kw_only=True):
     """The steps of a validation: what runs next, and what its result means for the others."""
 
-    def run_until_settled(self) -> None:
-        """Run every gate that can run, and each once more whose result became stale."""
-        for number, gate in enumerate(self.gates):
-            if why := why_not_run(gate, self.plan.scope):
-                self.results[number] = skipped(redacted_gate(gate, self.plan.secrets), why)
-                self.report(number)
-        numbers, began_s = self._not_remembered(), time.time()
-        if numbers:
-            self.restore_unstaged, self.seen = self.plan.keep_unstaged(), self.plan.seen()
-            numbers = tuple(number for number in numbers if not self._has_its_inputs(number))
-        numbers = numbers or self.next_round()
-        while numbers:
-            for group in self._groups(numbers):
-                self.outdated.difference_update(group)
-                run = self._runner(self.gates[group[0]])
-                run(group)
-            numbers = self.next_round()
-        self._blame()
-        self._learn(began_s)
-
-    def _not_remembered(self) -> tuple[int, ...]:
+    def not_remembered(self) -> tuple[int, ...]:
         """The gates that must run; the others have remembered results on this same tree."""
         numbers = tuple(n for n in range(len(self.gates)) if n not in self.results)
         watched = None if self.plan.reuse is Reuse.NONE else self.plan.watched
@@ -122,7 +118,7 @@ class GateRun(ValidationState, kw_only=True):
                 self.failed_before[number] = result
         return tuple(number for number in numbers if number not in self.results)
 
-    def _has_its_inputs(self, number: int) -> bool:
+    def has_its_inputs(self, number: int) -> bool:
         """Whether a gate passed in this run, and none of its inputs changed since."""
         gate, plan = self.gates[number], self.plan
         if plan.wrap or not self.seen or gate not in plan.learned.passed:
@@ -151,7 +147,7 @@ class GateRun(ValidationState, kw_only=True):
         first = next(readers, len(others))
         return [*others[:first], *builds, *others[first:]]
 
-    def _groups(self, numbers: Iterable[int]) -> Iterator[tuple[int, ...]]:
+    def groups(self, numbers: Iterable[int]) -> Iterator[tuple[int, ...]]:
         """Groups that run together; readers that change files run alone, before the others."""
         for phase, stretch in self._stretches(numbers):
             members = tuple(stretch)
@@ -160,7 +156,7 @@ class GateRun(ValidationState, kw_only=True):
             if rest := tuple(number for number in members if number not in run_alone):
                 yield rest
 
-    def _runner(self, gate: Gate) -> Callable[[tuple[int, ...]], None]:
+    def runner_of(self, gate: Gate) -> Callable[[tuple[int, ...]], None]:
         """The function that runs a group which begins with this gate."""
         if self.plan.fail_fast and self.is_blocked():
             return self._skip
@@ -279,7 +275,7 @@ class GateRun(ValidationState, kw_only=True):
         self.look(group)
         self.record(number, result, ended_on=PENDING if is_pending else None)
 
-    def _blame(self) -> None:
+    def blame(self) -> None:
         """Fail the gates that changed code or settings even after others had run again for that."""
         stale = self.stale()
         if not stale or self.is_over():
@@ -297,7 +293,7 @@ class GateRun(ValidationState, kw_only=True):
                 self.results[number] = replace(failed, required=True)
                 self.report(number)
 
-    def _learn(self, began_s: float) -> None:
+    def learn(self, began_s: float) -> None:
         plan, seen = self.plan, self.seen
         if seen is None:
             return

@@ -35,7 +35,8 @@ def prune(
         if dry_run:
             return rows
         _drop_layers(home, known)
-        staying = [row for row in known if not (row.pruned or row in rows)]
+        there = [row for row in known if not row.pruned]
+        staying = [row for row in there if row not in rows]
         for root, some in groupby(sorted(rows, key=lambda row: row.root), lambda row: row.root):
             began = (seconds_of(row.started_at) for row in staying if row.root == root)
             oldest_s = min(began, default=0.0)
