@@ -4,9 +4,10 @@ import pytest
 from msgspec.structs import replace
 
 from atlas_retry import guard
-from atlas_retry.guard import Case, beside, ratchet, rulings, sources, tokens
+from atlas_retry.guard import Case, beside, ratchet, rulings, sources
 from atlas_retry.guard.case import Answer, OutsideChange, Tool, scene
 from atlas_retry.model import Diagnostic, GateResult, Held, Kind, Region, Verdict, Violation
+from atlas_retry.source import tokens
 from atlas_retry.text.units import bounded
 from tests.guardcases import MYPY, PYTEST, RUFF, MemoryTree, answers, case, failed, judged
 

@@ -15,17 +15,16 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
-from atlas_retry.guard import places, ratchet, tokens
+from atlas_retry.guard import places, ratchet
 from atlas_retry.guard.case import Delta, Ruling, Scene, unpaired
 from atlas_retry.model import Kind
 from atlas_retry.patterns import regex, words
-from atlas_retry.source import Import, definitions, imports, text_of
+from atlas_retry.source import Import, definitions, imports, text_of, tokens
 from atlas_retry.text.documents import parse
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-    _Nodes = list[Node]
 
 _CONTAINERS = words("""
     module program source_file translation_unit compilation_unit class_body declaration_list

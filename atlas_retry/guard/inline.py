@@ -7,11 +7,11 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from atlas_retry.guard import places, tokens
+from atlas_retry.guard import places
 from atlas_retry.guard.case import Answer, Delta, Ruling, Scene, unpaired
 from atlas_retry.guard.grown import Renames, SourceChange, renames, with_attributes
 from atlas_retry.patterns import regex
-from atlas_retry.source import text_of
+from atlas_retry.source import text_of, tokens
 
 if TYPE_CHECKING:
     from tree_sitter import Node

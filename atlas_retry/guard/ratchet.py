@@ -7,11 +7,11 @@ from itertools import chain
 
 from msgspec import Struct
 
-from atlas_retry.guard import decides, places, tokens
+from atlas_retry.guard import decides, places
 from atlas_retry.guard.case import Delta, Scene, unpaired
 from atlas_retry.model import Kind
 from atlas_retry.patterns import regex
-from atlas_retry.source import nodes_of_types, text_of
+from atlas_retry.source import nodes_of_types, text_of, tokens
 
 
 def _marks(*patterns: str) -> tuple[re.Pattern[str], ...]:

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 from atlas_retry.guard import places
 from atlas_retry.guard.case import Answer, Delta, Ruling, Scene, more_often
 from atlas_retry.guard.settings import DEPENDS, REDIRECTED, decisive, is_later, is_shared
-from atlas_retry.guard.tokens import WORD
 from atlas_retry.patterns import regex, words
+from atlas_retry.source.tokens import WORD
 from atlas_retry.text.documents import Key, flat, parse
 from atlas_retry.text.globs import Globs
 from atlas_retry.workspace.files import differing

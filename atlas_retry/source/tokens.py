@@ -8,9 +8,8 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from atlas_retry.guard import places
 from atlas_retry.patterns import regex
-from atlas_retry.source import language_of, parse, text_of
+from atlas_retry.source.languages import language_of, parse, text_of
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -41,7 +40,7 @@ def walk(node: "Node") -> Iterator["Node"]:
 
 def root(path: str, source: bytes | None) -> "Node | None":
     """The tree of a file; None without a grammar, or if the source has errors."""
-    is_script = _SNAPSHOT.match(source or b"") and places.suffix(path) == ".snap"
+    is_script = _SNAPSHOT.match(source or b"") and path.endswith(".snap")
     language = "javascript" if is_script else language_of(path, source or b"")
     tree = parse(language, source or b"")
     if tree is None or tree.root_node.has_error:
@@ -112,7 +111,7 @@ def same_tokens(path: str, before: bytes | None, after: bytes | None) -> bool:
     """Whether two contents differ only in layout and remarks. In prose every character counts."""
     if before is None or after is None:
         return before is after
-    if places.suffix(path) in (".py", ".pyi"):
+    if path.endswith((".py", ".pyi")):
         old_tree, new_tree = _python(before), _python(after)
         same = old_tree is not None and old_tree == new_tree
         return same and _directives(path, before) == _directives(path, after)
