@@ -138,22 +138,6 @@ class _PlaceInLine(Struct, frozen=True):
     after: str
 
 
-def _found(line: str, holds: Holds) -> _PlaceInLine | None:
-    """The first place of a line that is a file's."""
-    for match in _candidates(line):
-        parts = match.groupdict("")
-        path = "".join(parts.get(name, "") for name in ("bare", "quoted", "single", "spaced"))
-        path = path.strip()
-        if is_file(path, holds, is_sure=bool(parts.get("quoted") or parts.get("spaced"))):
-            number = next(n for n in "1234567" if parts.get(f"line{n}"))
-            column = parts.get(f"column{number}") or None
-            before, after = line[: match.start()], line[match.end() :]
-            return _PlaceInLine(
-                path.removeprefix("file://"), parts[f"line{number}"], column, before, after
-            )
-    return None
-
-
 def _candidates(line: str) -> Iterator[re.Match[str]]:
     start = _BEFORE_SPACED.match(line)
     first = _FIRST.match(line, start.end() if start else 0)
@@ -212,7 +196,7 @@ def read_places(log: Log, holds: Holds = no_file, *, strict: bool = False) -> It
     not: where it does, a place without one explains another. So does an indented message among
     others: gcc's `a.cc:7:3:   required from here`.
     """
-    found = tuple(_read(log, holds, strict=strict))
+    found = tuple(_PlacesInLines(log.lines, holds, strict).problems())
     levelled = {_ending(problem) for problem in found if problem.otherwise}
     said = (problem.diagnostic.message.partition("\n")[0] for problem in found)
     heads = [
@@ -228,108 +212,6 @@ def read_places(log: Log, holds: Holds = no_file, *, strict: bool = False) -> It
 
 def _ending(problem: Located) -> str:
     return (problem.diagnostic.path or "").rpartition(".")[2].lower()
-
-
-def _read(log: Log, holds: Holds, *, strict: bool) -> Iterator[Located]:
-    """The problems; `otherwise` says which of them have an own level."""
-    lines = log.lines
-    heading: str | None = None
-    last = -1
-    for number, line in enumerate(lines):
-        if number <= last or len(line) < _SHORTEST or line.isspace():
-            continue
-        problem = _problem(lines, number, heading, holds, strict=strict)
-        named = _HEADING.match(line)
-        if problem is not None:
-            last = problem.last
-            yield problem
-        elif named and is_file(named["path"], holds):
-            heading = named["path"]
-        elif not line[0].isspace() and not _MASKS.match(line):
-            heading = None
-
-
-def _problem(
-    lines: Sequence[str], number: int, heading: str | None, holds: Holds, *, strict: bool
-) -> Located | None:
-    line = lines[number]
-    if _FRAME.match(line) or _LOGGED.search(line[:120]):
-        return None
-    found = _found(line, holds)
-    row = _ROW.match(line) if found is None or found.before.strip() else None
-    if row and heading:
-        return _from_row(lines, number, heading, row)
-    if found is None:
-        return _of_whole_file(lines, number, holds)
-    if titled := _titled(lines, number, found):
-        return titled
-    said = found.after.strip(" :.)],") or not _FRONT.match(found.before)
-    if not said or _ARROW.match(found.before):
-        return _apart(lines, number, found)
-    return _in_line(lines, number, found, strict=strict)
-
-
-def _from_row(
-    lines: Sequence[str], number: int, heading: str, row: re.Match[str]
-) -> Located | None:
-    parts = row.groupdict()
-    which = next(n for n in "12345" if parts[f"line{n}"])
-    found = _PlaceInLine(
-        heading, parts[f"line{which}"], parts.get(f"column{which}"), "", parts["rest"]
-    )
-    message, level, rule = _message(found, is_row=True)
-    return _located(lines, number, found, (message, level, rule))
-
-
-def _in_line(
-    lines: Sequence[str], number: int, found: _PlaceInLine, *, strict: bool
-) -> Located | None:
-    """The problem whose message is in the line of its place."""
-    is_front = _FRONT.match(found.before) is not None
-    rest = found.after.strip()
-    message, level, rule = _message(found)
-    is_activity = strict or _ACTIVITY.match(rest.lstrip(": -"))
-    is_marked = any(part is not None for part in (level, rule, found.column))
-    # behind other words, a place is a problem's only if it ends the sentence, or begins its own
-    ends = not rest.strip(".)],:") or rest.startswith((":", "in ", ". ", "(Severity", "of "))
-    is_problem = (is_marked or not is_activity) if is_front else (level is not None and ends)
-    message = message or _below_item(lines, number, found.before)
-    is_aside = rule is None and f"{level}".lower() in _NOTES
-    if is_aside or not (message and is_problem):
-        return None
-    return _located(lines, number, found, (message, level, rule))
-
-
-def _below_item(lines: Sequence[str], number: int, before: str) -> str:
-    """The message of an item of a list, below the code that it quotes; empty if it is none."""
-    below = filter(str.strip, lines[number + 1 : number + 6] if _ITEM.match(before) else ())
-    return next((line.strip() for line in below if not line[0].isspace()), "")
-
-
-def _of_whole_file(lines: Sequence[str], number: int, holds: Holds) -> Located | None:
-    whole = _WHOLE.match(lines[number])
-    if whole is None or not is_file(whole["path"], holds):
-        return None
-    found = _PlaceInLine(whole["path"], "", None, "", whole["message"])
-    rule, message = _coded(whole["message"], is_row=False)
-    return _located(lines, number, found, (message, whole["level"], rule))
-
-
-def _titled(lines: Sequence[str], number: int, found: _PlaceInLine) -> Located | None:
-    """The problem of a title with a level, a place and a colon, above an indented message."""
-    level = _LEVEL.search(found.before)
-    if level is None or not found.after.rstrip().endswith(":"):
-        return None
-    last = number
-    for n in range(number + 1, min(number + MAX_BELOW, len(lines))):
-        if lines[n].strip() and not lines[n].startswith(("  ", _STACK)):
-            break
-        last = n if lines[n].strip() else last
-    below = lines[number + 1 : last + 1]
-    said = takewhile(lambda line: line.strip() and not line.startswith(_STACK), below)
-    message = textwrap.dedent("\n".join(said))
-    problem = _located(lines, number, found, (message, level["level"], None))
-    return replace(problem, last=last) if message else None
 
 
 def _message(found: _PlaceInLine, *, is_row: bool = False) -> tuple[str, str | None, str | None]:
@@ -359,68 +241,178 @@ def _coded(text: str, *, is_row: bool) -> tuple[str | None, str]:
     return (tag["rule"], text[: tag.start()].strip() or text) if tag else (None, text)
 
 
-def _apart(lines: Sequence[str], number: int, found: _PlaceInLine) -> Located | None:
-    """The problem of a place that stands alone: its message is above or below."""
-    if _ARROW.match(found.before):
-        filled = (n for n in range(number - 1, max(number - 4, -1), -1) if lines[n].strip())
-        above = next(filled, number)
-        title = lines[above].strip()
-        if above == number:
+class _PlacesInLines(Struct, frozen=True):
+    """The lines of one output, and what counts as a file and as a problem."""
+
+    lines: Sequence[str]
+    holds: Holds
+    strict: bool
+    """Whether only lines that a level, a code or a column marks are problems."""
+
+    def problems(self) -> Iterator[Located]:
+        """The problems; `otherwise` says which of them have an own level."""
+        heading: str | None = None
+        last = -1
+        for number, line in enumerate(self.lines):
+            if number <= last or len(line) < _SHORTEST or line.isspace():
+                continue
+            problem = self._problem(number, heading)
+            named = _HEADING.match(line)
+            if problem is not None:
+                last = problem.last
+                yield problem
+            elif named and is_file(named["path"], self.holds):
+                heading = named["path"]
+            elif not line[0].isspace() and not _MASKS.match(line):
+                heading = None
+
+    def _problem(self, number: int, heading: str | None) -> Located | None:
+        line = self.lines[number]
+        if _FRAME.match(line) or _LOGGED.search(line[:120]):
             return None
-        shown = _PlaceInLine(found.path, found.line, found.column, "", title.lstrip("\u00d7✖✗⚠ "))
+        found = self._found(line)
+        row = _ROW.match(line) if found is None or found.before.strip() else None
+        if row and heading:
+            return self._from_row(number, heading, row)
+        if found is None:
+            return self._of_whole_file(number)
+        if titled := self._titled(number, found):
+            return titled
+        said = found.after.strip(" :.)],") or not _FRONT.match(found.before)
+        if not said or _ARROW.match(found.before):
+            return self._apart(number, found)
+        return self._in_line(number, found)
+
+    def _found(self, line: str) -> _PlaceInLine | None:
+        """The first place of a line that is a file's."""
+        for match in _candidates(line):
+            parts = match.groupdict("")
+            path = "".join(parts.get(name, "") for name in ("bare", "quoted", "single", "spaced"))
+            path = path.strip()
+            if is_file(path, self.holds, is_sure=bool(parts.get("quoted") or parts.get("spaced"))):
+                number = next(n for n in "1234567" if parts.get(f"line{n}"))
+                column = parts.get(f"column{number}") or None
+                before, after = line[: match.start()], line[match.end() :]
+                return _PlaceInLine(
+                    path.removeprefix("file://"), parts[f"line{number}"], column, before, after
+                )
+        return None
+
+    def _from_row(self, number: int, heading: str, row: re.Match[str]) -> Located | None:
+        parts = row.groupdict()
+        which = next(n for n in "12345" if parts[f"line{n}"])
+        found = _PlaceInLine(
+            heading, parts[f"line{which}"], parts.get(f"column{which}"), "", parts["rest"]
+        )
+        message, level, rule = _message(found, is_row=True)
+        return self._located(number, found, (message, level, rule))
+
+    def _in_line(self, number: int, found: _PlaceInLine) -> Located | None:
+        """The problem whose message is in the line of its place."""
+        is_front = _FRONT.match(found.before) is not None
+        rest = found.after.strip()
+        message, level, rule = _message(found)
+        is_activity = self.strict or _ACTIVITY.match(rest.lstrip(": -"))
+        is_marked = any(part is not None for part in (level, rule, found.column))
+        # behind other words, a place is a problem's only if it ends the sentence, or begins its own
+        ends = not rest.strip(".)],:") or rest.startswith((":", "in ", ". ", "(Severity", "of "))
+        is_problem = (is_marked or not is_activity) if is_front else (level is not None and ends)
+        message = message or self._below_item(number, found.before)
+        is_aside = rule is None and f"{level}".lower() in _NOTES
+        if is_aside or not (message and is_problem):
+            return None
+        return self._located(number, found, (message, level, rule))
+
+    def _below_item(self, number: int, before: str) -> str:
+        """The message of an item of a list, below the code that it quotes; empty if it is none."""
+        lines = self.lines[number + 1 : number + 6] if _ITEM.match(before) else ()
+        below = filter(str.strip, lines)
+        return next((line.strip() for line in below if not line[0].isspace()), "")
+
+    def _of_whole_file(self, number: int) -> Located | None:
+        whole = _WHOLE.match(self.lines[number])
+        if whole is None or not is_file(whole["path"], self.holds):
+            return None
+        found = _PlaceInLine(whole["path"], "", None, "", whole["message"])
+        rule, message = _coded(whole["message"], is_row=False)
+        return self._located(number, found, (message, whole["level"], rule))
+
+    def _titled(self, number: int, found: _PlaceInLine) -> Located | None:
+        """The problem of a title with a level, a place and a colon, above an indented message."""
+        level = _LEVEL.search(found.before)
+        if level is None or not found.after.rstrip().endswith(":"):
+            return None
+        last = number
+        for n in range(number + 1, min(number + MAX_BELOW, len(self.lines))):
+            if self.lines[n].strip() and not self.lines[n].startswith(("  ", _STACK)):
+                break
+            last = n if self.lines[n].strip() else last
+        below = self.lines[number + 1 : last + 1]
+        said = takewhile(lambda line: line.strip() and not line.startswith(_STACK), below)
+        message = textwrap.dedent("\n".join(said))
+        problem = self._located(number, found, (message, level["level"], None))
+        return replace(problem, last=last) if message else None
+
+    def _apart(self, number: int, found: _PlaceInLine) -> Located | None:
+        """The problem of a place that stands alone: its message is above or below."""
+        if _ARROW.match(found.before):
+            before = range(number - 1, max(number - 4, -1), -1)
+            above = next((n for n in before if self.lines[n].strip()), None)
+            if above is None:
+                return None
+            title = self.lines[above].strip().lstrip("\u00d7✖✗⚠ ")
+            shown = _PlaceInLine(found.path, found.line, found.column, "", title)
+            message, word, rule = _message(shown)
+            return self._located(number, shown, (message, word, rule), first=above)
+        levelled = matching(self.lines[number + 1 : number + 6], _LEVELLED)
+        if not levelled:
+            return None
+        below = number + 1 + min(levelled)
+        shown = _PlaceInLine(found.path, found.line, found.column, "", self.lines[below].strip())
         message, word, rule = _message(shown)
-        return _located(lines, number, shown, (message, word, rule), first=above)
-    levelled = matching(lines[number + 1 : number + 6], _LEVELLED)
-    if not levelled:
-        return None
-    below = number + 1 + min(levelled)
-    shown = _PlaceInLine(found.path, found.line, found.column, "", lines[below].strip())
-    message, word, rule = _message(shown)
-    if word is None:
-        return None
-    return _located(lines, below, shown, (message, word, rule), first=number)
+        if word is None:
+            return None
+        return self._located(below, shown, (message, word, rule), first=number)
 
+    def _located(
+        self,
+        number: int,
+        found: _PlaceInLine,
+        said: tuple[str, str | None, str | None],
+        *,
+        first: int | None = None,
+    ) -> Located:
+        message, level, rule = said
+        guessed = Level.WARNING if re.match(r"\w*Warning\b", message) else Level.ERROR
+        problem = Diagnostic(
+            tool="general",
+            message=message,
+            rule_id=rule,
+            level=LEVELS.get((level or "").lower(), guessed),
+            path=found.path,
+            region=region_of({"line": found.line, "column": found.column or ""}),
+        )
+        start = number if first is None else first
+        return Located(problem, start, self._end(number), level is not None)
 
-def _located(
-    lines: Sequence[str],
-    number: int,
-    found: _PlaceInLine,
-    said: tuple[str, str | None, str | None],
-    *,
-    first: int | None = None,
-) -> Located:
-    message, level, rule = said
-    guessed = Level.WARNING if re.match(r"\w*Warning\b", message) else Level.ERROR
-    problem = Diagnostic(
-        tool="general",
-        message=message,
-        rule_id=rule,
-        level=LEVELS.get((level or "").lower(), guessed),
-        path=found.path,
-        region=region_of({"line": found.line, "column": found.column or ""}),
-    )
-    start = number if first is None else first
-    return Located(problem, start, _end(lines, number), level is not None)
+    def _end(self, number: int) -> int:
+        """The last line that belongs to a problem: indented or quoted ones that hold no place."""
+        last = number
+        title = self.lines[number]
+        is_levelled = not title[:1].isspace() and _LEVEL.search(title) is not None
+        for n in range(number + 1, min(number + MAX_BELOW, len(self.lines))):
+            line = self.lines[n].removeprefix("[ERROR] ")
+            is_quoted = bool(_MASKS.match(line) or _ASIDE.match(line))
+            is_indented = line[:1].isspace() and not line.isspace()
+            if not is_quoted and not (is_indented and self._explains(n, is_levelled=is_levelled)):
+                break
+            last = n
+        return last
 
-
-def _end(lines: Sequence[str], number: int) -> int:
-    """The last line that belongs to a problem: indented or quoted ones that hold no place."""
-    last = number
-    is_levelled = not lines[number][:1].isspace() and _LEVEL.search(lines[number]) is not None
-    for n in range(number + 1, min(number + MAX_BELOW, len(lines))):
-        line = lines[n].removeprefix("[ERROR] ")
-        is_quoted = bool(_MASKS.match(line) or _ASIDE.match(line))
-        is_indented = line[:1].isspace() and not line.isspace()
-        if not is_quoted and not (is_indented and _explains(lines, n, is_levelled=is_levelled)):
-            break
-        last = n
-    return last
-
-
-def _explains(lines: Sequence[str], number: int, *, is_levelled: bool) -> bool:
-    """Whether an indented line explains the problem above it, and is none itself."""
-    line = lines[number]
-    below = lines[number + 1] if number + 1 < len(lines) else ""
-    if _CARET.match(below) or (is_levelled and not _LEVEL.search(line)):
-        return True
-    return not _PLACE.search(line) and not _ROW.match(line)
+    def _explains(self, number: int, *, is_levelled: bool) -> bool:
+        """Whether an indented line explains the problem above it, and is none itself."""
+        line = self.lines[number]
+        below = self.lines[number + 1] if number + 1 < len(self.lines) else ""
+        if _CARET.match(below) or (is_levelled and not _LEVEL.search(line)):
+            return True
+        return not _PLACE.search(line) and not _ROW.match(line)
