@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from atlas_retry.diagnostics import ToolOutput, diagnose
-from atlas_retry.diagnostics.unread import UNREAD, undo_output
+from atlas_retry.diagnostics.unread import UNREAD, meaningful
 from tests.processes import PYTHON
 from tests.projects import Project, atlas, make_project
 
@@ -103,4 +103,4 @@ def test_unparsed_output_counts_in_addition_to_parsed_problems(
     ],
 )
 def test_headings_counts_warnings_and_echoes_are_not_problems(line: str) -> None:
-    assert list(undo_output([line])) == []
+    assert list(meaningful([line])) == []

@@ -12,7 +12,7 @@ from atlas_retry.errors import AtlasError, ConfigError
 from atlas_retry.history.learning import Kept
 from atlas_retry.history.overview import StatusDocument
 from atlas_retry.history.statistics import Statistics
-from atlas_retry.history.undo_output import TimelineStep
+from atlas_retry.history.texts import TimelineStep
 from atlas_retry.history.values import RunRow
 from atlas_retry.model import Gate, OpenReview
 from atlas_retry.reports.documents import Document, GuardDocument, TurnResult, encode

@@ -27,7 +27,7 @@ from atlas_retry.cli.output import print_commands
 from atlas_retry.errors import ExitCode, StateError, UsageError, WorkspaceError
 from atlas_retry.events import seconds_of
 from atlas_retry.guard.places import is_product
-from atlas_retry.history import archive, database, entries, identity, pruning, rescue, undo_output
+from atlas_retry.history import archive, database, entries, identity, pruning, rescue, texts
 from atlas_retry.history.overview import as_seen, is_running
 from atlas_retry.history.states import RunState
 from atlas_retry.history.values import RunRow
@@ -67,15 +67,15 @@ def log(
             if json:
                 write(LogDocument(runs=tuple(rows)))
             else:
-                _show(undo_output.list_of(rows))
+                _show(texts.list_of(rows))
             return
         row = _seen(archive.find(connection, run, str(root)))
         moves = archive.transitions(connection, row.id)
-    steps = undo_output.timeline(places.home() / "runs" / row.id, moves)
+    steps = texts.timeline(places.home() / "runs" / row.id, moves)
     if json:
         write(TimelineDocument(run=row, steps=steps))
     else:
-        _show(undo_output.timeline_text(row, steps))
+        _show(texts.timeline_text(row, steps))
 
 
 def _seen(row: RunRow) -> RunRow:
@@ -288,7 +288,7 @@ def prune(
     if json:
         write(PruneDocument(runs=tuple(rows), dry_run=dry_run))
     elif dry_run:
-        _show(undo_output.list_of(rows))
+        _show(texts.list_of(rows))
     what = "would be dropped" if dry_run else "dropped"
     last = f"{len(rows)} runs {what}; their costs and verdicts stay in atlas stats"
     print(last, file=sys.stderr if json else sys.stdout)
@@ -345,7 +345,7 @@ def _report(
     if as_json:
         write(RestoredDocument.of(row.id, done, success=is_whole))
     else:
-        _show(undo_output.restoration_text(row, done, name, headline, others))
+        _show(texts.restoration_text(row, done, name, headline, others))
     return ExitCode.OK if is_whole else ExitCode.FAILED
 
 

@@ -17,7 +17,7 @@ from atlas_retry.cli.history import follow
 from atlas_retry.cli.output import print_commands
 from atlas_retry.errors import AtlasError, ExitCode, Interrupted
 from atlas_retry.events import Emit, Notice
-from atlas_retry.history import archive, database, entries, overview, rescue, undo_output
+from atlas_retry.history import archive, database, entries, overview, rescue, texts
 from atlas_retry.history.states import RunState
 from atlas_retry.history.values import Order, RunRow
 from atlas_retry.model import Level
@@ -131,7 +131,7 @@ def _one(row: RunRow, emit: Emit, *, ai_fix: bool) -> "Finished":
 def _is_allowed(row: RunRow, *, as_json: bool) -> bool:
     """Ask the user whether the agent may continue; without a terminal print the command."""
     to = sys.stderr if as_json else sys.stdout
-    print(f"run {row.id} in {row.root}: {undo_output.state_of(row)}", file=to)
+    print(f"run {row.id} in {row.root}: {texts.state_of(row)}", file=to)
     if places.can_ask(sys.stdout) and not as_json:
         try:
             return _answer(row)

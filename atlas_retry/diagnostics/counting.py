@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from atlas_retry.diagnostics.families import form
 from atlas_retry.diagnostics.fingerprints import normalised, steady
-from atlas_retry.diagnostics.unread import UNREAD, undo_output
+from atlas_retry.diagnostics.unread import UNREAD, meaningful
 from atlas_retry.diagnostics.values import THRESHOLD_RULE
 from atlas_retry.model import (
     CANNOT_EXECUTE,
@@ -227,7 +227,7 @@ def _forms(result: GateResult) -> set[str]:
 def _lines(result: GateResult) -> Counter[str]:
     """Its telling lines without numbers and times, all that are not blank if none tells."""
     lines = [*filter(str.strip, f"{result.stdout}\n{result.stderr}".splitlines())]
-    return Counter(normalised(steady(line)) for line in [*undo_output(lines)] or lines)
+    return Counter(normalised(steady(line)) for line in [*meaningful(lines)] or lines)
 
 
 def _stops(d: Diagnostic, kind: Kind) -> bool:

@@ -57,7 +57,7 @@ def unread(log: Log, problems: Sequence[Located], programs: Iterable[str]) -> Di
     taken.update(*(range(problem.first, problem.last + 1) for problem in problems))
     rest = (line for n, line in enumerate(log.lines) if n not in taken)
     echoed = tuple(f"{program} " for program in programs)
-    lines = [line for line in undo_output(rest) if not line.startswith(echoed)][:MAX_LINES]
+    lines = [line for line in meaningful(rest) if not line.startswith(echoed)][:MAX_LINES]
     if not lines or not taken:
         return None
     text = "\n".join(lines)
@@ -69,6 +69,6 @@ def unread(log: Log, problems: Sequence[Located], programs: Iterable[str]) -> Di
     )
 
 
-def undo_output(lines: Iterable[str]) -> Iterator[str]:
+def meaningful(lines: Iterable[str]) -> Iterator[str]:
     """The lines that are not headings, counts, warnings or echoed commands."""
     return (line for line in lines if not _NOISE.match(line))

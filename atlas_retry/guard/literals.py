@@ -151,8 +151,8 @@ def _answers_test(branch: Branch, of_tests: Mapping[str, frozenset[str]]) -> boo
     asked = [value for value in branch.asked if value in of_tests]
     files = frozenset[str]().union(*(of_tests[value] for value in asked))
     has_answer = any(of_tests.get(answer, frozenset()) & files for answer in branch.answers)
-    undo_output = _EXACT if branch.table is None else _EXACT_OR_LONG
-    knows_more = has_answer or len(set(asked)) > 1 or any(map(undo_output.search, asked))
+    distinctive = _EXACT if branch.table is None else _EXACT_OR_LONG
+    knows_more = has_answer or len(set(asked)) > 1 or any(map(distinctive.search, asked))
     results = (value.strip('"') for value in branch.answers if value in of_tests)
     is_result = any(value not in _EVERYDAY_NUMBERS for value in results)
     is_number = branch.table is None and _is_numeric(branch) and is_result

@@ -13,7 +13,7 @@ from atlas_retry import config
 from atlas_retry.errors import AtlasError, WorkspaceError
 from atlas_retry.history import archive, rescue, reviews
 from atlas_retry.history.states import RunState
-from atlas_retry.history.undo_output import state_of
+from atlas_retry.history.texts import state_of
 from atlas_retry.history.values import RunRow
 from atlas_retry.model import OpenReview, Verdict
 from atlas_retry.reports.screen.lines import aligned, printable

@@ -63,10 +63,10 @@ def _may_reconsider(progress: Progress, limits: Limits) -> bool:
     if not progress.latest.success or progress.refused or not limits.with_agent:
         return False
     raised = (progress.run_id, last.number)
-    has_new_reversal = any((one.run_id, one.attempt) == raised for one in progress.open_reviews)
+    is_new = any((one.run_id, one.attempt) == raised for one in progress.open_reviews)
     is_told = any(held.for_review(one) for one in earlier)
     is_spent = _cost_spent(progress, limits) or _time_spent(progress, limits)
-    return has_new_reversal and not is_told and not is_spent
+    return is_new and not is_told and not is_spent
 
 
 def _explained(end: End, progress: Progress) -> End:
