@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer._click.types import FloatRange, IntRange
 from typer.core import TyperGroup
 
 from atlas_retry import __version__
@@ -74,11 +75,20 @@ def _name_numbers(command: "Command") -> None:
             option.secondary_opts = []
         if option.metavar is None and option.type.name.startswith(("int", "float")):
             option.metavar = "N"
+        if isinstance(option.type, IntRange | FloatRange):
+            described = _plain(_range(option.type.min, option.type.max))
+            option.type._describe_range = described  # type: ignore[method-assign]  # noqa: SLF001 - it writes x>=0
         # Typer writes {RUN} for an argument, which no other help does
         if option.param_type_name == "argument" and option.required and option.metavar:
             option.make_metavar = _plain(option.metavar)  # type: ignore[method-assign]
     for inner in getattr(command, "commands", {}).values():
         _name_numbers(inner)
+
+
+def _range(least: float | None, most: float | None) -> str:
+    if most is None:
+        return f"{least} or more"
+    return f"{least} to {most}" if least is not None else f"{most} or less"
 
 
 def _plain(metavar: str) -> "Callable[..., str]":

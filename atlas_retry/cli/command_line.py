@@ -37,8 +37,12 @@ MODULES = {
     "workspaces": "workspace status",
 }
 """Modules of this package, and the commands that each registers."""
-_TYPES = {"a valid float range": "a number", "a valid int range": "a whole number"}
-"""Names of types that Typer shows, and what people call them."""
+_TYPES = {
+    "is not in the range": "is not",
+    "a valid float range": "a number",
+    "a valid int range": "a whole number",
+}
+"""What Typer says of types, and what people call them."""
 
 
 def register(words: Sequence[str] = ()) -> None:
