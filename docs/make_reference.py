@@ -130,8 +130,12 @@ def documents(*, published: bool = PUBLISHED) -> dict[Path, str]:
     return {
         HERE.parent / "config.example.yaml": example(),
         HERE / "configuration.md": "".join(_keys()),
-        HERE / "config.schema.json": json.dumps(config.schema(), indent=2) + "\n",
-        HERE / "report.schema.json": json.dumps(all_documents.schema(), indent=2) + "\n",
+        HERE / "config.schema.json": json.dumps(config.schema(), indent=2, ensure_ascii=False)
+        + "\n",
+        HERE / "report.schema.json": json.dumps(
+            all_documents.schema(), indent=2, ensure_ascii=False
+        )
+        + "\n",
         guard: _between(guard.read_text(encoding="utf-8"), "rules", "".join(_rules())),
         costs: _between(costs.read_text(encoding="utf-8"), "prices", "".join(_prices())),
         **_installing(published=published),

@@ -509,4 +509,4 @@ def test_a_replay_needs_git(tmp_path: Path, environ: Environ) -> None:
     before, after = pair(tmp_path)
     with pytest.raises(UsageError, match="--replay needs a workspace under git") as raised:
         needed(after, environ, HELD, "true", base=str(before))
-    assert raised.value.remedy == "git init, and commit"
+    assert raised.value.remedy == "git init && git add -A && git commit -m start"

@@ -100,7 +100,7 @@ def _every(home: Path, root: Path) -> tuple[Question, ...]:
     except (OSError, msgspec.MsgspecError) as error:
         raise StateError(
             f"the changes that wait for a review cannot be read: {file}: {error}",
-            remedy=f"rm {quoted(file)}, after a look at the changes of the last run: atlas diff",
+            remedy=f"atlas diff\nonce you have seen what the last run changed: rm {quoted(file)}",
         ) from error
 
 

@@ -190,7 +190,7 @@ def _error(verb: str, status: int | None, stderr: str, shadow: str = "") -> GitE
     own = [line for line in lines if line.startswith(("fatal: ", "error: "))]
     first = (own or lines or [f"exit code {status}"])[0].removeprefix("fatal: ")
     if shadow and _DAMAGE.search(stderr):
-        remedy = f"rm -rf {shlex.quote(shadow)}; the runs before can then not be undone"
+        remedy = f"to go on without undo of the runs before: rm -rf {shlex.quote(shadow)}"
         why = f"the snapshots in {shadow} are damaged (git {verb}: {first})"
         return GitError(why, status=status, remedy=remedy)
     return GitError(f"git {verb} failed: {first}", status=status, remedy=remedy)
@@ -204,8 +204,11 @@ def commit_id(root: Path, env: Mapping[str, str], revision: str) -> str:
     except GitError as error:
         if error.status is None:  # git did not run
             raise
+        why = f"there is no commit {revision!r} in {root}"
+        if "not a git repository" in error.message:
+            raise UsageError(f"{why}: it is not under git") from error
         raise UsageError(
-            f"there is no commit {revision!r} in {root}",
+            why,
             remedy="name a branch, a tag or a commit: git log --oneline --all",
         ) from error
 

@@ -60,7 +60,7 @@ def locate(path: str | None, environ: Mapping[str, str]) -> str | Unavailable:
         if Path(wanted).is_file():
             error = f"agent.path: {path} is a file that cannot be executed"
             return Unavailable(
-                error=error, remedy=f"chmod +x {quoted(path)}, or set agent.path to the program"
+                error=error, remedy=f"set agent.path to the program, or: chmod +x {quoted(path)}"
             )
         remedy = "correct agent.path, or leave it out: then claude is searched on PATH"
         return Unavailable(error=f"agent.path: no program at {path}", remedy=remedy)

@@ -28,7 +28,10 @@ def replayed(asked: ChangeAsked, judgement: Judgement, environ: Mapping[str, str
     if not lines or not judgement.held_paths:
         return judgement
     if not (asked.workspace / ".git").exists():
-        raise UsageError("--replay needs a workspace under git", remedy="git init, and commit")
+        raise UsageError(
+            "--replay needs a workspace under git",
+            remedy="git init && git add -A && git commit -m start",
+        )
     before = base_tree(asked, environ)
     sealed: dict[str, Content | None] = dict(judgement.as_before)
     for path in judgement.held_paths:
