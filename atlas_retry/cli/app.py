@@ -75,9 +75,7 @@ def _name_numbers(command: "Command") -> None:
             option.secondary_opts = []
         if option.metavar is None and option.type.name.startswith(("int", "float")):
             option.metavar = "N"
-        if isinstance(option.type, IntRange | FloatRange):
-            described = _plain(_range(option.type.min, option.type.max))
-            option.type._describe_range = described  # type: ignore[method-assign]  # noqa: SLF001 - it writes x>=0
+        _describe_range(option.type)
         # Typer writes {RUN} for an argument, which no other help does
         if option.param_type_name == "argument" and option.required and option.metavar:
             option.make_metavar = _plain(option.metavar)  # type: ignore[method-assign]
@@ -85,10 +83,11 @@ def _name_numbers(command: "Command") -> None:
         _name_numbers(inner)
 
 
-def _range(least: float | None, most: float | None) -> str:
-    if most is None:
-        return f"{least} or more"
-    return f"{least} to {most}" if least is not None else f"{most} or less"
+def _describe_range(kind: object) -> None:
+    """Say `1 or more` where Typer writes x>=1."""
+    if isinstance(kind, IntRange | FloatRange):
+        words = f"{kind.min} or more" if kind.max is None else f"{kind.min} to {kind.max}"
+        kind._describe_range = _plain(words)  # type: ignore[method-assign]  # noqa: SLF001
 
 
 def _plain(metavar: str) -> "Callable[..., str]":
