@@ -87,7 +87,7 @@ def ctest(log: Log) -> Iterator[Located]:
             places = matching(printed, _CTEST_PLACE)
             told = min(places, default=len(printed))
             where = places[told].groupdict() if places else {}
-            message = [f"{title['test']}: {title['how'] or title['why']}", *printed[told:]]
+            message = [*printed[told:], title["how"] or title["why"]]
             problem = failure("ctest", message, (), title["test"], where)
             yield Located(problem, first - len(live), last, otherwise=True)
 

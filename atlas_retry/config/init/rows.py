@@ -122,12 +122,12 @@ ROWS = (
         "checkstyle|pmd|spotbugs|detekt|ktlint|spotless|errorprone"),
     Row("jvm", GRADLE, Slot.TEST, f"{GRADLEW} allTests", "multiplatform"),
     Row("jvm", GRADLE, Slot.TEST, f"{GRADLEW} test"),
-    Row("ruby", RUBY, Slot.LINT, "bundle exec standardrb", r"[\"']standard[\"']", ".standard.yml"),
-    Row("ruby", RUBY, Slot.LINT, "bundle exec rubocop", "rubocop", ".rubocop.yml"),
-    Row("ruby", RUBY, Slot.TYPES, "bundle exec srb tc", "sorbet"),
-    Row("ruby", RUBY, Slot.TEST, "bundle exec rspec", "rspec", ".rspec"),
-    Row("ruby", RUBY, Slot.TEST, "bundle exec rails test", config="bin/rails"),
-    Row("ruby", "Rakefile", Slot.TEST, "bundle exec rake test", r"TestTask|task :?\"?test"),
+    Row("ruby", RUBY, Slot.LINT, "standardrb", r"[\"']standard[\"']", ".standard.yml"),
+    Row("ruby", RUBY, Slot.LINT, "rubocop", "rubocop", ".rubocop.yml"),
+    Row("ruby", RUBY, Slot.TYPES, "srb tc", "sorbet"),
+    Row("ruby", RUBY, Slot.TEST, "rspec", "rspec", ".rspec"),
+    Row("ruby", RUBY, Slot.TEST, "rails test", config="bin/rails"),
+    Row("ruby", "Rakefile", Slot.TEST, "rake test", r"TestTask|task :?\"?test"),
     Row("php", PHP, Slot.FORMAT, "vendor/bin/php-cs-fixer fix", "friendsofphp/php-cs-fixer"),
     Row("php", PHP, Slot.FORMAT, "vendor/bin/pint", "laravel/pint", "pint.json"),
     Row("php", PHP, Slot.FORMAT, "vendor/bin/ecs check --fix", "easy-coding-standard", "ecs.php"),
@@ -250,6 +250,8 @@ def hooks_text(project: ProjectFiles) -> str:
 def _start(project: ProjectFiles, row: Row) -> str:
     if row.language == "js":
         return manager_of(project).program
+    if row.language == "ruby":
+        return "bundle exec " if project.has(RUBY) else ""
     package = row.package or row.run.partition(" ")[0]
     packages = python_packages(project)
     if row.language != "python" and package not in packages:
