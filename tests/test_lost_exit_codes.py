@@ -181,6 +181,32 @@ def test_the_last_summary_counts(text: str, said: str | None) -> None:
     assert (str(summary) if summary else None) == said
 
 
+COMPOSE = """\
+Attaching to db-1, tests-1
+db-1     | database system is ready to accept connections
+tests-1  | F.                                                              [100%]
+tests-1  | FAILED test_calc.py::test_add - assert -1 == 3
+tests-1  | 1 failed, 1 passed in 0.03s
+tests-1 exited with code 1
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (COMPOSE, "1 failed"),
+        (COMPOSE.replace("1 failed, 1", "2"), None),
+        (COMPOSE + "3 passed in 1.20s\n", None),
+        (COMPOSE.replace("tests-1 exited", "tests-1  | 3 passed in 1.20s\ntests-1 exited"), None),
+    ],
+)
+def test_the_last_summary_of_a_container_counts_where_nothing_else_speaks(
+    text: str, said: str | None
+) -> None:
+    summary = failures_counted(text, "")
+    assert (str(summary) if summary else None) == said
+
+
 @pytest.mark.parametrize(
     ("stdout", "stderr", "said"),
     [

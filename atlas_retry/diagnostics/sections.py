@@ -126,6 +126,12 @@ def separated(
     return text if groups[0][1] is lines else "\n".join(plain), tuple(sections)
 
 
+def by_source(text: str) -> list[str]:
+    """The text of each source that a prefix names."""
+    groups = _by_source(None, text.split("\n"))
+    return ["\n".join(lines) for name, lines in groups if name is not None]
+
+
 def _folder(source: str, folders: Folders) -> str | None:
     """The folder of a source: its name, or a part of it, is that of a package."""
     names = (source, source.partition(" ")[0], source.rpartition(":")[0], source.partition(":")[0])

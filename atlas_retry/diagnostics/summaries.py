@@ -12,6 +12,7 @@ from itertools import chain, product
 from msgspec import Struct
 
 from atlas_retry.diagnostics.failures import matching
+from atlas_retry.diagnostics.sections import by_source
 from atlas_retry.patterns import regex
 
 _LONGEST = 300
@@ -94,11 +95,15 @@ def failures_counted(stdout: str, stderr: str) -> Summary | None:
     """The last summary, if it counts failures that no tool was asked to ignore.
 
     The order of lines in different streams is unknown, so a last summary without failures in one
-    of them is believed: a test may print what it likes into the other.
+    of them is believed: a test may print what it likes into the other. Of several containers, as
+    `docker compose up` shows them and ends with 0, each has its own.
     """
     if _IGNORED.search(stdout) or _IGNORED.search(stderr):
         return None
     spoken = [*filter(None, map(last_summary, (stdout, stderr)))]
+    if not spoken:
+        apart = chain.from_iterable(map(by_source, (stdout, stderr)))
+        return next(filter(str, filter(None, map(last_summary, apart))), None)
     failing = [*filter(str, spoken)]
     if len(failing) == len(spoken):
         return next(iter(failing), None)
