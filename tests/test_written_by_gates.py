@@ -1,6 +1,7 @@
 """What gates write in environments: code of the turn puts nothing there, their own commands do."""
 
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,8 @@ from atlas_retry.guard.judge import seals
 from atlas_retry.guard.judgement import Judgement
 from atlas_retry.run.environments import GatedTurn, by_gates
 from atlas_retry.run.open import open_configured, plan
+from atlas_retry.workspace.files import stat_of
+from atlas_retry.workspace.installed import hold, note_written, undo_written
 from atlas_retry.workspace.snapshot.snapshots import snapshot
 from tests.environments import (
     ADD,
@@ -24,8 +27,8 @@ from tests.environments import (
     sprung,
 )
 from tests.hooks import begin, end
-from tests.miniatures import miniature, put
-from tests.projects import Project
+from tests.miniatures import REPAIR, miniature, put
+from tests.projects import Project, atlas
 
 Environ = dict[str, str]
 PLACE = f".venv/{SITE}"
@@ -47,12 +50,10 @@ def writes(path: str, text: str) -> str:
     return put("calc.py", f"open({path!r}, 'w').write({text!r})\n")
 
 
-def started(
-    folder: Path, environ: Environ, gate: str, there: dict[str, str] | None = None
-) -> Project:
-    files = {"validation": {"test": [gate]}, "retry": {"flake_reruns": 0}}
-    project = miniature(folder, environ, FILES, [], **files)  # type: ignore[arg-type]
-    filled(project.root, VENV | {f"{PLACE}/calc.py": ADD, ".venv/bin/check": FAKE} | (there or {}))
+def started(folder: Path, environ: Environ, gate: str, turns: Sequence[str] = ()) -> Project:
+    validation, retry = {"test": [gate]}, {"flake_reruns": 0}
+    project = miniature(folder, environ, FILES, turns, validation=validation, retry=retry)
+    filled(project.root, VENV | {f"{PLACE}/calc.py": ADD, ".venv/bin/check": FAKE})
     return project
 
 
@@ -101,6 +102,11 @@ UNEXPLAINED = {
     "a new package": (RUNS, writes(f"{PLACE}/new.py", RIGHT), f"{PLACE}/new.py"),
     "what runs at each start": (RUNS, writes(f"{PLACE}/a.pth", "import os"), f"{PLACE}/a.pth"),
     "a tool": (RUNS, writes(".venv/bin/check", "#!/bin/sh\n:\n"), ".venv/bin/check"),
+    "a tool that is no program any more": (
+        RUNS,
+        put("calc.py", "import os\nos.chmod('.venv/bin/check', 0o644)\n"),
+        ".venv/bin/check",
+    ),
     "a package beside the one that a manifest names": (
         f"sh sync.sh && {RUNS}",
         f"{ADDS}; {writes(f'{PLACE}/dep.py', RIGHT)}",
@@ -145,6 +151,30 @@ def test_a_trap_that_only_gates_spring_is_never_green_and_gone_after_undo(
     tmp_path: Path, environ: Environ, number: int
 ) -> None:
     assert sprung(WRITERS[number], WRITERS_WAYS[number], tmp_path, environ) == []
+
+
+@pytest.mark.in_place("what is installed in an overlay goes with it")
+def test_an_undo_gives_back_what_gates_installed(tmp_path: Path, environ: Environ) -> None:
+    project = started(tmp_path, environ, f"sh sync.sh && {CHECKS}", turns=[f"{ADDS}; {REPAIR}"])
+    made = project.root / PLACE / "more.py"
+    assert atlas(project, "retry", ".", "--ai-fix").code == 0
+    assert made.exists()
+    assert f"{PLACE}/more.py" in atlas(project, "undo").out
+    assert not made.exists()
+
+
+def test_an_undo_leaves_what_was_installed_later(tmp_path: Path) -> None:
+    root, held, folder = tmp_path / "root", tmp_path / "held", tmp_path / "run"
+    paths = ["bin/old", "bin/again", "bin/new", "bin/later"]
+    filled(root, {"bin/old": "1\n", "bin/again": "1\n"})
+    seen = {path: stat_of((root / path).lstat()) for path in paths[:2]}
+    holding = hold(root, held, seen, ())
+    filled(root, dict.fromkeys(paths, "2\n"))
+    note_written(holding, paths, seen, folder)
+    filled(root, {"bin/again": "3\n", "bin/later": "3\n"})
+    assert [*undo_written(root, folder)] == ["bin/old", "bin/new"]
+    left = {path.name: path.read_text() for path in (root / "bin").iterdir()}
+    assert left == {"old": "1\n", "again": "3\n", "later": "3\n"}
 
 
 def test_what_a_gate_installed_at_one_end_of_a_turn_is_not_refused_at_the_next(

@@ -8,6 +8,7 @@ import shlex
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 
 import msgspec
@@ -113,7 +114,8 @@ def undo(
     store.drop(ws, held_under(run.id, BEGUN))
     _edited_of(ws, run).unlink(missing_ok=True)
     done = replace(done, changed=(*done.changed, *(p for p in removed if p not in done.changed)))
-    done = replace(done, changed=(*done.changed, *_undo_installed(ws, run, run_ended_s, attempt)))
+    installed_again = _undo_installed(ws, run, folder, run_ended_s, attempt)
+    done = replace(done, changed=(*done.changed, *installed_again))
     lost = tuple(f"{name} in git (its objects)" for name in given.lost)
     done = replace(done, git=git, git_conflicts=theirs, ended=ended, lost=(*done.lost, *lost))
     done = _checked(ws, done, run.start)
@@ -131,12 +133,18 @@ def rebuild(root: Path, home: Path, start: str, environ: Mapping[str, str]) -> N
 
 
 def _undo_installed(
-    ws: discovery.Workspace, run: RunRow, run_ended_s: float, attempt: OpenAttempt | None
+    ws: discovery.Workspace,
+    run: RunRow,
+    folder: Path,
+    run_ended_s: float,
+    attempt: OpenAttempt | None,
 ) -> tuple[str, ...]:
-    """Restore what an unjudged turn changed of what is installed: one of the hook, or a killed one.
+    """Restore what gates installed after turns, and what an unjudged turn changed there.
 
-    After every other turn that was done at once.
+    That is one of the hook, or a killed one: after every other, what it changed was put back.
     """
+    every = (installed.undo_written(ws.root, one) for one in _attempts(folder))
+    given = tuple(chain.from_iterable(every))
     until_s = run_ended_s
     if attempt:
         began_s = max(map(seconds_of, (run.segment_at, attempt.started_at)))
@@ -144,8 +152,8 @@ def _undo_installed(
         began_s = seconds_of(run.started_at)
         until_s = installed.turn_ended_s(ws.installed) or run_ended_s
     else:
-        return ()
-    return installed.put_back_between(ws.root, ws.installed, began_s, until_s)
+        return given
+    return (*given, *installed.put_back_between(ws.root, ws.installed, began_s, until_s))
 
 
 def undo_agents_git(ws: discovery.Workspace, folder: Path, *, is_open: bool) -> tuple[str, ...]:
@@ -154,14 +162,19 @@ def undo_agents_git(ws: discovery.Workspace, folder: Path, *, is_open: bool) -> 
     What git would run is restored only for a run that `is_open`: later it may be the user's.
     """
     done: list[str] = []
-    numbers = (path for path in (folder / "attempts").glob("*") if path.name.isdecimal())
-    for attempt in sorted(numbers, key=lambda path: int(path.name), reverse=True):
+    for attempt in _attempts(folder):
         turn = gitmoves.turned(ws, attempt)
         if turn and not is_open:
             turn = replace(turn, moves=replace(turn.moves, runs=()))
         if turn and gitmoves.undo(ws, turn, attempt):
             done += (*turn.moves.agents, *turn.moves.runs)
     return tuple(done)
+
+
+def _attempts(folder: Path) -> list[Path]:
+    """The folders of a run's attempts, the last one first."""
+    numbers = (path for path in (folder / "attempts").glob("*") if path.name.isdecimal())
+    return sorted(numbers, key=lambda path: int(path.name), reverse=True)
 
 
 def _checked(ws: discovery.Workspace, done: Restored, snapshot_id: str) -> Restored:

@@ -4,6 +4,7 @@ Code that a turn changed may do that while a gate runs it; a gate's own command 
 """
 
 from collections.abc import Collection
+from pathlib import Path
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -19,7 +20,7 @@ from atlas_retry.model import Contents
 from atlas_retry.run.aside import made_with
 from atlas_retry.run.open import OpenWorkspace
 from atlas_retry.text.units import first_few
-from atlas_retry.workspace.installed import Holding, copied_again, digest
+from atlas_retry.workspace.installed import Holding, copied_again, digest, note_written
 from atlas_retry.workspace.snapshot import trees
 from atlas_retry.workspace.snapshot.unheld import REMOVED
 
@@ -38,15 +39,18 @@ class GatedTurn(Struct, frozen=True, kw_only=True):
     """To run the gates again."""
     known: Collection[str] = ()
     """The turn's own changes of environments."""
+    folder: Path | None = None
+    """Where to note for an undo what was installed."""
     emit: Emit = unseen
 
 
 def by_gates(turn: GatedTurn, moved: seals.Moved) -> Judgement:
     """The guard's judgement of what gates wrote and nothing but code of the turn explains.
 
-    `moved` is what is not as before the turn. What was not there can always be taken away again.
+    The rest is noted for an undo. `moved` is what is not as before the turn. What was not there
+    can always be taken away again.
     """
-    installed = (path for path in (*moved.installed, *moved.made) if path not in turn.known)
+    installed = tuple(path for path in (*moved.installed, *moved.made) if path not in turn.known)
     beside = replace(
         moved,
         outside=(),
@@ -54,7 +58,7 @@ def by_gates(turn: GatedTurn, moved: seals.Moved) -> Judgement:
         hiding=(),
         modes=(),
         tools=tuple(tool for tool in moved.tools if tool.path not in turn.known),
-        installed=tuple(installed),
+        installed=installed,
         restorable=moved.restorable.union(moved.made),
         unseen=(),
     )
@@ -64,6 +68,10 @@ def by_gates(turn: GatedTurn, moved: seals.Moved) -> Judgement:
     paths = frozenset(one.path for one in judgement.refused)
     if paths:
         paths = _unexplained(turn, paths)
+    if turn.folder:
+        ours, there = set(installed).difference(paths), seals.installed_before(turn.taken)
+        holding = Holding.opened(turn.taken.root, turn.taken.held)
+        note_written(holding, ours, there, turn.folder)
     back = tuple(path for path in judgement.reinstate if path in paths)
     return replace(
         judgement,

@@ -109,12 +109,15 @@ class Holding(Struct, frozen=True, kw_only=True):
         content, held = self.content(path), self.files.get(path)
         if content is None or held is None:
             return False
-        mode = held.seen[0]
-        with suppress(OSError):
-            entry = StoredFile(_kind(mode), "", stat.S_IMODE(mode))
-            place.put(*_placed(self.root, path), entry, content)
-            return True
-        return False
+        return _put(self.root, path, held.seen[0], content)
+
+
+def _put(root: Path, path: str, mode: int, content: bytes) -> bool:
+    with suppress(OSError):
+        entry = StoredFile(_kind(mode), "", stat.S_IMODE(mode))
+        place.put(*_placed(root, path), entry, content)
+        return True
+    return False
 
 
 def _kind(mode: int) -> str:
@@ -235,9 +238,9 @@ def _first_unknown(holding: Holding) -> Iterator[str]:
 
 
 def digest(root: Path, path: str) -> str:
-    """Digest of the content of a file, or of the target of a link; empty if there is none."""
+    """Mode and digest of a file, or of the target of a link; empty if there is none."""
     read = _read(root, path)
-    return sha256_of(read[1]) if read else ""
+    return f"{read[0]:o} {sha256_of(read[1])}" if read else ""
 
 
 def _chosen(seen: Stats, tools: Collection[str]) -> Iterator[tuple[str, Stat, _Kept]]:
@@ -272,6 +275,61 @@ def _read(root: Path, path: str) -> tuple[int, bytes] | None:
     status = place.status(at, name)
     content = place.read(at, name, MAX_TOOL_BYTES) if status else None
     return (status.st_mode, content) if status and content is not None else None
+
+
+# --- what gates installed after a turn
+
+
+class _Written(Struct, frozen=True, array_like=True, gc=False):
+    """What a path was before a turn, and what its gates made of it."""
+
+    left: str
+    """As `digest` has it."""
+    mode: int = 0
+    content: bytes | None = None
+    """None if there was no file."""
+
+
+def note_written(holding: Holding, paths: Iterable[str], known: Collection[str], to: Path) -> None:
+    """Note in a folder of the run what these files were, so that an undo gives it back.
+
+    `known` are the paths that were there; those of them that are not held stay.
+    """
+    notes = dict[bytes, _Written]()
+    for path in paths:
+        left, before = digest(holding.root, path), holding.content(path)
+        if before is not None:
+            notes[os.fsencode(path)] = _Written(left, holding.files[path].seen[0], before)
+        elif path not in known:
+            notes[os.fsencode(path)] = _Written(left)
+    if notes or (to / _NOTE).exists():
+        to.mkdir(parents=True, exist_ok=True)
+        replace_file(to / _NOTE, msgspec.msgpack.encode(notes))
+
+
+def undo_written(root: Path, folder: Path) -> Iterator[str]:
+    """Give back what gates wrote after a turn; what they added is moved into the folder.
+
+    Yields the paths. What was written later by others stays.
+    """
+    notes = dict[bytes, _Written]()
+    with suppress(OSError, msgspec.MsgspecError):
+        notes = msgspec.msgpack.decode((folder / _NOTE).read_bytes(), type=dict[bytes, _Written])
+    for name, was in notes.items():
+        path = os.fsdecode(name)
+        if digest(root, path) != was.left:
+            continue
+        if was.content is None:
+            moved_away(root, [path], [path], folder / "undone")
+            for above in parents(path):
+                place.remove_folder(*_placed(root, above))
+        else:
+            _put(root, path, was.mode, was.content)
+        if digest(root, path) != was.left:
+            yield path
+
+
+_NOTE = "installed-by-gates"
 
 
 # --- what was installed by whom

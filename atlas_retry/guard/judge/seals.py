@@ -237,7 +237,7 @@ def compared(taken: Seal, scan: Scan | None = None) -> Moved:
     # ignored by git, in a folder that turns of the run created
     of_turns = (path for path in installed if taken.environments.isdisjoint(parents(path)))
     new = {path for path in of_turns if not scan.is_visible(path)}
-    there, holding = _installed_before(taken), Holding.opened(taken.root, taken.held)
+    there, holding = installed_before(taken), Holding.opened(taken.root, taken.held)
     old = _changed((path for path in installed if path not in new), taken, holding)
     tools = tuple(_moved_tools(taken))
     held = _held(old, tools, taken, holding)
@@ -277,7 +277,7 @@ def _held(
     paths: Iterable[str], tools: Iterable[Tool], taken: Seal, holding: Holding
 ) -> frozenset[str]:
     """Those of the installed files and tools whose content was held."""
-    there = _installed_before(taken)
+    there = installed_before(taken)
     held = {path for path in paths if holding.holds(path, there.get(path))}
     for tool in tools:
         path, was = taken.tools[tool.name]
@@ -287,7 +287,8 @@ def _held(
     return frozenset(held)
 
 
-def _installed_before(taken: Seal) -> dict[str, Stat | None]:
+def installed_before(taken: Seal) -> dict[str, Stat | None]:
+    """Stat data of what was installed, in the workspace and outside, by path."""
     return {**taken.look.aside, **taken.packages, **taken.inside}
 
 
@@ -298,7 +299,7 @@ def _changed(inside: Iterable[str], taken: Seal, holding: Holding) -> list[str]:
     """
     moved = [*inside, *moved_files(taken.packages, _packages(taken.outer))]
     moved += moved_files(taken.inside, _stats(taken.inside, taken.root))
-    there = _installed_before(taken)
+    there = installed_before(taken)
     moved = [path for path in moved if not holding.is_same(path, there.get(path))]
     own = own_installation(taken.root, moved, holding)
     return [path for path in moved if path not in own]
@@ -309,12 +310,11 @@ def put_back(taken: Seal, paths: Collection[str], into: Path) -> tuple[str, ...]
 
     Returns those that could not be restored.
     """
-    there = {*_installed_before(taken), *(path for path, _ in taken.tools.values())}
+    there = {*installed_before(taken), *(path for path, _ in taken.tools.values())}
     came = [path for path in paths if path not in there]
     left = moved_away(taken.root, came, there, into)
     holding = Holding.opened(taken.root, taken.held)
-    was_there = (path for path in paths if path in there)
-    return (*left, *filterfalse(holding.put_back, was_there))
+    return (*left, *filterfalse(holding.put_back, filter(there.__contains__, paths)))
 
 
 def _inside(programs: Iterable[str], root: Path, scan: Scan) -> Iterator[tuple[str, Stat | None]]:

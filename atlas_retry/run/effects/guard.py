@@ -131,6 +131,7 @@ class GuardEffects(Struct, frozen=True):
             now=opened.tracker.snapshot().id,
             how=GateEffects(of=self.of).plan_aside(validation),
             known=known,
+            folder=self.of.attempt_folder(number),
             emit=self.of.emit,
         )
         judgement = environments.by_gates(turn, moved)
