@@ -150,3 +150,33 @@ def test_a_loop_over_folders_says_above_whose_file_is_meant(head: str) -> None:
         endings=lambda path: [file for file in TWINS if file.endswith(f"/{path}")],
     )
     assert [d.path for d in diagnose(output).diagnostics] == [*TWINS]
+
+
+def test_a_test_of_go_is_in_the_module_whose_package_ends_its_output() -> None:
+    files = ("a/m_test.go", "b/m_test.go")
+    output = ToolOutput(
+        command="go test ./a/... ./b/...",
+        kind=Kind.TEST,
+        exit_code=1,
+        stdout="ok  \texample.com/a\t0.003s\n--- FAIL: TestAdd (0.00s)\n    m_test.go:5: got -1\n"
+        "FAIL\nFAIL\texample.com/b\t0.019s\nFAIL\n",
+        root="/w",
+        packages=lambda: {"example.com/a": "a", "example.com/b": "b"},
+        holds=files.__contains__,
+        endings=lambda path: [file for file in files if file.endswith(f"/{path}")],
+    )
+    assert [d.path for d in diagnose(output).diagnostics] == ["b/m_test.go"]
+
+
+def test_what_is_above_in_stdout_says_nothing_of_stderr() -> None:
+    output = ToolOutput(
+        command="make lint",
+        kind=Kind.LINT,
+        exit_code=1,
+        stdout="=== api\n=== web\n",
+        stderr="tests/test_calc.py:6:1: E1 wrong\n",
+        root="/w",
+        holds=TWINS.__contains__,
+        endings=lambda path: [file for file in TWINS if file.endswith(f"/{path}")],
+    )
+    assert [d.path for d in diagnose(output).diagnostics] == ["tests/test_calc.py"]

@@ -33,7 +33,7 @@ class ToolPaths(Struct, frozen=True, kw_only=True):
     holds: Holds = no_file
     endings: Callable[[str], Sequence[str]] = no_files
     """Files of the workspace whose path ends so."""
-    above: Iterable[str] = ()
+    above: Callable[[], Iterable[str]] = tuple
     """Lines above the problem, the nearest first."""
 
     def relative(self, path: str) -> str:
@@ -69,7 +69,7 @@ class ToolPaths(Struct, frozen=True, kw_only=True):
         if len(files) == 1:
             return files[0]
         folders = {f"/{file.removesuffix(path).rstrip('/')}": file for file in files}
-        named = (_named(line, folders) for line in (self.above if files else ()))
+        named = (_named(line, folders) for line in (self.above() if files else ()))
         return next((folders[each[0]] for each in named if len(each) == 1), None)
 
     def _elsewhere(self, path: str, plain: str) -> list[str]:

@@ -8,6 +8,7 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from atlas_retry.diagnostics import blocks, lines
@@ -108,6 +109,22 @@ _TEXT_LINES = 400
 """Maximum lines of one diagnostic: a test's captured output is unbounded."""
 
 
+class Streams(Struct, frozen=True, kw_only=True):
+    """The lines of an output, by source and stream."""
+
+    log: Log
+    sections: Sequence[OutputSection]
+    stderr_at: int
+    """Number of the first line of stderr."""
+    is_cut: bool
+    """Whether lines in the middle are left out."""
+
+    def above(self, first: int) -> Iterator[str]:
+        """The lines above in the same stream, the nearest first."""
+        begins = self.stderr_at if first >= self.stderr_at else 0
+        return (self.log.lines[n] for n in range(first - 1, max(begins, first - MAX_ABOVE) - 1, -1))
+
+
 def diagnose(output: ToolOutput) -> Findings:
     """The findings of one command's output: its problems in order, without duplicates, and triage.
 
@@ -116,39 +133,41 @@ def diagnose(output: ToolOutput) -> Findings:
     """
     if counted := _counted(output):
         return replace(diagnose(replace(output, exit_code=1)), counted=counted)
-    text, stderr_at, is_cut = _text_of(output)
-    plain, sections = separated(text, folders_of(output.packages), stderr_at=stderr_at)
-    log = Log.of(plain, output.command, output.exit_code)
-    problems = _claims(len(log.lines), _read_sections(output, log, sections))
+    streams = _streams_of(output)
+    log = streams.log
+    problems = _claims(len(log.lines), _read_sections(output, log, streams.sections))
     report = _report(output)
     if report is not None and (report.diagnostics or not problems):
         problems = [Located(diagnostic, *_NOWHERE) for diagnostic in report.diagnostics]
-    placed = (_placed(problem, output, log, sections) for problem in problems)
+    placed = (_placed(problem, output, streams) for problem in problems)
     distinct = tuple(_distinct(joined_with_diffs(without_annotations(placed))))
     diagnostics = tuple(replace(problem.diagnostic, count=count) for problem, count in distinct)
     is_full = len(distinct) >= MAX_DIAGNOSTICS
     findings = replace(
         _findings(output, log, report, diagnostics),
         beyond=is_full * (len(problems) - sum(count for _, count in distinct)),
-        cut=is_cut,
+        cut=streams.is_cut,
     )
     is_known = output.parser or report or findings.ran is not None
     rest = None if is_known else unread(log, problems, _PROGRAMS)
     return replace(findings, diagnostics=(*findings.diagnostics, rest)) if rest else findings
 
 
-def _text_of(output: ToolOutput) -> tuple[str, int | None, bool]:
-    """Both streams as one text, its first line of stderr, and whether it is cut.
-
-    If it has too many lines, those in the middle are left out.
-    """
-    streams = [go_text(unstamped(text)) for text in (output.stdout, output.stderr) if text]
-    text = "\n".join(streams)
-    if text.count("\n") >= MAX_LINES:
+def _streams_of(output: ToolOutput) -> Streams:
+    """Both streams as one log; if it has too many lines, without those in the middle."""
+    texts = [go_text(unstamped(text)) for text in (output.stdout, output.stderr) if text]
+    text = "\n".join(texts)
+    if is_cut := text.count("\n") >= MAX_LINES:
         lines = text.split("\n")
         head = MAX_LINES // 4
-        return "\n".join((*lines[:head], *lines[head - MAX_LINES :])), None, True
-    return text, streams[0].count("\n") + 1 if len(streams) > 1 else None, False
+        text = "\n".join((*lines[:head], *lines[head - MAX_LINES :]))
+    both = len(texts) > 1 and not is_cut
+    stderr_at = texts[0].count("\n") + 1 if both else None
+    plain, sections = separated(text, folders_of(output.packages), stderr_at=stderr_at)
+    log = Log.of(plain, output.command, output.exit_code)
+    # lines that are sorted by source are of no one stream
+    begins = stderr_at if stderr_at and plain is text else len(log.lines)
+    return Streams(log=log, sections=sections, stderr_at=begins, is_cut=is_cut)
 
 
 def _counted(output: ToolOutput) -> str:
@@ -179,10 +198,9 @@ def _read_sections(
             yield replace(problem, first=first, last=last)
 
 
-def _placed(
-    problem: Located, output: ToolOutput, log: Log, sections: Sequence[OutputSection]
-) -> Located:
+def _placed(problem: Located, output: ToolOutput, streams: Streams) -> Located:
     """The problem with a message and its lines, and its paths as the workspace calls them."""
+    log, sections = streams.log, streams.sections
     cwd = posixpath.normpath(posixpath.join(output.cwd, folder_of(output.command)))
     index = bisect(sections, problem.first, key=lambda section: section.first) - 1
     if problem.first >= 0 and sections[index].folder is not None:
@@ -192,7 +210,7 @@ def _placed(
         cwd=cwd,
         holds=output.holds,
         endings=output.endings,
-        above=[*reversed(log.lines[max(problem.first - MAX_ABOVE, 0) : max(problem.first, 0)])],
+        above=lambda: streams.above(problem.first),
     )
     d = problem.diagnostic
     lines = log.lines[problem.first : min(problem.last + 1, problem.first + _TEXT_LINES)]

@@ -78,6 +78,8 @@ _NX = regex(r"(?:[✔✖\u00d7>] +)?(?:> )?nx run (?P<package>[\w@./-]+):[\w:-]+
 _MAVEN = regex(r"(?:\[INFO\] )?-+< (?:[\w.-]+:)?(?P<package>[\w.-]+) >-+$")
 _CARGO = regex(r" {3,}(?:Checking|Compiling) (?P<package>[\w-]+) v\S+ \((?P<path>/[^)]+)\)$")
 _NPM_ERROR = regex(r"npm (?:ERR!|error)(?: path (?P<path>/\S+)$|\b)")
+# https://pkg.go.dev/cmd/go#hdr-Test_packages
+_GO = regex(r"(?:FAIL|ok  )\t(?P<package>[^\s\[]+)(?:\t| \[)")
 _RUN_PATH = regex(r"\s*RUN\s+v\S+ (?P<path>/\S+)$")
 _ECHO = regex(r"(?:[>$]|\+) (?P<command>[\w./@-]+(?: .*)?)$")
 _HOOK = regex(r"- hook id: (?P<hook>\S+)$")
@@ -203,7 +205,7 @@ def _headed(
     stack: list[str | None] = []
     for number, heading in _headings(lines):
         if number > start:
-            yield from _footed(lines[start:number], at + start, inner, command)
+            yield from _footed(lines[start:number], at + start, inner, command, folders)
         start = number
         parts = heading.groupdict()
         command = parts.get("hook") or ""
@@ -212,7 +214,7 @@ def _headed(
             continue
         stack += [inner] if parts.get("how") else []
         inner = parts.get("path") or folders(parts.get("package") or "") or folder
-    yield from _footed(lines[start:], at + start, inner, command)
+    yield from _footed(lines[start:], at + start, inner, command, folders)
 
 
 def _headings(lines: Sequence[str]) -> Iterator[tuple[int, re.Match[str]]]:
@@ -226,18 +228,28 @@ def _headings(lines: Sequence[str]) -> Iterator[tuple[int, re.Match[str]]]:
 
 
 def _footed(
-    own: Sequence[str], first: int, folder: str | None, command: str
+    own: Sequence[str], first: int, folder: str | None, command: str, folders: Folders
 ) -> Iterator[OutputSection]:
-    """The parts above and with each error of npm, which names the folder of what failed."""
+    """The parts that end with what names their folder: an error of npm, or the package of go."""
     start, path = 0, None
     for number, line in enumerate(own):
-        error = _NPM_ERROR.match(line)
-        if error:
+        if error := _NPM_ERROR.match(line):
             path = path or error["path"]
         elif path:
             yield _section(own[start:number], first + start, folder or path, command)
             start, path = number, None
+        elif ended := _GO.match(line):
+            inner = folder or _of_module(ended["package"], folders)
+            yield _section(own[start : number + 1], first + start, inner, command)
+            start = number + 1
     yield _section(own[start:], first + start, folder or path, command)
+
+
+def _of_module(package: str, folders: Folders) -> str | None:
+    """The folder of the module that a package of go belongs to."""
+    parts = package.split("/")
+    modules = ("/".join(parts[:count]) for count in range(len(parts), 0, -1))
+    return next(filter(None, map(folders, modules)), None)
 
 
 def _section(own: Sequence[str], first: int, folder: str | None, command: str) -> OutputSection:
