@@ -27,7 +27,16 @@ from atlas_retry.cli.output import print_commands
 from atlas_retry.errors import ExitCode, StateError, UsageError, WorkspaceError
 from atlas_retry.events import seconds_of
 from atlas_retry.guard.places import is_product
-from atlas_retry.history import archive, database, entries, identity, pruning, rescue, texts
+from atlas_retry.history import (
+    archive,
+    database,
+    entries,
+    identity,
+    picking,
+    pruning,
+    rescue,
+    texts,
+)
 from atlas_retry.history.overview import as_seen, is_running
 from atlas_retry.history.states import RunState
 from atlas_retry.history.values import RunRow
@@ -133,12 +142,12 @@ def pick(
     ws = workspace_of(row)
     if path:
         with lock(ws):
-            pick_files = rescue.merge_files if merge else rescue.pick_files
+            pick_files = picking.merge_files if merge else picking.pick_files
             done = pick_files(ws, row, attempt, path)
         text = f"{'merged' if merge else 'taken'}: {', '.join(path)} from {_snapshot(row, attempt)}"
         return _report(row, done, attempt, text, as_json=json)
     with _alone(ws):
-        done = rescue.pick(ws, row, attempt, refused)
+        done = picking.pick(ws, row, attempt, refused)
         _record(ws, row, done.now, row.state, f"atlas pick {row.id} {attempt}")
     return _report(row, done, attempt, f"taken: {_snapshot(row, attempt)}", as_json=json)
 

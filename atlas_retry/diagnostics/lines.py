@@ -1,6 +1,6 @@
 """Tools that report problems as lines, one row each; other formats have their own modules."""
 
-from atlas_retry.diagnostics.places import Named
+from atlas_retry.diagnostics.named import Named
 from atlas_retry.diagnostics.table import LineFormat
 from atlas_retry.diagnostics.values import THRESHOLD_RULE
 from atlas_retry.patterns import words

@@ -1,7 +1,6 @@
 """Reads any tool that prints places, `file:line` in whatever spelling, by their structure alone.
 
-A problem is a place with a message: behind it, in front of it, in the lines above or below. The
-rows of `NAMED` give such problems the name of their tool; they know nothing of its format.
+A problem is a place with a message: behind it, in front of it, in the lines above or below.
 """
 
 import re
@@ -14,7 +13,7 @@ from msgspec.structs import replace
 
 from atlas_retry.diagnostics.failures import matching
 from atlas_retry.diagnostics.table import LEVELS, region_of
-from atlas_retry.diagnostics.values import Holds, Located, Log, Parser, no_file
+from atlas_retry.diagnostics.values import Holds, Located, Log, no_file
 from atlas_retry.model import Diagnostic, Level
 from atlas_retry.patterns import regex, words
 
@@ -156,39 +155,6 @@ def is_file(path: str, holds: Holds = no_file, *, is_sure: bool = False) -> bool
     return (is_sure and path != name) or holds(path)
 
 
-class Named(Parser, frozen=True, kw_only=True):
-    """A tool whose output is read by its structure."""
-
-    tool: str | None = None
-    """Name in the diagnostic, if a row of another name has the tool as well."""
-    endings: tuple[str, ...]
-    """Extensions of the files it reports."""
-    compiles: bool = False
-    """Whether it is a compiler: a warning that fails it is reported as an error."""
-    more: str | None = None
-    """Lines below a problem that continue its message."""
-    coded: bool = False
-    """Whether each problem has a rule."""
-
-    def read(self, log: Log) -> Iterator[Located]:
-        for problem in read_places(log):
-            if self.fits(problem):
-                yield self.named(problem, log)
-
-    def fits(self, problem: Located) -> bool:
-        is_coded = problem.diagnostic.rule_id is not None
-        return _ending(problem) in self.endings and (is_coded or not self.coded)
-
-    def named(self, problem: Located, log: Log) -> Located:
-        """The problem with the name of the tool, and the rest of its message."""
-        d = replace(problem.diagnostic, tool=self.tool or self.name)
-        if self.more:
-            below = log.lines[problem.first + 1 : problem.last + 1]
-            more = filter(None, map(re.compile(self.more).match, below))
-            d = replace(d, message="\n".join((d.message, *(m["message"] for m in more))))
-        return replace(problem, diagnostic=d)
-
-
 def read_places(log: Log, holds: Holds = no_file, *, strict: bool = False) -> Iterator[Located]:
     """The problems of all lines. `strict`: only those that a level, a code or a column marks.
 
@@ -197,7 +163,7 @@ def read_places(log: Log, holds: Holds = no_file, *, strict: bool = False) -> It
     others: gcc's `a.cc:7:3:   required from here`.
     """
     found = tuple(_PlacesInLines(log.lines, holds, strict).problems())
-    levelled = {_ending(problem) for problem in found if problem.otherwise}
+    levelled = {ending(problem) for problem in found if problem.otherwise}
     said = (problem.diagnostic.message.partition("\n")[0] for problem in found)
     heads = [
         log.lines[problem.first].partition(words or "\n")[0]
@@ -206,11 +172,12 @@ def read_places(log: Log, holds: Holds = no_file, *, strict: bool = False) -> It
     indented = [re.search(_INDENTED, head) is not None for head in heads]
     for problem, is_indented in zip(found, indented, strict=True):
         is_aside = is_indented and not all(indented)
-        if not is_aside and (problem.otherwise or _ending(problem) not in levelled):
+        if not is_aside and (problem.otherwise or ending(problem) not in levelled):
             yield replace(problem, otherwise=False)
 
 
-def _ending(problem: Located) -> str:
+def ending(problem: Located) -> str:
+    """The extension of the file of a problem, in lower case."""
     return (problem.diagnostic.path or "").rpartition(".")[2].lower()
 
 

@@ -17,9 +17,10 @@ from atlas_retry.diagnostics.diffs import diff, joined_with_diffs
 from atlas_retry.diagnostics.environment import is_to_blame, not_installed
 from atlas_retry.diagnostics.failures import python, unittest
 from atlas_retry.diagnostics.go_log import go_test, go_text
+from atlas_retry.diagnostics.named import Named
 from atlas_retry.diagnostics.numbered_logs import ctest, phpunit, rspec
 from atlas_retry.diagnostics.paths import MAX_ABOVE, ToolPaths
-from atlas_retry.diagnostics.places import Named, read_places
+from atlas_retry.diagnostics.places import read_places
 from atlas_retry.diagnostics.pytest_log import pytest
 from atlas_retry.diagnostics.report_formats import kind_of, read_any, read_report
 from atlas_retry.diagnostics.report_values import Report

@@ -1,10 +1,9 @@
-"""Restores the state before a run, or takes the files of an attempt, without losing work.
+"""Restores the state before a run without losing work, and finds the snapshots of runs.
 
 Takes a snapshot of the present state first. Files edited since the run are reported and stay.
 """
 
 import os
-import shlex
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -15,12 +14,11 @@ import msgspec
 from msgspec.structs import replace
 
 from atlas_retry import process
-from atlas_retry.errors import AtlasError, UsageError, WorkspaceError
+from atlas_retry.errors import UsageError, WorkspaceError
 from atlas_retry.events import seconds_of
-from atlas_retry.history import event_log, merging
+from atlas_retry.history import event_log
 from atlas_retry.history.states import RunState
 from atlas_retry.history.values import OpenAttempt, RunRow
-from atlas_retry.model import Content
 from atlas_retry.patterns import regex
 from atlas_retry.state_dir import TURN, VALIDATION
 from atlas_retry.text.units import labelled
@@ -118,7 +116,7 @@ def undo(
     done = replace(done, changed=(*done.changed, *installed_again))
     lost = tuple(f"{name} in git (its objects)" for name in given.lost)
     done = replace(done, git=git, git_conflicts=theirs, ended=ended, lost=(*done.lost, *lost))
-    done = _checked(ws, done, run.start)
+    done = checked(ws, done, run.start)
     done = replace(done, unheld=(*done.unheld, *moved_caches(ws.root, folder)))
     return replace(done, differs=(*done.differs, *git_state.moved_git(ws, run.start)))
 
@@ -177,7 +175,7 @@ def _attempts(folder: Path) -> list[Path]:
     return sorted(numbers, key=lambda path: int(path.name), reverse=True)
 
 
-def _checked(ws: discovery.Workspace, done: Restored, snapshot_id: str) -> Restored:
+def checked(ws: discovery.Workspace, done: Restored, snapshot_id: str) -> Restored:
     """The result, with the files that still differ from the snapshot."""
     return replace(
         done,
@@ -256,117 +254,6 @@ def known_by_refs(ws: discovery.Workspace, name: str | None) -> RunRow:
     return RunRow.of_snapshots(newest, str(ws.root), never, start=held[newest])
 
 
-def pick(ws: discovery.Workspace, run: RunRow, name: str, but: Collection[str] = ()) -> Restored:
-    """Set the files, except `but`, to a snapshot of a run; the index stays unchanged.
-
-    Raises UsageError for an unknown snapshot, WorkspaceError.
-    """
-    held = _holding(ws, run, name)
-    since = run.left_behind or held.get(ORIGIN)
-    if run.is_open or since is None:
-        raise WorkspaceError(
-            f"run {run.id} was interrupted, so its changes in the workspace are unknown",
-            remedy=f"atlas resume\natlas undo {run.id}",
-        )
-    now = snapshot(ws).id
-    store.keep(ws, held_under(run.id, HELD), now)
-    there = trees.changes(ws, since, held[name], ignored=True)
-    wanted = {change.path for change in there if change.path not in but}
-    differing = {change.path for change in trees.changes(ws, held[name], now, ignored=True)}
-    known = (_found_elsewhere(ws, held.values(), since, now) & differing) - {*but}
-    done = Restored()
-    if wanted - known:
-        done = restoring.restore(ws, held[name], wanted - known, since=since)
-    if known:
-        also = restoring.restore(ws, held[name], known)
-        done = replace(done, changed=(*done.changed, *also.changed))
-    done, stays = _checked(ws, done, held[name]), {restoring.INDEX, *but}
-    return replace(done, differs=tuple(path for path in done.differs if path not in stays))
-
-
-def _found_elsewhere(
-    ws: discovery.Workspace, snapshots: Collection[str], since: str, now: str
-) -> set[str]:
-    """Files changed since, whose content a snapshot or the last commit has: no edit is lost.
-
-    After `git checkout .`, for example.
-    """
-    edited = {change.path for change in trees.changes(ws, since, now, ignored=True)}
-    if not edited:
-        return edited
-    found = set[str]()
-    for other in {*snapshots}:
-        differing = {change.path for change in trees.changes(ws, other, now, ignored=True)}
-        found |= edited - differing
-    with suppress(AtlasError):  # no commit yet
-        head = trees.revision_tree(ws.root, "HEAD", environ=ws.environ)
-        present = trees.tree(ws, now)
-        found |= {path for path in edited if head.entry(path) == present.entry(path)}
-    return found
-
-
-def pick_files(ws: discovery.Workspace, run: RunRow, name: str, paths: Collection[str]) -> Restored:
-    """Set some files to their content in a snapshot of a run, even if edited since.
-
-    `paths` are relative to the root; the present state is held. Raises UsageError for an unknown
-    snapshot, WorkspaceError.
-    """
-    held = _holding(ws, run, name)
-    there = snapshot(ws)
-    differing = trees.changes(ws, there.id, held[name], ignored=True)
-    wanted = {
-        change.path
-        for change in differing
-        if any(f"{change.path}/".startswith(f"{path.rstrip('/')}/") for path in paths)
-    }
-    if wanted:
-        store.keep(ws, held_under(run.id, HELD), there.id)
-    done = restoring.restore(ws, held[name], wanted) if wanted else Restored()
-    return replace(done, now=held[name])
-
-
-def merge_files(
-    ws: discovery.Workspace, run: RunRow, name: str, paths: Collection[str]
-) -> Restored:
-    """Merge what files of a snapshot changed in the last commit into the present files.
-
-    The present state is held. Raises UsageError for an unknown snapshot, and WorkspaceError, before
-    anything is written, where both changed the same place.
-    """
-    held = _holding(ws, run, name)
-    there = snapshot(ws)
-    before, now = trees.tree(ws, held[name]), trees.tree(ws, there.id)
-    committed = None
-    with suppress(UsageError):  # without a commit there is no base
-        committed = trees.revision_tree(ws.root, "HEAD", paths, environ=ws.environ)
-    files: dict[str, Content | None] = {}
-    for path in paths:
-        theirs, ours = before.read(path), now.read(path)
-        if theirs is None:
-            continue
-        base = (committed and committed.read(path)) or b""
-        merged = theirs if ours is None else merging.merged(ours=ours, base=base, theirs=theirs)
-        if merged is None:
-            raise WorkspaceError(
-                f"{path} cannot be merged: the run and {name} changed the same lines",
-                remedy="to replace it, without what the run changed there: "
-                f"atlas pick {run.id} {name} --path {shlex.quote(path)}",
-            )
-        files[path] = f"{now.mode(path) or before.mode(path)}", merged
-    if files:
-        store.keep(ws, held_under(run.id, HELD), there.id)
-    restoring.write(ws, files, there.id)
-    return Restored(changed=tuple(files), now=held[name])
-
-
-def _holding(ws: discovery.Workspace, run: RunRow, name: str) -> dict[str, str]:
-    """The snapshots of a run. Raises UsageError if it has none of this name."""
-    held = snapshots(ws, run)
-    if name not in held:
-        raise _no_attempt(run, name, held)
-    return held
-
-
 def span(ws: discovery.Workspace, run: RunRow, name: str | None) -> tuple[str, str]:
     """The snapshots before and after an attempt's turn, or before and after the whole run.
 
@@ -377,11 +264,12 @@ def span(ws: discovery.Workspace, run: RunRow, name: str | None) -> tuple[str, s
         after = held.get(END) or run.left_behind or held.get(ORIGIN)
         return run.start, snapshot(ws).id if run.is_open or not after else after
     if name not in held or f"{name}-before" not in held:
-        raise _no_attempt(run, name, held)
+        raise no_attempt(run, name, held)
     return held[f"{name}-before"], held[name]
 
 
-def _no_attempt(run: RunRow, name: str, held: Collection[str]) -> UsageError:
+def no_attempt(run: RunRow, name: str, held: Collection[str]) -> UsageError:
+    """The error about an attempt that a run does not have."""
     known = ", ".join(sorted(other for other in held if other.isdecimal())) or "none"
     why = f"run {run.id} has no attempt {name!r}; its attempts: {known}"
     return UsageError(why, remedy=f"atlas log {run.id}")
