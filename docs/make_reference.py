@@ -276,7 +276,7 @@ def _comment(text: str, indent: str, lead: str = "# ") -> list[str]:
 
 _OF_MECHANISMS = (
     ("gate-script-changed", "held", "a gate runs it, or a script of one names it"),
-    ("tool-shadowed", "held", "it would be run, read or imported instead of something else"),
+    ("tool-shadowed", "held", "it would be read or imported instead of something else"),
     ("link-planted", "held", "a file became a link"),
     ("mode-changed", "held", "what a gate runs is no longer executable"),
     ("test-changed", "held", "what the tests prove was changed"),
