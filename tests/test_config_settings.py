@@ -320,6 +320,7 @@ def test_a_quality_gate_gets_its_kind_from_its_name(name: str, kind: Kind) -> No
         ("uv run mypy .", "mypy"),
         ("uvx --with tox-uv tox -e types", "tox"),
         (".venv/bin/python -m pytest -q", "pytest"),
+        ("/opt/venv/bin/python3 -W error -X dev -m pytest --cov=.", "pytest"),
         ("CI=1 npx eslint .", "eslint"),
         ("./scripts/check.sh --all", "check.sh"),
         ("cargo test --all", "cargo test"),

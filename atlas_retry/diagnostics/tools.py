@@ -11,7 +11,8 @@ OPTIONS = rf"(?:--?(?:{_VALUED})[ =]\S+\s+|-{{1,2}}[\w-]+(?:=\S+)?\s+)*"
 LAUNCHER = regex(
     r"(?:(?:uv|poetry|pdm|pipenv|rye|hatch|pixi) run|uvx|pipx run|npx|bunx"
     r"|(?:pnpm|npm|yarn|bundle|composer) exec|(?:pnpm|yarn) dlx|yarn run|yarn|pnpm"
-    r"|python[\d.]* -[IBEsSu]*m|coverage run -m|xvfb-run|cross-env|env|nice|time|timeout \S+"
+    r"|(?:\S*/)?python[\d.]*(?: -[WX] ?\S+| -[bBdEIOqsSuv]+)* -[bBdEIOqsSuv]*m"
+    r"|coverage run -m|xvfb-run|cross-env|env|nice|time|timeout \S+"
     rf"|bun run|sudo|mise exec --|rtx exec --)\s+{OPTIONS}(?:--\s+)?"
 )
 """Programs that start another one, removed before the program is looked up."""
