@@ -107,17 +107,6 @@ def typed(project: Project, command: str, cwd: Path | None = None) -> Ended:
     return atlas(project, *words, cwd=cwd)
 
 
-def test_next_steps_work_from_another_folder(project: Project, tmp_path: Path) -> None:
-    project.attempt(1, {"calc.py": FIXED})
-    ended = atlas(project, "retry", str(project.root), "--ai-fix", cwd=tmp_path)
-    assert ended.code == 0
-    (show,) = steps(ended.out, "show the changes")
-    assert "+    return a + b" in typed(project, show, tmp_path).out
-    (undo,) = steps(ended.out, "undo")
-    assert typed(project, undo, tmp_path).code == 0
-    assert (project.root / "calc.py").read_text() == CALC
-
-
 @pytest.mark.parametrize("words", [("diff", "RUN"), ("deliver", "RUN")])
 def test_a_run_of_another_workspace_is_refused_with_the_command_that_works(
     words: tuple[str, ...], project: Project, tmp_path: Path

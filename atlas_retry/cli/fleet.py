@@ -107,7 +107,7 @@ def status(
     wait: Annotated[bool, typer.Option(help="Wait until the batch has ended.")] = False,
     json: options.Json = False,
 ) -> ExitCode:
-    """Show the progress of a batch; with --wait exit with 0 if all ended green, else 1."""
+    """Show the progress of a batch; with --wait exit with 0 if every run passes, else 1."""
     _require()
     from atlas_retry.fleet import client
 

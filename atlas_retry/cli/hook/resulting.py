@@ -19,7 +19,7 @@ _NONE = TurnResult(gates="unjudged", line="gates: unjudged, no turn has been jud
 
 @hook_app.command(epilog=examples("atlas hook result --json"))
 def result(path: options.Folder = Path(), *, json: options.Json = False) -> ExitCode:
-    """Say how the last turn of an agent ended: 0 green, 1 red, 3 if that is not known.
+    """Say whether the last turn of an agent passes: exit with 0 if so, 1 if not, 3 if unknown.
 
     Not known either if files have changed since.
     """
