@@ -140,7 +140,7 @@ def test_the_screen_names_each_blind_gate_and_what_it_missed(project: Project) -
     project.commit()
     out = atlas(project, "prove", "--faults", "1").out
     assert "BLIND: `true` noticed none of 1" in out
-    assert "stays green with lib/more.py:20: an unknown name and a wrong type" in out
+    assert "still passes with lib/more.py:20: an unknown name and a wrong type" in out
     assert CALC not in out
 
 

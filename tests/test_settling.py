@@ -438,7 +438,7 @@ def test_an_edit_for_review_stays_and_the_run_needs_review() -> None:
     world = World(turns=[{"code": "right"}], judgements=[Judgement(held=(REVIEWED,))])
     outcome = retried(world)
     assert outcome.verdict is Verdict.NEEDS_REVIEW
-    assert outcome.final_error == "green, but a person must review code (special-case)"
+    assert outcome.final_error == "all gates pass, but a person must review code (special-case)"
     assert outcome.remedy == "atlas accept r"
     assert needed(outcome.attempts[0]) == [("code", None)]
     assert world.files["code"] == "right"

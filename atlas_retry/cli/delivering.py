@@ -156,7 +156,7 @@ def _delivery(row: RunRow) -> Delivery:
     if row.verdict is None or not row.verdict.is_green:
         ended = row.verdict or row.state
         raise UsageError(
-            f"run {row.id} ended as {ended}: only green runs are delivered",
+            f"run {row.id} ended as {ended}: only runs that pass are delivered",
             remedy=f"atlas log {row.id}",
         )
     with places.journal() as connection:

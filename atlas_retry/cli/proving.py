@@ -63,7 +63,7 @@ def _lines(proofs: Sequence[ProvenGate]) -> Iterator[str]:
         yield f"{proof.gate:<{width}}  {_said(proof)}"
         if proof.is_blind or proof.kind is Kind.TEST:
             for fault in proof.unseen:
-                yield f"{'':<{width}}    stays green with {fault}"
+                yield f"{'':<{width}}    still passes with {fault}"
         for folder in proof.not_covered:
             yield f"{'':<{width}}    does not see {folder}"
 

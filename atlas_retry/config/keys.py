@@ -119,8 +119,8 @@ class CommandKeys(Check, frozen=True, kw_only=True):
     `triage.accept`."""
     inputs: tuple[Glob, ...] = ()
     """Files that the result depends on, as in .gitignore, from the repository's root; empty = all.
-    Between attempts, a gate that passed runs again only if one of them changed; before a run ends
-    green, all gates run."""
+    Between attempts, a gate that passed runs again only if one of them changed; a run passes
+    only after all gates ran."""
     files: tuple[Glob, ...] = ()
     """Files that `{files}` in `run`, `fix` and `recheck` stands for, like `inputs`; by default
     `inputs`. All of them, or with `validate --changed` and `--staged` those that changed."""

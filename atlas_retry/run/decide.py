@@ -169,7 +169,7 @@ def _better_before(progress: Progress, _: Limits) -> End | None:
 
 
 def _to_review(reviews: Sequence[Violation], run_id: str) -> End:
-    reason = f"green, but a person must review {held.named(reviews)}"
+    reason = f"all gates pass, but a person must review {held.named(reviews)}"
     return End(verdict=Verdict.NEEDS_REVIEW, reason=reason, remedy=f"atlas accept {run_id}")
 
 

@@ -35,7 +35,7 @@ class TriedGate(Struct, frozen=True, kw_only=True):
 
     choice: Proposed
     outcome: str
-    """green, fails today, left out ...; one or two words for the table."""
+    """passes, fails today, left out ...; one or two words for the table."""
     duration_s: float | None = None
     result: GateResult | None = None
     """Of its trial run; None if it was not tried."""
@@ -108,7 +108,7 @@ def _try(
             recheck = choice.recheck and only_checks(choice.recheck)
             checked = replace(choice, run=only_checks(gate.run), fix=gate.run, recheck=recheck)
             trial = _run(ws, gate_of(checked), environ)
-            outcome = "green" if trial.result.success else "fails today"
+            outcome = "passes" if trial.result.success else "fails today"
             seen = TriedGate(choice=checked, outcome=outcome)
         proposed = seen.choice
         if proposed.inputs and not _is_same_by_files(ws, proposed, trial, environ):
@@ -170,7 +170,7 @@ def _judged(proposed: Proposed, trial: _Trial) -> TriedGate | None:
         note = f"did not end within {LIMIT_S:.0f} s when it was tried"
         return TriedGate(choice=replace(proposed, note=note), outcome="too slow")
     if result.success:
-        return TriedGate(choice=proposed, outcome="green")
+        return TriedGate(choice=proposed, outcome="passes")
     # a failing gate stays required: it is what the user wants to see green
     return TriedGate(choice=proposed, outcome="fails today")
 

@@ -47,7 +47,7 @@ def written(root: Path, environ: dict[str, str]) -> str:
 
 def test_a_passing_gate_is_kept(root: Path, environ: dict[str, str]) -> None:
     write(root, "Makefile", "test:\n\ttrue\n")
-    assert outcomes(root, environ) == {"make test": "green"}
+    assert outcomes(root, environ) == {"make test": "passes"}
 
 
 def test_a_failing_gate_stays_required(root: Path, environ: dict[str, str]) -> None:
@@ -101,7 +101,7 @@ def test_a_target_that_changes_files_is_left_out_with_the_reason(
     write(root, "a.py", UGLY)
     write(root, "Makefile", "fmt:\n\truff format .\ntest:\n\ttrue\n")
     before = entries(root)
-    assert outcomes(root, environ) == {"make fmt": "left out", "make test": "green"}
+    assert outcomes(root, environ) == {"make fmt": "left out", "make test": "passes"}
     cache = ".ruff_cache"  # ignored by git; without an overlay it stays
     assert {p: there for p, there in entries(root).items() if not p.startswith(cache)} == before
 
@@ -111,7 +111,7 @@ def test_a_gate_that_turns_out_unable_to_start_does_not_stop_the_others(
 ) -> None:
     write(root, "Makefile", "test:\n\ttrue\nlint:\n\tno-such-linter\n")
     write(root, ".github/workflows/ci.yml", CI.format(line="no-such-linter"))
-    assert outcomes(root, environ)["make test"] == "green"
+    assert outcomes(root, environ)["make test"] == "passes"
 
 
 INSTALLING = {
