@@ -17,13 +17,14 @@ from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.files import stat_of
 from atlas_retry.workspace.gitfacts import git_facts
 from atlas_retry.workspace.isolation.isolated import changed_in_place
+from atlas_retry.workspace.snapshot import pins
 from atlas_retry.workspace.snapshot.restoring import edited_after, restore
 from atlas_retry.workspace.snapshot.snapshots import HeldTree, snapshot, take
 from atlas_retry.workspace.snapshot.store import keep
 from tests.repositories import git, opened, write
 
 LATER = "2100-01-01T00:00:00Z"
-OLD_S = 1e9
+OLD_S, LATER_S = 1e9, 9e9
 
 
 def test_what_failed_is_tried_again_once_there_is_room(ws: Workspace) -> None:
@@ -145,7 +146,34 @@ def test_what_git_would_run_is_restored_only_while_a_run_is_open(
     assert (ws.git_dir / "hooks/pre-commit").exists() is not is_open
 
 
-def test_what_is_installed_after_a_turn_of_the_hook_stays(root: Path) -> None:
+def test_a_branch_made_again_since_its_commits_were_destroyed_stays(root: Path) -> None:
+    ws = opened(root)
+    git(root, "checkout", "-q", "-b", "gone")
+    git(root, "commit", "-q", "--allow-empty", "-m", "gone")
+    git(root, "checkout", "-q", "-")
+    run = _run(ws)
+    assert pins.pin(ws, run.start) == ()
+    git(root, "branch", "-q", "-D", "gone")
+    git(root, "reflog", "expire", "--expire=now", "--all")
+    git(root, "gc", "-q", "--prune=now")
+    git(root, "branch", "gone")
+    rescue.undo(opened(root), run, root.parent / "run", None)
+    assert git(root, "rev-parse", "gone") == git(root, "rev-parse", "HEAD")
+
+
+def test_only_what_shares_a_file_with_the_repository_is_let_go_when_it_dropped_that(
+    ws: Workspace,
+) -> None:
+    held = ws.home / "pins/own"
+    for name in ("ab/dropped", "pack/pack-1.pack", "pack/pack-1.keep"):
+        write(held, name, "x")
+    pins.sweep(ws, LATER_S)
+    assert sorted(path.name for path in held.rglob("*.*")) == ["pack-1.keep", "pack-1.pack"]
+    assert not (held / "ab/dropped").exists()
+
+
+@pytest.mark.parametrize("in_the_turn", ["", "node_modules/dep/new.js"], ids=["alone", "beside"])
+def test_what_is_installed_after_a_turn_of_the_hook_stays(in_the_turn: str, root: Path) -> None:
     ws, path = opened(root), "node_modules/dep/index.js"
     write(root, ".gitignore", "node_modules/\n")
     write(root, path, "one\n")
@@ -154,6 +182,8 @@ def test_what_is_installed_after_a_turn_of_the_hook_stays(root: Path) -> None:
     began, run_id = datetime.now(UTC).isoformat(), exact_id(TURN)
     start = snapshot(ws).id
     keep(ws, rescue.held_under(run_id, "start"), start)
+    if in_the_turn:  # which changes the folder around both
+        write(root, in_the_turn, "of the agent\n")
     installed.note_end(ws.installed)
     time.sleep(0.05)
     write(root, path, "two, of a person\n")

@@ -191,7 +191,8 @@ def moved_away(root: Path, paths: Iterable[str], known: Collection[str], into: P
 def put_back_between(root: Path, folder: Path, since_s: float, until_s: float) -> tuple[str, ...]:
     """Restore held files that were written or removed in this time; returns their paths.
 
-    What runs first and was added then is removed: whatever was there before is held.
+    What runs first and was added then is removed: whatever was there before is held. What was
+    written later stays, though another file of its folder was written in this time.
     """
     holding = Holding.opened(root, folder)
 
@@ -204,7 +205,8 @@ def put_back_between(root: Path, folder: Path, since_s: float, until_s: float) -
     for path in came:
         (root / path).unlink()
     ours = (path for path, held in holding.files.items() if held.kept is _Kept.CONTENT)
-    moved = [path for path in ours if any(map(is_in_time, _around(root, path)))]
+    earlier = (path for path in ours if not place.is_later(root / path, until_s))
+    moved = [path for path in earlier if any(map(is_in_time, _around(root, path)))]
     return (*came, *filter(holding.put_back, filterfalse(holding.is_as_held, moved)))
 
 
