@@ -82,7 +82,13 @@ def write_receipt(
     """Write the receipt of a finished validation, and its signature next to it."""
     versions = [_version(gate, opened.root, opened.environ) for gate in gates]
     there = present(opened, gates, file)
-    content = encode(make_receipt(validation, there, _guard(opened, base), versions)).encode()
+    commit = commit_id(opened.root, opened.git.environ, base)
+    asked = judge.ChangeAsked(workspace=opened.root, base=commit)
+    answers = judge.judge_change(with_base_configuration(asked, opened.environ), opened.environ)
+    guard = GuardReceipt(
+        base=commit, refused=answers.refused, held=answers.held, noted=answers.noted
+    )
+    content = encode(make_receipt(validation, there, guard, versions)).encode()
     signature = _signature_of(file)
     try:
         file.write_bytes(content)
@@ -98,28 +104,15 @@ def present(opened: OpenWorkspace, gates: Sequence[Gate], file: Path) -> Present
     root = opened.root.resolve()
     own = [path.resolve() for path in (file, _signature_of(file))]
     inside = [str(path.relative_to(root)) for path in own if path.is_relative_to(root)]
+    configuration = hashlib.sha256()
+    for source in map(Path, opened.settings.sources):
+        if source.is_relative_to(opened.root):
+            configuration.update(hashlib.sha256(source.read_bytes()).digest())
     return Present(
         tree=commits.tree_id(opened.git, but=inside),
-        configuration=_configuration(opened),
+        configuration=configuration.hexdigest(),
         gates=tuple(gates),
         open_reviews=opened.open_reviews(),
-    )
-
-
-def _configuration(opened: OpenWorkspace) -> str:
-    whole = hashlib.sha256()
-    for source in opened.settings.sources:
-        if Path(source).is_relative_to(opened.root):
-            whole.update(hashlib.sha256(Path(source).read_bytes()).digest())
-    return whole.hexdigest()
-
-
-def _guard(opened: OpenWorkspace, base: str) -> GuardReceipt:
-    commit = commit_id(opened.root, opened.git.environ, base)
-    asked = judge.ChangeAsked(workspace=opened.root, base=commit)
-    answers = judge.judge_change(with_base_configuration(asked, opened.environ), opened.environ)
-    return GuardReceipt(
-        base=commit, refused=answers.refused, held=answers.held, noted=answers.noted
     )
 
 

@@ -161,7 +161,11 @@ def _answer(row: RunRow) -> bool:
                 print_commands(label, f"atlas validate {quoted(row.root)}", to=sys.stdout)
                 return False
             case "d":
-                _discard(row)
+                reason = "discarded at the prompt of atlas resume"
+                with database.opened(places.home()) as connection:
+                    entries.record(connection, row, RunState.ABANDONED, reason)
+                label = "discarded; to restore what was there before"
+                print_commands(label, f"atlas undo {row.id}", to=sys.stdout)
                 return False
             case "q":
                 _say_it_stays(row)
@@ -199,11 +203,3 @@ def _show_errors(row: RunRow) -> None:
         return
     for text, _ in failure_lines(final):
         print(harmless(text))
-
-
-def _discard(row: RunRow) -> None:
-    with database.opened(places.home()) as connection:
-        reason = "discarded at the prompt of atlas resume"
-        entries.record(connection, row, RunState.ABANDONED, reason)
-    label = "discarded; to restore what was there before"
-    print_commands(label, f"atlas undo {row.id}", to=sys.stdout)

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from atlas_retry.diagnostics import fingerprint
 from atlas_retry.model import Diagnostic
-from atlas_retry.source import Scope, ScopeKind, comment_of, definitions, enclosing
+from atlas_retry.source import ScopeKind, comment_of, definitions, enclosing
 
 Read = Callable[[str], bytes | None]
 """Content of a file by its path relative to the root; None if there is no file."""
@@ -79,11 +79,7 @@ def passage_at(path: str, source: bytes, line: int) -> Passage:
             def_line=scope.def_line,
             symbol=scope.qualified_name,
         )
-    return _plain(path, source, line, scope)
-
-
-def _plain(path: str, source: bytes, line: int, scope: Scope | None) -> Passage:
-    """The lines around, up to the functions and classes before and after."""
+    # the lines around, up to the functions and classes before and after
     count = len(source.splitlines())
     taken: set[int] = set()
     for other in definitions(path, source):

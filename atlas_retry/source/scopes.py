@@ -71,7 +71,19 @@ def definitions(path: str, source: bytes) -> tuple[Scope, ...]:
     cursor = QueryCursor(query(language, BY_NAME[language].definitions))
     scopes: dict[tuple[int, int], Scope] = {}
     for _, captures in cursor.matches(tree.root_node):
-        node, scope = _scope(captures)
+        kind = next(kind for kind in ScopeKind if kind.value in captures)
+        node = captures[kind.value][0]
+        name = _name(captures["name"][0])
+        line, end = node.start_point.row + 1, node.end_point
+        scope = Scope(
+            kind=kind,
+            name=name.rpartition("::")[2],
+            qualified_name=name.replace("::", "."),
+            start_line=_first_line(node),
+            def_line=line,
+            end_line=max(line, end.row + bool(end.column)),
+            owner=text_of(captures["owner"][0]) if "owner" in captures else None,
+        )
         place = (node.start_byte, -node.end_byte)
         known = scopes.get(place)
         if known is None or _ORDER.index(scope.kind) < _ORDER.index(known.kind):
@@ -89,23 +101,6 @@ def innermost(scopes: Iterable[Scope], line: int) -> Scope | None:
     around = [scope for scope in scopes if scope.holds(line)]
     callable_around = [s for s in around if s.kind not in (ScopeKind.VARIABLE, ScopeKind.MODULE)]
     return min(callable_around, key=lambda scope: (scope.lines, -scope.depth), default=None)
-
-
-def _scope(captures: "dict[str, list[Node]]") -> "tuple[Node, Scope]":
-    kind = next(kind for kind in ScopeKind if kind.value in captures)
-    node = captures[kind.value][0]
-    name = _name(captures["name"][0])
-    owner = text_of(captures["owner"][0]) if "owner" in captures else None
-    line, end = node.start_point.row + 1, node.end_point
-    return node, Scope(
-        kind=kind,
-        name=name.rpartition("::")[2],
-        qualified_name=name.replace("::", "."),
-        start_line=_first_line(node),
-        def_line=line,
-        end_line=max(line, end.row + bool(end.column)),
-        owner=owner,
-    )
 
 
 def _first_line(node: "Node") -> int:
