@@ -69,6 +69,17 @@ def test_a_declared_dependency_that_is_not_installed_is_broken(
     assert "python -m pip install ask-me" in (result.error or "")
 
 
+def test_a_missing_dependency_is_recognised_behind_the_error_that_it_caused(plan: Plan) -> None:
+    """As in the manage.py of Django."""
+    script = (
+        "try:\n    import ask_me\nexcept ImportError as error:\n"
+        "    raise ImportError('Is it installed?') from error\n"
+    )
+    result = ended(plan, f"{PYTHON} -S run.py", {"run.py": script, "pyproject.toml": DECLARED})
+    assert result.status is Status.BROKEN
+    assert "ask-me is declared by the project, but not installed" in (result.error or "")
+
+
 def test_a_module_named_differently_from_its_package_is_recognised(plan: Plan) -> None:
     files = {"test_it.py": "import yaml\n", "requirements.txt": "PyYAML\n"}
     assert "pyyaml" in (ended(plan, UNITTEST, files).error or "")

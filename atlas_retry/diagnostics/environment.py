@@ -3,7 +3,7 @@
 import re
 import shlex
 from collections.abc import Callable, Sequence
-from itertools import chain
+from itertools import chain, pairwise
 from typing import Final, NamedTuple
 
 from atlas_retry.diagnostics.toolchains import outdated
@@ -210,6 +210,10 @@ def _get(program: str, declared: Declared) -> NotInstalled:
     )
 
 
+_CAUSED = "The above exception was the direct cause of the following exception"
+"""Below an exception of Python that the code itself turned into another one (`raise ... from`)."""
+
+
 class _Failed(NamedTuple):
     """A command that failed, and the errors that were read."""
 
@@ -221,8 +225,13 @@ class _Failed(NamedTuple):
 
     @property
     def texts(self) -> Sequence[str]:
-        """The messages of the errors; without any, every line."""
-        return [error.message for error in self.errors] or self.log.lines
+        """The messages of the errors and of what caused them; without any, every line."""
+        if not self.errors:
+            return self.log.lines
+        lines = [*filter(str.strip, self.log.lines)]
+        causes = [above for above, line in pairwise(lines) if line.startswith(_CAUSED)]
+        is_of_test = any(error.test_id for error in self.errors)
+        return [error.message for error in self.errors] + ([] if is_of_test else causes)
 
     def stubs(self) -> NotInstalled | None:
         names = dict.fromkeys(m["name"] for e in self.errors if (m := _STUBS.match(e.message)))
