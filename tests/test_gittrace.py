@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from atlas_retry.workspace.gitmoves import moves
 from atlas_retry.workspace.gittrace import (
     ZERO,
     AgentsGit,
     GitCommand,
     RefUpdate,
     clear,
+    moves,
     read_trace,
     variables,
 )

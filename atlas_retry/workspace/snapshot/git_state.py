@@ -13,7 +13,7 @@ from atlas_retry.workspace import place
 from atlas_retry.workspace.discovery import Workspace, head_in, refs_in
 from atlas_retry.workspace.git import GitError, git
 from atlas_retry.workspace.gitfacts import PLAIN, git_files, ref_files
-from atlas_retry.workspace.gittrace import ZERO
+from atlas_retry.workspace.gittrace import CONFIG, STASH, SYMBOLIC, ZERO
 from atlas_retry.workspace.listing import staged
 from atlas_retry.workspace.snapshot.store import TreeState, read_blobs, read_state
 
@@ -115,9 +115,7 @@ def _is_same(one: Path, other: Path) -> bool:
     return one.exists() and other.exists() and one.samefile(other)
 
 
-_CONFIG = "config:"
-_FACTS = {"own/config.worktree": _CONFIG, "common/config": _CONFIG, **PLAIN}
-_SYMBOLIC, _STASH = "ref: ", "refs/stash"
+_FACTS = {"own/config.worktree": CONFIG, "common/config": CONFIG, **PLAIN}
 
 
 def put_back_git(ws: Workspace, snapshot_id: str, names: Collection[str]) -> tuple[str, ...]:
@@ -149,7 +147,7 @@ def put_back_destroyed(ws: Workspace, snapshot_id: str, lost: Collection[str]) -
         return ()
     names = {name for name in lost if name.startswith("refs/")} - _refs_now(ws).keys()
     if any(name.startswith("stash@") for name in lost) and not _has_new_stash(ws, snapshot_id):
-        names |= {_STASH, "stash"}
+        names |= {STASH, "stash"}
     if head_in(ws.git_dir, ws.common_dir) is None:
         names |= moved_git(ws, snapshot_id).keys()
     return put_back_git(ws, snapshot_id, names) if names else ()
@@ -157,8 +155,8 @@ def put_back_destroyed(ws: Workspace, snapshot_id: str, lost: Collection[str]) -
 
 def _has_new_stash(ws: Workspace, snapshot_id: str) -> bool:
     """Whether something was stashed since the snapshot."""
-    name = f"common/logs/{_STASH}"
-    held, log = read_state(ws, snapshot_id).git.get(name), ws.common_dir / "logs" / _STASH
+    name = f"common/logs/{STASH}"
+    held, log = read_state(ws, snapshot_id).git.get(name), ws.common_dir / "logs" / STASH
     now = read_file(log).splitlines() if log.exists() else []
     known = held.content.splitlines() if held else []
     return not {line.split(b" ")[1] for line in now} <= {line.split(b" ")[1] for line in known}
@@ -191,7 +189,7 @@ def _group(name: str) -> str:
     """The name of the file that holds a fact; a file is always restored as a whole."""
     if name.startswith("index-flags:"):
         return "index"
-    return _CONFIG if name.startswith(_CONFIG) else name
+    return CONFIG if name.startswith(CONFIG) else name
 
 
 def moved_git(ws: Workspace, snapshot_id: str) -> dict[str, tuple[Path, ...]]:
@@ -209,7 +207,7 @@ def moved_git(ws: Workspace, snapshot_id: str) -> dict[str, tuple[Path, ...]]:
         if fact not in _NOT_OURS and place.look(base, path) != (held and held.entry):
             moved.setdefault(fact, []).append(base / path)
     head = state.git.get("own/HEAD")
-    branch = head.content.decode().strip().removeprefix(_SYMBOLIC) if head else ""
+    branch = head.content.decode().strip().removeprefix(SYMBOLIC) if head else ""
     if _held_refs(state).get(branch) != _refs_now(ws).get(branch):
         moved[branch] = [ws.common_dir / branch]
     return {name: tuple(path for path in paths if path.exists()) for name, paths in moved.items()}
@@ -268,13 +266,13 @@ def set_refs(ws: Workspace, values: Mapping[str, str]) -> None:
 
     A value is an id, `ref: ` and the target, or `ZERO` for a ref that is deleted.
     """
-    links = {name for name, value in values.items() if value.startswith(_SYMBOLIC)}
+    links = {name for name, value in values.items() if value.startswith(SYMBOLIC)}
     gone = {name for name, value in values.items() if value == ZERO}
     # first deletions: a ref may be in the way of another one below or above it
     _update(ws, [f"delete {name}\0\0" for name in gone])
     _update(ws, [f"update {name}\0{values[name]}\0\0" for name in values.keys() - links - gone])
     for name in links:
-        target = values[name].removeprefix(_SYMBOLIC)
+        target = values[name].removeprefix(SYMBOLIC)
         git("symbolic-ref", name, target, cwd=ws.root, env=ws.environ)
 
 
