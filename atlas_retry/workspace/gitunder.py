@@ -16,6 +16,7 @@ from atlas_retry.workspace.git import MAX_NAMED, GitError, git, split
 from atlas_retry.workspace.gitmoves import GitTurn
 from atlas_retry.workspace.gittrace import ZERO
 from atlas_retry.workspace.snapshot.store import list_tree, read_state
+from atlas_retry.workspace.snapshot.trees import content_of
 
 _OVER_THE_SAME_FILES = ("commit: ", "commit (initial)", "commit (amend)", "branch: ", "Branch: ")
 
@@ -133,7 +134,7 @@ def _by_stash(ws: Workspace, turn: GitTurn, before: str, changed: Collection[str
     taken = {path for path in held if held[path] != base.get(path)}
     taken |= base.keys() - held.keys()
     work = read_state(ws, before).files
-    mixed = {path for path in taken if _content(work.get(path)) != _content(held.get(path))}
+    mixed = {path for path in taken if content_of(work.get(path)) != content_of(held.get(path))}
     return Under(
         how="git stash",
         paths=frozenset((taken - mixed).intersection(changed)),
@@ -144,7 +145,3 @@ def _by_stash(ws: Workspace, turn: GitTurn, before: str, changed: Collection[str
 
 def _tree(ws: Workspace, revision: str) -> dict[str, StoredFile]:
     return dict(list_tree(git("ls-tree", "-r", "-z", revision, cwd=ws.root, env=ws.environ)))
-
-
-def _content(entry: StoredFile | None) -> tuple[str, str] | None:
-    return (entry.mode, entry.oid) if entry else None

@@ -23,6 +23,7 @@ from atlas_retry.workspace.snapshot.git_state import is_staged, put_back_index
 from atlas_retry.workspace.snapshot.snapshots import HeldTree, take
 from atlas_retry.workspace.snapshot.store import TreeState, contents, read_state
 from atlas_retry.workspace.snapshot.trees import changes
+from atlas_retry.workspace.snapshot.unheld import moved_since
 from atlas_retry.workspace.walk import Scan, is_ignored
 
 INDEX = ".git/index"
@@ -185,10 +186,7 @@ def unheld(ws: Workspace, snapshot_id: str, *, ignored: bool = False) -> tuple[s
     target = read_state(ws, snapshot_id)
     chosen = {path: why for path, why in target.left_out.items() if is_ignored(why) == ignored}
     asked = {path: seen for path, seen in target.unheld.items() if path in chosen}
-    there = ((path, place.status(ws.root, path)) for path in asked)
-    now = {path: (status.st_size, status.st_mtime_ns) for path, status in there if status}
-    moved = (path for path, seen in asked.items() if now.get(path) != seen)
-    return tuple(f"{path} ({chosen[path]})" for path in moved)
+    return tuple(f"{path} ({chosen[path]})" for path in moved_since(ws.root, asked))
 
 
 def differing(ws: Workspace, snapshot_id: str) -> tuple[str, ...]:

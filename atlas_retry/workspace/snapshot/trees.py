@@ -62,8 +62,7 @@ class ObjectTree:
 
     def entry(self, path: str) -> tuple[str, str] | None:
         """Mode and content id of a path."""
-        entry = self._entries.get(path)
-        return (entry.mode, entry.oid) if entry else None
+        return content_of(self._entries.get(path))
 
     def contents(self, paths: Iterable[str]) -> Contents:
         """Mode and content of each of these paths; None if there is no such file."""
@@ -218,7 +217,9 @@ def changes(
     seen = differing(before.work, after.work)
     paths = seen | differing(before.ignored, after.ignored)
     was, now = before.files, after.files
-    moved = [path for path in sorted(paths) if _content(was.get(path)) != _content(now.get(path))]
+    moved = [
+        path for path in sorted(paths) if content_of(was.get(path)) != content_of(now.get(path))
+    ]
     chosen = moved if ignored else [path for path in moved if path in seen]
     lines = _lines(ws, before_id, after_id) if chosen else {}
     return tuple(
@@ -226,7 +227,8 @@ def changes(
     )
 
 
-def _content(entry: StoredFile | None) -> tuple[str, str] | None:
+def content_of(entry: StoredFile | None) -> tuple[str, str] | None:
+    """Mode and content id; None if there is no file."""
     return (entry.mode, entry.oid) if entry else None
 
 

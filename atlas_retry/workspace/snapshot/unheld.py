@@ -235,16 +235,20 @@ def moved_caches(root: Path, folder: Path) -> tuple[str, ...]:
     """Files of the note that are changed or gone; many in one folder as `folder/ (N files)`."""
     with suppress(OSError, msgspec.MsgspecError):
         then = msgspec.msgpack.decode((folder / _NOTE).read_bytes(), type=dict[bytes, Unheld])
-        names = {os.fsdecode(path): seen for path, seen in then.items()}
-        there = ((path, status(root, path)) for path in names)
-        now = {path: (one.st_size, one.st_mtime_ns) for path, one in there if one}
         by_folder: dict[str, list[str]] = {}
-        for path in sorted(differing(names, now)):
+        for path in moved_since(root, {os.fsdecode(path): seen for path, seen in then.items()}):
             by_folder.setdefault(path.partition("/")[0], []).append(path)
         many = {top: f"{top}/ ({len(paths)} files)" for top, paths in by_folder.items()}
         shown = (p if len(p) <= _FEW else [many[top]] for top, p in by_folder.items())
         return tuple(chain.from_iterable(shown))
     return ()
+
+
+def moved_since(root: Path, then: Mapping[str, Unheld]) -> list[str]:
+    """The files that have another size or time, or are gone, in order."""
+    there = ((path, status(root, path)) for path in then)
+    now = {path: (one.st_size, one.st_mtime_ns) for path, one in there if one}
+    return sorted(differing(then, now))
 
 
 def take_away(root: Path, paths: Iterable[str], into: Path) -> None:
