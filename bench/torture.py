@@ -58,7 +58,7 @@ ROWS: dict[str, tuple[Row, int]] = {
     "doors": (torture_doors.doors, 60),
     "stops": (torture_stops.stops, 56),
     "thrown_away": (torture_git.thrown_away, 24),
-    "traps": (environments.traps, len(environments.TRAPS)),
+    "traps": (environments.traps, len(environments.TRAPS + environments.WRITERS)),
     "syncs": (environments.syncs, len(environments.SYNCS)),
     "git_keys": (torture_streams.git_keys, 10),
 }

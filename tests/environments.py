@@ -15,6 +15,7 @@ import sys
 import tarfile
 import zipfile
 from collections.abc import Mapping, Sequence
+from itertools import cycle
 from pathlib import Path
 
 from msgspec import Struct
@@ -685,8 +686,9 @@ def drawn(count: int, seed: int = SEED) -> tuple[frozenset[int], frozenset[int]]
 def traps(folder: Path, trials: int, seed: int) -> Tally:
     """Traps in environments: none ends green, none is there after `undo`."""
     tally = Tally()
-    for number in _some(len(TRAPS), trials, seed):
-        trap, way = TRAPS[number], WAYS[number % len(WAYS)]
+    laid_so = [*zip(TRAPS, cycle(WAYS)), *zip(WRITERS, cycle(WRITERS_WAYS))]
+    for number in _some(len(laid_so), trials, seed):
+        trap, way = laid_so[number]
         at, environ = _place(folder, trap.name)
         _count(tally, trap.name, sprung(trap, way, at, environ))
     return tally
