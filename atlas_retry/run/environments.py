@@ -44,6 +44,11 @@ class GatedTurn(Struct, frozen=True, kw_only=True):
     emit: Emit = unseen
 
 
+def is_touched(moved: seals.Moved) -> bool:
+    """Whether anything of an environment is not as before the turn."""
+    return any((moved.installed, moved.made, moved.tools))
+
+
 def by_gates(turn: GatedTurn, moved: seals.Moved) -> Judgement:
     """The guard's judgement of what gates wrote and nothing but code of the turn explains.
 

@@ -63,6 +63,8 @@ def with_gates(
     known = {*judgement.unseen, *(finding.path for finding in opinion.allowed)}
     known.update(path for path in own if path.startswith("/"))
     moved = seals.compared(taken)
+    if not environments.is_touched(moved):
+        return judgement
     now_id = snapshots.snapshot(opened.git).id
     first = start.snapshot or now_id
     turn = environments.GatedTurn(
@@ -73,7 +75,7 @@ def with_gates(
     seals.put_back(taken, back, opened.git.home / REMOVED / start.id)
     looked_at = {*moved.installed}.difference(known)
     rest = (violation for violation in judgement.refused if violation.path not in looked_at)
-    return replace(judgement, refused=(*rest, *found.refused))
+    return replace(judgement, refused=tuple(dict.fromkeys((*rest, *found.refused))))
 
 
 def _unsealed(content: bytes, environ: Mapping[str, str]) -> seals.Seal:

@@ -124,6 +124,8 @@ class GuardEffects(Struct, frozen=True):
         if taken is None or opened.settings.guard.mode != "block":
             return Judgement()
         moved = seals.compared(taken, opened.tracker.scan())
+        if not environments.is_touched(moved):
+            return Judgement()
         turn = environments.GatedTurn(
             opened=opened,
             taken=taken,
