@@ -106,8 +106,7 @@ def test_what_gives_way_to_the_errors_leaves_no_line_behind() -> None:
     _, _, after = text.rpartition("</data-c0ffee>\n")
     assert after.splitlines() == [
         "Less likely, not shown (6):",
-        "src/shop/cart.py:11 Cart.total",
-        "src/shop/cart.py:8 Cart.add",
+        "src/shop/cart.py: Cart.total:11, Cart.add:8",
     ]
 
 
@@ -129,15 +128,14 @@ def test_a_function_gets_the_room_of_what_it_holds() -> None:
     assert [block.candidate.passage for block in blocks] == [outer]
 
 
-def test_a_long_function_without_an_error_in_it_is_named_and_not_cut() -> None:
+def test_the_likeliest_function_is_shown_in_part_if_it_is_long_and_the_next_one_is_not() -> None:
     project = Project(lambda _: b"def it():\n" + b"    go()\n" * 99, lambda: ("a.py",))
     passage = Passage(path="a.py", start_line=1, end_line=100, def_line=1)
-    candidate = Candidate(passage=passage, score=1.0, why="x")
-    assert code((candidate,), Cutting(project=project, room=500, redact=str)) == ()
-    part = code(
-        (replace(candidate, is_test=True),), Cutting(project=project, room=5_000, redact=str)
-    )
-    assert "left out" in part[0].text
+    first = Candidate(passage=passage, score=1.0, why="x")
+    second = replace(first, passage=replace(passage, path="b.py"), score=0.5)
+    blocks = code((first, second), Cutting(project=project, room=800, redact=str))
+    assert [block.candidate for block in blocks] == [first]
+    assert "left out" in blocks[0].text
 
 
 def test_a_long_test_id_is_cut_and_not_left_out() -> None:

@@ -8,7 +8,7 @@ from atlas_retry.prompt import compose
 from atlas_retry.prompt.project import Project
 from atlas_retry.source import Import
 from atlas_retry.source.origin import is_test_path
-from tests.briefs import brief_of, failed, ranked
+from tests.briefs import PYTEST_LOG, brief_of, failed, ranked
 
 RUST: Mapping[str, str] = {
     "Cargo.toml": '[package]\nname = "fruit-box"\n',
@@ -64,6 +64,83 @@ def test_a_condensed_panic_keeps_its_message_and_drops_runtime_frames() -> None:
     text = compose(brief_of(failed("cargo test", log), files=RUST)).text
     assert "too small" in text
     assert "/rustc/" not in text
+
+
+GO: Mapping[str, str] = {
+    "go.mod": "module m\n",
+    "sums/sums.go": "package sums\n\nfunc Add(a, b int) int {\n\treturn a - b\n}\n",
+    "sums/all_test.go": (
+        'package sums\n\nimport (\n\t"testing"\n\n\t"m/check"\n)\n\n'
+        "func TestAdding(t *testing.T) {\n\tcheck.Equal(t, Add(1, 2), 3)\n}\n"
+    ),
+    "check/check.go": (
+        'package check\n\nimport "testing"\n\n'
+        'func Equal(t *testing.T, a, b int) {\n\tif a != b {\n\t\tt.Error("differ")\n\t}\n}\n'
+    ),
+}
+GO_LOG = """\
+--- FAIL: TestAdding (0.00s)
+    check.go:7: differ
+FAIL
+FAIL	m/sums	0.001s
+FAIL
+"""
+
+
+def test_a_go_test_is_found_although_the_failing_line_is_in_a_helper() -> None:
+    brief = brief_of(failed("go test ./sums", GO_LOG), files=GO)
+    found = {candidate.passage.symbol: candidate.is_test for candidate in ranked(brief)}
+    assert found["TestAdding"]
+    assert not found["Add"]
+
+
+def test_a_source_named_like_the_failing_tests_file_needs_no_import() -> None:
+    files = {
+        "app/core.py": "def run(name):\n    return load(name)\n",
+        "app/plugins/cart.py": "def total(items):\n    return sum(items) - 1\n",
+        **{f"app/part{n}.py": f"def part{n}():\n    return {n}\n" for n in range(3)},
+        "app/__init__.py": "".join(f"from .part{n} import part{n}\n" for n in range(3)),
+        "tests/test_cart.py": (
+            "import app\nfrom app.core import run\n\n\ndef test_it():\n    assert run('x') == 3\n"
+        ),
+    }
+    log = PYTEST_LOG.replace("test_total", "test_it")
+    brief = brief_of(failed("pytest", log), files=files)
+    assert "app/plugins/cart.py" in {candidate.passage.path for candidate in ranked(brief)}
+
+
+RAISING: Mapping[str, str] = {
+    "shop/__init__.py": "",
+    "shop/cart.py": (
+        "from shop.money import read\n\n\n"
+        "def add_up(prices):\n    if not prices:\n        return 0\n"
+        "    return sum(read(one) for one in prices)\n"
+    ),
+    "shop/money.py": "def read(text):\n    return int(text)\n",
+    "tests/test_cart.py": (
+        "from shop.cart import add_up\n\n\n"
+        "def test_decimals():\n    assert add_up(['1.5']) == 1.5\n"
+    ),
+}
+RAISED = """\
+=================================== FAILURES ===================================
+__________________________________ test_decimals __________________________________
+tests/test_cart.py:5: in test_decimals
+    assert add_up(['1.5']) == 1.5
+shop/cart.py:7: in add_up
+    return sum(read(one) for one in prices)
+shop/money.py:2: in read
+    return int(text)
+E   ValueError: invalid literal for int() with base 10: '1.5'
+=========================== short test summary info ============================
+FAILED tests/test_cart.py::test_decimals - ValueError: invalid li...
+1 failed in 0.01s
+"""
+
+
+def test_the_function_of_the_line_that_raises_heads_the_code() -> None:
+    text = compose(brief_of(failed("pytest", RAISED), files=RAISING)).text
+    assert "#### Start here: shop/money.py:1-2 read (traceback)" in text
 
 
 VITEST: Mapping[str, str] = {

@@ -9,7 +9,7 @@ from atlas_retry.diagnostics.noise import quiet
 from atlas_retry.diagnostics.selecting import reproducing
 from atlas_retry.model import Diagnostic, GateResult, Kind, Region, Status
 from atlas_retry.prompt import compose
-from atlas_retry.prompt.code import MAX_PASSAGES
+from atlas_retry.prompt.brief import DEFAULT_BUDGET_CHARS
 from atlas_retry.prompt.entries import Quoting, grouped, quoted
 from tests.briefs import PROJECT, PYTEST_LOG, brief_of, failed
 from tests.values import attempt, result
@@ -280,17 +280,17 @@ def test_code_is_ordered_by_rank_and_marks_where_to_start() -> None:
     assert sum("Start here" in line for line in headings) == 1
 
 
-def test_a_few_passages_are_shown_and_the_next_ones_named() -> None:
+def test_code_takes_the_room_that_there_is_and_the_next_places_are_named_by_file() -> None:
     files = {
         **PROJECT,
         "src/shop/money.py": "".join(
-            f"def total_{n}(cart):\n    return cart.total({n})\n\n\n" for n in range(60)
+            f"def total_{n}(cart):\n    return cart.total({n})\n\n\n" for n in range(400)
         ),
     }
     text = compose(brief_of(failed("pytest -q", PYTEST_LOG), files=files)).text
-    assert sum(line.startswith("#### ") for line in text.splitlines()) <= MAX_PASSAGES + 3
+    assert len(text) > 0.9 * DEFAULT_BUDGET_CHARS
     named = text.partition("Less likely, not shown (")[2].partition("\n")[2]
-    assert re.match(r"src/shop/money\.py:\d+ total_\d+\n", named)
+    assert re.match(r"src/shop/money\.py: total_\d+:\d+, total_\d+:\d+, ", named)
 
 
 def test_commands_are_those_of_the_root_for_a_gate_of_a_folder() -> None:

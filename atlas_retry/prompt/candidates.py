@@ -35,8 +35,6 @@ MIN_REACHED, MAX_BEYOND, MAX_SOUGHT = 3, 12, 60
 """If imports lead to fewer files: how many files to find by how many words."""
 _IDENTIFIER = regex(r"[A-Za-z_]\w{3,}")
 MAX_MARKS, MAX_SHOWN_TESTS, MAX_IMPORT_LINES = 2_000, 3, 40
-NOISE_RANK, STANDS_OUT = 32, 2.0
-"""Shown are definitions so many times as likely as the one of that rank, where nothing tells."""
 PLAIN = 0.2
 """Likelihood of lines outside functions, relative to the most likely one."""
 
@@ -49,13 +47,6 @@ class Candidate(Struct, frozen=True, kw_only=True):
     why: str
     is_test: bool = False
     """Whether it is the source of a failing test."""
-    is_likely: bool = True
-    """Whether it stands out from the others, or is only named."""
-
-    @property
-    def place(self) -> str:
-        """Place as `path:line symbol`."""
-        return f"{self.passage.path}:{self.passage.start_line} {self.passage.symbol or ''}".rstrip()
 
 
 def candidates(
@@ -73,7 +64,9 @@ def candidates(
         graph = Graph(project, _starts(tested, project))
         failed = tuple(locate(diagnostic, project, graph) for diagnostic in tested[:MAX_LOCATED])
         tests = (*each_once(failed), *failed)[:MAX_TESTS]
-        graph = Graph(project, graph.starts, _beyond(tests, graph))
+        spots = dict.fromkeys(test.spot.path for test in tests if test.spot)
+        namesakes = chain.from_iterable(map(project.tested_by, spots))
+        graph = Graph(project, graph.starts, (*namesakes, *_beyond(tests, graph)))
         unordered += _own_sources(tests)
         passed = passing(failed, graph)
         unordered += _scored(suspects(tests, passed, graph, trace, changed), project)
@@ -133,13 +126,11 @@ def _scored(suspected: tuple[Suspect, ...], project: Project) -> list[Candidate]
     wanted = (s.is_named or project.is_own(s.spot.path) for s in suspected)
     kept = [*compress(suspected, wanted)]
     top = max((suspect.score for suspect in kept), default=0.0) or 1.0
-    noise = STANDS_OUT * kept[NOISE_RANK].score if len(kept) > NOISE_RANK else 0.0
     return [
         Candidate(
             passage=_passage(suspect.spot),
             score=suspect.score / top,
             why=suspect.why,
-            is_likely=suspect.is_named or suspect.score >= noise,
         )
         for suspect in kept
     ]

@@ -1,7 +1,6 @@
 """Fills the code part of a prompt with the most likely passages that fit."""
 
 from collections.abc import Callable
-from itertools import accumulate
 
 from msgspec import Struct
 
@@ -19,8 +18,6 @@ PART_SHARE = 0.5
 MAX_CONSIDERED = 400
 MIN_TOLD_CHARS = 12
 """Shorter lines may occur anywhere."""
-MAX_PASSAGES = 16
-"""Maximum of passages shown; others are only named."""
 
 START = "#### Start here: "
 OTHERS = "Less likely, not shown ({}):"
@@ -46,17 +43,15 @@ class Block(Struct, frozen=True, kw_only=True):
 
 def code(all_candidates: tuple[Candidate, ...], cutting: Cutting) -> tuple[Block, ...]:
     """The failing test, the likeliest passage, in part if it is long, and others that fit whole."""
-    likely = (candidate for candidate in all_candidates if candidate.is_likely)
-    others = [candidate for candidate in likely if not candidate.is_test][:MAX_CONSIDERED]
+    others = [candidate for candidate in all_candidates if not candidate.is_test][:MAX_CONSIDERED]
     blocks, room = list[Block](), cutting.room
     for test in _tests(all_candidates, cutting):
         room -= _take(test, blocks, cutting, int(room * TEST_SHARE), in_part=True)
     for likeliest in others[:1]:
-        if likeliest.passage.marks and len(_text(likeliest.passage, cutting)) > room:
+        if len(_text(likeliest.passage, cutting)) > room:
             room -= _take(likeliest, blocks, cutting, int(room * PART_SHARE), in_part=True)
     for candidate in sorted(others, key=lambda c: -_value(c, cutting)):
-        if sum(not block.candidate.is_test for block in blocks) < MAX_PASSAGES:
-            room -= _take(candidate, blocks, cutting, room)
+        room -= _take(candidate, blocks, cutting, room)
     return tuple(sorted(blocks, key=lambda b: (not b.candidate.is_test, -b.candidate.score)))
 
 
@@ -129,10 +124,17 @@ def shown(blocks: tuple[Block, ...]) -> str:
 
 
 def elsewhere(all_candidates: tuple[Candidate, ...], blocks: tuple[Block, ...], room: int) -> str:
-    """Other places to look, likeliest first: `path:line symbol`, as many as fit."""
+    """The likeliest other places that fit, a line for each file: `path: symbol:line, ...`."""
     taken = [block.candidate.passage for block in blocks]
-    code = (c for c in all_candidates if not c.is_test)
-    rest = [c for c in code if not any(_covers(one, c.passage) for one in taken)]
-    places = [OTHERS.format(len(rest)), *dict.fromkeys(candidate.place for candidate in rest)]
-    fit = sum(end <= room for end in accumulate(len(place) + 1 for place in places))
-    return "\n".join(places[:fit]) if fit > 1 else ""
+    code = (c.passage for c in all_candidates if not c.is_test)
+    rest = [one for one in code if not any(_covers(other, one) for other in taken)]
+    left = room - len(heading := OTHERS.format(len(rest)))
+    names: dict[str, list[str]] = {}
+    for one in rest:
+        name = f"{one.symbol or ''}:{one.start_line}"
+        left -= len(name) + 2 + (0 if one.path in names else len(one.path))
+        if left < 0:
+            break
+        names.setdefault(one.path, []).append(name)
+    lines = (f"{path}: {', '.join(here)}" for path, here in names.items())
+    return "\n".join((heading, *lines)) if names else ""

@@ -23,8 +23,8 @@ HISTORY_SHARE, OWN_WORDS_SHARE = 0.15, 0.15
 MIN_ERROR_CHARS, MIN_ERROR_SHARE = 600, 0.5
 """Share for errors in a tiny budget, for which the fixed text is shortened."""
 MAX_NAMED = 5
-ELSEWHERE_SHARE, MIN_ELSEWHERE_CHARS = 0.03, 200
-"""Room reserved to name code that is not shown; more if there is room."""
+ELSEWHERE_SHARE, SMALL_SHARE, MIN_ELSEWHERE_CHARS = 0.03, 0.1, 400
+"""Room reserved to name code that is not shown, more of a small budget; more if there is room."""
 MAX_ELSEWHERE_CHARS, ESCAPED_CHARS = 2_000, 10
 TOLD_LEFT_OUT_CHARS = 60
 
@@ -68,7 +68,8 @@ def compose(brief: Brief) -> Prompt:
     room = max(budget - len(parts.text(brief.marker)) - TOLD_LEFT_OUT_CHARS, 0)
     quotable = min(room, max(int(budget * ERROR_SHARE), MIN_ERROR_CHARS))
     parts, errors = _with_errors(parts, results, _quoting(brief, quotable))
-    aside = max(int(budget * ELSEWHERE_SHARE), MIN_ELSEWHERE_CHARS)
+    few = min(int(budget * SMALL_SHARE), MIN_ELSEWHERE_CHARS)
+    aside = max(int(budget * ELSEWHERE_SHARE), few)
     heading = len(wording.CODE) + len(fenced("", brief.marker)) + 2
 
     def blocks_of(likely: tuple[Candidate, ...]) -> tuple[Block, ...]:

@@ -114,12 +114,16 @@ def _frames(diagnostic: Diagnostic, project: Project) -> tuple[Frame, ...]:
 
 
 def _test_file(diagnostic: Diagnostic, frames: tuple[Frame, ...], project: Project) -> str | None:
-    named = known_path((diagnostic.test_id or "").partition("::")[0], project.paths)
+    place, _, name = (diagnostic.test_id or "").partition("::")
+    named = known_path(place, project.paths)
     if named:
         return named
     tests = [frame.path for frame in frames if is_test_path(frame.path)]
     if tests:
         return tests[0]
+    # Go names the package's folder, and a place that may be in a helper
+    if name and (defining := project.test_file_of(place, name.partition("/")[0])):
+        return defining
     return diagnostic.path if diagnostic.path in project.paths else None
 
 

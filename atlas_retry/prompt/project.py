@@ -26,6 +26,8 @@ PACKAGE_LANGUAGES = frozenset({"go", "java", "c", "cpp", "rust", "ruby", "php"})
 """Languages in which files of one folder see each other."""
 _CRATE = regex(r'^\s*name\s*=\s*"([\w-]+)"', re.MULTILINE)
 _GO_MODULE = regex(r"^module\s+(\S+)", re.MULTILINE)
+_TESTING = regex(r"^test_|[._-](?:test|spec)s?(?=\.)|Tests?(?=\.)")
+"""What the name of a file of tests has beside that of what it tests."""
 _C_LIKE = frozenset({"c", "cpp"})
 _C_SUFFIXES = (".h", ".hpp", ".c", ".cc", ".cpp", ".cxx")
 
@@ -146,6 +148,19 @@ class Project:
     def _imports(self, path: str) -> tuple[Import, ...]:
         source = self.source(path)
         return imports(path, source) if source is not None else ()
+
+    def test_file_of(self, folder: str, name: str) -> str | None:
+        """The file of tests in a folder that defines this one."""
+        files = self._by_folder.get("" if folder == "." else folder, ())
+        for path in filter(is_test_path, files):
+            if any(scope.name == name for scope in self.definitions(path)):
+                return path
+        return None
+
+    def tested_by(self, path: str) -> list[str]:
+        """Sources that are named like a file of tests: `cart` for `test_cart`."""
+        name = _TESTING.sub("", posixpath.basename(path))
+        return [other for other in self._by_name.get(name, ()) if not is_test_path(other)]
 
     def siblings(self, path: str) -> list[str]:
         """Files of the same folder and language: one package in Go, Java and C.

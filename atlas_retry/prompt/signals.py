@@ -48,6 +48,8 @@ class RankingScene(Struct, frozen=True, kw_only=True):
     about: Topic
     framed: frozenset[Spot]
     """Functions in the tracebacks."""
+    raising: frozenset[Spot]
+    """Those of the innermost lines of the tracebacks."""
     common: Weights
     """How strongly the failing tests lead to a definition."""
     healthy: Weights
@@ -122,6 +124,11 @@ SIGNALS = (
         of=lambda spot, _: float(is_test_path(spot.path)),
     ),
     Signal(
+        source="traceback: the function of the line that raises",
+        weight=3.0,
+        of=lambda spot, scene: float(spot in scene.raising),
+    ),
+    Signal(
         source="trace: what failing tests ran and passing ones did not",
         weight=5.0,
         of=lambda spot, scene: scene.traced.get(spot, 0.0),
@@ -146,14 +153,14 @@ def suspects(
     Most likely first; a rating is the logarithm of a likelihood.
     """
     about = topic(tests, passed, graph)
-    frames = chain.from_iterable(test.frames for test in tests)
-    framed = (graph.at(frame.path, frame.line) for frame in frames)
+    framed = [[graph.at(frame.path, frame.line) for frame in test.frames] for test in tests]
     sources = _sources(graph)
     texts = {spot: f"{spot.scope.qualified_name}\n{graph.body(spot)}" for spot in sources}
     scene = RankingScene(
         graph=graph,
         about=about,
-        framed=frozenset(filter(None, framed)),
+        framed=frozenset(filter(None, chain.from_iterable(framed))),
+        raising=frozenset(filter(None, (spots[-1] for spots in framed if spots))),
         common=averaged([led_to(test, graph) for test in each_once(tests)]),
         healthy=averaged([spread({spot: 1.0}, graph.edges) for spot in passed]),
         pressing=bm25(about.pressing, {spot: tuple(words(text)) for spot, text in texts.items()}),
