@@ -247,6 +247,18 @@ def test_a_person_and_the_agent_on_one_branch_are_told_apart(
     assert len(shell(project.root, "git stash list", environ).splitlines()) == 2
 
 
+def test_a_head_that_a_person_detached_stays_so_where_the_agent_commits(
+    tmp_path: Path, environ: Environ
+) -> None:
+    project = begun(tmp_path, environ)
+    waits = "touch ../ready; while ! test -e ../go; do sleep 0.02; done"
+    (project.script / "1.sh").write_text(f"{waits}\n{REPAIR}\n{ME} commit -qam agents\n")
+    look = "git rev-parse HEAD; git rev-parse --abbrev-ref HEAD; git rev-parse main"
+    _, theirs = beside(project, f"git checkout -q --detach; {look}", "--max-attempts", "1")
+    assert theirs.splitlines()[1] == "HEAD"
+    assert shell(project.root, look, environ) == theirs
+
+
 MINE = f"echo mine > notes.txt; {ME} add notes.txt; {ME} commit -qm mine"
 
 

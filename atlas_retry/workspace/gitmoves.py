@@ -27,6 +27,7 @@ from atlas_retry.workspace.gittrace import (
     FILES,
     STASH,
     STATE,
+    SWITCHES,
     SYMBOLIC,
     USER,
     ZERO,
@@ -177,9 +178,13 @@ def _undo_head(ws: Workspace, turn: GitTurn, wanted: set[str]) -> Iterator[str]:
     was = turn.before.facts.get("HEAD")
     if "HEAD" not in wanted or was is None:
         return
+    there = turn.now.get("HEAD", "")
+    if is_value(there) and not any(turn.did.ran(SWITCHES, ws.root)):
+        # someone else detached it, and the agent only committed there
+        was = _before_the_agent("HEAD", there, turn.did, turn.before.facts)
     set_refs(ws, {"HEAD": was})
-    there = turn.now.get("HEAD", "").removeprefix(SYMBOLIC).removeprefix("refs/heads/")
-    yield f"HEAD is restored; to go there again: git switch --detach {shlex.quote(there)}"
+    name = there.removeprefix(SYMBOLIC).removeprefix("refs/heads/")
+    yield f"HEAD is restored; to go there again: git switch --detach {shlex.quote(name)}"
 
 
 def _undo_refs(ws: Workspace, turn: GitTurn, wanted: set[str]) -> Iterator[str]:

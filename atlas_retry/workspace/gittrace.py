@@ -67,7 +67,7 @@ _BEGINS = {
 """Commands that leave operations unfinished, by how the names of their files start."""
 _ENDS = frozenset({"commit", "reset", "checkout", "switch"})
 """Commands that end any of them."""
-_SWITCHES = frozenset({"switch", "checkout", "symbolic-ref", "branch", "rebase", "bisect"})
+SWITCHES = frozenset({"switch", "checkout", "symbolic-ref", "branch", "rebase", "bisect"})
 """Commands that may move HEAD to another branch."""
 _FLAGS = frozenset({"update-index", "sparse-checkout"})
 _FETCHED = ("fetch", "pull", "storing tag", "clone")
@@ -279,7 +279,7 @@ def _switched(value: str, did: AgentsGit, root: Path) -> bool:
     """
     branch = value.removeprefix(SYMBOLIC)
     names = {branch, branch.removeprefix("refs/heads/"), "-"}
-    return any(not names.isdisjoint(one.arguments) for one in did.ran(_SWITCHES, root))
+    return any(not names.isdisjoint(one.arguments) for one in did.ran(SWITCHES, root))
 
 
 def _operating(name: str, *, is_there: bool) -> frozenset[str]:
