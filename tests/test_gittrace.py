@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from atlas_retry.workspace import gitmoves
 from atlas_retry.workspace.gittrace import (
     ZERO,
     AgentsGit,
@@ -102,3 +103,11 @@ def test_a_fact_is_the_agents_only_where_its_git_made_it(
     moved = moves(was, there, seen, Path("/w"))
     found = {"agents": moved.agents, "runs": moved.runs, "others": moved.others}
     assert [key for key, names in found.items() if names == (name,)] == ([who] if who else [])
+
+
+def test_a_tag_that_the_agent_fetched_and_then_moved_is_as_it_was_fetched() -> None:
+    name = "refs/tags/v1"
+    fetched = RefUpdate(name=name, old=ZERO, new=A, why="fetch: storing tag")
+    moved = RefUpdate(name=name, old=A, new=B)
+    did = AgentsGit(updates=(fetched, moved))
+    assert gitmoves._before_the_agent(name, B, did, {}) == A
