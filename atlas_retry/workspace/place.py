@@ -22,7 +22,9 @@ from atlas_retry.workspace.files import (
     USUAL,
     Attributes,
     StoredFile,
+    Unheld,
     blob_id,
+    differing,
     entry_of,
 )
 
@@ -113,6 +115,13 @@ def is_there(root: Path, path: str) -> bool:
     with suppress(*_NOT_THERE), _parent(root, path, make=False) as (folder, name):
         return bool(os.stat(name, dir_fd=folder, follow_symlinks=False))
     return False
+
+
+def moved_since(root: Path, then: Mapping[str, Unheld]) -> list[str]:
+    """The files that have another size or time, or are gone, in order."""
+    there = ((path, status(root, path)) for path in then)
+    now = {path: (one.st_size, one.st_mtime_ns) for path, one in there if one}
+    return sorted(differing(then, now))
 
 
 def is_later(file: Path, run_ended_s: float) -> bool:

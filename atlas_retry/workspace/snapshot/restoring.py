@@ -23,7 +23,6 @@ from atlas_retry.workspace.snapshot.git_state import is_staged, put_back_index
 from atlas_retry.workspace.snapshot.snapshots import HeldTree, take
 from atlas_retry.workspace.snapshot.store import TreeState, contents, read_state
 from atlas_retry.workspace.snapshot.trees import changes
-from atlas_retry.workspace.snapshot.unheld import moved_since
 from atlas_retry.workspace.walk import Scan, is_ignored
 
 INDEX = ".git/index"
@@ -186,7 +185,7 @@ def unheld(ws: Workspace, snapshot_id: str, *, ignored: bool = False) -> tuple[s
     target = read_state(ws, snapshot_id)
     chosen = {path: why for path, why in target.left_out.items() if is_ignored(why) == ignored}
     asked = {path: seen for path, seen in target.unheld.items() if path in chosen}
-    return tuple(f"{path} ({chosen[path]})" for path in moved_since(ws.root, asked))
+    return tuple(f"{path} ({chosen[path]})" for path in place.moved_since(ws.root, asked))
 
 
 def differing(ws: Workspace, snapshot_id: str) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from atlas_retry.patterns import words
-from atlas_retry.workspace.files import Stat, Unheld, differing, stat_of
+from atlas_retry.workspace.files import Stat, Unheld, stat_of
 from atlas_retry.workspace.outside import (
     ENVIRONMENT_MARK,
     is_part,
@@ -25,7 +25,7 @@ from atlas_retry.workspace.outside import (
     stamp,
     stamp_of_shared,
 )
-from atlas_retry.workspace.place import parents, status
+from atlas_retry.workspace.place import moved_since, parents
 from atlas_retry.workspace.walk import CACHE_MARKS, Scan, is_ignored
 
 REMOVED = "removed"
@@ -242,13 +242,6 @@ def moved_caches(root: Path, folder: Path) -> tuple[str, ...]:
         shown = (p if len(p) <= _FEW else [many[top]] for top, p in by_folder.items())
         return tuple(chain.from_iterable(shown))
     return ()
-
-
-def moved_since(root: Path, then: Mapping[str, Unheld]) -> list[str]:
-    """The files that have another size or time, or are gone, in order."""
-    there = ((path, status(root, path)) for path in then)
-    now = {path: (one.st_size, one.st_mtime_ns) for path, one in there if one}
-    return sorted(differing(then, now))
 
 
 def take_away(root: Path, paths: Iterable[str], into: Path) -> None:
