@@ -153,14 +153,16 @@ def suspects(
     Most likely first; a rating is the logarithm of a likelihood.
     """
     about = topic(tests, passed, graph)
-    framed = [[graph.at(frame.path, frame.line) for frame in test.frames] for test in tests]
+    frames = chain.from_iterable(test.frames for test in tests)
+    # what only reports a failure, as a helper of Go's tests, has a place and no traceback
+    raised = chain.from_iterable(test.frames[-1:] for test in tests if test.diagnostic.frames)
     sources = _sources(graph)
     texts = {spot: f"{spot.scope.qualified_name}\n{graph.body(spot)}" for spot in sources}
     scene = RankingScene(
         graph=graph,
         about=about,
-        framed=frozenset(filter(None, chain.from_iterable(framed))),
-        raising=frozenset(filter(None, (spots[-1] for spots in framed if spots))),
+        framed=frozenset(filter(None, (graph.at(one.path, one.line) for one in frames))),
+        raising=frozenset(filter(None, (graph.at(one.path, one.line) for one in raised))),
         common=averaged([led_to(test, graph) for test in each_once(tests)]),
         healthy=averaged([spread({spot: 1.0}, graph.edges) for spot in passed]),
         pressing=bm25(about.pressing, {spot: tuple(words(text)) for spot, text in texts.items()}),
