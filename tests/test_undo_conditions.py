@@ -16,6 +16,7 @@ from atlas_retry.workspace import gitmoves, installed, place
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.files import stat_of
 from atlas_retry.workspace.gitfacts import git_facts
+from atlas_retry.workspace.gitunder import committed_since
 from atlas_retry.workspace.isolation.isolated import changed_in_place
 from atlas_retry.workspace.snapshot import pins
 from atlas_retry.workspace.snapshot.restoring import edited_after, restore
@@ -144,6 +145,24 @@ def test_what_git_would_run_is_restored_only_while_a_run_is_open(
     done = rescue.undo_agents_git(ws, attempt.parent.parent, is_open=is_open)
     assert done == (("hooks/pre-commit",) if is_open else ())
     assert (ws.git_dir / "hooks/pre-commit").exists() is not is_open
+
+
+def test_of_what_was_committed_since_only_what_is_still_so_stays(ws: Workspace) -> None:
+    start = snapshot(ws)
+    for path in ("src/a.py", "src/b.py"):
+        write(ws.root, path, "committed\n")
+    git(ws.root, "commit", "-q", "-m", "mine", "src/a.py", "src/b.py")
+    write(ws.root, "src/a.py", "written over it\n")
+    assert committed_since(ws, start.id) == {"src/b.py"}
+
+
+def test_a_restored_file_is_of_a_later_second_than_the_one_before(tmp_path: Path) -> None:
+    write(tmp_path, "old", "x")
+    write(tmp_path, "new", "x")
+    for name, seconds in (("old", OLD_S + 0.1), ("new", OLD_S + 0.9)):
+        os.utime(tmp_path / name, (seconds, seconds))
+    place.date_after(tmp_path, "new", (tmp_path / "old").stat())
+    assert (tmp_path / "new").stat().st_mtime >= OLD_S + 1
 
 
 def test_a_branch_made_again_since_its_commits_were_destroyed_stays(root: Path) -> None:
