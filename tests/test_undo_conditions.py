@@ -17,6 +17,7 @@ from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.files import stat_of
 from atlas_retry.workspace.gitfacts import git_facts
 from atlas_retry.workspace.gitunder import committed_since
+from atlas_retry.workspace.isolation import isolated
 from atlas_retry.workspace.isolation.isolated import changed_in_place
 from atlas_retry.workspace.snapshot import pins
 from atlas_retry.workspace.snapshot.restoring import edited_after, restore
@@ -145,6 +146,16 @@ def test_what_git_would_run_is_restored_only_while_a_run_is_open(
     done = rescue.undo_agents_git(ws, attempt.parent.parent, is_open=is_open)
     assert done == (("hooks/pre-commit",) if is_open else ())
     assert (ws.git_dir / "hooks/pre-commit").exists() is not is_open
+
+
+@pytest.mark.parametrize(("ended_s", "stays"), [(0.0, True), (LATER_S, False)])
+def test_a_new_file_goes_after_a_kill_unless_someone_wrote_it_since(
+    ended_s: float, stays: bool, ws: Workspace
+) -> None:
+    write(ws.root, "src/new.py", "x = 1\n")
+    note = isolated.Note(snapshot="", mark="", unheld={b"src/new.py": False})
+    isolated._move_back(ws, note, ended_s)
+    assert (ws.root / "src/new.py").exists() is stays
 
 
 def test_of_what_was_committed_since_only_what_is_still_so_stays(ws: Workspace) -> None:
