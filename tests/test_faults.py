@@ -26,7 +26,7 @@ def test_an_agent_lost_during_its_turn_counts_no_attempt(project: Project) -> No
     project.attempt(1, {"calc.py": FIXED}, status="unavailable", error="529 for too long")
     ended = atlas(project, "retry", ".", "--ai-fix")
     assert ended.code == 3
-    assert "the agent is not available: this was not attempt 1" in ended.out
+    assert "the agent is not available: this does not count as an attempt" in ended.out
     assert "0 attempts" in atlas(project, "log").out
 
 

@@ -190,7 +190,7 @@ def test_the_same_held_change_twice_is_stalled_with_it_as_reason() -> None:
     assert outcome.verdict is Verdict.STALLED
     assert len(outcome.attempts) == 2
     assert (outcome.final_error or "").startswith(
-        "the attempt left no new change; held and restored: test (tests-changed); "
+        "the attempt made no new change; held and restored: test (tests-changed); "
     )
 
 

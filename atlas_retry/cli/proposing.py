@@ -239,7 +239,11 @@ def _asked(root: Path, proposal: "Proposal") -> "Proposal":
     sys.stderr.write(f"{refusal}\n")
     with process.interruptible():
         command = typer.prompt(
-            "which command checks this project?", default="", show_default=False, err=True
+            "which command checks this project?",
+            default="",
+            show_default=False,
+            prompt_suffix=" ",
+            err=True,
         ).strip()
     if not command:
         raise refusal

@@ -67,8 +67,9 @@ def held(paths: str, failing: str, *, is_vain: bool) -> str:
     """The message about a held change and the honest ways to proceed."""
     also = " They fail even with it." if is_vain else ""
     return (
-        f"Your change to {paths} was held back, for only a person can accept it; with it restored "
-        f"these still fail: {failing}.{also} Find a fix with which they pass without it. "
+        f"Your change to {paths} was held back and reverted: it needs a person's approval; "
+        f"without it these still fail: {failing}.{also} "
+        "Find a fix with which they pass without it. "
         "If that cannot be done, change nothing and answer `ATLAS-CANNOT-FIX: reason`."
     )
 

@@ -344,7 +344,7 @@ def _standstill(progress: Progress, attempts: held.Attempts) -> str | None:
         return f"the {what} nothing{ignored if unseen else ''}"
     if _is_as_before(progress):
         gave = "the attempt reproduced an earlier state of the files"
-        return "the attempt left no new change" if gone else gave
+        return "the attempt made no new change" if gone else gave
     problems = [_problems(attempt) for attempt in attempts[-2:]]
     if len(problems) > 1 and problems[0] == problems[1] is not None:
         return "two attempts in a row ended with the same diagnostics"

@@ -100,7 +100,7 @@ def _agent(event: AgentActivity | AgentReplied) -> Iterator[Line]:
         yield f"  · {bounded(event.text, MAX_STEP_CHARS)}", "dim"
         return
     if event.reply.status is ReplyStatus.UNAVAILABLE:
-        yield f"  the agent is not available: this was not attempt {event.number}", "warn"
+        yield "  the agent is not available: this does not count as an attempt", "warn"
         return
     lines = [line.strip() for line in event.reply.summary.splitlines() if line.strip()]
     for line in lines[:DIAGNOSIS_LINES]:

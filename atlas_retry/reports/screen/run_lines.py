@@ -67,7 +67,10 @@ def _passed_over(outcome: Outcome, kept: Sequence[Attempt]) -> Iterator[Line]:
     own = _own(outcome, kept[-1]) if kept else []
     new = [change.path for change in own if change.status is ChangeStatus.ADDED]
     if gates and new:
-        yield f"  new, and passed over by {names_of(gates)}, if git does not track it yet:", "warn"
+        yield (
+            f"  new files that git does not track yet are not checked by {names_of(gates)}",
+            "warn",
+        )
         yield from command_lines("to check", f"git add -N {shlex.join(new)} && atlas validate")
 
 
