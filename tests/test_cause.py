@@ -104,7 +104,7 @@ def test_on_failure_receives_the_cause(project: Project, tmp_path: Path) -> None
     project.configure(retry={"on_failure": f"cat > {tmp_path}/run.json"})
     project.retry(ai_fix=False)
     document = json.loads((tmp_path / "run.json").read_text())
-    assert document["final_error"] == f"still failing: python3; {LEFT}-1 != 3"
+    assert document["final_error"] == f"still failing: unittest; {LEFT}-1 != 3"
 
 
 def test_the_cause_counts_problems_of_the_tree_that_is_kept(project: Project) -> None:
@@ -128,7 +128,7 @@ def test_every_run_of_a_gate_besides_the_validations_is_reported_with_its_reason
     outcome = project.retry(events)
     assert outcome.verdict is Verdict.FIXED
     extra = outcome.extra_runs[-1]
-    assert (extra.gate, extra.reason, extra.attempt) == ("python3", "it may be flaky", None)
+    assert (extra.gate, extra.reason, extra.attempt) == ("unittest", "it may be flaky", None)
     subject = Subject(result=outcome, workspace=outcome.workspace)
     document = json.loads(REPORTS["json"](subject))
     assert document["extra_runs"][-1]["duration_ms"] == extra.duration_ms

@@ -136,7 +136,7 @@ def test_paths_that_are_not_utf8_survive_recording(project: Project) -> None:
     events: list[Event] = []
     outcome = project.retry(events, retry__max_ai_retry_attempts=1)
     notices = [event.text for event in events if isinstance(event, Notice)]
-    assert notices == ["  python3 failed; running it again, because it may be flaky"]
+    assert notices == ["  unittest failed; running it again, because it may be flaky"]
     with reading(home(project)) as connection:
         (attempt,) = archive.attempts(connection, outcome.run_id)
     assert attempt.changes == outcome.attempts[0].changes
