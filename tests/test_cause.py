@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from atlas_retry.events import Event
+from atlas_retry.events import Event, GateRanAgain
 from atlas_retry.model import Attempt, Budget, Outcome, Verdict
 from atlas_retry.reports import markdown, page
 from atlas_retry.reports.formats import REPORTS
@@ -134,5 +134,14 @@ def test_every_run_of_a_gate_besides_the_validations_is_reported_with_its_reason
     assert document["extra_runs"][-1]["duration_ms"] == extra.duration_ms
     assert document["baseline"]["extra_runs"] == document["extra_runs"][-1:]
     assert "it may be flaky" in page.report(subject)
-    lines = [line for event in events for line, _ in lines_of(event)]
-    assert any(line.endswith(" s: it may be flaky") for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("duration_ms", "verbosity", "is_shown"), [(2_500, 0, True), (500, 0, False), (500, 1, True)]
+)
+def test_a_short_run_of_a_gate_besides_the_validations_is_shown_only_with_v(
+    duration_ms: int, verbosity: int, *, is_shown: bool
+) -> None:
+    event = GateRanAgain(gate="unit", reason="it may be flaky", duration_ms=duration_ms)
+    lines = [line for line, _ in lines_of(event, verbosity=verbosity)]
+    assert any(line.endswith(" s: it may be flaky") for line in lines) is is_shown
