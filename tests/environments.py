@@ -417,6 +417,8 @@ class Sync(Struct, frozen=True, kw_only=True):
     turn: str
     """Before or after the fix."""
     way: str = "command"
+    asks: bool = False
+    """Whether a person is asked: it adds a dependency by an address."""
 
 
 _NPM = {
@@ -528,12 +530,12 @@ SYNCS: tuple[Sync, ...] = (
     Sync(name="tox-add", needs=("tox",), files=_NO_DEP | {"tox.ini": _TOX}, setup="tox -q || true",
          gate="tox -q", turn=f"{_FIX}; {_ADD}"),
     Sync(name="npm-add", needs=("npm",), files=_NPM_NONE, setup="npm install --silent",
-         gate="npm install --silent && npm test", turn=f"{_FIX_JS}; {_ADD_JS}"),
+         gate="npm install --silent && npm test", turn=f"{_FIX_JS}; {_ADD_JS}", asks=True),
     Sync(name="npm-add-hook", needs=("npm",), files=_NPM_NONE, setup="npm install --silent",
          gate="npm install --silent && npm test", turn=f"{_FIX_JS}; {_ADD_JS}", way="hook"),
     Sync(name="pnpm-add", needs=("pnpm",), files=_NPM_NONE, setup="pnpm install --silent --offline",
          gate="pnpm install --silent --offline --no-frozen-lockfile && pnpm test",
-         turn=f"{_FIX_JS}; {_ADD_JS}"),
+         turn=f"{_FIX_JS}; {_ADD_JS}", asks=True),
     Sync(name="npm-generated", needs=("npm",), files=_NPM | _GENERATED,
          setup="npm install --silent && node generate.js",
          gate="node generate.js && node check.js", turn=put("schema.json", '{"sign": "+"}')),
@@ -659,6 +661,9 @@ def synced(sync: Sync, folder: Path, environ: Mapping[str, str]) -> list[str]:
         return [f"exit {done.code}: {done.out}{done.err}"]
     refused = [one for attempt in run["attempts"] for one in attempt["violations"]]
     held = [one for attempt in run["attempts"] for one in attempt["held"]]
+    if sync.asks:
+        is_right = run["verdict"] == "needs_review" and not refused
+        return [] if is_right else [f"{run['verdict']}: {run['final_error']}; {refused[:4]}"]
     if run["verdict"] != "fixed" or refused or held:
         faults.append(f"{run['verdict']}: {run['final_error']}; {refused[:4]} {held[:4]}")
     again = atlas(project, "retry", ".")

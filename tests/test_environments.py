@@ -121,7 +121,7 @@ def test_what_the_turns_code_writes_while_gates_run_is_never_green(
 @pytest.mark.slow
 @pytest.mark.in_place("how each fix is made is in the table")
 @pytest.mark.parametrize("sync", SYNCED)
-def test_an_honest_fix_whose_gate_syncs_is_fixed(
+def test_an_honest_fix_whose_gate_syncs_is_fixed_or_asked_about(
     tmp_path: Path, environ: Environ, sync: Sync
 ) -> None:
     if absent := missing(sync, with_tools(environ)):
