@@ -173,7 +173,7 @@ def not_installed(
 
     `tools` are programs that are never modules of a project.
     """
-    failed = _Failed(output, log, errors, tools)
+    failed = _Failed(output, log, errors, _texts(log, errors), tools)
     certain_first = (
         failed.stubs,
         failed.toolchain,
@@ -214,24 +214,26 @@ _CAUSED = "The above exception was the direct cause of the following exception"
 """Below an exception of Python that the code itself turned into another one (`raise ... from`)."""
 
 
+def _texts(log: Log, errors: Sequence[Diagnostic]) -> Sequence[str]:
+    if not errors:
+        return log.lines
+    messages = [error.message for error in errors]
+    if any(error.test_id for error in errors):
+        return messages
+    lines = [*filter(str.strip, log.lines)]
+    return messages + [above for above, line in pairwise(lines) if line.startswith(_CAUSED)]
+
+
 class _Failed(NamedTuple):
     """A command that failed, and the errors that were read."""
 
     output: ToolOutput
     log: Log
     errors: Sequence[Diagnostic]
+    texts: Sequence[str]
+    """The messages of the errors and of what caused them; without any, every line."""
     tools: frozenset[str]
     """Programs that are never modules of a project."""
-
-    @property
-    def texts(self) -> Sequence[str]:
-        """The messages of the errors and of what caused them; without any, every line."""
-        if not self.errors:
-            return self.log.lines
-        lines = [*filter(str.strip, self.log.lines)]
-        causes = [above for above, line in pairwise(lines) if line.startswith(_CAUSED)]
-        is_of_test = any(error.test_id for error in self.errors)
-        return [error.message for error in self.errors] + ([] if is_of_test else causes)
 
     def stubs(self) -> NotInstalled | None:
         names = dict.fromkeys(m["name"] for e in self.errors if (m := _STUBS.match(e.message)))
