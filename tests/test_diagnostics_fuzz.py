@@ -152,3 +152,20 @@ def test_parsing_time_is_linear_in_the_length_of_a_log(command: str, block: str)
 
     small, large = took(log(500)), took(log(4_000))
     assert large < max(40 * small, 2.0)
+
+
+def test_many_problems_in_files_of_one_name_are_placed_without_a_hang() -> None:
+    files = ("a/src/index.py", "b/src/index.py")
+    printed = "".join(f"src/index.py:{n}:1: E501 too long\n" for n in range(1, 5_001))
+    output = ToolOutput(
+        command="make lint",
+        exit_code=1,
+        stdout=f"{printed}=== b\n{printed}",
+        root="/w",
+        holds=files.__contains__,
+        endings=lambda path: [file for file in files if file.endswith(f"/{path}")],
+    )
+    started = time.monotonic()
+    found = diagnose(output).diagnostics
+    assert time.monotonic() - started < WITHIN_S
+    assert [d.path for d in found[::5_000]] == ["src/index.py", "b/src/index.py"]

@@ -1,7 +1,9 @@
 """Which files of the workspace a tool means by its paths. Reads no file."""
 
 import posixpath
-from collections.abc import Callable, Iterable, Sequence
+from bisect import bisect
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import PurePosixPath
 
 from msgspec import Struct
@@ -23,6 +25,34 @@ MAX_ABOVE = 2_000
 """Lines above a problem in which that line is looked for."""
 
 
+def nothing_named(_: Collection[str]) -> str | None:
+    """Where no line is known."""
+    return None
+
+
+class FolderNames:
+    """The folders that short lines name: a loop over them prints `=== api`, or `cd api && x`."""
+
+    def __init__(self, lines: Iterable[str]) -> None:
+        self._by_end: dict[str, list[tuple[int, str]]] = defaultdict(list)
+        """Line numbers and words, by the last part of the word."""
+        for number, line in enumerate(lines):
+            words = [f"/{word.strip('/')}" for word in _WORDS.findall(line)]
+            for word in words if len(words) <= MAX_WORDS else ():
+                self._by_end[word.rpartition("/")[2]].append((number, word))
+
+    def nearest(self, folders: Iterable[str], begin: int, end: int) -> str | None:
+        """The folder that the last of these lines names, without another one of the folders."""
+        named: dict[int, set[str]] = defaultdict(set)
+        for folder in folders:
+            known = self._by_end.get(folder.rpartition("/")[2], [])
+            for number, word in known[bisect(known, (begin,)) : bisect(known, (end,))]:
+                if folder.endswith(word) or word.endswith(folder):
+                    named[number].add(folder)
+        alone = (number for number, each in named.items() if len(each) == 1)
+        return named[last].pop() if (last := max(alone, default=None)) is not None else None
+
+
 class ToolPaths(Struct, frozen=True, kw_only=True):
     """How a tool that ran in `cwd` names files."""
 
@@ -33,8 +63,8 @@ class ToolPaths(Struct, frozen=True, kw_only=True):
     holds: Holds = no_file
     endings: Callable[[str], Sequence[str]] = no_files
     """Files of the workspace whose path ends so."""
-    above: Callable[[], Iterable[str]] = tuple
-    """Lines above the problem, the nearest first."""
+    named_above: Callable[[Collection[str]], str | None] = nothing_named
+    """The one of these folders, as `/services/api`, that the nearest line above names."""
 
     def relative(self, path: str) -> str:
         """The path relative to the root; a path outside it stays absolute."""
@@ -60,17 +90,13 @@ class ToolPaths(Struct, frozen=True, kw_only=True):
         return self._ending(posixpath.normpath(plain)) or plain
 
     def _ending(self, path: str) -> str | None:
-        """The file of the workspace that ends so; of several, that whose folder a line names.
-
-        It is the nearest line above that names one: a loop over folders prints `=== api`, or the
-        shell `cd services/api && pytest`.
-        """
+        """The file of the workspace that ends so; of several, that whose folder a line names."""
         files = self.endings(path)
         if len(files) == 1:
             return files[0]
         folders = {f"/{file.removesuffix(path).rstrip('/')}": file for file in files}
-        named = (_named(line, folders) for line in (self.above() if files else ()))
-        return next((folders[each[0]] for each in named if len(each) == 1), None)
+        named = self.named_above(folders) if files else None
+        return folders[named] if named else None
 
     def _elsewhere(self, path: str, plain: str) -> list[str]:
         """Where the file of a path may be that is not where it says.
@@ -116,15 +142,3 @@ class ToolPaths(Struct, frozen=True, kw_only=True):
 
     def _belongs(self, path: str) -> bool:
         return inside(path) and not (self.root and path.startswith(("/", "../")))
-
-
-def _named(line: str, folders: Iterable[str]) -> list[str]:
-    """The folders of which a short line names the end, or a longer path."""
-    words = [f"/{word.strip('/')}" for word in _WORDS.findall(line)]
-    if len(words) > MAX_WORDS:
-        return []
-    return [
-        folder
-        for folder in folders
-        if any(folder.endswith(word) or word.endswith(folder) for word in words)
-    ]

@@ -4,8 +4,9 @@ import posixpath
 import re
 from bisect import bisect
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import cached_property, partial
 from itertools import chain
 
 from msgspec import Struct
@@ -19,7 +20,7 @@ from atlas_retry.diagnostics.failures import python, unittest
 from atlas_retry.diagnostics.go_log import go_test, go_text
 from atlas_retry.diagnostics.named import Named
 from atlas_retry.diagnostics.numbered_logs import ctest, phpunit, rspec
-from atlas_retry.diagnostics.paths import MAX_ABOVE, ToolPaths
+from atlas_retry.diagnostics.paths import MAX_ABOVE, FolderNames, ToolPaths
 from atlas_retry.diagnostics.places import read_places
 from atlas_retry.diagnostics.pytest_log import pytest
 from atlas_retry.diagnostics.report_formats import kind_of, read_any, read_report
@@ -110,7 +111,7 @@ _TEXT_LINES = 400
 """Maximum lines of one diagnostic: a test's captured output is unbounded."""
 
 
-class Streams(Struct, frozen=True, kw_only=True):
+class Streams(Struct, frozen=True, kw_only=True, dict=True):
     """The lines of an output, by source and stream."""
 
     log: Log
@@ -120,10 +121,15 @@ class Streams(Struct, frozen=True, kw_only=True):
     is_cut: bool
     """Whether lines in the middle are left out."""
 
-    def above(self, first: int) -> Iterator[str]:
-        """The lines above in the same stream, the nearest first."""
+    @cached_property
+    def names(self) -> FolderNames:
+        """Made when the first path is of several files."""
+        return FolderNames(self.log.lines)
+
+    def named_above(self, first: int, folders: Collection[str]) -> str | None:
+        """The one of the folders that the nearest line above names, in the same stream."""
         begins = self.stderr_at if first >= self.stderr_at else 0
-        return (self.log.lines[n] for n in range(first - 1, max(begins, first - MAX_ABOVE) - 1, -1))
+        return self.names.nearest(folders, max(begins, first - MAX_ABOVE), first)
 
 
 def diagnose(output: ToolOutput) -> Findings:
@@ -211,7 +217,7 @@ def _placed(problem: Located, output: ToolOutput, streams: Streams) -> Located:
         cwd=cwd,
         holds=output.holds,
         endings=output.endings,
-        above=lambda: streams.above(problem.first),
+        named_above=partial(streams.named_above, problem.first),
     )
     d = problem.diagnostic
     lines = log.lines[problem.first : min(problem.last + 1, problem.first + _TEXT_LINES)]
