@@ -5,8 +5,10 @@ from pathlib import Path
 import pytest
 
 from atlas_retry.errors import UsageError, WorkspaceError
+from atlas_retry.model import GitFacts
+from atlas_retry.workspace import gitmoves
 from atlas_retry.workspace.discovery import Workspace
-from atlas_retry.workspace.gitfacts import facts_since, git_facts
+from atlas_retry.workspace.gitfacts import git_facts
 from atlas_retry.workspace.isolation.isolated import lock
 from atlas_retry.workspace.worktrees import add_worktree, list_worktrees, remove_worktree, resolve
 from tests.repositories import ENVIRON, commit, entries, git, opened, write
@@ -153,38 +155,37 @@ def test_outside_a_repository_only_folders_are_resolved(tmp_path: Path) -> None:
         resolve("web", tmp_path, environ=ENVIRON)
 
 
-def test_git_changes_made_in_other_worktrees_are_not_reported(root: Path, ws: Workspace) -> None:
-    environ = {**ENVIRON, "HOME": str(root.parent)}
-    here = add_worktree(ws, "here")
-    gone = add_worktree(ws, "gone")
-    before = git_facts(here, environ=environ)
+def others_in(ws: Workspace, folder: Path, before: GitFacts) -> tuple[str, ...]:
+    """What of git moved since `before`, and is named as the work of others."""
+    gitmoves.note_before(ws, folder, before, "")
+    turn = gitmoves.turned(ws, folder)
+    assert turn
+    return turn.moves.others
+
+
+def test_git_changes_made_in_other_worktrees_are_not_named(root: Path, ws: Workspace) -> None:
+    here = opened(add_worktree(ws, "here"), ws.state)
+    before = git_facts(here.root, environ=here.environ)
     commit(root, "theirs")
     git(root, "worktree", "add", "-q", "-b", "more", str(root.parent / "more"))
     git(root, "config", "branch.main.remote", "origin")
-    remove_worktree(ws, "gone")
-    assert not gone.exists()
-    assert git_facts(here, environ=environ) != before
-    assert facts_since(here, before, environ=environ) == before
+    assert git_facts(here.root, environ=here.environ) != before
+    assert others_in(here, root.parent, before) == ()
 
 
 @pytest.mark.parametrize(
     "move",
     [
         ("commit", "-q", "--allow-empty", "-m", "x"),
-        ("update-ref", "refs/heads/main", "HEAD^{commit}"),
         ("branch", "other"),
         ("tag", "v1"),
-        ("config", "core.hooksPath", "hooks"),
         ("checkout", "-q", "-b", "other"),
     ],
 )
-def test_git_changes_made_in_this_worktree_are_reported(
+def test_git_changes_made_in_this_worktree_are_named(
     root: Path, ws: Workspace, move: tuple[str, ...]
 ) -> None:
-    """Also when it moves a branch that another worktree has checked out."""
-    environ = {**ENVIRON, "HOME": str(root.parent)}
-    here = add_worktree(ws, "here")
-    commit(root, "theirs")
-    before = git_facts(here, environ=environ)
-    git(here, *move)
-    assert facts_since(here, before, environ=environ) != before
+    here = opened(add_worktree(ws, "here"), ws.state)
+    before = git_facts(here.root, environ=here.environ)
+    git(here.root, *move)
+    assert others_in(here, root.parent, before)

@@ -25,7 +25,6 @@ from atlas_retry.workspace.listing import staged
 
 MAX_HASHED_BYTES = 16 << 20
 """Hashed part of a file; no hook is longer."""
-MORE_LOOKS = 3
 
 
 def git_facts(root: Path, *, environ: Mapping[str, str]) -> GitFacts:
@@ -42,71 +41,6 @@ def git_facts(root: Path, *, environ: Mapping[str, str]) -> GitFacts:
         return dict(_facts(root, env))
     except GitError as error:
         return {"unreadable": error.message}
-
-
-def facts_since(root: Path, before: GitFacts, *, environ: Mapping[str, str]) -> GitFacts:
-    """The facts now, except changes by other worktrees, which keep their values in `before`.
-
-    Others may work there, and they share refs and configuration with this one. A branch is theirs
-    if it is checked out there and its last change is in their own log.
-    """
-    env = user_environment(environ)
-    now = _now(root, before, env)
-    for _ in range(MORE_LOOKS):
-        # a ref and its log are two files, and a commit may come between reading them
-        branches = {name for name in before if name.startswith("refs/heads/")}
-        if all(now.get(name) == before[name] for name in branches):
-            break
-        now = _now(root, before, env)
-    return now
-
-
-def _now(root: Path, before: GitFacts, env: Mapping[str, str]) -> GitFacts:
-    now = dict(git_facts(root, environ=env))
-    if "unreadable" in now:
-        return now
-    own = git_dir_of(root)
-    for name in set(_of_other_worktrees(own, common_dir_of(own), before, now)):
-        if name in before:
-            now[name] = before[name]
-        else:
-            now.pop(name, None)
-    return now
-
-
-def _of_other_worktrees(own: Path, common: Path, before: GitFacts, now: GitFacts) -> Iterator[str]:
-    for name in {*before, *now}:
-        if name.startswith("worktrees/") and name != f"worktrees/{own.name}":
-            yield name
-            if name not in now:  # removed, and its branch with it
-                yield from (ref for ref in _branches(before[name]) if ref not in now)
-    for folder in (common, *(common / "worktrees").glob("*")):
-        if folder != own and (folder / "HEAD").is_file():
-            yield from _checked_out(folder, now)
-
-
-def _checked_out(worktree: Path, now: GitFacts) -> Iterator[str]:
-    """The branch of a worktree, if its last change was made there, and its settings."""
-    for branch in _branches(os.fsdecode(read_file(worktree / "HEAD"))):
-        if now.get(branch) == _last_logged(worktree / "logs" / "HEAD"):
-            yield branch
-            setting = f"config:branch.{branch.removeprefix('refs/heads/')}."
-            yield from [name for name in now if name.startswith(setting)]
-
-
-def _branches(text: str) -> Iterator[str]:
-    for line in text.splitlines():
-        if line.startswith("ref: "):
-            yield line.removeprefix("ref: ")
-
-
-def _last_logged(log: Path) -> str | None:
-    """The last commit in a worktree's HEAD log. Source: gitrepository-layout(5), `logs`."""
-    try:
-        lines = read_file(log).splitlines()
-    except FileNotFoundError:
-        return None
-    return os.fsdecode(lines[-1].split(b" ")[1]) if lines else None
 
 
 def _facts(root: Path, env: Mapping[str, str]) -> Iterator[tuple[str, str]]:

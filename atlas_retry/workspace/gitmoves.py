@@ -21,7 +21,7 @@ from atlas_retry.reading import read_file
 from atlas_retry.workspace import place
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.git import GitError, git
-from atlas_retry.workspace.gitfacts import facts_since, git_facts, settings
+from atlas_retry.workspace.gitfacts import git_facts, settings
 from atlas_retry.workspace.gittrace import (
     CONFIG,
     FILES,
@@ -134,7 +134,7 @@ def repair(ws: Workspace, folder: Path) -> tuple[str, ...]:
     if was and not (head.is_file() and is_value(os.fsdecode(read_file(head)).strip())):
         state_dir.replace_file(head, os.fsencode(f"{was}\n"))
         done.append("HEAD")
-    if "unreadable" in facts_since(ws.root, before.facts, environ=ws.environ):
+    if "unreadable" in git_facts(ws.root, environ=ws.environ):
         held, files = read_state(ws, before.snapshot), ("common/config", "own/config.worktree")
         done += [name.partition("/")[2] for name in files if put_back_file(ws, held, name)]
     return tuple(done)
@@ -145,13 +145,26 @@ def turned(ws: Workspace, folder: Path) -> GitTurn | None:
     before = noted(folder)
     if before is None:
         return None
-    did, now = read_trace(folder), dict(facts_since(ws.root, before.facts, environ=ws.environ))
+    did, now = read_trace(folder), dict(git_facts(ws.root, environ=ws.environ))
     now |= _of_the_user(ws)
     if "unreadable" in now:
         moved = GitMoves(agents=("unreadable",))
     else:
-        moved = moves(before.facts, now, did, ws.root)
+        moved = _named_here(ws, moves(before.facts, now, did, ws.root), now)
     return GitTurn(before=before, now=now, did=did, moves=moved)
+
+
+def _named_here(ws: Workspace, moved: GitMoves, now: GitFacts) -> GitMoves:
+    """The moves without those of branches that other worktrees have checked out."""
+    listed = os.fsdecode(git("worktree", "list", "--porcelain", cwd=ws.root, env=ws.environ))
+    checked_out = {line[7:] for line in listed.splitlines() if line.startswith("branch ")}
+    theirs = checked_out - {now.get("HEAD", "").removeprefix(SYMBOLIC)}
+    theirs |= {f"{CONFIG}branch.{name.removeprefix('refs/heads/')}" for name in theirs}
+    others = (one for one in moved.others if not one.startswith("worktrees/"))
+    return replace(
+        moved,
+        others=tuple(one for one in others if theirs.isdisjoint((one, one.rpartition(".")[0]))),
+    )
 
 
 def undo(ws: Workspace, turn: GitTurn, folder: Path) -> tuple[str, ...]:

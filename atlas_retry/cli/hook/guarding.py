@@ -84,7 +84,7 @@ def _unsealed(content: bytes, environ: Mapping[str, str]) -> seals.Seal:
         taken = msgspec.msgpack.decode(content, type=seals.Seal, dec_hook=_path)
     except msgspec.MsgspecError as error:
         raise StateError(f"the state at the start of the turn cannot be read: {error}") from error
-    now_facts = gitfacts.facts_since(taken.root, taken.facts, environ=environ)
+    now_facts = gitfacts.git_facts(taken.root, environ=environ)
     # commits, branches, stashes and the like may change during a turn
     facts = {name: value for name, value in taken.facts.items() if not _is_ordinary(name)}
     facts |= {name: value for name, value in now_facts.items() if _is_ordinary(name)}

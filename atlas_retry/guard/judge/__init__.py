@@ -18,7 +18,7 @@ from atlas_retry.guard.judge import folders, seals
 from atlas_retry.model import Gate, GateResult, GitFacts, Tree, Violation
 from atlas_retry.settings import CONFIGURATION_FILES
 from atlas_retry.workspace.discovery import Workspace
-from atlas_retry.workspace.gitfacts import facts_since, git_facts
+from atlas_retry.workspace.gitfacts import git_facts
 from atlas_retry.workspace.snapshot.trees import (
     DirectoryTree,
     ObjectTree,
@@ -214,7 +214,7 @@ def judge_attempt(
         tools=beside.tools,
         modes=beside.modes,
         git_before=taken.facts,
-        git_after=turn.git_after or facts_since(taken.root, taken.facts, environ=taken.environ),
+        git_after=turn.git_after or git_facts(taken.root, environ=taken.environ),
         nested=(*beside.nested, *(git for git in beside.hiding if hides(git))),
         installed=_untracked(beside.installed, (tree(ws, s) for s in (turn.before, turn.after))),
         restorable=beside.restorable if turn.puts_back else frozenset(),
