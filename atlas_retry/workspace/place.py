@@ -6,6 +6,7 @@ old one keep its content.
 """
 
 import errno
+import hashlib
 import os
 import stat
 import time
@@ -78,8 +79,11 @@ def put(root: Path, path: str, entry: StoredFile, content: bytes) -> None:
 
 def look(root: Path, path: str) -> StoredFile | None:
     """The file or link at `path`, even if snapshots would leave it out."""
-    file = _open_and_read(root, path)
-    return entry_of(file[0], blob_id(file[1])) if file else None
+    file = _open_and_read(root, path, reading=_blob_digest)
+    if file is None:
+        return None
+    mode, content = file
+    return entry_of(mode, blob_id(content) if stat.S_ISLNK(mode) else content.hex())
 
 
 def read(root: Path, path: str, max_bytes: int | None = None) -> bytes | None:
@@ -90,17 +94,19 @@ def read(root: Path, path: str, max_bytes: int | None = None) -> bytes | None:
 
 def digest(root: Path, path: str, max_bytes: int) -> tuple[int, str] | None:
     """Mode and SHA-256 of a file or of the target of a link, read in pieces; None as `read`."""
-    file = _open_and_read(root, path, max_bytes, _digested)
+    file = _open_and_read(
+        root, path, max_bytes, lambda file: hashlib.file_digest(file, "sha256").digest()
+    )
     if file is None:
         return None
     mode, content = file
     return mode, sha256_of(content) if stat.S_ISLNK(mode) else content.hex()
 
 
-def _digested(file: FileIO) -> bytes:
-    from hashlib import file_digest  # for big files only: it loads OpenSSL
-
-    return file_digest(file, "sha256").digest()
+def _blob_digest(file: FileIO) -> bytes:
+    """Digest of git's id of this content."""
+    start = b"blob %d\0" % os.fstat(file.fileno()).st_size
+    return hashlib.file_digest(file, lambda: hashlib.sha1(start, usedforsecurity=False)).digest()
 
 
 def status(root: Path, path: str) -> os.stat_result | None:

@@ -4,9 +4,6 @@ A look is one walk over all of it. It reads stat data, and content only if stat 
 not conclusive; it keeps no content. While no command runs, one walk serves all looks.
 """
 
-import hashlib
-import os
-import stat
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -17,10 +14,10 @@ from msgspec import Struct
 
 from atlas_retry import process
 from atlas_retry.errors import WorkspaceError
+from atlas_retry.workspace import place
 from atlas_retry.workspace.discovery import Uncommitted, Workspace, uncommitted
 from atlas_retry.workspace.files import Stat, differing, git_mode, is_settled, stat_of, unsettled
 from atlas_retry.workspace.listing import as_staged
-from atlas_retry.workspace.place import refresh
 from atlas_retry.workspace.walk import Scan, look_over, without_git
 
 if TYPE_CHECKING:
@@ -31,7 +28,6 @@ MAX_READ_BYTES = 32 << 20
 changed when its stat data change."""
 FEW_FILES, LITTLE_BYTES = 200, 1 << 20
 """Limits below which reading files is faster than asking git for their content ids."""
-_CHUNK_BYTES = 1 << 20
 
 
 class Look(Struct, frozen=True, kw_only=True):
@@ -174,40 +170,22 @@ class Tracker:
     def date(self, before: Look, paths: Iterable[str]) -> bool:
         """Give files a time in a later second than before; returns whether one had none."""
         there = before.files.keys() & paths
-        dated = refresh(self.ws.root, {path: before.files[path][2] / 1e9 for path in there})
+        dated = place.refresh(self.ws.root, {path: before.files[path][2] / 1e9 for path in there})
         if dated:
             self.moved()
         return bool(dated)
 
 
 def _read(root: Path, paths: Iterable[str], files: Mapping[str, Stat]) -> dict[str, str]:
+    """Git ids of contents, except of files that cannot be read, or change meanwhile."""
     ids: dict[str, str] = {}
     left_bytes = MAX_READ_BYTES
     for path in paths:
         seen = files[path]
-        if seen[1] <= left_bytes and (oid := _id_at(root / path, seen)):
-            ids[path] = oid
+        if seen[1] > left_bytes or not (entry := place.look(root, path)):
+            continue
+        there = place.status(root, path)
+        if there and stat_of(there) == seen:
+            ids[path] = entry.oid
             left_bytes -= seen[1]
     return ids
-
-
-def _id_at(path: Path, seen: Stat) -> str | None:
-    """Git id of a file's content; None if unreadable, or changed since it was `seen`."""
-    with suppress(OSError):
-        oid = _id_of(path, seen)
-        if stat_of(path.lstat()) == seen:
-            return oid
-    return None
-
-
-def _id_of(path: Path, seen: Stat) -> str:
-    digest = hashlib.sha1(usedforsecurity=False)
-    digest.update(b"blob %d\0" % seen[1])
-    if stat.S_ISLNK(seen[0]):
-        digest.update(os.fsencode(path.readlink()))
-        return digest.hexdigest()
-    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-    with os.fdopen(os.open(path, flags), "rb") as file:
-        while chunk := file.read(_CHUNK_BYTES):
-            digest.update(chunk)
-    return digest.hexdigest()

@@ -386,7 +386,7 @@ def _folders(ws: Workspace, goal: _Goal, scan: Scan, progress: _Progress) -> Non
     # permissions last and from within, because they may forbid to write there
     made = folders_above(progress.changed) | (progress.changed & {*goal.target.empty})
     for path in sorted((made & wanted) - scan.folders.keys(), reverse=True):
-        place.set_folder_mode(ws.root, path, goal.target.folder_modes.get(path, USUAL_FOLDER))
+        place.set_folder_mode(ws.root, path, goal.target.modes.get(path, USUAL_FOLDER))
 
 
 def empty_folders(ws: Workspace, before: str, after: str) -> set[str]:

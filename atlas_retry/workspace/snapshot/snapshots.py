@@ -107,7 +107,7 @@ def _take(ws: Workspace, scan: Scan) -> HeldTree:
         },
         index=None,
         empty=tuple(sorted(scan.empty)),
-        folder_modes=_folder_modes(scan),
+        modes=_unusual_modes(scan),
         left_out=scan.left_out,
         unheld=scan.unheld,
         attributes=_attributes(ws.root, scan),
@@ -231,9 +231,14 @@ def _attributes(root: Path, scan: Scan) -> dict[str, Attributes]:
     return unusual
 
 
-def _folder_modes(scan: Scan) -> dict[str, int]:
-    modes = ((path, stat.S_IMODE(seen[0])) for path, seen in scan.folders.items())
-    return {path: mode for path, mode in modes if mode != USUAL_FOLDER}
+def _unusual_modes(scan: Scan) -> dict[str, int]:
+    folders = {path: stat.S_IMODE(seen[0]) for path, seen in scan.folders.items()}
+    modes = {path: mode for path, mode in folders.items() if mode != USUAL_FOLDER}
+    for path, seen in scan.files.items():
+        permissions = unusual_permissions(seen[0])
+        if permissions is not None:
+            modes[path] = permissions
+    return modes
 
 
 def _git_file(path: Path) -> GitFile | None:

@@ -3,6 +3,7 @@
 It is in the state directory. Only atlas uses it. Git's own commands make and read all of it.
 """
 
+import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -207,20 +208,6 @@ An attempt uses those of the run's start, before it and after it.
 """
 
 
-class SnapshotManifest(msgspec.Struct, frozen=True, array_like=True):
-    """Facts that a git tree cannot hold. Paths are bytes, because they may not be UTF-8."""
-
-    left_out: list[tuple[bytes, str]]
-    empty: list[bytes]
-    permissions: list[tuple[bytes, int]]
-    """Of files and folders, where unusual."""
-    index_mtime_ns: int
-    unheld: list[tuple[bytes, Unheld]]
-    git: list[tuple[bytes, int, bytes]]
-    """Name, `st_mode` and content of each of git's own small files."""
-    attributes: list[tuple[bytes, Attributes]] = []
-
-
 class GitFile(Struct, frozen=True):
     """One of git's own files, or a link among them."""
 
@@ -234,26 +221,31 @@ class GitFile(Struct, frozen=True):
         return entry_of(self.mode, blob_id(self.content))
 
 
-class TreeState(Struct, frozen=True, kw_only=True, dict=True):
-    """A work tree, its index and git's own small files at one time."""
+class Manifest(Struct, frozen=True, kw_only=True, dict=True):
+    """What a git tree cannot hold of a work tree."""
 
-    work: Mapping[str, StoredFile]
-    ignored: Mapping[str, StoredFile]
-    git: Mapping[str, "GitFile"]
+    git: Mapping[str, GitFile]
     """Git's own small files: `common/...` and `own/...`, see `git_files`."""
-    index: StoredFile | None
     index_mtime_ns: int = 0
     """0 without an index. Git uses it to tell which entries it must check again."""
     empty: tuple[str, ...] = ()
     """Empty folders."""
-    folder_modes: Mapping[str, int] = {}
-    """Permissions of folders, if not 0755."""
+    modes: Mapping[str, int] = {}
+    """Permissions of files and folders, where unusual."""
     left_out: Mapping[str, str] = {}
     """Paths that are not held (folders end in `/`), and why."""
     unheld: Mapping[str, Unheld] = {}
     """Data that show whether a file in `left_out` is still the same."""
     attributes: Mapping[str, Attributes] = {}
     """Owners, hard links and extended attributes of files and folders, where unusual."""
+
+
+class TreeState(Manifest, frozen=True, kw_only=True, dict=True):
+    """A work tree, its index and git's own small files at one time."""
+
+    work: Mapping[str, StoredFile]
+    ignored: Mapping[str, StoredFile]
+    index: StoredFile | None
 
     @cached_property
     def files(self) -> Mapping[str, StoredFile]:
@@ -278,24 +270,9 @@ class TreeState(Struct, frozen=True, kw_only=True, dict=True):
 
 def manifest_of(state: TreeState) -> bytes:
     """Content of the manifest, equal for equal states."""
-    special = [
-        (os.fsencode(path), entry.permissions)
-        for path, entry in state.files.items()
-        if entry.permissions is not None
-    ]
-    special += ((os.fsencode(path), mode) for path, mode in state.folder_modes.items())
-    own = ((os.fsencode(name), file.mode, file.content) for name, file in state.git.items())
-    return msgspec.msgpack.encode(
-        SnapshotManifest(
-            sorted((os.fsencode(path), reason) for path, reason in state.left_out.items()),
-            sorted(map(os.fsencode, state.empty)),
-            sorted(special),
-            state.index_mtime_ns,
-            sorted((os.fsencode(path), seen) for path, seen in state.unheld.items()),
-            sorted(own),
-            sorted((os.fsencode(path), one) for path, one in state.attributes.items()),
-        )
-    )
+    fields = {name: getattr(state, name) for name in Manifest.__struct_fields__}
+    # of Python's own, which also writes names that are not UTF-8
+    return json.dumps(msgspec.to_builtins(fields), sort_keys=True).encode()
 
 
 def stored_as(path: str, *, is_link: bool) -> str:
@@ -324,21 +301,13 @@ def read_state(ws: Workspace, snapshot_id: str) -> TreeState:
     if MANIFEST not in entries:
         raise GitError(f"{snapshot_id} is not a snapshot", status=None)
     oid = entries[MANIFEST].oid
-    manifest = msgspec.msgpack.decode(read_blobs(ws, [oid])[oid], type=SnapshotManifest)
-    special = {os.fsdecode(path): bits for path, bits in manifest.permissions}
-    work, ignored = _below(WORK, entries, special), _below(IGNORED, entries, special)
-    folders = special.keys() - work.keys() - ignored.keys()
+    manifest = msgspec.convert(json.loads(read_blobs(ws, [oid])[oid]), Manifest)
+    modes = manifest.modes
     state = TreeState(
-        work=work,
-        ignored=ignored,
-        git={os.fsdecode(name): GitFile(mode, held) for name, mode, held in manifest.git},
+        **{name: getattr(manifest, name) for name in Manifest.__struct_fields__},
+        work=_below(WORK, entries, modes),
+        ignored=_below(IGNORED, entries, modes),
         index=entries.get(INDEX),
-        index_mtime_ns=manifest.index_mtime_ns,
-        empty=tuple(map(os.fsdecode, manifest.empty)),
-        folder_modes={path: special[path] for path in folders},
-        left_out={os.fsdecode(path): reason for path, reason in manifest.left_out},
-        unheld={os.fsdecode(path): seen for path, seen in manifest.unheld},
-        attributes={os.fsdecode(path): one for path, one in manifest.attributes},
     )
     remember_state(snapshot_id, state)
     return state
