@@ -11,7 +11,7 @@ from itertools import chain
 from typing import Protocol
 
 from msgspec import Struct
-from msgspec.structs import force_setattr
+from msgspec.structs import force_setattr, replace
 
 CANNOT_EXECUTE, NOT_FOUND = 126, 127
 """Exit codes of a shell that could not start a command (POSIX, Shell Command Language 2.8.2)."""
@@ -361,17 +361,55 @@ class Change(Struct, frozen=True, kw_only=True):
     new_mode: str | None = None
 
 
-class Violation(Struct, frozen=True, kw_only=True):
-    """A change of an attempt that the guard refuses or notes."""
+class AnswerWord(StrEnum):
+    """What the guard answers to a change, in the order of reports; other changes are kept."""
+
+    REFUSED = "refused"
+    HELD = "held"
+    """It decides what passes: reverted, and shown to a person."""
+    REVIEW = "review"
+    """It stays, but a person must accept the result."""
+    NOTED = "noted"
+
+
+class Answer(Struct, frozen=True, kw_only=True):
+    """The guard's answer to one change, from the rule that gives it to the reports."""
 
     rule: str
     path: str
     line: int | None = None
     detail: str = ""
-    """What was done and how to allow it, for a person."""
+    """What was done, for a person."""
+
+    @property
+    def word(self) -> AnswerWord:
+        """A plain answer is a note, which changes nothing."""
+        return AnswerWord.NOTED
+
+    @property
+    def where(self) -> str:
+        """As in `calc.py:3`."""
+        return f"{self.path}:{self.line}" if self.line else self.path
+
+    @property
+    def place(self) -> str:
+        """Where, and by which rule: `calc.py:3 (special-case)`."""
+        return f"{self.where} ({self.rule})"
+
+    def as_note(self) -> "Answer":
+        """The same, as what changes nothing."""
+        return Answer(rule=self.rule, path=self.path, line=self.line, detail=self.detail)
 
 
-class Held(Violation, frozen=True, kw_only=True):
+class Violation(Answer, frozen=True, kw_only=True):
+    """A change that the guard refuses."""
+
+    @property
+    def word(self) -> AnswerWord:
+        return AnswerWord.REFUSED
+
+
+class Held(Answer, frozen=True, kw_only=True):
     """A change that only a person can accept."""
 
     needed: bool | None = None
@@ -381,18 +419,20 @@ class Held(Violation, frozen=True, kw_only=True):
     by_hand: bool = False
     """Not in a snapshot, or made by a build: to accept it, a person must make it again."""
 
+    @property
+    def word(self) -> AnswerWord:
+        return AnswerWord.REVIEW if self.in_place else AnswerWord.HELD
 
-class OpenReview(Violation, frozen=True, kw_only=True):
+    def tried(self, *, needed: bool) -> "Held":
+        """The same after the gates ran with it; what was left in place is not tried."""
+        return self if self.in_place else replace(self, needed=needed)
+
+
+class OpenReview(Answer, frozen=True, kw_only=True):
     """A change in the workspace that a person has not accepted yet."""
 
     run_id: str
     attempt: int
-
-    @property
-    def place(self) -> str:
-        """Where, and by which rule: `calc.py:3 (special-case)`."""
-        line = f":{self.line}" if self.line else ""
-        return f"{self.path}{line} ({self.rule})"
 
 
 class LeftBehind(Struct, frozen=True, kw_only=True):
@@ -563,7 +603,7 @@ class AttemptFacts(Struct, frozen=True, kw_only=True):
     changes: tuple[Change, ...] = ()
     violations: tuple[Violation, ...] = ()
     held: tuple[Held, ...] = ()
-    noted: tuple[Violation, ...] = ()
+    noted: tuple[Answer, ...] = ()
     """Changes that a person may want to look at; none was reverted."""
     rolled_back: bool = False
     """All changes were reverted, because the violations could not be separated from the rest."""

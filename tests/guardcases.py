@@ -91,10 +91,7 @@ def judged(
 
 def answers(judgement: guard.Judgement) -> dict[str, set[str]]:
     """Answer to the rules that gave it, without the answers that nobody gave."""
-    given = {
-        "refused": {one.rule for one in judgement.refused},
-        "held": {one.rule for one in judgement.held if not one.in_place},
-        "review": {one.rule for one in judgement.held if one.in_place},
-        "noted": {one.rule for one in judgement.noted},
-    }
-    return {answer: rules for answer, rules in given.items() if rules}
+    given: dict[str, set[str]] = {}
+    for one in judgement.answers:
+        given.setdefault(one.word, set()).add(one.rule)
+    return given

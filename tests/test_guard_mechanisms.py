@@ -5,8 +5,8 @@ from msgspec.structs import replace
 
 from atlas_retry import guard
 from atlas_retry.guard import Case, beside, ratchet, rulings, sources
-from atlas_retry.guard.case import Answer, OutsideChange, Tool, scene
-from atlas_retry.model import Diagnostic, GateResult, Held, Kind, Region, Verdict, Violation
+from atlas_retry.guard.case import OutsideChange, Tool, scene
+from atlas_retry.model import AnswerWord, Diagnostic, GateResult, Kind, Region, Verdict
 from atlas_retry.source import tokens
 from atlas_retry.text.units import bounded
 from tests.guardcases import MYPY, PYTEST, RUFF, MemoryTree, answers, case, failed, judged
@@ -715,8 +715,8 @@ def test_a_rule_names_the_line_and_what_was_done(
     before: str, after: str, rule: str | None, line: int | None, detail: str
 ) -> None:
     judgement = judged({PY: before}, {PY: after})
-    findings: tuple[Violation | Held, ...] = (*judgement.noted, *judgement.held)
-    seen = [(v.rule, v.line, v.detail.rpartition(" (")[0]) for v in findings]
+    found = (*judgement.noted, *judgement.held)
+    seen = [(v.rule, v.line, v.detail.rpartition(" (")[0]) for v in found]
     assert seen == ([(rule, line, detail)] if rule else [])
 
 
@@ -833,4 +833,4 @@ def test_words_of_a_source_exclude_comments() -> None:
 
 
 def test_answers_have_their_printed_names() -> None:
-    assert [*Answer] == ["held", "review", "refused", "noted"]
+    assert [*AnswerWord] == ["refused", "held", "review", "noted"]

@@ -626,5 +626,5 @@ def test_a_change_of_a_hundred_sources_takes_seconds() -> None:
     before = {f"app/m{n}.py": f"{body}# {n}\n" for n in range(100)}
     after = {path: text.replace("a + 3\n", "a - 3\n") for path, text in before.items()}
     started_s = time.process_time()
-    assert {one.rule for one in guard.rulings(case(before, after))} == {""}
+    assert {one.answer for one in guard.rulings(case(before, after))} == {None}
     assert time.process_time() - started_s < 10

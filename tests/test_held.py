@@ -20,7 +20,7 @@ MORE = TEST.replace("calc.add(1, 2), 3", "calc.add(2, 2), 4").replace("AddTest",
 def holds_tests(seen: Seen) -> Judgement:
     tests = tuple(sorted(path for path in seen.changed if path.startswith("test")))
     held = tuple(Held(rule="tests-changed", path=path) for path in tests)
-    return Judgement(held=held, restore=tests)
+    return Judgement(answers=held, restore=tests)
 
 
 def keeps_tests(seen: Seen) -> Judgement:
@@ -107,7 +107,7 @@ def test_an_edit_for_review_stays_and_the_run_needs_review(project: Project) -> 
     acts(project, {"calc.py": FIXED})
     project.commit()
     seen = Held(rule="special-case", path="calc.py", in_place=True)
-    outcome = judged(project, lambda _: Judgement(held=(seen,)), [])
+    outcome = judged(project, lambda _: Judgement(answers=(seen,)), [])
     assert outcome.verdict is Verdict.NEEDS_REVIEW
     assert (project.root / "calc.py").read_text() == FIXED
 
@@ -118,7 +118,7 @@ def test_a_refused_change_that_cannot_be_restored_ends_the_run(project: Project)
     refused = Violation(rule="dependency-edited", path="node_modules/dep/index.js")
     outcome = judged(
         project,
-        lambda _: Judgement(refused=(refused,), ends=Verdict.REJECTED, remedy="npm ci"),
+        lambda _: Judgement(answers=(refused,), ends=Verdict.REJECTED, remedy="npm ci"),
         [],
     )
     assert outcome.verdict is Verdict.REJECTED
@@ -159,7 +159,7 @@ def test_accepting_held_changes_does_not_accept_refused_ones(project: Project) -
         refused = Violation(rule="hook-added", path="evil")
         there = holds_tests(seen)
         restore = ("evil", *(there.restore or ()))
-        return Judgement(held=there.held, refused=(refused,), restore=restore)
+        return Judgement(answers=(refused, *there.held), restore=restore)
 
     acts(project, {"calc.py": WORSE, "test_calc.py": WEAK, "evil": ""})
     project.commit()

@@ -310,7 +310,7 @@ HELD = Held(rule="decides", path="test_calc.py", line=8, detail="an expected val
 
 
 def answer_to_held(mode: HookMode) -> tuple[object, str]:
-    opinion = TurnOpinion(judgement=Judgement(held=(HELD,)), hook=mode, turn_id="t")
+    opinion = TurnOpinion(judgement=Judgement(answers=(HELD,)), hook=mode, turn_id="t")
     tally, limits = BlockTally(sent=1), BlockLimits(run=3, gates={})
     answer, _ = answered(Validation(), opinion, tally, limits, lambda result: str(result.error))
     return answer.decision, f"{answer.reason} {answer.system_message}"

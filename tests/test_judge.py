@@ -455,7 +455,7 @@ def test_an_error_in_the_base_configuration_names_the_base(root: Path, environ: 
 # --- the sealed replay ----------------------------------------------------------------------------
 
 
-HELD = Judgement(held=(Held(rule="test-changed", path="check.txt"),
+HELD = Judgement(answers=(Held(rule="test-changed", path="check.txt"),
                        Held(rule="special-cased", path="src/a.py", in_place=True)))  # fmt: skip
 
 

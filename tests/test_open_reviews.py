@@ -44,7 +44,7 @@ def cheated(project: Project, *turns: Files, attempts: int = 1) -> Outcome:
             return Judgement()
         detail = "It branches on what the failing test passes."
         left = Held(rule="special-case", path="calc.py", line=2, detail=detail, in_place=True)
-        return Judgement(held=(left,))
+        return Judgement(answers=(left,))
 
     acts(project, {"calc.py": CHEAT}, *turns)
     project.commit()

@@ -8,6 +8,7 @@ from atlas_retry.events import Notice, ValidationFinished, ViolationsFound
 from atlas_retry.guard.judgement import Judgement
 from atlas_retry.model import (
     AgentReply,
+    Answer,
     Attempt,
     Diagnostic,
     GateResult,
@@ -30,8 +31,8 @@ from tests.worlds import Files, World, run, validated, words
 
 CHEAT = Violation(rule="tests-removed", path="test")
 HELD = Held(rule="tests-changed", path="test")
-HOLDS = Judgement(held=(HELD,), restore=("test",))
-REFUSES = Judgement(refused=(CHEAT,), restore=("test",))
+HOLDS = Judgement(answers=(HELD,), restore=("test",))
+REFUSES = Judgement(answers=(CHEAT,), restore=("test",))
 KEEPS = Judgement(as_before={"test": words("strict")})
 REVIEWED = Held(rule="special-case", path="code", in_place=True)
 
@@ -247,8 +248,8 @@ def test_only_gates_that_may_read_tests_verify_kept_changes() -> None:
 
 def test_all_gates_verify_kept_settings() -> None:
     gates = (gate("lint", Kind.LINT), gate())
-    seen = Violation(rule="settings-added", path="test", detail="only adds")
-    kept = replace(KEEPS, noted=(seen,))
+    seen = Answer(rule="settings-added", path="test", detail="only adds")
+    kept = replace(KEEPS, answers=(seen,))
     world = World(turns=[{"code": "right", "test": "more"}], judgements=[kept])
     world.gates_say = lambda files: validation(
         result(
@@ -435,7 +436,7 @@ def test_a_gate_that_is_no_test_may_count_fewer() -> None:
 
 
 def test_an_edit_for_review_stays_and_the_run_needs_review() -> None:
-    world = World(turns=[{"code": "right"}], judgements=[Judgement(held=(REVIEWED,))])
+    world = World(turns=[{"code": "right"}], judgements=[Judgement(answers=(REVIEWED,))])
     outcome = retried(world)
     assert outcome.verdict is Verdict.NEEDS_REVIEW
     assert outcome.final_error == "all gates pass, but a person must review code (special-case)"
@@ -447,7 +448,7 @@ def test_an_edit_for_review_stays_and_the_run_needs_review() -> None:
 
 def test_an_edit_for_review_is_remembered_when_a_later_attempt_passes() -> None:
     world = World(
-        turns=[{"code": "worse"}, {"code": "right"}], judgements=[Judgement(held=(REVIEWED,))]
+        turns=[{"code": "worse"}, {"code": "right"}], judgements=[Judgement(answers=(REVIEWED,))]
     )
     assert retried(world).verdict is Verdict.NEEDS_REVIEW
 
@@ -461,7 +462,7 @@ def test_a_refused_change_is_reverted_and_the_rest_counts() -> None:
     assert [e.violations for e in world.events if isinstance(e, ViolationsFound)] == [(CHEAT,)]
 
 
-@pytest.mark.parametrize("judgement", [REFUSES, Judgement(refused=(CHEAT,), restore=None)])
+@pytest.mark.parametrize("judgement", [REFUSES, Judgement(answers=(CHEAT,), restore=None)])
 def test_an_attempt_with_nothing_left_is_rolled_back_without_gates(
     judgement: Judgement,
 ) -> None:
@@ -475,7 +476,7 @@ def test_an_attempt_with_nothing_left_is_rolled_back_without_gates(
 
 def test_a_refused_change_that_cannot_be_restored_ends_the_run() -> None:
     judgement = Judgement(
-        refused=(Violation(rule="dependency-edited", path="node_modules/dep/index.js"),),
+        answers=(Violation(rule="dependency-edited", path="node_modules/dep/index.js"),),
         restore=(),
         ends=Verdict.REJECTED,
         remedy="npm ci",
@@ -491,7 +492,7 @@ def test_a_refused_change_that_cannot_be_restored_ends_the_run() -> None:
 
 
 def test_a_turn_that_changed_only_unsnapshotted_files_is_judged() -> None:
-    judgement = Judgement(refused=(replace(CHEAT, path="dep"),), restore=(), ends=Verdict.REJECTED)
+    judgement = Judgement(answers=(replace(CHEAT, path="dep"),), restore=(), ends=Verdict.REJECTED)
     world = World(turns=[{}], judgements=[judgement])
     outcome = retried(world)
     assert outcome.verdict is Verdict.REJECTED
@@ -499,7 +500,7 @@ def test_a_turn_that_changed_only_unsnapshotted_files_is_judged() -> None:
 
 
 def test_a_pass_that_needs_acceptance_ends_the_run_at_once() -> None:
-    judgement = Judgement(held=(HELD,), restore=("test",), ends=Verdict.NEEDS_REVIEW)
+    judgement = Judgement(answers=(HELD,), restore=("test",), ends=Verdict.NEEDS_REVIEW)
     world = World(turns=[{"code": "right", "test": "more"}], judgements=[judgement])
     outcome = retried(world)
     assert outcome.verdict is Verdict.NEEDS_REVIEW
@@ -509,7 +510,9 @@ def test_a_pass_that_needs_acceptance_ends_the_run_at_once() -> None:
 
 
 def test_a_warning_guard_holds_and_verifies_nothing() -> None:
-    judgement = replace(HOLDS, refused=(CHEAT,), as_before={"test": words("strict")}, blocks=False)
+    judgement = replace(
+        HOLDS, answers=(CHEAT, HELD), as_before={"test": words("strict")}, blocks=False
+    )
     world = World(turns=[{"code": "other", "test": "weak"}], judgements=[judgement])
     outcome = retried(world)
     assert outcome.verdict is Verdict.FIXED

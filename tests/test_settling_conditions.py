@@ -59,7 +59,7 @@ def _ended(*attempts: object) -> Progress:
 
 def test_what_a_reverted_turn_wrote_counts_while_it_is_not_surely_as_before() -> None:
     wrote = ("cache", "same", "unheld")
-    refused = Judgement(refused=(CHEAT,), restore=None, unseen=wrote)
+    refused = Judgement(answers=(CHEAT,), restore=None, unseen=wrote)
     world = World(
         files={"code": "wrong", "test": "strict", "same": "1"},
         turns=[{"code": "sly", "same": "2"}, {"code": "right"}],
@@ -120,7 +120,7 @@ def test_a_turn_that_adds_a_dependency_is_for_review_only_if_gates_fail_without_
 ) -> None:
     dep = "node_modules/dep/index.js"
     judged = Judgement(
-        refused=(Violation(rule="dependency-edited", path=dep),),
+        answers=(Violation(rule="dependency-edited", path=dep),),
         reinstate=(dep,),
         adds_dependencies=True,
     )

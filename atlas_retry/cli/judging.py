@@ -15,8 +15,9 @@ from atlas_retry.errors import ExitCode, UsageError
 from atlas_retry.guard import Ruling, judge
 from atlas_retry.guard.judge import with_base_configuration
 from atlas_retry.guard.judge.replay import replayed
+from atlas_retry.model import Answer
 from atlas_retry.reports.documents import GuardDocument, encode
-from atlas_retry.reports.findings import Finding, of_change
+from atlas_retry.reports.findings import of_change
 from atlas_retry.reports.github import annotations
 from atlas_retry.reports.markdown import guard_summary
 from atlas_retry.reports.screen.lines import printable
@@ -89,12 +90,12 @@ def guard(
     judgement = judge.judge_change(asked, os.environ)
     if replay:
         judgement = replayed(asked, judgement, os.environ)
-    findings = of_change(judgement.refused, judgement.held, judgement.noted)
+    findings = of_change(judgement.answers)
     if json:
         refused, held, noted = judgement.refused, judgement.held, judgement.noted
         print(encode(GuardDocument(violations=refused, held=held, noted=noted)), end="")
     else:
-        _show(findings)
+        _show(judgement.answers)
     if output.on_github():
         text = annotations(one.diagnostic for one in findings)
         output.write_on_github(text, guard_summary(findings), to_stderr=json)
@@ -115,15 +116,14 @@ def _explained(rulings: Sequence["Ruling"], path: str) -> ExitCode:
     if not rulings:
         print(f"{path}: did not change")
     for ruling in rulings:
-        answer = f"{ruling.answer.value}: {ruling.detail}" if ruling.answer else "kept"
+        answer = f"{ruling.answer.word}: {ruling.answer.detail}" if ruling.answer else "kept"
         print(f"{path}: {ruling.mechanism}: {answer}")
     return ExitCode.OK
 
 
-def _show(findings: Sequence[Finding]) -> None:
+def _show(answers: Sequence[Answer]) -> None:
     rows = [
-        (f"{printable(one.where)}: {one.answer}: {one.seen.rule}: {one.seen.detail}", "")
-        for one in findings
+        (f"{printable(one.where)}: {one.word}: {one.rule}: {one.detail}", "") for one in answers
     ]
     with output.screen(os.environ, plain=True) as shown:
         shown.write(rows or [("nothing is refused, held or noted", "")])

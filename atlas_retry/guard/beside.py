@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable, Iterator
 
 from msgspec import Struct
 
-from atlas_retry.guard.case import Answer, Ruling, Scene
+from atlas_retry.guard.case import Ruling, Scene, answered
+from atlas_retry.model import AnswerWord
 from atlas_retry.text.globs import Globs, globs
 from atlas_retry.workspace.files import differing
 
@@ -23,7 +24,7 @@ class BesideRule(Struct, frozen=True, kw_only=True):
     reason: str
     check: Callable[[Scene], Iterable[Seen]]
     can_be_allowed: bool = False
-    answer: Answer = Answer.REFUSED
+    answer: AnswerWord = AnswerWord.REFUSED
     only_in_runs: bool = False
     """Whether it is only held outside runs, where a person may have done it."""
     separable: bool = True
@@ -125,7 +126,8 @@ RULES: tuple[BesideRule, ...] = tuple(
          "the gates would run with other code than others have",
          {"can_be_allowed": True, **_LOST}),
         ("folder-mode", _each("modes", "its permissions were changed, and are given back"),
-         "git does not hold them: others have the ones that were there", {"answer": Answer.NOTED}),
+         "git does not hold them: others have the ones that were there",
+         {"answer": AnswerWord.NOTED}),
     )
 )  # fmt: skip
 
@@ -135,16 +137,16 @@ def rulings(scene: Scene) -> Iterator[Ruling]:
     allowed = Globs(scene.case.allow)
     for rule in RULES:
         held = rule.only_in_runs and not scene.case.in_run
-        answer = Answer.HELD if held else rule.answer
+        word = AnswerWord.HELD if held else rule.answer
         for path, detail in rule.check(scene):
             back = path in scene.case.restorable
             if not (rule.can_be_allowed and allowed.match(path)):
                 yield Ruling(
                     path=path,
                     mechanism=f"beside: {rule.name}",
-                    answer=answer,
-                    rule=rule.name,
-                    detail=f"{detail} ({rule.reason})",
+                    answer=answered(
+                        word, rule=rule.name, path=path, detail=f"{detail} ({rule.reason})"
+                    ),
                     separable=rule.separable or back,
                     restorable=rule.restorable or back,
                 )

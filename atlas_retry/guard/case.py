@@ -3,40 +3,36 @@
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from enum import StrEnum
 from functools import cached_property
 from typing import TypeVar
 
 from msgspec import Struct, field
 
 from atlas_retry.guard import places
-from atlas_retry.model import Content, Gate, GateResult, GitFacts, Kind, Tree
+from atlas_retry.model import (
+    Answer,
+    AnswerWord,
+    Content,
+    Gate,
+    GateResult,
+    GitFacts,
+    Held,
+    Kind,
+    Tree,
+    Violation,
+)
 from atlas_retry.patterns import regex
-
-
-class Answer(StrEnum):
-    """What happens to a change that a rule finds; other changes are kept."""
-
-    HELD = "held"
-    """It decides what passes: reverted, and shown to a person."""
-    REVIEW = "review"
-    """It stays, but a person must accept the result."""
-    REFUSED = "refused"
-    NOTED = "noted"
+from atlas_retry.text.units import bounded
 
 
 class Ruling(Struct, frozen=True, kw_only=True):
-    """The answer of one mechanism for one path."""
+    """The answer of one mechanism for one path, and what undoes or proves the change."""
 
     path: str
     mechanism: str
     """The module, and what it found, for `atlas guard --why`."""
     answer: Answer | None = None
     """None if the change is kept."""
-    rule: str = ""
-    line: int | None = None
-    detail: str = ""
-    """What was done, as text to follow the path."""
     rewrite: bytes | None = None
     """The file without the held part, if only a part is held."""
     as_before: Content | None = None
@@ -45,6 +41,28 @@ class Ruling(Struct, frozen=True, kw_only=True):
     separable: bool = True
     """Whether restoring the file undoes it."""
     restorable: bool = True
+
+    @property
+    def word(self) -> AnswerWord | None:
+        return self.answer.word if self.answer else None
+
+
+_MAX_DETAIL_CHARS = 300
+
+
+def answered(
+    word: AnswerWord, *, rule: str, path: str, detail: str, line: int | None = None
+) -> Answer:
+    """The answer; its quoted code is shortened, and has no control characters."""
+    shown = "".join(char if char.isprintable() else " " for char in detail)
+    detail = bounded(shown, _MAX_DETAIL_CHARS)
+    match word:
+        case AnswerWord.REFUSED:
+            return Violation(rule=rule, path=path, line=line, detail=detail)
+        case AnswerWord.NOTED:
+            return Answer(rule=rule, path=path, line=line, detail=detail)
+    left = word is AnswerWord.REVIEW
+    return Held(rule=rule, path=path, line=line, detail=detail, in_place=left)
 
 
 class OutsideChange(Struct, frozen=True, kw_only=True):

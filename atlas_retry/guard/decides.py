@@ -10,8 +10,9 @@ from pathlib import PurePosixPath
 from msgspec import Struct
 
 from atlas_retry.guard import places
-from atlas_retry.guard.case import Answer, Delta, Ruling, Scene
+from atlas_retry.guard.case import Delta, Scene, answered
 from atlas_retry.guard.settings import deciding_part, is_shared
+from atlas_retry.model import Answer, AnswerWord
 from atlas_retry.patterns import regex, words
 from atlas_retry.text.commands import commands
 from atlas_retry.text.documents import Key, flat, parse
@@ -117,7 +118,7 @@ class Reached(Struct, frozen=True, kw_only=True):
         return None
 
 
-def decides(delta: Delta, scene: Scene, gates: Reached) -> Ruling | None:
+def decides(delta: Delta, scene: Scene, gates: Reached) -> Answer | None:
     """Why the change of a file decides what passes; None if it does not."""
     seen: tuple[str, str] | None = None
     if row := next((row for row in TABLE if row.covers(delta.path)), None):
@@ -136,13 +137,7 @@ def decides(delta: Delta, scene: Scene, gates: Reached) -> Ruling | None:
         seen = "test-changed", "what the tests prove was changed"
     if seen is None:
         return None
-    return Ruling(
-        path=delta.path,
-        mechanism=f"decides: {seen[0]}",
-        answer=Answer.HELD,
-        rule=seen[0],
-        detail=seen[1],
-    )
+    return answered(AnswerWord.HELD, rule=seen[0], path=delta.path, detail=seen[1])
 
 
 _SURE = regex(r"(^|/)([tT]ests?|__\w+__|testdata|conftest\.py$)(/|$)")

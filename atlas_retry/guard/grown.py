@@ -17,7 +17,7 @@ from msgspec import Struct, field
 
 from atlas_retry.guard import places, ratchet
 from atlas_retry.guard.case import Delta, Ruling, Scene, unpaired
-from atlas_retry.model import Kind
+from atlas_retry.model import Answer, Kind
 from atlas_retry.patterns import regex, words
 from atlas_retry.source import Import, definitions, imports, text_of, tokens
 from atlas_retry.text.documents import parse
@@ -120,7 +120,7 @@ class Renames:
 renames = lru_cache(maxsize=1)(Renames)
 
 
-def growth(delta: Delta, reason: Ruling, scene: Scene) -> Ruling | None:
+def growth(delta: Delta, reason: Answer, scene: Scene) -> Ruling | None:
     """The ruling on a change of a deciding file that is kept; None if it must be held."""
     of_tests = reason.rule == "test-changed" and not _only_runs(delta, scene)
     if delta.is_added:

@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from atlas_retry.guard import places
-from atlas_retry.guard.case import Answer, Delta, Ruling, Scene, unpaired
+from atlas_retry.guard.case import Delta, Ruling, Scene, answered, unpaired
 from atlas_retry.guard.grown import Renames, SourceChange, renames, with_attributes
+from atlas_retry.model import AnswerWord
 from atlas_retry.patterns import regex
 from atlas_retry.source import text_of, tokens
 
@@ -22,15 +23,14 @@ _VITEST = regex(r"^if\s*\(\s*import\.meta\.vitest\s*\)")
 
 def _held(path: str, restored: bytes | None, line: int | None = None) -> Ruling:
     """The ruling on a source's tests; `restored` has the earlier ones, None if they do not fit."""
-    return Ruling(
-        path=path,
-        mechanism="inline",
+    answer = answered(
+        AnswerWord.HELD if restored is not None else AnswerWord.REVIEW,
         rule="inline-test-changed",
+        path=path,
         line=line,
-        answer=Answer.HELD if restored is not None else Answer.REVIEW,
         detail="the tests in the source itself were changed",
-        rewrite=restored,
     )
+    return Ruling(path=path, mechanism="inline", answer=answer, rewrite=restored)
 
 
 def moved(delta: Delta, scene: Scene) -> Ruling | None:

@@ -1,16 +1,15 @@
 """Combines the mechanisms into one ruling for each change, and into a judgement."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
 from atlas_retry.guard import beside, decides, grown, inline, places, ratchet, settings, sources
-from atlas_retry.guard.case import Answer, Case, Delta, Ruling, Scene, scene
+from atlas_retry.guard.case import Case, Delta, Ruling, Scene, answered, scene
 from atlas_retry.guard.judgement import Judgement
 from atlas_retry.guard.unneeded import unneeded
-from atlas_retry.model import Held, Verdict, Violation
+from atlas_retry.model import Answer, AnswerWord, Verdict
 from atlas_retry.text.globs import Globs
-from atlas_retry.text.units import bounded
 
 
 def rulings(case: Case) -> tuple[Ruling, ...]:
@@ -41,24 +40,24 @@ def _in_the_tree(deltas: Sequence[Delta], change: Scene) -> Iterator[Ruling]:
             yield from _of_source(delta, change)
 
 
-def _deciding(delta: Delta, reason: Ruling, change: Scene) -> list[Ruling]:
-    refused = [r for r in sources.rulings(delta, change) if r.answer is Answer.REFUSED]
+def _deciding(delta: Delta, reason: Answer, change: Scene) -> list[Ruling]:
+    if refused := _in_word(sources.rulings(delta, change), AnswerWord.REFUSED):
+        return refused
     kept = grown.growth(delta, reason, change) or unneeded(delta, reason, change)
-    return refused or [kept or reason]
+    held = Ruling(path=delta.path, mechanism=f"decides: {reason.rule}", answer=reason)
+    return [kept or held]
+
+
+def _in_word(made: Iterable[Ruling], word: AnswerWord) -> list[Ruling]:
+    return [ruling for ruling in made if ruling.word is word]
 
 
 def _of_source(delta: Delta, change: Scene) -> Iterator[Ruling]:
     made = [*sources.rulings(delta, change), *sources.deleted(delta, change)]
     if settings.dependencies_changed(delta):
-        made.append(
-            Ruling(
-                path=delta.path,
-                mechanism="settings: dependency-added",
-                answer=Answer.NOTED,
-                rule="dependency-added",
-                detail="what the project depends on was changed",
-            )
-        )
+        detail = "what the project depends on was changed"
+        noted = Answer(rule="dependency-added", path=delta.path, detail=detail)
+        made.append(Ruling(path=delta.path, mechanism="settings: dependency-added", answer=noted))
     if of_tests := inline.moved(delta, change):
         made.append(of_tests)
         # suppressions are removed from the rest of the file
@@ -72,39 +71,30 @@ def _suppressions(delta: Delta, change: Scene) -> Iterator[Ruling]:
     added = ratchet.added(delta) if delta.is_text and delta.after is not None else ()
     own = tuple(mark for mark in added if ratchet.silences(mark, delta.path, change))
     left = ratchet.without(delta, own) if own else None
-    answer_to_own = Answer.REVIEW if left is None else Answer.HELD
+    to_own = AnswerWord.REVIEW if left is None else AnswerWord.HELD
     for mark in added:
-        yield Ruling(
-            path=delta.path,
-            mechanism="ratchet",
+        answer = answered(
+            to_own if mark in own else AnswerWord.NOTED,
             rule="suppression-added",
+            path=delta.path,
             line=mark.line,
             detail=f"a suppression was added: {mark.text.splitlines()[0][:80]}",
-            answer=answer_to_own if mark in own else Answer.NOTED,
-            rewrite=left if mark in own else None,
         )
+        rewrite = left if mark in own else None
+        yield Ruling(path=delta.path, mechanism="ratchet", answer=answer, rewrite=rewrite)
 
 
 def assess(case: Case) -> Judgement:
     """The judgement of a change, with what to restore."""
     made = rulings(case)
-    answers: dict[Answer | None, list[Ruling]] = {answer: [] for answer in (*Answer, None)}
-    for ruling in made:
-        noted = case.notes_reviews and ruling.answer is Answer.REVIEW
-        answers[Answer.NOTED if noted else ruling.answer].append(ruling)
-    refused, held = answers[Answer.REFUSED], answers[Answer.HELD]
+    refused, held = (_in_word(made, word) for word in (AnswerWord.REFUSED, AnswerWord.HELD))
     rewrites = {r.path: r.rewrite for r in held if r.rewrite is not None}
     whole = any(not r.separable for r in refused)
     back = tuple(dict.fromkeys(r.path for r in refused if r.path in case.restorable))
     paths = [r.path for r in (*refused, *held) if r.path not in {*rewrites, *back}]
-    lost = [r for r in refused if not r.restorable]
+    lost = {r.mechanism for r in refused if not r.restorable}
     return Judgement(
-        refused=tuple(_violation(r) for r in refused),
-        held=tuple(
-            Held(**asdict(_violation(r)), in_place=r.answer is Answer.REVIEW)
-            for r in (*held, *answers[Answer.REVIEW])
-        ),
-        noted=tuple(_violation(r) for r in answers[Answer.NOTED]),
+        answers=tuple(_answers(made, notes_reviews=case.notes_reviews)),
         restore=None if whole else tuple(dict.fromkeys(paths)),
         reinstate=back,
         adds_dependencies=bool(back) and _has_new_manifest(case),
@@ -114,25 +104,21 @@ def assess(case: Case) -> Judgement:
     )
 
 
-def _end(lost: Sequence[Ruling], case: Case) -> Verdict:
+def _answers(made: Sequence[Ruling], *, notes_reviews: bool) -> Iterator[Answer]:
+    """The answers in the order of their words."""
+    for word in AnswerWord:
+        given = (ruling.answer for ruling in made if ruling.answer)
+        in_word = (answer for answer in given if answer.word is word)
+        as_notes = notes_reviews and word is AnswerWord.REVIEW
+        yield from map(Answer.as_note, in_word) if as_notes else in_word
+
+
+def _end(lost: Collection[str], case: Case) -> Verdict:
     """The verdict of a run that cannot be undone; new declared dependencies are for review."""
-    only_installed = all(ruling.rule == "dependency-changed" for ruling in lost)
-    is_for_review = only_installed and _has_new_manifest(case)
+    is_for_review = lost == {"beside: dependency-changed"} and _has_new_manifest(case)
     return Verdict.NEEDS_REVIEW if is_for_review else Verdict.REJECTED
 
 
 def _has_new_manifest(case: Case) -> bool:
-    return any(
-        settings.is_manifest(path) and case.before.read(path) != case.after.read(path)
-        for path in case.changed
-    )
-
-
-_MAX_DETAIL_CHARS = 300
-
-
-def _violation(ruling: Ruling) -> Violation:
-    """A violation with its quoted code shortened, and without control characters."""
-    shown = "".join(char if char.isprintable() else " " for char in ruling.detail)
-    detail = bounded(shown, _MAX_DETAIL_CHARS)
-    return Violation(rule=ruling.rule, path=ruling.path, line=ruling.line, detail=detail)
+    manifests = filter(settings.is_manifest, case.changed)
+    return any(case.before.read(path) != case.after.read(path) for path in manifests)

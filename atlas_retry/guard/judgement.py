@@ -4,15 +4,23 @@ from collections.abc import Mapping
 
 from msgspec import Struct, field
 
-from atlas_retry.model import Content, Contents, Held, LeftBehind, Verdict, Violation
+from atlas_retry.model import (
+    Answer,
+    AnswerWord,
+    Content,
+    Contents,
+    Held,
+    LeftBehind,
+    Verdict,
+    Violation,
+)
 
 
 class Judgement(Struct, frozen=True, kw_only=True):
     """The answers about one change. All other changes are kept."""
 
-    refused: tuple[Violation, ...] = ()
-    held: tuple[Held, ...] = ()
-    noted: tuple[Violation, ...] = ()
+    answers: tuple[Answer, ...] = ()
+    """In the order of `AnswerWord`."""
     restore: tuple[str, ...] | None = ()
     """Refused or held paths to restore; None to restore the whole attempt."""
     reinstate: tuple[str, ...] = ()
@@ -33,6 +41,18 @@ class Judgement(Struct, frozen=True, kw_only=True):
     """Ignored files that the turn wrote; the gates must also pass without them."""
     blocks: bool = True
     """False: findings are reported, but nothing is restored."""
+
+    @property
+    def refused(self) -> tuple[Violation, ...]:
+        return tuple(one for one in self.answers if isinstance(one, Violation))
+
+    @property
+    def held(self) -> tuple[Held, ...]:
+        return tuple(one for one in self.answers if isinstance(one, Held))
+
+    @property
+    def noted(self) -> tuple[Answer, ...]:
+        return tuple(one for one in self.answers if one.word is AnswerWord.NOTED)
 
     @property
     def held_paths(self) -> tuple[str, ...]:

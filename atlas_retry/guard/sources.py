@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from atlas_retry.guard import case, decides, hidden, literals, places
-from atlas_retry.guard.case import Answer, Delta, Ruling, Scene, Seen, lines, more_often
+from atlas_retry.guard.case import Delta, Ruling, Scene, Seen, answered, lines, more_often
+from atlas_retry.model import AnswerWord
 from atlas_retry.patterns import regex, words
 from atlas_retry.source import definitions, enclosing, imports, nodes_of_types, text_of
 
@@ -25,7 +26,7 @@ class SourceRule(Struct, frozen=True, kw_only=True):
 
     name: str
     reason: str
-    answer: Answer
+    answer: AnswerWord
     check: Callable[[Delta, Scene], Iterable[Seen]]
     in_tests: bool = False
     """Whether it also applies to new test files."""
@@ -326,31 +327,32 @@ def _is_news(path: str, delta: Delta, scene: Scene) -> bool:
 RULES: tuple[SourceRule, ...] = tuple(
     SourceRule(name=name, answer=answer, in_tests=in_tests, check=check, reason=reason)
     for name, answer, in_tests, check, reason in (
-        ("test-aware", Answer.REFUSED, False, _knows_runners(already=False),
+        ("test-aware", AnswerWord.REFUSED, False, _knows_runners(already=False),
          "code must behave the same when it is not tested"),
-        ("test-aware", Answer.REVIEW, False, _knows_runners(already=True),
+        ("test-aware", AnswerWord.REVIEW, False, _knows_runners(already=True),
          "code must behave the same when it is not tested"),
-        ("framework-patched", Answer.REFUSED, True, _patched,
+        ("framework-patched", AnswerWord.REFUSED, True, _patched,
          "the test framework must not be changed"),
-        ("special-cased", Answer.REVIEW, False, literals.special_cases,
+        ("special-cased", AnswerWord.REVIEW, False, literals.special_cases,
          "the code answers the test, not the task"),
-        ("tests-read", Answer.REVIEW, False, _tests_read,
+        ("tests-read", AnswerWord.REVIEW, False, _tests_read,
          "code that reads what the tests expect can repeat it"),
-        ("surroundings-asked", Answer.REVIEW, False, _looks_around,
+        ("surroundings-asked", AnswerWord.REVIEW, False, _looks_around,
          "code must behave the same when it is not tested"),
-        ("run-ended", Answer.REVIEW, True, _run_ended,
+        ("run-ended", AnswerWord.REVIEW, True, _run_ended,
          "the process may exit before the checks finish"),
-        ("always-equal", Answer.REVIEW, False, _equal_by_hand,
+        ("always-equal", AnswerWord.REVIEW, False, _equal_by_hand,
          "a comparison that always holds proves nothing"),
-        ("type-escape", Answer.REVIEW, False, hidden.hidden,
+        ("type-escape", AnswerWord.REVIEW, False, hidden.hidden,
          "the checker is silenced, not satisfied"),
-        ("failure-swallowed", Answer.REVIEW, False, _swallows(the_failure=True),
+        ("failure-swallowed", AnswerWord.REVIEW, False, _swallows(the_failure=True),
          "an error that is hidden is not fixed"),
-        ("errors-swallowed", Answer.NOTED, False, _swallows(the_failure=False),
+        ("errors-swallowed", AnswerWord.NOTED, False, _swallows(the_failure=False),
          "an error that is hidden is not fixed"),
-        ("stub", Answer.NOTED, False, lines({"": _STUBS}, "does not do its work"),
+        ("stub", AnswerWord.NOTED, False, lines({"": _STUBS}, "does not do its work"),
          "the work is yet to be done"),
-        ("feature-removed", Answer.NOTED, False, _removed, "removing checked code is not a fix"),
+        ("feature-removed", AnswerWord.NOTED, False, _removed,
+         "removing checked code is not a fix"),
     )
 )  # fmt: skip
 
@@ -368,11 +370,14 @@ def rulings(delta: Delta, scene: Scene) -> Iterator[Ruling]:
             yield Ruling(
                 path=delta.path,
                 mechanism=f"sources: {rule.name}",
-                answer=rule.answer,
-                rule=rule.name,
-                line=line,
-                detail=f"{detail} ({rule.reason})",
-                separable=rule.answer is not Answer.REFUSED,
+                answer=answered(
+                    rule.answer,
+                    rule=rule.name,
+                    path=delta.path,
+                    line=line,
+                    detail=f"{detail} ({rule.reason})",
+                ),
+                separable=rule.answer is not AnswerWord.REFUSED,
             )
 
 
@@ -386,10 +391,10 @@ def deleted(delta: Delta, scene: Scene) -> Iterator[Ruling]:
     named = filter(places.is_test, scene.case.mentions([name]).get(name, ()))
     by_tests = (path for path in named if name in scene.new_text(path))
     user = next(chain(decides.importing(delta.path, scene, scene.new_text), by_tests), None)
-    yield Ruling(
-        path=delta.path,
-        mechanism="sources: source-deleted",
-        answer=Answer.REVIEW if user else Answer.NOTED,
+    answer = answered(
+        AnswerWord.REVIEW if user else AnswerWord.NOTED,
         rule="source-deleted",
+        path=delta.path,
         detail=f"a gate reported it; it was deleted, and {user or 'nothing'} uses it",
     )
+    yield Ruling(path=delta.path, mechanism="sources: source-deleted", answer=answer)

@@ -4,11 +4,10 @@ import re
 from collections.abc import Iterator, Mapping
 from itertools import chain
 
-from msgspec.structs import replace
-
 from atlas_retry.guard import places
-from atlas_retry.guard.case import Answer, Delta, Ruling, Scene, more_often
+from atlas_retry.guard.case import Delta, Ruling, Scene, more_often
 from atlas_retry.guard.settings import DEPENDS, REDIRECTED, decisive, is_later, is_shared
+from atlas_retry.model import Answer
 from atlas_retry.patterns import regex, words
 from atlas_retry.source.tokens import WORD
 from atlas_retry.text.documents import Key, flat, parse
@@ -16,7 +15,7 @@ from atlas_retry.text.globs import Globs
 from atlas_retry.workspace.files import differing
 
 
-def unneeded(delta: Delta, reason: Ruling, scene: Scene) -> Ruling | None:
+def unneeded(delta: Delta, reason: Answer, scene: Scene) -> Ruling | None:
     """The ruling on settings that are kept if the gates pass with the earlier ones too.
 
     They only add dependencies, jobs, steps or rules, run a later version, ask a checker for more,
@@ -26,17 +25,17 @@ def unneeded(delta: Delta, reason: Ruling, scene: Scene) -> Ruling | None:
         return None
     if not _only_adds(delta, reason, scene):
         return None
-    return replace(
-        reason,
-        answer=Answer.NOTED,
-        rule="settings-added",
-        detail="only adds, and the gates pass without",
+    detail = "only adds, and the gates pass without"
+    return Ruling(
+        path=delta.path,
+        mechanism=f"decides: {reason.rule}",
+        answer=Answer(rule="settings-added", path=delta.path, detail=detail),
         as_before=(delta.old_mode, delta.before) if delta.old_mode else None,
         is_proved=True,
     )
 
 
-def _only_adds(delta: Delta, reason: Ruling, scene: Scene) -> bool:
+def _only_adds(delta: Delta, reason: Answer, scene: Scene) -> bool:
     if places.name(delta.path) == ".gitignore":
         return _ignores_nothing(delta, scene)
     if _MAKEFILE.search(places.name(delta.path)):

@@ -38,7 +38,7 @@ def held_back(attempt: Attempt) -> str:
 def to_review(attempt: Attempt) -> str:
     """What was left in place for a person to review, each with its reason."""
     held = (
-        f"{one.path}{f':{one.line}' if one.line else ''} ({one.rule}: {one.detail.rstrip('.')})"
+        f"{one.where} ({one.rule}: {one.detail.rstrip('.')})"
         for one in attempt.held
         if one.in_place
     )

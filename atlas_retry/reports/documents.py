@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from atlas_retry import __version__
 from atlas_retry.model import (
+    Answer,
     AttemptFacts,
     ExtraRun,
     GateResult,
@@ -105,7 +106,7 @@ class GuardDocument(Struct, frozen=True, kw_only=True, tag_field="schema", tag=G
 
     violations: tuple[Violation, ...]
     held: tuple[Held, ...]
-    noted: tuple[Violation, ...]
+    noted: tuple[Answer, ...]
 
 
 class TurnResult(Struct, frozen=True, kw_only=True, tag_field="schema", tag="atlas.hook/1"):

@@ -76,7 +76,8 @@ def _attempt(outcome: Outcome, attempt: Attempt) -> Iterator[str]:
     yield f"   - changed {files or 'nothing'}"
     yield f"   - {changed_counts(attempt)}"
     for finding in of_attempt(outcome, attempt):
-        yield f"   - `{_line(finding.where)}` {finding.seen.rule}: {_line(finding.sentence)}"
+        where, rule = _line(finding.answer.where), finding.answer.rule
+        yield f"   - `{where}` {rule}: {_line(finding.sentence)}"
     if attempt.worse and not attempt.kept:
         yield "   - it made things worse, and was discarded"
     if attempt.kept:

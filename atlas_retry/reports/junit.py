@@ -29,7 +29,10 @@ def report(subject: Subject) -> str:
     if subject.findings:
         # no cases: the guard's answers are not tests
         suite = _element("testsuite", name=TOOL, tests=0, failures=0, errors=0)
-        answers = ((f.answer, f"{f.where}: {f.seen.rule}: {f.sentence}") for f in subject.findings)
+        answers = (
+            (f.answer.word, f"{f.answer.where}: {f.answer.rule}: {f.sentence}")
+            for f in subject.findings
+        )
         suite.append(_properties(answers))
         root.append(suite)
     for name in ("tests", "failures", "errors", "skipped"):

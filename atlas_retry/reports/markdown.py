@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec.structs import replace
 
 from atlas_retry.diagnostics.counting import counts_of, problem_trend
-from atlas_retry.model import Attempt, Diagnostic, GateResult, Outcome
+from atlas_retry.model import AnswerWord, Attempt, Diagnostic, GateResult, Outcome
 from atlas_retry.patterns import regex
-from atlas_retry.reports.findings import TOOL, AnswerWord, Finding, of_run
+from atlas_retry.reports.findings import TOOL, Finding, of_run
 from atlas_retry.reports.phrases import gate_history, headline, next_steps, plain, sparkline
 from atlas_retry.reports.problems import SIGNS, listed, more, place, position, tally
 from atlas_retry.reports.subject import Subject
@@ -63,8 +63,8 @@ def _strip(run: Outcome) -> Iterator[str]:
 
 def guard_summary(findings: Sequence[Finding]) -> str:
     """The guard's answers to a change outside a run."""
-    number = Counter(finding.answer for finding in findings)
-    counts = ", ".join(f"{number[answer]} {answer}" for answer in AnswerWord if number[answer])
+    number = Counter(finding.answer.word for finding in findings)
+    counts = ", ".join(f"{number[word]} {word}" for word in AnswerWord if number[word])
     mark = "❌" if number[AnswerWord.REFUSED] else "✅"
     lines = [f"## {mark} {TOOL}: {counts or 'nothing is refused, held or noted'}", ""]
     return "\n".join([*lines, *_answers(findings)]).rstrip() + "\n"
@@ -76,9 +76,10 @@ def _answers(findings: Sequence[Finding]) -> Iterator[str]:
     yield "| path | answer | rule | detail |"
     yield "| --- | --- | --- | --- |"
     for one in findings[:MAX_PROBLEMS]:
-        short = replace(one.seen, detail=one.seen.detail[:MAX_MESSAGE_CHARS])
-        detail = one_line(replace(one, seen=short).sentence.removeprefix(one.fate).lstrip(".: "))
-        yield f"| {code(one.where)} | {one_line(one.fate)} | {code(one.seen.rule)} | {detail} |"
+        short = replace(one.answer, detail=one.answer.detail[:MAX_MESSAGE_CHARS])
+        detail = one_line(replace(one, answer=short).sentence.removeprefix(one.fate).lstrip(".: "))
+        where, rule = code(one.answer.where), code(one.answer.rule)
+        yield f"| {where} | {one_line(one.fate)} | {rule} | {detail} |"
     yield ""
     if (left := len(findings) - MAX_PROBLEMS) > 0:
         yield from (f"And {counted(left, 'more answer')}.", "")

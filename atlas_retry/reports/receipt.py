@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from atlas_retry import __version__
 from atlas_retry.errors import UsageError
-from atlas_retry.model import Gate, Held, Kind, OpenReview, Status, Validation, Violation
+from atlas_retry.model import Answer, Gate, Held, Kind, OpenReview, Status, Validation, Violation
 from atlas_retry.text import json_text
 from atlas_retry.text.redaction import redact
 
@@ -36,7 +36,7 @@ class GuardReceipt(Struct, frozen=True, kw_only=True):
     base: str
     refused: tuple[Violation, ...] = ()
     held: tuple[Held, ...] = ()
-    noted: tuple[Violation, ...] = ()
+    noted: tuple[Answer, ...] = ()
 
 
 class Receipt(Struct, frozen=True, kw_only=True, tag_field="schema", tag=RECEIPT):

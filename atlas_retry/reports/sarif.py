@@ -11,10 +11,10 @@ from msgspec.structs import replace
 
 from atlas_retry import __version__
 from atlas_retry.diagnostics.tools import tool_of
-from atlas_retry.model import Diagnostic, GateResult, Level, Region, Status
+from atlas_retry.model import AnswerWord, Diagnostic, GateResult, Level, Region, Status
 from atlas_retry.patterns import regex
 from atlas_retry.reports.documents import encode
-from atlas_retry.reports.findings import TOOL, AnswerWord, Finding
+from atlas_retry.reports.findings import TOOL, Finding
 from atlas_retry.reports.phrases import plain
 from atlas_retry.reports.problems import problems
 from atlas_retry.reports.subject import Subject
@@ -77,11 +77,11 @@ def _answered(finding: Finding) -> Json:
     The answer is a property, because a result with a `kind` other than "fail" has no level
     (§3.27.10).
     """
-    diagnostic = finding.diagnostic
-    if finding.answer is not AnswerWord.REFUSED:
+    diagnostic, word = finding.diagnostic, finding.answer.word
+    if word is not AnswerWord.REFUSED:
         diagnostic = replace(diagnostic, level=Level.NOTE)
-    needed = getattr(finding.seen, "needed", None)
-    properties = {"answer": finding.answer, "needed": needed, "next": finding.command}
+    needed = getattr(finding.answer, "needed", None)
+    properties = {"answer": word, "needed": needed, "next": finding.command}
     return _result(diagnostic) | {"properties": _known(properties)}
 
 

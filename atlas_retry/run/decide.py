@@ -12,6 +12,7 @@ from atlas_retry.diagnostics.fingerprints import steady
 from atlas_retry.guard.places import INSTALLED
 from atlas_retry.model import (
     TO_CHECK,
+    Answer,
     Attempt,
     Gate,
     GateResult,
@@ -19,7 +20,6 @@ from atlas_retry.model import (
     Status,
     Validation,
     Verdict,
-    Violation,
 )
 from atlas_retry.run import held
 from atlas_retry.run.progress import Limits, Progress
@@ -168,7 +168,7 @@ def _better_before(progress: Progress, _: Limits) -> End | None:
     return _to_review(reviews, progress.run_id)
 
 
-def _to_review(reviews: Sequence[Violation], run_id: str) -> End:
+def _to_review(reviews: Sequence[Answer], run_id: str) -> End:
     reason = f"all gates pass, but a person must review {held.named(reviews)}"
     return End(verdict=Verdict.NEEDS_REVIEW, reason=reason, remedy=f"atlas accept {run_id}")
 

@@ -80,7 +80,7 @@ def by_gates(turn: GatedTurn, moved: seals.Moved) -> Judgement:
     back = tuple(path for path in judgement.reinstate if path in paths)
     return replace(
         judgement,
-        refused=tuple(one for one in judgement.refused if one.path in paths),
+        answers=tuple(one for one in judgement.refused if one.path in paths),
         reinstate=back,
         ends=judgement.ends if paths.difference(back) else None,
     )

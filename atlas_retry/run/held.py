@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from itertools import chain
 
-from atlas_retry.model import EDITING_TOOLS, Attempt, Held, Violation
+from atlas_retry.model import EDITING_TOOLS, Answer, Attempt, Held
 from atlas_retry.text.units import first_few
 
 CHANGED_IN_GIT = "changed-in-git"
@@ -105,6 +105,6 @@ def account(attempts: Attempts) -> str:
     return "; ".join(text + names for text, names in parts if names)
 
 
-def named(judged: Iterable[Violation]) -> str:
+def named(judged: Iterable[Answer]) -> str:
     """`a.py (rule), b.py (rule) and 3 more`, each once."""
     return first_few(dict.fromkeys(f"{one.path} ({one.rule})" for one in judged))

@@ -16,6 +16,7 @@ from atlas_retry.guard.places import is_build_output, is_product
 from atlas_retry.guard.settings import is_manifest
 from atlas_retry.history import rescue
 from atlas_retry.model import (
+    Answer,
     Attempt,
     Contents,
     Diagnostic,
@@ -126,9 +127,7 @@ def _answered(attempt: Attempt, judgement: Judgement) -> Attempt:
             remedy=judgement.remedy,
             left=judgement.left,
         )
-    would = tuple(
-        Violation(rule=h.rule, path=h.path, line=h.line, detail=h.detail) for h in judgement.held
-    )
+    would = map(Answer.as_note, judgement.held)
     return replace(attempt, violations=judgement.refused, noted=(*judgement.noted, *would))
 
 
@@ -497,8 +496,7 @@ def _retried(settled: Settled, turn: Turn, before: Validation, do: Effects) -> S
 
 def _marked(attempt: Attempt, *, needed: bool) -> Attempt:
     """Mark held changes as needed or not; those left in place have not been tried."""
-    marked = (h if h.in_place else replace(h, needed=needed) for h in attempt.held)
-    return replace(attempt, held=tuple(marked))
+    return replace(attempt, held=tuple(held.tried(needed=needed) for held in attempt.held))
 
 
 def _chosen(

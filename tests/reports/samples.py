@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from msgspec.structs import replace
 
 from atlas_retry.model import (
+    Answer,
     Attempt,
     Change,
     ChangeStatus,
@@ -218,7 +219,7 @@ HELD = Outcome(
                 Held(rule="lock-changed", path="uv.lock", needed=False, detail="moved"),
                 Held(rule="special-cased", path="src/sums.py", line=2, in_place=True),
             ),
-            noted=(Violation(rule="emptied", path="src/b.py", line=1, detail="no work left"),),
+            noted=(Answer(rule="emptied", path="src/b.py", line=1, detail="no work left"),),
             snapshot="b1",
             result="b2",
             kept=True,

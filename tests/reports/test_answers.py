@@ -9,7 +9,7 @@ from urllib.parse import unquote
 import pytest
 from msgspec.structs import replace
 
-from atlas_retry.model import Attempt, Held, Outcome, Verdict, Violation
+from atlas_retry.model import Answer, Attempt, Held, Outcome, Verdict, Violation
 from atlas_retry.reports import findings
 from atlas_retry.reports.findings import TOOL
 from atlas_retry.reports.formats import REPORTS
@@ -161,12 +161,12 @@ def test_a_refused_change_is_reported_as_restored_only_if_it_was(
 
 
 CHANGE = findings.of_change(
-    (Violation(rule="git-state", path=".git/config", detail="pipe | and <b>"),),
     (
+        Violation(rule="git-state", path=".git/config", detail="pipe | and <b>"),
         Held(rule="test-changed", path="test_a.py", line=3, needed=True),
         Held(rule="special-cased", path="a.py", in_place=True),
-    ),
-    (Violation(rule="emptied", path="b.py"),),
+        Answer(rule="emptied", path="b.py"),
+    )
 )
 
 
@@ -187,6 +187,6 @@ def test_guard_findings_are_annotated_on_their_lines() -> None:
 
 
 def test_a_change_that_fails_anyway_is_not_offered() -> None:
-    commands = {one.seen.rule: one.command for one in findings.of_run(HELD)}
+    commands = {one.answer.rule: one.command for one in findings.of_run(HELD)}
     assert commands["test-changed"] == "atlas pick r-3 1 --held"
     assert commands["lock-changed"] == "atlas diff r-3 1"

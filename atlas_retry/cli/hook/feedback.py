@@ -13,15 +13,14 @@ from atlas_retry.cli.hook.turns import BLOCK_CAP, BlockTally, HookAnswer, HookTu
 from atlas_retry.guard.judgement import Judgement
 from atlas_retry.history.reviews import one_line
 from atlas_retry.model import (
+    Answer,
     Diagnostic,
     GateResult,
-    Held,
     Kind,
     OpenReview,
     Region,
     Status,
     Validation,
-    Violation,
 )
 from atlas_retry.settings import HookMode, OlderMode
 from atlas_retry.text.units import counted, labelled, seconds
@@ -63,8 +62,6 @@ the user, and only the user can allow it, in a terminal:
 
 """
 
-Finding = Violation | Held
-
 
 class BlockLimits(Struct, frozen=True, kw_only=True):
     """How often the end of a turn may be blocked."""
@@ -80,7 +77,7 @@ class TurnOpinion(Struct, frozen=True, kw_only=True):
     """The guard's judgement of a turn, and the changes that a person has allowed."""
 
     judgement: Judgement = field(default_factory=Judgement)
-    allowed: tuple[Finding, ...] = ()
+    allowed: tuple[Answer, ...] = ()
     """Findings that a person has allowed, taken out of the judgement."""
     silent: str | None = None
     """Why the guard has not judged; None if it has."""
@@ -102,7 +99,7 @@ class TurnOpinion(Struct, frozen=True, kw_only=True):
     """Whether the turn changed a file, as far as that is known."""
 
     @property
-    def blocking(self) -> tuple[Finding, ...]:
+    def blocking(self) -> tuple[Answer, ...]:
         """Findings that block the end of the turn."""
         if not self.judgement.blocks:
             return ()
@@ -110,10 +107,10 @@ class TurnOpinion(Struct, frozen=True, kw_only=True):
         return (*self.judgement.refused, *held)
 
     @property
-    def shown(self) -> tuple[Finding, ...]:
+    def shown(self) -> tuple[Answer, ...]:
         """Findings that the user must look at although they block nothing."""
-        findings: tuple[Finding, ...] = (*self.judgement.refused, *self.judgement.held)
-        return tuple(finding for finding in findings if finding not in self.blocking)
+        every = (*self.judgement.refused, *self.judgement.held)
+        return tuple(answer for answer in every if answer not in self.blocking)
 
 
 def begun(tally: BlockTally, turn: HookTurn) -> BlockTally:
@@ -130,16 +127,12 @@ def _reset(tally: BlockTally) -> BlockTally:
     return replace(tally, sent=0, by_gate={})
 
 
-def without(judgement: Judgement, paths: Collection[str]) -> tuple[Judgement, tuple[Finding, ...]]:
-    """The judgement without findings at or below these paths, and those findings."""
-    findings: tuple[Finding, ...] = (*judgement.refused, *judgement.held)
-    lifted = tuple(f for f in findings if is_below(f.path, paths))
-    left = replace(
-        judgement,
-        refused=tuple(v for v in judgement.refused if v not in lifted),
-        held=tuple(h for h in judgement.held if h not in lifted),
-    )
-    return left, lifted
+def without(judgement: Judgement, paths: Collection[str]) -> tuple[Judgement, tuple[Answer, ...]]:
+    """The judgement without answers at or below these paths, but for notes, and those answers."""
+    asked = (*judgement.refused, *judgement.held)
+    lifted = tuple(answer for answer in asked if is_below(answer.path, paths))
+    left = tuple(answer for answer in judgement.answers if answer not in lifted)
+    return replace(judgement, answers=left), lifted
 
 
 def is_below(path: str, folders: Collection[str]) -> bool:
@@ -298,24 +291,24 @@ def _passed(validation: Validation, opinion: TurnOpinion, sent: int) -> str | No
     return f"Quality gates passed on attempt {sent}" if is_clean and sent else None
 
 
-def guard_result(findings: Sequence[Finding]) -> GateResult:
-    """The guard's findings as the result of a failed gate."""
+def guard_result(answers: Sequence[Answer]) -> GateResult:
+    """The guard's answers as the result of a failed gate."""
     return GateResult(
         name=GUARD,
         kind=Kind.CUSTOM,
         command="",
         status=Status.FAILED,
         success=False,
-        error=f"{counted(len(findings), 'change')} refused",
+        error=f"{counted(len(answers), 'change')} refused",
         diagnostics=tuple(
             Diagnostic(
                 tool="atlas",
-                rule_id=finding.rule,
-                path=finding.path,
-                region=Region(start_line=finding.line) if finding.line else None,
-                message=finding.detail,
+                rule_id=answer.rule,
+                path=answer.path,
+                region=Region(start_line=answer.line) if answer.line else None,
+                message=answer.detail,
             )
-            for finding in findings
+            for answer in answers
         ),
     )
 
@@ -327,14 +320,14 @@ def _last_attempt(failed: Sequence[GateResult], tally: BlockTally, limits: Block
     return min(limits.run, limits.cap, tally.sent + max(left, 0))
 
 
-def _of_refusal(findings: Sequence[Finding]) -> str:
-    ways = "\n".join(f"  {way}" for way in _ways(findings))
-    return REFUSAL.format(ways=ways) if findings else ""
+def _of_refusal(answers: Sequence[Answer]) -> str:
+    ways = "\n".join(f"  {way}" for way in _ways(answers))
+    return REFUSAL.format(ways=ways) if answers else ""
 
 
-def _ways(findings: Sequence[Finding]) -> Iterator[str]:
+def _ways(answers: Sequence[Answer]) -> Iterator[str]:
     """The commands that allow these changes."""
-    yield from (f"{ALLOW} {path}" for path in dict.fromkeys(finding.path for finding in findings))
+    yield from (f"{ALLOW} {path}" for path in dict.fromkeys(answer.path for answer in answers))
 
 
 def _given_up(failed: Sequence[GateResult], sent: int, opinion: TurnOpinion) -> str:
@@ -342,7 +335,7 @@ def _given_up(failed: Sequence[GateResult], sent: int, opinion: TurnOpinion) -> 
     tried = f" after {counted(sent, 'attempt')}" if sent else ""
     lines = [f"❌ {names} failed{tried}. The work is NOT done: required quality gates fail."]
     lines += [f"  {result.name}: {result.error or result.status}" for result in failed]
-    lines += [f"    {_line(finding)}" for finding in opinion.blocking]
+    lines += [f"    {_line(answer)}" for answer in opinion.blocking]
     if opinion.blocking:
         lines += labelled("to allow these changes", *_ways(opinion.blocking))
         lines += labelled("to undo the changes of this turn", f"atlas undo {opinion.turn_id}")
@@ -368,17 +361,16 @@ def _of_guard(opinion: TurnOpinion) -> Iterator[str]:
         yield f"⚠️ the guard has not judged this turn: {opinion.silent}"
     if opinion.shown:
         yield "⚠️ review these changes to tests or settings before you trust the result"
-        yield from (f"  {_line(finding)}" for finding in opinion.shown)
+        yield from (f"  {_line(answer)}" for answer in opinion.shown)
         yield from labelled("to allow them", *_ways(opinion.shown))
     if opinion.again_ms >= SAID_FROM_MS:
         yield f"gates ran again with the earlier code ({seconds(opinion.again_ms)}): {WROTE}"
-    yield from (f"noted: {_line(finding)}" for finding in opinion.judgement.noted)
-    yield from (f"allowed by `atlas hook allow`: {_line(finding)}" for finding in opinion.allowed)
+    yield from (f"noted: {_line(answer)}" for answer in opinion.judgement.noted)
+    yield from (f"allowed by `atlas hook allow`: {_line(answer)}" for answer in opinion.allowed)
 
 
-def _line(finding: Finding) -> str:
-    line = f":{finding.line}" if finding.line else ""
-    return f"{finding.path}{line}: {finding.rule}: {finding.detail}"
+def _line(answer: Answer) -> str:
+    return f"{answer.where}: {answer.rule}: {answer.detail}"
 
 
 def _joined(*texts: str | None) -> str | None:

@@ -16,7 +16,7 @@ from atlas_retry.gates.plan import Plan
 from atlas_retry.guard import judge
 from atlas_retry.guard.judge import seals
 from atlas_retry.guard.judgement import Judgement
-from atlas_retry.model import GateResult
+from atlas_retry.model import GateResult, Held
 from atlas_retry.run import environments
 from atlas_retry.run.open import OpenWorkspace
 from atlas_retry.workspace import gitfacts, installed
@@ -46,8 +46,8 @@ def judged(
         return Judgement()
     turn = judge.JudgedTurn(origin=before, before=before, after=after, failing=tuple(failing))
     judgement = judge.judge_attempt(opened.git, turn, _unsealed(seal, opened.environ))
-    left = (replace(held, in_place=True) for held in judgement.held)
-    return replace(judgement, held=tuple(left), blocks=guard.mode == "block")
+    left = (replace(a, in_place=True) if isinstance(a, Held) else a for a in judgement.answers)
+    return replace(judgement, answers=tuple(left), blocks=guard.mode == "block")
 
 
 def with_gates(
@@ -74,8 +74,9 @@ def with_gates(
     back = [path for path in found.reinstate if path not in own]
     seals.put_back(taken, back, opened.git.home / REMOVED / start.id)
     looked_at = {*moved.installed}.difference(known)
-    rest = (violation for violation in judgement.refused if violation.path not in looked_at)
-    return replace(judgement, refused=tuple(dict.fromkeys((*rest, *found.refused))))
+    stay = (violation for violation in judgement.refused if violation.path not in looked_at)
+    refused = dict.fromkeys((*stay, *found.refused))
+    return replace(judgement, answers=(*refused, *judgement.held, *judgement.noted))
 
 
 def _unsealed(content: bytes, environ: Mapping[str, str]) -> seals.Seal:

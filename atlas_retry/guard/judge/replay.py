@@ -39,8 +39,8 @@ def replayed(asked: ChangeAsked, judgement: Judgement, environ: Mapping[str, str
         sealed[path] = (mode, content) if mode and content is not None else None
     sealed |= judgement.rewrite
     needed = not _pass(lines, sealed, asked.workspace, environ)
-    held = (h if h.in_place else replace(h, needed=needed) for h in judgement.held)
-    return replace(judgement, held=tuple(held))
+    held = (one.tried(needed=needed) for one in judgement.held)
+    return replace(judgement, answers=(*judgement.refused, *held, *judgement.noted))
 
 
 def _pass(

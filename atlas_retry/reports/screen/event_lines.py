@@ -20,7 +20,7 @@ from atlas_retry.events import (
     ViolationsFound,
     WorkspaceFinished,
 )
-from atlas_retry.model import Attempt, Held, Level, ReplyStatus, Violation
+from atlas_retry.model import Answer, Attempt, Level, ReplyStatus
 from atlas_retry.reports.screen.gate_lines import gate_lines
 from atlas_retry.reports.screen.lines import MAX_MESSAGE_CHARS, Line, names_of, printable
 from atlas_retry.text.units import bounded, counted, first_few, seconds, usd
@@ -86,12 +86,11 @@ def _violations(event: ViolationsFound) -> Iterator[Line]:
     yield from _changes("{} for a person to look at, left in place", review)
 
 
-def _changes(head: str, changes: Sequence[Violation | Held], style: str = "warn") -> Iterator[Line]:
+def _changes(head: str, changes: Sequence[Answer], style: str = "warn") -> Iterator[Line]:
     if changes:
         yield f"  {head.format(counted(len(changes), 'change'))}:", style
     for change in changes:
-        place = f"{change.path}:{change.line}" if change.line else change.path
-        yield f"    {printable(place)}: {change.rule}: {change.detail}", "warn"
+        yield f"    {printable(change.where)}: {change.rule}: {change.detail}", "warn"
 
 
 def _agent(event: AgentActivity | AgentReplied) -> Iterator[Line]:

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from atlas_retry.diagnostics.counting import counts_of, problem_trend
 from atlas_retry.model import (
+    AnswerWord,
     Attempt,
     Change,
     ChangeStatus,
@@ -138,8 +139,8 @@ def answer_lines(outcome: Outcome) -> Iterator[Line]:
     answers = findings.of_run(outcome)
     for fate in dict.fromkeys(answer.fate for answer in answers):
         alike = [answer for answer in answers if answer.fate == fate]
-        paths = dict.fromkeys(f"{answer.seen.path} ({answer.seen.rule})" for answer in alike)
-        yield f"  {fate}: {names_of(paths)}", "dim" if fate == findings.AnswerWord.NOTED else "warn"
+        paths = dict.fromkeys(f"{one.answer.path} ({one.answer.rule})" for one in alike)
+        yield f"  {fate}: {names_of(paths)}", "dim" if fate == AnswerWord.NOTED else "warn"
 
 
 def lost_lines(outcome: Outcome) -> Iterator[Line]:

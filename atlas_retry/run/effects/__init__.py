@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from itertools import chain
 
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from atlas_retry.errors import StateError
 from atlas_retry.events import Emit, Event, EventScope, noting, within
@@ -118,14 +118,7 @@ class Effects(Struct, kw_only=True):
         was, now = self.tree.read(origin, paths), self.tree.read(attempt.result, paths)
         hunks = [reviews.hunks(path, _text(was[path]), _text(now[path])) for path in paths]
         asked = (
-            OpenReview(
-                rule=one.rule,
-                path=one.path,
-                line=one.line,
-                detail=one.detail,
-                run_id=self.of.run.run_id,
-                attempt=attempt.number,
-            )
+            OpenReview(**asdict(one.as_note()), run_id=self.of.run.run_id, attempt=attempt.number)
             for one in left
         )
         return reviews.of_attempt(asked, chain.from_iterable(hunks))
