@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from atlas_retry.events import Event, GateFinished, GateRanAgain, GateStarted, Notice
-from atlas_retry.gates.lines import run_fixers
+from atlas_retry.gates.fixers import run_fixers
 from atlas_retry.gates.plan import Plan, Watched, environment
 from atlas_retry.gates.validation import run_gates
 from atlas_retry.model import Gate, GateResult, Kind, Status

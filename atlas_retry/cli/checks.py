@@ -16,7 +16,7 @@ from atlas_retry.cli import options, output
 from atlas_retry.cli.app import app, examples
 from atlas_retry.errors import AtlasError, ExitCode, UsageError
 from atlas_retry.events import Emit, Notice
-from atlas_retry.gates.lines import run_fixers
+from atlas_retry.gates.fixers import run_fixers
 from atlas_retry.gates.plan import Plan, Reuse
 from atlas_retry.gates.results import redacted_gate
 from atlas_retry.gates.state import is_writer

@@ -1,17 +1,23 @@
 """A running validation: which tree each result belongs to, and which gates must run again."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from atlas_retry.events import Emit, GateFinished
-from atlas_retry.gates.lines import Job, run_lines
-from atlas_retry.gates.plan import Plan, Reuse, log_name
+from atlas_retry import process
+from atlas_retry.events import Emit, GateFinished, GateProgress, GateStarted
+from atlas_retry.gates.files import typed
+from atlas_retry.gates.fixers import restoring
+from atlas_retry.gates.plan import Plan, command_of, log_name
+from atlas_retry.gates.results import result_of, skipped
 from atlas_retry.model import Gate, GateResult, Kind, Status
+from atlas_retry.process import Completed
+from atlas_retry.text.file_names import PLACEHOLDER
 from atlas_retry.text.globs import Globs
-from atlas_retry.workspace.snapshot.look import Look, rewritten
+from atlas_retry.text.redaction import clean, redact
+from atlas_retry.workspace.snapshot.look import Look
 
 WRITERS = frozenset({Kind.FORMAT, Kind.PRE_COMMIT})
 READS_DATA = WRITERS | {Kind.LINT}
@@ -19,7 +25,7 @@ READS_DATA = WRITERS | {Kind.LINT}
 FINAL = frozenset({Status.SKIPPED, Status.BROKEN, Status.TIMED_OUT})
 """Statuses that are not run again: they say nothing about the tree, or cost as much again."""
 PENDING = -1
-"""Value in `ValidationState.ended_on` of a gate that must still run."""
+"""Value of `GateState.ended_on` of a gate that must still run, whatever its result says."""
 
 
 def is_writer(gate: Gate) -> bool:
@@ -32,115 +38,152 @@ def reads(gate: Gate, paths: Iterable[str]) -> bool:
     return not gate.inputs or any(map(Globs(gate.inputs).match, paths))
 
 
-class CodeChange(Struct, frozen=True, kw_only=True):
-    """Code or settings that changed while some gates ran."""
+class GateState(Struct, kw_only=True, eq=False):
+    """One gate in a running validation."""
 
-    numbers: tuple[int, ...]
-    """Positions of the gates that may have changed them."""
+    number: int
+    gate: Gate
+    result: GateResult
+    """The last one; `skipped` before the first."""
+    before: GateResult | None = None
+    """The result of the validation before; if it failed on this same tree, that failure."""
+    failed_here: GateResult | None = None
+    """A remembered failure on this same tree: one more is enough."""
+    has_ended: bool = False
+    ended_on: int = 0
+    """Number of changes when it ended; if there are more now, its result is stale."""
+    is_outdated: bool = False
+    """Whether it checks data, and did so before another gate wrote tracked data."""
+    has_rerun: bool = False
+    """Whether it has run again because it was stale."""
+    may_have_changed: bool = False
+    """Whether code or settings changed while it ran."""
+    is_steady: bool = False
+    """Whether no file has changed since it started: its result is of the current tree."""
+
+    @property
+    def has_failed(self) -> bool:
+        return self.before is not None and not self.before.success
+
+    @property
+    def checks_data(self) -> bool:
+        """Whether it checks or changes data as it does code."""
+        return self.gate.writes or self.gate.kind in READS_DATA
+
+
+class TreeChange(Struct, frozen=True, kw_only=True):
+    """Files that changed while some gates ran."""
+
+    by: tuple[GateState, ...]
     paths: tuple[str, ...]
 
 
 class ValidationState(Struct, kw_only=True):
-    """Gates are named by their positions in `gates`."""
+    """What has happened so far."""
 
-    gates: tuple[Gate, ...]
     plan: Plan
     emit: Emit
+    gates: list[GateState] = field(default_factory=list)
     restore_unstaged: Callable[[], str] = str
     """See `Watched.keep_unstaged`."""
     seen: Look | None = None
     """The tree after the last gate."""
     is_quiet: bool = True
     """Whether the last look saw no change."""
-    results: dict[int, GateResult] = field(default_factory=dict)
-    failed_before: dict[int, GateResult] = field(default_factory=dict)
-    """Remembered results of gates that failed on this same tree: one more failure is enough."""
-    reused: set[int] = field(default_factory=set)
-    """Gates that have not run: their earlier results on the same inputs are used."""
-    steady: set[int] = field(default_factory=set)
-    """Gates since whose start no file has changed: their results are of the current tree."""
-    changes: list[CodeChange] = field(default_factory=list)
-    ended_on: dict[int, int] = field(default_factory=dict)
-    """Number of changes when a gate ended; if there are more now, its result is stale."""
-    outdated: set[int] = field(default_factory=set)
-    """Gates that check data, and did so before others wrote tracked data."""
-    rewrites: list[CodeChange] = field(default_factory=list)
-    """Tracked data that gates changed when they ran again."""
-    rerun: set[int] = field(default_factory=set)
-    """Gates that have run again because they were stale."""
+    changes: list[TreeChange] = field(default_factory=list)
+    """Of code or settings."""
+    rewrites: list[TreeChange] = field(default_factory=list)
+    """Of tracked data, by gates that ran again."""
 
     def is_blocked(self) -> bool:
-        return any(result.blocks for result in self.results.values())
+        return any(one.result.blocks for one in self.gates)
 
     def is_over(self) -> bool:
         """Whether running a gate again is useless."""
         return bool(self.plan.lost()) or (self.plan.fail_fast and self.is_blocked())
 
-    def stale(self) -> tuple[int, ...]:
+    def stale(self) -> list[GateState]:
         """Gates whose results are not of the current tree."""
-        final = {number for number, result in self.results.items() if result.status in FINAL}
-        old = {number for number, ended in self.ended_on.items() if ended < len(self.changes)}
-        pending = {number for number, ended in self.ended_on.items() if ended == PENDING}
-        return tuple(sorted(((old | self.outdated) - final) | pending))
+        ended = (one for one in self.gates if one.has_ended)
+        return [one for one in ended if self._is_stale(one)]
 
-    def to_rerun(self) -> tuple[int, ...]:
+    def _is_stale(self, one: GateState) -> bool:
+        is_old = one.is_outdated or one.ended_on < len(self.changes)
+        return one.ended_on == PENDING or (is_old and one.result.status not in FINAL)
+
+    def to_rerun(self) -> list[GateState]:
         """Stale gates that have not run again yet."""
-        if self.is_over():
-            return ()
-        return tuple(number for number in self.stale() if number not in self.rerun)
+        return [] if self.is_over() else [one for one in self.stale() if not one.has_rerun]
 
-    def next_round(self) -> tuple[int, ...]:
-        """The gates to run now: stale ones, each once, then those that were only reused."""
-        stale = self.to_rerun()
-        self.rerun.update(stale)
-        if stale or self.plan.reuse is Reuse.PASSED or self.is_blocked():
-            return stale
-        return tuple(number for number in sorted(self.reused) if self.results[number].reused)
-
-    def before(self, number: int) -> GateResult | None:
-        """The last result of a gate: of this tree, else of the validation before."""
-        previous = self.plan.previous.results if self.plan.previous else ()
-        default = previous[number] if number < len(previous) else None
-        return self.failed_before.get(number, default)
-
-    def run(self, number: int, suffix: str = "", line: str | None = None) -> GateResult:
+    def run(self, one: GateState, suffix: str = "", line: str | None = None) -> GateResult:
         """Run the line of a gate, or another one in its place."""
-        gate = self.gates[number]
-        job = Job(gate=gate, line=line or gate.run, log_name=log_name(number, gate, suffix))
-        return run_lines([job], self.plan, self.emit, restore=self.restore_unstaged)[0]
+        return self.run_lines([(one, line or one.gate.run)], suffix)[0]
 
-    def look(self, numbers: tuple[int, ...]) -> tuple[str, ...]:
+    def run_lines(
+        self,
+        lines: Sequence[tuple[GateState, str]],
+        suffix: str = "",
+        tell: Callable[[GateState, GateResult], None] = lambda _, __: None,
+    ) -> list[GateResult]:
+        """Run these in parallel, and return their results in order; `tell` gets each at once."""
+        if not lines:
+            return []
+        plan, watch = self.plan, _Watch(lines=lines, state=self, tell=tell)
+        commands, decisive = [], set()
+        for one, line in lines:
+            command = command_of(one.gate, line, plan, log_name(one.number, one.gate, suffix))
+            commands.append(command)
+            # its first failure ends the validation; not if a flaky rerun may still pass
+            may_be_flaky = plan.flake_reruns > 0 and one.gate.kind is Kind.TEST
+            if plan.fail_fast and one.gate.required and not may_be_flaky:
+                decisive.add(command.log_dir)
+        with restoring(self.restore_unstaged, self.emit) as ends:
+            ended = process.run_all(
+                commands,
+                jobs=plan.jobs,
+                watch=watch,
+                stop_when=lambda ended: ended.exit_code != 0 and ended.command.log_dir in decisive,
+            )
+            ends += [each.ended for each in ended if each]
+        return [
+            watch.results.get(index) or skipped(one.gate, "an earlier gate failed")
+            for index, (one, _) in enumerate(lines)
+        ]
+
+    def look(self, group: Sequence[GateState]) -> tuple[str, ...]:
         """All paths that changed since the last look, while these gates ran."""
         before, self.seen = self.seen, self.plan.seen()
         changed = self.plan.between(before, self.seen)
         self.is_quiet = not changed
         if not changed:
             return ()
-        self.steady.clear()
+        for one in self.gates:
+            one.is_steady = False
         # everything else that a gate writes (logs, databases, coverage, snapshots) is output
-        if paths := self._code_or_settings(changed):
-            self.changes.append(CodeChange(numbers=numbers, paths=paths))
+        if paths := self.code_or_settings(changed):
+            self.changes.append(TreeChange(by=tuple(group), paths=paths))
+            for one in group:
+                one.may_have_changed = True
             if before and self.plan.date_later(before, paths):
                 self.seen = self.plan.seen()
-        self._outdate(changed, numbers)
+        self._outdate(changed, group)
         return changed
 
-    def _outdate(self, changed: tuple[str, ...], numbers: tuple[int, ...]) -> None:
+    def _outdate(self, changed: tuple[str, ...], group: Sequence[GateState]) -> None:
         """Mark the gates that checked data before these gates changed it, or while they did."""
-        others = {*self.results, *numbers} if len(numbers) > 1 else {*self.results} - {*numbers}
-        checked = [number for number in others if _reads_data(self.gates[number])]
-        if checked and (data := self.plan.tracked(changed)):
-            self.outdated.update(n for n in checked if reads(self.gates[n], data))
-            if self.rerun.issuperset(numbers):
-                self.rewrites.append(CodeChange(numbers=numbers, paths=tuple(sorted(data))))
+        ended = [one for one in self.gates if one.has_ended]
+        beside = group if len(group) > 1 else ()
+        others = {*ended}.difference(group).union(beside)
+        readers = [one for one in others if one.checks_data]
+        data = self.plan.tracked(changed) if readers else ()
+        if not data:
+            return
+        for one in readers:
+            one.is_outdated |= reads(one.gate, data)
+        if all(one.has_rerun for one in group):
+            self.rewrites.append(TreeChange(by=tuple(group), paths=tuple(sorted(data))))
 
-    def rewritten(self, before: Look | None) -> tuple[str, ...]:
-        """Code and settings that were written since a look, and are as they were."""
-        if before is None or self.seen is None or before is self.seen:
-            return ()
-        return self._code_or_settings(rewritten(before, self.seen))
-
-    def _code_or_settings(self, paths: Iterable[str]) -> tuple[str, ...]:
+    def code_or_settings(self, paths: Iterable[str]) -> tuple[str, ...]:
         """Those that are code or settings, and no build output that git does not know."""
         paths = tuple(paths)
         if not paths:
@@ -152,68 +195,84 @@ class ValidationState(Struct, kw_only=True):
         output = made - self.plan.tracked(made) if made else made
         return tuple(path for path in found if path not in output)
 
-    def reuse(self, number: int, result: GateResult) -> None:
-        self.reused.add(number)
-        self.record(number, result)
-        self.report(number)
+    def reuse(self, one: GateState, result: GateResult) -> None:
+        self.record(one, result)
+        self.report(one)
 
-    def report(self, number: int) -> None:
-        self.emit(GateFinished(result=self.results[number]))
+    def report(self, one: GateState) -> None:
+        self.emit(GateFinished(result=one.result))
 
-    def record(self, number: int, result: GateResult, *, ended_on: int | None = None) -> None:
+    def record(self, one: GateState, result: GateResult, ended_on: int | None = None) -> None:
         """Keep the result of a gate; by default it is of the current tree.
 
         With the changes and the cost of an earlier result. A failure of a gate that may have
         changed the tree itself is never replaced by a pass.
         """
-        self.ended_on[number] = len(self.changes) if ended_on is None else ended_on
-        if self.is_quiet:
-            self.steady.add(number)
-        earlier = self.results.get(number)
-        if earlier is None:
-            self.results[number] = result
+        earlier = one.result if one.has_ended else result
+        one.has_ended = True
+        one.ended_on = len(self.changes) if ended_on is None else ended_on
+        one.is_steady |= self.is_quiet
+        if earlier is result:
+            one.result = result
             return
         notes = (*earlier.notes, *result.notes)
         changed = tuple(sorted({*earlier.changed, *result.changed}))
         cost = [each.cost_usd for each in (earlier, result) if each.cost_usd is not None]
-        may_have_changed = self.had_part(number) and not is_writer(self.gates[number])
+        may_have_changed = one.may_have_changed and not is_writer(one.gate)
         if may_have_changed and result.success and not earlier.success:
             result = earlier
             notes += ("passed only after a gate changed the code: not counted as a pass",)
-        self.results[number] = replace(
+        one.result = replace(
             result,
             changed=changed,
             notes=tuple(dict.fromkeys(notes)),
             cost_usd=sum(cost) if cost else None,
         )
 
-    def had_part(self, number: int) -> bool:
-        """Whether a gate may have changed code or settings."""
-        return any(number in change.numbers for change in self.changes)
-
-    def movers(self) -> set[int]:
-        """Readers that run alone; see `Learned.movers`."""
-        movers = self.plan.learned.movers
-        return {number for number, gate in enumerate(self.gates) if gate in movers}
-
-    def isolate(self, numbers: Iterable[int]) -> set[int]:
-        """Run these gates alone from now on; returns those that ran beside others before."""
-        new = {*numbers} - self.movers()
-        self.plan.learned.movers.update(self.gates[number] for number in new)
-        return new
-
-    def undone(self) -> list[CodeChange]:
+    def undone(self) -> list[TreeChange]:
         """Changes by which writers, when they ran again, undid those of another one."""
-        by_path = defaultdict[str, set[int]](set)
+        by_path = defaultdict[str, set[GateState]](set)
         for change in self.rewrites:
             for path in change.paths:
-                by_path[path].update(n for n in change.numbers if is_writer(self.gates[n]))
-        pairs = ((path, numbers) for path, numbers in by_path.items() if len(numbers) > 1)
-        return [
-            CodeChange(numbers=tuple(sorted(numbers)), paths=(path,)) for path, numbers in pairs
-        ]
+                by_path[path].update(one for one in change.by if is_writer(one.gate))
+        writers = ((path, by) for path, by in by_path.items() if len(by) > 1)
+        return [TreeChange(by=tuple(by), paths=(path,)) for path, by in writers]
 
 
-def _reads_data(gate: Gate) -> bool:
-    """Whether a gate checks or changes data as it does code."""
-    return gate.kind in READS_DATA or gate.writes
+class _Watch(Struct, kw_only=True):
+    """Observer of commands that emits events and keeps results."""
+
+    lines: Sequence[tuple[GateState, str]]
+    state: ValidationState
+    tell: Callable[[GateState, GateResult], None]
+    results: dict[int, GateResult] = field(default_factory=dict)
+
+    def started(self, index: int) -> None:
+        one, line = self.lines[index]
+        shown = redact(line, self.state.plan.secrets)
+        self.state.emit(GateStarted(gate=one.gate.name, command=shown))
+
+    def progress(self, index: int, last_line: str, elapsed_s: float) -> None:
+        name = self.lines[index][0].gate.name
+        shown = redact(clean(last_line), self.state.plan.secrets)
+        self.state.emit(GateProgress(gate=name, last_line=shown, elapsed_s=elapsed_s))
+
+    def ended(self, index: int, completed: Completed) -> None:
+        (one, _), plan = self.lines[index], self.state.plan
+        result = result_of(one.gate, completed, plan)
+        gone = plan.lost()
+        if gone and result.status is not Status.BROKEN:
+            # the files that it should judge are missing, whoever removed them
+            result = replace(
+                result,
+                status=Status.BROKEN,
+                success=False,
+                required=True,
+                triage="target_missing",
+                error=gone,
+            )
+        if PLACEHOLDER in result.command:
+            result = replace(result, command=typed(one.gate, result, plan.scope))
+        self.results[index] = result
+        plan.learned.cpu_s[result.name] = completed.cpu_s
+        self.tell(one, result)

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from atlas_retry import state_dir
 from atlas_retry.diagnostics.cached import without_cache
 from atlas_retry.events import Event, GateFinished, GateRanAgain
-from atlas_retry.gates.lines import run_fixers
+from atlas_retry.gates.fixers import run_fixers
 from atlas_retry.gates.plan import Plan, Reuse
 from atlas_retry.gates.trace import ranked
 from atlas_retry.gates.validation import run_gates
