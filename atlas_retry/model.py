@@ -638,6 +638,11 @@ class Attempt(AttemptFacts, frozen=True, kw_only=True):
     """Files that the turn wrote where git does not look."""
     validation: Validation | None = None
 
+    @property
+    def passed(self) -> bool:
+        """Whether the gates passed after the turn."""
+        return self.validation is not None and self.validation.success
+
 
 class WorkspaceFacts(Struct, frozen=True, kw_only=True):
     """Where a validation ran, for reports."""

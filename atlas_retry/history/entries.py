@@ -170,7 +170,7 @@ def _attempt_finished(to: sqlite3.Connection, run_id: str, attempt: Attempt, at:
         model=attempt.model,
         session_id=attempt.session_id,
         ended_at=at,
-        passed=attempt.validation is not None and attempt.validation.success,
+        passed=attempt.passed,
         cost_usd=attempt.cost_usd,
         duration_ms=attempt.duration_ms,
         validation=number,

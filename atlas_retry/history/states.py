@@ -71,8 +71,7 @@ def state_after(event: Event, *, in_attempt: bool) -> RunState | None:
         case ValidationFinished():
             return None if in_attempt else _judged(success=event.validation.success)
         case AttemptFinished():
-            validation = event.result.validation
-            return _judged(success=validation is not None and validation.success)
+            return _judged(success=event.result.passed)
         case _:
             return _STARTED.get(type(event))
 

@@ -130,10 +130,9 @@ def _fate(answer: Answer, run: Outcome, attempt: Attempt) -> str:
             )
     if not isinstance(answer, Held):
         return "noted"
-    passed = attempt.validation is not None and attempt.validation.success
     is_past = run.verdict.is_green and not attempt.kept
     without = "pass without it"
-    need = without if passed else "fail even with it"
+    need = without if attempt.passed else "fail even with it"
     needs = {None: "were not tried with it", True: "pass only with it", False: need}
     return f"held and restored, and the gates {without if is_past else needs[answer.needed]}"
 

@@ -39,16 +39,6 @@ class ItemRow(Struct, frozen=True, kw_only=True):
     """Location of its `atlas.run/1`."""
 
 
-class EndedAlike(Struct, frozen=True, kw_only=True):
-    """The repositories that ended in one way."""
-
-    id: str
-    words: str
-    style: str
-    cost_usd: float
-    rows: tuple[ItemRow, ...]
-
-
 def report(batch: str, rows: Sequence[ItemRow], *, known_usd: float, held_usd: float) -> str:
     """The page; `held_usd` is the possible cost of lost machines that have not reported it."""
     green = sum(row.is_green for row in rows)
@@ -67,14 +57,15 @@ def report(batch: str, rows: Sequence[ItemRow], *, known_usd: float, held_usd: f
     )
 
 
-def _groups(rows: Sequence[ItemRow]) -> Iterator[EndedAlike]:
+def _groups(rows: Sequence[ItemRow]) -> Iterator[dict[str, object]]:
+    """The repositories that ended in one way, for the template."""
     for ending, words in WAYS.items():
-        same = tuple(row for row in rows if row.ending == ending)
+        same = [row for row in rows if row.ending == ending]
         if same:
-            yield EndedAlike(
-                id=ending or "open",
-                words=words,
-                style="good" if same[0].is_green else "bad" if ending else "warn",
-                cost_usd=sum(row.cost_usd for row in same),
-                rows=same,
-            )
+            yield {
+                "id": ending or "open",
+                "words": words,
+                "style": "good" if same[0].is_green else "bad" if ending else "warn",
+                "cost_usd": sum(row.cost_usd for row in same),
+                "rows": same,
+            }

@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain
 from typing import TypeVar
 
 import msgspec
@@ -42,6 +41,8 @@ FOREIGN_KEYS = {"command", "kind", "exit_code", "stdout", "stderr", "name", "req
 """Keys read from another runner's result; other keys may have another meaning there."""
 
 
+_OURS = {"results", *LISTS, "schema"}
+"""Keys of a report of results; one that has nothing is meant as such, too."""
 _KINDS = {name: kind.value for kind, name in OWN_LIST.items()}
 """Kind of the results in a list, for those that have none of their own."""
 
@@ -64,11 +65,12 @@ class _Gate(msgspec.Struct, frozen=True):
     required: bool = True
 
 
-class _Times(msgspec.Struct, frozen=True):
+class _Report(msgspec.Struct, frozen=True):
     workspace: WorkspaceFacts | None = None
     started_at: str = ""
     completed_at: str = ""
     duration_ms: int = 0
+    gates: tuple[_Gate, ...] = ()
 
 
 def kind_of(word: str) -> Kind:
@@ -91,28 +93,31 @@ def read_report(content: bytes, *, source: str = "report") -> Recorded:
     if document is None:
         is_report = plain.startswith(b"{") and report_formats.read_any(plain) is not None
         return _machine_format(plain, source) if is_report else _log(content, source)
-    if not isinstance(document, dict) or not _is_ours(document):
+    if not isinstance(document, dict) or (document and document.keys().isdisjoint(_OURS)):
         return _machine_format(plain, source)
+    return _recorded(document, source)
+
+
+def _recorded(document: Mapping[str, object], source: str) -> Recorded:
     if document.get("schema") == BATCH:
         raise _refused(source, "a batch has several runs: use the report of one of them")
     if document.get("schema") == RUN:
         if not isinstance(final := document.get("final"), dict):
             raise _refused(f"{source}: $.final", "expected the run's last report")
         document = final
-    head = _converted(document, _Times, source, "$")
+    report = _converted(document, _Report, source, "$")
     validation = Validation(
         results=tuple(_results(document, source)),
-        started_at=head.started_at,
-        completed_at=head.completed_at,
-        duration_ms=head.duration_ms,
+        started_at=report.started_at,
+        completed_at=report.completed_at,
+        duration_ms=report.duration_ms,
     )
-    gates = tuple(_gates(document, source))
-    return Recorded(validation=validation, workspace=head.workspace, gates=gates)
-
-
-def _is_ours(document: Mapping[str, object]) -> bool:
-    """Whether it is meant as a report of results; so is one that has nothing."""
-    return not document or not document.keys().isdisjoint({"results", *LISTS, "schema"})
+    gates = []
+    for gate in report.gates:
+        kind, run = kind_of(gate.kind), gate.command or gate.run
+        name = gate.name or kind.value
+        gates.append(Gate(name=name, kind=kind, run=run, required=gate.required))
+    return Recorded(validation=validation, workspace=report.workspace, gates=tuple(gates))
 
 
 def _machine_format(content: bytes, source: str) -> Recorded:
@@ -196,21 +201,12 @@ def _results(document: Mapping[str, object], source: str) -> Iterator[GateResult
     present = [name for name in (*LISTS, "results") if name in document]
     if not present:
         raise _refused(source, 'has neither "results" nor the lists of an atlas.report/1')
-    entries = chain.from_iterable(_entries(document, name, source) for name in present)
-    for place, entry in entries:
-        known = entry if ours else {key: entry[key] for key in FOREIGN_KEYS & entry.keys()}
-        yield _result(known, source, place, _KINDS.get(place.split("[")[0].lstrip("$."), ""))
-
-
-def _entries(
-    document: Mapping[str, object], name: str, source: str
-) -> Iterator[tuple[str, dict[str, object]]]:
-    entries = document.get(name, [])
-    if not isinstance(entries, list):
-        raise _refused(f"{source}: $.{name}", "expected a list")
-    for index, entry in enumerate(entries):
-        place = f"$.{name}[{index}]"
-        yield place, _converted(entry, dict[str, object], source, place)
+    for name in present:
+        entries = _converted(document[name], list[dict[str, object]], source, f"$.{name}")
+        for index, entry in enumerate(entries):
+            foreign = {key: value for key, value in entry.items() if key in FOREIGN_KEYS}
+            place = f"$.{name}[{index}]"
+            yield _result(entry if ours else foreign, source, place, _KINDS.get(name, ""))
 
 
 def _result(entry: dict[str, object], source: str, place: str, listed: str) -> GateResult:
@@ -228,14 +224,6 @@ def _result(entry: dict[str, object], source: str, place: str, listed: str) -> G
         "success": status in (Status.PASSED, Status.FLAKY, Status.SKIPPED),
     }
     return _converted(ours, GateResult, source, place)
-
-
-def _gates(document: Mapping[str, object], source: str) -> Iterator[Gate]:
-    for place, entry in _entries(document, "gates", source):
-        gate = _converted(entry, _Gate, source, place)
-        kind = kind_of(gate.kind)
-        run = gate.command or gate.run
-        yield Gate(name=gate.name or kind.value, kind=kind, run=run, required=gate.required)
 
 
 def _converted(value: object, wanted: type[_T], source: str, place: str) -> _T:

@@ -104,7 +104,12 @@ def _invocation(gate: GateResult, own: Sequence[Diagnostic]) -> Json:
 
 def _result(problem: Diagnostic) -> Json:
     rule = plain(problem.rule_id or problem.test_id or problem.tool)
-    physical: Json = {"artifactLocation": _artifact(problem.path or "")}
+    path = problem.path or ""
+    # bytes of a name that are not UTF-8 are kept
+    uri = quote(_NO_BYTE.sub("\ufffd", path), errors="surrogateescape")
+    is_absolute = path.startswith("/")
+    artifact = {"uri": f"file://{uri}"} if is_absolute else {"uri": uri, "uriBaseId": "ROOT"}
+    physical: Json = {"artifactLocation": artifact}
     if problem.region:
         physical["region"] = _region(problem.region)
     location: Json = {"physicalLocation": physical}
@@ -119,12 +124,6 @@ def _result(problem: Diagnostic) -> Json:
     if problem.fingerprint:
         result["partialFingerprints"] = {"atlas/v1": problem.fingerprint}
     return result
-
-
-def _artifact(path: str) -> Json:
-    """The URI of a file; bytes of its name that are not UTF-8 are kept."""
-    uri = quote(_NO_BYTE.sub("\ufffd", path), errors="surrogateescape")
-    return {"uri": f"file://{uri}"} if path.startswith("/") else {"uri": uri, "uriBaseId": "ROOT"}
 
 
 def _region(region: Region) -> Json:

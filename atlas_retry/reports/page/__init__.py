@@ -35,8 +35,7 @@ def report(subject: Subject) -> str:
         facts=[*_facts(subject)],
         head=f"{where.head[:12]}{dirty}" if where.head else None,
         **gates.VALUES,
-        **(_course(run) if run else {}),
-        **(attempts.values(run) if run else {}),
+        **({**_course(run), **attempts.values(run)} if run else {}),
     )
 
 

@@ -4,7 +4,7 @@ A patch has one block per file, with syntax highlighting.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from functools import cache
 from itertools import chain, takewhile
 
@@ -32,31 +32,26 @@ _NAME = regex(r'diff --git .*? "?b/(.*?)"?')
 
 def values(run: Outcome) -> dict[str, object]:
     """For the template `attempts.html`; the open attempt is the kept one, or else the last."""
-    known = _known(run)
+    known: dict[str, Diagnostic] = {}
+    """The latest diagnostic of the run for each fingerprint."""
+    after = (attempt.validation for attempt in run.attempts if attempt.validation)
+    for result in chain.from_iterable(one.results for one in (run.baseline, run.final, *after)):
+        known |= {diagnostic.fingerprint: diagnostic for diagnostic in result.diagnostics}
+
+    def known_problems(prints: Iterable[str]) -> list[Diagnostic]:
+        return [known.get(one) or Diagnostic(tool="", message=one) for one in dict.fromkeys(prints)]
+
     return {
         "coloured": coloured,
         "facts_of": facts_of,
         "files_of": files_of,
         "findings_of": lambda attempt: of_attempt(run, attempt),
-        "known_problems": lambda prints: _problems(prints, known),
+        "known_problems": known_problems,
         "line_kind": lambda line: LINE_KINDS.get(line[:1]),
         "max_prompt_chars": MAX_PROMPT_CHARS,
         "open_number": max((a.number for a in run.attempts if a.kept), default=len(run.attempts)),
         "unfolded_lines": UNFOLDED_LINES,
     }
-
-
-def _known(run: Outcome) -> dict[str, Diagnostic]:
-    """The latest diagnostic of the run for each fingerprint."""
-    known: dict[str, Diagnostic] = {}
-    after = (attempt.validation for attempt in run.attempts if attempt.validation)
-    for result in chain.from_iterable(one.results for one in (run.baseline, run.final, *after)):
-        known |= {diagnostic.fingerprint: diagnostic for diagnostic in result.diagnostics}
-    return known
-
-
-def _problems(prints: Iterable[str], known: Mapping[str, Diagnostic]) -> list[Diagnostic]:
-    return [known.get(one) or Diagnostic(tool="", message=one) for one in dict.fromkeys(prints)]
 
 
 def facts_of(attempt: Attempt) -> Iterator[str]:

@@ -18,7 +18,8 @@ def render(template: str, /, **values: object) -> str:
     environment = Environment(
         loader=PackageLoader(__package__),
         autoescape=True,
-        finalize=_printable,
+        # Output of tools holds what no page may hold; markup was made from what passed here.
+        finalize=lambda value: plain(value) if type(value) is str else value,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -33,8 +34,3 @@ def render(template: str, /, **values: object) -> str:
         **values,  # as globals: macros of other templates see them too
     }
     return environment.get_template(template).render()
-
-
-def _printable(value: object) -> object:
-    """Output of tools holds what no page may hold; markup was made from what passed here."""
-    return plain(value) if isinstance(value, str) and not isinstance(value, Markup) else value

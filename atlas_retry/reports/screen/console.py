@@ -66,23 +66,25 @@ class Printer(Struct, kw_only=True):
         """Nothing to restore."""
 
     def __call__(self, event: Event) -> None:
+        workspace = event.scope.workspace if self.named else None
+        where = f"[{printable(workspace)}] " if workspace else ""
         if self.verbosity >= 0:
-            self.write(_lines(event, self.verbosity, named=self.named))
+            lines = lines_of(event, verbosity=self.verbosity)
+            self.write((f"{where}{text}", style) for text, style in lines if text or not where)
         if self.verbosity == 0 and self.steady:
-            self.write(self._signs_of_life(event))
+            self.write((f"{where}{text}", "dim") for text in self._signs_of_life(event))
 
-    def _signs_of_life(self, event: Event) -> Iterator[Line]:
-        where = f"[{printable(event.scope.workspace or '')}] " if self.named else ""
+    def _signs_of_life(self, event: Event) -> Iterator[str]:
         match event:
             case GateStarted():
                 self._minutes[event.scope.workspace, event.gate] = 0
-                yield f"{where}  started   {printable(event.gate)}", "dim"
+                yield f"  started   {printable(event.gate)}"
             case GateProgress():
                 key, minutes = (event.scope.workspace, event.gate), int(event.elapsed_s // 60)
                 if minutes > self._minutes.get(key, 0):
                     self._minutes[key] = minutes
                     last = f": {printable(event.last_line)}" if event.last_line else ""
-                    yield f"{where}  running   {printable(event.gate)} ({minutes} min){last}", "dim"
+                    yield f"  running   {printable(event.gate)} ({minutes} min){last}"
             case _:
                 pass
 
@@ -235,16 +237,6 @@ class LiveScreen(Printer, kw_only=True):
     def _name(self, workspace: str, gate: str | None) -> str:
         name = "agent" if gate is None else gate
         return printable(f"[{workspace}] {name}" if self.named and workspace else name)
-
-
-def _lines(event: Event, verbosity: int, *, named: bool) -> Iterator[Line]:
-    """The lines of an event, with the name of its workspace if `named`."""
-    name = event.scope.workspace
-    for text, style in lines_of(event, verbosity=verbosity):
-        if not named or not name:
-            yield text, style
-        elif text:
-            yield f"[{printable(name)}] {text}", style
 
 
 def screen(

@@ -20,7 +20,7 @@ from atlas_retry.events import (
     ViolationsFound,
     WorkspaceFinished,
 )
-from atlas_retry.model import Answer, Attempt, Level, ReplyStatus
+from atlas_retry.model import Answer, Level, ReplyStatus
 from atlas_retry.reports.screen.gate_lines import gate_lines
 from atlas_retry.reports.screen.lines import MAX_MESSAGE_CHARS, Line, names_of, printable
 from atlas_retry.text.units import bounded, counted, first_few, seconds, usd
@@ -113,27 +113,22 @@ def _ended(event: AttemptFinished) -> str:
     attempt, validation = event.result, event.result.validation
     if validation is None or validation.success:
         return event.message
+    fixed, left, new = map(len, (attempt.fixed, attempt.remaining, attempt.introduced))
+    introduced = f", {new} of them new" if new else ""
+    counts = f"{counted(left + new, 'problem')}{introduced}, {fixed or 'none'} fixed"
+    if not fixed + left + new:
+        counts = "no problem could be read from the output"
     names = [result.name for result in validation.failures]
     fails = "fails" if len(names) == 1 else "fail"
     of = f" of {event.scope.max_attempts}" if event.scope.max_attempts else ""
-    what = f"{names_of(names)} still {fails} ({_counts(attempt)})"
-    return f"attempt {attempt.number}{of}: {what}"
-
-
-def _counts(attempt: Attempt) -> str:
-    fixed, left, new = map(len, (attempt.fixed, attempt.remaining, attempt.introduced))
-    if not fixed + left + new:
-        return "no problem could be read from the output"
-    introduced = f", {new} of them new" if new else ""
-    return f"{counted(left + new, 'problem')}{introduced}, {fixed or 'none'} fixed"
+    return f"attempt {attempt.number}{of}: {names_of(names)} still {fails} ({counts})"
 
 
 def _attempt(event: AttemptFinished) -> Iterator[Line]:
     attempt = event.result
-    passed = attempt.validation is not None and attempt.validation.success
     cost = "" if attempt.cost_usd is None else f", {usd(attempt.cost_usd)}"
     took = f"({seconds(attempt.duration_ms)}{cost})"
-    yield f"{_ended(event)} {took}", "good" if passed else "bad"
+    yield f"{_ended(event)} {took}", "good" if attempt.passed else "bad"
     if attempt.error:
         yield f"  the agent: {bounded(attempt.error, MAX_MESSAGE_CHARS)}", "warn"
     if attempt.denials:

@@ -115,35 +115,29 @@ def validation_summary(
 ) -> Iterator[Line]:
     """The last lines of `atlas validate`; `is_reviewed`: no change waits for a person."""
     yield "", ""
-    text, style = _verdict(validation)
-    if validation.success and not is_reviewed:
-        text, style = text.replace("clean", "not reviewed", 1), "warn"
-    yield text, style
-    if not validation.success:
-        yield from command_lines("next", next_command)
-
-
-def _that_count(validation: Validation) -> tuple[tuple[GateResult, ...], str]:
-    """The results to count, and the words for the rest: a change need not concern all gates."""
-    if not validation.is_limited:
-        return validation.results, ""
-    ran = tuple(r for r in validation.results if r.status is not Status.SKIPPED)
-    rest = len(validation.results) - len(ran)
-    return ran, f"; {counted(rest, 'gate')} did not run" if rest else ""
-
-
-def _verdict(validation: Validation) -> Line:
-    results, others = _that_count(validation)
-    counts = validation.counts
     if validation.success:
-        all_passed = all(result.success for result in results)
-        only_optional = "" if all_passed else "no required gate failed, "
-        fine = (Status.PASSED, Status.SKIPPED)
-        warned = [result.name for result in results if result.status not in fine]
-        look = f"; look at {names_of(warned)}" if warned else ""
-        took = seconds(validation.duration_ms)
-        return f"clean: {only_optional}{counts} ({took}){others}{look}", "good"
-    if not validation.failures:
-        return f"not checked: {validation.unchecked}", "bad"
-    word = "broken" if validation.broken else "failed"
-    return f"{word}: {names_of(r.name for r in validation.failures)} ({counts})", "bad"
+        head = ("clean", "good") if is_reviewed else ("not reviewed", "warn")
+        yield f"{head[0]}: {_passed(validation)}", head[1]
+        return
+    names = names_of(result.name for result in validation.failures)
+    if names:
+        word = "broken" if validation.broken else "failed"
+        yield f"{word}: {names} ({validation.counts})", "bad"
+    else:
+        yield f"not checked: {validation.unchecked}", "bad"
+    yield from command_lines("next", next_command)
+
+
+def _passed(validation: Validation) -> str:
+    """The counts of a success; if a change need not concern all gates, of those that ran."""
+    results = validation.results
+    if validation.is_limited:
+        results = tuple(result for result in results if result.status is not Status.SKIPPED)
+    rest = len(validation.results) - len(results)
+    others = f"; {counted(rest, 'gate')} did not run" if rest else ""
+    only_optional = "" if all(r.success for r in results) else "no required gate failed, "
+    fine = (Status.PASSED, Status.SKIPPED)
+    warned = [result.name for result in results if result.status not in fine]
+    look = f"; look at {names_of(warned)}" if warned else ""
+    took = seconds(validation.duration_ms)
+    return f"{only_optional}{validation.counts} ({took}){others}{look}"

@@ -42,7 +42,7 @@ def outcome_summary(
     yield headline(outcome), "good" if outcome.verdict.is_green else "bad"
     kept = [attempt for attempt in outcome.attempts if attempt.kept]
     for attempt in kept:
-        changes = _changes(outcome, attempt)
+        changes = _changes(_own(outcome, attempt))
         what = f"is in the workspace: {changes}" if changes else "left no change in the workspace"
         yield f"  attempt {attempt.number} {what}", ""
     if outcome.gates_changed:
@@ -64,7 +64,11 @@ def outcome_summary(
 
 def _passed_over(outcome: Outcome, kept: Sequence[Attempt]) -> Iterator[Line]:
     """The new files of a run, if a gate takes its files from git and so passed over them."""
-    gates = [result.name for result in outcome.final.results if _asks_git(result)]
+    gates = [
+        result.name
+        for result in outcome.final.results
+        if result.kind is Kind.PRE_COMMIT or "git ls-files" in result.command
+    ]
     own = _own(outcome, kept[-1]) if kept else []
     new = [change.path for change in own if change.status is ChangeStatus.ADDED]
     if gates and new:
@@ -75,19 +79,14 @@ def _passed_over(outcome: Outcome, kept: Sequence[Attempt]) -> Iterator[Line]:
         yield from command_lines("to check", f"git add -N {shlex.join(new)} && atlas validate")
 
 
-def _asks_git(result: GateResult) -> bool:
-    return result.kind is Kind.PRE_COMMIT or "git ls-files" in result.command
-
-
-def _changes(outcome: Outcome, attempt: Attempt) -> str:
-    """The agent's changes since the start of the run."""
-    own = _own(outcome, attempt)
+def _changes(own: Sequence[Change]) -> str:
     changes = "; ".join(printable(changed(change)) for change in own[:MAX_CHANGES])
     more = f"; and {len(own) - MAX_CHANGES} more" if len(own) > MAX_CHANGES else ""
     return changes + more
 
 
 def _own(outcome: Outcome, attempt: Attempt) -> list[Change]:
+    """The agent's changes since the start of the run."""
     return [change for change in attempt.since_start if change.path not in outcome.gates_changed]
 
 
@@ -122,16 +121,16 @@ def _course(outcome: Outcome, kept: Sequence[Attempt]) -> Iterator[Line]:
         yield f"  no attempt improved the result: the workspace was restored{but}", ""
 
 
+def _sign(result: GateResult | None) -> str:
+    return SIGNS[result.status] if result else "-"
+
+
 def _without_tests(outcome: Outcome) -> Iterator[Line]:
     """The attempts after which a gate ran no tests, which proves nothing and may hide a cheat."""
     for attempt in outcome.attempts:
         results = attempt.validation.results if attempt.validation else ()
         if names := [result.name for result in results if result.status is Status.VACUOUS]:
             yield f"  no tests ran after attempt {attempt.number}: {names_of(names)}", "warn"
-
-
-def _sign(result: GateResult | None) -> str:
-    return SIGNS[result.status] if result else "-"
 
 
 def answer_lines(outcome: Outcome) -> Iterator[Line]:
