@@ -12,7 +12,7 @@ from atlas_retry.agents import models
 from atlas_retry.agents.answers import gave_up, one_line
 from atlas_retry.agents.claude_code import binary, invocation
 from atlas_retry.agents.notes import MAX_CHARS, project_notes
-from atlas_retry.agents.unavailable import INSIDE_AGENT, Unavailable, agent_environment, nested
+from atlas_retry.agents.unavailable import INSIDE_AGENT, Unavailable, agent_environment
 from atlas_retry.model import AgentRequest, Session, Tokens
 from atlas_retry.settings import AgentSettings
 
@@ -217,13 +217,6 @@ def test_the_users_number_of_retries_is_kept(environ: dict[str, str], retries: s
 def test_variables_of_an_outer_git_or_agent_are_removed() -> None:
     env = agent_environment({"GIT_INDEX_FILE": "x", "GIT_DIR": "y", "CLAUDECODE": "1", "A": "b"})
     assert env == {"A": "b", INSIDE_AGENT: "1"}
-
-
-def test_an_agent_inside_an_agent_is_refused() -> None:
-    assert nested({}) is None
-    unavailable = nested(agent_environment({}))
-    assert unavailable
-    assert "validate" in str(unavailable.remedy)
 
 
 def program(path: Path, body: str) -> Path:

@@ -12,6 +12,7 @@ import msgspec
 import pytest
 
 from atlas_retry import agents
+from atlas_retry.agents.unavailable import NESTED, agent_environment
 from atlas_retry.errors import AgentError
 from atlas_retry.events import Emit, Event
 from atlas_retry.model import Agent, AgentReply, AgentRequest, ReplyStatus, Tokens
@@ -267,6 +268,4 @@ def test_an_unknown_agent_is_reported_by_name(backend: str, message: str) -> Non
     ],
 )
 def test_no_agent_is_started_inside_an_agent(settings: AgentSettings) -> None:
-    refusal = agents.check(settings, ENVIRON | {"ATLAS_INSIDE_AGENT": "1"})
-    assert refusal
-    assert "an agent of atlas started" in refusal.error
+    assert agents.check(settings, agent_environment(ENVIRON)) is NESTED

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Final, cast
 
 from atlas_retry.agents.presets import PRESETS
-from atlas_retry.agents.unavailable import Unavailable
+from atlas_retry.agents.unavailable import INSIDE_AGENT, NESTED, Unavailable
 from atlas_retry.errors import AgentError
 from atlas_retry.events import Emit
 from atlas_retry.model import Agent
@@ -60,6 +60,8 @@ def check(settings: AgentSettings, environ: Mapping[str, str]) -> Unavailable | 
 
     To be called before work that is useless without an agent.
     """
+    if environ.get(INSIDE_AGENT):
+        return NESTED
     if settings.backend in AGENTS:
         module = importlib.import_module(AGENTS[settings.backend].partition(":")[0])
         return cast("Check", module.check)(settings, environ)

@@ -65,6 +65,11 @@ def decoded(text: bytes | str, shape: type[_Shape]) -> _Shape | None:
         return None
 
 
+def whole_object(text: str) -> str:
+    """The text from the first brace to the last: an object with a banner or prose around it."""
+    return text[text.find("{") : text.rfind("}") + 1]
+
+
 def given_twice(text: bytes | str, *names: str) -> bool:
     """Whether an object of the JSON has one of these keys twice: which value counts is unknown."""
     document = text.decode("utf-8", "replace") if isinstance(text, bytes) else text
@@ -79,5 +84,5 @@ def given_twice(text: bytes | str, *names: str) -> bool:
         found.extend(name for name in names if keys.count(name) > 1)
 
     with suppress(ValueError, RecursionError):
-        json.loads(document[document.find("{") : document.rfind("}") + 1], object_pairs_hook=read)
+        json.loads(whole_object(document), object_pairs_hook=read)
     return bool(found)

@@ -8,7 +8,7 @@ from typing import Final
 from atlas_retry import process
 from atlas_retry.agents.answers import gave_up, last_lines
 from atlas_retry.agents.command_output import read
-from atlas_retry.agents.unavailable import Unavailable, agent_environment, nested
+from atlas_retry.agents.unavailable import Unavailable, agent_environment
 from atlas_retry.events import AgentActivity, Emit
 from atlas_retry.model import Agent, AgentReply, AgentRequest, ReplyStatus
 from atlas_retry.patterns import regex
@@ -95,9 +95,9 @@ def calling(
     return ask
 
 
-def check(settings: AgentSettings, environ: Mapping[str, str]) -> Unavailable | None:
+def check(settings: AgentSettings, _: Mapping[str, str]) -> Unavailable | None:
     """Why the command cannot be run, checked without running it."""
-    return nested(environ) or (None if settings.command else _NO_COMMAND)
+    return None if settings.command else _NO_COMMAND
 
 
 def _status(done: Completed) -> ReplyStatus:

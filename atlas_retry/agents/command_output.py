@@ -11,7 +11,7 @@ from typing import Final
 
 from msgspec import Struct, field
 
-from atlas_retry.agents.answers import decoded, given_twice
+from atlas_retry.agents.answers import decoded, given_twice, whole_object
 from atlas_retry.diagnostics.report_formats import value_at
 from atlas_retry.model import Tokens, total_tokens
 from atlas_retry.patterns import regex
@@ -42,7 +42,7 @@ def read(printed: str) -> TurnOutput:
     """Read the output of a CLI; if it is not JSON, all of it is the text."""
     texts = [line for line in printed.splitlines() if _object(line)]
     if not texts:  # one object over several lines
-        texts = [printed[printed.find("{") : printed.rfind("}") + 1]]
+        texts = [whole_object(printed)]
     objects = [one for text in texts if (one := _object(text))]
     words = [*filter(None, map(_words, objects))]
     counts = chain.from_iterable(map(_counts, objects))

@@ -4,6 +4,8 @@ Source: the aliases and prices that Claude Code 2.1.330 uses for its own budget;
 the table with the installed CLI.
 """
 
+from collections.abc import Iterable
+
 from msgspec import Struct
 
 from atlas_retry.model import Tokens
@@ -58,6 +60,12 @@ _BY_ID = {model.id: model for model in MODELS.values()}
 def api_model(name: str) -> str:
     """The model id in the Messages API; a name that is not an alias is returned unchanged."""
     return MODELS[name].id if name in MODELS else name
+
+
+def total_usd(name: str, requests: Iterable[Tokens]) -> float | None:
+    """List price of requests; None for an unknown model."""
+    costs = [cost_usd(name, tokens) or 0.0 for tokens in requests]
+    return None if cost_usd(name, Tokens()) is None else sum(costs)
 
 
 def cost_usd(name: str, tokens: Tokens) -> float | None:

@@ -9,7 +9,7 @@ from typing import Final
 from msgspec import Struct
 
 from atlas_retry.agents import command
-from atlas_retry.agents.unavailable import Unavailable, nested
+from atlas_retry.agents.unavailable import Unavailable
 from atlas_retry.events import Emit
 from atlas_retry.model import Agent, AgentReply, AgentRequest
 from atlas_retry.settings import AgentSettings
@@ -84,5 +84,5 @@ def check(settings: AgentSettings, environ: Mapping[str, str]) -> Unavailable | 
     """Why the CLI cannot be started, checked without starting it."""
     row = PRESETS[settings.backend]
     if shutil.which(row.program, path=environ.get("PATH", os.defpath)):
-        return nested(environ)
+        return None
     return Unavailable(error=f"{row.program} is not on PATH", remedy=row.install)

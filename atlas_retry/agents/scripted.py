@@ -25,7 +25,7 @@ import msgspec
 from msgspec.structs import replace
 
 from atlas_retry.agents.answers import given_twice
-from atlas_retry.agents.unavailable import Unavailable, nested
+from atlas_retry.agents.unavailable import Unavailable
 from atlas_retry.events import AgentActivity, Emit
 from atlas_retry.model import Agent, AgentReply, AgentRequest, ReplyStatus
 from atlas_retry.settings import AgentSettings
@@ -45,15 +45,12 @@ class ScriptError(Exception):
 
 def scripted(settings: AgentSettings, emit: Emit, environ: Mapping[str, str]) -> Agent:
     """An agent that replays the directory `agent.path`."""
-    return partial(_ask, settings.path, emit, user_environment(environ))
+    return partial(_ask, settings, emit, user_environment(environ))
 
 
-def check(settings: AgentSettings, environ: Mapping[str, str]) -> Unavailable | None:
+def check(settings: AgentSettings, _: Mapping[str, str]) -> Unavailable | None:
     """Why there is nothing to replay; None if there is."""
-    return nested(environ) or _why_unavailable(settings.path)
-
-
-def _why_unavailable(path: str | None) -> Unavailable | None:
+    path = settings.path
     if not path:
         return _NO_PATH
     if not _steps(Path(path)):
@@ -62,10 +59,13 @@ def _why_unavailable(path: str | None) -> Unavailable | None:
     return None
 
 
-def _ask(path: str | None, emit: Emit, env: Mapping[str, str], request: AgentRequest) -> AgentReply:
-    script = Path(path or "")
-    if unavailable := _why_unavailable(path):
+def _ask(
+    settings: AgentSettings, emit: Emit, env: Mapping[str, str], request: AgentRequest
+) -> AgentReply:
+    if unavailable := check(settings, env):
         return unavailable.reply
+    path = settings.path or ""
+    script = Path(path)
     steps = _steps(script)
     try:
         if request.schema is not None:

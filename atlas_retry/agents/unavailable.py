@@ -15,6 +15,8 @@ MODEL: Final = "choose a model that the account has: agent.models, or --model"
 NO_CONNECTION: Final = f"check the network, the proxy or ANTHROPIC_BASE_URL, {AGAIN}"
 OVERLOADED: Final = f"wait a few minutes (https://status.anthropic.com), {AGAIN}"
 PROXY: Final = "set the proxy's password in HTTPS_PROXY"
+BY_STATUS: Final[Mapping[int, str]] = {402: BILLING, 404: MODEL, 407: PROXY, 429: LIMIT}
+"""Remedies by the status of HTTP that mean the same for each client of the API."""
 
 
 class Unavailable(Struct, frozen=True, kw_only=True):
@@ -31,6 +33,10 @@ class Unavailable(Struct, frozen=True, kw_only=True):
 
 INSIDE_AGENT = "ATLAS_INSIDE_AGENT"
 """Variable for all processes of an agent, in which `atlas retry` refuses to start another one."""
+NESTED: Final = Unavailable(
+    error="an agent of atlas started this command; it may validate, but not retry",
+    remedy="atlas validate",
+)
 
 _OF_AN_OUTER_CALL = GIT_LOCAL | {"CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT"}
 """Variables of an editor or agent that runs atlas, which are not for its child sessions."""
@@ -49,13 +55,3 @@ def agent_environment(
     """
     kept = {name: value for name, value in environ.items() if name not in _OF_AN_OUTER_CALL}
     return {**(defaults or {}), **kept, **(forced or {}), INSIDE_AGENT: "1"}
-
-
-def nested(environ: Mapping[str, str]) -> Unavailable | None:
-    """Why no agent may be started from here; None if one may."""
-    if not environ.get(INSIDE_AGENT):
-        return None
-    return Unavailable(
-        error="an agent of atlas started this command; it may validate, but not retry",
-        remedy="atlas validate",
-    )

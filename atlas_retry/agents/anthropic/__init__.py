@@ -26,19 +26,10 @@ from atlas_retry.agents.anthropic.looks import (
     source_of,
     write_all,
 )
-from atlas_retry.agents.anthropic.talk import (
-    MAX_REQUESTS,
-    Fix,
-    Fixing,
-    Talk,
-)
-from atlas_retry.agents.anthropic.transport import (
-    Connection,
-    Patience,
-    has_key,
-)
+from atlas_retry.agents.anthropic.talk import MAX_REQUESTS, Fix, Fixing, Talk
+from atlas_retry.agents.anthropic.transport import Connection, Patience, has_key
 from atlas_retry.agents.notes import project_notes
-from atlas_retry.agents.unavailable import Unavailable, nested
+from atlas_retry.agents.unavailable import Unavailable
 from atlas_retry.errors import Interrupted
 from atlas_retry.events import AgentActivity, Emit, Notice
 from atlas_retry.model import Agent, AgentReply, AgentRequest, Level, ReplyStatus, Session, Tokens
@@ -60,7 +51,7 @@ def anthropic_api(
 
 def check(_: AgentSettings, environ: Mapping[str, str]) -> Unavailable | None:
     """Why the API cannot be used; None if it may work. Makes no request."""
-    return nested(environ) or (None if has_key(environ) else _NO_KEY)
+    return None if has_key(environ) else _NO_KEY
 
 
 class _ApiCaller(Struct, kw_only=True):
@@ -85,9 +76,10 @@ class _ApiCaller(Struct, kw_only=True):
             request=request,
             model=model,
         )
+        work = self._fixed if request.schema is None else self._judged
         with line:
             try:
-                reply = self._talked(line)
+                reply = work(line)
             except TurnEndedError as error:
                 reply = error.reply
             except Interrupted:
@@ -101,12 +93,10 @@ class _ApiCaller(Struct, kw_only=True):
             transport_retries=line.retries,
         )
 
-    def _talked(self, line: Connection) -> AgentReply:
+    def _judged(self, line: Connection) -> AgentReply:
+        """An opinion: nothing is written."""
         request = line.request
-        if request.schema is None:
-            return self._fixed(line)
-        # an opinion: nothing is written
-        talk = self._talk(line, wire.READ_ONLY, wire.opinion(request.schema))
+        talk = self._talk(line, wire.READ_ONLY, wire.opinion(request.schema or b"{}"))
         talk.say(request.prompt, stable_chars=request.stable_chars)
         answer = talk.answered(wire.OPINION).arguments.decode("utf-8", "replace")
         return AgentReply(status=ReplyStatus.DONE, structured=answer)

@@ -24,15 +24,12 @@ _SMALLER: Final = "make the prompt smaller with context.max_chars"
 _SPEND_LIMIT: Final = f"raise the spend limit of the workspace or organisation, {AGAIN}"
 
 _REMEDIES: Final[Mapping[int, str]] = {
+    **unavailable.BY_STATUS,
     400: f"check agent.models and agent.effort, see the error; {AGAIN}",
     401: KEY,
-    402: unavailable.BILLING,
     403: "check the permissions of the key: https://console.anthropic.com/settings/keys",
-    404: unavailable.MODEL,
-    407: unavailable.PROXY,
     413: _SMALLER,
     422: f"see the error of the API, {AGAIN}",
-    429: unavailable.LIMIT,
 }
 _BY_TEXT: Final = (
     ("credit balance", unavailable.BILLING),
@@ -54,6 +51,22 @@ class ApiFault(Unavailable, frozen=True, kw_only=True):
 
     is_transient: bool = False
     retry_after_s: float | None = None
+
+    @property
+    def is_long(self) -> bool:
+        """Whether the API asks for a longer wait than a run can make."""
+        return (self.retry_after_s or 0.0) > MAX_RETRY_AFTER_S
+
+    def given_up(self, tries: int) -> Unavailable:
+        """Why there is no answer after so many tries."""
+        if self.is_long:
+            wait_s = self.retry_after_s or 0.0
+            error = f"the API asks to wait {wait_s:.0f} s: {self.error}"
+            remedy = f"run the same command again in {wait_s / 60:.0f} minutes"
+            return Unavailable(error=error, remedy=remedy)
+        times = f"{tries} tries" if tries > 1 else "one try"
+        error = f"the API did not answer in {times}: {self.error}"
+        return Unavailable(error=error, remedy=self.remedy)
 
 
 class TurnEndedError(Exception):

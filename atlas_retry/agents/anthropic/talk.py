@@ -229,8 +229,7 @@ def answer_of(call: Call) -> FixAnswer:
 
 def _only(answer: FixAnswer, path: str) -> FixedFile:
     """The requested file: by its path, or as the only one."""
-    named = [file for file in answer.files if file.path == path]
-    files = named or list(answer.files)
+    files = [file for file in answer.files if file.path == path] or answer.files
     if len(files) != 1:
         raise CheckError("must be sent alone, exactly once")
     return files[0]

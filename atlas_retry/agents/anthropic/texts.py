@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from atlas_retry.agents.answers import decoded
+from atlas_retry.agents.answers import decoded, whole_object
 from atlas_retry.agents.anthropic.wire import FixAnswer, FixedFile
 from atlas_retry.patterns import regex
 
@@ -26,8 +26,8 @@ def written(text: str, file: FixedFile | None) -> bytes | None:
     `file` is the one that was asked for again: a block of code without a path is that one.
     """
     blocks = [*_BLOCK.finditer(text)]
-    bare = text[text.find("{") : text.rfind("}") + 1]
-    whole = next(filter(_is_answer, [block["code"] for block in blocks] or [bare]), None)
+    objects = [block["code"] for block in blocks] or [whole_object(text)]
+    whole = next(filter(_is_answer, objects), None)
     if whole:
         return whole.encode("utf-8", "replace")
     files = []
@@ -45,8 +45,7 @@ def written(text: str, file: FixedFile | None) -> bytes | None:
 
 
 def _is_answer(text: str) -> bool:
-    keys = (decoded(text, dict[str, object]) or {}).keys()
-    return keys >= {"success", "files"}
+    return (decoded(text, dict[str, object]) or {}).keys() >= {"success", "files"}
 
 
 def _path_in(info: str, before: str) -> str | None:

@@ -19,12 +19,7 @@ from atlas_retry import process
 from atlas_retry.agents import models
 from atlas_retry.agents.answers import decoded
 from atlas_retry.agents.anthropic import faults
-from atlas_retry.agents.anthropic.faults import (
-    MAX_RETRY_AFTER_S,
-    ApiFault,
-    TurnEndedError,
-    stopped,
-)
+from atlas_retry.agents.anthropic.faults import ApiFault, TurnEndedError, stopped
 from atlas_retry.agents.anthropic.wire import Block, Call, ModelTurn, Question
 from atlas_retry.errors import Interrupted
 from atlas_retry.events import Emit, TransportRetried
@@ -187,9 +182,7 @@ class Connection(Struct, kw_only=True):
     @property
     def cost_usd(self) -> float | None:
         """Cost of the attempt so far; None if the price is unknown."""
-        costs = [models.cost_usd(self.model, message.tokens) for message in self.messages]
-        known = [cost for cost in costs if cost is not None]
-        return sum(known) if len(known) == len(costs) else None
+        return models.total_usd(self.model, (message.tokens for message in self.messages))
 
     @property
     def tokens(self) -> Tokens:
@@ -216,12 +209,10 @@ class Connection(Struct, kw_only=True):
             reason = f"API error: {fault.error}"
             self.emit(TransportRetried(level=Level.WARNING, number=number, reason=reason))
             wait_s = self.patience.wait_s(number, fault)
-            if (fault.retry_after_s or 0.0) > MAX_RETRY_AFTER_S:
-                raise TurnEndedError(_come_back(fault).reply)
             left_s = self.patience.total_s - (time.monotonic() - started_s)
             left_s = min(left_s, self._left_s() or left_s)
-            if wait_s > left_s or number == self.patience.tries:
-                raise TurnEndedError(_exhausted(fault, number).reply)
+            if wait_s > left_s or number == self.patience.tries or fault.is_long:
+                raise TurnEndedError(fault.given_up(number).reply)
             self.retries += 1
             await asyncio.sleep(wait_s)
 
@@ -278,16 +269,3 @@ async def _unless_stopped(work: Coroutine[Any, Any, _T]) -> _T:
             raise Interrupted(signum)
         await asyncio.wait({task}, timeout=TICK_S)
     return task.result()
-
-
-def _exhausted(fault: ApiFault, tries: int) -> ApiFault:
-    times = f"{tries} tries" if tries > 1 else "one try"
-    return ApiFault(error=f"the API did not answer in {times}: {fault.error}", remedy=fault.remedy)
-
-
-def _come_back(fault: ApiFault) -> ApiFault:
-    wait_s = fault.retry_after_s or 0.0
-    return ApiFault(
-        error=f"the API asks to wait {wait_s:.0f} s: {fault.error}",
-        remedy=f"run the same command again in {wait_s / 60:.0f} minutes",
-    )

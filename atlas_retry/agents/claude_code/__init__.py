@@ -13,7 +13,7 @@ from atlas_retry.agents.claude_code import binary, invocation
 from atlas_retry.agents.claude_code.reply import SESSION_GONE, login_refused, reply_of
 from atlas_retry.agents.claude_code.stream import Transcript
 from atlas_retry.agents.notes import project_notes
-from atlas_retry.agents.unavailable import Unavailable, nested
+from atlas_retry.agents.unavailable import Unavailable
 from atlas_retry.errors import Interrupted
 from atlas_retry.events import Emit, Notice
 from atlas_retry.model import Agent, AgentReply, AgentRequest, Level, Session
@@ -35,9 +35,6 @@ def claude_code(settings: AgentSettings, emit: Emit, environ: Mapping[str, str])
 
 def check(settings: AgentSettings, environ: Mapping[str, str]) -> Unavailable | None:
     """Why the CLI cannot be used; None if it can. Takes 0.3 s and makes no request."""
-    refusal = nested(environ)
-    if refusal:
-        return refusal
     env = invocation.environment(environ)
     cli = binary.find(settings.path, environ, env)
     return cli if isinstance(cli, Unavailable) else binary.why_not_logged_in(cli, env)

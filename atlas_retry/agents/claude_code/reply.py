@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from atlas_retry.agents import unavailable
 from atlas_retry.agents.answers import gave_up, last_lines, one_line
 from atlas_retry.agents.claude_code.binary import LOG_IN
-from atlas_retry.agents.claude_code.stream import Line, Transcript, tokens_of
+from atlas_retry.agents.claude_code.stream import Line, Transcript
 from atlas_retry.model import AgentReply, AgentRequest, ReplyStatus, Session, total_tokens
 from atlas_retry.patterns import regex
 from atlas_retry.process import Completed, Ended
@@ -17,11 +17,9 @@ MAX_SUMMARY_CHARS: Final = 4000
 
 _LOG_IN: Final = f"{LOG_IN}; if you are logged in, check the clock"
 _REMEDY_BY_STATUS: Final = {
+    **unavailable.BY_STATUS,
     401: _LOG_IN,
     403: "check the account and its permissions: claude auth status",
-    404: unavailable.MODEL,
-    407: unavailable.PROXY,
-    429: unavailable.LIMIT,
 }
 _REMEDY_BY_FAULT: Final = {
     "authentication_failed": _LOG_IN,
@@ -100,7 +98,7 @@ def _with_figures(reply: AgentReply, request: AgentRequest, transcript: Transcri
         session_id=transcript.session_id,
         model=transcript.model,
         cost_usd=cost_usd,
-        tokens=total_tokens(map(tokens_of, usages)),
+        tokens=total_tokens(usage.tokens for usage in usages),
         transport_retries=transcript.retries,
         touched=tuple(transcript.touched),
     )

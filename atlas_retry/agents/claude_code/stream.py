@@ -41,6 +41,15 @@ class Usage(Struct):
     cache_read_input_tokens: int | None = 0
     cache_creation_input_tokens: int | None = 0
 
+    @property
+    def tokens(self) -> Tokens:
+        return Tokens(
+            input=self.input_tokens or 0,
+            output=self.output_tokens or 0,
+            cache_read=self.cache_read_input_tokens or 0,
+            cache_write=self.cache_creation_input_tokens or 0,
+        )
+
 
 class ContentBlock(Struct):
     type: str = ""
@@ -155,8 +164,7 @@ class Transcript(Struct):
         """List price of the requests so far; None if unknown."""
         if not self.model:
             return None
-        costs = [models.cost_usd(self.model, tokens_of(usage)) for usage in self.usage.values()]
-        return sum(cost for cost in costs if cost is not None) if None not in costs else None
+        return models.total_usd(self.model, (usage.tokens for usage in self.usage.values()))
 
     def activity(self, text: str) -> AgentActivity:
         """An activity with this text, the session and the cost so far."""
@@ -267,13 +275,3 @@ class Transcript(Struct):
             self._denied[denial.tool_use_id] = None
             call = f"{denial.tool_name}: {one_line(self._target(denial.tool_input))}"
             self._calls.setdefault(denial.tool_use_id, call)
-
-
-def tokens_of(usage: Usage) -> Tokens:
-    """Usage as Tokens."""
-    return Tokens(
-        input=usage.input_tokens or 0,
-        output=usage.output_tokens or 0,
-        cache_read=usage.cache_read_input_tokens or 0,
-        cache_write=usage.cache_creation_input_tokens or 0,
-    )

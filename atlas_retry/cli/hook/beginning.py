@@ -13,7 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from atlas_retry import config, state_dir
-from atlas_retry.agents.unavailable import nested
+from atlas_retry.agents.unavailable import INSIDE_AGENT
 from atlas_retry.cli import options
 from atlas_retry.cli.app import examples, hook_app
 from atlas_retry.cli.hook import memory
@@ -52,7 +52,7 @@ def start(document: bytes, environ: Mapping[str, str], host: Host = HOSTS["claud
     """Record the state at the start of the turn that this document of the agent describes."""
     with suppress(AtlasError, OSError, ValueError, msgspec.MsgspecError):
         turn = host.read(document)
-        if not nested(environ) and turn.source != _WITHIN_A_TURN:
+        if not environ.get(INSIDE_AGENT) and turn.source != _WITHIN_A_TURN:
             _begin(turn, environ)
 
 

@@ -18,7 +18,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from atlas_retry import config, process, state_dir
-from atlas_retry.agents.unavailable import nested
+from atlas_retry.agents.unavailable import INSIDE_AGENT
 from atlas_retry.cli import options
 from atlas_retry.cli.app import examples, hook_app
 from atlas_retry.cli.hook import memory
@@ -122,7 +122,7 @@ def stop(
     `timeout_s` is the agent's time limit for the hook. Errors are reported to the user and block
     nothing. Raises Interrupted.
     """
-    if nested(environ) or turn.is_cut_off:
+    if environ.get(INSIDE_AGENT) or turn.is_cut_off:
         return HookAnswer()  # a run of atlas watches this agent, or nobody reads the answer
     try:
         return _answer(turn, environ, host, max(timeout_s - MARGIN_S, timeout_s / 2))
