@@ -1,9 +1,7 @@
 """Run gates with some files changed, and restore everything afterwards."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
-
-from msgspec.structs import replace
 
 from atlas_retry.events import (
     Emit,
@@ -12,15 +10,13 @@ from atlas_retry.events import (
     Notice,
     ValidationFinished,
     ValidationStarted,
-    unseen,
 )
 from atlas_retry.gates.plan import Plan
 from atlas_retry.gates.validation import run_gates
 from atlas_retry.model import Contents, Gate, Level, Validation
-from atlas_retry.run.open import OpenWorkspace
+from atlas_retry.run.open import OpenWorkspace, beside
 from atlas_retry.run.triage import against_baseline
-from atlas_retry.workspace import installed
-from atlas_retry.workspace.isolation import isolated
+from atlas_retry.workspace.isolation.isolated import ASKED, Beside
 
 
 def run_aside(
@@ -35,43 +31,22 @@ def run_aside(
     def put_off(event: Event) -> None:
         (finished.append if isinstance(event, GateFinished) else emit)(event)
 
-    lines = [gate.run for gate in chosen]
-    beside = isolated.beside(opened.git, files, lines)
-    seen, reason = _run(opened, chosen, how, put_off, beside)
+    seen, reason = _run(opened, chosen, put_off, beside(opened, chosen, files, how))
     has_passed = how.previous is not None and how.previous.success
     if has_passed and not seen.success and not reason:
         # in an overlay no gate sees what another wrote, so only a red in place counts
-        in_place = isolated.beside(opened.git, files, lines, in_place=True)
-        return _run(opened, chosen, how, emit, in_place)[0]
+        in_place = beside(opened, chosen, files, how, in_place=True)
+        return _run(opened, chosen, emit, in_place)[0]
     for event in finished:
         emit(event)
     return seen
 
 
-def made_with(
-    opened: OpenWorkspace,
-    chosen: Sequence[Gate],
-    files: Contents,
-    paths: Collection[str],
-    how: Plan,
-) -> dict[str, str]:
-    """The digest of each of the paths after these gates, run with these files in place.
-
-    An absolute path is outside the workspace, and is written by such a run itself.
-    """
-    lines = [gate.run for gate in chosen]
-    with opened.tracker.elsewhere(), isolated.beside(opened.git, files, lines) as there:
-        run_gates(chosen, replace(how, wrap=there.wrap, locate=there.file), unseen)
-        seen = {path: path if path.startswith("/") else there.file(path) for path in paths}
-        return {p: installed.digest(opened.root, f"{at}") if at else "" for p, at in seen.items()}
-
-
 def _run(
     opened: OpenWorkspace,
     chosen: Sequence[Gate],
-    how: Plan,
     emit: Emit,
-    beside: AbstractContextManager[isolated.Beside],
+    changed: AbstractContextManager[tuple[Plan, Beside]],
 ) -> tuple[Validation, str]:
     """The validation, and why it ran in place, if it did."""
 
@@ -79,11 +54,10 @@ def _run(
         if not isinstance(event, ValidationStarted | ValidationFinished):
             emit(event)
 
-    with opened.tracker.elsewhere(), beside as there:
-        if there.reason not in ("", isolated.ASKED):
+    with changed as (how, there):
+        if there.reason not in ("", ASKED):
             emit(Notice(level=Level.NOTE, text=f"gates run in place: {there.reason}"))
-        wrapped = replace(how, wrap=there.wrap, locate=there.file)
-        seen = run_gates(chosen, wrapped, gates_only)
+        seen = run_gates(chosen, how, gates_only)
     if any(gate.accepts_baseline for gate in chosen):
         seen = against_baseline(opened, chosen, seen, how, gates_only)
     return seen, there.reason

@@ -24,14 +24,13 @@ from atlas_retry.model import AgentRequest, GateResult, Session, Tree, Validatio
 from atlas_retry.prompt import Brief, Traced, compose
 from atlas_retry.prompt.brief import Prompt
 from atlas_retry.reports.subject import Recorded
-from atlas_retry.run.open import OpenWorkspace, open_configured, plan, validation_logs
+from atlas_retry.run.open import OpenWorkspace, beside, open_configured, plan, validation_logs
 from atlas_retry.run.progress import Progress
 from atlas_retry.run.triage import aligned, completed
 from atlas_retry.settings import STRATEGY, Settings, Step, attempts_of_run, for_attempt
 from atlas_retry.text.globs import with_a_match
 from atlas_retry.text.redaction import clean, redact, secret_values
 from atlas_retry.workspace import changed
-from atlas_retry.workspace.isolation import isolated
 from atlas_retry.workspace.snapshot import trees
 
 TRACE = "trace of what failing tests execute"
@@ -118,15 +117,15 @@ def trace_again(
     """Run the failing tests of these results once more, traced; see `traced`."""
     if opened.settings.context.trace != "auto" or not opened.has_git:
         return []
-    gates = (gate for gate in opened.settings.gates if gate.name not in opened.learned.untraced)
-    requests = requests_of(failures, {gate.name: gate for gate in gates})
+    untraced = opened.learned.untraced
+    able = {gate.name: gate for gate in opened.settings.gates if gate.name not in untraced}
+    requests = requests_of(failures, able)
     if not requests:
         return []
     until_s = monotonic() + min(MAX_S, sum(request.timeout_s for request in requests))
-    beside = isolated.beside(opened.git, {}, [request.gate.run for request in requests])
+    gates = [request.gate for request in requests]
     seen: list[Seen] = []
-    with opened.tracker.elsewhere(), beside as there:
-        how = replace(plan(opened, scratch), wrap=there.wrap)
+    with beside(opened, gates, {}, plan(opened, scratch)) as (how, _):
         for request in requests:
             began_s = monotonic()
             own = _seen_in_time(request, until_s, how)

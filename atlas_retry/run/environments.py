@@ -11,14 +11,14 @@ from msgspec.structs import replace
 
 from atlas_retry.events import Emit, Notice, unseen
 from atlas_retry.gates.plan import Plan
+from atlas_retry.gates.validation import run_gates
 from atlas_retry.guard import judge
 from atlas_retry.guard.judge import seals
 from atlas_retry.guard.judgement import Judgement
 from atlas_retry.guard.places import is_code, suffix
 from atlas_retry.guard.settings import is_manifest
 from atlas_retry.model import Contents
-from atlas_retry.run.aside import made_with
-from atlas_retry.run.open import OpenWorkspace
+from atlas_retry.run.open import OpenWorkspace, beside
 from atlas_retry.text.units import first_few
 from atlas_retry.workspace.installed import Holding, copied_again, digest, note_written
 from atlas_retry.workspace.snapshot import trees
@@ -126,7 +126,10 @@ def _made(turn: GatedTurn, earlier: Contents, paths: frozenset[str]) -> dict[str
     outside = [path for path in paths if path.startswith("/")]
     seals.put_back(turn.taken, outside, opened.git.home / REMOVED / "environments")
     gates = [gate for gate in opened.settings.gates if gate.prompt is None]  # a review costs
-    return made_with(opened, gates, earlier, paths, turn.how)
+    with beside(opened, gates, earlier, turn.how) as (how, there):
+        run_gates(gates, how)
+        seen = {path: path if path.startswith("/") else there.file(path) for path in paths}
+        return {path: digest(opened.root, f"{at}") if at else "" for path, at in seen.items()}
 
 
 def _may_run(path: str) -> bool:

@@ -17,11 +17,10 @@ from atlas_retry.events import Emit, GateRanAgain
 from atlas_retry.gates.validation import run_gates
 from atlas_retry.guard.places import is_test
 from atlas_retry.model import Gate, GateResult, Introduced, Kind, Validation
-from atlas_retry.run.open import OpenWorkspace, plan
+from atlas_retry.run.open import OpenWorkspace, beside, plan
 from atlas_retry.source.hunks import File, FileHunk, hunks_of, shown, with_hunks
 from atlas_retry.workspace import changed
 from atlas_retry.workspace.git import user_environment
-from atlas_retry.workspace.isolation import isolated
 from atlas_retry.workspace.snapshot.trees import (
     SUBMODULE,
     contents,
@@ -78,7 +77,8 @@ def introduced(
             return None
         logs = state_dir.folder(scratch, f"change-{next(numbers)}")
         limited = replace(gate, timeout_s=min(gate.timeout_s, left_s))
-        seen = _run_with(opened, limited, change.contents(kept), logs)
+        with beside(opened, [limited], change.contents(kept), plan(opened, logs)) as (how, _):
+            (seen,) = run_gates([limited], replace(how, watched=None)).results
         return not seen.success and shares_problem(seen, result)
 
     try:
@@ -126,15 +126,6 @@ def _change(opened: OpenWorkspace) -> _Change | None:
     found = (hunks_of(path, before[path], after[path]) for path in ordered)
     hunks = tuple(chain.from_iterable(found))
     return _Change(before=before, after=after, hunks=hunks) if len(hunks) <= MAX_HUNKS else None
-
-
-def _run_with(
-    opened: OpenWorkspace, gate: Gate, files: Mapping[str, File], logs: Path
-) -> GateResult:
-    beside = isolated.beside(opened.git, files, [gate.run])
-    with opened.tracker.elsewhere(), beside as there:
-        how = replace(plan(opened, logs), wrap=there.wrap, locate=there.file)
-        return run_gates([gate], replace(how, watched=None)).results[0]
 
 
 def _first_failing(total: int, fails: Callable[[int], bool | None], began_s: float) -> int | None:

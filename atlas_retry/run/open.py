@@ -1,8 +1,8 @@
 """Open a workspace with its configuration, and plan how its gates run. Decides nothing."""
 
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +16,7 @@ from atlas_retry.errors import UsageError, WorkspaceError, near
 from atlas_retry.gates.files import FileScope
 from atlas_retry.gates.memory import Memory
 from atlas_retry.gates.plan import Learned, Plan, Watched
-from atlas_retry.model import Gate, OpenReview, Validation, WorkspaceFacts
+from atlas_retry.model import Contents, Gate, OpenReview, Validation, WorkspaceFacts
 from atlas_retry.settings import Settings, in_ci
 from atlas_retry.text.redaction import secret_values
 from atlas_retry.text.units import first_few
@@ -32,6 +32,7 @@ from atlas_retry.workspace.snapshot.look import Tracker
 
 if TYPE_CHECKING:
     from atlas_retry.history.reviews import Question
+    from atlas_retry.workspace.isolation.isolated import Beside
 
 
 KEPT_VALIDATION_LOGS = 10
@@ -170,6 +171,27 @@ def plan(opened: OpenWorkspace, logs: Path) -> Plan:
             uncommitted=lambda: opened.tracker.uncommitted().paths if opened.has_git else (),
         ),
     )
+
+
+@contextmanager
+def beside(
+    opened: OpenWorkspace,
+    gates: Iterable[Gate],
+    files: Contents,
+    how: Plan,
+    *,
+    in_place: bool = False,
+) -> Iterator[tuple[Plan, "Beside"]]:
+    """The plan by which gates run with these files in place, and what it runs them in.
+
+    All is restored when the context ends. Raises as `isolated.beside` does.
+    """
+    from atlas_retry.workspace.isolation import isolated
+
+    lines = [gate.run for gate in gates]
+    changed = isolated.beside(opened.git, files, lines, in_place=in_place)
+    with opened.tracker.elsewhere(), changed as there:
+        yield replace(how, wrap=there.wrap, locate=there.file), there
 
 
 def last_runs(opened: OpenWorkspace) -> dict[str, LastRun]:

@@ -18,14 +18,13 @@ from atlas_retry.gates.validation import run_gates
 from atlas_retry.guard.places import is_build_output, is_product, is_test
 from atlas_retry.model import Gate, GateResult, Kind, Status, Tree
 from atlas_retry.patterns import regex
-from atlas_retry.run.open import OpenWorkspace
+from atlas_retry.run.open import OpenWorkspace, beside
 from atlas_retry.source.faults import PLANTED, Fault, mutants, planted
 from atlas_retry.source.hunks import FileHunk
 from atlas_retry.source.origin import is_vendored
 from atlas_retry.workspace import place
 from atlas_retry.workspace.files import FILE
-from atlas_retry.workspace.isolation import isolated
-from atlas_retry.workspace.isolation.isolated import lock
+from atlas_retry.workspace.isolation.isolated import Beside, lock
 from atlas_retry.workspace.snapshot import trees
 
 MOST_FILES = 3
@@ -83,7 +82,7 @@ def prove(gates: Sequence[Gate], planting: Planting) -> tuple[ProvenGate, ...]:
     opened = planting.opened
     if not opened.has_git:
         raise UsageError("atlas prove needs git, to plant faults on a copy", remedy="git init")
-    with lock(opened.git), opened.tracker.elsewhere():
+    with lock(opened.git):
         base = _run(planting, gates)
         able = [gate for gate in gates if base[gate].status is Status.PASSED]
         files = _sources(trees.DirectoryTree(opened.root, opened.environ))
@@ -127,8 +126,7 @@ def unproven(
         functions=MAX_TOUCHED,
         ends_s=monotonic() + TOUCHED_S,
     )
-    with opened.tracker.elsewhere():
-        proofs = _proved_by_mutants(planting, tests, faults)
+    proofs = _proved_by_mutants(planting, tests, faults)
     return next((proof.unseen for proof in proofs.values()), ())
 
 
@@ -165,8 +163,8 @@ def _run(
     wrong = {one.path: (_mode(opened, one.path), one.content) for one in faults}
     ran = dict[Gate, GateResult]()
     for group in _groups(gates):
-        with isolated.beside(opened.git, wrong, [gate.run for gate in group]) as there:
-            aside = replace(planting.how, watched=None, wrap=there.wrap, learns=False)
+        with beside(opened, group, wrong, planting.how) as (how, there):
+            aside = replace(how, watched=None, learns=False)
             ran |= zip(group, run_gates(group, aside).results, strict=True)
             if is_writer(group[0]):
                 changed = tuple(path for path in wrong if _content(there, path) != wrong[path][1])
@@ -191,7 +189,7 @@ def _groups(gates: Iterable[Gate]) -> Iterator[list[Gate]]:
         yield readers
 
 
-def _content(there: isolated.Beside, path: str) -> bytes | None:
+def _content(there: Beside, path: str) -> bytes | None:
     file = there.file(path)
     return file.read_bytes() if file else None
 

@@ -11,15 +11,14 @@ from atlas_retry.diagnostics.counting import only_new
 from atlas_retry.diagnostics.tools import tool_of
 from atlas_retry.errors import ConfigError, UsageError
 from atlas_retry.events import Emit, Event, GateFinished, Notice
-from atlas_retry.gates.plan import Plan
+from atlas_retry.gates.plan import Learned, Plan
 from atlas_retry.gates.results import OutputContext, skipped, with_diagnostics
 from atlas_retry.gates.validation import run_gates
 from atlas_retry.model import Diagnostic, Gate, GateResult, Kind, Status, Validation
-from atlas_retry.run.open import OpenWorkspace
+from atlas_retry.run.open import OpenWorkspace, beside, plan
 from atlas_retry.settings import Settings
 from atlas_retry.text.redaction import redact
 from atlas_retry.workspace.git import commit_id, user_environment
-from atlas_retry.workspace.isolation import isolated
 from atlas_retry.workspace.snapshot import trees
 
 
@@ -93,20 +92,14 @@ def _at_base(
     if missing:
         base = trees.revision_tree(opened.root, revision, environ=opened.environ)
         now = trees.tree(opened.git, opened.tracker.snapshot().id)
-        lines = [gate.run for gate in missing]
-        beside = isolated.beside(opened.git, trees.as_in(base, now), lines)
-        with opened.tracker.elsewhere(), beside as there:
-            aside = Plan(
-                root=how.root,
-                logs=how.logs / "baseline",
-                environ=how.environ,
-                jobs=how.jobs,
-                parsers=how.parsers,
-                secrets=how.secrets,
-                wrap=there.wrap,
-                scope=how.scope,
-                locate=there.file,
-            )
+        at_base = replace(
+            plan(opened, how.logs / "baseline"),
+            jobs=how.jobs,
+            scope=how.scope,
+            watched=None,
+            learned=Learned(),
+        )
+        with beside(opened, missing, trees.as_in(base, now), at_base) as (aside, _):
             ran = run_gates(missing, aside).results
         known.update(zip(missing, ran, strict=True))
     return {gate: known[gate] for gate in gates}
