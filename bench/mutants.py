@@ -37,10 +37,10 @@ PARTS: dict[str, tuple[str, str]] = {
     "decision": ("run/decide.py run/cascade.py",
                  ("test_decision.py test_cascade.py test_counting.py test_cause.py "
                   "test_settling.py")),
-    "loop": ("run/loop.py run/effects.py",
+    "loop": ("run/loop.py run/effects/*.py",
              ("test_effects.py test_settling.py test_loop.py test_attribution.py "
               "test_review.py test_uncommitted.py test_triage.py test_counting.py")),
-    "settling": ("run/settle.py run/held.py",
+    "settling": ("run/settle.py run/confirm.py run/held.py",
                  "test_settling.py test_attribution.py test_held.py test_unseen.py"),
     "budget": ("run/budget.py", "test_budget.py test_decision.py test_many.py"),
     "prompt": ("prompt/*.py", "test_prompt*.py"),

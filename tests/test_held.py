@@ -9,7 +9,7 @@ from atlas_retry.guard.judgement import Judgement
 from atlas_retry.history import archive
 from atlas_retry.history.database import reading
 from atlas_retry.model import Held, Verdict, Violation
-from atlas_retry.run.settle import NEEDED
+from atlas_retry.run.confirm import NEEDED
 from tests.judged import Seen, acts, judged, prompt_of
 from tests.projects import CALC, FIXED, TEST, UNITTEST, WORSE, Project, atlas, git
 

@@ -21,10 +21,10 @@ from atlas_retry.model import (
     Verdict,
     Violation,
 )
+from atlas_retry.run.confirm import NEEDED, SETTINGS_NEEDED, UNSEEN
 from atlas_retry.run.held import account
 from atlas_retry.run.loop import retry
 from atlas_retry.run.progress import Progress
-from atlas_retry.run.settle import NEEDED, SETTINGS_NEEDED, UNSEEN
 from tests.projects import TEST, Project, git
 from tests.values import gate, result, validation
 from tests.worlds import Files, World, run, validated, words
