@@ -346,7 +346,7 @@ def test_changed_folder_permissions_are_reported_and_restored(
     (root / path).chmod(0o700)
     beside = seals.compared(taken)
     assert beside.modes == seen
-    seals.restore_modes(taken, beside.look)
+    seals.restore_modes(taken, beside)
     assert (root / path).stat().st_mode & 0o777 == (0o755 if seen else 0o700)
 
 
@@ -355,7 +355,7 @@ def test_permissions_of_a_new_folder_are_not_charged(root: Path, environ: Enviro
     (root / "new").mkdir(mode=0o700)
     beside = seals.compared(taken)
     assert beside.modes == ()
-    seals.restore_modes(taken, beside.look)
+    seals.restore_modes(taken, beside)
     assert (root / "new").stat().st_mode & 0o777 == 0o700
 
 

@@ -1,20 +1,18 @@
-"""Rules for deliberate changes outside the code: atlas's own files, git, tools, dependencies.
-
-Each rule is one function over the whole change; what it finds is refused unless its row differs.
-"""
+"""Rules for deliberate changes outside the code: atlas's own files, git, tools, dependencies."""
 
 import posixpath
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
+from itertools import filterfalse
 
 from msgspec import Struct
 
-from atlas_retry.guard.case import Ruling, Scene, answered
+from atlas_retry.guard.case import Case, Ruling, Scene, answered
 from atlas_retry.model import AnswerWord
 from atlas_retry.text.globs import Globs, globs
 from atlas_retry.workspace.files import differing
 
-Seen = tuple[str, str]
-"""A path and what was done to it."""
+Seen = tuple[str, str, str]
+"""A rule, a path and what was done to it."""
 
 
 class BesideRule(Struct, frozen=True, kw_only=True):
@@ -22,7 +20,6 @@ class BesideRule(Struct, frozen=True, kw_only=True):
 
     name: str
     reason: str
-    check: Callable[[Scene], Iterable[Seen]]
     can_be_allowed: bool = False
     answer: AnswerWord = AnswerWord.REFUSED
     only_in_runs: bool = False
@@ -48,85 +45,19 @@ INNOCENT_FACTS = frozenset({"index", "state:ORIG_HEAD", "state:FETCH_HEAD"})
 """Parts of git's state that staging and fetching change."""
 
 
-def _own_files(scene: Scene) -> Iterator[Seen]:
-    """Configuration and state of atlas itself."""
-    for delta in scene.deltas:
-        if OWN.match(delta.path) or delta.path in scene.case.sources:
-            yield delta.path, "belongs to atlas"
-
-
-def _git_state(scene: Scene) -> Iterator[Seen]:
-    """Commits, refs, index flags, hooks and configuration; staging is allowed."""
-    before, after = scene.case.git_before, scene.case.git_after
-    for key in sorted(differing(before, after)):
-        if key not in INNOCENT_FACTS:
-            flagged = key.partition("index-flags:")[2]
-            yield flagged or ".git", f"git's {key} is not as it was"
-    for delta in scene.deltas:
-        if "160000" in (delta.old_mode, delta.new_mode):
-            yield delta.path, "a submodule was added, moved or removed"
-
-
-def _outside(scene: Scene) -> Iterator[Seen]:
-    """Files outside the workspace, and links to them."""
-    for change in scene.case.outside:
-        if not _CACHES.match(change.path):
-            where = str(change)
-            yield where, f"is outside the workspace and was {_how(where, scene)}"
-    for delta in scene.deltas:
-        target = delta.new_text if delta.new_mode == "120000" else ""
-        inside = posixpath.normpath(posixpath.join(posixpath.dirname(delta.path), target))
-        if target and (target.startswith("/") or inside.startswith("../")):
-            yield delta.path, f"is now a link out of the workspace: {target}"
-
-
-def _installed(scene: Scene) -> Iterator[Seen]:
-    """Files of installed dependencies."""
-    for path in scene.case.installed:
-        yield path, f"is a file of a dependency and was {_how(path, scene)}"
-
-
-def _how(path: str, scene: Scene) -> str:
-    return "added" if path in scene.case.added else "changed"
-
-
-def _tools(scene: Scene) -> Iterator[Seen]:
-    """Executables of the gates."""
-    for tool in scene.case.tools:
-        yield tool.path or tool.name, f"`{tool.name}` now leads to {tool.path or 'nothing'}"
-
-
-def _each(field: str, detail: str) -> Callable[[Scene], Iterator[Seen]]:
-    """A rule that finds all paths in a field of the case."""
-    return lambda scene: ((path, detail) for path in getattr(scene.case, field))
-
-
-def _protected(scene: Scene) -> Iterator[Seen]:
-    """Paths that match the user's `guard.protect`."""
-    globs = Globs(scene.case.protect)
-    for delta in scene.deltas:
-        if scene.case.protect and globs.match(delta.path):
-            yield delta.path, "is protected by guard.protect"
-
-
 _LOST = {"separable": False, "restorable": False}
 RULES: tuple[BesideRule, ...] = tuple(
-    BesideRule(name=name, check=check, reason=reason, **flags)
-    for name, check, reason, flags in (
-        ("atlas-touched", _own_files, "it decides what has to pass", {"only_in_runs": True}),
-        ("protected-path", _protected, "the user asked for it to stay as it is", {}),
-        ("git-state", _git_state, "history and settings of git are the user's",
-         {"separable": False}),
-        ("nested-git", _each("nested", "belongs to a repository of its own and was changed"),
-         "no snapshot holds what it had", _LOST),
-        ("outside-workspace", _outside, "only the workspace may change",
+    BesideRule(name=name, reason=reason, **flags)
+    for name, reason, flags in (
+        ("atlas-touched", "it decides what has to pass", {"only_in_runs": True}),
+        ("protected-path", "the user asked for it to stay as it is", {}),
+        ("git-state", "history and settings of git are the user's", {"separable": False}),
+        ("nested-git", "no snapshot holds what it had", _LOST),
+        ("outside-workspace", "only the workspace may change", {"can_be_allowed": True, **_LOST}),
+        ("tool-replaced", "the gate would run something else", _LOST),
+        ("dependency-changed", "the gates would run with other code than others have",
          {"can_be_allowed": True, **_LOST}),
-        ("tool-replaced", _tools, "the gate would run something else", _LOST),
-        ("dependency-changed", _installed,
-         "the gates would run with other code than others have",
-         {"can_be_allowed": True, **_LOST}),
-        ("folder-mode", _each("modes", "its permissions were changed, and are given back"),
-         "git does not hold them: others have the ones that were there",
+        ("folder-mode", "git does not hold them: others have the ones that were there",
          {"answer": AnswerWord.NOTED}),
     )
 )  # fmt: skip
@@ -134,19 +65,63 @@ RULES: tuple[BesideRule, ...] = tuple(
 
 def rulings(scene: Scene) -> Iterator[Ruling]:
     """Forbidden changes outside the code, by rule."""
-    allowed = Globs(scene.case.allow)
-    for rule in RULES:
-        held = rule.only_in_runs and not scene.case.in_run
-        word = AnswerWord.HELD if held else rule.answer
-        for path, detail in rule.check(scene):
-            back = path in scene.case.restorable
-            if not (rule.can_be_allowed and allowed.match(path)):
-                yield Ruling(
-                    path=path,
-                    mechanism=f"beside: {rule.name}",
-                    answer=answered(
-                        word, rule=rule.name, path=path, detail=f"{detail} ({rule.reason})"
-                    ),
-                    separable=rule.separable or back,
-                    restorable=rule.restorable or back,
-                )
+    case, allowed = scene.case, Globs(scene.case.allow)
+    rules = {rule.name: rule for rule in RULES}
+    order = [*rules]
+    seen = (*_facts(case), *_files(scene))
+    for name, path, detail in sorted(seen, key=lambda one: order.index(one[0])):
+        rule, back = rules[name], path in case.restorable
+        if rule.can_be_allowed and allowed.match(path):
+            continue
+        word = AnswerWord.HELD if rule.only_in_runs and not case.in_run else rule.answer
+        yield Ruling(
+            path=path,
+            mechanism=f"beside: {name}",
+            answer=answered(word, rule=name, path=path, detail=f"{detail} ({rule.reason})"),
+            separable=rule.separable or back,
+            restorable=rule.restorable or back,
+        )
+
+
+def _facts(case: Case) -> Iterator[Seen]:
+    """Changes besides the files: in git's state, but for staging, and outside the workspace."""
+    for key in sorted(differing(case.git_before, case.git_after) - INNOCENT_FACTS):
+        flagged = key.partition("index-flags:")[2]
+        yield "git-state", flagged or ".git", f"git's {key} is not as it was"
+    for path in case.nested:
+        yield "nested-git", path, "belongs to a repository of its own and was changed"
+    for path in map(str, filterfalse(lambda change: _CACHES.match(change.path), case.outside)):
+        yield "outside-workspace", path, f"is outside the workspace and was {_how(path, case)}"
+    for tool in case.tools:
+        where = tool.path or "nothing"
+        yield "tool-replaced", tool.path or tool.name, f"`{tool.name}` now leads to {where}"
+    for path in case.installed:
+        yield "dependency-changed", path, f"is a file of a dependency and was {_how(path, case)}"
+    for path in case.modes:
+        yield "folder-mode", path, "its permissions were changed, and are given back"
+
+
+def _how(path: str, case: Case) -> str:
+    return "added" if path in case.added else "changed"
+
+
+def _files(scene: Scene) -> Iterator[Seen]:
+    """Changed files and links that are not the agent's to change."""
+    case, protected = scene.case, Globs(scene.case.protect)
+    for delta in scene.deltas:
+        path = delta.path
+        if OWN.match(path) or path in case.sources:
+            yield "atlas-touched", path, "belongs to atlas"
+        if case.protect and protected.match(path):
+            yield "protected-path", path, "is protected by guard.protect"
+        if "160000" in (delta.old_mode, delta.new_mode):
+            yield "git-state", path, "a submodule was added, moved or removed"
+        if delta.new_mode == "120000" and leads_out(path, delta.new_text):
+            detail = f"is now a link out of the workspace: {delta.new_text}"
+            yield "outside-workspace", path, detail
+
+
+def leads_out(path: str, target: str) -> bool:
+    """Whether a link at this path leads out of the workspace."""
+    inside = posixpath.normpath(posixpath.join(posixpath.dirname(path), target))
+    return bool(target) and (target.startswith("/") or inside.startswith("../"))

@@ -82,8 +82,6 @@ class Seal(Struct, frozen=True, kw_only=True):
     facts: GitFacts
     tools: Mapping[str, tuple[str, str]]
     """Path and digest of each executable of the gates outside."""
-    inside: Mapping[str, Stat | None]
-    """Stat data of those in the workspace that git does not see."""
     held: Path
     """Folder of the held content of what is installed."""
     watched: Mapping[str, str]
@@ -93,8 +91,9 @@ class Seal(Struct, frozen=True, kw_only=True):
     """Folders outside the workspace that programs import from."""
     links: tuple[str, ...]
     """The project's own links, except those in place of build output."""
-    packages: Mapping[str, Stat | None]
-    """Stat data, by absolute path, of each file in virtual environments outside the workspace."""
+    installed: Mapping[str, Stat | None]
+    """Stat data, by absolute path, of each file in virtual environments outside the workspace, and
+    of the gates' executables in it that git does not see."""
     outer: tuple[str, ...]
     """Folders of these virtual environments."""
     look: FolderStat
@@ -132,10 +131,11 @@ def seal(
     linked = tuple(sorted(_linked(root, look, outer).union(imported)))
     links = tuple(sorted(_own_links(scan)))
     shared = tuple(path for path in settings.sources if not Path(path).is_relative_to(root))
-    own = _inside(programs.values(), root, scan)
-    inside = {path: seen for path, seen in own if path not in look.aside}
-    installed = _packages(outer)
-    used = {**inside, **_stats(filter(None, (path for path, _ in tools.values())))}
+    files = (os.path.relpath(path, root) for path in filter(os.path.isfile, programs.values()))
+    unseen = [path for path in files if path[:2] != ".." and not scan.is_visible(path)]
+    inside = _stats((path for path in unseen if path not in look.aside), root)
+    installed = _packages(outer) | inside
+    used = inside | _stats(filter(None, (path for path, _ in tools.values())))
     no_caches = {path: look.aside[path] for path in filterfalse(_is_cache, look.aside)}
     hold(root, held, no_caches | installed | used, used)
     return Seal(
@@ -146,12 +146,11 @@ def seal(
         shared=shared,
         facts=git_facts(root, environ=environ),
         tools=tools,
-        inside=inside,
         held=held,
-        watched=_watched(root, environ, linked, links) | _digests(shared),
+        watched=_watched(root, environ, linked, links, shared),
         linked=linked,
         links=links,
-        packages=installed,
+        installed=installed,
         outer=outer,
         look=look,
         environments=frozenset(look.environments),
@@ -238,26 +237,43 @@ def compared(taken: Seal, scan: Scan | None = None) -> Moved:
     of_turns = (path for path in installed if taken.environments.isdisjoint(parents(path)))
     new = {path for path in of_turns if not scan.is_visible(path)}
     there, holding = installed_before(taken), Holding.opened(taken.root, taken.held)
-    old = _changed((path for path in installed if path not in new), taken, holding)
+    old = _changed(filterfalse(new.__contains__, installed), taken, holding)
     tools = tuple(_moved_tools(taken))
-    held = _held(old, tools, taken, holding)
-    watched = _watched(taken.root, taken.environ, taken.linked, taken.links)
-    watched |= _digests(taken.shared)
+    watched = _watched(taken.root, taken.environ, taken.linked, taken.links, taken.shared)
     beside = sorted(differing(taken.watched, watched))
-    moved = map(os.path.split, beside)
     return Moved(
-        outside=tuple(OutsideChange(place=place, path=name) for place, name in moved),
+        outside=tuple(OutsideChange(place=p, path=name) for p, name in map(os.path.split, beside)),
         tools=tools,
         installed=tuple(old),
         made=tuple(sorted(new)),
-        restorable=held | ({*old} - {*there}),
+        restorable=_restorable(old, tools, taken, holding),
         added=frozenset({*beside, *old}.difference(taken.watched, there)),
         unseen=(*caches, *sorted(new), *sorted(differing(was.ignored, look.ignored))),
         nested=tuple(path for path in was.nested if _has_moved(path, taken)),
         hiding=tuple(path for path in look.nested if path not in was.nested),
-        modes=tuple(path for path in look.modes if _has_other_mode(path, was, look)),
+        modes=tuple(path for path, m in look.modes.items() if was.modes.get(path, m) != m),
         look=look,
     )
+
+
+def _has_moved(path: str, taken: Seal) -> bool:
+    """Whether a repository inside has changed, ignoring what reading it changes."""
+    was, now = taken.nested[path], _facts(taken.root / path, taken.environ)
+    return not INNOCENT_FACTS.issuperset(differing(was, now))
+
+
+def _changed(inside: Iterable[str], taken: Seal, holding: Holding) -> list[str]:
+    """Installed files with other content, but for the project's own installation.
+
+    `inside` are those of the workspace whose stat data moved.
+    """
+    now = _packages(taken.outer)
+    now |= _stats(filterfalse(os.path.isabs, taken.installed), taken.root)
+    there = installed_before(taken)
+    moved = [*inside, *moved_files(taken.installed, now)]
+    moved = [path for path in moved if not holding.is_same(path, there.get(path))]
+    own = own_installation(taken.root, moved, holding)
+    return [path for path in moved if path not in own]
 
 
 def _moved_tools(taken: Seal) -> Iterator[Tool]:
@@ -267,42 +283,23 @@ def _moved_tools(taken: Seal) -> Iterator[Tool]:
             yield Tool(name=name, path=now[name][0] if name in now else "")
 
 
-def _has_moved(path: str, taken: Seal) -> bool:
-    """Whether a repository inside has changed, ignoring what reading it changes."""
-    was, now = taken.nested[path], _facts(taken.root / path, taken.environ)
-    return not INNOCENT_FACTS.issuperset(differing(was, now))
-
-
-def _held(
+def _restorable(
     paths: Iterable[str], tools: Iterable[Tool], taken: Seal, holding: Holding
 ) -> frozenset[str]:
-    """Those of the installed files and tools whose content was held."""
+    """Those of the installed files and tools that are new, or whose earlier content was held."""
     there = installed_before(taken)
-    held = {path for path in paths if holding.holds(path, there.get(path))}
+    back = {path for path in paths if path not in there or holding.holds(path, there[path])}
     for tool in tools:
         path, was = taken.tools[tool.name]
         is_there = tool.path == path != ""
         if is_there and holding.content(path) and was != digest(Path(path)):
-            held.add(path)
-    return frozenset(held)
+            back.add(path)
+    return frozenset(back)
 
 
 def installed_before(taken: Seal) -> dict[str, Stat | None]:
     """Stat data of what was installed, in the workspace and outside, by path."""
-    return {**taken.look.aside, **taken.packages, **taken.inside}
-
-
-def _changed(inside: Iterable[str], taken: Seal, holding: Holding) -> list[str]:
-    """Installed files with other content, but for the project's own installation.
-
-    `inside` are those of the workspace whose stat data moved.
-    """
-    moved = [*inside, *moved_files(taken.packages, _packages(taken.outer))]
-    moved += moved_files(taken.inside, _stats(taken.inside, taken.root))
-    there = installed_before(taken)
-    moved = [path for path in moved if not holding.is_same(path, there.get(path))]
-    own = own_installation(taken.root, moved, holding)
-    return [path for path in moved if path not in own]
+    return {**taken.look.aside, **taken.installed}
 
 
 def put_back(taken: Seal, paths: Collection[str], into: Path) -> tuple[str, ...]:
@@ -317,24 +314,12 @@ def put_back(taken: Seal, paths: Collection[str], into: Path) -> tuple[str, ...]
     return (*left, *filterfalse(holding.put_back, filter(there.__contains__, paths)))
 
 
-def _inside(programs: Iterable[str], root: Path, scan: Scan) -> Iterator[tuple[str, Stat | None]]:
-    """Programs in the workspace that git does not see, by path."""
-    for where in filter(os.path.isfile, programs):
-        inside = os.path.relpath(where, root)
-        if inside[:2] != ".." and not scan.is_visible(inside):
-            yield inside, _stats([inside], root)[inside]
-
-
 def _stats(paths: Iterable[str], root: Path = Path("/")) -> dict[str, Stat | None]:
     stats = dict[str, Stat | None]()
     for path in paths:
         with suppress(OSError):
             stats[path] = stat_of((root / path).lstat())
     return stats
-
-
-def _has_other_mode(path: str, was: FolderStat, now: FolderStat) -> bool:
-    return was.modes.get(path, now.modes[path]) != now.modes[path]
 
 
 def _packages(folders: Iterable[str]) -> dict[str, Stat | None]:
@@ -408,12 +393,11 @@ def outside_between(ws: Workspace, since_s: float, until_s: float) -> tuple[str,
     return tuple(filterfalse(Holding.opened(ws.root, ws.installed).is_as_held, wrote))
 
 
-def restore_modes(taken: Seal, now: FolderStat) -> None:
+def restore_modes(taken: Seal, moved: Moved) -> None:
     """Restore permissions of folders, which are not in snapshots."""
-    for path in now.modes:
-        if _has_other_mode(path, taken.look, now):
-            with suppress(OSError):
-                (taken.root / path).chmod(taken.look.modes[path])
+    for path in moved.modes:
+        with suppress(OSError):
+            (taken.root / path).chmod(taken.look.modes[path])
 
 
 def _tools(programs: Mapping[str, str], root: Path) -> dict[str, tuple[str, str]]:
@@ -430,16 +414,13 @@ def _watched(
     environ: Mapping[str, str],
     linked: Iterable[str],
     links: Iterable[str],
+    shared: Iterable[str],
 ) -> dict[str, str]:
     """Outside files that configure tools, are imported, or are linked from the project."""
     code = {path: status for path, status in stamps(linked).items() if is_code(path)}
     statuses = {path: str(status) for path, status in (code | behind(root, links)).items()}
-    outside = _settings_outside(root, environ)
-    return statuses | _digests(map(str, outside))
-
-
-def _digests(paths: Iterable[str]) -> dict[str, str]:
-    return {path: digest(Path(path)) for path in paths if os.path.lexists(path)}
+    paths = (*map(str, _settings_outside(root, environ)), *shared)
+    return statuses | {path: digest(Path(path)) for path in filter(os.path.lexists, paths)}
 
 
 def _settings_outside(root: Path, environ: Mapping[str, str]) -> Iterator[Path]:

@@ -81,7 +81,7 @@ class GuardEffects(Struct, frozen=True):
         if seals.clean(last.sealed, look=beside.look):
             opened.tracker.moved()
         if guard.mode == "block":
-            seals.restore_modes(last.sealed, beside.look)
+            seals.restore_modes(last.sealed, beside)
         last.installed = {p: installed.digest(opened.root, p) for p in judgement.reinstate}
         judgement = self._reinstated(judgement, last.sealed, beside, len(progress.attempts) + 1)
         unseen = (
