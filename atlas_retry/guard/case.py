@@ -24,6 +24,8 @@ from atlas_retry.model import (
 from atlas_retry.patterns import regex
 from atlas_retry.text.units import bounded
 
+_T = TypeVar("_T")
+
 
 class Ruling(Struct, frozen=True, kw_only=True):
     """The answer of one mechanism for one path, and what undoes or proves the change."""
@@ -153,6 +155,10 @@ class Delta(Struct, frozen=True, kw_only=True, eq=False, dict=True):
     def new_text(self) -> str:
         return (self.after or b"").decode("utf-8", "replace")
 
+    def both(self, read: Callable[[str, bytes], _T]) -> tuple[_T, _T]:
+        """What a function reads in the file before and after; one that does not exist is empty."""
+        return read(self.path, self.before or b""), read(self.path, self.after or b"")
+
     @cached_property
     def added_lines(self) -> tuple[tuple[int, str], ...]:
         """Number and text of the lines that are new or more frequent."""
@@ -167,9 +173,6 @@ def more_often(texts: Iterable[tuple[int, str]], known: Iterable[str]) -> Iterat
         left[text.strip()] -= 1
         if left[text.strip()] < 0:
             yield number, text
-
-
-_T = TypeVar("_T")
 
 
 def unpaired(

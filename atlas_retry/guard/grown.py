@@ -127,12 +127,13 @@ def growth(delta: Delta, reason: Answer, scene: Scene) -> Ruling | None:
         return _proved(delta, "grown", None) if of_tests and _may_be_added(delta, scene) else None
     if not delta.is_text or delta.old_mode != delta.new_mode:
         return None
-    if is_same(delta):
+    if _is_same(delta):
         return Ruling(path=delta.path, mechanism=_THE_SAME)
     if of_tests and (kept := _grown(delta, scene)):
         return kept
-    is_repair = confined(delta, _complained(delta.path, scene))
-    return _proved(delta, "grown: what a gate reported", delta.before) if is_repair else None
+    if confined(delta, _complained(delta.path, scene)):
+        return _proved(delta, "grown: what a gate reported", delta.before)
+    return None
 
 
 def _only_runs(delta: Delta, scene: Scene) -> bool:
@@ -151,7 +152,7 @@ def _proved(delta: Delta, mechanism: str, was: bytes | None) -> Ruling:
     return Ruling(path=delta.path, mechanism=mechanism, as_before=before, is_proved=True)
 
 
-def is_same(delta: Delta) -> bool:
+def _is_same(delta: Delta) -> bool:
     """Whether only the layout differs: tokens, or keys and values, are the same."""
     if tokens.same_tokens(delta.path, delta.before, delta.after):
         return True
@@ -183,7 +184,7 @@ def _grown(delta: Delta, scene: Scene) -> Ruling | None:
         rest = iter(delta.new_text.splitlines())
         is_kept = all(line in rest for line in delta.old_text.splitlines())
         return _proved(delta, "grown", delta.before) if is_kept else None
-    old, new = tokens.root(delta.path, delta.before), tokens.root(delta.path, delta.after)
+    old, new = delta.both(tokens.root)
     if old is None or new is None:
         return None
     file = SourceChange(delta=delta, led=renames(scene))
@@ -241,8 +242,7 @@ class SourceChange(Struct, kw_only=True, dict=True):
     @cached_property
     def imports_follow(self) -> bool:
         """Whether all imports are kept, and new ones bind new names."""
-        delta = self.delta
-        old, new = (imports(delta.path, source or b"") for source in (delta.before, delta.after))
+        old, new = self.delta.both(imports)
         # first those that only moved: another order is no rename
         renamed = unpaired(old, new, lambda was, now: was.names == now.names)
         lost, came = unpaired(*renamed, self._same_import)
@@ -326,7 +326,7 @@ class SourceChange(Struct, kw_only=True, dict=True):
     def _asserting(self) -> frozenset[str]:
         """Functions of the new file with assertions."""
         lines = self.delta.new_text.splitlines()
-        scopes = definitions(self.delta.path, self.delta.after or b"")
+        _, scopes = self.delta.both(definitions)
         texts = {one.name: "\n".join(lines[one.def_line - 1 : one.end_line]) for one in scopes}
         steps = {name: _BETWEEN_STEPS.split(text) for name, text in texts.items()}
         return frozenset(name for name in steps if any(map(_ASSERTION.match, steps[name])))
@@ -440,7 +440,7 @@ def _complained(path: str, scene: Scene) -> frozenset[int]:
 
 def confined(delta: Delta, wanted: frozenset[int]) -> bool:
     """Whether a change affects reported lines alone and keeps assertions, and literals in use."""
-    old, new = tokens.root(delta.path, delta.before), tokens.root(delta.path, delta.after)
+    old, new = delta.both(tokens.root)
     if not wanted or old is None or new is None:
         return False
     before, after = [*_statements(old)], [*_statements(new)]

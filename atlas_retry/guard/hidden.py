@@ -42,13 +42,7 @@ def hidden(delta: Delta, scene: Scene) -> Iterator[Seen]:
 
 def _typed_away(delta: Delta, scene: Scene) -> Iterator[Seen]:
     escapes = dict(lines(_ESCAPES, "the type checker is silenced, not satisfied")(delta, scene))
-    now, known = (
-        [
-            (node.end_point.row + 1, text_of(node.children[-1]))
-            for node in nodes_of_types(delta.path, source or b"", regex("^as_expression$"))
-        ]
-        for source in (delta.after, delta.before)
-    )
+    known, now = delta.both(_asserted)
     for line, asserted in more_often(now, (text for _, text in known)):
         if asserted != "const":
             shown = f"asserts a type that is not checked: `{asserted[:80]}`"
@@ -56,6 +50,12 @@ def _typed_away(delta: Delta, scene: Scene) -> Iterator[Seen]:
     yield from escapes.items()
     shown = "the type checker is shown other code than what runs"
     yield from ((line, shown) for line in newly(delta, _HIDDEN))
+
+
+def _asserted(path: str, source: bytes) -> list[tuple[int, str]]:
+    """Line and type of each assertion of a type."""
+    nodes = nodes_of_types(path, source, regex("^as_expression$"))
+    return [(node.end_point.row + 1, text_of(node.children[-1])) for node in nodes]
 
 
 def _the_same(delta: Delta, scene: Scene) -> Iterator[Seen]:

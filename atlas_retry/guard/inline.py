@@ -4,7 +4,6 @@ The earlier tests are put into the new source, so that the gates run them as bef
 """
 
 import re
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from atlas_retry.guard import places
@@ -37,13 +36,12 @@ def moved(delta: Delta, scene: Scene) -> Ruling | None:
     """The change of a source's own tests; None if they only grew or there are none."""
     if not delta.is_text or delta.before is None:
         return None
-    led = renames(scene)
     if delta.after is None:
         return _gone(delta, scene) if places.is_source(delta.path) else None
     if places.is_prose(delta.path) or places.suffix(delta.path) == ".py":
         seen = _examples(delta)
         return seen if seen and _are_run(delta.path, scene) else None
-    return _marked(delta, led) if places.is_source(delta.path) else None
+    return _marked(delta, renames(scene)) if places.is_source(delta.path) else None
 
 
 def _gone(delta: Delta, scene: Scene) -> Ruling | None:
@@ -56,34 +54,28 @@ def _gone(delta: Delta, scene: Scene) -> Ruling | None:
 
 def _marked(delta: Delta, led: Renames) -> Ruling | None:
     """The change of items marked as tests."""
-    after = delta.after or b""
-    old, new = _items(delta.path, delta.before or b""), _items(delta.path, after)
-    file = SourceChange(delta=delta, led=led)
-    if not unpaired(old, new, file.has_grown)[0]:
+    before, after = delta.before or b"", delta.after or b""
+    old, new = delta.both(_items)
+    lost, _ = unpaired(old, new, SourceChange(delta=delta, led=led).has_grown)
+    if not lost:
         return None
     line = new[0].start_point[0] + 1 if new else None
-    return _held(delta.path, _spliced(delta.before or b"", after, old, new), line)
+    return _held(delta.path, _spliced(before, after, old, new), line)
 
 
 def _items(path: str, source: bytes) -> "list[Node]":
     """The outermost test modules and functions with their attributes, in order."""
     tree = tokens.root(path, source)
-    if tree is None:
-        return []
-    if places.suffix(path) == ".rs":
-        return list(_rust_items(tree))
-    return [child for child in tree.named_children if _VITEST.match(text_of(child))]
+    children = tree.named_children if tree is not None else []
+    if places.suffix(path) != ".rs":
+        return [child for child in children if _VITEST.match(text_of(child))]
+    items = (child for child in children if child.type != "attribute_item")
+    return [item for item in items if not tokens.is_comment(item) and _is_marked(item)]
 
 
-def _rust_items(tree: "Node") -> "Iterator[Node]":
-    marked = False
-    for child in tree.named_children:
-        if child.type == "attribute_item":
-            marked = marked or bool(_RUST_TEST.match(text_of(child)))
-        elif not tokens.is_comment(child):
-            if marked:
-                yield child
-            marked = False
+def _is_marked(item: "Node") -> bool:
+    """Whether an attribute of an item of Rust says that it is a test."""
+    return any(_RUST_TEST.match(text_of(node)) for node in with_attributes(item)[:-1])
 
 
 def _spliced(before: bytes, after: bytes, old: "list[Node]", new: "list[Node]") -> bytes | None:

@@ -221,7 +221,7 @@ def _fresh(delta: Delta) -> tuple[Branch, ...]:
     added = (line for _, line in delta.added_lines)
     if places.is_code(delta.path) and not any(map(_MAYBE_LITERAL.search, added)):
         return ()
-    found, earlier = (_branches(delta.path, text or b"") for text in (delta.after, delta.before))
+    earlier, found = delta.both(_branches)
     known = set(chain.from_iterable(branch.asked for branch in earlier))
     rows = set(chain.from_iterable(map(_rows, earlier)))
     kept = Counter(one.together for one in found if not rows.isdisjoint(_rows(one)))

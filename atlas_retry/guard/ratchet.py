@@ -1,7 +1,6 @@
 """Suppressions of checkers, which may become fewer but not more."""
 
 import re
-from collections.abc import Iterator
 from functools import lru_cache
 from itertools import chain
 
@@ -129,10 +128,10 @@ def added(delta: Delta) -> tuple[Suppression, ...]:
     added_text = "\n".join(line for _, line in delta.added_lines)
     if not is_read or _silenced(added_text) is None:
         return ()
-    old, new = (_remarks(delta.path, source or b"") for source in (delta.before, delta.after))
+    old, new = delta.both(_remarks)
     gone, came = unpaired(old, new, lambda was, now: was[1] == now[1])
     broad = (one for one in gone if _NAMES_NO_RULE.search(one[1]))
-    left = unpaired(broad, came, lambda was, now: now[1].startswith(was[1]))[1]
+    _, left = unpaired(broad, came, lambda was, now: now[1].startswith(was[1]))
     silenced = ((_silenced(text), line, text) for line, text in left)
     return tuple(Suppression(kind=k, line=line, text=text) for k, line, text in silenced if k)
 
@@ -146,14 +145,13 @@ def _silenced(text: str) -> str | None:
     return next(kinds, None)
 
 
-def _remarks(path: str, source: bytes) -> Iterator[tuple[int, str]]:
+def _remarks(path: str, source: bytes) -> list[tuple[int, str]]:
     """Comments, attributes and annotations with their lines."""
     if tokens.root(path, source) is None:
         lines = source.decode("utf-8", "replace").splitlines()
-        yield from ((n, f"#{line.partition('#')[2]}".strip()) for n, line in enumerate(lines, 1))
-        return
-    for node in nodes_of_types(path, source, _REMARKS):
-        yield node.start_point[0] + 1, text_of(node).strip()
+        return [(n, f"#{line.partition('#')[2]}".strip()) for n, line in enumerate(lines, 1)]
+    nodes = nodes_of_types(path, source, _REMARKS)
+    return [(node.start_point[0] + 1, text_of(node).strip()) for node in nodes]
 
 
 _REMARKS = regex(

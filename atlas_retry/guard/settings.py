@@ -94,7 +94,7 @@ def decisive(delta: Delta) -> list[Key] | None:
     """The changed settings of a shared file that decide; None if it cannot be read."""
     name = places.name(delta.path)
     counts = BY_KEY.get(name) or (lambda key: bool(BY_LINE[name].search(key[0])))
-    old, new = _leaves(delta.path, delta.before), _leaves(delta.path, delta.after)
+    old, new = delta.both(_leaves)
     if old is None or new is None:
         return None
 
@@ -118,9 +118,9 @@ def _is_addition(key: Key) -> bool:
     return any(map(DEPENDS.search, key)) and key[-1] not in ("path", "git", "registry", "url")
 
 
-def _leaves(path: str, content: bytes | None) -> dict[Key, object] | None:
+def _leaves(path: str, content: bytes) -> dict[Key, object] | None:
     """Its settings by their key paths; its lines where no structure is read here."""
-    if not content or not content.strip():
+    if not content.strip():
         return {}
     if places.name(path) in BY_LINE:
         lines = content.decode("utf-8", "replace").splitlines()
@@ -181,7 +181,7 @@ def dependencies_changed(delta: Delta) -> bool:
     """Whether a manifest has other packages or versions; if unreadable, whether it grew."""
     if not is_manifest(delta.path):
         return False
-    old, new = _leaves(delta.path, delta.before), _leaves(delta.path, delta.after)
+    old, new = delta.both(_leaves)
     if places.name(delta.path) not in BY_KEY or old is None or new is None:
         return bool(delta.added_lines)
     return any(map(DEPENDS.search, chain.from_iterable(differing(old, new))))

@@ -162,28 +162,23 @@ def _knows_runners(*, already: bool) -> Callable[[Delta, Scene], Iterator[Seen]]
     return check
 
 
-def _looks_around(delta: Delta, scene: Scene) -> Iterator[Seen]:
-    """What asks where it runs, new test libraries, and paths that exist only on this machine."""
-    yield from lines(_LOOKS_AROUND, "asks where it runs")(delta, scene)
-    yield from _test_libraries(delta, scene)
-    here = rf"{re.escape(scene.case.root)}(?![\w.-])" if scene.case.root else "(?!)"
-    yield from lines({"": here}, "names the folder of this workspace")(delta, scene)
-
-
 _TEST_LIBRARY = regex(r"""(?x)
     ^(unittest|_?pytest|hypothesis|org\.(junit|mockito|testng)|vitest|@?jest|sinon|chai|mocha
       |node:test)\b
     """)
 
 
-def _test_libraries(delta: Delta, scene: Scene) -> Iterator[Seen]:
-    """Imports of test libraries, unless the file had some of it or the project is the library."""
-    old, new = (imports(delta.path, source or b"") for source in (delta.before, delta.after))
+def _looks_around(delta: Delta, scene: Scene) -> Iterator[Seen]:
+    """What asks where it runs, new test libraries, and paths that exist only on this machine."""
+    yield from lines(_LOOKS_AROUND, "asks where it runs")(delta, scene)
+    old, new = delta.both(imports)
     known = {one.module.partition(".")[0] for one in old}
     for one in filter(lambda one: _TEST_LIBRARY.match(one.module), new):
         package = one.module.partition(".")[0]
         if package not in known and not decides.is_own_package(package, scene):
             yield one.start_line, f"imports {one.module}"
+    here = rf"{re.escape(scene.case.root)}(?![\w.-])" if scene.case.root else "(?!)"
+    yield from lines({"": here}, "names the folder of this workspace")(delta, scene)
 
 
 def _patched(delta: Delta, scene: Scene) -> Iterator[Seen]:
@@ -204,8 +199,8 @@ def _run_ended(delta: Delta, scene: Scene) -> Iterator[Seen]:
 
 def _removed(delta: Delta, scene: Scene) -> Iterator[Seen]:
     """Public functions and classes that were removed without replacement."""
-    old = definitions(delta.path, delta.before or b"")
-    if len(definitions(delta.path, delta.after or b"")) >= len(old):
+    old, new = delta.both(definitions)
+    if len(new) >= len(old):
         return
     sources = (other for other in scene.deltas if places.is_source(other.path))
     now = chain.from_iterable(definitions(one.path, one.after or b"") for one in sources)
@@ -226,9 +221,9 @@ _GOES_ON = regex(r"\b(raise|throw|throws|rethrow|reject|panic|abort|fail|[\w.]*[
 _IDLE = regex(r"(?s)^[^:{]*([:{][^(]*)?$")  # calls nothing
 
 
-def _any_errors(path: str, source: bytes | None) -> list[tuple[int, str]]:
+def _any_errors(path: str, source: bytes) -> list[tuple[int, str]]:
     """Line and text of the handlers for any error that neither raise, exit nor report it."""
-    nodes = nodes_of_types(path, source or b"", _ANY_ERROR)
+    nodes = nodes_of_types(path, source, _ANY_ERROR)
     for_any = (node for node in nodes if _FOR_ANY.match(text_of(node)))
     silent = (node for node in for_any if not _is_heard_of(node, path))
     return [(node.start_point.row + 1, text_of(node)) for node in silent]
@@ -251,8 +246,8 @@ def _swallows(*, the_failure: bool) -> Callable[[Delta, Scene], Iterator[Seen]]:
     detail = "ignores the error that a gate reported" if the_failure else "ignores an error"
 
     def check(delta: Delta, scene: Scene) -> Iterator[Seen]:
-        known = [text for _, text in _any_errors(delta.path, delta.before)]
-        new = list(more_often(_any_errors(delta.path, delta.after), known))
+        old, now = delta.both(_any_errors)
+        new = list(more_often(now, (text for _, text in old)))
         reported = _failing_lines(delta, scene) if new else ()
         failed = _functions_at(reported, delta.path, delta.before)
         for line, text in new:
@@ -302,8 +297,8 @@ def _tests_read(delta: Delta, scene: Scene) -> Iterator[Seen]:
     for number, line in delta.added_lines:
         if not case.REMARK.match(line) or "go:embed" in line:
             paths = filter(places.is_test, _paths_in(line))
-            named = [path for path in paths if _is_news(path, delta, scene)]
-            yield from ((number, f"names {path}, by which it is judged") for path in named[:1])
+            if named := next((path for path in paths if _is_news(path, delta, scene)), None):
+                yield number, f"names {named}, by which it is judged"
 
 
 def _paths_in(line: str) -> list[str]:

@@ -44,7 +44,7 @@ def _only_adds(delta: Delta, reason: Answer, scene: Scene) -> bool:
         return True
     if reason.rule not in ("settings-changed", "pipeline-changed") or is_shared(delta.path):
         return False
-    old, new = (parse(delta.path, content or b"") for content in (delta.before, delta.after))
+    old, new = delta.both(parse)
     return isinstance(old, dict) and bool(old) and _grew(old, new, "")
 
 
@@ -96,7 +96,7 @@ _LESS = regex(r"(?i)ignore|exclude|omit|skip|disable|allow(ed)?$|^max")
 
 def _asks_more(delta: Delta) -> bool:
     """Whether each setting that changed asks checks for more; what is not known does not."""
-    old, new = (flat(parse(delta.path, content or b"")) for content in (delta.before, delta.after))
+    old, new = map(flat, delta.both(parse))
     keys = decisive(delta) if is_shared(delta.path) else differing(old, new)
     return bool(keys) and all(_is_stricter(key, old.get(key), new.get(key)) for key in keys or ())
 
