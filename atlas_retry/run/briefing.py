@@ -1,7 +1,7 @@
 """The brief that every prompt of a workspace is made from. Asks no agent."""
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
@@ -14,8 +14,7 @@ from atlas_retry.diagnostics.selecting import reproducing_each, started_runners
 from atlas_retry.errors import UsageError
 from atlas_retry.events import Emit, GateRanAgain, unseen
 from atlas_retry.gates.logs import shown_logs
-from atlas_retry.gates.plan import Plan
-from atlas_retry.gates.trace import MAX_S, Seen, TraceRequest, ranked, requests_of, seen_of
+from atlas_retry.gates.trace import MAX_S, Seen, ranked, requests_of, seen_of
 from atlas_retry.gates.validation import run_gates
 from atlas_retry.guard.judge import seals
 from atlas_retry.history.database import reading
@@ -128,18 +127,14 @@ def trace_again(
     with beside(opened, gates, {}, plan(opened, scratch)) as (how, _):
         for request in requests:
             began_s = monotonic()
-            own = _seen_in_time(request, until_s, how)
+            left_s = min(request.timeout_s, until_s - began_s)
+            own = seen_of(replace(request, timeout_s=left_s), how) if left_s > 0 else []
             took_ms = round((monotonic() - began_s) * 1000)
             emit(GateRanAgain(gate=request.gate.name, reason=TRACE, duration_ms=took_ms))
             seen += own
             if not own:
                 opened.learned.untraced.add(request.gate.name)
     return seen
-
-
-def _seen_in_time(request: TraceRequest, until_s: float, how: Plan) -> list[Seen]:
-    left_s = min(request.timeout_s, until_s - monotonic())
-    return seen_of(replace(request, timeout_s=left_s), how) if left_s > 0 else []
 
 
 def next_request(
@@ -151,13 +146,21 @@ def next_request(
     timeout_s, wall_s = settings.agent.timeout_s, settings.retry.budget.wall_s
     if wall_s is not None:
         timeout_s = min(timeout_s, max(wall_s - progress.elapsed_s, 0.0))
+    latest = progress.latest
+    reproducing = list[str | None]()  # what the prompt asks for: a failing test of each message
+    for result in latest.failures:
+        first = {d.message: d for d in reversed(result.diagnostics) if d.test_id}
+        reproducing += reproducing_each(result, first.values())
+    step, kinds = step_of(settings, number), {result.kind for result in latest.failures}
+    # the model for the kind of the failing gates, if they are of one kind
+    of_kind = step.models.get(min(kinds)) if len(kinds) == 1 else None
     return AgentRequest(
         prompt=prompt.text,
         stable_chars=prompt.stable_chars,
         workspace=str(opened.root),
         scratch=str(scratch),
         attempt=number,
-        model=_model(settings, progress, number),
+        model=of_kind or step.model or for_attempt(settings.agent.models, number),
         session=Session.RESUME if session_id else Session.NEW,
         session_id=session_id,
         session_cost_usd=session_cost_usd,
@@ -166,8 +169,8 @@ def next_request(
         idle_timeout_s=settings.agent.idle_timeout_s,
         commands=(
             *(gate.run for gate in settings.gates if gate.run),
-            *_reproducing(progress.latest),
-            *chain.from_iterable(map(started_runners, progress.latest.failures)),
+            *filter(None, reproducing),
+            *chain.from_iterable(map(started_runners, latest.failures)),
         ),
         protected=seals.protected(opened.root, settings),
         readable=(str(scratch / SHOWN),),
@@ -177,21 +180,6 @@ def next_request(
 def step_of(settings: Settings, number: int) -> Step:
     """The strategy step of the n-th attempt."""
     return for_attempt(settings.retry.strategy or STRATEGY, number) or Step()
-
-
-def _model(settings: Settings, progress: Progress, number: int) -> str | None:
-    """The model for the kind of the failing gates, if they are of one kind; else the attempt's."""
-    step = step_of(settings, number)
-    kinds = {result.kind for result in progress.latest.failures}
-    of_kind = step.models.get(min(kinds)) if len(kinds) == 1 else None
-    return of_kind or step.model or for_attempt(settings.agent.models, number)
-
-
-def _reproducing(validation: Validation) -> Iterator[str]:
-    """Commands that the prompt asks the agent to run: a failing test of each message."""
-    for result in validation.failures:
-        first = {d.message: d for d in reversed(result.diagnostics) if d.test_id}
-        yield from filter(None, reproducing_each(result, first.values()))
 
 
 def _conversation(settings: Settings, progress: Progress, number: int) -> tuple[str | None, float]:
@@ -219,47 +207,27 @@ def preview(
     With a recorded failure any folder works: its configuration is used if it has one. `overrides`
     are configuration keys, dotted, that flags set. Raises ConfigError, UsageError.
     """
-    validation, brief = (
-        _recorded(root, environ, overrides, recorded)
-        if recorded
-        else _current(open_configured(root, environ, overrides))
-    )
+    opened = None
+    if recorded is None:
+        opened = open_configured(root, environ, overrides)
+        root, settings, logs = opened.root, opened.settings, validation_logs(opened)
+        how = replace(plan(opened, logs), flake_reruns=settings.retry.flake_reruns)
+        validation = run_gates(settings.gates, how)
+    else:
+        settings = Settings(gates=recorded.gates)
+        if config.NAMED in overrides or config.is_configured(root, environ):
+            settings = config.load(root, environ=environ, overrides=overrides)
+        validation = completed(recorded.validation, root, settings, secret_values(environ))
+        with suppress(UsageError):  # a failure of another project is shown as recorded
+            validation = aligned(validation, settings.gates)
     if not validation.failures:
         return "no gate fails, so there is no prompt\n"
-    made = brief()
-    return compose(replace(made, budget_chars=max_chars or made.budget_chars)).text
-
-
-Previewed = tuple[Validation, Callable[[], Brief]]
-"""A validation, and a function that makes its brief, called only if something fails."""
-
-
-def _recorded(
-    root: Path, environ: Mapping[str, str], overrides: Mapping[str, object], recorded: Recorded
-) -> Previewed:
-    settings = (
-        config.load(root, environ=environ, overrides=overrides)
-        if config.NAMED in overrides or config.is_configured(root, environ)
-        else Settings(gates=recorded.gates)
-    )
-    hidden = secret_values(environ)
-    validation = completed(recorded.validation, root, settings, hidden)
-    with suppress(UsageError):  # a failure of another project is shown as recorded
-        validation = aligned(validation, settings.gates)
-    return validation, lambda: first_brief(root, settings, environ, validation)
-
-
-def _current(opened: OpenWorkspace) -> Previewed:
-    logs = validation_logs(opened)
-    how = replace(plan(opened, logs), flake_reruns=opened.settings.retry.flake_reruns)
-    validation = run_gates(opened.settings.gates, how)
-
-    def brief() -> Brief:
+    if opened is None:
+        brief = first_brief(root, settings, environ, validation)
+    else:
         brief = traced_brief(opened, validation, logs)
-        if not opened.has_git:
-            return brief
+    if opened and opened.has_git:
         with reading(opened.state) as journal:
             learnings = recalled(journal, str(opened.git.common_dir), validation)
-        return replace(brief, learnings=learnings)
-
-    return validation, brief
+        brief = replace(brief, learnings=learnings)
+    return compose(replace(brief, budget_chars=max_chars or brief.budget_chars)).text

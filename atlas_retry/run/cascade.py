@@ -23,23 +23,23 @@ def detect(outcomes: Sequence[Outcome], rule: CascadeSettings) -> Cascade:
     known = Cascade(failures_in_window=len(failed), threshold=rule.threshold)
     if not rule.enabled or len(failed) < rule.threshold:
         return known
+    steps = dict.fromkeys(outcome.final.failed_step or "workspace" for outcome in failed)
+    what = next(iter(steps)) if len(steps) == 1 else f"({', '.join(steps)})"
+    cause = f"Multiple {what} failures detected. Possible root cause: {_cause(failed)}"
     return replace(
         known,
         cascade_detected=True,
         action=rule.on_cascade,
-        diagnosis=_diagnosis(failed),
+        diagnosis=cause,
         recommendation="Review architecture or dependencies before continuing",
     )
 
 
-def _diagnosis(failed: Sequence[Outcome]) -> str:
-    steps = dict.fromkeys(outcome.final.failed_step or "workspace" for outcome in failed)
-    what = next(iter(steps)) if len(steps) == 1 else f"({', '.join(steps)})"
-    return f"Multiple {what} failures detected. Possible root cause: {_cause(failed)}"
-
-
 def _cause(failed: Sequence[Outcome]) -> str:
-    problems, names = [dict(_problems(outcome)) for outcome in failed], _names(failed)
+    problems = [dict(_problems(outcome)) for outcome in failed]
+    facts = [outcome.workspace for outcome in failed]
+    named = Counter(fact.name for fact in facts)
+    names = [fact.name if named[fact.name] == 1 else fact.root for fact in facts]
     counts = Counter(chain.from_iterable(problems))
     most = max(counts.values(), default=0)
     if most <= 1:
@@ -49,13 +49,6 @@ def _cause(failed: Sequence[Outcome]) -> str:
     sharing = [n for n, words_of in zip(names, problems, strict=True) if keys[0] in words_of]
     more = f" and {len(keys) - MAX_CAUSES} more" if len(keys) > MAX_CAUSES else ""
     return f"{'; '.join(words[key] for key in keys[:MAX_CAUSES])}{more} (in {', '.join(sharing)})"
-
-
-def _names(failed: Sequence[Outcome]) -> list[str]:
-    """The name of each workspace; its whole path if another has the same name."""
-    counts = Counter(outcome.workspace.name for outcome in failed)
-    facts = [outcome.workspace for outcome in failed]
-    return [fact.name if counts[fact.name] == 1 else fact.root for fact in facts]
 
 
 def _problems(outcome: Outcome) -> Iterator[tuple[str, str]]:

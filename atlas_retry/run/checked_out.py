@@ -29,8 +29,7 @@ def as_checked_out(ws: Workspace, was: Contents, now: Contents) -> Contents:
     """
     if not now:
         return {}
-    config = _core(ws)
-    files = dict(_unrecorded(ws, was, now, config))
+    files = dict(_unrecorded(ws, was, now))
     there = {path: file for path, file in now.items() if file}
     regular = {path: file[1] for path, file in there.items() if file[0] in _REGULAR}
     rest = {path: content for path, content in regular.items() if path not in files}
@@ -40,25 +39,18 @@ def as_checked_out(ws: Workspace, was: Contents, now: Contents) -> Contents:
     return files
 
 
-def _core(ws: Workspace) -> Mapping[str, str]:
-    """The settings of git's section `core`, in lower case, where the last value counts."""
-    return {
-        key.removeprefix("core."): values.rpartition("\n")[2].strip().lower()
-        for key, values in settings(ws.root, ws.environ).items()
-        if key.startswith("core.")
-    }
-
-
 def _unrecorded(
-    ws: Workspace, was: Contents, now: Contents, config: Mapping[str, str]
+    ws: Workspace, was: Contents, now: Contents
 ) -> Iterator[tuple[str, Content | None]]:
     flags = staged(ws.root, ws.environ).flags
-    has_modes = config.get("filemode", "true") not in _FALSE
+    values = settings(ws.root, ws.environ).get("core.filemode", "true")
+    has_modes = values.rpartition("\n")[2].strip().lower() not in _FALSE
     for path, file in now.items():
+        old = was[path]
         if not _HIDING.isdisjoint(flags.get(path, "").split(",")) or _is_never_added(path):
-            yield path, was[path]
+            yield path, old
         elif file and file[0] in _REGULAR and not has_modes:
-            mode = _recorded_mode(was[path])
+            mode = _recorded_mode(old)
             if mode != file[0]:
                 yield path, (mode, file[1])
 

@@ -39,39 +39,33 @@ def validate_as_committed(
     Raises WorkspaceError without a repository or a commit, Interrupted.
     """
     with as_committed(opened.git) as made:
-        emit(Notice(text=_left_out(made)))
+        left_out = ["what git ignores"]
+        if made.untracked:
+            names = first_few(made.untracked)
+            left_out.append(f"{counted(len(made.untracked), 'untracked file')} ({names})")
+        if made.unstaged:
+            left_out.append(f"unstaged changes ({first_few(made.unstaged)})")
+        text = f"on HEAD and the index, as a fresh clone; left out: {', '.join(left_out)}"
+        emit(Notice(text=text))
         environ = environment(opened.environ, opened.root, made.root)
         there = OpenWorkspace(
             root=made.root, settings=opened.settings, state=opened.state, environ=environ
         )
         planned = plan(there, how.logs)
         how = replace(how, root=made.root, environ=environ, watched=planned.watched)
-        setup = opened.settings.setup
-        if setup and not (ran := _set_up(setup, made.root, how, emit)).success:
-            return _not_set_up(ran, chosen)
+        if setup := opened.settings.setup:
+            gate = Gate(
+                name=SETUP, kind=Kind.CUSTOM, run=setup, timeout_s=SETUP_TIMEOUT_S, writes=True
+            )
+            alone = replace(how, check=False, flake_reruns=0, watched=None)
+            ran = run_gates([gate], alone, emit)
+            if not ran.success:
+                return _not_set_up(ran, chosen)
         validation = run_gates(chosen, how, emit)
     if not validation.success and not setup:
         text = "a fresh clone has nothing installed; a command that does it: validation.setup"
         emit(Notice(level=Level.WARNING, text=text))
     return validation
-
-
-def _left_out(made: "Checkout") -> str:
-    """What the worktree lacks, in one line."""
-    parts = ["what git ignores"]
-    if made.untracked:
-        names = first_few(made.untracked)
-        parts.append(f"{counted(len(made.untracked), 'untracked file')} ({names})")
-    if made.unstaged:
-        names = first_few(made.unstaged)
-        parts.append(f"unstaged changes ({names})")
-    return f"on HEAD and the index, as a fresh clone; left out: {', '.join(parts)}"
-
-
-def _set_up(line: str, root: Path, how: Plan, emit: Emit) -> Validation:
-    gate = Gate(name=SETUP, kind=Kind.CUSTOM, run=line, timeout_s=SETUP_TIMEOUT_S, writes=True)
-    alone = replace(how, check=False, flake_reruns=0, watched=None, root=root)
-    return run_gates([gate], alone, emit)
 
 
 def _not_set_up(ran: Validation, chosen: Sequence[Gate]) -> Validation:

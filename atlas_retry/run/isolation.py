@@ -101,12 +101,15 @@ def _accepted(
         names = first_few(sorted(conflicts))
         text = f"changed by someone else during the run; atlas keeps that change: {names}"
         emit(Notice(level=Level.WARNING, text=text))
+    between = outcome.baseline.completed_at, outcome.final.started_at
     if opened.tracker.snapshot().tree != wanted:
         theirs = trees.changes(opened.git, end, opened.tracker.snapshot().id)
         edited = first_few(sorted(change.path for change in theirs))
         how, why = "with", f"what others edited during the run: {edited}"
         cause = "because of"
-    elif outcome.verdict.is_green and (dropped := _dropped(layers, outcome)):
+    elif outcome.verdict.is_green and (
+        dropped := sorted({*layers.dropped(*map(seconds_of, between))})
+    ):
         how, why = (
             "without",
             f"what the run wrote outside the workspace: {first_few(dropped)}",
@@ -122,9 +125,3 @@ def _accepted(
         return replace(outcome, final=final)
     text = f"the gates fail {cause} {why}"
     return replace(outcome, final=final, verdict=Verdict.FAILED, final_error=text)
-
-
-def _dropped(layers: RunLayers, outcome: Outcome) -> list[str]:
-    """Files outside that were written between the first validation and the last one."""
-    since_s, until_s = map(seconds_of, (outcome.baseline.completed_at, outcome.final.started_at))
-    return sorted({*layers.dropped(since_s, until_s)})

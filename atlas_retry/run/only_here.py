@@ -1,7 +1,7 @@
 """What gates use that only this machine has: untracked and ignored files, other checkouts."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from itertools import chain, filterfalse
 from pathlib import Path
 
@@ -42,11 +42,14 @@ class OnlyHere(Struct, frozen=True, kw_only=True):
 
 def only_here(ws: Workspace, environ: Mapping[str, str]) -> OnlyHere:
     """What of a workspace a fresh clone would lack. Raises WorkspaceError."""
-    linked = (_checkouts(ws.root, one) for one in _environments(ws.root, environ))
+    active = Path(environ.get("VIRTUAL_ENV") or ws.root)
+    folders = dict.fromkeys((*sorted(ws.root.iterdir()), active))
+    environments = (folder for folder in folders if (folder / ENVIRONMENT_MARK).is_file())
+    linked = chain.from_iterable(led_to(ws.root, str(one)) for one in environments)
     return OnlyHere(
         untracked=tuple(untracked(ws.root, ws.environ)),
         needed=_needed(ws),
-        checkouts=tuple(dict.fromkeys(chain.from_iterable(linked))),
+        checkouts=tuple(dict.fromkeys(filter(_is_in_checkout, linked))),
     )
 
 
@@ -67,19 +70,6 @@ def _is_named(ws: Workspace, path: str) -> bool:
     found = ("grep", "--files-with-matches", "-I", "-z", *ask)
     naming = split(git(*found, cwd=ws.root, env=ws.environ, accept=(0, 1)))
     return any(not is_prose(one) and not Path(one).name.startswith(".git") for one in naming)
-
-
-def _environments(root: Path, environ: Mapping[str, str]) -> Iterator[Path]:
-    """Virtual environments at the top of the workspace, and the active one."""
-    active = Path(environ.get("VIRTUAL_ENV") or root)
-    for folder in dict.fromkeys((*sorted(root.iterdir()), active)):
-        if (folder / ENVIRONMENT_MARK).is_file():
-            yield folder
-
-
-def _checkouts(root: Path, environment: Path) -> Iterator[str]:
-    """Folders of other checkouts that an environment has editable installs of."""
-    yield from filter(_is_in_checkout, led_to(root, str(environment)))
 
 
 def _is_in_checkout(folder: str) -> bool:

@@ -301,7 +301,7 @@ def select(gates: Sequence[Gate], only: Sequence[str]) -> tuple[Gate, ...]:
     return tuple(replace(gate, required=True) for gate in chosen)
 
 
-def failing_gates(opened: OpenWorkspace, validation: Validation) -> tuple[Gate, ...]:
-    """The gates whose results are not a success."""
-    pairs = zip(opened.settings.gates, validation.results, strict=True)
+def failing_gates(gates: Iterable[Gate], validation: Validation) -> tuple[Gate, ...]:
+    """Those of the validation's gates whose results are not a success."""
+    pairs = zip(gates, validation.results, strict=True)
     return tuple(gate for gate, result in pairs if not result.success)

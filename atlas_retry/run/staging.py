@@ -6,7 +6,7 @@ A command such as pre-commit puts unstaged work back when it ends, but not if it
 import os
 import shlex
 import shutil
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from pathlib import Path
 
 from msgspec import Struct
@@ -74,8 +74,5 @@ def unstaged(ws: Workspace) -> Unstaged:
 
 def put_aside(ws: Workspace, before: Unstaged, now: Unstaged) -> frozenset[str]:
     """Files whose unstaged work is gone: as they are staged, or missing if they were untracked."""
-    return (before.edited - now.edited) | frozenset(_missing(ws, before.untracked))
-
-
-def _missing(ws: Workspace, paths: Iterable[str]) -> Iterable[str]:
-    return (path for path in paths if not os.path.lexists(ws.root / path))
+    missing = (path for path in before.untracked if not os.path.lexists(ws.root / path))
+    return (before.edited - now.edited).union(missing)

@@ -15,7 +15,7 @@ from atlas_retry.gates.plan import Learned, Plan
 from atlas_retry.gates.results import OutputContext, skipped, with_diagnostics
 from atlas_retry.gates.validation import run_gates
 from atlas_retry.model import Diagnostic, Gate, GateResult, Kind, Status, Validation
-from atlas_retry.run.open import OpenWorkspace, beside, plan
+from atlas_retry.run.open import OpenWorkspace, beside, failing_gates, plan
 from atlas_retry.settings import Settings
 from atlas_retry.text.redaction import redact
 from atlas_retry.workspace.git import commit_id, user_environment
@@ -57,31 +57,24 @@ def against_baseline(
     fails, the validation is unchanged. Raises UsageError for an unknown revision, Interrupted.
     """
     revision = opened.settings.triage_baseline
-    pairs = zip(ran, validation.results, strict=True)
-    failing = [gate for gate, result in pairs if not result.success]
+    failing = failing_gates(ran, validation)
     if revision is None or not failing:
         return validation
     before = _at_base(opened, revision, failing, how)
     known = Validation(results=tuple(before.values())).fingerprints
     marked = [_marked(result, known) for result in validation.results]
-    red = (result.diagnostics for result in marked if not result.success)
-    problems = list(chain.from_iterable(red))
-    there = sum(diagnostic.preexisting for diagnostic in problems)
-    if problems:
-        text = f"{there} of {len(problems)} problems also exist at {revision}, without the change"
+    red = chain.from_iterable(result.diagnostics for result in marked if not result.success)
+    there = [diagnostic.preexisting for diagnostic in red]
+    if there:
+        text = f"{sum(there)} of {len(there)} problems also exist at {revision}, without the change"
         emit(Notice(text=text))
-    results = [_accepted(gate, r, before) for gate, r in zip(ran, marked, strict=True)]
-    _emit_compared(failing, ran, results, emit)
+    late = [gate for gate in failing if gate.accepts_baseline]  # as `until_compared`
+    results = []
+    for gate, result in zip(ran, marked, strict=True):
+        results.append(_accepted(gate, result, before))
+        if gate in late:
+            emit(GateFinished(result=results[-1]))
     return replace(validation, results=tuple(results))
-
-
-def _emit_compared(
-    failing: Sequence[Gate], ran: Sequence[Gate], results: Sequence[GateResult], emit: Emit
-) -> None:
-    """Emit what `until_compared` held back."""
-    for gate, result in zip(ran, results, strict=True):
-        if gate in failing and gate.accepts_baseline:
-            emit(GateFinished(result=result))
 
 
 def _at_base(
@@ -139,12 +132,7 @@ def aligned(validation: Validation, gates: Sequence[Gate]) -> Validation:
     UsageError if no gate is in the record.
     """
     loose = [r for r in validation.failures if not any(_is_of(r, gate) for gate in gates)]
-    results = tuple(
-        _own(gate, validation.results)
-        or _share(gate, loose, gates)
-        or skipped(gate, "not in the report")
-        for gate in gates
-    )
+    results = tuple(_found(gate, validation, loose, gates) for gate in gates)
     if all(result.status is Status.SKIPPED for result in results):
         commands = ", ".join(gate.run for gate in gates)
         raise UsageError(
@@ -152,6 +140,17 @@ def aligned(validation: Validation, gates: Sequence[Gate]) -> Validation:
             remedy=f"the commands are: {commands}",
         )
     return replace(validation, results=results)
+
+
+def _found(
+    gate: Gate, validation: Validation, loose: Sequence[GateResult], gates: Sequence[Gate]
+) -> GateResult:
+    """The result of the gate, if it has several the first that failed; else its share of one."""
+    own = [result for result in validation.results if _is_of(result, gate)]
+    if own:
+        return _named(min(own, key=lambda result: result.success), gate)
+    shares = filter(None, (_share_of(gate, result, gates) for result in loose))
+    return next(shares, skipped(gate, "not in the report"))
 
 
 def _is_of(result: GateResult, gate: Gate) -> bool:
@@ -168,18 +167,6 @@ def _named(result: GateResult, gate: Gate) -> GateResult:
         required=gate.required,
         cost_usd=None,
     )
-
-
-def _own(gate: Gate, results: Sequence[GateResult]) -> GateResult | None:
-    """The result of the gate itself; if it has several, the first that failed."""
-    own = [result for result in results if _is_of(result, gate)]
-    return _named(min(own, key=lambda result: result.success), gate) if own else None
-
-
-def _share(gate: Gate, loose: Sequence[GateResult], gates: Sequence[Gate]) -> GateResult | None:
-    """The share of this gate in the first result that is of no gate."""
-    shares = (_share_of(gate, result, gates) for result in loose)
-    return next(filter(None, shares), None)
 
 
 def _share_of(gate: Gate, result: GateResult, gates: Sequence[Gate]) -> GateResult | None:

@@ -20,6 +20,7 @@ from atlas_retry.gates.plan import Plan
 from atlas_retry.gates.validation import run_gates
 from atlas_retry.model import Gate, GateResult, Status
 from atlas_retry.text.redaction import secret_values
+from atlas_retry.text.units import counted
 from atlas_retry.workspace import discovery
 from atlas_retry.workspace.isolation import isolated
 from atlas_retry.workspace.listing import ignored
@@ -164,7 +165,8 @@ def _judged(proposed: Proposed, trial: _Trial) -> TriedGate | None:
     if checks and trial.moved and proposed.slot is not Slot.HOOKS:
         if only_checks(proposed.run) != proposed.run:
             return None
-        why = f"it changes {_files(trial.moved)}, and has no check-only form"
+        files = counted(len(trial.moved), "file") if trial.moved[1:] else trial.moved[0]
+        why = f"it changes {files}, and has no check-only form"
         return TriedGate(choice=replace(proposed, obstacle=why), outcome="left out")
     if result.status is Status.TIMED_OUT:
         note = f"did not end within {LIMIT_S:.0f} s when it was tried"
@@ -173,7 +175,3 @@ def _judged(proposed: Proposed, trial: _Trial) -> TriedGate | None:
         return TriedGate(choice=proposed, outcome="passes")
     # a failing gate stays required: it is what the user wants to see green
     return TriedGate(choice=proposed, outcome="fails today")
-
-
-def _files(paths: tuple[str, ...]) -> str:
-    return paths[0] if len(paths) == 1 else f"{len(paths)} files"

@@ -6,7 +6,6 @@ Reads snapshots and the last commit; changes nothing.
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from itertools import chain
-from pathlib import Path
 
 from msgspec import Struct
 
@@ -40,21 +39,15 @@ def lost_work(
     before, after = (trees.tree(git, name) for name in (start, left))
     for tree in (before, after):
         tree.preload(paths)
-    committed = _committed(git.root, paths, environ)
+    committed = None
+    with suppress(UsageError, WorkspaceError):  # there may be no commit
+        committed = trees.revision_tree(git.root, "HEAD", paths, environ=environ)
+        committed.preload(paths)
     trio = _Trees(before=before, after=after, committed=committed)
     names = {one.path: one for one in lost(paths, trio)}
     files = {path: Lost(path=path, names=()) for path in _lost_files(paths, trio)}
     every = (files | names).items()
     return tuple(one for path, one in sorted(every) if path not in theirs)
-
-
-def _committed(root: Path, paths: Collection[str], environ: Mapping[str, str]) -> Tree | None:
-    """The tree of the last commit; None if there is none."""
-    with suppress(UsageError, WorkspaceError):
-        committed = trees.revision_tree(root, "HEAD", paths, environ=environ)
-        committed.preload(paths)
-        return committed
-    return None
 
 
 class _Trees(Struct, frozen=True, kw_only=True):
@@ -76,6 +69,12 @@ def lost(paths: Collection[str], trio: _Trees) -> Iterator[Lost]:
         gone = _without(old[path], {**new[path], **known})
         if names := _outermost(scope for scope in gone if scope.name not in come):
             yield Lost(path=path, names=names)
+
+
+def _outermost(scopes: Iterable[Scope]) -> tuple[str, ...]:
+    """Names without those inside another one: a class stands for its members."""
+    named = {scope.qualified_name: scope for scope in scopes}
+    return tuple(name for name, scope in named.items() if scope.owner not in named)
 
 
 def _lost_files(paths: Collection[str], trio: _Trees) -> Iterator[str]:
@@ -103,21 +102,12 @@ def _scopes(path: str, tree: Tree) -> dict[str, Scope]:
     content = tree.read(path)
     if content is None or len(content) > MAX_BYTES or not (tree.mode(path) or "").startswith("100"):
         return {}
-    return {
-        scope.qualified_name: scope
-        for scope in definitions(path, content)
-        if not _is_inner_variable(scope)
-    }
-
-
-def _is_inner_variable(scope: Scope) -> bool:
-    return scope.kind is ScopeKind.VARIABLE and scope.owner is not None
-
-
-def _outermost(scopes: Iterable[Scope]) -> tuple[str, ...]:
-    """Names without those inside another one: a class stands for its members."""
-    named = {scope.qualified_name: scope for scope in scopes}
-    return tuple(name for name, scope in named.items() if scope.owner not in named)
+    scopes = {}
+    for scope in definitions(path, content):
+        is_inner = scope.kind is ScopeKind.VARIABLE and scope.owner is not None
+        if not is_inner:
+            scopes[scope.qualified_name] = scope
+    return scopes
 
 
 def deleted_ignored(git: discovery.Workspace, start: str, left: str) -> tuple[str, ...]:

@@ -55,7 +55,8 @@ class GateEffects(Struct, frozen=True):
 
     def fix(self, failed: Validation) -> tuple[str, ...]:
         """Run the fixers of the required gates that failed; returns the changed paths."""
-        gates = [gate for gate in failing_gates(self.of.opened, failed) if gate.required]
+        red = failing_gates(self.of.opened.settings.gates, failed)
+        gates = [gate for gate in red if gate.required]
         return run_fixers(gates, plan(self.of.opened, self.of.logs("logs", 0)), self.of.emit)
 
     def alone(self, gate: Gate, previous: GateResult) -> GateResult:
