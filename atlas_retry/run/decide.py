@@ -78,16 +78,11 @@ def _explained(end: End, progress: Progress) -> End:
         return end
     green = next((a for a in reversed(progress.attempts) if held.needed_paths(a)), None)
     remedy = _pick(progress, green) if green else end.remedy
-    parts = (end.reason, held.account(progress.attempts), _not_permitted(progress.attempts))
-    return replace(end, reason="; ".join(filter(None, parts)), remedy=remedy)
-
-
-def _not_permitted(attempts: held.Attempts) -> str:
-    """The edits that agents were denied, and how to make them."""
-    denied = _denied(attempts)
+    denied = _denied(progress.attempts)
     by_hand = "" if all(map(_is_installed, denied)) else ": change it by hand"
-    names = first_few(denied)
-    return f"the agent is not permitted to edit {names}{by_hand}" if denied else ""
+    denial = f"the agent is not permitted to edit {first_few(denied)}{by_hand}" if denied else ""
+    parts = (end.reason, held.account(progress.attempts), denial)
+    return replace(end, reason="; ".join(filter(None, parts)), remedy=remedy)
 
 
 def permitting(end: End, attempts: held.Attempts, root: str) -> str | None:
@@ -278,7 +273,10 @@ def last_attempt(progress: Progress, limits: Limits) -> int | None:
 
 def _tries(progress: Progress, limits: Limits) -> Iterator[tuple[Gate, int, int]]:
     """Every gate that blocks, the attempts made while it failed, and its limit of attempts."""
-    before = tuple(_before_each(progress))
+    current, before = progress.settled, list[Validation]()
+    for attempt in progress.attempts:
+        before.append(current)
+        current = current if attempt.worse else attempt.validation or current
     results = zip(limits.gates, progress.base[0].results, strict=False)
     for position, (gate, result) in enumerate(results):
         if result.blocks:
@@ -286,13 +284,6 @@ def _tries(progress: Progress, limits: Limits) -> Iterator[tuple[Gate, int, int]
             flag, configured = limits.attempts_flag, limits.attempts_configured
             allowed = attempts_allowed(gate, flag=flag, configured=configured)
             yield gate, sum(result.blocks for result in earlier), allowed
-
-
-def _before_each(progress: Progress) -> Iterator[Validation]:
-    current = progress.settled
-    for attempt in progress.attempts:
-        yield current
-        current = current if attempt.worse else attempt.validation or current
 
 
 def _cost_spent(progress: Progress, limits: Limits) -> End | None:
@@ -417,22 +408,19 @@ def best(progress: Progress) -> Attempt | None:
     Order: most required gates passed, fewest problems remaining, fewest introduced, smallest
     change. A gate that could not count its problems ranks below any number of them.
     """
-    candidates = filter(_is_candidate, progress.attempts)
-    chosen = min(candidates, key=lambda attempt: _rank(attempt, progress.settled), default=None)
+    start = progress.settled
+
+    def rank(attempt: Attempt) -> tuple[Standing, int, int]:
+        validation = attempt.validation or start
+        introduced = compared(start, validation)[2]
+        size = sum((c.added or 0) + (c.removed or 0) for c in attempt.since_start)
+        return _standing(validation, start), len(introduced), size
+
+    left = [one for one in progress.attempts if one.validation and not one.rolled_back]
+    chosen = min((one for one in left if one.result), key=rank, default=None)
     if chosen is None or chosen.validation is None:
         return None
-    return chosen if is_worse(progress.settled, than=chosen.validation) else None
-
-
-def _is_candidate(attempt: Attempt) -> bool:
-    return bool(attempt.validation and attempt.result and not attempt.rolled_back)
-
-
-def _rank(attempt: Attempt, start: Validation) -> tuple[Standing, int, int]:
-    validation = attempt.validation or start
-    _, _, introduced = compared(start, validation)
-    size = sum((c.added or 0) + (c.removed or 0) for c in attempt.since_start)
-    return _standing(validation, start), len(introduced), size
+    return chosen if is_worse(start, than=chosen.validation) else None
 
 
 def is_worse(validation: Validation, *, than: Validation) -> bool:
@@ -440,10 +428,7 @@ def is_worse(validation: Validation, *, than: Validation) -> bool:
     return _standing(validation, than) > _standing(than, validation)
 
 
-def _is_red(result: GateResult) -> bool:
-    return result.blocks or (result.required and result.status is Status.SKIPPED)
-
-
 def _standing(validation: Validation, other: Validation) -> Standing:
-    red = list(filter(_is_red, validation.results))
-    return len(red), cut_short(validation, other), total(validation, other)
+    skipped = (one for one in validation.results if one.status is Status.SKIPPED)
+    red = len(validation.failures) + sum(one.required for one in skipped)
+    return red, cut_short(validation, other), total(validation, other)

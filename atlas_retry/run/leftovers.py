@@ -124,7 +124,11 @@ def _refuse_undecided(
         text = f"run {run.id}: the processes it left running are ended ({first_few(ended)})"
         emit(Notice(level=Level.WARNING, text=text))
     run_ended_s = rescue.end_of_run_s(run, run_folder(opened, run.id))
-    if outside := _outside(opened, _began_s(run, attempt), run_ended_s):
+    outside = [*seals.outside_between(opened.git, _began_s(run, attempt), run_ended_s)]
+    if opened.settings.guard.mode != "block":
+        # a turn can turn the guard off in the configuration of the user
+        outside = [path for path in outside if path in opened.settings.sources]
+    if outside:
         raise UsageError(
             f"run {run.id} was interrupted in this workspace, and during its turn files outside "
             f"that its gates use were changed: {first_few(outside)}",
@@ -132,26 +136,17 @@ def _refuse_undecided(
         )
     interrupted = f"run {run.id} was interrupted in this workspace, and its turn changed"
     undo = f"to restore what was there before it (later changes stay): atlas undo {run.id}"
-    if moved := _moved_git(opened, run.id, attempt):
-        text = f"{interrupted} git's own state: {first_few(moved)}"
+    if by_git := _moved_git(opened, run.id, attempt):
+        text = f"{interrupted} git's own state: {first_few(by_git)}"
         raise UsageError(text, remedy=undo)
     if paths := _undecided(opened, attempt, run_ended_s):
         text = f"{interrupted} files that decide: {first_few(paths)}"
-        if why := _why_not_resumed(opened, run, attempt, run_ended_s):
+        there = snapshots.snapshot(opened.git).id
+        moved = trees.changes(opened.git, attempt.snapshot, there)
+        if why := changed_by_others(opened.git, run, [c.path for c in moved], run_ended_s):
             raise UsageError(f"{text}; it cannot be resumed: {why}", remedy=undo)
         resume = f"to judge them and continue: atlas resume {quoted(opened.root)} --ai-fix"
         raise UsageError(text, remedy=f"{resume}\n{undo}")
-
-
-def _outside(opened: OpenWorkspace, began_s: float, run_ended_s: float) -> list[str]:
-    """Files outside that gates use, changed in the turn; if the guard only warns, those of atlas.
-
-    A turn can turn the guard off in the configuration of the user.
-    """
-    moved = seals.outside_between(opened.git, began_s, run_ended_s)
-    if opened.settings.guard.mode == "block":
-        return [*moved]
-    return [path for path in moved if path in opened.settings.sources]
 
 
 def _moved_git(opened: OpenWorkspace, run_id: str, attempt: values.OpenAttempt) -> list[str]:
@@ -162,14 +157,6 @@ def _moved_git(opened: OpenWorkspace, run_id: str, attempt: values.OpenAttempt) 
         opened.git, run_folder(opened, run_id) / "attempts" / f"{attempt.number}"
     )
     return [*map(gitmoves.plain, (*turn.moves.agents, *turn.moves.runs))] if turn else []
-
-
-def _why_not_resumed(
-    opened: OpenWorkspace, run: values.RunRow, attempt: values.OpenAttempt, run_ended_s: float
-) -> str:
-    there = snapshots.snapshot(opened.git).id
-    paths = [change.path for change in trees.changes(opened.git, attempt.snapshot, there)]
-    return changed_by_others(opened.git, run, paths, run_ended_s)
 
 
 def _undecided(

@@ -326,23 +326,10 @@ def _with_green(progress: Progress, do: Effects) -> tuple[Progress, Validation]:
     return _marked(progress, (last,) if last else ()), progress.latest
 
 
-def _better(progress: Progress, final: Validation) -> int | None:
-    chosen = best(progress)
-    if chosen is None or chosen.validation is None or not is_worse(final, than=chosen.validation):
-        return None
-    return chosen.number
-
-
 def _marked(progress: Progress, kept: tuple[Attempt, ...]) -> Progress:
     numbers = {attempt.number for attempt in kept if not attempt.rolled_back}
     marked = tuple(replace(a, kept=a.number in numbers) for a in progress.attempts)
     return replace(progress, attempts=marked)
-
-
-def _changed_by_gates(progress: Progress, do: Effects) -> tuple[str, ...]:
-    """Files that differ from the start of the run, but were not changed by an agent or a person."""
-    moved = _paths(progress.start, progress.current, do)
-    return tuple(sorted(moved - _by_agents(progress) - progress.theirs))
 
 
 def _by_agents(progress: Progress) -> frozenset[str]:
@@ -355,6 +342,8 @@ def _outcome(progress: Progress, end: End, final: Validation, do: Effects) -> Ou
     run, problems = do.run, first_problem(final)
     is_spent = end.verdict in (Verdict.FAILED, Verdict.EXHAUSTED, Verdict.STALLED)
     kept = next((a.result for a in reversed(progress.attempts) if a.kept), None)
+    chosen, moved = best(progress), _paths(progress.start, progress.current, do)
+    is_better = chosen and chosen.validation and is_worse(final, than=chosen.validation)
     return Outcome(
         run_id=run.run_id,
         verdict=end.verdict,
@@ -370,8 +359,8 @@ def _outcome(progress: Progress, end: End, final: Validation, do: Effects) -> Ou
         escalation_required=bool(progress.attempts) and not end.verdict.is_green,
         start_snapshot=progress.start,
         lost=do.tree.lost(progress.start, kept, progress.theirs) if kept else (),
-        better=_better(progress, final),
-        gates_changed=_changed_by_gates(progress, do),
+        better=chosen.number if chosen and is_better else None,
+        gates_changed=tuple(sorted(moved - _by_agents(progress) - progress.theirs)),
         open_reviews=do.open_reviews(progress),
     )
 

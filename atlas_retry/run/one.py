@@ -205,15 +205,20 @@ def run_in_tree(
         emit = following(fan_out((journal, emit)), EventScope(run=run_id))
         ledger.warn(before, emit)
         if asked.order.ai_fix and opened.settings.guard.mode != "block":
-            emit(_unguarded(opened.settings.guard.mode))
+            mode = opened.settings.guard.mode
+            text = f"guard.mode is {mode}: no change of the agent is reverted (atlas config show)"
+            emit(Notice(level=Level.WARNING, text=text))
         do = _effects(opened, asked, journal, emit, start)
         do.of.budget, do.of.channel = budget, channel
         paying = " --ai-fix" if asked.order.ai_fix else ""
         try:
             outcome = retry(do)
         except Interrupted as interrupted:
+            text = "interrupted; no attempt was running, so nothing is reverted"
+            if interrupted.reverted is not None:
+                text = f"interrupted: the changes of attempt {interrupted.reverted} are reverted"
             lines = (
-                _interruption(interrupted.reverted),
+                text,
                 *labelled("to continue", f"atlas resume {quoted(opened.root)}{paying}"),
                 *rescue.how_to_undo(opened.git, run_id, "to restore what was there before the run"),
             )
@@ -224,17 +229,6 @@ def run_in_tree(
         if channel is None:
             on_failure.tell(opened.settings.retry.on_failure, outcome, opened.environ, emit)
         return outcome
-
-
-def _unguarded(mode: str) -> Notice:
-    text = f"guard.mode is {mode}: no change of the agent is reverted (atlas config show)"
-    return Notice(level=Level.WARNING, text=text)
-
-
-def _interruption(reverted: int | None) -> str:
-    if reverted is None:
-        return "interrupted; no attempt was running, so nothing is reverted"
-    return f"interrupted: the changes of attempt {reverted} are reverted"
 
 
 def budget_of(

@@ -84,8 +84,12 @@ class AgentEffects(Struct, frozen=True):
             self.of.warn(text)
         GitEffects(of=self.of).undo_git(request.attempt)
         self.of.budget.settle(str(opened.root), reply.cost_usd or 0.0)
-        touched = tuple(_behind_links(opened.root, path) for path in reply.touched)
-        return replace(reply, touched=touched)
+        touched, root = [], opened.root.resolve()
+        for path in reply.touched:
+            there = (root / path).resolve()  # an agent may name a file behind a link
+            is_inside = there.is_relative_to(root)
+            touched.append(there.relative_to(root).as_posix() if is_inside else path)
+        return replace(reply, touched=tuple(touched))
 
     def _find_introduced(self, failed: Validation, scratch: Path) -> None:
         from atlas_retry.run.introducing import introduced
@@ -105,10 +109,3 @@ class AgentEffects(Struct, frozen=True):
             yield
         finally:
             late.cancel()
-
-
-def _behind_links(root: Path, path: str) -> str:
-    """The path that an agent named, with links resolved."""
-    there = (root / path).resolve()
-    inside = there.is_relative_to(root.resolve())
-    return there.relative_to(root.resolve()).as_posix() if inside else path
