@@ -98,10 +98,12 @@ def _files(taken: Seal, moved: Moved) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 def _states(paths: Collection[str]) -> dict[str, str]:
     """Stat data by path, which differ once it is written; for a link, also of its target."""
-    return {path: " ".join(_stats(Path(path))) for path in paths}
-
-
-def _stats(path: Path) -> Iterator[str]:
-    for follow in (False, True):
-        with suppress(OSError):
-            yield ",".join(map(str, stat_of(os.stat(path, follow_symlinks=follow))))  # noqa: PTH116
+    states = {}
+    for path in paths:
+        stats = []
+        for follow in (False, True):
+            with suppress(OSError):
+                seen = os.stat(path, follow_symlinks=follow)  # noqa: PTH116
+                stats.append(",".join(map(str, stat_of(seen))))
+        states[path] = " ".join(stats)
+    return states

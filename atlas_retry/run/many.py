@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import groupby
 from pathlib import Path
@@ -51,11 +52,13 @@ def run(
         outcome = run_one(opened, asked, emit)
         note(home, folders)
         return BatchResult(finished=(Finished(opened=opened, outcome=outcome),))
-    settings = _settings(folders[0], asked, environ)
+    settings = BatchSettings()
+    with suppress(ConfigError):  # the run of the first workspace reports it
+        settings = config.load(folders[0], environ=environ, overrides=asked.order.overrides).batch
     jobs = min(jobs or settings.jobs, len(folders))
     budget = budget_of(home, asked.order.batch, runs=len(folders), jobs=jobs)
     batch = asked.order.batch or state_dir.new_run_id()
-    course = _Course(
+    state = _Batch(
         asked=replace(asked, order=replace(asked.order, batch=batch)),
         environ=environ,
         emit=emit,
@@ -68,23 +71,23 @@ def run(
     next_command = _next(ai_fix=asked.order.ai_fix)
     with process.orderly():  # wait for the runs until all is restored
         try:
-            ended = side_by_side(course.run, queue, jobs=jobs, may_start=course.may_start)
+            ended = side_by_side(state.run, queue, jobs=jobs, may_start=state.may_start)
             for folder, one in ended:
-                course.take(folder, one)
-            for folder in course.finished:
-                course.confirm(folder)
+                state.take(folder, one)
+            for folder in state.finished:
+                state.confirm(folder)
         finally:
             left = tuple(queue)
-            order = course.asked.order
+            order = state.asked.order
             note(home, folders, [Waiting(root=str(folder), order=order) for folder in left])
             if left:
-                names = [course.labels[folder] for folder in left]
+                names = [state.labels[folder] for folder in left]
                 emit(_not_started(names, next_command))
     return BatchResult(
-        finished=tuple(course.finished[folder] for folder in folders if folder in course.finished),
+        finished=tuple(state.finished[folder] for folder in folders if folder in state.finished),
         not_started=tuple(map(str, left)),
         next_command=next_command,
-        cascade=course.cascade,
+        cascade=state.cascade,
     )
 
 
@@ -127,15 +130,7 @@ def _next(*, ai_fix: bool) -> str:
     return "atlas resume --all --ai-fix" if ai_fix else "atlas resume --all"
 
 
-def _settings(folder: Path, asked: RunOptions, environ: Mapping[str, str]) -> BatchSettings:
-    """The `batch` section of the first workspace; its run reports if that is unreadable."""
-    try:
-        return config.load(folder, environ=environ, overrides=asked.order.overrides).batch
-    except ConfigError:
-        return BatchSettings()
-
-
-class _Course(Struct, kw_only=True):
+class _Batch(Struct, kw_only=True):
     """State of a batch: the input of every run, the finished ones, and whether more may start."""
 
     asked: RunOptions

@@ -123,16 +123,12 @@ def _located(path: Path, environ: Mapping[str, str]) -> tuple[Path, Path]:
     root = config.root_of(path)
     notes = (home / "workspaces" / state_dir.key_of(root)).glob("*.note")
     if any(notes):
-        _restore_after_kill(root, home, environ)
+        from atlas_retry.workspace.isolation.isolated import lock
+
+        # what it was changing may include the configuration
+        with suppress(WorkspaceError), lock(open_workspace(root, home, environ=environ)):
+            pass
     return root, home
-
-
-def _restore_after_kill(root: Path, home: Path, environ: Mapping[str, str]) -> None:
-    """Restore what a killed atlas was changing, which may include the configuration."""
-    from atlas_retry.workspace.isolation.isolated import lock
-
-    with suppress(WorkspaceError), lock(open_workspace(root, home, environ=environ)):
-        pass
 
 
 def validation_logs(opened: OpenWorkspace) -> Path:

@@ -90,7 +90,10 @@ def prove(gates: Sequence[Gate], planting: Planting) -> tuple[ProvenGate, ...]:
         for cwd in dict.fromkeys(gate.cwd for gate in able):
             there = {gate: base[gate] for gate in able if gate.cwd == cwd}
             proofs |= _proved_in_folder(planting, there, _below(files, cwd))
-    return tuple(proofs.get(gate) or _not_tried(gate, base[gate]) for gate in gates)
+    return tuple(
+        proofs.get(gate) or _proof(gate, why_not=f"it is {base[gate].status.value} without a fault")
+        for gate in gates
+    )
 
 
 def _proved_in_folder(
@@ -139,10 +142,6 @@ def _in_hunks(root: Path, path: str, hunks: Iterable[FileHunk]) -> Iterator[Faul
             yield fault
 
 
-def _not_tried(gate: Gate, result: GateResult) -> ProvenGate:
-    return _proof(gate, why_not=f"it is {result.status.value} without a fault")
-
-
 def _proof(gate: Gate, **more: object) -> ProvenGate:
     return ProvenGate(gate=gate.name, kind=gate.kind, command=gate.run, **more)  # type: ignore[arg-type]
 
@@ -162,7 +161,10 @@ def _run(
     opened = planting.opened
     wrong = {one.path: (_mode(opened, one.path), one.content) for one in faults}
     ran = dict[Gate, GateResult]()
-    for group in _groups(gates):
+    chosen = [*gates]
+    groups = [[gate] for gate in chosen if is_writer(gate)]
+    groups.append([gate for gate in chosen if not is_writer(gate)])
+    for group in filter(None, groups):
         with beside(opened, group, wrong, planting.how) as (how, there):
             aside = replace(how, watched=None, learns=False)
             ran |= zip(group, run_gates(group, aside).results, strict=True)
@@ -175,18 +177,6 @@ def _run(
 def _mode(opened: OpenWorkspace, path: str) -> str:
     file = place.look(opened.root, path)
     return file.mode if file else FILE
-
-
-def _groups(gates: Iterable[Gate]) -> Iterator[list[Gate]]:
-    """Those that only read together, and each other one alone."""
-    readers = list[Gate]()
-    for gate in gates:
-        if is_writer(gate):
-            yield [gate]
-        else:
-            readers.append(gate)
-    if readers:
-        yield readers
 
 
 def _content(there: Beside, path: str) -> bytes | None:

@@ -101,25 +101,18 @@ def resume(run: RunRow, environ: Mapping[str, str], emit: Emit, *, ai_fix: bool)
             return _continued(run, asked, environ, emit)
         opened = opened_with(git.root, asked, environ)
         if has_begun:
-            outcome = _resumed_in_overlay(opened, run, asked, emit)
+            layers = isolation.prepared(opened, run.id)
+            if isinstance(layers, str):
+                raise WorkspaceError(
+                    f"run {run.id} cannot be resumed in its overlay: {layers}",
+                    remedy=f"atlas retry {quoted(run.root)} --ai-fix",
+                )
+            task = partial(_continued_in_overlay, run, asked, {**opened.environ})
+            budget = budget_of(opened.state, order.batch, but=run.id)
+            outcome = isolation.run_apart(task, layers, opened, emit, budget)
             return Finished(opened=opened, outcome=outcome)
     emit(Notice(text=f"run {run.id} had not started the agent yet: it starts from the beginning"))
     return Finished(opened=opened, outcome=run_one(opened, asked, emit))
-
-
-def _resumed_in_overlay(
-    opened: OpenWorkspace, run: RunRow, asked: RunOptions, emit: Emit
-) -> Outcome:
-    """Continue a run in the overlay in which it was interrupted. Raises WorkspaceError."""
-    layers = isolation.prepared(opened, run.id)
-    if isinstance(layers, str):
-        raise WorkspaceError(
-            f"run {run.id} cannot be resumed in its overlay: {layers}",
-            remedy=f"atlas retry {quoted(run.root)} --ai-fix",
-        )
-    task = partial(_continued_in_overlay, run, asked, {**opened.environ})
-    budget = budget_of(opened.state, asked.order.batch, but=run.id)
-    return isolation.run_apart(task, layers, opened, emit, budget)
 
 
 def _continued_in_overlay(
