@@ -416,8 +416,9 @@ def best(progress: Progress) -> Attempt | None:
         size = sum((c.added or 0) + (c.removed or 0) for c in attempt.since_start)
         return _standing(validation, start), len(introduced), size
 
-    left = [one for one in progress.attempts if one.validation and not one.rolled_back]
-    chosen = min((one for one in left if one.result), key=rank, default=None)
+    stay = (one for one in progress.attempts if not one.rolled_back)
+    judged = (one for one in stay if one.validation)
+    chosen = min((one for one in judged if one.result), key=rank, default=None)
     if chosen is None or chosen.validation is None:
         return None
     return chosen if is_worse(start, than=chosen.validation) else None
