@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from atlas_retry.patterns import regex
-from atlas_retry.source.languages import BY_NAME, language_of, load, parse, query, text_of
+from atlas_retry.source.languages import BY_NAME, captured, language_of, load, text_of
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -41,17 +41,9 @@ _ALIASED = regex(r"(?:type\s+)?(\*|[\w$]+)(?:\s*(?:\bas\b|:)\s*([\w$]+))?")
 
 def imports(path: str, source: bytes) -> tuple[Import, ...]:
     """Every import in order, nested ones included; empty if the source cannot be parsed."""
-    language = language_of(path, source)
-    tree = parse(language, source)
-    if language is None or tree is None or not BY_NAME[language].imports:
-        return ()
-    from tree_sitter import QueryCursor
-
-    cursor = QueryCursor(query(language, BY_NAME[language].imports))
-    nodes = cursor.captures(tree.root_node).get("import", [])
-    read = _READERS.get(language, _path_like)
+    read = _READERS.get(language_of(path, source) or "", _path_like)
     all_imports: list[Import] = []
-    for node in sorted(nodes, key=lambda node: node.start_byte):
+    for node in captured(path, source, lambda language: BY_NAME[language].imports):
         first, last = node.start_point.row + 1, node.end_point.row + 1
         for module, name, local in read(node):
             imported = Import(
@@ -192,17 +184,8 @@ class Use(Struct, frozen=True, kw_only=True):
 
 def uses(path: str, source: bytes, start_line: int, end_line: int) -> tuple[Use, ...]:
     """Names in these lines (1-based, inclusive), in order; empty if it cannot be parsed."""
-    language = language_of(path, source)
-    tree = parse(language, source)
-    if language is None or tree is None:
-        return ()
-    from tree_sitter import QueryCursor
-
-    cursor = QueryCursor(query(language, _leaves(language)))
-    cursor.set_point_range((start_line - 1, 0), (end_line, 0))
-    nodes = cursor.captures(tree.root_node).get("leaf", [])
     used: list[Use] = []
-    for node in sorted(nodes, key=lambda node: node.start_byte):
+    for node in captured(path, source, _leaves, (start_line - 1, end_line)):
         line = node.start_point.row + 1
         if start_line <= line <= end_line and node.text:
             used.append(Use(name=text_of(node), receiver=_receiver(node), line=line))
@@ -213,13 +196,16 @@ def uses(path: str, source: bytes, start_line: int, end_line: int) -> tuple[Use,
 def _leaves(language: str) -> str:
     grammar = load(language)
     known = [kind for kind in _LEAVES.split() if grammar.id_for_node_kind(kind, True) is not None]  # noqa: FBT003 - tree-sitter's own positional flag
-    return " ".join(f"({kind}) @leaf" for kind in known)
+    return " ".join(f"({kind}) @node" for kind in known)
 
 
 def _receiver(node: "Node") -> str | None:
     parent = node.parent
     if parent is not None and parent.type == _TOKENS:
-        return _receiver_among_tokens(node)
+        # the arguments of a Rust macro are tokens, not expressions
+        link = node.prev_sibling
+        is_member = link is not None and link.type in (".", "::")
+        return text_of(link.prev_sibling if link and is_member else None) or None
     if parent is None or parent.type not in _MEMBER_TYPES:
         return None
     for field in _OWNER_FIELDS:
@@ -227,10 +213,3 @@ def _receiver(node: "Node") -> str | None:
         if owner is not None and owner.end_byte <= node.start_byte:
             return text_of(owner)
     return None
-
-
-def _receiver_among_tokens(node: "Node") -> str | None:
-    """Receiver of a name in the arguments of a Rust macro, which are tokens, not expressions."""
-    link = node.prev_sibling
-    before = link.prev_sibling if link is not None and link.type in (".", "::") else None
-    return text_of(before) or None

@@ -2,6 +2,7 @@
 
 import importlib
 import re
+from collections.abc import Callable
 from functools import cache, lru_cache
 from posixpath import splitext
 from typing import TYPE_CHECKING
@@ -28,7 +29,7 @@ class Grammar(Struct, frozen=True, kw_only=True):
     """Query with a node `@function`, `@class`, `@module`, `@test` or `@variable`, its `@name`, and
     an `@owner` if the definition names one (a Go receiver)."""
     imports: str = ""
-    """Query whose `@import` nodes are whole statements."""
+    """Query whose `@node`s are whole statements."""
     interpreters: tuple[str, ...] = ()
     """Names in a `#!` line, for files without a suffix."""
 
@@ -63,7 +64,7 @@ _JAVASCRIPT_FIELDS = """
 (field_definition property: (_) @name value: [(arrow_function) (function_expression)]) @function
 """
 
-_TYPESCRIPT_ONLY = """
+_TYPESCRIPT = f"""{_JAVASCRIPT}
 (public_field_definition name: (_) @name value: [(arrow_function) (function_expression)]) @function
 (abstract_class_declaration name: (_) @name) @class
 (interface_declaration name: (_) @name) @class
@@ -73,10 +74,10 @@ _TYPESCRIPT_ONLY = """
 """
 
 _JAVASCRIPT_IMPORTS = """
-(import_statement) @import
-(export_statement source: (_)) @import
+(import_statement) @node
+(export_statement source: (_)) @node
 (variable_declarator value: (call_expression function: (identifier) @_require
-  (#eq? @_require "require"))) @import
+  (#eq? @_require "require"))) @node
 """
 
 _GO = """
@@ -120,6 +121,8 @@ _JAVA = """
 (field_declaration declarator: (variable_declarator name: (identifier) @name)) @variable
 """
 
+_JAVA_IMPORTS = "(import_declaration) @node"
+
 _C = """
 (function_definition declarator: (_) @name) @function
 (struct_specifier name: (_) @name body: (_)) @class
@@ -131,6 +134,7 @@ _C = """
 (translation_unit (declaration declarator: (init_declarator declarator: (_) @name)) @variable)
 """
 
+_INCLUDES = "(preproc_include) @node"
 _CPP_ONLY = """
 (class_specifier name: (_) @name body: (_)) @class
 (namespace_definition name: (_) @name) @module
@@ -167,7 +171,7 @@ GRAMMARS: tuple[Grammar, ...] = (
         suffixes=(".py", ".pyi", ".pyw"),
         comment="#",
         definitions=_PYTHON,
-        imports="(import_statement) @import (import_from_statement) @import",
+        imports="(import_statement) @node (import_from_statement) @node",
         interpreters=("python",),
     ),
     Grammar(
@@ -181,7 +185,7 @@ GRAMMARS: tuple[Grammar, ...] = (
         name="typescript",
         suffixes=(".ts", ".mts", ".cts"),
         entry="language_typescript",
-        definitions=_JAVASCRIPT + _TYPESCRIPT_ONLY,
+        definitions=_TYPESCRIPT,
         imports=_JAVASCRIPT_IMPORTS,
     ),
     Grammar(
@@ -189,45 +193,25 @@ GRAMMARS: tuple[Grammar, ...] = (
         suffixes=(".tsx",),
         wheel="tree_sitter_typescript",
         entry="language_tsx",
-        definitions=_JAVASCRIPT + _TYPESCRIPT_ONLY,
+        definitions=_TYPESCRIPT,
         imports=_JAVASCRIPT_IMPORTS,
     ),
-    Grammar(
-        name="go",
-        suffixes=(".go",),
-        definitions=_GO,
-        imports="(import_spec) @import",
-    ),
-    Grammar(
-        name="rust",
-        suffixes=(".rs",),
-        definitions=_RUST,
-        imports="(use_declaration) @import",
-    ),
-    Grammar(
-        name="java",
-        suffixes=(".java",),
-        definitions=_JAVA,
-        imports="(import_declaration) @import",
-    ),
-    Grammar(
-        name="c",
-        suffixes=(".c", ".h"),
-        definitions=_C,
-        imports="(preproc_include) @import",
-    ),
+    Grammar(name="go", suffixes=(".go",), definitions=_GO, imports="(import_spec) @node"),
+    Grammar(name="rust", suffixes=(".rs",), definitions=_RUST, imports="(use_declaration) @node"),
+    Grammar(name="java", suffixes=(".java",), definitions=_JAVA, imports=_JAVA_IMPORTS),
+    Grammar(name="c", suffixes=(".c", ".h"), definitions=_C, imports=_INCLUDES),
     Grammar(
         name="cpp",
         suffixes=(".cc", ".cpp", ".cxx", ".hpp", ".hh", ".hxx", ".ipp"),
         definitions=_C + _CPP_ONLY,
-        imports="(preproc_include) @import",
+        imports=_INCLUDES,
     ),
     Grammar(
         name="ruby",
         suffixes=(".rb", ".rake"),
         comment="#",
         definitions=_RUBY,
-        imports='(call method: (identifier) @_m (#match? @_m "^require")) @import',
+        imports='(call method: (identifier) @_m (#match? @_m "^require")) @node',
         interpreters=("ruby",),
     ),
     Grammar(
@@ -235,7 +219,7 @@ GRAMMARS: tuple[Grammar, ...] = (
         suffixes=(".php",),
         entry="language_php",
         definitions=_PHP,
-        imports="(namespace_use_declaration) @import",
+        imports="(namespace_use_declaration) @node",
         interpreters=("php",),
     ),
     Grammar(
@@ -243,7 +227,7 @@ GRAMMARS: tuple[Grammar, ...] = (
         suffixes=(".sh", ".bash"),
         comment="#",
         definitions=_BASH,
-        imports='(command name: (command_name) @_c (#any-of? @_c "source" ".")) @import',
+        imports='(command name: (command_name) @_c (#any-of? @_c "source" ".")) @node',
         interpreters=("sh", "bash", "dash"),
     ),
 )
@@ -274,13 +258,13 @@ def query(name: str, pattern: str) -> "Query":
 
 
 @cache
-def query_of_types(name: str, types: re.Pattern[str]) -> "Query | None":
-    """A query for the nodes whose types match; None if the language has no such type."""
+def _types_pattern(name: str, types: re.Pattern[str]) -> str:
+    """The query for nodes whose types match; empty if the language has no such type."""
     language = load(name)
     named = filter(language.node_kind_is_named, range(language.node_kind_count))
     kinds = {language.node_kind_for_id(n) or "" for n in named if language.node_kind_is_visible(n)}
     patterns = [f"({kind})" for kind in sorted(kinds) if types.search(kind)]
-    return query(name, f"[{' '.join(patterns)}] @node") if patterns else None
+    return f"[{' '.join(patterns)}] @node" if patterns else ""
 
 
 MAX_SOURCE_BYTES = 1 << 20
@@ -341,12 +325,31 @@ def text_of(node: "Node | None") -> str:
 
 def nodes_of_types(path: str, source: bytes, types: re.Pattern[str]) -> "list[Node]":
     """The nodes whose types match, in order of the text; none if the source has errors."""
+    tree = parse(language_of(path, source), source)
+    if tree is None or tree.root_node.has_error:
+        return []
+    return captured(path, source, lambda language: _types_pattern(language, types))
+
+
+def captured(
+    path: str,
+    source: bytes,
+    pattern: Callable[[str], str],
+    rows: tuple[int, int] | None = None,
+) -> "list[Node]":
+    """The nodes `@node` of the language's query, in order of the text; none without one.
+
+    `rows` limits the search to these lines: 0-based, the last one excluded.
+    """
     language = language_of(path, source)
     tree = parse(language, source)
-    query = query_of_types(language, types) if language else None
-    if tree is None or query is None or tree.root_node.has_error:
+    wanted = pattern(language) if language and tree else ""
+    if language is None or tree is None or not wanted:
         return []
     from tree_sitter import QueryCursor
 
-    nodes = QueryCursor(query).captures(tree.root_node).get("node", [])
+    cursor = QueryCursor(query(language, wanted))
+    if rows:
+        cursor.set_point_range((rows[0], 0), (rows[1], 0))
+    nodes = cursor.captures(tree.root_node).get("node", [])
     return sorted(nodes, key=lambda node: (node.start_byte, -node.end_byte))
