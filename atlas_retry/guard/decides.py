@@ -189,6 +189,8 @@ _CHECKERS = words("""
     bandit tox nox pre_commit
     """)
 """Modules of checkers, which are installed without being declared."""
+_DECLARED = regex(r"(?m)^[\s\"']*([A-Za-z][\w-]*)\s*(?:\[.*?\])?\s*[<>=~!\"']")
+"""The name of a package that a project declares."""
 
 
 def _shadows(delta: Delta, scene: Scene) -> str | None:
@@ -205,22 +207,17 @@ def _shadows(delta: Delta, scene: Scene) -> str | None:
     is_import_root = not package and str(module.parent) in (".", "src", "lib", "tests", "test")
     if path.suffix != ".py" or not is_import_root or is_own_package(module.name, scene):
         return None
-    is_known = module.name in sys.stdlib_module_names | _CHECKERS
-    is_library = is_known or module.name in _declared(scene)
-    return f"it would be imported in the place of the library {module.name}" if is_library else None
+    files = ("pyproject.toml", "requirements.txt", "requirements-dev.txt", "setup.cfg")
+    manifests = "\n".join(scene.old_text(path) for path in scene.old_paths.intersection(files))
+    declared = {name.replace("-", "_").lower() for name in _DECLARED.findall(manifests)}
+    if module.name in sys.stdlib_module_names | _CHECKERS | declared:
+        return f"it would be imported in the place of the library {module.name}"
+    return None
 
 
 def is_own_package(name: str, scene: Scene) -> bool:
     """Whether the project itself is the package of this name."""
     return any(path.startswith((f"{name}/", f"src/{name}/")) for path in scene.old_paths)
-
-
-def _declared(scene: Scene) -> Iterator[str]:
-    """Modules of the packages that the project declares."""
-    files = ("pyproject.toml", "requirements.txt", "requirements-dev.txt", "setup.cfg")
-    text = "\n".join(scene.old_text(path) for path in files if path in scene.old_paths)
-    names = re.findall(r"^[\s\"']*([A-Za-z][\w-]*)\s*(?:\[.*?\])?\s*[<>=~!\"']", text, re.MULTILINE)
-    return (name.replace("-", "_").lower() for name in names)
 
 
 _COMPARES = words("diff cmp comm colordiff sha256sum sha1sum md5sum")
@@ -350,7 +347,6 @@ def _is_check(path: str, scene: Scene) -> bool:
 
 def _lines_of_script(path: str, scene: Scene) -> Iterable[str]:
     """Lines of a shell script, which belong to the check too, unless the script is a test."""
-    if places.suffix(path) not in (".sh", ".bash", "") or places.is_test(path):
-        return ()
-    lines = scene.old_text(path).splitlines()
+    is_shell = places.suffix(path) in (".sh", ".bash", "") and not places.is_test(path)
+    lines = scene.old_text(path).splitlines() if is_shell else ()
     return [line for line in lines if line.strip()[:1] not in ("", "#")]

@@ -200,9 +200,15 @@ def _may_be_added(delta: Delta, scene: Scene) -> bool:
     name = places.name(delta.path)
     if delta.new_mode not in ("100644", "100755") or _STEERING.search(name):
         return False
-    if places.is_code(delta.path):
-        return not _hides_module(delta.path, scene) and not _FOR_ALL.search(delta.new_text)
-    return not scene.case.mentions([name]).get(name)
+    if not places.is_code(delta.path):
+        return not scene.case.mentions([name]).get(name)
+    # nor may it hide a source next to it, or in the same package
+    stem = PurePosixPath(delta.path).with_suffix("")
+    package = stem.parts[-3:] if len(stem.parts) > 2 else ()  # noqa: PLR2004
+    code = filter(places.is_code, scene.old_paths)
+    others = {PurePosixPath(path).with_suffix("") for path in code}
+    hides = stem in others or package in (other.parts[-3:] for other in others)
+    return not hides and not _FOR_ALL.search(delta.new_text)
 
 
 _STEERING = regex(r"""(?ix)
@@ -216,14 +222,6 @@ _STEERING = regex(r"""(?ix)
 
 _FOR_ALL = regex(r"^func (TestMain|init)\(|\bRSpec\.configure\b", re.MULTILINE)
 """Code in a test file that affects tests in other files."""
-
-
-def _hides_module(path: str, scene: Scene) -> bool:
-    """Whether a new file shadows a source next to it or in the same package."""
-    stem = PurePosixPath(path).with_suffix("")
-    package = stem.parts[-3:] if len(stem.parts) > 2 else None  # noqa: PLR2004
-    others = (PurePosixPath(old).with_suffix("") for old in scene.old_paths if places.is_code(old))
-    return any(other == stem or other.parts[-3:] == package for other in others)
 
 
 class SourceChange(Struct, kw_only=True, dict=True):

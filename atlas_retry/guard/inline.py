@@ -4,6 +4,7 @@ The earlier tests are put into the new source, so that the gates run them as bef
 """
 
 import re
+from itertools import filterfalse
 from typing import TYPE_CHECKING
 
 from atlas_retry.guard import places
@@ -60,7 +61,12 @@ def _marked(delta: Delta, led: Renames) -> Ruling | None:
     if not lost:
         return None
     line = new[0].start_point[0] + 1 if new else None
-    return _held(delta.path, _spliced(before, after, old, new), line)
+    if len(old) != len(new):
+        return _held(delta.path, None, line)
+    for was, now in reversed(list(zip(old, new, strict=True))):
+        first, start = with_attributes(was)[0].start_byte, with_attributes(now)[0].start_byte
+        after = after[:start] + before[first : was.end_byte] + after[now.end_byte :]
+    return _held(delta.path, after, line)
 
 
 def _items(path: str, source: bytes) -> "list[Node]":
@@ -70,22 +76,9 @@ def _items(path: str, source: bytes) -> "list[Node]":
     if places.suffix(path) != ".rs":
         return [child for child in children if _VITEST.match(text_of(child))]
     items = (child for child in children if child.type != "attribute_item")
-    return [item for item in items if not tokens.is_comment(item) and _is_marked(item)]
-
-
-def _is_marked(item: "Node") -> bool:
-    """Whether an attribute of an item of Rust says that it is a test."""
-    return any(_RUST_TEST.match(text_of(node)) for node in with_attributes(item)[:-1])
-
-
-def _spliced(before: bytes, after: bytes, old: "list[Node]", new: "list[Node]") -> bytes | None:
-    """The new source with the new items, and their attributes, replaced by the old ones."""
-    if len(old) != len(new):
-        return None
-    for was, now in reversed(list(zip(old, new, strict=True))):
-        first, start = with_attributes(was)[0].start_byte, with_attributes(now)[0].start_byte
-        after = after[:start] + before[first : was.end_byte] + after[now.end_byte :]
-    return after
+    marks = ((item, map(text_of, with_attributes(item)[:-1])) for item in items)
+    marked = (item for item, attributes in marks if any(map(_RUST_TEST.match, attributes)))
+    return [*filterfalse(tokens.is_comment, marked)]
 
 
 _PROMPTED = regex(r"""(?mx)

@@ -35,17 +35,12 @@ def _in_the_tree(deltas: Sequence[Delta], change: Scene) -> Iterator[Ruling]:
         elif delta.path in case.ignored:
             yield Ruling(path=delta.path, mechanism="ignored by git: a green is confirmed without")
         elif reason := decides.decides(delta, change, gates):
-            yield from _deciding(delta, reason, change)
+            held = Ruling(path=delta.path, mechanism=f"decides: {reason.rule}", answer=reason)
+            kept = grown.growth(delta, reason, change) or unneeded(delta, reason, change)
+            refused = _in_word(sources.rulings(delta, change), AnswerWord.REFUSED)
+            yield from refused or [kept or held]
         else:
             yield from _of_source(delta, change)
-
-
-def _deciding(delta: Delta, reason: Answer, change: Scene) -> list[Ruling]:
-    if refused := _in_word(sources.rulings(delta, change), AnswerWord.REFUSED):
-        return refused
-    kept = grown.growth(delta, reason, change) or unneeded(delta, reason, change)
-    held = Ruling(path=delta.path, mechanism=f"decides: {reason.rule}", answer=reason)
-    return [kept or held]
 
 
 def _in_word(made: Iterable[Ruling], word: AnswerWord) -> list[Ruling]:

@@ -40,8 +40,12 @@ def _only_adds(delta: Delta, reason: Answer, scene: Scene) -> bool:
         return _ignores_nothing(delta, scene)
     if _MAKEFILE.search(places.name(delta.path)):
         return _has_more_rules(delta.old_text, delta.new_text)
-    if reason.rule == "settings-changed" and _asks_more(delta):
-        return True
+    if reason.rule == "settings-changed":
+        was, now = map(flat, delta.both(parse))
+        keys = decisive(delta) if is_shared(delta.path) else differing(was, now)
+        # what is not known to ask for more does not
+        if keys and all(_is_stricter(key, was.get(key), now.get(key)) for key in keys):
+            return True
     if reason.rule not in ("settings-changed", "pipeline-changed") or is_shared(delta.path):
         return False
     old, new = delta.both(parse)
@@ -92,13 +96,6 @@ _MORE = regex(
 """Names of settings that ask for more with more members, a higher number, or if they are true."""
 _LESS = regex(r"(?i)ignore|exclude|omit|skip|disable|allow(ed)?$|^max")
 """Names of settings that ask for less then."""
-
-
-def _asks_more(delta: Delta) -> bool:
-    """Whether each setting that changed asks checks for more; what is not known does not."""
-    old, new = map(flat, delta.both(parse))
-    keys = decisive(delta) if is_shared(delta.path) else differing(old, new)
-    return bool(keys) and all(_is_stricter(key, old.get(key), new.get(key)) for key in keys or ())
 
 
 def _is_stricter(key: Key, old: object, new: object) -> bool:

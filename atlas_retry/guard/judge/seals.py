@@ -132,7 +132,7 @@ def seal(
     links = tuple(sorted(_own_links(scan)))
     shared = tuple(path for path in settings.sources if not Path(path).is_relative_to(root))
     files = (os.path.relpath(path, root) for path in filter(os.path.isfile, programs.values()))
-    unseen = [path for path in files if path[:2] != ".." and not scan.is_visible(path)]
+    unseen = filterfalse(scan.is_visible, (path for path in files if path[:2] != ".."))
     inside = _stats((path for path in unseen if path not in look.aside), root)
     installed = _packages(outer) | inside
     used = inside | _stats(filter(None, (path for path, _ in tools.values())))
@@ -241,6 +241,9 @@ def compared(taken: Seal, scan: Scan | None = None) -> Moved:
     tools = tuple(_moved_tools(taken))
     watched = _watched(taken.root, taken.environ, taken.linked, taken.links, taken.shared)
     beside = sorted(differing(taken.watched, watched))
+    # reading a repository inside changes some of its facts
+    facts = ((path, _facts(taken.root / path, taken.environ)) for path in was.nested)
+    inner = [(path, differing(taken.nested[path], now)) for path, now in facts]
     return Moved(
         outside=tuple(OutsideChange(place=p, path=name) for p, name in map(os.path.split, beside)),
         tools=tools,
@@ -249,17 +252,11 @@ def compared(taken: Seal, scan: Scan | None = None) -> Moved:
         restorable=_restorable(old, tools, taken, holding),
         added=frozenset({*beside, *old}.difference(taken.watched, there)),
         unseen=(*caches, *sorted(new), *sorted(differing(was.ignored, look.ignored))),
-        nested=tuple(path for path in was.nested if _has_moved(path, taken)),
+        nested=tuple(path for path, facts in inner if not INNOCENT_FACTS.issuperset(facts)),
         hiding=tuple(path for path in look.nested if path not in was.nested),
         modes=tuple(path for path, m in look.modes.items() if was.modes.get(path, m) != m),
         look=look,
     )
-
-
-def _has_moved(path: str, taken: Seal) -> bool:
-    """Whether a repository inside has changed, ignoring what reading it changes."""
-    was, now = taken.nested[path], _facts(taken.root / path, taken.environ)
-    return not INNOCENT_FACTS.issuperset(differing(was, now))
 
 
 def _changed(inside: Iterable[str], taken: Seal, holding: Holding) -> list[str]:
@@ -284,11 +281,12 @@ def _moved_tools(taken: Seal) -> Iterator[Tool]:
 
 
 def _restorable(
-    paths: Iterable[str], tools: Iterable[Tool], taken: Seal, holding: Holding
+    paths: Collection[str], tools: Iterable[Tool], taken: Seal, holding: Holding
 ) -> frozenset[str]:
     """Those of the installed files and tools that are new, or whose earlier content was held."""
     there = installed_before(taken)
-    back = {path for path in paths if path not in there or holding.holds(path, there[path])}
+    back = {*filterfalse(there.__contains__, paths)}
+    back.update(path for path in paths if holding.holds(path, there.get(path)))
     for tool in tools:
         path, was = taken.tools[tool.name]
         is_there = tool.path == path != ""
