@@ -42,6 +42,8 @@ class BlockFormat(Parser, frozen=True, kw_only=True):
     """Line above the message; by default the title."""
     stop: str
     """Line below the message."""
+    drop: str = NEVER
+    """Line below the title of what is no failure."""
     by_file: bool = True
     """Whether the test id includes the file."""
     frames: Callable[[Sequence[str]], tuple[Frame, ...]] = javascript_frames
@@ -62,6 +64,8 @@ class BlockFormat(Parser, frozen=True, kw_only=True):
             is_shared = first == last == below - 1
             body = body if is_shared else lines[first + 1 : last + 1]
             below = first
+            if body and re.match(self.drop, body[0]):
+                continue
             yield Located(self._failure([lines[first], *body], named), first, last)
 
     def _failure(self, block: Sequence[str], heading: dict[str, str]) -> Diagnostic:
@@ -164,6 +168,37 @@ ROWS = (
         stop=RUBY_AT,
         by_file=False,
         frames=ruby_frames,
+    ),
+    BlockFormat(
+        name="jasmine",
+        # https://jasmine.github.io; jasmine, lib/reporters/console_reporter.js
+        marks=("\n  Message:\n",),
+        title=r"\d+\) (?P<test>\S.*)$",
+        end=r"Suite error: |Pending:$|\d+ specs?, |Ran \d+ of ",
+        place=NEVER,
+        head=r"  Message:$",
+        stop=r"  Stack:$",
+    ),
+    BlockFormat(
+        name="uvu",
+        # https://github.com/lukeed/uvu, src/index.js: format
+        marks=("\n  Total:     ",),
+        title=r" +FAIL +\"(?P<test>.+)\"$",
+        end=r" +FAIL |  Total: ",
+        place=NEVER,
+        stop=_STACK,
+    ),
+    BlockFormat(
+        name="robot",
+        # https://robotframework.org/robotframework/latest/RobotFrameworkUserGuide.html
+        marks=(" | FAIL |\n",),
+        title=r"(?P<test>\S.*?) +\| FAIL \|$",
+        end=r"(?:={78}|-{78})$",
+        place=NEVER,
+        # counts are of a suite
+        drop=r"\d+ tests?, \d+ passed, \d+ failed",
+        stop=NEVER,
+        frames=no_frames,
     ),
     BlockFormat(
         name="gtest",

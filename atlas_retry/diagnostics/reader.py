@@ -17,6 +17,7 @@ from atlas_retry.diagnostics.annotations import annotations, without_annotations
 from atlas_retry.diagnostics.diffs import diff, joined_with_diffs
 from atlas_retry.diagnostics.environment import is_to_blame, not_installed
 from atlas_retry.diagnostics.failures import python, unittest
+from atlas_retry.diagnostics.gherkin_log import gherkin
 from atlas_retry.diagnostics.go_log import go_test, go_text
 from atlas_retry.diagnostics.named import Named
 from atlas_retry.diagnostics.numbered_logs import ctest, phpunit, rspec
@@ -66,6 +67,7 @@ _PARSERS = (
     maven,
     phpunit,
     rspec,
+    gherkin,
     diff,
     *lines.ROWS,
     ctest,

@@ -169,11 +169,12 @@ def ava(log: Log) -> Iterator[Located]:
 # https://nodejs.org/api/test.html#test-reporters; https://testanything.org
 _NODE_AT = regex(r"^test at (?P<path>.+?):(?P<line>\d+):(?P<column>\d+)$")
 _NODE_SPEC = regex(r"^✖ (.+?) \([\d.]+ms\)$")
-_TAP = regex(r"^ *not ok \d+(?: - (.+))?$")
+_TAP = regex(r"^ *not ok \d+(?!.*# (?:TODO|SKIP)\b)(?: -)?(?: (.+))?$")
 _TAP_COMMENT = regex(r"^\s*#")
 _TAP_AT = regex(r"^\s*#.*?(?:at|in test file) (?P<path>[^\s,]+)(?:,| ) ?line (?P<line>\d+)")
-_TAP_END = regex(r"^ *\.\.\.$")
+_TAP_BEGIN, _TAP_END = regex(r"^ *---$"), regex(r"^ *\.\.\.$")
 _TAP_PLACE = regex(r"^ *location: '?(?P<path>[^']+?):(?P<line>\d+):(?P<column>\d+)'?$")
+_TAP_VALUE = regex(r"^ *(?:expected|actual) *: (?!\|)")
 _TAP_ERROR = regex(r"^( *)error: (?:\|-?|'(.*)'|\"(.*)\"|(.*))$")
 _MAX_TAP_LINES = 200
 _NODE_FILE_FAILED = "test failed"
@@ -208,19 +209,22 @@ def _node_spec(lines: Sequence[str]) -> Iterator[Located]:
 def _tap(lines: Sequence[str]) -> Iterator[Located]:
     for first, title in matching(lines, _TAP).items():
         name = title[1] or ""
-        end = min(matching(lines[first : first + _MAX_TAP_LINES], _TAP_END), default=0)
-        comments = list(takewhile(_TAP_COMMENT.match, lines[first + 1 : first + _MAX_TAP_LINES]))
-        if not end or len(comments) > end:  # comments explain it: Perl's Test::More and bats
+        below = lines[first + 1 : first + _MAX_TAP_LINES]
+        body = above(below, _TAP_END)
+        if len(body) == len(below) or not _TAP_BEGIN.match(body[0] if body else ""):
+            # comments explain it: Perl's Test::More and bats
+            comments = list(takewhile(_TAP_COMMENT.match, below))
             message = [name, *(line.strip().removeprefix("#") for line in comments)]
             where = groups(first_match(_TAP_AT, comments))
             problem = failure("tap", message, (), name or None, where)
             yield Located(problem, first, first + len(comments))
-            continue
-        body = lines[first : first + end + 1]
-        if not any("subtestsFailed" in line for line in body):
+        elif not any("subtestsFailed" in line for line in body):
             where = groups(first_match(_TAP_PLACE, body))
-            problem = _node_failure(name, _tap_error(body), tap_frames(body), where)
-            yield Located(problem, first, first + end)
+            values = [line.strip() for line in filter(_TAP_VALUE.match, body)]
+            message = _tap_error(body) or [name, *values]
+            frames = tap_frames(body) or javascript_frames(body)
+            problem = _node_failure(name, message, frames, where)
+            yield Located(problem, first, first + len(body) + 1)
 
 
 def _tap_error(body: Sequence[str]) -> list[str]:
