@@ -8,7 +8,7 @@ from atlas_retry.diagnostics.paths import ToolPaths
 from atlas_retry.diagnostics.reader import MAX_DIAGNOSTICS
 from atlas_retry.diagnostics.table import LineFormat
 from atlas_retry.diagnostics.values import Log
-from atlas_retry.model import Diagnostic, Level
+from atlas_retry.model import Diagnostic, Kind, Level
 from atlas_retry.text.redaction import clean
 from tests.goldens import regenerate
 
@@ -436,3 +436,50 @@ def test_an_error_that_vitest_shows_once_is_that_of_each_test_above_it() -> None
         ("AssertionError: expected 'b' to be 'a/b' // Object.is equality", 36),
         ("Error: none", 69),
     ]
+
+
+WHOLE_FILES = (
+    # knip 6.44.2, autoflake 2.4.0, mdformat 1.0.0, sort-package-json 4.0.0, dependency-cruiser 18.1
+    ("Unused files (2)\na.js   \nlib/b.js\nUnused exports (1)\nadd  a.js", "lint", 3),
+    ("a.js: Unused imports/variables detected\nlib/b.js: No issues detected!", "lint", 1),
+    ('Error: File "/w/lib/b.js" is not formatted.', "format", 1),
+    ("a.js\n\nFound 1 file.\n1 file was not sorted.", "lint", 1),
+    ("\n  error no-circular: a.js → \n      lib/b.js →", "lint", 1),
+    ("Compiling a.js\nWrote lib/b.js\nkilled", "build", 0),
+    ("a.js\nlib/b.js", "build", 0),
+    ("checked a.js\nerror: no such host", "lint", 0),
+)
+
+
+@pytest.mark.parametrize(("printed", "kind", "number"), WHOLE_FILES)
+def test_lines_that_name_files_are_problems_if_nothing_else_is_read(
+    printed: str, kind: str, number: int
+) -> None:
+    output = ToolOutput(
+        command="anything .",
+        kind=Kind(kind),
+        exit_code=1,
+        stdout=printed,
+        root="/w",
+        holds=lambda path: path in {"a.js", "lib/b.js", "/w/lib/b.js"},
+    )
+    problems = diagnose(output).diagnostics
+    assert len(problems) == number
+    assert {problem.path for problem in problems} <= {"a.js", "lib/b.js"}
+
+
+@pytest.mark.parametrize(
+    ("command", "tool"),
+    [
+        ("deptry .", "deptry"),
+        ("uv run ty check src", "ty"),
+        ("npx some-linter src", "some-linter"),
+        ("make lint", "flake8"),
+        ("nx run-many -t lint", "flake8"),
+        ("./lint.sh", "flake8"),
+        ("deptry . && flake8", "flake8"),
+    ],
+)
+def test_a_problem_has_the_name_of_the_only_program(command: str, tool: str) -> None:
+    output = ToolOutput(command=command, exit_code=1, stdout="a.py:1:8: F401 'os' unused")
+    assert [problem.tool for problem in diagnose(output).diagnostics] == [tool]

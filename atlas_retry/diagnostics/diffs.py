@@ -17,16 +17,22 @@ TOOL = "diff"
 _END = regex(r"(?!\+\+\+ |@@ )(?![-+ @\\]|$)|--- ")
 
 
-@parses(TOOL, commands=("--diff", "gofmt -d", "gofumpt -d", "shfmt -d"))
+@parses(
+    TOOL,
+    commands=("--diff", "gofmt -d", "gofumpt -d", "shfmt -d", "yapf -d", "git diff"),
+    marks=("\t(reformatted)\n",),
+)
 def diff(log: Log) -> Iterator[Located]:
     """One problem for each file that has a hunk."""
+    is_generated = " git diff " in log.words
+    message = "file differs from the commit" if is_generated else "file would be reformatted"
     for first, last, title in titled(log.lines, _FILE, _END):
         line = _first_change(log.lines[first + 1 : last + 1])
         if line is not None:
             problem = Diagnostic(
                 tool=TOOL,
-                message="file would be reformatted",
-                rule_id="unformatted",
+                message=message,
+                rule_id="changed" if is_generated else "unformatted",
                 path=title["path"],
                 region=region_of({"line": str(line)}),
             )

@@ -23,11 +23,11 @@ _SCENARIO = regex(
 )
 _END = regex(r"(?:Failing|Errored|Failed|Undefined|Flaky) [Ss]cenarios:|--- Failed steps:|\d+ \w+")
 _STEP = regex(
-    r" *(?:[✔✖?\u2013↷-] )?(?:Given|When|Then|And|But|\*|Before|After)\b.*? +# (?P<where>\S+)"
+    r" *(?:[✔✖?\u2013↷-] )?(?:Given|When|Then|And|But|Before|After)\b.*?(?: +# (?P<where>\S+).*)?$"
 )
 _TABLE = regex(r' *(?:\||"""|```|@|$)')
 _STACK = regex(r" +at | +Traceback |.*\.rb:\d")
-_UNDEFINED = "None"
+_UNDEFINED = (None, "None")
 
 
 @parses(
@@ -40,13 +40,14 @@ def gherkin(log: Log) -> Iterator[Located]:
     for first, last, title in titled(log.lines, _SCENARIO, _END):
         body = log.lines[first + 1 : last + 1]
         steps = matching(body, _STEP)
-        printed = [n for n in range(len(body)) if n not in steps and not _TABLE.match(body[n])]
-        undefined = next((n for n in steps if steps[n]["where"] == _UNDEFINED), len(body))
+        tables = matching(body, _TABLE)
+        printed = sorted({*range(len(body))} - {*steps} - {*tables})
+        undefined = next((n for n in steps if steps[n]["where"] in _UNDEFINED), len(body))
         error = next((n for n in printed if n > min(steps, default=0)), len(body))
         failed = undefined if undefined < error else max((n for n in steps if n < error), default=0)
         if min(undefined, error) == len(body):
             continue
-        step = body[failed].partition(" # ")[0].strip(" ✖")
+        step = body[failed].partition(" # ")[0].strip(" ✖?")
         said = body[error : next((n for n in steps if n > error), len(body))]
         frames = python_frames(said) or javascript_frames(said) or ruby_frames(said)
         exception = last_exception([line.strip() for line in said if not line.isspace()])[1]

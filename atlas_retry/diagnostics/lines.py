@@ -13,7 +13,7 @@ _C = tuple(sorted(words("c h m mm cc cpp cxx c++ hh hpp hxx h++ cu inl ipp tcc l
 _JAVA = ("java", "kt", "groovy", "scala")
 _WEB = ("ts", "tsx", "mts", "cts", "js", "jsx", "mjs", "cjs", "vue", "svelte", "astro")
 _BELOW = r"""(?x)
-    (?: ERROR:[ ] | \[ERROR\][ ] )?
+    (?: ERROR:[ ] | \[ERROR\][ ] | -+[ ] )?
     (?P<message>
         (?: Coverage[ ]failure:[ ]total[ ]of[ ].+[ ]is[ ]less[ ]than[ ]fail-under=  # coverage.py
           | FAIL[ ]Required[ ]test[ ]coverage[ ]of[ ].+[ ]not[ ]reached             # pytest-cov
@@ -172,6 +172,24 @@ ROWS = (
         heading=r"In (?P<path>.+) line (?P<line>\d+):$",
         pattern=r"\s*\^[-^]* (?P<rule>SC\d+)(?: \((?P<level>\w+)\))?: (?P<message>.+)$",
         marks=("^-- SC", "^ SC"),
+    ),
+    LineFormat(
+        name="biome",
+        # https://biomejs.dev/reference/reporters/#default
+        pattern=(
+            r"(?P<path>\S+?)(?::(?P<line>\d+):(?P<column>\d+))? (?P<rule>[a-z]\w*(?:/\w+)*)"
+            r"(?: .*)? \u2501{3,}$"
+        ),
+        more=r" {2}[\u00d7\u2716\u2139⚠!i] (?P<message>.+)$| *$",
+        marks=(" \u2501\u2501\u2501",),
+    ),
+    LineFormat(
+        name="sqlfluff",
+        # https://docs.sqlfluff.com/en/stable/reference/cli.html
+        heading=r"== \[(?P<path>.+)\] FAIL$",
+        pattern=(r"L: *(?P<line>\d+) \| P: *(?P<column>\d+) \| +(?P<rule>\w+) \| (?P<message>.+)$"),
+        more=r" +\| (?P<rest>.+)$",
+        marks=("\nL: ",),
     ),
     LineFormat(
         name="prettier",

@@ -37,6 +37,7 @@ _AT = r"""(?:
         (?:[,:]?\ (?:col(?:umn)?|char(?:acter)?s?)[ .:]*(?P<column4>\d{1,5})(?:-\d+)?)?\)?
     | \t(?P<line5>\d{1,7})(?=\t)
     | \ -\ (?P<line6>\d{1,7}):(?P<column6>\d{1,5})
+    | \ {1,9}(?P<line8>\d{1,7}):(?P<column8>\d{1,5})(?:-[\d:]+)?$
     )"""
 _PLACE = regex(
     rf"""(?x)(?:(?<![\w/\\.:@"'-])|(?<=\d>))(?:"(?P<quoted>[^"\n]{{1,300}})"
@@ -57,7 +58,7 @@ _FRONT = regex(
     | \d{{1,4}}[.)]\s | (?:{_WORD})\b:?(?:\s|$) | [\w./+-]{{1,40}}:(?=\s|$) | \[$ | C/C\+\+:
     | file(?=\s["']) )*$"""
 )
-_ARROW = regex(r"^\s*(?:-->|,-\[|[╭┌]─+\[?|:::|==>|=>|➜|@)\s*$")
+_ARROW = regex(r"^\s*(?:-->|,-\[|[╭┌]─*[\[▸>]?|:::|==>|=>|➜|@)\s*$")
 _LEVEL = regex(rf"(?i)(?<![\w-])(?P<level>{_WORD}|[ew](?=:\s))(?![\w-]|\.\w)")
 _STARTS = regex(
     rf"""(?x)^[\s:,;\])\u2013\u2014-]*(?:
@@ -105,10 +106,10 @@ _ACTIVITY = regex(
 )
 _HEADING = regex(
     rf"(?x)^\s{{0,8}}(?:(?:FILE|File|file|Checking|In)[: ]\ ?)?(?P<path>{_BARE}|{_SPACED})"
-    r"(?::|\ --\ \d+\ \w+:?|\s*\(\d[^)]*\))?\s*$"
+    r"(?::|:\d+:\d+|\ --\ \d+\ \w+:?|\s*\(\d[^)]*\))?\s*$"
 )
 _ROW = regex(
-    rf"""(?xi)^(?:\s*|\s+line\ )(?:
+    rf"""(?xi)^(?:\s*|\s+line\ |\s*(?P<sign>[✖\u00d7⚠\u2139])\s+)(?:
       (?P<line1>\d{{1,7}})[:,]\ ?(?P<column1>\d{{1,5}})(?:-\d+(?::\d+)?)?(?:[:\s|]+)
     | (?P<line2>\d{{1,7}})\s*(?:\|\s*|\s+(?=(?:{_WORD})\b\s+\S))
     | \[(?P<line3>\d{{1,7}})(?:[,:]\ ?(?P<column3>\d{{1,5}}))?(?:,\ \d+)*\]\s*[:-]?\s*
@@ -124,6 +125,7 @@ _INDENTED = r":\s{2,}$"
 _LEVELLED = regex(rf"(?i)\s*(?:{_WORD})\b")
 _NOTES = ("note", "help", "debug", "trace")
 _CARET = regex(r"\s*[\^~][\s\^~]*$")
+_SIGNS = "\u00d7✖✗✘⚠ "
 _MASKS = regex(r"^\s*(?:\d*\s*[|│]|[\^~^`-]+\s*$|\.\.\.)")
 
 
@@ -199,11 +201,19 @@ def _message(found: _PlaceInLine, *, is_row: bool = False) -> tuple[str, str | N
     return text, level, parts.get("rule") or rule
 
 
+_HEADED = regex(
+    r"^(?:[x!] )?(?:(?P<rule>[\w-]+\([\w@/-]+\)): |(?P<id>[a-z][a-z\d]*(?:-\w+)+) {2,}(?=[\"A-Z]))"
+)
+"""Of oxlint and of a column before the messages."""
+
+
 def _coded(text: str, *, is_row: bool) -> tuple[str | None, str]:
     """The rule at the start or the end of a message, and the rest of it."""
     code = _CODE.match(text) or _COP.match(text)
     if code:
         return code["rule"], text[code.end() :].strip() or text
+    if headed := _HEADED.match(text):
+        return headed["rule"] or headed["id"], text[headed.end() :]
     tag = _TAG.search(text) or (_COLUMNS.search(text) if is_row else None)
     return (tag["rule"], text[: tag.start()].strip() or text) if tag else (None, text)
 
@@ -257,7 +267,7 @@ class _PlacesInLines(Struct, frozen=True):
             path = "".join(parts.get(name, "") for name in ("bare", "quoted", "single", "spaced"))
             path = path.strip()
             if is_file(path, self.holds, is_sure=bool(parts.get("quoted") or parts.get("spaced"))):
-                number = next(n for n in "1234567" if parts.get(f"line{n}"))
+                number = next(n for n in "12345678" if parts.get(f"line{n}"))
                 column = parts.get(f"column{number}") or None
                 before, after = line[: match.start()], line[match.end() :]
                 return _PlaceInLine(
@@ -284,17 +294,19 @@ class _PlacesInLines(Struct, frozen=True):
         # behind other words, a place is a problem's only if it ends the sentence, or begins its own
         ends = not rest.strip(".)],:") or rest.startswith((":", "in ", ". ", "(Severity", "of "))
         is_problem = (is_marked or not is_activity) if is_front else (level is not None and ends)
-        message = message or self._below_item(number, found.before)
+        message = message or self._below(number, found.before)
         is_aside = rule is None and f"{level}".lower() in _NOTES
         if is_aside or not (message and is_problem):
             return None
         return self._located(number, found, (message, level, rule))
 
-    def _below_item(self, number: int, before: str) -> str:
-        """The message of an item of a list, below the code that it quotes; empty if it is none."""
-        lines = self.lines[number + 1 : number + 6] if _ITEM.match(before) else ()
-        below = filter(str.strip, lines)
-        return next((line.strip() for line in below if not line[0].isspace()), "")
+    def _below(self, number: int, before: str) -> str:
+        """The message directly below a level and a place, or below the code that an item quotes."""
+        below = self.lines[number + 1 : number + 6]
+        if not _ITEM.match(before):
+            return below[0].strip() if below else ""
+        said = filter(str.strip, below)
+        return next((line.strip() for line in said if not line[0].isspace()), "")
 
     def _of_whole_file(self, number: int) -> Located | None:
         whole = _WHOLE.match(self.lines[number])
@@ -305,10 +317,13 @@ class _PlacesInLines(Struct, frozen=True):
         return self._located(number, found, (message, whole["level"], rule))
 
     def _titled(self, number: int, found: _PlaceInLine) -> Located | None:
-        """The problem of a title with a level, a place and a colon, above an indented message."""
-        level = _LEVEL.search(found.before)
-        if level is None or not found.after.rstrip().endswith(":"):
+        """The problem of a title with a place and a colon, above an indented message.
+
+        The title has a level, or the message a rule.
+        """
+        if not found.after.rstrip().endswith(":"):
             return None
+        level = _LEVEL.search(found.before)
         last = number
         for n in range(number + 1, min(number + MAX_BELOW, len(self.lines))):
             if self.lines[n].strip() and not self.lines[n].startswith(("  ", _STACK)):
@@ -317,21 +332,27 @@ class _PlacesInLines(Struct, frozen=True):
         below = self.lines[number + 1 : last + 1]
         said = takewhile(lambda line: line.strip() and not line.startswith(_STACK), below)
         message = textwrap.dedent("\n".join(said))
-        problem = self._located(number, found, (message, level["level"], None))
-        return replace(problem, last=last) if message else None
+        rule, text = (None, message) if level else _coded(message, is_row=False)
+        if not (level and message) and rule is None:
+            return None
+        problem = self._located(number, found, (text, level["level"] if level else None, rule))
+        return replace(problem, last=last)
 
     def _apart(self, number: int, found: _PlaceInLine) -> Located | None:
         """The problem of a place that stands alone: its message is above or below."""
-        if _ARROW.match(found.before):
-            before = range(number - 1, max(number - 4, -1), -1)
-            above = next((n for n in before if self.lines[n].strip()), None)
-            if above is None:
-                return None
-            title = self.lines[above].strip().lstrip("\u00d7✖✗⚠ ")
-            shown = _PlaceInLine(found.path, found.line, found.column, "", title)
-            message, word, rule = _message(shown)
-            return self._located(number, shown, (message, word, rule), first=above)
+        before = range(number - 1, max(number - 4, -1), -1)
+        above = next((n for n in before if self.lines[n].strip()), None)
+        title = "" if above is None else self.lines[above].strip().lstrip(_SIGNS)
+        shown = _PlaceInLine(found.path, found.line, found.column, "", title)
+        message, word, rule = _message(shown)
         levelled = matching(self.lines[number + 1 : number + 6], _LEVELLED)
+        is_titled = word is not None or (rule is not None and above == number - 1)
+        if _ARROW.match(found.before) or (is_titled and not levelled):
+            return (
+                None
+                if above is None
+                else self._located(number, shown, (message, word, rule), first=above)
+            )
         if not levelled:
             return None
         below = number + 1 + min(levelled)

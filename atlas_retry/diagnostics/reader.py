@@ -20,6 +20,7 @@ from atlas_retry.diagnostics.failures import python, unittest
 from atlas_retry.diagnostics.gherkin_log import gherkin
 from atlas_retry.diagnostics.go_log import go_test, go_text
 from atlas_retry.diagnostics.named import Named
+from atlas_retry.diagnostics.named_files import named_files
 from atlas_retry.diagnostics.numbered_logs import ctest, phpunit, rspec
 from atlas_retry.diagnostics.paths import MAX_ABOVE, FolderNames, ToolPaths
 from atlas_retry.diagnostics.places import read_places
@@ -39,6 +40,7 @@ from atlas_retry.diagnostics.selecting import folder_of
 from atlas_retry.diagnostics.summaries import failures_counted
 from atlas_retry.diagnostics.table import LineFormat
 from atlas_retry.diagnostics.tests_ran import tests_ran
+from atlas_retry.diagnostics.tools import only_tool
 from atlas_retry.diagnostics.unread import unread
 from atlas_retry.diagnostics.values import (
     THRESHOLD_RULE,
@@ -243,19 +245,33 @@ def _read(output: ToolOutput, log: Log) -> list[Located]:
     if named or is_open:
         places = read_places(log, output.holds, strict=is_known or output.exit_code == 0)
         problems += _attributed(places, named, log, others=is_open)
+    if is_open and not problems and output.kind is not Kind.TEST:
+        is_check = output.kind in (Kind.FORMAT, Kind.LINT)
+        files = named_files(log, partial(_found, output), bare=is_check)
+        problems += _attributed(files, (), log, others=True)
     return problems
+
+
+def _found(output: ToolOutput, name: str) -> bool:
+    return output.holds(name) or len(output.endings(name)) == 1
 
 
 def _attributed(
     places: Iterable[Located], named: Sequence[Named], log: Log, *, others: bool
 ) -> Iterator[Located]:
-    """The problems with the name of the tool that they fit; `others`: also those of no tool."""
+    """The problems with the name of the tool that they fit; `others`: also those of no tool.
+
+    A command of one program names it. Only other commands are guessed from what they print.
+    """
+    name = only_tool(log.command)
+    possible = named if name is None else [tool for tool in named if tool.starts(log)]
     for problem in places:
-        tool = next((tool for tool in named if tool.fits(problem)), None)
+        tool = next((tool for tool in possible if tool.fits(problem)), None)
         if tool is not None:
             yield tool.named(problem, log)
         elif others:
-            yield problem
+            own = replace(problem.diagnostic, tool=name or problem.diagnostic.tool)
+            yield replace(problem, diagnostic=own)
 
 
 def _parsed(log: Log, parsers: Iterable[Parser]) -> list[Located]:

@@ -224,6 +224,8 @@ def _tap(lines: Sequence[str]) -> Iterator[Located]:
             message = _tap_error(body) or [name, *values]
             frames = tap_frames(body) or javascript_frames(body)
             problem = _node_failure(name, message, frames, where)
+            if not where:
+                problem = replace(problem, tool="tap", test_id=name or None)
             yield Located(problem, first, first + len(body) + 1)
 
 

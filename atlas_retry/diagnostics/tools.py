@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from atlas_retry.patterns import regex
+from atlas_retry.patterns import regex, words
 
 ASSIGNED = r"(?:[A-Za-z_]\w*=(?:'[^']*'|\"[^\"]*\"|\S*)\s+)*"
 _VALUED = "group|only-group|extra|with|python|package|project|isolated|env-file|filter|C|p"
@@ -79,6 +79,24 @@ def tool_of(command: str) -> str | None:
     program, *rest = bare(command).split() or [""]
     name = program.rpartition("/")[2]
     return ALIASES.get(" ".join((name, *rest[:1])), ALIASES.get(name, name)) or None
+
+
+_STARTS_OTHERS = words("""
+    make gmake just task tox nox npm pnpm yarn bun deno hatch poe pdm poetry uv invoke inv rake nx
+    turbo lerna moon wireit gradle gradlew mvn mvnw sbt ant cmake ninja bazel buck2 pants meson
+    pre-commit prek lefthook lint-staged husky trunk docker podman sh bash zsh dash xargs find
+    parallel concurrently python python3 node ruby php perl java cargo go dotnet git act
+    """)
+"""Programs whose output may be that of another one."""
+
+
+def only_tool(command: str) -> str | None:
+    """The name of the tool whose output a command prints; None if it may be several tools'."""
+    if _BETWEEN.search(command.strip()):
+        return None
+    tool = tool_of(command)
+    is_script = tool is None or "/" in bare(command).partition(" ")[0] or "." in tool
+    return None if is_script or tool in _STARTS_OTHERS else tool
 
 
 _SCRIPT = regex(r"((?:npm|pnpm|yarn|bun) run)(?: -\S+)* (\w[\w.:-]*)")

@@ -31,6 +31,8 @@ _NOISE = regex(r"""(?x)
         | .*\b[Ee]xited[ ]with[ ]code[ ]\d+$
         | cache[ ](?:hit|miss|bypass),[ ]  # turbo
         | FILE:[ ]
+        | diff[ ]--git[ ]
+        | index[ ][0-9a-f]+\.\.
         | \S+[ ]--[ ]\d+[ ]
       )[ ]?
     | (?:[\u2716\u00d7][ ])?\d+[ ]
