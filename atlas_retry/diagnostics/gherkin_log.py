@@ -1,6 +1,6 @@
 """Parses what behave and the Cucumbers print of a scenario: steps, each with its place."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from atlas_retry.diagnostics.failures import (
     above,
@@ -13,6 +13,7 @@ from atlas_retry.diagnostics.failures import (
     titled,
 )
 from atlas_retry.diagnostics.values import Located, Log, parses
+from atlas_retry.model import Frame
 from atlas_retry.patterns import regex
 
 # https://behave.readthedocs.io/en/stable/formatters; https://cucumber.io/docs/cucumber/reporting:
@@ -40,19 +41,30 @@ def gherkin(log: Log) -> Iterator[Located]:
     for first, last, title in titled(log.lines, _SCENARIO, _END):
         body = log.lines[first + 1 : last + 1]
         steps = matching(body, _STEP)
-        tables = matching(body, _TABLE)
-        printed = sorted({*range(len(body))} - {*steps} - {*tables})
-        undefined = next((n for n in steps if steps[n]["where"] in _UNDEFINED), len(body))
-        error = next((n for n in printed if n > min(steps, default=0)), len(body))
-        failed = undefined if undefined < error else max((n for n in steps if n < error), default=0)
-        if min(undefined, error) == len(body):
-            continue
-        step = body[failed].partition(" # ")[0].strip(" ✖?")
-        said = body[error : next((n for n in steps if n > error), len(body))]
-        frames = python_frames(said) or javascript_frames(said) or ruby_frames(said)
-        exception = last_exception([line.strip() for line in said if not line.isspace()])[1]
-        text = exception.split("\n") if python_frames(said) else above(said, _STACK)
-        message = ["undefined step"] if undefined < error else map(str.strip, text)
+        other = {*range(min(steps, default=0), len(body))} - {*steps} - {*matching(body, _TABLE)}
+        error = min(other, default=len(body))
+        missing = next((n for n in steps if steps[n]["where"] in _UNDEFINED), len(body))
         where = title.groupdict()
-        problem = failure("gherkin", (step, *message), frames, title["test"], where)
-        yield Located(problem, first, last)
+        if missing < error:
+            said = (_name(body[missing]), "undefined step")
+            problem = failure("gherkin", said, (), title["test"], where)
+            yield Located(problem, first, last)
+        elif error < len(body):
+            step = body[max(filter(error.__gt__, steps), default=error)]
+            below = next(filter(error.__lt__, steps), len(body))
+            printed, frames = _said(body[error:below])
+            problem = failure("gherkin", (_name(step), *printed), frames, title["test"], where)
+            yield Located(problem, first, last)
+
+
+def _name(step: str) -> str:
+    return step.partition(" # ")[0].strip(" ✖?")
+
+
+def _said(lines: Sequence[str]) -> tuple[Sequence[str], tuple[Frame, ...]]:
+    """The message of an error below a step, and its stack."""
+    if frames := python_frames(lines):
+        plain = [line.strip() for line in lines if not line.isspace()]
+        return last_exception(plain)[1].split("\n"), frames
+    message = [line.strip() for line in above(lines, _STACK)]
+    return message, javascript_frames(lines) or ruby_frames(lines)

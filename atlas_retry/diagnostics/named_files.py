@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 
 from atlas_retry.diagnostics.values import Located, Log
-from atlas_retry.model import Diagnostic, Level
+from atlas_retry.model import Diagnostic
 from atlas_retry.patterns import regex
 
 _MAX_LINES = 2_000
@@ -32,26 +32,28 @@ def named_files(log: Log, is_file: Callable[[str], bool], *, bare: bool) -> Iter
     """A problem for each line that says what is wrong with a file; `bare`: or only names one."""
     title, left = "", 0
     for number, line in enumerate(islice(log.lines, _MAX_LINES)):
-        if counted := _COUNTED.match(line.strip()):
+        text = line.strip()
+        if counted := _COUNTED.match(text):
             title, left = counted["title"], int(counted["count"])
             continue
-        name = _file_in(line, is_file)
-        text = line.strip()
-        if name and left:
-            message = title if text == name else f"{title}: {text}"
-            yield Located(_problem(name, message), number, number)
-        elif name and bare and text == name:
-            yield Located(_problem(name, "listed"), number, number)
-        elif name and _IS_WRONG.match(text) and not _IS_FINE.match(text):
-            yield Located(_problem(name, text), number, number)
+        name = _file_in(text, is_file)
+        message = _message(text, name, title if left else "", bare=bare) if name else None
+        if message:
+            problem = Diagnostic(tool="general", message=message, path=name)
+            yield Located(problem, number, number)
         left = max(0, left - bool(text))
+
+
+def _message(text: str, name: str, title: str, *, bare: bool) -> str | None:
+    """What a line says about a file that it names; None if that is no problem."""
+    if title:
+        return title if text == name else f"{title}: {text}"
+    if text == name:
+        return "listed" if bare else None
+    return text if _IS_WRONG.match(text) and not _IS_FINE.match(text) else None
 
 
 def _file_in(line: str, is_file: Callable[[str], bool]) -> str | None:
     words = (match[match.lastindex or 0].rstrip(".") for match in _NAME.finditer(line))
     likely = filter(_IS_LIKELY.search, words)
     return next(filter(is_file, islice(likely, _MAX_NAMES)), None)
-
-
-def _problem(path: str, message: str) -> Diagnostic:
-    return Diagnostic(tool="general", message=message, level=Level.ERROR, path=path)

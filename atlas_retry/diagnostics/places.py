@@ -324,18 +324,15 @@ class _PlacesInLines(Struct, frozen=True):
         if not found.after.rstrip().endswith(":"):
             return None
         level = _LEVEL.search(found.before)
-        last = number
-        for n in range(number + 1, min(number + MAX_BELOW, len(self.lines))):
-            if self.lines[n].strip() and not self.lines[n].startswith(("  ", _STACK)):
-                break
-            last = n if self.lines[n].strip() else last
-        below = self.lines[number + 1 : last + 1]
-        said = takewhile(lambda line: line.strip() and not line.startswith(_STACK), below)
+        below = self.lines[number + 1 : number + MAX_BELOW]
+        own = [*takewhile(lambda line: not line.strip() or line.startswith(("  ", _STACK)), below)]
+        last = number + len("\n".join(own).rstrip().splitlines())
+        said = takewhile(lambda line: line.strip() and not line.startswith(_STACK), own)
         message = textwrap.dedent("\n".join(said))
         rule, text = (None, message) if level else _coded(message, is_row=False)
-        if not (level and message) and rule is None:
+        if not message or not (level or rule):
             return None
-        problem = self._located(number, found, (text, level["level"] if level else None, rule))
+        problem = self._located(number, found, (text, level and level["level"], rule))
         return replace(problem, last=last)
 
     def _apart(self, number: int, found: _PlaceInLine) -> Located | None:

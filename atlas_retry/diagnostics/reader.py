@@ -245,11 +245,16 @@ def _read(output: ToolOutput, log: Log) -> list[Located]:
     if named or is_open:
         places = read_places(log, output.holds, strict=is_known or output.exit_code == 0)
         problems += _attributed(places, named, log, others=is_open)
-    if is_open and not problems and output.kind is not Kind.TEST:
-        is_check = output.kind in (Kind.FORMAT, Kind.LINT)
-        files = named_files(log, partial(_found, output), bare=is_check)
-        problems += _attributed(files, (), log, others=True)
-    return problems
+    return problems or [*_whole_files(output, log)]
+
+
+def _whole_files(output: ToolOutput, log: Log) -> Iterable[Located]:
+    """The files that a failed command names where nothing else was read."""
+    if output.parser or output.exit_code == 0 or output.kind is Kind.TEST:
+        return ()
+    is_check = output.kind in (Kind.FORMAT, Kind.LINT)
+    files = named_files(log, partial(_found, output), bare=is_check)
+    return _attributed(files, (), log, others=True)
 
 
 def _found(output: ToolOutput, name: str) -> bool:

@@ -219,14 +219,16 @@ def _tap(lines: Sequence[str]) -> Iterator[Located]:
             problem = failure("tap", message, (), name or None, where)
             yield Located(problem, first, first + len(comments))
         elif not any("subtestsFailed" in line for line in body):
-            where = groups(first_match(_TAP_PLACE, body))
-            values = [line.strip() for line in filter(_TAP_VALUE.match, body)]
-            message = _tap_error(body) or [name, *values]
-            frames = tap_frames(body) or javascript_frames(body)
-            problem = _node_failure(name, message, frames, where)
-            if not where:
-                problem = replace(problem, tool="tap", test_id=name or None)
-            yield Located(problem, first, first + len(body) + 1)
+            yield Located(_tap_problem(name, body), first, first + len(body) + 1)
+
+
+def _tap_problem(name: str, body: Sequence[str]) -> Diagnostic:
+    """The problem that a block of YAML describes; only Node's has a location."""
+    if where := groups(first_match(_TAP_PLACE, body)):
+        return _node_failure(name, _tap_error(body), tap_frames(body), where)
+    values = (line.strip() for line in filter(_TAP_VALUE.match, body))
+    frames = tap_frames(body) or javascript_frames(body)
+    return failure("tap", _tap_error(body) or [name, *values], frames, name or None, {})
 
 
 def _tap_error(body: Sequence[str]) -> list[str]:
