@@ -241,7 +241,7 @@ def _reviewer(
             "--review: no review gate is chosen",
             remedy='validation: {review: [{name: taste, prompt: "Is it plain?"}]}',
         )
-    from atlas_retry.run.one import paid_reviewer
+    from atlas_retry.run.reviewer import paid_reviewer
 
     return paid_reviewer(opened, asked, scratch)
 

@@ -4,7 +4,6 @@ All side effects are methods of `Effects`; the loop starts no process itself and
 """
 
 import shlex
-from contextlib import suppress
 from itertools import chain
 
 from msgspec.structs import replace
@@ -23,7 +22,6 @@ from atlas_retry.events import (
 )
 from atlas_retry.model import (
     AgentReply,
-    AgentRequest,
     Attempt,
     ExtraRun,
     Held,
@@ -110,26 +108,39 @@ def _attempt(progress: Progress, do: Effects) -> Progress:
     try:
         return _turn(progress, before, number, do)
     except Interrupted as interrupted:
-        _revert_or_say(before, number, do)
+        if error := _reverted(before, number, do):
+            raise error from interrupted
         interrupted.reverted = number
         raise
     except AtlasError:
-        with suppress(AtlasError):  # the first error is the one to report
-            _revert_or_say(before, number, do)
+        _reverted(before, number, do)  # the first error is the one to report
         raise
 
 
-def _revert_or_say(before: Snapshot, number: int, do: Effects) -> None:
-    """Revert the attempt; if that fails, say that its changes stay, and raise the error."""
+def _reverted(before: Snapshot, number: int, do: Effects) -> AtlasError | None:
+    """Revert the edits of an abandoned attempt; they stay in its snapshot.
+
+    What moved since the turn may be the user's: it is named. If that fails, says that the changes
+    stay, and returns the error.
+    """
     try:
-        _revert_attempt(before, number, do)
+        with uninterruptible(f"the changes of attempt {number} are being reverted"):
+            name = f"{number}-unfinished"
+            do.git.undo_git(number, is_abandoned=True)
+            unfinished = do.tree.snapshot(name)
+            do.tree.restore(before.id, unfinished.id, None)
+            if turn := do.tree.kept(f"{number}-left") or do.tree.kept(f"{number}"):
+                reverted = _paths(before.id, unfinished.id, do)
+                name_restored(reverted & _paths(turn, unfinished.id, do), name, do)
+            do.emit(AttemptRestored(number=number))
     except AtlasError as error:
         lines = (
             f"the changes of attempt {number} are still in the workspace: {error}",
             *do.git.how_to_undo(),
         )
         do.emit(Notice(level=Level.WARNING, text="\n".join(lines)))
-        raise
+        return error
+    return None
 
 
 def _on_its_base(progress: Progress, do: Effects) -> Progress:
@@ -141,57 +152,80 @@ def _on_its_base(progress: Progress, do: Effects) -> Progress:
     return replace(progress, latest=validation, current=snapshot)
 
 
-def _revert_attempt(before: Snapshot, number: int, do: Effects) -> None:
-    """Revert the edits of an abandoned attempt; they stay in its snapshot.
-
-    What moved since the turn may be the user's: it is named.
-    """
-    with uninterruptible(f"the changes of attempt {number} are being reverted"):
-        name = f"{number}-unfinished"
-        do.git.undo_git(number, is_abandoned=True)
-        unfinished = do.tree.snapshot(name)
-        do.tree.restore(before.id, unfinished.id, None)
-        if turn := do.tree.kept(f"{number}-left") or do.tree.kept(f"{number}"):
-            reverted = _paths(before.id, unfinished.id, do)
-            name_restored(reverted & _paths(turn, unfinished.id, do), name, do)
-        do.emit(AttemptRestored(number=number))
-
-
 def _turn(progress: Progress, before: Snapshot, number: int, do: Effects) -> Progress:
     """Ask the agent, judge its changes, and run the gates on what is left of them."""
     since_s = do.elapsed_s()
-    request, prompt_path = _request(progress, before, number, do)
-    reply = do.agent.ask(request)
-    do.emit(AgentReplied(number=number, reply=reply))
+    attempt, reply = _asked(progress, before, number, do)
     after = do.tree.snapshot(str(number))
     under = do.git.changed_under(before.id, after.id)
     turn = Turn(before=before, after=after)
     if under and (clash := _clash(turn, under, reply, do)):
-        attempt = _reported(reply, request, progress, do)
-        attempt = replace(attempt, prompt_path=prompt_path, held=clash)
-        return _set_aside(progress, attempt, turn, under, do)
+        return _set_aside(progress, replace(attempt, held=clash), turn, under, do)
     before, theirs = _before_the_agent(turn, reply, under, number, do)
     progress = replace(progress, theirs=progress.theirs | theirs)
     if reply.status is ReplyStatus.UNAVAILABLE:
         do.tree.restore(before.id, after.id, None)
         return replace(progress, refused=reply)
-    attempt = replace(
-        _reported(reply, request, progress, do),
-        prompt_path=prompt_path,
-        snapshot=after.id,
-        changes=do.tree.changes(before.id, after.id),
-    )
-    do.tree.refresh(attempt.changes)
+    changes = do.tree.changes(before.id, after.id)
+    attempt = replace(attempt, snapshot=after.id, changes=changes)
+    do.tree.refresh(changes)
     turn = Turn(before=before, after=after)
     attempt, end, validation = settle(attempt, turn, progress, do)
+    fixed, remaining, introduced = compared(progress.latest, validation or progress.latest)
+    is_red = validation is not None and is_worse(validation, than=progress.latest)
     attempt = replace(
-        _measured(attempt, progress.latest, validation),
+        attempt,
+        validation=validation,
+        fixed=fixed,
+        remaining=remaining,
+        introduced=introduced,
+        worse=is_red and not needed_paths(attempt),  # it may be green with the held changes
         duration_ms=round((do.elapsed_s() - since_s) * 1000),
         result=end.id,
         since_start=do.tree.changes(progress.start, end.id),
     )
     do.emit(AttemptFinished(result=attempt))
     return _advanced(progress, attempt, end, validation)
+
+
+def _asked(
+    progress: Progress, before: Snapshot, number: int, do: Effects
+) -> tuple[Attempt, AgentReply]:
+    """Ask the agent; returns the attempt as it reports it, and its reply.
+
+    The cost includes that of the turn before an interruption.
+    """
+    request, prompt_path = do.agent.request(progress, number)
+    started = AttemptStarted(
+        number=number,
+        agent=do.run.agent,
+        model=request.model,
+        session_id=request.session_id,
+        snapshot=before.id,
+        prompt_chars=len(request.prompt),
+        prompt_path=prompt_path,
+    )
+    do.emit(started)
+    reply = do.agent.ask(request)
+    do.emit(AgentReplied(number=number, reply=reply))
+    begun_usd = progress.begun_usd
+    attempt = Attempt(
+        number=number,
+        prompt_chars=started.prompt_chars,
+        prompt_path=prompt_path,
+        agent=do.run.agent,
+        model=reply.model or request.model,
+        session_id=reply.session_id,
+        transport_retries=reply.transport_retries,
+        denials=reply.denials,
+        cost_usd=begun_usd + (reply.cost_usd or 0.0) if begun_usd else reply.cost_usd,
+        reviews_usd=progress.begun_reviews_usd,
+        tokens=reply.tokens,
+        summary=reply.summary,
+        error=reply.error,
+        gave_up=reply.gave_up,
+    )
+    return attempt, reply
 
 
 def _clash(turn: Turn, under: Under, reply: AgentReply, do: Effects) -> tuple[Held, ...]:
@@ -231,24 +265,6 @@ def _set_aside(
     return _advanced(progress, attempt, turn.after, None)
 
 
-def _request(
-    progress: Progress, before: Snapshot, number: int, do: Effects
-) -> tuple[AgentRequest, str]:
-    """The request and the path of its prompt; records the start of the attempt."""
-    request, prompt_path = do.agent.request(progress, number)
-    started = AttemptStarted(
-        number=number,
-        agent=do.run.agent,
-        model=request.model,
-        session_id=request.session_id,
-        snapshot=before.id,
-        prompt_chars=len(request.prompt),
-        prompt_path=prompt_path,
-    )
-    do.emit(started)
-    return request, prompt_path
-
-
 def _advanced(
     progress: Progress, attempt: Attempt, end: Snapshot, validation: Validation | None
 ) -> Progress:
@@ -260,39 +276,6 @@ def _advanced(
         attempts=(*progress.attempts, attempt),
         begun_usd=0.0,
         begun_reviews_usd=0.0,
-    )
-
-
-def _measured(attempt: Attempt, before: Validation, after: Validation | None) -> Attempt:
-    """The attempt with its effect on problems; not `worse` if green with the held changes."""
-    fixed, remaining, introduced = compared(before, after or before)
-    return replace(
-        attempt,
-        validation=after,
-        fixed=fixed,
-        remaining=remaining,
-        introduced=introduced,
-        worse=bool(after and is_worse(after, than=before) and not needed_paths(attempt)),
-    )
-
-
-def _reported(reply: AgentReply, request: AgentRequest, progress: Progress, do: Effects) -> Attempt:
-    """The attempt as the agent reports it, with the cost of the turn before an interruption."""
-    begun_usd = progress.begun_usd
-    return Attempt(
-        number=request.attempt,
-        prompt_chars=len(request.prompt),
-        agent=do.run.agent,
-        model=reply.model or request.model,
-        session_id=reply.session_id,
-        transport_retries=reply.transport_retries,
-        denials=reply.denials,
-        cost_usd=begun_usd + (reply.cost_usd or 0.0) if begun_usd else reply.cost_usd,
-        reviews_usd=progress.begun_reviews_usd,
-        tokens=reply.tokens,
-        summary=reply.summary,
-        error=reply.error,
-        gave_up=reply.gave_up,
     )
 
 
@@ -394,19 +377,15 @@ def _restore_snapshot(target: str, progress: Progress, do: Effects) -> None:
     An edit during a validation may be the user's or a gate's: it is restored and named.
     """
     changed = _paths(progress.current, target, do) - progress.theirs
-    unknown = changed - _by_agents(progress) - _by_named_gates(progress)
+    attempts = (attempt.validation for attempt in progress.attempts if attempt.validation)
+    results = chain.from_iterable(one.results for one in (progress.baseline, *attempts))
+    by_gates = chain.from_iterable(result.changed for result in results)  # by their reports
+    unknown = changed.difference(_by_agents(progress), by_gates)
     name = f"{len(progress.attempts)}-reverted"
     if unknown:
         do.tree.snapshot(name)
     do.tree.restore(target, progress.current, changed if progress.theirs else None)
     name_restored(unknown, name, do)
-
-
-def _by_named_gates(progress: Progress) -> frozenset[str]:
-    """Files that the report of a gate names as changed by it."""
-    attempts = (attempt.validation for attempt in progress.attempts if attempt.validation)
-    results = chain.from_iterable(one.results for one in (progress.baseline, *attempts))
-    return frozenset(chain.from_iterable(result.changed for result in results))
 
 
 def _paths(before: str, after: str, do: Effects) -> frozenset[str]:

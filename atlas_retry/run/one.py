@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import ExitStack
 from functools import partial
 from itertools import count
@@ -15,12 +15,12 @@ from msgspec.structs import replace
 from atlas_retry import agents, process, state_dir
 from atlas_retry.agents import capture
 from atlas_retry.agents.redacted import redacted_agent, redacted_emit
-from atlas_retry.errors import AgentError, Interrupted, UsageError, WorkspaceError
+from atlas_retry.errors import Interrupted, UsageError, WorkspaceError
 from atlas_retry.events import Emit, EventScope, Notice, fan_out, following
 from atlas_retry.history import archive, database, event_log, identity, rescue, values
 from atlas_retry.history.event_log import EventLog
 from atlas_retry.history.journal import Journal, opened_journal
-from atlas_retry.model import Agent, Gate, GateResult, Level, Outcome, Validation
+from atlas_retry.model import Agent, Level, Outcome, Validation
 from atlas_retry.reports.documents import Cascade
 from atlas_retry.reports.subject import Recorded, Subject
 from atlas_retry.run import isolation, ledger, leftovers, on_failure
@@ -30,8 +30,8 @@ from atlas_retry.run.effects.open_run import OpenRun, run_folder
 from atlas_retry.run.loop import retry
 from atlas_retry.run.open import OpenWorkspace, open_configured, select
 from atlas_retry.run.progress import Progress, Run, limits
+from atlas_retry.run.reviewer import agent_of
 from atlas_retry.run.triage import aligned, check_baseline, completed
-from atlas_retry.settings import AgentSettings
 from atlas_retry.text.commands import quoted
 from atlas_retry.text.redaction import redact, secret_values
 from atlas_retry.text.units import first_few, labelled, usd
@@ -199,7 +199,13 @@ def run_in_tree(
         log = stack.enter_context(EventLog(folder / event_log.NAME))
         stack.enter_context(state_dir.beating(log.path))
         emit = fan_out((log, emit))
-        opening = _opening(opened, asked, run_id)
+        opening = values.Opening(
+            run_id=run_id,
+            order=replace(asked.order, on_exhausted=opened.settings.retry.on_exhausted),
+            repository=str(opened.git.common_dir),
+            mark=process.mark(),
+            recorded=_baseline(opened, asked.recorded),
+        )
         journal = stack.enter_context(opened_journal(opened.state, opening, emit))
         _name_unfinished(opened, journal, emit, run_id)
         emit = following(fan_out((journal, emit)), EventScope(run=run_id))
@@ -225,7 +231,12 @@ def run_in_tree(
             emit(Notice(level=Level.WARNING, text="\n".join(lines)))
             raise
         ledger.warn(before, emit, outcome.cost_usd)
-        outcome = _handed_off(outcome, folder)
+        if outcome.escalation_required:
+            from atlas_retry.reports.handoff import handoff
+
+            path = folder / "handoff.md"
+            path.write_text(handoff(outcome), encoding="utf-8", errors="replace")
+            outcome = replace(outcome, handoff_path=str(path))
         if channel is None:
             on_failure.tell(opened.settings.retry.on_failure, outcome, opened.environ, emit)
         return outcome
@@ -240,27 +251,6 @@ def budget_of(
     with database.reading(home) as connection:
         spent_usd, dearest_usd = archive.batch_usd(connection, batch, but=but)
     return SharedBudget(runs=runs, jobs=jobs, spent_usd=spent_usd, dearest_usd=dearest_usd)
-
-
-def _handed_off(outcome: Outcome, folder: Path) -> Outcome:
-    """If a person must continue, write notes for that into the run's folder."""
-    if not outcome.escalation_required:
-        return outcome
-    from atlas_retry.reports.handoff import handoff
-
-    path = folder / "handoff.md"
-    path.write_text(handoff(outcome), encoding="utf-8", errors="replace")
-    return replace(outcome, handoff_path=str(path))
-
-
-def _opening(opened: OpenWorkspace, asked: RunOptions, run_id: str) -> values.Opening:
-    return values.Opening(
-        run_id=run_id,
-        order=replace(asked.order, on_exhausted=opened.settings.retry.on_exhausted),
-        repository=str(opened.git.common_dir),
-        mark=process.mark(),
-        recorded=_baseline(opened, asked.recorded),
-    )
 
 
 def _name_unfinished(opened: OpenWorkspace, journal: Journal, emit: Emit, run_id: str) -> None:
@@ -322,7 +312,7 @@ def _effects(
         opened=opened,
         folder=run_folder(opened, opening.run_id),
         agent=captured(redacted_agent(agent, hidden)),
-        reviewer=lambda gate: captured(_reviewer(opened, gate, emit)),
+        reviewer=lambda gate: captured(agent_of(opened, gate, emit)),
         journal=journal,
         emit=emit,
         started_s=time.monotonic() - start.elapsed_s,
@@ -330,57 +320,6 @@ def _effects(
         validations=count(len(so_far.attempts) + 1 if so_far else 0),
     )
     return Effects(of=open_run)
-
-
-def paid_reviewer(
-    opened: OpenWorkspace, gates: Iterable[Gate], scratch: Path
-) -> Callable[[Gate], GateResult]:
-    """A function that makes reviews outside of a run, within `retry.max_cost_usd` and the budgets.
-
-    Raises AgentError if the agent of one of the gates is not available, UsageError if a budget is
-    spent.
-    """
-    from atlas_retry.run.reviewer import reviewer  # start-up
-
-    opened = ledger.limited(opened, ledger.standing(opened, values.Order(), but=""))
-    hidden = secret_values(opened.environ)
-    available = set[str]()
-    for gate in gates:
-        settings = _agent_of(gate, opened.settings.agent)
-        if settings.backend in available:
-            continue
-        if unavailable := agents.check(settings, opened.environ):
-            raise AgentError(f"{gate.name}: {unavailable.error}", remedy=unavailable.remedy)
-        available.add(settings.backend)
-
-    def agent(gate: Gate) -> Agent:
-        return redacted_agent(_reviewer(opened, gate, lambda _: None), hidden)
-
-    ask = reviewer(opened, agent, SharedBudget(), scratch=scratch)
-
-    def paid(gate: Gate) -> GateResult:
-        result = ask(gate)
-        if result.cost_usd:
-            ledger.record_review(opened, result.cost_usd)
-        return result
-
-    return paid
-
-
-def _reviewer(opened: OpenWorkspace, gate: Gate, emit: Emit) -> Agent:
-    """The agent of a review gate. Raises AgentError."""
-    settings = _agent_of(gate, opened.settings.agent)
-    reviewer = agents.resolve(settings.backend)(settings, emit, opened.environ)
-    if settings is opened.settings.agent:
-        return reviewer
-    return lambda request: reviewer(replace(request, model=None))  # models are another agent's
-
-
-def _agent_of(gate: Gate, settings: AgentSettings) -> AgentSettings:
-    """The settings of a review gate's agent: its own, else the configured one."""
-    if gate.agent in (None, settings.backend):
-        return settings
-    return replace(settings, backend=gate.agent, path=None, command=None, extra_args=())
 
 
 def _baseline(opened: OpenWorkspace, recorded: Recorded | None) -> Validation | None:
