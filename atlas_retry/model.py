@@ -233,6 +233,11 @@ class GateResult(Struct, frozen=True, kw_only=True):
         return sum(diagnostic.count for diagnostic in self.diagnostics) + self.beyond
 
     @property
+    def has_just_passed(self) -> bool:
+        """Whether its gate ran, passed and changed no file."""
+        return self.status is Status.PASSED and not (self.reused or self.changed)
+
+    @property
     def blocks(self) -> bool:
         """Whether the validation fails because of this gate."""
         return self.required and not self.success

@@ -71,15 +71,11 @@ def _copied(result: GateResult, state: Path, target: Path, hidden: frozenset[str
         return None
     folder(target)
     for name, kept in (("stdout.log", result.stdout), ("stderr.log", result.stderr)):
-        whole = _whole(source / name, hidden) if result.output_omitted_bytes else None
-        if text := whole or kept:
+        text = kept
+        with suppress(OSError):
+            size = (source / name).stat().st_size
+            if result.output_omitted_bytes and size <= MAX_COPIED_BYTES:
+                text = redact(_text((source / name).read_bytes()), hidden) or kept
+        if text:
             (target / name).write_text(text, encoding="utf-8", errors="replace")
     return str(target)
-
-
-def _whole(log: Path, hidden: frozenset[str]) -> str | None:
-    """A whole log without secrets; None if it is too long, or cannot be read."""
-    with suppress(OSError):
-        if log.stat().st_size <= MAX_COPIED_BYTES:
-            return redact(_text(log.read_bytes()), hidden)
-    return None

@@ -151,18 +151,16 @@ class Memory:
         for gate in gates:
             cwd = str(self._root / gate.cwd)
             tools = programs(gate.run, cwd, path)
-            if tools is not None and gate.kind is not Kind.REVIEW:
-                seen = () if gate.inputs else commit
-                keys[gate] = self._key(gate, (*tools, *around(cwd), *seen))
+            if tools is None or gate.kind is Kind.REVIEW:
+                continue
+            of_session = _OF_SESSION - {*gate.pass_env, *dict(gate.env)}
+            names = sorted(self._environ.keys() - of_session)
+            environ = [(name, os.fsencode(self._environ[name])) for name in names]
+            spelled = replace(gate, required=True, max_retries=None, fix=None, recheck=None)
+            stamps = (*tools, *around(cwd), *(() if gate.inputs else commit))
+            parts = (__version__, spelled, environ, stamps)
+            keys[gate] = sha256_of(msgspec.msgpack.encode(parts))
         return keys
-
-    def _key(self, gate: Gate, tools: "tuple[Stamp, ...]") -> str:
-        of_session = _OF_SESSION - {*gate.pass_env, *dict(gate.env)}
-        names = sorted(self._environ.keys() - of_session)
-        environ = [(name, os.fsencode(self._environ[name])) for name in names]
-        spelled = replace(gate, required=True, max_retries=None, fix=None, recheck=None)
-        parts = (__version__, spelled, environ, tools)
-        return sha256_of(msgspec.msgpack.encode(parts))
 
     def results(self) -> "Iterator[GateResult]":
         """Every remembered result, whether or not it still holds."""
@@ -193,7 +191,6 @@ def _states(
 def _inputs(files: Files, inputs: tuple[str, ...]) -> Files:
     if not inputs:
         return files
-
     chosen = Globs(inputs)
     return {path: seen for path, seen in files.items() if chosen.match(path)}
 

@@ -245,21 +245,18 @@ def _project_names(root: Path, cwd: str = ".") -> frozenset[str]:
 
 
 def _declared(root: Path, cwd: str) -> Declared:
-    from atlas_retry.config.init.dependencies import declared
-
-    found = declared(root, cwd)
-    return replace(found, services=tuple(s for s in found.services if not _listens(s[0])))
-
-
-def _listens(port: int) -> bool:
-    """Whether a service on this machine answers on a port."""
+    """What the project declares, without the services that answer on this machine."""
     import socket  # start-up
 
-    try:
-        with socket.create_connection(("127.0.0.1", port), timeout=LISTEN_S):
-            return True
-    except OSError:
-        return False
+    from atlas_retry.config.init.dependencies import declared
+
+    found, silent = declared(root, cwd), []
+    for service in found.services:
+        try:
+            socket.create_connection(("127.0.0.1", service[0]), timeout=LISTEN_S).close()
+        except OSError:
+            silent.append(service)
+    return replace(found, services=tuple(silent))
 
 
 def _report_of(

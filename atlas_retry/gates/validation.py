@@ -125,10 +125,6 @@ def _builds_first(wave: Iterable[GateState]) -> list[GateState]:
     return [*before, *builds, *others[len(before) :]]
 
 
-def _has_just_passed(result: GateResult) -> bool:
-    return result.status is Status.PASSED and not (result.reused or result.changed)
-
-
 class GateRun(ValidationState, kw_only=True):
     """The steps of a validation: what runs next, and what its result means for the others."""
 
@@ -337,7 +333,7 @@ class GateRun(ValidationState, kw_only=True):
         if seen is None:
             return
         steady = {one.gate: one.result for one in self.gates if one.is_steady}
-        passed = (gate for gate, result in steady.items() if _has_just_passed(result))
+        passed = (gate for gate, result in steady.items() if result.has_just_passed)
         known = {gate: (seen, steady[gate]) for gate in passed if gate.inputs}
         plan.learned.passed |= {} if plan.wrap else known
         memory = plan.watched.memory if plan.learns and plan.watched else None

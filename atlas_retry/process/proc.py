@@ -5,6 +5,7 @@ Without /proc (macOS) none is found. Source: proc_pid_stat(5), proc_pid_environ(
 
 import os
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 
 from msgspec import Struct
 
@@ -94,21 +95,16 @@ def is_writing(member: Member, folder: str) -> bool:
     words = _read(f"/proc/{member.pid}/cmdline").split(b"\0")
     if words[0].endswith(b"git") and not _RESTORING.isdisjoint(words[1:]):
         return True
-    try:
-        opened = os.listdir(f"/proc/{member.pid}/fd")  # noqa: PTH208 - start-up
-    except OSError:
-        return False
-    return any(_is_written(f"/proc/{member.pid}", number, f"{folder}/") for number in opened)
-
-
-def _is_written(process: str, number: str, folder: str) -> bool:
-    try:
-        if not os.readlink(f"{process}/fd/{number}").startswith(folder):  # noqa: PTH115 - start-up
-            return False
-    except OSError:
-        return False
-    flags = _read(f"{process}/fdinfo/{number}").partition(b"flags:")[2].split()
-    return bool(flags and int(flags[0], 8) & os.O_ACCMODE)
+    process, numbers = f"/proc/{member.pid}", list[str]()
+    with suppress(OSError):
+        numbers += os.listdir(f"{process}/fd")  # noqa: PTH208 - start-up
+    for number in numbers:
+        flags = _read(f"{process}/fdinfo/{number}").partition(b"flags:")[2].split()
+        is_written = bool(flags and int(flags[0], 8) & os.O_ACCMODE)
+        with suppress(OSError):  # it may be closed by now
+            if is_written and os.readlink(f"{process}/fd/{number}").startswith(f"{folder}/"):  # noqa: PTH115
+                return True
+    return False
 
 
 def names(members: Iterable[Member]) -> tuple[str, ...]:

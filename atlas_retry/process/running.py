@@ -89,7 +89,9 @@ class RunningCommand:
         self.command = command
         self.tree = tree
         self.streams = streams
-        self.pidfd = _pidfd(process.pid)
+        self.pidfd: int | None = None
+        with suppress(AttributeError, OSError):  # macOS; Linux before 5.3, seccomp
+            self.pidfd = os.pidfd_open(process.pid)
         self.started_s = self._printed_s = clock()
         self.is_gone = False
         self.may_have_ended = True
@@ -263,13 +265,6 @@ class RunningCommand:
             survivors=self._survivors,
             error=_sentence(ended, code, self.command) or lost,
         )
-
-
-def _pidfd(pid: int) -> int | None:
-    try:
-        return os.pidfd_open(pid)
-    except (AttributeError, OSError):  # macOS; Linux before 5.3, seccomp
-        return None
 
 
 def _stdin(command: Command, theirs: ExitStack) -> int:

@@ -175,7 +175,11 @@ def uninterruptible(what: str) -> Iterator[None]:
             _say_what_is_waited_for()
         deferred.append(signum)
 
-    earlier = _acted_upon()
+    earlier: dict[int, Any] = {}
+    if threading.current_thread() is threading.main_thread():
+        handlers = {number: signal.getsignal(number) for number in ENDING}
+        untouched = (None, signal.SIG_IGN)
+        earlier = {number: now for number, now in handlers.items() if now not in untouched}
     try:
         for number in earlier:
             signal.signal(number, defer)
@@ -187,15 +191,6 @@ def uninterruptible(what: str) -> Iterator[None]:
         _section.depth -= 1
         if deferred:
             signal.raise_signal(deferred[0])
-
-
-def _acted_upon() -> dict[int, Any]:
-    """The handlers of this thread for signals that end us, except ignored ones."""
-    if threading.current_thread() is not threading.main_thread():
-        return {}
-    handlers = {number: signal.getsignal(number) for number in ENDING}
-    untouched = (None, signal.SIG_IGN)
-    return {number: now for number, now in handlers.items() if now not in untouched}
 
 
 def _say_what_is_waited_for() -> None:

@@ -17,7 +17,6 @@ from atlas_retry.model import (
     ChangeStatus,
     Held,
     Kind,
-    LeftBehind,
     Validation,
     Verdict,
     Violation,
@@ -177,8 +176,11 @@ class GuardEffects(Struct, frozen=True):
         self, judgement: Judgement, taken: seals.Seal, moved: seals.Moved
     ) -> Judgement:
         """The judgement with the changes that stay; atlas's own configuration is restored."""
-        last = self.of.last_turn
-        left = self._lasting(taken, moved, judgement)
+        last, channel = self.of.last_turn, self.of.channel
+        refused = {one.path for one in judgement.refused}.difference(judgement.reinstate)
+        left = irreversible.lasting(taken, moved, refused)
+        if channel:  # what is written in an overlay is removed with it
+            left = tuple(one for one in left if channel.layers.shows_through(one.states))
         own = f"{last.at_home.path}" if last.at_home else ""
         others = tuple(one for one in left if one.path != own)
         is_back = others != left and taken.guard.mode == "block" and self._put_back_settings()
@@ -204,16 +206,6 @@ class GuardEffects(Struct, frozen=True):
             text = f"restored: {path}{kept if copy.exists() else ''}"
             self.of.warn(text)
         return is_back
-
-    def _lasting(
-        self, taken: seals.Seal, moved: seals.Moved, judgement: Judgement
-    ) -> tuple[LeftBehind, ...]:
-        """Refused changes that stay; those written in an overlay are removed with it."""
-        refused = {one.path for one in judgement.refused}.difference(judgement.reinstate)
-        left = irreversible.lasting(taken, moved, refused)
-        if self.of.channel is None:
-            return left
-        return tuple(one for one in left if self.of.channel.layers.shows_through(one.states))
 
     def _written_by_gates(self, progress: Progress) -> frozenset[str]:
         """Files that changed during the baseline, except by fixers."""
