@@ -174,9 +174,8 @@ class _Execution(Struct, kw_only=True):
         final = chain.from_iterable(getattr(document.final, name) for name in LISTS)
         failing = tuple(_shortened(one) for one in final if one.blocks)
         result = replace(
-            self.without_report(document.verdict),
+            self.without_report(document.verdict, document.final_error or ""),
             attempts=len(document.attempts),
-            error=(document.final_error or "")[:MAX_CHARS],
             failing=failing[:MAX_PROBLEMS],
             open_reviews=document.open_reviews[:MAX_PROBLEMS],
         )

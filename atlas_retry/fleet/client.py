@@ -3,7 +3,8 @@
 import asyncio
 import dataclasses
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import TypeVar
 
@@ -56,7 +57,7 @@ async def start(client: Client, queue: str, store: Store, batch: str, whole: Man
         raise UsageError(f"the store has another batch {batch}", remedy="--id ANOTHER")
     store.put(batch, "manifest.json", content)
     state = begun(batch, digest, whole)
-    try:
+    with _refusing(batch):
         await client.start_workflow(
             Fleet.run,
             state,
@@ -64,23 +65,17 @@ async def start(client: Client, queue: str, store: Store, batch: str, whole: Man
             task_queue=queue,
             id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE,
         )
-    except WorkflowAlreadyStartedError as error:
-        raise UsageError(f"a batch {batch} already exists", remedy="--id ANOTHER") from error
-    except RPCError as error:
-        raise _refusal(batch, error) from error
 
 
 async def live(client: Client, batch: str) -> Live:
     """The progress of a batch. Raises UsageError if there is no such batch."""
     handle = client.get_workflow_handle_for(Fleet.run, batch)
-    try:
+    with _refusing(batch):
         described = await handle.describe()
         if described.status is WorkflowExecutionStatus.RUNNING:  # a worker must answer
             status = await handle.query(Fleet.status, rpc_timeout=timedelta(seconds=ANSWER_S))
         else:
-            status = await wait(client, batch)
-    except (RPCError, WorkflowQueryFailedError) as error:
-        raise _refusal(batch, error) from error
+            status = await handle.result()
     raw = described.raw_description
     beats = [
         msgspec.json.decode(one.heartbeat_details.payloads[0].data, type=Beat)
@@ -97,18 +92,14 @@ async def live(client: Client, batch: str) -> Live:
 
 async def wait(client: Client, batch: str) -> BatchStatus:
     """Wait for the end of a batch. Raises AtlasError if it was terminated by force."""
-    try:
+    with _refusing(batch):
         return await client.get_workflow_handle_for(Fleet.run, batch).result()
-    except (RPCError, WorkflowFailureError) as error:
-        raise _refusal(batch, error) from error
 
 
 async def signal(client: Client, batch: str, name: str, *arguments: str) -> None:
     """Pause, resume or stop a batch. Raises UsageError if it has ended."""
-    try:
+    with _refusing(batch):
         await client.get_workflow_handle(batch).signal(name, *arguments)
-    except RPCError as error:
-        raise _refusal(batch, error) from error
 
 
 def rows(store: Store, status: BatchStatus) -> tuple[ItemRow, ...]:
@@ -137,12 +128,19 @@ def rows(store: Store, status: BatchStatus) -> tuple[ItemRow, ...]:
     return tuple(every)
 
 
-def _refusal(batch: str, error: Exception) -> AtlasError:
-    if isinstance(error, RPCError) and error.status is RPCStatusCode.NOT_FOUND:
-        why = f"there is no batch {batch}, or it has ended"
-        return UsageError(why, remedy="atlas fleet start MANIFEST")
-    cause = error.__cause__ or error
-    return AtlasError(f"batch {batch}: {cause}", remedy="is there a worker? atlas fleet worker")
+@contextmanager
+def _refusing(batch: str) -> Iterator[None]:
+    """Word the errors of Temporal's client. Raises UsageError or AtlasError."""
+    try:
+        yield
+    except WorkflowAlreadyStartedError as error:
+        raise UsageError(f"a batch {batch} already exists", remedy="--id ANOTHER") from error
+    except (RPCError, WorkflowQueryFailedError, WorkflowFailureError) as error:
+        if isinstance(error, RPCError) and error.status is RPCStatusCode.NOT_FOUND:
+            why = f"there is no batch {batch}, or it has ended"
+            raise UsageError(why, remedy="atlas fleet start MANIFEST") from error
+        why = f"batch {batch}: {error.__cause__ or error}"
+        raise AtlasError(why, remedy="is there a worker? atlas fleet worker") from error
 
 
 T = TypeVar("T")
@@ -199,6 +197,7 @@ def ask(server: str | None, act: Callable[[Client], Awaitable[T]]) -> T:
 
 
 MAX_BYTES = 64 * 1024
+"""Limit of a payload; the store has everything larger."""
 
 
 class _Values(EncodingPayloadConverter):

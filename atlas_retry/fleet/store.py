@@ -4,6 +4,8 @@ Each machine has its own address and credentials for it; no payload names them.
 """
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from hashlib import sha256
 from urllib.parse import urlsplit
 
@@ -38,22 +40,17 @@ class Store:
     def put(self, batch: str, name: str, content: bytes) -> None:
         """Write a file of a batch; replaces one of the same name."""
         path = self._path(batch, name)
-        try:
+        with self._reached("written"):
             self._files.makedirs(path.rpartition("/")[0], exist_ok=True)
             fresh = f"{path}.{os.urandom(4).hex()}"  # so that no reader sees half of a file
             self._files.pipe_file(fresh, content)
             self._files.mv(fresh, path)
-        except OSError as error:
-            raise AtlasError(f"the store {self.url} cannot be written: {error}") from error
 
     def get(self, batch: str, name: str) -> bytes | None:
         """Content of a file; None if there is none of this name."""
-        try:
+        with self._reached("read"), suppress(FileNotFoundError):
             return bytes(self._files.cat_file(self._path(batch, name)))
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            raise AtlasError(f"the store {self.url} cannot be read: {error}") from error
+        return None
 
     def manifest(self, batch: str, digest: str) -> Manifest:
         """The manifest of a batch. Raises AtlasError if it is missing or a different one."""
@@ -73,10 +70,8 @@ class Store:
 
     def results(self, batch: str) -> dict[str, ItemResult]:
         """Results of the ended runs of a batch, by run id."""
-        try:
+        with self._reached("read"):
             contents = self._files.cat(self._files.glob(self._path(batch, f"*/{RESULT}")))
-        except OSError as error:
-            raise AtlasError(f"the store {self.url} cannot be read: {error}") from error
         ended = [msgspec.json.decode(one, type=ItemResult) for one in contents.values()]
         return {result.run: result for result in ended}
 
@@ -85,3 +80,10 @@ class Store:
 
     def _path(self, batch: str, name: str) -> str:
         return f"{self._root}/{batch}/{name}"
+
+    @contextmanager
+    def _reached(self, done: str) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise AtlasError(f"the store {self.url} cannot be {done}: {error}") from error

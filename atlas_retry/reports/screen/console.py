@@ -70,7 +70,9 @@ class Printer(Struct, kw_only=True):
         where = f"[{printable(workspace)}] " if workspace else ""
         if self.verbosity >= 0:
             lines = lines_of(event, verbosity=self.verbosity)
-            self.write((f"{where}{text}", style) for text, style in lines if text or not where)
+            if where:
+                lines = ((f"{where}{text}", style) for text, style in lines if text)
+            self.write(lines)
         if self.verbosity == 0 and self.steady:
             self.write((f"{where}{text}", "dim") for text in self._signs_of_life(event))
 

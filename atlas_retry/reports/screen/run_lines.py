@@ -64,11 +64,7 @@ def outcome_summary(
 
 def _passed_over(outcome: Outcome, kept: Sequence[Attempt]) -> Iterator[Line]:
     """The new files of a run, if a gate takes its files from git and so passed over them."""
-    gates = [
-        result.name
-        for result in outcome.final.results
-        if result.kind is Kind.PRE_COMMIT or "git ls-files" in result.command
-    ]
+    gates = [result.name for result in outcome.final.results if _asks_git(result)]
     own = _own(outcome, kept[-1]) if kept else []
     new = [change.path for change in own if change.status is ChangeStatus.ADDED]
     if gates and new:
@@ -77,6 +73,10 @@ def _passed_over(outcome: Outcome, kept: Sequence[Attempt]) -> Iterator[Line]:
             "warn",
         )
         yield from command_lines("to check", f"git add -N {shlex.join(new)} && atlas validate")
+
+
+def _asks_git(result: GateResult) -> bool:
+    return result.kind is Kind.PRE_COMMIT or "git ls-files" in result.command
 
 
 def _changes(own: Sequence[Change]) -> str:
