@@ -13,7 +13,7 @@ from atlas_retry.model import (
     Verdict,
     WorkspaceFacts,
 )
-from atlas_retry.run.cascade import MAX_CAUSES, detect
+from atlas_retry.run.cascade import detect
 from atlas_retry.settings import CascadeSettings
 
 RULE = CascadeSettings()
@@ -104,60 +104,3 @@ def test_every_cascade_setting_has_its_effect(rule: CascadeSettings, *, detected
 def test_a_broken_workspace_counts_towards_a_cascade() -> None:
     outcomes = [replace(one, verdict=Verdict.BROKEN) for one in sequence("FFF")]
     assert detect(outcomes, RULE).cascade_detected
-
-
-def test_the_most_shared_problem_is_named_as_cause() -> None:
-    outcomes = [
-        outcome("api", failure("connection refused", "only here")),
-        outcome("web", failure("no module named x", "connection refused")),
-        outcome("ui", failure("connection refused")),
-        outcome("db", failure("no module named x")),
-    ]
-    cascade = detect(outcomes, RULE)
-    assert cascade.diagnosis == (
-        "Multiple test failures detected. Possible root cause: "
-        "pytest: connection refused (in api, web, ui)"
-    )
-    assert "Review architecture or dependencies before continuing" in str(cascade.recommendation)
-
-
-def test_a_few_shared_problems_are_quoted_and_the_rest_counted() -> None:
-    outcomes = [outcome(name, failure("a", "b", "c", "d", "e")) for name in ("x", "y", "z")]
-    shown = "; ".join(f"pytest: {message}" for message in "abcde"[:MAX_CAUSES])
-    assert str(detect(outcomes, RULE).diagnosis).endswith(
-        f"{shown} and {5 - MAX_CAUSES} more (in x, y, z)"
-    )
-
-
-def test_a_problem_shared_by_two_is_the_cause() -> None:
-    outcomes = [outcome("x", failure("a")), outcome("y", failure("a")), outcome("z", failure("b"))]
-    assert str(detect(outcomes, RULE).diagnosis).endswith("pytest: a (in x, y)")
-
-
-def test_without_a_shared_problem_the_cause_is_unknown() -> None:
-    outcomes = [
-        outcome("api", failure("one")),
-        outcome("web", failure("two", kind=Kind.LINT)),
-        outcome("ui", failure("three")),
-    ]
-    assert detect(outcomes, RULE).diagnosis == (
-        "Multiple (test, lint) failures detected. Possible root cause: "
-        "unknown, because no two of api, web, ui share a problem"
-    )
-
-
-def test_startup_errors_are_compared_without_folder_names() -> None:
-    outcomes = [
-        outcome(name, Validation(), error=f"/srv/{name}/.git is locked") for name in ("a", "b", "c")
-    ]
-    assert "is locked (in a, b, c)" in str(detect(outcomes, RULE).diagnosis)
-
-
-def test_a_failure_without_output_is_compared_by_gate_and_error() -> None:
-    outcomes = [outcome(name, failure(error="timed out")) for name in ("a", "b", "c")]
-    assert "test: timed out (in a, b, c)" in str(detect(outcomes, RULE).diagnosis)
-
-
-def test_the_quoted_cause_is_short() -> None:
-    outcomes = [outcome(name, failure("x\n" * 5000)) for name in ("a", "b", "c")]
-    assert len(str(detect(outcomes, RULE).diagnosis)) < 400

@@ -5,22 +5,17 @@ from msgspec.structs import replace
 
 from atlas_retry.model import (
     Attempt,
-    Change,
-    ChangeStatus,
     Diagnostic,
     GateResult,
-    Held,
     Kind,
-    OpenReview,
     Outcome,
     Region,
     Status,
     Validation,
     Verdict,
-    Violation,
     WorkspaceFacts,
 )
-from atlas_retry.reports.handoff import MAX_PROBLEMS, handoff
+from atlas_retry.reports.handoff import handoff
 
 
 def failing(command: str, *diagnostics: Diagnostic, log_path: str | None = None) -> GateResult:
@@ -85,75 +80,6 @@ def test_the_handoff_names_the_smallest_failing_command(command: str, start: str
 
 def test_a_problem_outside_tests_has_no_smaller_command() -> None:
     assert "# only the first one" not in ended(failing("ruff check", problem(None)))
-
-
-def test_problems_are_listed_without_markup() -> None:
-    many = [problem(None)] * (MAX_PROBLEMS + 2)
-    text = ended(failing("pytest", *many, log_path="/logs/0"))
-    assert "- `tests/test_a.py:3` assert '1' == &lt;b>2&lt;/b> more" in text
-    assert "- and 2 more" in text
-    assert "`/logs/0`" in text
-
-
-def test_a_failed_review_has_no_command() -> None:
-    text = ended(failing("", problem(None)))
-    assert "```" not in text
-
-
-def test_attempts_are_listed_with_their_result() -> None:
-    changes = tuple(Change(path=f"f{n}.py", status=ChangeStatus.MODIFIED) for n in range(12))
-    tried = (
-        Attempt(
-            number=1,
-            agent="anthropic",
-            model="sonnet",
-            cost_usd=0.5,
-            summary="a plus\nfor a minus",
-            changes=changes,
-            fixed=("a",),
-            introduced=("b", "c"),
-            violations=(Violation(rule="tests/removed", path="t.py", detail="a test is gone"),),
-        ),
-        Attempt(
-            number=2, agent="anthropic", error="calc.py failed its checks in 3 tries", kept=True
-        ),
-    )
-    text = ended(failing("pytest", problem()), attempts=tried)
-    assert "1. anthropic sonnet, $0.50: a plus for a minus" in text
-    assert "and 2 more" in text
-    assert "1 fixed, 0 remaining, 2 introduced" in text
-    assert (
-        "- `t.py` tests/removed: refused: a test is gone. To look at it: atlas diff r-1 1" in text
-    )
-    assert "it ended with: calc.py failed its checks" in text
-    assert "its changes are in the workspace now" in text
-    assert "No attempt improved the result" not in text
-
-
-def test_the_next_commands_can_be_typed() -> None:
-    text = ended(failing("pytest", problem()), attempts=(Attempt(number=1, agent="a"),))
-    assert "- No attempt improved the result" in text
-    assert "`atlas undo r-1`" in text
-    assert "`atlas retry '/w/my api' --ai-fix --max-attempts 5`" in text
-    assert text.startswith("# api: Not fixed: the budget is spent\n\ntest failed after 3 attempts.")
-
-
-def test_what_a_person_must_review_is_listed_with_what_accepts_it() -> None:
-    asked = OpenReview(rule="special-case", path="a.py", line=3, run_id="r-0", attempt=1)
-    text = handoff(replace(outcome_of(failing("pytest")), open_reviews=(asked,)))
-    assert "## What a person must review\n\n- `a.py:3 (special-case)`" in text
-    assert "`atlas accept r-0`" in text
-
-
-def test_held_changes_are_listed_with_whether_they_are_needed() -> None:
-    held = (
-        Held(rule="tests-changed", path="test_a.py", needed=True),
-        Held(rule="special-case", path="a.py", in_place=True),
-    )
-    text = ended(attempts=(Attempt(number=1, agent="scripted", held=held),))
-    fate = "held and restored, and the gates pass only with it"
-    assert f"`test_a.py` tests-changed: {fate}. To accept it: atlas pick r-1 1 --held" in text
-    assert "`a.py` special-case: left in place for review. To look" in text
 
 
 @pytest.mark.parametrize(

@@ -171,7 +171,6 @@ def test_a_fixed_run_leaves_a_record_without_naming_it(
     with reading(Path(environ["ATLAS_HOME"])) as connection:
         (kept,) = learning.every(connection)
     assert kept.record.verdict == "fixed"
-    assert "everything passed" in learning.page_of(kept)
 
 
 @pytest.mark.parametrize("act", [learning.one, learning.forget])
@@ -223,10 +222,7 @@ def test_statistics_count_attempts_gates_rules_and_costs(
     assert any(row["fixed"] for row in figures.rules)
     assert nothing.runs == 0
     assert nothing.cost_per_fix_usd is None
-    text = statistics.as_text(figures)
-    assert re.search(r"^2 +1 +1 +█+ 100% +\$0\.75 ", text, re.MULTILINE)
-    assert re.search(r"^attempt +made +fixed +share +mean cost +mean duration$", text, re.MULTILINE)
-    assert "an agent attempted 1 run and fixed 1 (100%)" in text
+    assert [row["cost_usd"] for row in figures.attempts] == [0.25, 0.75]
 
 
 @pytest.mark.parametrize(

@@ -9,12 +9,10 @@ from urllib.parse import unquote
 import pytest
 from msgspec.structs import replace
 
-from atlas_retry.model import Answer, Attempt, Held, Outcome, Verdict, Violation
+from atlas_retry.model import Attempt, Held, Outcome, Verdict, Violation
 from atlas_retry.reports import findings
 from atlas_retry.reports.findings import TOOL
 from atlas_retry.reports.formats import REPORTS
-from atlas_retry.reports.github import annotations
-from atlas_retry.reports.markdown import guard_summary
 from tests.reports.samples import FIXED, GREEN, HELD, RED, of_run
 
 FORMATS = ("junit", "sarif", "gitlab", "markdown", "github", "html")
@@ -158,32 +156,6 @@ def test_a_refused_change_is_reported_as_restored_only_if_it_was(
 ) -> None:
     refused = replace(attempt, violations=(Violation(rule="tool-replaced", path="a"),))
     assert [one.fate for one in findings.of_attempt(HELD, refused)] == [fate]
-
-
-CHANGE = findings.of_change(
-    (
-        Violation(rule="git-state", path=".git/config", detail="pipe | and <b>"),
-        Held(rule="test-changed", path="test_a.py", line=3, needed=True),
-        Held(rule="special-cased", path="a.py", in_place=True),
-        Answer(rule="emptied", path="b.py"),
-    )
-)
-
-
-def test_guard_summary_in_markdown_is_a_table() -> None:
-    heading, _, *table = guard_summary(CHANGE).splitlines()
-    assert heading == "## ❌ atlas guard: 1 refused, 1 held, 1 review, 1 noted"
-    assert [row.count("|") for row in table] == [5] * 6
-    assert "held for a person, and the gates pass only with it" in table[3]
-    assert guard_summary(()) == "## ✅ atlas guard: nothing is refused, held or noted\n"
-
-
-def test_guard_findings_are_annotated_on_their_lines() -> None:
-    lines = annotations(one.diagnostic for one in CHANGE).splitlines()
-    assert [line.partition(" ")[0] for line in lines] == ["::error"] + ["::warning"] * 2 + [
-        "::notice"
-    ]
-    assert "file=test_a.py,line=3," in lines[1]
 
 
 def test_a_change_that_fails_anyway_is_not_offered() -> None:

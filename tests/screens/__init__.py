@@ -3,7 +3,8 @@
 A transcript `NAME.txt` says what it is about, prepares a project (`% ` lines, shell), and types
 commands (`$ ` lines). Below each stands what it printed, standard error last, and its exit code
 if that is not 0. `make golden` types them anew and prints what differs. RUN in a command is the
-id of the newest run; times, ids and folders of the machine are written as N s, RUN and /w.
+id of the newest run; times, ids and folders of the machine are written as N s, RUN and /w. Texts
+that can be made of values alone are in `pages.py`, without a process.
 """
 
 import re

@@ -1,0 +1,329 @@
+"""Texts that are made of values, as whole pages to read: what a person gets to see of a run.
+
+The docstring of each function is the first line of its page `pages/NAME.txt`: what it is about.
+`make golden` makes the pages anew and prints what differs. A line with `#` heads each scene.
+"""
+
+from collections.abc import Callable, Iterable
+from inspect import getdoc
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from atlas_retry.events import AttemptFinished, Event, EventScope, GateFinished, ViolationsFound
+from atlas_retry.history import learning, statistics
+from atlas_retry.model import (
+    Answer,
+    Attempt,
+    Change,
+    ChangeStatus,
+    Diagnostic,
+    GateResult,
+    Held,
+    Kind,
+    OpenReview,
+    Outcome,
+    Region,
+    Status,
+    Validation,
+    Verdict,
+    Violation,
+)
+from atlas_retry.reports import findings
+from atlas_retry.reports.github import annotations
+from atlas_retry.reports.handoff import handoff
+from atlas_retry.reports.markdown import guard_summary
+from atlas_retry.reports.screen.event_lines import lines_of
+from atlas_retry.reports.screen.gate_lines import failure_lines
+from atlas_retry.reports.screen.run_lines import outcome_summary
+from atlas_retry.run.cascade import detect
+from atlas_retry.settings import CascadeSettings
+from tests.reports.samples import HELD, WORKSPACE, big_run
+from tests.values import GREEN, attempt
+
+FOLDER = Path(__file__).parent / "pages"
+
+
+def scenes(*scenes: tuple[str, Iterable[str]]) -> str:
+    return "\n\n".join("\n".join((f"# {about}", *lines)) for about, lines in scenes)
+
+
+def problem(message: str, test_id: str | None = None, **rest: object) -> Diagnostic:
+    where = {"path": "tests/test_a.py", "region": Region(start_line=3)} | rest
+    return Diagnostic(tool="pytest", message=message, test_id=test_id, **where)  # type: ignore[arg-type]
+
+
+def failing(name: str, command: str, *diagnostics: Diagnostic, **rest: object) -> GateResult:
+    given = {"kind": Kind.TEST, "error": "exit code 1", "exit_code": 1} | rest
+    return GateResult(
+        name=name,
+        command=command,
+        status=Status.FAILED,
+        success=False,
+        diagnostics=diagnostics,
+        **given,  # type: ignore[arg-type]
+    )
+
+
+def exhausted(*results: GateResult, attempts: tuple[Attempt, ...]) -> Outcome:
+    validation = Validation(results=results)
+    return Outcome(
+        run_id="r-1",
+        verdict=Verdict.EXHAUSTED,
+        workspace=replace(WORKSPACE, name="api", root="/w/my api"),
+        baseline=validation,
+        final=validation,
+        attempts=attempts,
+        final_error="test failed after 2 attempts",
+        remedy="atlas log",
+        cost_usd=1.25,
+        escalation_required=True,
+    )
+
+
+def notes_of_a_run_that_improved_nothing() -> str:
+    """What a person reads who goes on where a run gave up: nothing of it is in the workspace."""
+    markup = problem("assert `1` == <b>2</b>\nmore", "tests/test_a.py::test_x[it's]")
+    listed = [problem(f"problem {number}", path="a.py") for number in range(12)]
+    attempts = (
+        Attempt(
+            number=1,
+            agent="anthropic",
+            model="sonnet",
+            cost_usd=0.5,
+            summary="a plus\nfor a minus",
+            changes=tuple(
+                Change(path=f"f{number}.py", status=ChangeStatus.MODIFIED) for number in range(12)
+            ),
+            fixed=("a",),
+            introduced=("b", "c"),
+            violations=(Violation(rule="tests/removed", path="t.py", detail="a test is gone"),),
+        ),
+        Attempt(number=2, agent="anthropic", error="calc.py failed its checks in 3 tries"),
+    )
+    results = (
+        failing("unit", "pytest -q", markup, log_path="/logs/0"),
+        failing("style", "ruff check", *listed, kind=Kind.LINT),
+        failing("opinion", "", problem("say why", path=None, region=None), kind=Kind.REVIEW),
+    )
+    return handoff(exhausted(*results, attempts=attempts))
+
+
+def notes_of_a_run_that_waits_for_a_person() -> str:
+    """What a person reads if an attempt is kept, but something of it must be accepted."""
+    held = (
+        Held(rule="tests-changed", path="test_a.py", needed=True),
+        Held(rule="special-case", path="a.py", in_place=True),
+    )
+    tried = Attempt(number=1, agent="scripted", cost_usd=0.5, held=held, kept=True)
+    run = exhausted(failing("unit", "pytest"), attempts=(tried,))
+    case = {"rule": "special-case", "path": "a.py", "line": 3, "detail": "a branch on 7"}
+    asked = OpenReview(**case, run_id="r-0", attempt=1)  # type: ignore[arg-type]
+    return handoff(replace(run, verdict=Verdict.NEEDS_REVIEW, open_reviews=(asked,)))
+
+
+def ends_of_runs() -> str:
+    """The last lines of `atlas retry`, however it ended."""
+    nothing_left = replace(big_run(), attempts=(attempt(1, kept=True, since_start=()),))
+    runs = (
+        ("Two attempts of a large project fixed some of hundreds of problems", big_run(attempts=2)),
+        ("Nothing of the kept attempt is left in the workspace", nothing_left),
+        ("Each kind of answer of the guard, one of which the gates need", HELD),
+        ("Fixed, and something is held", replace(HELD, verdict=Verdict.FIXED, remedy=None)),
+    )
+    return scenes(*((about, (line for line, _ in outcome_summary(run))) for about, run in runs))
+
+
+def attempts_as_they_end() -> str:
+    """What the screen says of an attempt; the event log's sentence stands first, behind `log:`."""
+    hook = Violation(rule="hook-added", path="evil", detail="git would run it")
+    outside = Violation(rule="outside-workspace", path="/h/.npmrc", detail="it was changed")
+    tests = Held(rule="tests-changed", path="test_a.py", detail="an assertion is gone")
+    review = Held(rule="special-case", path="a.py", line=3, detail="a branch", in_place=True)
+    denied = ("Bash: curl", "Bash: curl", "Edit: ci.yml")
+    events: tuple[tuple[str, Event], ...] = (
+        ("Refused, held, and left for review", _answered(hook, tests, review)),
+        ("What was refused cannot be restored", _answered(outside, lost=True)),
+        ("Only a part of it can be restored", _answered(outside, hook, lost=True)),
+        ("The agent was denied calls", AttemptFinished(result=attempt(denials=denied))),
+        ("Green only with what is held", _finished(held=(replace(tests, needed=True),))),
+        ("Nothing changed", AttemptFinished(result=attempt(2, None, changes=()))),
+        ("All of it was reverted", AttemptFinished(result=attempt(1, None))),
+        ("The guard ends the run", AttemptFinished(result=attempt(1, None, ends=Verdict.REJECTED))),
+        ("Green, after tests had failed", _finished(after=GREEN, failed_step="test")),
+        ("Green, after a linter had failed", _finished(after=GREEN, failed_step="lint")),
+        ("No problem could be read", _finished()),
+        ("Some fixed, some new", _finished(fixed=("a", "b"), introduced=("c",))),
+    )
+    shown = (
+        (about, (f"log: {event.message}", *(line for line, _ in lines_of(event))))
+        for about, event in events
+    )
+    return scenes(*shown)
+
+
+def _answered(*answers: Answer, lost: bool = False) -> ViolationsFound:
+    violations = tuple(one for one in answers if isinstance(one, Violation))
+    held = tuple(one for one in answers if isinstance(one, Held))
+    left = tuple(one.path for one in violations if one.path.startswith("/"))
+    return ViolationsFound(violations=violations, held=held, left=left, rolled_back=lost)
+
+
+def _finished(
+    *, after: Validation | None = None, failed_step: str | None = None, **fields: object
+) -> AttemptFinished:
+    result = attempt(1, after, **fields) if after else attempt(**fields)  # type: ignore[arg-type]
+    return AttemptFinished(result=result, scope=EventScope(failed_step=failed_step))
+
+
+def problems_on_the_screen() -> str:
+    """What failed, listed below the gates: tests first, a rule once, no endless line."""
+    test = problem("1 != 2", "tests/test_a.py::test_b", region=Region(start_line=7))
+    lint = Diagnostic(tool="ruff", message="unused", path="a.py", region=Region(start_line=1))
+    rule = Diagnostic(tool="ruff", message="unused", rule_id="F401", path="b.py")
+    words = Diagnostic(tool="mypy", message="wrong", rule_id="return-value", path="b.py")
+    named = Diagnostic(tool="t", rule_id="AssertionError", message="AssertionError: 1 != 2")
+    again = replace(lint, count=3, preexisting=True)
+    failed = failing("all", "make", lint, rule, words, named, again, test, log_path="/logs/0")
+    endless = failing("long", "x", Diagnostic(tool="x", message="m" * 999), error="e" * 999)
+    whole = Validation(results=(endless, failed))
+    lines = [line for line, _ in failure_lines(whole)]
+    ended = [line for line, _ in lines_of(GateFinished(result=endless))]
+    return scenes(("At the end", lines), ("When the gate ends", ended))
+
+
+def causes_of_a_cascade() -> str:
+    """What a batch says when it pauses because many workspaces fail alike."""
+
+    def failed(name: str, *messages: str, error: str = "exit code 1", **rest: object) -> Outcome:
+        found = (
+            Diagnostic(tool="pytest", message=text, fingerprint=f"f:{text}") for text in messages
+        )
+        final = Validation(results=(failing("test", "check", *found, error=error, **rest),))
+        where = replace(WORKSPACE, name=name, root=f"/srv/{name}")
+        return replace(exhausted(attempts=()), run_id=name, workspace=where, final=final)
+
+    lint = failed("web", "two", kind=Kind.LINT)
+    locked = [
+        replace(failed(name), final=Validation(), final_error=f"/srv/{name}/.git is locked")
+        for name in "abc"
+    ]
+    batches = {
+        "Three of four share a problem": [
+            failed("api", "connection refused", "only here"),
+            failed("web", "no module named x", "connection refused"),
+            failed("ui", "connection refused"),
+            failed("db", "no module named x"),
+        ],
+        "Two share one": [failed("x", "a"), failed("y", "a"), failed("z", "b")],
+        "They share more than are quoted": [failed(name, *"abcde") for name in "xyz"],
+        "No two share any": [failed("api", "one"), lint, failed("ui", "three")],
+        "They did not start": locked,
+        "A gate printed nothing": [failed(name, error="timed out") for name in "abc"],
+        "The cause is long": [failed(name, "x\n" * 5000) for name in "abc"],
+    }
+    cascades = {about: detect(batch, CascadeSettings()) for about, batch in batches.items()}
+    said = (
+        (about, (f"{one.diagnosis}", f"{one.recommendation}")) for about, one in cascades.items()
+    )
+    return scenes(*said)
+
+
+CHANGE = findings.of_change(
+    (
+        Violation(rule="git-state", path=".git/config", detail="pipe | and <b>"),
+        Held(rule="test-changed", path="test_a.py", line=3, needed=True),
+        Held(rule="special-cased", path="a.py", in_place=True),
+        Answer(rule="emptied", path="b.py"),
+    )
+)
+
+
+def the_guard_on_github() -> str:
+    """What `atlas guard` leaves in a job on GitHub: a step summary, and annotations."""
+    return scenes(
+        ("The summary of a change with each answer", guard_summary(CHANGE).splitlines()),
+        ("Its annotations", annotations(one.diagnostic for one in CHANGE).splitlines()),
+        ("The summary of a change without any", guard_summary(()).splitlines()),
+    )
+
+
+def learning_records() -> str:
+    """What `atlas learnings` lists, and shows of one record."""
+    failed = Validation(
+        results=(
+            failing(
+                "lint",
+                "ruff check",
+                Diagnostic(
+                    tool="ruff", message="unused", rule_id="F401", path="a.py", fingerprint="f1"
+                ),
+                kind=Kind.LINT,
+            ),
+        )
+    )
+    first = attempt(1, failed, summary="took the import out\nof a.py")
+    run = replace(exhausted(attempts=(first,)), baseline=failed, final=failed)
+    green = replace(run, verdict=Verdict.FIXED, final_error=None, escalation_required=False)
+    passed = replace(green, attempts=(attempt(1, GREEN, summary="moved the import"),))
+    records = [record for record in map(learning.record_of, (run, passed)) if record]
+    notes = (None, "re-export it")
+    kept = tuple(
+        learning.Kept(id=f"lr-2026-11-22-{number}", made_at="2026-11-22T10", note=note, record=one)
+        for number, (one, note) in enumerate(zip(records, notes, strict=True))
+    )
+    return scenes(
+        ("The list", learning.list_of(kept).splitlines()),
+        ("Nothing to list", learning.list_of(()).splitlines()),
+        *(("One of them", learning.page_of(one).splitlines()) for one in kept),
+    )
+
+
+def fix_rates_and_costs() -> str:
+    """What `atlas stats` prints, and prints before the first run."""
+    row = {"failed": 4, "fixed": 1, "share": 0.25}
+    turns = row | {"cost_usd": 0.5, "duration_ms": 61_000.0}
+    gates: statistics.Row = {"name": "test", "ran": 9, "flaky": 1, "mean_ms": 900.0, "max_ms": 2500}
+    figures = statistics.Statistics(
+        since="",
+        runs=5,
+        with_attempts=2,
+        fixed=1,
+        cost_usd=1.25,
+        cost_per_fix_usd=1.25,
+        unreported=1,
+        duration_per_fix_ms=97_000.0,
+        verdicts=({"name": "gave_up", "runs": 3}, {"name": "fixed", "runs": 2}),
+        attempts=({"name": "1", **turns}, {"name": "2", **turns, "cost_usd": None}),
+        agents=({"name": "scripted sonnet", **turns},),
+        kinds=({"name": "test", **row},),
+        gates=({"name": "unit", **row},),
+        rules=({"name": "ruff F401", **row, "share": 1.0},),
+        flaky=(gates,),
+        slowest=(gates,),
+    )
+    none = replace(figures, runs=0, attempts=(), agents=(), kinds=(), gates=(), rules=())
+    none = replace(none, flaky=(), slowest=())
+    return scenes(
+        ("After some runs", statistics.as_text(figures).splitlines()),
+        ("Before the first one", statistics.as_text(none).splitlines()),
+    )
+
+
+MAKERS: tuple[Callable[[], str], ...] = (
+    notes_of_a_run_that_improved_nothing,
+    notes_of_a_run_that_waits_for_a_person,
+    ends_of_runs,
+    attempts_as_they_end,
+    problems_on_the_screen,
+    causes_of_a_cascade,
+    the_guard_on_github,
+    learning_records,
+    fix_rates_and_costs,
+)
+PAGES = {FOLDER / f"{make.__name__.replace('_', '-')}.txt": make for make in MAKERS}
+
+
+def page(make: Callable[[], str]) -> str:
+    """What a page holds: its first line, and the text."""
+    return f"{getdoc(make)}\n\n{make().strip()}\n"
