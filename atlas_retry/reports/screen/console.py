@@ -66,27 +66,28 @@ class Printer(Struct, kw_only=True):
         """Nothing to restore."""
 
     def __call__(self, event: Event) -> None:
-        workspace = event.scope.workspace if self.named else None
-        where = f"[{printable(workspace)}] " if workspace else ""
         if self.verbosity >= 0:
-            lines = lines_of(event, verbosity=self.verbosity)
-            if where:
-                lines = ((f"{where}{text}", style) for text, style in lines if text)
-            self.write(lines)
+            self.write(self._labelled(event, lines_of(event, verbosity=self.verbosity)))
         if self.verbosity == 0 and self.steady:
-            self.write((f"{where}{text}", "dim") for text in self._signs_of_life(event))
+            self.write(self._labelled(event, self._signs_of_life(event)))
 
-    def _signs_of_life(self, event: Event) -> Iterator[str]:
+    def _labelled(self, event: Event, lines: Iterator[Line]) -> Iterator[Line]:
+        workspace = event.scope.workspace
+        if not workspace or not self.named:
+            return lines
+        return ((f"[{printable(workspace)}] {text}", style) for text, style in lines if text)
+
+    def _signs_of_life(self, event: Event) -> Iterator[Line]:
         match event:
             case GateStarted():
                 self._minutes[event.scope.workspace, event.gate] = 0
-                yield f"  started   {printable(event.gate)}"
+                yield f"  started   {printable(event.gate)}", "dim"
             case GateProgress():
                 key, minutes = (event.scope.workspace, event.gate), int(event.elapsed_s // 60)
                 if minutes > self._minutes.get(key, 0):
                     self._minutes[key] = minutes
                     last = f": {printable(event.last_line)}" if event.last_line else ""
-                    yield f"  running   {printable(event.gate)} ({minutes} min){last}"
+                    yield f"  running   {printable(event.gate)} ({minutes} min){last}", "dim"
             case _:
                 pass
 
