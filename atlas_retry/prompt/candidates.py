@@ -18,12 +18,12 @@ from atlas_retry.prompt.failing import (
     locate,
     passing,
 )
-from atlas_retry.prompt.graph import Graph, Spot
+from atlas_retry.prompt.graph import Graph
 from atlas_retry.prompt.problems import UNDEFINED, named_at_fault
 from atlas_retry.prompt.project import Project
 from atlas_retry.prompt.signals import Changed, Suspect, suspects
 from atlas_retry.source import ScopeKind, language_of
-from atlas_retry.source.excerpt import Mark, Passage, marked, note_of, passage_at
+from atlas_retry.source.excerpt import Mark, Passage, marked, note_of, passage_at, passage_of
 from atlas_retry.source.origin import is_test_path
 
 MAX_TESTS = 24
@@ -89,14 +89,11 @@ def _diagnostics(results: tuple[GateResult, ...], *, testing: bool) -> tuple[Dia
         if not of_gate:  # unknown runner: use the places and words in its output
             text = quiet(f"{result.stdout}\n{result.stderr}")[-MAX_OUTPUT_CHARS:]
             of_gate = (Diagnostic(tool=result.name, message=text, text=text),)
-        diagnostics += [d for d in of_gate if _is_of_test(result, d) is testing]
+        for one in of_gate:
+            has_no_place = result.kind is Kind.TEST and one.region is None
+            if bool(one.test_id or one.frames or has_no_place) is testing:
+                diagnostics.append(one)
     return tuple(diagnostics)
-
-
-def _is_of_test(result: GateResult, diagnostic: Diagnostic) -> bool:
-    return bool(diagnostic.test_id or diagnostic.frames) or (
-        result.kind is Kind.TEST and diagnostic.region is None
-    )
 
 
 def _starts(diagnostics: tuple[Diagnostic, ...], project: Project) -> list[str]:
@@ -125,35 +122,21 @@ def _scored(suspected: tuple[Suspect, ...], project: Project) -> list[Candidate]
     """Candidates: of code that nobody edits here, or of another system, only what failures name."""
     wanted = (s.is_named or project.is_own(s.spot.path) for s in suspected)
     kept = [*compress(suspected, wanted)]
-    top = max((suspect.score for suspect in kept), default=0.0) or 1.0
+    top = max((s.score for s in kept), default=0.0) or 1.0
+    passages = (passage_of(s.spot.path, s.spot.scope) for s in kept)
     return [
-        Candidate(
-            passage=_passage(suspect.spot),
-            score=suspect.score / top,
-            why=suspect.why,
-        )
-        for suspect in kept
+        Candidate(passage=passage, score=s.score / top, why=s.why)
+        for passage, s in zip(passages, kept, strict=True)
     ]
-
-
-def _passage(spot: Spot) -> Passage:
-    return Passage(
-        path=spot.path,
-        start_line=spot.scope.start_line,
-        end_line=spot.scope.end_line,
-        def_line=spot.scope.def_line,
-        symbol=spot.scope.qualified_name,
-    )
 
 
 def _own_sources(tests: tuple[FailingTest, ...]) -> list[Candidate]:
     """The failing tests themselves, shortest first."""
-    spots = {test.spot: test for test in tests if test.spot}
-    shortest = sorted(spots.items(), key=lambda item: item[0].scope.lines)
-    return [
-        Candidate(passage=_passage(spot), score=1.0, why="the failing test", is_test=True)
-        for spot, _ in shortest[:MAX_SHOWN_TESTS]
-    ]
+    spots = dict.fromkeys(test.spot for test in tests if test.spot)
+    shortest = sorted(spots, key=lambda spot: spot.scope.lines)[:MAX_SHOWN_TESTS]
+    passages = (passage_of(spot.path, spot.scope) for spot in shortest)
+    why = "the failing test"
+    return [Candidate(passage=one, score=1.0, why=why, is_test=True) for one in passages]
 
 
 def _marks(linted: tuple[Diagnostic, ...], tests: tuple[FailingTest, ...]) -> dict[str, list[Mark]]:

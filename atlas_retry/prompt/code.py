@@ -45,28 +45,24 @@ def code(all_candidates: tuple[Candidate, ...], cutting: Cutting) -> tuple[Block
     """The failing test, the likeliest passage, in part if it is long, and others that fit whole."""
     others = [candidate for candidate in all_candidates if not candidate.is_test][:MAX_CONSIDERED]
     blocks, room = list[Block](), cutting.room
-    for test in _tests(all_candidates, cutting):
+    tests = (candidate for candidate in all_candidates if candidate.is_test)
+    for test in [test for test in tests if not _is_quoted(test.passage, cutting)][:1]:
         room -= _take(test, blocks, cutting, int(room * TEST_SHARE), in_part=True)
     for likeliest in others[:1]:
         if len(_text(likeliest.passage, cutting)) > room:
             room -= _take(likeliest, blocks, cutting, int(room * PART_SHARE), in_part=True)
-    for candidate in sorted(others, key=lambda c: -_value(c, cutting)):
+
+    def value(candidate: Candidate) -> float:
+        size = max(len(_text(candidate.passage, cutting)), MIN_PASSAGE_CHARS)
+        return float(candidate.score / size**SIZE_AVERSION)
+
+    for candidate in sorted(others, key=value, reverse=True):
         room -= _take(candidate, blocks, cutting, room)
     return tuple(sorted(blocks, key=lambda b: (not b.candidate.is_test, -b.candidate.score)))
 
 
-def _value(candidate: Candidate, cutting: Cutting) -> float:
-    size = max(len(_text(candidate.passage, cutting)), MIN_PASSAGE_CHARS)
-    return float(candidate.score / size**SIZE_AVERSION)
-
-
-def _tests(all_candidates: tuple[Candidate, ...], cutting: Cutting) -> list[Candidate]:
-    """The first failing test whose source is not in the output."""
-    tests = (candidate for candidate in all_candidates if candidate.is_test)
-    return [test for test in tests if not _is_quoted(test.passage, cutting)][:1]
-
-
 def _is_quoted(passage: Passage, cutting: Cutting) -> bool:
+    """Whether the output has most lines of a passage."""
     lines = _text(passage, cutting).split("\n")
     long = [line.strip() for line in lines if len(line.strip()) > MIN_TOLD_CHARS]
     return bool(long) and sum(line in cutting.quoted for line in long) * 2 > len(long)

@@ -1,7 +1,5 @@
 """Composes the prompt within the budget: stable text first, volatile text last. Pure."""
 
-from collections.abc import Iterator
-
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -138,9 +136,13 @@ def _fixed(brief: Brief, results: tuple[GateResult, ...], budget: int) -> _Parts
     learned = "\n".join(
         ("## Learned from earlier runs", *(f"- {harmless_output(p)}" for p in plain))
     )
+    failed = {result.name for result in results} | {result.kind.value for result in results}
+    words = brief.settings.gates.items()
+    of_gates = (f"{name}: {text.strip()}" for name, text in words if name in failed)
+    own = (brief.settings.preamble.strip(), *of_gates)
     parts = _Parts(
         opening=wording.opening(brief.gates, brief.protected, brief.marker, budget),
-        own=elided("\n".join(_own_words(brief, results)), int(budget * OWN_WORDS_SHARE)),
+        own=elided("\n".join(filter(None, own)), int(budget * OWN_WORDS_SHARE)),
         learnings=elided(learned, int(budget * OWN_WORDS_SHARE)) if brief.learnings else "",
         history=_history(brief, budget),
         previous=wording.PREVIOUS if results else wording.PASSED,
@@ -148,27 +150,12 @@ def _fixed(brief: Brief, results: tuple[GateResult, ...], budget: int) -> _Parts
         logs="\n".join([*logs][:4]),
         closing="\n".join((f"{wording.attempt_of(brief.attempt, brief.max_attempts)}.", *closing)),
     )
-    shorter = {
-        "learnings": "",
-        "opening": wording.FENCE.format(brief.marker),
-        "history": "",
-        "own": "",
-    }
-    for name, words in (shorter | {"logs": "", "closing": ""}).items():
+    for name in ("learnings", "opening", "history", "own", "logs", "closing"):
         taken = len(parts.text(brief.marker)) + TOLD_LEFT_OUT_CHARS
         if taken > budget * (1 - MIN_ERROR_SHARE):
-            parts = replace(parts, **{name: words})
+            shorter = wording.FENCE.format(brief.marker) if name == "opening" else ""
+            parts = replace(parts, **{name: shorter})
     return parts
-
-
-def _own_words(brief: Brief, results: tuple[GateResult, ...]) -> Iterator[str]:
-    """The user's own text for every prompt and for the failed gates."""
-    if brief.settings.preamble:
-        yield brief.settings.preamble.strip()
-    failed = {result.name for result in results} | {result.kind.value for result in results}
-    for name, words in brief.settings.gates.items():
-        if name in failed:
-            yield f"{name}: {words.strip()}"
 
 
 def _history(brief: Brief, budget: int) -> str:

@@ -123,7 +123,9 @@ class Graph:
             targets = tuple(t for t in self.lookup(spot.path, use, spot) if t != spot)
             if targets and len(targets) <= MAX_CANDIDATES:
                 used[use.line, targets] = None
-        return tuple(targets for _, targets in used) + self._construction(spot)
+        members = self.members(spot) if spot.scope.kind is ScopeKind.CLASS else ()
+        made = ((member,) for member in members if member.scope.name in CONSTRUCTORS)
+        return (*(targets for _, targets in used), *made)
 
     def _own_uses(self, spot: Spot) -> Iterator[Use]:
         """Uses in a definition, but not those in functions inside it."""
@@ -134,10 +136,6 @@ class Graph:
         for use in self._uses(spot.path, spot.scope.start_line, spot.scope.end_line):
             if use.line not in inner:
                 yield use
-
-    def _construction(self, spot: Spot) -> tuple[tuple[Spot, ...], ...]:
-        members = self.members(spot) if spot.scope.kind is ScopeKind.CLASS else ()
-        return tuple((member,) for member in members if member.scope.name in CONSTRUCTORS)
 
     def lookup(self, path: str, use: Use, inside: Spot | None = None) -> list[Spot]:
         """Definitions that a name may mean, only the closest ones."""

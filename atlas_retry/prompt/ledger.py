@@ -12,21 +12,19 @@ MAX_NAMED = 4
 
 def ledger(history: tuple[Attempt, ...], room: int, *, is_detailed: bool = False) -> str:
     """Earlier attempts, the latest or all in detail; the oldest are dropped if room is short."""
-    lines = [_line(attempt, detailed=is_detailed or attempt is history[-1]) for attempt in history]
+    lines = []
+    for attempt in history:
+        did = first_few(map(changed, attempt.changes), MAX_CHANGES) or "nothing"
+        facts = [f"changed {did}", changed_counts(attempt), *_faults(attempt)]
+        said = " ".join(attempt.summary.split())
+        if said and (is_detailed or attempt is history[-1]):
+            facts.append(f"it said: {elided(said, MAX_SUMMARY_CHARS)}")
+        lines.append(harmless_output(f"- Attempt {attempt.number}: {'; '.join(facts)}"))
     while lines and sum(len(line) + 1 for line in lines) > room:
         if len(lines) == 1:
             return elided(lines[0], room)
         lines.pop(0)
     return "\n".join(lines)
-
-
-def _line(attempt: Attempt, *, detailed: bool) -> str:
-    facts = [f"changed {first_few(map(changed, attempt.changes), MAX_CHANGES) or 'nothing'}"]
-    facts.append(changed_counts(attempt))
-    facts += _faults(attempt)
-    if detailed and attempt.summary:
-        facts.append(f"it said: {elided(' '.join(attempt.summary.split()), MAX_SUMMARY_CHARS)}")
-    return harmless_output(f"- Attempt {attempt.number}: {'; '.join(facts)}")
 
 
 def held_back(attempt: Attempt) -> str:

@@ -60,7 +60,7 @@ class RankingScene(Struct, frozen=True, kw_only=True):
     changed: Changed
 
 
-class Signal(Struct, frozen=True, kw_only=True):
+class Signal(Struct, frozen=True):
     """Evidence for a definition, or against it if the weight is negative."""
 
     source: str
@@ -78,67 +78,30 @@ def _touched(spot: Spot, scene: RankingScene) -> float:
 
 
 SIGNALS = (
-    Signal(
-        source="call graph: what failing tests lead to",
-        weight=0.3,
-        of=lambda spot, scene: scene.common.get(spot, 0.0),
-    ),
-    Signal(
-        source="call graph: what works for passing tests works",
-        weight=-0.17,
-        of=lambda spot, scene: scene.healthy.get(spot, 0.0),
-    ),
-    Signal(
-        source="words of the messages and failing lines, by BM25",
-        weight=1.0,
-        of=lambda spot, scene: scene.pressing.get(spot, 0.0),
-    ),
-    Signal(
-        source="words of the failing tests' names, by BM25",
-        weight=1.3,
-        of=lambda spot, scene: scene.titles.get(spot, 0.0),
-    ),
-    Signal(
-        source="names: how much of its own the failing tests say",
-        weight=1.35,
-        of=lambda spot, scene: said_share(spot, scene.about.asked),
-    ),
-    Signal(
-        source="names: its file is named like the test file",
-        weight=0.8,
-        of=lambda spot, scene: float(is_namesake(spot, scene.about)),
-    ),
-    Signal(
-        source="source: its conditions and operators; where there are many, there are faults",
-        weight=0.2,
-        of=lambda spot, scene: math.log(1 + len(_DECIDING.findall(scene.graph.body(spot)))),
-    ),
-    Signal(
-        source="source: a class, table or constant is at fault less often than a function",
-        weight=-1.5,
-        of=lambda spot, _: float(spot.scope.kind is not ScopeKind.FUNCTION),
-    ),
-    Signal(
-        source="source: tests are at fault still less often",
-        weight=-2.0,
-        of=lambda spot, _: float(is_test_path(spot.path)),
-    ),
-    Signal(
-        source="traceback: the function of the line that raises",
-        weight=3.0,
-        of=lambda spot, scene: float(spot in scene.raising),
-    ),
-    Signal(
-        source="trace: what failing tests ran and passing ones did not",
-        weight=5.0,
-        of=lambda spot, scene: scene.traced.get(spot, 0.0),
-    ),
-    Signal(
-        source="git: changed recently",
-        weight=4.5,
-        of=_touched,
-    ),
-)
+    Signal("call graph: what failing tests lead to", 0.3,
+           lambda spot, scene: scene.common.get(spot, 0.0)),
+    Signal("call graph: what works for passing tests works", -0.17,
+           lambda spot, scene: scene.healthy.get(spot, 0.0)),
+    Signal("words of the messages and failing lines, by BM25", 1.0,
+           lambda spot, scene: scene.pressing.get(spot, 0.0)),
+    Signal("words of the failing tests' names, by BM25", 1.3,
+           lambda spot, scene: scene.titles.get(spot, 0.0)),
+    Signal("names: how much of its own the failing tests say", 1.35,
+           lambda spot, scene: said_share(spot, scene.about.asked)),
+    Signal("names: its file is named like the test file", 0.8,
+           lambda spot, scene: float(is_namesake(spot, scene.about))),
+    Signal("source: conditions and operators; where there are many, there are faults", 0.2,
+           lambda spot, scene: math.log(1 + len(_DECIDING.findall(scene.graph.body(spot))))),
+    Signal("source: a class, table or constant is at fault less often than a function", -1.5,
+           lambda spot, _: float(spot.scope.kind is not ScopeKind.FUNCTION)),
+    Signal("source: tests are at fault still less often", -2.0,
+           lambda spot, _: float(is_test_path(spot.path))),
+    Signal("traceback: the function of the line that raises", 3.0,
+           lambda spot, scene: float(spot in scene.raising)),
+    Signal("trace: what failing tests ran and passing ones did not", 5.0,
+           lambda spot, scene: scene.traced.get(spot, 0.0)),
+    Signal("git: changed recently", 4.5, _touched),
+)  # fmt: skip
 
 
 def suspects(

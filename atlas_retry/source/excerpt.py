@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from atlas_retry.diagnostics import fingerprint
 from atlas_retry.model import Diagnostic
-from atlas_retry.source import ScopeKind, comment_of, definitions, enclosing
+from atlas_retry.source import Scope, ScopeKind, comment_of, definitions, enclosing
 
 Read = Callable[[str], bytes | None]
 """Content of a file by its path relative to the root; None if there is no file."""
@@ -65,6 +65,17 @@ def _place(path: str, line: int, source: bytes | None) -> tuple[str | None, str 
     return scope.qualified_name if scope else None, text
 
 
+def passage_of(path: str, scope: Scope) -> Passage:
+    """The lines of a definition."""
+    return Passage(
+        path=path,
+        start_line=scope.start_line,
+        end_line=scope.end_line,
+        def_line=scope.def_line,
+        symbol=scope.qualified_name,
+    )
+
+
 def passage_at(path: str, source: bytes, line: int) -> Passage:
     """The innermost function or class around a line, else the plain lines around it.
 
@@ -72,13 +83,7 @@ def passage_at(path: str, source: bytes, line: int) -> Passage:
     """
     scope = enclosing(path, source, line)
     if scope is not None and (scope.kind is not ScopeKind.CLASS or scope.lines <= 4 * PLAIN_LINES):
-        return Passage(
-            path=path,
-            start_line=scope.start_line,
-            end_line=scope.end_line,
-            def_line=scope.def_line,
-            symbol=scope.qualified_name,
-        )
+        return passage_of(path, scope)
     # the lines around, up to the functions and classes before and after
     count = len(source.splitlines())
     taken: set[int] = set()
@@ -150,7 +155,12 @@ def excerpt(passage: Passage, source: bytes, *, max_chars: int) -> Excerpt | Non
     """
     if b"\0" in source[:8192]:
         return None
-    lines = _decorated(passage, source)
+    wanted = source.splitlines()[passage.start_line - 1 : passage.end_line]
+    lines = [shortened(raw.decode("utf-8", "replace"), MAX_LINE_CHARS) for raw in wanted]
+    for mark in passage.marks:
+        at = mark.line - passage.start_line
+        if mark.note and 0 <= at < len(lines):
+            lines[at] += f"  {comment_of(passage.path)} <-- ERROR: {mark.note}"
     is_whole = sum(len(line) + 1 for line in lines) <= max_chars
     kept = set(range(len(lines))) if is_whole else _windows(passage, lines, max_chars)
     if not kept:
@@ -159,23 +169,15 @@ def excerpt(passage: Passage, source: bytes, *, max_chars: int) -> Excerpt | Non
     return Excerpt(text=_joined(lines, shown), omitted_lines=len(lines) - len(kept))
 
 
-def _decorated(passage: Passage, source: bytes) -> list[str]:
-    notes = {mark.line: mark.note for mark in passage.marks}
-    comment = comment_of(passage.path)
-    wanted = source.splitlines()[passage.start_line - 1 : passage.end_line]
-    return [
-        shortened(raw.decode("utf-8", "replace"), MAX_LINE_CHARS)
-        + (f"  {comment} <-- ERROR: {notes[number]}" if notes.get(number) else "")
-        for number, raw in enumerate(wanted, start=passage.start_line)
-    ]
-
-
 def _windows(passage: Passage, lines: list[str], max_chars: int) -> set[int]:
-    """Indices of the lines to show of a passage that does not fit."""
+    """Indices of the lines to show of a passage that does not fit, nearest to the marks first."""
     marks = [mark.line - passage.start_line for mark in passage.marks]
     head = _signature(passage, lines)
+    there = range(len(lines))
+    centres = marks or head[-1:] or [0]
+    nearest = sorted(there, key=lambda index: (min(abs(index - c) for c in centres), index))
     spent, kept = 0, set[int]()
-    for index in _by_distance(len(lines), [*marks, *head] if marks else head, marks):
+    for index in dict.fromkeys((*filter(there.__contains__, (*marks, *head)), *nearest)):
         # a line without neighbours adds two gaps, one with two removes
         neighbours = (index - 1 in kept) + (index + 1 in kept)
         cost = len(lines[index]) + 1 + GAPS_BY_NEIGHBOURS[neighbours] * _GAP_CHARS
@@ -192,16 +194,6 @@ def _signature(passage: Passage, lines: list[str]) -> list[int]:
         if lines[index].rstrip().endswith((":", "{", "do", ")", ";")) or index == first + 11:
             return list(range(first, index + 1))
     return [first] if first < len(lines) else []
-
-
-def _by_distance(count: int, first: list[int], centres: list[int]) -> list[int]:
-    """The lines named first, then all others, nearest to a centre first."""
-    around = centres or first[-1:] or [0]
-    rest = sorted(
-        set(range(count)) - set(first),
-        key=lambda index: (min(abs(index - centre) for centre in around), index),
-    )
-    return [*dict.fromkeys(index for index in first if 0 <= index < count), *rest]
 
 
 _GAP = "    ... ({} lines left out)"
