@@ -2,15 +2,19 @@
 
 from atlas_retry.model import (
     Attempt,
+    Budget,
     Change,
     ChangeStatus,
     Diagnostic,
     Gate,
     GateResult,
+    Held,
     Kind,
     Status,
     Validation,
+    Violation,
 )
+from atlas_retry.run.progress import Limits, Progress
 
 
 def gate(name: str = "tests", kind: Kind = Kind.TEST, run: str = "true", **rest: object) -> Gate:
@@ -55,3 +59,33 @@ def attempt(number: int = 1, after: Validation | None = RED, **rest: object) -> 
         "result": f"snapshot-{number}",
     }
     return Attempt(number=number, **(defaults | rest))  # type: ignore[arg-type]
+
+
+LIMITS = Limits(
+    budget=Budget(attempts=3, cost_usd=5.0, wall_s=600.0), gates=(gate(),), with_agent=True
+)
+OTHER_RED = validation(result("tests", Status.FAILED, "c"))
+CHEAT = (Violation(rule="test-deleted", path="test_a.py"),)
+
+
+def holding(number: int, *paths: str, needed: bool | None = True, **rest: object) -> Attempt:
+    held = tuple(Held(rule="tests-changed", path=path, needed=needed) for path in paths)
+    after = RED if number % 2 else OTHER_RED
+    return attempt(number, **({"after": after, "held": held} | rest))  # type: ignore[arg-type]
+
+
+def progress(
+    *attempts: Attempt, baseline: Validation = RED, latest: Validation | None = None, **rest: object
+) -> Progress:
+    trees = tuple(f"tree-{number}" for number in range(len(attempts) + 1))
+    validated = [a.validation for a in attempts if a.validation]
+    return Progress(
+        baseline=baseline,
+        settled=baseline,
+        latest=latest or (validated[-1] if validated else baseline),
+        start="start",
+        origin="origin",
+        current="current",
+        attempts=attempts,
+        **({"trees": trees} | rest),  # type: ignore[arg-type]
+    )

@@ -4,7 +4,7 @@ The docstring of each function is the first line of its page `pages/NAME.txt`: w
 `make golden` makes the pages anew and prints what differs. A line with `#` heads each scene.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from inspect import getdoc
 from pathlib import Path
 
@@ -13,17 +13,21 @@ from msgspec.structs import replace
 from atlas_retry.events import AttemptFinished, Event, EventScope, GateFinished, ViolationsFound
 from atlas_retry.history import learning, statistics
 from atlas_retry.model import (
+    AgentReply,
     Answer,
     Attempt,
+    Budget,
     Change,
     ChangeStatus,
     Diagnostic,
     GateResult,
     Held,
     Kind,
+    LeftBehind,
     OpenReview,
     Outcome,
     Region,
+    ReplyStatus,
     Status,
     Validation,
     Verdict,
@@ -37,9 +41,21 @@ from atlas_retry.reports.screen.event_lines import lines_of
 from atlas_retry.reports.screen.gate_lines import failure_lines
 from atlas_retry.reports.screen.run_lines import outcome_summary
 from atlas_retry.run.cascade import detect
+from atlas_retry.run.decide import End, decide
 from atlas_retry.settings import CascadeSettings
 from tests.reports.samples import HELD, WORKSPACE, big_run
-from tests.values import GREEN, attempt
+from tests.values import (
+    CHEAT,
+    GREEN,
+    LIMITS,
+    OTHER_RED,
+    attempt,
+    gate,
+    holding,
+    progress,
+    result,
+    validation,
+)
 
 FOLDER = Path(__file__).parent / "pages"
 
@@ -310,6 +326,91 @@ def fix_rates_and_costs() -> str:
     )
 
 
+def reasons_why_a_run_ends() -> str:
+    """Why a run ended, and what to type next: it stands behind the verdict on every screen."""
+    broken = replace(result("tests", Status.BROKEN), error="run was not found")
+    silent = replace(result("taste", Status.BROKEN, kind=Kind.REVIEW), error="no answer")
+    void = replace(broken, triage="target_missing", error="a.py is gone")
+    no_key = AgentReply(status=ReplyStatus.UNAVAILABLE, error="no key", remedy="export KEY")
+    skipped = result("sense", Status.SKIPPED, kind=Kind.REVIEW)
+    optional = result("lint", kind=Kind.LINT, required=False)
+    refused = attempt(1, None, rolled_back=True, violations=CHEAT)
+    spent = attempt(1, None, changes=(), cost_usd=5.0)
+    worse = (attempt(2, OTHER_RED), attempt(3))
+    vain, held = holding(1, "t", needed=False), holding(1, "t")
+    made = holding(1, "build/a.o", "build/b.o")
+    made = replace(made, held=tuple(replace(one, by_hand=True) for one in made.held))
+    stopped = replace(refused, ends=Verdict.REJECTED, remedy="by hand")
+    stays = replace(stopped, left=(LeftBehind(path="x", states={}),))
+    once = replace(LIMITS, budget=Budget(attempts=1))
+    build = replace(LIMITS, gates=(gate("build", Kind.BUILD, max_retries=1),))
+    no_try = replace(LIMITS, gates=(gate(max_retries=0),))
+    own = replace(LIMITS, gates=(gate(max_retries=1),))
+    ends = {
+        "No agent was asked for": (progress(), replace(LIMITS, with_agent=False)),
+        "No attempt is allowed": (progress(), replace(LIMITS, budget=Budget(attempts=0))),
+        "No attempt of the gate is allowed": (progress(), no_try),
+        "The gate's own limit is reached": (progress(attempt(1, OTHER_RED)), build),
+        "The same, with something held": (progress(held, run_id="r"), own),
+        "A gate cannot be run": (progress(baseline=validation(broken)), LIMITS),
+        "Its command is unknown": (
+            progress(baseline=validation(replace(broken, command=""))),
+            LIMITS,
+        ),
+        "It says what to install": (
+            progress(baseline=validation(replace(broken, remedy="python -m pip install a"))),
+            LIMITS,
+        ),
+        "What it checks is gone": (progress(baseline=validation(void)), LIMITS),
+        "Every required gate was skipped": (progress(baseline=validation(skipped)), LIMITS),
+        "No gate is required": (progress(baseline=validation(optional)), LIMITS),
+        "The agent is not available": (progress(refused=no_key), LIMITS),
+        "The agent gave up": (progress(attempt(gave_up="it is wrong")), LIMITS),
+        "It gave up after something was held": (
+            progress(held, attempt(2, gave_up="it is wrong"), run_id="r"),
+            LIMITS,
+        ),
+        "A reviewer does not answer": (progress(attempt(1, validation(silent))), LIMITS),
+        "Two attempts were refused": (progress(refused, replace(refused, number=2)), LIMITS),
+        "A refused attempt, then nothing": (
+            progress(
+                attempt(1, OTHER_RED, violations=CHEAT), replace(spent, number=2, cost_usd=None)
+            ),
+            LIMITS,
+        ),
+        "The guard ended it, and restored everything": (progress(stopped), LIMITS),
+        "The guard ended it, and something is left": (progress(stays), LIMITS),
+        "The money is spent": (progress(attempt(cost_usd=5.0)), LIMITS),
+        "The rest is too little for another attempt": (progress(attempt(cost_usd=3.0)), LIMITS),
+        "The money went into a failed attempt": (
+            progress(replace(spent, error="cut off")),
+            LIMITS,
+        ),
+        "The money went into denied calls": (
+            progress(replace(spent, denials=("Bash(rm a)",))),
+            LIMITS,
+        ),
+        "Green only with held changes": (progress(holding(1, "t", "u"), run_id="r"), once),
+        "Green only with products that git ignores": (progress(made), once),
+        "Held changes do not help": (progress(vain, *worse), LIMITS),
+        "Held changes helped before the last attempts": (
+            progress(held, *worse, run_id="r"),
+            LIMITS,
+        ),
+        "Only ignored files were written": (
+            progress(attempt(1, None, changes=(), unseen=("local.env",))),
+            LIMITS,
+        ),
+    }
+    return scenes(*((about, _end(decide(*so_far))) for about, so_far in ends.items()))
+
+
+def _end(end: End | None) -> Iterator[str]:
+    assert end is not None
+    yield f"{end.verdict}: {end.reason}"
+    yield from (f"next: {line}" for line in (end.remedy or "").splitlines())
+
+
 MAKERS: tuple[Callable[[], str], ...] = (
     notes_of_a_run_that_improved_nothing,
     notes_of_a_run_that_waits_for_a_person,
@@ -320,6 +421,7 @@ MAKERS: tuple[Callable[[], str], ...] = (
     the_guard_on_github,
     learning_records,
     fix_rates_and_costs,
+    reasons_why_a_run_ends,
 )
 PAGES = {FOLDER / f"{make.__name__.replace('_', '-')}.txt": make for make in MAKERS}
 
