@@ -142,29 +142,16 @@ def with_diagnostics(result: GateResult, reading: OutputContext) -> GateResult:
     """A result that another runner recorded, with its output parsed."""
     if result.success or any(d.fingerprint for d in result.diagnostics):
         return result
-    layout, root, holds = Layout(reading.root), str(reading.root), partial(_holds, reading.root)
     if result.diagnostics:  # from a machine-readable format
-        paths = ToolPaths(root=root, holds=holds, endings=layout.endings)
+        layout, holds = Layout(reading.root), partial(_holds, reading.root)
+        paths = ToolPaths(root=str(reading.root), holds=holds, endings=layout.endings)
         placed = tuple(map(paths.placed, result.diagnostics))
         return replace(result, diagnostics=_anchored(placed, reading.root))
     stdout, stderr = (
         redact(clean(text), reading.secrets) for text in (result.stdout, result.stderr)
     )
-    findings = diagnose(
-        ToolOutput(
-            command=result.command,
-            kind=result.kind,
-            exit_code=result.exit_code,
-            stdout=stdout,
-            stderr=stderr,
-            custom=reading.parsers,
-            root=root,
-            holds=holds,
-            packages=layout.packages,
-            endings=layout.endings,
-            project_names=cache(partial(_project_names, reading.root)),
-        )
-    )
+    output = _output(result.command, result.kind, result.exit_code, reading)
+    findings = diagnose(replace(output, stdout=stdout, stderr=stderr))
     return replace(
         result,
         stdout=stdout,
@@ -184,23 +171,13 @@ def _findings(
     if completed.exit_code == 0 and (gate.kind is not Kind.TEST or silent):
         return Findings()
 
-    layout = Layout(reading.root)
-    output = ToolOutput(
-        command=gate.run,
-        kind=gate.kind,
-        exit_code=completed.exit_code,
+    output = replace(
+        _output(gate.run, gate.kind, completed.exit_code, reading, gate.cwd),
         stdout=stdout,
         stderr=stderr,
         parser=gate.parser,
-        custom=reading.parsers,
         report=_report_of(gate, reading, completed),
         trusts_exit_code=gate.trusts_exit_code,
-        root=str(reading.root),
-        cwd=gate.cwd,
-        holds=partial(_holds, reading.root),
-        packages=layout.packages,
-        endings=layout.endings,
-        project_names=cache(partial(_project_names, reading.root, gate.cwd)),
         declared=cache(partial(_declared, reading.root, gate.cwd)),
     )
     is_long = completed.stdout.omitted_bytes or completed.stderr.omitted_bytes
@@ -223,6 +200,27 @@ def _findings(
     return replace(findings, diagnostics=redacted, cut=not is_whole)
 
 
+def _output(
+    command: str, kind: Kind, exit_code: int | None, reading: OutputContext, cwd: str = "."
+) -> ToolOutput:
+    """An empty output, with what its readers may ask about the workspace."""
+    layout = Layout(reading.root)
+    return ToolOutput(
+        command=command,
+        kind=kind,
+        exit_code=exit_code,
+        stdout="",
+        stderr="",
+        custom=reading.parsers,
+        root=str(reading.root),
+        cwd=cwd,
+        holds=partial(_holds, reading.root),
+        packages=layout.packages,
+        endings=layout.endings,
+        project_names=cache(partial(_project_names, reading.root, cwd)),
+    )
+
+
 def _holds(root: Path, path: str) -> bool:
     try:
         return (root / path).is_file()
@@ -230,7 +228,7 @@ def _holds(root: Path, path: str) -> bool:
         return False
 
 
-def _project_names(root: Path, cwd: str = ".") -> frozenset[str]:
+def _project_names(root: Path, cwd: str) -> frozenset[str]:
     """Top-level modules: names in the usual folders of Python projects, and the project's own."""
     names = set()
     for folder in (root, root / "src", root / "lib", root / cwd, root / cwd / "src"):

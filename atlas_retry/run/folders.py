@@ -41,15 +41,14 @@ def find(
 
 def labels(folders: Sequence[Path]) -> dict[Path, str]:
     """A unique label for each folder: as few last parts of its path as possible."""
-    return {folder: _label(folder, folders) for folder in folders}
-
-
-def _label(folder: Path, among: Sequence[Path]) -> str:
-    for length in range(1, len(folder.parts)):
-        tail = folder.parts[-length:]
-        if sum(other.parts[-length:] == tail for other in among) == 1:
-            return str(Path(*tail))
-    return str(folder)
+    found = {path: str(path) for path in folders}
+    for path in folders:
+        for length in range(1, len(path.parts)):
+            tail = path.parts[-length:]
+            if sum(other.parts[-length:] == tail for other in folders) == 1:
+                found[path] = str(Path(*tail))
+                break
+    return found
 
 
 NAME = "unfinished.json"

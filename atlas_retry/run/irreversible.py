@@ -66,18 +66,14 @@ def put_back_settings(before: SettingsAtHome, copy: Path) -> bool:
             path.unlink(missing_ok=True)
             if before.link is not None:
                 path.symlink_to(before.link)
-        _write(before.file, before.content)
+        if before.content is None:
+            before.file.unlink(missing_ok=True)
+        else:
+            before.file.parent.mkdir(parents=True, exist_ok=True)
+            mode = before.file.stat().st_mode if before.file.exists() else 0o600
+            state_dir.replace_file(before.file, before.content)
+            before.file.chmod(mode & 0o7777)
     return _settings(path) == before
-
-
-def _write(file: Path, content: bytes | None) -> None:
-    if content is None:
-        file.unlink(missing_ok=True)
-        return
-    file.parent.mkdir(parents=True, exist_ok=True)
-    mode = file.stat().st_mode if file.exists() else 0o600
-    state_dir.replace_file(file, content)
-    file.chmod(mode & 0o7777)
 
 
 def is_as_left(left: LeftBehind) -> bool:

@@ -34,7 +34,11 @@ def refuse_leftovers(opened: OpenWorkspace, emit: Emit) -> None:
     WorkspaceError if refused changes of the last run could not be restored and are still there,
     and UsageError if its interrupted turn changed files that decide.
     """
-    run, attempts, attempt = _newest(opened)
+    run = None
+    with suppress(StateError), database.reading(opened.state) as connection:
+        for run in archive.runs(connection, str(opened.root), limit=1):
+            attempts = archive.attempts(connection, run.id)
+            attempt = archive.open_attempt(connection, run.id) if run.is_open else None
     if run is None:
         return
     _refuse_as_left(opened, run, attempts)
@@ -68,17 +72,6 @@ def clear(
 
 def _began_s(run: values.RunRow, attempt: values.OpenAttempt) -> float:
     return max(map(seconds_of, (run.segment_at, attempt.started_at)))
-
-
-def _newest(
-    opened: OpenWorkspace,
-) -> tuple[values.RunRow | None, tuple[Attempt, ...], values.OpenAttempt | None]:
-    """The newest run, its attempts, and the one in which it was interrupted; None without any."""
-    with suppress(StateError), database.reading(opened.state) as connection:
-        for run in archive.runs(connection, str(opened.root), limit=1):
-            attempts = archive.attempts(connection, run.id)
-            return run, attempts, archive.open_attempt(connection, run.id) if run.is_open else None
-    return None, (), None
 
 
 def _refuse_as_left(
@@ -136,8 +129,11 @@ def _refuse_undecided(
         )
     interrupted = f"run {run.id} was interrupted in this workspace, and its turn changed"
     undo = f"to restore what was there before it (later changes stay): atlas undo {run.id}"
-    if by_git := _moved_git(opened, run.id, attempt):
-        text = f"{interrupted} git's own state: {first_few(by_git)}"
+    blocks = opened.settings.guard.mode == "block"
+    folder = run_folder(opened, run.id) / "attempts" / f"{attempt.number}"
+    turn = gitmoves.turned(opened.git, folder) if blocks else None
+    if turn and (by_git := (*turn.moves.agents, *turn.moves.runs)):
+        text = f"{interrupted} git's own state: {first_few(map(gitmoves.plain, by_git))}"
         raise UsageError(text, remedy=undo)
     if paths := _undecided(opened, attempt, run_ended_s):
         text = f"{interrupted} files that decide: {first_few(paths)}"
@@ -147,16 +143,6 @@ def _refuse_undecided(
             raise UsageError(f"{text}; it cannot be resumed: {why}", remedy=undo)
         resume = f"to judge them and continue: atlas resume {quoted(opened.root)} --ai-fix"
         raise UsageError(text, remedy=f"{resume}\n{undo}")
-
-
-def _moved_git(opened: OpenWorkspace, run_id: str, attempt: values.OpenAttempt) -> list[str]:
-    """Git's own state that the agent changed, or that git would run; none if it only warns."""
-    if opened.settings.guard.mode != "block":
-        return []
-    turn = gitmoves.turned(
-        opened.git, run_folder(opened, run_id) / "attempts" / f"{attempt.number}"
-    )
-    return [*map(gitmoves.plain, (*turn.moves.agents, *turn.moves.runs))] if turn else []
 
 
 def _undecided(

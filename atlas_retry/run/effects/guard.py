@@ -138,13 +138,6 @@ class GuardEffects(Struct, frozen=True):
         judgement = environments.by_gates(turn, moved)
         return self._reinstated(judgement, taken, moved, number)
 
-    def reinstate(self, number: int) -> None:
-        """Put back what is installed, as it was before an abandoned turn."""
-        last = self.of.last_turn
-        if last.sealed and self.of.opened.settings.guard.mode == "block":
-            moved = seals.compared(last.sealed, self.of.opened.tracker.scan()).restorable
-            seals.put_back(last.sealed, moved, self.of.attempt_folder(number) / "removed")
-
     def made_again(self) -> frozenset[str]:
         """The files of environments that are again as the last turn left them."""
         root, made = self.of.opened.root, self.of.last_turn.installed.items()
