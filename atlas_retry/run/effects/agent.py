@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from atlas_retry import agents, process
@@ -16,7 +15,7 @@ from atlas_retry.prompt import compose
 from atlas_retry.run.briefing import next_request, step_of, traced_brief
 from atlas_retry.run.decide import last_attempt
 from atlas_retry.run.effects.git import GitEffects
-from atlas_retry.run.effects.open_run import OpenRun
+from atlas_retry.run.effects.open_run import Part
 from atlas_retry.run.progress import Progress
 from atlas_retry.text.units import labelled
 from atlas_retry.workspace.walk import remove_special_rules
@@ -25,18 +24,16 @@ PATIENCE_S = 2.0
 """Seconds after which it is said what is waited for."""
 
 
-class AgentEffects(Struct, frozen=True):
+class AgentEffects(Part, frozen=True):
     """The agent of a run."""
-
-    of: OpenRun
 
     def unavailable(self) -> Unavailable | None:
         """Why no agent is available; it is asked before the first attempt of this process."""
         if self.of.is_agent_there:
             return None
-        settings = self.of.opened.settings.agent
+        settings = self.opened.settings.agent
         with self._saying(f"  checking that {settings.backend} is available"):
-            unavailable = agents.check(settings, self.of.opened.environ)
+            unavailable = agents.check(settings, self.opened.environ)
         self.of.is_agent_there = unavailable is None
         return unavailable
 
@@ -45,18 +42,17 @@ class AgentEffects(Struct, frozen=True):
         if self.of.run.limits.budget.attempts != 0 and (unavailable := self.unavailable()):
             text = f"{unavailable.error}: only gates and fixers will run"
             remedy = labelled("next", unavailable.remedy) if unavailable.remedy else ()
-            self.of.warn("\n".join((text, *remedy)))
+            self.warn("\n".join((text, *remedy)))
 
     def request(self, progress: Progress, number: int) -> tuple[AgentRequest, str]:
         """The next attempt's request, and the path of its prompt."""
-        opened = self.of.opened
         scratch = self.of.attempt_folder(number)
         with self._saying("  tracing what the failing tests execute"):
-            brief = traced_brief(opened, progress.latest, scratch, self.of.emit)
+            brief = traced_brief(self.opened, progress.latest, scratch, self.of.emit)
         if number == 1:
             with self._saying("  looking for the part of your change that made a test fail"):
                 self._find_introduced(progress.latest, scratch)
-        step = step_of(opened.settings, number)
+        step = step_of(self.opened.settings, number)
         prompt = compose(
             replace(
                 brief,
@@ -66,25 +62,24 @@ class AgentEffects(Struct, frozen=True):
                 max_attempts=last_attempt(progress, self.of.run.limits),
                 history=progress.attempts,
                 learnings=self.of.journal.recall(progress.latest),
-                introduced=opened.learned.introduced,
+                introduced=self.opened.learned.introduced,
             )
         )
         prompt_file = scratch / "prompt.md"
         prompt_file.write_text(prompt.text, encoding="utf-8", errors="replace")
-        return next_request(opened, prompt, scratch, progress, number), str(prompt_file)
+        return next_request(self.opened, prompt, scratch, progress, number), str(prompt_file)
 
     def ask(self, request: AgentRequest) -> AgentReply:
         """One turn of the agent, paid from the budget."""
-        opened = self.of.opened
         with process.at_once():
             reply = self.of.agent(request)
-        opened.tracker.moved()
-        for path in remove_special_rules(opened.root):
+        self.opened.tracker.moved()
+        for path in remove_special_rules(self.opened.root):
             text = f"removed, as git would wait for it: {path} was made a special file"
-            self.of.warn(text)
+            self.warn(text)
         GitEffects(of=self.of).undo_git(request.attempt)
-        self.of.budget.settle(str(opened.root), reply.cost_usd or 0.0)
-        touched, root = [], opened.root.resolve()
+        self.of.budget.settle(str(self.opened.root), reply.cost_usd or 0.0)
+        touched, root = [], self.opened.root.resolve()
         for path in reply.touched:
             there = (root / path).resolve()  # an agent may name a file behind a link
             is_inside = there.is_relative_to(root)
@@ -94,10 +89,10 @@ class AgentEffects(Struct, frozen=True):
     def _find_introduced(self, failed: Validation, scratch: Path) -> None:
         from atlas_retry.run.introducing import introduced
 
-        found = introduced(self.of.opened, failed, scratch, self.of.emit)
+        found = introduced(self.opened, failed, scratch, self.of.emit)
         if found:
             self.of.emit(Notice(text=f"  {found.test} fails since {found.place} of your change"))
-        self.of.opened.learned.introduced = found
+        self.opened.learned.introduced = found
 
     @contextmanager
     def _saying(self, text: str) -> Iterator[None]:

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from atlas_retry import state_dir
@@ -16,8 +15,7 @@ from atlas_retry.model import Contents, Gate, GateResult, Kind, Validation
 from atlas_retry.run import staging
 from atlas_retry.run.aside import run_aside
 from atlas_retry.run.briefing import trace_again
-from atlas_retry.run.effects.open_run import OpenRun
-from atlas_retry.run.effects.tree import TreeEffects
+from atlas_retry.run.effects.tree import BesideTree
 from atlas_retry.run.open import failing_gates, plan, remember
 from atlas_retry.run.progress import Progress
 from atlas_retry.run.triage import against_baseline, until_compared
@@ -25,19 +23,16 @@ from atlas_retry.text.redaction import redact
 from atlas_retry.workspace.outside import go_settings
 
 
-class GateEffects(Struct, frozen=True):
+class GateEffects(BesideTree, frozen=True):
     """The gates of a run."""
-
-    of: OpenRun
 
     def validate(self, previous: Validation | None) -> Validation:
         """Run the gates; `previous` is None before the first attempt."""
-        opened = self.of.opened
-        settings, number = opened.settings, next(self.of.validations)
+        settings, number = self.opened.settings, next(self.of.validations)
         with_agent = self.of.run.limits.with_agent
         has_review = any(gate.kind is Kind.REVIEW for gate in settings.gates)
         chosen = replace(
-            plan(opened, self.of.logs("logs", number)),
+            plan(self.opened, self.of.logs("logs", number)),
             review=self._reviewer_of(number) if with_agent and has_review else None,
             flake_reruns=settings.retry.flake_reruns,
             traces=self._fails_traced if with_agent and previous is None else None,
@@ -49,26 +44,28 @@ class GateEffects(Struct, frozen=True):
         emit = until_compared(settings.gates, self.of.emit)
         validation = run_gates(settings.gates, chosen, emit)
         if previous is None or any(gate.accepts_baseline for gate in settings.gates):
-            validation = against_baseline(opened, settings.gates, validation, chosen, self.of.emit)
-        remember(opened, validation)
+            validation = against_baseline(
+                self.opened, settings.gates, validation, chosen, self.of.emit
+            )
+        remember(self.opened, validation)
         return validation
 
     def fix(self, failed: Validation) -> tuple[str, ...]:
         """Run the fixers of the required gates that failed; returns the changed paths."""
-        red = failing_gates(self.of.opened.settings.gates, failed)
+        red = failing_gates(self.opened.settings.gates, failed)
         gates = [gate for gate in red if gate.required]
-        return run_fixers(gates, plan(self.of.opened, self.of.logs("logs", 0)), self.of.emit)
+        return run_fixers(gates, plan(self.opened, self.of.logs("logs", 0)), self.of.emit)
 
     def alone(self, gate: Gate, previous: GateResult) -> GateResult:
         """Run one test of a gate by itself; its end is no result of a gate, so it is not shown."""
         how = self.plan_aside(Validation(results=(previous,)))
-        seen = run_aside(self.of.opened, (gate,), {}, how, self._emit_no_ends)
+        seen = run_aside(self.opened, (gate,), {}, how, self._emit_no_ends)
         self._report_again(seen, "a test that failed may be skipped now")
         return seen.results[0]
 
     def uncached(self, gate: Gate, result: GateResult) -> Gate | None:
         """The gate with the cache of its tool switched off; None if its result is not from one."""
-        environ = {**go_settings(self.of.opened.environ), **self.of.opened.environ}
+        environ = {**go_settings(self.opened.environ), **self.opened.environ}
         return without_cache(gate, result, environ) if result.success else None
 
     def aside(
@@ -79,59 +76,55 @@ class GateEffects(Struct, frozen=True):
         `previous` is the result of the same gates without these files.
         """
         how = self.plan_aside(previous)
-        seen = run_aside(self.of.opened, chosen, files, how, self.of.emit)
+        seen = run_aside(self.opened, chosen, files, how, self.of.emit)
         self._report_again(seen, reason)
         return seen
 
     def staged(self, paths: Iterable[str]) -> tuple[str, ...]:
         """Those of these paths whose staged content differs from the last commit."""
-        return tuple(sorted(staging.staged_paths(self.of.opened.git).intersection(paths)))
+        return tuple(sorted(staging.staged_paths(self.opened.git).intersection(paths)))
 
     def as_if_staged(
         self, chosen: Sequence[Gate], paths: Collection[str], previous: Validation
     ) -> Validation:
         """Run these gates with a copy of the index in which these files are staged as they are."""
         scratch = state_dir.folder(self.of.folder, "staging")
-        line = staging.staging(self.of.opened.git, paths, scratch)
+        line = staging.staging(self.opened.git, paths, scratch)
         gates = [replace(gate, run=f"{line}\n{gate.run}") for gate in chosen]
-        seen = run_aside(self.of.opened, gates, {}, self.plan_aside(previous), self._emit_no_ends)
+        seen = run_aside(self.opened, gates, {}, self.plan_aside(previous), self._emit_no_ends)
         self._report_again(seen, "as if the changed files were staged")
         pairs = zip(chosen, seen.results, strict=True)
         return replace(seen, results=tuple(replace(r, command=redact(g.run)) for g, r in pairs))
 
     def unproven(self, progress: Progress) -> tuple[str, ...]:
         """Faults in what attempts changed with which no test fails, if that is asked for."""
-        opened = self.of.opened
-        if opened.settings.retry.prove == "off":
+        if self.opened.settings.retry.prove == "off":
             return ()
         from atlas_retry.run.proving import unproven
         from atlas_retry.source.hunks import hunks_of
 
-        paths = [
-            change.path
-            for change in TreeEffects(of=self.of).changes(progress.origin, progress.current)
-        ]
+        paths = [change.path for change in self.tree.changes(progress.origin, progress.current)]
         before, after = (
-            TreeEffects(of=self.of).read(progress.origin, paths),
-            TreeEffects(of=self.of).read(progress.current, paths),
+            self.tree.read(progress.origin, paths),
+            self.tree.read(progress.current, paths),
         )
         touched = {path: [*hunks_of(path, before[path], after[path])] for path in paths}
-        base = dict(zip(opened.settings.gates, progress.latest.results, strict=True))
-        how = plan(opened, self.of.logs("asides", next(self.of.asides)))
-        unseen = unproven(opened, how, base, touched)
+        base = dict(zip(self.opened.settings.gates, progress.latest.results, strict=True))
+        how = plan(self.opened, self.of.logs("asides", next(self.of.asides)))
+        unseen = unproven(self.opened, how, base, touched)
         for fault in unseen:
-            self.of.warn(f"no test fails with {fault}")
+            self.warn(f"no test fails with {fault}")
         return unseen
 
     def plan_aside(self, previous: Validation) -> Plan:
-        how = plan(self.of.opened, self.of.logs("asides", next(self.of.asides)))
+        how = plan(self.opened, self.of.logs("asides", next(self.of.asides)))
         return replace(how, previous=previous)
 
     def _fails_traced(self, result: GateResult) -> bool:
         """Trace a failed gate's tests for the first prompt; returns whether any failed again."""
         scratch = state_dir.folder(self.of.attempt_folder(1), "again")
-        seen = trace_again(self.of.opened, (result,), scratch, self.of.emit)
-        self.of.opened.learned.traced[result] = ranked(seen)
+        seen = trace_again(self.opened, (result,), scratch, self.of.emit)
+        self.opened.learned.traced[result] = ranked(seen)
         return any(one.failed for one in seen)
 
     def _reviewer_of(self, number: int) -> Callable[[Gate], GateResult]:
@@ -141,7 +134,7 @@ class GateEffects(Struct, frozen=True):
         number = max(number, 1)
         scratch = self.of.attempt_folder(number)
         return reviewer(
-            self.of.opened, self.of.reviewer, self.of.budget, scratch=scratch, attempt=number
+            self.opened, self.of.reviewer, self.of.budget, scratch=scratch, attempt=number
         )
 
     def _report_again(self, ran: Validation, reason: str) -> None:

@@ -5,7 +5,6 @@ import shlex
 from collections.abc import Collection
 from itertools import chain, filterfalse
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from atlas_retry import process
@@ -23,8 +22,7 @@ from atlas_retry.model import (
 )
 from atlas_retry.run import environments, irreversible
 from atlas_retry.run.effects.gates import GateEffects
-from atlas_retry.run.effects.open_run import OpenRun
-from atlas_retry.run.effects.tree import TreeEffects
+from atlas_retry.run.effects.tree import BesideTree
 from atlas_retry.run.progress import Progress
 from atlas_retry.text import reinstalling
 from atlas_retry.text.units import first_few
@@ -32,32 +30,27 @@ from atlas_retry.workspace import gitmoves, installed
 from atlas_retry.workspace.snapshot import restoring
 
 
-class GuardEffects(Struct, frozen=True):
+class GuardEffects(BesideTree, frozen=True):
     """The guard of a run."""
-
-    of: OpenRun
 
     def seal(self, progress: Progress) -> None:
         """Record what decides apart from the workspace's files, for the next `judge` to compare."""
-        last = self.of.last_turn
-        opened = self.of.opened
         wrote = chain.from_iterable(attempt.unseen for attempt in progress.attempts)
-        scan = opened.tracker.scan()
-        last.files = scan.files
-        last.at_home = irreversible.settings_at_home(opened.environ)
-        settings, held = opened.settings, opened.git.installed
-        taken = seals.seal(opened.root, settings, opened.environ, scan, held=held)
-        last.sealed = seals.without_made(taken, wrote)
+        scan = self.opened.tracker.scan()
+        self.last_turn.files = scan.files
+        self.last_turn.at_home = irreversible.settings_at_home(self.opened.environ)
+        settings, held = self.opened.settings, self.opened.git.installed
+        taken = seals.seal(self.opened.root, settings, self.opened.environ, scan, held=held)
+        self.last_turn.sealed = seals.without_made(taken, wrote)
         number = len(progress.attempts) + 1
-        before = TreeEffects(of=self.of).kept(f"{number}-before") or progress.current
-        gitmoves.note_before(opened.git, self.of.attempt_folder(number), last.sealed.facts, before)
+        before = self.tree.kept(f"{number}-before") or progress.current
+        folder, facts = self.of.attempt_folder(number), self.last_turn.sealed.facts
+        gitmoves.note_before(self.opened.git, folder, facts, before)
 
     def judge(self, before: str, after: str, progress: Progress) -> Judgement:
         """The guard's judgement of the change between two snapshots."""
-        opened = self.of.opened
-        last = self.of.last_turn
-        guard = opened.settings.guard
-        if guard.mode == "off" or last.sealed is None:
+        guard, sealed = self.opened.settings.guard, self.last_turn.sealed
+        if guard.mode == "off" or sealed is None:
             return Judgement()
         in_place = (attempt for attempt in progress.attempts if not attempt.rolled_back)
         left = (attempt.changes for attempt in in_place if not attempt.worse)
@@ -69,25 +62,25 @@ class GuardEffects(Struct, frozen=True):
             earlier=frozenset(change.path for change in chain.from_iterable(left)),
             theirs=progress.theirs,
             outputs=self._written_by_gates(progress),
-            git_after=last.git.agents if last.git else None,
+            git_after=self.last_turn.git.agents if self.last_turn.git else None,
             puts_back=guard.mode == "block",
         )
-        beside = self._by_the_agent(seals.compared(last.sealed, opened.tracker.scan()))
+        beside = self._by_the_agent(seals.compared(sealed, self.opened.tracker.scan()))
         if beside.hiding:
             text = f"the turn made repositories, which stay: {first_few(beside.hiding)}"
-            self.of.warn(text)
-        judgement = judge.judge_attempt(opened.git, turn, last.sealed, beside)
-        if seals.clean(last.sealed, look=beside.look):
-            opened.tracker.moved()
+            self.warn(text)
+        judgement = judge.judge_attempt(self.opened.git, turn, sealed, beside)
+        if seals.clean(sealed, look=beside.look):
+            self.opened.tracker.moved()
         if guard.mode == "block":
-            seals.restore_modes(last.sealed, beside)
-        last.installed = {p: installed.digest(opened.root, p) for p in judgement.reinstate}
-        judgement = self._reinstated(judgement, last.sealed, beside, len(progress.attempts) + 1)
-        unseen = (
-            *judgement.unseen,
-            *sorted(restoring.empty_folders(opened.git, before, after)),
-        )
-        unseen = tuple(path for path in unseen if path not in judgement.reinstate)
+            seals.restore_modes(sealed, beside)
+        self.last_turn.installed = {
+            p: installed.digest(self.opened.root, p) for p in judgement.reinstate
+        }
+        judgement = self._reinstated(judgement, sealed, beside, len(progress.attempts) + 1)
+        empty = sorted(restoring.empty_folders(self.opened.git, before, after))
+        every = (*judgement.unseen, *empty)
+        unseen = tuple(path for path in every if path not in judgement.reinstate)
         return replace(judgement, unseen=unseen, blocks=guard.mode == "block")
 
     def _reinstated(
@@ -97,14 +90,14 @@ class GuardEffects(Struct, frozen=True):
 
         What cannot be put back ends the run.
         """
-        root, paths = self.of.opened.root, judgement.reinstate
+        root, paths = self.opened.root, judgement.reinstate
         into, left = self.of.attempt_folder(number) / "removed", tuple[str, ...]()
         if paths:
             with process.uninterruptible(f"what is installed in {root} is being restored"):
                 left = seals.put_back(taken, paths, into)
-            self.of.opened.tracker.moved()
+            self.opened.tracker.moved()
         if aside := [path for path in paths if os.path.lexists(into / path.lstrip("/"))]:
-            self.of.warn(f"added to an environment, and moved to {into}: {first_few(aside)}")
+            self.warn(f"added to an environment, and moved to {into}: {first_few(aside)}")
         if left:
             stays = tuple(path for path in paths if path not in left)
             ends = judgement.ends or Verdict.REJECTED
@@ -118,18 +111,17 @@ class GuardEffects(Struct, frozen=True):
 
         What the gates' own commands make stays. The turn's own changes that stay are `known`.
         """
-        opened = self.of.opened
-        taken, number = self.of.last_turn.sealed, len(progress.attempts) + 1
-        if taken is None or opened.settings.guard.mode != "block":
+        taken, number = self.last_turn.sealed, len(progress.attempts) + 1
+        if taken is None or self.opened.settings.guard.mode != "block":
             return Judgement()
-        moved = seals.compared(taken, opened.tracker.scan())
+        moved = seals.compared(taken, self.opened.tracker.scan())
         if not environments.is_touched(moved):
             return Judgement()
         turn = environments.GatedTurn(
-            opened=opened,
+            opened=self.opened,
             taken=taken,
             first=progress.origin,
-            now=opened.tracker.snapshot().id,
+            now=self.opened.tracker.snapshot().id,
             how=GateEffects(of=self.of).plan_aside(validation),
             known=known,
             folder=self.of.attempt_folder(number),
@@ -140,25 +132,17 @@ class GuardEffects(Struct, frozen=True):
 
     def made_again(self) -> frozenset[str]:
         """The files of environments that are again as the last turn left them."""
-        root, made = self.of.opened.root, self.of.last_turn.installed.items()
+        root, made = self.opened.root, self.last_turn.installed.items()
         return frozenset(path for path, was in made if was == installed.digest(root, path))
 
     def _by_the_agent(self, moved: seals.Moved) -> seals.Moved:
         """The changes without repositories inside in which only someone else has worked."""
-        last = self.of.last_turn
+        last = self.last_turn
         if last.sealed is None or last.git is None:
             return moved
-        was, did, environ = (
-            last.sealed.nested,
-            last.git.did,
-            self.of.opened.environ,
-        )
-        inner = {path: (self.of.opened.root / path).parent for path in moved.nested}
-        worked = (
-            path
-            for path, root in inner.items()
-            if gitmoves.has_worked(root, was[path], did, environ)
-        )
+        was, did, environ = last.sealed.nested, last.git.did, self.opened.environ
+        inner = {path: (self.opened.root / path).parent for path in moved.nested}
+        worked = [p for p in inner if gitmoves.has_worked(inner[p], was[p], did, environ)]
         outside = moved.outside
         if not any(name.startswith("user:") for name in last.git.moves.agents):
             users = gitmoves.users_files(environ)  # what git would run there is restored
@@ -169,12 +153,12 @@ class GuardEffects(Struct, frozen=True):
         self, judgement: Judgement, taken: seals.Seal, moved: seals.Moved
     ) -> Judgement:
         """The judgement with the changes that stay; atlas's own configuration is restored."""
-        last, channel = self.of.last_turn, self.of.channel
+        channel = self.of.channel
         refused = {one.path for one in judgement.refused}.difference(judgement.reinstate)
         left = irreversible.lasting(taken, moved, refused)
         if channel:  # what is written in an overlay is removed with it
             left = tuple(one for one in left if channel.layers.shows_through(one.states))
-        own = f"{last.at_home.path}" if last.at_home else ""
+        own = f"{self.last_turn.at_home.path}" if self.last_turn.at_home else ""
         others = tuple(one for one in left if one.path != own)
         is_back = others != left and taken.guard.mode == "block" and self._put_back_settings()
         stay = others if is_back else left
@@ -182,48 +166,43 @@ class GuardEffects(Struct, frozen=True):
         remedy = reinstalling.remedy(
             paths,
             new=moved.added,
-            there=self.of.opened.tracker.scan().visible(),
+            there=self.opened.tracker.scan().visible(),
             by_path=installed.distributions(taken.root, taken.held, paths),
         )
         return replace(judgement, left=stay, remedy=remedy if stay else None)
 
     def _put_back_settings(self) -> bool:
         """Restore atlas's own configuration at home; returns whether it is as before the turn."""
-        last = self.of.last_turn
-        if last.at_home is None:
+        if self.last_turn.at_home is None:
             return False
-        path, copy = last.at_home.path, self.of.folder / "refused-config.yaml"
-        is_back = irreversible.put_back_settings(last.at_home, copy)
+        path, copy = self.last_turn.at_home.path, self.of.folder / "refused-config.yaml"
+        is_back = irreversible.put_back_settings(self.last_turn.at_home, copy)
         kept = f"; cp {shlex.quote(str(copy))} {shlex.quote(str(path))} takes it again"
         if is_back:
             text = f"restored: {path}{kept if copy.exists() else ''}"
-            self.of.warn(text)
+            self.warn(text)
         return is_back
 
     def _written_by_gates(self, progress: Progress) -> frozenset[str]:
         """Files that changed during the baseline, except by fixers."""
-        moved = TreeEffects(of=self.of).changes(progress.start, progress.origin)
+        moved = self.tree.changes(progress.start, progress.origin)
         return frozenset(change.path for change in moved) - {*progress.fixers_changed}
 
     def rewritten(self, before: str, after: str, validation: Validation) -> tuple[Violation, ...]:
         """Violations: files that decide and changed while the gates of a validation ran."""
-        if self.of.opened.settings.guard.mode != "block":
+        if self.opened.settings.guard.mode != "block":
             return ()
         checkers = {Kind.FORMAT, Kind.LINT, Kind.PRE_COMMIT}
         results = (result for result in validation.results if result.kind in checkers)
         changed = set(chain.from_iterable(result.changed for result in results))
-        return judge.rewritten(self.of.opened.git, before, after, changed)
+        return judge.rewritten(self.opened.git, before, after, changed)
 
     def rewritten_data(self, before: str, after: str, progress: Progress) -> tuple[Held, ...]:
         """For review: data of tests that gates changed after a turn and not in the baseline."""
-        guard, known = self.of.opened.settings.guard, self._written_by_gates(progress)
+        guard, known = self.opened.settings.guard, self._written_by_gates(progress)
         if guard.mode != "block" or guard.review == "note":
             return ()
-        there = (
-            c
-            for c in TreeEffects(of=self.of).changes(before, after)
-            if c.status is not ChangeStatus.ADDED
-        )
+        there = (c for c in self.tree.changes(before, after) if c.status is not ChangeStatus.ADDED)
         moved = {change.path for change in there} - known
         paths = filterfalse(is_product, filterfalse(is_code, filter(is_test, sorted(moved))))
         detail = "test data changed while the gates ran; it did not in the baseline"

@@ -79,3 +79,20 @@ class OpenRun(Struct, kw_only=True):
 
     def attempt_folder(self, number: int) -> Path:
         return state_dir.folder(self.folder, "attempts", str(number))
+
+
+class Part(Struct, frozen=True):
+    """A part of the effects of a run, by what it touches."""
+
+    of: OpenRun
+
+    @property
+    def opened(self) -> OpenWorkspace:
+        return self.of.opened
+
+    @property
+    def last_turn(self) -> LastTurn:
+        return self.of.last_turn
+
+    def warn(self, text: str) -> None:
+        self.of.warn(text)

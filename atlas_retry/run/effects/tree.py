@@ -8,7 +8,6 @@ from contextlib import suppress
 from itertools import chain, filterfalse
 from pathlib import Path
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from atlas_retry import process
@@ -18,7 +17,7 @@ from atlas_retry.guard.judge import seals
 from atlas_retry.guard.places import is_build_output
 from atlas_retry.model import AgentReply, Change, Contents, Lost, Validation
 from atlas_retry.run.checked_out import as_checked_out
-from atlas_retry.run.effects.open_run import OpenRun
+from atlas_retry.run.effects.open_run import Part
 from atlas_retry.run.uncommitted import deleted_ignored, generated, lost_work, recorded
 from atlas_retry.run.undecided import undecided
 from atlas_retry.text.json_text import encodable
@@ -32,25 +31,22 @@ LONG_AGO_S = 315_619_200
 """2 January 1980: archives such as zip hold no earlier time."""
 
 
-class TreeEffects(Struct, frozen=True):
+class TreeEffects(Part, frozen=True):
     """The work tree of a run."""
-
-    of: OpenRun
 
     def snapshot(self, name: str) -> Snapshot:
         """Take a snapshot and keep it under a name within the run."""
-        opened = self.of.opened
-        discovery.put_back_gitfile(opened.root, opened.git.home)
-        taken = opened.tracker.snapshot()
-        store.keep(opened.git, f"runs/{self.of.run.run_id}/{name}", taken.id)
+        discovery.put_back_gitfile(self.opened.root, self.opened.git.home)
+        taken = self.opened.tracker.snapshot()
+        store.keep(self.opened.git, f"runs/{self.of.run.run_id}/{name}", taken.id)
         return taken
 
     def kept(self, name: str) -> str | None:
         """The id of the snapshot that was taken under this name; None if there is none."""
-        return store.kept(self.of.opened.git).get(f"runs/{self.of.run.run_id}/{name}")
+        return store.kept(self.opened.git).get(f"runs/{self.of.run.run_id}/{name}")
 
     def changes(self, before: str, after: str) -> tuple[Change, ...]:
-        return trees.changes(self.of.opened.git, before, after)
+        return trees.changes(self.opened.git, before, after)
 
     def restore(self, target: str, expected: str, paths: Collection[str] | None) -> None:
         """Restore a snapshot, or some paths of it.
@@ -60,62 +56,58 @@ class TreeEffects(Struct, frozen=True):
         that were made since the seal.
         Raises WorkspaceError if git's folder is gone.
         """
-        opened = self.of.opened
-        last = self.of.last_turn
-        git = opened.git
-        with process.uninterruptible(f"{opened.root} is being restored"):
-            if paths is None and last.sealed:
-                seals.clean(last.sealed, checks=True)
-            look = opened.tracker.take
+        git = self.opened.git
+        with process.uninterruptible(f"{self.opened.root} is being restored"):
+            if paths is None and self.last_turn.sealed:
+                seals.clean(self.last_turn.sealed, checks=True)
+            look = self.opened.tracker.take
             chosen = paths
             if paths is None and (stays := self._committed_since(target)):
-                now = opened.tracker.snapshot().id
+                now = self.opened.tracker.snapshot().id
                 moved = trees.changes(git, now, target, ignored=True)
                 chosen = {change.path for change in moved} - stays
             done = restoring.restore(git, target, chosen, since=expected, look=look)
-            opened.tracker.moved()
+            self.opened.tracker.moved()
         if not git.git_dir.is_dir():
             text = "is gone, with the commits that no snapshot holds; the files are restored"
             raise WorkspaceError(f"{git.git_dir} {text}", remedy="copy it from a clone")
         if done.conflicts:
             names = ", ".join(done.conflicts)
             text = f"changed by someone else during the run; atlas keeps that change: {names}"
-            self.of.warn(text)
+            self.warn(text)
         left = restoring.unheld(git, target), moved_caches(git.root, self.of.folder)
         if paths is None and any(left):
             text = f"not restored, because no snapshot holds it: {', '.join(chain(*left))}"
-            self.of.warn(text)
+            self.warn(text)
 
     def _committed_since(self, target: str) -> frozenset[str]:
         """Files that others committed since a snapshot, without what decides: that is judged."""
-        committed = gitunder.committed_since(self.of.opened.git, target)
+        committed = gitunder.committed_since(self.opened.git, target)
         if not committed:
             return committed
-        now = self.of.opened.tracker.snapshot().id
+        now = self.opened.tracker.snapshot().id
         return committed.difference(self.deciding(target, now, committed))
 
     def read(self, snapshot: str, paths: Collection[str]) -> Contents:
         """Contents of these files in a snapshot."""
-        return trees.tree(self.of.opened.git, snapshot, ignored=True).contents(paths)
+        return trees.tree(self.opened.git, snapshot, ignored=True).contents(paths)
 
     def write(self, files: Contents) -> None:
         """Write these files; those whose old content no snapshot could hold stay as they are."""
-        restoring.write(self.of.opened.git, files, self._start())
-        self.of.opened.tracker.moved()
+        restoring.write(self.opened.git, files, self._start())
+        self.opened.tracker.moved()
 
     def outdate(self, paths: Iterable[str]) -> None:
         """Give files a very old time, so that a build makes them again."""
         for path in paths:
             with suppress(OSError):
-                os.utime(
-                    self.of.opened.root / path, (LONG_AGO_S, LONG_AGO_S), follow_symlinks=False
-                )
-        self.of.opened.tracker.moved()
+                os.utime(self.opened.root / path, (LONG_AGO_S, LONG_AGO_S), follow_symlinks=False)
+        self.opened.tracker.moved()
 
     def outdate_builds(self) -> None:
         """Have what builds have made since the start of the run made again."""
         began_s = time.time() - (time.monotonic() - self.of.started_s)
-        ignored = folder_stat(self.of.opened.root, self.of.opened.tracker.scan()).ignored
+        ignored = folder_stat(self.opened.root, self.opened.tracker.scan()).ignored
         for path in filter(is_build_output, ignored):
             stamp = ignored[path]
             if stamp and stamp[3] / 1e9 >= began_s:
@@ -123,19 +115,19 @@ class TreeEffects(Struct, frozen=True):
 
     def refresh(self, changes: Iterable[Change]) -> None:
         """Let no cache of a gate take a file that a turn changed for an unchanged one."""
-        last = self.of.last_turn
         paths = [change.path for change in changes]
-        since_s = dict.fromkeys(paths, last.sealed.taken_ns / 1e9 if last.sealed else 0.0)
-        for path in last.files.keys() & since_s.keys():
+        sealed = self.last_turn.sealed
+        since_s = dict.fromkeys(paths, sealed.taken_ns / 1e9 if sealed else 0.0)
+        for path in self.last_turn.files.keys() & since_s.keys():
             # one that was restored before the turn may be dated in the future
-            since_s[path] = max(since_s[path], last.files[path][2] / 1e9)
-        if place.refresh(self.of.opened.root, since_s):
-            self.of.opened.tracker.moved()
+            since_s[path] = max(since_s[path], self.last_turn.files[path][2] / 1e9)
+        if place.refresh(self.opened.root, since_s):
+            self.opened.tracker.moved()
 
     def _start(self) -> str:
         held = self.kept("start")
         if held is None:
-            gone = f"the start of the run in {self.of.opened.git.shadow}"
+            gone = f"the start of the run in {self.opened.git.shadow}"
             again = "run the command again"
             raise WorkspaceError(f"{gone} was deleted while atlas used it", remedy=again)
         return held
@@ -154,32 +146,30 @@ class TreeEffects(Struct, frozen=True):
 
         `theirs` are paths that the user changed.
         """
-        opened = self.of.opened
         pick = f"atlas pick {self.of.run.run_id} start --path"
-        if deleted := deleted_ignored(opened.git, start, left):
+        if deleted := deleted_ignored(self.opened.git, start, left):
             text = f"deleted in the run, and ignored by git: {first_few(deleted)}"
-            self.of.warn(f"{text}; to get a file back: {pick} FILE")
+            self.warn(f"{text}; to get a file back: {pick} FILE")
         return tuple(
             replace(
                 one,
                 command=f"{pick} {shlex.quote(encodable(one.path))}"
-                + (" --merge" if one.names and place.is_there(opened.root, one.path) else ""),
+                + (" --merge" if one.names and place.is_there(self.opened.root, one.path) else ""),
             )
-            for one in lost_work(opened.git, start, left, opened.environ, theirs)
+            for one in lost_work(self.opened.git, start, left, self.opened.environ, theirs)
         )
 
     def deciding(self, before: str, after: str, paths: Collection[str]) -> tuple[str, ...]:
         """Those of the paths whose change the guard would refuse or hold."""
-        opened = self.of.opened
-        if opened.settings.guard.mode != "block":
+        if self.opened.settings.guard.mode != "block":
             return ()
         span = before, after
-        return undecided(opened.git, span, paths, opened.settings)
+        return undecided(self.opened.git, span, paths, self.opened.settings)
 
     def as_patch(self, before: str, after: str, paths: Collection[str], number: int) -> Path:
         """Write the changes of these paths into the attempt's folder, for `git apply`."""
         file = self.of.attempt_folder(number) / "attempt.patch"
-        file.write_bytes(trees.patch(self.of.opened.git, before, after, paths, whole=True))
+        file.write_bytes(trees.patch(self.opened.git, before, after, paths, whole=True))
         return file
 
     def unseen(
@@ -194,7 +184,7 @@ class TreeEffects(Struct, frozen=True):
         unless it holds other files too. Other changed files are as a checkout would hold them,
         if that is different.
         """
-        git, began_s = self.of.opened.git, seconds_of(green.started_at)
+        git, began_s = self.opened.git, seconds_of(green.started_at)
         held, earlier = store.read_state(git, end), recorded(git, start, end, began_s)
         again = generated(git, start, left) if len(green.results) > 1 else frozenset()
         wrote = {*paths, *earlier, *again & held.ignored.keys()} - place.folders_above(held.work)
@@ -207,3 +197,11 @@ class TreeEffects(Struct, frozen=True):
         changed = [change.path for change in self.changes(start, end)]
         visible = as_checked_out(git, self.read(start, changed), self.read(end, changed))
         return {**visible, **ignored}
+
+
+class BesideTree(Part, frozen=True):
+    """A part of the effects that needs the work tree as well."""
+
+    @property
+    def tree(self) -> TreeEffects:
+        return TreeEffects(of=self.of)
