@@ -8,7 +8,7 @@ pager, editor, signature or login program, and no network. The only exception is
 import os
 import re
 import shlex
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import cache
 from itertools import chain
@@ -108,14 +108,20 @@ def git(
     partial clone lacks are fetched. Raises GitError with git's message if the exit code is not in
     `accept`.
     """
-    verb = _verb(arguments)
+    at = 0
+    while arguments[at] in {"-c", "--no-literal-pathspecs"}:
+        at += 2 if arguments[at] == "-c" else 1
+    verb = arguments[at]
+    # what no configuration key can switch off
+    plain = ("--no-ext-diff", "--no-textconv") if verb in _DIFFS else ()
+    shallow = ("--ignore-submodules=dirty",) if verb in _SUBMODULES else ()
     env = {**env, **_OFF, **(_ONLINE if checks_out else _OFFLINE)}
     may_filter = verb in _FILTERS and "--cached" not in arguments
     may_filter = may_filter or not _FILTERING.isdisjoint(arguments)
     is_ours = "GIT_CONFIG_NOSYSTEM" in env  # without anybody's configuration
     if may_filter and not checks_out and not is_ours:
         env |= _without_filters(cwd, env)
-    argv = ("git", *_ALWAYS, *_with_options(verb, arguments))
+    argv = ("git", *_ALWAYS, *arguments[: at + 1], *plain, *shallow, *arguments[at + 1 :])
     command = Command(
         argv=argv, cwd=cwd, env=env, stdin=stdin, timeout_s=_TIMEOUT_S, keep_daemons=True
     )
@@ -144,14 +150,6 @@ class _Patience:
     def ended(self, index: int, completed: object) -> None: ...
 
 
-def _with_options(verb: str, arguments: Sequence[str]) -> tuple[str, ...]:
-    """The arguments with options for what no configuration key can switch off."""
-    at = arguments.index(verb) + 1
-    plain = ("--no-ext-diff", "--no-textconv") if verb in _DIFFS else ()
-    shallow = ("--ignore-submodules=dirty",) if verb in _SUBMODULES else ()
-    return (*arguments[:at], *plain, *shallow, *arguments[at:])
-
-
 def _without_filters(cwd: Path, env: Mapping[str, str]) -> dict[str, str]:
     """Variables that empty every filter of the configuration, whose keys may hold any character.
 
@@ -166,13 +164,6 @@ def _without_filters(cwd: Path, env: Mapping[str, str]) -> dict[str, str]:
     numbered = {f"GIT_CONFIG_KEY_{at}": key for at, key in enumerate(keys)}
     values = {f"GIT_CONFIG_VALUE_{at}": "" for at in range(len(keys))}
     return {"GIT_CONFIG_COUNT": str(len(keys))} | numbered | values
-
-
-def _verb(arguments: Sequence[str]) -> str:
-    """The git command, which may follow options."""
-    while arguments[0] in {"-c", "--no-literal-pathspecs"}:
-        arguments = arguments[2 if arguments[0] == "-c" else 1 :]
-    return arguments[0]
 
 
 _DAMAGE = regex(
@@ -303,23 +294,15 @@ def special_rules(root: Path, skipped: Collection[str] = ()) -> Iterator[Path]:
 
 def waited_for(cwd: Path, environ: Mapping[str, str]) -> Path | None:
     """What a git that was started here may be waiting for; None if there is nothing of the kind."""
-    git_dirs = (Path(environ["GIT_DIR"]),) if "GIT_DIR" in environ else _git_dirs(cwd)
-    of_user = (Path(environ.get("HOME", "/")) / name for name in _OF_USER)
-    fifos = filter(Path.is_fifo, chain(of_user, *map(_files_in, git_dirs)))
-    return next(chain(fifos, special_rules(cwd)), None)
-
-
-def _git_dirs(cwd: Path) -> tuple[Path, ...]:
-    for folder in (cwd, *cwd.parents):
+    git_dirs = [Path(environ["GIT_DIR"])] if "GIT_DIR" in environ else []
+    for folder in () if git_dirs else (cwd, *cwd.parents):
         with suppress(GitError):
             own = git_dir_of(folder)
-            return own, common_dir_of(own)
-    return ()
-
-
-def _files_in(git_dir: Path) -> Iterator[Path]:
-    """The files of a git directory, objects left out."""
-    for folder, folders, files in os.walk(git_dir):
-        if Path(folder).name == "objects":
+            git_dirs = [own, common_dir_of(own)]
+            break
+    asked = [Path(environ.get("HOME", "/")) / name for name in _OF_USER]
+    for above, folders, files in chain.from_iterable(map(os.walk, git_dirs)):
+        if Path(above).name == "objects":
             folders[:] = ("info",)
-        yield from (Path(folder) / name for name in files)
+        asked += (Path(above) / name for name in files)
+    return next(chain(filter(Path.is_fifo, asked), special_rules(cwd)), None)

@@ -92,9 +92,16 @@ def changed_in_place(ws: Workspace, wanted: Contents, reason: str) -> Iterator[I
         raise WorkspaceError(
             f"another atlas has temporarily changed {ws.root}", remedy="wait until it has ended"
         )
-    note = _note(ws, wanted)
+    before = take(ws)
+    paths = sorted(wanted.keys() - before.state.files.keys())
+    unheld = {os.fsencode(path): bool(place.status(ws.root, path)) for path in paths}
+    note = Note(snapshot=before.snapshot.id, mark=process.mark(), unheld=unheld)
     keep(ws, _START, note.snapshot)
-    _trace_anew(ws, note.snapshot)
+    trace = _trace_of(ws)
+    shutil.rmtree(trace, ignore_errors=True)
+    trace.mkdir(mode=0o700)
+    facts = gitfacts.git_facts(ws.root, environ=ws.environ)
+    gitmoves.note_before(ws, trace, facts, note.snapshot)
     with process.orderly(), _noted(ws, note):
         try:
             with process.uninterruptible(f"the workspace {ws.root} is being changed"):
@@ -104,13 +111,6 @@ def changed_in_place(ws: Workspace, wanted: Contents, reason: str) -> Iterator[I
             with process.uninterruptible(f"the workspace {ws.root} is being restored"):
                 _restore(ws, note)
                 _note_path(ws).unlink()
-
-
-def _note(ws: Workspace, wanted: Contents) -> Note:
-    before = take(ws)
-    paths = sorted(wanted.keys() - before.state.files.keys())
-    unheld = {os.fsencode(path): bool(place.status(ws.root, path)) for path in paths}
-    return Note(snapshot=before.snapshot.id, mark=process.mark(), unheld=unheld)
 
 
 def _apply(ws: Workspace, wanted: Contents, note: Note) -> None:
@@ -131,7 +131,8 @@ def _apply(ws: Workspace, wanted: Contents, note: Note) -> None:
 def _restore(ws: Workspace, note: Note, run_ended_s: float = inf) -> None:
     """Restore everything except later edits; a snapshot keeps what goes."""
     with place.refusing(f"{ws.root} cannot be changed"):
-        _move_back(ws, note, run_ended_s)
+        for path, moved in _unheld(ws, note):
+            _move_back(ws, path, moved, run_ended_s, was_there=note.unheld[os.fsencode(path)])
     # what a person does in git meanwhile is no command's
     if turn := gitmoves.turned(ws, _trace_of(ws)):
         gitmoves.undo(ws, turn, _trace_of(ws))
@@ -148,39 +149,28 @@ def _unheld(ws: Workspace, note: Note) -> Iterator[tuple[str, Path]]:
         yield os.fsdecode(path), ws.home / _MOVED / f"{number}"
 
 
-def _move_back(ws: Workspace, note: Note, run_ended_s: float) -> None:
-    """Move every file back that was moved; beside its place if someone wrote there since."""
-    for path, moved in _unheld(ws, note):
-        file = ws.root / path
-        is_taken = place.is_later(file, run_ended_s) or (file.is_dir() and not file.is_symlink())
-        was_there, is_moved = note.unheld[os.fsencode(path)], os.path.lexists(moved)
-        if is_moved and is_taken:
+def _move_back(
+    ws: Workspace, path: str, moved: Path, run_ended_s: float, *, was_there: bool
+) -> None:
+    """Move a file back that was moved; beside its place if someone wrote there since."""
+    file, is_moved = ws.root / path, os.path.lexists(moved)
+    is_taken = place.is_later(file, run_ended_s) or (file.is_dir() and not file.is_symlink())
+    if is_taken:
+        if is_moved:
             shutil.move(moved, f"{file}{_BESIDE}")
-        elif is_moved:
-            _move_into_place(ws, moved, path)
-        elif not (was_there or is_taken):
-            place.remove(ws.root, path)
-
-
-def _move_into_place(ws: Workspace, moved: Path, path: str) -> None:
+        return
     replaced = place.status(ws.root, path)
-    place.remove(ws.root, path)
-    if folder := path.rpartition("/")[0]:
-        place.make_folder(ws.root, folder)
-    shutil.move(moved, ws.root / path)
-    place.date_after(ws.root, path, replaced)
+    if is_moved or not was_there:
+        place.remove(ws.root, path)
+    if is_moved:
+        if folder := path.rpartition("/")[0]:
+            place.make_folder(ws.root, folder)
+        shutil.move(moved, file)
+        place.date_after(ws.root, path, replaced)
 
 
 def _trace_of(ws: Workspace) -> Path:
     return ws.home / "aside-git"
-
-
-def _trace_anew(ws: Workspace, snapshot_id: str) -> None:
-    folder = _trace_of(ws)
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(mode=0o700)
-    facts = gitfacts.git_facts(ws.root, environ=ws.environ)
-    gitmoves.note_before(ws, folder, facts, snapshot_id)
 
 
 def put_back_aside(ws: Workspace) -> None:

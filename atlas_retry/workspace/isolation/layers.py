@@ -72,6 +72,10 @@ class RunLayers(Struct, frozen=True, kw_only=True):
         argv += ("--unshare-pid", "--die-with-parent", "--chdir", str(command.cwd), "--")
         return replace(command, argv=(*argv, *command.argv))
 
+    def probe(self, bwrap: str) -> Command:
+        """The command that tries whether this bubblewrap mounts them. Raises OSError."""
+        return replace(self, bwrap=bwrap).wrapped(overlay.PROBE)
+
     def dropped(self, since_s: float, until_s: float) -> Iterator[str]:
         """Files in home and temporary folders that were written in this time, and are dropped."""
         others = (path for path in self.overlaid if not path.is_relative_to(self.root))
@@ -138,37 +142,25 @@ def prepare_layers(
     `writable` are folders that the run writes directly.
     """
     home = Path(environ.get("HOME") or "/").resolve()
-    if why := _misplaced(ws, home):
-        return why
-    through = tuple(_writable(ws, home, environ, writable))
-    why = "bubblewrap 0.11 or newer is not installed"
-    for bwrap in overlay.binaries(ws.root, environ.get("PATH")):
-        layers = RunLayers(
-            bwrap=bwrap,
-            folder=folder,
-            root=ws.root,
-            overlaid=tuple(dict.fromkeys(_overlaid(ws, home, environ))),
-            writable=through,
-        )
-        try:
-            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            probe = layers.wrapped(Command(argv=("true",), cwd=ws.root, env={}))
-        except OSError as error:
-            return f"{folder} cannot be written: {error.strerror}"
-        if not (why := overlay.refusal(probe, folder, environ)):
-            return layers
-        overlay.remove_layers(folder)
-    return why
-
-
-def _misplaced(ws: Workspace, home: Path) -> str:
-    """Why an overlay cannot show this workspace; empty if it can."""
-    if inside := overlay.mounts_inside(ws.root):
-        return f"{inside[0]} is a separate mount"
     for name, path in (("the home", home), ("the state directory", ws.state)):
         if path.is_relative_to(ws.root):
             return f"{name} {path} is inside the workspace"
-    return ""
+    layers = RunLayers(
+        bwrap="",
+        folder=folder,
+        root=ws.root,
+        overlaid=tuple(dict.fromkeys(_overlaid(ws, home, environ))),
+        writable=tuple(_writable(ws, home, environ, writable)),
+    )
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        bwrap, why = overlay.mountable(ws, folder, layers.probe)
+    except OSError as error:
+        return f"{folder} cannot be written: {error.strerror}"
+    if bwrap:
+        return replace(layers, bwrap=bwrap)
+    overlay.remove_layers(folder)
+    return why
 
 
 def _overlaid(ws: Workspace, home: Path, environ: Mapping[str, str]) -> Iterator[Path]:

@@ -8,7 +8,7 @@ import os
 import re
 import shutil
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from importlib.util import find_spec
 from itertools import chain, count
@@ -25,6 +25,8 @@ from atlas_retry.workspace.files import StoredFile
 from atlas_retry.workspace.place import folders_above, parents
 
 _PREFIX = "atlas-aside-"
+PROBE = Command(argv=("true",), cwd=Path("/"), env={})
+"""Tries whether an overlay can be mounted."""
 
 
 class Layers(Struct, frozen=True, kw_only=True):
@@ -55,6 +57,10 @@ class Layers(Struct, frozen=True, kw_only=True):
         except OSError as error:  # a full disk is a failure of the command
             why = f"no overlay: {error.filename}: {error.strerror}"
             return replace(command, argv=("/bin/sh", "-c", 'echo "$0" >&2; exit 1', why))
+
+    def probe(self, bwrap: str) -> Command:
+        """The command that tries whether this bubblewrap mounts them."""
+        return replace(self, bwrap=bwrap).wrap(PROBE)
 
     def overwritten(self) -> tuple[str, ...]:
         """The files that ended commands changed or deleted, except the changes themselves."""
@@ -180,16 +186,46 @@ def prepare(ws: Workspace, wanted: Contents) -> Layers | str:
 
     The caller removes them with `remove_layers`.
     """
-    if inside := mounts_inside(ws.root):
-        return f"{inside[0]} is a separate mount"
-    why = "bubblewrap 0.11 or newer is not installed"
+    import tempfile
+
+    why = ""
     for parent in (ws.home, Path(os.environ.get("TMPDIR") or "/tmp")):  # noqa: S108 - made 0700
-        for bwrap in binaries(ws.root, ws.environ.get("PATH")):
-            prepared = _prepared(ws, wanted, bwrap, parent)
-            if isinstance(prepared, Layers):
-                return prepared
-            why = prepared
+        try:
+            for left in parent.glob(f"{_PREFIX}*"):
+                pid = left.name.removeprefix(_PREFIX).partition("-")[0]
+                if left.stat().st_uid == os.geteuid() and not Path("/proc", pid).exists():
+                    remove_layers(left)
+            folder = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-", dir=parent))
+        except OSError as error:
+            why = f"{parent} cannot be written: {error.strerror}"
+            continue
+        git_dir = None if ws.common_dir.is_relative_to(ws.root) else ws.common_dir
+        layers = Layers(bwrap="", root=ws.root, git_dir=git_dir, folder=folder)
+        try:
+            _fill(layers, wanted)
+            bwrap, why = mountable(ws, folder, layers.probe)
+        except OSError as error:
+            bwrap, why = "", f"{parent} cannot hold the changes: {error.strerror}"
+        if bwrap:
+            return replace(layers, bwrap=bwrap)
+        remove_layers(folder)
     return why
+
+
+def mountable(ws: Workspace, folder: Path, probe: Callable[[str], Command]) -> tuple[str, str]:
+    """The bubblewrap that mounts the layers of a folder; or empty, and why none can.
+
+    `probe` makes the command that tries one.
+    """
+    if inside := mounts_inside(ws.root):
+        return "", f"{inside[0]} is a separate mount"
+    why = "bubblewrap 0.11 or newer is not installed"
+    for bwrap in binaries(ws.root, ws.environ.get("PATH")):
+        done = capture(probe(bwrap).argv, cwd=Path("/"), env=ws.environ)
+        if done.exit_code == 0:
+            return bwrap, ""
+        why = f"no overlay in {folder}: {done.stderr.decode(errors='replace').strip()}"
+    return "", why
 
 
 def mounts_inside(root: Path) -> tuple[Path, ...]:
@@ -213,38 +249,7 @@ def binaries(root: Path, path: str | None) -> Iterator[str]:
         yield installed
 
 
-def _prepared(ws: Workspace, wanted: Contents, bwrap: str, parent: Path) -> Layers | str:
-    import tempfile
-
-    try:
-        _sweep(parent)
-        layers = Layers(
-            bwrap=bwrap,
-            root=ws.root,
-            git_dir=None if ws.common_dir.is_relative_to(ws.root) else ws.common_dir,
-            folder=Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-", dir=parent)),
-        )
-    except OSError as error:
-        return f"{parent} cannot be written: {error.strerror}"
-    try:
-        _apply(layers, wanted)
-        probe = Command(argv=("true",), cwd=layers.root, env={})
-        if not (why := refusal(layers.wrap(probe), layers.folder, ws.environ)):
-            return layers
-    except OSError as error:
-        why = f"{parent} cannot hold the changes: {error.strerror}"
-    remove_layers(layers.folder)
-    return why
-
-
-def _sweep(parent: Path) -> None:
-    for left in parent.glob(f"{_PREFIX}*"):
-        pid = left.name.removeprefix(_PREFIX).partition("-")[0]
-        if left.stat().st_uid == os.geteuid() and not Path("/proc", pid).exists():
-            remove_layers(left)
-
-
-def _apply(layers: Layers, wanted: Contents) -> None:
+def _fill(layers: Layers, wanted: Contents) -> None:
     """Fill the layer of changes. Raises OSError."""
     top = layers.changes
     top.mkdir()
@@ -274,14 +279,6 @@ def gone_with(root: Path, wanted: Contents) -> set[str]:
         if inside <= gone:
             gone.add(folder)
     return gone
-
-
-def refusal(probe: Command, folder: Path, environ: Mapping[str, str]) -> str:
-    """Why no overlay with layers in a folder can be mounted; empty if the probe ran in one."""
-    done = capture(probe.argv, cwd=Path("/"), env=environ)
-    if done.exit_code == 0:
-        return ""
-    return f"no overlay in {folder}: {done.stderr.decode(errors='replace').strip()}"
 
 
 def remove_layers(folder: Path) -> None:
