@@ -153,8 +153,8 @@ def test_a_new_file_goes_after_a_kill_unless_someone_wrote_it_since(
     ended_s: float, stays: bool, ws: Workspace
 ) -> None:
     write(ws.root, "src/new.py", "x = 1\n")
-    note = isolated.Note(snapshot="", mark="", unheld={b"src/new.py": False})
-    isolated._move_back(ws, note, ended_s)
+    moved = ws.home / "moved"
+    isolated._move_back(ws, "src/new.py", moved, ended_s, was_there=False)
     assert (ws.root / "src/new.py").exists() is stays
 
 

@@ -8,7 +8,7 @@ pager, editor, signature or login program, and no network. The only exception is
 import os
 import re
 import shlex
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from itertools import chain
@@ -108,10 +108,7 @@ def git(
     partial clone lacks are fetched. Raises GitError with git's message if the exit code is not in
     `accept`.
     """
-    at = 0
-    while arguments[at] in {"-c", "--no-literal-pathspecs"}:
-        at += 2 if arguments[at] == "-c" else 1
-    verb = arguments[at]
+    at, verb = _verb(arguments)
     # what no configuration key can switch off
     plain = ("--no-ext-diff", "--no-textconv") if verb in _DIFFS else ()
     shallow = ("--ignore-submodules=dirty",) if verb in _SUBMODULES else ()
@@ -121,7 +118,7 @@ def git(
     is_ours = "GIT_CONFIG_NOSYSTEM" in env  # without anybody's configuration
     if may_filter and not checks_out and not is_ours:
         env |= _without_filters(cwd, env)
-    argv = ("git", *_ALWAYS, *arguments[: at + 1], *plain, *shallow, *arguments[at + 1 :])
+    argv = ("git", *_ALWAYS, *arguments[:at], *plain, *shallow, *arguments[at:])
     command = Command(
         argv=argv, cwd=cwd, env=env, stdin=stdin, timeout_s=_TIMEOUT_S, keep_daemons=True
     )
@@ -164,6 +161,14 @@ def _without_filters(cwd: Path, env: Mapping[str, str]) -> dict[str, str]:
     numbered = {f"GIT_CONFIG_KEY_{at}": key for at, key in enumerate(keys)}
     values = {f"GIT_CONFIG_VALUE_{at}": "" for at in range(len(keys))}
     return {"GIT_CONFIG_COUNT": str(len(keys))} | numbered | values
+
+
+def _verb(arguments: Sequence[str]) -> tuple[int, str]:
+    """The git command, which may follow options, and where its own arguments begin."""
+    at = 0
+    while arguments[at] in {"-c", "--no-literal-pathspecs"}:
+        at += 2 if arguments[at] == "-c" else 1
+    return at + 1, arguments[at]
 
 
 _DAMAGE = regex(

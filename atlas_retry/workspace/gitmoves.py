@@ -246,13 +246,14 @@ def _undo_stash(ws: Workspace, turn: GitTurn) -> Iterator[str]:
     Entries that someone else added meanwhile stay on top.
     """
     own = {one.new for one in turn.did.updates if one.name == STASH} - {ZERO, None}
-    was, there = _entries(turn.before.facts.get("stash", "")), _entries(_stash_log(ws))
+    log = ws.common_dir / "logs" / "refs" / "stash"
+    was = _entries(turn.before.facts.get("stash", ""))
+    there = _entries(os.fsdecode(read_file(log)) if log.is_file() else "")
     new = [one for one in there if one not in was]
     theirs = [one for one in new if one[0] not in own]
     wanted = [*was, *theirs]
     if wanted == there:
         return
-    log = ws.common_dir / "logs" / "refs" / "stash"
     for entry in there:
         if entry not in wanted:
             yield f"the agent's stash is kept: git stash apply {entry[0][:12]}"
@@ -266,12 +267,6 @@ def _undo_stash(ws: Workspace, turn: GitTurn) -> Iterator[str]:
     state_dir.replace_file(log, os.fsencode("".join(lines)))
     if dropped := [one for one in was if one not in there]:
         yield f"{len(dropped)} stashes that the agent dropped are restored: git stash list"
-
-
-def _stash_log(ws: Workspace) -> str:
-    with suppress(OSError):
-        return os.fsdecode(read_file(ws.common_dir / "logs" / "refs" / "stash"))
-    return ""
 
 
 def _entries(log: str) -> list[tuple[str, str]]:
@@ -313,18 +308,16 @@ def _undo_files(ws: Workspace, before: GitBefore, wanted: set[str], folder: Path
     for owner, fact in product(("common", "own"), files):
         name = f"{owner}/{fact.removeprefix(STATE)}"
         base, path = place_of(ws, name)
-        was = place.read(base, path)
-        if put_back_file(ws, held, name):
-            yield f"{base / path} is restored{_copied(was, base / path, folder / 'refused' / path)}"
-
-
-def _copied(content: bytes | None, file: Path, copy: Path) -> str:
-    """Copy what a file was, and say how to take it again; empty if there was none."""
-    if content is None:
-        return ""
-    copy.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    copy.write_bytes(content)
-    return f"; to take it again: cp {shlex.quote(str(copy))} {shlex.quote(str(file))}"
+        there = place.read(base, path)
+        if not put_back_file(ws, held, name):
+            continue
+        line, copy = f"{base / path} is restored", folder / "refused" / path
+        if there is not None:
+            copy.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            copy.write_bytes(there)
+            again = f"cp {shlex.quote(str(copy))} {shlex.quote(str(base / path))}"
+            line += f"; to take it again: {again}"
+        yield line
 
 
 def plain(name: str) -> str:

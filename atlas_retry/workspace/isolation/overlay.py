@@ -191,10 +191,7 @@ def prepare(ws: Workspace, wanted: Contents) -> Layers | str:
     why = ""
     for parent in (ws.home, Path(os.environ.get("TMPDIR") or "/tmp")):  # noqa: S108 - made 0700
         try:
-            for left in parent.glob(f"{_PREFIX}*"):
-                pid = left.name.removeprefix(_PREFIX).partition("-")[0]
-                if left.stat().st_uid == os.geteuid() and not Path("/proc", pid).exists():
-                    remove_layers(left)
+            _sweep(parent)
             folder = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-", dir=parent))
         except OSError as error:
             why = f"{parent} cannot be written: {error.strerror}"
@@ -210,6 +207,13 @@ def prepare(ws: Workspace, wanted: Contents) -> Layers | str:
             return replace(layers, bwrap=bwrap)
         remove_layers(folder)
     return why
+
+
+def _sweep(parent: Path) -> None:
+    for left in parent.glob(f"{_PREFIX}*"):
+        pid = left.name.removeprefix(_PREFIX).partition("-")[0]
+        if left.stat().st_uid == os.geteuid() and not Path("/proc", pid).exists():
+            remove_layers(left)
 
 
 def mountable(ws: Workspace, folder: Path, probe: Callable[[str], Command]) -> tuple[str, str]:

@@ -28,17 +28,24 @@ def put_back_index(
     Returns whether it was changed, and whether it was left alone for that reason. Raises
     WorkspaceError if another git holds its lock.
     """
-    path = ws.git_dir / "index"
     if not ws.git_dir.is_dir():
         return False, False  # the git directory is gone, and no snapshot holds it
-    _clear_leftovers(ws)
-    now = read_file(path) if path.exists() else None
+    index, fresh, held = (ws.git_dir / name for name in ("index", _FRESH, _LOCK))
+    # what a killed `_write` left: its lock is a hard link to the old or new index
+    if _is_same(held, fresh) or _is_same(held, index):
+        held.unlink()
+    fresh.unlink(missing_ok=True)
+    now = read_file(index) if index.exists() else None
     wanted = _content(ws, target)
     if now == wanted:
         return False, False
     if expected and not _are_equal(ws, now, _content(ws, expected)):
         return False, not _are_equal(ws, now, wanted)
-    _restore_shared(ws, target)
+    # missing shared parts of a split index (git-update-index(1)), which never change
+    for name, file in target.git.items():
+        part = ws.git_dir / name.rpartition("/")[2]
+        if part.name.startswith("sharedindex.") and not part.exists():
+            part.write_bytes(file.content)
     _write(ws, wanted, target.index_mtime_ns)
     return True, False
 
@@ -48,14 +55,6 @@ def is_staged(ws: Workspace, state: TreeState) -> bool:
     path = ws.git_dir / "index"
     now = read_file(path) if path.exists() else None
     return not ws.git_dir.is_dir() or _are_equal(ws, now, _content(ws, state))
-
-
-def _restore_shared(ws: Workspace, target: TreeState) -> None:
-    """Restore missing shared parts of a split index (git-update-index(1)), which never change."""
-    for name, file in target.git.items():
-        path = ws.git_dir / name.rpartition("/")[2]
-        if path.name.startswith("sharedindex.") and not path.exists():
-            path.write_bytes(file.content)
 
 
 def _content(ws: Workspace, state: TreeState) -> bytes | None:
@@ -75,14 +74,6 @@ def _digest(ws: Workspace, content: bytes | None) -> str | None:
     with suppress(GitError):  # a broken index is not an edit
         return staged(ws.root, ws.environ, copy).digest
     return None
-
-
-def _clear_leftovers(ws: Workspace) -> None:
-    """Remove what a killed `_write` left: its lock is a hard link to the old or new index."""
-    index, fresh, held = (ws.git_dir / name for name in ("index", _FRESH, _LOCK))
-    if _is_same(held, fresh) or _is_same(held, index):
-        held.unlink()
-    fresh.unlink(missing_ok=True)
 
 
 def _write(ws: Workspace, content: bytes | None, mtime_ns: int) -> None:
@@ -129,12 +120,15 @@ def put_back_git(ws: Workspace, snapshot_id: str, names: Collection[str]) -> tup
         return ()  # the git directory is gone, and no snapshot holds it
     state = read_state(ws, snapshot_id)
     wanted = {_group(name) for name in names}
-    done = [*_put_files(ws, state, wanted), *_put_refs(ws, state, wanted)]
+    done = [*_put_files(ws, state, wanted)]
+    refs, there = refs_in(state.in_git), _refs_now(ws)
+    moved = [name for name in {*refs, *there} & wanted if refs.get(name) != there.get(name)]
+    set_refs(ws, {name: refs.get(name, ZERO) for name in moved})
     # again, because moving refs/stash wrote to its log
     done += _put_files(ws, state, wanted)
     if "index" in wanted and put_back_index(ws, state, None)[0]:
         done.append("index")
-    return tuple(sorted(set(done)))
+    return tuple(sorted({*done, *moved}))
 
 
 def put_back_destroyed(ws: Workspace, snapshot_id: str, lost: Collection[str]) -> tuple[str, ...]:
@@ -155,11 +149,10 @@ def put_back_destroyed(ws: Workspace, snapshot_id: str, lost: Collection[str]) -
 
 def _has_new_stash(ws: Workspace, snapshot_id: str) -> bool:
     """Whether something was stashed since the snapshot."""
-    name = f"common/logs/{STASH}"
-    held, log = read_state(ws, snapshot_id).git.get(name), ws.common_dir / "logs" / STASH
-    now = read_file(log).splitlines() if log.exists() else []
-    known = held.content.splitlines() if held else []
-    return not {line.split(b" ")[1] for line in now} <= {line.split(b" ")[1] for line in known}
+    held = read_state(ws, snapshot_id).git.get(f"common/logs/{STASH}")
+    log = ws.common_dir / "logs" / STASH
+    now, known = read_file(log) if log.exists() else b"", held.content if held else b""
+    return any(line.split(b" ")[1] not in known for line in now.splitlines())
 
 
 def put_back_moved(
@@ -170,19 +163,12 @@ def put_back_moved(
     Later means after `run_ended_s`, or after the snapshot `left`. Raises WorkspaceError.
     """
     moved = moved_git(ws, snapshot_id)
-    theirs = moved.keys() - before_quiet(moved, run_ended_s)
+    files = ((name, file) for name in moved for file in moved[name])
+    theirs = {name for name, file in files if place.is_later(file, run_ended_s)}
     if left:
         theirs |= moved.keys() & moved_git(ws, left).keys()
     done = put_back_git(ws, snapshot_id, moved.keys() - theirs) if moved else ()
     return done, tuple(sorted(theirs))
-
-
-def before_quiet(moved: Mapping[str, Collection[Path]], run_ended_s: float) -> set[str]:
-    """The names in a result of `moved_git` of which no file changed after `run_ended_s`."""
-    late = {
-        name for name, files in moved.items() if any(place.is_later(f, run_ended_s) for f in files)
-    }
-    return moved.keys() - late
 
 
 def _group(name: str) -> str:
@@ -208,7 +194,7 @@ def moved_git(ws: Workspace, snapshot_id: str) -> dict[str, tuple[Path, ...]]:
             moved.setdefault(fact, []).append(base / path)
     head = state.git.get("own/HEAD")
     branch = head.content.decode().strip().removeprefix(SYMBOLIC) if head else ""
-    if _held_refs(state).get(branch) != _refs_now(ws).get(branch):
+    if refs_in(state.in_git).get(branch) != _refs_now(ws).get(branch):
         moved[branch] = [ws.common_dir / branch]
     return {name: tuple(path for path in paths if path.exists()) for name, paths in moved.items()}
 
@@ -254,13 +240,6 @@ def place_of(ws: Workspace, name: str) -> tuple[Path, str]:
     return (ws.git_dir if owner == "own" else ws.common_dir), path
 
 
-def _put_refs(ws: Workspace, state: TreeState, wanted: Collection[str]) -> Iterator[str]:
-    held, there = _held_refs(state), _refs_now(ws)
-    moved = [name for name in {*held, *there} & {*wanted} if held.get(name) != there.get(name)]
-    set_refs(ws, {name: held.get(name, ZERO) for name in moved})
-    yield from moved
-
-
 def set_refs(ws: Workspace, values: Mapping[str, str]) -> None:
     """Set refs through git, which knows how it stores them. Raises GitError.
 
@@ -269,21 +248,14 @@ def set_refs(ws: Workspace, values: Mapping[str, str]) -> None:
     links = {name for name, value in values.items() if value.startswith(SYMBOLIC)}
     gone = {name for name, value in values.items() if value == ZERO}
     # first deletions: a ref may be in the way of another one below or above it
-    _update(ws, [f"delete {name}\0\0" for name in gone])
-    _update(ws, [f"update {name}\0{values[name]}\0\0" for name in values.keys() - links - gone])
+    removing = [f"delete {name}\0\0" for name in gone]
+    moving = [f"update {name}\0{values[name]}\0\0" for name in values.keys() - links - gone]
+    for orders in filter(None, map("".join, (removing, moving))):
+        asked = ("update-ref", "--no-deref", "-z", "--stdin")
+        git(*asked, cwd=ws.root, env=ws.environ, stdin=os.fsencode(orders))
     for name in links:
         target = values[name].removeprefix(SYMBOLIC)
         git("symbolic-ref", name, target, cwd=ws.root, env=ws.environ)
-
-
-def _update(ws: Workspace, orders: Collection[str]) -> None:
-    if orders:
-        asked = ("update-ref", "--no-deref", "-z", "--stdin")
-        git(*asked, cwd=ws.root, env=ws.environ, stdin=os.fsencode("".join(orders)))
-
-
-def _held_refs(state: TreeState) -> dict[str, str]:
-    return refs_in(state.in_git)
 
 
 def _refs_now(ws: Workspace) -> dict[str, str]:

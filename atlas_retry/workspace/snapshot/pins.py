@@ -38,21 +38,16 @@ def pin(ws: Workspace, snapshot_id: str) -> tuple[str, ...]:
     Returns for each that cannot be held why, in a sentence.
     """
     state = read_state(ws, snapshot_id)
-    return tuple(filter(None, (_pinned(ws, one) for one in _repositories(ws, state))))
+    nested = (ws.root / path for path, why in state.left_out.items() if why == NESTED)
+    # the file `.git` of a submodule leads to its repository
+    repositories = (ws.common_dir, *(one for one in nested if _git_dir(one).is_dir()))
+    return tuple(filter(None, (_pinned(ws, one) for one in repositories)))
 
 
 def sweep(ws: Workspace, before_s: float) -> None:
     """Let go of objects that the repositories dropped before the oldest run that is left began."""
     for store in (ws.home / "pins").glob("*"):
         _sweep(store, before_s)
-
-
-def _repositories(ws: Workspace, state: TreeState) -> Iterator[Path]:
-    """The common directory of the repository, and each `.git` inside, a submodule's file too."""
-    yield ws.common_dir
-    for path, why in state.left_out.items():
-        if why == NESTED and _git_dir(ws.root / path).is_dir():
-            yield ws.root / path
 
 
 def _git_dir(place: Path) -> Path:
@@ -221,18 +216,12 @@ def _rebuild_inside(ws: Workspace, place: Path) -> bool:
     if not git_dir.exists():
         shutil.copytree(store / "info/git", git_dir, symlinks=True)
         is_gone = True
-    if is_gone or not _has_inside(ws, store, git_dir):
+    held = store / "info/git"  # with the refs that it had
+    ids = filter(str.isalnum, refs_in(dict(ref_files(held, held))).values())
+    if is_gone or not _is_whole(ids, git_dir, {**ws.environ, "GIT_DIR": str(git_dir)}):
         _give_back(store, git_dir / "objects")
         return True
     return False
-
-
-def _has_inside(ws: Workspace, store: Path, git_dir: Path) -> bool:
-    """Whether a repository inside has all that its refs reached when it was held."""
-    held = store / "info/git"
-    known = refs_in(dict(ref_files(held, held)))
-    ids = {oid for oid in known.values() if oid.isalnum()}
-    return _is_whole(ids, git_dir, {**ws.environ, "GIT_DIR": str(git_dir)})
 
 
 def _give_back(store: Path, objects: Path) -> None:
