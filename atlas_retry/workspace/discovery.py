@@ -6,6 +6,7 @@ git would find some other repository and write there.
 """
 
 import os
+import stat
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -16,9 +17,11 @@ from msgspec import Struct
 from atlas_retry import state_dir
 from atlas_retry.errors import WorkspaceError
 from atlas_retry.model import WorkspaceFacts
-from atlas_retry.reading import read_file, read_start
+from atlas_retry.reading import read_file
 from atlas_retry.state_dir import folder, key_of
 from atlas_retry.text.commands import quoted
+from atlas_retry.workspace import place
+from atlas_retry.workspace.files import GitFile
 from atlas_retry.workspace.git import (
     GitError,
     check_version,
@@ -210,15 +213,18 @@ def uncommitted(root: Path, env: Mapping[str, str], only: Collection[str] = ()) 
 
 
 NAME, _HELD, _REFUSED = ".git", "gitfile", "refused-git"
-_MAX_BYTES = 1 << 16
+MAX_HELD_BYTES = 1 << 20
 
 
-class HeldGitfile(msgspec.Struct, frozen=True, kw_only=True):
-    """The file as it was when the run began or continued."""
-
-    content: bytes
-    """Of the file, or the target of a link."""
-    is_link: bool = False
+def git_file(path: Path, max_bytes: int | None = MAX_HELD_BYTES) -> GitFile | None:
+    """One of git's own files, or a link among them; None if there is neither, or it is too big."""
+    with suppress(OSError):
+        status = path.lstat()
+        if stat.S_ISLNK(status.st_mode):
+            return GitFile(status.st_mode, os.fsencode(path.readlink()))
+        if stat.S_ISREG(status.st_mode) and (max_bytes is None or status.st_size <= max_bytes):
+            return GitFile(status.st_mode, read_file(path))
+    return None
 
 
 @contextmanager
@@ -228,7 +234,7 @@ def holding_gitfile(root: Path, home: Path) -> Iterator[None]:
     `home` is the folder of the work tree in the state directory. Raises WorkspaceError.
     """
     put_back_gitfile(root, home)
-    there, held = _read(root / NAME), home / _HELD
+    there, held = git_file(root / NAME), home / _HELD
     if there is None:  # an ordinary folder
         yield
         return
@@ -246,11 +252,16 @@ def put_back_gitfile(root: Path, home: Path) -> bool:
     A repository that was made in its place is moved to `home`. Raises WorkspaceError.
     """
     with suppress(FileNotFoundError):
-        held = msgspec.msgpack.decode((home / _HELD).read_bytes(), type=HeldGitfile)
-        if _read(root / NAME) == held:
+        held = msgspec.msgpack.decode((home / _HELD).read_bytes(), type=GitFile)
+        if git_file(root / NAME) == held:
             return False
         try:
-            _write(root / NAME, held, home / _REFUSED)
+            if (root / NAME).is_dir() and not (root / NAME).is_symlink():
+                import shutil  # start-up
+
+                shutil.rmtree(home / _REFUSED, ignore_errors=True)
+                shutil.move(root / NAME, home / _REFUSED)
+            place.put(root, NAME, held.entry, held.content)
         except OSError as error:
             raise WorkspaceError(
                 f"{root / NAME} cannot be restored: {error.strerror}",
@@ -258,28 +269,6 @@ def put_back_gitfile(root: Path, home: Path) -> bool:
             ) from error
         return True
     return False
-
-
-def _read(path: Path) -> HeldGitfile | None:
-    """The file or link; None if there is none, or something else."""
-    with suppress(OSError):
-        if path.is_symlink():
-            return HeldGitfile(content=os.fsencode(path.readlink()), is_link=True)
-        return HeldGitfile(content=read_start(path, _MAX_BYTES))
-    return None
-
-
-def _write(path: Path, held: HeldGitfile, aside: Path) -> None:
-    if path.is_dir() and not path.is_symlink():
-        import shutil  # start-up
-
-        shutil.rmtree(aside, ignore_errors=True)
-        shutil.move(path, aside)
-    path.unlink(missing_ok=True)
-    if held.is_link:
-        path.symlink_to(os.fsdecode(held.content))
-    else:
-        state_dir.replace_file(path, held.content)
 
 
 def put_back_gitfile_around(path: Path, state: Path) -> None:

@@ -46,6 +46,19 @@ class StoredFile(Struct, frozen=True, gc=False):
     """Permissions, if not 0644 or 0755."""
 
 
+class GitFile(Struct, frozen=True):
+    """One of git's own files, or a link among them."""
+
+    mode: int
+    """As in `st_mode`."""
+    content: bytes
+    """For a link, its target."""
+
+    @property
+    def entry(self) -> StoredFile:
+        return entry_of(self.mode, blob_id(self.content))
+
+
 class Attributes(Struct, frozen=True):
     """What a file or folder has besides content and permissions."""
 

@@ -12,7 +12,8 @@ from pathlib import Path
 from atlas_retry.digests import sha256_of
 from atlas_retry.model import GitFacts
 from atlas_retry.reading import read_file, read_start
-from atlas_retry.workspace.discovery import STATES, refs_in
+from atlas_retry.workspace.discovery import MAX_HELD_BYTES, STATES, git_file, refs_in
+from atlas_retry.workspace.files import GitFile
 from atlas_retry.workspace.git import (
     GitError,
     common_dir_of,
@@ -53,7 +54,10 @@ def _facts(root: Path, env: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     yield from _text("refs", common / "reftable" / "tables.list")
     config = dict(settings(root, env, of=("local", "worktree")))
     yield from ((f"config:{key}", value) for key, value in config.items())
-    yield from _hooks(root, common, config)
+    yield from _folder("hooks", common / "hooks")
+    if hooks := config.get("core.hookspath"):
+        # git runs only files directly in it; below may be anything, such as a whole home
+        yield from _folder("hooksPath", root / Path(hooks).expanduser(), is_deep=False)
     for base in dict.fromkeys((common, own)):
         yield from _folder("info", base / "info")
     yield from _worktrees(common)
@@ -74,10 +78,9 @@ _OWN = (
     *("REVERT_HEAD", "BISECT_LOG", "config.worktree"),
 )
 _COMMON = ("config", "packed-refs", "shallow", "logs/refs/stash", "objects/info/alternates")
-MAX_HELD_BYTES = 1 << 20
 
 
-def git_files(own: Path, common: Path) -> Iterator[tuple[str, Path]]:
+def git_files(own: Path, common: Path) -> Iterator[tuple[str, GitFile]]:
     """Git's own small files: `own/...` of a work tree, `common/...` of the repository.
 
     Source: gitrepository-layout(5).
@@ -104,12 +107,9 @@ def _below(folder: Path, *, is_deep: bool = True) -> Iterator[str]:
             return
 
 
-def _file(label: str, base: Path, name: str) -> Iterator[tuple[str, Path]]:
-    with suppress(FileNotFoundError, NotADirectoryError):
-        seen = os.lstat(f"{base}/{name}")
-        is_small = name == "packed-refs" or seen.st_size <= MAX_HELD_BYTES
-        if stat.S_ISLNK(seen.st_mode) or (stat.S_ISREG(seen.st_mode) and is_small):
-            yield f"{label}/{name}", base / name
+def _file(label: str, base: Path, name: str) -> Iterator[tuple[str, GitFile]]:
+    if file := git_file(base / name, None if name == "packed-refs" else MAX_HELD_BYTES):
+        yield f"{label}/{name}", file
 
 
 def ref_files(own: Path, common: Path) -> Iterator[tuple[str, bytes]]:
@@ -133,13 +133,6 @@ def settings(root: Path, env: Mapping[str, str], of: Collection[str] = ()) -> di
             key, _, value = said.partition("\n")
             by_key.setdefault(key, []).append(value)
     return {key: "\n".join(values) for key, values in by_key.items()}
-
-
-def _hooks(root: Path, common: Path, config: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    yield from _folder("hooks", common / "hooks")
-    if path := config.get("core.hookspath"):
-        # git runs only files directly in it; below may be anything, such as a whole home
-        yield from _folder("hooksPath", root / Path(path).expanduser(), is_deep=False)
 
 
 def _folder(label: str, folder: Path, *, is_deep: bool = True) -> Iterator[tuple[str, str]]:

@@ -206,7 +206,9 @@ def put_back_between(root: Path, folder: Path, since_s: float, until_s: float) -
         (root / path).unlink()
     ours = (path for path, held in holding.files.items() if held.kept is _Kept.CONTENT)
     earlier = (path for path in ours if not place.is_later(root / path, until_s))
-    moved = [path for path in earlier if any(map(is_in_time, _around(root, path)))]
+    # one of the folders around it may have been exchanged
+    around = ((path, [root / one for one in (path, *parents(path))]) for path in earlier)
+    moved = [path for path, places in around if any(map(is_in_time, places))]
     return (*came, *filter(holding.put_back, filterfalse(holding.is_as_held, moved)))
 
 
@@ -221,11 +223,6 @@ def turn_ended_s(folder: Path) -> float | None:
     with suppress(OSError):
         return (folder / "ended").stat().st_mtime
     return None
-
-
-def _around(root: Path, path: str) -> Iterator[Path]:
-    """The path and the folders around it, of which one may have been exchanged."""
-    return (root / one for one in (path, *parents(path)))
 
 
 def _first_unknown(holding: Holding) -> Iterator[str]:

@@ -4,7 +4,6 @@ Looks programs up; stat data and paths only. Starts nothing and judges nothing.
 """
 
 import os
-import re
 import shutil
 import stat
 from base64 import urlsafe_b64encode
@@ -128,38 +127,30 @@ def _managed(root: Path, folders: Iterable[Path], environ: Mapping[str, str]) ->
     poetry = Path(environ.get("POETRY_CACHE_DIR") or caches / "pypoetry", "virtualenvs")
     poetry = Path(environ.get("POETRY_VIRTUALENVS_PATH") or poetry)
     hatch = Path(environ.get("HATCH_DATA_DIR") or shares / "hatch", "env/virtual")
-    ours = {_name_of_manager(folder) for folder in folders}
+    digests = (bytes.fromhex(sha256_of(os.fsencode(folder))) for folder in folders)
+    ours = {urlsafe_b64encode(digest).decode()[:8] for digest in digests}
     by_name = ((one.name.rpartition("-py")[0][-8:], one) for one in poetry.glob("*-py*"))
     yield from (str(one) for name, one in by_name if name in ours)
     yield from (str(one) for one in hatch.glob("*/*/*") if one.parent.name in ours)
     usual = (environ.get("WORKON_HOME"), home / ".virtualenvs", shares / "virtualenvs")
-    yield from _noted(root, [Path(one) for one in usual if one])
+    notes = chain.from_iterable(Path(one).glob("*/.project") for one in usual if one)
+    yield from (str(note.parent) for note in notes if _is_of(root, note))
 
 
-def _noted(root: Path, places: Iterable[Path]) -> Iterator[str]:
-    """Environments beside a note that names the project as one of the workspace."""
-    for note in chain.from_iterable(place.glob("*/.project") for place in places):
-        with suppress(OSError):
-            if Path(read_text(note).strip()).is_relative_to(root):
-                yield str(note.parent)
-
-
-def _name_of_manager(folder: Path) -> str:
-    digest = bytes.fromhex(sha256_of(os.fsencode(folder)))
-    return urlsafe_b64encode(digest).decode()[:8]
+def _is_of(root: Path, note: Path) -> bool:
+    """Whether a note beside an environment names the project as one of the workspace."""
+    with suppress(OSError):
+        return Path(read_text(note).strip()).is_relative_to(root)
+    return False
 
 
 def _is_environment(folder: str) -> bool:
-    return _is_marked(folder) or _can_change(folder)
+    """Whether a prefix is marked, or has packages that a turn could change."""
+    return _is_marked(folder) or any(os.access(one, os.W_OK) for one in _places(folder))
 
 
 def _is_marked(environment: str) -> bool:
     return os.path.isfile(f"{environment}/{ENVIRONMENT_MARK}")  # noqa: PTH113 - Path raises if not permitted
-
-
-def _can_change(prefix: str) -> bool:
-    """Whether a prefix without a mark has packages, and a turn could change them."""
-    return any(os.access(folder, os.W_OK) for folder in _places(prefix))
 
 
 def _places(environment: str) -> list[Path]:
@@ -214,14 +205,13 @@ def stamp_of_shared(entry: "os.DirEntry[str]") -> Stat | None:
 
 def moved_files(old: Mapping[str, Stat | None], new: Mapping[str, Stat | None]) -> list[str]:
     """Paths with other stat data, unless a file has only lost its other names."""
-    paths = sorted(differing(old, new))
-    return [path for path in paths if not _is_relinked(old.get(path), new.get(path))]
-
-
-def _is_relinked(was: Stat | None, now: Stat | None) -> bool:
-    if was is None or now is None or was[3]:
-        return False
-    return (was[:3], was[4]) == (now[:3], now[4])
+    moved = list[str]()
+    for path in sorted(differing(old, new)):
+        was, now = old.get(path), new.get(path)
+        is_relinked = was and now and not was[3] and (was[:3], was[4]) == (now[:3], now[4])
+        if not is_relinked:
+            moved.append(path)
+    return moved
 
 
 def stamps(folders: Iterable[str]) -> dict[str, Stat | None]:
@@ -318,11 +308,7 @@ def _of_go(lock: Path, environ: Mapping[str, str]) -> Iterator[str]:
 
 
 def _escaped(path: str) -> str:
-    return _UPPER.sub(_lower, path)
-
-
-def _lower(match: re.Match[str]) -> str:
-    return f"!{match[0].lower()}"
+    return _UPPER.sub(lambda upper: f"!{upper[0].lower()}", path)
 
 
 def _of_cargo(lock: Path, environ: Mapping[str, str]) -> Iterator[str]:

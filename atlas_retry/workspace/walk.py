@@ -169,8 +169,9 @@ class _Walk:
         scan, status = self.scan, os.fstat(there)
         with os.scandir(there) as found:
             entries = sorted(found, key=lambda entry: entry.name)
-        if folder.ignored and (reason := _why_not_enter(entries, scan)):
-            scan.left_out[folder.prefix] = reason
+        is_cache = any(entry.name in CACHE_MARKS for entry in entries)
+        if folder.ignored and (is_cache or scan.ignored_bytes >= MAX_IGNORED_BYTES):
+            scan.left_out[folder.prefix] = CACHE if is_cache else _TOO_MANY
             return []
         if folder.prefix:
             scan.folders[folder.prefix[:-1]] = stat_of(status)
@@ -241,12 +242,6 @@ class _Walk:
                     self._record_file(entry, folder.prefix + entry.name, folder)
 
 
-def _why_not_enter(inside: Collection["os.DirEntry[str]"], scan: Scan) -> str | None:
-    if any(entry.name in CACHE_MARKS for entry in inside):
-        return CACHE
-    return _TOO_MANY if scan.ignored_bytes >= MAX_IGNORED_BYTES else None
-
-
 def is_ignored(reason: str) -> bool:
     """Whether this reason is of an ignored file."""
     return reason.startswith("ignored")
@@ -280,8 +275,14 @@ def _why_not_hold(status: os.stat_result, scan: Scan, *, ignored: bool) -> str |
 
 def look_over(ws: Workspace, last: Mapping[str, Stat] = {}) -> Scan:
     """Walk the whole work tree; `last` as in `scan`. Raises WorkspaceError."""
-    there = listing(ws.root, ws.environ, _without(ws))
-    return scan(ws.root, there, avoid=ws.state, last=last)
+    # for a work tree whose repository is broken: only the ignore rules of it and the user count
+    spare = {
+        **ws.environ,
+        "GIT_DIR": str(ws.shadow),
+        "GIT_WORK_TREE": str(ws.root),
+        "GIT_INDEX_FILE": str(ws.home / "no-index"),
+    }
+    return scan(ws.root, listing(ws.root, ws.environ, spare), avoid=ws.state, last=last)
 
 
 def listing(root: Path, env: Mapping[str, str], spare: Mapping[str, str] | None = None) -> Listing:
@@ -303,19 +304,6 @@ def listing(root: Path, env: Mapping[str, str], spare: Mapping[str, str] | None 
             return split(git(*asked, cwd=root, env=spare))
 
     return below
-
-
-def _without(ws: Workspace) -> dict[str, str]:
-    """Environment of git for the work tree without its repository, which may be broken.
-
-    Nothing is tracked then, so only the ignore rules of the work tree and the user count.
-    """
-    return {
-        **ws.environ,
-        "GIT_DIR": str(ws.shadow),
-        "GIT_WORK_TREE": str(ws.root),
-        "GIT_INDEX_FILE": str(ws.home / "no-index"),
-    }
 
 
 def remove_special_rules(root: Path) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from atlas_retry.reading import read_file
 from atlas_retry.text.commands import quoted
 from atlas_retry.workspace import place
 from atlas_retry.workspace.discovery import Workspace, head_in, refs_in
+from atlas_retry.workspace.files import differing
 from atlas_retry.workspace.git import GitError, git
 from atlas_retry.workspace.gitfacts import PLAIN, git_files, ref_files
 from atlas_retry.workspace.gittrace import CONFIG, STASH, SYMBOLIC, ZERO
@@ -186,11 +187,9 @@ def moved_git(ws: Workspace, snapshot_id: str) -> dict[str, tuple[Path, ...]]:
     """
     state = read_state(ws, snapshot_id)
     moved: dict[str, list[Path]] = {}
-    for name in sorted({*state.git, *dict(git_files(ws.git_dir, ws.common_dir))}):
-        base, path = place_of(ws, name)
-        fact = _fact_of(name)
-        held = state.git.get(name)
-        if fact not in _NOT_OURS and place.look(base, path) != (held and held.entry):
+    for name in sorted(differing(state.git, dict(git_files(ws.git_dir, ws.common_dir)))):
+        fact, (base, path) = _fact_of(name), place_of(ws, name)
+        if fact not in _NOT_OURS:
             moved.setdefault(fact, []).append(base / path)
     head = state.git.get("own/HEAD")
     branch = head.content.decode().strip().removeprefix(SYMBOLIC) if head else ""

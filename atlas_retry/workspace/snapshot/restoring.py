@@ -103,7 +103,15 @@ def restore(
     """
     look = look or partial(take, ws)
     before = now = look()
-    goal = _goal(ws, snapshot_id, paths, since, now.state)
+    expected = read_state(ws, since) if since else None
+    edited = frozenset(_differing(ws, now.state, expected) if expected else ())
+    goal = _Goal(
+        target=read_state(ws, snapshot_id),
+        expected=expected,
+        paths=None if paths is None else frozenset(path.rstrip("/") for path in paths),
+        edited=edited,
+        above_edited=frozenset(folders_above(edited)),
+    )
     progress = _Progress()
     conflicts = set(_conflicts(ws, goal, now.state))
     _work(ws, goal, look, now, progress)
@@ -200,34 +208,11 @@ def differing(ws: Workspace, snapshot_id: str) -> tuple[str, ...]:
     others = {
         f"{path} (owner, attributes)" for path in attributes_differing(goal.target, now, usual)
     }
-    others |= {f"{path} (hard link)" for path in _alone(goal.target, now)}
+    for path, was in goal.target.attributes.items():
+        # a restored file is a new one, without its other names
+        if path in now.files and was.names > now.attributes.get(path, usual).names:
+            others.add(f"{path} (hard link)")
     return (*sorted(paths), *sorted(others), *index)
-
-
-def _alone(target: TreeState, now: TreeState) -> Iterator[str]:
-    """Files that had other names, and have fewer now: a restored file is a new one."""
-    for path, was in target.attributes.items():
-        there = now.attributes.get(path)
-        if path in now.files and was.names > (there.names if there else 1):
-            yield path
-
-
-def _goal(
-    ws: Workspace,
-    snapshot_id: str,
-    paths: Collection[str] | None,
-    since: str | None,
-    now: TreeState,
-) -> _Goal:
-    expected = read_state(ws, since) if since else None
-    edited = frozenset(_differing(ws, now, expected)) if expected else frozenset()
-    return _Goal(
-        target=read_state(ws, snapshot_id),
-        expected=expected,
-        paths=None if paths is None else frozenset(path.rstrip("/") for path in paths),
-        edited=edited,
-        above_edited=frozenset(folders_above(edited)),
-    )
 
 
 def _differing(ws: Workspace, now: TreeState, other: TreeState) -> Iterator[str]:
@@ -280,7 +265,9 @@ def _round(ws: Workspace, goal: _Goal, seen: HeldTree, progress: _Progress) -> s
     stuck, done = progress.problems, len(progress.changed)
     wrong = {path: entry for path, entry in _wrong(ws, goal, now) if path not in stuck}
     extra = [path for path in _extra(goal, now) if path not in stuck]
-    _remove(ws, _first_of(extra, wrong), progress)
+    rules = {path for path in (*wrong, *extra) if path.rpartition("/")[2] == _RULES}
+    # while ignore files are wrong, nothing else is removed
+    _remove(ws, rules.intersection(extra) if rules else extra, progress)
     _put(ws, wrong, scan, now, progress)
     _folders(ws, goal, scan, progress)
     for path in scan.leftovers:
@@ -316,12 +303,6 @@ def attributes_differing(target: TreeState, now: TreeState, usual: Attributes) -
             yield path
 
 
-def _first_of(extra: list[str], wrong: Iterable[str]) -> list[str]:
-    """Paths to remove in this round: only ignore files while one of them is wrong."""
-    rules = {path for path in (*wrong, *extra) if path.rpartition("/")[2] == _RULES}
-    return [path for path in extra if path in rules] if rules else extra
-
-
 def _wrong(ws: Workspace, goal: _Goal, now: TreeState) -> Iterator[tuple[str, StoredFile]]:
     files = now.files
     for path, entry in goal.target.files.items():
@@ -355,9 +336,8 @@ def _put(
 
 def _empty_out(ws: Workspace, folder: str, scan: Scan, now: TreeState, progress: _Progress) -> None:
     """Remove the held content of a folder that is in a file's way."""
-    inside = [path for path in now.files if path.startswith(f"{folder}/")]
-    _remove(ws, inside, progress)
-    below = [path for path in scan.folders if path.startswith(f"{folder}/")]
+    _remove(ws, [path for path in now.files if path.startswith(f"{folder}/")], progress)
+    below = (path for path in scan.folders if path.startswith(f"{folder}/"))
     for path in sorted(below, reverse=True):
         place.remove_folder(ws.root, path)
 

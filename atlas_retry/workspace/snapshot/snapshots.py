@@ -16,7 +16,6 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from atlas_retry.reading import read_file
 from atlas_retry.workspace import place
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.files import (
@@ -35,7 +34,6 @@ from atlas_retry.workspace.gitfacts import git_files
 from atlas_retry.workspace.snapshot.store import (
     INDEX,
     MANIFEST,
-    GitFile,
     TreeState,
     exclusive,
     file_of,
@@ -100,11 +98,7 @@ def _take(ws: Workspace, scan: Scan) -> HeldTree:
     state = TreeState(
         work=work,
         ignored=ignored,
-        git={
-            name: file
-            for name, path in git_files(ws.git_dir, ws.common_dir)
-            if (file := _git_file(path))
-        },
+        git=dict(git_files(ws.git_dir, ws.common_dir)),
         index=None,
         empty=tuple(sorted(scan.empty)),
         modes=_unusual_modes(scan),
@@ -152,7 +146,8 @@ def _updated(
     Git compares times by the second only, so what changed less than two seconds before the walk
     that the index was made from is read again. A file that cannot be read is left out.
     """
-    odd = {name: path for path in files if (name := _name(path, files[path])) != path}
+    named = ((stored_as(path, is_link=stat.S_ISLNK(files[path][0])), path) for path in files)
+    odd = {name: path for name, path in named if name != path}
     plain, known = files.keys() - odd.values(), dict(_listed(ws, index))
     sure_ns = (ws.shadow / index).stat().st_mtime_ns - SURELY_SETTLED_NS if known else 0
     there = known.keys() & plain
@@ -192,10 +187,6 @@ def _readable(ws: Workspace, paths: Collection[str], scan: Scan) -> list[str]:
         else:
             scan.left_out[path] = f"{UNREADABLE}: {os.strerror(errno.EACCES)}"
     return readable
-
-
-def _name(path: str, seen: Stat) -> str:
-    return stored_as(path, is_link=stat.S_ISLNK(seen[0]))
 
 
 def _hold_odd(ws: Workspace, index: str, name: str, path: str) -> None:
@@ -239,15 +230,6 @@ def _unusual_modes(scan: Scan) -> dict[str, int]:
         if permissions is not None:
             modes[path] = permissions
     return modes
-
-
-def _git_file(path: Path) -> GitFile | None:
-    """One of git's own files; None if it is gone."""
-    with suppress(FileNotFoundError):
-        mode = path.lstat().st_mode
-        is_link = stat.S_ISLNK(mode)
-        return GitFile(mode, os.fsencode(path.readlink()) if is_link else read_file(path))
-    return None
 
 
 def missed(left_out: Mapping[str, str]) -> tuple[str, ...]:

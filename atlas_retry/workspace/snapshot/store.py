@@ -20,10 +20,9 @@ from atlas_retry.workspace.discovery import Workspace, commit_in
 from atlas_retry.workspace.files import (
     CACHE,
     Attributes,
+    GitFile,
     StoredFile,
     Unheld,
-    blob_id,
-    entry_of,
 )
 from atlas_retry.workspace.git import GitError, git, lined, shadow_environment, split
 from atlas_retry.workspace.place import parents
@@ -206,19 +205,6 @@ _states: "dict[str, TreeState]" = {}
 
 An attempt uses those of the run's start, before it and after it.
 """
-
-
-class GitFile(Struct, frozen=True):
-    """One of git's own files, or a link among them."""
-
-    mode: int
-    """As in `st_mode`."""
-    content: bytes
-    """For a link, its target."""
-
-    @property
-    def entry(self) -> StoredFile:
-        return entry_of(self.mode, blob_id(self.content))
 
 
 class Manifest(Struct, frozen=True, kw_only=True, dict=True):

@@ -222,25 +222,25 @@ def changes(
     ]
     chosen = moved if ignored else [path for path in moved if path in seen]
     lines = _lines(ws, before_id, after_id) if chosen else {}
-    return tuple(
-        _change(path, was.get(path), now.get(path), lines.get(path, (0, 0))) for path in chosen
-    )
+    found = list[Change]()
+    for path in chosen:
+        old, new, (added, removed) = was.get(path), now.get(path), lines.get(path, (0, 0))
+        found.append(
+            Change(
+                path=path,
+                status=status_of(old, new) or ChangeStatus.MODE,
+                added=added,
+                removed=removed,
+                old_mode=old.mode if old else None,
+                new_mode=new.mode if new else None,
+            )
+        )
+    return tuple(found)
 
 
 def content_of(entry: StoredFile | None) -> tuple[str, str] | None:
     """Mode and content id; None if there is no file."""
     return (entry.mode, entry.oid) if entry else None
-
-
-def _change(path: str, old: StoredFile | None, new: StoredFile | None, lines: _Lines) -> Change:
-    return Change(
-        path=path,
-        status=status_of(old, new) or ChangeStatus.MODE,
-        added=lines[0],
-        removed=lines[1],
-        old_mode=old.mode if old else None,
-        new_mode=new.mode if new else None,
-    )
 
 
 def status_of(before: StoredFile | None, after: StoredFile | None) -> ChangeStatus | None:
@@ -261,11 +261,9 @@ def _lines(ws: Workspace, before_id: str, after_id: str) -> dict[str, _Lines]:
     for item in split(shadow_git(ws, *_DIFF, *how)):
         added, removed, path = item.split("\t", 2)
         name = file_of(path.partition("/")[2])
-        counted[name] = _sum(counted.get(name, (0, 0)), (added, removed))
+        before, after = counted.get(name, (0, 0))
+        if before is None or after is None or added == "-":
+            counted[name] = (None, None)
+        else:
+            counted[name] = (before + int(added), after + int(removed))
     return counted
-
-
-def _sum(one: _Lines, more: tuple[str, str]) -> _Lines:
-    if None in one or "-" in more:
-        return (None, None)
-    return (one[0] or 0) + int(more[0]), (one[1] or 0) + int(more[1])
