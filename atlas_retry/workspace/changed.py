@@ -108,20 +108,15 @@ def diff_since(root: Path, environ: Mapping[str, str], commit: str | None) -> st
     Raises WorkspaceError.
     """
     env = user_environment(environ)
-    base = commit or _head(root, env)
+    asked = ("rev-parse", "--verify", "--quiet", "HEAD")
+    head = git(*asked, cwd=root, env=env, accept=(0, 1, 128)).decode().strip()
+    base = commit or head or EMPTY_TREE
     tracked = git("diff-index", "-p", "--no-color", "--no-renames", base, "--", cwd=root, env=env)
     parts = [_TOUCHED.sub(b"", tracked)]
     for path in untracked(root, env)[:MAX_UNTRACKED]:
         new = ("diff", "--no-color", "--no-index", "--", "/dev/null", path)
         parts.append(git(*new, cwd=root, env=env, accept=(0, 1)))
     return b"".join(parts).decode(errors="replace")
-
-
-def _head(root: Path, env: Mapping[str, str]) -> str:
-    try:
-        return git("rev-parse", "--verify", "--quiet", "HEAD", cwd=root, env=env).decode().strip()
-    except GitError:
-        return EMPTY_TREE
 
 
 MAX_FILES = 200

@@ -119,9 +119,4 @@ def is_settled(seen: Stat, now_ns: int) -> bool:
 
 def unsettled(files: Mapping[str, Stat], paths: Iterable[str], taken_ns: int) -> frozenset[str]:
     """The files among these that may change after a look without a change of their stat data."""
-    recent_ns, late = taken_ns - SURELY_SETTLED_NS, set[str]()
-    for path in paths:
-        seen = files[path]
-        if (seen[3] > recent_ns or seen[2] > recent_ns) and not is_settled(seen, taken_ns):
-            late.add(path)
-    return frozenset(late)
+    return frozenset(path for path in paths if not is_settled(files[path], taken_ns))

@@ -60,7 +60,10 @@ def _facts(root: Path, env: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         yield from _folder("hooksPath", root / Path(hooks).expanduser(), is_deep=False)
     for base in dict.fromkeys((common, own)):
         yield from _folder("info", base / "info")
-    yield from _worktrees(common)
+    for folder in sorted((common / "worktrees").glob("*")):
+        files = (folder / "gitdir", folder / "HEAD", folder / "locked")
+        text = [os.fsdecode(read_file(path)).strip() for path in files if path.is_file()]
+        yield f"worktrees/{folder.name}", "\n".join(text)
     for name in STATES:
         yield from _state(own / name)
     yield from _index(root, env)
@@ -159,13 +162,6 @@ def _print_of(path: Path) -> str:
 def _text(name: str, path: Path) -> Iterator[tuple[str, str]]:
     if path.is_file():
         yield name, os.fsdecode(read_file(path)).strip()
-
-
-def _worktrees(common: Path) -> Iterator[tuple[str, str]]:
-    for folder in sorted((common / "worktrees").glob("*")):
-        files = (folder / "gitdir", folder / "HEAD", folder / "locked")
-        text = [os.fsdecode(read_file(path)).strip() for path in files if path.is_file()]
-        yield f"worktrees/{folder.name}", "\n".join(text)
 
 
 def _state(path: Path) -> Iterator[tuple[str, str]]:

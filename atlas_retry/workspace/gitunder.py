@@ -10,7 +10,7 @@ from contextlib import suppress
 from msgspec import Struct
 
 from atlas_retry.reading import read_file
-from atlas_retry.workspace.discovery import Workspace, commit_in, head_in, uncommitted
+from atlas_retry.workspace.discovery import Workspace, head_in, uncommitted
 from atlas_retry.workspace.files import StoredFile
 from atlas_retry.workspace.git import MAX_NAMED, GitError, git, split
 from atlas_retry.workspace.gitmoves import GitTurn
@@ -81,15 +81,10 @@ def _edited(ws: Workspace, paths: Collection[str]) -> frozenset[str]:
 
 
 def _by_head(ws: Workspace, turn: GitTurn, changed: Collection[str]) -> Under | None:
-    facts = turn.before.facts
-    if "HEAD" not in facts:
-        return None
-    was = commit_in({name: os.fsencode(facts[name]) for name in facts if name.startswith(_REFS)})
-    now, how = head_in(ws.git_dir, ws.common_dir), _last_move(ws, turn)
+    was, now = read_state(ws, turn.before.snapshot).head, head_in(ws.git_dir, ws.common_dir)
+    how = _last_move(ws, turn)
     is_reset = how.startswith("reset: ")  # of all files, whichever commits differ
-    if not how or (was == now and not is_reset):
-        return None
-    if was is None or now is None:
+    if not how or was is None or now is None or (was == now and not is_reset):
         return None
     try:
         differing = _differing(ws, was, now)
@@ -101,15 +96,11 @@ def _by_head(ws: Workspace, turn: GitTurn, changed: Collection[str]) -> Under | 
     return Under(how=how, paths=frozenset(moved - edited), mixed=frozenset(both))
 
 
-_REFS = ("HEAD", "refs/")
-
-
 def _last_move(ws: Workspace, turn: GitTurn) -> str:
     """The last entry of HEAD's log in which someone else's git changed files; empty if none did."""
     made = {one.new for one in turn.did.updates}
-    log = b""
-    with suppress(OSError):
-        log = read_file(ws.git_dir / "logs" / "HEAD")[turn.before.log_bytes :]
+    file = ws.git_dir / "logs" / "HEAD"
+    log = read_file(file)[turn.before.log_bytes :] if file.is_file() else b""
     entries = [line.partition("\t") for line in os.fsdecode(log).splitlines()]
     if not entries:
         return "HEAD was moved"
@@ -121,9 +112,8 @@ def _last_move(ws: Workspace, turn: GitTurn) -> str:
 def _by_stash(ws: Workspace, turn: GitTurn, before: str, changed: Collection[str]) -> Under | None:
     """Files that a new stash of someone else took out of the work tree."""
     stash = turn.now.get("refs/stash", ZERO)
-    if "stash" not in turn.moves.others or stash in turn.before.facts.get("stash", ""):
-        return None
-    if stash == ZERO:
+    known = turn.before.facts.get("stash", "")
+    if "stash" not in turn.moves.others or stash == ZERO or stash in known:
         return None
     try:
         base, held = (_tree(ws, f"{stash}{suffix}") for suffix in ("^1", ""))

@@ -69,7 +69,7 @@ class Holding(Struct, frozen=True, kw_only=True):
         """What is held; nothing if it cannot be read."""
         files = dict[str, _Held]()
         with suppress(OSError, msgspec.MsgspecError):
-            files = msgspec.msgpack.decode(_index(folder).read_bytes(), type=dict[str, _Held])
+            files = msgspec.msgpack.decode((folder / "index").read_bytes(), type=dict[str, _Held])
         return cls(root=root, folder=folder, files=files)
 
     def holds(self, path: str, was: Stat | None) -> bool:
@@ -82,7 +82,7 @@ class Holding(Struct, frozen=True, kw_only=True):
         held = self.files.get(path)
         if held is None or held.seen != was or held.kept is _Kept.STAT:
             return False
-        return _digest(self.root, path, held.kept) == (held.seen[0], held.digest)
+        return digest(self.root, path) == f"{held.seen[0]:o} {held.digest}"
 
     def is_as_held(self, path: str) -> bool:
         """Whether a file has the mode and content that it had when it was looked at last."""
@@ -144,7 +144,7 @@ def hold(root: Path, folder: Path, seen: Stats, tools: Collection[str]) -> Holdi
             there, fresh, end = {}, wanted, 0
         with contents.open("ab") as file:
             there.update(_written(root, fresh, file, end))
-        replace_file(_index(folder), msgspec.msgpack.encode(there))
+        replace_file((folder / "index"), msgspec.msgpack.encode(there))
     return Holding(root=root, folder=folder, files=there)
 
 
@@ -154,20 +154,12 @@ def _written(
     """Write the contents to be held at the end of a file; yields what is then held and noted."""
     for path, (now, kept) in fresh.items():
         if kept is not _Kept.CONTENT:
-            noted = _digest(root, path, kept)
-            yield path, _Held(now, kept, noted[1] if noted else "")
+            noted = digest(root, path) if kept is _Kept.DIGEST else ""
+            yield path, _Held(now, kept, noted.rpartition(" ")[2])
         elif (read := _read(root, path)) is not None:
             file.write(read[1])
             yield path, _Held(now, kept, sha256_of(read[1]), end, len(read[1]))
             end += len(read[1])
-
-
-def _digest(root: Path, path: str, kept: _Kept) -> tuple[int, str] | None:
-    """Mode and digest of a file; None if it is gone or of no such size."""
-    if kept is _Kept.DIGEST:
-        return place.digest(*_placed(root, path), MAX_DIGESTED_BYTES)
-    read = _read(root, path) if kept is _Kept.CONTENT else None
-    return (read[0], sha256_of(read[1])) if read else None
 
 
 def moved_away(root: Path, paths: Iterable[str], known: Collection[str], into: Path) -> list[str]:
@@ -238,8 +230,8 @@ def _first_unknown(holding: Holding) -> Iterator[str]:
 
 def digest(root: Path, path: str) -> str:
     """Mode and digest of a file, or of the target of a link; empty if there is none."""
-    read = _read(root, path)
-    return f"{read[0]:o} {sha256_of(read[1])}" if read else ""
+    noted = place.digest(*_placed(root, path), MAX_DIGESTED_BYTES)
+    return f"{noted[0]:o} {noted[1]}" if noted else ""
 
 
 def _chosen(seen: Stats, tools: Collection[str]) -> Iterator[tuple[str, Stat, _Kept]]:
@@ -258,10 +250,6 @@ def _chosen(seen: Stats, tools: Collection[str]) -> Iterator[tuple[str, Stat, _K
             yield path, now, _Kept.DIGEST
         else:
             yield path, now, _Kept.STAT
-
-
-def _index(folder: Path) -> Path:
-    return folder / "index"
 
 
 def _placed(root: Path, path: str) -> tuple[Path, str]:

@@ -153,7 +153,7 @@ class _Walk:
         try:
             there = os.open(self._base + folder.prefix, FOLDER)
             try:
-                inside = self._record(folder, there)
+                inside += self._record(folder, there)
             finally:
                 os.close(there)
         except OSError as error:
@@ -184,13 +184,13 @@ class _Walk:
 
     def _record_inside(self, folder: _Folder, entries: "list[os.DirEntry[str]]") -> Iterator[str]:
         """Record the files among the entries of an open folder; yields the folders."""
+        scan = self.scan
         for entry in entries:
             path = folder.prefix + entry.name
-            if entry.name == ".git":
-                if folder.prefix:
-                    self.scan.left_out[path] = NESTED
-            elif entry.name == TEMPORARY:
-                self.scan.leftovers.append(path)
+            if entry.name == TEMPORARY:
+                scan.leftovers.append(path)
+            elif entry.name == ".git":
+                scan.left_out.update({path: NESTED} if folder.prefix else {})
             elif entry.is_dir(follow_symlinks=False):
                 yield path
             else:

@@ -111,7 +111,9 @@ def remove_worktree(ws: Workspace, name: str, *, force: bool = False) -> None:
                 remedy=f"wait for it, or: kill {other.pid}",
             )
         tip = _tip(ws, one)
-        is_held = tip is None or _is_held_elsewhere(ws, one, tip)
+        holding = ("for-each-ref", "--contains", f"{tip}", "--format=%(refname)")
+        names = os.fsdecode(git(*holding, cwd=ws.common_dir, env=ws.environ)).split() if tip else ()
+        is_held = tip is None or any(name != f"{_BRANCH}{one.branch}" for name in names)
         if not (is_held or force):
             raise WorkspaceError(
                 f"{name} has commits that no other branch or tag holds",
@@ -131,12 +133,6 @@ def _tip(ws: Workspace, one: Worktree) -> str | None:
         return commit_id(at, ws.environ, revision) if revision else None
     except (GitError, UsageError):
         return None
-
-
-def _is_held_elsewhere(ws: Workspace, one: Worktree, tip: str) -> bool:
-    asked = ("for-each-ref", "--contains", tip, "--format=%(refname)")
-    names = os.fsdecode(git(*asked, cwd=ws.common_dir, env=ws.environ)).split()
-    return any(name != f"{_BRANCH}{one.branch}" for name in names)
 
 
 def _remove(ws: Workspace, name: str, root: Path, *, force: bool) -> None:

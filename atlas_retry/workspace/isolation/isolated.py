@@ -38,7 +38,7 @@ from atlas_retry.workspace.snapshot.trees import changes
 
 ASKED = "it was asked for"
 """The reason if the caller wants it in place."""
-_NOTE = "aside.note"
+_NOTE, _TRACE = "aside.note", "aside-git"
 _MOVED, _BESIDE = "aside-files", ".before-atlas"
 _START, _LEFT = "aside/start", "aside/left"
 
@@ -66,7 +66,7 @@ class InPlace(Struct, frozen=True, kw_only=True):
 
     def wrap(self, command: process.Command) -> process.Command:
         """As in `overlay.Layers`; what its git does is traced."""
-        traced = {**command.env, **gittrace.variables(_trace_of(self.ws))}
+        traced = {**command.env, **gittrace.variables(self.ws.home / _TRACE)}
         return replace(command, env=traced)
 
     def overwritten(self) -> tuple[str, ...]:
@@ -88,7 +88,7 @@ def changed_in_place(ws: Workspace, wanted: Contents, reason: str) -> Iterator[I
     A snapshot keeps what was written meanwhile. Raises WorkspaceError and StateError.
     """
     put_back_aside(ws)
-    if _note_path(ws).exists():
+    if (ws.home / _NOTE).exists():
         raise WorkspaceError(
             f"another atlas has temporarily changed {ws.root}", remedy="wait until it has ended"
         )
@@ -97,7 +97,7 @@ def changed_in_place(ws: Workspace, wanted: Contents, reason: str) -> Iterator[I
     unheld = {os.fsencode(path): bool(place.status(ws.root, path)) for path in paths}
     note = Note(snapshot=before.snapshot.id, mark=process.mark(), unheld=unheld)
     keep(ws, _START, note.snapshot)
-    trace = _trace_of(ws)
+    trace = ws.home / _TRACE
     shutil.rmtree(trace, ignore_errors=True)
     trace.mkdir(mode=0o700)
     facts = gitfacts.git_facts(ws.root, environ=ws.environ)
@@ -110,7 +110,7 @@ def changed_in_place(ws: Workspace, wanted: Contents, reason: str) -> Iterator[I
         finally:
             with process.uninterruptible(f"the workspace {ws.root} is being restored"):
                 _restore(ws, note)
-                _note_path(ws).unlink()
+                (ws.home / _NOTE).unlink()
 
 
 def _apply(ws: Workspace, wanted: Contents, note: Note) -> None:
@@ -134,8 +134,9 @@ def _restore(ws: Workspace, note: Note, run_ended_s: float = inf) -> None:
         for path, moved in _unheld(ws, note):
             _move_back(ws, path, moved, run_ended_s, was_there=note.unheld[os.fsencode(path)])
     # what a person does in git meanwhile is no command's
-    if turn := gitmoves.turned(ws, _trace_of(ws)):
-        gitmoves.undo(ws, turn, _trace_of(ws))
+    trace = ws.home / _TRACE
+    if turn := gitmoves.turned(ws, trace):
+        gitmoves.undo(ws, turn, trace)
     committed = committed_since(ws, note.snapshot)
     done = restore_but_edited(ws, note.snapshot, run_ended_s, committed)
     if done.changed:
@@ -169,17 +170,13 @@ def _move_back(
         place.date_after(ws.root, path, replaced)
 
 
-def _trace_of(ws: Workspace) -> Path:
-    return ws.home / "aside-git"
-
-
 def put_back_aside(ws: Workspace) -> None:
     """Restore what a killed atlas had changed temporarily.
 
     Later edits by others stay. Does nothing if there is no note, or its owner is alive. Raises
     WorkspaceError.
     """
-    path = _note_path(ws)
+    path = ws.home / _NOTE
     if not path.exists():
         return
     with suppress(FileNotFoundError), path.open("rb") as file:
@@ -208,14 +205,10 @@ def lock(ws: Workspace) -> Iterator[None]:
         yield
 
 
-def _note_path(ws: Workspace) -> Path:
-    return ws.home / _NOTE
-
-
 @contextmanager
 def _noted(ws: Workspace, note: Note) -> Iterator[None]:
     """Keep the note, locked while we are alive; its mtime shows when we were last alive."""
-    path = _note_path(ws)
+    path = ws.home / _NOTE
     fresh = path.with_suffix(".new")
     with ExitStack() as stack:
         try:

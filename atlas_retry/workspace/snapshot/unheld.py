@@ -9,7 +9,7 @@ import stat
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
-from itertools import chain
+from itertools import chain, product
 from pathlib import Path
 
 import msgspec
@@ -214,11 +214,8 @@ def is_made_again(root: Path, path: str) -> bool:
     """Whether a file of a cache is of a tool that makes it again without loss."""
     if path.endswith(_ENDINGS) or not _MADE_AGAIN.isdisjoint(path.split("/")):
         return True
-    return any(map(_is_marked, (root / folder for folder in parents(path))))
-
-
-def _is_marked(folder: Path) -> bool:
-    return any((folder / mark).exists() for mark in CACHE_MARKS)
+    marks = (root / folder / mark for folder, mark in product(parents(path), CACHE_MARKS))
+    return any(map(Path.exists, marks))
 
 
 def note_caches(root: Path, scan: Scan, folder: Path) -> None:
