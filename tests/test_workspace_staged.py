@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from atlas_retry.workspace.git import GitError
-from atlas_retry.workspace.listing import as_staged, staged, tracked
+from atlas_retry.workspace.git import GitError, as_staged, staged, tracked
 from tests.repositories import git, write
 
 ENV = {"PATH": os.environ["PATH"], "HOME": "/nonexistent"}

@@ -424,7 +424,7 @@ def _name_unheld(opened: OpenWorkspace, paths: Collection[str], shown: Emit) -> 
     """
     tracked = frozenset[str]()
     with suppress(AtlasError):
-        from atlas_retry.workspace.listing import tracked as tracked_by_git
+        from atlas_retry.workspace.git import tracked as tracked_by_git
 
         tracked = tracked_by_git(opened.root, opened.git.environ, paths)
     others = ", ".join(printable(path) for path in sorted({*paths} - tracked))

@@ -16,8 +16,7 @@ from atlas_retry.gates.results import OutputContext
 from atlas_retry.model import Gate, GateResult, Introduced, Validation
 from atlas_retry.process import Command
 from atlas_retry.text.file_names import PLACEHOLDER, arguments
-from atlas_retry.workspace.git import GIT_LOCAL
-from atlas_retry.workspace.listing import tracked
+from atlas_retry.workspace.git import GIT_LOCAL, tracked
 from atlas_retry.workspace.snapshot.look import Look, Tracker, moved
 
 if TYPE_CHECKING:

@@ -11,9 +11,8 @@ from tempfile import TemporaryDirectory
 from atlas_retry.model import Content, Contents
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.files import EXECUTABLE, FILE
-from atlas_retry.workspace.git import GitError, git
+from atlas_retry.workspace.git import GitError, git, staged
 from atlas_retry.workspace.gitfacts import settings
-from atlas_retry.workspace.listing import staged
 
 _HIDING = frozenset({"assume-unchanged", "skip-worktree"})
 _REGULAR = (FILE, EXECUTABLE)

@@ -24,8 +24,7 @@ from atlas_retry.run.open import OpenWorkspace, plan
 from atlas_retry.state_dir import alone, folder, key_of
 from atlas_retry.text.units import counted, first_few
 from atlas_retry.workspace.discovery import Workspace
-from atlas_retry.workspace.git import git, split
-from atlas_retry.workspace.listing import untracked
+from atlas_retry.workspace.git import git, split, untracked
 
 SETUP = "setup"
 SETUP_TIMEOUT_S = 1800.0

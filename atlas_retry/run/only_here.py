@@ -10,8 +10,7 @@ from msgspec import Struct
 from atlas_retry.guard.places import is_code, is_product, is_prose
 from atlas_retry.text.units import first_few
 from atlas_retry.workspace.discovery import Workspace
-from atlas_retry.workspace.git import git, split
-from atlas_retry.workspace.listing import ignored, untracked
+from atlas_retry.workspace.git import git, ignored, split, untracked
 from atlas_retry.workspace.outside import ENVIRONMENT_MARK, led_to
 
 MAX_IGNORED = 40

@@ -12,8 +12,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from atlas_retry.workspace.discovery import Workspace
-from atlas_retry.workspace.git import git, split
-from atlas_retry.workspace.listing import untracked
+from atlas_retry.workspace.git import git, split, untracked
 
 
 def staged_paths(ws: Workspace) -> frozenset[str]:

@@ -22,8 +22,8 @@ from atlas_retry.model import Gate, GateResult, Status
 from atlas_retry.text.redaction import secret_values
 from atlas_retry.text.units import counted
 from atlas_retry.workspace import discovery
+from atlas_retry.workspace.git import ignored
 from atlas_retry.workspace.isolation import isolated
-from atlas_retry.workspace.listing import ignored
 from atlas_retry.workspace.snapshot.look import Tracker
 
 LIMIT_S = 120.0

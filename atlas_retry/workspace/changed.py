@@ -13,8 +13,15 @@ from msgspec import Struct
 from atlas_retry.errors import UsageError, WorkspaceError
 from atlas_retry.patterns import regex
 from atlas_retry.workspace.discovery import uncommitted
-from atlas_retry.workspace.git import EMPTY_TREE, GitError, commit_id, git, split, user_environment
-from atlas_retry.workspace.listing import untracked
+from atlas_retry.workspace.git import (
+    EMPTY_TREE,
+    GitError,
+    commit_id,
+    git,
+    split,
+    untracked,
+    user_environment,
+)
 from atlas_retry.workspace.snapshot.trees import revision_tree, source_tree
 
 MAIN_BRANCHES = ("origin/HEAD", "origin/main", "origin/master", "main", "master")

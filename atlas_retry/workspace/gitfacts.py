@@ -20,9 +20,9 @@ from atlas_retry.workspace.git import (
     git,
     git_dir_of,
     split,
+    staged,
     user_environment,
 )
-from atlas_retry.workspace.listing import staged
 
 MAX_HASHED_BYTES = 16 << 20
 """Hashed part of a file; no hook is longer."""

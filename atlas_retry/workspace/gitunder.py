@@ -41,7 +41,10 @@ def changed_under(
 
     `before` is the snapshot before the turn, `changed` the paths that differ after it.
     """
-    by_head, by_stash = _by_head(ws, turn, changed), _by_stash(ws, turn, before, changed)
+    try:
+        by_head, by_stash = _by_head(ws, turn, changed), _by_stash(ws, turn, before, changed)
+    except GitError:
+        return None
     if by_head is None or by_stash is None:
         return by_head or by_stash
     return Under(
@@ -86,12 +89,9 @@ def _by_head(ws: Workspace, turn: GitTurn, changed: Collection[str]) -> Under | 
     is_reset = how.startswith("reset: ")  # of all files, whichever commits differ
     if not how or was is None or now is None or (was == now and not is_reset):
         return None
-    try:
-        differing = _differing(ws, was, now)
-        moved = {*changed} if is_reset else differing.intersection(changed)
-        edited = _edited(ws, moved)
-    except GitError:
-        return None
+    differing = _differing(ws, was, now)
+    moved = {*changed} if is_reset else differing.intersection(changed)
+    edited = _edited(ws, moved)
     both = moved & edited & differing
     return Under(how=how, paths=frozenset(moved - edited), mixed=frozenset(both))
 
@@ -115,12 +115,9 @@ def _by_stash(ws: Workspace, turn: GitTurn, before: str, changed: Collection[str
     known = turn.before.facts.get("stash", "")
     if "stash" not in turn.moves.others or stash == ZERO or stash in known:
         return None
-    try:
-        base, held = (_tree(ws, f"{stash}{suffix}") for suffix in ("^1", ""))
-        with suppress(GitError):  # without untracked files there is no third parent
-            held |= _tree(ws, f"{stash}^3")
-    except GitError:
-        return None
+    base, held = (_tree(ws, f"{stash}{suffix}") for suffix in ("^1", ""))
+    with suppress(GitError):  # without untracked files there is no third parent
+        held |= _tree(ws, f"{stash}^3")
     taken = {path for path in held if held[path] != base.get(path)}
     taken |= base.keys() - held.keys()
     work = read_state(ws, before).files

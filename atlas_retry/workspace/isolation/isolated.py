@@ -24,9 +24,10 @@ from atlas_retry import process, state_dir
 from atlas_retry.errors import StateError, WorkspaceError
 from atlas_retry.model import ChangeStatus, Contents
 from atlas_retry.patterns import words
-from atlas_retry.workspace import gitfacts, gitmoves, gittrace, listing, locking, place
+from atlas_retry.workspace import gitfacts, gitmoves, gittrace, locking, place
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.files import StoredFile
+from atlas_retry.workspace.git import ignored, ignored_of
 from atlas_retry.workspace.gitunder import committed_since
 from atlas_retry.workspace.isolation import overlay
 from atlas_retry.workspace.isolation.layers import finish_accepting
@@ -265,12 +266,12 @@ def in_turn(ws: Workspace, lines: Iterable[str]) -> Iterator[Beside]:
         if isinstance(there, InPlace):
             yield there
             return
-        ignored = [path for path in listing.ignored(ws.root, ws.environ) if path.endswith("/")]
-        shared = replace(there, is_shared=True, through=tuple(ws.root / path for path in ignored))
+        folders = (path for path in ignored(ws.root, ws.environ) if path.endswith("/"))
+        shared = replace(there, is_shared=True, through=tuple(ws.root / path for path in folders))
         yield shared
         made = [f"{path.as_posix()}/" for path in shared.new_folders()]
         with suppress(OSError):  # a build that is not kept is made again
-            for path in listing.ignored_of(ws.root, ws.environ, made):
+            for path in ignored_of(ws.root, ws.environ, made):
                 shared.keep(Path(path))
 
 

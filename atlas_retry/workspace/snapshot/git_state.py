@@ -12,10 +12,9 @@ from atlas_retry.text.commands import quoted
 from atlas_retry.workspace import place
 from atlas_retry.workspace.discovery import Workspace, head_in, refs_in
 from atlas_retry.workspace.files import differing
-from atlas_retry.workspace.git import GitError, git
+from atlas_retry.workspace.git import GitError, git, staged
 from atlas_retry.workspace.gitfacts import PLAIN, git_files, ref_files
 from atlas_retry.workspace.gittrace import CONFIG, STASH, SYMBOLIC, ZERO
-from atlas_retry.workspace.listing import staged
 from atlas_retry.workspace.snapshot.store import TreeState, read_blobs, read_state
 
 _FRESH, _LOCK = "index.atlas", "index.lock"

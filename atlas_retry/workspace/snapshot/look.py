@@ -17,7 +17,7 @@ from atlas_retry.errors import WorkspaceError
 from atlas_retry.workspace import place
 from atlas_retry.workspace.discovery import Uncommitted, Workspace, uncommitted
 from atlas_retry.workspace.files import Stat, differing, git_mode, is_settled, stat_of, unsettled
-from atlas_retry.workspace.listing import as_staged
+from atlas_retry.workspace.git import as_staged
 from atlas_retry.workspace.walk import Scan, look_over, without_git
 
 if TYPE_CHECKING:

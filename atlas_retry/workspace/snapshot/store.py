@@ -8,6 +8,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
+from itertools import accumulate, groupby
 from pathlib import Path
 
 import msgspec
@@ -162,21 +163,11 @@ def contents(ws: Workspace, oids: Sequence[str]) -> Iterator[bytes]:
     how = ("cat-file", "--batch-check=%(objectsize)")
     sizes = shadow_git(ws, *how, stdin=lined(asked)).split() if asked else []
     size_of = dict(zip(asked, map(int, sizes), strict=True))
-    waiting: list[str] = []
-    total = 0
-    for oid in oids:
-        if waiting and total + size_of[oid] > _BATCH_BYTES:
-            yield from _in_order(ws, waiting)
-            waiting, total = [], 0
-        waiting.append(oid)
-        total += size_of[oid]
-    yield from _in_order(ws, waiting)
-
-
-def _in_order(ws: Workspace, oids: Sequence[str]) -> Iterator[bytes]:
-    blobs = read_blobs(ws, dict.fromkeys(oids))
-    for oid in oids:
-        yield blobs[oid]
+    ends = accumulate(size_of[oid] for oid in oids)
+    for _, batch in groupby(zip(ends, oids, strict=True), lambda one: one[0] // _BATCH_BYTES):
+        some = [oid for _, oid in batch]
+        blobs = read_blobs(ws, dict.fromkeys(some))
+        yield from (blobs[oid] for oid in some)
 
 
 def parse_batch(out: bytes) -> dict[str, bytes]:
