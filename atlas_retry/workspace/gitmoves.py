@@ -16,6 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from atlas_retry import state_dir
+from atlas_retry.errors import WorkspaceError
 from atlas_retry.model import GitFacts
 from atlas_retry.reading import read_file
 from atlas_retry.workspace import place
@@ -156,7 +157,10 @@ def turned(ws: Workspace, folder: Path) -> GitTurn | None:
 
 def _named_here(ws: Workspace, moved: GitMoves, now: GitFacts) -> GitMoves:
     """The moves without those of branches that other worktrees have checked out."""
-    listed = os.fsdecode(git("worktree", "list", "--porcelain", cwd=ws.root, env=ws.environ))
+    listed = ""
+    with suppress(WorkspaceError):  # what is wrong with another worktree is not of this one
+        asked = ("worktree", "list", "--porcelain")
+        listed = os.fsdecode(git(*asked, cwd=ws.root, env=ws.environ))
     checked_out = {line[7:] for line in listed.splitlines() if line.startswith("branch ")}
     theirs = checked_out - {now.get("HEAD", "").removeprefix(SYMBOLIC)}
     theirs |= {f"{CONFIG}branch.{name.removeprefix('refs/heads/')}" for name in theirs}
