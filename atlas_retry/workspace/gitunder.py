@@ -87,7 +87,9 @@ def _by_head(ws: Workspace, turn: GitTurn, changed: Collection[str]) -> Under | 
     was, now = read_state(ws, turn.before.snapshot).head, head_in(ws.git_dir, ws.common_dir)
     how = _last_move(ws, turn)
     is_reset = how.startswith("reset: ")  # of all files, whichever commits differ
-    if not how or was is None or now is None or (was == now and not is_reset):
+    if not how or (was == now and not is_reset):
+        return None
+    if was is None or now is None:
         return None
     differing = _differing(ws, was, now)
     moved = {*changed} if is_reset else differing.intersection(changed)

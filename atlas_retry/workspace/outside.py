@@ -205,13 +205,14 @@ def stamp_of_shared(entry: "os.DirEntry[str]") -> Stat | None:
 
 def moved_files(old: Mapping[str, Stat | None], new: Mapping[str, Stat | None]) -> list[str]:
     """Paths with other stat data, unless a file has only lost its other names."""
-    moved = list[str]()
-    for path in sorted(differing(old, new)):
-        was, now = old.get(path), new.get(path)
-        is_relinked = was and now and not was[3] and (was[:3], was[4]) == (now[:3], now[4])
-        if not is_relinked:
-            moved.append(path)
-    return moved
+    paths = sorted(differing(old, new))
+    return [path for path in paths if not _is_relinked(old.get(path), new.get(path))]
+
+
+def _is_relinked(was: Stat | None, now: Stat | None) -> bool:
+    if was is None or now is None or was[3]:
+        return False
+    return (was[:3], was[4]) == (now[:3], now[4])
 
 
 def stamps(folders: Iterable[str]) -> dict[str, Stat | None]:

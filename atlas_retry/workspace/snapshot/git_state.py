@@ -163,8 +163,10 @@ def put_back_moved(
     Later means after `run_ended_s`, or after the snapshot `left`. Raises WorkspaceError.
     """
     moved = moved_git(ws, snapshot_id)
-    files = ((name, file) for name in moved for file in moved[name])
-    theirs = {name for name, file in files if place.is_later(file, run_ended_s)}
+    theirs = set[str]()
+    for name, files in moved.items():
+        if any(place.is_later(file, run_ended_s) for file in files):
+            theirs.add(name)
     if left:
         theirs |= moved.keys() & moved_git(ws, left).keys()
     done = put_back_git(ws, snapshot_id, moved.keys() - theirs) if moved else ()

@@ -198,7 +198,7 @@ An attempt uses those of the run's start, before it and after it.
 """
 
 
-class Manifest(Struct, frozen=True, kw_only=True, dict=True):
+class SnapshotManifest(Struct, frozen=True, kw_only=True, dict=True):
     """What a git tree cannot hold of a work tree."""
 
     git: Mapping[str, GitFile]
@@ -217,7 +217,7 @@ class Manifest(Struct, frozen=True, kw_only=True, dict=True):
     """Owners, hard links and extended attributes of files and folders, where unusual."""
 
 
-class TreeState(Manifest, frozen=True, kw_only=True, dict=True):
+class TreeState(SnapshotManifest, frozen=True, kw_only=True, dict=True):
     """A work tree, its index and git's own small files at one time."""
 
     work: Mapping[str, StoredFile]
@@ -247,7 +247,7 @@ class TreeState(Manifest, frozen=True, kw_only=True, dict=True):
 
 def manifest_of(state: TreeState) -> bytes:
     """Content of the manifest, equal for equal states."""
-    fields = {name: getattr(state, name) for name in Manifest.__struct_fields__}
+    fields = {name: getattr(state, name) for name in SnapshotManifest.__struct_fields__}
     # of Python's own, which also writes names that are not UTF-8
     return json.dumps(msgspec.to_builtins(fields), sort_keys=True).encode()
 
@@ -278,10 +278,10 @@ def read_state(ws: Workspace, snapshot_id: str) -> TreeState:
     if MANIFEST not in entries:
         raise GitError(f"{snapshot_id} is not a snapshot", status=None)
     oid = entries[MANIFEST].oid
-    manifest = msgspec.convert(json.loads(read_blobs(ws, [oid])[oid]), Manifest)
+    manifest = msgspec.convert(json.loads(read_blobs(ws, [oid])[oid]), SnapshotManifest)
     modes = manifest.modes
     state = TreeState(
-        **{name: getattr(manifest, name) for name in Manifest.__struct_fields__},
+        **{name: getattr(manifest, name) for name in SnapshotManifest.__struct_fields__},
         work=_below(WORK, entries, modes),
         ignored=_below(IGNORED, entries, modes),
         index=entries.get(INDEX),
