@@ -35,6 +35,12 @@ class Kind(StrEnum):
     CUSTOM = "custom"
 
 
+WRITERS = frozenset({Kind.FORMAT, Kind.PRE_COMMIT})
+"""Kinds of gates that change files."""
+CHECKERS = WRITERS | {Kind.LINT}
+"""Kinds of gates that read code, and do not run it."""
+
+
 class Status(StrEnum):
     """How one gate ended."""
 

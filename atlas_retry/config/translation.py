@@ -23,13 +23,12 @@ from atlas_retry.config.reading import Reading, read_sources
 from atlas_retry.config.sources import Path, Sources, dotted
 from atlas_retry.diagnostics.tools import short_name
 from atlas_retry.errors import ConfigError, near
-from atlas_retry.model import Gate, Kind, ReportFile
+from atlas_retry.model import WRITERS, Gate, Kind, ReportFile
 from atlas_retry.settings import CLI_BACKENDS, UNLIMITED_ATTEMPTS, Settings, seconds
 from atlas_retry.text.file_names import is_misplaced
 from atlas_retry.text.redaction import redact
 
 MANY_ATTEMPTS = 5
-WRITERS = (Kind.FORMAT, Kind.PRE_COMMIT)
 
 
 class Understood(Struct, frozen=True, kw_only=True):

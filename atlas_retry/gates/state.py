@@ -12,16 +12,13 @@ from atlas_retry.gates.files import typed
 from atlas_retry.gates.fixers import restoring
 from atlas_retry.gates.plan import Plan, command_of, log_name
 from atlas_retry.gates.results import result_of, skipped
-from atlas_retry.model import Gate, GateResult, Kind, Status
+from atlas_retry.model import CHECKERS, WRITERS, Gate, GateResult, Kind, Status
 from atlas_retry.process import Completed
 from atlas_retry.text.file_names import PLACEHOLDER
 from atlas_retry.text.globs import Globs
 from atlas_retry.text.redaction import clean, redact
 from atlas_retry.workspace.snapshot.look import Look
 
-WRITERS = frozenset({Kind.FORMAT, Kind.PRE_COMMIT})
-READS_DATA = WRITERS | {Kind.LINT}
-"""Kinds of gates that check data as they check code."""
 FINAL = frozenset({Status.SKIPPED, Status.BROKEN, Status.TIMED_OUT})
 """Statuses that are not run again: they say nothing about the tree, or cost as much again."""
 PENDING = -1
@@ -68,7 +65,7 @@ class GateState(Struct, kw_only=True, eq=False):
     @property
     def checks_data(self) -> bool:
         """Whether it checks or changes data as it does code."""
-        return self.gate.writes or self.gate.kind in READS_DATA
+        return self.gate.writes or self.gate.kind in CHECKERS
 
 
 class TreeChange(Struct, frozen=True, kw_only=True):

@@ -10,6 +10,7 @@ from msgspec import Struct, field
 
 from atlas_retry.guard import places
 from atlas_retry.model import (
+    CHECKERS,
     Answer,
     AnswerWord,
     Content,
@@ -17,7 +18,6 @@ from atlas_retry.model import (
     GateResult,
     GitFacts,
     Held,
-    Kind,
     Tree,
     Violation,
 )
@@ -211,8 +211,7 @@ class Scene(Struct, frozen=True, kw_only=True, eq=False, dict=True):
     @cached_property
     def failed_runs(self) -> tuple[GateResult, ...]:
         """The failing gates that ran the code, and did not only read it."""
-        readers = (Kind.LINT, Kind.FORMAT, Kind.PRE_COMMIT)
-        return tuple(result for result in self.case.failing if result.kind not in readers)
+        return tuple(result for result in self.case.failing if result.kind not in CHECKERS)
 
     @cached_property
     def printed(self) -> tuple[tuple[str, int], ...]:

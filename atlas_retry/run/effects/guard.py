@@ -13,9 +13,9 @@ from atlas_retry.guard.judge import seals
 from atlas_retry.guard.judgement import Judgement
 from atlas_retry.guard.places import is_code, is_product, is_test
 from atlas_retry.model import (
+    CHECKERS,
     ChangeStatus,
     Held,
-    Kind,
     Validation,
     Verdict,
     Violation,
@@ -192,8 +192,7 @@ class GuardEffects(BesideTree, frozen=True):
         """Violations: files that decide and changed while the gates of a validation ran."""
         if self.opened.settings.guard.mode != "block":
             return ()
-        checkers = {Kind.FORMAT, Kind.LINT, Kind.PRE_COMMIT}
-        results = (result for result in validation.results if result.kind in checkers)
+        results = (result for result in validation.results if result.kind in CHECKERS)
         changed = set(chain.from_iterable(result.changed for result in results))
         return judge.rewritten(self.opened.git, before, after, changed)
 
