@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
+from typing import ClassVar
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -46,8 +47,10 @@ class EventScope(Struct, frozen=True, kw_only=True):
 
 
 class Event(Struct, frozen=True, kw_only=True):
-    """Something that happened. `message` is one line for a person."""
+    """Something that happened."""
 
+    said: ClassVar[str] = ""
+    """Its message, as a format of the event."""
     time: str = field(default_factory=now)
     level: Level = Level.NOTE
     scope: EventScope = EventScope()
@@ -59,7 +62,8 @@ class Event(Struct, frozen=True, kw_only=True):
 
     @property
     def message(self) -> str:
-        return self.kind.replace("_", " ")
+        """One line for a person."""
+        return self.said.format(self) if self.said else self.kind.replace("_", " ")
 
 
 _CAPITAL = regex(r"(?<!^)(?=[A-Z])")
@@ -105,15 +109,8 @@ def following(emit: Emit, scope: EventScope) -> Emit:
 class Notice(Event, frozen=True, kw_only=True):
     """A message for a person that has no event of its own."""
 
+    said = "{0.text}"
     text: str
-
-    @property
-    def message(self) -> str:
-        return self.text
-
-
-def _gates(number: int) -> str:
-    return "1 gate" if number == 1 else f"{number} gates"
 
 
 class ValidationStarted(Event, frozen=True, kw_only=True):
@@ -123,18 +120,15 @@ class ValidationStarted(Event, frozen=True, kw_only=True):
 
     @property
     def message(self) -> str:
-        return f"running {_gates(len(self.gates))}"
+        return f"running {len(self.gates)} {'gate' if len(self.gates) == 1 else 'gates'}"
 
 
 class GateStarted(Event, frozen=True, kw_only=True):
     """A command of a gate starts."""
 
+    said = "{0.gate}: {0.command}"
     gate: str
     command: str
-
-    @property
-    def message(self) -> str:
-        return f"{self.gate}: {self.command}"
 
 
 class GateProgress(Event, frozen=True, kw_only=True):
@@ -189,11 +183,8 @@ def noting(emit: Emit, extra: list[ExtraRun]) -> Emit:
 class ValidationFinished(Event, frozen=True, kw_only=True):
     """Every gate that can run has run."""
 
+    said = "{0.validation.counts}"
     validation: Validation
-
-    @property
-    def message(self) -> str:
-        return self.validation.counts
 
 
 class FixerFinished(Event, frozen=True, kw_only=True):
@@ -213,14 +204,11 @@ class FixerFinished(Event, frozen=True, kw_only=True):
 class RunStarted(Event, frozen=True, kw_only=True):
     """The start snapshot is taken; nothing has been changed yet."""
 
+    said = "run in {0.facts.root}"
     facts: WorkspaceFacts
     start_snapshot: str
     left_out: tuple[str, ...] = ()
     """Files that the snapshot does not hold."""
-
-    @property
-    def message(self) -> str:
-        return f"run in {self.facts.root}"
 
 
 class AttemptStarted(Event, frozen=True, kw_only=True):
@@ -244,25 +232,19 @@ class AttemptStarted(Event, frozen=True, kw_only=True):
 class AgentActivity(Event, frozen=True, kw_only=True):
     """What the agent is doing: the tool and the file."""
 
+    said = "{0.text}"
     text: str
     session_id: str | None = None
     cost_usd: float | None = None
     turns: int | None = None
     """Turns of the model so far, the current one included; None if the agent does not report it."""
 
-    @property
-    def message(self) -> str:
-        return self.text
-
 
 class _Retried(Event, frozen=True, kw_only=True):
+    said = "[RETRY {0.number}] {0.reason}"
     number: int
     """Number of the try that failed, the last one included."""
     reason: str
-
-    @property
-    def message(self) -> str:
-        return f"[RETRY {self.number}] {self.reason}"
 
 
 class TransportRetried(_Retried, frozen=True, kw_only=True):
@@ -276,12 +258,9 @@ class AnswerRetried(_Retried, frozen=True, kw_only=True):
 class AgentReplied(Event, frozen=True, kw_only=True):
     """The agent's turn is over and paid for, but not judged yet."""
 
+    said = "attempt {0.number}: the agent's turn is over ({0.reply.status})"
     number: int
     reply: AgentReply
-
-    @property
-    def message(self) -> str:
-        return f"attempt {self.number}: the agent's turn is over ({self.reply.status})"
 
 
 class ViolationsFound(Event, frozen=True, kw_only=True):
@@ -306,11 +285,8 @@ class ViolationsFound(Event, frozen=True, kw_only=True):
 class AttemptRestored(Event, frozen=True, kw_only=True):
     """An attempt was abandoned and all its changes were reverted."""
 
+    said = "attempt {0.number}: its changes are reverted"
     number: int
-
-    @property
-    def message(self) -> str:
-        return f"attempt {self.number}: its changes are reverted"
 
 
 class AttemptFinished(Event, frozen=True, kw_only=True):

@@ -490,12 +490,8 @@ class Tokens(Struct, frozen=True, kw_only=True):
 def total_tokens(many: Iterable[Tokens]) -> Tokens:
     """The usage of several requests together."""
     every = tuple(many)
-    return Tokens(
-        input=sum(tokens.input for tokens in every),
-        output=sum(tokens.output for tokens in every),
-        cache_read=sum(tokens.cache_read for tokens in every),
-        cache_write=sum(tokens.cache_write for tokens in every),
-    )
+    names = Tokens.__struct_fields__
+    return Tokens(**{name: sum(getattr(one, name) for one in every) for name in names})
 
 
 def paid(cost_usd: float | None) -> float | None:

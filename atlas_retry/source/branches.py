@@ -87,18 +87,22 @@ def branches(path: str, source: bytes) -> list[Branch]:
         value = value_of(node)
         if value and (condition := _condition(node)) is not None:
             grouped.setdefault(condition.start_byte, (condition, []))[1].append(value)
-    return [
-        Branch(
-            line=node.start_point[0] + 1,
-            asked=tuple(dict.fromkeys(asked)),
-            in_order=tuple(asked),
-            together=_table(node),
-            answers=_values(_answering(node)),
-            table=node.parent.start_byte if node.parent and _is_entry(node) else None,
-            is_constant=all(_is_constant(answer, node) for answer in _answering(node)),
-        )
-        for node, asked in grouped.values()
-    ]
+    return [_branch(node, asked) for node, asked in grouped.values()]
+
+
+def _branch(node: "Node", asked: list[str]) -> Branch:
+    answering = _answering(node)
+    parts = chain.from_iterable(map(tokens.walk, answering))
+    answers = (value_of(whole(part)) for part in parts if LITERAL.match(part.type))
+    return Branch(
+        line=node.start_point[0] + 1,
+        asked=tuple(dict.fromkeys(asked)),
+        in_order=tuple(asked),
+        together=_table(node),
+        answers=tuple(filter(None, answers)),
+        table=node.parent.start_byte if node.parent and _is_entry(node) else None,
+        is_constant=all(_is_constant(answer, node) for answer in answering),
+    )
 
 
 def _condition(value: "Node") -> "Node | None":
@@ -196,13 +200,6 @@ def _widest(node: "Node") -> "Node":
     while node.parent is not None and node.parent.type in _WIDER:
         node = node.parent
     return node
-
-
-def _values(answering: "list[Node]") -> tuple[str, ...]:
-    """Values in the statements of a branch."""
-    nodes = chain.from_iterable(map(tokens.walk, answering))
-    found = (value_of(whole(node)) for node in nodes if LITERAL.match(node.type))
-    return tuple(filter(None, found))
 
 
 def _is_constant(answer: "Node", condition: "Node") -> bool:

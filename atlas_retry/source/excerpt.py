@@ -49,9 +49,8 @@ def anchor(diagnostics: Iterable[Diagnostic], read: Read) -> tuple[Diagnostic, .
         symbol = d.symbol or around
         identity = fingerprint(d, symbol=symbol, line_text=text)
         seen[identity] += 1
-        if seen[identity] > 1:
-            again = seen[identity]
-            identity = fingerprint(d, symbol=symbol, line_text=text, occurrence=again)
+        if (times := seen[identity]) > 1:
+            identity = fingerprint(d, symbol=symbol, line_text=text, occurrence=times)
         anchored.append(replace(d, symbol=symbol, fingerprint=identity))
     return tuple(anchored)
 

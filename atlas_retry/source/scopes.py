@@ -73,7 +73,11 @@ def definitions(path: str, source: bytes) -> tuple[Scope, ...]:
     for _, captures in cursor.matches(tree.root_node):
         kind = next(kind for kind in ScopeKind if kind.value in captures)
         node = captures[kind.value][0]
-        name = _name(captures["name"][0])
+        # a name may be inside nested C declarators, the text of a string, or have parameters
+        named = captures["name"][0]
+        while inner := named.child_by_field_name("declarator"):
+            named = inner
+        name = _GENERIC.sub("", text_of(named)).strip(_QUOTES) or "_"
         line, end = node.start_point.row + 1, node.end_point
         scope = Scope(
             kind=kind,
@@ -110,14 +114,6 @@ def _first_line(node: "Node") -> int:
     while before is not None and before.type in _PREFIXES:
         node, before = before, before.prev_named_sibling
     return node.start_point.row + 1
-
-
-def _name(node: "Node") -> str:
-    """A name inside nested C declarators, the text of a string, or a type without parameters."""
-    inner: Node | None = node
-    while inner is not None:
-        node, inner = inner, inner.child_by_field_name("declarator")
-    return _GENERIC.sub("", text_of(node)).strip(_QUOTES) or "_"
 
 
 def _nested(scopes: dict[tuple[int, int], Scope]) -> Iterator[Scope]:

@@ -93,16 +93,16 @@ def spellings(value: str) -> set[str]:
 def _decoded(quoted: re.Match[str]) -> str:
     if "r" in quoted[1].lower() or quoted[2] == "`":
         return quoted[3]
-    text = _ESCAPE.sub(_character, quoted[3])
+
+    def character(escape: re.Match[str]) -> str:
+        if escape["plain"]:
+            return _CONTROLS.get(escape["plain"], escape["plain"])
+        code = next(filter(None, escape.groups()))
+        return chr(min(int(code, 16), 0x10FFFF))
+
     # two escapes may be the halves of one character
+    text = _ESCAPE.sub(character, quoted[3])
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-
-
-def _character(escape: re.Match[str]) -> str:
-    if escape["plain"]:
-        return _CONTROLS.get(escape["plain"], escape["plain"])
-    code = next(filter(None, escape.groups()))
-    return chr(min(int(code, 16), 0x10FFFF))
 
 
 def _canonical(text: str) -> str | None:
