@@ -3,7 +3,7 @@
 Tried only where a command failed and nothing else was read.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 
 from atlas_retry.diagnostics.values import Located, Log
@@ -17,8 +17,10 @@ _NAME = regex(
     r"""'([^'\n]{1,300})'|"([^"\n]{1,300})"|`([^`\n]{1,300})`|([^\s'"`:,;()<>=]{2,300})"""
 )
 _IS_LIKELY = regex(r"[./]")
-_COUNTED = regex(r"(?P<title>[A-Za-z][\w -]{2,60}) \((?P<count>\d{1,4})\)$")
-"""A heading with the number of lines below it: `Unused files (3)`, as knip prints it."""
+_TITLE = regex(r"(?P<title>[A-Za-z].{2,120}?)(?: \(\d{1,4}\)|:)$")
+"""Above a list of files: knip's `Unused files (3)`, REUSE's `The following files have no ...:`."""
+_MARKED = regex(r"[\u2716\u2717\u2718\u00d7\u26a0] ?(?P<message>\S.*)$")
+"""Below the name of a file."""
 _IS_WRONG = regex(
     r"(?i)(?:\W*(?:error|warning|warn|err|fail(?:ed|ure)?|fatal)\b"
     r"|.*\b(?:not|cannot|would|should|must|needs?|missing|invalid|fail(?:s|ed|ure)?|incorrect\w*|wrong"
@@ -28,28 +30,50 @@ _IS_WRONG = regex(
 _IS_FINE = regex(r"(?i).*\bno (?:issues?|errors?|problems?|warnings?)\b")
 
 
-def named_files(log: Log, is_file: Callable[[str], bool], *, bare: bool) -> Iterator[Located]:
-    """A problem for each line that says what is wrong with a file; `bare`: or only names one."""
-    title, left = "", 0
-    for number, line in enumerate(islice(log.lines, _MAX_LINES)):
-        text = line.strip()
-        if counted := _COUNTED.match(text):
-            title, left = counted["title"], int(counted["count"])
+def named_files(log: Log, is_file: Callable[[str], bool], *, is_check: bool) -> Iterator[Located]:
+    """A problem for each line that says what is wrong with a file; of a check, also lists."""
+    lines = [line.strip() for line in log.lines[:_MAX_LINES]]
+    names = [_file_in(text, is_file) for text in lines]
+    titles = _titles(lines, names)
+    below = (*lines[1:], "")
+    for number, name in enumerate(names):
+        if name is None:
             continue
-        name = _file_in(text, is_file)
-        message = _message(text, name, title if left else "", bare=bare) if name else None
+        text = lines[number]
+        message = _wrong(text)
+        if is_check:
+            message = _of_check(text, name, titles[number], below[number])
         if message:
-            problem = Diagnostic(tool="general", message=message, path=name)
-            yield Located(problem, number, number)
-        left = max(0, left - bool(text))
+            yield Located(Diagnostic(tool="general", message=message, path=name), number, number)
 
 
-def _message(text: str, name: str, title: str, *, bare: bool) -> str | None:
-    """What a line says about a file that it names; None if that is no problem."""
+def _titles(lines: Sequence[str], names: Sequence[str | None]) -> list[str]:
+    """The title of the list in which each line is; empty if it is in none."""
+    titles: list[str] = []
+    title, before = "", None
+    for text, name in zip(lines, names, strict=True):
+        titled = None if name else _TITLE.match(text)
+        if titled:
+            title = titled["title"]
+        elif name is None and (text or before):
+            title = ""
+        titles.append(title)
+        before = name
+    return titles
+
+
+def _of_check(text: str, name: str, title: str, below: str) -> str | None:
+    """What a line of a check says about a file: it may be an item of a list, or a heading."""
+    words = text.lstrip("*-\u2022 ")
     if title:
-        return title if text == name else f"{title}: {text}"
-    if text == name:
-        return "listed" if bare else None
+        return title if words == name else f"{title}: {words}"
+    if words != name:
+        return _wrong(text)
+    marked = _MARKED.match(below)
+    return marked["message"] if marked else "listed"
+
+
+def _wrong(text: str) -> str | None:
     return text if _IS_WRONG.match(text) and not _IS_FINE.match(text) else None
 
 

@@ -253,7 +253,7 @@ def _whole_files(output: ToolOutput, log: Log) -> Iterable[Located]:
     if output.parser or output.exit_code == 0 or output.kind is Kind.TEST:
         return ()
     is_check = output.kind in (Kind.FORMAT, Kind.LINT)
-    files = named_files(log, partial(_found, output), bare=is_check)
+    files = named_files(log, partial(_found, output), is_check=is_check)
     return _attributed(files, (), log, others=True)
 
 
