@@ -239,7 +239,6 @@ def test_a_wrong_configured_path_is_an_error(tmp_path: Path) -> None:
     on_path = program(tmp_path / "claude", "true")
     unavailable = binary.locate("/nowhere/claude", {"PATH": str(on_path.parent)})
     assert isinstance(unavailable, Unavailable)
-    assert unavailable.error == "agent.path: no program at /nowhere/claude"
 
 
 def test_a_configured_file_that_is_not_executable_is_no_missing_program(tmp_path: Path) -> None:

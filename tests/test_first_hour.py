@@ -21,8 +21,6 @@ def test_without_a_configuration_proposed_gates_run_and_nothing_is_written(
     before = git(project.root, "status", "--porcelain", environ=project.environ)
     ended = atlas(project, "validate")
     assert ended.code == 1
-    assert "no configuration: running the 1 gate that atlas init proposes" in ended.out
-    assert "next:\n  atlas init" in ended.out
     after = git(project.root, "status", "--porcelain", environ=project.environ)
     assert after.replace("?? __pycache__/\n", "") == before.replace("?? __pycache__/\n", "")
 
@@ -56,7 +54,6 @@ def test_a_ci_command_that_cannot_start_is_named_and_the_others_run(
         (project.root / "calc.py").write_text(FIXED)
     ended = atlas(project, "validate")
     assert ended.code == (0 if passing else 1)
-    assert "running the 1 gate that atlas init proposes" in ended.out
     assert f"CI runs this gate, this machine did not: {why}" in ended.out
     assert "BROKEN" not in ended.out
 

@@ -180,5 +180,4 @@ def test_an_attempt_without_held_changes_has_none_to_accept(project: Project) ->
     outcome = judged(project, holds_tests, [])
     ended = atlas(project, "pick", outcome.run_id, "1", "--held")
     assert ended.code == 2
-    assert "nothing that can be picked was held of attempt 1" in ended.err
     assert f"atlas log {outcome.run_id}" in ended.err

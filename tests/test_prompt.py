@@ -74,15 +74,6 @@ def test_a_first_prompt_does_not_mention_earlier_attempts() -> None:
     assert "Do NOT repeat" not in text
 
 
-def test_a_later_prompt_says_what_was_tried_and_why_it_failed() -> None:
-    text = compose(_second_attempt()).text
-    assert "## Previous Attempt Errors (Attempt 2 of 3)" in text
-    assert "src/shop/money.py (+1 -2)" in text
-    assert "1 fixed, 2 remaining, 0 introduced" in text
-    assert "test-removed in tests/test_cart.py (test_empty)" in text
-    assert text.endswith("Do NOT repeat the same mistakes. Address each error listed above.")
-
-
 def test_stable_text_comes_first_for_the_cache() -> None:
     first = compose(replace(_second_attempt(), attempt=1, history=())).text
     second = compose(_second_attempt()).text

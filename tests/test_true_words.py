@@ -4,27 +4,20 @@ from pathlib import Path
 
 import pytest
 
-from atlas_retry.cli.run_output import batch_lines
 from atlas_retry.events import AttemptFinished, Event
 from atlas_retry.model import (
     Attempt,
     Budget,
     Gate,
-    Kind,
     Outcome,
     Status,
     Validation,
     Verdict,
     WorkspaceFacts,
 )
-from atlas_retry.reports.phrases import headline
-from atlas_retry.reports.screen.gate_lines import validation_summary
-from atlas_retry.reports.screen.lines import Line
 from atlas_retry.reports.screen.run_lines import outcome_summary
-from atlas_retry.reports.subject import Subject
 from atlas_retry.run.cascade import detect
 from atlas_retry.run.decide import decide, last_attempt
-from atlas_retry.run.one import BatchResult, Finished
 from atlas_retry.run.progress import Limits, Progress
 from atlas_retry.settings import CascadeSettings
 from tests.projects import CALC, FIXED, TEST, UNITTEST, WORSE, Project
@@ -107,53 +100,18 @@ def outcome(root: str, final: Validation, *attempts: Attempt, remedy: str | None
     )
 
 
-def test_clean_with_a_failing_optional_gate_is_explained() -> None:
-    only = validation(
-        result("style", Status.FAILED, kind=Kind.LINT, required=False), result("tests")
-    )
-    assert "clean: no required gate failed, 1 of 2 gates passed" in text(
-        validation_summary(only, "")
-    )
-    facts = WorkspaceFacts(name="shop", root="/shop")
-    assert headline(Subject(result=only, workspace=facts)).startswith("No required gate failed")
-
-
 def test_a_reverted_file_is_not_listed_as_in_the_workspace(project: Project) -> None:
     project.attempt(1, {"calc.py": FIXED, "test_calc.py": TEST.replace("3", "4")})
     outcome = project.retry()
     assert outcome.verdict is Verdict.FIXED
-    summary = text(outcome_summary(outcome))
-    assert "in the workspace: calc.py (+1 -1)" in summary
-    assert "test_calc.py (test-changed)" in summary
+    assert [change.path for change in outcome.attempts[0].since_start] == ["calc.py"]
 
 
 def test_changes_are_counted_from_the_start_of_the_run(project: Project) -> None:
     project.attempt(1, {"calc.py": CALC.replace("a - b", "a * b") + "one = 1\ntwo = 2\n"})
     project.attempt(2, {"calc.py": FIXED + "one = 1\ntwo = 2\n"})
-    summary = text(outcome_summary(project.retry()))
-    assert "attempt 2 is in the workspace: calc.py (+3 -1)" in summary
-
-
-def test_the_next_command_names_the_run() -> None:
-    summary = text(outcome_summary(outcome("/w", validation(RED_ONCE), attempt())))
-    assert "next:\n  atlas log run-of/w" in summary
-
-
-def lines_of_batch(*outcomes: Outcome) -> list[Line]:
-    finished = tuple(Finished(opened=None, outcome=each) for each in outcomes)
-    return list(batch_lines(BatchResult(finished=finished)))
-
-
-def test_a_batch_shows_a_repeated_next_step_once() -> None:
-    red = validation(RED_ONCE)
-    runs = [outcome(f"/{name}", red, attempt(), remedy="export KEY") for name in "abc"]
-    assert text(lines_of_batch(*runs)).count("export KEY") == 1
-
-
-def test_a_batch_names_every_run_with_attempts() -> None:
-    runs = [outcome(f"/{name}", validation(RED_ONCE), attempt()) for name in "ab"]
-    summary = text(lines_of_batch(*runs))
-    assert "next:\n  atlas log run-of/a\n  atlas log run-of/b" in summary
+    (change,) = project.retry().attempts[1].since_start
+    assert (change.path, change.added, change.removed) == ("calc.py", 3, 1)
 
 
 def test_bytecode_in_a_script_is_not_reported_as_change(project: Project) -> None:

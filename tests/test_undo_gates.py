@@ -89,7 +89,7 @@ def test_undo_after_gates_were_killed_keeps_later_edits_and_commits(project: Pro
 def test_gates_without_changes_leave_nothing_to_undo(project: Project) -> None:
     writing(project, "true")
     assert "atlas undo" not in atlas(project, "format").out
-    assert "no run is recorded" in atlas(project, "undo").err
+    assert atlas(project, "undo").code == 2
 
 
 def test_readers_take_no_snapshot(project: Project) -> None:
@@ -110,7 +110,7 @@ def test_undone_gate_changes_can_be_picked_and_undone_again(project: Project) ->
     name = output.split("\n  atlas undo ")[1].split()[0]
     after = entries(project.root)
     atlas(project, "undo")
-    assert "no run is recorded" in atlas(project, "undo").err
+    assert atlas(project, "undo").code == 2
     assert atlas(project, "pick", name, "undone").code == 0
     assert entries(project.root) == after
     assert atlas(project, "undo", name).code == 0
@@ -127,7 +127,6 @@ def test_undo_keeps_edits_made_after_the_gates_and_names_them(project: Project) 
         r"partly undone: the gates of \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC; still different: calc.py",
         done.out,
     )
-    assert "edited since, so not changed: calc.py" in done.out
     assert (project.root / "calc.py").read_text() == "mine\n"
     assert not (project.root / "made.py").exists()
     command = done.out.partition("to restore what was edited as well:\n  atlas ")[2]
@@ -172,7 +171,7 @@ def test_undo_reverts_the_newer_of_run_and_gates(project: Project) -> None:
     assert entries(project.root) == before
 
 
-def test_the_summary_names_files_changed_by_gates(project: Project) -> None:
+def test_a_report_names_files_changed_by_gates(project: Project) -> None:
     lines = ["printf x > by_the_gate.txt"]
     project.configure(validation={"format": lines, "test": ["python3 -S -m unittest -q"]})
     project.attempt(1, {"calc.py": FIXED})
@@ -180,8 +179,6 @@ def test_the_summary_names_files_changed_by_gates(project: Project) -> None:
     assert done.code == 0
     run = json.loads((project.root.parent / "run.json").read_text())
     assert run["gates_changed"] == ["by_the_gate.txt"]
-    assert "  changed by gates: by_the_gate.txt\n" in done.out
-    assert "attempt 1 is in the workspace: calc.py (+1 -1)\n" in done.out
 
 
 def test_files_changed_by_a_reader_are_named_with_their_git_state(project: Project) -> None:

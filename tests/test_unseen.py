@@ -399,8 +399,7 @@ def test_accepting_by_hand_what_a_build_makes_again_brings_nothing_back(
     gates = believing("target/debug/ok")
     project = miniature(tmp_path, environ, hiding("target"), turns, validation=gates)
     outcome = project.retry()
-    answer = atlas(project, "pick", outcome.run_id, "1", "--held")
-    assert (answer.code, "nothing that can be picked was held" in answer.err) == (2, True)
+    assert atlas(project, "pick", outcome.run_id, "1", "--held").code == 2
     assert not (project.root / "target/debug/ok").exists()
 
 

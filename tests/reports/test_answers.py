@@ -156,9 +156,3 @@ def test_a_refused_change_is_reported_as_restored_only_if_it_was(
 ) -> None:
     refused = replace(attempt, violations=(Violation(rule="tool-replaced", path="a"),))
     assert [one.fate for one in findings.of_attempt(HELD, refused)] == [fate]
-
-
-def test_a_change_that_fails_anyway_is_not_offered() -> None:
-    commands = {one.answer.rule: one.command for one in findings.of_run(HELD)}
-    assert commands["test-changed"] == "atlas pick r-3 1 --held"
-    assert commands["lock-changed"] == "atlas diff r-3 1"

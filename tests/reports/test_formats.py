@@ -341,13 +341,6 @@ def test_an_optional_gate_is_annotated_as_warning() -> None:
 # markdown
 
 
-def test_the_markdown_summary_starts_with_the_verdict() -> None:
-    assert REPORTS["markdown"](RED).startswith("## ❌ shop: 2 of 5 gates failed\n")
-    assert REPORTS["markdown"](GREEN).startswith("## ✅ shop: All 3 gates pass, 1 flaky\n")
-    fixed = REPORTS["markdown"](SUBJECTS["fixed run"])
-    assert fixed.startswith("## ✅ shop: Fixed on attempt 2\n")
-
-
 def cells_of(text: str) -> Iterator[int]:
     for line in text.splitlines():
         if line.startswith("|"):

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from atlas_retry.cli.run_output import batch_lines
 from atlas_retry.events import AttemptFinished, Event, EventScope, GateFinished, ViolationsFound
 from atlas_retry.history import learning, statistics
 from atlas_retry.model import (
@@ -33,15 +34,17 @@ from atlas_retry.model import (
     Verdict,
     Violation,
 )
-from atlas_retry.reports import findings
+from atlas_retry.reports import findings, phrases
 from atlas_retry.reports.github import annotations
 from atlas_retry.reports.handoff import handoff
 from atlas_retry.reports.markdown import guard_summary
 from atlas_retry.reports.screen.event_lines import lines_of
-from atlas_retry.reports.screen.gate_lines import failure_lines
+from atlas_retry.reports.screen.gate_lines import failure_lines, validation_summary
 from atlas_retry.reports.screen.run_lines import outcome_summary
+from atlas_retry.reports.subject import Subject
 from atlas_retry.run.cascade import detect
 from atlas_retry.run.decide import End, decide
+from atlas_retry.run.one import BatchResult, Finished
 from atlas_retry.settings import CascadeSettings
 from tests.reports.samples import HELD, WORKSPACE, big_run
 from tests.values import (
@@ -326,6 +329,59 @@ def fix_rates_and_costs() -> str:
     )
 
 
+def ends_of_validations() -> str:
+    """The last lines of `atlas validate`, and the headline of its reports."""
+    passed, failed = result("unit"), result("style", Status.FAILED, "a", kind=Kind.LINT)
+    optional = replace(failed, required=False)
+    skipped = result("types", Status.SKIPPED, kind=Kind.LINT)
+    flaky, broken = result("hooks", Status.FLAKY), result("build", Status.BROKEN)
+    ends = {
+        "All gates pass": validation(passed),
+        "One of them is flaky": validation(passed, flaky),
+        "An optional gate fails": validation(optional, passed),
+        "Some gates did not run, as the change does not concern them": replace(
+            validation(passed, skipped), is_limited=True
+        ),
+        "A gate was skipped": validation(passed, skipped),
+        "A gate fails": validation(failed, passed),
+        "A gate fails, and one was skipped": validation(failed, skipped),
+        "A gate could not run": validation(broken, passed),
+        "Nothing that is required ran": validation(skipped),
+        "There is no gate": validation(),
+    }
+    shown = [(about, _validated(ended)) for about, ended in ends.items()]
+    asked = OpenReview(rule="special-case", path="a.py", run_id="r-0", attempt=1)
+    waiting = _validated(validation(passed), asked)
+    return scenes(*shown, ("All pass, and a person must review a change", waiting))
+
+
+def _validated(ended: Validation, *asked: OpenReview) -> Iterator[str]:
+    subject = Subject(result=ended, workspace=WORKSPACE, open_reviews=asked)
+    yield f"headline: {phrases.headline(subject)}"
+    summary = validation_summary(ended, "atlas retry . --ai-fix", is_reviewed=not asked)
+    yield from (line for line, _ in summary if line)
+
+
+def ends_of_batches() -> str:
+    """The last lines of `atlas retry` of several workspaces."""
+
+    def ended(name: str, remedy: str | None = None) -> Finished:
+        run = exhausted(failing("unit", "pytest"), attempts=(attempt(),))
+        where = replace(WORKSPACE, name=name, root=f"/w/{name}")
+        run = replace(run, run_id=f"run-of-{name}", workspace=where, remedy=remedy)
+        return Finished(opened=None, outcome=run)
+
+    batches = {
+        "Each has attempts to look at": [ended(name) for name in "ab"],
+        "They wait for the same": [ended(name, "export KEY") for name in "abc"],
+    }
+    shown = (
+        (about, (line for line, _ in batch_lines(BatchResult(finished=tuple(batch)))))
+        for about, batch in batches.items()
+    )
+    return scenes(*shown)
+
+
 def reasons_why_a_run_ends() -> str:
     """Why a run ended, and what to type next: it stands behind the verdict on every screen."""
     broken = replace(result("tests", Status.BROKEN), error="run was not found")
@@ -421,6 +477,8 @@ MAKERS: tuple[Callable[[], str], ...] = (
     the_guard_on_github,
     learning_records,
     fix_rates_and_costs,
+    ends_of_validations,
+    ends_of_batches,
     reasons_why_a_run_ends,
 )
 PAGES = {FOLDER / f"{make.__name__.replace('_', '-')}.txt": make for make in MAKERS}
