@@ -3,6 +3,7 @@
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 
 from atlas_retry import config
@@ -105,9 +106,11 @@ def _counts(done: BatchResult) -> Line:
     if done.not_started:
         words.append(f"{len(done.not_started)} not started")
     cost = sum(outcome.cost_usd for outcome in outcomes)
+    attempts = chain.from_iterable(outcome.attempts for outcome in outcomes)
+    is_unknown = any(attempt.cost_usd is None for attempt in attempts)
     total = len(outcomes) + len(done.not_started)
     is_green = not done.not_started and all(outcome.verdict.is_green for outcome in outcomes)
-    tail = f" ({usd(cost)})" if cost else ""
+    tail = f" ({usd(cost, at_least=is_unknown)})" if cost else ""
     return f"{total} workspaces: {', '.join(words)}{tail}", "good" if is_green else "bad"
 
 

@@ -56,7 +56,8 @@ def _of_validation(validation: Validation) -> str:
         flaky = sum(result.status is Status.FLAKY for result in results)
         if not all(result.success for result in results) or has_skipped:
             return f"No required gate failed: {validation.counts}"
-        return f"All {counted(len(results), 'gate')} pass" + (f", {flaky} flaky" if flaky else "")
+        passed = f"All {len(results)} gates pass" if results[1:] else "The gate passes"
+        return passed + (f", {flaky} flaky" if flaky else "")
     if not validation.failures:
         return f"Not checked: {validation.unchecked}"
     if has_skipped:
