@@ -130,17 +130,9 @@ def trim(parent: Path, *, keep: int | None = None) -> None:
         total += _log_bytes(old)
         is_over = keep is not None and at >= keep
         if at and (is_over or total > MAX_LOG_BYTES):
-            _remove(old)
+            import shutil  # start-up
 
-
-def _remove(parent: Path) -> None:
-    """Like `shutil.rmtree` with `ignore_errors`; importing that takes longer than all of `trim`."""
-    for above, folders, names in os.walk(parent, topdown=False):
-        for path in (Path(above, name) for name in (*names, *folders)):
-            with suppress(OSError):
-                (path.rmdir if path.is_dir() and not path.is_symlink() else path.unlink)()
-    with suppress(OSError):
-        parent.rmdir()
+            shutil.rmtree(old, ignore_errors=True)
 
 
 def _log_bytes(parent: Path) -> int:
