@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from atlas_retry import agents, process, state_dir
 from atlas_retry.events import Event, fan_out
-from atlas_retry.guard.judgement import Judgement
+from atlas_retry.guard import Judgement
 from atlas_retry.history import values
 from atlas_retry.history.journal import opened_journal
 from atlas_retry.history.values import Order

@@ -3,7 +3,7 @@
 import pytest
 
 from atlas_retry.events import Event
-from atlas_retry.guard.judgement import Judgement
+from atlas_retry.guard import Judgement
 from atlas_retry.model import Verdict
 from tests.judged import Seen, acts, judged
 from tests.projects import FIXED, TEST, Project

@@ -626,7 +626,7 @@ def test_what_is_allowed_elsewhere_lifts_no_denial() -> None:
 
 
 def test_guard_values_are_frozen_and_keyword_only() -> None:
-    modules = (values, decides, settings, guard.inspection, guard.judgement, guard.beside,
+    modules = (values, decides, settings, guard.inspection, guard.beside,
                guard.sources, guard.grown, guard.inline, guard.literals, guard.ratchet, judge,
                seals, folders)  # fmt: skip
     structs = {v for m in modules for v in vars(m).values()

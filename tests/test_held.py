@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from atlas_retry.events import AttemptStarted, Event
-from atlas_retry.guard.judgement import Judgement
+from atlas_retry.guard import Judgement
 from atlas_retry.history import archive
 from atlas_retry.history.database import reading
 from atlas_retry.model import Held, Verdict, Violation

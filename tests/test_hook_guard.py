@@ -16,7 +16,7 @@ from atlas_retry.cli.hook.beginning import KEPT_SNAPSHOTS
 from atlas_retry.cli.hook.feedback import BlockLimits, TurnOpinion, answered
 from atlas_retry.cli.hook.turns import BlockTally
 from atlas_retry.errors import UsageError
-from atlas_retry.guard.judgement import Judgement
+from atlas_retry.guard import Judgement
 from atlas_retry.model import Held, Validation
 from atlas_retry.settings import HookMode
 from atlas_retry.workspace import discovery

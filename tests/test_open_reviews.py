@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from atlas_retry.guard.judgement import Judgement
+from atlas_retry.guard import Judgement
 from atlas_retry.history import reviews
 from atlas_retry.model import Held, OpenReview, Outcome, Verdict
 from tests.hooks import SESSION, begin, end

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from atlas_retry.errors import Interrupted, WorkspaceError
 from atlas_retry.events import Notice, ValidationFinished, ViolationsFound
-from atlas_retry.guard.judgement import Judgement
+from atlas_retry.guard import Judgement
 from atlas_retry.model import (
     AgentReply,
     Answer,

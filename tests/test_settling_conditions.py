@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from atlas_retry.events import Notice
-from atlas_retry.guard.judgement import Judgement
+from atlas_retry.guard import Judgement
 from atlas_retry.model import Outcome, Status, Validation, Verdict, Violation
 from atlas_retry.run.loop import retry
 from atlas_retry.run.progress import Progress

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from atlas_retry.guard import Judgement
 from atlas_retry.guard.judge import seals
-from atlas_retry.guard.judgement import Judgement
 from atlas_retry.process import handle_signals
 from atlas_retry.run.environments import GatedTurn, by_gates
 from atlas_retry.run.open import open_configured, plan

@@ -7,7 +7,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from atlas_retry.events import Event
-from atlas_retry.guard.judgement import Judgement
+from atlas_retry.guard import Judgement
 from atlas_retry.model import (
     AgentReply,
     AgentRequest,

@@ -5,8 +5,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from msgspec.structs import replace
 
 from atlas_retry.guard import beside, decides, grown, inline, places, ratchet, settings, sources
-from atlas_retry.guard.case import Case, Delta, Ruling, Scene, answered, scene
-from atlas_retry.guard.judgement import Judgement
+from atlas_retry.guard.case import Case, Delta, Judgement, Ruling, Scene, answered, scene
 from atlas_retry.guard.unneeded import unneeded
 from atlas_retry.model import Answer, AnswerWord, Verdict
 from atlas_retry.text.globs import Globs

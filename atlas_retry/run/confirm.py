@@ -14,7 +14,7 @@ from atlas_retry.diagnostics.runners import RUNNERS
 from atlas_retry.diagnostics.selecting import reproducing_each
 from atlas_retry.diagnostics.tests_ran import tests_counted
 from atlas_retry.events import Notice, ValidationFinished
-from atlas_retry.guard.judgement import Judgement
+from atlas_retry.guard import Judgement
 from atlas_retry.guard.places import is_product
 from atlas_retry.model import (
     Attempt,

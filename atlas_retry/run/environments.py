@@ -12,9 +12,8 @@ from msgspec.structs import replace
 from atlas_retry.events import Emit, Notice, unseen
 from atlas_retry.gates.plan import Plan
 from atlas_retry.gates.validation import run_gates
-from atlas_retry.guard import judge
+from atlas_retry.guard import Judgement, judge
 from atlas_retry.guard.judge import seals
-from atlas_retry.guard.judgement import Judgement
 from atlas_retry.guard.places import is_code, suffix
 from atlas_retry.guard.settings import is_manifest
 from atlas_retry.model import Contents

@@ -7,7 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from atlas_retry.events import Notice, ViolationsFound
-from atlas_retry.guard.judgement import Judgement
+from atlas_retry.guard import Judgement
 from atlas_retry.guard.places import is_build_output
 from atlas_retry.guard.settings import is_manifest
 from atlas_retry.history import rescue

@@ -10,7 +10,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from atlas_retry.cli.hook.turns import BLOCK_CAP, BlockTally, HookAnswer, HookTurn
-from atlas_retry.guard.judgement import Judgement
+from atlas_retry.guard import Judgement
 from atlas_retry.history.reviews import one_line
 from atlas_retry.model import (
     Answer,

@@ -13,9 +13,8 @@ from atlas_retry.cli.hook.turns import Start
 from atlas_retry.errors import StateError, WorkspaceError
 from atlas_retry.events import now
 from atlas_retry.gates.plan import Plan
-from atlas_retry.guard import judge
+from atlas_retry.guard import Judgement, judge
 from atlas_retry.guard.judge import seals
-from atlas_retry.guard.judgement import Judgement
 from atlas_retry.model import GateResult, Held
 from atlas_retry.run import environments
 from atlas_retry.run.open import OpenWorkspace

@@ -8,9 +8,8 @@ from itertools import chain, filterfalse
 from msgspec.structs import replace
 
 from atlas_retry import process
-from atlas_retry.guard import judge
+from atlas_retry.guard import Judgement, judge
 from atlas_retry.guard.judge import seals
-from atlas_retry.guard.judgement import Judgement
 from atlas_retry.guard.places import is_code, is_product, is_test
 from atlas_retry.model import (
     CHECKERS,
