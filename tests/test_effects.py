@@ -26,7 +26,6 @@ from atlas_retry.model import (
     ReplyStatus,
     Validation,
 )
-from atlas_retry.run import aside
 from atlas_retry.run.budget import SharedBudget
 from atlas_retry.run.effects import Effects
 from atlas_retry.run.effects import agent as agent_effects
@@ -222,7 +221,7 @@ def test_a_failure_beside_the_workspace_counts_once_the_gates_fail_in_it_too(
         yield SimpleNamespace(reason=reason, wrap=None, file=None)
 
     monkeypatch.setattr(isolated, "beside", beside)
-    monkeypatch.setattr(aside, "run_gates", lambda *_: left.pop(0)[0])
+    monkeypatch.setattr(gate_effects, "run_gates", lambda *_: left.pop(0)[0])
     monkeypatch.setattr(
         gate_effects, "plan", lambda _, logs: Plan(root=root, logs=logs, environ={})
     )

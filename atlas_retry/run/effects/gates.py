@@ -1,25 +1,34 @@
 """How a run runs gates: all of them, again, aside, alone, as if staged."""
 
 from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import AbstractContextManager
 
 from msgspec.structs import replace
 
 from atlas_retry import state_dir
 from atlas_retry.diagnostics.cached import without_cache
-from atlas_retry.events import Event, GateFinished, GateRanAgain
+from atlas_retry.events import (
+    Emit,
+    Event,
+    GateFinished,
+    GateRanAgain,
+    Notice,
+    ValidationFinished,
+    ValidationStarted,
+)
 from atlas_retry.gates.fixers import run_fixers
 from atlas_retry.gates.plan import Plan, Reuse
 from atlas_retry.gates.trace import ranked
 from atlas_retry.gates.validation import run_gates
-from atlas_retry.model import Contents, Gate, GateResult, Kind, Validation
+from atlas_retry.model import Contents, Gate, GateResult, Kind, Level, Validation
 from atlas_retry.run import staging
-from atlas_retry.run.aside import run_aside
 from atlas_retry.run.briefing import trace_again
 from atlas_retry.run.effects.tree import BesideTree
-from atlas_retry.run.open import failing_gates, plan, remember
+from atlas_retry.run.open import beside, failing_gates, plan, remember
 from atlas_retry.run.progress import Progress
 from atlas_retry.run.triage import against_baseline, until_compared
 from atlas_retry.text.redaction import redact
+from atlas_retry.workspace.isolation.isolated import ASKED, Beside
 from atlas_retry.workspace.outside import go_settings
 
 
@@ -58,10 +67,8 @@ class GateEffects(BesideTree, frozen=True):
 
     def alone(self, gate: Gate, previous: GateResult) -> GateResult:
         """Run one test of a gate by itself; its end is no result of a gate, so it is not shown."""
-        how = self.plan_aside(Validation(results=(previous,)))
-        seen = run_aside(self.opened, (gate,), {}, how, self._emit_no_ends)
-        self._report_again(seen, "a test that failed may be skipped now")
-        return seen.results[0]
+        before, reason = Validation(results=(previous,)), "a test that failed may be skipped now"
+        return self._aside((gate,), {}, before, reason, self._emit_no_ends).results[0]
 
     def uncached(self, gate: Gate, result: GateResult) -> Gate | None:
         """The gate with the cache of its tool switched off; None if its result is not from one."""
@@ -75,10 +82,7 @@ class GateEffects(BesideTree, frozen=True):
 
         `previous` is the result of the same gates without these files.
         """
-        how = self.plan_aside(previous)
-        seen = run_aside(self.opened, chosen, files, how, self.of.emit)
-        self._report_again(seen, reason)
-        return seen
+        return self._aside(chosen, files, previous, reason, self.of.emit)
 
     def staged(self, paths: Iterable[str]) -> tuple[str, ...]:
         """Those of these paths whose staged content differs from the last commit."""
@@ -91,8 +95,8 @@ class GateEffects(BesideTree, frozen=True):
         scratch = state_dir.folder(self.of.folder, "staging")
         line = staging.staging(self.opened.git, paths, scratch)
         gates = [replace(gate, run=f"{line}\n{gate.run}") for gate in chosen]
-        seen = run_aside(self.opened, gates, {}, self.plan_aside(previous), self._emit_no_ends)
-        self._report_again(seen, "as if the changed files were staged")
+        reason = "as if the changed files were staged"
+        seen = self._aside(gates, {}, previous, reason, self._emit_no_ends)
         pairs = zip(chosen, seen.results, strict=True)
         return replace(seen, results=tuple(replace(r, command=redact(g.run)) for g, r in pairs))
 
@@ -103,20 +107,17 @@ class GateEffects(BesideTree, frozen=True):
         from atlas_retry.run.proving import unproven
         from atlas_retry.source.hunks import hunks_of
 
-        paths = [change.path for change in self.tree.changes(progress.origin, progress.current)]
-        before, after = (
-            self.tree.read(progress.origin, paths),
-            self.tree.read(progress.current, paths),
-        )
+        span = progress.origin, progress.current
+        paths = [change.path for change in self.tree.changes(*span)]
+        before, after = (self.tree.read(one, paths) for one in span)
         touched = {path: [*hunks_of(path, before[path], after[path])] for path in paths}
         base = dict(zip(self.opened.settings.gates, progress.latest.results, strict=True))
-        how = plan(self.opened, self.of.logs("asides", next(self.of.asides)))
-        unseen = unproven(self.opened, how, base, touched)
+        unseen = unproven(self.opened, self.plan_aside(None), base, touched)
         for fault in unseen:
             self.warn(f"no test fails with {fault}")
         return unseen
 
-    def plan_aside(self, previous: Validation) -> Plan:
+    def plan_aside(self, previous: Validation | None) -> Plan:
         how = plan(self.opened, self.of.logs("asides", next(self.of.asides)))
         return replace(how, previous=previous)
 
@@ -137,11 +138,55 @@ class GateEffects(BesideTree, frozen=True):
             self.opened, self.of.reviewer, self.of.budget, scratch=scratch, attempt=number
         )
 
-    def _report_again(self, ran: Validation, reason: str) -> None:
-        for result in ran.results:
-            self.of.emit(
-                GateRanAgain(gate=result.name, reason=reason, duration_ms=result.duration_ms)
-            )
+    def _aside(
+        self,
+        chosen: Sequence[Gate],
+        files: Contents,
+        previous: Validation,
+        reason: str,
+        emit: Emit,
+    ) -> Validation:
+        """See `aside`; only the gates' own events are emitted."""
+        how, finished = self.plan_aside(previous), list[Event]()
+
+        def put_off(event: Event) -> None:
+            (finished.append if isinstance(event, GateFinished) else emit)(event)
+
+        seen, why_in_place = self._beside(
+            chosen, how, put_off, beside(self.opened, chosen, files, how)
+        )
+        if previous.success and not seen.success and not why_in_place:
+            # in an overlay no gate sees what another wrote, so only a red in place counts
+            in_place = beside(self.opened, chosen, files, how, in_place=True)
+            seen, _ = self._beside(chosen, how, emit, in_place)
+            finished = []
+        for event in finished:
+            emit(event)
+        for result in seen.results:
+            took_ms = result.duration_ms
+            self.of.emit(GateRanAgain(gate=result.name, reason=reason, duration_ms=took_ms))
+        return seen
+
+    def _beside(
+        self,
+        chosen: Sequence[Gate],
+        how: Plan,
+        emit: Emit,
+        changed: AbstractContextManager[tuple[Plan, Beside]],
+    ) -> tuple[Validation, str]:
+        """The validation, and why it ran in place, if it did."""
+
+        def gates_only(event: Event) -> None:
+            if not isinstance(event, ValidationStarted | ValidationFinished):
+                emit(event)
+
+        with changed as (wrapped, there):
+            if there.reason not in ("", ASKED):
+                emit(Notice(level=Level.NOTE, text=f"gates run in place: {there.reason}"))
+            seen = run_gates(chosen, wrapped, gates_only)
+        if any(gate.accepts_baseline for gate in chosen):
+            seen = against_baseline(self.opened, chosen, seen, how, gates_only)
+        return seen, there.reason
 
     def _emit_no_ends(self, event: Event) -> None:
         """Emit the event, unless it is the end of a gate."""
