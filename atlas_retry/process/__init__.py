@@ -58,8 +58,7 @@ def run(command: Command, *, on_stdout: Sink | None = None, shielded: bool = Fal
     by the second request only; its caller passes on the first.
     """
     with _counted():
-        (completed,) = Loop((command,), sink=on_stdout, is_shielded=shielded).run(1)
-    return _surely(completed)
+        return Loop((command,), sink=on_stdout, is_shielded=shielded).alone()
 
 
 _ends = count(1)
@@ -119,20 +118,13 @@ def captured(command: Command, watch: Watch | None = None) -> Captured:
     section, and raises Interrupted. What `watch` raises ends it as well.
     """
     printed: list[bytes] = []
-    loop = Loop((command,), watch=watch, sink=printed.append, is_shielded=True)
-    completed = _surely(loop.run(1)[0])
+    completed = Loop((command,), watch=watch, sink=printed.append, is_shielded=True).alone()
     stderr = completed.error if completed.exit_code is None else completed.stderr.text
     return Captured(
         exit_code=completed.exit_code,
         stdout=b"".join(printed),
         stderr=(stderr or "").encode(),
     )
-
-
-def _surely(completed: Completed | None) -> Completed:
-    if completed is None:
-        raise RuntimeError("a command neither ended nor was interrupted")
-    return completed
 
 
 def hand_over(argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> str | None:

@@ -69,6 +69,13 @@ class Loop:
         self._interrupt()
         return tuple(self._results)
 
+    def alone(self) -> Completed:
+        """The end of the only command."""
+        (completed,) = self.run(1)
+        if completed is None:
+            raise RuntimeError("a command neither ended nor was interrupted")
+        return completed
+
     def _interrupt(self) -> None:
         signum = stopping.stop_requested()
         if signum is not None and (not self._is_shielded or stopping.kill_requested()):
