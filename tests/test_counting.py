@@ -18,7 +18,7 @@ from atlas_retry.model import Diagnostic, GateResult, Kind, Level, Outcome, Stat
 from atlas_retry.reports import markdown, page
 from atlas_retry.reports.screen.run_lines import outcome_summary
 from atlas_retry.reports.subject import Subject
-from atlas_retry.run.decide import is_worse
+from atlas_retry.run.progress import is_worse
 from tests.processes import PYTHON
 from tests.projects import CALC, FIXED, Project
 from tests.values import GREEN, result, validation

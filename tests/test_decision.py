@@ -14,8 +14,8 @@ from atlas_retry.model import (
     Validation,
     Verdict,
 )
-from atlas_retry.run.decide import End, best, decide, is_worse
-from atlas_retry.run.progress import Limits, Progress
+from atlas_retry.run.decide import End, decide
+from atlas_retry.run.progress import Limits, Progress, best, is_worse
 from tests.values import (
     CHEAT,
     GREEN,

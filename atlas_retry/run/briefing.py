@@ -185,7 +185,7 @@ def step_of(settings: Settings, number: int) -> Step:
 def _conversation(settings: Settings, progress: Progress, number: int) -> tuple[str | None, float]:
     """The session to resume and its cost so far; the session of a reverted attempt is over."""
     wanted = step_of(settings, number).session or for_attempt(settings.agent.session, number)
-    last = progress.attempts[-1] if progress.attempts else None
+    last = progress.last
     if wanted is not Session.RESUME or last is None or not last.session_id:
         return None, 0.0
     if last.rolled_back or last.worse:

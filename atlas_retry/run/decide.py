@@ -1,4 +1,4 @@
-"""When a run ends and how: every stop rule in one pure function, and the order of attempts."""
+"""When a run ends and how: every stop rule in one pure function."""
 
 import shlex
 from collections.abc import Callable, Iterator, Sequence
@@ -7,7 +7,6 @@ from itertools import chain
 from msgspec import Struct
 from msgspec.structs import replace
 
-from atlas_retry.diagnostics.counting import compared, cut_short, total
 from atlas_retry.diagnostics.fingerprints import steady
 from atlas_retry.guard.places import INSTALLED
 from atlas_retry.model import (
@@ -17,7 +16,6 @@ from atlas_retry.model import (
     Gate,
     GateResult,
     Kind,
-    Status,
     Validation,
     Verdict,
 )
@@ -57,7 +55,7 @@ def _may_reconsider(progress: Progress, limits: Limits) -> bool:
 
     It has one more attempt, whatever the limits of attempts are.
     """
-    *earlier, last = progress.attempts or (None,)
+    last, earlier = progress.last, progress.attempts[:-1]
     if last is None or last.ends or last.gave_up:
         return False
     if not progress.latest.success or progress.refused or not limits.with_agent:
@@ -78,7 +76,7 @@ def _explained(end: End, progress: Progress) -> End:
         return end
     green = next((a for a in reversed(progress.attempts) if held.needed_paths(a)), None)
     remedy = _pick(progress, green) if green else end.remedy
-    denied = _denied(progress.attempts)
+    denied = held.denied_edits(progress.attempts)
     by_hand = "" if all(map(_is_installed, denied)) else ": change it by hand"
     denial = f"the agent is not permitted to edit {first_few(denied)}{by_hand}" if denied else ""
     parts = (end.reason, held.account(progress.attempts), denial)
@@ -90,15 +88,11 @@ def permitting(end: End, attempts: held.Attempts, root: str) -> str | None:
 
     Of the files that an agent may not edit, only installed ones can be allowed.
     """
-    denied = _denied(attempts)
+    denied = held.denied_edits(attempts)
     if end.verdict not in UNFIXED or not denied or not all(map(_is_installed, denied)):
         return None
     flags = " ".join(f"--allow {shlex.quote(path)}" for path in denied)
     return f"atlas retry {shlex.quote(root)} --ai-fix {flags}"
-
-
-def _denied(attempts: held.Attempts) -> list[str]:
-    return [*dict.fromkeys(chain.from_iterable(map(held.denied_edits, attempts)))]
 
 
 def _is_installed(path: str) -> bool:
@@ -110,7 +104,7 @@ def _error(progress: Progress) -> str:
 
     A refused command is no reason: the agent could have edited files all the same.
     """
-    last = progress.attempts[-1] if progress.attempts else None
+    last = progress.last
     if last is None or last.changes:
         return ""
     return " ".join((last.error or "").split())[:MAX_ERROR_CHARS]
@@ -124,7 +118,7 @@ def _pick(progress: Progress, attempt: Attempt) -> str | None:
 
 def _ended_by_guard(progress: Progress, _: Limits) -> End | None:
     """The guard ended the run: what cannot be restored is no base for another attempt."""
-    last = progress.attempts[-1] if progress.attempts else None
+    last = progress.last
     if last is None or last.ends is None:
         return None
     reason = held.account((last,)) or last.error or "the guard ended the run"
@@ -154,7 +148,7 @@ def _passed(progress: Progress, _: Limits) -> End | None:
 
 def _better_before(progress: Progress, _: Limits) -> End | None:
     """The attempt after a green with changes to review left it red: those changes are the end."""
-    *earlier, last = progress.attempts or (None,)
+    last, earlier = progress.last, progress.attempts[:-1]
     if last is None or not last.worse or not progress.base[0].success:
         return None
     reviews = [*chain.from_iterable(map(held.for_review, earlier))]
@@ -229,7 +223,7 @@ def _no_agent(progress: Progress, limits: Limits) -> End | None:
 
 
 def _gave_up(progress: Progress, _: Limits) -> End | None:
-    reason = progress.attempts[-1].gave_up if progress.attempts else None
+    reason = progress.last.gave_up if progress.last else None
     return End(verdict=Verdict.GAVE_UP, reason=f"the agent says: {reason}") if reason else None
 
 
@@ -245,8 +239,7 @@ def _attempts_spent(progress: Progress, limits: Limits) -> End | None:
     allowed, made = limits.budget.attempts, len(progress.attempts)
     if allowed is None or made < allowed:
         return None
-    step = progress.latest.failed_step or "validation"
-    return _exhausted(f"{step} failed{_after(made)}")
+    return _exhausted(f"{progress.latest.failed_step or 'validation'} failed{_after(made)}")
 
 
 def _after(attempts: int) -> str:
@@ -291,17 +284,16 @@ def _cost_spent(progress: Progress, limits: Limits) -> End | None:
     if allowed is None:
         return None
     others = progress.elsewhere
-    spent = progress.cost_usd + others.cost_usd
+    spent, likely = (
+        progress.cost_usd + others.cost_usd,
+        max(progress.dearest_usd, others.dearest_usd),
+    )
     together = " by all workspaces together" if others.cost_usd else ""
     if spent >= allowed:
         return _exhausted(f"the budget of ${allowed:.2f} is spent{together}")
-    likely = max(progress.dearest_usd, others.dearest_usd)
-    if spent + likely > allowed:
-        return _exhausted(
-            f"the next attempt would exceed the budget: ${spent:.2f} of ${allowed:.2f} are spent"
-            f"{together}, the most expensive attempt cost ${likely:.2f}"
-        )
-    return None
+    text = f"the next attempt would exceed the budget: ${spent:.2f} of ${allowed:.2f} are spent"
+    text += f"{together}, the most expensive attempt cost ${likely:.2f}"
+    return _exhausted(text) if spent + likely > allowed else None
 
 
 def _time_spent(progress: Progress, limits: Limits) -> End | None:
@@ -396,40 +388,3 @@ RULES: tuple[Rule, ...] = (
     _needs_review,
     *STOPS,
 )
-
-
-Standing = tuple[int, int, int]
-"""Failed required gates, gates that could not count problems, problems; lower is better."""
-
-
-def best(progress: Progress) -> Attempt | None:
-    """The attempt to keep if a run does not end green; None if the start was no worse.
-
-    Order: most required gates passed, fewest problems remaining, fewest introduced, smallest
-    change. A gate that could not count its problems ranks below any number of them.
-    """
-    start = progress.settled
-
-    def rank(attempt: Attempt) -> tuple[Standing, int, int]:
-        validation = attempt.validation or start
-        introduced = compared(start, validation)[2]
-        size = sum((c.added or 0) + (c.removed or 0) for c in attempt.since_start)
-        return _standing(validation, start), len(introduced), size
-
-    stay = (one for one in progress.attempts if not one.rolled_back)
-    judged = (one for one in stay if one.validation)
-    chosen = min((one for one in judged if one.result), key=rank, default=None)
-    if chosen is None or chosen.validation is None:
-        return None
-    return chosen if is_worse(start, than=chosen.validation) else None
-
-
-def is_worse(validation: Validation, *, than: Validation) -> bool:
-    """Whether fewer required gates pass, or equally many with more problems."""
-    return _standing(validation, than) > _standing(than, validation)
-
-
-def _standing(validation: Validation, other: Validation) -> Standing:
-    skipped = (one for one in validation.results if one.status is Status.SKIPPED)
-    red = len(validation.failures) + sum(one.required for one in skipped)
-    return red, cut_short(validation, other), total(validation, other)

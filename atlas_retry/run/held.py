@@ -38,14 +38,12 @@ def is_pickable(attempt: Attempt) -> bool:
     return any(not held.by_hand for held in restored(attempt))
 
 
-def denied_edits(attempt: Attempt) -> tuple[str, ...]:
-    """Paths that the agent was not permitted to edit, each once."""
-    paths: dict[str, None] = {}
-    for call in attempt.denials:
-        tool, _, path = call.partition(": ")
-        if path and tool in EDITING_TOOLS:
-            paths[path] = None
-    return tuple(paths)
+def denied_edits(attempts: Attempts) -> tuple[str, ...]:
+    """Paths that agents were not permitted to edit, each once."""
+    calls = chain.from_iterable(attempt.denials for attempt in attempts)
+    named = (call.partition(": ") for call in calls)
+    paths = (path for tool, _, path in named if tool in EDITING_TOOLS)
+    return tuple(dict.fromkeys(filter(None, paths)))
 
 
 def for_review(attempt: Attempt) -> tuple[Held, ...]:

@@ -32,10 +32,10 @@ from atlas_retry.model import (
     Verdict,
 )
 from atlas_retry.process import uninterruptible
-from atlas_retry.run.decide import End, best, decide, is_worse, last_attempt, permitting
+from atlas_retry.run.decide import End, decide, last_attempt, permitting
 from atlas_retry.run.effects import Effects
 from atlas_retry.run.held import CHANGED_IN_GIT, needed_paths, standing
-from atlas_retry.run.progress import Progress, Run
+from atlas_retry.run.progress import Progress, Run, best, is_worse
 from atlas_retry.run.settle import Turn, forget, name_restored, settle
 from atlas_retry.text.units import first_few
 from atlas_retry.workspace.gitunder import Under

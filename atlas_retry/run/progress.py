@@ -1,14 +1,16 @@
-"""A run with its limits and its progress. Values only."""
+"""A run with its limits and its progress, and the order of its attempts. Pure."""
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from atlas_retry.diagnostics.counting import compared, cut_short, total
 from atlas_retry.model import (
     AgentReply,
     Attempt,
     Budget,
     Gate,
     OpenReview,
+    Status,
     Validation,
     WorkspaceFacts,
 )
@@ -93,6 +95,10 @@ class Progress(Struct, frozen=True, kw_only=True):
         )
 
     @property
+    def last(self) -> Attempt | None:
+        return self.attempts[-1] if self.attempts else None
+
+    @property
     def base(self) -> tuple[Validation, str]:
         """Validation and snapshot that the next attempt starts from: without worse attempts."""
         there = [attempt for attempt in self.attempts if not attempt.worse]
@@ -124,3 +130,40 @@ class Run(Struct, frozen=True, kw_only=True):
     """Progress of the interrupted run to continue."""
     interrupted_usd: float = 0.0
     """See `Outcome`."""
+
+
+Standing = tuple[int, int, int]
+"""Failed required gates, gates that could not count problems, problems; lower is better."""
+
+
+def best(progress: Progress) -> Attempt | None:
+    """The attempt to keep if a run does not end green; None if the start was no worse.
+
+    Order: most required gates passed, fewest problems remaining, fewest introduced, smallest
+    change. A gate that could not count its problems ranks below any number of them.
+    """
+    start = progress.settled
+
+    def rank(attempt: Attempt) -> tuple[Standing, int, int]:
+        validation = attempt.validation or start
+        introduced = compared(start, validation)[2]
+        size = sum((c.added or 0) + (c.removed or 0) for c in attempt.since_start)
+        return _standing(validation, start), len(introduced), size
+
+    stay = (one for one in progress.attempts if not one.rolled_back)
+    judged = (one for one in stay if one.validation)
+    chosen = min((one for one in judged if one.result), key=rank, default=None)
+    if chosen is None or chosen.validation is None:
+        return None
+    return chosen if is_worse(start, than=chosen.validation) else None
+
+
+def is_worse(validation: Validation, *, than: Validation) -> bool:
+    """Whether fewer required gates pass, or equally many with more problems."""
+    return _standing(validation, than) > _standing(than, validation)
+
+
+def _standing(validation: Validation, other: Validation) -> Standing:
+    skipped = (one for one in validation.results if one.status is Status.SKIPPED)
+    red = len(validation.failures) + sum(one.required for one in skipped)
+    return red, cut_short(validation, other), total(validation, other)
