@@ -20,7 +20,6 @@ from atlas_retry.model import WorkspaceFacts
 from atlas_retry.reading import read_file
 from atlas_retry.state_dir import folder, key_of
 from atlas_retry.text.commands import quoted
-from atlas_retry.workspace import place
 from atlas_retry.workspace.files import GitFile
 from atlas_retry.workspace.git import (
     GitError,
@@ -253,18 +252,24 @@ def put_back_gitfile(root: Path, home: Path) -> bool:
     """
     with suppress(FileNotFoundError):
         held = msgspec.msgpack.decode((home / _HELD).read_bytes(), type=GitFile)
-        if git_file(root / NAME) == held:
+        file = root / NAME
+        if git_file(file) == held:
             return False
         try:
-            if (root / NAME).is_dir() and not (root / NAME).is_symlink():
+            if file.is_dir() and not file.is_symlink():
                 import shutil  # start-up
 
                 shutil.rmtree(home / _REFUSED, ignore_errors=True)
-                shutil.move(root / NAME, home / _REFUSED)
-            place.put(root, NAME, held.entry, held.content)
+                shutil.move(file, home / _REFUSED)
+            file.unlink(missing_ok=True)
+            if stat.S_ISLNK(held.mode):
+                file.symlink_to(os.fsdecode(held.content))
+            else:
+                state_dir.replace_file(file, held.content)
+                file.chmod(stat.S_IMODE(held.mode))
         except OSError as error:
             raise WorkspaceError(
-                f"{root / NAME} cannot be restored: {error.strerror}",
+                f"{file} cannot be restored: {error.strerror}",
                 remedy=f"write it: {os.fsdecode(held.content).strip()}",
             ) from error
         return True
