@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
@@ -49,45 +49,39 @@ def compared(before: Validation, after: Validation) -> Compared:
     differ. Problems that a gate does not repeat because it ended too early do not count as fixed.
     Output that no parser reads counts by its lines; where these cannot be compared, by nothing.
     """
-    old, new = _problems(before, after), _problems(after, before)
-    fixed: list[str] = []
-    remaining: list[str] = []
-    introduced: list[str] = []
-    for key in (*old, *(key for key in new if key not in old)):
-        was, now = Counter(old.get(key, ())), Counter(new.get(key, ()))
-        gone, come = [*(was - now).elements()], [*(now - was).elements()]
+    old, new = _problems(before.failures, after), _problems(after.failures, before)
+    fixed, remaining, introduced = Counter[str](), Counter[str](), Counter[str]()
+    for key in {**old, **new}:
+        same = old[key] & new[key]
+        gone, come = [*(old[key] - same).elements()], [*(new[key] - same).elements()]
         moved = min(len(gone), len(come))
-        fixed += gone[moved:]
-        remaining += [*(was & now).elements(), *come[:moved]]
-        introduced += come[moved:]
-    unknown = Counter(fixed) & Counter(_unseen(before, after))
-    fixed = [*(Counter(fixed) - unknown).elements()]
-    remaining += unknown.elements()
-    return tuple(sorted(fixed)), tuple(sorted(remaining)), tuple(sorted(introduced))
+        fixed.update(gone[moved:])
+        remaining.update([*same.elements(), *come[:moved]])
+        introduced.update(come[moved:])
+    blind = {result.name for result in after.failures if is_cut_short(result, before)}
+    counted = [r for r in before.failures if r.name in blind and not is_cut_short(r, after)]
+    unseen = fixed & sum(_problems(counted, after).values(), Counter[str]())
+    ends = (fixed - unseen, remaining + unseen, introduced)
+    first, second, third = (tuple(sorted(each.elements())) for each in ends)
+    return first, second, third
 
 
-def _problems(validation: Validation, other: Validation) -> Mapping[Key, Sequence[str]]:
-    """Fingerprints by identity of the problem; a failure without problems counts as one."""
-    problems: dict[Key, list[str]] = defaultdict(list)
-    for result in validation.failures:
-        for key, fingerprint in _problems_of(result, other):
-            problems[key].append(fingerprint)
+def _problems(results: Iterable[GateResult], other: Validation) -> defaultdict[Key, Counter[str]]:
+    """Fingerprints by identity of the problem; of a failure without, its lines if they compare."""
+    problems: defaultdict[Key, Counter[str]] = defaultdict(Counter)
+    for result in results:
+        unread = (result.name, UNREAD)
+        known = [d for d in result.diagnostics if d.fingerprint]
+        for d in known:
+            problems[unread if d.tool == UNREAD else _key(d)][d.fingerprint] += d.count
+        if known:
+            continue
+        if result.status in _CUT_SHORT:
+            problems[unread][f"{result.name}:{result.status}"] += 1
+        elif _is_known(result, other) or _is_comparable(result, other):
+            lines = _lines(result).elements()
+            problems[unread].update(f"{result.name}: {line}" for line in lines)
     return problems
-
-
-def _problems_of(result: GateResult, other: Validation) -> Iterator[tuple[Key, str]]:
-    """Of a failure without problems, its lines, if they can be compared."""
-    known = [d for d in result.diagnostics if d.fingerprint]
-    for diagnostic in known:
-        key = (result.name, UNREAD) if diagnostic.tool == UNREAD else _key(diagnostic)
-        yield from [(key, diagnostic.fingerprint)] * diagnostic.count
-    if known:
-        return
-    if result.status in _CUT_SHORT:
-        yield (result.name, UNREAD), f"{result.name}:{result.status}"
-    elif _is_known(result, other) or _is_comparable(result, other):
-        for line in _lines(result).elements():
-            yield (result.name, UNREAD), f"{result.name}: {line}"
 
 
 def _key(d: Diagnostic) -> Key:
@@ -103,14 +97,6 @@ def shares_problem(result: GateResult, before: GateResult) -> bool:
     """Whether a result has one of the problems before, or those may be any: none was named."""
     now, earlier = ({_key(d) for d in each.diagnostics} for each in (result, before))
     return not earlier or not now.isdisjoint(earlier)
-
-
-def _unseen(before: Validation, after: Validation) -> Iterator[str]:
-    """Earlier problems of gates that ended too early to count them again."""
-    blind = {result.name for result in after.failures if is_cut_short(result, before)}
-    for result in before.failures:
-        if result.name in blind and not is_cut_short(result, after):
-            yield from (fingerprint for _, fingerprint in _problems_of(result, after))
 
 
 def changed_counts(attempt: Attempt) -> str:
@@ -143,21 +129,16 @@ def only_new(result: GateResult, base: GateResult) -> GateResult | None:
     order = {d.fingerprint: number for number, d in enumerate(result.diagnostics)}
     remaining = tuple(sorted(left, key=lambda d: order[d.fingerprint]))
     kept = replace(result, diagnostics=remaining, notes=(*result.notes, note))
-    if remaining:
-        return kept
-    if not _ends_as_well(result, base):
+    # Some tools count their problems in the exit code, others tell a failure of their own by a
+    # higher one.
+    now, then = result.exit_code or 0, base.exit_code or 0
+    is_fewer = 0 < now < then and result.problems < base.problems
+    if not (remaining or now == then or is_fewer):
         note = f"exit code {result.exit_code}, and {base.exit_code} at the base: not accepted"
         return replace(result, notes=(*result.notes, note))
+    if remaining:
+        return kept
     return replace(kept, status=Status.PASSED, success=True, error=None, triage=None)
-
-
-def _ends_as_well(result: GateResult, base: GateResult) -> bool:
-    """Whether its exit code says no more than at the base: lower only if problems are gone.
-
-    Some tools count their problems in it, others tell a failure of their own by a higher one.
-    """
-    now, then = result.exit_code or 0, base.exit_code or 0
-    return now == then or (0 < now < then and result.problems < base.problems)
 
 
 def _is_uncounted(result: GateResult) -> bool:
@@ -199,7 +180,7 @@ def is_cut_short(result: GateResult, other: Validation) -> bool:
 def _is_known(result: GateResult, other: Validation) -> bool:
     """Whether all of a gate's output is in the output of its namesake that could count."""
     lines = _lines(result).keys()
-    counted = [r for r in _namesakes(result, other) if r.problems]
+    counted = [r for r in other.failures if r.name == result.name and r.problems]
     return bool(lines) and any(lines <= _lines(r).keys() for r in counted)
 
 
@@ -209,19 +190,12 @@ def _is_comparable(result: GateResult, other: Validation) -> bool:
     Whoever fixes problems takes forms away and whoever makes some adds forms; a tool that ends
     early does both: its own error comes, and the problems go.
     """
+    unread = [r for r in other.failures if r.status is Status.FAILED and not r.problems]
     if result.problems or result.status is not Status.FAILED:
         return False
-    forms = _forms(result)
-    others = [_forms(r) for r in _namesakes(result, other) if r.status is Status.FAILED]
-    return bool(forms) and any(forms <= known or known < forms for known in filter(None, others))
-
-
-def _namesakes(result: GateResult, other: Validation) -> list[GateResult]:
-    return [one for one in other.failures if one.name == result.name]
-
-
-def _forms(result: GateResult) -> set[str]:
-    return set() if result.problems else set(map(form, _lines(result)))
+    forms = set(map(form, _lines(result)))
+    others = (set(map(form, _lines(r))) for r in unread if r.name == result.name)
+    return any(0 < len(forms & known) == min(len(forms), len(known)) for known in others)
 
 
 def _lines(result: GateResult) -> Counter[str]:
@@ -252,16 +226,13 @@ def problem_trend(outcome: Outcome) -> str:
 
 def counts_of(outcome: Outcome) -> tuple[int | None, ...]:
     """Problem counts before and after each attempt; None if a gate could not count."""
-    seen = _validations(outcome)
-    hidden = _hidden(seen)
-    return tuple(None if n in hidden else total(one, seen[0]) for n, one in enumerate(seen))
+    return _counts(_validations(outcome))
 
 
 def course(seen: Sequence[Validation]) -> str:
     """Problem counts, one per validation."""
-    hidden = _hidden(seen)
-    figures = ("unknown" if n in hidden else _figure(one, seen[0]) for n, one in enumerate(seen))
-    return " -> ".join(figures)
+    counts = zip(seen, _counts(seen), strict=True)
+    return " -> ".join("unknown" if n is None else f"{_least(one)}{n}" for one, n in counts)
 
 
 def _validations(outcome: Outcome) -> tuple[Validation, ...]:
@@ -269,16 +240,17 @@ def _validations(outcome: Outcome) -> tuple[Validation, ...]:
     return (outcome.baseline, *after)
 
 
-def _hidden(seen: Sequence[Validation]) -> frozenset[int]:
-    """Positions of validations in which a gate could not count."""
-    hidden = {n for n, one in enumerate(seen) if cut_short(one, seen[0])}
-    # the runner can never count: compare what it reports
-    return frozenset(hidden if len(hidden) < len(seen) else ())
+def _counts(seen: Sequence[Validation]) -> tuple[int | None, ...]:
+    is_cut = [cut_short(one, seen[0]) > 0 for one in seen]
+    if all(is_cut):  # the runner can never count: compare what it reports
+        is_cut = [False] * len(seen)
+    return tuple(
+        None if cut else total(one, seen[0]) for one, cut in zip(seen, is_cut, strict=True)
+    )
 
 
-def _figure(validation: Validation, first: Validation) -> str:
-    least = any(result.at_least for result in validation.failures)
-    return f"{'at least ' if least else ''}{total(validation, first)}"
+def _least(validation: Validation) -> str:
+    return "at least " if any(result.at_least for result in validation.failures) else ""
 
 
 def first_problem(validation: Validation) -> str:
@@ -292,7 +264,7 @@ def first_problem(validation: Validation) -> str:
     first = ", the first" if count > 1 else ""
     said = " ".join(_said_first(validation.failures[0]).split())
     text = said if len(said) <= MAX_FIRST_CHARS else f"{said[: MAX_FIRST_CHARS - 4]} ..."
-    return f"{_figure(validation, validation)} {what}{first}: {text}"
+    return f"{_least(validation)}{count} {what}{first}: {text}"
 
 
 def _said_first(result: GateResult) -> str:
