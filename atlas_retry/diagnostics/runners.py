@@ -3,12 +3,13 @@
 import posixpath
 import re
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from itertools import pairwise
 
 from msgspec import Struct
 
 from atlas_retry.diagnostics.failures import inside
+from atlas_retry.diagnostics.table import NEVER
 from atlas_retry.patterns import regex, words
 
 SEPARATOR = regex(r"\s*(?:&&|\|\||[;|\n])\s*")
@@ -20,100 +21,7 @@ _INTERPRETER = regex(
     r"|(?P<beside>\S*env[\w.-]*/bin/|(?:uv|poetry|pdm|pipenv) run (?!-))(?!(?:tox|nox|hatch)\b)"
 )
 """A script of Python, or a program in an environment that has an interpreter."""
-
-# https://doc.rust-lang.org/cargo/commands/cargo-test.html
-_CARGO = words("""
-    --manifest-path -p --package --exclude -F --features --profile --target --target-dir --config
-    --test --bin --example --bench -j --jobs --color --message-format --lockfile-path -Z -C
-    --test-threads --skip --format --logfile --shuffle-seed
-    """)
-# https://maven.apache.org/ref/current/maven-embedder/cli.html
-_MAVEN = words("""
-    -f --file -s --settings -gs --global-settings -t --toolchains -P --activate-profiles -pl
-    --projects -rf --resume-from -T --threads -D --define -b --builder -l --log-file --color
-    """)
-# https://github.com/avajs/ava/blob/main/docs/05-command-line.md
-_AVA = words("--config --node-arguments -c --concurrency -T --timeout")
-# https://nodejs.org/api/cli.html
-_NODE = words("""
-    -r --require --import --loader --experimental-loader -C --conditions --test-reporter
-    --test-reporter-destination --test-timeout --test-concurrency --test-name-pattern
-    --test-skip-pattern --test-shard
-    """)
-
-
-# https://docs.pytest.org/en/stable/reference/reference.html#command-line-flags, and the options of
-# pytest-xdist, pytest-cov, pytest-django, pytest-timeout
-_PYTEST = words("""
-    -c --config-file --rootdir --confcutdir -p -o --override-ini -W --pythonwarnings --import-mode
-    --basetemp --ds --dc --cov-config --timeout --timeout-method --asyncio-mode --capture
-    --log-level --log-cli-level --log-file -k -m -n --numprocesses --dist --tb --maxfail --durations
-    --durations-min --junitxml --junit-xml --ignore --ignore-glob --deselect --cov-report
-    --cov-fail-under --html --tx --color --show-capture --verbosity -r --reruns --reruns-delay
-    """)
-_PYTEST_DROPPED = (
-    r"-[qvxl]+|-r.*|-k|-m|-n.*|--(?:quiet|verbose|verbosity|exitfirst|maxfail|numprocesses|dist|tx"
-    r"|tb|durations.*|junit-?xml|ignore(?:-glob)?|deselect|cov.*|html|color|show-.*|no-header"
-    r"|no-summary|lf|last-failed.*|ff|failed-first|nf|new-first|sw|stepwise.*|reruns.*"
-    r"|looponfail|self-contained-html|log-file)"
-)
-# https://pkg.go.dev/cmd/go#hdr-Testing_flags
-_GO = words("""
-    -run -bench -count -timeout -tags -p -parallel -cpu -coverprofile -covermode -coverpkg -exec
-    -ldflags -gcflags -mod -modfile -overlay -shuffle -vet -o -outputdir -C -skip -fuzz -fuzztime
-    -list -cpuprofile -memprofile -blockprofile -trace -benchtime -toolexec
-    """)
-_GO_DROPPED = (
-    r"--?(?:v|json|run|skip|bench.*|fuzz.*|list|cover.*|failfast|o|outputdir|\w+profile|trace)"
-)
-# https://jestjs.io/docs/cli, https://vitest.dev/guide/cli, https://mochajs.org/#command-line-usage
-_JEST = words("""
-    -c --config --rootDir --env --testEnvironment --selectProjects --testTimeout -w --maxWorkers -t
-    --testNamePattern --reporters --outputFile --testPathPattern --testPathPatterns --shard
-    --changedSince -r --root --dir --project --environment --pool --mode --reporter
-    --coverageReporters --coverageDirectory --coverage.provider
-    """)
-_JEST_DROPPED = (
-    r"-[toib]|--(?:coverage.*|collectCoverage.*|ci|verbose|silent|watch.*|testNamePattern"
-    r"|testPathPatterns?|onlyChanged|onlyFailures|changed.*|json|outputFile.*|reporters?.*|bail.*"
-    r"|maxWorkers|shard|run|colors?|no-color|passWithNoTests)|-w"
-)
-_MOCHA = words("""
-    -r --require --config --package -u --ui -t --timeout -R --reporter -O --reporter-option
-    --reporter-options -g --grep -f --fgrep --file --extension --spec --loader --import -n
-    --node-option -j --jobs --ignore --exclude -s --slow --retries
-    """)
-_MOCHA_DROPPED = (
-    r"-[ROgfibpj]|--(?:reporter.*|grep|fgrep|invert|spec|bail|parallel|jobs|watch.*|colou?rs?"
-    r"|no-colou?rs?|forbid-only|dry-run)"
-)
-# https://rspec.info/documentation/, https://docs.phpunit.de/en/12.0/textui.html
-_RSPEC = words("""
-    -I -r --require -P --pattern -f --format -o --out -e --example -t --tag --seed --order -O
-    --options --default-path --exclude-pattern --failure-exit-code
-    """)
-_RSPEC_DROPPED = (
-    r"-[fotePcnp]|--(?:format|out|tag|example|pattern|exclude-pattern|seed|order|fail-fast.*"
-    r"|profile.*|only-failures|next-failure|colou?r|no-colou?r|failure-exit-code)"
-)
-_PHPUNIT = words("""
-    -c --configuration --bootstrap --include-path -d --cache-directory --testsuite --filter --group
-    --exclude-group --log-junit --order-by --coverage-clover --coverage-html --coverage-text
-    --coverage-cobertura
-    """)
-_PHPUNIT_DROPPED = (
-    r"-v+|--(?:filter|testsuite|group|exclude-group|log-.*|coverage.*|verbose|testdox.*|colors.*"
-    r"|stop-on-.*|order-by.*|no-progress|display-.*)"
-)
-# https://docs.python.org/3/library/unittest.html#command-line-options
-# https://docs.djangoproject.com/en/5.2/ref/django-admin/#test
-_UNITTEST = words("""
-    -s --start-directory -p --pattern -t -k --settings --pythonpath --testrunner --verbosity --tag
-    --exclude-tag --shuffle
-    """)
-_UNITTEST_DROPPED = (
-    r"-[vqfk]|--(?:verbose|quiet|failfast|locals|verbosity|parallel|tag|exclude-tag|shuffle|timing)"
-)
+_FIELD = regex(r"\{(\w+)\}")
 
 
 class RunnerCall(Struct, frozen=True, kw_only=True):
@@ -135,172 +43,239 @@ class RunnerCall(Struct, frozen=True, kw_only=True):
         return tuple(value for name, value in pairwise(self.options) if name == option)
 
 
-class AskedTest(Struct, frozen=True, kw_only=True):
-    """One test, and how its gate starts the runner."""
-
-    path: str
-    name: str
-    call: RunnerCall
-
-
-class SelectingRunner(Struct, frozen=True):
+class SelectingRunner(Struct, frozen=True, kw_only=True):
     """How to run one test with a test runner."""
 
     program: str
     """Pattern of its name in a gate's command."""
-    default: Callable[[str], str | None]
-    """Returns its command for a gate's that is a script; None if that is unknown."""
-    selecting: Callable[[AskedTest], str]
-    """Returns the arguments that select a test."""
+    default: str
+    """Its command where a gate's is a script; `{python}` is the interpreter of that script."""
+    arguments: tuple[str, ...] = ("{options}", "{file}")
+    """They select a test, with the fields of `_fields`; one with an empty field is left out."""
     valued: frozenset[str]
     """Options whose value is the next word."""
-    dropped: str = r"(?!)"
+    dropped: str = NEVER
     """Pattern of the options that only select tests or change what is printed."""
     by_script: bool = False
     """Whether a script of a package that ends with the runner takes its arguments."""
     hides_skipped: bool = False
     """Whether its output may say nothing of skipped tests."""
 
-
-def _joined(*words: str) -> str:
-    return " ".join(filter(None, words))
-
-
-def _file(path: str) -> str:
-    """The path as an argument; empty for a library's file, which defines tests of the project."""
-    return shlex.quote(path) if path and inside(path) else ""
-
-
-def _title(name: str) -> str:
-    return shlex.quote(_SYNTAX.sub(r"\\\g<0>", re.sub(r" [\u203a>] ", " ", name)))
-
-
-def _path_and_name(option: str) -> Callable[[AskedTest], str]:
-    def selecting(asked: AskedTest) -> str:
-        title = f"{option} {_title(asked.name)}" if asked.name else ""
-        return _joined(*asked.call.options, _file(asked.path), title)
-
-    return selecting
-
-
-def _vitest(asked: AskedTest) -> str:
-    once = "" if asked.call.start.endswith(" run") else "--run"  # it watches in a terminal
-    return _joined(once, _path_and_name("-t")(asked))
-
-
-def _node_id(asked: AskedTest) -> str:
-    test = f"{asked.path}::{asked.name}" if asked.path else asked.name
-    return _joined(*asked.call.options, shlex.quote(test))
-
-
-def _name(asked: AskedTest) -> str:
-    """The test's name; discovery finds it by that, where it may not be imported."""
-    call, name = asked.call, shlex.quote(asked.name)
-    if "discover" in call.operands:
-        return _joined(*call.operands, *call.options, "-k", name)
-    return _joined(*call.options, name)
-
-
-def _cargo(asked: AskedTest) -> str:
-    return _joined(*asked.call.options, shlex.quote(asked.name), *asked.call.passed)
-
-
-def _node(asked: AskedTest) -> str:
-    """Node takes options only before files; a test may be defined in a file that runs none."""
-    call = asked.call
-    files = call.operands or (_file(asked.path),)
-    return _joined(*call.options, "--test-name-pattern", _title(asked.name), *files)
-
-
-def _maven(asked: AskedTest) -> str:
-    call = asked.call
-    test = shlex.quote("#".join(asked.name.rsplit(".", 1)))
-    return _joined(*call.options, *(call.operands or ("test",)), f"-Dtest={test}")
-
-
-def _example(asked: AskedTest) -> str:
-    file = shlex.quote(asked.path) if asked.path else ""
-    return _joined(*asked.call.options, file, "-e", shlex.quote(asked.name))
-
-
-def _filter(asked: AskedTest) -> str:
-    name = shlex.quote(asked.name.partition(" ")[0])
-    return _joined(*asked.call.options, "--filter", name)
-
-
-def _go(asked: AskedTest) -> str:
-    path = asked.path
-    folder = posixpath.dirname(path) if path.endswith(".go") else path
-    wanted = "/".join(f"^{re.escape(step)}$" for step in asked.name.split("/"))
-    return _joined(*asked.call.options, f"./{folder}", "-v", "-run", shlex.quote(wanted))
-
-
-def _command(line: str) -> Callable[[str], str]:
-    return lambda _: line
-
-
-def _python(module: str) -> Callable[[str], str | None]:
-    """The module with the interpreter of the gate's last command, if that says which."""
-
-    def default(command: str) -> str | None:
+    def default_for(self, command: str) -> str:
+        """Its command where the gate's is this one; empty if no interpreter is known."""
+        if "{python}" not in self.default:
+            return self.default
         known = _INTERPRETER.match(SEPARATOR.split(command.strip())[-1])
         python = known and (known["python"] or f"{known['beside']}python")
-        return f"{python} -m {module}" if python else None
+        return self.default.format(python=python) if python else ""
 
-    return default
+    def selecting(self, path: str, name: str, call: RunnerCall) -> str:
+        """The arguments that select a test, where its gate starts the runner so."""
+        fields = _fields(path, name, call)
+        named = ((one, _FIELD.findall(one)) for one in self.arguments)
+        return " ".join(
+            one.format_map(fields) for one, names in named if all(map(fields.get, names))
+        )
 
+
+def _fields(path: str, name: str, call: RunnerCall) -> Mapping[str, str]:
+    """What an argument may hold, quoted for a shell; empty where the test has no such thing."""
+    options, operands = " ".join(call.options), " ".join(call.operands)
+    title = _SYNTAX.sub(r"\\\g<0>", re.sub(r" [\u203a>] ", " ", name))
+    # a library's file defines tests of the project
+    file = shlex.quote(path) if path and inside(path) else ""
+    folder = posixpath.dirname(path) if path.endswith(".go") else path
+    steps = "/".join(f"^{re.escape(step)}$" for step in name.split("/"))
+    is_found = "discover" in call.operands  # by its name, where it may not be imported
+    quoted = shlex.quote(name)
+    return {
+        "options": options,
+        "passed": " ".join(call.passed),
+        "goals": operands or "test",
+        "files": operands or file,  # a test may be defined in a file that runs none
+        "discovery": operands if is_found else "",
+        "discovered": f"-k {quoted}" if is_found else quoted,
+        "once": "" if call.start.endswith(" run") else "--run",  # vitest watches in a terminal
+        "file": file,
+        "path": shlex.quote(path) if path else "",
+        "folder": f"./{folder}",
+        "name": quoted if name else "",
+        "word": shlex.quote(name.partition(" ")[0]),
+        "title": shlex.quote(title) if name else "",
+        "steps": shlex.quote(steps),
+        "node": shlex.quote(f"{path}::{name}" if path else name),
+        "method": shlex.quote("#".join(name.rsplit(".", 1))),
+    }
+
+
+_JEST = words("""
+    -c --config --rootDir --env --testEnvironment --selectProjects --testTimeout -w --maxWorkers -t
+    --testNamePattern --reporters --outputFile --testPathPattern --testPathPatterns --shard
+    --changedSince -r --root --dir --project --environment --pool --mode --reporter
+    --coverageReporters --coverageDirectory --coverage.provider
+    """)
+_JEST_DROPPED = (
+    r"-[toib]|--(?:coverage.*|collectCoverage.*|ci|verbose|silent|watch.*|testNamePattern"
+    r"|testPathPatterns?|onlyChanged|onlyFailures|changed.*|json|outputFile.*|reporters?.*|bail.*"
+    r"|maxWorkers|shard|run|colors?|no-color|passWithNoTests)|-w"
+)
 
 RUNNERS: Mapping[str, SelectingRunner] = {
-    "pytest": SelectingRunner("pytest", _python("pytest"), _node_id, _PYTEST, _PYTEST_DROPPED),
+    # https://docs.pytest.org/en/stable/reference/reference.html#command-line-flags, and the
+    # options of pytest-xdist, pytest-cov, pytest-django, pytest-timeout
+    "pytest": SelectingRunner(
+        program="pytest",
+        default="{python} -m pytest",
+        arguments=("{options}", "{node}"),
+        valued=words("""
+            -c --config-file --rootdir --confcutdir -p -o --override-ini -W --pythonwarnings
+            --import-mode --basetemp --ds --dc --cov-config --timeout --timeout-method
+            --asyncio-mode --capture --log-level --log-cli-level --log-file -k -m -n --numprocesses
+            --dist --tb --maxfail --durations --durations-min --junitxml --junit-xml --ignore
+            --ignore-glob --deselect --cov-report --cov-fail-under --html --tx --color
+            --show-capture --verbosity -r --reruns --reruns-delay
+            """),
+        dropped=(
+            r"-[qvxl]+|-r.*|-k|-m|-n.*|--(?:quiet|verbose|verbosity|exitfirst|maxfail|numprocesses"
+            r"|dist|tx|tb|durations.*|junit-?xml|ignore(?:-glob)?|deselect|cov.*|html|color|show-.*"
+            r"|no-header|no-summary|lf|last-failed.*|ff|failed-first|nf|new-first|sw|stepwise.*"
+            r"|reruns.*|looponfail|self-contained-html|log-file)"
+        ),
+    ),
+    # https://docs.python.org/3/library/unittest.html#command-line-options
+    # https://docs.djangoproject.com/en/5.2/ref/django-admin/#test
     "unittest": SelectingRunner(
-        r"unittest|(?:manage\.py|django-admin|-m django) test",
-        _python("unittest"),
-        _name,
-        _UNITTEST,
-        _UNITTEST_DROPPED,
+        program=r"unittest|(?:manage\.py|django-admin|-m django) test",
+        default="{python} -m unittest",
+        arguments=("{discovery}", "{options}", "{discovered}"),
+        valued=words("""
+            -s --start-directory -p --pattern -t -k --settings --pythonpath --testrunner
+            --verbosity --tag --exclude-tag --shuffle
+            """),
+        dropped=(
+            r"-[vqfk]|--(?:verbose|quiet|failfast|locals|verbosity|parallel|tag|exclude-tag"
+            r"|shuffle|timing)"
+        ),
     ),
+    # https://pkg.go.dev/cmd/go#hdr-Testing_flags
     "go-test": SelectingRunner(
-        "go test", _command("go test"), _go, _GO, _GO_DROPPED, hides_skipped=True
+        program="go test",
+        default="go test",
+        arguments=("{options}", "{folder}", "-v", "-run", "{steps}"),
+        valued=words("""
+            -run -bench -count -timeout -tags -p -parallel -cpu -coverprofile -covermode -coverpkg
+            -exec -ldflags -gcflags -mod -modfile -overlay -shuffle -vet -o -outputdir -C -skip
+            -fuzz -fuzztime -list -cpuprofile -memprofile -blockprofile -trace -benchtime -toolexec
+            """),
+        dropped=(
+            r"--?(?:v|json|run|skip|bench.*|fuzz.*|list|cover.*|failfast|o|outputdir|\w+profile"
+            r"|trace)"
+        ),
+        hides_skipped=True,
     ),
+    # https://jestjs.io/docs/cli, https://vitest.dev/guide/cli
     "jest": SelectingRunner(
-        r"jest(?:/bin/jest\.js)?",
-        _command("npx jest"),
-        _path_and_name("-t"),
-        _JEST,
-        _JEST_DROPPED,
+        program=r"jest(?:/bin/jest\.js)?",
+        default="npx jest",
+        arguments=("{options}", "{file}", "-t {title}"),
+        valued=_JEST,
+        dropped=_JEST_DROPPED,
         by_script=True,
     ),
     "vitest": SelectingRunner(
-        r"vitest(?: run)?",
-        _command("npx vitest run"),
-        _vitest,
-        _JEST,
-        _JEST_DROPPED,
+        program=r"vitest(?: run)?",
+        default="npx vitest run",
+        arguments=("{once}", "{options}", "{file}", "-t {title}"),
+        valued=_JEST,
+        dropped=_JEST_DROPPED,
         by_script=True,
     ),
+    # https://mochajs.org/#command-line-usage
     "mocha": SelectingRunner(
-        r"mocha(?:/bin/_?mocha(?:\.js)?)?|_mocha",
-        _command("npx mocha"),
-        _path_and_name("-g"),
-        _MOCHA,
-        _MOCHA_DROPPED,
+        program=r"mocha(?:/bin/_?mocha(?:\.js)?)?|_mocha",
+        default="npx mocha",
+        arguments=("{options}", "{file}", "-g {title}"),
+        valued=words("""
+            -r --require --config --package -u --ui -t --timeout -R --reporter -O --reporter-option
+            --reporter-options -g --grep -f --fgrep --file --extension --spec --loader --import -n
+            --node-option -j --jobs --ignore --exclude -s --slow --retries
+            """),
+        dropped=(
+            r"-[ROgfibpj]|--(?:reporter.*|grep|fgrep|invert|spec|bail|parallel|jobs|watch.*"
+            r"|colou?rs?|no-colou?rs?|forbid-only|dry-run)"
+        ),
         by_script=True,
     ),
+    # https://github.com/avajs/ava/blob/main/docs/05-command-line.md
     "ava": SelectingRunner(
-        "ava", _command("npx ava"), _path_and_name("--match"), _AVA, by_script=True
+        program="ava",
+        default="npx ava",
+        arguments=("{options}", "{file}", "--match {title}"),
+        valued=words("--config --node-arguments -c --concurrency -T --timeout"),
+        by_script=True,
     ),
+    # https://nodejs.org/api/cli.html; it takes options only before files
     "node-test": SelectingRunner(
-        r"(?:node|tsx)(?= (?:.* )?--test(?: |$))", _command("node --test"), _node, _NODE
+        program=r"(?:node|tsx)(?= (?:.* )?--test(?: |$))",
+        default="node --test",
+        arguments=("{options}", "--test-name-pattern {title}", "{files}"),
+        valued=words("""
+            -r --require --import --loader --experimental-loader -C --conditions --test-reporter
+            --test-reporter-destination --test-timeout --test-concurrency --test-name-pattern
+            --test-skip-pattern --test-shard
+            """),
     ),
+    # https://doc.rust-lang.org/cargo/commands/cargo-test.html
     "cargo-test": SelectingRunner(
-        r"cargo(?: \+\S+)? t(?:est)?", _command("cargo test"), _cargo, _CARGO
+        program=r"cargo(?: \+\S+)? t(?:est)?",
+        default="cargo test",
+        arguments=("{options}", "{name}", "{passed}"),
+        valued=words("""
+            --manifest-path -p --package --exclude -F --features --profile --target --target-dir
+            --config --test --bin --example --bench -j --jobs --color --message-format
+            --lockfile-path -Z -C --test-threads --skip --format --logfile --shuffle-seed
+            """),
     ),
-    "maven": SelectingRunner(r"mvn[wd]?", _command("mvn test"), _maven, _MAVEN),
+    # https://maven.apache.org/ref/current/maven-embedder/cli.html
+    "maven": SelectingRunner(
+        program=r"mvn[wd]?",
+        default="mvn test",
+        arguments=("{options}", "{goals}", "-Dtest={method}"),
+        valued=words("""
+            -f --file -s --settings -gs --global-settings -t --toolchains -P --activate-profiles
+            -pl --projects -rf --resume-from -T --threads -D --define -b --builder -l --log-file
+            --color
+            """),
+    ),
+    # https://rspec.info/documentation/
     "rspec": SelectingRunner(
-        "rspec", _command("bundle exec rspec"), _example, _RSPEC, _RSPEC_DROPPED
+        program="rspec",
+        default="bundle exec rspec",
+        arguments=("{options}", "{path}", "-e {name}"),
+        valued=words("""
+            -I -r --require -P --pattern -f --format -o --out -e --example -t --tag --seed --order
+            -O --options --default-path --exclude-pattern --failure-exit-code
+            """),
+        dropped=(
+            r"-[fotePcnp]|--(?:format|out|tag|example|pattern|exclude-pattern|seed|order"
+            r"|fail-fast.*|profile.*|only-failures|next-failure|colou?r|no-colou?r"
+            r"|failure-exit-code)"
+        ),
     ),
+    # https://docs.phpunit.de/en/12.0/textui.html
     "phpunit": SelectingRunner(
-        "phpunit", _command("vendor/bin/phpunit"), _filter, _PHPUNIT, _PHPUNIT_DROPPED
+        program="phpunit",
+        default="vendor/bin/phpunit",
+        arguments=("{options}", "--filter {word}"),
+        valued=words("""
+            -c --configuration --bootstrap --include-path -d --cache-directory --testsuite --filter
+            --group --exclude-group --log-junit --order-by --coverage-clover --coverage-html
+            --coverage-text --coverage-cobertura
+            """),
+        dropped=(
+            r"-v+|--(?:filter|testsuite|group|exclude-group|log-.*|coverage.*|verbose|testdox.*"
+            r"|colors.*|stop-on-.*|order-by.*|no-progress|display-.*)"
+        ),
     ),
 }
 """Runners by tool of a diagnostic."""

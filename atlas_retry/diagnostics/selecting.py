@@ -9,13 +9,7 @@ from itertools import chain, pairwise, takewhile
 
 from msgspec.structs import replace
 
-from atlas_retry.diagnostics.runners import (
-    RUNNERS,
-    SEPARATOR,
-    AskedTest,
-    RunnerCall,
-    SelectingRunner,
-)
+from atlas_retry.diagnostics.runners import RUNNERS, SEPARATOR, RunnerCall, SelectingRunner
 from atlas_retry.diagnostics.started import StartedLine, started_lines
 from atlas_retry.model import Diagnostic, GateResult
 from atlas_retry.patterns import regex
@@ -133,7 +127,7 @@ def _reproducing(
     enter = "" if folder == "." else f"cd {shlex.quote(folder)} && "
     set_up = filter(_SETS_UP.match, SEPARATOR.split(result.command))
     enter += "".join(f"{line} && " for line in set_up)
-    return f"{enter}{call.start} {runner.selecting(AskedTest(path=path, name=name, call=call))}"
+    return f"{enter}{call.start} {runner.selecting(path, name, call)}"
 
 
 def _path_and_name_of(test_id: str, tool: str) -> tuple[str, str]:
@@ -165,10 +159,10 @@ def _call(result: GateResult, runner: SelectingRunner, *, is_inside: bool) -> Ru
     ends = (SEPARATOR.split(one.line)[-1] for one in said)
     if is_script and not is_inside and any(any(_named(runner.program, end)) for end in ends):
         return RunnerCall(start=f"{SEPARATOR.split(command)[-1]} --")
-    default = runner.default(command)
+    default = runner.default_for(command)
     direct = [] if is_script else [*_named(runner.program, command)]
     lines = [*chain.from_iterable(_started(runner.program, one) for one in said)]
-    named = direct or lines or [*_named(runner.program, default or "")]
+    named = direct or lines or [*_named(runner.program, default)]
     before = [start for start, _ in named]
     if any(start.count("'") % 2 or start.count('"') % 2 for start in before):
         return None  # inside a quoted text, such as that of `bash -c`
@@ -246,22 +240,18 @@ def _named(program: str, command: str) -> Iterator[tuple[str, str]]:
 
 
 def runners_of(command: str) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Known programs in a command, and their options that do more than select what is checked."""
+    """Known programs in a command, and their options that do more than select what is checked.
+
+    With another way to start each in the same environment: `pytest` is `python -m pytest`, and
+    `npx jest` is `pnpm exec jest`.
+    """
     words = f" {' '.join(command.split())}"
     for program, changing in CHANGING.items():
         start = next((start for start, _ in _named(re.escape(program), command)), None)
         if start and not _SPECIAL.search(start):
             options = tuple(option for option in changing if f" {option}" not in words)
-            yield from ((way, options) for way in _ways_to_start(start))
-
-
-def _ways_to_start(start: str) -> list[str]:
-    """The start, and the others of the same program in the same environment.
-
-    `pytest` is `python -m pytest`, and `npx jest` is `pnpm exec jest`.
-    """
-    same = (pattern.sub(other, start) for pattern, other in _SAME_STARTS)
-    return [*dict.fromkeys((start, *same))][:2]
+            same = (pattern.sub(other, start) for pattern, other in _SAME_STARTS)
+            yield from ((way, options) for way in [*dict.fromkeys((start, *same))][:2])
 
 
 def started_runners(result: GateResult) -> tuple[str, ...]:
