@@ -151,12 +151,11 @@ def diagnose(output: ToolOutput) -> Findings:
     if report is not None and (report.diagnostics or not problems):
         problems = [Located(diagnostic, *_NOWHERE) for diagnostic in report.diagnostics]
     placed = (_placed(problem, output, streams) for problem in problems)
-    distinct = tuple(_distinct(joined_with_diffs(without_annotations(placed))))
-    diagnostics = tuple(replace(problem.diagnostic, count=count) for problem, count in distinct)
+    distinct = _distinct(joined_with_diffs(without_annotations(placed)))
     is_full = len(distinct) >= MAX_DIAGNOSTICS
     findings = replace(
-        _findings(output, log, report, diagnostics),
-        beyond=is_full * (len(problems) - sum(count for _, count in distinct)),
+        _findings(output, log, report, distinct),
+        beyond=is_full * (len(problems) - sum(d.count for d in distinct)),
         cut=streams.is_cut,
     )
     is_known = output.parser or report or findings.ran is not None
@@ -186,10 +185,12 @@ def _counted(output: ToolOutput) -> str:
     if output.exit_code != 0 or output.kind is not Kind.TEST or output.trusts_exit_code:
         return ""
     summary = failures_counted(unstamped(output.stdout), unstamped(output.stderr))
-    if summary is None and (report := _report(output)) and report.ran is not None:
-        count = sum(d.level is Level.ERROR for d in report.diagnostics)
-        return f"{count} failed" if count else ""
-    return str(summary or "")
+    if summary is not None:
+        return str(summary)
+    report = _report(output)
+    ran = report.diagnostics if report and report.ran is not None else ()
+    count = sum(d.level is Level.ERROR for d in ran)
+    return f"{count} failed" if count else ""
 
 
 def _read_sections(
@@ -323,33 +324,25 @@ def _claims(lines: int, problems: Iterable[Located]) -> list[Located]:
     return sorted(kept, key=lambda problem: problem.first)
 
 
-def _distinct(problems: Iterable[Located]) -> Iterator[tuple[Located, int]]:
-    """The first of all equal problems, and their number.
+def _distinct(problems: Iterable[Located]) -> tuple[Diagnostic, ...]:
+    """The first of all equal problems, with their number.
 
     A problem at the same place is the same one, however often it is printed: by a compiler, by a
-    second reporter, or at each retry of a test.
+    second reporter, or at each retry of a test. MSBuild repeats them at its end, indented and
+    without what was below.
     """
-    first: dict[Hashable, Located] = {}
-    counts: Counter[Hashable] = Counter()
-    for problem in problems:
-        d = problem.diagnostic
+    first: dict[Hashable, Diagnostic] = {}
+    counts = Counter[Hashable]()
+    for d in (problem.diagnostic for problem in problems):
         key = (d.tool, d.rule_id, d.level, d.message, d.path, d.region, d.test_id, d.frames)
-        if key not in first and len(first) < MAX_DIAGNOSTICS:
-            first[key] = problem
-            counts[key] = 1
-        elif key in first and not _is_same(d, first[key].diagnostic):
-            counts[key] += 1
-    return ((problem, counts[key]) for key, problem in first.items())
-
-
-def _is_same(d: Diagnostic, first: Diagnostic) -> bool:
-    """Whether a diagnostic equal to another one is that one, printed twice."""
-    if d.path is None or d.region is None:
-        return False
-    if d.test_id:
-        return True
-    # MSBuild repeats them at its end, indented and without what was below
-    return d.region.start_column is not None or first.text.strip().startswith(d.text.strip())
+        if key not in first and len(first) >= MAX_DIAGNOSTICS:
+            continue
+        known = first.setdefault(key, d)
+        column = d.region and d.region.start_column
+        is_placed = d.path is not None and d.region is not None
+        is_named = d.test_id or column is not None or known.text.strip().startswith(d.text.strip())
+        counts[key] += known is d or not (is_placed and is_named)
+    return tuple(replace(d, count=counts[key]) for key, d in first.items())
 
 
 def _findings(
