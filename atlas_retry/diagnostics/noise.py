@@ -1,4 +1,4 @@
-"""Lines of an output that say nothing of a failure. Pure."""
+"""Lines of an output that say nothing of a failure, and those that count failures. Pure."""
 
 import re
 
@@ -22,3 +22,29 @@ _WENT_WELL = regex(r"""(?mx)^(?:
 def quiet(text: str) -> str:
     """The text without dots of progress, long rulers, and lines that report a success."""
     return _WENT_WELL.sub("", _RULER.sub(r"\1\2", _DOTS.sub("", text)))
+
+
+MAX_LINES, MAX_LINE_CHARS = 3, 300
+TAIL_CHARS = 20_000
+_SUMMARY = regex(r"""(?x)
+    ^=+[ ].*\b(passed|failed|errors?|no[ ]tests[ ]ran)\b.*[ ]=+$
+    | ^\d+[ ](passed|failed)\b.*
+    | ^Found[ ]\d+[ ].*
+    | ^(Tests?|Test[ ]Suites|Ran|FAILED[ ]\(|OK[ ]\(|Total|TOTAL)\b.*\d.*
+    | ^\d+[ ]errors?\b.*
+    | ^test[ ]result:[ ]FAILED.*
+    | ^.*\bproblems?[ ]\(\d+[ ]errors?.*
+    | ^ERROR:[ ]Coverage[ ].*
+    | ^FAIL[ ]Required[ ]test[ ]coverage.*
+    | ^error:[ ]could[ ]not[ ]compile.*
+    | ^BUILD[ ]FAILED.*
+    | ^\[ERROR\][ ]Tests[ ]run:[ ].*
+    | ^\#[ ](pass|fail)[ ]\d+
+    """)
+
+
+def summary_of(stdout: str, stderr: str) -> str:
+    """A tool's own summary: counts of failures, coverage; its last lines."""
+    tail = f"{stdout[-TAIL_CHARS:]}\n{stderr[-TAIL_CHARS:]}".splitlines()
+    lines = [line.strip() for line in tail if _SUMMARY.match(line.strip())]
+    return "\n".join(line[:MAX_LINE_CHARS] for line in dict.fromkeys(lines[-MAX_LINES:]))

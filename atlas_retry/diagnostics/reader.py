@@ -19,21 +19,21 @@ from atlas_retry.diagnostics.environment import is_to_blame, not_installed
 from atlas_retry.diagnostics.failures import python, unittest
 from atlas_retry.diagnostics.gherkin_log import gherkin
 from atlas_retry.diagnostics.go_log import go_test, go_text
-from atlas_retry.diagnostics.named import Named
 from atlas_retry.diagnostics.named_files import named_files
-from atlas_retry.diagnostics.numbered_logs import ctest, phpunit, rspec
 from atlas_retry.diagnostics.paths import MAX_ABOVE, FolderNames, ToolPaths
 from atlas_retry.diagnostics.places import read_places
 from atlas_retry.diagnostics.pytest_log import pytest
 from atlas_retry.diagnostics.report_formats import kind_of, read_any, read_report
-from atlas_retry.diagnostics.report_values import Report
 from atlas_retry.diagnostics.runner_logs import (
     ava,
     cargo_uncaptured,
+    ctest,
     maven,
     mocha,
     node_test,
+    phpunit,
     pre_commit,
+    rspec,
 )
 from atlas_retry.diagnostics.sections import OutputSection, folders_of, inside_root, separated
 from atlas_retry.diagnostics.selecting import folder_of
@@ -48,6 +48,7 @@ from atlas_retry.diagnostics.values import (
     Located,
     Log,
     Parser,
+    Report,
     ToolOutput,
 )
 from atlas_retry.model import Diagnostic, Kind, Level
@@ -235,8 +236,8 @@ def _placed(problem: Located, output: ToolOutput, streams: Streams) -> Located:
 def _read(output: ToolOutput, log: Log) -> list[Located]:
     """Problems from the tools' parsers, and those that the structure of other lines shows."""
     chosen = _chosen(output, log)
-    named = [parser for parser in chosen if isinstance(parser, Named)]
-    problems = _parsed(log, (parser for parser in chosen if not isinstance(parser, Named)))
+    named = [parser for parser in chosen if isinstance(parser, lines.Named)]
+    problems = _parsed(log, (parser for parser in chosen if not isinstance(parser, lines.Named)))
     is_known = bool(problems) and not pre_commit.recognises(log)
     is_open = output.parser is None and output.exit_code != 0
     if is_open and not is_known:
@@ -263,7 +264,7 @@ def _found(output: ToolOutput, name: str) -> bool:
 
 
 def _attributed(
-    places: Iterable[Located], named: Sequence[Named], log: Log, *, others: bool
+    places: Iterable[Located], named: Sequence[lines.Named], log: Log, *, others: bool
 ) -> Iterator[Located]:
     """The problems with the name of the tool that they fit; `others`: also those of no tool.
 

@@ -10,9 +10,9 @@ from functools import partial
 import msgspec
 from msgspec import Struct
 
-from atlas_retry.diagnostics.report_values import Report, UnknownReportError
 from atlas_retry.diagnostics.report_xml import XML_FORMATS, read_xml
 from atlas_retry.diagnostics.table import LEVELS
+from atlas_retry.diagnostics.values import Report, UnknownReportError
 from atlas_retry.model import Diagnostic, Level, Region
 
 _LEVELS = {

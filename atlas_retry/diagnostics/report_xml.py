@@ -20,8 +20,8 @@ from atlas_retry.diagnostics.failures import (
     python_frames,
 )
 from atlas_retry.diagnostics.pytest_log import explain
-from atlas_retry.diagnostics.report_values import Report, UnknownReportError
 from atlas_retry.diagnostics.table import LEVELS, region_of
+from atlas_retry.diagnostics.values import Report, UnknownReportError
 from atlas_retry.model import Diagnostic, Frame, Level
 from atlas_retry.patterns import regex
 

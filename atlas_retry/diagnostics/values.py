@@ -116,6 +116,18 @@ class Findings(Struct, frozen=True, kw_only=True):
     """What the gate's report file is, if it is of no kind that is read."""
 
 
+class Report(Struct, frozen=True):
+    """The content of a report file."""
+
+    diagnostics: tuple[Diagnostic, ...]
+    ran: bool | None = None
+    """Whether any test ran; None if the format has no tests."""
+
+
+class UnknownReportError(ValueError):
+    """A report of a kind that atlas does not read; its text names the kind."""
+
+
 class Log(Struct, frozen=True):
     """The lines of one output, with command and exit code."""
 

@@ -6,9 +6,8 @@ from itertools import accumulate, chain, groupby
 
 from msgspec import Struct, field
 
-from atlas_retry.diagnostics.closing_lines import summary_of
 from atlas_retry.diagnostics.families import both_ends, sampled
-from atlas_retry.diagnostics.noise import quiet
+from atlas_retry.diagnostics.noise import quiet, summary_of
 from atlas_retry.diagnostics.selecting import from_root, reproducing_each
 from atlas_retry.model import Attempt, Diagnostic, GateResult
 from atlas_retry.patterns import regex

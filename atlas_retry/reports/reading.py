@@ -9,8 +9,8 @@ import msgspec
 from msgspec.structs import replace
 
 from atlas_retry.diagnostics import report_formats
-from atlas_retry.diagnostics.report_values import UnknownReportError
 from atlas_retry.diagnostics.tools import tool_of
+from atlas_retry.diagnostics.values import UnknownReportError
 from atlas_retry.errors import UsageError
 from atlas_retry.model import (
     Diagnostic,
