@@ -59,7 +59,8 @@ def compared(before: Validation, after: Validation) -> Compared:
         remaining.update([*same.elements(), *come[:moved]])
         introduced.update(come[moved:])
     blind = {result.name for result in after.failures if is_cut_short(result, before)}
-    counted = [r for r in before.failures if r.name in blind and not is_cut_short(r, after)]
+    earlier = [result for result in before.failures if result.name in blind]
+    counted = [result for result in earlier if not is_cut_short(result, after)]
     unseen = fixed & sum(_problems(counted, after).values(), Counter[str]())
     ends = (fixed - unseen, remaining + unseen, introduced)
     first, second, third = (tuple(sorted(each.elements())) for each in ends)
@@ -180,8 +181,8 @@ def is_cut_short(result: GateResult, other: Validation) -> bool:
 def _is_known(result: GateResult, other: Validation) -> bool:
     """Whether all of a gate's output is in the output of its namesake that could count."""
     lines = _lines(result).keys()
-    counted = [r for r in other.failures if r.name == result.name and r.problems]
-    return bool(lines) and any(lines <= _lines(r).keys() for r in counted)
+    counted = [one for one in _namesakes(result, other) if one.problems]
+    return bool(lines) and any(lines <= _lines(one).keys() for one in counted)
 
 
 def _is_comparable(result: GateResult, other: Validation) -> bool:
@@ -190,12 +191,16 @@ def _is_comparable(result: GateResult, other: Validation) -> bool:
     Whoever fixes problems takes forms away and whoever makes some adds forms; a tool that ends
     early does both: its own error comes, and the problems go.
     """
-    unread = [r for r in other.failures if r.status is Status.FAILED and not r.problems]
     if result.problems or result.status is not Status.FAILED:
         return False
     forms = set(map(form, _lines(result)))
-    others = (set(map(form, _lines(r))) for r in unread if r.name == result.name)
+    failed = [one for one in _namesakes(result, other) if one.status is Status.FAILED]
+    others = [set(map(form, _lines(one))) for one in failed if not one.problems]
     return any(0 < len(forms & known) == min(len(forms), len(known)) for known in others)
+
+
+def _namesakes(result: GateResult, other: Validation) -> list[GateResult]:
+    return [one for one in other.failures if one.name == result.name]
 
 
 def _lines(result: GateResult) -> Counter[str]:
