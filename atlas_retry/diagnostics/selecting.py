@@ -5,7 +5,7 @@ import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
-from itertools import chain, pairwise, takewhile
+from itertools import chain, pairwise, product, takewhile
 
 from msgspec.structs import replace
 
@@ -248,10 +248,11 @@ def runners_of(command: str) -> Iterator[tuple[str, tuple[str, ...]]]:
     words = f" {' '.join(command.split())}"
     for program, changing in CHANGING.items():
         start = next((start for start, _ in _named(re.escape(program), command)), None)
-        if start and not _SPECIAL.search(start):
-            options = tuple(option for option in changing if f" {option}" not in words)
-            same = (pattern.sub(other, start) for pattern, other in _SAME_STARTS)
-            yield from ((way, options) for way in [*dict.fromkeys((start, *same))][:2])
+        if start is None or _SPECIAL.search(start):
+            continue
+        options = tuple(option for option in changing if f" {option}" not in words)
+        same = (pattern.sub(other, start) for pattern, other in _SAME_STARTS)
+        yield from product([*dict.fromkeys((start, *same))][:2], [options])
 
 
 def started_runners(result: GateResult) -> tuple[str, ...]:
