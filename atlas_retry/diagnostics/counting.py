@@ -75,14 +75,18 @@ def _problems(results: Iterable[GateResult], other: Validation) -> defaultdict[K
         known = [d for d in result.diagnostics if d.fingerprint]
         for d in known:
             problems[unread if d.tool == UNREAD else _key(d)][d.fingerprint] += d.count
-        if known:
-            continue
-        if result.status in _CUT_SHORT:
-            problems[unread][f"{result.name}:{result.status}"] += 1
-        elif _is_known(result, other) or _is_comparable(result, other):
-            lines = _lines(result).elements()
-            problems[unread].update(f"{result.name}: {line}" for line in lines)
+        if not known:
+            problems[unread].update(_said_unread(result, other))
     return problems
+
+
+def _said_unread(result: GateResult, other: Validation) -> list[str]:
+    """What stands for a failure without problems: its end, its lines, or nothing."""
+    if result.status in _CUT_SHORT:
+        return [f"{result.name}:{result.status}"]
+    if _is_known(result, other) or _is_comparable(result, other):
+        return [f"{result.name}: {line}" for line in _lines(result).elements()]
+    return []
 
 
 def _key(d: Diagnostic) -> Key:

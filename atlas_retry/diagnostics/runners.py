@@ -82,8 +82,8 @@ def _fields(path: str, name: str, call: RunnerCall) -> Mapping[str, str]:
     """What an argument may hold, quoted for a shell; empty where the test has no such thing."""
     options, operands = " ".join(call.options), " ".join(call.operands)
     title = _SYNTAX.sub(r"\\\g<0>", re.sub(r" [\u203a>] ", " ", name))
-    # a library's file defines tests of the project
-    file = shlex.quote(path) if path and inside(path) else ""
+    is_own = path and inside(path)  # a library's file may define tests of the project
+    file = shlex.quote(path) if is_own else ""
     folder = posixpath.dirname(path) if path.endswith(".go") else path
     steps = "/".join(f"^{re.escape(step)}$" for step in name.split("/"))
     is_found = "discover" in call.operands  # by its name, where it may not be imported
@@ -93,9 +93,9 @@ def _fields(path: str, name: str, call: RunnerCall) -> Mapping[str, str]:
         "passed": " ".join(call.passed),
         "goals": operands or "test",
         "files": operands or file,  # a test may be defined in a file that runs none
-        "discovery": operands if is_found else "",
+        "discovery": operands * is_found,
         "discovered": f"-k {quoted}" if is_found else quoted,
-        "once": "" if call.start.endswith(" run") else "--run",  # vitest watches in a terminal
+        "once": "--run" * (not call.start.endswith(" run")),  # vitest watches in a terminal
         "file": file,
         "path": path and shlex.quote(path),
         "folder": f"./{folder}",
