@@ -134,16 +134,21 @@ def only_new(result: GateResult, base: GateResult) -> GateResult | None:
     order = {d.fingerprint: number for number, d in enumerate(result.diagnostics)}
     remaining = tuple(sorted(left, key=lambda d: order[d.fingerprint]))
     kept = replace(result, diagnostics=remaining, notes=(*result.notes, note))
-    # Some tools count their problems in the exit code, others tell a failure of their own by a
-    # higher one.
-    now, then = result.exit_code or 0, base.exit_code or 0
-    is_fewer = 0 < now < then and result.problems < base.problems
-    if not (remaining or now == then or is_fewer):
+    if not (remaining or _ends_as_well(result, base)):
         note = f"exit code {result.exit_code}, and {base.exit_code} at the base: not accepted"
         return replace(result, notes=(*result.notes, note))
     if remaining:
         return kept
     return replace(kept, status=Status.PASSED, success=True, error=None, triage=None)
+
+
+def _ends_as_well(result: GateResult, base: GateResult) -> bool:
+    """Whether its exit code says no more than at the base: lower only if problems are gone.
+
+    Some tools count their problems in it, others tell a failure of their own by a higher one.
+    """
+    now, then = result.exit_code or 0, base.exit_code or 0
+    return now == then or (0 < now < then and result.problems < base.problems)
 
 
 def _is_uncounted(result: GateResult) -> bool:
