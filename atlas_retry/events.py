@@ -318,25 +318,24 @@ def _unvalidated(attempt: Attempt) -> str:
     return "left nothing to validate: its changes were reverted"
 
 
-class RunFinished(Event, frozen=True, kw_only=True):
-    """The run has ended; nothing follows."""
-
+class _Ended(Event, frozen=True, kw_only=True):
     outcome: Outcome
 
     @property
     def message(self) -> str:
-        tail = f": {self.outcome.final_error}" if self.outcome.final_error else ""
-        return f"{self.outcome.verdict}{tail}"
+        return ": ".join(filter(None, (self.outcome.verdict, self.outcome.final_error)))
 
 
-class WorkspaceFinished(Event, frozen=True, kw_only=True):
+class RunFinished(_Ended, frozen=True, kw_only=True):
+    """The run has ended; nothing follows."""
+
+
+class WorkspaceFinished(_Ended, frozen=True, kw_only=True):
     """One of several workspaces has ended, as the `number`-th of `total`."""
 
-    outcome: Outcome
     number: int
     total: int
 
     @property
     def message(self) -> str:
-        tail = f": {self.outcome.final_error}" if self.outcome.final_error else ""
-        return f"{self.outcome.verdict}{tail} ({self.number} of {self.total})"
+        return f"{super().message} ({self.number} of {self.total})"

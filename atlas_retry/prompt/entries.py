@@ -54,7 +54,7 @@ class Quoted(Struct, frozen=True, kw_only=True):
     """The text of one part, and what it leaves out."""
 
     text: str
-    left_out: tuple[str, ...] = field(default=())
+    left_out: tuple[str, ...] = ()
 
 
 Cause = tuple[Diagnostic, ...]

@@ -63,8 +63,7 @@ def known_path(path: str | None, known: frozenset[str]) -> str | None:
 
 def locate(diagnostic: Diagnostic, project: Project, graph: Graph) -> FailingTest:
     """The test of a diagnostic, by its id or by the first frame in a test file."""
-    frames = _frames(diagnostic, project)
-    path = _test_file(diagnostic, frames, project)
+    path, frames = _placed(diagnostic, project)
     spot = _by_id(diagnostic, path, graph) if path else None
     in_test = [frame.line for frame in frames if frame.path == path]
     if spot is None and path and in_test:
@@ -88,8 +87,7 @@ def each_once(tests: Iterable[FailingTest]) -> tuple[FailingTest, ...]:
 
 def involved_files(diagnostic: Diagnostic, project: Project) -> Iterator[str]:
     """Files of the project in a diagnostic, its test's file first."""
-    frames = _frames(diagnostic, project)
-    path = _test_file(diagnostic, frames, project)
+    path, frames = _placed(diagnostic, project)
     if path:
         yield path
         fixtures = (f"{folder}/conftest.py" for folder in PurePosixPath(path).parents)
@@ -97,7 +95,8 @@ def involved_files(diagnostic: Diagnostic, project: Project) -> Iterator[str]:
     yield from (frame.path for frame in frames)
 
 
-def _frames(diagnostic: Diagnostic, project: Project) -> tuple[Frame, ...]:
+def _placed(diagnostic: Diagnostic, project: Project) -> tuple[str | None, tuple[Frame, ...]]:
+    """The file of its test, and the frames in the project, outermost first."""
     frames = [
         Frame(path=path, line=frame.line, function=frame.function)
         for frame in diagnostic.frames
@@ -110,10 +109,10 @@ def _frames(diagnostic: Diagnostic, project: Project) -> tuple[Frame, ...]:
         own = Frame(path=path, line=diagnostic.region.start_line)
         if not any((frame.path, frame.line) == (own.path, own.line) for frame in frames):
             frames.insert(0, own) if is_test_path(path) else frames.append(own)
-    return tuple(frames)
+    return _test_file(diagnostic, frames, project), tuple(frames)
 
 
-def _test_file(diagnostic: Diagnostic, frames: tuple[Frame, ...], project: Project) -> str | None:
+def _test_file(diagnostic: Diagnostic, frames: list[Frame], project: Project) -> str | None:
     place, _, name = (diagnostic.test_id or "").partition("::")
     named = known_path(place, project.paths)
     if named:

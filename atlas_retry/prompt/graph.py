@@ -1,8 +1,9 @@
 """Approximate call graph by names and imports, with weights."""
 
 from collections import defaultdict, deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import cached_property, lru_cache
+from itertools import chain, filterfalse
 
 from msgspec import Struct
 
@@ -99,10 +100,8 @@ class Graph:
     def _bases(self, spot: Spot) -> list[Spot]:
         """Classes in a class's signature."""
         line = spot.scope.def_line
-        bases: list[Spot] = []
-        for use in self._uses(spot.path, line, line):
-            if use.name != spot.scope.name:
-                bases += self.lookup(spot.path, use)
+        named = (use for use in self._uses(spot.path, line, line) if use.name != spot.scope.name)
+        bases = chain.from_iterable(self.lookup(spot.path, use) for use in named)
         return [base for base in bases if base.scope.kind is ScopeKind.CLASS]
 
     def body(self, spot: Spot) -> str:
@@ -116,26 +115,20 @@ class Graph:
     def _edges(self, spot: Spot) -> tuple[tuple[Spot, ...], ...]:
         """Uses of a definition, each name once per line; a class uses its constructor.
 
-        Each of the definitions of one use is equally likely.
+        Without those in functions inside it. Each of the definitions of one use is equally likely.
         """
+        own, members = spot.scope, self.members(spot)
+        functions = [m.scope for m in members if m.scope.kind is ScopeKind.FUNCTION]
+        inner = set[int]().union(*(range(one.start_line, one.end_line + 1) for one in functions))
         used: dict[tuple[int, tuple[Spot, ...]], None] = {}
-        for use in self._own_uses(spot):
+        uses_here = self._uses(spot.path, own.start_line, own.end_line)
+        for use in filterfalse(lambda use: use.line in inner, uses_here):
             targets = tuple(t for t in self.lookup(spot.path, use, spot) if t != spot)
-            if targets and len(targets) <= MAX_CANDIDATES:
+            if 0 < len(targets) <= MAX_CANDIDATES:
                 used[use.line, targets] = None
-        members = self.members(spot) if spot.scope.kind is ScopeKind.CLASS else ()
-        made = ((member,) for member in members if member.scope.name in CONSTRUCTORS)
-        return (*(targets for _, targets in used), *made)
-
-    def _own_uses(self, spot: Spot) -> Iterator[Use]:
-        """Uses in a definition, but not those in functions inside it."""
-        inner = set[int]()
-        for member in self.members(spot):
-            if member.scope.kind is ScopeKind.FUNCTION:
-                inner.update(range(member.scope.start_line, member.scope.end_line + 1))
-        for use in self._uses(spot.path, spot.scope.start_line, spot.scope.end_line):
-            if use.line not in inner:
-                yield use
+        made = members if own.kind is ScopeKind.CLASS else ()
+        constructors = ((member,) for member in made if member.scope.name in CONSTRUCTORS)
+        return (*(targets for _, targets in used), *constructors)
 
     def lookup(self, path: str, use: Use, inside: Spot | None = None) -> list[Spot]:
         """Definitions that a name may mean, only the closest ones."""
