@@ -162,9 +162,6 @@ def test_a_named_configuration_is_read_instead(project: Project, tmp_path: Path)
     assert "echo strict" in atlas(project, "prompt", *named).out
     assert f"({shared}:1)" in atlas(project, "config", "show", *named).out
     assert f"read from {shared}" in atlas(project, "config", "check", *named).out
-    missing = atlas(project, "validate", "--config", "none.yaml")
-    assert (missing.code, missing.out) == (2, "")
-    assert "none.yaml: cannot be read" in missing.err
 
 
 def test_a_run_is_written_as_one_json_document(project: Project) -> None:
@@ -198,7 +195,6 @@ def test_a_prompt_needs_neither_git_nor_configuration(project: Project, tmp_path
     (folder / "report.json").write_text(json.dumps({"results": [result]}))
     ended = atlas(project, "prompt", str(folder), "--from", str(folder / "report.json"))
     assert ended.code == 0
-    assert "Previous validation failed with these errors:" in ended.out
     assert "return a - b" in ended.out
 
 
@@ -216,13 +212,6 @@ def test_dry_run_accepts_flags_and_a_report_from_stdin(project: Project) -> None
     assert ended.code == 0, ended.err
     assert "Previous validation failed" in ended.out
     assert ended.out.rstrip().endswith("Attempt 1 of 5.")
-
-
-@pytest.mark.parametrize("option", [("--json",), ("--report", "json=told.json")])
-def test_dry_run_refuses_report_options(option: tuple[str, ...], project: Project) -> None:
-    ended = atlas(project, "retry", ".", "--dry-run", *option)
-    assert ended.code == 2
-    assert "there is nothing to report" in ended.err
 
 
 def test_resume_that_needs_a_person_writes_the_document_of_an_error(project: Project) -> None:
@@ -433,13 +422,6 @@ def test_one_job_is_one_gate_at_a_time_also_for_gates_that_wait(project: Project
     assert atlas(project, "validate", "--jobs", "1").code == 0
 
 
-@pytest.mark.parametrize("where", ["no/such/place", "calc.py"])
-def test_a_path_that_is_not_a_directory_is_refused(where: str, project: Project) -> None:
-    ended = atlas(project, "validate", where)
-    assert (ended.code, ended.out) == (2, "")
-    assert "is not a directory" in ended.err
-
-
 def test_a_bare_repository_is_reported_as_one(project: Project, tmp_path: Path) -> None:
     bare = tmp_path / "bare"
     git(tmp_path, "init", "-q", "--bare", str(bare), environ=project.environ)
@@ -447,13 +429,6 @@ def test_a_bare_repository_is_reported_as_one(project: Project, tmp_path: Path) 
     ended = atlas(project, "retry", str(bare))
     assert ended.code == 3
     assert "is a bare repository" in ended.err
-
-
-def test_without_git_the_error_says_to_install_it(project: Project, tmp_path: Path) -> None:
-    (tmp_path / "bin").mkdir()
-    ended = atlas(project, "retry", ".", PATH=str(tmp_path / "bin"))
-    assert ended.code == 3
-    assert "next:\n  install git" in ended.err
 
 
 @pytest.mark.parametrize(
@@ -500,7 +475,6 @@ def test_a_run_without_a_required_gate_is_not_clean(
     ended = atlas(project, command)
     assert ended.code == 1
     assert why in ended.out
-    assert "next:\n  configure a required gate" in ended.out
 
 
 @pytest.mark.parametrize(("line", "code"), [("true", 0), ("exit 1", 1)])
@@ -515,12 +489,6 @@ def test_guard_without_a_base_judges_what_is_not_committed(project: Project) -> 
     ended = atlas(project, "guard", "--strict")
     assert ended.code == 1
     assert "test_calc.py: held" in ended.out
-
-
-def test_guard_with_an_empty_base_shows_how_to_name_one(project: Project) -> None:
-    ended = atlas(project, "guard", "--base", "")
-    assert ended.code == 2
-    assert "atlas guard --base main" in ended.err
 
 
 def test_an_interrupted_validation_names_what_was_stopped(project: Project) -> None:

@@ -101,16 +101,6 @@ def test_stderr_of_a_git_wrapper_does_not_hide_errors(project: Project, tmp_path
     assert ended.code == 3
 
 
-def test_a_report_without_disk_space_exits_3(
-    project: Project,
-) -> None:
-    gates(project, "true")
-    ended = atlas(project, "validate", "--report", "json=/dev/full")
-    assert ended.code == 3
-    assert "clean: 1 of 1 gate passed" in ended.out
-    assert "a report cannot be written: /dev/full (No space left on device)" in ended.err
-
-
 def test_output_without_disk_space_is_reported(project: Project) -> None:
     gates(project, "true")
     with Path("/dev/full").open("w") as full:
@@ -185,21 +175,10 @@ def test_old_logs_are_deleted_when_they_grow_too_large(project: Project) -> None
     assert len([*kept.glob("*/*")]) == 2
 
 
-@pytest.mark.parametrize("command", ["status", "validate", "log"])
-def test_a_home_of_atlas_that_cannot_be_a_folder_is_named(command: str, project: Project) -> None:
-    ended = atlas(project, command, ATLAS_HOME="/dev/null/x")
-    assert (ended.code, ended.out) == (3, "")
-    assert ended.err == (
-        "atlas: ATLAS_HOME is /dev/null/x, but /dev/null is not a folder\n"
-        "next:\n  export ATLAS_HOME=/a/folder/you/can/write\n"
-    )
-
-
 @pytest.mark.parametrize("command", ["status", "validate", "retry"])
 def test_a_relative_home_of_atlas_is_refused(command: str, project: Project) -> None:
     ended = atlas(project, command, ATLAS_HOME="my state")
     assert (ended.code, ended.out) == (3, "")
-    assert "ATLAS_HOME is my state, a relative path" in ended.err
     assert f"next:\n  export ATLAS_HOME='{project.root}/my state'\n" in ended.err
     assert not (project.root / "my state").exists()
 
