@@ -216,8 +216,11 @@ MAX_HELD_BYTES = 1 << 20
 
 
 def git_file(path: Path, max_bytes: int | None = MAX_HELD_BYTES) -> GitFile | None:
-    """One of git's own files, or a link among them; None if there is neither, or it is too big."""
-    with suppress(OSError):
+    """One of git's own files, or a link among them; None if there is neither, or it is too big.
+
+    Raises OSError if it cannot be read.
+    """
+    with suppress(FileNotFoundError, NotADirectoryError):
         status = path.lstat()
         if stat.S_ISLNK(status.st_mode):
             return GitFile(status.st_mode, os.fsencode(path.readlink()))
@@ -253,8 +256,9 @@ def put_back_gitfile(root: Path, home: Path) -> bool:
     with suppress(FileNotFoundError):
         held = msgspec.msgpack.decode((home / _HELD).read_bytes(), type=GitFile)
         file = root / NAME
-        if git_file(file) == held:
-            return False
+        with suppress(PermissionError):
+            if git_file(file) == held:
+                return False
         try:
             if file.is_dir() and not file.is_symlink():
                 import shutil  # start-up
