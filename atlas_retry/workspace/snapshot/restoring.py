@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
 from math import inf
+from pathlib import Path
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -59,14 +60,20 @@ class Restored(Struct, frozen=True, kw_only=True):
     """Paths that still differ from that snapshot."""
 
 
-class _Goal(Struct, frozen=True, kw_only=True):
+class _Restore(Struct, kw_only=True):
+    """One restore: what is wanted, and how far it is."""
+
+    ws: Workspace
     target: TreeState
-    expected: TreeState | None
-    paths: frozenset[str] | None
+    expected: TreeState | None = None
+    paths: frozenset[str] | None = None
     edited: frozenset[str] = frozenset()
     """Files that someone edited or removed since `expected`."""
-
     above_edited: frozenset[str] = frozenset()
+    changed: set[str] = field(default_factory=set)
+    problems: dict[str, str] = field(default_factory=dict)
+    dressed: set[str] = field(default_factory=set)
+    """Paths whose owner or extended attributes were set."""
 
     def is_selected(self, path: str) -> bool:
         """Whether a path is among `paths`."""
@@ -77,12 +84,129 @@ class _Goal(Struct, frozen=True, kw_only=True):
         is_free = path not in self.edited and path not in self.above_edited
         return is_free and self.is_selected(path) and self.edited.isdisjoint(parents(path))
 
+    def wrong(self, now: TreeState) -> Iterator[tuple[str, StoredFile]]:
+        """Files that are not as wanted."""
+        files, root = now.files, self.ws.root
+        for path, entry in self.target.files.items():
+            is_other = files.get(path) != entry and self.covers(path)
+            if is_other and _current(root, path, now) != entry:
+                yield path, entry
 
-class _Progress(Struct, kw_only=True):
-    changed: set[str] = field(default_factory=set)
-    problems: dict[str, str] = field(default_factory=dict)
-    dressed: set[str] = field(default_factory=set)
-    """Paths whose owner or extended attributes were set."""
+    def added(self, now: TreeState) -> Iterator[str]:
+        """Added files, without those that existed but were not held.
+
+        Files in a folder that is left out now as well as then are new if they are visible.
+        """
+        hidden = {*self.target.left_out} - {path for path in now.left_out if path.endswith("/")}
+        wanted = self.target.files
+        for path in now.files:
+            is_added = path not in wanted and self.covers(path)
+            if is_added and hidden.isdisjoint((path, *(f"{folder}/" for folder in parents(path)))):
+                yield path
+
+    def conflicts(self, now: TreeState) -> Iterator[str]:
+        """Paths that someone edited and that would have been restored to something else."""
+        target, expected = self.target.files, self.expected.files if self.expected else {}
+        for path in {*target, *expected} if self.expected else ():
+            moves = target.get(path) != expected.get(path)
+            is_left = moves and self.is_selected(path) and not self.covers(path)
+            if is_left and _current(self.ws.root, path, now) != target.get(path):
+                yield path
+
+    def work(self, seen: HeldTree, look: Callable[[], HeldTree]) -> None:
+        """Restore until nothing differs; restored ignore rules change which files count."""
+        for _ in range(_ROUNDS):
+            differing = self._round(seen)
+            if not differing:
+                return
+            seen = look()
+        raise WorkspaceError(
+            f"{self.ws.root} could not be restored: something keeps changing "
+            f"{sorted(differing)[:3]}",
+            remedy="end what is writing there and try again",
+        )
+
+    def _round(self, seen: HeldTree) -> set[str]:
+        """Restore what differs, except what failed before; returns the paths."""
+        now, stuck, done = seen.state, self.problems, len(self.changed)
+        wrong = {path: entry for path, entry in self.wrong(now) if path not in stuck}
+        extra = [path for path in self.added(now) if path not in stuck]
+        rules = {path for path in (*wrong, *extra) if path.rpartition("/")[2] == _RULES}
+        # while ignore files are wrong, nothing else is removed
+        self._remove(rules.intersection(extra) if rules else extra)
+        self._put(wrong, seen)
+        self._folders(seen.scan)
+        for path in seen.scan.leftovers:
+            place.remove(self.ws.root, path)
+        differing = {*wrong, *extra, *self._set_attributes(seen)}
+        if differing and len(self.changed) > done:
+            stuck.clear()  # there may be room now for what failed before
+        return differing
+
+    def _put(self, wrong: Mapping[str, StoredFile], seen: HeldTree) -> None:
+        held = contents(self.ws, [entry.oid for entry in wrong.values()])
+        for (path, entry), content in zip(wrong.items(), held, strict=True):
+            with self._collecting_errors(path):
+                if path in seen.scan.folders:
+                    self._empty_out(path, seen)
+                place.put(self.ws.root, path, entry, content)
+
+    def _empty_out(self, folder: str, seen: HeldTree) -> None:
+        """Remove the held content of a folder that is in a file's way."""
+        self._remove(path for path in seen.state.files if path.startswith(f"{folder}/"))
+        below = (path for path in seen.scan.folders if path.startswith(f"{folder}/"))
+        for path in sorted(below, reverse=True):
+            place.remove_folder(self.ws.root, path)
+
+    def _remove(self, paths: Iterable[str]) -> None:
+        for path in paths:
+            with self._collecting_errors(path):
+                place.remove(self.ws.root, path)
+
+    def _folders(self, scan: Scan) -> None:
+        """Remove empty folders that should not exist, and create those that should.
+
+        New ones get their permissions; those of existing folders stay as they are.
+        """
+        wanted = _folders_of(self.target)
+        ours = _folders_of(self.expected) if self.expected else {*scan.folders}
+        emptied = folders_above(self.changed)
+        for path in sorted((scan.folders.keys() & ours) - wanted, reverse=True):
+            if self.is_selected(path) or path in emptied:
+                place.remove_folder(self.ws.root, path)
+        for path in self.target.empty:
+            if path not in scan.folders and self.covers(path):
+                with self._collecting_errors(path):
+                    place.make_folder(self.ws.root, path)
+        # permissions last and from within, because they may forbid to write there
+        made = folders_above(self.changed) | (self.changed & {*self.target.empty})
+        for path in sorted((made & wanted) - scan.folders.keys(), reverse=True):
+            mode = self.target.modes.get(path, USUAL_FOLDER)
+            place.set_folder_mode(self.ws.root, path, mode)
+
+    def _set_attributes(self, seen: HeldTree) -> Iterator[str]:
+        """Set owners and extended attributes of files that are there; yields the paths."""
+        now, usual, expected = seen.state, Attributes(seen.scan.owner), self.expected
+        for path in attributes_differing(self.target, now, usual):
+            was = expected.attributes.get(path) if expected else None
+            is_edited = expected is not None and now.attributes.get(path) != was
+            if path in self.changed or (self.covers(path) and not is_edited):
+                with suppress(OSError):  # of another user; what differs in the end is named
+                    wanted = self.target.attributes.get(path, usual)
+                    place.set_attributes(self.ws.root, path, wanted)
+                    if path not in self.dressed:
+                        yield path
+                    self.dressed.add(path)
+
+    @contextmanager
+    def _collecting_errors(self, path: str) -> Iterator[None]:
+        """Record why a path cannot be restored, and continue with the rest."""
+        try:
+            yield
+        except OSError as error:
+            self.problems[path] = error.strerror or str(error)
+        else:
+            self.changed.add(path)
 
 
 def restore(
@@ -104,33 +228,33 @@ def restore(
     look = look or partial(take, ws)
     before = now = look()
     expected = read_state(ws, since) if since else None
-    edited = frozenset(_differing(ws, now.state, expected) if expected else ())
-    goal = _Goal(
+    edited = frozenset(_differing(ws.root, now.state, expected) if expected else ())
+    goal = _Restore(
+        ws=ws,
         target=read_state(ws, snapshot_id),
         expected=expected,
         paths=None if paths is None else frozenset(path.rstrip("/") for path in paths),
         edited=edited,
         above_edited=frozenset(folders_above(edited)),
     )
-    progress = _Progress()
-    conflicts = set(_conflicts(ws, goal, now.state))
-    _work(ws, goal, look, now, progress)
+    conflicts = {*goal.conflicts(now.state)}
+    goal.work(now, look)
     # last, because another git may hold its lock
     if paths is None and is_head(ws, goal.target):
         is_changed, is_conflict = put_back_index(ws, goal.target, goal.expected)
         if is_changed:
-            progress.changed.add(INDEX)
-            _work(ws, goal, look, look(), progress)  # what is tracked is not ignored
+            goal.changed.add(INDEX)
+            goal.work(look(), look)  # what is tracked is not ignored
         conflicts.update([INDEX] if is_conflict else [])
-    if progress.problems:
-        first = [f"{path!r}: {reason}" for path, reason in progress.problems.items()][:3]
+    if goal.problems:
+        first = [f"{path!r}: {reason}" for path, reason in goal.problems.items()][:3]
         raise WorkspaceError(
-            f"{counted(len(progress.problems), 'path')} could not be restored: {'; '.join(first)}",
+            f"{counted(len(goal.problems), 'path')} could not be restored: {'; '.join(first)}",
             remedy="make room for them (permissions, disk space, what is in the way) and try again",
         )
     gits = filter(goal.is_selected, (p for p in goal.target.left_out if p.endswith("/.git")))
     return Restored(
-        changed=tuple(sorted(progress.changed)),
+        changed=tuple(sorted(goal.changed)),
         conflicts=tuple(sorted(conflicts)),
         lost=tuple(path for path in gits if not (ws.root / path).exists()),
         before=before.snapshot.id,
@@ -200,8 +324,8 @@ def differing(ws: Workspace, snapshot_id: str) -> tuple[str, ...]:
     """Paths that differ from the snapshot, new nested repositories included; changes nothing."""
     held = take(ws)
     now, usual = held.state, Attributes(held.scan.owner)
-    goal = _Goal(target=read_state(ws, snapshot_id), expected=None, paths=None)
-    paths = {*(path for path, _ in _wrong(ws, goal, now)), *_extra(goal, now)}
+    goal = _Restore(ws=ws, target=read_state(ws, snapshot_id))
+    paths = {*(path for path, _ in goal.wrong(now)), *goal.added(now)}
     new = now.left_out.keys() - goal.target.left_out.keys()
     paths |= {path for path in new if path.endswith("/.git")}
     index = () if is_staged(ws, goal.target) else (INDEX,)
@@ -215,84 +339,18 @@ def differing(ws: Workspace, snapshot_id: str) -> tuple[str, ...]:
     return (*sorted(paths), *sorted(others), *index)
 
 
-def _differing(ws: Workspace, now: TreeState, other: TreeState) -> Iterator[str]:
+def _differing(root: Path, now: TreeState, other: TreeState) -> Iterator[str]:
     """Paths that differ from `other`, or are missing now."""
     files, wanted = now.files, other.files
     yield from (path for path in files if path not in wanted)
     for path, entry in wanted.items():
-        if files.get(path) != entry and _current(ws, path, now) != entry:
+        if files.get(path) != entry and _current(root, path, now) != entry:
             yield path
 
 
-def _current(ws: Workspace, path: str, now: TreeState) -> StoredFile | None:
+def _current(root: Path, path: str, now: TreeState) -> StoredFile | None:
     """The file at `path`, even if snapshots would leave it out."""
-    return now.files.get(path) or place.look(ws.root, path)
-
-
-def _conflicts(ws: Workspace, goal: _Goal, now: TreeState) -> Iterator[str]:
-    if goal.expected is None:
-        return
-    target, expected = goal.target.files, goal.expected.files
-    for path in {*target, *expected}:
-        moves = target.get(path) != expected.get(path)
-        is_left = moves and goal.is_selected(path) and not goal.covers(path)
-        if is_left and _current(ws, path, now) != target.get(path):
-            yield path
-
-
-def _work(
-    ws: Workspace,
-    goal: _Goal,
-    look: Callable[[], HeldTree],
-    seen: HeldTree,
-    progress: _Progress,
-) -> None:
-    """Restore until nothing differs; restored ignore rules change which files count."""
-    for _ in range(_ROUNDS):
-        differing = _round(ws, goal, seen, progress)
-        if not differing:
-            return
-        seen = look()
-    raise WorkspaceError(
-        f"{ws.root} could not be restored: something keeps changing {sorted(differing)[:3]}",
-        remedy="end what is writing there and try again",
-    )
-
-
-def _round(ws: Workspace, goal: _Goal, seen: HeldTree, progress: _Progress) -> set[str]:
-    """Restore what differs, except what failed before; returns the paths."""
-    now, scan = seen.state, seen.scan
-    stuck, done = progress.problems, len(progress.changed)
-    wrong = {path: entry for path, entry in _wrong(ws, goal, now) if path not in stuck}
-    extra = [path for path in _extra(goal, now) if path not in stuck]
-    rules = {path for path in (*wrong, *extra) if path.rpartition("/")[2] == _RULES}
-    # while ignore files are wrong, nothing else is removed
-    _remove(ws, rules.intersection(extra) if rules else extra, progress)
-    _put(ws, wrong, scan, now, progress)
-    _folders(ws, goal, scan, progress)
-    for path in scan.leftovers:
-        place.remove(ws.root, path)
-    differing = {*wrong, *extra, *_set_attributes(ws, goal, seen, progress)}
-    if differing and len(progress.changed) > done:
-        stuck.clear()  # there may be room now for what failed before
-    return differing
-
-
-def _set_attributes(
-    ws: Workspace, goal: _Goal, seen: HeldTree, progress: _Progress
-) -> Iterator[str]:
-    """Set owners and extended attributes of files that are there; yields the paths."""
-    now, usual = seen.state, Attributes(seen.scan.owner)
-    for path in attributes_differing(goal.target, now, usual):
-        was = goal.expected.attributes.get(path) if goal.expected else None
-        is_edited = goal.expected is not None and now.attributes.get(path) != was
-        is_ours = path in progress.changed or (goal.covers(path) and not is_edited)
-        if is_ours:
-            with suppress(OSError):  # of another user; what differs in the end is named
-                place.set_attributes(ws.root, path, goal.target.attributes.get(path, usual))
-                if path not in progress.dressed:
-                    yield path
-                progress.dressed.add(path)
+    return now.files.get(path) or place.look(root, path)
 
 
 def attributes_differing(target: TreeState, now: TreeState, usual: Attributes) -> Iterator[str]:
@@ -303,72 +361,6 @@ def attributes_differing(target: TreeState, now: TreeState, usual: Attributes) -
             yield path
 
 
-def _wrong(ws: Workspace, goal: _Goal, now: TreeState) -> Iterator[tuple[str, StoredFile]]:
-    files = now.files
-    for path, entry in goal.target.files.items():
-        if files.get(path) != entry and goal.covers(path) and _current(ws, path, now) != entry:
-            yield path, entry
-
-
-def _extra(goal: _Goal, now: TreeState) -> Iterator[str]:
-    """Added files, without those that existed but were not held.
-
-    Files in a folder that is left out now as well as then are new if they are visible.
-    """
-    hidden = {*goal.target.left_out} - {path for path in now.left_out if path.endswith("/")}
-    wanted = goal.target.files
-    for path in now.files:
-        is_added = path not in wanted and goal.covers(path)
-        if is_added and hidden.isdisjoint((path, *(f"{folder}/" for folder in parents(path)))):
-            yield path
-
-
-def _put(
-    ws: Workspace, wrong: Mapping[str, StoredFile], scan: Scan, now: TreeState, progress: _Progress
-) -> None:
-    held = contents(ws, [entry.oid for entry in wrong.values()])
-    for (path, entry), content in zip(wrong.items(), held, strict=True):
-        with _collecting_errors(path, progress):
-            if path in scan.folders:
-                _empty_out(ws, path, scan, now, progress)
-            place.put(ws.root, path, entry, content)
-
-
-def _empty_out(ws: Workspace, folder: str, scan: Scan, now: TreeState, progress: _Progress) -> None:
-    """Remove the held content of a folder that is in a file's way."""
-    _remove(ws, [path for path in now.files if path.startswith(f"{folder}/")], progress)
-    below = (path for path in scan.folders if path.startswith(f"{folder}/"))
-    for path in sorted(below, reverse=True):
-        place.remove_folder(ws.root, path)
-
-
-def _remove(ws: Workspace, paths: Iterable[str], progress: _Progress) -> None:
-    for path in paths:
-        with _collecting_errors(path, progress):
-            place.remove(ws.root, path)
-
-
-def _folders(ws: Workspace, goal: _Goal, scan: Scan, progress: _Progress) -> None:
-    """Remove empty folders that should not exist, and create those that should.
-
-    New ones get their permissions; those of existing folders stay as they are.
-    """
-    wanted = _folders_of(goal.target)
-    ours = _folders_of(goal.expected) if goal.expected else {*scan.folders}
-    emptied = folders_above(progress.changed)
-    for path in sorted((scan.folders.keys() & ours) - wanted, reverse=True):
-        if goal.is_selected(path) or path in emptied:
-            place.remove_folder(ws.root, path)
-    for path in goal.target.empty:
-        if path not in scan.folders and goal.covers(path):
-            with _collecting_errors(path, progress):
-                place.make_folder(ws.root, path)
-    # permissions last and from within, because they may forbid to write there
-    made = folders_above(progress.changed) | (progress.changed & {*goal.target.empty})
-    for path in sorted((made & wanted) - scan.folders.keys(), reverse=True):
-        place.set_folder_mode(ws.root, path, goal.target.modes.get(path, USUAL_FOLDER))
-
-
 def empty_folders(ws: Workspace, before: str, after: str) -> set[str]:
     """Empty folders of the snapshot `after` that were no folders in `before`."""
     return {*read_state(ws, after).empty} - _folders_of(read_state(ws, before))
@@ -376,17 +368,6 @@ def empty_folders(ws: Workspace, before: str, after: str) -> set[str]:
 
 def _folders_of(state: TreeState) -> set[str]:
     return folders_above((*state.files, *state.empty)) | {*state.empty}
-
-
-@contextmanager
-def _collecting_errors(path: str, progress: _Progress) -> Iterator[None]:
-    """Record why a path cannot be restored, and continue with the rest."""
-    try:
-        yield
-    except OSError as error:
-        progress.problems[path] = error.strerror or str(error)
-    else:
-        progress.changed.add(path)
 
 
 def write(ws: Workspace, files: Contents, start: str) -> None:
