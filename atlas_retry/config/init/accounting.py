@@ -126,7 +126,10 @@ def jobs_of_ci(project: ProjectFiles, repository: str = "") -> tuple[CiJob, ...]
 
 
 def accounts(project: ProjectFiles, jobs: Iterable[CiJob]) -> tuple[AccountedLine, ...]:
-    """Every line once, in order; one that several jobs run counts where it is run here."""
+    """Every line once, in order; one that several jobs run counts where it is run here.
+
+    Each gate follows only earlier ones: two jobs may disagree.
+    """
     found: dict[tuple[str, str], AccountedLine] = {}
     last_of: defaultdict[str, list[str]] = defaultdict(list)
     for job in jobs:
@@ -137,30 +140,26 @@ def accounts(project: ProjectFiles, jobs: Iterable[CiJob]) -> tuple[AccountedLin
                 del found[same]
             found.setdefault(same, account)
         last_of[job.key] += before
-    return tuple(_in_order(found.values()))
+    earlier: set[str] = set()
+    for same, account in found.items():
+        if gate := account.gate:
+            follows = tuple(filter(earlier.__contains__, dict.fromkeys(gate.follows)))
+            earlier.add(account.line.key)
+            found[same] = replace(account, gate=replace(gate, follows=follows))
+    return tuple(found.values())
 
 
 def _of_job(project: ProjectFiles, job: CiJob, before: list[str]) -> Iterator[AccountedLine]:
     """The lines of a job; `before` grows by the keys of those that later ones may need."""
     for line in with_builds(project, [*map(_with_own_interpreter, job.lines)]):
         account = _account(project, line)
-        if account.gate:
-            gate = replace(account.gate, follows=tuple(before))
-            account = replace(account, gate=gate)
-            before += [] if _is_pure(gate) else [line.key]
+        if gate := account.gate:
+            account = replace(account, gate=replace(gate, follows=tuple(before)))
+            is_known = bool(gate.language) or understand(gate.run) is not None
+            # what only reads sources, by the table of tools, needs no line before it
+            only_reads = is_known and gate.slot in PURE and not gate.writes
+            before += [] if only_reads else [line.key]
         yield account
-
-
-def _in_order(found: Iterable[AccountedLine]) -> Iterator[AccountedLine]:
-    """The accounts, so that each gate follows only earlier ones: two jobs may disagree."""
-    earlier: set[str] = set()
-    for each in found:
-        if each.gate:
-            follows = tuple(key for key in dict.fromkeys(each.gate.follows) if key in earlier)
-            earlier.add(each.line.key)
-            yield replace(each, gate=replace(each.gate, follows=follows))
-        else:
-            yield each
 
 
 def without_reports(line: str) -> str:
@@ -175,12 +174,6 @@ def suite_of(gate: Proposed) -> tuple[object, ...]:
     line = inner[0].strip() if is_call else gate.run
     plain = REPORTED.sub("", f"{bare(REPORTED.sub('', line))} ")
     return gate.cwd, " ".join(REPORTING.sub("", plain).split()), gate.env
-
-
-def _is_pure(gate: Proposed) -> bool:
-    """Whether a line only reads sources, by the table of tools: it needs no line before it."""
-    is_known = bool(gate.language) or understand(gate.run) is not None
-    return is_known and gate.slot in PURE and not gate.writes
 
 
 def _with_own_interpreter(line: CiLine) -> CiLine:
@@ -246,7 +239,7 @@ def _gate(project: ProjectFiles, line: CiLine) -> Proposed | None:
     """The gate that a line would be."""
     known, task, first = None, None, line.line
     for inner in line.inner:
-        known, task, first = (*_understood(project, line, _expanded(line, inner)), inner)
+        known, task, first = (*_understood(project, line, inner), inner)
         if known:
             break
     if not known and _fails_the_job(project, line):
@@ -301,16 +294,12 @@ def _asked_by(task: Task, line: CiLine) -> Iterator[str]:
             yield f"${name}"
 
 
-def _expanded(line: CiLine, command: str) -> str:
-    """A command with the known variables that may be its program or target."""
-    env = dict(line.env)
-    return re.sub(r"\$\{?(\w+)\}?", lambda name: env.get(name[1]) or name[0], command)
-
-
 def _understood(
     project: ProjectFiles, line: CiLine, command: str
 ) -> tuple[UnderstoodCommand | None, Task | None]:
     """Tool and purpose of a command, and the target that it calls."""
+    env = dict(line.env)  # a variable may name its program or target
+    command = re.sub(r"\$\{?(\w+)\}?", lambda name: env.get(name[1]) or name[0], command)
     if installs(command) or only_prepares(command):
         return None, None
     known, task = understand(command), None
@@ -318,17 +307,13 @@ def _understood(
     if not known or command.partition(" ")[0] in NODE:
         task = None if "$" in line.cwd else called(project.at(line.cwd), command)
         known = (work_of(project.at(line.cwd), task) if task else None) or known
-    if not known and _is_check(line, command):
+    # one that compares is a check if it is alone
+    compares = command == line.line and COMPARES_TEXT.match(command)
+    is_check = compares or CHECK_WORD.search(command) or runs_a_tool(command)
+    if not known and is_check:
         program = bare(command).partition(" ")[0].rpartition("/")[2]
         known = UnderstoodCommand(slot=Slot.CUSTOM, tool=program, language="")
     return known, task
-
-
-def _is_check(line: CiLine, command: str) -> bool:
-    """Whether an unknown command checks something, by its words; one that compares, if alone."""
-    if command == line.line and COMPARES_TEXT.match(command):
-        return True
-    return CHECK_WORD.search(command) is not None or runs_a_tool(command)
 
 
 def _only_set_up(task: Task, lines: Sequence[str]) -> bool:

@@ -63,20 +63,21 @@ def _is_of_build(project: ProjectFiles, line: CiLine) -> bool:
 
 def _joined(steps: Sequence[CiLine]) -> CiLine:
     """One line that configures, builds and tests as these do, each in its folder."""
-    text = " && ".join(map(_in_its_folder, steps))
+    lines = []
+    for step in steps:
+        text, folder = step.line, quote(step.cwd)
+        if step.cwd != ".":
+            text = f"(mkdir -p {folder} && cd {folder} && {text})"
+        elif re.search(r"\|\||[;\n]", text):
+            text = f"({text})"
+        lines.append(text)
     commands = [step.inner[-1] for step in steps]
     env = dict(chain.from_iterable(step.env for step in steps))
     return replace(
         steps[-1],
-        line=text,
+        line=" && ".join(lines),
         inner=tuple(sorted(commands, key=lambda command: not TESTS.match(bare(command)))),
         cwd=".",
         env=tuple(sorted((k, v) for k, v in env.items() if k not in COMPILERS)),
         unknown=tuple(dict.fromkeys(chain.from_iterable(step.unknown for step in steps))),
     )
-
-
-def _in_its_folder(line: CiLine) -> str:
-    if line.cwd != ".":
-        return f"(mkdir -p {quote(line.cwd)} && cd {quote(line.cwd)} && {line.line})"
-    return f"({line.line})" if re.search(r"\|\||[;\n]", line.line) else line.line

@@ -181,25 +181,21 @@ def python_start(project: ProjectFiles, package: str) -> str:
 
     By default uv installs only the group `dev`; other groups and extras must be named.
     """
-    runner = _python_manager(project)
+    tool = table(project.pyproject, "tool")
+    is_pdm = "pdm" in tool and "build" not in table(tool, "pdm")
+    managers = {
+        "uv": project.has("uv.lock") or "uv" in tool or project.runs("uv run"),
+        "poetry": project.has("poetry.lock") or "poetry" in tool,
+        "pdm": project.has("pdm.lock") or is_pdm,
+        "pipenv": project.has("Pipfile"),
+    }
+    runner = next((name for name, present in managers.items() if present), None)
     place, name = python_packages(project).get(package, ("", ""))
     if runner == "uv" and place == GROUP and name != "dev":
         return f"uv run --group {name} "
     if runner == "uv" and place == EXTRA:
         return f"uv run --extra {name} "
     return f"{runner} run " if runner else ""
-
-
-def _python_manager(project: ProjectFiles) -> str:
-    tool = table(project.pyproject, "tool")
-    is_pdm = "pdm" in tool and "build" not in table(tool, "pdm")
-    rows = {
-        "uv": project.has("uv.lock") or "uv" in tool or project.runs("uv run"),
-        "poetry": project.has("poetry.lock") or "poetry" in tool,
-        "pdm": project.has("pdm.lock") or is_pdm,
-        "pipenv": project.has("Pipfile"),
-    }
-    return next((name for name, present in rows.items() if present), "")
 
 
 def wrapped(project: ProjectFiles, run: str) -> str:

@@ -145,7 +145,9 @@ def choose(proposed_gates: Iterable[Proposed], obstacle: Obstacle) -> tuple[Prop
     start, the next one is used. A language never gets two formatters.
     """
     choices = [replace(p, obstacle=obstacle(p)) for p in dict.fromkeys(proposed_gates)]
-    left = _left_to_hooks(choices)
+    # tools that startable hooks run, except lines of CI
+    has_hooks = any(choice.slot is Slot.HOOKS for choice in _started(choices))
+    left = [c for c in choices if has_hooks and (c.in_hooks, c.in_ci) == (True, False)]
     covered = set(map(_place, left))
     kept = [choice for choice in choices if choice not in left]
     folders = [*dict.fromkeys(choice.cwd for choice in kept)]
@@ -204,13 +206,6 @@ def left_to_ci(choice: Proposed, why: str) -> Proposed:
     return replace(choice, required=False, only_in_ci=True, note=f"left to CI: {why}")
 
 
-def _left_to_hooks(choices: list[Proposed]) -> list[Proposed]:
-    """Tools that startable hooks run, except lines of CI."""
-    if not any(choice.slot is Slot.HOOKS for choice in _started(choices)):
-        return []
-    return [choice for choice in choices if (choice.in_hooks, choice.in_ci) == (True, False)]
-
-
 def _place(choice: Proposed) -> Place:
     return choice.cwd, choice.slot
 
@@ -237,8 +232,7 @@ def _standing_in(best: list[Proposed], rest: list[Proposed]) -> list[Proposed]:
     targets = [choice for choice in rest if choice.task]
     if started := _started(targets):
         return [*best, started[0]]
-    weak = [choice for choice in rest if choice.weak]
-    return best or weak or targets[:1]
+    return best or [choice for choice in rest if choice.weak] or targets[:1]
 
 
 def _left_open(others: list[Proposed], lines: list[Proposed]) -> list[Proposed]:
@@ -252,9 +246,7 @@ def _left_open(others: list[Proposed], lines: list[Proposed]) -> list[Proposed]:
 def _without_writers(lines: list[Proposed]) -> list[Proposed]:
     """The lines without those that change files, for tools that also have a checking line."""
     checks = {line.tool for line in lines if not line.writes}
-    writers = [line for line in lines if line.writes]
-    left_out = [line for line in writers if line.tool in checks]
-    return [line for line in lines if line not in left_out]
+    return [line for line in lines if not line.writes or line.tool not in checks]
 
 
 NO_LAYOUT = {"isort", "docformatter"}

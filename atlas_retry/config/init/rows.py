@@ -45,6 +45,7 @@ class Row(Struct, frozen=True):
 PRE_COMMIT = ".pre-commit-config.y*ml"
 LEFTHOOK = "lefthook.y*ml .lefthook.y*ml"
 HOOK_FILES = (*PRE_COMMIT.split(), *LEFTHOOK.split())
+NO_PACKAGES = {"tests", "test", "docs", "examples"}
 TEST_FILES = "test_*.py *_test.py **/tests/*.py **/test/*.py **/test_*.py"
 PYTHON = "pyproject.toml setup.py setup.cfg requirements*.txt Pipfile tox.ini"
 GO, RUST, MAVEN, GRADLE = "go.mod", "Cargo.toml", "pom.xml", "build.gradle* settings.gradle*"
@@ -170,9 +171,19 @@ def propose(project: ProjectFiles) -> Iterator[Proposed]:
     for row in ROWS:
         place = (row.language, row.slot)
         why = None if place in taken else _why(project, row, asked.get(row.language, {}))
-        if why:
-            yield _proposed(project, row, why)
-        if why and (row.slot in (Slot.TEST, Slot.HOOKS) or row.language == "js"):
+        if not why:
+            continue
+        known = understand(row.run)
+        yield Proposed(
+            slot=row.slot,
+            run=_start(project, row) + _with_target(project, row.run, why),
+            fix=row.fix,
+            reason=why,
+            tool=known.tool if known else row.run.partition(" ")[0],
+            language=row.language,
+            weak=row.weak,
+        )
+        if row.slot in (Slot.TEST, Slot.HOOKS) or row.language == "js":
             taken.add(place)
 
 
@@ -228,19 +239,6 @@ def _there(project: ProjectFiles, patterns: str) -> str | None:
     return None
 
 
-def _proposed(project: ProjectFiles, row: Row, why: str) -> Proposed:
-    known = understand(row.run)
-    return Proposed(
-        slot=row.slot,
-        run=_start(project, row) + _with_target(project, row.run, why),
-        fix=row.fix,
-        reason=why,
-        tool=known.tool if known else row.run.partition(" ")[0],
-        language=row.language,
-        weak=row.weak,
-    )
-
-
 def hooks_text(project: ProjectFiles) -> str:
     """Text of the project's hook files, without comments."""
     texts = map(project.text, project.files_like(*HOOK_FILES))
@@ -268,12 +266,7 @@ def _with_target(project: ProjectFiles, run: str, why: str) -> str:
     is_configured = bool({"files", "packages", "modules"} & mypy.keys()) or "files" in ini
     if run == "pylint" or (run == "mypy" and not is_configured):
         inits = project.below("*/__init__.py")
-        packages = {path.partition("/")[0] for path in inits} - {
-            "tests",
-            "test",
-            "docs",
-            "examples",
-        }
+        packages = {path.partition("/")[0] for path in inits} - NO_PACKAGES
         has_src = any(path.startswith("src/") for path in project.paths)
         return f"{run} {'src' if has_src else ' '.join(sorted(packages)) or '.'}"
     folder = why.partition(" ")[0].rpartition("/")[0]

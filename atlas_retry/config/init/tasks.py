@@ -54,8 +54,24 @@ def propose(project: ProjectFiles) -> list[Proposed]:
         tasks = list(targets)
         for slot in SLOTS:
             task = min(filter(partial(_fits, slot), tasks), key=_rank, default=None)
-            if task and (slot, task.language) not in done:
-                proposals.append(_proposed(slot, where, task))
+            if not task or (slot, task.language) in done:
+                continue
+            is_script = bool(task.language)
+            known = understand(task.body)
+            writes = is_script and slot is not Slot.FORMAT and bool(WRITES.search(task.body))
+            proposals.append(
+                Proposed(
+                    slot=slot,
+                    run=task.run,
+                    reason=f"{where} has `{task.shown or task.name}`",
+                    tool=known.tool if known and is_script else "",
+                    language=task.language,
+                    fix=None if writes else task.fix,
+                    writes=writes,
+                    task=not is_script,
+                    body=task.body,
+                )
+            )
         done = {(one.slot, one.language) for one in proposals if one.language}
     return proposals
 
@@ -97,23 +113,6 @@ def _rank(task: Task) -> tuple[bool, int, int]:
     places = [WORDS_IN_ORDER.index(part) for part in parts if part in WORDS_IN_ORDER]
     plainest = min(places, default=len(WORDS_IN_ORDER))
     return bool(ONLY_CHECKS.search(task.body)), len(parts), plainest
-
-
-def _proposed(slot: Slot, where: str, task: Task) -> Proposed:
-    is_script = bool(task.language)
-    known = understand(task.body)
-    writes = is_script and slot is not Slot.FORMAT and bool(WRITES.search(task.body))
-    return Proposed(
-        slot=slot,
-        run=task.run,
-        reason=f"{where} has `{task.shown or task.name}`",
-        tool=known.tool if known and is_script else "",
-        language=task.language,
-        fix=None if writes else task.fix,
-        writes=writes,
-        task=not is_script,
-        body=task.body,
-    )
 
 
 def _sources(project: ProjectFiles) -> Iterator[tuple[str, Iterator[Task]]]:
@@ -225,17 +224,14 @@ def _inside_tox(project: ProjectFiles) -> Iterator[Task]:
     if "changedir" in ini or "change_dir" in ini or "change_dir" in base:
         return
     for line in re.sub(r"\\\n\s*", " ", body).splitlines():
-        known = understand(plain := _without_places(line))
+        # its places filled in as for an environment that is active
+        plain = re.sub(r"\{posargs(?::([^{}]*))?\}", r"\1", line.strip().removeprefix("- "))
+        plain = re.sub(r"\{(?:toxinidir|tox_root)\}", ".", plain.replace("{envpython}", "python"))
+        plain = " ".join(plain.split())
+        known = understand(plain)
         if known and known.slot is Slot.TEST and "{" not in plain:
             yield Task("test", plain, plain, shown=line.strip())
             return
-
-
-def _without_places(line: str) -> str:
-    """A line of tox with its places filled in as for an environment that is active."""
-    line = re.sub(r"\{posargs(?::([^{}]*))?\}", r"\1", line.strip().removeprefix("- "))
-    line = re.sub(r"\{(?:toxinidir|tox_root)\}", ".", line.replace("{envpython}", "python"))
-    return " ".join(line.split())
 
 
 def _just(project: ProjectFiles) -> Iterator[Task]:
