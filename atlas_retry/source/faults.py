@@ -9,6 +9,7 @@ from msgspec import Struct
 from atlas_retry.patterns import regex
 from atlas_retry.source.languages import language_of, parse, text_of
 from atlas_retry.source.scopes import Scope, ScopeKind, definitions, innermost
+from atlas_retry.source.tokens import walk
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -111,11 +112,8 @@ def mutants(path: str, source: bytes) -> tuple[tuple[Scope, Fault], ...]:
 
 def _places(root: "Node") -> Iterator[tuple["Node", str]]:
     """Every token that can be exchanged, in order, with the text for it."""
-    waiting = [(root, root)]
-    while waiting:
-        node, around = waiting.pop()
-        waiting += ((child, node) for child in reversed(node.children))
-        text = text_of(node)
+    for node in walk(root):
+        text, around = text_of(node), node.parent or node
         is_text = any(_TEXT.search(one.type) for one in around.children)
         if text in _SWAPPED and _OPERATION.search(around.type) and not is_text:
             yield node, _SWAPPED[text]

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterator
 from functools import cache
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -95,35 +96,24 @@ def _go(node: "Node") -> Iterator[Names]:
     yield module, None, alias or module.rpartition("/")[2]
 
 
-def _rust(node: "Node") -> Iterator[Names]:
-    text = re.sub(r"\s+", " ", text_of(node.child_by_field_name("argument")))
-    yield from _rust_tree("", text)
+def _rust(node: "Node", prefix: str = "") -> Iterator[Names]:
+    """`use a::{b, c::{d as e}}`, one name at a time."""
+    node = node.child_by_field_name("argument") or node
+    head, inside = (node.child_by_field_name(name) for name in ("path", "list"))
+    if node.type != "use_list" and inside is None:
+        return _rust_name(prefix, " ".join(text_of(node).split()))
+    below = f"{prefix}{text_of(head)}::" if head is not None else prefix
+    branches = (one for one in (inside or node).named_children if "comment" not in one.type)
+    return chain.from_iterable(_rust(branch, below) for branch in branches)
 
 
-def _rust_tree(prefix: str, text: str) -> Iterator[Names]:
-    """`a::{b, c::{d as e}}`, one name at a time."""
-    head, brace, rest = text.partition("{")
-    if brace:
-        for branch in _split_top(rest.rpartition("}")[0]):
-            yield from _rust_tree(prefix + head.strip(), branch)
-        return
-    path, _, alias = text.strip().partition(" as ")
-    module, _, name = (prefix + path.strip()).rpartition("::")
+def _rust_name(prefix: str, text: str) -> Iterator[Names]:
+    path, _, alias = text.partition(" as ")
+    module, _, name = f"{prefix}{path}".rpartition("::")
     if name == "self":
         module, _, name = module.rpartition("::")
     if name:
-        yield module, name, alias.strip() or name
-
-
-def _split_top(text: str) -> Iterator[str]:
-    depth = start = 0
-    for index, char in enumerate(text):
-        depth += (char == "{") - (char == "}")
-        if char == "," and depth == 0:
-            yield text[start:index]
-            start = index + 1
-    if text[start:].strip():
-        yield text[start:]
+        yield module, name, alias or name
 
 
 def _java(node: "Node") -> Iterator[Names]:
