@@ -7,6 +7,7 @@ the table with the installed CLI.
 from collections.abc import Iterable
 
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from atlas_retry.model import Tokens
 
@@ -14,7 +15,7 @@ MILLION = 1_000_000
 
 
 class Price(Struct, frozen=True, kw_only=True):
-    """USD per million tokens."""
+    """USD per million tokens of each kind in `Tokens`."""
 
     input: float
     output: float
@@ -73,13 +74,8 @@ def cost_usd(name: str, tokens: Tokens) -> float | None:
     model = _BY_ID.get(api_model(name))
     if model is None:
         return None
-    price = model.price
     prompt_tokens = tokens.input + tokens.cache_read + tokens.cache_write
     is_long = model.long_prompt_tokens is not None and prompt_tokens > model.long_prompt_tokens
-    millionths = (
-        tokens.input * price.input
-        + tokens.output * price.output
-        + tokens.cache_write * price.cache_write
-        + tokens.cache_read * price.cache_read
-    )
+    prices = asdict(model.price)
+    millionths: float = sum(getattr(tokens, kind) * price for kind, price in prices.items())
     return millionths / MILLION * (model.long_prompt_factor if is_long else 1.0)

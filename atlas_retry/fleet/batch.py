@@ -93,7 +93,6 @@ class Assignment(Struct, frozen=True, kw_only=True):
     """Number of this try of the item, from 1."""
     promised_usd: float | None = None
     patch_of: int | None = None
-    timeout_s: float = 86_400.0
 
     @property
     def run(self) -> str:

@@ -97,7 +97,7 @@ class Fleet:
                 ACTIVITY,
                 one,
                 result_type=ItemResult,
-                start_to_close_timeout=timedelta(seconds=one.timeout_s),
+                start_to_close_timeout=timedelta(days=1),
                 heartbeat_timeout=timedelta(seconds=HEARTBEAT_S),
                 retry_policy=_ONCE,
                 cancellation_type=workflow.ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,

@@ -65,51 +65,28 @@ def _course(run: Outcome) -> dict[str, object]:
     }
 
 
-class Point(Struct, frozen=True, kw_only=True):
-    """One count in the curve, in SVG units."""
-
-    count: int
-    x: int
-    y: float
-    label_y: float
-
-
-def _curve(run: Outcome) -> list[Point]:
-    """Empty unless two counts are known: a line needs two points."""
+def _curve(run: Outcome) -> list[tuple[int, int, float]]:
+    """Each known count, and where it is; empty unless there are two: a line needs two points."""
     known = [(n, count) for n, count in enumerate(counts_of(run)) if count is not None]
     most = max((count for _, count in known), default=0) or 1
     points = []
     for n, count in known:
         y = round(MARGIN + (HEIGHT - 2 * MARGIN) * (1 - count / most), 1)
-        points.append(Point(count=count, x=MARGIN + n * STEP, y=y, label_y=max(y - 8, 12.0)))
+        points.append((count, MARGIN + n * STEP, y))
     return points if points[1:] else []
 
 
-class Phase(Struct, frozen=True, kw_only=True):
-    """The baseline, an agent's turn or the validation after it, as a line of the timeline."""
-
-    label: str
-    section: str
-    """Id on the page."""
-    duration_ms: int
-    style: str
-
-
-def _phases(run: Outcome) -> Iterator[Phase]:
+def _phases(run: Outcome) -> Iterator[tuple[str, str, int, str]]:
+    """The baseline, each turn and each validation: label, id on the page, time in ms, style."""
     yield _validated("Baseline", "baseline", run.baseline)
     for attempt in run.attempts:
         name, section = f"Attempt {attempt.number}", f"attempt-{attempt.number}"
         after_ms = attempt.validation.duration_ms if attempt.validation else 0
-        turn_ms = max(0, attempt.duration_ms - after_ms)
-        yield Phase(label=f"{name}: agent", section=section, duration_ms=turn_ms, style="agent")
+        yield f"{name}: agent", section, max(0, attempt.duration_ms - after_ms), "agent"
         if attempt.validation:
             yield _validated(name, section, attempt.validation)
 
 
-def _validated(name: str, section: str, validation: Validation) -> Phase:
-    return Phase(
-        label=f"{name}: {validation.counts}",
-        section=section,
-        duration_ms=validation.duration_ms,
-        style="good" if validation.success else "bad",
-    )
+def _validated(name: str, section: str, validation: Validation) -> tuple[str, str, int, str]:
+    style = "good" if validation.success else "bad"
+    return f"{name}: {validation.counts}", section, validation.duration_ms, style
