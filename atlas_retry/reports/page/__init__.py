@@ -2,8 +2,6 @@
 
 from collections.abc import Iterable, Iterator
 
-from msgspec import Struct
-
 from atlas_retry.diagnostics.counting import counts_of, problem_trend
 from atlas_retry.model import Outcome, Validation, Verdict
 from atlas_retry.reports.page import attempts, gates
