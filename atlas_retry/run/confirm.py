@@ -210,17 +210,13 @@ def _held_by(proof: Proof, files: Contents, made: Contents) -> Iterator[Held]:
     """The changes to hold; of ignored files in a folder that a tool makes again, the folder."""
     named = dict[str, bool]()
     for path in (path for path in files if files.keys().isdisjoint(parents(path))):
-        folder = _product_folder(path) if proof is UNSEEN else None
+        # of what a build or a tool makes again, the outermost folder, or the file itself
+        every = [*(f"{folder}/" for folder in [*parents(path)][::-1]), path]
+        folder = next(filter(is_product, every), None) if proof is UNSEEN else None
         by_hand = proof is UNSEEN and (folder is not None or made[path] is None)
         named[folder or path] = by_hand
     for path, by_hand in islice(named.items(), proof.most):
         yield Held(rule=proof.rule, path=path, needed=True, detail=proof.detail, by_hand=by_hand)
-
-
-def _product_folder(path: str) -> str | None:
-    """The outermost folder that a build or a tool makes again, or the file itself if it is one."""
-    every = [f"{folder}/" for folder in parents(path)][::-1]
-    return next((one for one in (*every, path) if is_product(one)), None)
 
 
 def with_held(attempt: Attempt, red: Validation, after: str, do: Effects) -> Attempt:

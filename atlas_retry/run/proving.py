@@ -89,7 +89,7 @@ def prove(gates: Sequence[Gate], planting: Planting) -> tuple[ProvenGate, ...]:
         proofs = dict[Gate, ProvenGate]()
         for cwd in dict.fromkeys(gate.cwd for gate in able):
             there = {gate: base[gate] for gate in able if gate.cwd == cwd}
-            proofs |= _proved_in_folder(planting, there, _below(files, cwd))
+            proofs |= _proved_in_folder(planting, there, files, cwd)
     return tuple(
         proofs.get(gate) or _proof(gate, why_not=f"it is {base[gate].status.value} without a fault")
         for gate in gates
@@ -97,8 +97,10 @@ def prove(gates: Sequence[Gate], planting: Planting) -> tuple[ProvenGate, ...]:
 
 
 def _proved_in_folder(
-    planting: Planting, base: Mapping[Gate, GateResult], files: Mapping[str, bytes]
+    planting: Planting, base: Mapping[Gate, GateResult], every: Mapping[str, bytes], cwd: str
 ) -> dict[Gate, ProvenGate]:
+    prefix = "" if cwd == "." else f"{cwd}/"
+    files = {path: text for path, text in every.items() if path.startswith(prefix)}
     others = [gate for gate in base if gate.kind is not Kind.TEST]
     tests = {_bounded(gate, base[gate]): gate for gate in base if gate.kind is Kind.TEST}
     proofs = _proved_by_pieces(planting, others, files)
@@ -202,12 +204,6 @@ def _is_own(path: str) -> bool:
         return False
     is_written = is_vendored(path) or _MIGRATIONS.search(path)
     return not (is_written or is_build_output(path) or is_product(path))
-
-
-def _below(files: Mapping[str, bytes], folder: str) -> Mapping[str, bytes]:
-    if folder == ".":
-        return files
-    return {path: text for path, text in files.items() if path.startswith(f"{folder}/")}
 
 
 def _folder(path: str, above: str) -> str:
