@@ -1,6 +1,8 @@
 """Find the hunk of the user's change with which a test began to fail, by running it on parts."""
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from itertools import chain, count
 from math import log2
 from pathlib import Path
@@ -70,19 +72,21 @@ def introduced(
     gate, result = found
     numbers, began_s = count(), monotonic()
 
-    def fails(kept: int) -> bool | None:
-        """Whether it fails so with the first hunks only; None if the time is over."""
+    def fails(kept: int) -> bool:
+        """Whether it fails so with the first hunks only. Raises TimeoutError."""
         left_s = MAX_S - (monotonic() - began_s)
         if left_s <= 0:
-            return None
+            raise TimeoutError
         logs = state_dir.folder(scratch, f"change-{next(numbers)}")
         limited = replace(gate, timeout_s=min(gate.timeout_s, left_s))
         with beside(opened, [limited], change.contents(kept), plan(opened, logs)) as (how, _):
             (seen,) = run_gates([limited], replace(how, watched=None)).results
         return not seen.success and shares_problem(seen, result)
 
+    number = None
     try:
-        number = _first_failing(len(change.hunks), fails, began_s)
+        with suppress(TimeoutError):
+            number = _first_failing(len(change.hunks), fails, began_s)
     except WorkspaceError:  # the tree cannot be changed for a moment
         return None
     took_ms = round((monotonic() - began_s) * 1000)
@@ -128,18 +132,11 @@ def _change(opened: OpenWorkspace) -> _Change | None:
     return _Change(before=before, after=after, hunks=hunks) if len(hunks) <= MAX_HUNKS else None
 
 
-def _first_failing(total: int, fails: Callable[[int], bool | None], began_s: float) -> int | None:
+def _first_failing(total: int, fails: Callable[[int], bool], began_s: float) -> int | None:
     """The number of hunks with which it fails and with one less does not; None if unknown."""
     if not fails(total):
         return None
     would_take_s = (monotonic() - began_s) * (2 + log2(total))
-    if would_take_s > MAX_S or fails(0) is not False:
+    if would_take_s > MAX_S or fails(0):
         return None
-    passing, failing = 0, total
-    while failing - passing > 1:
-        middle = (passing + failing) // 2
-        answer = fails(middle)
-        if answer is None:
-            return None
-        passing, failing = (passing, middle) if answer else (middle, failing)
-    return failing
+    return 1 + bisect_left(range(1, total), x=True, key=fails)
