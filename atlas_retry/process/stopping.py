@@ -12,6 +12,8 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any
 
+from msgspec import Struct
+
 from atlas_retry.errors import Interrupted
 from atlas_retry.process import tree
 
@@ -25,13 +27,12 @@ MEANINGLESS = (signal.SIGUSR1, signal.SIGUSR2)
 """Signals without a meaning here, which would kill us by default."""
 
 
-class _Request:
+class _Request(Struct):
     """A request to stop. Written by signal handlers, so without a lock."""
 
-    def __init__(self) -> None:
-        self.signum: int | None = None
-        self.forced = False
-        self.wake: tuple[int, int] | None = None
+    signum: int | None = None
+    forced: bool = False
+    wake: tuple[int, int] | None = None
 
 
 class _Section(threading.local):
@@ -43,12 +44,11 @@ class _Section(threading.local):
     """Whether Interrupted may still be raised once."""
 
 
-class _Clock:
+class _Clock(Struct):
     """State of the clock that does not run while we are stopped (Ctrl-Z)."""
 
-    def __init__(self) -> None:
-        self.halted_at: float | None = None
-        self.lost_s = 0.0
+    halted_at: float | None = None
+    lost_s: float = 0.0
 
 
 _request = _Request()

@@ -15,16 +15,13 @@ from atlas_retry.config.init.narrowing import without_files
 from atlas_retry.config.init.values import Proposal, Proposed, Slot
 from atlas_retry.errors import WorkspaceError
 from atlas_retry.events import Emit, Notice
-from atlas_retry.gates.files import FileScope
-from atlas_retry.gates.plan import Plan
 from atlas_retry.gates.validation import run_gates
 from atlas_retry.model import Gate, GateResult, Status
-from atlas_retry.text.redaction import secret_values
+from atlas_retry.run.open import OpenWorkspace, beside, plan
+from atlas_retry.settings import Settings
 from atlas_retry.text.units import counted
 from atlas_retry.workspace import discovery
 from atlas_retry.workspace.git import ignored
-from atlas_retry.workspace.isolation import isolated
-from atlas_retry.workspace.snapshot.look import Tracker
 
 LIMIT_S = 120.0
 MAX_TOTAL_S = 600.0
@@ -56,14 +53,16 @@ def try_all(
     Without git nothing is tried, because nothing could be restored. What an interrupt leaves
     untried is not yielded.
     """
+    state = state_dir.locate(environ)
     try:
-        ws = discovery.open_workspace(root, state_dir.locate(environ), environ=environ)
+        ws = discovery.open_workspace(root, state, environ=environ)
     except WorkspaceError as error:
         emit(Notice(text=f"not tried: {error}"))
         yield from untried(choices)
         return
+    opened = OpenWorkspace(root=ws.root, settings=Settings(gates=()), state=state, environ=environ)
     for choice in choices:
-        yield _try(ws, choice, environ, emit)
+        yield _try(opened, choice, emit)
 
 
 def within_minutes(tried: Sequence[TriedGate]) -> tuple[TriedGate, ...]:
@@ -91,40 +90,33 @@ def _not_started(choice: Proposed) -> TriedGate:
     return TriedGate(choice=choice, outcome="left out" if choice.installs else "cannot start")
 
 
-def _try(
-    ws: discovery.Workspace,
-    choice: Proposed,
-    environ: Mapping[str, str],
-    emit: Emit,
-) -> TriedGate:
+def _try(opened: OpenWorkspace, choice: Proposed, emit: Emit) -> TriedGate:
     if choice.obstacle:
         return _not_started(choice)
     emit(Notice(text=f"trying {choice.run}"))
     gate = gate_of(choice)
     with suppress(WorkspaceError):
-        trial = _run(ws, gate, environ)
+        trial = _run(opened, gate)
         duration_s, result = trial.result.duration_ms / 1000, trial.result
         seen = _judged(choice, trial)
         if seen is None:
             recheck = choice.recheck and only_checks(choice.recheck)
             checked = replace(choice, run=only_checks(gate.run), fix=gate.run, recheck=recheck)
-            trial = _run(ws, gate_of(checked), environ)
+            trial = _run(opened, gate_of(checked))
             outcome = "passes" if trial.result.success else "fails today"
             seen = TriedGate(choice=checked, outcome=outcome)
         proposed = seen.choice
-        if proposed.inputs and not _is_same_by_files(ws, proposed, trial, environ):
+        if proposed.inputs and not _is_same_by_files(opened, proposed, trial):
             proposed = without_files(proposed)
         return replace(seen, choice=proposed, duration_s=duration_s, result=result)
     return TriedGate(choice=without_files(choice), outcome="not tried")
 
 
-def _is_same_by_files(
-    ws: discovery.Workspace, choice: Proposed, whole: _Trial, environ: Mapping[str, str]
-) -> bool:
+def _is_same_by_files(opened: OpenWorkspace, choice: Proposed, whole: _Trial) -> bool:
     """Whether its line for files, given all of them, finds and changes what the gate does."""
     if whole.result.status not in (Status.PASSED, Status.FAILED):
         return False
-    trial = _run(ws, replace(gate_of(choice), run=choice.recheck or "", fix=None), environ)
+    trial = _run(opened, replace(gate_of(choice), run=choice.recheck or "", fix=None))
     found, wanted = (
         (one.result.status, {d.fingerprint for d in one.result.diagnostics}, {*one.moved})
         for one in (trial, whole)
@@ -139,18 +131,15 @@ def gate_of(proposed: Proposed) -> Gate:
     return replace(gate, timeout_s=min(gate.timeout_s, LIMIT_S), recheck=None)
 
 
-def _run(ws: discovery.Workspace, gate: Gate, environ: Mapping[str, str]) -> _Trial:
-    parent = state_dir.folder(ws.state, "trials", state_dir.key_of(ws.root))
+def _run(opened: OpenWorkspace, gate: Gate) -> _Trial:
+    parent = state_dir.folder(opened.state, "trials", state_dir.key_of(opened.root))
     state_dir.trim(parent, keep=20)
     logs = state_dir.folder(parent, state_dir.new_run_id())
-    how = Plan(root=ws.root, logs=logs, environ=environ, secrets=secret_values(environ))
-    scope = FileScope(listed=lambda: Tracker(ws).files()[1])
-    with isolated.beside(ws, {}, [gate.run]) as there:
-        (result,) = run_gates(
-            [gate], replace(how, wrap=there.wrap, locate=there.file, scope=scope)
-        ).results
+    how = replace(plan(opened, logs), watched=None)
+    with beside(opened, [gate], {}, how) as (aside, there):
+        (result,) = run_gates([gate], aside).results
         moved = there.overwritten()
-    made = tuple(ignored(ws.root, environ))
+    made = tuple(ignored(opened.root, opened.environ))
     return _Trial(result=result, moved=tuple(path for path in moved if not path.startswith(made)))
 
 
