@@ -7,8 +7,9 @@ from msgspec.structs import replace
 
 from atlas_retry.events import Event, GateFinished, GateRanAgain, GateStarted, Notice
 from atlas_retry.gates.fixers import run_fixers
-from atlas_retry.gates.plan import Plan, Watched, environment
+from atlas_retry.gates.plan import Plan, environment
 from atlas_retry.gates.validation import run_gates
+from atlas_retry.gates.watched import Watched
 from atlas_retry.model import Gate, GateResult, Kind, Status
 from atlas_retry.run.open import LastRun
 from atlas_retry.workspace.discovery import unopened

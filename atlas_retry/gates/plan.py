@@ -11,13 +11,13 @@ from msgspec import Struct, field
 
 from atlas_retry.errors import WorkspaceError
 from atlas_retry.gates.files import FileScope, names
-from atlas_retry.gates.memory import Memory
 from atlas_retry.gates.results import OutputContext
+from atlas_retry.gates.watched import Watched
 from atlas_retry.model import Gate, GateResult, Introduced, Validation
 from atlas_retry.process import Command
 from atlas_retry.text.file_names import PLACEHOLDER, arguments
 from atlas_retry.workspace.git import GIT_LOCAL, tracked
-from atlas_retry.workspace.snapshot.look import Look, Tracker, moved
+from atlas_retry.workspace.snapshot.look import Look, moved
 
 if TYPE_CHECKING:
     from atlas_retry.prompt import Traced
@@ -37,22 +37,6 @@ class Reuse(StrEnum):
     """Passed gates are not run; failed ones are."""
     BESIDE_FAILURES = "beside_failures"
     """Like `PASSED`, but only if a gate failed; that one runs its `recheck`, if it has one."""
-
-
-class Watched(Struct, frozen=True, kw_only=True):
-    """How a validation detects changed files and restores them; None if it cannot."""
-
-    tracker: Callable[[], "Tracker"]
-    """Looks at the work tree; made on first use."""
-    memory: "Memory | None" = None
-    """Earlier results of gates."""
-    hold: Callable[[], str] | None = None
-    """Take a snapshot of all files; returns its id."""
-    put_back: Callable[[str], object] | None = None
-    """Restore all files of a snapshot, ignored ones included."""
-    keep_unstaged: Callable[[], Callable[[], str]] | None = None
-    """Hold the unstaged work; returns a function that restores what of it a stopped gate had put
-    aside, and says so in a sentence, which is empty if nothing was."""
 
 
 class Learned(Struct, kw_only=True):
@@ -109,8 +93,7 @@ class Plan(OutputContext, frozen=True, kw_only=True):
 
     def keep_unstaged(self) -> Callable[[], str]:
         """See `Watched.keep_unstaged`."""
-        keep = self.watched.keep_unstaged if self.watched and not self.wrap else None
-        return keep() if keep else str
+        return self.watched.keep_unstaged() if self.watched and not self.wrap else str
 
     def seen(self) -> "Look | None":
         """The tree as it is now."""

@@ -85,7 +85,7 @@ def held(group: Sequence[GateState], state: ValidationState) -> str | None:
     """Snapshot before tests that may be flaky; None if no snapshot is possible."""
     watched = state.plan.watched if state.plan.flake_reruns > 0 else None
     is_test = any(one.gate.kind is Kind.TEST for one in group)
-    if is_test and watched and watched.hold:
+    if is_test and watched:
         with suppress(AtlasError):
             return watched.hold()
     return None
@@ -156,6 +156,6 @@ def _fails_in_part(one: GateState, state: ValidationState) -> bool:
 
 def _put_back(snapshot: str | None, state: ValidationState) -> None:
     watched = state.plan.watched
-    if snapshot is not None and watched and watched.put_back:
+    if snapshot is not None and watched:
         watched.put_back(snapshot)
         state.seen = state.plan.seen()

@@ -1,9 +1,9 @@
 """Open a workspace with its configuration, and plan how its gates run. Decides nothing."""
 
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,23 +11,21 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from atlas_retry import config, process, state_dir
+from atlas_retry import config, state_dir
 from atlas_retry.errors import UsageError, WorkspaceError, near
 from atlas_retry.gates.files import FileScope
 from atlas_retry.gates.memory import Memory
-from atlas_retry.gates.plan import Learned, Plan, Watched
+from atlas_retry.gates.plan import Learned, Plan
+from atlas_retry.gates.watched import Watched
 from atlas_retry.model import Contents, Gate, OpenReview, Validation, WorkspaceFacts
 from atlas_retry.settings import Settings, in_ci
 from atlas_retry.text.redaction import secret_values
-from atlas_retry.text.units import first_few
 from atlas_retry.workspace.discovery import (
-    NotARepositoryError,
     Workspace,
     facts,
     open_workspace,
     unopened,
 )
-from atlas_retry.workspace.git import GitError
 from atlas_retry.workspace.snapshot.look import Tracker
 
 if TYPE_CHECKING:
@@ -156,7 +154,11 @@ def plan(opened: OpenWorkspace, logs: Path) -> Plan:
         logs=logs,
         environ=opened.environ,
         jobs=opened.settings.jobs,
-        watched=_watched(opened),
+        watched=Watched(
+            tracker=lambda: opened.tracker,
+            git=(lambda: opened.git) if opened.has_git else None,
+            memory=Memory(answers(opened.state, opened.root), opened.root, opened.environ),
+        ),
         parsers=opened.settings.parsers,
         secrets=secret_values(opened.environ),
         known_s={name: run.duration_s for name, run in last.items()},
@@ -223,59 +225,6 @@ def _durations(opened: OpenWorkspace) -> Path:
 def answers(home: Path, root: Path) -> Path:
     """File that holds the last validation of a workspace."""
     return state_dir.folder(home, "answers") / f"{state_dir.key_of(root)}.msgpack"
-
-
-def _watched(opened: OpenWorkspace) -> Watched:
-    def hold() -> str:
-        return opened.tracker.snapshot().id
-
-    def put_back(held: str) -> None:
-        from atlas_retry.workspace.snapshot.trees import changes
-
-        moved = {c.path for c in changes(opened.git, held, hold(), ignored=True)}
-        if moved:
-            from atlas_retry.workspace.snapshot.restoring import restore
-
-            restore(opened.git, held, moved, look=opened.tracker.take)
-            opened.tracker.moved()
-
-    return Watched(
-        keep_unstaged=partial(_keep_unstaged, opened) if opened.has_git else None,
-        tracker=lambda: opened.tracker,
-        memory=Memory(answers(opened.state, opened.root), opened.root, opened.environ),
-        hold=hold if opened.has_git else None,
-        put_back=put_back if opened.has_git else None,
-    )
-
-
-def _keep_unstaged(opened: OpenWorkspace) -> Callable[[], str]:
-    """See `Watched.keep_unstaged`."""
-    from atlas_retry.run import staging
-
-    try:
-        git = opened.git
-        if not opened.tracker.uncommitted().paths or not (was := staging.unstaged(git)).paths:
-            return str
-        held = opened.tracker.snapshot().id
-    except (GitError, NotARepositoryError):  # a broken repository: gates run all the same
-        return str
-
-    def restore_put_aside() -> str:
-        # the second signal of an impatient person has killed what would have restored it
-        with process.uninterruptible("unstaged work that a gate had put aside is restored"):
-            now = staging.unstaged(git)
-            if gone := staging.put_aside(git, was, now):
-                from atlas_retry.workspace.snapshot.restoring import restore
-
-                restore(git, held, gone, look=opened.tracker.take)
-                opened.tracker.moved()
-        put_aside = f"had put unstaged work aside; restored: {first_few(sorted(gone))}"
-        stays = "left a stash of work that is in the tree: git stash drop"
-        is_new = now.stash and now.stash != was.stash
-        said = [*([put_aside] if gone else ()), *([stays] if is_new else ())]
-        return f"a stopped gate {', and '.join(said)}" if said else ""
-
-    return restore_put_aside
 
 
 def select(gates: Sequence[Gate], only: Sequence[str]) -> tuple[Gate, ...]:

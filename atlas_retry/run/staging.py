@@ -1,7 +1,4 @@
-"""What is staged and what is not: a copy of the index for gates, and unstaged work put aside.
-
-A command such as pre-commit puts unstaged work back when it ends, but not if it is killed.
-"""
+"""What is staged, and a copy of the index in which more is: for gates that judge that."""
 
 import os
 import shlex
@@ -9,10 +6,8 @@ import shutil
 from collections.abc import Collection
 from pathlib import Path
 
-from msgspec import Struct
-
 from atlas_retry.workspace.discovery import Workspace
-from atlas_retry.workspace.git import git, split, untracked
+from atlas_retry.workspace.git import git, split
 
 
 def staged_paths(ws: Workspace) -> frozenset[str]:
@@ -43,35 +38,3 @@ def staging(ws: Workspace, paths: Collection[str], scratch: Path) -> str:
     asked = ("update-index", "--add", "--remove", "-z", "--stdin")
     git(*asked, cwd=ws.root, env={**ws.environ, **copy}, stdin=names)
     return "\n".join(f"export {name}={shlex.quote(value)}" for name, value in copy.items())
-
-
-class Unstaged(Struct, frozen=True, kw_only=True):
-    """What only the work tree holds, and the top entry of the stash."""
-
-    edited: frozenset[str]
-    """Tracked files that differ from the index."""
-    untracked: frozenset[str]
-    stash: str
-    """Its id; empty if there is none."""
-
-    @property
-    def paths(self) -> frozenset[str]:
-        return self.edited | self.untracked
-
-
-def unstaged(ws: Workspace) -> Unstaged:
-    """The unstaged work as it is now. Raises GitError."""
-    edited = git("diff-files", "--name-only", "-z", cwd=ws.root, env=ws.environ)
-    asked = ("rev-parse", "--verify", "--quiet", "refs/stash")
-    stash = git(*asked, cwd=ws.root, env=ws.environ, accept=(0, 1))
-    return Unstaged(
-        edited=frozenset(split(edited)),
-        untracked=frozenset(untracked(ws.root, ws.environ)),
-        stash=os.fsdecode(stash).strip(),
-    )
-
-
-def put_aside(ws: Workspace, before: Unstaged, now: Unstaged) -> frozenset[str]:
-    """Files whose unstaged work is gone: as they are staged, or missing if they were untracked."""
-    missing = (path for path in before.untracked if not os.path.lexists(ws.root / path))
-    return (before.edited - now.edited).union(missing)
