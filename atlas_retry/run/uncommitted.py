@@ -3,15 +3,13 @@
 Reads snapshots and the last commit; changes nothing.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from itertools import chain
 
-from msgspec import Struct
-
 from atlas_retry.errors import UsageError, WorkspaceError
 from atlas_retry.guard.places import CACHES, is_build_output, is_code
-from atlas_retry.model import Change, ChangeStatus, Lost, Tree
+from atlas_retry.model import Change, ChangeStatus, Content, Contents, Lost
 from atlas_retry.source import Scope, ScopeKind, definitions
 from atlas_retry.workspace import discovery
 from atlas_retry.workspace.snapshot import trees
@@ -36,78 +34,62 @@ def lost_work(
     paths = [change.path for change in trees.changes(git, start, left)]
     if not paths:
         return ()
-    before, after = (trees.tree(git, name) for name in (start, left))
-    for tree in (before, after):
-        tree.preload(paths)
-    committed = None
+    before, after = (trees.tree(git, name).contents(paths) for name in (start, left))
+    committed: Contents = dict.fromkeys(paths)
     with suppress(UsageError, WorkspaceError):  # there may be no commit
-        committed = trees.revision_tree(git.root, "HEAD", paths, environ=environ)
-        committed.preload(paths)
-    trio = _Trees(before=before, after=after, committed=committed)
-    names = {one.path: one for one in lost(paths, trio)}
-    files = {path: Lost(path=path, names=()) for path in _lost_files(paths, trio)}
-    every = (files | names).items()
-    return tuple(one for path, one in sorted(every) if path not in theirs)
+        head = trees.revision_tree(git.root, "HEAD", paths, environ=environ)
+        committed = head.contents(paths)
+    lost: dict[str, tuple[str, ...]] = dict.fromkeys(_lost_files(before, after, committed), ())
+    lost |= _lost_definitions(before, after, committed)
+    return tuple(Lost(path=path, names=lost[path]) for path in sorted(lost) if path not in theirs)
 
 
-class _Trees(Struct, frozen=True, kw_only=True):
-    """The trees that are compared; `committed` is None if there is no commit."""
-
-    before: Tree
-    after: Tree
-    committed: Tree | None
-
-
-def lost(paths: Collection[str], trio: _Trees) -> Iterator[Lost]:
-    """Lost definitions between two trees; `paths` are the files that differ between them."""
-    sides = (trio.before, trio.after)
-    old, new = ({path: _scopes(path, tree) for path in paths} for tree in sides)
-    added = chain.from_iterable(_without(new[path], old[path]) for path in paths)
+def _lost_definitions(
+    before: Contents, after: Contents, committed: Contents
+) -> dict[str, tuple[str, ...]]:
+    """The names of lost definitions, without those inside another one, by path."""
+    old, new, known = map(_all_scopes, (before, after, committed))
+    added = chain.from_iterable(_without(new[path], old[path]) for path in new)
     come = {scope.name for scope in added}
-    for path in paths:
-        known = _scopes(path, trio.committed) if trio.committed else {}
-        gone = _without(old[path], {**new[path], **known})
-        if names := _outermost(scope for scope in gone if scope.name not in come):
-            yield Lost(path=path, names=names)
+    lost = {}
+    for path in old:
+        gone = _without(old[path], {**new[path], **known[path]})
+        named = {scope.qualified_name: scope for scope in gone if scope.name not in come}
+        # a class stands for its members
+        names = tuple(name for name, scope in named.items() if scope.owner not in named)
+        if names:
+            lost[path] = names
+    return lost
 
 
-def _outermost(scopes: Iterable[Scope]) -> tuple[str, ...]:
-    """Names without those inside another one: a class stands for its members."""
-    named = {scope.qualified_name: scope for scope in scopes}
-    return tuple(name for name, scope in named.items() if scope.owner not in named)
-
-
-def _lost_files(paths: Collection[str], trio: _Trees) -> Iterator[str]:
+def _lost_files(before: Contents, after: Contents, committed: Contents) -> Iterator[str]:
     """Files whose uncommitted content is nowhere any more."""
-    there = {_content(path, trio.after) for path in paths}
-    for path in paths:
-        was, now = _content(path, trio.before), _content(path, trio.after)
-        known = _content(path, trio.committed) if trio.committed else None
+    there = {_text(file) for file in after.values()}
+    for path, file in before.items():
+        was, now, known = map(_text, (file, after[path], committed[path]))
         if was not in (None, known) and was not in there and now in (None, known):
             yield path
 
 
-def _content(path: str, tree: Tree) -> bytes | None:
+def _text(file: Content | None) -> bytes | None:
     """Content with the same ends of lines wherever git has checked it out."""
-    content = tree.read(path)
-    return content if content is None else content.replace(b"\r\n", b"\n")
+    return file[1].replace(b"\r\n", b"\n") if file else None
 
 
 def _without(scopes: Mapping[str, Scope], others: Mapping[str, Scope]) -> list[Scope]:
     return [scope for key, scope in scopes.items() if key not in others]
 
 
-def _scopes(path: str, tree: Tree) -> dict[str, Scope]:
-    """Functions, classes and top-level names by their qualified names."""
-    content = tree.read(path)
-    if content is None or len(content) > MAX_BYTES or not (tree.mode(path) or "").startswith("100"):
-        return {}
-    scopes = {}
-    for scope in definitions(path, content):
-        is_inner = scope.kind is ScopeKind.VARIABLE and scope.owner is not None
-        if not is_inner:
-            scopes[scope.qualified_name] = scope
-    return scopes
+def _all_scopes(files: Contents) -> dict[str, dict[str, Scope]]:
+    """Functions, classes and top-level names by their qualified names, of each file."""
+    found: dict[str, dict[str, Scope]] = {}
+    for path, file in files.items():
+        found[path] = {}
+        if file and file[0].startswith("100") and len(file[1]) <= MAX_BYTES:
+            for scope in definitions(path, file[1]):
+                if scope.kind is not ScopeKind.VARIABLE or scope.owner is None:
+                    found[path][scope.qualified_name] = scope
+    return found
 
 
 def deleted_ignored(git: discovery.Workspace, start: str, left: str) -> tuple[str, ...]:
