@@ -37,6 +37,8 @@ from atlas_retry.model import (
     Verdict,
     Violation,
 )
+from atlas_retry.prompt import Brief, compose
+from atlas_retry.prompt.ledger import ledger
 from atlas_retry.reports import findings, phrases
 from atlas_retry.reports.github import annotations
 from atlas_retry.reports.handoff import handoff
@@ -55,6 +57,7 @@ from tests.values import (
     GREEN,
     LIMITS,
     OTHER_RED,
+    RED,
     attempt,
     gate,
     holding,
@@ -64,6 +67,11 @@ from tests.values import (
 )
 
 FOLDER = Path(__file__).parent / "pages"
+
+
+OPEN = OpenReview(
+    rule="special-case", path="a.py", line=3, detail="a branch on 7", run_id="r-0", attempt=1
+)
 
 
 def scenes(*scenes: tuple[str, Iterable[str]]) -> str:
@@ -139,9 +147,7 @@ def notes_of_a_run_that_waits_for_a_person() -> str:
     )
     tried = Attempt(number=1, agent="scripted", cost_usd=0.5, held=held, kept=True)
     run = exhausted(failing("unit", "pytest"), attempts=(tried,))
-    case = {"rule": "special-case", "path": "a.py", "line": 3, "detail": "a branch on 7"}
-    asked = OpenReview(**case, run_id="r-0", attempt=1)  # type: ignore[arg-type]
-    return handoff(replace(run, verdict=Verdict.NEEDS_REVIEW, open_reviews=(asked,)))
+    return handoff(replace(run, verdict=Verdict.NEEDS_REVIEW, open_reviews=(OPEN,)))
 
 
 def ends_of_runs() -> str:
@@ -353,8 +359,7 @@ def ends_of_validations() -> str:
         "There is no gate": validation(),
     }
     shown = [(about, _validated(ended)) for about, ended in ends.items()]
-    asked = OpenReview(rule="special-case", path="a.py", run_id="r-0", attempt=1)
-    waiting = _validated(validation(passed), asked)
+    waiting = _validated(validation(passed), OPEN)
     return scenes(*shown, ("All pass, and a person must review a change", waiting))
 
 
@@ -394,11 +399,10 @@ def answers_to_a_turn() -> str:
     held = Held(rule="decides", path="test_calc.py", line=8, detail="an expected value changed")
     hook = Violation(rule="hook-added", path=".git/hooks/x", detail="git would run it")
     noted = Answer(rule="suppressed", path="calc.py", line=4, detail="# noqa")
-    asked = OpenReview(rule="special-case", path="a.py", line=3, run_id="r-0", attempt=1)
     plain = TurnOpinion(tree="0123456789abcdef", turn_id="TURN")
     seen = replace(plain, judgement=Judgement(answers=(held, noted)))
     strict = replace(plain, judgement=Judgement(answers=(hook, held)), hook="block")
-    told = replace(plain, allowed=(held,), open_reviews=(asked,), again_ms=3000)
+    told = replace(plain, allowed=(held,), open_reviews=(OPEN,), again_ms=3000)
     turns = {
         "Everything passes": (plain, 0, [green]),
         "It passes after a turn that was sent back": (plain, 1, [green]),
@@ -438,6 +442,40 @@ def _replied(answer: HookAnswer) -> Iterator[str]:
     if answer.system_message:
         yield "to the user:" if answer.continues is not False else "the end, to the user:"
         yield from (f"  {line}" for line in answer.system_message.splitlines())
+
+
+def earlier_attempts_in_a_prompt() -> str:
+    """What the next prompt says of the attempts before, one line each, and of what was held."""
+    needed = Held(rule="tests-changed", path="test_a.py", needed=True)
+    vain, case = (
+        replace(needed, needed=False),
+        Held(rule="special-case", path="a.py", in_place=True),
+    )
+    denied = attempt(denials=("Bash: curl x", "Bash: curl x", "Edit: ci.yml"))
+    many = attempt(denials=tuple(f"Bash: {number}" for number in range(50)))
+    refused = attempt(2, None, rolled_back=True, violations=CHEAT)
+    lines = {
+        "Calls were denied": (denied,),
+        "Many were": (many,),
+        "Held, and another one after it": (attempt(held=(needed,)), attempt(2)),
+        "Refused, and an error": (refused, attempt(3, error="turn limit")),
+        "Worse, and reverted": (attempt(1, worse=True),),
+    }
+    tried = ((about, ledger(attempts, 2_000).splitlines()) for about, attempts in lines.items())
+    last = {
+        "The last one is held, and needed": needed,
+        "It is held, and not enough": vain,
+        "It is left for review": case,
+    }
+    held = ((about, _next_prompt(one)) for about, one in last.items())
+    return scenes(*tried, *held)
+
+
+def _next_prompt(held: Held) -> Iterator[str]:
+    history = (attempt(held=(held,)),)
+    brief = Brief(validation=RED, read=lambda _: None, attempt=2, history=history)
+    text = compose(brief).text
+    yield from text[text.index("## Previous Attempt") :].splitlines()
 
 
 def reasons_why_a_run_ends() -> str:
@@ -511,6 +549,10 @@ def reasons_why_a_run_ends() -> str:
             progress(held, *worse, run_id="r"),
             LIMITS,
         ),
+        "All gates pass, and a person must review a change": (
+            progress(baseline=GREEN, open_reviews=(OPEN,)),
+            LIMITS,
+        ),
         "Only ignored files were written": (
             progress(attempt(1, None, changes=(), unseen=("local.env",))),
             LIMITS,
@@ -538,6 +580,7 @@ MAKERS: tuple[Callable[[], str], ...] = (
     ends_of_validations,
     ends_of_batches,
     answers_to_a_turn,
+    earlier_attempts_in_a_prompt,
     reasons_why_a_run_ends,
 )
 PAGES = {FOLDER / f"{make.__name__.replace('_', '-')}.txt": make for make in MAKERS}
