@@ -37,7 +37,7 @@ class Watched(Struct, frozen=True, kw_only=True):
             return
         if paths is None:
             now = self.tracker().snapshot().id
-            paths = {one.path for one in trees.changes(self.git(), held, now, ignored=True)}
+            paths = trees.moved(self.git(), held, now, ignored=True)
         if paths:
             restoring.restore(self.git(), held, paths, look=self.tracker().take)
             self.tracker().moved()

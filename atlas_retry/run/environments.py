@@ -94,7 +94,7 @@ def _unexplained(turn: GatedTurn, paths: frozenset[str]) -> frozenset[str]:
     """
     git, span = turn.opened.git, (turn.first, turn.now)
     names = {path.rpartition("/")[2] for path in paths}
-    moved = frozenset(change.path for change in trees.changes(git, *span, ignored=True)) - paths
+    moved = frozenset(trees.moved(git, *span, ignored=True)) - paths
     code = frozenset(filter(_may_run, moved))
     moved = code.union(path for path in moved if path.rpartition("/")[2] in names)
     was, now = (trees.tree(git, one, ignored=True).contents(moved) for one in span)

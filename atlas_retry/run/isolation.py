@@ -93,8 +93,7 @@ def _accepted(
     are dropped with their layer and which a gate may have read.
     """
     wanted, start = snapshots.load(opened.git, end).tree, outcome.start_snapshot or end
-    changed = trees.changes(opened.git, start, end)
-    if not changed:
+    if not trees.moved(opened.git, start, end):
         return outcome
     conflicts = accept(opened.git, start, end, opened.tracker)
     if conflicts:
@@ -103,8 +102,8 @@ def _accepted(
         emit(Notice(level=Level.WARNING, text=text))
     between = outcome.baseline.completed_at, outcome.final.started_at
     if opened.tracker.snapshot().tree != wanted:
-        theirs = trees.changes(opened.git, end, opened.tracker.snapshot().id)
-        edited = first_few(sorted(change.path for change in theirs))
+        theirs = trees.moved(opened.git, end, opened.tracker.snapshot().id)
+        edited = first_few(sorted(theirs))
         how, why = "with", f"what others edited during the run: {edited}"
         cause = "because of"
     elif outcome.verdict.is_green and (

@@ -138,8 +138,8 @@ def _refuse_undecided(
     if paths := _undecided(opened, attempt, run_ended_s):
         text = f"{interrupted} files that decide: {first_few(paths)}"
         there = snapshots.snapshot(opened.git).id
-        moved = trees.changes(opened.git, attempt.snapshot, there)
-        if why := changed_by_others(opened.git, run, [c.path for c in moved], run_ended_s):
+        moved = trees.moved(opened.git, attempt.snapshot, there)
+        if why := changed_by_others(opened.git, run, moved, run_ended_s):
             raise UsageError(f"{text}; it cannot be resumed: {why}", remedy=undo)
         resume = f"to judge them and continue: atlas resume {quoted(opened.root)} --ai-fix"
         raise UsageError(text, remedy=f"{resume}\n{undo}")
@@ -163,6 +163,6 @@ def _leftovers(
 ) -> tuple[str, set[str], set[str]]:
     """A new snapshot, paths that the turn changed and nobody edited since, and the ignored ones."""
     there = snapshots.snapshot(git).id
-    moved = {c.path for c in trees.changes(git, attempt.snapshot, there, ignored=True)}
+    moved = {*trees.moved(git, attempt.snapshot, there, ignored=True)}
     moved -= restoring.edited_after(git, moved, run_ended_s)
-    return there, moved, moved - {c.path for c in trees.changes(git, attempt.snapshot, there)}
+    return there, moved, moved.difference(trees.moved(git, attempt.snapshot, there))

@@ -130,8 +130,8 @@ def _reverted(before: Snapshot, number: int, do: Effects) -> AtlasError | None:
             unfinished = do.tree.snapshot(name)
             do.tree.restore(before.id, unfinished.id, None)
             if turn := do.tree.kept(f"{number}-left") or do.tree.kept(f"{number}"):
-                reverted = _paths(before.id, unfinished.id, do)
-                name_restored(reverted & _paths(turn, unfinished.id, do), name, do)
+                reverted = do.tree.moved(before.id, unfinished.id)
+                name_restored(reverted & do.tree.moved(turn, unfinished.id), name, do)
             do.emit(AttemptRestored(number=number))
     except AtlasError as error:
         lines = (
@@ -325,7 +325,7 @@ def _outcome(progress: Progress, end: End, final: Validation, do: Effects) -> Ou
     run, problems = do.run, first_problem(final)
     is_spent = end.verdict in (Verdict.FAILED, Verdict.EXHAUSTED, Verdict.STALLED)
     kept = next((a.result for a in reversed(progress.attempts) if a.kept), None)
-    chosen, moved = best(progress), _paths(progress.start, progress.current, do)
+    chosen, moved = best(progress), do.tree.moved(progress.start, progress.current)
     is_better = chosen and chosen.validation and is_worse(final, than=chosen.validation)
     return Outcome(
         run_id=run.run_id,
@@ -357,7 +357,7 @@ def _before_the_agent(
     known: then all changes count as the agent's.
     """
     before, after = turn.before, turn.after
-    changed = _paths(before.id, after.id, do)
+    changed = do.tree.moved(before.id, after.id)
     theirs = do.tree.by_others(changed, reply) | (under.paths if under else frozenset())
     if not theirs:
         return before, theirs
@@ -376,7 +376,7 @@ def _restore_snapshot(target: str, progress: Progress, do: Effects) -> None:
 
     An edit during a validation may be the user's or a gate's: it is restored and named.
     """
-    changed = _paths(progress.current, target, do) - progress.theirs
+    changed = do.tree.moved(progress.current, target) - progress.theirs
     attempts = (attempt.validation for attempt in progress.attempts if attempt.validation)
     results = chain.from_iterable(one.results for one in (progress.baseline, *attempts))
     by_gates = chain.from_iterable(result.changed for result in results)  # by their reports
@@ -386,7 +386,3 @@ def _restore_snapshot(target: str, progress: Progress, do: Effects) -> None:
         do.tree.snapshot(name)
     do.tree.restore(target, progress.current, changed if progress.theirs else None)
     name_restored(unknown, name, do)
-
-
-def _paths(before: str, after: str, do: Effects) -> frozenset[str]:
-    return frozenset(change.path for change in do.tree.changes(before, after))

@@ -213,8 +213,7 @@ def _since_turn(scene: _InterruptedRun, there: str) -> frozenset[str]:
     if attempt is None or attempt.reply is None:
         return frozenset()
     turn = held.get(f"{attempt.number}-left") or held.get(f"{attempt.number}")
-    moved = trees.changes(scene.git, turn, there) if turn else ()
-    return frozenset(change.path for change in moved)
+    return frozenset(trees.moved(scene.git, turn, there) if turn else ())
 
 
 def _continued_run(
@@ -236,7 +235,7 @@ def _continued_run(
 
 def _difference(scene: _InterruptedRun, there: str, run_ended_s: float) -> tuple[str, ...]:
     """Paths that the run itself left unfinished. Raises WorkspaceError if someone else edited."""
-    paths = tuple(c.path for c in trees.changes(scene.git, scene.expected, there))
+    paths = trees.moved(scene.git, scene.expected, there)
     attempt = scene.remains.open_attempt
     ended_s = 0.0 if attempt and attempt.restored else run_ended_s
     if why := leftovers.changed_by_others(scene.git, scene.run, paths, ended_s):
@@ -274,7 +273,7 @@ def _progress(scene: _InterruptedRun) -> Progress:
     remains, origin = scene.remains, scene.held[rescue.ORIGIN]
     baseline, settled = remains.validations[0], remains.validations[-1]
     results = [attempt.result or origin for attempt in remains.attempts]
-    fixed = trees.changes(scene.git, scene.run.start, origin) if settled != baseline else ()
+    fixed = trees.moved(scene.git, scene.run.start, origin) if settled != baseline else ()
     progress = Progress(
         run_id=scene.run.id,
         baseline=baseline,
@@ -284,7 +283,7 @@ def _progress(scene: _InterruptedRun) -> Progress:
         origin=origin,
         current=results[-1] if results else origin,
         trees=tuple(snapshots.load(scene.git, name).tree for name in (origin, *results)),
-        fixers_changed=tuple(change.path for change in fixed),
+        fixers_changed=fixed,
         attempts=remains.attempts,
     )
     progress = _as_in_workspace(progress, remains.open_attempt)
@@ -338,8 +337,7 @@ def _continuing_agent(scene: _InterruptedRun, turn: str | None, agent: Agent) ->
 
 def _restore_turn(scene: _InterruptedRun, begun: OpenAttempt, turn: str) -> tuple[str, ...]:
     """Restore the edits that the turn had made when it was interrupted; returns their paths."""
-    changes = trees.changes(scene.git, begun.snapshot, turn, ignored=True)
-    paths = tuple(change.path for change in changes)
+    paths = trees.moved(scene.git, begun.snapshot, turn, ignored=True)
     if paths:
         restoring.restore(scene.git, turn, paths, since=begun.snapshot)
     return paths

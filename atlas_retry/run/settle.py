@@ -209,7 +209,7 @@ def _reverted_whole(
     do.tree.restore(turn.before.id, end.id, None)
     agents = {change.path for change in attempt.changes}
     agents |= {violation.path for violation in rewritten}
-    changed = {change.path for change in do.tree.changes(turn.before.id, end.id)}
+    changed = do.tree.moved(turn.before.id, end.id)
     name_restored(changed - agents, f"{attempt.number}-end", do)
     violations = (*attempt.violations, *rewritten)
     attempt = replace(attempt, violations=violations, rolled_back=True)

@@ -31,7 +31,7 @@ def lost_work(
     top-level names. What moved to another file that the run changed is not missing. `theirs` are
     paths that the user changed during the run.
     """
-    paths = [change.path for change in trees.changes(git, start, left)]
+    paths = trees.moved(git, start, left)
     if not paths:
         return ()
     before, after = (trees.tree(git, name).contents(paths) for name in (start, left))
@@ -119,7 +119,7 @@ def generated(git: discovery.Workspace, start: str, left: str) -> frozenset[str]
 
 def _ignored(git: discovery.Workspace, start: str, end: str) -> Iterator[Change]:
     """Changes of ignored files that no tool makes."""
-    visible = {change.path for change in trees.changes(git, start, end)}
+    visible = {*trees.moved(git, start, end)}
     for change in trees.changes(git, start, end, ignored=True):
         path = change.path
         if path not in visible and not is_build_output(path) and not CACHES.match(path):

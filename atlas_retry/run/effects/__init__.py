@@ -114,7 +114,7 @@ class Effects(Struct, kw_only=True):
         """Questions about the changes since the run began: the guard judges these, too."""
         if attempt.result is None:
             return ()
-        paths = [change.path for change in self.tree.changes(origin, attempt.result)]
+        paths = sorted(self.tree.moved(origin, attempt.result))
         was, now = self.tree.read(origin, paths), self.tree.read(attempt.result, paths)
         hunks = [reviews.hunks(path, _text(was[path]), _text(now[path])) for path in paths]
         asked = (

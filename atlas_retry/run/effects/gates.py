@@ -108,7 +108,7 @@ class GateEffects(BesideTree, frozen=True):
         from atlas_retry.source.hunks import hunks_of
 
         span = progress.origin, progress.current
-        paths = [change.path for change in self.tree.changes(*span)]
+        paths = sorted(self.tree.moved(*span))
         before, after = (self.tree.read(one, paths) for one in span)
         touched = {path: [*hunks_of(path, before[path], after[path])] for path in paths}
         base = dict(zip(self.opened.settings.gates, progress.latest.results, strict=True))

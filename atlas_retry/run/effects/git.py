@@ -75,7 +75,7 @@ class GitEffects(BesideTree, frozen=True):
         """What someone else's git changed in the files during the last turn; None if nothing."""
         if self.last_turn.git is None:
             return None
-        paths = [change.path for change in self.tree.changes(before, after)]
+        paths = self.tree.moved(before, after)
         return gitunder.changed_under(self.opened.git, self.last_turn.git, before, paths)
 
     def how_to_undo(self) -> tuple[str, ...]:

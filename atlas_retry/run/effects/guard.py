@@ -184,8 +184,8 @@ class GuardEffects(BesideTree, frozen=True):
 
     def _written_by_gates(self, progress: Progress) -> frozenset[str]:
         """Files that changed during the baseline, except by fixers."""
-        moved = self.tree.changes(progress.start, progress.origin)
-        return frozenset(change.path for change in moved) - {*progress.fixers_changed}
+        moved = self.tree.moved(progress.start, progress.origin)
+        return moved.difference(progress.fixers_changed)
 
     def rewritten(self, before: str, after: str, validation: Validation) -> tuple[Violation, ...]:
         """Violations: files that decide and changed while the gates of a validation ran."""

@@ -48,6 +48,10 @@ class TreeEffects(Part, frozen=True):
     def changes(self, before: str, after: str) -> tuple[Change, ...]:
         return trees.changes(self.opened.git, before, after)
 
+    def moved(self, before: str, after: str) -> frozenset[str]:
+        """The paths that differ between two snapshots."""
+        return frozenset(change.path for change in self.changes(before, after))
+
     def restore(self, target: str, expected: str, paths: Collection[str] | None) -> None:
         """Restore a snapshot, or some paths of it.
 
@@ -64,8 +68,7 @@ class TreeEffects(Part, frozen=True):
             chosen = paths
             if paths is None and (stays := self._committed_since(target)):
                 now = self.opened.tracker.snapshot().id
-                moved = trees.changes(git, now, target, ignored=True)
-                chosen = {change.path for change in moved} - stays
+                chosen = {*trees.moved(git, now, target, ignored=True)} - stays
             done = restoring.restore(git, target, chosen, since=expected, look=look)
             self.opened.tracker.moved()
         if not git.git_dir.is_dir():
@@ -194,7 +197,7 @@ class TreeEffects(Part, frozen=True):
             path: None if was[path] == now[path] or is_build_output(path) else was[path]
             for path in sorted(wrote)
         }
-        changed = [change.path for change in self.changes(start, end)]
+        changed = self.moved(start, end)
         visible = as_checked_out(git, self.read(start, changed), self.read(end, changed))
         return {**visible, **ignored}
 

@@ -238,6 +238,11 @@ def changes(
     return tuple(found)
 
 
+def moved(ws: Workspace, before: str, after: str, *, ignored: bool = False) -> tuple[str, ...]:
+    """The paths that differ between two snapshots."""
+    return tuple(change.path for change in changes(ws, before, after, ignored=ignored))
+
+
 def content_of(entry: StoredFile | None) -> tuple[str, str] | None:
     """Mode and content id; None if there is no file."""
     return (entry.mode, entry.oid) if entry else None
