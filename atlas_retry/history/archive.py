@@ -209,7 +209,7 @@ def open_attempt(connection: sqlite3.Connection, run_id: str) -> OpenAttempt | N
     if row is None:
         return None
     reply = read(str(row["reply"]), AgentReply) if row["reply"] else None
-    return replace(msgspec.convert(row | {"reply": None}, OpenAttempt, strict=False), reply=reply)
+    return msgspec.convert(row | {"reply": reply}, OpenAttempt, strict=False)
 
 
 def transitions(connection: sqlite3.Connection, run_id: str) -> tuple[Transition, ...]:

@@ -9,7 +9,6 @@ import secrets
 import time
 from collections.abc import Coroutine, Mapping
 from contextlib import suppress
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, cast
 
 import msgspec
@@ -169,12 +168,7 @@ class Connection(Struct, kw_only=True):
         self._started_s = time.monotonic()  # does not count the import of the SDK
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._client:
             self._runner.run(self._client.close())
         self._runner.close()
