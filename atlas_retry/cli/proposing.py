@@ -1,7 +1,6 @@
 """`atlas init`: proposes gates, or asks for one; tries them, and writes the configuration."""
 
 import os
-import re
 import shutil
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -204,11 +203,10 @@ def _details(proposal: "Proposal") -> tuple[str, ...]:
     )
 
 
-def _nothing_of_ci(gates: "Iterable[Proposed]", *, has_others: bool) -> AtlasError:
+def _nothing_of_ci(gates: "Sequence[Proposed]", *, has_others: bool) -> AtlasError:
     reasons = {p.run: p.obstacle or "it has no form that only checks" for p in gates}
     lines = "".join(f"\n  {run}: {reason}" for run, reason in reasons.items())
-    packages = (re.search(r"\((\w+ install)\)$", reason) for reason in reasons.values())
-    install = next((f"{match[1]} && atlas validate" for match in packages if match), None)
+    install = proposing.install_and(gates, "atlas validate")
     local = "to run what CI does not run: atlas validate --local" if has_others else None
     remedies = "\n  ".join(filter(None, (install, local)))
     return AtlasError(f"nothing of CI can run here:{lines}", remedy=remedies or None)

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 import pytest
 from msgspec import Struct
+from msgspec.structs import replace
 
 from atlas_retry.config.init.detect import choose, detect
 from atlas_retry.config.init.values import Proposed
@@ -116,8 +117,8 @@ class Layout(Struct, frozen=True, dict=True):
         return self.files[path].encode() if path in self.files else None
 
 
-def startable(_: Proposed) -> str | None:
-    return None
+def startable(proposed: Proposed) -> Proposed:
+    return proposed
 
 
 def chosen(files: Mapping[str, str]) -> list[Proposed]:
@@ -510,12 +511,12 @@ def without(*programs: str) -> dict[str, list[Proposed]]:
         "Makefile": "test:\n\t./t\nlint:\n\t./l\n",
     }
 
-    def obstacle(proposed: Proposed) -> str | None:
+    def tried(proposed: Proposed) -> Proposed:
         program = proposed.run.split()[0]
-        return f"{program} missing" if program in programs else None
+        return replace(proposed, obstacle=f"{program} missing" if program in programs else None)
 
     gates: dict[str, list[Proposed]] = {"start": [], "idle": []}
-    for choice in choose(detect(Layout(files)), obstacle):
+    for choice in choose(detect(Layout(files)), tried):
         gates["idle" if choice.obstacle else "start"].append(choice)
     return gates
 

@@ -213,4 +213,4 @@ def test_a_package_that_is_not_installed_is_named_by_the_command_to_type_first(
     commit(root)
     with pytest.raises(UsageError) as caught:
         initialise(root, environ, How(print_only=False, tries=True, plain=True))
-    assert f"{caught.value.remedy}".startswith("python -m pip install -e .\n")
+    assert f"{caught.value.remedy}".startswith("python -m pip install -e . && atlas init")

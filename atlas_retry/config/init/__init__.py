@@ -52,7 +52,7 @@ def propose(root: Path, environ: Mapping[str, str], folder: str = ".") -> Propos
     proposed_gates = [tools.startable(p) for p in detect(files, folder, accounts)]
     unknown = not_understood(here, proposed_gates)
     return Proposal(
-        choices=choose(proposed_gates, tools.obstacle),
+        choices=choose(proposed_gates, tools.tried),
         notes=(
             *(f"{path} cannot be read and was left out." for path in here.unreadable()),
             *([f"not understood: {', '.join(unknown)}"] if unknown else []),
@@ -122,12 +122,19 @@ def nothing_found(root: Path, proposal: Proposal) -> UsageError:
     message = why if reasons else f"nothing in {root} says how to check it"
     notes = "".join(f"\n{note}" for note in (*proposal.notes, proposal.rest_of_ci) if note)
     write = f"write {CONFIGURATION_FILES[0]}:\n{paste(root)}"
-    install = next((choice.remedy for choice in proposal.idle if choice.remedy), None)
-    if install:
-        remedy = f"{install}\n  and then: atlas init; or {write}"
-        return UsageError(message + notes, remedy=remedy)
+    if install := install_and(proposal.idle, "atlas init"):
+        return UsageError(message + notes, remedy=install)
     ask = "answer the question of atlas init at a terminal"
     return UsageError(message + notes, remedy=f"{ask}, or {write}")
+
+
+def install_and(gates: Iterable[Proposed], command: str) -> str | None:
+    """What lets most gates start, and the command to type after it; None if nothing is known."""
+    remedies = Counter(gate.remedy for gate in gates if gate.remedy)
+    for remedy, _ in remedies.most_common(1):
+        is_command = not remedy.startswith("install ")
+        return f"{remedy} && {command}" if is_command else f"{remedy}, then: {command}"
+    return None
 
 
 def write(root: Path, proposal: Proposal) -> None:

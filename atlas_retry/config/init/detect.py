@@ -16,8 +16,8 @@ from atlas_retry.config.init.narrowing import narrowed
 from atlas_retry.config.init.values import Proposed, Slot
 from atlas_retry.config.project import Files, ProjectFiles
 
-Obstacle = Callable[[Proposed], str | None]
-"""Why a proposal cannot start here; None if it can."""
+Tried = Callable[[Proposed], Proposed]
+"""Gives a proposal that cannot start here its obstacle."""
 Place = tuple[str, Slot]
 """A folder, and the purpose of a gate there."""
 
@@ -138,13 +138,15 @@ def _is_in(hooks: str, proposed: Proposed) -> bool:
     return re.search(pattern, hooks) is not None
 
 
-def choose(proposed_gates: Iterable[Proposed], obstacle: Obstacle) -> tuple[Proposed, ...]:
+def choose(
+    proposed_gates: Iterable[Proposed], tried: Callable[[Proposed], Proposed]
+) -> tuple[Proposed, ...]:
     """The gates to write for each folder and slot: from CI, else tools, targets, defaults.
 
     A tool that the hooks run is left to them if they can start. If nothing from one source can
     start, the next one is used. A language never gets two formatters.
     """
-    choices = [replace(p, obstacle=obstacle(p)) for p in dict.fromkeys(proposed_gates)]
+    choices = [*map(tried, dict.fromkeys(proposed_gates))]
     # tools that startable hooks run, except lines of CI
     has_hooks = any(choice.slot is Slot.HOOKS for choice in _started(choices))
     left = [c for c in choices if has_hooks and (c.in_hooks, c.in_ci) == (True, False)]

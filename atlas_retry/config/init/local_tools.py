@@ -23,7 +23,9 @@ INSTALL = {
     "cargo-clippy": "rustup component add clippy",
     "cargo-fmt": "rustup component add rustfmt",
     "java": "install a JDK",
+    "pnpm": "npm install --global pnpm",
     "uvx": "install uv",
+    "yarn": "npm install --global yarn",
 }
 """How to install a program; by default `install NAME`."""
 ALSO = {
@@ -44,39 +46,40 @@ class LocalTools(Struct, frozen=True):
     environ: Mapping[str, str]
     files: Files
 
-    def obstacle(self, proposed: Proposed) -> str | None:
-        """Why a command cannot start here, with the remedy if something is missing."""
-        return next(self._obstacles(proposed), None)
+    def tried(self, proposed: Proposed) -> Proposed:
+        """The proposal; if it cannot start here, with the obstacle and what helps, if known."""
+        why, remedy = next(self._obstacles(proposed), (None, None))
+        return replace(proposed, obstacle=f"{why} ({remedy})" if remedy else why, remedy=remedy)
 
-    def _obstacles(self, proposed: Proposed) -> Iterator[str]:
+    def _obstacles(self, proposed: Proposed) -> Iterator[tuple[str, str | None]]:
         if proposed.barred:
-            yield proposed.barred
+            yield proposed.barred, None
         if proposed.installs:
-            yield f"it installs something: {proposed.installs}"
+            yield f"it installs something: {proposed.installs}", None
         folder = self.root / proposed.cwd
         if not folder.is_dir():
-            yield f"{proposed.cwd} does not exist"
+            yield f"{proposed.cwd} does not exist", None
         line = re.sub(rf"^{ASSIGNED}", "", proposed.run)
         for program in _programs(line):
             if "/" in program:
                 yield from _unusable(folder, program)
             elif not self._which(program):
-                yield f"{program} is not on PATH ({_remedy(program)})"
+                yield f"{program} is not on PATH", _remedy(program)
         here = ProjectFiles(self.files).at(proposed.cwd)
         runner = line.partition(" ")[0]
         if runner in NODE:
             yield from self._no_packages(here, NODE[runner])
         if runner == "make" and not here.first(*MAKEFILES) and " -" not in line:
-            yield "Makefile does not exist (run ./configure first)"
+            yield "Makefile does not exist", "./configure"
 
-    def _no_packages(self, project: ProjectFiles, manager: str) -> Iterator[str]:
+    def _no_packages(self, project: ProjectFiles, manager: str) -> Iterator[tuple[str, str]]:
         """Why there is no `node_modules`, which Yarn's Plug'n'Play does not need."""
         is_installed = any(
             (self.root / p.base / "node_modules").exists() for p in project.upwards()
         )
         without = (".pnp.cjs", ".yarnrc.yml") if manager == "yarn" else (".pnp.cjs",)
         if not is_installed and npm_packages(project) and not project.first(*without):
-            yield f"node_modules does not exist ({manager} install)"
+            yield "node_modules does not exist", f"{manager} install"
 
     def _which(self, program: str) -> str | None:
         return shutil.which(program, path=self.environ.get("PATH", os.defpath))
@@ -152,12 +155,12 @@ def _remedy(program: str) -> str:
     return INSTALL.get(program, f"{pip}install {program}")
 
 
-def _unusable(folder: Path, program: str) -> Iterator[str]:
+def _unusable(folder: Path, program: str) -> Iterator[tuple[str, str | None]]:
     path = program.removeprefix("./")
     if not (folder / path).exists():
-        yield f"{path} does not exist" + (" (composer install)" if "vendor/bin/" in path else "")
+        yield f"{path} does not exist", "composer install" if "vendor/bin/" in path else None
     elif not os.access(folder / path, os.X_OK):
-        yield f"{path} is not executable (chmod +x {quoted(path)})"
+        yield f"{path} is not executable", f"chmod +x {quoted(path)}"
 
 
 def _in_environment(program: str, folder: Path) -> str | None:
