@@ -173,8 +173,92 @@ def test_errors_that_no_edit_can_fix_are_the_environment(exit_code: int, stderr:
 @pytest.mark.parametrize("folder", regenerate.cases(), ids=lambda folder: folder.name)
 def test_failures_of_code_are_not_classified_as_environment(folder: object) -> None:
     name = getattr(folder, "name", "")
-    if name != "pytest-9.2.0-database":
+    if name != "pytest-9.2.0-database" and not name.startswith("broken-"):
         assert not golden(name).environment
+
+
+@pytest.mark.parametrize(
+    ("case", "command"),
+    [
+        ("cargo-1.95-linker", "sudo apt-get install build-essential"),
+        ("cargo-1.95-disk", "df -h"),
+        ("go-1.26-cgo", "sudo apt-get install build-essential"),
+        ("cmake-3.25.1-generator", "sudo apt-get install build-essential"),
+        ("gcc-12.2-header", "sudo apt-get install libldap-dev"),
+        ("ld-2.40-library", "sudo apt-get install libldap-dev"),
+        ("pkg-config-1.8-missing", "sudo apt-get install libpcap-dev"),
+        ("docker-28.2-daemon", "sudo systemctl start docker"),
+        ("mypy-2.4.1-plugin", "python -m pip install nosuch_plugin"),
+        ("python-3.11-library", None),
+    ],
+)
+def test_what_is_missing_around_the_code_is_named_with_its_repair(
+    case: str, command: str | None
+) -> None:
+    missing = golden(f"broken-{case}").not_installed
+    assert missing
+    assert missing.command == command
+    assert missing.sentence.endswith(command or "is not installed: install it")
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("No .NET SDKs were found.", "no .NET SDK is installed"),
+        ("[ERROR] No compiler is provided in this environment. Perhaps", "it needs a JDK"),
+        ("ERROR: JAVA_HOME is set to an invalid directory: /x", "JAVA_HOME is no JDK: /x"),
+        ("error: command 'x86_64-linux-gnu-gcc' failed: No such file or directory", "gcc"),
+        ("The Angular CLI requires a minimum Node.js version of v20.19.", "Node.js v20.19"),
+        (
+            "You are using Node.js 18.2.0. Vite requires Node.js version 20.19+ or 22.12+. Please",
+            "it needs Node.js 20.19+ or 22.12+, and 18.2.0 runs here",
+        ),
+        ("\u2551 Host system is missing dependencies to run browsers. \u2551", "libraries"),
+        ("ERROR: Cannot connect to the Docker daemon at unix:///x. Is it running?", "Docker"),
+        ("  The system library `openssl` required by crate `openssl-sys` was not found.", "libssl"),
+        ('meson.build:3:8: ERROR: Dependency "zlib" not found, tried pkgconfig', "zlib1g-dev"),
+        ("npm error code ENOSPC", "no space"),
+    ],
+)
+def test_a_message_of_what_is_missing_is_recognised(line: str, words: str) -> None:
+    missing = diagnose(ToolOutput(command="make", exit_code=1, stderr=f"{line}\n")).not_installed
+    assert missing
+    assert words in missing.sentence
+
+
+FULL = "E   OSError: [Errno 28] No space left on device\n"
+
+
+@pytest.mark.parametrize(
+    ("command", "printed", "files"),
+    [
+        ("make", "a.c:1:10: fatal error: shop/cart.h: No such file or directory\n", ()),
+        ("make", "a.c:1:10: fatal error: libpq-fe.h: No such file or directory\n", ()),
+        ("make", "a.c:1:10: fatal error: zlib.h: No such file or directory\n", ("ext/zlib.h",)),
+        ("make", "/usr/bin/ld: cannot find -lshop: No such file or directory\n", ()),
+        ("./run", "OSError: libshop.so: cannot open shared object file: No such file\n", ()),
+        (
+            "make",
+            "Package x11 was not found in the pkg-config search path.\na.c:2:1: error: no ;\n",
+            (),
+        ),
+        ("ruff check .", 'a.py:1:1: F401 x\n    raise Full("No space left on device")\n', ()),
+        ("pytest", f"=== FAILURES ===\n___ test_a ___\na.py:3: in test_a\n{FULL}", ()),
+        ("mypy .", "m.ini:1: error: Error importing plugin \"own\": No module named 'own'\n", ()),
+    ],
+    ids=["own", "option", "vendored", "link", "so", "asked", "quoted", "test", "plugin"],
+)
+def test_what_an_edit_can_repair_is_not_missing(
+    command: str, printed: str, files: tuple[str, ...]
+) -> None:
+    output = ToolOutput(
+        command=command,
+        exit_code=1,
+        stdout=printed,
+        endings=lambda path: [file for file in files if file.endswith(path)],
+        project_names=lambda: frozenset({"own"}),
+    )
+    assert diagnose(output).not_installed is None
 
 
 def test_a_command_with_a_trusted_exit_code_of_0_has_no_errors() -> None:

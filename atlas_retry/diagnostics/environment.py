@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from itertools import chain, pairwise
 from typing import Final, NamedTuple
 
-from atlas_retry.diagnostics.toolchains import outdated
+from atlas_retry.diagnostics.environment_rows import missing_alone, outdated, undeveloped
 from atlas_retry.diagnostics.values import Declared, Log, NotInstalled, ToolOutput
 from atlas_retry.model import Diagnostic
 from atlas_retry.patterns import regex
@@ -82,6 +82,7 @@ _PROGRAM: Final = regex(r"""(?x)
 """Messages of tools that name a missing program."""
 
 _PLUGINS_OPTION = regex(r"\S{1,100}: error: unrecognized arguments: (--?[a-z]+)")
+_PLUGIN_OF_MYPY = regex(r"rror importing plugin \"[^\"]+\": No module named '(\w+)'")
 _PLUGINS = {
     "--cov": "pytest-cov", "-n": "pytest-xdist", "--numprocesses": "pytest-xdist",
     "--timeout": "pytest-timeout", "--reruns": "pytest-rerunfailures", "--mypy": "pytest-mypy",
@@ -178,6 +179,7 @@ def not_installed(
         failed.stubs,
         failed.toolchain,
         failed.old_toolchain,
+        failed.undeveloped,
         failed.undelivered,
         failed.own_package,
         failed.service,
@@ -185,7 +187,9 @@ def not_installed(
     for find in certain_first:
         if missing := find():
             return missing
-    return None if any(error.test_id for error in errors) else failed.program()
+    if any(error.test_id for error in errors):
+        return None
+    return failed.alone() or failed.program()
 
 
 def missing_program(text: str) -> str | None:
@@ -263,6 +267,17 @@ class _Failed(NamedTuple):
         """The toolchain that is missing or too old; some tests may print such words, not all."""
         tests = [error.message for error in self.errors if error.test_id]
         said = [outdated(text.splitlines()) for text in tests] or [outdated(self.log.lines)]
+        return said[0] if all(said) else None
+
+    def undeveloped(self) -> NotInstalled | None:
+        """The header or library that is not in the workspace either."""
+        holds = self.output.endings
+        return undeveloped(self.log.lines, lambda name: bool(holds(name.removeprefix("-l"))))
+
+    def alone(self) -> NotInstalled | None:
+        """What is missing if every error says so, or no error was read."""
+        said = [missing_alone(error.message.splitlines()) for error in self.errors]
+        said = said or [missing_alone(self.log.lines)]
         return said[0] if all(said) else None
 
     def undelivered(self) -> NotInstalled | None:
@@ -346,10 +361,10 @@ class _Failed(NamedTuple):
         return NotInstalled(sentence=f"{name} is not installed: {command}", command=command)
 
     def _plugin_asked(self, line: str) -> NotInstalled | None:
-        """The plugin of pytest that an option needs."""
-        match = _PLUGINS_OPTION.match(line)
-        if not match or match[1] not in _PLUGINS:
+        """The plugin that an option of pytest needs, or that the settings of mypy name."""
+        option, setting = _PLUGINS_OPTION.match(line), _PLUGIN_OF_MYPY.search(line)
+        plugin = _PLUGINS.get(option[1]) if option else setting and setting[1]
+        if plugin is None or plugin in self.output.project_names():
             return None
-        plugin = _PLUGINS[match[1]]
         command = self.output.declared().install_python or f"python -m pip install {plugin}"
         return NotInstalled(sentence=f"{plugin} is not installed: {command}", command=command)
