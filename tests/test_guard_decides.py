@@ -888,7 +888,7 @@ def test_every_rule_is_in_the_table_of_the_page() -> None:
 def test_guard_and_judge_have_a_limited_number_of_lines() -> None:
     package = Path(__file__).parents[1] / "atlas_retry"
     files = (package / "guard").rglob("*.py")
-    assert sum(len(path.read_text().splitlines()) for path in files) <= 3_830
+    assert sum(len(path.read_text().splitlines()) for path in files) <= 3_760
 
 
 PATTERNS = (
