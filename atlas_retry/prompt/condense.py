@@ -73,11 +73,11 @@ def _joined(lines: list[str], kept: set[int], limit: int) -> str:
     shown: list[str] = []
     gap = False
     for index, line in enumerate(lines):
-        if index in kept:
-            if gap and shown:
-                shown.append("...")
-            shown.append(shortened(line, min(MAX_LINE_CHARS, limit)))
-            gap = False
-        else:
+        if index not in kept:
             gap = gap or not _EMPTY.match(line)
+            continue
+        if gap and shown:
+            shown.append("...")
+        shown.append(shortened(line, min(MAX_LINE_CHARS, limit)))
+        gap = False
     return "\n".join(shown)[:limit]

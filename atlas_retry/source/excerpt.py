@@ -56,10 +56,8 @@ def anchor(diagnostics: Iterable[Diagnostic], read: Read) -> tuple[Diagnostic, .
 
 
 def _place(path: str, line: int, source: bytes | None) -> tuple[str | None, str | None]:
-    if source is None:
-        return None, None
-    scope = enclosing(path, source, line)
-    lines = source.splitlines()
+    scope = enclosing(path, source or b"", line)
+    lines = (source or b"").splitlines()
     text = lines[line - 1].decode("utf-8", "replace").strip() if 0 < line <= len(lines) else None
     return scope.qualified_name if scope else None, text
 
@@ -203,11 +201,9 @@ GAPS_BY_NEIGHBOURS = (2, 0, 0)
 def _joined(lines: list[str], kept: list[int]) -> str:
     shown: list[str] = []
     expected = 0
-    for index in kept:
+    for index in (*kept, len(lines)):
         if index > expected:
             shown.append(_GAP.format(index - expected))
-        shown.append(lines[index])
+        shown += lines[index : index + 1]
         expected = index + 1
-    if expected < len(lines):
-        shown.append(_GAP.format(len(lines) - expected))
     return "\n".join(shown)
