@@ -318,7 +318,7 @@ def _unvalidated(attempt: Attempt) -> str:
     return "left nothing to validate: its changes were reverted"
 
 
-class _Ended(Event, frozen=True, kw_only=True):
+class _WithOutcome(Event, frozen=True, kw_only=True):
     outcome: Outcome
 
     @property
@@ -326,11 +326,11 @@ class _Ended(Event, frozen=True, kw_only=True):
         return ": ".join(filter(None, (self.outcome.verdict, self.outcome.final_error)))
 
 
-class RunFinished(_Ended, frozen=True, kw_only=True):
+class RunFinished(_WithOutcome, frozen=True, kw_only=True):
     """The run has ended; nothing follows."""
 
 
-class WorkspaceFinished(_Ended, frozen=True, kw_only=True):
+class WorkspaceFinished(_WithOutcome, frozen=True, kw_only=True):
     """One of several workspaces has ended, as the `number`-th of `total`."""
 
     number: int
