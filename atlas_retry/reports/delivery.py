@@ -39,7 +39,10 @@ def title(delivery: Delivery) -> str:
 
 def message(delivery: Delivery) -> str:
     """The commit message, the trailer last."""
-    gates = (f"{_plain_line(g.name)} ({g.kind}): {_course(g)}" for g in delivery.gates)
+    gates = []
+    for gate in delivery.gates:
+        course = gate.after if gate.before is gate.after else f"{gate.before} -> {gate.after}"
+        gates.append(f"{_plain_line(gate.name)} ({gate.kind}): {course.replace('_', ' ')}")
     every = chain.from_iterable(attempt.held for attempt in delivery.attempts)
     held = (
         f"held, and not in this commit: {_plain_line(path)} ({rule})"
@@ -58,12 +61,6 @@ def comment(text: str, commit: str) -> str:
     subject, _, body = text.partition("\n")
     lines = (MARK, f"## {one_line(subject)}", f"commit {commit}", fenced(body.strip()))
     return "\n\n".join(lines) + "\n"
-
-
-def _course(gate: GateCourse) -> str:
-    if gate.before is gate.after:
-        return gate.after.value.replace("_", " ")
-    return f"{gate.before} -> {gate.after}".replace("_", " ")
 
 
 def _plain_line(text: str) -> str:

@@ -5,7 +5,7 @@ Source: docs.github.com, "Workflow commands for GitHub Actions". A step shows te
 
 from collections.abc import Iterable, Iterator
 
-from atlas_retry.model import Diagnostic, GateResult, Kind, Level, Region, Status
+from atlas_retry.model import Diagnostic, GateResult, Kind, Level, Status
 from atlas_retry.reports.findings import Finding
 from atlas_retry.reports.phrases import plain
 from atlas_retry.reports.problems import listed, reason
@@ -64,8 +64,12 @@ def _of_level(
 
 def _annotation(problem: Diagnostic) -> str:
     values: dict[str, object] = {"file": problem.path}
-    if problem.region and problem.path:
-        values |= _region(problem.region)
+    region = problem.region if problem.path else None
+    if region:
+        values |= {"line": region.start_line, "endLine": region.end_line}
+    if region and region.end_line in (None, region.start_line):
+        # GitHub refuses columns of a region of several lines
+        values |= {"col": region.start_column, "endColumn": region.end_column}
     values["title"] = " ".join(filter(None, (problem.test_id, problem.tool, problem.rule_id)))
     properties = ",".join(
         f"{name}={_escaped(str(value)).replace(':', '%3A').replace(',', '%2C')}"
@@ -73,14 +77,6 @@ def _annotation(problem: Diagnostic) -> str:
         if value is not None
     )
     return f"::{COMMANDS[problem.level]} {properties}::{_escaped(problem.message)}"
-
-
-def _region(region: Region) -> dict[str, object]:
-    """Properties of a region; GitHub refuses columns if it spans several lines."""
-    lines: dict[str, object] = {"line": region.start_line, "endLine": region.end_line}
-    if region.end_line not in (None, region.start_line):
-        return lines
-    return lines | {"col": region.start_column, "endColumn": region.end_column}
 
 
 def _escaped(text: str) -> str:

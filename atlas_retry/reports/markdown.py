@@ -46,19 +46,15 @@ def _run(run: Outcome) -> Iterator[str]:
         yield "| --: | --- | --: | --: | --: | --: | --: | --- |"
         yield from map(_attempt, run.attempts)
         yield ""
-        yield from _strip(run)
+        # each gate's status at the start and after each attempt
+        columns = ["start", *(str(a.number) for a in run.attempts if a.validation)]
+        yield f"| gate | {' | '.join(columns)} |"
+        yield f"| --- |{' :-: |' * len(columns)}"
+        for name, results in gate_history(run):
+            marks = (SIGNS[result.status] if result else "" for result in results)
+            yield f"| {one_line(name)} | {' | '.join(marks)} |"
+        yield ""
     yield from _answers(of_run(run))
-
-
-def _strip(run: Outcome) -> Iterator[str]:
-    """Table of each gate's status at the start and after each attempt."""
-    columns = ["start", *(str(a.number) for a in run.attempts if a.validation)]
-    yield f"| gate | {' | '.join(columns)} |"
-    yield f"| --- |{' :-: |' * len(columns)}"
-    for name, results in gate_history(run):
-        marks = (SIGNS[result.status] if result else "" for result in results)
-        yield f"| {one_line(name)} | {' | '.join(marks)} |"
-    yield ""
 
 
 def guard_summary(findings: Sequence[Finding]) -> str:

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import TypeVar
 
 import msgspec
@@ -144,25 +144,19 @@ def _log(content: bytes, source: str) -> Recorded:
     if b"\0" in content:
         raise _refused(source, "is not a text file")
     text = content.decode("utf-8", "replace")
-    results = tuple(_step_result(step) for step in _with_output(job_log.steps(text)))
+    results, before = tuple[GateResult, ...](), ""
+    for step in job_log.steps(text):
+        # `cmd || EXIT=$?` in one step and `exit $EXIT` in a later one keep the others running:
+        # one that fails silently has the output of those before it
+        is_silent = step.exit_code != 0 and not step.output.strip()
+        results += (_step_result(replace(step, output=before) if is_silent else step),)
+        before += step.output
     if results and all(result.success for result in results):
         if not job_log.says_failed(text):
             raise _refused(source, "is the log of a job in which no command failed")
         results = ()
     results = results or (replace(FAILED, name="log", stdout=job_log.unwrapped(text)),)
     return Recorded(validation=Validation(results=results))
-
-
-def _with_output(steps: Sequence[job_log.JobStep]) -> Iterator[job_log.JobStep]:
-    """The steps; one that fails silently has the output of those before it.
-
-    `cmd || EXIT=$?` in one step and `exit $EXIT` in a later one keep the others running.
-    """
-    before = ""
-    for step in steps:
-        is_silent = step.exit_code != 0 and not step.output.strip()
-        yield replace(step, output=before) if is_silent else step
-        before += step.output
 
 
 def _step_result(step: job_log.JobStep) -> GateResult:

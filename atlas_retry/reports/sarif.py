@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from atlas_retry import __version__
 from atlas_retry.diagnostics.tools import tool_of
-from atlas_retry.model import AnswerWord, Diagnostic, GateResult, Level, Region, Status
+from atlas_retry.model import AnswerWord, Diagnostic, GateResult, Level, Status
 from atlas_retry.patterns import regex
 from atlas_retry.reports.documents import encode
 from atlas_retry.reports.findings import TOOL, Finding
@@ -110,8 +110,17 @@ def _result(problem: Diagnostic) -> Json:
     is_absolute = path.startswith("/")
     artifact = {"uri": f"file://{uri}"} if is_absolute else {"uri": uri, "uriBaseId": "ROOT"}
     physical: Json = {"artifactLocation": artifact}
-    if problem.region:
-        physical["region"] = _region(problem.region)
+    if region := problem.region:
+        # `endLine` is inclusive, `endColumn` is one past the last character (§3.30)
+        start = max(region.start_line, 1)
+        end = max(region.end_line or start, start)
+        empty = end == start and (region.end_column or 0) <= (region.start_column or 0)
+        columns = {
+            "startColumn": region.start_column,
+            "endLine": end,
+            "endColumn": None if empty else region.end_column,
+        }
+        physical["region"] = {"startLine": start} | {k: v for k, v in columns.items() if v}
     location: Json = {"physicalLocation": physical}
     if problem.symbol:
         location["logicalLocations"] = [{"fullyQualifiedName": plain(problem.symbol)}]
@@ -124,18 +133,3 @@ def _result(problem: Diagnostic) -> Json:
     if problem.fingerprint:
         result["partialFingerprints"] = {"atlas/v1": problem.fingerprint}
     return result
-
-
-def _region(region: Region) -> Json:
-    """A region (§3.30): `endLine` is inclusive, `endColumn` is one past the last character."""
-    start = max(region.start_line, 1)
-    end = max(region.end_line or start, start)
-    after = region.end_column or 0
-    empty = end == start and after <= (region.start_column or 0)
-    known = {
-        "startLine": start,
-        "startColumn": region.start_column,
-        "endLine": end,
-        "endColumn": None if empty else after,
-    }
-    return {name: value for name, value in known.items() if value}

@@ -22,6 +22,17 @@ def report(subject: Subject) -> str:
     if run and run.verdict in (Verdict.INTERRUPTED, Verdict.BROKEN):
         sign, style = "!", "warn"
     dirty = " with uncommitted changes" if where.dirty else ""
+    course: dict[str, object] = {}
+    if run:
+        course = attempts.values(run) | {
+            "course": problem_trend(run),
+            "curve": _curve(run),
+            "height": HEIGHT,
+            "margin": MARGIN,
+            "next_steps": [*next_steps(run)],
+            "phases": [*_phases(run)],
+            "strip": gate_history(run),
+        }
     return render(
         "run.html",
         title=title,
@@ -33,7 +44,7 @@ def report(subject: Subject) -> str:
         facts=[*_facts(subject)],
         head=f"{where.head[:12]}{dirty}" if where.head else None,
         **gates.VALUES,
-        **({**_course(run), **attempts.values(run)} if run else {}),
+        **course,
     )
 
 
@@ -48,19 +59,6 @@ def _facts(subject: Subject) -> Iterable[str]:
         yield (validation.completed_at or validation.started_at)[:19].replace("T", " ") + " UTC"
     if run:
         yield f"run {run.run_id}"
-
-
-def _course(run: Outcome) -> dict[str, object]:
-    """The problems as one line and as a curve, the gates by attempt, the phases by time."""
-    return {
-        "course": problem_trend(run),
-        "curve": _curve(run),
-        "height": HEIGHT,
-        "margin": MARGIN,
-        "next_steps": [*next_steps(run)],
-        "phases": [*_phases(run)],
-        "strip": gate_history(run),
-    }
 
 
 def _curve(run: Outcome) -> list[tuple[int, int, float]]:
