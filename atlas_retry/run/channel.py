@@ -209,7 +209,7 @@ class RemoteBudget(SharedBudget):
 
 
 def budget_answers(budget: SharedBudget) -> Answers:
-    """The calls of `DistantBudget`."""
+    """The calls of `RemoteBudget`."""
     asked = (budget.elapsed_s, budget.draw, budget.settle, budget.promise)
     return {function.__name__: function for function in asked}
 
