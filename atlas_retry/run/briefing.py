@@ -1,7 +1,7 @@
 """The brief that every prompt of a workspace is made from. Asks no agent."""
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
@@ -19,7 +19,7 @@ from atlas_retry.gates.validation import run_gates
 from atlas_retry.guard.judge import seals
 from atlas_retry.history.database import reading
 from atlas_retry.history.learning import recalled
-from atlas_retry.model import AgentRequest, GateResult, Session, Tree, Validation
+from atlas_retry.model import AgentRequest, GateResult, Session, Validation
 from atlas_retry.prompt import Brief, Traced, compose
 from atlas_retry.prompt.brief import Prompt
 from atlas_retry.reports.subject import Recorded
@@ -50,6 +50,10 @@ def first_brief(
     """
     tracker = opened.tracker if opened and opened.has_git else None
     tree = trees.source_tree(root, scan=tracker.scan() if tracker else None)
+    # the user's own globs first, then those that match a file, to save room
+    own, wanted = settings.guard.protect, tuple(seals.protected(root, settings))
+    worth = {*own, *with_a_match(wanted, tuple(tree.paths()))}
+    shown = (glob for glob in wanted if glob in worth)
     hidden = secret_values(environ)
     return Brief(
         validation=validation,
@@ -63,21 +67,13 @@ def first_brief(
             environ=environ,
             changed=tracker.uncommitted().paths if tracker else None,
         ),
-        protected=_worth_showing(seals.protected(root, settings), settings, tree),
+        protected=tuple(sorted(shown, key=lambda glob: glob not in own)),
         settings=settings.prompt,
         budget_chars=settings.context.max_chars,
         error_chars=settings.context.max_chars_per_error,
         marker=os.urandom(4).hex(),
         redact=lambda text: redact(clean(text), hidden),
     )
-
-
-def _worth_showing(protected: Iterable[str], settings: Settings, tree: Tree) -> tuple[str, ...]:
-    """The user's own globs first, then those that match a file, to save room."""
-    own, wanted = settings.guard.protect, tuple(protected)
-    worth = {*own, *with_a_match(wanted, tuple(tree.paths()))}
-    shown = (glob for glob in wanted if glob in worth)
-    return tuple(sorted(shown, key=lambda glob: glob not in own))
 
 
 def traced_brief(

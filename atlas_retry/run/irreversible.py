@@ -5,7 +5,7 @@ Atlas's own configuration at home is restored all the same: it would decide for 
 
 import os
 import shutil
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -20,8 +20,13 @@ from atlas_retry.workspace.files import stat_of
 
 def lasting(taken: Seal, moved: Moved, refused: Collection[str]) -> tuple[LeftBehind, ...]:
     """Refused paths that cannot be restored, with their current state."""
-    every = (LeftBehind(path=path, states=_states(files)) for path, files in _files(taken, moved))
-    return tuple(left for left in every if left.path in refused)
+    files: dict[str, tuple[str, ...]] = {str(one): (str(one),) for one in moved.outside}
+    files |= {path: (str(taken.root / path),) for path in (*moved.installed, *moved.nested)}
+    for tool in moved.tools:
+        both = (taken.tools[tool.name][0], tool.path)
+        files[tool.path or tool.name] = tuple(filter(None, both))
+    stay = (path for path in files if path in refused)
+    return tuple(LeftBehind(path=path, states=_states(files[path])) for path in stay)
 
 
 class SettingsAtHome(Struct, frozen=True, kw_only=True):
@@ -79,17 +84,6 @@ def put_back_settings(before: SettingsAtHome, copy: Path) -> bool:
 def is_as_left(left: LeftBehind) -> bool:
     """Whether its files have not been written or removed since."""
     return left.states == _states(left.states)
-
-
-def _files(taken: Seal, moved: Moved) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Each path as the guard names it, with the absolute paths of its files."""
-    for change in moved.outside:
-        yield str(change), (str(change),)
-    for path in (*moved.installed, *moved.nested):
-        yield path, (str(taken.root / path),)
-    for tool in moved.tools:
-        both = (taken.tools[tool.name][0], tool.path)
-        yield tool.path or tool.name, tuple(filter(None, both))
 
 
 def _states(paths: Collection[str]) -> dict[str, str]:

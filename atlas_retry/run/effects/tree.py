@@ -97,7 +97,12 @@ class TreeEffects(Part, frozen=True):
 
     def write(self, files: Contents) -> None:
         """Write these files; those whose old content no snapshot could hold stay as they are."""
-        restoring.write(self.opened.git, files, self._start())
+        start = self.kept("start")
+        if start is None:
+            gone = f"the start of the run in {self.opened.git.shadow}"
+            again = "run the command again"
+            raise WorkspaceError(f"{gone} was deleted while atlas used it", remedy=again)
+        restoring.write(self.opened.git, files, start)
         self.opened.tracker.moved()
 
     def outdate(self, paths: Iterable[str]) -> None:
@@ -126,14 +131,6 @@ class TreeEffects(Part, frozen=True):
             since_s[path] = max(since_s[path], self.last_turn.files[path][2] / 1e9)
         if place.refresh(self.opened.root, since_s):
             self.opened.tracker.moved()
-
-    def _start(self) -> str:
-        held = self.kept("start")
-        if held is None:
-            gone = f"the start of the run in {self.opened.git.shadow}"
-            again = "run the command again"
-            raise WorkspaceError(f"{gone} was deleted while atlas used it", remedy=again)
-        return held
 
     def by_others(self, paths: frozenset[str], reply: AgentReply) -> frozenset[str]:
         """The paths that someone other than the agent wrote during a turn.
