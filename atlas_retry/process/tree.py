@@ -44,7 +44,15 @@ class _OurProcesses:
         self.zombies: set[tuple[int, str]] = set()
         """Dead children of unknown origin, as of the last look."""
         self.watchdog = Watchdog(self.mark)
-        self.is_subreaper = _become_subreaper()
+        self.is_subreaper = False
+        """Whether orphans get us as their parent instead of init."""
+        if proc.is_there():
+            from _ctypes import call_function, dlopen, dlsym  # start-up: ctypes is fifty classes
+
+            with suppress(OSError):
+                ours = dlopen(None, 0)  # type: ignore[arg-type]  # None: this program, as dlopen(3)
+                asked = _SET_CHILD_SUBREAPER, 1, 0, 0, 0
+                self.is_subreaper = call_function(dlsym(ours, "prctl"), asked) == 0
 
     def adopted(self) -> list[Member]:
         """Living children that we did not start; reaps the dead ones.
@@ -121,18 +129,6 @@ def _our_processes() -> _OurProcesses:
         if not _ours:
             _ours.append(_OurProcesses())
         return _ours[0]
-
-
-def _become_subreaper() -> bool:
-    """Become the parent of orphans instead of init; False if that is not available."""
-    from _ctypes import call_function, dlopen, dlsym  # start-up: ctypes defines fifty classes
-
-    with suppress(OSError):
-        if proc.is_there():
-            ours = dlopen(None, 0)  # type: ignore[arg-type]  # None: this program, as in dlopen(3)
-            prctl = dlsym(ours, "prctl")
-            return bool(call_function(prctl, (_SET_CHILD_SUBREAPER, 1, 0, 0, 0)) == 0)
-    return False
 
 
 def prepare() -> None:
