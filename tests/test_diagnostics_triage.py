@@ -218,6 +218,9 @@ def test_what_is_missing_around_the_code_is_named_with_its_repair(
         ("  The system library `openssl` required by crate `openssl-sys` was not found.", "libssl"),
         ('meson.build:3:8: ERROR: Dependency "zlib" not found, tried pkgconfig', "zlib1g-dev"),
         ("npm error code ENOSPC", "no space"),
+        ("\u27a4 YN0000: STDERR gyp ERR! stack Error: not found: make", "make is not installed"),
+        ("dial unix /var/run/docker.sock: connect: no such file or directory", "Docker"),
+        ('thread panicked: Failed to run `"pkg-config"`: No such file or directory', "pkg-config"),
     ],
 )
 def test_a_message_of_what_is_missing_is_recognised(line: str, words: str) -> None:

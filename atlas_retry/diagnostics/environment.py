@@ -24,6 +24,7 @@ _NETWORK: Final = regex(r"""(?x)
     [Cc]onnection[ ]?refused | \bECONNREFUSED\b | could[ ]not[ ]connect[ ]to[ ]server
     | Temporary[ ]failure[ ]in[ ]name[ ]resolution | Name[ ]or[ ]service[ ]not[ ]known
     | \bENOTFOUND\b | \bEAI_AGAIN\b | Could[ ]?n[o']t[ ]resolve[ ]host | Unknown[ ]host
+    | Could[ ]not[ ]transfer[ ]artifact[ ]
     | dial[ ]tcp:[ ]lookup | Network[ ]is[ ]unreachable
     | \bphp_network_getaddresses:[ ]getaddrinfo  # composer breaks the line after it
     | Address[ ]already[ ]in[ ]use | \bEADDRINUSE\b

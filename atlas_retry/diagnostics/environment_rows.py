@@ -91,9 +91,9 @@ ROWS: tuple[tuple[str, ...], ...] = (
      "no program for {0} is installed", "sudo apt-get install build-essential"),
     (r"(?:\S+meson.build:\d+:\d+: )?ERROR: Unknown compiler\(s\): \[\['(\S+)'",
      "the compiler {0} is not installed", "sudo apt-get install build-essential"),
-    (r"(?:npm (?:ERR!|error) )?gyp ERR! (?:find Python|stack Error: Could not find any Python)",
+    (r".*\bgyp ERR! (?:find Python|stack Error: Could not find any Python)",
      "node-gyp found no Python", "sudo apt-get install python3"),
-    (r"(?:npm (?:ERR!|error) )?gyp ERR! stack Error: not found: (make|gcc|g\+\+)",
+    (r".*\bgyp ERR! stack Error: not found: (make|gcc|g\+\+)",
      "{0} is not installed", "sudo apt-get install build-essential"),
     (r"xcrun: error: invalid active developer path",
      "the command line tools of Xcode are not installed", "xcode-select --install"),
@@ -105,7 +105,8 @@ ROWS: tuple[tuple[str, ...], ...] = (
      "sudo apt-get install libpq-dev"),
     # Docker, its client, Testcontainers, docker-py
     ((r"(?:ERROR: |docker: |error during connect: )?"
-      r"(?:Cannot connect to the Docker daemon|failed to connect to the docker API)"),
+      r"(?:Cannot connect to the Docker daemon|failed to connect to the docker API)"
+      r"|.*\bdocker\.sock: (?:connect: )?(?:no such file|connection refused)"),
      "the Docker daemon does not run here", "sudo systemctl start docker"),
     (r"(?:docker: )?permission denied while trying to connect to the (?:Docker daemon|docker API)",
      "this user may not use the Docker daemon", "sudo usermod -aG docker $USER"),
@@ -158,7 +159,9 @@ ALONE: tuple[tuple[str, ...], ...] = (
     (r"(?:npm (?:ERR!|error) )?(?:code ENOSPC|nospc)", "no space is left on the disk", "df -h"),
     (r"You are using Node\.js ([\w.]*\w)\. Vite requires Node\.js version (.+?)\. Please",
      "it needs Node.js {1}, and {0} runs here"),
-    ((r"Package '?(\S+?)'?"
+    (r".*(?:Failed to run .*pkg-config.*: No such file|The pkg-config command could not be found)",
+     "pkg-config is not installed", "sudo apt-get install pkg-config"),
+    ((r"(?:.*\bexit.*\\n)?Package '?(\S+?)'?"
       r"(?: was not found in the pkg-config search path|, required by .*, not found)"),
      "pkg-config does not find {0}", "sudo apt-get install {package}"),
     (r"\s*The system library `(\S+)` required by crate `\S+` was not found",
@@ -232,8 +235,8 @@ _WORDS = regex(
     r"|engine|Java|JVM|JAVA|JDK|release|Detected|interpreter|not found|different Python|Executable"
     r"|binary|Ruby version|bundle|PHP version|Elixir|Unchecked|SDK|configured to use|packageManager"
     r"|No such file|could be found|(?:Could not|[Uu]nable to) find|compiler|xcrun|pg_config"
-    r"|gyp ERR!|Docker|docker|Host system|\.NET|Node\.js|space left|ENOSPC|nospc|shared object"
-    r"|cannot find -l|Package|fatal error"
+    r"|gyp ERR!|[Dd]ocker|pkg-config|Host system|\.NET|Node\.js|space left|ENOSPC|nospc"
+    r"|shared object|cannot find -l|Package|fatal error"
 )
 """A line without one of these is none of the rows'."""
 

@@ -282,6 +282,22 @@ NODE = LineFormat(
     ),
 )
 FALLBACKS = (NODE,)
+LAST = (
+    LineFormat(
+        name="maven-goal",
+        tool="maven",
+        # https://maven.apache.org/ref/current/maven-core; DefaultExceptionHandler
+        pattern=(
+            r"\[ERROR\] Failed to execute goal (?!\S*surefire)(?:(?P<rule>\S+) \(\S+\) )?"
+            r"on project \S+: ?(?P<message>.*?)(?: -> \[Help \d+\])?$"
+        ),
+        more=(
+            r"\[ERROR\] (?!(?:To see|Re-run|For more|After correcting) |\[Help|->)"
+            r"(?P<message>\S.*?)(?: -> \[Help \d+\])?$"
+        ),
+    ),
+)
+"""Read only where nothing else was: what a failed build says at its end."""
 
 NAMED = (
     Named(

@@ -148,6 +148,8 @@ def diagnose(output: ToolOutput) -> Findings:
     streams = _streams_of(output)
     log = streams.log
     problems = _claims(len(log.lines), _read_sections(output, log, streams.sections))
+    if not problems and output.parser is None and output.exit_code != 0:
+        problems = _parsed(log, lines.LAST)
     report = _report(output)
     if report is not None and (report.diagnostics or not problems):
         problems = [Located(diagnostic, *_NOWHERE) for diagnostic in report.diagnostics]
