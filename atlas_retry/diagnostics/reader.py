@@ -148,8 +148,7 @@ def diagnose(output: ToolOutput) -> Findings:
     streams = _streams_of(output)
     log = streams.log
     problems = _claims(len(log.lines), _read_sections(output, log, streams.sections))
-    if not problems and output.parser is None and output.exit_code != 0:
-        problems = _parsed(log, lines.LAST)
+    problems = problems or _said_last(output, log)
     report = _report(output)
     if report is not None and (report.diagnostics or not problems):
         problems = [Located(diagnostic, *_NOWHERE) for diagnostic in report.diagnostics]
@@ -164,6 +163,12 @@ def diagnose(output: ToolOutput) -> Findings:
     is_known = output.parser or report or findings.ran is not None
     rest = None if is_known else unread(log, problems, _PROGRAMS)
     return replace(findings, diagnostics=(*findings.diagnostics, rest)) if rest else findings
+
+
+def _said_last(output: ToolOutput, log: Log) -> list[Located]:
+    """What a failed build says at its end, for an output of which nothing else was read."""
+    is_open = output.parser is None and output.exit_code != 0
+    return _parsed(log, lines.LAST) if is_open else []
 
 
 def _streams_of(output: ToolOutput) -> Streams:
