@@ -6,7 +6,7 @@ from itertools import filterfalse
 
 from msgspec import Struct
 
-from atlas_retry.guard.case import Case, Ruling, Scene, answered
+from atlas_retry.guard.case import Case, Ruling, Scene, Undo, answered
 from atlas_retry.model import AnswerWord
 from atlas_retry.text.globs import Globs, globs
 from atlas_retry.workspace.files import differing
@@ -24,10 +24,7 @@ class BesideRule(Struct, frozen=True, kw_only=True):
     answer: AnswerWord = AnswerWord.REFUSED
     only_in_runs: bool = False
     """Whether it is only held outside runs, where a person may have done it."""
-    separable: bool = True
-    """Whether restoring the files undoes it; else the whole attempt is rolled back."""
-    restorable: bool = True
-    """Whether everything can be restored; else the run ends."""
+    undo: Undo = "file"
 
 
 OWN = Globs(("/.atlas/", "/atlas.yaml", "/atlas.yml", "/.atlas.yaml"))
@@ -45,18 +42,18 @@ INNOCENT_FACTS = frozenset({"index", "state:ORIG_HEAD", "state:FETCH_HEAD"})
 """Parts of git's state that staging and fetching change."""
 
 
-_LOST = {"separable": False, "restorable": False}
 RULES: tuple[BesideRule, ...] = tuple(
     BesideRule(name=name, reason=reason, **flags)
     for name, reason, flags in (
         ("atlas-touched", "it decides what has to pass", {"only_in_runs": True}),
         ("protected-path", "the user asked for it to stay as it is", {}),
-        ("git-state", "history and settings of git are the user's", {"separable": False}),
-        ("nested-git", "no snapshot holds what it had", _LOST),
-        ("outside-workspace", "only the workspace may change", {"can_be_allowed": True, **_LOST}),
-        ("tool-replaced", "the gate would run something else", _LOST),
+        ("git-state", "history and settings of git are the user's", {"undo": "attempt"}),
+        ("nested-git", "no snapshot holds what it had", {"undo": "nothing"}),
+        ("outside-workspace", "only the workspace may change",
+         {"can_be_allowed": True, "undo": "nothing"}),
+        ("tool-replaced", "the gate would run something else", {"undo": "nothing"}),
         ("dependency-changed", "the gates would run with other code than others have",
-         {"can_be_allowed": True, **_LOST}),
+         {"can_be_allowed": True, "undo": "nothing"}),
         ("folder-mode", "git does not hold them: others have the ones that were there",
          {"answer": AnswerWord.NOTED}),
     )
@@ -70,7 +67,7 @@ def rulings(scene: Scene) -> Iterator[Ruling]:
     order = [*rules]
     seen = (*_facts(case), *_files(scene))
     for name, path, detail in sorted(seen, key=lambda one: order.index(one[0])):
-        rule, back = rules[name], path in case.restorable
+        rule = rules[name]
         if rule.can_be_allowed and allowed.match(path):
             continue
         word = AnswerWord.HELD if rule.only_in_runs and not case.in_run else rule.answer
@@ -78,8 +75,7 @@ def rulings(scene: Scene) -> Iterator[Ruling]:
             path=path,
             mechanism=f"beside: {name}",
             answer=answered(word, rule=name, path=path, detail=f"{detail} ({rule.reason})"),
-            separable=rule.separable or back,
-            restorable=rule.restorable or back,
+            undo="file" if path in case.restorable else rule.undo,
         )
 
 

@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cached_property
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from msgspec import Struct, field
 
@@ -30,6 +30,10 @@ from atlas_retry.text.units import bounded
 _T = TypeVar("_T")
 
 
+Undo = Literal["file", "attempt", "nothing"]
+"""What undoes a refused change: restoring the file or the whole attempt; nothing ends the run."""
+
+
 class Ruling(Struct, frozen=True, kw_only=True):
     """The answer of one mechanism for one path, and what undoes or proves the change."""
 
@@ -40,12 +44,9 @@ class Ruling(Struct, frozen=True, kw_only=True):
     """None if the change is kept."""
     rewrite: bytes | None = None
     """The file without the held part, if only a part is held."""
-    as_before: Content | None = None
-    is_proved: bool = False
-    """Whether it is kept but must be confirmed by a run with `as_before` (None: absent)."""
-    separable: bool = True
-    """Whether restoring the file undoes it."""
-    restorable: bool = True
+    as_before: Contents = field(default_factory=dict)
+    """Earlier files with which a run must confirm what is kept."""
+    undo: Undo = "file"
 
     @property
     def word(self) -> AnswerWord | None:

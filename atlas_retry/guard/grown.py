@@ -149,7 +149,7 @@ _THE_SAME = "grown: the same, reformatted or renamed"
 def _proved(delta: Delta, mechanism: str, was: bytes | None) -> Ruling:
     """A change that is kept if the gates pass with the earlier file too (None: absent)."""
     before = (delta.old_mode, was) if delta.old_mode and was else None
-    return Ruling(path=delta.path, mechanism=mechanism, as_before=before, is_proved=True)
+    return Ruling(path=delta.path, mechanism=mechanism, as_before={delta.path: before})
 
 
 def _is_same(delta: Delta) -> bool:

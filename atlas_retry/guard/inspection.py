@@ -1,6 +1,7 @@
 """Combines the mechanisms into one ruling for each change, and into a judgement."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import chain
 
 from msgspec.structs import replace
 
@@ -83,17 +84,17 @@ def assess(case: Case) -> Judgement:
     made = rulings(case)
     refused, held = (_in_word(made, word) for word in (AnswerWord.REFUSED, AnswerWord.HELD))
     rewrites = {r.path: r.rewrite for r in held if r.rewrite is not None}
-    whole = any(not r.separable for r in refused)
+    whole = any(r.undo != "file" for r in refused)
     back = tuple(dict.fromkeys(r.path for r in refused if r.path in case.restorable))
     paths = [r.path for r in (*refused, *held) if r.path not in {*rewrites, *back}]
-    lost = {r.mechanism for r in refused if not r.restorable}
+    lost = {r.mechanism for r in refused if r.undo == "nothing"}
     return Judgement(
         answers=tuple(_answers(made, notes_reviews=case.notes_reviews)),
         restore=None if whole else tuple(dict.fromkeys(paths)),
         reinstate=back,
         adds_dependencies=bool(back) and _has_new_manifest(case),
         rewrite={p: (case.after.mode(p) or "100644", left) for p, left in rewrites.items()},
-        as_before={r.path: r.as_before for r in made if r.is_proved},
+        as_before=dict(chain.from_iterable(r.as_before.items() for r in made)),
         ends=_end(lost, case) if lost else None,
     )
 

@@ -372,7 +372,7 @@ def rulings(delta: Delta, scene: Scene) -> Iterator[Ruling]:
                     line=line,
                     detail=f"{detail} ({rule.reason})",
                 ),
-                separable=rule.answer is not AnswerWord.REFUSED,
+                undo="attempt" if rule.answer is AnswerWord.REFUSED else "file",
             )
 
 

@@ -30,8 +30,7 @@ def unneeded(delta: Delta, reason: Answer, scene: Scene) -> Ruling | None:
         path=delta.path,
         mechanism=f"decides: {reason.rule}",
         answer=Answer(rule="settings-added", path=delta.path, detail=detail),
-        as_before=(delta.old_mode, delta.before) if delta.old_mode else None,
-        is_proved=True,
+        as_before={delta.path: (delta.old_mode or "100644", delta.before)},
     )
 
 
