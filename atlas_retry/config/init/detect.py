@@ -147,9 +147,7 @@ def choose(
     start, the next one is used. A language never gets two formatters.
     """
     choices = [*map(tried, dict.fromkeys(proposed_gates))]
-    # tools that startable hooks run, except lines of CI
-    has_hooks = any(choice.slot is Slot.HOOKS for choice in _started(choices))
-    left = [c for c in choices if has_hooks and (c.in_hooks, c.in_ci) == (True, False)]
+    left = _left_to_hooks(choices)
     covered = set(map(_place, left))
     kept = [choice for choice in choices if choice not in left]
     folders = [*dict.fromkeys(choice.cwd for choice in kept)]
@@ -208,6 +206,13 @@ def left_to_ci(choice: Proposed, why: str) -> Proposed:
     return replace(choice, required=False, only_in_ci=True, note=f"left to CI: {why}")
 
 
+def _left_to_hooks(choices: list[Proposed]) -> list[Proposed]:
+    """Tools that startable hooks run, except lines of CI."""
+    if not any(choice.slot is Slot.HOOKS for choice in _started(choices)):
+        return []
+    return [choice for choice in choices if (choice.in_hooks, choice.in_ci) == (True, False)]
+
+
 def _place(choice: Proposed) -> Place:
     return choice.cwd, choice.slot
 
@@ -248,7 +253,9 @@ def _left_open(others: list[Proposed], lines: list[Proposed]) -> list[Proposed]:
 def _without_writers(lines: list[Proposed]) -> list[Proposed]:
     """The lines without those that change files, for tools that also have a checking line."""
     checks = {line.tool for line in lines if not line.writes}
-    return [line for line in lines if not line.writes or line.tool not in checks]
+    writers = filter(lambda line: line.writes, lines)
+    doubled = [line for line in writers if line.tool in checks]
+    return [line for line in lines if line not in doubled]
 
 
 NO_LAYOUT = {"isort", "docformatter"}
