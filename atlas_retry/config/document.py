@@ -45,6 +45,14 @@ class YamlLoader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore
     }
 
 
+class CiLoader(YamlLoader):
+    """For documents as CI reads them, with a tag of GitLab."""
+
+
+# a tuple: GitLab's reference to the lines of another job
+CiLoader.add_constructor("!reference", lambda loader, node: tuple(loader.construct_sequence(node)))
+
+
 def source_of(content: bytes, name: str) -> Source:
     """Every value of a YAML document, with its place.
 

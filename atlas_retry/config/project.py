@@ -2,21 +2,17 @@
 
 import os
 import re
-import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatch, translate
-from functools import cache, cached_property, partial
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from msgspec import Struct
 
 from atlas_retry.reading import read_start
 from atlas_retry.text import documents
-
-if TYPE_CHECKING:
-    import yaml
 
 Table = Mapping[str, object]
 MAX_DEPTH, MAX_FILES, MAX_BYTES = 4, 20_000, 1 << 20
@@ -67,22 +63,6 @@ def strings(value: object) -> Iterator[str]:
         yield value
     elif isinstance(value, list):
         yield from (item for item in value if isinstance(item, str))
-
-
-@cache
-def _loader_of_yaml_1_2() -> "type[yaml.SafeLoader]":
-    """For documents as CI reads them: `on` and `no` are words, only `true`, `false` are not."""
-    from atlas_retry.config.document import YamlLoader  # start-up
-
-    class Loader(YamlLoader):
-        """The loader of configurations, with a tag of GitLab."""
-
-    # a tuple: GitLab's reference to the lines of another job
-    def reference(loader: "yaml.SafeLoader", node: "yaml.SequenceNode") -> tuple[object, ...]:
-        return tuple(loader.construct_sequence(node))
-
-    Loader.add_constructor("!reference", reference)
-    return Loader
 
 
 class ProjectFiles(Struct, frozen=True, dict=True):
@@ -139,23 +119,20 @@ class ProjectFiles(Struct, frozen=True, dict=True):
         return (content or b"").decode(errors="replace").removeprefix("\ufeff")
 
     def toml(self, path: str) -> Table:
-        return self._parsed(path, tomllib.loads)
+        return table(documents.parse(".toml", self.text(path).encode()))
 
     def json(self, path: str) -> Table:
         return table(documents.parse(path, self.text(path).encode()))
 
     def yaml(self, path: str) -> Table:
+        """A document of YAML 1.2: `on` and `no` are words, only `true`, `false` are not."""
         import yaml
 
-        read = partial(yaml.load, Loader=_loader_of_yaml_1_2())
-        return self._parsed(path, read, yaml.YAMLError)
+        from atlas_retry.config.document import CiLoader  # start-up
 
-    def _parsed(
-        self, path: str, read: Callable[[str], object], error: type[Exception] = ValueError
-    ) -> Table:
         try:
-            return table(read(self.text(path)))
-        except (error, ValueError, RecursionError):
+            return table(yaml.load(self.text(path), Loader=CiLoader))  # noqa: S506 - a safe one
+        except (yaml.YAMLError, ValueError, RecursionError):
             return {}
 
     def ini(self, path: str) -> Mapping[str, Mapping[str, str]]:

@@ -4,21 +4,19 @@ Each source is checked by itself before they are merged. Imported only after a c
 """
 
 from collections.abc import Iterator, Mapping
-from functools import cache, partial
+from functools import partial
 from itertools import chain
-from typing import Any, TypeVar, cast
+from typing import TypeVar
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
-from pydantic import create_model
 from pydantic.fields import FieldInfo
 from pydantic_settings import (
     BaseSettings,
     EnvSettingsSource,
     InitSettingsSource,
     SettingsConfigDict,
-    YamlConfigSettingsSource,
 )
 from pydantic_settings.sources.utils import parse_env_vars
 
@@ -51,14 +49,13 @@ def read_sources(given: ConfigSources, overrides: Mapping[str, object]) -> Readi
 
     Raises one ConfigError with the problems of all sources.
     """
-    settings = _settings_class()
     flags = Source(
         name=COMMAND_LINE, values=tree((tuple(key.split(".")), v) for key, v in overrides.items())
     )
-    environment = Variables(settings, given.variables)
+    environment = Variables(given.variables).source
     families = [[*_family(file, given, (), set())] for file in given.files]
     files = [*chain.from_iterable(families)]
-    each = (flags, environment.source, *(source for _, source in files))
+    each = (flags, environment, *(source for _, source in files))
     check = partial(problems_of, section=Configuration)
     problems = [*chain.from_iterable(map(check, each))]
     for source in each[:2]:
@@ -67,10 +64,8 @@ def read_sources(given: ConfigSources, overrides: Mapping[str, object]) -> Readi
             problems.append(ConfigError("extends: only a file can extend others", place=place))
     if problems:
         raise together(problems)
-    documents = [Document(settings, source) for _, source in files]
-    merged = settings(
-        _build_sources=((InitSettingsSource(settings, flags.values), environment, *documents), {})
-    )
+    merging = tuple(InitSettingsSource(_Settings, source.values) for source in each)
+    merged = _Settings(_build_sources=(merging, {}))
     configured = merged.model_dump(mode="json", exclude_unset=True)
     return Reading(
         configuration=msgspec.convert(configured, Configuration),
@@ -116,7 +111,9 @@ def _family(
         yield from _family(other, given, (file.path, *heirs), seen)
 
 
-class _Settings(BaseSettings):
+class _Settings(model_of(Configuration), BaseSettings):  # type: ignore[misc]
+    """The keys of `Configuration`, read by pydantic-settings."""
+
     model_config = SettingsConfigDict(
         env_prefix=PREFIX,
         env_nested_delimiter="__",
@@ -126,24 +123,6 @@ class _Settings(BaseSettings):
     )
 
 
-@cache
-def _settings_class() -> type[BaseSettings]:
-    """The settings class of pydantic-settings with the keys of `Configuration`."""
-    bases: Any = (_Settings, model_of(Configuration))
-    return cast("type[BaseSettings]", create_model(Configuration.__name__, __base__=bases))
-
-
-class Document(YamlConfigSettingsSource):
-    """A file that was read. By itself pydantic-settings reads YAML 1.1, and knows no places."""
-
-    def __init__(self, settings: type[BaseSettings], source: Source) -> None:
-        self.source = source
-        super().__init__(settings, yaml_file=source.name)
-
-    def _read_files(self, files: object, deep_merge: bool = False) -> Tree:  # noqa: ARG002, FBT001, FBT002
-        return self.source.values
-
-
 class Variables(EnvSettingsSource):
     """The `ATLAS_*` variables.
 
@@ -151,14 +130,14 @@ class Variables(EnvSettingsSource):
     other sections, ignores variables of no key, and names no variable in its errors.
     """
 
-    def __init__(self, settings: type[BaseSettings], variables: Mapping[str, str]) -> None:
+    def __init__(self, variables: Mapping[str, str]) -> None:
         paths = {name: tuple(name.removeprefix(PREFIX).lower().split("__")) for name in variables}
         self._variables = {
             PREFIX + "__".join(map(str, spelled(path))): variables[name]
             for name, path in paths.items()
         }
-        super().__init__(settings)
-        known = settings.model_fields
+        super().__init__(_Settings)
+        known = _Settings.model_fields
         unknown = (
             (paths[name], text)
             for name, text in variables.items()
@@ -167,7 +146,7 @@ class Variables(EnvSettingsSource):
         self.source = canonical(
             Source(
                 name="the environment",
-                values=tree(unknown) | super().__call__(),
+                values=tree(unknown) | self(),
                 places={
                     path: Place(name, text=f"{name}={variables[name]}")
                     for name, path in paths.items()
@@ -185,6 +164,3 @@ class Variables(EnvSettingsSource):
             return super().decode_complex_value(field_name, field, value)
         except (ValueError, RecursionError):
             return value
-
-    def __call__(self) -> dict[str, Any]:
-        return self.source.values

@@ -92,8 +92,11 @@ class _Job(Struct, frozen=True, kw_only=True):
         tags = " ".join(map(text_of, _listed(self.job.get("tags"))))
         script = "\n".join([*self._lines("before_script"), *self._lines("script")])
         at_root = re.sub(r"\$\{?CI_PROJECT_DIR\b\}?", ROOT, script)
-        rows = [*_rows(dig(self.job, "parallel", "matrix"))] or [{}]
-        for row, *_ in alike(rows, re.findall(r"\$\{?(\w+)", script)):
+        rows = list[dict[str, object]]()
+        for entry in map(table, _listed(dig(self.job, "parallel", "matrix"))):
+            every = product(*map(_listed, entry.values()))
+            rows += [dict(zip(entry, row, strict=True)) for row in every]
+        for row, *_ in alike(rows or [{}], re.findall(r"\$\{?(\w+)", script)):
             env = self._env(row)
             lines = [
                 CiLine(
@@ -173,10 +176,3 @@ class _Job(Struct, frozen=True, kw_only=True):
             if holds(condition, variables) is not False:
                 return rule
         return None
-
-
-def _rows(matrix: object) -> Iterator[dict[str, object]]:
-    for entry in map(table, _listed(matrix)):
-        values = (_listed(value) for value in entry.values())
-        for row in product(*values):
-            yield dict(zip(entry, row, strict=True))
