@@ -1,5 +1,7 @@
 """The `atlas` command: parse, wire, run. The only place that turns errors into exit codes."""
 
+import os
+import signal
 import sys
 from contextlib import contextmanager
 
@@ -41,11 +43,8 @@ def _end_quietly_on_int() -> None:
 
     Python's own handler would also raise within modules in C, of which some then crash.
     """
-    import _signal  # type: ignore[import-not-found]  # `signal` imports enum, and takes longer
-    import os
-
-    if _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:
-        _signal.signal(_signal.SIGINT, lambda number, _: os._exit(128 + number))
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, lambda number, _: os._exit(128 + number))
 
 
 class _End:
@@ -82,8 +81,6 @@ def _exit_code() -> "Iterator[_End]":
 
 def _stand_somewhere() -> None:
     """Raise AtlasError if the working directory is gone: no relative path would resolve."""
-    import os
-
     from atlas_retry.errors import AtlasError
 
     try:

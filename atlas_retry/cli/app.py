@@ -100,10 +100,6 @@ def examples(*lines: str) -> str:
     return "\n  ".join((f"\b\n{word}:", *lines))
 
 
-def _leave(code: object, **_: object) -> None:
-    raise typer.Exit(code if isinstance(code, int) else 0)
-
-
 def _version(wanted: bool) -> None:  # noqa: FBT001 - the shape of a typer callback
     if wanted:
         print(f"atlas {__version__}")
@@ -124,7 +120,6 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,  # rich would be imported for every --help
     pretty_exceptions_enable=False,
-    result_callback=_leave,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 config_app = _group("config", "Show or check the configuration.")

@@ -34,6 +34,7 @@ from atlas_retry.run.open import (
 from atlas_retry.settings import in_ci
 from atlas_retry.text.commands import quoted
 from atlas_retry.text.units import counted, first_few, labelled
+from atlas_retry.workspace.git import commit_id
 
 if TYPE_CHECKING:
     from atlas_retry.cli.proposing import Checks
@@ -114,7 +115,8 @@ def validate(
     chosen = select(opened.settings.gates, only or ())
     if list_only:
         return _print_gates(chosen, as_json=json)
-    base = _checked_base(opened, base) if receipt else base
+    if receipt:  # a wrong base costs no gate
+        base = commit_id(opened.root, opened.git.environ, base)
     if opened.settings.triage_baseline:
         from atlas_retry.run.triage import check_baseline
 
@@ -136,19 +138,20 @@ def validate(
         with output.naming_interruption(shown) as emit:
             chosen, how = _limited(opened, chosen, how, emit, change)
             if as_committed:
-                validation = _as_committed(opened, chosen, how, emit)
+                from atlas_retry.run.committed import validate_as_committed
+
+                validation = validate_as_committed(opened, chosen, how, emit)
             elif proposed:
                 validation = _counted(_run_aside(opened, chosen, how, emit, proposed.notice))
             else:
                 validation = _run(opened, chosen, how, _until_compared(chosen, emit), fix=fix)
             validation = _triaged(opened, chosen, validation, how, emit)
         _name_absent(proposed, shown, verbose)
-        place = _place(path, config_file, only)
         open_reviews = opened.open_reviews()
         end = output.Closing(
             validation=validation,
             open_reviews=open_reviews,
-            place=place,
+            place=_place(path, config_file, only),
             origins=_origins(path, config_file, validation, is_written=not proposed),
         )
         shown.write(output.last_lines(end, verbosity=level, proposed=bool(proposed)))
@@ -246,14 +249,6 @@ def _reviewer(
     return paid_reviewer(opened, asked, scratch)
 
 
-def _as_committed(
-    opened: OpenWorkspace, chosen: Sequence[Gate], how: Plan, emit: Emit
-) -> Validation:
-    from atlas_retry.run.committed import validate_as_committed
-
-    return validate_as_committed(opened, chosen, how, emit)
-
-
 def _change(
     opened: OpenWorkspace, revision: str | None, receipt: Path | None, *, staged: bool
 ) -> "Changed | None":
@@ -299,13 +294,6 @@ def _limited(
         text = "gates read files as they are on disk; these differ from what is staged: "
         shown(Notice(level=Level.WARNING, text=text + first_few(change.partly)))
     return gates, replace(how, scope=scope, learns=False)
-
-
-def _checked_base(opened: OpenWorkspace, base: str) -> str:
-    """The commit of a receipt's base: a wrong one costs no gate. Raises UsageError."""
-    from atlas_retry.workspace.git import commit_id
-
-    return commit_id(opened.root, opened.git.environ, base)
 
 
 def _print_gates(gates: Sequence[Gate], *, as_json: bool) -> ExitCode:

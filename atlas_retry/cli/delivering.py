@@ -61,46 +61,27 @@ def deliver(
 
     The commit has exactly its files, and the commit that it started from as parent.
     """
-    said = io.StringIO()
+    to_branch = bool(branch or pr)
+    _check(to_branch=to_branch, patch=patch, push=push)
+    to = remote if push or pr else ""
+    said, code = io.StringIO(), ExitCode.OK
     with redirect_stdout(said) if json else nullcontext():
-        code = _deliver(run, Form(apply, patch, branch, push, pr, remote), max_pushes, force=force)
+        if apply:
+            ws, made, text = _applied(apply, branch, run or patch)
+        else:
+            ws, made, text = _committed(run, store=to_branch, force=force)
+        is_automatic = commits.delivered_in_a_row(ws, made.base) >= max_pushes
+        if is_automatic:
+            why = f"the last {max_pushes} commits come from runs: a person must look at them"
+            code = _refused(why)
+        else:
+            _write(patch, made)
+        if to_branch and not is_automatic:
+            code = _to_branch(ws, text, made, branch, to, pr=pr)
     if json:
         notes = tuple(said.getvalue().splitlines())
         write(DeliveryDocument(delivered=code == ExitCode.OK, notes=notes))
     return code
-
-
-class Form(Struct, frozen=True):
-    """Where a run is delivered to, as the flags say."""
-
-    apply: Path | None
-    patch: Path | None
-    branch: str | None
-    push: bool
-    pr: bool
-    remote: str
-
-
-def _deliver(run: str | None, form: Form, max_pushes: int, *, force: bool) -> ExitCode:
-    apply, patch, branch = form.apply, form.patch, form.branch
-    push, pr, remote = form.push, form.pr, form.remote
-    to_branch = bool(branch or pr)
-    _check(to_branch=to_branch, patch=patch, push=push)
-    if apply:
-        ws, made, text = _applied(apply, only_to_branch=bool(branch) and not (run or patch))
-    else:
-        ws, made, text = _committed(run, store=to_branch, force=force)
-    if commits.delivered_in_a_row(ws, made.base) >= max_pushes:
-        return _refused(f"the last {max_pushes} commits come from runs: a person must look at them")
-    if made.also:
-        listed = ", ".join(made.also[:5])
-        print(f"the gates also ran with uncommitted files, which are not delivered: {listed}")
-    if patch:
-        _write(patch, made.patch)
-    if not to_branch:
-        return ExitCode.OK
-    own = f"atlas/{text.rstrip().rpartition(': ')[2]}"  # the trailer names the run
-    return _to_branch(ws, text, made, branch or own, remote if push or pr else "", pr=pr)
 
 
 def _check(*, to_branch: bool, patch: Path | None, push: bool) -> None:
@@ -136,9 +117,11 @@ def _committed(run: str | None, *, store: bool, force: bool) -> tuple[Workspace,
     return ws, made, note.text
 
 
-def _applied(file: Path, *, only_to_branch: bool) -> tuple[Workspace, Made, str]:
-    """A patch as a commit, and its message. Raises UsageError unless it goes to a branch."""
-    if not only_to_branch:
+def _applied(
+    file: Path, branch: str | None, other: str | Path | None
+) -> tuple[Workspace, Made, str]:
+    """A patch as a commit, and its message. Raises UsageError unless it goes to a branch only."""
+    if other or not branch:
         raise UsageError(
             "--apply needs a branch, and excludes a run and --patch",
             remedy=f"atlas deliver --apply {quoted(file)} --branch NAME --push",
@@ -170,8 +153,9 @@ def _delivery(row: RunRow) -> Delivery:
 
 
 def _to_branch(
-    ws: Workspace, text: str, made: Made, branch: str, remote: str, *, pr: bool
+    ws: Workspace, text: str, made: Made, named: str | None, remote: str, *, pr: bool
 ) -> ExitCode:
+    branch = named or f"atlas/{text.rstrip().rpartition(': ')[2]}"  # the trailer names the run
     has_gh = shutil.which("gh") is not None
     if pr and not has_gh:
         raise AtlasError(
@@ -208,9 +192,15 @@ def _push(ws: Workspace, made: Made, branch: str, remote: str) -> None:
     print(f"pushed to {remote}/{branch}")
 
 
-def _write(file: Path, content: bytes) -> None:
+def _write(file: Path | None, made: Made) -> None:
+    """Write the patch, if one is asked for, and say what is not in it."""
+    if made.also:
+        listed = ", ".join(made.also[:5])
+        print(f"the gates also ran with uncommitted files, which are not delivered: {listed}")
+    if file is None:
+        return
     try:
-        file.write_bytes(content)
+        file.write_bytes(made.patch)
     except OSError as error:
         raise UsageError(f"--patch {file}: {error.strerror}") from error
     print(f"{file}: git am --keep-cr {file}")

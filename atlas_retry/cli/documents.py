@@ -21,7 +21,11 @@ from atlas_retry.run.proving import ProvenGate
 from atlas_retry.workspace.snapshot.restoring import Restored
 
 
-class ErrorDocument(Struct, frozen=True, kw_only=True, tag_field="schema", tag="atlas.error/1"):
+class Written(Struct, frozen=True, tag_field="schema"):
+    """A document, known by its field `schema`."""
+
+
+class ErrorDocument(Written, frozen=True, kw_only=True, tag="atlas.error/1"):
     """A command that ended without a result, a wrong command line included."""
 
     error: str
@@ -31,29 +35,27 @@ class ErrorDocument(Struct, frozen=True, kw_only=True, tag_field="schema", tag="
     """`file:line:column` of a wrong configuration."""
 
 
-class LogDocument(Struct, frozen=True, kw_only=True, tag_field="schema", tag="atlas.log/1"):
+class LogDocument(Written, frozen=True, kw_only=True, tag="atlas.log/1"):
     """`atlas log`: the runs of a workspace, newest first."""
 
     runs: tuple[RunRow, ...]
 
 
-class TimelineDocument(
-    Struct, frozen=True, kw_only=True, tag_field="schema", tag="atlas.timeline/1"
-):
+class TimelineDocument(Written, frozen=True, kw_only=True, tag="atlas.timeline/1"):
     """`atlas log RUN`."""
 
     run: RunRow
     steps: tuple[TimelineStep, ...]
 
 
-class PruneDocument(Struct, frozen=True, kw_only=True, tag_field="schema", tag="atlas.prune/1"):
+class PruneDocument(Written, frozen=True, kw_only=True, tag="atlas.prune/1"):
     """`atlas prune`."""
 
     runs: tuple[RunRow, ...]
     dry_run: bool
 
 
-class DiffDocument(Struct, frozen=True, kw_only=True, tag_field="schema", tag="atlas.diff/1"):
+class DiffDocument(Written, frozen=True, kw_only=True, tag="atlas.diff/1"):
     """`atlas diff`."""
 
     run_id: str
@@ -61,9 +63,7 @@ class DiffDocument(Struct, frozen=True, kw_only=True, tag_field="schema", tag="a
     patch: str
 
 
-class RestoredDocument(
-    Struct, frozen=True, kw_only=True, tag_field="schema", tag="atlas.restored/1"
-):
+class RestoredDocument(Written, frozen=True, kw_only=True, tag="atlas.restored/1"):
     """`atlas undo` and `atlas pick`."""
 
     run_id: str
@@ -91,9 +91,7 @@ class RestoredDocument(
         )
 
 
-class DeliveryDocument(
-    Struct, frozen=True, kw_only=True, tag_field="schema", tag="atlas.delivery/1"
-):
+class DeliveryDocument(Written, frozen=True, kw_only=True, tag="atlas.delivery/1"):
     """`atlas deliver`."""
 
     delivered: bool
@@ -101,17 +99,13 @@ class DeliveryDocument(
     """What was done, or why nothing was, in sentences."""
 
 
-class ConfigurationDocument(
-    Struct, frozen=True, kw_only=True, tag_field="schema", tag="atlas.configuration/1"
-):
+class ConfigurationDocument(Written, frozen=True, kw_only=True, tag="atlas.configuration/1"):
     """`atlas config show`."""
 
     values: tuple[EffectiveKey, ...]
 
 
-class CheckDocument(
-    Struct, frozen=True, kw_only=True, tag_field="schema", tag="atlas.configuration-check/1"
-):
+class CheckDocument(Written, frozen=True, kw_only=True, tag="atlas.configuration-check/1"):
     """`atlas config check`."""
 
     gates: int
@@ -119,7 +113,7 @@ class CheckDocument(
     warnings: tuple[str, ...]
 
 
-class GatesDocument(Struct, frozen=True, kw_only=True, tag_field="schema", tag="atlas.gates/1"):
+class GatesDocument(Written, frozen=True, kw_only=True, tag="atlas.gates/1"):
     """`atlas validate --list`."""
 
     gates: tuple[Gate, ...]
@@ -137,7 +131,7 @@ class InitialGate(Struct, frozen=True, kw_only=True):
     duration_s: float | None
 
 
-class InitDocument(Struct, frozen=True, kw_only=True, tag_field="schema", tag="atlas.init/1"):
+class InitDocument(Written, frozen=True, kw_only=True, tag="atlas.init/1"):
     """`atlas init`."""
 
     wrote: str | None
@@ -150,7 +144,7 @@ class InitDocument(Struct, frozen=True, kw_only=True, tag_field="schema", tag="a
     """Lines of CI."""
 
 
-class AcceptDocument(Struct, frozen=True, kw_only=True, tag_field="schema", tag="atlas.accept/1"):
+class AcceptDocument(Written, frozen=True, kw_only=True, tag="atlas.accept/1"):
     """`atlas accept` of changes that were left for review."""
 
     accepted: tuple[OpenReview, ...]
@@ -165,25 +159,19 @@ class NamedWorkspace(Struct, frozen=True, kw_only=True):
     is_there: bool
 
 
-class WorkspacesDocument(
-    Struct, frozen=True, kw_only=True, tag_field="schema", tag="atlas.workspaces/1"
-):
+class WorkspacesDocument(Written, frozen=True, kw_only=True, tag="atlas.workspaces/1"):
     """`atlas workspace list`."""
 
     workspaces: tuple[NamedWorkspace, ...]
 
 
-class LearningsDocument(
-    Struct, frozen=True, kw_only=True, tag_field="schema", tag="atlas.learnings/1"
-):
+class LearningsDocument(Written, frozen=True, kw_only=True, tag="atlas.learnings/1"):
     """`atlas learnings list` and `show`."""
 
     records: tuple[Kept, ...]
 
 
-class FleetReportDocument(
-    Struct, frozen=True, kw_only=True, tag_field="schema", tag="atlas.fleet-report/1"
-):
+class FleetReportDocument(Written, frozen=True, kw_only=True, tag="atlas.fleet-report/1"):
     """`atlas fleet report`."""
 
     batch: str
@@ -191,7 +179,7 @@ class FleetReportDocument(
     """How each repository ended."""
 
 
-class ProofDocument(Struct, frozen=True, kw_only=True, tag_field="schema", tag="atlas.prove/1"):
+class ProofDocument(Written, frozen=True, kw_only=True, tag="atlas.prove/1"):
     """`atlas prove`."""
 
     success: bool

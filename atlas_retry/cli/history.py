@@ -76,7 +76,7 @@ def log(
             if json:
                 write(LogDocument(runs=tuple(rows)))
             else:
-                _show(texts.list_of(rows))
+                sys.stdout.write(texts.list_of(rows))
             return
         row = _seen(archive.find(connection, run, str(root)))
         moves = archive.transitions(connection, row.id)
@@ -84,7 +84,7 @@ def log(
     if json:
         write(TimelineDocument(run=row, steps=steps))
     else:
-        _show(texts.timeline_text(row, steps))
+        sys.stdout.write(texts.timeline_text(row, steps))
 
 
 def _seen(row: RunRow) -> RunRow:
@@ -137,7 +137,9 @@ def pick(
         raise UsageError("--path and --held exclude each other")
     if merge and not path:
         raise UsageError("--merge needs a file", remedy=f"atlas pick {run} {attempt} --path FILE")
-    row = run_of(run, *_pick_words(run, attempt, path or (), held=held, merge=merge))
+    flags = [flag for flag, is_set in (("--held", held), ("--merge", merge)) if is_set]
+    paths = chain.from_iterable(("--path", each) for each in path or ())
+    row = run_of(run, "pick", run, attempt, *flags, *paths)
     refused = _refused(row, attempt) if held else frozenset()
     ws = workspace_of(row)
     if path:
@@ -156,14 +158,6 @@ def _snapshot(row: RunRow, name: str) -> str:
     if name == rescue.HELD:
         return f"the state before the last undo or pick of {_named(row)}"
     return f"{'attempt' if name.isdigit() else 'snapshot'} {name} of {_named(row)}"
-
-
-def _pick_words(
-    run: str, attempt: str, paths: Sequence[str], *, held: bool, merge: bool
-) -> tuple[str, ...]:
-    """The words of this `atlas pick`, to be typed elsewhere."""
-    flags = [flag for flag, is_set in (("--held", held), ("--merge", merge)) if is_set]
-    return ("pick", run, attempt, *flags, *chain.from_iterable(("--path", p) for p in paths))
 
 
 def _refused(row: RunRow, number: str) -> frozenset[str]:
@@ -297,7 +291,7 @@ def prune(
     if json:
         write(PruneDocument(runs=tuple(rows), dry_run=dry_run))
     elif dry_run:
-        _show(texts.list_of(rows))
+        sys.stdout.write(texts.list_of(rows))
     what = "would be dropped" if dry_run else "dropped"
     last = f"{len(rows)} runs {what}; their costs and verdicts stay in atlas stats"
     print(last, file=sys.stderr if json else sys.stdout)
@@ -354,12 +348,8 @@ def _report(
     if as_json:
         write(RestoredDocument.of(row.id, done, success=is_whole))
     else:
-        _show(texts.restoration_text(row, done, name, headline, others))
+        sys.stdout.write(texts.restoration_text(row, done, name, headline, others))
     return ExitCode.OK if is_whole else ExitCode.FAILED
-
-
-def _show(text: str) -> None:
-    sys.stdout.write(text)
 
 
 def follow(root: Path) -> None:

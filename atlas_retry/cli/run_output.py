@@ -1,18 +1,25 @@
 """Where the results of `atlas retry` go, for one workspace or several."""
 
+import math
+import os
 import shlex
+import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 
+import typer
+
 from atlas_retry import config
-from atlas_retry.cli import going_on, output
+from atlas_retry.cli import output, places
+from atlas_retry.cli.accepting import is_inside_agent
 from atlas_retry.cli.output import Target, on_github, publish
 from atlas_retry.cli.reviewing import accepted
 from atlas_retry.errors import ExitCode
 from atlas_retry.model import Verdict
 from atlas_retry.reports.documents import batch_document, encode
+from atlas_retry.reports.handoff import counted_problems, next_usd
 from atlas_retry.reports.screen.gate_lines import failure_lines
 from atlas_retry.reports.screen.lines import Line, below_others, command_lines, printable
 from atlas_retry.reports.screen.run_lines import (
@@ -30,18 +37,14 @@ MAX_NAMES = 8
 
 
 def last_lines(done: BatchResult, *, verbosity: int, only: Sequence[str] = ()) -> Iterator[Line]:
-    """The summary of `atlas retry`, for one workspace or several; its commands work from here."""
-    return _typed_here(_last_lines(done, verbosity=verbosity), done, output.limited_to(only))
+    """The summary of `atlas retry`, for one workspace or several; its commands work from here.
 
-
-def _typed_here(lines: Iterable[Line], done: BatchResult, limited: Sequence[str]) -> Iterator[Line]:
-    """The lines, with `-C DIR` in commands about runs of other workspaces.
-
-    A command that starts the run again has the options that limited it.
+    Those about runs of other workspaces have `-C DIR`; one that starts the run again has the
+    options that limited it.
     """
-    here = config.root_of(Path.cwd()).resolve()
+    here, limited = config.root_of(Path.cwd()).resolve(), output.limited_to(only)
     away = {one.outcome.run_id: one.root for one in done.finished if one.root != here}
-    for text, style in lines:
+    for text, style in _last_lines(done, verbosity=verbosity):
         of = next((root for run, root in away.items() if run in text.split()), None)
         yield _from_here(text, of, limited) if style == "code" else text, style
 
@@ -93,7 +96,6 @@ def batch_lines(done: BatchResult, *, verbosity: int = 0) -> Iterator[Line]:
         style = "good" if one.outcome.verdict.is_green else "bad"
         yield f"  {printable(names[one.root]):<{width}}  {headline(one.outcome)}", style
         yield from ((f"  {text}", style) for text, style in answer_lines(one.outcome))
-    yield from _cascade(done)
     yield from _next(done, verbosity)
     for one in done.finished:
         yield from lost_lines(one.outcome)
@@ -114,17 +116,13 @@ def _counts(done: BatchResult) -> Line:
     return f"{total} workspaces: {', '.join(words)}{tail}", "good" if is_green else "bad"
 
 
-def _cascade(done: BatchResult) -> Iterator[Line]:
+def _next(done: BatchResult, verbosity: int) -> Iterator[Line]:
+    """What is left to do, and why: first the common cause of failures, if there is one."""
     cascade = done.cascade
     if cascade.cascade_detected:
-        counts = (
-            f"{cascade.failures_in_window} failures close together, threshold {cascade.threshold}"
-        )
-        yield f"cascade ({counts}): {cascade.diagnosis}", "warn"
+        failures = f"{cascade.failures_in_window} failures close together"
+        yield f"cascade ({failures}, threshold {cascade.threshold}): {cascade.diagnosis}", "warn"
         yield f"{cascade.recommendation}.", "warn"
-
-
-def _next(done: BatchResult, verbosity: int) -> Iterator[Line]:
     commands = [done.next_command] if done.not_started else []
     if verbosity >= 0:
         commands += filter(None, map(_next_command, done.finished))
@@ -154,19 +152,31 @@ def publish_runs(done: BatchResult, wanted: Sequence[Target], *, as_json: bool) 
         print(encode(document), end="")
     names = labels([one.root for one in done.finished])
     for one in done.finished if wanted or on_github() else ():
-        own = [_of(names[one.root], target) for target in wanted]
+        # report.html becomes report-api.html
+        suffix = names[one.root].replace("/", "-")
+        own = [(kind, path.with_stem(f"{path.stem}-{suffix}")) for kind, path in wanted]
         publish(one.subject(formats), own, as_json=False, to_stderr=as_json)
 
 
-def _of(name: str, target: Target) -> Target:
-    """Report file of one of several workspaces: `report.html` becomes `report-api.html`."""
-    format_name, path = target
-    return format_name, path.with_stem(f"{path.stem}-{name.replace('/', '-')}")
-
-
 def more_usd(done: BatchResult) -> float | None:
-    """The money that a person adds for the rest of one workspace; None to end."""
-    return going_on.more_usd(done.finished[0].outcome) if _is_one(done) else None
+    """The money that a person adds for what is left of one workspace; None if it is over.
+
+    Asks only at a terminal, and only if the last attempt made progress that was paid for.
+    """
+    if not _is_one(done):
+        return None
+    outcome = done.finished[0].outcome
+    last = outcome.attempts[-1] if outcome.attempts else None
+    has_progress = last is not None and last.kept and last.fixed
+    price = next_usd(outcome)
+    if outcome.verdict is not Verdict.EXHAUSTED or not has_progress or price is None:
+        return None
+    if not places.can_ask(sys.stderr) or is_inside_agent(os.environ):
+        return None
+    found, left = counted_problems(outcome)
+    amount = float(math.ceil(price))
+    spent = f"{left} of {found} left to fix, {usd(outcome.cost_usd)} spent"
+    return amount if typer.confirm(f"{spent}: go on with {usd(amount)}?", err=True) else None
 
 
 def exit_code(done: BatchResult, *, asks: bool) -> ExitCode:

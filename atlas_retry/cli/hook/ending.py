@@ -7,8 +7,8 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, TypeVar
 
@@ -370,23 +370,15 @@ def _validated(opened: OpenWorkspace, limit_s: float) -> tuple[Validation, bool]
 
 def _in_time(limit_s: float, work: Callable[[], T]) -> T | None:
     """The result of work that runs gates; None if they were ended, as the time is up."""
-    try:
-        with _at_most(limit_s):
-            return work()
-    except Interrupted as end:
-        if end.signum != signal.SIGALRM:
-            raise
-        return None
-
-
-@contextmanager
-def _at_most(limit_s: float) -> Iterator[None]:
-    """End every gate when the time is up, by an Interrupted with SIGALRM."""
     timer = threading.Timer(limit_s, process.request_stop, (signal.SIGALRM,))
     timer.daemon = True
     timer.start()
     try:
-        yield
+        return work()
+    except Interrupted as end:
+        if end.signum != signal.SIGALRM:
+            raise
+        return None
     finally:
         timer.cancel()
 
