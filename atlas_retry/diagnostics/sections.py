@@ -9,10 +9,11 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from itertools import chain, starmap
+from itertools import chain, pairwise, starmap
 
 from msgspec import Struct
 
+from atlas_retry.diagnostics.failures import matching
 from atlas_retry.diagnostics.places import is_file
 from atlas_retry.patterns import regex, words
 
@@ -81,6 +82,8 @@ _NPM_ERROR = regex(r"npm (?:ERR!|error)(?: path (?P<path>/\S+)$|\b)")
 # https://pkg.go.dev/cmd/go#hdr-Test_packages
 _GO = regex(r"(?:FAIL|ok  )\t(?P<package>[^\s\[]+)(?:\t| \[)")
 _RUN_PATH = regex(r"\s*RUN\s+v\S+ (?P<path>/\S+)$")
+_RUN_FAILED = regex(r"\s+Test Files {2}\d+ failed")
+_LAST_FAILURE = regex(r"\u23af+\[(\d+)/\1\]\u23af$")
 _ECHO = regex(r"(?:[>$]|\+) (?P<command>[\w./@-]+(?: .*)?)$")
 _HOOK = regex(r"- hook id: (?P<hook>\S+)$")
 _HEADS = (_HOOK, _MAKE, _NPM, _NX, _MAVEN, _CARGO, _RUN_PATH)
@@ -190,11 +193,23 @@ def _of_streams(
     lines: Sequence[str], at: int, folder: str | None, folders: Folders, stderr_at: int | None
 ) -> list[OutputSection]:
     """The parts of both streams; where headings in stdout name several folders, stderr has none."""
-    if stderr_at:
-        printed = [*_headed(lines[:stderr_at], at, folder, folders)]
-        if len({part.folder for part in printed} - {folder}) > 1:
-            return [*printed, *_headed(lines[stderr_at:], at + stderr_at, folder, folders)]
-    return [*_headed(lines, at, folder, folders)]
+    printed = [*_headed(lines[:stderr_at], at, folder, folders)] if stderr_at else []
+    if not stderr_at or len({part.folder for part in printed} - {folder}) <= 1:
+        return [*_headed(lines, at, folder, folders)]
+    rest, first = lines[stderr_at:], at + stderr_at
+    # vitest prints failures into stderr, run by run, and numbers those of each
+    ends = matching(rest, _LAST_FAILURE)
+    failed = [
+        part.folder
+        for part in printed
+        if matching(lines[part.first - at : part.end - at], _RUN_FAILED)
+    ]
+    if not failed or len(ends) != len(failed):
+        return [*printed, *_headed(rest, first, folder, folders)]
+    bounds = pairwise((0, *(end + 1 for end in [*ends][:-1]), len(rest)))
+    runs = zip(bounds, failed, strict=True)
+    told = (_section(rest[start:end], first + start, where, "") for (start, end), where in runs)
+    return [*printed, *told]
 
 
 def _headed(
