@@ -175,6 +175,7 @@ ROWS = (
         marks=("\n  Message:\n",),
         title=r"\d+\) (?P<test>\S.*)$",
         end=r"Suite error: |Pending:$|\d+ specs?, |Ran \d+ of ",
+        drop=r"(?!  Message:$)",  # a pending one
         place=NEVER,
         head=r"  Message:$",
         stop=r"  Stack:$",

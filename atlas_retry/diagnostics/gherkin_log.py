@@ -28,7 +28,8 @@ _STEP = regex(
 )
 _TABLE = regex(r' *(?:\||"""|```|@|$)')
 _STACK = regex(r" +at | +Traceback |.*\.rb:\d")
-_UNDEFINED = (None, "None")
+_LISTED = regex(r" +(?P<path>\S+\.feature):(?P<line>\d{1,9}) {2}\S")
+"""Of behave, which places a skipped step as it does an undefined one."""
 
 
 @parses(
@@ -38,13 +39,15 @@ _UNDEFINED = (None, "None")
 )
 def gherkin(log: Log) -> Iterator[Located]:
     """The scenarios in which a step has no definition, or something else than steps is printed."""
+    listed = {(m["path"], m["line"]) for m in matching(log.lines, _LISTED).values()}
     for first, last, title in titled(log.lines, _SCENARIO, _END):
         body = log.lines[first + 1 : last + 1]
         steps = matching(body, _STEP)
         other = {*range(min(steps, default=0), len(body))} - {*steps} - {*matching(body, _TABLE)}
         error = min(other, default=len(body))
-        missing = next((n for n in steps if steps[n]["where"] in _UNDEFINED), len(body))
         where = title.groupdict()
+        unplaced = (None, "None") if (where["path"], where["line"]) in listed else (None,)
+        missing = next((n for n in steps if steps[n]["where"] in unplaced), len(body))
         if missing < error:
             said = (_name(body[missing]), "undefined step")
             problem = failure("gherkin", said, (), title["test"], where)

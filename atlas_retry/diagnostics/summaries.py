@@ -48,6 +48,10 @@ _SUMMARIES: Mapping[str, tuple[str, ...]] = {
     "mix": (r"(?:\d+ \w+, )*?\d+ tests?, (?P<n>\d+) failures?\b",),
     "rspec": (r"\d+ examples?, (?P<n>\d+) failures?\b",),
     "minitest": (r"\d+ (?:runs|tests), \d+ assertions, (?P<n>\d+) failures, (?P<n2>\d+) errors",),
+    "behave": (r"\d+ scenarios? passed, (?P<n>\d+) failed(?:, (?P<n2>\d+) error)?",),
+    "cucumber": (r"\d+ scenarios?(?: \((?:(?P<n>\d+) failed)?.*\))?$",),
+    "jasmine": (r"\d+ specs?, (?P<n>\d+) failures?",),
+    "robot": (r"\d+ tests?, \d+ passed, (?P<n>\d+) failed",),
     "phpunit": (_PHPUNIT,),
     "ctest": (r"\d+% tests passed, (?P<n>\d+) tests failed out of \d+$",),
     "dotnet": (

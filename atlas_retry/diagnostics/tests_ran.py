@@ -38,6 +38,11 @@ _COUNTS = (
     r".*: Executed (?P<ran>\d+) of \d+",  # karma
     r"(?P<ran>\d+) examples?, \d+ failures?(?:, (?P<less>\d+) pending)?$",  # rspec
     r"(?P<ran>\d+) (?:runs|tests), \d+ assertions, .*?(?P<less>\d+) (?:skips|pendings)",
+    r"(?P<ran>\d+) scenarios? passed, (?P<ran2>\d+) failed",  # behave
+    r"(?P<ran>\d+) scenarios?(?: \((?:.*?(?P<less>\d+) skipped)?.*\))?$",  # cucumber
+    r"(?P<ran>\d+) specs?, \d+ failures?(?:, (?P<less>\d+) pending specs?)?$",  # jasmine
+    r"(?P<ran>\d+) tests?, \d+ passed, \d+ failed(?:, (?P<less>\d+) skipped)?$",  # robot
+    r" {2}(?:Total: +(?P<ran>\d+)|Skipped: +(?P<less>\d+))$",  # uvu
     r"OK \((?P<ran>\d+) tests?, ",  # phpunit; above it minitest
     r"Tests: (?P<ran>\d+), Assertions: \d+(?:.*\bSkipped: (?P<less>\d+))?",
     r"\d+% tests passed, \d+ tests failed out of (?P<ran>\d+)$",  # ctest
