@@ -3,14 +3,13 @@
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 from msgspec.structs import replace
 
 from atlas_retry import agents, process
 from atlas_retry.agents.unavailable import Unavailable
 from atlas_retry.events import Notice
-from atlas_retry.model import AgentReply, AgentRequest, Validation
+from atlas_retry.model import AgentReply, AgentRequest
 from atlas_retry.prompt import compose
 from atlas_retry.run.briefing import next_request, step_of, traced_brief
 from atlas_retry.run.decide import last_attempt
@@ -50,8 +49,14 @@ class AgentEffects(Part, frozen=True):
         with self._saying("  tracing what the failing tests execute"):
             brief = traced_brief(self.opened, progress.latest, scratch, self.of.emit)
         if number == 1:
+            from atlas_retry.run.introducing import introduced
+
             with self._saying("  looking for the part of your change that made a test fail"):
-                self._find_introduced(progress.latest, scratch)
+                found = introduced(self.opened, progress.latest, scratch, self.of.emit)
+            if found:
+                text = f"  {found.test} fails since {found.place} of your change"
+                self.of.emit(Notice(text=text))
+            self.opened.learned.introduced = found
         step = step_of(self.opened.settings, number)
         prompt = compose(
             replace(
@@ -85,14 +90,6 @@ class AgentEffects(Part, frozen=True):
             is_inside = there.is_relative_to(root)
             touched.append(there.relative_to(root).as_posix() if is_inside else path)
         return replace(reply, touched=tuple(touched))
-
-    def _find_introduced(self, failed: Validation, scratch: Path) -> None:
-        from atlas_retry.run.introducing import introduced
-
-        found = introduced(self.opened, failed, scratch, self.of.emit)
-        if found:
-            self.of.emit(Notice(text=f"  {found.test} fails since {found.place} of your change"))
-        self.opened.learned.introduced = found
 
     @contextmanager
     def _saying(self, text: str) -> Iterator[None]:

@@ -1,6 +1,6 @@
 """How a run runs gates: all of them, again, aside, alone, as if staged."""
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import AbstractContextManager
 
 from msgspec.structs import replace
@@ -26,6 +26,7 @@ from atlas_retry.run.briefing import trace_again
 from atlas_retry.run.effects.tree import BesideTree
 from atlas_retry.run.open import beside, failing_gates, plan, remember
 from atlas_retry.run.progress import Progress
+from atlas_retry.run.reviewer import reviewer
 from atlas_retry.run.triage import against_baseline, until_compared
 from atlas_retry.text.redaction import redact
 from atlas_retry.workspace.isolation.isolated import ASKED, Beside
@@ -39,10 +40,14 @@ class GateEffects(BesideTree, frozen=True):
         """Run the gates; `previous` is None before the first attempt."""
         settings, number = self.opened.settings, next(self.of.validations)
         with_agent = self.of.run.limits.with_agent
-        has_review = any(gate.kind is Kind.REVIEW for gate in settings.gates)
+        review = None
+        if with_agent and any(gate.kind is Kind.REVIEW for gate in settings.gates):
+            attempt = max(number, 1)
+            scratch, ask = self.of.attempt_folder(attempt), self.of.reviewer
+            review = reviewer(self.opened, ask, self.of.budget, scratch=scratch, attempt=attempt)
         chosen = replace(
             plan(self.opened, self.of.logs("logs", number)),
-            review=self._reviewer_of(number) if with_agent and has_review else None,
+            review=review,
             flake_reruns=settings.retry.flake_reruns,
             traces=self._fails_traced if with_agent and previous is None else None,
             before_money=with_agent and previous is None,
@@ -127,16 +132,6 @@ class GateEffects(BesideTree, frozen=True):
         seen = trace_again(self.opened, (result,), scratch, self.of.emit)
         self.opened.learned.traced[result] = ranked(seen)
         return any(one.failed for one in seen)
-
-    def _reviewer_of(self, number: int) -> Callable[[Gate], GateResult]:
-        """Function that makes a review in the n-th validation, paid from the budget."""
-        from atlas_retry.run.reviewer import reviewer  # start-up
-
-        number = max(number, 1)
-        scratch = self.of.attempt_folder(number)
-        return reviewer(
-            self.opened, self.of.reviewer, self.of.budget, scratch=scratch, attempt=number
-        )
 
     def _aside(
         self,

@@ -157,10 +157,16 @@ class GuardEffects(BesideTree, frozen=True):
         left = irreversible.lasting(taken, moved, refused)
         if channel:  # what is written in an overlay is removed with it
             left = tuple(one for one in left if channel.layers.shows_through(one.states))
-        own = f"{self.last_turn.at_home.path}" if self.last_turn.at_home else ""
+        at_home = self.last_turn.at_home
+        own = f"{at_home.path}" if at_home else ""
         others = tuple(one for one in left if one.path != own)
-        is_back = others != left and taken.guard.mode == "block" and self._put_back_settings()
-        stay = others if is_back else left
+        stay = left
+        if at_home and others != left and taken.guard.mode == "block":
+            path, copy = at_home.path, self.of.folder / "refused-config.yaml"
+            if irreversible.put_back_settings(at_home, copy):
+                stay = others
+                kept = f"; cp {shlex.quote(str(copy))} {shlex.quote(str(path))} takes it again"
+                self.warn(f"restored: {path}{kept if copy.exists() else ''}")
         paths = [one.path for one in stay]
         remedy = reinstalling.remedy(
             paths,
@@ -169,18 +175,6 @@ class GuardEffects(BesideTree, frozen=True):
             by_path=installed.distributions(taken.root, taken.held, paths),
         )
         return replace(judgement, left=stay, remedy=remedy if stay else None)
-
-    def _put_back_settings(self) -> bool:
-        """Restore atlas's own configuration at home; returns whether it is as before the turn."""
-        if self.last_turn.at_home is None:
-            return False
-        path, copy = self.last_turn.at_home.path, self.of.folder / "refused-config.yaml"
-        is_back = irreversible.put_back_settings(self.last_turn.at_home, copy)
-        kept = f"; cp {shlex.quote(str(copy))} {shlex.quote(str(path))} takes it again"
-        if is_back:
-            text = f"restored: {path}{kept if copy.exists() else ''}"
-            self.warn(text)
-        return is_back
 
     def _written_by_gates(self, progress: Progress) -> frozenset[str]:
         """Files that changed during the baseline, except by fixers."""
