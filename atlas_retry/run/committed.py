@@ -81,7 +81,7 @@ def _not_set_up(ran: Validation, chosen: Sequence[Gate]) -> Validation:
     return replace(ran, results=(broken, *rest))
 
 
-_LISTS = ("PATH", "PYTHONPATH", "NODE_PATH", "VIRTUAL_ENV")
+_LISTS = {"PATH", "PYTHONPATH", "NODE_PATH", "VIRTUAL_ENV"}
 """Variables with paths, some of which may lead into the workspace."""
 
 
@@ -142,13 +142,11 @@ def environment(environ: Mapping[str, str], root: Path, there: Path) -> dict[str
 
     Otherwise an activated environment would run what this machine has.
     """
-    moved = {name: _moved(environ[name], root, there) for name in _LISTS if name in environ}
-    return {**environ, **moved, "PWD": str(there)}
-
-
-def _moved(paths: str, root: Path, there: Path) -> str:
-    parts = []
-    for path in paths.split(os.pathsep):
-        is_inside = path == str(root) or path.startswith(f"{root}{os.sep}")
-        parts.append(str(there / Path(path).relative_to(root)) if is_inside else path)
-    return os.pathsep.join(parts)
+    moved = {**environ, "PWD": str(there)}
+    for name in environ.keys() & _LISTS:
+        parts = []
+        for path in environ[name].split(os.pathsep):
+            is_inside = path == str(root) or path.startswith(f"{root}{os.sep}")
+            parts.append(str(there / Path(path).relative_to(root)) if is_inside else path)
+        moved[name] = os.pathsep.join(parts)
+    return moved
