@@ -46,8 +46,12 @@ def demo(
 
 
 def show(agent: str, environ: Mapping[str, str], on: Printer) -> ExitCode:
-    """Run the demo and show it on a screen; 0 if the project ended green."""
-    _check_agent(agent, environ)
+    """Run the demo and show it on a screen; 0 if the project ended green.
+
+    Raises AgentError before anything runs if the agent, whose work is shown, is missing.
+    """
+    if agent != REPLAY and (why := agents.check(AgentSettings(backend=agent), environ)):
+        raise AgentError(f"{why.error}: nothing was tried", remedy=why.remedy)
     with tempfile.TemporaryDirectory(prefix="atlas-demo-") as scratch:
         folder = Path(scratch)
         beside = str(Path(sys.executable).parent)
@@ -72,15 +76,6 @@ def play(root: Path, environ: Mapping[str, str], agent: str, shown: Printer) -> 
         outcome = run_one(opened_with(root, asked, environ), asked, shown)
     shown.write(outcome_summary(outcome, with_commands=False))
     return outcome
-
-
-def _check_agent(backend: str, environ: Mapping[str, str]) -> None:
-    """Raise AgentError before anything runs if this agent, whose work is shown, is missing."""
-    if backend == REPLAY:
-        return
-
-    if unavailable := agents.check(AgentSettings(backend=backend), environ):
-        raise AgentError(f"{unavailable.error}: nothing was tried", remedy=unavailable.remedy)
 
 
 def project(folder: Path, environ: Mapping[str, str], *, gates: str | None) -> Path:

@@ -156,7 +156,10 @@ def answered(
         shown = line if opinion.tree else None
         text = _joined(shown, _passed(validation, opinion, tally.sent), warned, asked)
         return HookAnswer(system_message=text), _reset(tally)
-    last = _last_attempt(failed, tally, limits)
+    own = {**limits.gates, GUARD: limits.run}
+    left = min(own.get(r.name, 0) - tally.by_gate.get(r.name, 0) for r in failed)
+    # the number of the last attempt if the same gates keep failing
+    last = min(limits.run, limits.cap, tally.sent + max(left, 0))
     if tally.sent >= last:
         text = _joined(line, _given_up(failed, tally.sent, opinion), warned, asked)
         end = HookAnswer(continues=False, stop_reason=text, system_message=text)
@@ -205,7 +208,8 @@ def _worded(
     pairs = zip(names, failed, strict=True)
     gates = [f"❌ {name}\nError: {detail(result)}" for name, result in pairs]
     theirs = [ALONGSIDE.format(files=", ".join(opinion.others))] if opinion.others else []
-    refusal = _of_refusal(opinion.blocking)
+    ways = "\n".join(f"  {way}" for way in _ways(opinion.blocking))
+    refusal = REFUSAL.format(ways=ways) if opinion.blocking else ""
     return form.format(gates="\n\n".join([*gates, *theirs]), refusal=refusal)
 
 
@@ -313,21 +317,9 @@ def guard_result(answers: Sequence[Answer]) -> GateResult:
     )
 
 
-def _last_attempt(failed: Sequence[GateResult], tally: BlockTally, limits: BlockLimits) -> int:
-    """Number of the last attempt if the same gates keep failing."""
-    own = {**limits.gates, GUARD: limits.run}
-    left = min(own.get(r.name, 0) - tally.by_gate.get(r.name, 0) for r in failed)
-    return min(limits.run, limits.cap, tally.sent + max(left, 0))
-
-
-def _of_refusal(answers: Sequence[Answer]) -> str:
-    ways = "\n".join(f"  {way}" for way in _ways(answers))
-    return REFUSAL.format(ways=ways) if answers else ""
-
-
-def _ways(answers: Sequence[Answer]) -> Iterator[str]:
+def _ways(answers: Sequence[Answer]) -> list[str]:
     """The commands that allow these changes."""
-    yield from (f"{ALLOW} {path}" for path in dict.fromkeys(answer.path for answer in answers))
+    return [f"{ALLOW} {path}" for path in dict.fromkeys(answer.path for answer in answers)]
 
 
 def _given_up(failed: Sequence[GateResult], sent: int, opinion: TurnOpinion) -> str:
