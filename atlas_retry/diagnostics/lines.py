@@ -231,17 +231,6 @@ ROWS = (
         marks=("\nL: ",),
     ),
     LineFormat(
-        name="prove",
-        # https://perldoc.perl.org/Test::More
-        pattern=r"# {3}Failed test(?: '(?P<test>.+)')?$",
-        more=(
-            r"# {3}(?:in |at )(?P<path>\S+) (?:at )?line (?P<line>\d+)\.$"
-            r"|# +(?P<message>(?:got|expected): .*)$"
-        ),
-        message="failed",
-        marks=("\n#   Failed test",),
-    ),
-    LineFormat(
         name="prettier",
         # https://prettier.io/docs/cli#--check
         pattern=(

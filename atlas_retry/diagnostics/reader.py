@@ -33,6 +33,7 @@ from atlas_retry.diagnostics.runner_logs import (
     node_test,
     phpunit,
     pre_commit,
+    prove,
     rspec,
 )
 from atlas_retry.diagnostics.sections import OutputSection, folders_of, inside_root, separated
@@ -64,6 +65,7 @@ _PARSERS = (
     *blocks.ROWS,
     cargo_uncaptured,
     node_test,
+    prove,
     mocha,
     ava,
     go_test,

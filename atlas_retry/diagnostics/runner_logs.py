@@ -248,6 +248,22 @@ def _tap_error(body: Sequence[str]) -> list[str]:
     return []
 
 
+# https://perldoc.perl.org/Test::More
+_PERL_FAILED = regex(r"# {3}Failed test(?: '(.+)')?$")
+_PERL_VALUE = regex(r"# +(?:got|expected): ")
+
+
+@parses("prove", marks=("\n#   Failed test",))
+def prove(log: Log) -> Iterator[Located]:
+    """What the tests of Perl say on stderr; `prove` keeps their results to itself."""
+    for first, title in matching(log.lines, _PERL_FAILED).items():
+        said = list(takewhile(_TAP_COMMENT.match, log.lines[first + 1 : first + _MAX_TAP_LINES]))
+        where = groups(first_match(_TAP_AT, said))
+        values = [line.lstrip("# ") for line in said if _PERL_VALUE.match(line)]
+        problem = failure("prove", values, (), title[1], where)
+        yield Located(problem, first, first + len(said), otherwise=True)
+
+
 def _node_failure(
     title: str, message: Sequence[str], frames: tuple[Frame, ...], place: dict[str, str]
 ) -> Diagnostic:
