@@ -156,14 +156,14 @@ def _distributions(module: str) -> tuple[str, ...]:
     return (name, DISTRIBUTIONS.get(name, name))
 
 
-def _packages(module: str) -> tuple[str, ...]:
-    types = f"@types/{module.removeprefix('@').replace('/', '__')}"
-    return (module, types)
-
-
 _ECOSYSTEMS = (
     _Ecosystem(_PYTHON, _distributions, lambda d: d.python, lambda d: d.install_python),
-    _Ecosystem(_NPM, _packages, lambda d: d.npm, lambda d: d.install_npm),
+    _Ecosystem(
+        _NPM,
+        lambda module: (module, f"@types/{module.removeprefix('@').replace('/', '__')}"),
+        lambda d: d.npm,
+        lambda d: d.install_npm,
+    ),
     _Ecosystem(_GEM, lambda gem: (gem,), lambda d: d.gems, lambda _: "bundle install"),
 )
 

@@ -23,9 +23,9 @@ class StartedLine(Struct, frozen=True, kw_only=True):
     before: str = ""
     """What the line needs in front to start as it did there."""
 
-    @property
-    def typed(self) -> str:
-        return f"{self.before}{self.line}"
+
+def _as_printed(_start: str, said: re.Match[str]) -> StartedLine:
+    return StartedLine(line=said["line"])
 
 
 class TaskRunner(Struct, frozen=True):
@@ -35,12 +35,8 @@ class TaskRunner(Struct, frozen=True):
     """Pattern of its name in a gate's command."""
     says: re.Pattern[str]
     """Pattern of a line with the group `line`."""
-    started: Callable[[str, re.Match[str]], StartedLine]
+    started: Callable[[str, re.Match[str]], StartedLine] = _as_printed
     """Of the gate's command up to the program's name, and a match."""
-
-
-def _as_printed(_start: str, said: re.Match[str]) -> StartedLine:
-    return StartedLine(line=said["line"])
 
 
 def _by_manager(start: str, said: re.Match[str]) -> StartedLine:
@@ -53,11 +49,6 @@ def _by_manager(start: str, said: re.Match[str]) -> StartedLine:
     name = re.split(r"[\s/]", start)[-1]
     runs = {"pnpm": "pnpm exec ", "yarn": "yarn ", "bun": "bunx "}.get(name, "npx ")
     return StartedLine(line=line, before=f"{own}{runs}")
-
-
-def _by_tox(start: str, said: re.Match[str]) -> StartedLine:
-    # https://tox.wiki/en/latest/cli_interface.html#tox-exec-(e)
-    return StartedLine(line=said["line"], before=f"{start} exec -e {said['environment']} -- ")
 
 
 def _by_nox(_start: str, said: re.Match[str]) -> StartedLine:
@@ -80,7 +71,14 @@ _TOX = regex(
 )
 TASK_RUNNERS = (
     TaskRunner("npm|pnpm|yarn|npx|bun|turbo|lerna|nx", _SCRIPT, _by_manager),
-    TaskRunner("tox", _TOX, _by_tox),
+    # https://tox.wiki/en/latest/cli_interface.html#tox-exec-(e)
+    TaskRunner(
+        "tox",
+        _TOX,
+        lambda start, said: StartedLine(
+            line=said["line"], before=f"{start} exec -e {said['environment']} -- "
+        ),
+    ),
     TaskRunner("nox", regex(r"(?m)^nox > (?P<line>\S.*)$"), _by_nox),
     TaskRunner("poe", regex(r"(?m)^Poe => (?P<line>\S.*)$"), _by_poe),
     # make, just and invoke print the line itself, as `sh -x` does behind a sign
@@ -90,9 +88,8 @@ TASK_RUNNERS = (
             r"(?m)^(?:task: \[[\w:-]+\] )?"
             r"(?P<line>(?:[A-Za-z_]\w*=\S* )*(?:[\w./@-]+ ){0,4}?[\w./@-]+(?: .*)?)$"
         ),
-        _as_printed,
     ),
-    TaskRunner(r"\S+", regex(r"(?m)^\++ (?P<line>\S.*)$"), _as_printed),
+    TaskRunner(r"\S+", regex(r"(?m)^\++ (?P<line>\S.*)$")),
 )
 
 
