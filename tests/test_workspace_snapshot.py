@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from atlas_retry.errors import StateError, WorkspaceError
 from atlas_retry.model import ChangeStatus
 from atlas_retry.workspace.discovery import NotARepositoryError, Workspace, facts, open_workspace
+from atlas_retry.workspace.git import commit_id
 from atlas_retry.workspace.snapshot import store
 from atlas_retry.workspace.snapshot.restoring import restore
 from atlas_retry.workspace.snapshot.snapshots import Snapshot, load, snapshot
@@ -433,6 +434,8 @@ def test_a_repository_of_another_user_is_refused_with_gits_remedy(
     with pytest.raises(WorkspaceError, match="dubious ownership") as refused:
         opened(root)
     assert refused.value.remedy == f"git config --global --add safe.directory {root}"
+    with pytest.raises(WorkspaceError, match="dubious ownership"):
+        commit_id(root, {**ENVIRON, "HOME": str(tmp_path)}, "HEAD")
     write(tmp_path, ".gitconfig", f"[safe]\n\tdirectory = {root}\n")
     environ = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
     assert open_workspace(root, tmp_path / "state", environ=environ).root == root

@@ -184,11 +184,7 @@ _MAX_TAP_LINES = 200
 _NODE_FILE_FAILED = "test failed"
 
 
-@parses(
-    "node-test",
-    commands=("--test", "prove"),
-    marks=("TAP version 1", "\nnot ok ", "\n\u2139 tests "),
-)
+@parses("node-test", commands=("--test",), marks=("TAP version 1", "\nnot ok ", "\n\u2139 tests "))
 def node_test(log: Log) -> list[Located]:
     """The failures below `failing tests:`, and those in the Test Anything Protocol."""
     lines = log.lines

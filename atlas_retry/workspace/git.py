@@ -201,7 +201,7 @@ def commit_id(root: Path, env: Mapping[str, str], revision: str) -> str:
     try:
         return git(*asked, cwd=root, env=env).decode().strip()
     except GitError as error:
-        if error.status is None:  # git did not run
+        if error.status is None or "dubious ownership" in error.message:  # git looked at nothing
             raise
         why = f"there is no commit {revision!r} in {root}"
         if "not a git repository" in error.message:
