@@ -684,7 +684,7 @@ class RunFacts(Struct, frozen=True, kw_only=True):
     escalation_required: bool = False
     learning_record_id: str | None = None
     start_snapshot: str | None = None
-    """Snapshot that `atlas undo` restores."""
+    """Snapshot that `atlas undo` restores; None if it is lost."""
     handoff_path: str | None = None
     """Absolute path of the Markdown notes for a person, if one must continue."""
     lost: tuple[Lost, ...] = ()

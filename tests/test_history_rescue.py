@@ -247,3 +247,16 @@ def test_undo_names_a_changed_file_that_no_snapshot_holds(
     assert undone.out.startswith(headline.format(run_id).partition(" run ")[0])
     assert headline.partition(", ")[2] in undone.out
     assert "core.dump (" in undone.out
+
+
+def test_no_undo_is_promised_if_the_turn_deleted_what_is_kept_of_the_run(project: Project) -> None:
+    delete = 'find "$ATLAS_HOME" -name "runs*" -prune -exec rm -rf {} +'
+    (project.script / "fixed.py").write_text(FIXED)
+    line = f"export ATLAS_HOME={project.environ['ATLAS_HOME']}; {delete}"
+    copy = f"cp {project.script}/fixed.py calc.py"
+    project.configure(agent={"backend": "command", "path": None, "command": f"{line}; {copy}"})
+    project.commit()
+    ended = atlas(project, "retry", ".", "--ai-fix", "--plain")
+    assert ended.code == 0
+    assert "atlas undo" not in ended.err + ended.out
+    assert "this run cannot be undone" in ended.err + ended.out

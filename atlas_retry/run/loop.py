@@ -20,6 +20,7 @@ from atlas_retry.events import (
     RunFinished,
     RunStarted,
 )
+from atlas_retry.history.rescue import START
 from atlas_retry.model import (
     AgentReply,
     Attempt,
@@ -340,7 +341,7 @@ def _outcome(progress: Progress, end: End, final: Validation, do: Effects) -> Ou
         interrupted_usd=run.interrupted_usd,
         duration_ms=round(do.elapsed_s() * 1000),
         escalation_required=bool(progress.attempts) and not end.verdict.is_green,
-        start_snapshot=progress.start,
+        start_snapshot=progress.start if do.tree.kept(START) else None,
         lost=do.tree.lost(progress.start, kept, progress.theirs) if kept else (),
         better=chosen.number if chosen and is_better else None,
         gates_changed=tuple(sorted(moved - _by_agents(progress) - progress.theirs)),

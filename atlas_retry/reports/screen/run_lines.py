@@ -182,4 +182,11 @@ def _looking_back(outcome: Outcome) -> Iterator[Line]:
         yield from command_lines("show what to review", *looks)
     is_named = (outcome.remedy or "").startswith("atlas undo")
     if outcome.attempts or (outcome.gates_changed and not is_named):
+        yield from _undo(outcome)
+
+
+def _undo(outcome: Outcome) -> Iterator[Line]:
+    if outcome.start_snapshot is None:
+        yield "this run cannot be undone: the state directory lost its start", "warn"
+    else:
         yield from command_lines("undo", f"atlas undo {outcome.run_id}")
