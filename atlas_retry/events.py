@@ -274,7 +274,8 @@ class ViolationsFound(Event, frozen=True, kw_only=True):
 
     @property
     def message(self) -> str:
-        counted = ((self.violations, "violations"), (self.held, "held"))
+        noun = "violation" if len(self.violations) == 1 else "violations"
+        counted = ((self.violations, noun), (self.held, "held"))
         return ", ".join(
             f"{len(changes)} {word}: {changes[0].rule} in {changes[0].path}"
             for changes, word in counted

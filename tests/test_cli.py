@@ -429,6 +429,7 @@ def test_a_bare_repository_is_reported_as_one(project: Project, tmp_path: Path) 
     ended = atlas(project, "retry", str(bare))
     assert ended.code == 3
     assert "is a bare repository" in ended.err
+    assert f"git -C {bare} worktree add ../work" in ended.err
 
 
 @pytest.mark.parametrize(

@@ -139,7 +139,10 @@ def places_of(path: Path, env: Mapping[str, str]) -> tuple[Path, Path]:
     bare, inside, up, git_dir = [*out.removesuffix("\n").split("\n", 3), "", ""][:4]
     if bare == "true" or inside == "true":
         where = "a bare repository" if bare == "true" else "inside a git directory"
-        raise WorkspaceError(f"{path} is {where}: there is no work tree", remedy="git worktree add")
+        raise WorkspaceError(
+            f"{path} is {where}: there is no work tree",
+            remedy=f"git -C {quoted(path)} worktree add ../work",
+        )
     return (path / up).resolve(), Path(git_dir)
 
 
