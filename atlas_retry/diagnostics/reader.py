@@ -260,8 +260,13 @@ def _read(output: ToolOutput, log: Log) -> list[Located]:
 
 
 def _whole_files(output: ToolOutput, log: Log) -> Iterable[Located]:
-    """The files that a failed command names where nothing else was read."""
-    if output.parser or output.exit_code == 0 or output.kind is Kind.TEST:
+    """The files that a failed command names where nothing else was read.
+
+    Only of a command of one program: with several, what is read of one must not depend on whether
+    another one failed, as before and after an attempt are compared.
+    """
+    is_open = output.parser is None and output.exit_code != 0 and output.kind is not Kind.TEST
+    if not is_open or only_tool(log.command) is None:
         return ()
     is_check = output.kind in (Kind.FORMAT, Kind.LINT)
     files = named_files(log, partial(_found, output), is_check=is_check)

@@ -204,6 +204,7 @@ GAVE_UP = Outcome(
 )
 HELD = Outcome(
     run_id="r-3",
+    start_snapshot="a0",
     verdict=Verdict.NEEDS_REVIEW,
     workspace=WORKSPACE,
     baseline=RED,
@@ -270,6 +271,7 @@ def big_run(attempts: int = 5, problems: int = 280, files: int = 30) -> Outcome:
         attempts=tuple(runs),
         cost_usd=4.2,
         final_error="test failed after 5 attempts",
+        start_snapshot="a0",
     )
 
 

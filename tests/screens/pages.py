@@ -108,6 +108,7 @@ def exhausted(*results: GateResult, attempts: tuple[Attempt, ...]) -> Outcome:
         remedy="atlas log",
         cost_usd=1.25,
         escalation_required=True,
+        start_snapshot="a0",
     )
 
 
