@@ -6,7 +6,12 @@ from collections.abc import Callable, Sequence
 from itertools import chain, pairwise
 from typing import Final, NamedTuple
 
-from atlas_retry.diagnostics.environment_rows import missing_alone, outdated, undeveloped
+from atlas_retry.diagnostics.environment_rows import (
+    missing_alone,
+    outdated,
+    telling,
+    undeveloped,
+)
 from atlas_retry.diagnostics.values import Declared, Log, NotInstalled, ToolOutput
 from atlas_retry.model import Diagnostic
 from atlas_retry.patterns import regex
@@ -175,7 +180,7 @@ def not_installed(
 
     `tools` are programs that are never modules of a project.
     """
-    failed = _Failed(output, log, errors, _texts(log, errors), tools)
+    failed = _Failed(output, log, errors, _texts(log, errors), telling(log.lines), tools)
     certain_first = (
         failed.stubs,
         failed.toolchain,
@@ -237,6 +242,8 @@ class _Failed(NamedTuple):
     errors: Sequence[Diagnostic]
     texts: Sequence[str]
     """The messages of the errors and of what caused them; without any, every line."""
+    telling: Sequence[str]
+    """The lines that may say that something is missing around the code."""
     tools: frozenset[str]
     """Programs that are never modules of a project."""
 
@@ -267,18 +274,18 @@ class _Failed(NamedTuple):
     def old_toolchain(self) -> NotInstalled | None:
         """The toolchain that is missing or too old; some tests may print such words, not all."""
         tests = [error.message for error in self.errors if error.test_id]
-        said = [outdated(text.splitlines()) for text in tests] or [outdated(self.log.lines)]
+        said = [outdated(telling(text.splitlines())) for text in tests] or [outdated(self.telling)]
         return said[0] if all(said) else None
 
     def undeveloped(self) -> NotInstalled | None:
         """The header or library that is not in the workspace either."""
         holds = self.output.endings
-        return undeveloped(self.log.lines, lambda name: bool(holds(name.removeprefix("-l"))))
+        return undeveloped(self.telling, lambda name: bool(holds(name.removeprefix("-l"))))
 
     def alone(self) -> NotInstalled | None:
         """What is missing if every error says so, or no error was read."""
-        said = [missing_alone(error.message.splitlines()) for error in self.errors]
-        said = said or [missing_alone(self.log.lines)]
+        said = [missing_alone(telling(error.message.splitlines())) for error in self.errors]
+        said = said or [missing_alone(self.telling)]
         return said[0] if all(said) else None
 
     def undelivered(self) -> NotInstalled | None:

@@ -1,7 +1,7 @@
 """Messages of tools that something is missing around the code: no edit of the code installs it."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import product
 
 from atlas_retry.diagnostics.values import NotInstalled
@@ -241,22 +241,33 @@ _WORDS = regex(
 """A line without one of these is none of the rows'."""
 
 
-def outdated(lines: Iterable[str]) -> NotInstalled | None:
-    """What the first such line says is missing, and how to install it."""
-    return _said(filter(_WORDS.search, lines), ROWS)
+Row = tuple[re.Pattern[str], str, str]
+_ROWS, _ALONE = (
+    [(regex(said), sentence, "".join(how)) for said, sentence, *how in rows]
+    for rows in (ROWS, ALONE)
+)
 
 
-def missing_alone(lines: Iterable[str]) -> NotInstalled | None:
+def telling(lines: Iterable[str]) -> list[str]:
+    """The lines that may say that something is missing; the others need not be asked."""
+    return [*filter(_WORDS.search, lines)]
+
+
+def outdated(said: Iterable[str]) -> NotInstalled | None:
+    """What the first of the telling lines says is missing, and how to install it."""
+    return _missing(said, _ROWS)
+
+
+def missing_alone(said: Iterable[str]) -> NotInstalled | None:
     """Like `outdated`, where nothing else failed."""
-    return _said(filter(_WORDS.search, lines), ALONE)
+    return _missing(said, _ALONE)
 
 
-def _said(lines: Iterable[str], rows: Iterable[tuple[str, ...]]) -> NotInstalled | None:
-    for line, (said, sentence, *how) in product(lines, rows):
-        if match := re.match(said, line):
+def _missing(said: Iterable[str], rows: Sequence[Row]) -> NotInstalled | None:
+    for line, (pattern, sentence, install) in product(said, rows):
+        if match := pattern.match(line):
             groups = match.groups(default="")
             package = package_of(groups[0]) if groups else ""
-            install = "".join(how)
             is_known = package or "{package}" not in install
             command = install.format(*groups, package=package) if is_known else ""
             text = f"{sentence.format(*groups)}: {command or 'install it'}"
@@ -270,13 +281,13 @@ def package_of(asked: str) -> str:
     return next((p for p, has in PACKAGES.items() if not names.isdisjoint(has.split())), "")
 
 
-def undeveloped(lines: Iterable[str], holds: Callable[[str], bool]) -> NotInstalled | None:
+def undeveloped(said: Iterable[str], holds: Callable[[str], bool]) -> NotInstalled | None:
     """The header or library of a known package that a compiler does not find, and nor do we."""
-    for line in filter(_WORDS.search, lines):
+    for line in said:
         match = _HEADER.match(line) or _LIBRARY.match(line)
         package = package_of(match["asked"]) if match else ""
         if match and package and not holds(match["asked"]):
             command = f"sudo apt-get install {package}"
-            said = f"{match['asked']} is not installed (Debian and Ubuntu: {package}): {command}"
-            return NotInstalled(sentence=said, command=command)
+            text = f"{match['asked']} is not installed (Debian and Ubuntu: {package}): {command}"
+            return NotInstalled(sentence=text, command=command)
     return None
