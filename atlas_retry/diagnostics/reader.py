@@ -169,8 +169,7 @@ def diagnose(output: ToolOutput) -> Findings:
 
 def _said_last(output: ToolOutput, log: Log) -> list[Located]:
     """What a failed build says at its end, for an output of which nothing else was read."""
-    is_open = output.parser is None and output.exit_code != 0
-    return _parsed(log, lines.LAST) if is_open else []
+    return _parsed(log, lines.LAST) if output.is_open else []
 
 
 def _streams_of(output: ToolOutput) -> Streams:
@@ -248,11 +247,10 @@ def _read(output: ToolOutput, log: Log) -> list[Located]:
     named = [parser for parser in chosen if isinstance(parser, lines.Named)]
     problems = _parsed(log, (parser for parser in chosen if not isinstance(parser, lines.Named)))
     is_known = bool(problems) and not pre_commit.recognises(log)
-    is_open = output.parser is None and output.exit_code != 0
-    if is_open and not is_known:
+    if output.is_open and not is_known:
         problems += _parsed(log, FALLBACKS)
     # a runner prints places that are no problems
-    is_open = is_open and not any(problem.diagnostic.test_id for problem in problems)
+    is_open = output.is_open and not any(problem.diagnostic.test_id for problem in problems)
     if named or is_open:
         places = read_places(log, output.holds, strict=is_known or output.exit_code == 0)
         problems += _attributed(places, named, log, others=is_open)
@@ -265,8 +263,8 @@ def _whole_files(output: ToolOutput, log: Log) -> Iterable[Located]:
     Only of a command of one program: with several, what is read of one must not depend on whether
     another one failed, as before and after an attempt are compared.
     """
-    is_open = output.parser is None and output.exit_code != 0 and output.kind is not Kind.TEST
-    if not is_open or only_tool(log.command) is None:
+    is_test = output.kind is Kind.TEST
+    if is_test or not output.is_open or only_tool(log.command) is None:
         return ()
     is_check = output.kind in (Kind.FORMAT, Kind.LINT)
     files = named_files(log, partial(_found, output), is_check=is_check)

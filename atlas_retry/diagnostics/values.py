@@ -82,6 +82,11 @@ class ToolOutput(Struct, frozen=True, kw_only=True):
     declared: Callable[[], Declared] = Declared
     """Both are called only if something is missing, because they read folders and manifests."""
 
+    @property
+    def is_open(self) -> bool:
+        """Whether problems that no parser knows are read: it failed, and names no parser."""
+        return self.parser is None and self.exit_code != 0
+
 
 class NotInstalled(Struct, frozen=True, kw_only=True):
     """What is not installed but required."""

@@ -53,7 +53,7 @@ def retry(do: Effects) -> Outcome:
     do = do.within(EventScope(workspace=run.workspace.name, run=run.run_id)).counting(extra)
     progress = run.so_far
     if progress is None:
-        start = do.tree.snapshot("start")
+        start = do.tree.snapshot(START)
         do.emit(RunStarted(facts=run.workspace, start_snapshot=start.id, left_out=start.left_out))
         if run.limits.with_agent:
             do.git.pin(start.id)

@@ -30,7 +30,7 @@ class GitEffects(BesideTree, frozen=True):
         git, folder = self.opened.git, self.of.attempt_folder(number)
         # before git is asked anything
         is_other = discovery.put_back_gitfile(git.root, git.home)
-        start = self.tree.kept("start")
+        start = self.tree.kept(rescue.START)
         is_rebuilt = start is not None and pins.rebuild(git, start)
         repaired = (
             *(["gitfile"] if is_other else []),

@@ -15,6 +15,7 @@ from atlas_retry.errors import WorkspaceError
 from atlas_retry.events import seconds_of
 from atlas_retry.guard.judge import seals
 from atlas_retry.guard.places import is_build_output
+from atlas_retry.history.rescue import START
 from atlas_retry.model import AgentReply, Change, Contents, Lost, Validation
 from atlas_retry.run.checked_out import as_checked_out
 from atlas_retry.run.effects.open_run import Part
@@ -97,7 +98,7 @@ class TreeEffects(Part, frozen=True):
 
     def write(self, files: Contents) -> None:
         """Write these files; those whose old content no snapshot could hold stay as they are."""
-        start = self.kept("start")
+        start = self.kept(START)
         if start is None:
             gone = f"the start of the run in {self.opened.git.shadow}"
             again = "run the command again"
