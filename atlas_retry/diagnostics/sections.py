@@ -208,8 +208,8 @@ def _of_streams(
         return [*printed, *_headed(rest, first, folder, folders)]
     bounds = pairwise((0, *(end + 1 for end in [*ends][:-1]), len(rest)))
     runs = zip(bounds, failed, strict=True)
-    told = (_section(rest[start:end], first + start, where, "") for (start, end), where in runs)
-    return [*printed, *told]
+    parts = (_section(rest[start:end], first + start, where, "") for (start, end), where in runs)
+    return [*printed, *parts]
 
 
 def _headed(

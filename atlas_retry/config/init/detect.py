@@ -16,8 +16,6 @@ from atlas_retry.config.init.narrowing import narrowed
 from atlas_retry.config.init.values import Proposed, Slot
 from atlas_retry.config.project import Files, ProjectFiles
 
-Tried = Callable[[Proposed], Proposed]
-"""Gives a proposal that cannot start here its obstacle."""
 Place = tuple[str, Slot]
 """A folder, and the purpose of a gate there."""
 
@@ -144,7 +142,8 @@ def choose(
     """The gates to write for each folder and slot: from CI, else tools, targets, defaults.
 
     A tool that the hooks run is left to them if they can start. If nothing from one source can
-    start, the next one is used. A language never gets two formatters.
+    start, the next one is used. A language never gets two formatters. `tried` gives a proposal
+    that cannot start here its obstacle.
     """
     choices = [*map(tried, dict.fromkeys(proposed_gates))]
     left = _left_to_hooks(choices)
